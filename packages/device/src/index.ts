@@ -1,0 +1,16 @@
+export {
+  type Access,
+  type Binding,
+  bytesPerElement,
+  type DType,
+  type HalfDType,
+  type Kernel,
+  type KernelBinding,
+  type KernelScalar,
+  type KernelView,
+  type Launch,
+  type LaunchTarget,
+  type Program,
+  type ProgramContext,
+  type Workgroups,
+} from "./launch.js";

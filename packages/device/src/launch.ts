@@ -1,0 +1,93 @@
+/** How the elements of a tensor are stored in memory. Arithmetic is float32 whatever the storage. */
+export type DType = "float32" | "float16" | "bfloat16" | "int32" | "uint32";
+
+/** The 16-bit floating formats. */
+export type HalfDType = "float16" | "bfloat16";
+
+/** Bytes of one element. */
+export const bytesPerElement = (dtype: DType): 2 | 4 =>
+  dtype === "float16" || dtype === "bfloat16" ? 2 : 4;
+
+/** What a launch does to one of its buffers. `write` overwrites every element; `readwrite` keeps what it does not touch. */
+export type Access = "read" | "write" | "readwrite";
+
+/** A range of elements inside a buffer, and how they are stored there. */
+export interface Binding<B> {
+  readonly buffer: B;
+  /** Bytes from the start of the buffer, a multiple of 256. */
+  readonly offset: number;
+  /** Number of elements. */
+  readonly length: number;
+  readonly dtype: DType;
+  /**
+   * Set when a cast was folded into this kernel: values are rounded to this format after they are loaded, or before they
+   * are stored, so that the bits are those which a kernel of its own would have left behind.
+   */
+  readonly rounding?: HalfDType;
+}
+
+/** One buffer parameter of a kernel. */
+export interface KernelBinding {
+  readonly name: string;
+  readonly access: Access;
+  /** Elements that one invocation loads or stores at a time. Stores of 16-bit elements need at least 2. Default 4. */
+  readonly unit?: 1 | 2 | 4;
+  /** Storage that the kernel accepts; default is every floating dtype. */
+  readonly dtypes?: readonly DType[];
+}
+
+/** One number that a kernel receives at run time. Changing it never compiles a program anew. */
+export interface KernelScalar {
+  readonly name: string;
+  readonly type: "f32" | "i32" | "u32";
+  /** True for values that may differ from step to step (learning rates, JavaScript operands): they stay out of plan keys. */
+  readonly runtime?: boolean;
+}
+
+/** What a program is compiled for. */
+export interface ProgramContext {
+  readonly tier: "native" | "packed";
+  /** The one size that every subgroup of the device has; 0 where subgroups are missing or their size varies. */
+  readonly subgroupSize: number;
+  /** Storage of each binding, in the kernel's order. */
+  readonly bindings: readonly { readonly dtype: DType; readonly rounding?: HalfDType }[];
+}
+
+export type Workgroups = readonly [x: number, y: number, z: number];
+
+/** A compiled-to-be WGSL module with entry point `main`: storage bindings first, in order, then the scalars as one uniform. */
+export interface Program {
+  readonly code: string;
+  /** How many workgroups cover the work. Each count is at most 65,535. */
+  workgroups(scalars: Readonly<Record<string, number>>, lengths: readonly number[]): Workgroups;
+}
+
+/** What a CPU reference reads and writes: half storage arrives decoded and is rounded when the reference returns. */
+export type KernelView = Float32Array | Float64Array | Int32Array | Uint32Array;
+
+/** A kernel: a WGSL program for every storage it accepts, and the same arithmetic on the CPU. */
+export interface Kernel {
+  readonly name: string;
+  /** Every static choice besides the dtypes. Kernels with equal name and variant have equal programs. */
+  readonly variant: string;
+  readonly bindings: readonly KernelBinding[];
+  readonly scalars: readonly KernelScalar[];
+  program(context: ProgramContext): Program;
+  reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
+}
+
+/** One use of a kernel: plain data, which a target encodes, interprets or records. */
+export interface Launch<B> {
+  readonly kernel: Kernel;
+  /** In the order of `kernel.bindings`. */
+  readonly bindings: readonly Binding<B>[];
+  /** A value for each of `kernel.scalars`. */
+  readonly scalars: Readonly<Record<string, number>>;
+}
+
+/** Where launches go: a command encoder, the CPU, or a recording. */
+export interface LaunchTarget<B> {
+  launch(launch: Launch<B>): void;
+  /** A zeroed buffer of at least this many bytes. */
+  allocate(bytes: number): B;
+}

@@ -1,0 +1,3 @@
+import type { ViteUserConfig } from "vitest/config";
+export declare const unit: (test?: ViteUserConfig["test"]) => ViteUserConfig;
+export declare const gpu: (test?: ViteUserConfig["test"]) => ViteUserConfig;

@@ -1,0 +1,30 @@
+import { defaultClientConditions, defaultServerConditions } from "vite";
+import { defineConfig } from "vitest/config";
+
+// BUILT=1 tests what will be published; otherwise packages are read from source, so no build comes first.
+const source = process.env.BUILT === "1" ? [] : ["@halfstep/source"];
+
+/** The vitest config of packages that never touch a GPU. */
+export const unit = (test = {}) =>
+  defineConfig({
+    resolve: { conditions: [...source, ...defaultClientConditions] },
+    ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
+    test: {
+      include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+      typecheck: { enabled: true, include: ["src/**/*.test-d.ts"] },
+      benchmark: { include: ["bench/**/*.bench.ts"] },
+      passWithNoTests: false,
+      ...test,
+    },
+  });
+
+/** The vitest config of packages whose tests use the GPU: one worker, one device, so that runs do not fight for it. */
+export const gpu = (test = {}) =>
+  unit({
+    pool: "forks",
+    maxWorkers: 1,
+    isolate: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    ...test,
+  });
