@@ -1,0 +1,101 @@
+import {
+  type Binding,
+  bytesPerElement,
+  type KernelView,
+  type Launch,
+  type LaunchTarget,
+} from "@halfstep/device";
+import { bfloat16, decodeArray, encodeArray, float16, roundArray } from "@halfstep/formats";
+
+/** Memory of the CPU target. With float64 arithmetic every element is kept as a float64, whatever its dtype. */
+export interface CpuBuffer {
+  readonly byteLength: number;
+  readonly bytes: ArrayBuffer;
+  /** One float64 for each two bytes, so that an element of any dtype has a place of its own. */
+  readonly wide: Float64Array | undefined;
+}
+
+export interface CpuTargetOptions {
+  /** "float64" rounds nothing: for gradient checks. Default "float32": storage is rounded exactly as on a GPU. */
+  readonly arithmetic?: "float32" | "float64";
+}
+
+/** Runs each launch at once through its kernel's `reference()`. */
+export interface CpuTarget extends LaunchTarget<CpuBuffer> {
+  readonly arithmetic: "float32" | "float64";
+  /** Copies elements into a buffer, as `dtype` stores them. */
+  write(binding: Binding<CpuBuffer>, values: ArrayLike<number>): void;
+  /** The elements of a binding, decoded. */
+  read(binding: Binding<CpuBuffer>): KernelView;
+}
+
+export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
+  const { arithmetic = "float32" } = options;
+  return {
+    arithmetic,
+    allocate(bytes) {
+      const byteLength = Math.ceil(bytes / 16) * 16;
+      return arithmetic === "float64"
+        ? { byteLength, bytes: new ArrayBuffer(0), wide: new Float64Array(byteLength / 2) }
+        : { byteLength, bytes: new ArrayBuffer(byteLength), wide: undefined };
+    },
+    launch: runOnCpu,
+    write(binding, values) {
+      const view = openView(binding);
+      view.set(values);
+      closeView(binding, view);
+    },
+    read: (binding) => openView(binding).slice(),
+  };
+}
+
+/** Interprets one launch with its kernel's reference. */
+export function runOnCpu(launch: Launch<CpuBuffer>): void {
+  const { kernel, bindings, scalars } = launch;
+  const views = bindings.map((binding, index) => {
+    const access = kernel.bindings[index]?.access;
+    const view = openView(binding);
+    // A cast folded into a load rounds a copy: the buffer itself keeps what its producer wrote.
+    if (access !== "read" || !binding.rounding || binding.buffer.wide) return view;
+    return roundArray(view, formatOf(binding.rounding), new Float32Array(view.length));
+  });
+  kernel.reference(views, scalars);
+  for (const [index, binding] of bindings.entries())
+    if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
+}
+
+const formatOf = (dtype: "float16" | "bfloat16") => (dtype === "float16" ? float16 : bfloat16);
+
+function openView({ buffer, offset, length, dtype }: Binding<CpuBuffer>): KernelView {
+  const end = offset + length * bytesPerElement(dtype);
+  if (end > buffer.byteLength)
+    throw new RangeError(
+      `a binding of ${length} ${dtype} at byte ${offset} ends past its buffer of ${buffer.byteLength} bytes`,
+    );
+  if (buffer.wide) {
+    const start = offset / bytesPerElement(dtype);
+    return buffer.wide.subarray(start, start + length);
+  }
+  switch (dtype) {
+    case "float32":
+      return new Float32Array(buffer.bytes, offset, length);
+    case "int32":
+      return new Int32Array(buffer.bytes, offset, length);
+    case "uint32":
+      return new Uint32Array(buffer.bytes, offset, length);
+    default:
+      return decodeArray(new Uint16Array(buffer.bytes, offset, length), formatOf(dtype));
+  }
+}
+
+function closeView(binding: Binding<CpuBuffer>, view: KernelView): void {
+  const { buffer, offset, length, dtype, rounding } = binding;
+  if (buffer.wide) return;
+  if (rounding) roundArray(view as Float32Array, formatOf(rounding), view as Float32Array);
+  if (dtype === "float16" || dtype === "bfloat16")
+    encodeArray(
+      view as Float32Array,
+      formatOf(dtype),
+      new Uint16Array(buffer.bytes, offset, length),
+    );
+}

@@ -1,0 +1,198 @@
+import type {
+  Binding,
+  HalfDType,
+  Kernel,
+  KernelScalar,
+  KernelView,
+  Launch,
+} from "@halfstep/device";
+import { bfloat16, float16 } from "@halfstep/formats";
+import { type Indexing, indexingOf, indexingWgsl, inputIndex } from "./indexing.js";
+import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+
+/** A function of a few floats, as WGSL over quads and as JavaScript. */
+export interface Expression {
+  readonly name: string;
+  /** Number of tensor operands. */
+  readonly arity: number;
+  /** Number of runtime scalars. Default 0. */
+  readonly scalars?: number;
+  /** WGSL functions that `wgsl` calls; their names start with the expression's name. */
+  readonly functions?: string;
+  /** A `vec4f` expression of the operands `x` (vec4f) and the scalars `c` (f32). */
+  wgsl(x: readonly string[], c: readonly string[]): string;
+  evaluate(x: ArrayLike<number>, c: ArrayLike<number>): number;
+}
+
+/** One application of an expression. Operands number the inputs first, then the steps before this one. */
+export interface ElementwiseStep {
+  readonly expression: Expression;
+  readonly operands: readonly number[];
+  /** Rounded to this format, as if the step had stored its result. */
+  readonly rounding?: HalfDType;
+}
+
+/** A small program over elements of equal shape: what a single op is, and what fusion makes longer. */
+export interface ElementwiseProgram {
+  readonly inputs: readonly Indexing[];
+  readonly steps: readonly ElementwiseStep[];
+  /** The steps whose values are stored, one output each. */
+  readonly outputs: readonly number[];
+}
+
+export interface ElementwiseKernel extends Kernel {
+  readonly elementwise: ElementwiseProgram;
+}
+
+export const isElementwise = (kernel: Kernel): kernel is ElementwiseKernel =>
+  "elementwise" in kernel;
+
+/** A tensor operand with its shape, which is broadcast to the shape of the result. */
+export interface ShapedBinding<B> extends Binding<B> {
+  readonly shape: readonly number[];
+}
+
+/**
+ * out = expression(...inputs), with the inputs broadcast to the output's shape as in NumPy.
+ * `constants` are the expression's runtime scalars.
+ */
+export function elementwise<B>(
+  expression: Expression,
+  inputs: readonly ShapedBinding<B>[],
+  out: ShapedBinding<B>,
+  constants: readonly number[] = [],
+): Launch<B> {
+  if (inputs.length !== expression.arity)
+    throw new RangeError(
+      `${expression.name} takes ${expression.arity} operands, not ${inputs.length}`,
+    );
+  const indexing = inputs.map((input) => indexingOf(input.shape, out.shape));
+  const kernel = elementwiseKernel({
+    inputs: indexing.map(({ kind }) => kind),
+    steps: [{ expression, operands: inputs.map((_, i) => i) }],
+    outputs: [0],
+  });
+  const scalars: Record<string, number> = { count: out.length, one: 1 };
+  for (const [i, { sizes, strides }] of indexing.entries()) {
+    for (const [d, size] of sizes.entries()) scalars[`x${i}_size${d}`] = size;
+    for (const [d, stride] of strides.entries()) scalars[`x${i}_stride${d}`] = stride;
+  }
+  for (const [j, value] of constants.entries()) scalars[`c0_${j}`] = value;
+  return { kernel, bindings: [...inputs, out].map(bindingOf), scalars };
+}
+
+const bindingOf = <B>({ buffer, offset, length, dtype, rounding }: Binding<B>): Binding<B> =>
+  rounding ? { buffer, offset, length, dtype, rounding } : { buffer, offset, length, dtype };
+
+const kernels = new Map<string, ElementwiseKernel>();
+
+/** The kernel of a program; equal programs share one. */
+export function elementwiseKernel(program: ElementwiseProgram): ElementwiseKernel {
+  const name = program.steps.map(({ expression }) => expression.name).join("+");
+  const variant = variantOf(program);
+  const key = `${name}|${variant}`;
+  let kernel = kernels.get(key);
+  if (!kernel) {
+    kernel = makeKernel(name, variant, program);
+    kernels.set(key, kernel);
+  }
+  return kernel;
+}
+
+const variantOf = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
+  `${inputs.join(",")};${steps
+    .map(({ operands, rounding }) => operands.join(",") + (rounding ? `:${rounding}` : ""))
+    .join(";")};${outputs.join(",")}`;
+
+function makeKernel(name: string, variant: string, program: ElementwiseProgram): ElementwiseKernel {
+  const { inputs, steps, outputs } = program;
+  const scalars: KernelScalar[] = [
+    { name: "count", type: "u32" },
+    { name: "one", type: "f32", runtime: true },
+  ];
+  for (const [i, kind] of inputs.entries())
+    for (const member of indexingScalars(kind))
+      scalars.push({ name: `x${i}_${member}`, type: "u32" });
+  for (const [k, { expression }] of steps.entries())
+    for (let j = 0; j < (expression.scalars ?? 0); j++)
+      scalars.push({ name: `c${k}_${j}`, type: "f32", runtime: true });
+  const kernel = defineKernel({
+    name,
+    variant,
+    bindings: [
+      ...inputs.map((_, i) => ({ name: `x${i}`, access: "read" as const })),
+      ...outputs.map((_, i) => ({ name: `y${i}`, access: "write" as const })),
+    ],
+    scalars,
+    conversions: steps.flatMap(({ rounding }) => rounding ?? []),
+    body: () => wgslOf(program),
+    workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+    reference: (views, values) => evaluateProgram(program, views, values),
+  });
+  return { ...kernel, elementwise: program };
+}
+
+function indexingScalars(kind: Indexing): string[] {
+  const rank = kind === "row" ? 1 : kind.startsWith("strided") ? Number(kind.slice(7)) : 0;
+  const sizes = Array.from({ length: rank }, (_, d) => `size${d}`);
+  return kind === "row" ? sizes : [...sizes, ...sizes.map((_, d) => `stride${d}`)];
+}
+
+function wgslOf({ inputs, steps, outputs }: ElementwiseProgram): string {
+  const functions = new Map(steps.map(({ expression: e }) => [e.name, e.functions ?? ""]));
+  let code = [...functions.values()].join("");
+  for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
+  code += `${linearMain()}  if (index * 4u >= s.count) { return; }\n`;
+  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(index);\n`;
+  for (const [k, { expression, operands, rounding: format }] of steps.entries()) {
+    const x = operands.map((o) => `v${o}`);
+    const c = Array.from({ length: expression.scalars ?? 0 }, (_, j) => `s.c${k}_${j}`);
+    const value = expression.wgsl(x, c);
+    // A product with a one that the compiler cannot know keeps it from contracting two steps into one rounding.
+    const kept = k < steps.length - 1 ? `(${value}) * s.one` : value;
+    const rounded = format ? `round4_${format}(${value})` : kept;
+    code += `  let v${inputs.length + k} = ${rounded};\n`;
+  }
+  for (const [i, step] of outputs.entries())
+    code += `  store_y${i}(index, v${inputs.length + step});\n`;
+  return `${code}}\n`;
+}
+
+function evaluateProgram(
+  { inputs, steps, outputs }: ElementwiseProgram,
+  views: readonly KernelView[],
+  scalars: Readonly<Record<string, number>>,
+): void {
+  const isWide = views[inputs.length] instanceof Float64Array;
+  const count = scalars["count"] as number;
+  const index = inputs.map((kind, i) => inputIndex(kind, `x${i}`, scalars));
+  const constants = steps.map(({ expression }, k) =>
+    Array.from({ length: expression.scalars ?? 0 }, (_, j) => {
+      const value = scalars[`c${k}_${j}`] as number;
+      return isWide ? value : Math.fround(value);
+    }),
+  );
+  const values = new Float64Array(inputs.length + steps.length);
+  const operands = steps.map((step) => new Float64Array(step.operands.length));
+  for (let e = 0; e < count; e++) {
+    for (let i = 0; i < inputs.length; i++)
+      values[i] = (views[i] as KernelView)[(index[i] as (e: number) => number)(e)] as number;
+    for (let k = 0; k < steps.length; k++) {
+      const step = steps[k] as ElementwiseStep;
+      const x = operands[k] as Float64Array;
+      for (let o = 0; o < x.length; o++) x[o] = values[step.operands[o] as number] as number;
+      const value = step.expression.evaluate(x, constants[k] as number[]);
+      values[inputs.length + k] = isWide ? value : roundStep(value, step.rounding);
+    }
+    for (let o = 0; o < outputs.length; o++)
+      (views[inputs.length + o] as KernelView)[e] = values[
+        inputs.length + (outputs[o] as number)
+      ] as number;
+  }
+}
+
+function roundStep(value: number, rounding: HalfDType | undefined): number {
+  const single = Math.fround(value);
+  if (!rounding) return single;
+  return (rounding === "float16" ? float16 : bfloat16).round(single);
+}

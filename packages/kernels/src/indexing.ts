@@ -1,0 +1,119 @@
+/**
+ * How an elementwise kernel finds an operand's element for element i of the result:
+ * `same` index, a `scalar`, the `row` that repeats every `size0` elements, or strides over up to four dimensions.
+ */
+export type Indexing = "same" | "scalar" | "row" | "strided2" | "strided3" | "strided4";
+
+export interface OperandIndexing {
+  readonly kind: Indexing;
+  /** Sizes of the result's dimensions after merging those that can be walked as one, outermost first. */
+  readonly sizes: readonly number[];
+  /** Elements of the operand between neighbours along each dimension; empty unless strided. */
+  readonly strides: readonly number[];
+}
+
+/** The indexing of an operand that is broadcast to a result, as in NumPy. Throws where the shapes do not broadcast. */
+export function indexingOf(operand: readonly number[], result: readonly number[]): OperandIndexing {
+  const padded = [...Array<number>(result.length - operand.length).fill(1), ...operand];
+  let stride = 1;
+  const dimensions = result
+    .map((size, d) => ({ size, operandSize: padded[d] as number }))
+    .reverse()
+    .map(({ size, operandSize }) => {
+      if (operandSize !== size && operandSize !== 1)
+        throw new RangeError(`[${operand}] does not broadcast to [${result}]`);
+      const own = operandSize === 1 ? 0 : stride;
+      stride *= operandSize;
+      return { size, stride: own };
+    })
+    .reverse()
+    .filter(({ size }) => size !== 1);
+  const merged: { size: number; stride: number }[] = [];
+  for (const { size, stride: own } of dimensions) {
+    const outer = merged.at(-1);
+    if (outer && outer.stride === own * size) {
+      outer.size *= size;
+      outer.stride = own;
+    } else merged.push({ size, stride: own });
+  }
+  const [first, second] = merged;
+  if (!first || (merged.length === 1 && first.stride === 1))
+    return { kind: "same", sizes: [], strides: [] };
+  if (merged.length === 1) return { kind: "scalar", sizes: [], strides: [] };
+  if (merged.length === 2 && first.stride === 0 && second?.stride === 1)
+    return { kind: "row", sizes: [second.size], strides: [] };
+  if (merged.length > 4)
+    throw new RangeError(
+      `broadcasting [${operand}] to [${result}] alternates more than four times: expand it in two steps`,
+    );
+  return {
+    kind: `strided${merged.length}` as Indexing,
+    sizes: merged.map(({ size }) => size),
+    strides: merged.map((dimension) => dimension.stride),
+  };
+}
+
+/** WGSL `quad_x(q)`: elements 4q … 4q+3 of operand `x`. */
+export function indexingWgsl(kind: Indexing, x: string): string {
+  const head = `fn quad_${x}(q: u32) -> vec4f {`;
+  const gather = (of: (i: string) => string): string =>
+    `return vec4f(${[0, 1, 2, 3].map((j) => `at_${x}(${of(`i + ${j}u`)})`).join(", ")});`;
+  switch (kind) {
+    case "same":
+      return `${head} return load_${x}(q); }\n`;
+    case "scalar":
+      return `${head} return vec4f(at_${x}(0u)); }\n`;
+    case "row":
+      return `${head}
+  let n = s.${x}_size0;
+  if ((n & 3u) == 0u) { return load_${x}(q % (n >> 2u)); }
+  let i = q * 4u;
+  ${gather((i) => `(${i}) % n`)}
+}
+`;
+    default: {
+      const rank = Number(kind.slice(7));
+      let walk = "var rest = i; var offset = 0u;";
+      for (let d = rank - 1; d > 0; d--)
+        walk += ` offset += (rest % s.${x}_size${d}) * s.${x}_stride${d}; rest /= s.${x}_size${d};`;
+      // Past the last element the outermost coordinate runs over: harmless, since reads are clamped and unused.
+      return `fn offset_${x}(i: u32) -> u32 { ${walk} return offset + rest * s.${x}_stride0; }
+${head} let i = q * 4u; ${gather((i) => `offset_${x}(${i})`)} }
+`;
+    }
+  }
+}
+
+/** The same mapping for the CPU reference. */
+export function inputIndex(
+  kind: Indexing,
+  x: string,
+  scalars: Readonly<Record<string, number>>,
+): (i: number) => number {
+  const value = (name: string): number => scalars[`${x}_${name}`] as number;
+  switch (kind) {
+    case "same":
+      return (i) => i;
+    case "scalar":
+      return () => 0;
+    case "row": {
+      const size = value("size0");
+      return (i) => i % size;
+    }
+    default: {
+      const rank = Number(kind.slice(7));
+      const sizes = Array.from({ length: rank }, (_, d) => value(`size${d}`));
+      const strides = Array.from({ length: rank }, (_, d) => value(`stride${d}`));
+      return (i) => {
+        let rest = i;
+        let offset = 0;
+        for (let d = rank - 1; d > 0; d--) {
+          const size = sizes[d] as number;
+          offset += (rest % size) * (strides[d] as number);
+          rest = Math.floor(rest / size);
+        }
+        return offset + rest * (strides[0] as number);
+      };
+    }
+  }
+}

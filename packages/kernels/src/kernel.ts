@@ -1,0 +1,85 @@
+import type {
+  HalfDType,
+  Kernel,
+  KernelBinding,
+  KernelScalar,
+  KernelView,
+  ProgramContext,
+  Workgroups,
+} from "@halfstep/device";
+import {
+  conversionFunctions,
+  halfFormats,
+  scalarDeclarations,
+  storageDeclarations,
+} from "./wgsl/storage.js";
+
+/** What a kernel's author writes; {@link defineKernel} adds the declarations of buffers and scalars. */
+export interface KernelDefinition {
+  readonly name: string;
+  /** Every static choice that shapes the program, besides the dtypes. */
+  readonly variant?: string;
+  readonly bindings: readonly KernelBinding[];
+  readonly scalars?: readonly KernelScalar[];
+  /** Formats to which `body` rounds by `round4_float16` or `round4_bfloat16`, besides those of the storage. */
+  readonly conversions?: readonly HalfDType[];
+  /**
+   * WGSL with an entry point `main`. Buffers are reached through `load_x`, `at_x` and `store_x` (see wgsl/storage.ts),
+   * scalars as members of `s`.
+   */
+  body(context: ProgramContext): string;
+  /** True when the program uses subgroup built-ins; such a program is only asked for where subgroups exist. */
+  subgroups?(context: ProgramContext): boolean;
+  workgroups(
+    scalars: Readonly<Record<string, number>>,
+    lengths: readonly number[],
+    context: ProgramContext,
+  ): Workgroups;
+  /** The same arithmetic on the CPU: reads `read` views, fills `write` views, in the order of the bindings. */
+  reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
+}
+
+/** A kernel from its definition. */
+export function defineKernel(definition: KernelDefinition): Kernel {
+  const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
+  return {
+    name,
+    variant,
+    bindings,
+    scalars,
+    reference,
+    program(context) {
+      const formats = halfFormats(context, conversions);
+      const code =
+        (context.tier === "native" && formats.has("float16") ? "enable f16;\n" : "") +
+        (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
+        conversionFunctions(formats, context.tier) +
+        storageDeclarations(bindings, context) +
+        scalarDeclarations(scalars, bindings.length) +
+        definition.body(context);
+      return {
+        code,
+        workgroups: (values, lengths) => definition.workgroups(values, lengths, context),
+      };
+    },
+  };
+}
+
+const maxWorkgroups = 65_535;
+
+/** Workgroups for `count` work items at `size` items each, folded into y where x alone cannot hold them. */
+export function linearWorkgroups(count: number, size = 64): Workgroups {
+  const needed = Math.ceil(count / size);
+  if (needed <= maxWorkgroups) return [needed, 1, 1];
+  const rows = Math.ceil(needed / maxWorkgroups);
+  return [Math.ceil(needed / rows), rows, 1];
+}
+
+/**
+ * The head of an entry point for work laid out by {@link linearWorkgroups}: `index` counts work items, and the caller
+ * returns where it is past the end.
+ */
+export const linearMain = (size = 64): string => `@compute @workgroup_size(${size})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
+  let index = (group.x + group.y * groups.x) * ${size}u + local;
+`;

@@ -1,0 +1,126 @@
+import type { HalfDType, KernelBinding, KernelScalar, ProgramContext } from "@halfstep/device";
+import { decode4Bfloat16, encode4Bfloat16, encode4Float16 } from "@halfstep/formats/wgsl";
+
+/**
+ * WGSL through which a kernel reaches its buffers, whatever their storage. For a binding `x` of unit 4 (quads of elements):
+ *
+ * - `load_x(q: u32) -> vec4f` and `store_x(q: u32, v: vec4f)` move elements 4q … 4q+3;
+ * - `at_x(i: u32) -> f32` reads one element.
+ *
+ * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. Sixteen-bit stores round to nearest
+ * even with integer arithmetic, because WGSL leaves the rounding of its own conversions open.
+ */
+export function storageDeclarations(
+  bindings: readonly KernelBinding[],
+  context: ProgramContext,
+): string {
+  return bindings.map((_, index) => declareBinding(bindings, context, index)).join("");
+}
+
+/** The 16-bit formats that a program converts to or from. */
+export function halfFormats(
+  context: ProgramContext,
+  more: readonly HalfDType[],
+): ReadonlySet<HalfDType> {
+  const formats = new Set<HalfDType>(more);
+  for (const { dtype, rounding } of context.bindings) {
+    if (dtype === "float16" || dtype === "bfloat16") formats.add(dtype);
+    if (rounding) formats.add(rounding);
+  }
+  return formats;
+}
+
+/** WGSL conversions between float32 and these formats, and `round4_…` functions, which do both. */
+export function conversionFunctions(
+  formats: ReadonlySet<HalfDType>,
+  tier: ProgramContext["tier"],
+): string {
+  let code = "";
+  if (formats.has("float16"))
+    code += encode4Float16 + loadFloat16(tier) + roundFunctions("float16");
+  if (formats.has("bfloat16"))
+    code += encode4Bfloat16 + decode4Bfloat16 + loadBfloat16 + roundFunctions("bfloat16");
+  return code;
+}
+
+/** The uniform `s` that holds the scalars, bound after the last buffer. */
+export function scalarDeclarations(scalars: readonly KernelScalar[], binding: number): string {
+  if (scalars.length === 0) return "";
+  const members = scalars.map(({ name, type }) => `${name}: ${type}`).join(", ");
+  return `struct Scalars { ${members} }\n@group(0) @binding(${binding}) var<uniform> s: Scalars;\n`;
+}
+
+// Hardware conversions are exact when widening. Only they are fast enough for inner loops.
+const loadFloat16 = (tier: "native" | "packed"): string =>
+  tier === "native"
+    ? `fn quad_float16(q: vec2u) -> vec4f { return vec4f(bitcast<vec4<f16>>(q)); }
+fn pair_float16(w: u32) -> vec2f { return vec2f(bitcast<vec2<f16>>(w)); }
+`
+    : `fn quad_float16(q: vec2u) -> vec4f { return vec4f(unpack2x16float(q.x), unpack2x16float(q.y)); }
+fn pair_float16(w: u32) -> vec2f { return unpack2x16float(w); }
+`;
+
+const loadBfloat16 = `fn quad_bfloat16(q: vec2u) -> vec4f { return decode4_bfloat16(q); }
+fn pair_bfloat16(w: u32) -> vec2f { return bitcast<vec2f>(vec2u(w << 16u, w & 0xffff0000u)); }
+`;
+
+const roundFunctions = (format: HalfDType): string =>
+  `fn round4_${format}(v: vec4f) -> vec4f { return quad_${format}(encode4_${format}(v)); }
+fn round2_${format}(v: vec2f) -> vec2f { return pair_${format}(encode4_${format}(vec4f(v, v)).x); }
+fn round1_${format}(v: f32) -> f32 { return pair_${format}(encode4_${format}(vec4f(v)).x).x; }
+`;
+
+function declareBinding(
+  bindings: readonly KernelBinding[],
+  context: ProgramContext,
+  index: number,
+): string {
+  const { name, access, unit = 4, dtypes } = bindings[index] as KernelBinding;
+  const storage = context.bindings[index];
+  if (!storage) throw new RangeError(`binding ${name} has no storage in the program context`);
+  const { dtype, rounding } = storage;
+  const accepted = dtypes ?? ["float32", "float16", "bfloat16"];
+  if (!accepted.includes(dtype))
+    throw new TypeError(`binding ${name} accepts ${accepted.join(", ")}, not ${dtype}`);
+  const isHalf = dtype === "float16" || dtype === "bfloat16";
+  if (isHalf && unit === 1 && access !== "read")
+    throw new TypeError(
+      `binding ${name} stores one element at a time, which 16-bit storage cannot`,
+    );
+  const scalar = dtype === "uint32" ? "u32" : dtype === "int32" ? "i32" : "f32";
+  const value = unit === 1 ? scalar : `vec${unit}<${scalar}>`;
+  const element = isHalf ? (unit === 4 ? "vec2u" : "u32") : value;
+  const mode = access === "read" ? "read" : "read_write";
+  const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
+  const roundOne = rounding ? (v: string) => `round1_${rounding}(${v})` : (v: string) => v;
+
+  let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${name}_data: array<${element}>;\n`;
+  if (access !== "write") {
+    const one = oneElement(name, dtype, unit);
+    code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(one)}; }\n`;
+    const whole = isHalf
+      ? unit === 1
+        ? one
+        : `${unit === 4 ? "quad" : "pair"}_${dtype}(${name}_data[i])`
+      : `${name}_data[i]`;
+    code += `fn load_${name}(i: u32) -> ${value} { return ${round(whole)}; }\n`;
+  }
+  if (access !== "read") {
+    const packed = isHalf
+      ? unit === 4
+        ? `encode4_${dtype}(${round("v")})`
+        : `encode4_${dtype}(vec4f(${round("v")}, 0.0, 0.0)).x`
+      : round("v");
+    code += `fn store_${name}(i: u32, v: ${value}) { ${name}_data[i] = ${packed}; }\n`;
+  }
+  return code;
+}
+
+function oneElement(name: string, dtype: string, unit: 1 | 2 | 4): string {
+  if (dtype === "float16" || dtype === "bfloat16") {
+    const word = unit === 4 ? `${name}_data[i >> 2u][(i >> 1u) & 1u]` : `${name}_data[i >> 1u]`;
+    return `pair_${dtype}(${word})[i & 1u]`;
+  }
+  if (unit === 1) return `${name}_data[i]`;
+  return unit === 2 ? `${name}_data[i >> 1u][i & 1u]` : `${name}_data[i >> 2u][i & 3u]`;
+}
