@@ -1,8 +1,13 @@
+import { basename, join } from "node:path";
 import { defaultClientConditions, defaultServerConditions } from "vite";
 import { defineConfig } from "vitest/config";
 
 // BUILT=1 tests what will be published; otherwise packages are read from source, so no build comes first.
 const source = process.env.BUILT === "1" ? [] : ["@halfstep/source"];
+
+// `npm test` sums these reports into the one total that it ends with.
+const reports = process.env.HALFSTEP_TEST_REPORTS;
+const report = reports && join(reports, `${basename(process.cwd())}-${process.pid}.json`);
 
 /** The vitest config of packages that never touch a GPU. */
 export const unit = (test = {}) =>
@@ -14,6 +19,7 @@ export const unit = (test = {}) =>
       typecheck: { enabled: true, include: ["src/**/*.test-d.ts"] },
       benchmark: { include: ["bench/**/*.bench.ts"] },
       passWithNoTests: false,
+      ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
       ...test,
     },
   });

@@ -1,0 +1,97 @@
+// Makes a fresh clone ready: `node scripts/bootstrap.mjs start|test`, run by npm before `npm start` and `npm test`.
+// It installs the npm dependencies when they are missing or stale, then looks for a WebGPU adapter and, where the
+// machine allows it, installs Mesa's software Vulkan driver. Node built-ins only: nothing is installed yet when it runs.
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
+import { driverPlan, machine } from "./bootstrap/driver.mjs";
+import { readInstallState, staleInstall } from "./bootstrap/install.mjs";
+import { nodeIsTooOld } from "./bootstrap/node-version.mjs";
+import { lastLines, run } from "./bootstrap/run.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const purpose = process.argv[2] === "test" ? "test" : "start";
+const say = (line) => process.stdout.write(`set-up: ${line}\n`);
+
+const fail = (...lines) => {
+  for (const line of lines) process.stderr.write(`set-up: ${line}\n`);
+  process.exit(1);
+};
+
+const required = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).engines.node;
+if (nodeIsTooOld(process.versions.node, required)) {
+  fail(`Node ${process.versions.node} is too old: install Node ${required} or newer (nodejs.org).`);
+}
+
+const { lock, installed } = readInstallState(root);
+const stale = staleInstall(lock, installed);
+if (stale !== undefined) {
+  say(`${stale}; running npm ci (about a minute)`);
+  // The dev dependencies build and test; NODE_ENV=production or an `omit` setting would leave them out.
+  const result = await run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund"], {
+    cwd: root,
+    label: "npm ci",
+  });
+  if (result.code !== 0)
+    fail(...lastLines(result.output, 15), "npm ci failed (its last lines above).");
+  say(`npm ci done in ${result.seconds.toFixed(0)} s`);
+}
+
+Object.assign(process.env, gpuEnvironment());
+let probe = await probeAdapter(root);
+
+let advice = [];
+
+if (probe.adapter === undefined) {
+  const plan = driverPlan(machine());
+  advice = plan.instructions;
+  if (plan.kind === "install") {
+    say(`no WebGPU adapter: ${probe.reason}`);
+    say(`${plan.why}; installing it with apt (HALFSTEP_NO_INSTALL=1 forbids this)`);
+    const failure = await installDriver(plan);
+    probe = await probeAdapter(root);
+    advice = [
+      failure ?? "The driver was installed, yet Dawn accepts no adapter.",
+      "By hand, as root:",
+      ...plan.instructions,
+    ];
+  }
+}
+
+if (probe.adapter !== undefined) {
+  say(`WebGPU adapter: ${probe.adapter}`);
+} else if (purpose === "start") {
+  say(`no WebGPU adapter (${probe.reason}): training will run on the CPU, slowly. ${advice[0]}`);
+} else {
+  fail(
+    `the tests need a WebGPU adapter and there is none: ${probe.reason}.`,
+    ...advice,
+    "Then run npm test again.",
+  );
+}
+
+/** Carries out an install plan; returns what went wrong, if anything did. */
+async function installDriver({ files, commands }) {
+  for (const { path, text, why } of files) {
+    say(`writing ${path}: ${why}`);
+    try {
+      writeFileSync(path, text);
+    } catch (error) {
+      return `${path} could not be written (${error.code}).`;
+    }
+  }
+  for (const { command, args } of commands) {
+    say(`${command} ${args.join(" ")}`);
+    const result = await run(command, args, {
+      label: `${command} ${args[0]}`,
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    });
+    if (result.code !== 0) {
+      for (const line of lastLines(result.output, 10)) say(line);
+      return `${command} ${args[0]} failed with status ${result.code} (its last lines above).`;
+    }
+    say(`${command} ${args[0]} done in ${result.seconds.toFixed(0)} s`);
+  }
+  return undefined;
+}

@@ -1,0 +1,171 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+// How to get Mesa's software Vulkan driver (lavapipe), decided from plain data: `machine()` reads, `driverPlan` decides.
+
+/**
+ * The fields of an os-release file, unquoted.
+ * @param {string} text
+ * @returns {Record<string, string>}
+ */
+export const parseOsRelease = (text) =>
+  Object.fromEntries(
+    [...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, key, value]) => [
+      key,
+      value.trim().replace(/^(["'])(.*)\1$/, "$2"),
+    ]),
+  );
+
+/** What `driverPlan` needs to know of this machine. */
+export const machine = () => {
+  const read = (path) => (existsSync(path) ? readFileSync(path, "utf8") : "");
+  const folder = "/etc/apt/sources.list.d";
+  const names = existsSync(folder) ? readdirSync(folder).sort() : [];
+  return {
+    platform: process.platform,
+    root: process.getuid?.() === 0,
+    mayInstall: !["1", "true"].includes(process.env.HALFSTEP_NO_INSTALL ?? ""),
+    apt: existsSync("/usr/bin/apt-get"),
+    os: parseOsRelease(read("/etc/os-release")),
+    sources: [
+      read("/etc/apt/sources.list"),
+      ...names
+        .filter((name) => /\.(list|sources)$/.test(name))
+        .map((name) => read(join(folder, name))),
+    ],
+  };
+};
+
+/** The stanzas of a deb822 file as lists of [field, value] (values keep their continuation lines). */
+const stanzas = (text) =>
+  text
+    .split(/\n\s*\n/)
+    .map((stanza) => {
+      const fields = [];
+      for (const line of stanza.split("\n")) {
+        if (line.startsWith("#") || line.trim() === "") continue;
+        if (/^\s/.test(line) && fields.length > 0) fields.at(-1)[1] += `\n${line}`;
+        else
+          fields.push([line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]);
+      }
+      return fields;
+    })
+    .filter((fields) => fields.length > 0);
+
+const words = (text = "") => text.split(/\s+/).filter(Boolean);
+
+const fromDeb822 = (text, suite) => {
+  for (const fields of stanzas(text)) {
+    const field = (name) => fields.find(([key]) => key.toLowerCase() === name)?.[1];
+    if (field("enabled")?.toLowerCase() === "no" || !words(field("types")).includes("deb"))
+      continue;
+    if (words(field("suites")).includes(`${suite}-backports`)) return { present: true };
+    if (!words(field("suites")).includes(suite)) continue;
+    const changed = { types: "deb", suites: `${suite}-backports`, components: "main" };
+    const lines = fields.map(([key, value]) => `${key}: ${changed[key.toLowerCase()] ?? value}`);
+    return { extension: "sources", text: `${lines.join("\n")}\n` };
+  }
+  return undefined;
+};
+
+const fromOneLine = (text, suite) => {
+  let found;
+  for (const line of text.split("\n")) {
+    const match = /^\s*deb\s+(\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+\S/.exec(line);
+    if (match === null) continue;
+    const [, options = "", uri, lineSuite] = match;
+    if (lineSuite === `${suite}-backports`) return { present: true };
+    if (lineSuite === suite) {
+      found ??= { extension: "list", text: `deb ${options}${uri} ${suite}-backports main\n` };
+    }
+  }
+  return found;
+};
+
+/**
+ * An apt source for `SUITE-backports` from the mirror that the machine already uses for SUITE.
+ * @param {readonly string[]} sources the texts of its sources files, deb822 or one-line style
+ * @param {string} suite such as `bookworm`
+ * @returns {{ present: true } | { extension: "sources" | "list", text: string } | undefined} undefined when no file names the suite
+ */
+export const backportsSource = (sources, suite) => {
+  const found = sources.map((text) =>
+    /^\s*Types\s*:/im.test(text) ? fromDeb822(text, suite) : fromOneLine(text, suite),
+  );
+  return found.find((source) => source?.present) ?? found.find((source) => source !== undefined);
+};
+
+const indent = (text) => text.trimEnd().replace(/^(?=.)/gm, "    ");
+const aptGet = (...args) => ({ command: "apt-get", args });
+const installArgs = ["install", "-y", "--no-install-recommends"];
+// Two minutes for another apt that holds the lock: fresh cloud machines run one in the background.
+const patience = ["-o", "DPkg::Lock::Timeout=120"];
+
+/** The apt steps for this distribution, or a sentence that says why there are none. */
+const aptSteps = ({ os, sources }) => {
+  const pkg = "mesa-vulkan-drivers";
+  const plain = {
+    files: [],
+    commands: [aptGet("update"), aptGet(...installArgs, ...patience, pkg)],
+  };
+  const like = [os.ID, ...words(os.ID_LIKE)];
+  if (os.ID === "debian" && Number(os.VERSION_ID) < 12) {
+    return `Debian ${os.VERSION_ID} has no Mesa that Dawn accepts: Debian 12 or newer is needed.`;
+  }
+  if (os.ID === "debian" && os.VERSION_ID === "12") {
+    const source = backportsSource(sources, "bookworm");
+    if (source === undefined) {
+      return "Debian 12's own Mesa is too old and no apt source for bookworm was found: add bookworm-backports by hand.";
+    }
+    return {
+      files: source.present
+        ? []
+        : [
+            {
+              path: `/etc/apt/sources.list.d/halfstep-backports.${source.extension}`,
+              text: source.text,
+              why: "Debian 12's own Mesa (22.3) is refused by Dawn, backports has a newer one",
+            },
+          ],
+      commands: [
+        aptGet("update"),
+        aptGet(...installArgs, ...patience, "-t", "bookworm-backports", pkg),
+      ],
+    };
+  }
+  if (like.includes("debian") || like.includes("ubuntu")) return plain;
+  return "Install your distribution's software Vulkan driver (Fedora: mesa-vulkan-drivers, Arch: vulkan-swrast).";
+};
+
+/**
+ * What to do about a missing adapter. The instructions say how a person gets one; their first line stands on its own.
+ * @param {ReturnType<typeof machine>} machine
+ * @returns {{ kind: "install" | "instruct", instructions: string[], why?: string, files?: { path: string, text: string, why: string }[], commands?: { command: string, args: string[] }[] }}
+ */
+export const driverPlan = ({ platform, root, mayInstall, apt, os, sources }) => {
+  const instruct = (...instructions) => ({ kind: "instruct", instructions });
+  if (platform !== "linux") {
+    return instruct("Dawn uses the system's Metal or Direct3D 12: update the graphics driver.");
+  }
+  const steps = aptSteps({ os, sources });
+  if (typeof steps === "string") return instruct(steps);
+  if (!apt) {
+    return instruct(
+      "apt-get is not here: install Mesa's software Vulkan driver (lavapipe) by hand.",
+    );
+  }
+  const byHand = [
+    ...steps.files.map(({ path, text }) => `write ${path}:\n${indent(text)}`),
+    ...steps.commands.map(({ command, args }) => indent([command, ...args].join(" "))),
+  ];
+  const forbidden = mayInstall
+    ? "Mesa's software Vulkan driver would do; installing it needs root."
+    : "Mesa's software Vulkan driver would do; HALFSTEP_NO_INSTALL forbids installing it.";
+  if (!mayInstall || !root) return instruct(forbidden, "As root:", ...byHand);
+  return {
+    kind: "install",
+    why: "Mesa's software Vulkan driver will do",
+    instructions: byHand,
+    ...steps,
+  };
+};

@@ -1,0 +1,16 @@
+/**
+ * Whether a Node version misses the `engines` floor.
+ * @param {string} version such as `20.19.3`
+ * @param {string} range `>=` followed by a version of which parts may be absent
+ */
+export const nodeIsTooOld = (version, range) => {
+  const have = version.split(".").map(Number);
+  const want = range
+    .replace(/^>=\s*/, "")
+    .split(".")
+    .map(Number);
+  for (const [index, part] of want.entries()) {
+    if (have[index] !== part) return have[index] < part;
+  }
+  return false;
+};

@@ -1,0 +1,46 @@
+// Runs every workspace's tests, one workspace after another (they share one GPU), and prints one total as its last line.
+// `npm test -- --filter=@halfstep/data` passes arguments on to turbo.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gpuEnvironment } from "./bootstrap/adapter.mjs";
+import { sumReports, totalLine } from "./test/total.mjs";
+
+const reports = mkdtempSync(join(tmpdir(), "halfstep-tests-"));
+const turbo = spawnSync(
+  "npx",
+  [
+    "turbo",
+    "run",
+    "test",
+    "test:scripts",
+    "--concurrency=1",
+    "--continue",
+    ...process.argv.slice(2),
+  ],
+  {
+    stdio: ["ignore", "inherit", "inherit"],
+    shell: process.platform === "win32",
+    env: {
+      ...process.env,
+      ...gpuEnvironment(),
+      HALFSTEP_TEST_REPORTS: reports,
+      TURBO_TELEMETRY_DISABLED: "1",
+    },
+  },
+);
+const total = sumReports(
+  readdirSync(reports).map((name) => readFileSync(join(reports, name), "utf8")),
+);
+rmSync(reports, { recursive: true });
+
+for (const name of total.failures) console.log(`failed: ${name}`);
+// A workspace that dies before it can report (a driver crash, a type error in its config) counts as one failure.
+if (turbo.status !== 0 && total.failed === 0) total.failed = 1;
+if (total.passed === 0 && total.failed === 0) {
+  console.log("No tests ran.");
+  total.failed = 1;
+}
+console.log(totalLine(total));
+process.exitCode = total.failed === 0 ? 0 : 1;
