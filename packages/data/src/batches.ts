@@ -1,0 +1,155 @@
+import { philox4x32 } from "./philox.js";
+
+/** Where a sampler stands. Plain data: it belongs in a checkpoint. */
+export interface SamplerState {
+  readonly epoch: number;
+  /** Samples of this epoch that were handed out already. */
+  readonly position: number;
+}
+
+export interface BatchOptions {
+  /** Samples in the data set. */
+  readonly count: number;
+  readonly batchSize: number;
+  /** Leave out the last batch of an epoch when it is smaller than `batchSize`. Default false. */
+  readonly dropLast?: boolean;
+}
+
+export interface ShuffleOptions extends BatchOptions {
+  /** A non-negative safe integer. */
+  readonly seed: number;
+  /** The epoch to begin with. Default 0. */
+  readonly epoch?: number;
+}
+
+/**
+ * A random order of 0 … count − 1: Fisher–Yates (Durstenfeld's form) fed by Philox4x32-10 with the seed as key and
+ * (block, 0, epoch, 0) as counter. The same (count, seed, epoch) gives the same order on every machine.
+ */
+export const permutation = (count: number, seed: number, epoch: number): Uint32Array => {
+  requireWhole("count", count, 0, 2 ** 32);
+  requireWhole("seed", seed, 0, Number.MAX_SAFE_INTEGER);
+  requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
+  const key = [seed >>> 0, Math.floor(seed / 2 ** 32)] as const;
+  let block = 0;
+  let words = [0, 0, 0, 0];
+  let used = 4;
+  const below = (range: number): number => {
+    // Words from the incomplete last multiple of `range` are drawn again: every remainder stays equally likely.
+    const limit = 2 ** 32 - (2 ** 32 % range);
+    for (;;) {
+      if (used === 4) {
+        words = philox4x32([block++, 0, epoch, 0], key);
+        used = 0;
+      }
+      const word = words[used++] as number;
+      if (word < limit) return word % range;
+    }
+  };
+  const order = Uint32Array.from({ length: count }, (_, index) => index);
+  for (let last = count - 1; last > 0; last--) {
+    const chosen = below(last + 1);
+    const swapped = order[last] as number;
+    order[last] = order[chosen] as number;
+    order[chosen] = swapped;
+  }
+  return order;
+};
+
+/** Batches of indices in the order of the data set, for evaluation: `for (const indices of batches({ … }))`. */
+export function* batches({
+  count,
+  batchSize,
+  dropLast = false,
+}: BatchOptions): Generator<Uint32Array> {
+  requireWhole("count", count, 0, 2 ** 32);
+  requireWhole("batchSize", batchSize, 1, 2 ** 32);
+  for (let start = 0; start < usable(count, batchSize, dropLast); start += batchSize) {
+    const length = Math.min(batchSize, count - start);
+    yield Uint32Array.from({ length }, (_, index) => start + index);
+  }
+}
+
+/**
+ * Shuffled batches, epoch after epoch. Each loop over it finishes the current epoch; the next loop has the next one.
+ * `state()` taken after any batch, given to `loadState` of a sampler with the same options, continues with the batch
+ * that would have followed, in this process or another.
+ */
+export class ShuffledBatches implements Iterable<Uint32Array> {
+  readonly #options: Required<ShuffleOptions>;
+  #epoch: number;
+  #position = 0;
+  #order: { readonly epoch: number; readonly indices: Uint32Array } | undefined;
+
+  constructor(options: ShuffleOptions) {
+    const { count, batchSize, seed, epoch = 0, dropLast = false } = options;
+    requireWhole("count", count, 1, 2 ** 32);
+    requireWhole("batchSize", batchSize, 1, 2 ** 32);
+    requireWhole("seed", seed, 0, Number.MAX_SAFE_INTEGER);
+    requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
+    if (dropLast && batchSize > count) {
+      throw new RangeError(
+        `shuffledBatches: dropLast leaves nothing of ${count} samples in batches of ${batchSize}; use a smaller batchSize`,
+      );
+    }
+    this.#options = { count, batchSize, seed, epoch, dropLast };
+    this.#epoch = epoch;
+  }
+
+  /** Batches in a whole epoch. */
+  get batchesPerEpoch(): number {
+    const { count, batchSize, dropLast } = this.#options;
+    return Math.ceil(usable(count, batchSize, dropLast) / batchSize);
+  }
+
+  *[Symbol.iterator](): Generator<Uint32Array> {
+    const { count, batchSize, dropLast } = this.#options;
+    const end = usable(count, batchSize, dropLast);
+    const epoch = this.#epoch;
+    while (this.#epoch === epoch) {
+      const start = this.#position;
+      const stop = Math.min(start + batchSize, end);
+      const batch = this.#orderOf(epoch).slice(start, stop);
+      // Moved on before the batch is handed out, so that state() in the loop's body counts it.
+      this.#position = stop;
+      if (stop === end) {
+        this.#epoch = epoch + 1;
+        this.#position = 0;
+      }
+      yield batch;
+    }
+  }
+
+  state(): SamplerState {
+    return { epoch: this.#epoch, position: this.#position };
+  }
+
+  loadState({ epoch, position }: SamplerState): void {
+    const { count, batchSize, dropLast } = this.#options;
+    requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
+    requireWhole("position", position, 0, usable(count, batchSize, dropLast) - 1);
+    this.#epoch = epoch;
+    this.#position = position;
+  }
+
+  #orderOf(epoch: number): Uint32Array {
+    if (this.#order?.epoch !== epoch) {
+      const { count, seed } = this.#options;
+      this.#order = { epoch, indices: permutation(count, seed, epoch) };
+    }
+    return this.#order.indices;
+  }
+}
+
+/** Shuffled batches of indices, the same for the same seed on every machine. */
+export const shuffledBatches = (options: ShuffleOptions): ShuffledBatches =>
+  new ShuffledBatches(options);
+
+const usable = (count: number, batchSize: number, dropLast: boolean): number =>
+  dropLast ? count - (count % batchSize) : count;
+
+const requireWhole = (name: string, value: number, least: number, most: number): void => {
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new RangeError(`${name} is ${value}: it must be a whole number from ${least} to ${most}`);
+  }
+};

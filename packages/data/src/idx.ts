@@ -1,0 +1,106 @@
+import { DataError } from "./error.js";
+
+/** Element types of IDX files, by the third byte of their magic number. */
+const elementTypes = {
+  8: "uint8",
+  9: "int8",
+  11: "int16",
+  12: "int32",
+  13: "float32",
+  14: "float64",
+} as const;
+
+interface IdxData {
+  readonly uint8: Uint8Array;
+  readonly int8: Int8Array;
+  readonly int16: Int16Array;
+  readonly int32: Int32Array;
+  readonly float32: Float32Array;
+  readonly float64: Float64Array;
+}
+
+type IdxElement = keyof IdxData;
+
+/** The content of an IDX file. `data` is row-major and has as many elements as the product of `shape`. */
+export type IdxArray = {
+  readonly [E in IdxElement]: {
+    readonly dtype: E;
+    readonly shape: readonly number[];
+    readonly data: IdxData[E];
+  };
+}[IdxElement];
+
+const elementBytes = { uint8: 1, int8: 1, int16: 2, int32: 4, float32: 4, float64: 8 } as const;
+
+/**
+ * Reads an IDX file (the format of MNIST: http://yann.lecun.com/exdb/mnist/): two zero bytes, an element type, the number
+ * of dimensions, each dimension as a big-endian u32, then the elements, big-endian, and nothing after them.
+ *
+ * Single-byte data is a view of `bytes`, not a copy.
+ *
+ * @param name stands for the bytes in error messages
+ * @throws DataError when the magic number, the element type or the length is wrong
+ *
+ * @example
+ * readIdx(new Uint8Array([0, 0, 8, 1, 0, 0, 0, 2, 7, 9])); // { dtype: "uint8", shape: [2], data: Uint8Array [7, 9] }
+ */
+export const readIdx = (bytes: Uint8Array, name = "IDX data"): IdxArray => {
+  const fail = (problem: string): never => {
+    throw new DataError(name, problem);
+  };
+  if (bytes.length < 4) fail(`${bytes.length} bytes are too few for an IDX file`);
+  const [zero0, zero1, typeCode, rank] = bytes as Uint8Array & [number, number, number, number];
+  if (zero0 === 0x1f && zero1 === 0x8b) fail("is gzip-compressed: decompress it first");
+  if (zero0 !== 0 || zero1 !== 0) {
+    const start = [...bytes.subarray(0, 4)].map((byte) => byte.toString(16).padStart(2, "0"));
+    fail(`is not an IDX file: it starts with ${start.join(" ")} where 00 00 is expected`);
+  }
+  const dtype: IdxElement =
+    elementTypes[typeCode as keyof typeof elementTypes] ??
+    fail(`element type 0x${typeCode.toString(16).padStart(2, "0")} does not exist in IDX`);
+  if (rank === 0) fail("has no dimensions");
+  const header = 4 + 4 * rank;
+  if (bytes.length < header) {
+    fail(`ends inside its header: ${bytes.length} bytes of ${header}`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const shape = Array.from({ length: rank }, (_, axis) => view.getUint32(4 + 4 * axis));
+  const count = shape.reduce((product, size) => product * size, 1);
+  const expected = header + count * elementBytes[dtype];
+  if (bytes.length !== expected) {
+    const fault = bytes.length < expected ? "is truncated" : "has bytes after its data";
+    fail(`${fault}: shape [${shape}] of ${dtype} takes ${expected} bytes, found ${bytes.length}`);
+  }
+
+  const at = (index: number): number => header + index * elementBytes[dtype];
+  switch (dtype) {
+    case "uint8":
+      return { dtype, shape, data: bytes.subarray(header) };
+    case "int8":
+      return { dtype, shape, data: new Int8Array(bytes.buffer, bytes.byteOffset + header, count) };
+    case "int16":
+      return {
+        dtype,
+        shape,
+        data: Int16Array.from({ length: count }, (_, i) => view.getInt16(at(i))),
+      };
+    case "int32":
+      return {
+        dtype,
+        shape,
+        data: Int32Array.from({ length: count }, (_, i) => view.getInt32(at(i))),
+      };
+    case "float32":
+      return {
+        dtype,
+        shape,
+        data: Float32Array.from({ length: count }, (_, i) => view.getFloat32(at(i))),
+      };
+    case "float64":
+      return {
+        dtype,
+        shape,
+        data: Float64Array.from({ length: count }, (_, i) => view.getFloat64(at(i))),
+      };
+  }
+};

