@@ -2,8 +2,9 @@
  * WGSL conversions between float32 and 16-bit codes, bit for bit equal to this package's TypeScript side. Each constant is a
  * complete declaration that needs no other constant and no `f16` feature; concatenate those that a shader uses.
  *
- * - Encoding is integer arithmetic only and rounds to nearest, ties to even: WGSL leaves the rounding of its own conversions
- *   open, lets them flush subnormals, and lets overflow become the largest finite number, which non-finite checks miss.
+ * - Encoding rounds to nearest, ties to even: WGSL leaves the rounding of its own conversions open, lets them flush subnormals,
+ *   and lets overflow become the largest finite number, which non-finite checks miss. It is integer arithmetic only, so that no
+ *   compiler can contract it with the arithmetic before it.
  * - Decoding is exact. Float16 subnormals are kept; its one float operation has an exact, normal result.
  * - A NaN keeps its sign. As float16 it becomes `0x7e00`, as bfloat16 it keeps the upper bits of its payload with the quiet bit set.
  * - The vec4 forms hold element 0 in the low half of `q.x`, 1 in its high half, 2 and 3 likewise in `q.y`. They are free of branches.
@@ -13,12 +14,12 @@
 export const encodeFloat16: string = /* wgsl */ `
 fn f32_to_f16_bits(x: f32) -> u32 {
   let u = bitcast<u32>(x);
-  let a = u & 0x7fffffffu;
+  let a = max(u & 0x7fffffffu, 0x32000000u);
   let e = a >> 23u;
-  let c = clamp(e, 101u, 113u);
+  let c = min(e, 113u);
   let m = (a & 0x007fffffu) | 0x00800000u;
   let r = (m + (0xffffffffu >> (c - 93u)) + ((m >> (126u - c)) & 1u)) >> (126u - c);
-  let h = min(((max(e, 113u) - 113u) << 10u) + r, 0x7c00u);
+  let h = min(((e - c) << 10u) + r, 0x7c00u);
   return ((u >> 16u) & 0x8000u) | select(h, 0x7e00u, a > 0x7f800000u);
 }
 `;
@@ -51,13 +52,13 @@ fn bf16_bits_to_f32(b: u32) -> f32 { return bitcast<f32>(b << 16u); }
 export const encode4Float16: string = /* wgsl */ `
 fn encode4_float16(v: vec4f) -> vec2u {
   let u = bitcast<vec4u>(v);
-  let a = u & vec4u(0x7fffffffu);
+  let a = max(u & vec4u(0x7fffffffu), vec4u(0x32000000u));
   let e = a >> vec4u(23u);
-  let c = clamp(e, vec4u(101u), vec4u(113u));
+  let c = min(e, vec4u(113u));
   let m = (a & vec4u(0x007fffffu)) | vec4u(0x00800000u);
   let s = 126u - c;
   let r = (m + (vec4u(0xffffffffu) >> (c - 93u)) + ((m >> s) & vec4u(1u))) >> s;
-  let f = min(((max(e, vec4u(113u)) - 113u) << vec4u(10u)) + r, vec4u(0x7c00u));
+  let f = min(((e - c) << vec4u(10u)) + r, vec4u(0x7c00u));
   let h = select(f, vec4u(0x7e00u), a > vec4u(0x7f800000u)) | ((u >> vec4u(16u)) & vec4u(0x8000u));
   return h.xz | (h.yw << vec2u(16u));
 }
