@@ -1,0 +1,89 @@
+// Every check besides `npm test`, one after another; each counts as one passed or failed, the packed install as one a
+// package. `npm run gates -- lint size` runs those named.
+import { execFileSync, spawn } from "node:child_process";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { readTotal, totalLine } from "./test/total.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** A commit-ish that stands for main, in a clone or at the origin; undefined where there is neither. */
+const mainBranch = () => {
+  for (const ref of ["main", "origin/main"]) {
+    try {
+      execFileSync("git", ["rev-parse", "--verify", "--quiet", ref], {
+        cwd: root,
+        stdio: "ignore",
+      });
+      return ref;
+    } catch {
+      // The next name is tried.
+    }
+  }
+  return undefined;
+};
+
+const turbo = (...tasks) => ["npx", "turbo", "run", ...tasks, "--output-logs=errors-only"];
+// Those that use no GPU: on the others a second run of the whole suite would double the time for little.
+const builtSuites = ["formats", "grad-scaler", "autocast", "data"];
+
+const gates = [
+  { name: "lint", command: ["npx", "biome", "check", ".", "--error-on-warnings"] },
+  { name: "boundaries", command: ["npm", "run", "--silent", "boundaries"] },
+  { name: "typecheck", command: turbo("typecheck") },
+  { name: "build", command: turbo("build") },
+  { name: "knip", command: ["npm", "run", "--silent", "knip"] },
+  { name: "pack", command: turbo("pack:check") },
+  { name: "size", command: ["npm", "run", "--silent", "size"] },
+  {
+    name: "test-built",
+    command: [...turbo("test:built"), ...builtSuites.map((name) => `--filter=@halfstep/${name}`)],
+  },
+  { name: "changeset", command: ["npx", "changeset", "status", `--since=${mainBranch()}`] },
+  { name: "packed", command: ["node", "scripts/packed-install.mjs"], counts: true },
+];
+
+const run = ([file, ...args]) =>
+  new Promise((resolve) => {
+    const child = spawn(file, args, {
+      cwd: root,
+      stdio: ["ignore", "pipe", "pipe"],
+      shell: process.platform === "win32",
+      timeout: 15 * 60_000,
+      env: { ...process.env, CI: "true", TURBO_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" },
+    });
+    let output = "";
+    const keep = (chunk) => {
+      output += chunk;
+    };
+    child.stdout.on("data", keep);
+    child.stderr.on("data", keep);
+    child.on("error", (error) => keep(error.message));
+    child.on("close", (code) => resolve({ code, output }));
+  });
+
+const chosen = process.argv.slice(2);
+const unknown = chosen.find((name) => !gates.some((gate) => gate.name === name));
+if (unknown !== undefined) {
+  console.error(`There is no gate ${unknown}: use ${gates.map(({ name }) => name).join(", ")}.`);
+  process.exit(2);
+}
+
+const total = { passed: 0, failed: 0 };
+for (const { name, command, counts } of gates) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  if (name === "changeset" && mainBranch() === undefined) {
+    console.log("-       changeset: this clone has no main to compare with");
+    continue;
+  }
+  const started = performance.now();
+  const { code, output } = await run(command);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  const counted = counts ? readTotal(output) : undefined;
+  total.passed += counted?.passed ?? (code === 0 ? 1 : 0);
+  total.failed += counted?.failed ?? (code === 0 ? 0 : 1);
+  if (counts || code !== 0) console.log(output.trimEnd());
+  console.log(`${code === 0 ? "ok     " : "FAILED "} ${name} (${seconds} s)`);
+}
+console.log(totalLine(total));
+process.exitCode = total.failed === 0 && total.passed > 0 ? 0 : 1;

@@ -1,0 +1,114 @@
+// Packs every public package, installs each in an empty project of its own together with what it depends on, and runs
+// its README's example there. Needs a build. Prints a line a package and one total last.
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { transform } from "esbuild";
+import { gpuEnvironment } from "./bootstrap/adapter.mjs";
+import { closure, publicPackages } from "./gates/packages.mjs";
+import { importedPackages, readmeExample } from "./gates/readme-example.mjs";
+import { totalLine } from "./test/total.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const work = mkdtempSync(join(tmpdir(), "halfstep-packed-"));
+const packages = publicPackages(root);
+const only = process.argv.slice(2);
+
+/** Runs a command; rejects with its output when it fails or takes too long. */
+const command = (file, args, cwd, timeout) =>
+  new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      cwd,
+      timeout,
+      stdio: ["ignore", "pipe", "pipe"],
+      shell: process.platform === "win32",
+      env: { ...process.env, ...gpuEnvironment() },
+    });
+    let stdout = "";
+    let stderr = "";
+    child.stdout.on("data", (chunk) => {
+      stdout += chunk;
+    });
+    child.stderr.on("data", (chunk) => {
+      stderr += chunk;
+    });
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      if (code === 0) resolve(stdout);
+      else reject(new Error(`${file} ${args[0]} ended with ${signal ?? code}\n${stdout}${stderr}`));
+    });
+  });
+
+const packed = JSON.parse(
+  await command(
+    "npm",
+    ["pack", "--json", "--pack-destination", work, ...packages.flatMap(({ name }) => ["-w", name])],
+    root,
+    120_000,
+  ),
+);
+const tarballs = new Map(packed.map(({ name, filename }) => [name, join(work, filename)]));
+
+const check = async ({ name, directory }) => {
+  const example = readmeExample(readFileSync(join(directory, "README.md"), "utf8"));
+  if (example === undefined) throw new Error("README.md has no block marked <!-- example -->");
+  const imported = importedPackages(example.code);
+  if (!imported.includes(name)) throw new Error(`README.md's example does not import ${name}`);
+  const internal = closure([name, ...imported], packages);
+  const peers = Object.assign(
+    {},
+    ...internal.map((each) => packages.find((pkg) => pkg.name === each).manifest.peerDependencies),
+  );
+  // A peer that is optional is installed where the example needs it: `webgpu` for device/node.
+  const needsWebgpu = /"(webgpu|@halfstep\/device\/(node|testing))"/.test(example.code);
+  const project = join(work, name.replace("/", "-"));
+  mkdirSync(project);
+  writeFileSync(
+    join(project, "package.json"),
+    JSON.stringify({
+      private: true,
+      type: "module",
+      dependencies: {
+        ...Object.fromEntries(internal.map((each) => [each, `file:${tarballs.get(each)}`])),
+        ...(needsWebgpu && { webgpu: peers.webgpu }),
+      },
+    }),
+  );
+  const { code } = await transform(example.code, { loader: "ts", format: "esm", target: "node20" });
+  writeFileSync(join(project, "example.js"), code);
+  await command(
+    "npm",
+    ["install", "--prefer-offline", "--no-audit", "--no-fund"],
+    project,
+    300_000,
+  );
+  const printed = await command(process.execPath, ["example.js"], project, 120_000);
+  if (example.output !== undefined && printed.trim() !== example.output.trim()) {
+    throw new Error(`its example printed\n${printed}\nand README.md says\n${example.output}`);
+  }
+  if (printed.trim() === "") throw new Error("its example printed nothing");
+};
+
+const total = { passed: 0, failed: 0 };
+const queue = packages.filter(({ name }) => only.length === 0 || only.includes(name));
+const worker = async () => {
+  for (let pkg = queue.shift(); pkg !== undefined; pkg = queue.shift()) {
+    const started = performance.now();
+    const seconds = () => ((performance.now() - started) / 1000).toFixed(1);
+    try {
+      await check(pkg);
+      total.passed += 1;
+      console.log(`ok      packed ${pkg.name} (${seconds()} s)`);
+    } catch (error) {
+      total.failed += 1;
+      console.log(`FAILED  packed ${pkg.name} (${seconds()} s)\n${error.message}`);
+    }
+  }
+};
+await Promise.all([worker(), worker()]);
+rmSync(work, { recursive: true });
+if (total.passed + total.failed === 0) total.failed = 1;
+console.log(totalLine(total));
+process.exitCode = total.failed === 0 ? 0 : 1;
