@@ -1,3 +1,22 @@
+export { type BrowserDeviceOptions, requestDevice } from "./browser.js";
+export { type AllocateOptions, type MemoryAccount, sizeClass } from "./buffer-pool.js";
+export type { AdapterDescription, Capabilities, Tier } from "./capabilities.js";
+export type { Counters, CounterValues } from "./counters.js";
+export {
+  type Device,
+  type WaitKind,
+  type WaitOptions,
+  type WrapOptions,
+  wrapDevice,
+} from "./device.js";
+export type { DeviceEncoder } from "./encoder.js";
+export {
+  DeviceLostError,
+  GpuError,
+  MemoryBudgetError,
+  NoAdapterError,
+  ShaderError,
+} from "./errors.js";
 export {
   type Access,
   type Binding,
@@ -14,3 +33,7 @@ export {
   type ProgramContext,
   type Workgroups,
 } from "./launch.js";
+export type { CompiledKernel } from "./pipeline-cache.js";
+export type { PreparedPass } from "./prepared.js";
+export type { DeviceOptions } from "./request.js";
+export type { Timed } from "./timing.js";

@@ -1,1 +1,117 @@
-export {};
+/// <reference types="node" />
+import { totalmem } from "node:os";
+import type { Device } from "./device.js";
+import { NoAdapterError } from "./errors.js";
+import { type DeviceOptions, openDevice } from "./request.js";
+
+export interface NodeDeviceOptions extends DeviceOptions {
+  /** Part of an adapter's name, or its index in `listAdapters()`. Default: `HALFSTEP_ADAPTER`, or else Dawn's choice. */
+  readonly adapter?: string | number;
+}
+
+/**
+ * A device of Dawn in Node. Throws a {@link NoAdapterError} when there is none, or none by that name. On a software
+ * adapter, whose memory is the machine's, the default memory budget is three quarters of what the process may use.
+ */
+export async function requestDevice(options: NodeDeviceOptions = {}): Promise<Device> {
+  const adapter = await requestAdapter(options.adapter ?? wishOf(process.env.HALFSTEP_ADAPTER));
+  const memoryBudget =
+    options.memoryBudget ??
+    (adapter.info.isFallbackAdapter ? Math.floor(0.75 * usableMemory()) : undefined);
+  return openDevice(adapter, memoryBudget === undefined ? options : { ...options, memoryBudget });
+}
+
+/** The names of the adapters that Dawn can use on this machine, in its order. */
+export async function listAdapters(): Promise<readonly string[]> {
+  // Dawn names its adapters only to those who ask for one that does not exist.
+  const gpu = await createGpu("adapter=\u0001");
+  try {
+    await gpu.requestAdapter();
+    return [];
+  } catch (error) {
+    return [...String(error).matchAll(/name: '(.*)'$/gm)].map(([, name]) => name as string);
+  }
+}
+
+async function requestAdapter(wish: string | number | undefined): Promise<GPUAdapter> {
+  if (wish === undefined) return take(await createGpu());
+  const names = await listAdapters();
+  const needle = String(wish).toLowerCase();
+  const index =
+    typeof wish === "number" ? wish : names.findIndex((n) => n.toLowerCase().includes(needle));
+  const name = names[index];
+  if (name === undefined)
+    throw new NoAdapterError(
+      names.length === 0
+        ? noAdapter
+        : `no adapter matches ${JSON.stringify(wish)}: choose one of ${names.map((n, i) => `${i} "${n}"`).join(", ")}`,
+    );
+  // Dawn takes the first adapter whose name contains the given one.
+  if (names.findIndex((n) => n.includes(name)) !== index)
+    throw new NoAdapterError(
+      `adapter ${index} "${name}" cannot be told from an earlier one by its name: hide the others, for example with VK_LOADER_DEVICE_SELECT or MESA_VK_DEVICE_SELECT`,
+    );
+  return take(await createGpu(`adapter=${name}`));
+}
+
+async function take(gpu: GPU): Promise<GPUAdapter> {
+  let cause: unknown;
+  try {
+    const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
+    if (adapter) return adapter;
+  } catch (error) {
+    cause = error;
+  }
+  throw new NoAdapterError(noAdapter, { cause });
+}
+
+const noAdapter =
+  "no GPU adapter was found. On Debian or Ubuntu `npm start` and `npm test` install Mesa's software driver when run as root; by hand: " +
+  "apt-get install mesa-vulkan-drivers (Mesa 23 or newer: on Debian 12 add -t bookworm-backports). With a GPU install its Vulkan driver.";
+
+const pinned = Symbol.for("@halfstep/device/dawn");
+
+/**
+ * The only place that creates Dawn's GPU objects, one for each choice of adapter in a process. They are kept for good:
+ * the process crashes when one is garbage-collected.
+ */
+async function createGpu(...choice: readonly string[]): Promise<GPU> {
+  const holder = globalThis as { [pinned]?: Map<string, GPU> };
+  holder[pinned] ??= new Map();
+  const kept = holder[pinned];
+  const key = choice.join();
+  const { create, globals } = await loadDawn();
+  for (const [name, value] of Object.entries(globals))
+    if (!(name in globalThis))
+      Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+  let gpu = kept.get(key);
+  if (!gpu) {
+    gpu = create([
+      // Without the second toggle NVIDIA's Vulkan driver does not offer shader-f16.
+      "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
+      ...choice,
+    ]);
+    kept.set(key, gpu);
+  }
+  return gpu;
+}
+
+async function loadDawn(): Promise<{ create(options: string[]): GPU; globals: object }> {
+  try {
+    return await import("webgpu");
+  } catch (cause) {
+    throw new NoAdapterError(
+      "the package `webgpu` (Dawn for Node) cannot be loaded: run npm install webgpu",
+      { cause },
+    );
+  }
+}
+
+function usableMemory(): number {
+  // Zero, or more than the machine has, stands for "no limit".
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
+
+const wishOf = (value: string | undefined): string | number | undefined =>
+  value && /^\d+$/.test(value) ? Number(value) : value || undefined;

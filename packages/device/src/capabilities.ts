@@ -1,0 +1,145 @@
+import { BufferUsage, mapModeRead } from "./flags.js";
+
+/** "native": half precision in WGSL (`shader-f16`). "packed": two halves in a u32, nothing optional needed. */
+export type Tier = "native" | "packed";
+
+/** What an adapter says about itself; empty strings where it keeps silent. */
+export interface AdapterDescription {
+  readonly vendor: string;
+  readonly architecture: string;
+  readonly device: string;
+  readonly description: string;
+  /** True for software adapters. */
+  readonly isFallback: boolean;
+}
+
+/** What a device can do, tried out on the device itself. */
+export interface Capabilities {
+  readonly tier: Tier;
+  /** The size that every subgroup was seen to have; 0 without subgroups or when it varies. Never assumed. */
+  readonly subgroupSize: number;
+  readonly hasTimestamps: boolean;
+  readonly adapter: AdapterDescription;
+  readonly limits: GPUSupportedLimits;
+  /** Features of the device, experimental ones included. */
+  readonly features: ReadonlySet<string>;
+}
+
+/** Compiles and runs tiny programs on a device to learn what it does, not what it says. Takes a few milliseconds. */
+export async function probeCapabilities(
+  gpu: GPUDevice,
+  options: { readonly tier?: Tier | undefined },
+): Promise<Capabilities> {
+  const features = new Set<string>(gpu.features);
+  const wantsNative = options.tier !== "packed" && features.has("shader-f16");
+  const [hasHalf, subgroupSize] = await Promise.all([
+    wantsNative ? probeHalf(gpu) : false,
+    features.has("subgroups") ? probeSubgroups(gpu) : 0,
+  ]);
+  if (options.tier === "native" && !hasHalf)
+    throw new TypeError(
+      'tier "native" needs a device with a working "shader-f16" feature: request the device with it, or use tier "packed"',
+    );
+  return {
+    tier: hasHalf ? "native" : "packed",
+    subgroupSize,
+    hasTimestamps: features.has("timestamp-query"),
+    adapter: describe(gpu.adapterInfo),
+    limits: gpu.limits,
+    features,
+  };
+}
+
+function describe(info: GPUAdapterInfo): AdapterDescription {
+  const { vendor, architecture, device, description } = info;
+  return {
+    vendor,
+    architecture,
+    device,
+    description,
+    isFallback: info.isFallbackAdapter === true,
+  };
+}
+
+const halfProbe = /* wgsl */ `enable f16;
+@group(0) @binding(0) var<storage, read_write> out: array<vec2<f16>>;
+@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3u) {
+  let x = f16(id.x);
+  out[id.x] = vec2<f16>(x * x + 0.5h, -x);
+}`;
+
+/** Whether f16 arithmetic and storage give the bits they should. */
+async function probeHalf(gpu: GPUDevice): Promise<boolean> {
+  const found = await runProbe(gpu, halfProbe, 4, 1);
+  // (i² + 0.5, −i) for i = 0…3 as two float16 codes each.
+  const expected = [0x8000_3800, 0xbc00_3e00, 0xc000_4480, 0xc200_48c0];
+  // -0 may come out as +0 where the compiler negates by subtraction.
+  return found !== undefined && expected.every((code, i) => i === 0 || found[i] === code);
+}
+
+/** Shapes that a driver might run with subgroups of different sizes. */
+const shapes = [
+  [32, 1],
+  [64, 1],
+  [8, 8],
+  [256, 1],
+] as const;
+const groups = 4;
+
+/** The size of every subgroup in a few workgroups of several shapes, or 0 when two differ. */
+async function probeSubgroups(gpu: GPUDevice): Promise<number> {
+  const { subgroupMinSize: least, subgroupMaxSize: most } = gpu.adapterInfo;
+  if (least !== undefined && least !== most) return 0;
+  const runs = await Promise.all(
+    shapes.map(([x, y]) => runProbe(gpu, subgroupProbe(x, y), x * y * groups, groups)),
+  );
+  const sizes = new Set(runs.flatMap((run) => (run ? [...run] : [0])));
+  const [size = 0] = sizes;
+  return sizes.size === 1 && (least === undefined || size === least) ? size : 0;
+}
+
+const subgroupProbe = (x: number, y: number): string => /* wgsl */ `enable subgroups;
+@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+@compute @workgroup_size(${x}, ${y}) fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(local_invocation_index) local: u32,
+  @builtin(subgroup_size) size: u32,
+) { out[group.x * ${x * y}u + local] = size; }`;
+
+/** The words that a program wrote, or undefined when the device refuses to compile or run it. */
+async function runProbe(
+  gpu: GPUDevice,
+  code: string,
+  words: number,
+  workgroups: number,
+): Promise<Uint32Array | undefined> {
+  const size = words * 4;
+  gpu.pushErrorScope("validation");
+  const out = gpu.createBuffer({ size, usage: BufferUsage.storage | BufferUsage.copySource });
+  const staging = gpu.createBuffer({ size, usage: BufferUsage.mapRead | BufferUsage.copyTarget });
+  const module = gpu.createShaderModule({ label: "probe", code });
+  const pipeline = gpu.createComputePipeline({ layout: "auto", compute: { module } });
+  const commands = gpu.createCommandEncoder();
+  const pass = commands.beginComputePass();
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(
+    0,
+    gpu.createBindGroup({
+      layout: pipeline.getBindGroupLayout(0),
+      entries: [{ binding: 0, resource: { buffer: out } }],
+    }),
+  );
+  pass.dispatchWorkgroups(workgroups);
+  pass.end();
+  commands.copyBufferToBuffer(out, 0, staging, 0, size);
+  gpu.queue.submit([commands.finish()]);
+  const error = await gpu.popErrorScope();
+  try {
+    if (error) return undefined;
+    await staging.mapAsync(mapModeRead);
+    return new Uint32Array(staging.getMappedRange().slice(0));
+  } finally {
+    out.destroy();
+    staging.destroy();
+  }
+}

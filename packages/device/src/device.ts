@@ -1,0 +1,205 @@
+import { BindGroupCache } from "./bind-groups.js";
+import { type AllocateOptions, BufferPool, type MemoryAccount } from "./buffer-pool.js";
+import { type Capabilities, probeCapabilities, type Tier } from "./capabilities.js";
+import { Counters } from "./counters.js";
+import { type DeviceEncoder, makeEncoder, ScalarChunks } from "./encoder.js";
+import type { DeviceLostError } from "./errors.js";
+import { Health } from "./health.js";
+import type { Kernel, Launch } from "./launch.js";
+import { type CompiledKernel, PipelineCache, type Storage } from "./pipeline-cache.js";
+import { type PreparedPass, preparePass, type Resolver } from "./prepared.js";
+import { ReadBack } from "./read-back.js";
+import { measure, type Timed } from "./timing.js";
+import { WaitClock } from "./wait-clock.js";
+
+/** On whose account a wait goes: the host's need of a result, its lead over the device, or nobody's. */
+export type WaitKind = "host" | "backpressure" | "background";
+
+export interface WaitOptions {
+  /** Which counter the wait adds to; "background" adds to none. Default "host". */
+  readonly wait?: WaitKind;
+}
+
+export interface WrapOptions {
+  /** "packed" leaves half precision in WGSL alone; "native" insists on it. Default: native where it works. */
+  readonly tier?: Tier;
+  /** Most bytes that `allocate` may hold at a time. Default: unbounded. */
+  readonly memoryBudget?: number;
+  /** A name for messages. Default: the label of the GPUDevice, or the name of its adapter. */
+  readonly label?: string;
+}
+
+/**
+ * A GPUDevice with pooled memory, cached pipelines and bind groups, and errors that arrive.
+ *
+ * Calls are checked at once where the host can tell. What only WebGPU can tell rejects the next await (`read`,
+ * `settled`, `prewarm`, `timed`) with a {@link ShaderError}, {@link GpuError} or {@link DeviceLostError}; after that
+ * every await rejects.
+ */
+export interface Device {
+  readonly gpu: GPUDevice;
+  readonly label: string;
+  readonly capabilities: Capabilities;
+  readonly memory: MemoryAccount;
+  readonly counters: Counters;
+  /** What every await rejects with, once something has failed. */
+  readonly failure: Error | undefined;
+  /** Resolves when the device is lost or destroyed. Never rejects. */
+  readonly lost: Promise<DeviceLostError>;
+
+  /**
+   * A storage buffer of at least `bytes` bytes (STORAGE, COPY_SRC, COPY_DST; a multiple of 256). Throws a
+   * {@link MemoryBudgetError} before anything is allocated.
+   */
+  allocate(bytes: number, options?: AllocateOptions): GPUBuffer;
+  /** Takes a buffer back for reuse. Commands that use it must have been submitted. */
+  release(buffer: GPUBuffer): void;
+  /** Destroys released buffers that are kept for reuse. */
+  trim(): void;
+
+  /**
+   * Copies bytes into a buffer, in order with submits. `offset` is a multiple of 4 bytes; WebGPU writes whole words, so
+   * data that ends inside one (an odd number of halves) is filled up with zeros.
+   */
+  write(buffer: GPUBuffer, offset: number, data: BufferSource): void;
+  /** The bytes of a buffer as they are at this place of the queue. Reads of one turn share one submit and one wait. */
+  read(
+    buffer: GPUBuffer,
+    offset: number,
+    bytes: number,
+    options?: WaitOptions,
+  ): Promise<ArrayBuffer>;
+  /** Resolves when everything submitted so far is done. */
+  settled(options?: WaitOptions): Promise<void>;
+
+  /** A target that encodes launches as they come. */
+  encoder(): DeviceEncoder;
+  /** Resolves launches once, to replay them. */
+  prepare(launches: readonly Launch<GPUBuffer>[]): PreparedPass;
+  /** Submits command buffers, in order. */
+  submit(commands: readonly GPUCommandBuffer[]): void;
+
+  /** The compiled kernel for a choice of storage, compiled now if need be. */
+  pipelineFor(kernel: Kernel, bindings: Storage): CompiledKernel;
+  /** Compiles the kernels of launches side by side, without blocking. */
+  prewarm(
+    launches: Iterable<{ readonly kernel: Kernel; readonly bindings: Storage }>,
+  ): Promise<void>;
+
+  /** GPU time of what `fn` submits, in milliseconds; undefined without timestamps. */
+  timed<T>(fn: () => T): Promise<Timed<T>>;
+  /** Ends the device: pending and later awaits reject. */
+  destroy(): void;
+}
+
+/** Makes a {@link Device} of a GPUDevice that you have. Runs a few tiny programs on it to learn what it can do. */
+export async function wrapDevice(gpu: GPUDevice, options: WrapOptions = {}): Promise<Device> {
+  const capabilities = await probeCapabilities(gpu, { tier: options.tier });
+  const { description, device } = capabilities.adapter;
+  const label = options.label ?? (gpu.label || description || device || "GPU");
+  return makeDevice(gpu, label, capabilities, options.memoryBudget ?? Number.POSITIVE_INFINITY);
+}
+
+function makeDevice(
+  gpu: GPUDevice,
+  label: string,
+  capabilities: Capabilities,
+  budget: number,
+): Device {
+  const counters = new Counters();
+  const health = new Health(gpu, label);
+  const clock = new WaitClock(health);
+  const bindGroups = new BindGroupCache(gpu, counters);
+  const memory = new BufferPool(gpu, counters, budget, (buffer) => bindGroups.forget(buffer));
+  const pipelines = new PipelineCache(gpu, capabilities, counters, health);
+  const resolver: Resolver = { gpu, pipelines, bindGroups, counters };
+
+  const enqueue = (commands: readonly GPUCommandBuffer[]): void => {
+    gpu.queue.submit(commands);
+    counters.submits++;
+    clock.submitted(counters.submits + counters.dispatches);
+  };
+  const readBack = new ReadBack(gpu, counters, health, clock, enqueue);
+  const submit = (commands: readonly GPUCommandBuffer[]): void => {
+    readBack.flush();
+    enqueue(commands);
+  };
+  const write = (buffer: GPUBuffer, offset: number, data: BufferSource): void => {
+    const bytes = wholeWords(data);
+    if (offset % 4 !== 0 || !(offset >= 0) || offset + bytes.byteLength > buffer.size)
+      throw new RangeError(
+        `write() wants bytes ${offset} to ${offset + bytes.byteLength} of a buffer of ${buffer.size}: start at a multiple of 4 and end inside`,
+      );
+    readBack.flush();
+    gpu.queue.writeBuffer(buffer, offset, bytes);
+    counters.writes++;
+  };
+  const allocate = (bytes: number, { zero = false }: AllocateOptions = {}): GPUBuffer => {
+    const { buffer, isRecycled } = memory.take(bytes);
+    if (zero && isRecycled) {
+      const commands = gpu.createCommandEncoder();
+      commands.clearBuffer(buffer);
+      submit([commands.finish()]);
+    }
+    return buffer;
+  };
+  const count = (wait: WaitKind = "host"): void => {
+    if (wait === "host") counters.hostWaits++;
+    else if (wait === "backpressure") counters.backpressureWaits++;
+  };
+  const chunks = new ScalarChunks(resolver);
+  const allocateZeroed = (bytes: number): GPUBuffer => allocate(bytes, { zero: true });
+
+  return {
+    gpu,
+    label,
+    capabilities,
+    memory,
+    counters,
+    lost: health.lost,
+    get failure() {
+      return health.failure;
+    },
+    allocate,
+    release: (buffer) => memory.give(buffer),
+    trim: () => memory.trim(),
+    write,
+    async read(buffer, offset, bytes, options) {
+      counters.reads++;
+      count(options?.wait);
+      return readBack.read(buffer, offset, bytes);
+    },
+    async settled(options) {
+      count(options?.wait);
+      await readBack.settled();
+    },
+    encoder: () => makeEncoder({ resolver, chunks, allocateZeroed, write, submit }),
+    prepare: (launches) => preparePass(resolver, launches, write),
+    submit,
+    pipelineFor: (kernel, bindings) => pipelines.get(kernel, bindings),
+    async prewarm(launches) {
+      await Promise.all([...launches].map((l) => pipelines.prewarm(l.kernel, l.bindings)));
+      await health.assertWell();
+    },
+    async timed(fn) {
+      const timed = await measure(gpu, capabilities.hasTimestamps, submit, fn);
+      await health.assertWell();
+      return timed;
+    },
+    destroy() {
+      health.destroyed();
+      gpu.destroy();
+    },
+  };
+}
+
+// Dawn in Node takes typed arrays but no DataView, and Float16Array is unknown to some engines.
+function wholeWords(data: BufferSource): Uint8Array<ArrayBuffer> {
+  const bytes = ArrayBuffer.isView(data)
+    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    : new Uint8Array(data);
+  if (bytes.byteLength % 4 === 0) return bytes;
+  const padded = new Uint8Array(Math.ceil(bytes.byteLength / 4) * 4);
+  padded.set(bytes);
+  return padded;
+}

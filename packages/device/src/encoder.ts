@@ -1,0 +1,129 @@
+import { BufferUsage } from "./flags.js";
+import type { Launch, LaunchTarget } from "./launch.js";
+import { type CompiledKernel, storageOf } from "./pipeline-cache.js";
+import { encodeLaunch, type Resolver, resolve, slotOf } from "./prepared.js";
+import { packScalars } from "./scalars.js";
+
+/** Encodes launches as they come, in one compute pass where possible, until `submit()`. Usable again afterwards. */
+export interface DeviceEncoder extends LaunchTarget<GPUBuffer> {
+  /** Encodes one launch. A launch of zero workgroups is skipped. */
+  launch(launch: Launch<GPUBuffer>): void;
+  /** A zeroed buffer from the device's pool: give it back with `device.release()`. */
+  allocate(bytes: number): GPUBuffer;
+  /** Copies bytes between two buffers; offsets and count are multiples of 4. */
+  copy(
+    source: GPUBuffer,
+    sourceOffset: number,
+    target: GPUBuffer,
+    targetOffset: number,
+    bytes: number,
+  ): void;
+  /** Submits what was encoded. Nothing happens when that is nothing. */
+  submit(): void;
+}
+
+const chunkBytes = 65_536;
+
+/**
+ * Uniform buffers for the scalars of encoders. Each encoder fills them from the start and writes them right before its
+ * submit: writes and submits run in order, so all encoders share the same bytes, and equal launches meet the same bind
+ * groups again.
+ */
+export class ScalarChunks {
+  readonly #buffers: GPUBuffer[] = [];
+  readonly #resolver: Resolver;
+
+  constructor(resolver: Resolver) {
+    this.#resolver = resolver;
+  }
+
+  at(index: number): GPUBuffer {
+    let buffer = this.#buffers[index];
+    if (!buffer) {
+      buffer = this.#resolver.gpu.createBuffer({
+        label: "scalars",
+        size: chunkBytes,
+        usage: BufferUsage.uniform | BufferUsage.copyTarget,
+      });
+      this.#resolver.counters.buffersCreated++;
+      this.#buffers[index] = buffer;
+    }
+    return buffer;
+  }
+}
+
+/** The parts of a device that an encoder needs. */
+export interface EncoderHost {
+  readonly resolver: Resolver;
+  readonly chunks: ScalarChunks;
+  allocateZeroed(bytes: number): GPUBuffer;
+  write(buffer: GPUBuffer, offset: number, data: BufferSource): void;
+  submit(commands: readonly GPUCommandBuffer[]): void;
+}
+
+export function makeEncoder(host: EncoderHost): DeviceEncoder {
+  const { resolver, chunks } = host;
+  const { gpu, counters } = resolver;
+  const alignment = gpu.limits.minUniformBufferOffsetAlignment;
+  let commands: GPUCommandEncoder | undefined;
+  let pass: GPUComputePassEncoder | undefined;
+  let pipeline: GPUComputePipeline | undefined;
+  const scalars: DataView<ArrayBuffer>[] = [];
+  let chunk = 0;
+  let used = 0;
+
+  const open = (): GPUCommandEncoder => {
+    commands ??= gpu.createCommandEncoder();
+    return commands;
+  };
+  const endPass = (): void => {
+    pass?.end();
+    pass = undefined;
+    pipeline = undefined;
+  };
+  const place = (launch: Launch<GPUBuffer>, { scalarBytes }: CompiledKernel): number => {
+    if (scalarBytes === 0) return 0;
+    if (used + scalarBytes > chunkBytes) {
+      chunk++;
+      used = 0;
+    }
+    let view = scalars[chunk];
+    if (!view) {
+      view = new DataView(new ArrayBuffer(chunkBytes));
+      scalars[chunk] = view;
+    }
+    const offset = used;
+    packScalars(launch.kernel, launch.scalars, view, offset);
+    used = Math.ceil((offset + scalarBytes) / alignment) * alignment;
+    return offset;
+  };
+
+  return {
+    allocate: (bytes) => host.allocateZeroed(bytes),
+    launch(launch) {
+      const compiled = resolver.pipelines.get(launch.kernel, storageOf(launch.bindings));
+      const offset = place(launch, compiled);
+      const uniforms = compiled.scalarBytes > 0 ? chunks.at(chunk) : undefined;
+      const resolved = resolve(resolver, launch, compiled, slotOf(uniforms, compiled, offset));
+      pass ??= open().beginComputePass();
+      pipeline = encodeLaunch(pass, resolved, pipeline, counters);
+    },
+    copy(source, sourceOffset, target, targetOffset, bytes) {
+      endPass();
+      open().copyBufferToBuffer(source, sourceOffset, target, targetOffset, bytes);
+    },
+    submit() {
+      if (!commands) return;
+      endPass();
+      for (let i = 0; i <= chunk; i++) {
+        const view = scalars[i];
+        const bytes = i < chunk ? chunkBytes : Math.min(used, chunkBytes);
+        if (view && bytes > 0) host.write(chunks.at(i), 0, new Uint8Array(view.buffer, 0, bytes));
+      }
+      host.submit([commands.finish()]);
+      commands = undefined;
+      chunk = 0;
+      used = 0;
+    },
+  };
+}

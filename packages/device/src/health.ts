@@ -1,0 +1,74 @@
+import { DeviceLostError, GpuError, ShaderError } from "./errors.js";
+
+/**
+ * What went wrong on a device. WebGPU reports errors after the call that caused them, so they are collected here and
+ * rejected by the next await. A failure stays: what a failed device computes cannot be trusted.
+ */
+export class Health {
+  /** Resolves when the device is lost or destroyed. */
+  readonly lost: Promise<DeviceLostError>;
+  #failure: Error | undefined;
+  readonly #checks = new Set<Promise<void>>();
+  readonly #label: string;
+
+  constructor(gpu: GPUDevice, label: string) {
+    this.#label = label;
+    this.lost = gpu.lost.then(({ reason, message }) => this.#lose(reason, message));
+    gpu.addEventListener("uncapturederror", (event) => {
+      event.preventDefault();
+      this.fail(new GpuError(kindOf(event.error), event.error.message));
+    });
+  }
+
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  /** Keeps an error. A loss outranks a refused shader, which outranks the errors that it causes further on. */
+  fail(error: Error): void {
+    if (!this.#failure || rank(error) > rank(this.#failure)) this.#failure = error;
+  }
+
+  /** Marks the device as destroyed without waiting for the event. */
+  destroyed(): void {
+    this.#lose("destroyed", "");
+  }
+
+  /** Adds a check whose outcome every later {@link assertWell} waits for. It resolves to the error found, if any. */
+  watch(check: Promise<Error | undefined>): void {
+    const watched = check
+      .then(
+        (error) => {
+          if (error) this.fail(error);
+        },
+        // A check that cannot be made means that the device is gone, and `lost` says so.
+        () => {},
+      )
+      .finally(() => this.#checks.delete(watched));
+    this.#checks.add(watched);
+  }
+
+  /** Throws the failure of this device, if there is one, once pending checks are done. */
+  async assertWell(): Promise<void> {
+    while (this.#checks.size > 0) await Promise.all(this.#checks);
+    if (this.#failure) throw this.#failure;
+  }
+
+  #lose(reason: GPUDeviceLostReason, message: string): DeviceLostError {
+    if (this.#failure instanceof DeviceLostError) return this.#failure;
+    const error = new DeviceLostError(this.#label, reason, message);
+    this.#failure = error;
+    return error;
+  }
+}
+
+const rank = (error: Error): number =>
+  error instanceof DeviceLostError ? 2 : error instanceof ShaderError ? 1 : 0;
+
+// Constructors are compared by name because the classes are not global everywhere.
+const kindOf = (error: GPUError): GpuError["kind"] =>
+  error.constructor.name === "GPUValidationError"
+    ? "validation"
+    : error.constructor.name === "GPUOutOfMemoryError"
+      ? "out-of-memory"
+      : "internal";

@@ -1,0 +1,160 @@
+import type { BindGroupCache, UniformSlot } from "./bind-groups.js";
+import type { Counters } from "./counters.js";
+import { BufferUsage } from "./flags.js";
+import type { Launch, Workgroups } from "./launch.js";
+import { type CompiledKernel, type PipelineCache, storageOf } from "./pipeline-cache.js";
+import { packScalars, repackScalars } from "./scalars.js";
+
+/** What launches are resolved against. */
+export interface Resolver {
+  readonly gpu: GPUDevice;
+  readonly pipelines: PipelineCache;
+  readonly bindGroups: BindGroupCache;
+  readonly counters: Counters;
+}
+
+/** A launch with its pipeline, bind group and workgroup counts. */
+export interface ResolvedLaunch {
+  readonly compiled: CompiledKernel;
+  readonly group: GPUBindGroup;
+  workgroups: Workgroups;
+}
+
+/** Launches whose pipelines, bind groups and scalars are resolved, to be encoded again and again. */
+export interface PreparedPass {
+  /** Number of launches. */
+  readonly length: number;
+  /**
+   * Replaces scalars of some launches, by index, with one write for all. Scalars that are not named keep their values.
+   * Takes effect for what is submitted after this call.
+   */
+  updateScalars(updates: ReadonlyMap<number, Readonly<Record<string, number>>>): void;
+  /** Encodes the launches from index `from` up to `to` (default: all), about a microsecond each. Empty ones are skipped. */
+  encode(pass: GPUComputePassEncoder, from?: number, to?: number): void;
+  /** Frees the buffer of the scalars. The pass must not be encoded afterwards. */
+  destroy(): void;
+}
+
+/** Resolves launches once. Their buffers must live as long as the result is used. */
+export function preparePass(
+  resolver: Resolver,
+  launches: readonly Launch<GPUBuffer>[],
+  write: (buffer: GPUBuffer, offset: number, data: BufferSource) => void,
+): PreparedPass {
+  const { gpu, counters, bindGroups } = resolver;
+  const compiled = launches.map(({ kernel, bindings }) =>
+    resolver.pipelines.get(kernel, storageOf(bindings)),
+  );
+  const alignment = gpu.limits.minUniformBufferOffsetAlignment;
+  const offsets: number[] = [];
+  let bytes = 0;
+  for (const { scalarBytes } of compiled) {
+    offsets.push(bytes);
+    bytes += Math.ceil(scalarBytes / alignment) * alignment;
+  }
+  const scalars = new DataView(new ArrayBuffer(bytes));
+  for (const [i, launch] of launches.entries())
+    packScalars(launch.kernel, launch.scalars, scalars, offsets[i] as number);
+  let uniforms: GPUBuffer | undefined;
+  if (bytes > 0) {
+    uniforms = gpu.createBuffer({
+      size: bytes,
+      usage: BufferUsage.uniform | BufferUsage.copyTarget,
+    });
+    counters.buffersCreated++;
+    write(uniforms, 0, scalars);
+  }
+  const resolved = launches.map((launch, i) => {
+    const kernel = compiled[i] as CompiledKernel;
+    const slot = slotOf(uniforms, kernel, offsets[i] as number);
+    return resolve(resolver, launch, kernel, slot);
+  });
+  const values = launches.map(({ scalars: own }) => own);
+  return {
+    length: launches.length,
+    updateScalars(updates) {
+      let first = Number.POSITIVE_INFINITY;
+      let last = 0;
+      for (const [index, changed] of updates) {
+        const launch = launches[index];
+        const target = resolved[index];
+        if (!launch || !target)
+          throw new RangeError(`there is no launch ${index}: this pass has ${launches.length}`);
+        const offset = offsets[index] as number;
+        repackScalars(launch.kernel, changed, scalars, offset);
+        values[index] = { ...values[index], ...changed };
+        if (launch.kernel.scalars.some(({ name, runtime }) => !runtime && name in changed))
+          target.workgroups = workgroupsOf(gpu, target.compiled, {
+            ...launch,
+            scalars: values[index],
+          });
+        first = Math.min(first, offset);
+        last = Math.max(last, offset + target.compiled.scalarBytes);
+      }
+      if (uniforms && last > first)
+        write(uniforms, first, new Uint8Array(scalars.buffer, first, last - first));
+    },
+    encode(pass, from = 0, to = resolved.length) {
+      let pipeline: GPUComputePipeline | undefined;
+      for (let i = from; i < to; i++) {
+        const launch = resolved[i] as ResolvedLaunch;
+        pipeline = encodeLaunch(pass, launch, pipeline, counters);
+      }
+    },
+    destroy() {
+      if (!uniforms) return;
+      bindGroups.forget(uniforms);
+      uniforms.destroy();
+    },
+  };
+}
+
+/** Encodes one launch and returns the pipeline that is set afterwards. */
+export function encodeLaunch(
+  pass: GPUComputePassEncoder,
+  { compiled, group, workgroups }: ResolvedLaunch,
+  current: GPUComputePipeline | undefined,
+  counters: Counters,
+): GPUComputePipeline | undefined {
+  const [x, y, z] = workgroups;
+  if (x === 0 || y === 0 || z === 0) return current;
+  if (compiled.pipeline !== current) pass.setPipeline(compiled.pipeline);
+  pass.setBindGroup(0, group);
+  pass.dispatchWorkgroups(x, y, z);
+  counters.dispatches++;
+  return compiled.pipeline;
+}
+
+export const slotOf = (
+  buffer: GPUBuffer | undefined,
+  { scalarBytes }: CompiledKernel,
+  offset: number,
+): UniformSlot | undefined => (buffer && scalarBytes > 0 ? { buffer, offset } : undefined);
+
+export const resolve = (
+  { gpu, bindGroups }: Resolver,
+  launch: Launch<GPUBuffer>,
+  compiled: CompiledKernel,
+  slot: UniformSlot | undefined,
+): ResolvedLaunch => ({
+  compiled,
+  group: bindGroups.get(compiled, launch.bindings, slot),
+  workgroups: workgroupsOf(gpu, compiled, launch),
+});
+
+function workgroupsOf(
+  gpu: GPUDevice,
+  { program, kernel }: CompiledKernel,
+  { scalars, bindings }: Launch<GPUBuffer>,
+): Workgroups {
+  const workgroups = program.workgroups(
+    scalars,
+    bindings.map(({ length }) => length),
+  );
+  const largest = gpu.limits.maxComputeWorkgroupsPerDimension;
+  if (workgroups.some((n) => !Number.isInteger(n) || n < 0 || n > largest))
+    throw new RangeError(
+      `kernel "${kernel.name}" asks for ${workgroups.join(" × ")} workgroups: each count must be a whole number up to ${largest}; fold the rest into y or z`,
+    );
+  return workgroups;
+}

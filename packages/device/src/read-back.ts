@@ -1,0 +1,149 @@
+import { sizeClass } from "./buffer-pool.js";
+import type { Counters } from "./counters.js";
+import { BufferUsage, mapModeRead } from "./flags.js";
+import type { Health } from "./health.js";
+import type { WaitClock } from "./wait-clock.js";
+
+/** Staging buffers kept for reuse. */
+const kept = 6;
+/** Larger staging buffers are not kept, and reads are not gathered beyond this. */
+const largestKept = 64 * 2 ** 20;
+
+interface Wanted {
+  readonly buffer: GPUBuffer;
+  /** First byte to copy, a multiple of 4, and how many, also a multiple of 4. */
+  readonly start: number;
+  readonly size: number;
+  /** Where the wanted bytes lie inside the copy. */
+  readonly skip: number;
+  readonly bytes: number;
+  readonly resolve: (bytes: ArrayBuffer) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Reads buffers through a ring of staging buffers. Reads of the same turn share one copy, one submit and one map. */
+export class ReadBack {
+  readonly #free: GPUBuffer[] = [];
+  #wanted: Wanted[] = [];
+  #wantedBytes = 0;
+  readonly #gpu: GPUDevice;
+  readonly #counters: Counters;
+  readonly #health: Health;
+  readonly #clock: WaitClock;
+  readonly #submit: (commands: readonly GPUCommandBuffer[]) => void;
+
+  constructor(
+    gpu: GPUDevice,
+    counters: Counters,
+    health: Health,
+    clock: WaitClock,
+    submit: (commands: readonly GPUCommandBuffer[]) => void,
+  ) {
+    this.#gpu = gpu;
+    this.#counters = counters;
+    this.#health = health;
+    this.#clock = clock;
+    this.#submit = submit;
+  }
+
+  read(buffer: GPUBuffer, offset: number, bytes: number): Promise<ArrayBuffer> {
+    const start = Math.floor(offset / 4) * 4;
+    const size = Math.ceil((offset + bytes) / 4) * 4 - start;
+    if (!(offset >= 0) || !(bytes >= 0) || start + size > buffer.size)
+      throw new RangeError(
+        `read() wants bytes ${offset} to ${offset + bytes}, but the buffer has ${buffer.size}`,
+      );
+    if ((buffer.usage & BufferUsage.copySource) === 0)
+      throw new TypeError(
+        "read() got a buffer without GPUBufferUsage.COPY_SRC: create it with that usage",
+      );
+    if (this.#wantedBytes + size > largestKept) this.flush();
+    if (this.#wanted.length === 0) queueMicrotask(() => this.flush());
+    return new Promise((resolve, reject) => {
+      this.#wanted.push({ buffer, start, size, skip: offset - start, bytes, resolve, reject });
+      this.#wantedBytes += Math.ceil(size / 8) * 8;
+    });
+  }
+
+  /** Resolves when everything submitted before this call is done. */
+  async settled(): Promise<void> {
+    this.flush();
+    const staging = this.#take(4);
+    // A write to the staging buffer queues behind all work, so it can be mapped when that is done. Unlike
+    // onSubmittedWorkDone, which resolves on a lost device, mapping rejects there.
+    this.#gpu.queue.writeBuffer(staging, 0, new Uint32Array(1));
+    this.#counters.writes++;
+    await this.#map(staging, 4);
+    staging.unmap();
+    this.#give(staging);
+    await this.#health.assertWell();
+  }
+
+  /** Submits the copies of pending reads. Called before anything else enters the queue, so that reads see their own time. */
+  flush(): void {
+    if (this.#wanted.length === 0) return;
+    const wanted = this.#wanted;
+    const bytes = Math.max(8, this.#wantedBytes);
+    this.#wanted = [];
+    this.#wantedBytes = 0;
+    const staging = this.#take(bytes);
+    const commands = this.#gpu.createCommandEncoder();
+    let at = 0;
+    for (const { buffer, start, size } of wanted) {
+      if (size > 0) commands.copyBufferToBuffer(buffer, start, staging, at, size);
+      at += Math.ceil(size / 8) * 8;
+    }
+    this.#submit([commands.finish()]);
+    this.#finish(wanted, staging, bytes).catch((reason: unknown) => {
+      for (const { reject } of wanted) reject(reason);
+    });
+  }
+
+  async #finish(wanted: readonly Wanted[], staging: GPUBuffer, bytes: number): Promise<void> {
+    await this.#map(staging, bytes);
+    const mapped = staging.getMappedRange(0, bytes);
+    let at = 0;
+    const copies = wanted.map(({ size, skip, bytes: own }) => {
+      const copy = mapped.slice(at + skip, at + skip + own);
+      at += Math.ceil(size / 8) * 8;
+      return copy;
+    });
+    staging.unmap();
+    this.#give(staging);
+    await this.#health.assertWell();
+    for (const [i, { resolve }] of wanted.entries()) resolve(copies[i] as ArrayBuffer);
+  }
+
+  async #map(staging: GPUBuffer, bytes: number): Promise<void> {
+    try {
+      await this.#clock.wait(() => staging.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4));
+    } catch (reason) {
+      // Mapping is refused when the device is gone, a moment before or after `lost` says so.
+      await Promise.race([this.#health.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
+      await this.#health.assertWell();
+      throw reason;
+    }
+  }
+
+  #take(bytes: number): GPUBuffer {
+    let best = -1;
+    for (const [i, { size }] of this.#free.entries())
+      if (size >= bytes && (best < 0 || size < (this.#free[best] as GPUBuffer).size)) best = i;
+    if (best >= 0) return this.#free.splice(best, 1)[0] as GPUBuffer;
+    this.#counters.buffersCreated++;
+    return this.#gpu.createBuffer({
+      label: "staging",
+      size: sizeClass(Math.max(bytes, 4096)),
+      usage: BufferUsage.mapRead | BufferUsage.copyTarget,
+    });
+  }
+
+  #give(staging: GPUBuffer): void {
+    if (staging.size > largestKept) {
+      staging.destroy();
+      return;
+    }
+    this.#free.push(staging);
+    if (this.#free.length > kept) this.#free.shift()?.destroy();
+  }
+}
