@@ -32,6 +32,8 @@ export interface KernelBinding {
   readonly access: Access;
   /** Elements that one invocation loads or stores at a time. Stores of 16-bit elements need at least 2. Default 4. */
   readonly unit?: 1 | 2 | 4;
+  /** True where invocations may change one element at a time together: uint32 of unit 1, set by `or_x(i, bits)` only. */
+  readonly atomic?: boolean;
   /** Storage that the kernel accepts; default is every floating dtype. */
   readonly dtypes?: readonly DType[];
 }

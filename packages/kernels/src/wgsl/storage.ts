@@ -7,7 +7,8 @@ import { decode4Bfloat16, encode4Bfloat16, encode4Float16 } from "@halfstep/form
  * - `load_x(q: u32) -> vec4f` and `store_x(q: u32, v: vec4f)` move elements 4q … 4q+3;
  * - `at_x(i: u32) -> f32` reads one element.
  *
- * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. Sixteen-bit stores round to nearest
+ * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x` and
+ * `or_x(i: u32, bits: u32)` instead. Sixteen-bit stores round to nearest
  * even with integer arithmetic, because WGSL leaves the rounding of its own conversions open.
  */
 export function storageDeclarations(
@@ -75,13 +76,18 @@ function declareBinding(
   context: ProgramContext,
   index: number,
 ): string {
-  const { name, access, unit = 4, dtypes } = bindings[index] as KernelBinding;
+  const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
   const storage = context.bindings[index];
   if (!storage) throw new RangeError(`binding ${name} has no storage in the program context`);
   const { dtype, rounding } = storage;
   const accepted = dtypes ?? ["float32", "float16", "bfloat16"];
   if (!accepted.includes(dtype))
     throw new TypeError(`binding ${name} accepts ${accepted.join(", ")}, not ${dtype}`);
+  if (atomic)
+    return `@group(0) @binding(${index}) var<storage, read_write> ${name}_data: array<atomic<u32>>;
+fn at_${name}(i: u32) -> u32 { return atomicLoad(&${name}_data[i]); }
+fn or_${name}(i: u32, bits: u32) { atomicOr(&${name}_data[i], bits); }
+`;
   const isHalf = dtype === "float16" || dtype === "bfloat16";
   if (isHalf && unit === 1 && access !== "read")
     throw new TypeError(
