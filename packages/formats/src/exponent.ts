@@ -5,3 +5,10 @@ export function exponentOf(magnitude: number): number {
   view.setFloat64(0, magnitude);
   return (view.getUint16(0) >> 4) - 1023;
 }
+
+/** 2^exponent for exponents from −1022 to 1023. Exact by construction, and several times faster than `**`. */
+export function powerOfTwo(exponent: number): number {
+  view.setUint32(0, (exponent + 1023) << 20);
+  view.setUint32(4, 0);
+  return view.getFloat64(0);
+}

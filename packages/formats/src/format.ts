@@ -1,4 +1,4 @@
-import { exponentOf } from "./exponent.js";
+import { exponentOf, powerOfTwo } from "./exponent.js";
 
 /** Names of the formats that `formatOf` knows. */
 export type FormatName = "float16" | "bfloat16";
@@ -101,7 +101,7 @@ export function defineFormat(definition: FormatDefinition): FloatFormat {
     if (magnitude >= infinity) return magnitude > infinity ? Number.NaN : sign * Infinity;
     const field = Math.floor(magnitude / implied);
     const significand = (magnitude % implied) + (field > 0 ? implied : 0);
-    return sign * significand * 2 ** (Math.max(field, 1) - bias - mantissaBits);
+    return sign * significand * powerOfTwo(Math.max(field, 1) - bias - mantissaBits);
   };
 
   const encode = (value: number, options?: EncodeOptions): number => {
@@ -118,7 +118,7 @@ export function defineFormat(definition: FormatDefinition): FloatFormat {
     if (magnitude === Infinity) return sign + (options?.saturate ? overflow : infinity);
     const exponent = Math.max(exponentOf(magnitude), smallestExponent);
     // Scaling by a power of two loses nothing: the quotient is at least as large as the magnitude or at least 2^mantissaBits.
-    const quotient = magnitude * 2 ** (mantissaBits - exponent);
+    const quotient = magnitude * powerOfTwo(mantissaBits - exponent);
     const whole = Math.floor(quotient);
     const up = roundsUp(rounding, isNegative, whole, quotient - whole) ? 1 : 0;
     const code = (exponent - smallestExponent) * implied + whole + up;

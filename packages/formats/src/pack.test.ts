@@ -1,0 +1,17 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { pack2, unpack2 } from "./index.js";
+
+const code = fc.integer({ min: 0, max: 0xffff });
+
+test("two codes share a u32, the first in the low half", () => {
+  expect(pack2(0x3c00, 0xbc00)).toBe(0xbc003c00);
+  expect(unpack2(0xbc003c00)).toEqual([0x3c00, 0xbc00]);
+  fc.assert(
+    fc.property(code, code, (first, second) => {
+      const word = pack2(first, second);
+      expect(word).toBe(new DataView(Uint16Array.of(first, second).buffer).getUint32(0, true));
+      expect(unpack2(word)).toEqual([first, second]);
+    }),
+  );
+});
