@@ -1,79 +1,98 @@
 import { describe, expect, test } from "vitest";
-import type { Binding, DType, Kernel, Launch } from "./index.js";
-import { requestTestDevice, testTiers } from "./testing.js";
+import { bind, busyKernel, copyLaunch } from "../test/kernels.js";
+import { DeviceLostError, GpuError, wrapDevice } from "./index.js";
+import { requestDevice } from "./node.js";
+import { requestTestDevice } from "./testing.js";
 
-/** y = x, as words: right for every storage, for 16-bit ones in pairs. */
-const copyWords: Kernel = {
-  name: "copy_words",
-  variant: "",
-  bindings: [
-    { name: "x", access: "read" },
-    { name: "y", access: "write" },
-  ],
-  scalars: [
-    { name: "words", type: "u32" },
-    { name: "unused", type: "f32", runtime: true },
-  ],
-  program: () => ({
-    code: /* wgsl */ `struct Scalars { words: u32, unused: f32 }
-@group(0) @binding(0) var<storage, read> x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> y: array<u32>;
-@group(0) @binding(2) var<uniform> s: Scalars;
-@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
-  if (id.x < s.words) { y[id.x] = x[id.x] + u32(s.unused); }
-}`,
-    workgroups: ({ words = 0 }) => [Math.ceil(words / 64), 1, 1],
-  }),
-  reference: () => {},
-};
-
-const bind = (buffer: GPUBuffer, length: number, dtype: DType): Binding<GPUBuffer> => ({
-  buffer,
-  offset: 0,
-  length,
-  dtype,
-});
-
-test("smoke", async () => {
-  const device = await requestTestDevice();
-  console.log(device.label, device.capabilities);
-  const x = device.allocate(1024);
-  const y = device.allocate(1024);
-  device.write(
-    x,
-    0,
-    new Uint32Array(256).map((_, i) => i * 7),
-  );
-  const encoder = device.encoder();
-  encoder.launch({
-    kernel: copyWords,
-    bindings: [bind(x, 250, "float32"), bind(y, 250, "float32")],
-    scalars: { words: 250, unused: 0 },
-  });
-  encoder.submit();
-  const out = new Uint32Array(await device.read(y, 0, 1000));
-  expect([...out]).toEqual([...new Uint32Array(250).map((_, i) => i * 7)]);
-  const p = device.prepare([
-    {
-      kernel: copyWords,
-      bindings: [bind(x, 250, "float32"), bind(y, 250, "float32")],
-      scalars: { words: 250, unused: 1 },
-    },
-  ]);
-  const c = device.gpu.createCommandEncoder();
-  const pass = c.beginComputePass();
-  p.encode(pass);
-  pass.end();
-  device.submit([c.finish()]);
-  console.log(new Uint32Array(await device.read(y, 0, 16)));
-  await device.settled();
-  const t = await device.timed(() => {
+describe("loss", () => {
+  test("after destroy() every await rejects, pending ones too", async () => {
+    const device = await requestDevice({ label: "to be lost" });
+    const buffer = device.allocate(16_384);
+    const encoder = device.encoder();
     encoder.launch({
-      kernel: copyWords,
-      bindings: [bind(x, 250, "float32"), bind(y, 250, "float32")],
-      scalars: { words: 250, unused: 0 },
+      kernel: busyKernel,
+      bindings: [bind(buffer, 4096, "uint32")],
+      scalars: { rounds: 60_000 },
     });
     encoder.submit();
+    const pending = [device.read(buffer, 0, 4), device.settled()];
+    const outcomes = Promise.allSettled(pending);
+    device.destroy();
+    const later = await Promise.allSettled([
+      device.read(buffer, 0, 4),
+      device.settled(),
+      device.prewarm([]),
+      device.timed(() => 1),
+    ]);
+    const reasons = [...(await outcomes), ...later].map((o) => o.status === "rejected" && o.reason);
+    expect(reasons.map((reason) => reason instanceof DeviceLostError)).toEqual(Array(6).fill(true));
+    expect(String(reasons[0])).toContain('device "to be lost" was destroyed: request a new device');
+    expect(await device.lost).toMatchObject({ reason: "destroyed" });
   });
-  console.log(t, device.counters, device.memory.live);
+
+  test("a device destroyed behind our back is noticed", async () => {
+    const device = await requestDevice({ label: "to be lost" });
+    const buffer = device.allocate(256);
+    device.gpu.destroy();
+    await expect(device.read(buffer, 0, 4)).rejects.toBeInstanceOf(DeviceLostError);
+    await expect(device.settled()).rejects.toBeInstanceOf(DeviceLostError);
+  });
+
+  test("a new device works afterwards", async () => {
+    const device = await requestDevice({ label: "the next" });
+    const buffer = device.allocate(256);
+    device.write(buffer, 0, new Uint32Array([42]));
+    expect(new Uint32Array(await device.read(buffer, 0, 4))).toEqual(new Uint32Array([42]));
+    device.destroy();
+  });
+});
+
+describe("a device of one's own", () => {
+  test("wrapDevice takes a GPUDevice that another part of the program made", async () => {
+    const { gpu } = await requestTestDevice();
+    const device = await wrapDevice(gpu, { label: "mine" });
+    expect([device.gpu, device.label]).toEqual([gpu, "mine"]);
+    expect(device.memory.budget).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test("tier native needs shader-f16", async () => {
+    const { gpu } = await requestTestDevice({ tier: "packed" });
+    await expect(wrapDevice(gpu, { tier: "native" })).rejects.toThrow('working "shader-f16"');
+  });
+});
+
+test("timed() measures GPU time where there are timestamps", async () => {
+  const device = await requestTestDevice();
+  const buffer = device.allocate(16_384);
+  const encoder = device.encoder();
+  const time = async (rounds: number) => {
+    const { value, milliseconds } = await device.timed(() => {
+      encoder.launch({
+        kernel: busyKernel,
+        bindings: [bind(buffer, 4096, "uint32")],
+        scalars: { rounds },
+      });
+      encoder.submit();
+      return "value";
+    });
+    expect(value).toBe("value");
+    return milliseconds;
+  };
+  await time(1);
+  const [short, long] = [await time(1000), await time(100_000)];
+  if (device.capabilities.hasTimestamps) expect(long).toBeGreaterThan(4 * (short as number));
+  else expect([short, long]).toEqual([undefined, undefined]);
+  device.release(buffer);
+});
+
+test("a buffer destroyed by its owner fails the device with a typed error", async () => {
+  const device = await requestDevice({ label: "to be failed" });
+  const own = device.gpu.createBuffer({ size: 256, usage: 0x8c });
+  const out = device.allocate(256);
+  const encoder = device.encoder();
+  encoder.launch(copyLaunch(own, out, 64));
+  own.destroy();
+  encoder.submit();
+  await expect(device.read(out, 0, 4)).rejects.toBeInstanceOf(GpuError);
+  device.destroy();
 });

@@ -147,6 +147,14 @@ function makeDevice(
     if (wait === "host") counters.hostWaits++;
     else if (wait === "backpressure") counters.backpressureWaits++;
   };
+  // The failure of the device explains more than what it made of the calls that came after.
+  const checked = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } finally {
+      await health.assertWell();
+    }
+  };
   const chunks = new ScalarChunks(resolver);
   const allocateZeroed = (bytes: number): GPUBuffer => allocate(bytes, { zero: true });
 
@@ -177,15 +185,11 @@ function makeDevice(
     prepare: (launches) => preparePass(resolver, launches, write),
     submit,
     pipelineFor: (kernel, bindings) => pipelines.get(kernel, bindings),
-    async prewarm(launches) {
-      await Promise.all([...launches].map((l) => pipelines.prewarm(l.kernel, l.bindings)));
-      await health.assertWell();
-    },
-    async timed(fn) {
-      const timed = await measure(gpu, capabilities.hasTimestamps, submit, fn);
-      await health.assertWell();
-      return timed;
-    },
+    prewarm: (launches) =>
+      checked(async () => {
+        await Promise.all([...launches].map((l) => pipelines.prewarm(l.kernel, l.bindings)));
+      }),
+    timed: (fn) => checked(() => measure(gpu, capabilities.hasTimestamps, submit, fn)),
     destroy() {
       health.destroyed();
       gpu.destroy();

@@ -1,7 +1,7 @@
 import { BufferUsage } from "./flags.js";
 import type { Launch, LaunchTarget } from "./launch.js";
 import { type CompiledKernel, storageOf } from "./pipeline-cache.js";
-import { encodeLaunch, type Resolver, resolve, slotOf } from "./prepared.js";
+import { encodeLaunch, isEmpty, type Resolver, slotOf, workgroupsOf } from "./prepared.js";
 import { packScalars } from "./scalars.js";
 
 /** Encodes launches as they come, in one compute pass where possible, until `submit()`. Usable again afterwards. */
@@ -102,11 +102,14 @@ export function makeEncoder(host: EncoderHost): DeviceEncoder {
     allocate: (bytes) => host.allocateZeroed(bytes),
     launch(launch) {
       const compiled = resolver.pipelines.get(launch.kernel, storageOf(launch.bindings));
+      const workgroups = workgroupsOf(gpu, compiled, launch);
+      if (isEmpty(workgroups)) return;
       const offset = place(launch, compiled);
       const uniforms = compiled.scalarBytes > 0 ? chunks.at(chunk) : undefined;
-      const resolved = resolve(resolver, launch, compiled, slotOf(uniforms, compiled, offset));
+      const slot = slotOf(uniforms, compiled, offset);
+      const group = resolver.bindGroups.get(compiled, launch.bindings, slot);
       pass ??= open().beginComputePass();
-      pipeline = encodeLaunch(pass, resolved, pipeline, counters);
+      pipeline = encodeLaunch(pass, { compiled, group, workgroups }, pipeline, counters);
     },
     copy(source, sourceOffset, target, targetOffset, bytes) {
       endPass();

@@ -5,7 +5,7 @@ import { NoAdapterError } from "./errors.js";
 import { type DeviceOptions, openDevice } from "./request.js";
 
 export interface NodeDeviceOptions extends DeviceOptions {
-  /** Part of an adapter's name, or its index in `listAdapters()`. Default: `HALFSTEP_ADAPTER`, or else Dawn's choice. */
+  /** Part of an adapter's name in any case, or its index in `listAdapters()`. Default: `HALFSTEP_ADAPTER`, or else Dawn's choice. */
   readonly adapter?: string | number;
 }
 
@@ -14,7 +14,9 @@ export interface NodeDeviceOptions extends DeviceOptions {
  * adapter, whose memory is the machine's, the default memory budget is three quarters of what the process may use.
  */
 export async function requestDevice(options: NodeDeviceOptions = {}): Promise<Device> {
-  const adapter = await requestAdapter(options.adapter ?? wishOf(process.env.HALFSTEP_ADAPTER));
+  const adapter = await requestAdapter(
+    options.adapter ?? (process.env.HALFSTEP_ADAPTER || undefined),
+  );
   const memoryBudget =
     options.memoryBudget ??
     (adapter.info.isFallbackAdapter ? Math.floor(0.75 * usableMemory()) : undefined);
@@ -36,9 +38,7 @@ export async function listAdapters(): Promise<readonly string[]> {
 async function requestAdapter(wish: string | number | undefined): Promise<GPUAdapter> {
   if (wish === undefined) return take(await createGpu());
   const names = await listAdapters();
-  const needle = String(wish).toLowerCase();
-  const index =
-    typeof wish === "number" ? wish : names.findIndex((n) => n.toLowerCase().includes(needle));
+  const index = indexOf(wish, names);
   const name = names[index];
   if (name === undefined)
     throw new NoAdapterError(
@@ -52,6 +52,13 @@ async function requestAdapter(wish: string | number | undefined): Promise<GPUAda
       `adapter ${index} "${name}" cannot be told from an earlier one by its name: hide the others, for example with VK_LOADER_DEVICE_SELECT or MESA_VK_DEVICE_SELECT`,
     );
   return take(await createGpu(`adapter=${name}`));
+}
+
+// "1" on a command line is an index, but "4090" is part of a name.
+function indexOf(wish: string | number, names: readonly string[]): number {
+  if (typeof wish === "number") return wish;
+  if (/^\d+$/.test(wish) && Number(wish) < names.length) return Number(wish);
+  return names.findIndex((name) => name.toLowerCase().includes(wish.toLowerCase()));
 }
 
 async function take(gpu: GPU): Promise<GPUAdapter> {
@@ -112,6 +119,3 @@ function usableMemory(): number {
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
-
-const wishOf = (value: string | undefined): string | number | undefined =>
-  value && /^\d+$/.test(value) ? Number(value) : value || undefined;

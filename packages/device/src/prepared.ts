@@ -67,7 +67,11 @@ export function preparePass(
   const resolved = launches.map((launch, i) => {
     const kernel = compiled[i] as CompiledKernel;
     const slot = slotOf(uniforms, kernel, offsets[i] as number);
-    return resolve(resolver, launch, kernel, slot);
+    return {
+      compiled: kernel,
+      group: bindGroups.get(kernel, launch.bindings, slot),
+      workgroups: workgroupsOf(gpu, kernel, launch),
+    };
   });
   const values = launches.map(({ scalars: own }) => own);
   return {
@@ -116,11 +120,10 @@ export function encodeLaunch(
   current: GPUComputePipeline | undefined,
   counters: Counters,
 ): GPUComputePipeline | undefined {
-  const [x, y, z] = workgroups;
-  if (x === 0 || y === 0 || z === 0) return current;
+  if (isEmpty(workgroups)) return current;
   if (compiled.pipeline !== current) pass.setPipeline(compiled.pipeline);
   pass.setBindGroup(0, group);
-  pass.dispatchWorkgroups(x, y, z);
+  pass.dispatchWorkgroups(workgroups[0], workgroups[1], workgroups[2]);
   counters.dispatches++;
   return compiled.pipeline;
 }
@@ -131,18 +134,10 @@ export const slotOf = (
   offset: number,
 ): UniformSlot | undefined => (buffer && scalarBytes > 0 ? { buffer, offset } : undefined);
 
-export const resolve = (
-  { gpu, bindGroups }: Resolver,
-  launch: Launch<GPUBuffer>,
-  compiled: CompiledKernel,
-  slot: UniformSlot | undefined,
-): ResolvedLaunch => ({
-  compiled,
-  group: bindGroups.get(compiled, launch.bindings, slot),
-  workgroups: workgroupsOf(gpu, compiled, launch),
-});
+export const isEmpty = ([x, y, z]: Workgroups): boolean => x === 0 || y === 0 || z === 0;
 
-function workgroupsOf(
+/** The workgroup counts of a launch, checked. */
+export function workgroupsOf(
   gpu: GPUDevice,
   { program, kernel }: CompiledKernel,
   { scalars, bindings }: Launch<GPUBuffer>,

@@ -17,9 +17,9 @@ export class WaitClock {
   /** When the oldest unfinished work was submitted, in ms. */
   #since = 0;
   readonly #history = new Map<number, number[]>();
-  readonly #health: Health;
+  readonly #health: Pick<Health, "lost">;
 
-  constructor(health: Health) {
+  constructor(health: Pick<Health, "lost">) {
     this.#health = health;
   }
 
@@ -35,14 +35,14 @@ export class WaitClock {
     const since = this.#since;
     const size = Math.ceil(Math.log2(mark - this.#done + 1));
     const history = this.#history.get(size) ?? [];
-    if (polls && history.length > 0)
+    if (polls && history.length > 1)
       await this.#sleep(since + 0.85 * Math.min(...history) - performance.now());
     const asked = performance.now();
     await finish();
     const finished = performance.now();
     // Done at once: the sleep was too long by an unknown time.
     const wasLate = finished - asked < 0.3;
-    history.unshift((finished - since) * (wasLate ? 0.6 : 1));
+    history.unshift((finished - since) * (wasLate ? 0.8 : 1));
     history.length = Math.min(history.length, remembered);
     this.#history.set(size, history);
     if (mark > this.#done) {

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { probeCapabilities } from "./capabilities.js";
+import { requestTestDevice, testTiers } from "./testing.js";
+
+test.each(await testTiers())("the %s tier is what was asked for", async (tier) => {
+  const { capabilities } = await requestTestDevice({ tier });
+  expect(capabilities.tier).toBe(tier);
+  expect(capabilities.features.has("shader-f16")).toBe(tier === "native");
+  expect(capabilities.hasTimestamps).toBe(capabilities.features.has("timestamp-query"));
+  expect(capabilities.adapter.description).not.toBe("");
+});
+
+test("the packed tier uses no subgroups", async () => {
+  const { capabilities } = await requestTestDevice({ tier: "packed" });
+  expect(capabilities.subgroupSize).toBe(0);
+  expect(capabilities.features.has("subgroups")).toBe(false);
+});
+
+test("the subgroup size is one that the adapter names, or 0", async () => {
+  const { capabilities, gpu } = await requestTestDevice();
+  const { subgroupMinSize, subgroupMaxSize } = gpu.adapterInfo;
+  const isKnown = capabilities.features.has("subgroups") && subgroupMinSize === subgroupMaxSize;
+  expect(capabilities.subgroupSize).toBe(isKnown ? subgroupMinSize : 0);
+});
+
+test("a size that the adapter says may vary is not believed, whatever was seen", async () => {
+  const { gpu } = await requestTestDevice();
+  const varying = new Proxy(gpu, {
+    get(target, name) {
+      if (name === "adapterInfo") return { subgroupMinSize: 8, subgroupMaxSize: 32 };
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  expect((await probeCapabilities(varying, {})).subgroupSize).toBe(0);
+});

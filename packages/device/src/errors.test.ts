@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { requestDevice } from "./browser.js";
+import {
+  DeviceLostError,
+  GpuError,
+  MemoryBudgetError,
+  NoAdapterError,
+  ShaderError,
+} from "./errors.js";
+
+test("instanceof recognises errors by their brand, of another copy of the package too", () => {
+  const errors = [
+    [NoAdapterError, new NoAdapterError("none")],
+    [DeviceLostError, new DeviceLostError("gpu", "unknown", "unplugged")],
+    [MemoryBudgetError, new MemoryBudgetError(3, 2, 4)],
+    [ShaderError, new ShaderError("gelu", 3, "no")],
+    [GpuError, new GpuError("validation", "no")],
+  ] as const;
+  for (const [type, error] of errors) {
+    for (const [other] of errors) expect(error instanceof other).toBe(other === type);
+    const copy = Object.assign(new Error("x"), { [Symbol.for(`@halfstep/${error.name}`)]: true });
+    expect(copy).toBeInstanceOf(type);
+    expect(error).toBeInstanceOf(Error);
+    expect(null).not.toBeInstanceOf(type);
+  }
+});
+
+test("without navigator.gpu the browser's requestDevice says where to go", async () => {
+  await expect(requestDevice()).rejects.toThrow("@halfstep/device/node");
+});

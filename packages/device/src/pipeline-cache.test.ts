@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { copyKernel, copyLaunch } from "../test/kernels.js";
+import { type Device, GpuError, type Kernel, ShaderError } from "./index.js";
+import { requestDevice } from "./node.js";
+import { requestTestDevice } from "./testing.js";
+
+const storage = [{ dtype: "float32" }, { dtype: "float32" }] as const;
+
+const broken = (code: string): Kernel => ({
+  ...copyKernel,
+  name: "broken",
+  variant: "tile=4",
+  program: (context) => ({ ...copyKernel.program(context), code }),
+});
+const misspelt = broken("@compute @workgroup_size(1)\nfn main() {\n  let x: u32 = 1.5;\n}");
+const enormous = broken("@compute @workgroup_size(4096)\nfn main() {}");
+
+describe("pipelines", () => {
+  test("equal name, variant and storage share one; another storage has its own", async () => {
+    const device = await requestTestDevice();
+    const variant = "its own";
+    const kernel = { ...copyKernel, variant };
+    const before = device.counters.snapshot();
+    const first = device.pipelineFor(kernel, storage);
+    expect(device.pipelineFor({ ...copyKernel, variant }, storage)).toBe(first);
+    const half = device.pipelineFor(kernel, [{ dtype: "bfloat16" }, { dtype: "bfloat16" }]);
+    expect(half).not.toBe(first);
+    expect(half.layoutId).toBe(first.layoutId);
+    expect(device.counters.since(before).pipelinesCreated).toBe(2);
+    await device.settled();
+  });
+
+  test("prewarming compiles ahead of time", async () => {
+    const device = await requestTestDevice();
+    const kernel = { ...copyKernel, variant: "warm" };
+    await device.prewarm([{ kernel, bindings: storage }]);
+    const before = device.counters.snapshot();
+    device.pipelineFor(kernel, storage);
+    expect(device.counters.since(before).pipelinesCreated).toBe(0);
+  });
+
+  test("prewarming a broken kernel rejects with its name, the line and the text of the line", async () => {
+    const device = await requestTestDevice();
+    const error = await rejection(device.prewarm([{ kernel: misspelt, bindings: storage }]));
+    expect(error).toBeInstanceOf(ShaderError);
+    expect(error).toMatchObject({ kernel: "broken", line: 3 });
+    expect(String(error)).toContain(
+      'kernel "broken tile=4" (float32, float32) does not compile: line 3:',
+    );
+    expect(String(error)).toContain("let x: u32 = 1.5;");
+    expect(device.failure).toBeUndefined();
+  });
+
+  test.each([
+    ["a typing error", misspelt, "let x: u32 = 1.5;"],
+    ["a limit", enormous, "is refused"],
+  ])("%s in a launched kernel fails the device at the next await", async (_, kernel, text) => {
+    const device: Device = await requestDevice({ label: "to be failed" });
+    const [x, y] = [device.allocate(256), device.allocate(256)];
+    const encoder = device.encoder();
+    encoder.launch({ ...copyLaunch(x, y, 8), kernel });
+    encoder.submit();
+    const error = await rejection(device.read(y, 0, 16));
+    expect(error).toBeInstanceOf(ShaderError);
+    expect(String(error)).toContain(text);
+    expect(await rejection(device.settled())).toBe(error);
+    expect(device.failure).toBe(error);
+    device.destroy();
+  });
+
+  test("an error that only WebGPU sees rejects the next await", async () => {
+    const device = await requestDevice({ label: "to be failed" });
+    const [x, y] = [device.allocate(256), device.allocate(256)];
+    const commands = device.gpu.createCommandEncoder();
+    commands.copyBufferToBuffer(x, 0, y, 0, 1024);
+    device.submit([commands.finish()]);
+    const error = await rejection(device.settled());
+    expect(error).toBeInstanceOf(GpuError);
+    expect(error).toMatchObject({ kind: "validation" });
+    device.destroy();
+  });
+});
+
+const rejection = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
