@@ -1,4 +1,11 @@
 export {
+  type Conv2dAttributes,
+  conv2d,
+  conv2dInputGradient,
+  conv2dOutputSize,
+  conv2dWeightGradient,
+} from "./conv2d.js";
+export {
   type CpuBuffer,
   type CpuTarget,
   type CpuTargetOptions,
@@ -18,3 +25,4 @@ export {
 export { add, identity } from "./expressions.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
+export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";

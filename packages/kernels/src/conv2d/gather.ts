@@ -1,0 +1,162 @@
+import type { Contraction, Tile, TileShape } from "../matmul/tile.js";
+
+/** The static choices of a product whose rows are pixels and whose k runs over taps and channels. */
+export type GatherLayout = {
+  /** The number of channels gathered is a multiple of 4. */
+  readonly isQuads: boolean;
+} & (
+  | { readonly direction: "forward"; readonly isAligned: boolean }
+  | { readonly direction: "backward"; readonly isUnitStride: boolean }
+);
+
+/** Row i is target pixel i; the left operand is what its taps meet in the source, zeros outside. */
+export function gatherContraction({ width }: TileShape, layout: GatherLayout): Contraction {
+  return {
+    along: "k",
+    functions: sourceCoordinate("y", layout) + sourceCoordinate("x", layout),
+    loops: (tile) =>
+      originsOf(tile, layout) +
+      (layout.isQuads ? quadLoops(tile, layout, width) : elementLoop(tile, layout, width)),
+  };
+}
+
+/**
+ * `source_y(origin, tap)`: the source coordinate that a tap meets, or one past the end of any image. Coordinates before the
+ * start wrap around to such numbers too.
+ */
+function sourceCoordinate(axis: "x" | "y", layout: GatherLayout): string {
+  const head = `fn source_${axis}(origin: u32, tap: u32) -> u32 {`;
+  if (layout.direction === "forward")
+    return `${head} return origin + tap * s.dilation_${axis}; }\n`;
+  const scaled = `origin - tap * s.dilation_${axis}`;
+  return layout.isUnitStride
+    ? `${head} return ${scaled}; }\n`
+    : `${head}
+  let scaled = ${scaled};
+  return select(0xffffffffu, scaled / s.stride_${axis}, scaled % s.stride_${axis} == 0u);
+}
+`;
+}
+
+function originsOf({ registers }: Tile, { direction }: GatherLayout): string {
+  const origin = (axis: "x" | "y", at: string): string =>
+    direction === "forward"
+      ? `(${at}) * s.stride_${axis} - s.padding_${axis}`
+      : `(${at}) + s.padding_${axis}`;
+  return registers
+    .map(
+      ({ name, part }) => `  let ${name}_pixel = row + ${part};
+  let ${name}_line = ${name}_pixel / s.target_width;
+  let ${name}_x = ${origin("x", `${name}_pixel % s.target_width`)};
+  let ${name}_y = ${origin("y", `${name}_line % s.target_height`)};
+  let ${name}_image = ${name}_line / s.target_height * s.source_height;
+`,
+    )
+    .join("");
+}
+
+/** Declares where a tap finds the first channel of each register's source pixel, in units of `stride`, and whether it is inside. */
+const findPixels = ({ registers }: Tile, ky: string, kx: string, stride: string, id = ""): string =>
+  registers
+    .map(({ name }) => {
+      const own = `${name}${id}`;
+      return `let ${own}_row = source_y(${name}_y, ${ky});
+let ${own}_column = source_x(${name}_x, ${kx});
+let ${own}_inside = ${own}_row < s.source_height && ${own}_column < s.source_width;
+let ${own}_at = select(0u, ((${name}_image + ${own}_row) * s.source_width + ${own}_column) * ${stride}, ${own}_inside);
+`;
+    })
+    .join("");
+
+function quadLoops(tile: Tile, layout: GatherLayout, width: 2 | 4): string {
+  const left = tile.registers
+    .map(
+      ({ name }) =>
+        `let ${name} = select(vec4f(), load_source(${name}_at + quad), ${name}_inside);\n`,
+    )
+    .join("");
+  return `  let quads = s.channels >> 2u;
+  for (var ky = 0u; ky < s.kernel_height; ky++) {
+  for (var kx = 0u; kx < s.kernel_width; kx++) {
+  let tap = ky * s.kernel_width + kx;
+${findPixels(tile, "ky", "kx", "quads")}
+  for (var quad = 0u; quad < quads; quad++) {
+${layout.direction === "forward" ? weightRows(layout.isAligned, width) : weightColumns(width)}
+${left}${tile.accumulate}  }
+  }
+  }
+`;
+}
+
+/** The weight is [k, n] when its taps and input channels are k. */
+function weightRows(isAligned: boolean, width: 2 | 4): string {
+  return [0, 1, 2, 3]
+    .map(
+      (u) =>
+        `let b${u} = ${weightRow(`(tap * s.channels + quad * 4u + ${u}u)`, isAligned, width)};\n`,
+    )
+    .join("");
+}
+
+const weightRow = (row: string, isAligned: boolean, width: 2 | 4): string => {
+  if (isAligned) return `load_weight(${row} * s.columns + column)`;
+  const elements = Array.from(
+    { length: width },
+    (_, j) => `at_weight(${row} * s.n + column * ${width}u + ${j}u)`,
+  );
+  return `vec${width}f(${elements.join(", ")})`;
+};
+
+/** Each tap's weight is [n, k] when output channels are k. */
+function weightColumns(width: 2 | 4): string {
+  const columns = Array.from({ length: width }, (_, j) => j);
+  return (
+    columns
+      .map(
+        (j) =>
+          `let d${j} = load_weight((tap * s.n + column * ${width}u + ${j}u) * quads + quad);\n`,
+      )
+      .join("") +
+    ["x", "y", "z", "w"]
+      .map((e, u) => `let b${u} = vec${width}f(${columns.map((j) => `d${j}.${e}`).join(", ")});\n`)
+      .join("")
+  );
+}
+
+/** Any number of channels: tap and channel advance with k, one element at a time. */
+function elementLoop(tile: Tile, layout: GatherLayout, width: 2 | 4): string {
+  let code = `  let depth = s.kernel_height * s.kernel_width * s.channels;
+  var ky = 0u;
+  var kx = 0u;
+  var channel = 0u;
+  for (var k = 0u; k < depth; k += 4u) {
+${tile.registers.map(({ name }) => `var ${name} = vec4f();\n`).join("")}`;
+  for (let u = 0; u < 4; u++) {
+    code += `let k${u} = k + ${u}u;
+let has${u} = k${u} < depth;
+${findPixels(tile, "ky", "kx", "s.channels", `_${u}`)}`;
+    for (const { name } of tile.registers)
+      code += `${name}[${u}] = select(0.0, at_source(${name}_${u}_at + channel), ${name}_${u}_inside && has${u});\n`;
+    code += `let b${u} = select(vec${width}f(), ${weightElements(layout, width, u)}, has${u});
+channel++;
+let turn${u} = channel == s.channels;
+channel = select(channel, 0u, turn${u});
+kx += select(0u, 1u, turn${u});
+let line${u} = kx == s.kernel_width;
+kx = select(kx, 0u, line${u});
+ky += select(0u, 1u, line${u});
+`;
+  }
+  return `${code}${tile.accumulate}  }
+`;
+}
+
+function weightElements(layout: GatherLayout, width: 2 | 4, u: number): string {
+  if (layout.direction === "forward") return weightRow(`k${u}`, layout.isAligned, width);
+  const elements = Array.from(
+    { length: width },
+    (_, j) =>
+      `at_weight(((ky * s.kernel_width + kx) * s.n + column * ${width}u + ${j}u) * s.channels + channel)`,
+  );
+  return `vec${width}f(${elements.join(", ")})`;
+}

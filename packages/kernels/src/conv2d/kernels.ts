@@ -1,0 +1,119 @@
+import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
+import { defineKernel } from "../kernel.js";
+import type { TilePlan } from "../matmul/shape.js";
+import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
+import { gatherContraction } from "./gather.js";
+import { forwardReference, inputGradientReference, weightGradientReference } from "./reference.js";
+import { weightGradientContraction } from "./weight-gradient.js";
+
+type Reference = (
+  views: readonly KernelView[],
+  scalars: Readonly<Record<string, number>>,
+  width: number,
+) => void;
+
+/** Products whose left operand is gathered from images while it is loaded: implicit GEMM. */
+export const gatherKernel = (plan: TilePlan, isQuads: boolean): Kernel =>
+  convolutionKernel("conv2d", plan, `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}`, () => ({
+    bindings: [
+      { name: "source", access: "read" },
+      { name: "weight", access: "read", unit: plan.width },
+    ],
+    contraction: gatherContraction(plan, {
+      direction: "forward",
+      isQuads,
+      isAligned: plan.isAligned,
+    }),
+    reference: forwardReference,
+  }));
+
+export const inputGradientKernel = (
+  plan: TilePlan,
+  isQuads: boolean,
+  isUnitStride: boolean,
+): Kernel =>
+  convolutionKernel(
+    "conv2dInputGradient",
+    plan,
+    `${isQuads ? "c" : ""}${isUnitStride ? "1" : ""}`,
+    () => ({
+      bindings: [
+        { name: "source", access: "read" },
+        { name: "weight", access: "read" },
+      ],
+      contraction: gatherContraction(plan, { direction: "backward", isQuads, isUnitStride }),
+      reference: inputGradientReference,
+    }),
+  );
+
+export const weightGradientKernel = (plan: TilePlan, isQuads: boolean): Kernel =>
+  convolutionKernel(
+    "conv2dWeightGradient",
+    plan,
+    `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}`,
+    () => ({
+      bindings: [
+        { name: "source", access: "read" },
+        { name: "gradient", access: "read", unit: plan.width },
+      ],
+      contraction: weightGradientContraction(plan, { isQuads, isAligned: plan.isAligned }),
+      reference: weightGradientReference,
+    }),
+  );
+
+/**
+ * `target` is the image whose pixels the product walks, `source` the one that it gathers from: output and input in the
+ * forward pass and for the weight's gradient, the other way round for the input's gradient.
+ */
+const scalars: readonly KernelScalar[] = [
+  "m",
+  "n",
+  "columns",
+  "slices",
+  "images",
+  "target_height",
+  "target_width",
+  "source_height",
+  "source_width",
+  "channels",
+  "kernel_height",
+  "kernel_width",
+  "stride_y",
+  "stride_x",
+  "padding_y",
+  "padding_x",
+  "dilation_y",
+  "dilation_x",
+].map((name) => ({ name, type: "u32" }));
+
+const kernels = new Map<string, Kernel>();
+
+function convolutionKernel(
+  name: string,
+  { rows, width }: TileShape,
+  layout: string,
+  define: () => {
+    readonly bindings: readonly KernelBinding[];
+    readonly contraction: Contraction;
+    readonly reference: Reference;
+  },
+): Kernel {
+  const variant = `${rows}x${width},${layout}`;
+  const key = `${name} ${variant}`;
+  let kernel = kernels.get(key);
+  if (!kernel) {
+    const { bindings, contraction, reference } = define();
+    kernel = defineKernel({
+      name,
+      variant,
+      bindings: [...bindings, { name: "out", access: "write", unit: width }],
+      scalars,
+      subgroups: ({ subgroupSize }) => subgroupSize > 0,
+      body: (context) => tileProgram({ rows, width }, contraction, context),
+      workgroups: (values, _, context) => tileWorkgroups({ rows, width }, values, context),
+      reference: (views, values) => reference(views, values, width),
+    });
+    kernels.set(key, kernel);
+  }
+  return kernel;
+}

@@ -1,0 +1,152 @@
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { defineKernel } from "./kernel.js";
+import { type MatmulLayout, matmulContraction } from "./matmul/contraction.js";
+import { type ProductPlan, planProduct } from "./matmul/shape.js";
+import { tileProgram, tileWorkgroups } from "./matmul/tile.js";
+import { launchProduct } from "./split-k.js";
+
+export interface MatmulOperands<B> {
+  /** [batch, m, k], or [batch, k, m] with `transA`; without the batch dimension it is used for every entry. */
+  readonly a: Binding<B>;
+  /** [batch, k, n], or [batch, n, k] with `transB`; without the batch dimension it is used for every entry. */
+  readonly b: Binding<B>;
+  /** [batch, m, n] */
+  readonly out: Binding<B>;
+}
+
+export interface MatmulAttributes {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  /** Default 1. */
+  readonly batch?: number;
+  readonly transA?: boolean;
+  readonly transB?: boolean;
+}
+
+/**
+ * out = op(a) · op(b) for row-major contiguous matrices of any shape, accumulated in float32. Small results with a large k
+ * are computed in parts that are added afterwards, which takes scratch memory and a second launch.
+ *
+ * @throws RangeError where lengths and shape disagree.
+ */
+export function matmul<B>(
+  target: LaunchTarget<B>,
+  { a, b, out }: MatmulOperands<B>,
+  { m, n, k, batch = 1, transA = false, transB = false }: MatmulAttributes,
+): void {
+  checkLength("out", out.length, [batch * m * n], [batch, m, n]);
+  checkLength("a", a.length, [batch * m * k, m * k], transA ? [batch, k, m] : [batch, m, k]);
+  checkLength("b", b.length, [batch * k * n, k * n], transB ? [batch, n, k] : [batch, k, n]);
+  const plan = planProduct(m, n, k, batch);
+  const kernel = matmulKernel(plan, {
+    transA,
+    transB,
+    isAlignedM: !transA || m % 4 === 0,
+    isAlignedN: plan.isAligned,
+    isAlignedK: k % 4 === 0,
+  });
+  const scalars = {
+    m,
+    n,
+    k,
+    columns: plan.columns,
+    splits: plan.splits,
+    slices: batch * plan.splits,
+    a_batch: batch > 1 && a.length === batch * m * k ? m * k : 0,
+    b_batch: batch > 1 && b.length === batch * k * n ? k * n : 0,
+  };
+  launchProduct(target, plan, out, { batch, m, n }, (result) => ({
+    kernel,
+    bindings: [a, b, result],
+    scalars,
+  }));
+}
+
+function checkLength(
+  name: string,
+  length: number,
+  allowed: readonly number[],
+  shape: readonly number[],
+): void {
+  if (!allowed.includes(length))
+    throw new RangeError(
+      `matmul: ${name} has ${length} elements, but its shape is [${shape}]: pass a binding of ${allowed.join(" or ")}`,
+    );
+}
+
+const kernels = new Map<string, Kernel>();
+
+function matmulKernel({ rows, width }: ProductPlan, layout: MatmulLayout): Kernel {
+  const { transA, transB, isAlignedM, isAlignedN, isAlignedK } = layout;
+  const aligned = `${isAlignedM ? "m" : ""}${isAlignedN ? "n" : ""}${isAlignedK ? "k" : ""}`;
+  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}`;
+  let kernel = kernels.get(variant);
+  if (!kernel) {
+    const shape = { rows, width };
+    kernel = defineKernel({
+      name: "matmul",
+      variant,
+      bindings: [
+        { name: "a", access: "read" },
+        { name: "b", access: "read", unit: transB ? 4 : width },
+        { name: "out", access: "write", unit: width },
+      ],
+      scalars: (["m", "n", "k", "columns", "splits", "slices", "a_batch", "b_batch"] as const).map(
+        (name) => ({ name, type: "u32" }),
+      ),
+      subgroups: ({ subgroupSize }) => subgroupSize > 0,
+      body: (context) => tileProgram(shape, matmulContraction(shape, layout), context),
+      workgroups: (scalars, _, context) => tileWorkgroups(shape, scalars, context),
+      reference: (views, scalars) => matmulReference(views, scalars, layout, width),
+    });
+    kernels.set(variant, kernel);
+  }
+  return kernel;
+}
+
+function matmulReference(
+  [a, b, out]: readonly KernelView[],
+  scalars: Readonly<Record<string, number>>,
+  { transA, transB }: MatmulLayout,
+  width: number,
+): void {
+  if (!a || !b || !out) return;
+  const { m, n, k, columns, splits, slices } = scalars as Record<
+    "m" | "n" | "k" | "columns" | "splits" | "slices",
+    number
+  >;
+  const stride = columns * width;
+  const sums = new Float64Array(n);
+  for (let slice = 0; slice < slices; slice++) {
+    const batch = Math.floor(slice / splits);
+    const [first, last] = partOf(k, slice % splits, splits);
+    const aStart = batch * (scalars.a_batch as number);
+    const bStart = batch * (scalars.b_batch as number);
+    for (let i = 0; i < m; i++) {
+      sums.fill(0);
+      if (transB)
+        for (let j = 0; j < n; j++) {
+          const row = bStart + j * k;
+          let sum = 0;
+          for (let p = first; p < last; p++)
+            sum +=
+              (a[aStart + (transA ? p * m + i : i * k + p)] as number) * (b[row + p] as number);
+          sums[j] = sum;
+        }
+      else
+        for (let p = first; p < last; p++) {
+          const x = a[aStart + (transA ? p * m + i : i * k + p)] as number;
+          const row = bStart + p * n;
+          for (let j = 0; j < n; j++) sums[j] = (sums[j] as number) + x * (b[row + j] as number);
+        }
+      out.set(sums, (slice * m + i) * stride);
+    }
+  }
+}
+
+/** The range of k that a part covers: whole steps of four. */
+function partOf(k: number, part: number, parts: number): readonly [number, number] {
+  const depth = Math.ceil(Math.ceil(k / 4) / parts) * 4;
+  return [Math.min(k, part * depth), Math.min(k, (part + 1) * depth)];
+}
