@@ -1,0 +1,51 @@
+import { expectTypeOf, test } from "vitest";
+import {
+  type AutocastRegion,
+  autocast,
+  type CastDType,
+  type CastPolicy,
+  currentRegion,
+  resolveCast,
+  withoutAutocast,
+} from "./index.js";
+
+const dtype = "float16";
+
+test("autocast has its callback's type", () => {
+  expectTypeOf(autocast({ dtype }, () => 1)).toEqualTypeOf<number>();
+  expectTypeOf(autocast({ dtype }, () => ({ loss: "x" as const }))).toEqualTypeOf<{ loss: "x" }>();
+  expectTypeOf(autocast({ dtype }, () => {})).toEqualTypeOf<void>();
+  expectTypeOf(autocast({ dtype }, (): string | undefined => undefined)).toEqualTypeOf<
+    string | undefined
+  >();
+  expectTypeOf(withoutAutocast(() => [1, 2])).toEqualTypeOf<number[]>();
+  expectTypeOf(autocast({ dtype }, () => autocast({ dtype }, () => true))).toEqualTypeOf<boolean>();
+});
+
+test("promises are refused", () => {
+  // @ts-expect-error an async callback
+  autocast({ dtype }, async () => 1);
+  // @ts-expect-error a promise
+  autocast({ dtype }, () => Promise.resolve());
+  // @ts-expect-error perhaps a promise
+  autocast({ dtype }, (): number | Promise<number> => 1);
+  // @ts-expect-error a thenable
+  withoutAutocast((): PromiseLike<void> => Promise.resolve());
+});
+
+test("options", () => {
+  autocast({ enabled: false }, () => {});
+  autocast({ dtype: "bfloat16", enabled: Math.random() < 0.5 }, () => {});
+  // @ts-expect-error a dtype is needed where something may be cast
+  autocast({}, () => {});
+  // @ts-expect-error float32 is { enabled: false }
+  autocast({ dtype: "float32" }, () => {});
+  // @ts-expect-error policies have names
+  autocast({ dtype, policies: { exp: "fp32" } }, () => {});
+});
+
+test("resolution", () => {
+  expectTypeOf(currentRegion()).toEqualTypeOf<AutocastRegion | undefined>();
+  expectTypeOf(resolveCast("promote", [], undefined)).toEqualTypeOf<CastDType | undefined>();
+  expectTypeOf<{ banned: string }>().toExtend<CastPolicy>();
+});

@@ -1,0 +1,147 @@
+import fc from "fast-check";
+import { describe, expect, test, vi } from "vitest";
+import {
+  type AutocastOptions,
+  type AutocastRegion,
+  autocast,
+  currentRegion,
+  withoutAutocast,
+} from "./index.js";
+
+describe("regions", () => {
+  test("there is none outside", () => {
+    expect(currentRegion()).toBeUndefined();
+  });
+
+  test("autocast returns what its callback returns", () => {
+    const tensor = { shape: [2, 3] };
+    expect(autocast({ dtype: "float16" }, () => tensor)).toBe(tensor);
+    expect(autocast({ dtype: "float16" }, () => {})).toBeUndefined();
+    expect(withoutAutocast(() => null)).toBeNull();
+  });
+
+  test("inner regions override outer ones and give them back", () => {
+    const seen: (AutocastRegion | undefined)[] = [];
+    const look = () => seen.push(currentRegion());
+    autocast({ dtype: "float16" }, () => {
+      look();
+      autocast({ dtype: "bfloat16" }, look);
+      withoutAutocast(look);
+      autocast({ dtype: "float16", enabled: false }, look);
+      look();
+    });
+    look();
+    const float16 = { enabled: true, dtype: "float16", policies: {} };
+    const off = { enabled: false, policies: {} };
+    expect(seen).toEqual([
+      float16,
+      { enabled: true, dtype: "bfloat16", policies: {} },
+      off,
+      off,
+      float16,
+      undefined,
+    ]);
+  });
+
+  test("a throwing callback ends its region, and its error comes out as it is", () => {
+    const error = new Error("shape mismatch");
+    autocast({ dtype: "bfloat16" }, () => {
+      const outer = currentRegion();
+      expect(() =>
+        autocast({ dtype: "float16" }, () => {
+          throw error;
+        }),
+      ).toThrow(error);
+      expect(currentRegion()).toBe(outer);
+    });
+    expect(currentRegion()).toBeUndefined();
+  });
+
+  test("any nesting, thrown out of anywhere: the innermost region decides and none is left behind", () => {
+    interface Node {
+      options: AutocastOptions;
+      throws: boolean;
+      children: readonly Node[];
+    }
+    const options = fc.constantFrom<AutocastOptions>(
+      { dtype: "float16" },
+      { dtype: "bfloat16" },
+      { enabled: false },
+      { dtype: "float16", enabled: false },
+      { dtype: "float16", policies: { exp: "none" } },
+    );
+    const { node } = fc.letrec<{ node: Node }>((tie) => ({
+      node: fc.record({
+        options,
+        throws: fc.boolean(),
+        children: fc.oneof(
+          { maxDepth: 4 },
+          fc.constant([]),
+          fc.array(tie("node"), { minLength: 1, maxLength: 3 }),
+        ),
+      }),
+    }));
+    const visit = ({ options, throws, children }: Node): void => {
+      const before = currentRegion();
+      const run = () =>
+        autocast(options, () => {
+          const here = currentRegion();
+          expect(here?.enabled).toBe(options.enabled ?? true);
+          if (here?.enabled) expect(here.dtype).toBe(options.dtype);
+          for (const child of children) {
+            visit(child);
+            expect(currentRegion()).toBe(here);
+          }
+          if (throws) throw new RangeError("out");
+        });
+      if (throws) expect(run).toThrow(RangeError);
+      else run();
+      expect(currentRegion()).toBe(before);
+    };
+    fc.assert(fc.property(node, visit));
+    expect(currentRegion()).toBeUndefined();
+  });
+
+  test("two copies of the package share one stack", async () => {
+    vi.resetModules();
+    const copy = await import("./index.js");
+    expect(copy.autocast).not.toBe(autocast);
+    const seen = autocast({ dtype: "float16" }, () => copy.currentRegion());
+    expect(seen).toMatchObject({ dtype: "float16" });
+    copy.withoutAutocast(() => expect(currentRegion()).toMatchObject({ enabled: false }));
+    expect(Reflect.get(globalThis, Symbol.for("@halfstep/autocast"))).toEqual([]);
+  });
+});
+
+describe("what autocast refuses", () => {
+  const untyped = autocast as (options: unknown, fn: () => unknown) => unknown;
+
+  test.each([
+    ["an async function", async () => 1],
+    ["a promise", () => new Promise(() => {})],
+    // biome-ignore lint/suspicious/noThenProperty: refusing such objects is what is tested.
+    ["a foreign thenable", () => ({ then: () => {} })],
+  ])("%s", (_, fn) => {
+    expect(() => untyped({ dtype: "float16" }, fn)).toThrow(TypeError);
+    expect(() => untyped({ dtype: "float16" }, fn)).toThrow(
+      /returned a promise.*await outside of autocast/,
+    );
+    expect(currentRegion()).toBeUndefined();
+  });
+
+  test("the promise's own rejection does not surface as well", async () => {
+    const fn = async () => {
+      throw new Error("inside");
+    };
+    expect(() => untyped({ dtype: "float16" }, fn)).toThrow(/returned a promise/);
+    // Rejections that nobody handled are reported by now, and vitest fails a run that has one.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  });
+
+  test.each([[{}], [{ dtype: "float32" }], [{ dtype: "half" }]])("options %j", (options) => {
+    const fn = vi.fn();
+    expect(() => untyped(options, fn)).toThrow(/autocast cannot lower ops to .*use \{ dtype/);
+    expect(fn).not.toHaveBeenCalled();
+    expect(currentRegion()).toBeUndefined();
+  });
+});

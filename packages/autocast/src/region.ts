@@ -1,0 +1,103 @@
+import type { AutocastDType, CastPolicies } from "./policy.js";
+
+/** Where ops are lowered to a dtype, or, disabled, where they are not. */
+export type AutocastRegion = EnabledRegion | DisabledRegion;
+
+export interface EnabledRegion {
+  readonly enabled: true;
+  readonly dtype: AutocastDType;
+  /** Overrides by op name, those of enclosing regions included; inner ones win. */
+  readonly policies: CastPolicies;
+}
+
+export interface DisabledRegion {
+  readonly enabled: false;
+  readonly policies: CastPolicies;
+}
+
+/** What a region is opened with. The dtype may be missing only where nothing will be cast. */
+export type AutocastOptions =
+  | {
+      readonly dtype: AutocastDType;
+      /** Default true. False turns off an enclosing region. */
+      readonly enabled?: boolean;
+      /** Policies that replace those the ops of these names were defined with. */
+      readonly policies?: CastPolicies;
+    }
+  | { readonly dtype?: AutocastDType; readonly enabled: false; readonly policies?: CastPolicies };
+
+/**
+ * `unknown` for a synchronous result; for a promise a type that no promise has, and whose name says what is wrong.
+ */
+export type Synchronous<T> = [Extract<T, PromiseLike<unknown>>] extends [never]
+  ? unknown
+  : { readonly error: "an autocast callback must be synchronous" };
+
+/**
+ * Calls `fn` inside a region and returns what it returns. Regions nest: the innermost decides, except that policy overrides
+ * add up. The region ends when `fn` returns or throws.
+ *
+ * ```ts
+ * const loss = autocast({ dtype: "float16" }, () => crossEntropy(model.forward(x), labels));
+ * ```
+ *
+ * @throws TypeError if `fn` returns a promise (ops after its first `await` would run outside the region), or if the dtype is
+ *   neither float16 nor bfloat16.
+ */
+export function autocast<T>(options: AutocastOptions, fn: () => T & Synchronous<T>): T {
+  const regions = regionStack();
+  regions.push(openRegion(options, regions.at(-1)));
+  const depth = regions.length;
+  try {
+    return requireSynchronous<T>(fn());
+  } finally {
+    regions.length = depth - 1;
+  }
+}
+
+/** `autocast({ enabled: false }, fn)`: `fn` runs in the dtypes of its tensors, as backward passes do. */
+export function withoutAutocast<T>(fn: () => T & Synchronous<T>): T {
+  return autocast({ enabled: false }, fn);
+}
+
+/** The innermost region around the caller, enabled or not; `undefined` outside of all. */
+export function currentRegion(): AutocastRegion | undefined {
+  return regionStack().at(-1);
+}
+
+const stackKey = Symbol.for("@halfstep/autocast");
+
+/** One stack for all copies of this package in a program: what one opens, ops that ask another must see. */
+function regionStack(): AutocastRegion[] {
+  const shared = globalThis as { [stackKey]?: AutocastRegion[] };
+  shared[stackKey] ??= [];
+  return shared[stackKey];
+}
+
+function openRegion(options: AutocastOptions, outer: AutocastRegion | undefined): AutocastRegion {
+  const policies = options.policies
+    ? { ...outer?.policies, ...options.policies }
+    : (outer?.policies ?? {});
+  if (options.enabled === false) return { enabled: false, policies };
+  const { dtype } = options;
+  if (dtype !== "float16" && dtype !== "bfloat16") {
+    throw new TypeError(
+      `autocast cannot lower ops to ${String(dtype)}: use { dtype: "float16" } or { dtype: "bfloat16" }, or { enabled: false } for float32`,
+    );
+  }
+  return { enabled: true, dtype, policies };
+}
+
+function requireSynchronous<T>(result: T): T {
+  if (!isThenable(result)) return result;
+  // The callback is refused as a whole: its promise must not also surface as an unhandled rejection.
+  if (result instanceof Promise) result.catch(() => {});
+  throw new TypeError(
+    "the autocast callback returned a promise, but a region ends when its callback returns: await outside of autocast, and run only the ops inside",
+  );
+}
+
+const isThenable = (value: unknown): boolean =>
+  ((typeof value === "object" && value !== null) || typeof value === "function") &&
+  "then" in value &&
+  typeof value.then === "function";
