@@ -44,7 +44,11 @@ module.exports = {
       name: "no-undeclared",
       severity: "error",
       from: { path: "^packages/[^/]+/src", pathNot: "\\.test(-d)?\\.ts$" },
-      to: { dependencyTypes: ["npm-no-pkg", "npm-unknown"] },
+      // peerDependenciesMeta makes an optional peer look undeclared, and types are no run-time dependency.
+      to: {
+        dependencyTypes: ["npm-no-pkg", "npm-unknown"],
+        dependencyTypesNot: ["npm-peer", "triple-slash-type-reference"],
+      },
     },
   ],
   options: {
