@@ -64,7 +64,7 @@ export function runOnCpu(launch: Launch<CpuBuffer>): void {
     if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
 }
 
-const formatOf = (dtype: "float16" | "bfloat16") => (dtype === "float16" ? float16 : bfloat16);
+export const formatOf = (dtype: "float16" | "bfloat16") => (dtype === "float16" ? float16 : bfloat16);
 
 function openView({ buffer, offset, length, dtype }: Binding<CpuBuffer>): KernelView {
   const end = offset + length * bytesPerElement(dtype);

@@ -1,3 +1,7 @@
+export { type AdamWAttributes, type AdamWOperands, adamw } from "./adamw.js";
+export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
+export { accumulate, assignUnless } from "./assign.js";
+export { checkFinite } from "./check-finite.js";
 export {
   type Conv2dAttributes,
   conv2d,
@@ -22,7 +26,20 @@ export {
   isElementwise,
   type ShapedBinding,
 } from "./elementwise.js";
-export { add, identity } from "./expressions.js";
+export * from "./expressions.js";
+export { fill } from "./fill.js";
+export { clipGradients, gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
+export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";
+export {
+  allocateResident,
+  type DeviceTarget,
+  deviceTarget,
+  type ResidentTarget,
+} from "./resident-target.js";
+export { type SgdAttributes, type SgdOperands, sgd } from "./sgd.js";
+export { controlLength, stepControl } from "./step-control.js";
+export { unscale } from "./unscale.js";
+export { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";

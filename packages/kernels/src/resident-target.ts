@@ -1,0 +1,89 @@
+import {
+  type Binding,
+  bytesPerElement,
+  type Device,
+  type DType,
+  type KernelView,
+  type LaunchTarget,
+} from "@halfstep/device";
+import { decodeArray, encodeArray } from "@halfstep/formats";
+import { formatOf } from "./cpu.js";
+
+/**
+ * Where optimizers and loss scalers live: launches, and memory that outlives a step and that the host fills and reads.
+ * `cpuTarget()` is one, {@link deviceTarget} makes one of a device, and so can a recorder.
+ */
+export interface ResidentTarget<B> extends LaunchTarget<B> {
+  /** A zeroed buffer that outlives the recording in which it is made. Absent where `allocate` gives such buffers. */
+  allocateResident?(bytes: number): B;
+  /** Copies elements into a buffer, as its dtype stores them, after what was launched before and before what follows. */
+  write(binding: Binding<B>, values: ArrayLike<number>): void;
+  /**
+   * The decoded elements of a binding, after everything that was launched before. A read that no step waits for says
+   * `wait: "background"`, and is not counted as a wait of the host.
+   */
+  read(
+    binding: Binding<B>,
+    options?: { readonly wait?: "host" | "background" },
+  ): KernelView | Promise<KernelView>;
+  /** Where launches can be dropped before they run: calls `undo` when that happens to those made so far. */
+  onRollback?(undo: () => void): void;
+}
+
+/** A target on a bare device: launches are encoded as they come and run at `submit()`, or before a read or write. */
+export interface DeviceTarget extends ResidentTarget<GPUBuffer> {
+  submit(): void;
+}
+
+export function deviceTarget(device: Device): DeviceTarget {
+  const encoder = device.encoder();
+  return {
+    launch: (launch) => encoder.launch(launch),
+    allocate: (bytes) => encoder.allocate(bytes),
+    submit: () => encoder.submit(),
+    write({ buffer, offset, length, dtype }, values) {
+      if (values.length > length)
+        throw new RangeError(`${values.length} values do not fit a binding of ${length} elements`);
+      encoder.submit();
+      device.write(buffer, offset, encoded(values, dtype));
+    },
+    async read({ buffer, offset, length, dtype }, options) {
+      encoder.submit();
+      const bytes = await device.read(buffer, offset, length * bytesPerElement(dtype), options);
+      return decoded(bytes, dtype);
+    },
+  };
+}
+
+/** A zeroed buffer that outlives the open recording, if there is one. */
+export const allocateResident = <B>(target: ResidentTarget<B>, bytes: number): B =>
+  target.allocateResident?.(bytes) ?? target.allocate(bytes);
+
+function encoded(values: ArrayLike<number>, dtype: DType): BufferSource {
+  switch (dtype) {
+    case "float32":
+      return Float32Array.from(values);
+    case "int32":
+      return Int32Array.from(values);
+    case "uint32":
+      return Uint32Array.from(values);
+    default: {
+      const codes = new Uint16Array(values.length);
+      encodeArray(Float32Array.from(values), formatOf(dtype), codes);
+      return codes;
+    }
+  }
+}
+
+function decoded(bytes: ArrayBuffer, dtype: DType): KernelView {
+  switch (dtype) {
+    case "float32":
+      return new Float32Array(bytes);
+    case "int32":
+      return new Int32Array(bytes);
+    case "uint32":
+      return new Uint32Array(bytes);
+    default:
+      return decodeArray(new Uint16Array(bytes), formatOf(dtype));
+  }
+}
