@@ -70,20 +70,23 @@ describe("reading and writing", async () => {
       encoder.launch({
         kernel: busyKernel,
         bindings: [bind(buffer, 4096, "uint32")],
-        scalars: { rounds: 60_000 },
+        scalars: { rounds: 15_000 },
       });
       encoder.submit();
     };
+    submit();
+    await device.settled();
     const before = device.counters.snapshot();
     const waits: number[] = [];
-    const reads: number[] = [];
+    const raw: number[] = [];
     for (const wait of ["backpressure", "background", "background"] as const) {
       submit();
       waits.push(await elapsed(() => device.settled({ wait })));
-      reads.push(await elapsed(() => device.read(buffer, 0, 4, { wait: "background" })));
+      submit();
+      raw.push(await elapsed(() => device.gpu.queue.onSubmittedWorkDone()));
     }
-    // What is read afterwards is there already.
-    expect(Math.min(...reads)).toBeLessThan(Math.min(...waits) / 4);
+    // Not sooner than WebGPU itself says; half leaves room for a machine that is busy with other things.
+    expect(Math.min(...waits)).toBeGreaterThan(Math.min(...raw) / 2);
     await device.settled();
     expect(device.counters.since(before)).toMatchObject({ hostWaits: 1, backpressureWaits: 1 });
   });

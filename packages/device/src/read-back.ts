@@ -69,11 +69,7 @@ export class ReadBack {
   async settled(): Promise<void> {
     this.flush();
     const staging = this.#take(4);
-    // A write to the staging buffer queues behind all work, so it can be mapped when that is done. Unlike
-    // onSubmittedWorkDone, which resolves on a lost device, mapping rejects there.
-    this.#gpu.queue.writeBuffer(staging, 0, new Uint32Array(1));
-    this.#counters.writes++;
-    await this.#map(staging, 4);
+    await this.#map(staging, 4, () => this.#gpu.queue.onSubmittedWorkDone());
     staging.unmap();
     this.#give(staging);
     await this.#health.assertWell();
@@ -114,9 +110,13 @@ export class ReadBack {
     for (const [i, { resolve }] of wanted.entries()) resolve(copies[i] as ArrayBuffer);
   }
 
-  async #map(staging: GPUBuffer, bytes: number): Promise<void> {
+  // onSubmittedWorkDone resolves on a lost device too, whereas mapping rejects there: hence a map in either case.
+  async #map(staging: GPUBuffer, bytes: number, before?: () => Promise<unknown>): Promise<void> {
     try {
-      await this.#clock.wait(() => staging.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4));
+      await this.#clock.wait(async () => {
+        await before?.();
+        await staging.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4);
+      });
     } catch (reason) {
       // Mapping is refused when the device is gone, a moment before or after `lost` says so.
       await Promise.race([this.#health.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
