@@ -1,1 +1,33 @@
-export {};
+export { type BackwardOptions, grad } from "./autograd.js";
+export { castTo } from "./cast.js";
+export {
+  ClosedTensorError,
+  NoSecondDerivativeError,
+  RecordingError,
+  ShapeError,
+} from "./errors.js";
+export { isGradEnabled, noGrad } from "./grad-mode.js";
+export {
+  type BackwardContext,
+  defineOp,
+  type ForwardContext,
+  type Op,
+  type OpDefinition,
+  type Operand,
+  type TensorSpec,
+} from "./op.js";
+export * from "./ops/index.js";
+export { dumpPlan } from "./plan/dump.js";
+export { allPasses, type PassName, type Plan, type PlanStatistics } from "./plan/plan.js";
+export {
+  cpuRuntime,
+  gpuRuntime,
+  type RecorderTarget,
+  type Runtime,
+  type RuntimeOptions,
+  type StepOptions,
+  type TensorOptions,
+  type VariableOptions,
+} from "./runtime.js";
+export type { HostData, Storage } from "./storage.js";
+export { type AssignOptions, Tensor, Variable } from "./tensor.js";

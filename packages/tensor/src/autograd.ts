@@ -1,0 +1,146 @@
+import { withoutAutocast } from "@halfstep/autocast";
+import { castTo } from "./cast.js";
+import type { GradNode } from "./dispatch.js";
+import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
+import { withGradMode } from "./grad-mode.js";
+import * as ops from "./ops/index.js";
+import type { Tensor } from "./tensor.js";
+
+export interface BackwardOptions {
+  /** Gradient of the result, of its shape and dtype. Default: one, for a result of one element. */
+  readonly gradient?: Tensor;
+  /** Keep the graph for another backward pass. Default: as `createGraph`. */
+  readonly retainGraph?: boolean;
+  /** Record the backward pass itself, so that gradients can be differentiated again. Default false. */
+  readonly createGraph?: boolean;
+}
+
+/** Assigns to, or adds to, the `grad` of every leaf below `root` that requires one. */
+export function backward(root: Tensor, options: BackwardOptions = {}): void {
+  const { createGraph = false } = options;
+  const gradients = propagate(root, options);
+  withGradMode(createGraph, () =>
+    withoutAutocast(() => {
+      for (const [leaf, gradient] of gradients)
+        if (leaf.requiresGrad && !leaf.gradNode) accumulate(leaf, gradient);
+    }),
+  );
+}
+
+/**
+ * Gradients of `root` with respect to `sources`, as new tensors; no `grad` changes. A source that `root` does not depend on
+ * gives undefined.
+ */
+export function grad(
+  root: Tensor,
+  sources: readonly Tensor[],
+  options: BackwardOptions = {},
+): readonly (Tensor | undefined)[] {
+  const gradients = propagate(root, options, new Set(sources));
+  return sources.map((source) => gradients.get(source));
+}
+
+function propagate(
+  root: Tensor,
+  { gradient, createGraph = false, retainGraph = createGraph }: BackwardOptions,
+  sources?: ReadonlySet<Tensor>,
+): Map<Tensor, Tensor> {
+  if (!root.requiresGrad)
+    throw new RecordingError(
+      "backward() needs a tensor that depends on one with requiresGrad; this one does not (was it made under noGrad?)",
+    );
+  const { runtime } = root;
+  runtime.recording.backwardStart ??= runtime.recording.launches.length;
+  const gradients = new Map<Tensor, Tensor>([[root, gradient ?? seedOf(root)]]);
+  const nodes = reachable(root);
+  withGradMode(createGraph, () =>
+    withoutAutocast(() => {
+      for (const node of nodes) {
+        visit(node, gradients, createGraph);
+        if (!retainGraph) node.isFreed = true;
+        for (const output of node.outputs)
+          if (output !== root && !sources?.has(output)) gradients.delete(output);
+      }
+    }),
+  );
+  return gradients;
+}
+
+function seedOf(root: Tensor): Tensor {
+  if (root.size !== 1)
+    throw new ShapeError(
+      `backward() of a tensor of shape [${root.shape}] needs a gradient of that shape: reduce it to a scalar, or pass { gradient }`,
+    );
+  const one = ops.reshape(root.runtime.one, root.shape);
+  return withGradMode(false, () => castTo(one, root.dtype));
+}
+
+/** The nodes below a tensor, each after all that depend on it. */
+function reachable(root: Tensor): readonly GradNode[] {
+  const order: GradNode[] = [];
+  const state = new Map<GradNode, "open" | "done">();
+  const stack: GradNode[] = root.gradNode ? [root.gradNode] : [];
+  while (stack.length > 0) {
+    const node = stack.at(-1) as GradNode;
+    if (state.get(node)) {
+      stack.pop();
+      if (state.get(node) === "open") order.push(node);
+      state.set(node, "done");
+      continue;
+    }
+    state.set(node, "open");
+    for (const { gradNode } of node.inputs)
+      if (gradNode && !state.has(gradNode)) stack.push(gradNode);
+  }
+  return order.reverse();
+}
+
+function visit(node: GradNode, gradients: Map<Tensor, Tensor>, createGraph: boolean): void {
+  const { op, inputs, outputs, attributes } = node;
+  const incoming = outputs.map((output) => gradients.get(output));
+  if (incoming.every((gradient) => gradient === undefined)) return;
+  if (node.isFreed)
+    throw new RecordingError(
+      `backward() came to ${op.name} a second time, and its graph was freed by the first: pass { retainGraph: true } to the first`,
+    );
+  if (op.backward === "none") return;
+  const results = op.backward({
+    inputs: inputs.map((input) => asOf(input, node, createGraph)),
+    outputs,
+    gradients: incoming,
+    needs: inputs.map(({ requiresGrad }) => requiresGrad),
+    attributes,
+  });
+  for (const [i, input] of inputs.entries()) {
+    const result = results[i];
+    if (!result || !input.requiresGrad) continue;
+    if (result.size !== input.size)
+      throw new ShapeError(
+        `${op.name}: backward gave a gradient of shape [${result.shape}] for input ${i} of shape [${input.shape}]`,
+      );
+    const known = gradients.get(input);
+    const typed = castTo(result, input.dtype);
+    gradients.set(input, known ? ops.add([known, typed], null) : typed);
+  }
+}
+
+/** An input as the node saw it: an older version is copied from before the write that replaced it. */
+function asOf(input: Tensor, node: GradNode, createGraph: boolean): Tensor {
+  try {
+    input.assertUsable();
+  } catch (error) {
+    if (error instanceof ClosedTensorError)
+      throw new ClosedTensorError(
+        `backward() of ${node.op.name} needs a tensor of a step that has closed: call backward() in the step of its forward, or run that step with { keepGraph: true }`,
+      );
+    throw error;
+  }
+  return input.runtime.versionAt(input, node.clock, createGraph);
+}
+
+function accumulate(leaf: Tensor, gradient: Tensor): void {
+  const variable = leaf.gradientVariable();
+  if (leaf.grad) ops.accumulate(variable, gradient);
+  else ops.assign(variable, gradient, undefined);
+  leaf.setGradientPresent(true);
+}

@@ -1,0 +1,66 @@
+import { DTypeError } from "@halfstep/autocast";
+import type { DType } from "@halfstep/device";
+import { elementwise, identity } from "@halfstep/kernels";
+import type { GradNode } from "./dispatch.js";
+import { isGradEnabled } from "./grad-mode.js";
+import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
+import type { Tensor } from "./tensor.js";
+
+export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype !== "uint32";
+
+/**
+ * The tensor in another floating dtype; the tensor itself where it already has it. Within a recording the same version is
+ * cast to the same dtype once, however often it is asked for: that is autocast's weight cache.
+ */
+export function castTo(tensor: Tensor, dtype: DType): Tensor {
+  if (tensor.dtype === dtype) return tensor;
+  const { runtime } = tensor;
+  const { casts } = runtime.recording;
+  const needsGrad = tensor.requiresGrad && isGradEnabled();
+  const key = `${tensor.versionKey}:${dtype}:${needsGrad}`;
+  const known = casts.get(key);
+  if (known && (!needsGrad || known.castOf === tensor)) return known;
+  const [spec] = castOp.shape([tensor], dtype) as [TensorSpec];
+  const result = runtime.result(spec.shape, spec.dtype);
+  castOp.forward({
+    target: runtime.scratchTarget,
+    inputs: [tensor.operand()],
+    outputs: [result.operand()],
+    attributes: dtype,
+  });
+  if (needsGrad) {
+    const node: GradNode = {
+      op: castOp as GradNode["op"],
+      inputs: [tensor],
+      outputs: [result],
+      attributes: dtype,
+      clock: runtime.clock,
+      isFreed: false,
+    };
+    result.attachNode(node);
+    result.castOf = tensor;
+  }
+  casts.set(key, result);
+  return result;
+}
+
+// Not made by defineOp, whose ops go through dispatch: a cast is what dispatch itself needs.
+const castOp: OpDefinition<DType> = {
+  name: "cast",
+  castPolicy: "none",
+  shape([x], dtype) {
+    const { shape, dtype: from } = x as TensorSpec;
+    if (!isFloating(from) || !isFloating(dtype))
+      throw new DTypeError(`cast: ${from} to ${dtype} is not supported; cast between float32, float16 and bfloat16`);
+    return [{ shape, dtype }];
+  },
+  forward({ target, inputs, outputs }: ForwardContext<DType>) {
+    const [x] = inputs as [ForwardContext<DType>["inputs"][number]];
+    target.launch(elementwise(identity, [x], outputs[0] as typeof x));
+  },
+  backward({ inputs, gradients }: BackwardContext<DType>) {
+    const [x] = inputs as [Tensor];
+    const [gradient] = gradients as [Tensor];
+    return [castTo(gradient, x.dtype)];
+  },
+};

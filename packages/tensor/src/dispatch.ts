@@ -1,0 +1,60 @@
+import { currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
+import { castTo, isFloating } from "./cast.js";
+import { isGradEnabled } from "./grad-mode.js";
+import { RecordingError } from "./errors.js";
+import type { Op, OpDefinition, Operand } from "./op.js";
+import type { Tensor } from "./tensor.js";
+
+/** What autograd remembers of one application of an op. */
+export interface GradNode {
+  readonly op: Pick<OpDefinition<unknown>, "name" | "backward">;
+  readonly inputs: readonly Tensor[];
+  readonly outputs: readonly Tensor[];
+  readonly attributes: unknown;
+  /** The runtime's clock when the op was recorded: which version of a variable it read. */
+  readonly clock: number;
+  /** True once a backward pass has used the node up. */
+  isFreed: boolean;
+}
+
+/** Applies an op: casts its inputs as autocast wants, checks them, records its launches, and notes it for autograd. */
+export function dispatch(
+  op: Op<unknown>,
+  inputs: readonly Tensor[],
+  attributes: unknown,
+): readonly Tensor[] {
+  const runtime = inputs[0]?.runtime;
+  if (!runtime) throw new RecordingError(`${op.name} needs at least one tensor`);
+  for (const { runtime: other } of inputs)
+    if (other !== runtime)
+      throw new RecordingError(
+        `${op.name}: its inputs belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+      );
+  const cast = castInputs(op, inputs);
+  const specs = op.shape(cast, attributes);
+  const outputs = specs.map(({ shape, dtype }) => runtime.result(shape, dtype));
+  op.forward({
+    target: runtime.scratchTarget,
+    inputs: cast.map(operandOf),
+    outputs: outputs.map(operandOf),
+    attributes,
+  });
+  if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
+    const node: GradNode = { op, inputs: cast, outputs, attributes, clock: runtime.clock, isFreed: false };
+    for (const output of outputs) output.attachNode(node);
+  }
+  return outputs;
+}
+
+const operandOf = (tensor: Tensor): Operand => tensor.operand();
+
+function castInputs(op: Op<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
+  const region = currentRegion();
+  const dtypes = inputs.map(({ dtype }) => dtype);
+  const policy = policyOf(op, region);
+  const isMixed = policy === "promote" && new Set(dtypes.filter(isFloating)).size > 1;
+  // Outside autocast mixed operands promote as well, as in torch: there float16 and bfloat16 meet in float32.
+  const dtype = resolveCast(policy, dtypes, region) ?? (isMixed ? "float32" : undefined);
+  if (!dtype) return inputs;
+  return inputs.map((input) => (isFloating(input.dtype) ? castTo(input, dtype) : input));
+}

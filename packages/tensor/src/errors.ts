@@ -1,0 +1,52 @@
+/** Marks an error so that `instanceof` recognises it even when a program holds two copies of this package. */
+function brand(error: Error, name: string): void {
+  error.name = name;
+  Object.defineProperty(error, Symbol.for(`@halfstep/${name}`), { value: true });
+}
+
+const hasBrand = (value: unknown, name: string): boolean =>
+  typeof value === "object" && value !== null && Symbol.for(`@halfstep/${name}`) in value;
+
+/** An op was given shapes that it cannot work with. */
+export class ShapeError extends RangeError {
+  constructor(message: string) {
+    super(message);
+    brand(this, "ShapeError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "ShapeError");
+  }
+}
+
+/** A tensor was used after the recording that made it had closed, or after `dispose()`. */
+export class ClosedTensorError extends Error {
+  constructor(message: string) {
+    super(message);
+    brand(this, "ClosedTensorError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "ClosedTensorError");
+  }
+}
+
+/** Something was asked at a time when it has no meaning: a read inside a step, a mix of runtimes, a graph used up. */
+export class RecordingError extends Error {
+  constructor(message: string) {
+    super(message);
+    brand(this, "RecordingError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "RecordingError");
+  }
+}
+
+/** A fused backward was asked for a second derivative that it does not have. */
+export class NoSecondDerivativeError extends Error {
+  constructor(message: string) {
+    super(message);
+    brand(this, "NoSecondDerivativeError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "NoSecondDerivativeError");
+  }
+}

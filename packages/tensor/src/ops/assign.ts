@@ -1,0 +1,24 @@
+import * as kernels from "@halfstep/kernels";
+import { noGrad } from "../grad-mode.js";
+import type { Tensor, Variable } from "../tensor.js";
+
+/** variable = value, unless the flag is set. */
+export function assign(variable: Variable, value: Tensor, unless: Tensor | undefined): void {
+  const { runtime } = variable;
+  const out = { ...variable.operand(), shape: [variable.size] };
+  // One dispatch may not read the buffer that it writes.
+  const source = value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
+  const input = { ...source.operand(), shape: [value.size] };
+  runtime.scratchTarget.launch(
+    unless
+      ? kernels.assignUnless({ input, unless: unless.operand(), out })
+      : kernels.elementwise(kernels.identity, [input], out),
+  );
+}
+
+/** variable += value, in float32. */
+export function accumulate(variable: Variable, value: Tensor): void {
+  variable.runtime.scratchTarget.launch(
+    kernels.accumulate({ input: value.operand(), out: variable.operand() }),
+  );
+}

@@ -1,0 +1,140 @@
+import { DTypeError } from "@halfstep/autocast";
+import * as kernels from "@halfstep/kernels";
+import { castTo } from "../cast.js";
+import { ShapeError } from "../errors.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { add } from "./elementwise.js";
+
+export interface Conv2dOptions {
+  /** Default 1. */
+  readonly stride?: number | readonly [number, number];
+  /** Zeros on each side. Default 0. */
+  readonly padding?: number | readonly [number, number];
+  /** Default 1. */
+  readonly dilation?: number | readonly [number, number];
+}
+
+const pair = (value: number | readonly [number, number]): readonly [number, number] =>
+  typeof value === "number" ? [value, value] : value;
+
+function attributesOf(
+  input: readonly number[],
+  weight: readonly number[],
+  { stride = 1, padding = 0, dilation = 1 }: Conv2dOptions,
+): kernels.Conv2dAttributes {
+  if (input.length !== 4 || weight.length !== 4)
+    throw new ShapeError(
+      `conv2d needs an input [batch, height, width, channels] and a weight [height, width, in, out], not [${input}] and [${weight}]`,
+    );
+  const [batch, height, width, channels] = input as [number, number, number, number];
+  const [kernelHeight, kernelWidth, inChannels, outChannels] = weight as typeof input & [number, number, number, number];
+  if (channels !== inChannels)
+    throw new ShapeError(`conv2d: the input has ${channels} channels, the weight takes ${inChannels}`);
+  return {
+    batch,
+    height,
+    width,
+    inChannels,
+    outChannels,
+    kernelHeight,
+    kernelWidth,
+    stride: pair(stride),
+    padding: pair(padding),
+    dilation: pair(dilation),
+  };
+}
+
+function outputShape(attributes: kernels.Conv2dAttributes): number[] {
+  const [height, width] = kernels.conv2dOutputSize(attributes);
+  return [attributes.batch, height, width, attributes.outChannels];
+}
+
+function sameDType(op: string, a: TensorSpec, b: TensorSpec): void {
+  if (a.dtype !== b.dtype)
+    throw new DTypeError(`${op}: operands are ${a.dtype} and ${b.dtype}; cast one with to()`);
+}
+
+const convolve: Op<Conv2dOptions> = defineOp<Conv2dOptions>({
+  name: "conv2d",
+  castPolicy: "lowerPrecision",
+  shape([x, w], options) {
+    const input = x as TensorSpec;
+    const weight = w as TensorSpec;
+    sameDType("conv2d", input, weight);
+    return [{ shape: outputShape(attributesOf(input.shape, weight.shape, options)), dtype: input.dtype }];
+  },
+  forward({ target, inputs, outputs, attributes }) {
+    const [input, weight] = inputs as [Operand, Operand];
+    const out = outputs[0] as Operand;
+    kernels.conv2d(target, { input, weight, out }, attributesOf(input.shape, weight.shape, attributes));
+  },
+  backward({ inputs, gradients, needs, attributes }) {
+    const [x, w] = inputs as [Tensor, Tensor];
+    const g = gradients[0] as Tensor;
+    const full = attributesOf(x.shape, w.shape, attributes);
+    return [
+      needs[0] ? inputGradient([g, w], full) : undefined,
+      needs[1] ? weightGradient([x, g], full) : undefined,
+    ];
+  },
+});
+
+/** Gradient of a convolution by its input, from the output's gradient and the weight. */
+const inputGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttributes>({
+  name: "conv2dInputGradient",
+  castPolicy: "lowerPrecision",
+  shape([g], { batch, height, width, inChannels }) {
+    return [{ shape: [batch, height, width, inChannels], dtype: (g as TensorSpec).dtype }];
+  },
+  forward({ target, inputs, outputs, attributes }) {
+    const [outGradient, weight] = inputs as [Operand, Operand];
+    const gradient = outputs[0] as Operand;
+    kernels.conv2dInputGradient(target, { outGradient, weight, inputGradient: gradient }, attributes);
+  },
+  backward({ inputs, gradients, needs, attributes }) {
+    const [g, w] = inputs as [Tensor, Tensor];
+    const v = gradients[0] as Tensor;
+    return [
+      needs[0] ? convolve([v, w], attributes) : undefined,
+      needs[1] ? weightGradient([v, g], attributes) : undefined,
+    ];
+  },
+});
+
+/** Gradient of a convolution by its weight, from the input and the output's gradient. */
+const weightGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttributes>({
+  name: "conv2dWeightGradient",
+  castPolicy: "lowerPrecision",
+  shape([x], { kernelHeight, kernelWidth, inChannels, outChannels }) {
+    const { dtype } = x as TensorSpec;
+    return [{ shape: [kernelHeight, kernelWidth, inChannels, outChannels], dtype }];
+  },
+  forward({ target, inputs, outputs, attributes }) {
+    const [input, outGradient] = inputs as [Operand, Operand];
+    const gradient = outputs[0] as Operand;
+    kernels.conv2dWeightGradient(target, { input, outGradient, weightGradient: gradient }, attributes);
+  },
+  backward({ inputs, gradients, needs, attributes }) {
+    const [x, g] = inputs as [Tensor, Tensor];
+    const v = gradients[0] as Tensor;
+    return [
+      needs[0] ? inputGradient([g, v], attributes) : undefined,
+      needs[1] ? convolve([x, v], attributes) : undefined,
+    ];
+  },
+});
+
+/**
+ * Convolution (cross-correlation, as in torch) of an input [batch, height, width, in] with a weight
+ * [kernelHeight, kernelWidth, in, out], plus a bias [out].
+ */
+export function conv2d(
+  input: Tensor,
+  weight: Tensor,
+  bias?: Tensor,
+  options: Conv2dOptions = {},
+): Tensor {
+  const y = convolve([input, weight], options);
+  return bias ? add([y, castTo(bias, y.dtype)], null) : y;
+}

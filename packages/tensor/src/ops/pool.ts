@@ -1,0 +1,95 @@
+import * as kernels from "@halfstep/kernels";
+import { NoSecondDerivativeError, ShapeError } from "../errors.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+
+export interface PoolOptions {
+  readonly window: number | readonly [number, number];
+  /** Default: the window. */
+  readonly stride?: number | readonly [number, number];
+  /** Default 0. */
+  readonly padding?: number | readonly [number, number];
+}
+
+const pair = (value: number | readonly [number, number]): readonly [number, number] =>
+  typeof value === "number" ? [value, value] : value;
+
+function attributesOf(op: string, shape: readonly number[], options: PoolOptions): kernels.PoolAttributes {
+  if (shape.length !== 4)
+    throw new ShapeError(`${op} needs an input [batch, height, width, channels], not [${shape}]`);
+  const [batch, height, width, channels] = shape as [number, number, number, number];
+  const { window, stride = window, padding = 0 } = options;
+  return { batch, height, width, channels, window: pair(window), stride: pair(stride), padding: pair(padding) };
+}
+
+function outputOf(op: string, x: TensorSpec, options: PoolOptions): TensorSpec {
+  const attributes = attributesOf(op, x.shape, options);
+  const [height, width] = kernels.poolOutputSize(attributes);
+  return { shape: [attributes.batch, height, width, attributes.channels], dtype: x.dtype };
+}
+
+/** Maximum of each window of an input [batch, height, width, channels]; NaN wins, as in torch. */
+export const maxPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
+  name: "maxPool2d",
+  castPolicy: "none",
+  shape: ([x], options) => [outputOf("maxPool2d", x as TensorSpec, options)],
+  forward({ target, inputs, outputs, attributes }) {
+    const input = inputs[0] as Operand;
+    const out = outputs[0] as Operand;
+    target.launch(kernels.maxPool2d({ input, out }, attributesOf("maxPool2d", input.shape, attributes)));
+  },
+  backward: ({ inputs, gradients, attributes }) => [
+    maxPool2dBackward([inputs[0] as Tensor, gradients[0] as Tensor], attributes),
+  ],
+});
+
+const maxPool2dBackward: Op<PoolOptions> = defineOp<PoolOptions>({
+  name: "maxPool2dBackward",
+  castPolicy: "none",
+  shape: ([x]) => [x as TensorSpec],
+  forward({ target, inputs, outputs, attributes }) {
+    const [input, outGradient] = inputs as [Operand, Operand];
+    const inputGradient = outputs[0] as Operand;
+    target.launch(
+      kernels.maxPool2dBackward(
+        { input, outGradient, inputGradient },
+        attributesOf("maxPool2d", input.shape, attributes),
+      ),
+    );
+  },
+  backward() {
+    throw new NoSecondDerivativeError("maxPool2d has no second derivative here: use avgPool2d, or no createGraph");
+  },
+});
+
+/** Mean of each window of an input [batch, height, width, channels]; padding counts as zeros, as in torch. */
+export const avgPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
+  name: "avgPool2d",
+  castPolicy: "none",
+  shape: ([x], options) => [outputOf("avgPool2d", x as TensorSpec, options)],
+  forward({ target, inputs, outputs, attributes }) {
+    const input = inputs[0] as Operand;
+    const out = outputs[0] as Operand;
+    target.launch(kernels.avgPool2d({ input, out }, attributesOf("avgPool2d", input.shape, attributes)));
+  },
+  backward: ({ inputs, gradients, attributes }) => [
+    avgPool2dBackward([gradients[0] as Tensor], { shape: (inputs[0] as Tensor).shape, options: attributes }),
+  ],
+});
+
+const avgPool2dBackward: Op<{ shape: readonly number[]; options: PoolOptions }> = defineOp<{
+  shape: readonly number[];
+  options: PoolOptions;
+}>({
+  name: "avgPool2dBackward",
+  castPolicy: "none",
+  shape: ([g], { shape }) => [{ shape, dtype: (g as TensorSpec).dtype }],
+  forward({ target, inputs, outputs, attributes: { shape, options } }) {
+    const outGradient = inputs[0] as Operand;
+    const inputGradient = outputs[0] as Operand;
+    target.launch(
+      kernels.avgPool2dBackward({ outGradient, inputGradient }, attributesOf("avgPool2d", shape, options)),
+    );
+  },
+  backward: ({ gradients, attributes: { options } }) => [avgPool2d([gradients[0] as Tensor], options)],
+});

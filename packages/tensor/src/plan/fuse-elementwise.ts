@@ -1,0 +1,186 @@
+import type { Binding, HalfDType, KernelScalar } from "@halfstep/device";
+import {
+  type ElementwiseKernel,
+  type ElementwiseProgram,
+  type ElementwiseStep,
+  elementwiseKernel,
+  isElementwise,
+} from "@halfstep/kernels";
+import type { Storage } from "../storage.js";
+import {
+  hasConflict,
+  isTouchedBetween,
+  type Pass,
+  type PlanNode,
+  type ScalarSource,
+  sameRange,
+  usesOf,
+} from "./graph.js";
+
+/** Storage buffers that every WebGPU device offers a stage; a fused kernel stays within them. */
+const maxBindings = 8;
+
+/** Merges an elementwise launch into the elementwise launch that alone reads its result. */
+export const fuseElementwise: Pass = (graph) => {
+  let nodes = [...graph.nodes];
+  for (let n = 0; n < nodes.length; n++) {
+    const fused = fuseIntoReader(nodes, n, graph.kept);
+    if (!fused) continue;
+    nodes = fused;
+    n--;
+  }
+  return { ...graph, nodes };
+};
+
+function fuseIntoReader(
+  nodes: readonly PlanNode[],
+  producer: number,
+  kept: ReadonlySet<Storage>,
+): PlanNode[] | undefined {
+  const first = nodes[producer] as PlanNode;
+  if (!isElementwise(first.launch.kernel) || first.launch.kernel.elementwise.outputs.length !== 1)
+    return undefined;
+  const result = first.launch.bindings.at(-1) as Binding<Storage>;
+  if (result.buffer.isResident || kept.has(result.buffer)) return undefined;
+  const uses = usesOf(nodes).get(result.buffer);
+  const readers = new Set(uses?.reads.map(({ node }) => node));
+  const reader = uses?.reads[0]?.node;
+  if (reader === undefined || readers.size !== 1 || uses?.writes.length !== 1) return undefined;
+  const second = nodes[reader] as PlanNode;
+  if (!isElementwise(second.launch.kernel)) return undefined;
+  if (first.launch.scalars.count !== second.launch.scalars.count) return undefined;
+  const inputs = first.launch.bindings.slice(0, -1);
+  if (inputs.some((b) => b.buffer.isResident && isTouchedBetween(nodes, b, producer, reader, "write")))
+    return undefined;
+  const merged = merge(first, second, result);
+  if (!merged || hasConflict(merged.launch)) return undefined;
+  return nodes.map((n, i) => (i === reader ? merged : n)).filter((_, i) => i !== producer);
+}
+
+function merge(
+  first: PlanNode,
+  second: PlanNode,
+  result: Binding<Storage>,
+): PlanNode | undefined {
+  const a = (first.launch.kernel as ElementwiseKernel).elementwise;
+  const b = (second.launch.kernel as ElementwiseKernel).elementwise;
+  const rounding = roundingBetween(result, second, b);
+  if (rounding === "several") return undefined;
+
+  const builder = new ProgramBuilder();
+  const fromFirst = builder.addInputs(first, a, () => undefined);
+  const firstSteps = builder.addSteps(first, a, fromFirst);
+  const last = a.outputs[0] as number;
+  const lastStep = builder.steps[firstSteps + last] as ElementwiseStep;
+  if (rounding) {
+    const chained = lastStep.rounding && lastStep.rounding !== rounding;
+    if (chained) return undefined;
+    builder.steps[firstSteps + last] = { ...lastStep, rounding };
+  }
+  let isAligned = true;
+  const fromSecond = builder.addInputs(second, b, (input, indexing) => {
+    if (input.buffer !== result.buffer) return undefined;
+    if (indexing !== "same" || input.length !== result.length) isAligned = false;
+    return { step: firstSteps + last };
+  });
+  const secondSteps = builder.addSteps(second, b, fromSecond);
+  const outputs = second.launch.bindings.slice(b.inputs.length);
+  if (!isAligned || builder.inputs.length + outputs.length > maxBindings) return undefined;
+  return builder.node(second, outputs, b.outputs.map((o) => secondSteps + o));
+}
+
+/** The format through which the value between two programs went when it was stored and loaded. */
+function roundingBetween(
+  result: Binding<Storage>,
+  second: PlanNode,
+  program: ElementwiseProgram,
+): HalfDType | undefined | "several" {
+  const formats = new Set<HalfDType>();
+  if (result.rounding) formats.add(result.rounding);
+  if (result.dtype === "float16" || result.dtype === "bfloat16") formats.add(result.dtype);
+  for (const input of second.launch.bindings.slice(0, program.inputs.length))
+    if (input.buffer === result.buffer && input.rounding) formats.add(input.rounding);
+  return formats.size > 1 ? "several" : [...formats][0];
+}
+
+type Operand = { readonly input: number } | { readonly step: number };
+
+/** Collects inputs, steps and scalars of two programs, and renumbers them as one. */
+class ProgramBuilder {
+  readonly inputs: { binding: Binding<Storage>; indexing: ElementwiseProgram["inputs"][number] }[] = [];
+  /** Operands are kept apart by kind until all inputs are known. */
+  readonly steps: ElementwiseStep[] = [];
+  readonly #operands: Operand[][] = [];
+  readonly #scalars = new Map<string, number>();
+  readonly #sources = new Map<string, ScalarSource>();
+
+  addInputs(
+    node: PlanNode,
+    program: ElementwiseProgram,
+    replace: (binding: Binding<Storage>, indexing: string) => Operand | undefined,
+  ): Operand[] {
+    return program.inputs.map((indexing, i) => {
+      const binding = node.launch.bindings[i] as Binding<Storage>;
+      const known = replace(binding, indexing);
+      if (known) return known;
+      const members = node.launch.kernel.scalars.filter(({ name }) => name.startsWith(`x${i}_`));
+      const valueOf = (name: string): number => node.launch.scalars[name] as number;
+      const same = this.inputs.findIndex(
+        (other, o) =>
+          sameRange(other.binding, binding) &&
+          other.binding.rounding === binding.rounding &&
+          other.indexing === indexing &&
+          members.every(({ name }) => this.#scalars.get(`x${o}${name.slice(`x${i}`.length)}`) === valueOf(name)),
+      );
+      if (same >= 0) return { input: same };
+      const index = this.inputs.push({ binding, indexing }) - 1;
+      for (const { name } of members)
+        this.#scalars.set(`x${index}${name.slice(`x${i}`.length)}`, valueOf(name));
+      return { input: index };
+    });
+  }
+
+  /** Appends the steps of a program, and returns the position of its first. */
+  addSteps(node: PlanNode, program: ElementwiseProgram, inputs: readonly Operand[]): number {
+    const base = this.steps.length;
+    for (const [k, step] of program.steps.entries()) {
+      this.steps.push(step);
+      this.#operands.push(
+        step.operands.map((o) =>
+          o < inputs.length ? (inputs[o] as Operand) : { step: base + o - inputs.length },
+        ),
+      );
+      for (let j = 0; j < (step.expression.scalars ?? 0); j++) {
+        const name = `c${base + k}_${j}`;
+        this.#scalars.set(name, node.launch.scalars[`c${k}_${j}`] as number);
+        const source = node.sources.get(`c${k}_${j}`);
+        if (source) this.#sources.set(name, source);
+      }
+    }
+    return base;
+  }
+
+  node(
+    last: PlanNode,
+    outputs: readonly Binding<Storage>[],
+    outputSteps: readonly number[],
+  ): PlanNode {
+    const count = this.inputs.length;
+    const kernel = elementwiseKernel({
+      inputs: this.inputs.map(({ indexing }) => indexing),
+      steps: this.steps.map((step, k) => ({
+        ...step,
+        operands: (this.#operands[k] as Operand[]).map((o) => ("input" in o ? o.input : count + o.step)),
+      })),
+      outputs: outputSteps,
+    });
+    const scalars: Record<string, number> = {};
+    for (const { name } of kernel.scalars as readonly KernelScalar[])
+      scalars[name] = this.#scalars.get(name) ?? (last.launch.scalars[name] as number);
+    return {
+      launch: { kernel, bindings: [...this.inputs.map(({ binding }) => binding), ...outputs], scalars },
+      sources: this.#sources,
+      isBackward: last.isBackward,
+    };
+  }
+}

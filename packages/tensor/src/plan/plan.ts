@@ -1,0 +1,122 @@
+import type { Binding, Launch } from "@halfstep/device";
+import type { Recording } from "../recording.js";
+import type { Storage } from "../storage.js";
+import { activationBytes, assignMemory } from "./assign-memory.js";
+import { foldCasts, isCopy } from "./fold-casts.js";
+import { fuseElementwise } from "./fuse-elementwise.js";
+import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
+import { removeDead } from "./remove-dead.js";
+
+export type PassName = "removeDead" | "foldCasts" | "fuseElementwise" | "reuseMemory";
+
+/** Every pass, in the order in which they run. */
+export const allPasses: readonly PassName[] = [
+  "removeDead",
+  "foldCasts",
+  "fuseElementwise",
+  "reuseMemory",
+];
+
+const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
+  removeDead,
+  foldCasts,
+  fuseElementwise,
+};
+
+/** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */
+export type PlanBuffer =
+  | { readonly kind: "slot"; readonly index: number }
+  | { readonly kind: "resident"; readonly index: number };
+
+export interface PlannedLaunch {
+  readonly launch: Launch<PlanBuffer>;
+  /** Runtime scalars, to be read from each recording that the plan runs. */
+  readonly sources: ReadonlyMap<string, ScalarSource>;
+}
+
+/** What a recording becomes: launches over slots. It holds for every recording of equal structure. */
+export interface Plan {
+  readonly launches: readonly PlannedLaunch[];
+  /** Bytes of each slot. */
+  readonly slots: readonly number[];
+  /** Slot of each of the recording's inputs, in order; undefined where nothing reads the input. */
+  readonly inputs: readonly (number | undefined)[];
+  /** Slot of each transient that the recording keeps, in order. */
+  readonly kept: readonly { readonly slot: number; readonly bytes: number }[];
+  readonly statistics: PlanStatistics;
+}
+
+export interface PlanStatistics {
+  /** Launches as recorded, and as planned. */
+  readonly recordedLaunches: number;
+  readonly launches: number;
+  /** Casts and copies as recorded, and those that still cost a launch. */
+  readonly recordedCasts: number;
+  readonly casts: number;
+  /** Bytes of all slots, and of the tensors that the recording keeps. */
+  readonly peakBytes: number;
+  /** Bytes that the forward pass leaves for the backward pass. */
+  readonly activationBytes: number;
+}
+
+/** A plan for a recording: a pure function of its structure. */
+export function plan(recording: Recording, passes: readonly PassName[] = allPasses): Plan {
+  const recorded = graphOf(recording);
+  let graph = recorded;
+  for (const name of allPasses)
+    if (name !== "reuseMemory" && passes.includes(name)) graph = graphPasses[name](graph);
+  const { slotOf, slots } = assignMemory(graph, passes.includes("reuseMemory"));
+  const residents = residentNumbers(recording);
+  const locate = (storage: Storage): PlanBuffer =>
+    storage.isResident
+      ? { kind: "resident", index: residents.get(storage) as number }
+      : { kind: "slot", index: slotOf.get(storage) as number };
+  const kept = [...recording.kept].map((storage) => ({
+    slot: slotOf.get(storage) as number,
+    bytes: storage.byteLength,
+  }));
+  const sum = (bytes: readonly number[]): number => bytes.reduce((a, b) => a + b, 0);
+  return {
+    launches: graph.nodes.map(({ launch, sources }) => ({
+      launch: { ...launch, bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })) },
+      sources,
+    })),
+    slots,
+    inputs: recording.inputs.map((storage) => slotOf.get(storage)),
+    kept,
+    statistics: {
+      recordedLaunches: recorded.nodes.length,
+      launches: graph.nodes.length,
+      recordedCasts: recorded.nodes.filter(isCast).length,
+      casts: graph.nodes.filter(isCast).length,
+      peakBytes: sum(slots) + sum(kept.map(({ bytes }) => bytes)),
+      activationBytes: activationBytes(graph.nodes),
+    },
+  };
+}
+
+/** Residents in the order in which a recording first uses them. */
+export function residentNumbers(recording: Recording): Map<Storage, number> {
+  const numbers = new Map<Storage, number>();
+  for (const { bindings } of recording.launches)
+    for (const { buffer } of bindings)
+      if (buffer.isResident && !numbers.has(buffer)) numbers.set(buffer, numbers.size);
+  return numbers;
+}
+
+function graphOf({ launches, backwardStart, kept }: Recording): PlanGraph {
+  const nodes = launches.map((launch, index): PlanNode => {
+    const sources = new Map<string, ScalarSource>();
+    for (const { name, runtime } of launch.kernel.scalars)
+      if (runtime) sources.set(name, { launch: index, name });
+    return { launch, sources, isBackward: backwardStart !== undefined && index >= backwardStart };
+  });
+  return { nodes, kept };
+}
+
+/** A launch of its own for nothing but a change of dtype. */
+function isCast(node: PlanNode): boolean {
+  if (!isCopy(node)) return false;
+  const [from, to] = node.launch.bindings as [Binding<Storage>, Binding<Storage>];
+  return from.dtype !== to.dtype;
+}

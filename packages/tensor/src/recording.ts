@@ -1,0 +1,80 @@
+import { bytesPerElement, type Launch } from "@halfstep/device";
+import { ClosedTensorError } from "./errors.js";
+import type { Storage, WriteEvent } from "./storage.js";
+import type { Tensor } from "./tensor.js";
+
+/**
+ * What ops append to: launches in program order. Launches are pure but for those that write resident storage (parameters,
+ * optimizer and scaler state); program order is the truth about what they read.
+ */
+export class Recording {
+  readonly number: number;
+  readonly launches: Launch<Storage>[] = [];
+  /** Transients whose contents the host supplies. */
+  readonly inputs: Storage[] = [];
+  /** Casts already recorded, by what they cast: autocast's weight cache. */
+  readonly casts: Map<string, Tensor> = new Map();
+  /** Transients that stay alive after the recording. */
+  readonly kept: Set<Storage> = new Set();
+  /** Every transient with a handle, which a recording outside a step keeps. */
+  readonly transients: Storage[] = [];
+  /** Residents disposed while this recording still needs them. */
+  readonly released: Storage[] = [];
+  /** Launches from here on belong to a backward pass. */
+  backwardStart: number | undefined;
+  readonly #undo: (() => void)[] = [];
+  readonly #writes: WriteEvent[] = [];
+  readonly #tick: () => number;
+
+  constructor(number: number, tick: () => number) {
+    this.number = number;
+    this.#tick = tick;
+  }
+
+  append(launch: Launch<Storage>): void {
+    const { kernel, bindings } = launch;
+    for (const [i, { buffer, offset, length, dtype }] of bindings.entries()) {
+      if (!buffer.isResident && buffer.recording !== this)
+        throw new ClosedTensorError(
+          `${kernel.name}: ${kernel.bindings[i]?.name ?? `operand ${i}`} belongs to a recording that has closed. ` +
+            "Return the tensor from the step, or mark it keep(), to use it later.",
+        );
+      if (kernel.bindings[i]?.access === "read" || !buffer.isResident) continue;
+      const event: WriteEvent = {
+        from: offset,
+        to: offset + length * bytesPerElement(dtype),
+        clock: this.#tick(),
+        recording: this,
+        index: this.launches.length,
+      };
+      this.#noteWrite(buffer, event);
+    }
+    this.launches.push(launch);
+  }
+
+  /** Puts a launch before position `index`: a copy of a version that a later reader still needs. */
+  insert(index: number, launch: Launch<Storage>): void {
+    this.launches.splice(index, 0, launch);
+    for (const write of this.#writes) if (write.index >= index) write.index++;
+    if (this.backwardStart !== undefined && this.backwardStart >= index) this.backwardStart++;
+  }
+
+  /** Registers how to restore host state if the recording is dropped. */
+  onDrop(undo: () => void): void {
+    this.#undo.push(undo);
+  }
+
+  /** Restores all host state to what it was before the recording. */
+  drop(): void {
+    for (const undo of this.#undo.reverse()) undo();
+  }
+
+  #noteWrite(buffer: Storage, event: WriteEvent): void {
+    const previous = buffer.noteWrite(event);
+    this.#writes.push(event);
+    this.onDrop(() => {
+      if (previous) buffer.noteWrite(previous);
+      else buffer.writes.splice(buffer.writes.indexOf(event), 1);
+    });
+  }
+}

@@ -1,0 +1,175 @@
+import {
+  type Binding,
+  bytesPerElement,
+  type Device,
+  type DType,
+  type KernelView,
+  MemoryBudgetError,
+  type PreparedPass,
+} from "@halfstep/device";
+import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import type { Plan, PlanBuffer } from "../plan/plan.js";
+import type { HostData, Memory } from "../storage.js";
+import type { Invocation, Runner } from "./runner.js";
+
+/** A plan with its slots, ready to be replayed. */
+interface Instance {
+  readonly slots: readonly GPUBuffer[];
+  /** Passes by the residents that they bind, most recent last. */
+  readonly passes: { readonly residents: readonly Memory[]; readonly pass: PreparedPass }[];
+}
+
+/** Residents come in few combinations; a pass for each of the latest is kept. */
+const keptPasses = 8;
+
+/** Replays plans on a GPU: one submit a recording, no buffer and no bind group in the steady state. */
+export function gpuRunner(device: Device, maxInFlight: number): Runner {
+  const instances = new WeakMap<Plan, Instance>();
+  /** Slots of all plans, which never run at the same time. */
+  const slots: GPUBuffer[] = [];
+  let inFlight = 0;
+
+  const instanceOf = (plan: Plan): Instance => {
+    let instance = instances.get(plan);
+    if (!instance) {
+      instance = { slots: takeSlots(device, slots, plan.slots), passes: [] };
+      instances.set(plan, instance);
+    }
+    return instance;
+  };
+
+  return {
+    kind: "gpu",
+    label: device.label,
+    allocate: (bytes) => device.allocate(bytes, { zero: true }),
+    release: (memory) => device.release(memory as GPUBuffer),
+    write: ({ buffer, offset, dtype }, data) =>
+      device.write(buffer as GPUBuffer, offset, encode(data, dtype)),
+    async read({ buffer, offset, length, dtype }) {
+      const bytes = Math.ceil((length * bytesPerElement(dtype)) / 4) * 4;
+      return decode(await device.read(buffer as GPUBuffer, offset, bytes), dtype, length);
+    },
+    run(plan, invocation) {
+      const instance = instanceOf(plan);
+      for (const [i, { data, binding }] of invocation.inputs.entries()) {
+        const slot = plan.inputs[i];
+        if (slot !== undefined)
+          device.write(instance.slots[slot] as GPUBuffer, 0, encode(data, binding.dtype));
+      }
+      const pass = passFor(device, plan, instance, invocation);
+      const commands = device.gpu.createCommandEncoder();
+      const encoder = commands.beginComputePass();
+      pass.encode(encoder);
+      encoder.end();
+      for (const [i, { slot, bytes }] of plan.kept.entries())
+        commands.copyBufferToBuffer(
+          instance.slots[slot] as GPUBuffer,
+          0,
+          invocation.kept[i] as GPUBuffer,
+          0,
+          Math.ceil(bytes / 4) * 4,
+        );
+      device.submit([commands.finish()]);
+      inFlight++;
+    },
+    async ready() {
+      if (device.failure) throw device.failure;
+      if (inFlight < maxInFlight) return;
+      await device.settled({ wait: "backpressure" });
+      inFlight = 0;
+    },
+    assertWell() {
+      if (device.failure) throw device.failure;
+    },
+  };
+}
+
+/** A buffer for each slot: those that other plans use already where they are large enough, else new ones. */
+function takeSlots(device: Device, shared: GPUBuffer[], sizes: readonly number[]): GPUBuffer[] {
+  const free = [...shared].sort((a, b) => a.size - b.size);
+  const order = sizes.map((bytes, slot) => ({ bytes, slot })).sort((a, b) => b.bytes - a.bytes);
+  const taken: (GPUBuffer | undefined)[] = sizes.map(() => undefined);
+  const missing: { bytes: number; slot: number }[] = [];
+  for (const { bytes, slot } of order) {
+    const fit = free.findIndex(({ size }) => size >= bytes);
+    if (fit >= 0) taken[slot] = free.splice(fit, 1)[0];
+    else missing.push({ bytes, slot });
+  }
+  const wanted = missing.reduce((sum, { bytes }) => sum + bytes, 0);
+  const { live, budget } = device.memory;
+  if (live + wanted > budget) throw new MemoryBudgetError(wanted, live, budget);
+  for (const { bytes, slot } of missing) {
+    const buffer = device.allocate(bytes);
+    shared.push(buffer);
+    taken[slot] = buffer;
+  }
+  return taken as GPUBuffer[];
+}
+
+function passFor(
+  device: Device,
+  plan: Plan,
+  { slots, passes }: Instance,
+  { residents, scalar }: Invocation,
+): PreparedPass {
+  const scalarsOf = (i: number): Record<string, number> => {
+    const values: Record<string, number> = {};
+    for (const [name, { launch, name: source }] of plan.launches[i]?.sources ?? [])
+      values[name] = scalar(launch, source);
+    return values;
+  };
+  const known = passes.findIndex((p) => p.residents.every((memory, i) => memory === residents[i]));
+  const found = passes[known];
+  if (found) {
+    passes.splice(known, 1);
+    passes.push(found);
+    const updates = new Map<number, Record<string, number>>();
+    for (const [i, { sources }] of plan.launches.entries())
+      if (sources.size > 0) updates.set(i, scalarsOf(i));
+    found.pass.updateScalars(updates);
+    return found.pass;
+  }
+  const locate = ({ kind, index }: PlanBuffer): GPUBuffer =>
+    (kind === "slot" ? slots[index] : residents[index]) as GPUBuffer;
+  const pass = device.prepare(
+    plan.launches.map(({ launch }, i) => ({
+      ...launch,
+      scalars: { ...launch.scalars, ...scalarsOf(i) },
+      bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })),
+    })),
+  );
+  passes.push({ residents, pass });
+  if (passes.length > keptPasses) passes.shift()?.pass.destroy();
+  return pass;
+}
+
+function encode(data: HostData, dtype: DType): Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> {
+  switch (dtype) {
+    case "float32":
+      return data instanceof Float32Array
+        ? (data as Float32Array<ArrayBuffer>)
+        : Float32Array.from(data);
+    case "int32":
+      return bytesOf(data instanceof Int32Array ? data : Int32Array.from(data));
+    case "uint32":
+      return bytesOf(data instanceof Uint32Array ? data : Uint32Array.from(data));
+    default:
+      return bytesOf(encodeArray(data, dtype === "float16" ? float16 : bfloat16));
+  }
+}
+
+const bytesOf = (view: ArrayBufferView): Uint8Array<ArrayBuffer> =>
+  new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength);
+
+function decode(bytes: ArrayBuffer, dtype: DType, length: number): KernelView {
+  switch (dtype) {
+    case "float32":
+      return new Float32Array(bytes, 0, length);
+    case "int32":
+      return new Int32Array(bytes, 0, length);
+    case "uint32":
+      return new Uint32Array(bytes, 0, length);
+    default:
+      return decodeArray(new Uint16Array(bytes, 0, length), dtype === "float16" ? float16 : bfloat16);
+  }
+}

@@ -1,0 +1,35 @@
+import type { Binding } from "@halfstep/device";
+import type { KernelView } from "@halfstep/device";
+import type { Plan } from "../plan/plan.js";
+import type { HostData, Memory } from "../storage.js";
+
+/** What a plan needs from one recording: everything that is not in its structure. */
+export interface Invocation {
+  /** Memory of the residents, in the order of first appearance. */
+  readonly residents: readonly Memory[];
+  /** What the host supplies, for each input of the recording. */
+  readonly inputs: readonly { readonly data: HostData; readonly binding: Omit<Binding<never>, "buffer"> }[];
+  /** Memory that receives each transient that the recording keeps. */
+  readonly kept: readonly Memory[];
+  /** The scalar of a launch of the recording. */
+  scalar(launch: number, name: string): number;
+}
+
+/** Executes plans and holds memory: on a GPU, or on the CPU. */
+export interface Runner {
+  /** What plans are made for; part of every plan's key. */
+  readonly kind: "gpu" | "cpu";
+  readonly label: string;
+  /** Zeroed memory of at least this many bytes. */
+  allocate(bytes: number): Memory;
+  release(memory: Memory): void;
+  /** Writes elements in order with what runs. */
+  write(binding: Binding<Memory>, data: HostData): void;
+  /** The elements of a binding, decoded, as they are after everything that was run so far. */
+  read(binding: Binding<Memory>): Promise<KernelView>;
+  run(plan: Plan, invocation: Invocation): void;
+  /** Waits while too much is in flight, and rejects if something has failed. */
+  ready(): Promise<void>;
+  /** Throws if the runner has failed. */
+  assertWell(): void;
+}

@@ -1,0 +1,461 @@
+import {
+  type Binding,
+  bytesPerElement,
+  type Device,
+  type DType,
+  type KernelView,
+  type Launch,
+  type LaunchTarget,
+} from "@halfstep/device";
+import { type CpuTargetOptions, elementwise, identity, type ResidentTarget } from "@halfstep/kernels";
+import { RecordingError, ShapeError } from "./errors.js";
+import { allPasses, type PassName, type Plan, plan, residentNumbers } from "./plan/plan.js";
+import { structureOf } from "./plan/structure.js";
+import { Recording } from "./recording.js";
+import { cpuRunner } from "./run/cpu-runner.js";
+import { gpuRunner } from "./run/gpu-runner.js";
+import type { Runner } from "./run/runner.js";
+import { type HostData, Storage } from "./storage.js";
+import { sizeOf, Tensor, Variable } from "./tensor.js";
+
+export interface RuntimeOptions {
+  /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
+  readonly passes?: readonly PassName[];
+  /** Steps that may be unfinished while the host goes on. Default 2. */
+  readonly maxInFlight?: number;
+}
+
+export interface TensorOptions {
+  /** Default: float32, or the type of a typed array of integers. */
+  readonly dtype?: DType;
+  /** Default false. */
+  readonly requiresGrad?: boolean;
+}
+
+export interface VariableOptions extends TensorOptions {
+  /** The name in errors and state dicts. */
+  readonly name?: string;
+}
+
+export interface StepOptions {
+  /** Keep what backward() needs, so that it may be called after the step. Default false. */
+  readonly keepGraph?: boolean;
+}
+
+/** A target of launches inside a runtime's recording, for optimizers and scalers. */
+export interface RecorderTarget extends ResidentTarget<Storage> {
+  /** Scratch inside a step; outside one, memory that stays. */
+  allocate(bytes: number): Storage;
+  /** Zeroed memory that stays, wherever it is asked for. */
+  allocateResident(bytes: number): Storage;
+  /** Replaces elements of a resident, before the next step that is submitted. */
+  write(binding: Binding<Storage>, values: ArrayLike<number>): void;
+  /** The elements of a resident, decoded, after everything recorded so far. */
+  read(binding: Binding<Storage>): Promise<KernelView>;
+  /** Keeps what to undo if the open recording is dropped because its step throws. */
+  onRollback(undo: () => void): void;
+}
+
+/** Plans that a runtime keeps for reuse. */
+const cachedPlans = 64;
+/** A recording outside a step closes by itself at this many launches. */
+const longestRecording = 10_000;
+
+/** A runtime that computes on a GPU. */
+export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>
+  new Runtime(gpuRunner(device, options.maxInFlight ?? 2), options);
+
+/** A runtime that computes on the CPU: exact, slow, and the same results as a GPU up to the order of additions. */
+export const cpuRuntime = (options: RuntimeOptions & CpuTargetOptions = {}): Runtime =>
+  new Runtime(cpuRunner(options), options);
+
+/** Owns one open recording, to which all ops on its tensors append, and runs what closes. */
+export class Runtime {
+  /** Takes launches from outside the op set: optimizers, scalers, kernels of one's own. */
+  readonly target: RecorderTarget;
+  /** @internal Where ops put their launches; its memory is scratch of the recording. */
+  readonly scratchTarget: LaunchTarget<Storage>;
+  readonly #runner: Runner;
+  readonly #passes: readonly PassName[];
+  readonly #plans = new Map<string, Plan>();
+  readonly #registry: FinalizationRegistry<Storage>;
+  #recording: Recording;
+  #isInStep = false;
+  #isRunning = false;
+  #clock = 0;
+  #recordings = 0;
+  #leaked = 0;
+  #one: Tensor | undefined;
+  #lastPlan: Plan | undefined;
+
+  /** @internal Use gpuRuntime() or cpuRuntime(). */
+  constructor(runner: Runner, { passes = allPasses }: RuntimeOptions) {
+    this.#runner = runner;
+    this.#passes = passes;
+    this.#recording = this.#newRecording();
+    this.#registry = new FinalizationRegistry((storage) => {
+      this.#leaked++;
+      this.#dropHandle(storage);
+    });
+    this.scratchTarget = {
+      launch: (launch) => this.#append(launch),
+      allocate: (bytes) => this.#transient(bytes),
+    };
+    this.target = {
+      launch: (launch) => this.#append(launch),
+      allocate: (bytes) => (this.#isInStep ? this.#transient(bytes) : this.#resident(bytes)),
+      allocateResident: (bytes) => this.#resident(bytes),
+      write: (binding, values) => this.#write(binding, values),
+      read: (binding) => this.#readBinding(binding),
+      onRollback: (undo) => this.onDrop(undo),
+    };
+  }
+
+  /** Where the runtime computes. */
+  get kind(): "gpu" | "cpu" {
+    return this.#runner.kind;
+  }
+  get label(): string {
+    return this.#runner.label;
+  }
+  /** Tensors that were collected as garbage instead of being disposed. */
+  get leakedTensors(): number {
+    return this.#leaked;
+  }
+  /** The plan that ran last: for counters, and for `dumpPlan()`. */
+  get lastPlan(): Plan | undefined {
+    return this.#lastPlan;
+  }
+  /** @internal */
+  get recording(): Recording {
+    return this.#recording;
+  }
+  /** @internal Grows with every write to resident memory. */
+  get clock(): number {
+    return this.#clock;
+  }
+  /** @internal A one, for the start of backward passes. */
+  get one(): Tensor {
+    this.#one ??= this.#makeResident([1], [], "float32");
+    return this.#one;
+  }
+
+  /** A tensor of numbers of the host. Inside a step it is an input of the step, and lives as long as the step. */
+  tensor(data: HostData | number, shape?: readonly number[], options: TensorOptions = {}): Tensor {
+    const values = typeof data === "number" ? [data] : data;
+    const dims = shape ?? (typeof data === "number" ? [] : [data.length]);
+    const dtype = options.dtype ?? dtypeOf(values);
+    if (sizeOf(dims) !== values.length)
+      throw new ShapeError(`tensor: shape [${dims}] needs ${sizeOf(dims)} elements, the data has ${values.length}`);
+    const tensor = this.#isInStep
+      ? this.#makeInput(values, dims, dtype)
+      : this.#makeResident(values, dims, dtype);
+    tensor.requiresGrad = options.requiresGrad ?? false;
+    return tensor;
+  }
+
+  zeros(shape: readonly number[], options: TensorOptions = {}): Tensor {
+    return this.tensor(new Float32Array(sizeOf(shape)), shape, options);
+  }
+
+  full(shape: readonly number[], value: number, options: TensorOptions = {}): Tensor {
+    return this.tensor(new Float32Array(sizeOf(shape)).fill(value), shape, options);
+  }
+
+  /** A variable: what `assign()` changes, and what lives until it is disposed. */
+  variable(data: HostData, shape: readonly number[], options: VariableOptions = {}): Variable {
+    if (sizeOf(shape) !== data.length)
+      throw new ShapeError(`variable: shape [${shape}] needs ${sizeOf(shape)} elements, the data has ${data.length}`);
+    const dtype = options.dtype ?? dtypeOf(data);
+    const storage = this.#resident(data.length * bytesPerElement(dtype));
+    this.#writeElements(storage, data, dtype);
+    const variable = new Variable(this, { storage, offset: 0 }, shape, dtype, options.name ?? "variable");
+    variable.requiresGrad = options.requiresGrad ?? false;
+    return this.track(variable);
+  }
+
+  /** @internal A variable in memory that exists already. */
+  variableAt(
+    place: { readonly storage: Storage; readonly offset: number },
+    shape: readonly number[],
+    dtype: DType,
+    name: string,
+  ): Variable {
+    return this.track(new Variable(this, place, shape, dtype, name));
+  }
+
+  /** A tensor over memory of the caller's, without a copy: a GPUBuffer with STORAGE usage for a GPU runtime. */
+  fromBuffer(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Tensor {
+    if (this.kind !== "gpu")
+      throw new RecordingError("fromBuffer() takes a GPUBuffer, which only a runtime of gpuRuntime() can use");
+    const bytes = Math.ceil((sizeOf(shape) * bytesPerElement(dtype)) / 16) * 16;
+    if (buffer.size < bytes)
+      throw new ShapeError(
+        `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${bytes} bytes (a multiple of 16), this one has ${buffer.size}`,
+      );
+    const storage = new Storage(bytes);
+    storage.memory = buffer;
+    storage.isForeign = true;
+    return new Tensor(this, { storage, offset: 0 }, shape, dtype);
+  }
+
+  /**
+   * Records `fn`, plans what it recorded, and submits it. Resolves to what `fn` returned, without waiting for the step; the
+   * tensors in it stay alive, and are the caller's to dispose. If `fn` throws, nothing has happened.
+   */
+  async step<T>(fn: () => T extends PromiseLike<unknown> ? never : T, options: StepOptions = {}): Promise<T> {
+    if (this.#isRunning)
+      throw new RecordingError("step() was called while another step of this runtime is open: await each step before the next");
+    this.#isRunning = true;
+    try {
+      this.#closeKeeping();
+      await this.#runner.ready();
+      const result = this.#record(fn as () => T, options);
+      this.#close();
+      await macrotask();
+      this.#runner.assertWell();
+      return result;
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  /** Closes the open recording and submits it. Resolves when it is submitted, not when it is done. */
+  async flush(): Promise<void> {
+    this.#assertNotInStep("flush()");
+    this.#closeKeeping();
+    await this.#runner.ready();
+  }
+
+  /** @internal Result of an op: memory that the planner will find. */
+  result(shape: readonly number[], dtype: DType): Tensor {
+    const storage = this.#transient(Math.max(1, sizeOf(shape)) * bytesPerElement(dtype));
+    const tensor = new Tensor(this, { storage, offset: 0 }, shape, dtype);
+    return this.#isInStep ? tensor : this.track(tensor);
+  }
+
+  /** @internal The same memory in another shape. */
+  viewOf(tensor: Tensor, shape: readonly number[]): Tensor {
+    tensor.assertUsable();
+    const { storage, offset, dtype } = tensor;
+    const view = new Tensor(this, { storage, offset }, shape, dtype);
+    return this.#isInStep ? view : this.track(view);
+  }
+
+  /** @internal The tensor as it was at an earlier time of the clock. */
+  versionAt(tensor: Tensor, clock: number, forHigherDerivative: boolean): Tensor {
+    const { storage, offset, dtype, size } = tensor;
+    const write = storage.firstWriteSince(clock, offset, offset + size * bytesPerElement(dtype));
+    if (!write) return tensor;
+    const name = tensor instanceof Variable ? tensor.name : `a tensor of shape [${tensor.shape}]`;
+    if (write.recording !== this.#recording || forHigherDerivative)
+      throw new RecordingError(
+        `backward() needs ${name} at version ${clock}, but it was assigned since and has version ${write.clock}: ` +
+          "call backward() before the assignment",
+      );
+    const copy = this.result(tensor.shape, dtype);
+    this.#recording.insert(write.index, elementwise(identity, [tensor.operand()], copy.operand()));
+    return copy;
+  }
+
+  /** @internal */
+  async read(tensor: Tensor): Promise<KernelView> {
+    tensor.assertUsable();
+    if (tensor.requiresGrad && !tensor.storage.isResident) tensor.keep();
+    return this.#readBinding(tensor.operand());
+  }
+
+  /** @internal */
+  onDrop(undo: () => void): void {
+    if (this.#isInStep) this.#recording.onDrop(undo);
+  }
+
+  /** @internal Frees the tensor's memory when it is collected as garbage. */
+  track<T extends Tensor>(tensor: T): T {
+    this.#registry.register(tensor, tensor.storage, tensor);
+    return tensor;
+  }
+
+  /** @internal */
+  releaseHandle(tensor: Tensor, storage: Storage): void {
+    this.#registry.unregister(tensor);
+    this.#dropHandle(storage);
+  }
+
+  #record<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
+    this.#isInStep = true;
+    try {
+      const result = fn();
+      if (isThenable(result))
+        throw new TypeError("step() takes a synchronous callback, and this one returned a promise: read results after the step");
+      for (const tensor of tensorsIn(result)) {
+        tensor.keep();
+        if (keepGraph) for (const saved of savedBelow(tensor)) saved.keep();
+      }
+      return result;
+    } catch (error) {
+      this.#recording.drop();
+      this.#recording = this.#newRecording();
+      throw error;
+    } finally {
+      this.#isInStep = false;
+    }
+  }
+
+  #close(): void {
+    const recording = this.#recording;
+    if (recording.launches.length === 0 && recording.inputs.length === 0) {
+      this.#finish(recording);
+      return;
+    }
+    this.#runner.assertWell();
+    const key = structureOf(recording, this.#passes);
+    let found = this.#plans.get(key);
+    if (found) this.#plans.delete(key);
+    else found = plan(recording, this.#passes);
+    this.#plans.set(key, found);
+    if (this.#plans.size > cachedPlans) this.#plans.delete(this.#plans.keys().next().value as string);
+    this.#lastPlan = found;
+    const residents = [...residentNumbers(recording).keys()].map(memoryOf);
+    const kept = [...recording.kept];
+    const memory = kept.map(({ byteLength }) => this.#runner.allocate(byteLength));
+    this.#runner.run(found, {
+      residents,
+      kept: memory,
+      inputs: recording.inputs.map((storage) => ({
+        data: storage.hostData as HostData,
+        binding: storage.inputBinding as Omit<Binding<never>, "buffer">,
+      })),
+      scalar: (launch, name) => recording.launches[launch]?.scalars[name] as number,
+    });
+    for (const [i, storage] of kept.entries()) storage.memory = memory[i];
+    this.#finish(recording);
+  }
+
+  #finish(recording: Recording): void {
+    for (const storage of recording.transients) storage.recording = undefined;
+    for (const storage of recording.kept) if (storage.handles === 0) this.#free(storage);
+    for (const storage of recording.released) this.#free(storage);
+    this.#recording = this.#newRecording();
+  }
+
+  #newRecording(): Recording {
+    return new Recording(++this.#recordings, () => ++this.#clock);
+  }
+
+  #append(launch: Launch<Storage>): void {
+    this.#recording.append(launch);
+    if (!this.#isInStep && this.#recording.launches.length >= longestRecording) this.#closeKeeping();
+  }
+
+  /** Closes a recording outside a step: every tensor that has a handle stays. */
+  #closeKeeping(): void {
+    for (const storage of this.#recording.transients)
+      if (storage.handles > 0) this.#recording.kept.add(storage);
+    this.#close();
+  }
+
+  #transient(bytes: number): Storage {
+    const storage = new Storage(Math.ceil(bytes / 16) * 16);
+    storage.recording = this.#recording;
+    this.#recording.transients.push(storage);
+    return storage;
+  }
+
+  #resident(bytes: number): Storage {
+    const storage = new Storage(Math.max(16, Math.ceil(bytes / 16) * 16));
+    storage.memory = this.#runner.allocate(storage.byteLength);
+    return storage;
+  }
+
+  #makeInput(values: HostData, shape: readonly number[], dtype: DType): Tensor {
+    const tensor = this.result(shape, dtype);
+    const { storage } = tensor;
+    storage.hostData = values;
+    storage.inputBinding = { offset: 0, length: values.length, dtype };
+    this.#recording.inputs.push(storage);
+    return tensor;
+  }
+
+  #makeResident(values: HostData, shape: readonly number[], dtype: DType): Tensor {
+    const storage = this.#resident(values.length * bytesPerElement(dtype));
+    this.#writeElements(storage, values, dtype);
+    return this.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
+  }
+
+  #writeElements(storage: Storage, data: HostData, dtype: DType): void {
+    if (data.length === 0) return;
+    this.#runner.write({ buffer: memoryOf(storage), offset: 0, length: data.length, dtype }, data);
+  }
+
+  #write(binding: Binding<Storage>, values: ArrayLike<number>): void {
+    if (!this.#isInStep) this.#closeKeeping();
+    const data = Array.isArray(values) || ArrayBuffer.isView(values) ? (values as HostData) : Array.from(values);
+    this.#runner.write({ ...binding, buffer: memoryOf(binding.buffer) }, data);
+  }
+
+  async #readBinding(binding: Binding<Storage>): Promise<KernelView> {
+    this.#assertNotInStep("a read");
+    this.#closeKeeping();
+    return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) });
+  }
+
+  #assertNotInStep(what: string): void {
+    if (this.#isInStep)
+      throw new RecordingError(`${what} inside a step: nothing is computed before it ends. Return the tensor and read it after the step.`);
+  }
+
+  #dropHandle(storage: Storage): void {
+    if (--storage.handles > 0 || !storage.isResident) return;
+    if (this.#recording.launches.length > 0) this.#recording.released.push(storage);
+    else this.#free(storage);
+  }
+
+  #free(storage: Storage): void {
+    if (storage.handles > 0 || !storage.memory) return;
+    if (!storage.isForeign) this.#runner.release(storage.memory);
+    storage.memory = undefined;
+  }
+}
+
+const memoryOf = (storage: Storage) => {
+  if (!storage.memory) throw new RecordingError("this memory belongs to a step that has closed: allocate it outside steps to use it later");
+  return storage.memory;
+};
+
+function dtypeOf(data: HostData): DType {
+  if (data instanceof Uint32Array) return "uint32";
+  return data instanceof Int32Array ? "int32" : "float32";
+}
+
+const isThenable = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+
+/** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
+function* tensorsIn(value: unknown): Generator<Tensor> {
+  if (value instanceof Tensor) yield value;
+  else if (Array.isArray(value)) for (const item of value) yield* tensorsIn(item);
+  else if (value instanceof Map) for (const item of value.values()) yield* tensorsIn(item);
+  else if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype)
+    for (const item of Object.values(value)) yield* tensorsIn(item);
+}
+
+/** Everything that a backward pass from this tensor could read. */
+function savedBelow(root: Tensor): Set<Tensor> {
+  const saved = new Set<Tensor>();
+  const stack = [root];
+  for (let tensor = stack.pop(); tensor; tensor = stack.pop()) {
+    if (saved.has(tensor)) continue;
+    saved.add(tensor);
+    if (tensor.gradNode) stack.push(...tensor.gradNode.inputs, ...tensor.gradNode.outputs);
+  }
+  return saved;
+}
+
+/** A turn of the event loop, so that signals and timers are served between steps. */
+const macrotask = (): Promise<void> =>
+  new Promise((resolve) => {
+    // Only Node has setImmediate; elsewhere timers must do.
+    const { setImmediate: soon = setTimeout } = globalThis as { setImmediate?: (f: () => void) => unknown };
+    soon(resolve);
+  });

@@ -1,0 +1,309 @@
+import { DTypeError } from "@halfstep/autocast";
+import { bytesPerElement, type DType } from "@halfstep/device";
+import { backward, type BackwardOptions } from "./autograd.js";
+import { castTo } from "./cast.js";
+import type { GradNode } from "./dispatch.js";
+import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
+import type { Operand } from "./op.js";
+import * as ops from "./ops/index.js";
+import type { Runtime } from "./runtime.js";
+import type { Storage } from "./storage.js";
+
+export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+/** Where a tensor's elements lie. */
+export interface Placement {
+  readonly storage: Storage;
+  /** Bytes from the start of the storage. */
+  readonly offset: number;
+}
+
+/**
+ * A contiguous array of numbers that lives where its runtime computes. Calling an op appends to the runtime's open
+ * recording; nothing is computed, and nothing waits, until the recording closes.
+ */
+export class Tensor {
+  readonly runtime: Runtime;
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+  /** Whether `backward()` computes a gradient for this tensor, or through it. */
+  requiresGrad = false;
+  /** @internal The op that made the tensor, if autograd needs it. */
+  gradNode: GradNode | undefined;
+  /** @internal The tensor of which this is a shared cast. */
+  castOf: Tensor | undefined;
+  protected place: Placement;
+  #gradient: Variable | undefined;
+  #hasGradient = false;
+  #isDisposed = false;
+
+  /** @internal Tensors are made by a runtime or by ops. */
+  constructor(runtime: Runtime, place: Placement, shape: readonly number[], dtype: DType) {
+    this.runtime = runtime;
+    this.place = place;
+    this.shape = shape;
+    this.dtype = dtype;
+    place.storage.handles++;
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return sizeOf(this.shape);
+  }
+
+  /** Number of dimensions. */
+  get rank(): number {
+    return this.shape.length;
+  }
+
+  /** The gradient that `backward()` left here: float32, or undefined where there is none. */
+  get grad(): Variable | undefined {
+    return this.#hasGradient ? this.#gradient : undefined;
+  }
+
+  /** @internal */
+  get storage(): Storage {
+    return this.place.storage;
+  }
+
+  /** @internal Bytes from the start of the storage. */
+  get offset(): number {
+    return this.place.offset;
+  }
+
+  /** @internal Names the value that this tensor has now. */
+  get versionKey(): string {
+    const { storage, offset } = this.place;
+    const end = offset + this.size * bytesPerElement(this.dtype);
+    let clock = 0;
+    for (const write of storage.writes)
+      if (write.from < end && offset < write.to && write.clock > clock) clock = write.clock;
+    return `${storage.id}+${offset}@${clock}`;
+  }
+
+  /** @internal What a launch binds. */
+  operand(): Operand {
+    this.assertUsable();
+    const { storage: buffer, offset } = this.place;
+    return { buffer, offset, length: this.size, dtype: this.dtype, shape: this.shape };
+  }
+
+  /** @internal */
+  assertUsable(): void {
+    if (this.#isDisposed)
+      throw new ClosedTensorError(`a tensor of shape [${this.shape}] was used after dispose()`);
+    const { storage } = this.place;
+    if (storage.isResident || storage.recording === this.runtime.recording) return;
+    throw new ClosedTensorError(
+      `a tensor of shape [${this.shape}] was used after the step that made it. ` +
+        "Return it from the step, or mark it keep() there, to use it later.",
+    );
+  }
+
+  /** @internal */
+  attachNode(node: GradNode): void {
+    this.gradNode = node;
+    this.requiresGrad = true;
+  }
+
+  /**
+   * Computes the gradients of this tensor with respect to every leaf that requires one, and assigns them to, or adds them to,
+   * the leaves' `grad`. A tensor of more than one element needs `gradient`, of its own shape.
+   */
+  backward(options: BackwardOptions = {}): void {
+    backward(this, options);
+  }
+
+  /** The same values without history: no gradient flows through the result. */
+  detach(): Tensor {
+    this.assertUsable();
+    return new Tensor(this.runtime, this.place, this.shape, this.dtype);
+  }
+
+  /** The values in another floating dtype. */
+  to(dtype: DType): Tensor {
+    return castTo(this, dtype);
+  }
+
+  /** Keeps the tensor alive after the step that makes it. It is the caller's to `dispose()`. */
+  keep(): this {
+    this.assertUsable();
+    if (!this.place.storage.isResident) this.runtime.recording.kept.add(this.place.storage);
+    this.runtime.track(this);
+    return this;
+  }
+
+  /** Gives the memory back. A disposed tensor cannot be used again. */
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    this.runtime.releaseHandle(this, this.place.storage);
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** The one element of a tensor. Waits only for the recording that made it; inside a step it throws. */
+  async item(): Promise<number> {
+    if (this.size !== 1)
+      throw new ShapeError(`item() reads a tensor of one element, not of shape [${this.shape}]; use toArray()`);
+    const values = await this.toArray();
+    return values[0] as number;
+  }
+
+  /** The elements in row-major order, decoded. Waits only for the recording that made them; inside a step it throws. */
+  toArray(): Promise<Float32Array | Float64Array | Int32Array | Uint32Array> {
+    return this.runtime.read(this);
+  }
+
+  /** The GPU buffer that holds the elements from byte `offset` on, without a copy. Only for resident tensors of a GPU runtime. */
+  get buffer(): GPUBuffer {
+    this.assertUsable();
+    const { memory } = this.place.storage;
+    if (!memory || "bytes" in memory)
+      throw new RecordingError("buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()");
+    return memory;
+  }
+
+  add(other: Tensor | number): Tensor {
+    return typeof other === "number" ? ops.addScalar([this], other) : ops.add([this, other], null);
+  }
+  sub(other: Tensor | number): Tensor {
+    return typeof other === "number" ? ops.addScalar([this], -other) : ops.sub([this, other], null);
+  }
+  mul(other: Tensor | number): Tensor {
+    return typeof other === "number" ? ops.scale([this], other) : ops.mul([this, other], null);
+  }
+  div(other: Tensor | number): Tensor {
+    return typeof other === "number" ? ops.scale([this], 1 / other) : ops.div([this, other], null);
+  }
+  neg(): Tensor {
+    return ops.scale([this], -1);
+  }
+  exp(): Tensor {
+    return ops.exp([this], null);
+  }
+  log(): Tensor {
+    return ops.log([this], null);
+  }
+  sqrt(): Tensor {
+    return ops.sqrt([this], null);
+  }
+  square(): Tensor {
+    return ops.square([this], null);
+  }
+  reciprocal(): Tensor {
+    return ops.reciprocal([this], null);
+  }
+  tanh(): Tensor {
+    return ops.tanh([this], null);
+  }
+  sigmoid(): Tensor {
+    return ops.sigmoid([this], null);
+  }
+  relu(): Tensor {
+    return ops.relu([this], null);
+  }
+  /** Sum over `axes` (all of them by default), in float32. */
+  sum(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
+    return ops.sum(this, axes, options.keepDimensions ?? false);
+  }
+  /** Mean over `axes` (all of them by default). */
+  mean(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
+    return ops.mean(this, axes, options.keepDimensions ?? false);
+  }
+  /** Matrix product of the last two dimensions. */
+  matmul(other: Tensor, options: ops.MatmulOptions = {}): Tensor {
+    return ops.matmul([this, other], options);
+  }
+  /** The same elements in another shape; one size may be -1. No copy. */
+  reshape(shape: readonly number[]): Tensor {
+    return ops.reshape(this, shape);
+  }
+  /** The dimensions in another order, as a copy. */
+  permute(order: readonly number[]): Tensor {
+    return ops.permute([this], order);
+  }
+  /** Repeats size-1 dimensions to a larger shape, as a copy. */
+  expand(shape: readonly number[]): Tensor {
+    return ops.expand([this], shape);
+  }
+  softmax(): Tensor {
+    return ops.softmax([this], null);
+  }
+  logSoftmax(): Tensor {
+    return ops.logSoftmax([this], null);
+  }
+
+  /** @internal Where `backward()` writes; made on first use. */
+  gradientVariable(): Variable {
+    this.#gradient ??= this.runtime.variable(new Float32Array(this.size), this.shape, { name: "grad" });
+    return this.#gradient;
+  }
+
+  /** @internal Puts the gradient into memory of the caller's. */
+  placeGradient(gradient: Variable): void {
+    this.#gradient = gradient;
+    this.#hasGradient = false;
+  }
+
+  /** @internal */
+  setGradientPresent(present: boolean): void {
+    const before = this.#hasGradient;
+    if (before === present) return;
+    this.#hasGradient = present;
+    this.runtime.onDrop(() => {
+      this.#hasGradient = before;
+    });
+  }
+
+  /** Makes the gradient absent, so that the next `backward()` assigns it anew. */
+  zeroGrad(): void {
+    this.setGradientPresent(false);
+  }
+}
+
+export interface AssignOptions {
+  /** One float32. Where it is not 0, the assignment changes nothing. */
+  readonly unless?: Tensor;
+}
+
+/**
+ * A tensor whose elements change: a parameter, a buffer, a gradient, optimizer or scaler state. It changes only by
+ * `assign()`, in program order, and a read sees the version at its place.
+ */
+export class Variable extends Tensor {
+  /** The name in errors and state dicts. */
+  name: string;
+
+  /** @internal Variables are made by a runtime. */
+  constructor(
+    runtime: Runtime,
+    place: Placement,
+    shape: readonly number[],
+    dtype: DType,
+    name: string,
+  ) {
+    super(runtime, place, shape, dtype);
+    this.name = name;
+  }
+
+  /** Replaces the elements by those of `value`, which has the same shape; it is cast if its dtype differs. */
+  assign(value: Tensor, options: AssignOptions = {}): void {
+    if (value.size !== this.size)
+      throw new ShapeError(`assign: ${this.name} has shape [${this.shape}], the value has [${value.shape}]`);
+    if (options.unless && options.unless.dtype !== "float32")
+      throw new DTypeError(`assign: unless must be one float32, not ${options.unless.dtype}`);
+    ops.assign(this, value, options.unless);
+  }
+
+  /** @internal Moves the variable to another place, whose contents are already right. */
+  moveTo(place: Placement): void {
+    this.assertUsable();
+    const before = this.place.storage;
+    this.place = place;
+    place.storage.handles++;
+    this.runtime.releaseHandle(this, before);
+  }
+}
