@@ -73,7 +73,7 @@ const sumPartsKernel = defineKernel({
   return sum;
 }
 fn sum_quad_at(q: u32) -> vec4f {
-  let quads = s.m * s.n >> 2u;
+  let quads = (s.m * s.n) >> 2u;
   var at = q + q / quads * quads * (s.splits - 1u);
   var sum = vec4f();
   for (var part = 0u; part < s.splits; part++) {
@@ -83,7 +83,7 @@ fn sum_quad_at(q: u32) -> vec4f {
   return sum;
 }
 ${linearMain()}  if (index * 4u >= s.count) { return; }
-  if (s.stride == s.n && (s.m * s.n & 3u) == 0u) {
+  if (s.stride == s.n && ((s.m * s.n) & 3u) == 0u) {
     store_out(index, sum_quad_at(index));
     return;
   }

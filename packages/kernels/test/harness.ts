@@ -1,0 +1,168 @@
+import {
+  type Binding,
+  bytesPerElement,
+  type Device,
+  type DType,
+  type HalfDType,
+  type KernelView,
+  type LaunchTarget,
+} from "@halfstep/device";
+import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import { type CpuTargetOptions, cpuTarget } from "../src/cpu.js";
+
+/** A tensor operand of a test: its values, or just a length for one that launches fill. */
+export interface Operand {
+  readonly values: ArrayLike<number> | number;
+  /** Default float32. */
+  readonly dtype?: DType;
+  readonly rounding?: HalfDType;
+}
+
+type Operands = Readonly<Record<string, Operand>>;
+type Bindings<B, O extends Operands> = { readonly [name in keyof O]: Binding<B> };
+
+/** Launches that run on any target, as those under test should. */
+export type Launches<O extends Operands> = <B>(
+  target: LaunchTarget<B>,
+  bindings: Bindings<B, O>,
+) => void;
+
+/** Every operand after the launches ran, decoded. */
+export type Results<O extends Operands> = { readonly [name in keyof O]: KernelView };
+
+const lengthOf = ({ values }: Operand): number =>
+  typeof values === "number" ? values : values.length;
+
+const isHalf = (dtype: DType): dtype is HalfDType => dtype === "float16" || dtype === "bfloat16";
+
+const formatOf = (dtype: HalfDType) => (dtype === "float16" ? float16 : bfloat16);
+
+const entries = <O extends Operands>(operands: O): [keyof O, Operand][] =>
+  Object.entries(operands) as [keyof O, Operand][];
+
+function bind<B, O extends Operands>(target: LaunchTarget<B>, operands: O): Bindings<B, O> {
+  const bindings: Partial<Record<keyof O, Binding<B>>> = {};
+  for (const [name, operand] of entries(operands)) {
+    const { dtype = "float32", rounding } = operand;
+    const length = lengthOf(operand);
+    const buffer = target.allocate(length * bytesPerElement(dtype));
+    bindings[name] = { buffer, offset: 0, length, dtype, ...(rounding && { rounding }) };
+  }
+  return bindings as Bindings<B, O>;
+}
+
+/** Runs launches through their references. */
+export function runOnCpu<const O extends Operands>(
+  operands: O,
+  launches: Launches<O>,
+  options?: CpuTargetOptions,
+): Results<O> {
+  const target = cpuTarget(options);
+  const bindings = bind(target, operands);
+  for (const [name, { values }] of entries(operands))
+    if (typeof values !== "number") target.write(bindings[name], values);
+  launches(target, bindings);
+  const results: Partial<Record<keyof O, KernelView>> = {};
+  for (const [name] of entries(operands)) results[name] = target.read(bindings[name]);
+  return results as Results<O>;
+}
+
+/** Runs launches on a device. Scratch buffers stay with the device. */
+export async function runOnGpu<const O extends Operands>(
+  device: Device,
+  operands: O,
+  launches: Launches<O>,
+): Promise<Results<O>> {
+  const target = device.encoder();
+  const bindings = bind(target, operands);
+  for (const [name, { values }] of entries(operands))
+    if (typeof values !== "number" && values.length > 0)
+      device.write(bindings[name].buffer, 0, encode(values, bindings[name].dtype));
+  launches(target, bindings);
+  target.submit();
+  const names = entries(operands).map(([name]) => name);
+  const bytes = await Promise.all(
+    names.map((name) => {
+      const { buffer, length, dtype } = bindings[name];
+      return device.read(buffer, 0, length * bytesPerElement(dtype));
+    }),
+  );
+  const results: Partial<Record<keyof O, KernelView>> = {};
+  for (const [i, name] of names.entries()) {
+    const { buffer, dtype } = bindings[name];
+    results[name] = decode(bytes[i] as ArrayBuffer, dtype);
+    device.release(buffer);
+  }
+  return results as Results<O>;
+}
+
+/** The same target for devices that have no subgroups. */
+export const withoutSubgroups = <B>(target: LaunchTarget<B>): LaunchTarget<B> => ({
+  allocate: (bytes) => target.allocate(bytes),
+  launch: (launch) =>
+    target.launch({
+      ...launch,
+      kernel: {
+        ...launch.kernel,
+        variant: `${launch.kernel.variant}, no subgroups`,
+        program: (context) => launch.kernel.program({ ...context, subgroupSize: 0 }),
+      },
+    }),
+});
+
+function encode(
+  values: ArrayLike<number>,
+  dtype: DType,
+): Uint16Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
+  if (isHalf(dtype))
+    return encodeArray(
+      values,
+      formatOf(dtype),
+      new Uint16Array(values.length),
+    ) as Uint16Array<ArrayBuffer>;
+  return dtype === "float32" ? Float32Array.from(values) : Uint32Array.from(values);
+}
+
+function decode(bytes: ArrayBuffer, dtype: DType): KernelView {
+  if (isHalf(dtype)) return decodeArray(new Uint16Array(bytes), formatOf(dtype));
+  if (dtype === "float32") return new Float32Array(bytes);
+  return dtype === "int32" ? new Int32Array(bytes) : new Uint32Array(bytes);
+}
+
+/** Half a unit in the last place of a storage format, relative to the value. */
+export const unitRoundoff: Readonly<Record<"float32" | HalfDType, number>> = {
+  float32: 2 ** -24,
+  float16: 2 ** -11,
+  bfloat16: 2 ** -8,
+};
+
+/**
+ * The elements of `got` that differ from `want` by more than |want| · relative + absolute, a few in words and a count. NaN
+ * equals NaN only, and an infinity only itself.
+ */
+export function mismatches(
+  got: ArrayLike<number>,
+  want: ArrayLike<number>,
+  { relative, absolute }: { readonly relative: number; readonly absolute: number },
+): readonly string[] {
+  if (got.length !== want.length) return [`length ${got.length} instead of ${want.length}`];
+  const found: string[] = [];
+  let count = 0;
+  for (let i = 0; i < want.length; i++) {
+    const x = got[i] as number;
+    const y = want[i] as number;
+    if (Object.is(x, y)) continue;
+    if (Number.isFinite(y) && Math.abs(x - y) <= Math.abs(y) * relative + absolute) continue;
+    if (count++ < 5) found.push(`[${i}] ${x} instead of ${y}`);
+  }
+  return count > found.length ? [...found, `${count} of ${want.length} in all`] : found;
+}
+
+/** Repeatable numbers in [-1, 1), multiples of 2^-7: exact in every storage format. */
+export function testValues(length: number, seed = 1): Float32Array<ArrayBuffer> {
+  let state = Math.imul(seed, 0x9e3779b9) ^ 0x5bd1e995;
+  return Float32Array.from({ length }, () => {
+    state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5;
+    return ((state >>> 16) % 256) / 128 - 1;
+  });
+}
