@@ -1,6 +1,16 @@
 export { type AdamWAttributes, type AdamWOperands, adamw } from "./adamw.js";
 export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
+export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
+export { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
+export {
+  type BatchNormNormalizeAttributes,
+  type BatchNormShape,
+  batchNormNormalize,
+  batchNormStatistics,
+  batchNormUpdateRunning,
+} from "./batch-norm.js";
+export { batchNormBackward } from "./batch-norm-backward.js";
 export { checkFinite } from "./check-finite.js";
 export {
   type Conv2dAttributes,
@@ -17,6 +27,11 @@ export {
   runOnCpu,
 } from "./cpu.js";
 export {
+  type CrossEntropyAttributes,
+  softmaxCrossEntropy,
+  softmaxCrossEntropyBackward,
+} from "./cross-entropy.js";
+export {
   type ElementwiseKernel,
   type ElementwiseProgram,
   type ElementwiseStep,
@@ -32,6 +47,9 @@ export { clipGradients, gradientNorm, gradientNormScratchBytes } from "./gradien
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
+export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
+export { type PermuteAttributes, permute } from "./permute.js";
+export { type PoolAttributes, poolOutputSize } from "./pool.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";
 export {
   allocateResident,
@@ -40,6 +58,14 @@ export {
   type ResidentTarget,
 } from "./resident-target.js";
 export { type SgdAttributes, type SgdOperands, sgd } from "./sgd.js";
+export {
+  logSoftmax,
+  logSoftmaxBackward,
+  type RowsAttributes,
+  type SoftmaxBackwardOperands,
+  softmax,
+  softmaxBackward,
+} from "./softmax.js";
 export { controlLength, stepControl } from "./step-control.js";
 export { unscale } from "./unscale.js";
 export { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";

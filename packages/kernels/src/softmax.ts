@@ -1,0 +1,177 @@
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { defineKernel, linearWorkgroups } from "./kernel.js";
+import { requireLengths } from "./operands.js";
+import {
+  type RowProgramWalk,
+  type RowStatistic,
+  rowProgram,
+  rowProgramWalk,
+} from "./wgsl/row-program.js";
+
+export interface RowsAttributes {
+  /** Product of all dimensions but the last. */
+  readonly rows: number;
+  /** Size of the last dimension. */
+  readonly columns: number;
+}
+
+/** out = exp(input) / Σ exp(input) along each row, computed about the row's maximum. */
+export function softmax<B>(
+  operands: { readonly input: Binding<B>; readonly out: Binding<B> },
+  attributes: RowsAttributes,
+): Launch<B> {
+  return rowsLaunch("softmax", operands, [operands.input, operands.out], attributes);
+}
+
+/** out = input - log Σ exp(input) along each row. */
+export function logSoftmax<B>(
+  operands: { readonly input: Binding<B>; readonly out: Binding<B> },
+  attributes: RowsAttributes,
+): Launch<B> {
+  return rowsLaunch("logSoftmax", operands, [operands.input, operands.out], attributes);
+}
+
+export interface SoftmaxBackwardOperands<B> {
+  /** What the forward pass gave. */
+  readonly out: Binding<B>;
+  readonly outGradient: Binding<B>;
+  readonly inputGradient: Binding<B>;
+}
+
+/** inputGradient = out · (outGradient - Σ out · outGradient) along each row. */
+export function softmaxBackward<B>(
+  operands: SoftmaxBackwardOperands<B>,
+  attributes: RowsAttributes,
+): Launch<B> {
+  const { out, outGradient, inputGradient } = operands;
+  return rowsLaunch("softmaxBackward", operands, [out, outGradient, inputGradient], attributes);
+}
+
+/** inputGradient = outGradient - exp(out) · Σ outGradient along each row. */
+export function logSoftmaxBackward<B>(
+  operands: SoftmaxBackwardOperands<B>,
+  attributes: RowsAttributes,
+): Launch<B> {
+  const { out, outGradient, inputGradient } = operands;
+  return rowsLaunch("logSoftmaxBackward", operands, [out, outGradient, inputGradient], attributes);
+}
+
+/**
+ * `top` and `total`: a row's maximum, and the sum of exponentials about it. WGSL's `max` may pass over a NaN, which then enters
+ * `total`.
+ */
+export const softmaxStatistics = (input: string): readonly RowStatistic[] => [
+  { name: "top", fold: "max", value: (load) => load(input) },
+  { name: "total", fold: "sum", value: (load) => `exp(${load(input)} - top)` },
+];
+
+function rowsLaunch<B>(
+  op: keyof typeof rules,
+  operands: object,
+  bindings: readonly Binding<B>[],
+  { rows, columns }: RowsAttributes,
+): Launch<B> {
+  const lengths = Object.fromEntries(Object.keys(operands).map((name) => [name, rows * columns]));
+  requireLengths(op, operands as Record<string, Binding<B>>, lengths);
+  return { kernel: kernels[op][rowProgramWalk(columns)], bindings, scalars: { rows, columns } };
+}
+
+interface RowsRule {
+  readonly inputs: readonly string[];
+  readonly statistics: readonly RowStatistic[];
+  readonly result: (load: (name: string) => string) => string;
+  /** Fills `y` from one row of each input. */
+  readonly reference: (y: KernelView, ...x: readonly KernelView[]) => void;
+}
+
+const rules = {
+  softmax: {
+    inputs: ["input"],
+    statistics: softmaxStatistics("input"),
+    result: (load) => `exp(${load("input")} - top) / total`,
+    reference(y, x) {
+      const { top, total } = statisticsOf(x as KernelView);
+      for (let c = 0; c < y.length; c++) y[c] = Math.exp((x?.[c] as number) - top) / total;
+    },
+  },
+  logSoftmax: {
+    inputs: ["input"],
+    statistics: softmaxStatistics("input"),
+    result: (load) => `(${load("input")} - top) - log(total)`,
+    reference(y, x) {
+      const { top, total } = statisticsOf(x as KernelView);
+      for (let c = 0; c < y.length; c++) y[c] = (x?.[c] as number) - top - Math.log(total);
+    },
+  },
+  softmaxBackward: {
+    inputs: ["out", "outGradient"],
+    statistics: [
+      { name: "dot", fold: "sum", value: (load) => `${load("out")} * ${load("outGradient")}` },
+    ],
+    result: (load) => `${load("out")} * (${load("outGradient")} - dot)`,
+    reference(dx, y, dy) {
+      let dot = 0;
+      for (let c = 0; c < dx.length; c++) dot += (y?.[c] as number) * (dy?.[c] as number);
+      for (let c = 0; c < dx.length; c++) dx[c] = (y?.[c] as number) * ((dy?.[c] as number) - dot);
+    },
+  },
+  logSoftmaxBackward: {
+    inputs: ["out", "outGradient"],
+    statistics: [{ name: "sum", fold: "sum", value: (load) => load("outGradient") }],
+    result: (load) => `${load("outGradient")} - exp(${load("out")}) * sum`,
+    reference(dx, y, dy) {
+      let sum = 0;
+      for (let c = 0; c < dx.length; c++) sum += dy?.[c] as number;
+      for (let c = 0; c < dx.length; c++)
+        dx[c] = (dy?.[c] as number) - Math.exp(y?.[c] as number) * sum;
+    },
+  },
+} as const satisfies Record<string, RowsRule>;
+
+/** The maximum of a row, and the sum of exponentials about it. */
+export function statisticsOf(x: KernelView): { top: number; total: number } {
+  let top = -Infinity;
+  for (let c = 0; c < x.length; c++) top = Math.max(top, x[c] as number);
+  let total = 0;
+  for (let c = 0; c < x.length; c++) total += Math.exp((x[c] as number) - top);
+  return { top, total };
+}
+
+/** Workgroups of a {@link rowProgram}. */
+export const rowProgramWorkgroups = (
+  walk: RowProgramWalk,
+  rows: number,
+): readonly [number, number, number] =>
+  linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4));
+
+const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk): Kernel =>
+  defineKernel({
+    name,
+    variant: walk,
+    bindings: [
+      ...rule.inputs.map((input) => ({ name: input, access: "read" as const })),
+      { name: "result", access: "write" },
+    ],
+    scalars: [
+      { name: "rows", type: "u32" },
+      { name: "columns", type: "u32" },
+    ],
+    body: () => rowProgram(walk, rule.statistics, rule.result, "result"),
+    workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),
+    reference(views, scalars) {
+      const { rows, columns } = scalars as { rows: number; columns: number };
+      for (let r = 0; r < rows; r++) {
+        const [y, ...x] = [views.at(-1) as KernelView, ...views.slice(0, -1)].map((view) =>
+          view.subarray(r * columns, (r + 1) * columns),
+        );
+        rule.reference(y as KernelView, ...x);
+      }
+    },
+  });
+
+const kernels = Object.fromEntries(
+  Object.entries(rules).map(([name, rule]) => [
+    name,
+    { quads: makeKernel(name, rule, "quads"), lanes: makeKernel(name, rule, "lanes") },
+  ]),
+) as Record<keyof typeof rules, Record<RowProgramWalk, Kernel>>;

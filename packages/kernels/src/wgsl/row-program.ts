@@ -1,0 +1,99 @@
+import { linearMain } from "../kernel.js";
+
+/**
+ * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one
+ * row; otherwise it owns four rows, which together are whole quads of the flat buffer, and each lane folds a row of its own.
+ */
+export type RowProgramWalk = "quads" | "lanes";
+
+export const rowProgramWalk = (columns: number): RowProgramWalk =>
+  columns % 4 === 0 ? "quads" : "lanes";
+
+/** A number for each row, folded from its elements. */
+export interface RowStatistic {
+  readonly name: string;
+  readonly fold: "max" | "sum";
+  /** vec4f, from the values in `load` and the statistics before this one. */
+  value(load: (name: string) => string): string;
+}
+
+/**
+ * An entry point that folds statistics of each row and stores \`result\`, a vec4f, in every element of \`out\`. In \`result\` the
+ * statistics are vec4f, and \`row\` and \`column\` (vec4u) tell each lane's element. The scalars \`s.rows\` and \`s.columns\` are needed.
+ */
+export function rowProgram(
+  walk: RowProgramWalk,
+  statistics: readonly RowStatistic[],
+  result: (load: (name: string) => string) => string,
+  out: string,
+): string {
+  const isQuads = walk === "quads";
+  const head = isQuads
+    ? `  if (index >= s.rows) { return; }
+  let count = s.columns / 4u;
+  let base = index * count;
+`
+    : rowHead;
+  const code = statistics.map((statistic) => foldCode(statistic, isQuads));
+  if (isQuads)
+    return `${linearMain()}${head}${code.join("")}  let row = vec4u(index);
+  for (var j = 0u; j < count; j++) {
+    let column = vec4u(j * 4u) + vec4u(0u, 1u, 2u, 3u);
+    store_${out}(base + j, ${result((name) => `load_${name}(base + j)`)});
+  }
+}
+`;
+  // The statistics are by row; here they are taken apart by element.
+  const byElement = statistics.map(
+    ({ name }) =>
+      `    let ${name} = vec4f(${lanes.map((lane) => `${name}_rows[part.${lane}]`).join(", ")});\n`,
+  );
+  return `${linearMain()}${head}${code.join("")}${statistics
+    .map(({ name }) => `  let ${name}_rows = ${name};\n`)
+    .join("")}  for (var j = 0u; j < count; j++) {
+    let quad = index * count + j;
+    if (quad * 4u >= s.rows * count) { break; }
+    let element = vec4u(j * 4u) + vec4u(0u, 1u, 2u, 3u);
+    let part = element / count;
+    let row = index * 4u + part;
+    let column = element % count;
+${byElement.join("")}    store_${out}(quad, ${result((name) => `load_${name}(quad)`)});
+  }
+}
+`;
+}
+
+/** An entry point that stores one number for each row, \`result\` of its statistics, in the [rows] binding \`out\`. */
+export const rowFold = (statistics: readonly RowStatistic[], result: string, out: string): string =>
+  `${linearMain()}${rowHead}${statistics
+    .map((statistic) => foldCode(statistic, false))
+    .join("")}  store_${out}(index, ${result});
+}
+`;
+
+const rowHead = /* wgsl */ `  if (index * 4u >= s.rows) { return; }
+  let count = s.columns;
+  let row = min(vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u), vec4u(s.rows - 1u));
+  let base = row * count;
+`;
+
+const lanes = ["x", "y", "z", "w"] as const;
+
+const gathered = (name: string, index: (lane: string) => string): string =>
+  `vec4f(${lanes.map((lane) => `at_${name}(${index(lane)})`).join(", ")})`;
+
+function foldCode({ name, fold, value }: RowStatistic, isQuads: boolean): string {
+  const valueAt = (j: string): string =>
+    value((operand) =>
+      isQuads ? `load_${operand}(base + ${j})` : gathered(operand, (lane) => `base.${lane} + ${j}`),
+    );
+  const all = `${name}_all`;
+  const joined =
+    fold === "max"
+      ? `max(max(${all}.x, ${all}.y), max(${all}.z, ${all}.w))`
+      : `(${all}.x + ${all}.y) + (${all}.z + ${all}.w)`;
+  return `  var ${all} = ${fold === "max" ? valueAt("0u") : "vec4f(0.0)"};
+  for (var j = 0u; j < count; j++) { ${all} = ${fold === "max" ? `max(${all}, ${valueAt("j")})` : `${all} + ${valueAt("j")}`}; }
+  let ${name} = ${isQuads ? `vec4f(${joined})` : all};
+`;
+}
