@@ -1,12 +1,10 @@
 export { DTypeError } from "./errors.js";
-export {
-  type AutocastDType,
-  type BannedPolicy,
-  type CastDType,
-  type CastPolicies,
-  type CastPolicy,
-  policyOf,
-  resolveCast,
+export type {
+  AutocastDType,
+  BannedPolicy,
+  CastDType,
+  CastPolicies,
+  CastPolicy,
 } from "./policy.js";
 export {
   type AutocastOptions,
@@ -18,4 +16,5 @@ export {
   type Synchronous,
   withoutAutocast,
 } from "./region.js";
+export { policyOf, resolveCast } from "./resolve.js";
 export { torchCastPolicies } from "./torch.js";

@@ -1,6 +1,4 @@
 import type { FormatName } from "@halfstep/formats";
-import { DTypeError } from "./errors.js";
-import type { AutocastRegion } from "./region.js";
 
 /** The dtypes that a region can lower ops to. */
 export type AutocastDType = Extract<FormatName, "float16" | "bfloat16">;
@@ -36,72 +34,3 @@ export interface BannedPolicy {
 
 /** Policies by op name. */
 export type CastPolicies = Readonly<Record<string, CastPolicy>>;
-
-/**
- * The dtype that every eligible input of an op is cast to, or `undefined` to leave all of them as they are. Eligible are
- * float32, float16 and bfloat16; inputs of other dtypes stay as they are whatever comes back. Inputs that have the dtype
- * already need no cast. Pure.
- *
- * Semantics are those of torch's `cached_cast` (aten/src/ATen/autocast_mode.h), with one difference: `"promote"` looks at
- * the inputs alone, where torch also counts the region's dtype and so refuses bfloat16 inputs in a float16 region.
- *
- * @param policy the op's policy, after `policyOf` has looked for overrides.
- * @param dtypes the dtype of each tensor input, in any order.
- * @param region the region the op is called in: `currentRegion()`.
- * @throws DTypeError in an enabled region, if the op is banned, or if `"promote"` meets float16 and bfloat16 and no float32:
- *   neither holds the other, and torch refuses it too.
- */
-export function resolveCast(
-  policy: CastPolicy,
-  dtypes: readonly string[],
-  region: AutocastRegion | undefined,
-): CastDType | undefined {
-  if (!region?.enabled) return undefined;
-  if (typeof policy === "object") throw new DTypeError(policy.banned);
-  const eligible = dtypes.filter(isCastDType);
-  if (eligible.length === 0) return undefined;
-  switch (policy) {
-    case "lowerPrecision":
-      return region.dtype;
-    case "float32":
-    case "float32Output":
-      return "float32";
-    case "promote":
-      return widest(eligible);
-    case "none":
-      return undefined;
-    default:
-      throw new TypeError(
-        `unknown cast policy "${String(policy)}": use lowerPrecision, float32, float32Output, promote, none or { banned }`,
-      );
-  }
-}
-
-/**
- * The policy that holds for an op: the innermost override by its name in a region, else its own.
- *
- * @param op its name and the policy it was defined with; an op definition of `@halfstep/tensor` will do.
- */
-export function policyOf(
-  op: { readonly name: string; readonly castPolicy: CastPolicy },
-  region: AutocastRegion | undefined,
-): CastPolicy {
-  const { policies } = region ?? {};
-  return policies && Object.hasOwn(policies, op.name)
-    ? (policies[op.name] as CastPolicy)
-    : op.castPolicy;
-}
-
-const isCastDType = (dtype: string): dtype is CastDType =>
-  dtype === "float32" || dtype === "float16" || dtype === "bfloat16";
-
-function widest(dtypes: readonly CastDType[]): CastDType {
-  if (dtypes.includes("float32")) return "float32";
-  const [first] = dtypes;
-  if (dtypes.some((dtype) => dtype !== first)) {
-    throw new DTypeError(
-      "an op that promotes its inputs got both float16 and bfloat16, and neither holds the other's numbers: cast one of them first, to float32 if both range and digits matter",
-    );
-  }
-  return first as CastDType;
-}
