@@ -1,3 +1,8 @@
+export { ScaleCollapseError, type ScalerMistake, ScalerStateError } from "./errors.js";
+export { float32Primitives } from "./float32-primitives.js";
+export { GradScaler, type GradScalerOptions } from "./grad-scaler.js";
+export type { OutcomeSchedule } from "./outcome-reader.js";
+export type { OutcomeStream, StepOutcome, StepStatus } from "./outcomes.js";
 export type {
   AmpPrimitives,
   Gradient,
@@ -7,4 +12,12 @@ export type {
   StateWords,
 } from "./primitives.js";
 export { OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "./primitives.js";
-export type { ScaleRule, ScaleState } from "./rule.js";
+export {
+  initialScaleState,
+  nextScaleState,
+  type ScaleRule,
+  type ScalerPreset,
+  type ScaleState,
+  scalerRule,
+} from "./rule.js";
+export type { ScalerStateDict } from "./state-dict.js";

@@ -106,8 +106,8 @@ export interface AmpPrimitives<B, L = B> {
   /** A copy of a buffer made by {@link allocate}, as it is after everything that was enqueued before this call. */
   read(buffer: B): Promise<Float32Array>;
   /**
-   * Only where enqueued work can be dropped before it runs (a recording whose callback throws): keeps `undo`, and when
-   * that happens calls the ones of the dropped recording, newest first.
+   * Only where enqueued work can be dropped before it runs (a recording whose callback throws): keeps `undo` until
+   * the work runs, and calls those of dropped work newest first.
    */
   onRollback?(undo: () => void): void;
 }

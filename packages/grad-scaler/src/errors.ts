@@ -1,0 +1,68 @@
+import type { StepOutcome } from "./outcomes.js";
+
+/** Marks an error so that `instanceof` recognises it even when a program holds two copies of this package. */
+function brand(error: Error, name: string): void {
+  error.name = name;
+  Object.defineProperty(error, Symbol.for(`@halfstep/${name}`), { value: true });
+}
+
+const hasBrand = (value: unknown, name: string): boolean =>
+  typeof value === "object" && value !== null && Symbol.for(`@halfstep/${name}`) in value;
+
+/** What was done wrong, for programs; the message says it for people. */
+export type ScalerMistake =
+  | "double-unscale"
+  | "unscale-after-step"
+  | "double-step"
+  | "no-checks"
+  | "no-gradients"
+  | "float16-gradients"
+  | "scale-changed"
+  | "late-check"
+  | "too-many-optimizers";
+
+/** The calls of a training loop came in an order that would have trained on wrong gradients. Thrown at the call. */
+export class ScalerStateError extends Error {
+  readonly mistake: ScalerMistake;
+
+  constructor(mistake: ScalerMistake, message: string) {
+    super(message);
+    this.mistake = mistake;
+    brand(this, "ScalerStateError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "ScalerStateError");
+  }
+}
+
+/**
+ * A step was skipped although the scale had already fallen to the floor: smaller scales will not cure these overflows.
+ * Rejects `drain()` and ends `outcomes()`, once until a step without overflow is seen again.
+ */
+export class ScaleCollapseError extends Error {
+  /** The step that was skipped at the floor. */
+  readonly step: number;
+  /** The floor. */
+  readonly scale: number;
+  /** Steps with overflow in a row up to and with this one, as far as their outcomes were read. */
+  readonly skips: number;
+  /** What the rejected `drain()` would have resolved to, the collapse last; from `outcomes()` only the collapse. */
+  readonly outcomes: readonly StepOutcome[];
+
+  constructor(collapse: StepOutcome, skips: number, outcomes: readonly StepOutcome[] = [collapse]) {
+    super(
+      `step ${collapse.step} was skipped at the smallest loss scale allowed (${collapse.scaleBefore}), ` +
+        `after ${skips} ${skips === 1 ? "step" : "steps"} in a row with non-finite gradients: a smaller scale will ` +
+        "not cure them. Look for a forward pass that is infinite or NaN already (data, learning rate, an op that " +
+        "needs float32).",
+    );
+    this.step = collapse.step;
+    this.scale = collapse.scaleBefore;
+    this.skips = skips;
+    this.outcomes = outcomes;
+    brand(this, "ScaleCollapseError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "ScaleCollapseError");
+  }
+}

@@ -1,0 +1,125 @@
+import { ScaleCollapseError } from "./errors.js";
+
+export type StepStatus = "applied" | "skipped";
+
+/** What became of one training step; the host learns it later, in order. */
+export interface StepOutcome {
+  /** Counts the calls of `update()`, from 1; goes on where a loaded state left off. */
+  readonly step: number;
+  /** `"skipped"` where any optimizer was. */
+  readonly status: StepStatus;
+  /** Each optimizer's, in the order in which they were first unscaled or stepped in this step. */
+  readonly optimizers: readonly StepStatus[];
+  /** Whether any gradient was infinite or NaN. A step can also be skipped because the loop unscaled and never stepped. */
+  readonly foundInf: boolean;
+  readonly scaleBefore: number;
+  readonly scaleAfter: number;
+  /** Outcomes directly before this one that nobody read in time and that are lost; 0 unless reading fell far behind. */
+  readonly lostBefore: number;
+}
+
+/** Outcomes as they become known. `return()` ends it, also while a `next()` waits. */
+export interface OutcomeStream extends AsyncIterableIterator<StepOutcome> {
+  return(): Promise<IteratorResult<StepOutcome>>;
+}
+
+/** Outcomes kept for a `drain()` that never comes. */
+const KEPT = 65_536;
+
+/** The outcomes that the host has read, for one drain and any number of streams, each at its own pace. */
+export class OutcomeLog {
+  #entries: (StepOutcome | Error)[] = [];
+  /** Position of the first entry since the beginning of time. */
+  #first = 0;
+  #drained = 0;
+  #wake: () => void = () => {};
+  #changed: Promise<void> = Promise.resolve();
+
+  constructor() {
+    this.#renew();
+  }
+
+  /** Adds an outcome, or an error that ends the streams when they reach it. */
+  append(entry: StepOutcome | Error): void {
+    this.#entries.push(entry);
+    if (this.#entries.length >= 2 * KEPT) {
+      this.#entries.splice(0, KEPT);
+      this.#first += KEPT;
+    }
+    this.#notify();
+  }
+
+  /**
+   * The outcomes since the last call.
+   *
+   * @throws ScaleCollapseError with the outcomes up to the collapse; the next call goes on after it.
+   */
+  take(): readonly StepOutcome[] {
+    const outcomes: StepOutcome[] = [];
+    for (;;) {
+      const next = this.#at(this.#drained);
+      if (next === undefined) return outcomes;
+      this.#drained = next.position + 1;
+      if (!(next.entry instanceof Error)) outcomes.push(next.entry);
+      else if (next.entry instanceof ScaleCollapseError) {
+        const collapse = outcomes.at(-1) ?? (next.entry.outcomes[0] as StepOutcome);
+        throw new ScaleCollapseError(collapse, next.entry.skips, outcomes);
+      }
+    }
+  }
+
+  /** A stream that starts with the first outcome which no {@link take} has returned. */
+  stream(): OutcomeStream {
+    let position = this.#drained;
+    let ended = false;
+    const end = { done: true, value: undefined } as const;
+    const next = async (): Promise<IteratorResult<StepOutcome>> => {
+      while (!ended) {
+        const found = this.#at(position);
+        if (found === undefined) {
+          await this.#changed;
+          continue;
+        }
+        position = found.position + 1;
+        if (!(found.entry instanceof Error)) return { done: false, value: found.entry };
+        ended = true;
+        throw found.entry;
+      }
+      return end;
+    };
+    const stream: OutcomeStream = {
+      next,
+      return: async () => {
+        ended = true;
+        this.#notify();
+        return end;
+      },
+      [Symbol.asyncIterator]: () => stream,
+    };
+    return stream;
+  }
+
+  /** The entry at a position, or the oldest one kept, which then says how many are gone. */
+  #at(wanted: number): { position: number; entry: StepOutcome | Error } | undefined {
+    const position = Math.max(wanted, this.#first);
+    const entry = this.#entries[position - this.#first];
+    if (entry === undefined) return undefined;
+    if (position === wanted || entry instanceof Error) return { position, entry };
+    return {
+      position,
+      entry: { ...entry, lostBefore: entry.lostBefore + position - wanted },
+    };
+  }
+
+  #notify(): void {
+    const wake = this.#wake;
+    this.#renew();
+    wake();
+  }
+
+  #renew(): void {
+    this.#changed = new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+}
