@@ -1,0 +1,272 @@
+import type { DType, HalfDType } from "@halfstep/device";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { describe, expect, it } from "vitest";
+import {
+  type Launches,
+  mismatches,
+  runOnCpu,
+  runOnGpu,
+  testValues,
+  unitRoundoff,
+  withoutSubgroups,
+} from "../test/harness.js";
+import {
+  type Conv2dAttributes,
+  conv2d,
+  conv2dInputGradient,
+  conv2dOutputSize,
+  conv2dWeightGradient,
+} from "./conv2d.js";
+
+type FloatDType = "float32" | HalfDType;
+
+interface Case {
+  readonly attributes: Conv2dAttributes;
+  /** Storage of the two operands and of the result, in each direction. */
+  readonly storage: readonly [left: FloatDType, right: FloatDType, result: FloatDType];
+  readonly rounding?: HalfDType;
+}
+
+const square = (
+  [batch, size, inChannels, outChannels, kernel]: readonly [number, number, number, number, number],
+  more: Partial<Conv2dAttributes> = {},
+): Conv2dAttributes => ({
+  batch,
+  height: size,
+  width: size,
+  inChannels,
+  outChannels,
+  kernelHeight: kernel,
+  kernelWidth: kernel,
+  stride: [1, 1],
+  padding: [1, 1],
+  dilation: [1, 1],
+  ...more,
+});
+
+const single = ["float32", "float32", "float32"] as const;
+
+const cases: readonly Case[] = [
+  {
+    attributes: square([3, 28, 1, 16, 3]),
+    storage: ["float32", "float16", "float16"],
+    rounding: "float16",
+  },
+  { attributes: square([2, 14, 16, 32, 3]), storage: ["float16", "float16", "float16"] },
+  {
+    attributes: square([2, 7, 32, 64, 3]),
+    storage: ["bfloat16", "float32", "float32"],
+    rounding: "bfloat16",
+  },
+  { attributes: square([2, 9, 8, 20, 3], { stride: [2, 2] }), storage: single },
+  {
+    attributes: square([1, 11, 3, 5, 3], {
+      stride: [2, 1],
+      padding: [0, 2],
+      dilation: [1, 2],
+      width: 6,
+    }),
+    storage: ["bfloat16", "bfloat16", "bfloat16"],
+  },
+  {
+    attributes: square([2, 10, 4, 7, 2], {
+      kernelWidth: 4,
+      stride: [3, 2],
+      padding: [1, 0],
+      dilation: [2, 1],
+    }),
+    storage: single,
+  },
+  { attributes: square([5, 3, 6, 4, 1], { padding: [0, 0] }), storage: single },
+  { attributes: square([3, 2, 4, 8, 5], { padding: [2, 2] }), storage: single },
+];
+
+const title = ({ attributes: a, storage }: Case): string =>
+  `${a.batch}×${a.height}×${a.width}×${a.inChannels} → ${a.outChannels}, ${a.kernelHeight}×${a.kernelWidth}, stride ${a.stride}, padding ${a.padding}, dilation ${a.dilation}, ${storage.join("·")}`;
+
+/** Every product of the definition: visit(input, weight, output) with element indices. */
+function eachProduct(
+  a: Conv2dAttributes,
+  visit: (input: number, weight: number, output: number) => void,
+): void {
+  const [outHeight, outWidth] = conv2dOutputSize(a);
+  for (let b = 0; b < a.batch; b++)
+    for (let oy = 0; oy < outHeight; oy++)
+      for (let ox = 0; ox < outWidth; ox++)
+        for (let i = 0; i < a.kernelHeight; i++)
+          for (let j = 0; j < a.kernelWidth; j++) {
+            const y = oy * a.stride[0] + i * a.dilation[0] - a.padding[0];
+            const x = ox * a.stride[1] + j * a.dilation[1] - a.padding[1];
+            if (y < 0 || y >= a.height || x < 0 || x >= a.width) continue;
+            for (let c = 0; c < a.inChannels; c++)
+              for (let o = 0; o < a.outChannels; o++)
+                visit(
+                  ((b * a.height + y) * a.width + x) * a.inChannels + c,
+                  ((i * a.kernelWidth + j) * a.inChannels + c) * a.outChannels + o,
+                  ((b * outHeight + oy) * outWidth + ox) * a.outChannels + o,
+                );
+          }
+}
+
+const sizesOf = (a: Conv2dAttributes) => {
+  const [outHeight, outWidth] = conv2dOutputSize(a);
+  return {
+    input: a.batch * a.height * a.width * a.inChannels,
+    weight: a.kernelHeight * a.kernelWidth * a.inChannels * a.outChannels,
+    output: a.batch * outHeight * outWidth * a.outChannels,
+  };
+};
+
+const directions = ["forward", "input", "weight"] as const;
+type Direction = (typeof directions)[number];
+
+const operandsOf = ({ attributes, storage, rounding }: Case, direction: Direction) => {
+  const size = sizesOf(attributes);
+  const [left, right, result] = {
+    forward: [size.input, size.weight, size.output] as const,
+    input: [size.output, size.weight, size.input] as const,
+    weight: [size.input, size.output, size.weight] as const,
+  }[direction];
+  const rounded = rounding ? { rounding } : {};
+  const dtypes: readonly DType[] = storage;
+  return {
+    left: { values: testValues(left, 1), dtype: dtypes[0] as DType, ...rounded },
+    right: { values: testValues(right, 2), dtype: dtypes[1] as DType, ...rounded },
+    result: { values: result, dtype: dtypes[2] as DType },
+  };
+};
+
+const launchesOf =
+  ({ attributes }: Case, direction: Direction): Launches<ReturnType<typeof operandsOf>> =>
+  (target, { left, right, result }) => {
+    if (direction === "forward")
+      conv2d(target, { input: left, weight: right, out: result }, attributes);
+    else if (direction === "input")
+      conv2dInputGradient(
+        target,
+        { outGradient: left, weight: right, inputGradient: result },
+        attributes,
+      );
+    else
+      conv2dWeightGradient(
+        target,
+        { input: left, outGradient: right, weightGradient: result },
+        attributes,
+      );
+  };
+
+function naive(tested: Case, direction: Direction): Float64Array {
+  const { left, right, result } = operandsOf(tested, direction);
+  const sums = new Float64Array(result.values);
+  const add = (at: number, x: number, y: number): void => {
+    sums[at] = (sums[at] as number) + (left.values[x] as number) * (right.values[y] as number);
+  };
+  eachProduct(tested.attributes, (input, weight, output) => {
+    if (direction === "forward") add(output, input, weight);
+    else if (direction === "input") add(input, output, weight);
+    else add(weight, input, output);
+  });
+  return sums;
+}
+
+/** Test values are multiples of 2^-7, so that float32 sums are exact and only the store rounds. */
+const tolerance = ({ storage: [, , result] }: Case) => ({
+  relative: result === "float32" ? 0 : unitRoundoff[result] * 1.001,
+  absolute: 0,
+});
+
+describe("conv2d", () => {
+  it("has torch's output size", () => {
+    const size = (
+      size: number,
+      kernel: number,
+      stride: number,
+      padding: number,
+      dilation: number,
+    ) =>
+      conv2dOutputSize({
+        height: size,
+        width: size,
+        kernelHeight: kernel,
+        kernelWidth: kernel,
+        stride: [stride, stride],
+        padding: [padding, padding],
+        dilation: [dilation, dilation],
+      })[0];
+    // torch.nn.Conv2d(…)(torch.zeros(1, 1, size, size)).shape[2]
+    expect([size(28, 3, 1, 1, 1), size(224, 7, 2, 3, 1), size(10, 3, 3, 0, 2)]).toEqual([
+      28, 112, 2,
+    ]);
+    expect(size(2, 5, 1, 0, 1)).toBe(0);
+  });
+
+  it("names the operand whose length does not fit", () => {
+    const attributes = square([1, 4, 2, 3, 3]);
+    const wrong = {
+      ...operandsOf({ attributes, storage: single }, "forward"),
+      right: { values: 53 },
+    };
+    expect(() =>
+      runOnCpu(wrong, (target, { left, right, result }) =>
+        conv2d(target, { input: left, weight: right, out: result }, attributes),
+      ),
+    ).toThrow("conv2d: weight has 53 elements, but the attributes need 54");
+  });
+
+  it("refuses a stride of zero", () => {
+    const attributes = square([1, 4, 2, 3, 3], { stride: [0, 1] });
+    const tested = { attributes: square([1, 4, 2, 3, 3]), storage: single };
+    expect(() =>
+      runOnCpu(operandsOf(tested, "forward"), launchesOf({ ...tested, attributes }, "forward")),
+    ).toThrow("conv2d: stride [0,1]");
+  });
+});
+
+describe.each(directions)("conv2d on the CPU: %s", (direction) => {
+  it.each(cases.map((tested) => ({ tested, name: title(tested) })))("$name", ({ tested }) => {
+    const { result } = runOnCpu(operandsOf(tested, direction), launchesOf(tested, direction));
+    expect(mismatches(result, naive(tested, direction), tolerance(tested))).toEqual([]);
+  });
+
+  it("rounds nothing with float64 arithmetic", () => {
+    const tested = cases[1] as Case;
+    const { result } = runOnCpu(operandsOf(tested, direction), launchesOf(tested, direction), {
+      arithmetic: "float64",
+    });
+    const exact = { relative: 1e-15, absolute: 0 };
+    expect(mismatches(result, naive(tested, direction), exact)).toEqual([]);
+  });
+});
+
+describe.each(await testTiers())("conv2d on the GPU (%s)", (tier) => {
+  it.each(directions)("equals the reference: %s", async (direction) => {
+    const device = await requestTestDevice({ tier });
+    const wrong: Record<string, readonly string[]> = {};
+    for (const tested of cases) {
+      const gpu = await runOnGpu(
+        device,
+        operandsOf(tested, direction),
+        launchesOf(tested, direction),
+      );
+      const cpu = runOnCpu(operandsOf(tested, direction), launchesOf(tested, direction));
+      const found = mismatches(gpu.result, cpu.result, { relative: 0, absolute: 0 });
+      if (found.length > 0) wrong[title(tested)] = found;
+    }
+    expect(wrong).toEqual({});
+  });
+
+  it.each(directions)("equals the reference without subgroups: %s", async (direction) => {
+    const device = await requestTestDevice({ tier });
+    const wrong: Record<string, readonly string[]> = {};
+    for (const tested of cases.slice(0, 5)) {
+      const launches = launchesOf(tested, direction);
+      const gpu = await runOnGpu(device, operandsOf(tested, direction), (target, operands) =>
+        launches(withoutSubgroups(target), operands),
+      );
+      const cpu = runOnCpu(operandsOf(tested, direction), launches);
+      const found = mismatches(gpu.result, cpu.result, { relative: 0, absolute: 0 });
+      if (found.length > 0) wrong[title(tested)] = found;
+    }
+    expect(wrong).toEqual({});
+  });
+});
