@@ -249,16 +249,16 @@ const mergeKernel: Kernel = defineKernel({
   let origin = ${atRow("gather", "means", "g")};
   var total = vec4f(0.0);
   var sum = vec4f(0.0);
-  for (var from = 0u; from < s.chunks; from += s.groups) {
-    let k = g + from;
+  for (var skipped = 0u; skipped < s.chunks; skipped += s.groups) {
+    let k = g + skipped;
     let n = vec4f((s.rows - 1u - k) / s.chunks + 1u);
     total += n;
     sum += n * (${atRow("gather", "means", "k")} - origin);
   }
   let shift = sum / total;
   var squares = vec4f(0.0);
-  for (var from = 0u; from < s.chunks; from += s.groups) {
-    let k = g + from;
+  for (var skipped = 0u; skipped < s.chunks; skipped += s.groups) {
+    let k = g + skipped;
     let n = vec4f((s.rows - 1u - k) / s.chunks + 1u);
     let d = ${atRow("gather", "means", "k")} - origin - shift;
     squares += ${atRow("gather", "deviations", "k")} + n * d * d;

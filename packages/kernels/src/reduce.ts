@@ -164,8 +164,8 @@ ${loop.join("")}  }
   let k = rest % s.chunks;
   let base = rest / s.chunks * (s.size * s.inner) + e % s.inner;
   var acc = ${start(gather("k"))};
-  for (var from = 0u; from < s.size; from += s.chunks) {
-    let r = k + from;
+  for (var skipped = 0u; skipped < s.size; skipped += s.chunks) {
+    let r = k + skipped;
     let v = ${gather("r")};
     acc = select(acc, ${combine("acc", "v")}, r < vec4u(s.size));
   }

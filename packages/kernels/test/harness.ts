@@ -158,6 +158,24 @@ export function mismatches(
   return count > found.length ? [...found, `${count} of ${want.length} in all`] : found;
 }
 
+/** Where a device's results differ from those of the CPU references: `name[i] …` for each result that has a tolerance. */
+export async function deviceMismatches<const O extends Operands>(
+  device: Device,
+  operands: O,
+  launches: Launches<O>,
+  tolerances: {
+    readonly [name in keyof O]?: { readonly relative: number; readonly absolute: number };
+  },
+): Promise<readonly string[]> {
+  const want = runOnCpu(operands, launches);
+  const got = await runOnGpu(device, operands, launches);
+  return entries(operands).flatMap(([name]) => {
+    const tolerance = tolerances[name];
+    if (!tolerance) return [];
+    return mismatches(got[name], want[name], tolerance).map((text) => `${String(name)}${text}`);
+  });
+}
+
 /** Repeatable numbers in [-1, 1), multiples of 2^-7: exact in every storage format. */
 export function testValues(length: number, seed = 1): Float32Array<ArrayBuffer> {
   let state = Math.imul(seed, 0x9e3779b9) ^ 0x5bd1e995;
