@@ -51,7 +51,9 @@ const castOp: OpDefinition<DType> = {
   shape([x], dtype) {
     const { shape, dtype: from } = x as TensorSpec;
     if (!isFloating(from) || !isFloating(dtype))
-      throw new DTypeError(`cast: ${from} to ${dtype} is not supported; cast between float32, float16 and bfloat16`);
+      throw new DTypeError(
+        `cast: ${from} to ${dtype} is not supported; cast between float32, float16 and bfloat16`,
+      );
     return [{ shape, dtype }];
   },
   forward({ target, inputs, outputs }: ForwardContext<DType>) {

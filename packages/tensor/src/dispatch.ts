@@ -1,7 +1,7 @@
 import { currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
 import { castTo, isFloating } from "./cast.js";
-import { isGradEnabled } from "./grad-mode.js";
 import { RecordingError } from "./errors.js";
+import { isGradEnabled } from "./grad-mode.js";
 import type { Op, OpDefinition, Operand } from "./op.js";
 import type { Tensor } from "./tensor.js";
 
@@ -40,7 +40,14 @@ export function dispatch(
     attributes,
   });
   if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
-    const node: GradNode = { op, inputs: cast, outputs, attributes, clock: runtime.clock, isFreed: false };
+    const node: GradNode = {
+      op,
+      inputs: cast,
+      outputs,
+      attributes,
+      clock: runtime.clock,
+      isFreed: false,
+    };
     for (const output of outputs) output.attachNode(node);
   }
   return outputs;

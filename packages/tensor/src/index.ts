@@ -1,3 +1,4 @@
+export { ampPrimitives, type TensorAmpPrimitives } from "./amp.js";
 export { type BackwardOptions, grad } from "./autograd.js";
 export { castTo } from "./cast.js";
 export {
@@ -6,6 +7,7 @@ export {
   RecordingError,
   ShapeError,
 } from "./errors.js";
+export { type FlatVariables, flatten } from "./flatten.js";
 export { isGradEnabled, noGrad } from "./grad-mode.js";
 export {
   type BackwardContext,

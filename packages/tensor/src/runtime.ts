@@ -7,14 +7,19 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
-import { type CpuTargetOptions, elementwise, identity, type ResidentTarget } from "@halfstep/kernels";
+import {
+  type CpuTargetOptions,
+  elementwise,
+  identity,
+  type ResidentTarget,
+} from "@halfstep/kernels";
 import { RecordingError, ShapeError } from "./errors.js";
 import { allPasses, type PassName, type Plan, plan, residentNumbers } from "./plan/plan.js";
 import { structureOf } from "./plan/structure.js";
 import { Recording } from "./recording.js";
 import { cpuRunner } from "./run/cpu-runner.js";
 import { gpuRunner } from "./run/gpu-runner.js";
-import type { Runner } from "./run/runner.js";
+import type { ReadOptions, Runner } from "./run/runner.js";
 import { type HostData, Storage } from "./storage.js";
 import { sizeOf, Tensor, Variable } from "./tensor.js";
 
@@ -51,7 +56,7 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
   /** Replaces elements of a resident, before the next step that is submitted. */
   write(binding: Binding<Storage>, values: ArrayLike<number>): void;
   /** The elements of a resident, decoded, after everything recorded so far. */
-  read(binding: Binding<Storage>): Promise<KernelView>;
+  read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
   /** Keeps what to undo if the open recording is dropped because its step throws. */
   onRollback(undo: () => void): void;
 }
@@ -106,7 +111,7 @@ export class Runtime {
       allocate: (bytes) => (this.#isInStep ? this.#transient(bytes) : this.#resident(bytes)),
       allocateResident: (bytes) => this.#resident(bytes),
       write: (binding, values) => this.#write(binding, values),
-      read: (binding) => this.#readBinding(binding),
+      read: (binding, options) => this.#readBinding(binding, options),
       onRollback: (undo) => this.onDrop(undo),
     };
   }
@@ -146,7 +151,9 @@ export class Runtime {
     const dims = shape ?? (typeof data === "number" ? [] : [data.length]);
     const dtype = options.dtype ?? dtypeOf(values);
     if (sizeOf(dims) !== values.length)
-      throw new ShapeError(`tensor: shape [${dims}] needs ${sizeOf(dims)} elements, the data has ${values.length}`);
+      throw new ShapeError(
+        `tensor: shape [${dims}] needs ${sizeOf(dims)} elements, the data has ${values.length}`,
+      );
     const tensor = this.#isInStep
       ? this.#makeInput(values, dims, dtype)
       : this.#makeResident(values, dims, dtype);
@@ -165,11 +172,19 @@ export class Runtime {
   /** A variable: what `assign()` changes, and what lives until it is disposed. */
   variable(data: HostData, shape: readonly number[], options: VariableOptions = {}): Variable {
     if (sizeOf(shape) !== data.length)
-      throw new ShapeError(`variable: shape [${shape}] needs ${sizeOf(shape)} elements, the data has ${data.length}`);
+      throw new ShapeError(
+        `variable: shape [${shape}] needs ${sizeOf(shape)} elements, the data has ${data.length}`,
+      );
     const dtype = options.dtype ?? dtypeOf(data);
     const storage = this.#resident(data.length * bytesPerElement(dtype));
     this.#writeElements(storage, data, dtype);
-    const variable = new Variable(this, { storage, offset: 0 }, shape, dtype, options.name ?? "variable");
+    const variable = new Variable(
+      this,
+      { storage, offset: 0 },
+      shape,
+      dtype,
+      options.name ?? "variable",
+    );
     variable.requiresGrad = options.requiresGrad ?? false;
     return this.track(variable);
   }
@@ -187,7 +202,9 @@ export class Runtime {
   /** A tensor over memory of the caller's, without a copy: a GPUBuffer with STORAGE usage for a GPU runtime. */
   fromBuffer(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Tensor {
     if (this.kind !== "gpu")
-      throw new RecordingError("fromBuffer() takes a GPUBuffer, which only a runtime of gpuRuntime() can use");
+      throw new RecordingError(
+        "fromBuffer() takes a GPUBuffer, which only a runtime of gpuRuntime() can use",
+      );
     const bytes = Math.ceil((sizeOf(shape) * bytesPerElement(dtype)) / 16) * 16;
     if (buffer.size < bytes)
       throw new ShapeError(
@@ -203,9 +220,14 @@ export class Runtime {
    * Records `fn`, plans what it recorded, and submits it. Resolves to what `fn` returned, without waiting for the step; the
    * tensors in it stay alive, and are the caller's to dispose. If `fn` throws, nothing has happened.
    */
-  async step<T>(fn: () => T extends PromiseLike<unknown> ? never : T, options: StepOptions = {}): Promise<T> {
+  async step<T>(
+    fn: () => T extends PromiseLike<unknown> ? never : T,
+    options: StepOptions = {},
+  ): Promise<T> {
     if (this.#isRunning)
-      throw new RecordingError("step() was called while another step of this runtime is open: await each step before the next");
+      throw new RecordingError(
+        "step() was called while another step of this runtime is open: await each step before the next",
+      );
     this.#isRunning = true;
     try {
       this.#closeKeeping();
@@ -287,7 +309,9 @@ export class Runtime {
     try {
       const result = fn();
       if (isThenable(result))
-        throw new TypeError("step() takes a synchronous callback, and this one returned a promise: read results after the step");
+        throw new TypeError(
+          "step() takes a synchronous callback, and this one returned a promise: read results after the step",
+        );
       for (const tensor of tensorsIn(result)) {
         tensor.keep();
         if (keepGraph) for (const saved of savedBelow(tensor)) saved.keep();
@@ -314,7 +338,8 @@ export class Runtime {
     if (found) this.#plans.delete(key);
     else found = plan(recording, this.#passes);
     this.#plans.set(key, found);
-    if (this.#plans.size > cachedPlans) this.#plans.delete(this.#plans.keys().next().value as string);
+    if (this.#plans.size > cachedPlans)
+      this.#plans.delete(this.#plans.keys().next().value as string);
     this.#lastPlan = found;
     const residents = [...residentNumbers(recording).keys()].map(memoryOf);
     const kept = [...recording.kept];
@@ -345,7 +370,8 @@ export class Runtime {
 
   #append(launch: Launch<Storage>): void {
     this.#recording.append(launch);
-    if (!this.#isInStep && this.#recording.launches.length >= longestRecording) this.#closeKeeping();
+    if (!this.#isInStep && this.#recording.launches.length >= longestRecording)
+      this.#closeKeeping();
   }
 
   /** Closes a recording outside a step: every tensor that has a handle stays. */
@@ -390,19 +416,24 @@ export class Runtime {
 
   #write(binding: Binding<Storage>, values: ArrayLike<number>): void {
     if (!this.#isInStep) this.#closeKeeping();
-    const data = Array.isArray(values) || ArrayBuffer.isView(values) ? (values as HostData) : Array.from(values);
+    const data =
+      Array.isArray(values) || ArrayBuffer.isView(values)
+        ? (values as HostData)
+        : Array.from(values);
     this.#runner.write({ ...binding, buffer: memoryOf(binding.buffer) }, data);
   }
 
-  async #readBinding(binding: Binding<Storage>): Promise<KernelView> {
+  async #readBinding(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
     this.#assertNotInStep("a read");
     this.#closeKeeping();
-    return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) });
+    return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) }, options);
   }
 
   #assertNotInStep(what: string): void {
     if (this.#isInStep)
-      throw new RecordingError(`${what} inside a step: nothing is computed before it ends. Return the tensor and read it after the step.`);
+      throw new RecordingError(
+        `${what} inside a step: nothing is computed before it ends. Return the tensor and read it after the step.`,
+      );
   }
 
   #dropHandle(storage: Storage): void {
@@ -419,7 +450,10 @@ export class Runtime {
 }
 
 const memoryOf = (storage: Storage) => {
-  if (!storage.memory) throw new RecordingError("this memory belongs to a step that has closed: allocate it outside steps to use it later");
+  if (!storage.memory)
+    throw new RecordingError(
+      "this memory belongs to a step that has closed: allocate it outside steps to use it later",
+    );
   return storage.memory;
 };
 
@@ -429,14 +463,21 @@ function dtypeOf(data: HostData): DType {
 }
 
 const isThenable = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+  typeof value === "object" &&
+  value !== null &&
+  "then" in value &&
+  typeof value.then === "function";
 
 /** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
 function* tensorsIn(value: unknown): Generator<Tensor> {
   if (value instanceof Tensor) yield value;
   else if (Array.isArray(value)) for (const item of value) yield* tensorsIn(item);
   else if (value instanceof Map) for (const item of value.values()) yield* tensorsIn(item);
-  else if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype)
+  else if (
+    typeof value === "object" &&
+    value !== null &&
+    Object.getPrototypeOf(value) === Object.prototype
+  )
     for (const item of Object.values(value)) yield* tensorsIn(item);
 }
 
@@ -456,6 +497,8 @@ function savedBelow(root: Tensor): Set<Tensor> {
 const macrotask = (): Promise<void> =>
   new Promise((resolve) => {
     // Only Node has setImmediate; elsewhere timers must do.
-    const { setImmediate: soon = setTimeout } = globalThis as { setImmediate?: (f: () => void) => unknown };
+    const { setImmediate: soon = setTimeout } = globalThis as {
+      setImmediate?: (f: () => void) => unknown;
+    };
     soon(resolve);
   });

@@ -1,6 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
 import { bytesPerElement, type DType } from "@halfstep/device";
-import { backward, type BackwardOptions } from "./autograd.js";
+import { type BackwardOptions, backward } from "./autograd.js";
 import { castTo } from "./cast.js";
 import type { GradNode } from "./dispatch.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
@@ -147,7 +147,9 @@ export class Tensor {
   /** The one element of a tensor. Waits only for the recording that made it; inside a step it throws. */
   async item(): Promise<number> {
     if (this.size !== 1)
-      throw new ShapeError(`item() reads a tensor of one element, not of shape [${this.shape}]; use toArray()`);
+      throw new ShapeError(
+        `item() reads a tensor of one element, not of shape [${this.shape}]; use toArray()`,
+      );
     const values = await this.toArray();
     return values[0] as number;
   }
@@ -162,7 +164,9 @@ export class Tensor {
     this.assertUsable();
     const { memory } = this.place.storage;
     if (!memory || "bytes" in memory)
-      throw new RecordingError("buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()");
+      throw new RecordingError(
+        "buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()",
+      );
     return memory;
   }
 
@@ -238,7 +242,9 @@ export class Tensor {
 
   /** @internal Where `backward()` writes; made on first use. */
   gradientVariable(): Variable {
-    this.#gradient ??= this.runtime.variable(new Float32Array(this.size), this.shape, { name: "grad" });
+    this.#gradient ??= this.runtime.variable(new Float32Array(this.size), this.shape, {
+      name: "grad",
+    });
     return this.#gradient;
   }
 
@@ -292,7 +298,9 @@ export class Variable extends Tensor {
   /** Replaces the elements by those of `value`, which has the same shape; it is cast if its dtype differs. */
   assign(value: Tensor, options: AssignOptions = {}): void {
     if (value.size !== this.size)
-      throw new ShapeError(`assign: ${this.name} has shape [${this.shape}], the value has [${value.shape}]`);
+      throw new ShapeError(
+        `assign: ${this.name} has shape [${this.shape}], the value has [${value.shape}]`,
+      );
     if (options.unless && options.unless.dtype !== "float32")
       throw new DTypeError(`assign: unless must be one float32, not ${options.unless.dtype}`);
     ops.assign(this, value, options.unless);

@@ -7,7 +7,8 @@ export function assign(variable: Variable, value: Tensor, unless: Tensor | undef
   const { runtime } = variable;
   const out = { ...variable.operand(), shape: [variable.size] };
   // One dispatch may not read the buffer that it writes.
-  const source = value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
+  const source =
+    value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
   const input = { ...source.operand(), shape: [value.size] };
   runtime.scratchTarget.launch(
     unless

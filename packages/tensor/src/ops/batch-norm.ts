@@ -20,14 +20,17 @@ function rowsOf(x: TensorSpec): kernels.BatchNormShape {
 
 function check(x: TensorSpec, perChannel: readonly (TensorSpec | undefined)[]): void {
   const { channels } = rowsOf(x);
-  if (x.shape.length < 2) throw new ShapeError(`batchNorm needs an input [..., channels], not [${x.shape}]`);
+  if (x.shape.length < 2)
+    throw new ShapeError(`batchNorm needs an input [..., channels], not [${x.shape}]`);
   for (const spec of perChannel) {
     if (spec?.shape.length !== 1 || spec.shape[0] !== channels)
       throw new ShapeError(
         `batchNorm: the input [${x.shape}] has ${channels} channels, a parameter or statistic has shape [${spec?.shape}]`,
       );
     if (spec.dtype !== "float32")
-      throw new DTypeError(`batchNorm: parameters and statistics are float32, not ${spec.dtype}; keep them so under half()`);
+      throw new DTypeError(
+        `batchNorm: parameters and statistics are float32, not ${spec.dtype}; keep them so under half()`,
+      );
   }
 }
 
@@ -73,7 +76,13 @@ const fusedBackward: Op<{ eps: number }> = defineOp<{ eps: number }>({
     return [x as TensorSpec, weight as TensorSpec, weight as TensorSpec];
   },
   forward({ target, inputs, outputs, attributes: { eps } }) {
-    const [input, mean, variance, weight, outGradient] = inputs as [Operand, Operand, Operand, Operand, Operand];
+    const [input, mean, variance, weight, outGradient] = inputs as [
+      Operand,
+      Operand,
+      Operand,
+      Operand,
+      Operand,
+    ];
     const [inputGradient, weightGradient, biasGradient] = outputs as [Operand, Operand, Operand];
     kernels.batchNormBackward(
       target,
@@ -106,10 +115,19 @@ const normalizeBy: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
     return [x as TensorSpec];
   },
   forward({ target, inputs, outputs, attributes: { eps = defaultEps } }) {
-    const [input, weight, bias, mean, variance] = inputs as [Operand, Operand, Operand, Operand, Operand];
+    const [input, weight, bias, mean, variance] = inputs as [
+      Operand,
+      Operand,
+      Operand,
+      Operand,
+      Operand,
+    ];
     const out = outputs[0] as Operand;
     target.launch(
-      kernels.batchNormNormalize({ input, mean, variance, weight, bias, out }, { ...rowsOf(input), eps }),
+      kernels.batchNormNormalize(
+        { input, mean, variance, weight, bias, out },
+        { ...rowsOf(input), eps },
+      ),
     );
   },
   backward({ inputs, gradients, attributes: { eps = defaultEps } }) {
@@ -118,7 +136,13 @@ const normalizeBy: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
     const g = castTo(gradients[0] as Tensor, "float32");
     const deviation = variance.add(eps).sqrt();
     const normalised = castTo(x, "float32").sub(mean).div(deviation);
-    return [g.mul(weight.div(deviation)), g.mul(normalised).sum(axes), g.sum(axes), undefined, undefined];
+    return [
+      g.mul(weight.div(deviation)),
+      g.mul(normalised).sum(axes),
+      g.sum(axes),
+      undefined,
+      undefined,
+    ];
   },
 });
 
@@ -137,7 +161,11 @@ export function batchNorm(
   bias: Tensor,
   options: BatchNormOptions = {},
 ): BatchNormResult {
-  const [output, mean, variance] = normalize.all([x, weight, bias], options) as [Tensor, Tensor, Tensor];
+  const [output, mean, variance] = normalize.all([x, weight, bias], options) as [
+    Tensor,
+    Tensor,
+    Tensor,
+  ];
   return { output, mean, variance };
 }
 

@@ -28,9 +28,12 @@ function attributesOf(
       `conv2d needs an input [batch, height, width, channels] and a weight [height, width, in, out], not [${input}] and [${weight}]`,
     );
   const [batch, height, width, channels] = input as [number, number, number, number];
-  const [kernelHeight, kernelWidth, inChannels, outChannels] = weight as typeof input & [number, number, number, number];
+  const [kernelHeight, kernelWidth, inChannels, outChannels] = weight as typeof input &
+    [number, number, number, number];
   if (channels !== inChannels)
-    throw new ShapeError(`conv2d: the input has ${channels} channels, the weight takes ${inChannels}`);
+    throw new ShapeError(
+      `conv2d: the input has ${channels} channels, the weight takes ${inChannels}`,
+    );
   return {
     batch,
     height,
@@ -62,12 +65,18 @@ const convolve: Op<Conv2dOptions> = defineOp<Conv2dOptions>({
     const input = x as TensorSpec;
     const weight = w as TensorSpec;
     sameDType("conv2d", input, weight);
-    return [{ shape: outputShape(attributesOf(input.shape, weight.shape, options)), dtype: input.dtype }];
+    return [
+      { shape: outputShape(attributesOf(input.shape, weight.shape, options)), dtype: input.dtype },
+    ];
   },
   forward({ target, inputs, outputs, attributes }) {
     const [input, weight] = inputs as [Operand, Operand];
     const out = outputs[0] as Operand;
-    kernels.conv2d(target, { input, weight, out }, attributesOf(input.shape, weight.shape, attributes));
+    kernels.conv2d(
+      target,
+      { input, weight, out },
+      attributesOf(input.shape, weight.shape, attributes),
+    );
   },
   backward({ inputs, gradients, needs, attributes }) {
     const [x, w] = inputs as [Tensor, Tensor];
@@ -90,7 +99,11 @@ const inputGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttri
   forward({ target, inputs, outputs, attributes }) {
     const [outGradient, weight] = inputs as [Operand, Operand];
     const gradient = outputs[0] as Operand;
-    kernels.conv2dInputGradient(target, { outGradient, weight, inputGradient: gradient }, attributes);
+    kernels.conv2dInputGradient(
+      target,
+      { outGradient, weight, inputGradient: gradient },
+      attributes,
+    );
   },
   backward({ inputs, gradients, needs, attributes }) {
     const [g, w] = inputs as [Tensor, Tensor];
@@ -113,7 +126,11 @@ const weightGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttr
   forward({ target, inputs, outputs, attributes }) {
     const [input, outGradient] = inputs as [Operand, Operand];
     const gradient = outputs[0] as Operand;
-    kernels.conv2dWeightGradient(target, { input, outGradient, weightGradient: gradient }, attributes);
+    kernels.conv2dWeightGradient(
+      target,
+      { input, outGradient, weightGradient: gradient },
+      attributes,
+    );
   },
   backward({ inputs, gradients, needs, attributes }) {
     const [x, g] = inputs as [Tensor, Tensor];

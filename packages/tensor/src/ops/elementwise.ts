@@ -1,7 +1,13 @@
 import { type CastPolicy, DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
 import { ShapeError } from "../errors.js";
-import { type BackwardContext, defineOp, type ForwardContext, type Op, type TensorSpec } from "../op.js";
+import {
+  type BackwardContext,
+  defineOp,
+  type ForwardContext,
+  type Op,
+  type TensorSpec,
+} from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { sumTo } from "./reduce.js";
 
@@ -14,7 +20,9 @@ export function broadcastShapes(op: string, a: readonly number[], b: readonly nu
     const x = a[a.length - rank + d] ?? 1;
     const y = b[b.length - rank + d] ?? 1;
     if (x !== y && x !== 1 && y !== 1)
-      throw new ShapeError(`${op}: shapes [${a}] and [${b}] do not broadcast: sizes ${x} and ${y} differ`);
+      throw new ShapeError(
+        `${op}: shapes [${a}] and [${b}] do not broadcast: sizes ${x} and ${y} differ`,
+      );
     return x === 1 ? y : x;
   });
 }
@@ -26,7 +34,10 @@ function floating(op: string, spec: TensorSpec): TensorSpec {
 }
 
 function forwardOf(expression: kernels.Expression) {
-  return ({ target, inputs, outputs }: ForwardContext<unknown>, constants: readonly number[] = []): void => {
+  return (
+    { target, inputs, outputs }: ForwardContext<unknown>,
+    constants: readonly number[] = [],
+  ): void => {
     const [out] = outputs as [ForwardContext<unknown>["outputs"][number]];
     target.launch(kernels.elementwise(expression, inputs, out, constants));
   };
@@ -82,7 +93,9 @@ function binary(
     forward: (context) => forward(context),
     backward(context) {
       return backward(context).map((gradient, i) =>
-        gradient && context.needs[i] ? sumTo(gradient, (context.inputs[i] as Tensor).shape) : undefined,
+        gradient && context.needs[i]
+          ? sumTo(gradient, (context.inputs[i] as Tensor).shape)
+          : undefined,
       );
     },
   });

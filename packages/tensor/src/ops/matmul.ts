@@ -67,7 +67,9 @@ export const matmul: Op<MatmulOptions> = defineOp<MatmulOptions>({
     const g = gradients[0] as Tensor;
     const { transA = false, transB = false } = attributes;
     const gradA = (): Tensor =>
-      transA ? matmul([b, g], { transA: transB, transB: true }) : matmul([g, b], { transB: !transB });
+      transA
+        ? matmul([b, g], { transA: transB, transB: true })
+        : matmul([g, b], { transB: !transB });
     const gradB = (): Tensor => {
       if (b.rank === 2 && a.rank > 2 && !transA) return sharedFactorGradient(a, g, transB);
       return transB

@@ -14,12 +14,24 @@ export interface PoolOptions {
 const pair = (value: number | readonly [number, number]): readonly [number, number] =>
   typeof value === "number" ? [value, value] : value;
 
-function attributesOf(op: string, shape: readonly number[], options: PoolOptions): kernels.PoolAttributes {
+function attributesOf(
+  op: string,
+  shape: readonly number[],
+  options: PoolOptions,
+): kernels.PoolAttributes {
   if (shape.length !== 4)
     throw new ShapeError(`${op} needs an input [batch, height, width, channels], not [${shape}]`);
   const [batch, height, width, channels] = shape as [number, number, number, number];
   const { window, stride = window, padding = 0 } = options;
-  return { batch, height, width, channels, window: pair(window), stride: pair(stride), padding: pair(padding) };
+  return {
+    batch,
+    height,
+    width,
+    channels,
+    window: pair(window),
+    stride: pair(stride),
+    padding: pair(padding),
+  };
 }
 
 function outputOf(op: string, x: TensorSpec, options: PoolOptions): TensorSpec {
@@ -36,7 +48,9 @@ export const maxPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
   forward({ target, inputs, outputs, attributes }) {
     const input = inputs[0] as Operand;
     const out = outputs[0] as Operand;
-    target.launch(kernels.maxPool2d({ input, out }, attributesOf("maxPool2d", input.shape, attributes)));
+    target.launch(
+      kernels.maxPool2d({ input, out }, attributesOf("maxPool2d", input.shape, attributes)),
+    );
   },
   backward: ({ inputs, gradients, attributes }) => [
     maxPool2dBackward([inputs[0] as Tensor, gradients[0] as Tensor], attributes),
@@ -58,7 +72,9 @@ const maxPool2dBackward: Op<PoolOptions> = defineOp<PoolOptions>({
     );
   },
   backward() {
-    throw new NoSecondDerivativeError("maxPool2d has no second derivative here: use avgPool2d, or no createGraph");
+    throw new NoSecondDerivativeError(
+      "maxPool2d has no second derivative here: use avgPool2d, or no createGraph",
+    );
   },
 });
 
@@ -70,10 +86,15 @@ export const avgPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
   forward({ target, inputs, outputs, attributes }) {
     const input = inputs[0] as Operand;
     const out = outputs[0] as Operand;
-    target.launch(kernels.avgPool2d({ input, out }, attributesOf("avgPool2d", input.shape, attributes)));
+    target.launch(
+      kernels.avgPool2d({ input, out }, attributesOf("avgPool2d", input.shape, attributes)),
+    );
   },
   backward: ({ inputs, gradients, attributes }) => [
-    avgPool2dBackward([gradients[0] as Tensor], { shape: (inputs[0] as Tensor).shape, options: attributes }),
+    avgPool2dBackward([gradients[0] as Tensor], {
+      shape: (inputs[0] as Tensor).shape,
+      options: attributes,
+    }),
   ],
 });
 
@@ -88,8 +109,13 @@ const avgPool2dBackward: Op<{ shape: readonly number[]; options: PoolOptions }> 
     const outGradient = inputs[0] as Operand;
     const inputGradient = outputs[0] as Operand;
     target.launch(
-      kernels.avgPool2dBackward({ outGradient, inputGradient }, attributesOf("avgPool2d", shape, options)),
+      kernels.avgPool2dBackward(
+        { outGradient, inputGradient },
+        attributesOf("avgPool2d", shape, options),
+      ),
     );
   },
-  backward: ({ gradients, attributes: { options } }) => [avgPool2d([gradients[0] as Tensor], options)],
+  backward: ({ gradients, attributes: { options } }) => [
+    avgPool2d([gradients[0] as Tensor], options),
+  ],
 });

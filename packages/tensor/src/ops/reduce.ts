@@ -58,7 +58,9 @@ export const mean = (
 /** The gradient of a broadcast: summed over the dimensions that were repeated. */
 export function sumTo(x: Tensor, shape: readonly number[]): Tensor {
   const lead = x.shape.length - shape.length;
-  const axes = x.shape.flatMap((size, d) => (d < lead || (size !== 1 && shape[d - lead] === 1) ? [d] : []));
+  const axes = x.shape.flatMap((size, d) =>
+    d < lead || (size !== 1 && shape[d - lead] === 1) ? [d] : [],
+  );
   return axes.length === 0 ? x : sum(x, axes, true).reshape(shape);
 }
 
@@ -72,7 +74,8 @@ function reduceAxes(
   const wanted = axes === undefined ? all : typeof axes === "number" ? [axes] : axes;
   const chosen = new Set(wanted.map((axis) => (axis < 0 ? axis + x.rank : axis)));
   for (const axis of chosen)
-    if (!(axis in x.shape)) throw new ShapeError(`${op.name}: axis ${axis} is none of the dimensions of [${x.shape}]`);
+    if (!(axis in x.shape))
+      throw new ShapeError(`${op.name}: axis ${axis} is none of the dimensions of [${x.shape}]`);
   let result = x;
   for (let last = x.rank - 1; last >= 0; last--) {
     if (!chosen.has(last)) continue;

@@ -12,11 +12,16 @@ export function reshape(x: Tensor, shape: readonly number[]): Tensor {
   const known = product(shape.filter((size) => size !== -1));
   const inferred = shape.map((size) => (size === -1 ? x.size / known : size));
   if (product(inferred) !== x.size || inferred.some((size) => !Number.isInteger(size)))
-    throw new ShapeError(`reshape: [${x.shape}] has ${x.size} elements, which do not fill [${shape}]`);
+    throw new ShapeError(
+      `reshape: [${x.shape}] has ${x.size} elements, which do not fill [${shape}]`,
+    );
   const view = x.runtime.viewOf(x, inferred);
   if (x.requiresGrad && isGradEnabled())
     view.attachNode({
-      op: { name: "reshape", backward: ({ gradients }) => [reshape(gradients[0] as Tensor, x.shape)] },
+      op: {
+        name: "reshape",
+        backward: ({ gradients }) => [reshape(gradients[0] as Tensor, x.shape)],
+      },
       inputs: [x],
       outputs: [view],
       attributes: null,
@@ -45,7 +50,9 @@ export const permute: Op<readonly number[]> = defineOp<readonly number[]>({
     const { shape, dtype } = x as TensorSpec;
     const isOrder = order.length === shape.length && new Set(order).size === order.length;
     if (!isOrder || order.some((d) => !(d in shape)))
-      throw new ShapeError(`permute: [${order}] is no order of the ${shape.length} dimensions of [${shape}]`);
+      throw new ShapeError(
+        `permute: [${order}] is no order of the ${shape.length} dimensions of [${shape}]`,
+      );
     return [{ shape: order.map((d) => shape[d] as number), dtype }];
   },
   forward({ target, inputs, outputs, attributes }) {

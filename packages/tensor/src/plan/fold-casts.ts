@@ -21,7 +21,8 @@ export const foldCasts: Pass = (graph) => {
   for (let n = 0; n < nodes.length; n++) {
     const node = nodes[n] as PlanNode;
     if (!isCopy(node)) continue;
-    const folded = foldIntoProducer(nodes, n, graph.kept) ?? foldIntoConsumers(nodes, n, graph.kept);
+    const folded =
+      foldIntoProducer(nodes, n, graph.kept) ?? foldIntoConsumers(nodes, n, graph.kept);
     if (!folded) continue;
     nodes = folded;
     n--;
@@ -67,33 +68,54 @@ function foldIntoProducer(
   cast: number,
   kept: ReadonlySet<Storage>,
 ): PlanNode[] | undefined {
-  const [from, to] = (nodes[cast] as PlanNode).launch.bindings as [Binding<Storage>, Binding<Storage>];
+  const [from, to] = (nodes[cast] as PlanNode).launch.bindings as [
+    Binding<Storage>,
+    Binding<Storage>,
+  ];
   const uses = usesOf(nodes).get(from.buffer);
   const producer = uses?.writes[0];
-  if (!uses || !producer || uses.writes.length > 1 || uses.reads.length > 1) return undefined;
+  if (!uses || !producer || uses.writes.length > 1) return undefined;
   if (from.buffer.isResident || kept.has(from.buffer)) return undefined;
   const node = nodes[producer.node] as PlanNode;
   const target = node.launch.bindings[producer.binding] as Binding<Storage>;
   const parameter = node.launch.kernel.bindings[producer.binding];
-  if (parameter?.access !== "write" || target.length !== from.length || target.offset !== from.offset)
-    return undefined;
+  if (parameter?.access !== "write" || !coversSame(target, from)) return undefined;
   if (!accepts(parameter, to.dtype)) return undefined;
   const stored = isHalf(target.dtype) ? target.dtype : undefined;
   const chain = roundings(target.rounding, stored, from.rounding, to.rounding);
   if (chain.at(-1) === to.dtype) chain.pop();
   if (chain.length > 1) return undefined;
   if (isTouchedBetween(nodes, to, producer.node, cast, "any")) return undefined;
-  const moved = withBinding(node, producer.binding, rebound(target, to, chain[0]));
-  if (hasConflict(moved.launch)) return undefined;
-  return nodes.map((n, i) => (i === producer.node ? moved : n)).filter((_, i) => i !== cast);
+
+  const moved = new Map<number, PlanNode>();
+  moved.set(producer.node, withBinding(node, producer.binding, rebound(target, to, chain[0])));
+  // Others that read the value follow it to its new place, where a plain copy has put the same elements.
+  for (const { node: reader, binding } of uses.reads) {
+    if (reader === cast) continue;
+    const other = moved.get(reader) ?? (nodes[reader] as PlanNode);
+    const read = other.launch.bindings[binding] as Binding<Storage>;
+    const isPlain = to.dtype === from.dtype && !from.rounding && !to.rounding;
+    if (!isPlain || !coversSame(read, from)) return undefined;
+    if (to.buffer.isResident && isTouchedBetween(nodes, to, cast, reader, "write"))
+      return undefined;
+    moved.set(reader, withBinding(other, binding, rebound(read, to, read.rounding)));
+  }
+  for (const { launch } of moved.values()) if (hasConflict(launch)) return undefined;
+  return nodes.map((n, i) => moved.get(i) ?? n).filter((_, i) => i !== cast);
 }
+
+const coversSame = (a: Binding<Storage>, b: Binding<Storage>): boolean =>
+  a.offset === b.offset && a.length === b.length && a.dtype === b.dtype;
 
 function foldIntoConsumers(
   nodes: readonly PlanNode[],
   cast: number,
   kept: ReadonlySet<Storage>,
 ): PlanNode[] | undefined {
-  const [from, to] = (nodes[cast] as PlanNode).launch.bindings as [Binding<Storage>, Binding<Storage>];
+  const [from, to] = (nodes[cast] as PlanNode).launch.bindings as [
+    Binding<Storage>,
+    Binding<Storage>,
+  ];
   const uses = usesOf(nodes).get(to.buffer);
   if (!uses || uses.writes.length > 1 || to.buffer.isResident || kept.has(to.buffer))
     return undefined;

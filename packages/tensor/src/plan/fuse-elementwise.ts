@@ -50,18 +50,16 @@ function fuseIntoReader(
   if (!isElementwise(second.launch.kernel)) return undefined;
   if (first.launch.scalars.count !== second.launch.scalars.count) return undefined;
   const inputs = first.launch.bindings.slice(0, -1);
-  if (inputs.some((b) => b.buffer.isResident && isTouchedBetween(nodes, b, producer, reader, "write")))
+  if (
+    inputs.some((b) => b.buffer.isResident && isTouchedBetween(nodes, b, producer, reader, "write"))
+  )
     return undefined;
   const merged = merge(first, second, result);
   if (!merged || hasConflict(merged.launch)) return undefined;
   return nodes.map((n, i) => (i === reader ? merged : n)).filter((_, i) => i !== producer);
 }
 
-function merge(
-  first: PlanNode,
-  second: PlanNode,
-  result: Binding<Storage>,
-): PlanNode | undefined {
+function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): PlanNode | undefined {
   const a = (first.launch.kernel as ElementwiseKernel).elementwise;
   const b = (second.launch.kernel as ElementwiseKernel).elementwise;
   const rounding = roundingBetween(result, second, b);
@@ -86,7 +84,11 @@ function merge(
   const secondSteps = builder.addSteps(second, b, fromSecond);
   const outputs = second.launch.bindings.slice(b.inputs.length);
   if (!isAligned || builder.inputs.length + outputs.length > maxBindings) return undefined;
-  return builder.node(second, outputs, b.outputs.map((o) => secondSteps + o));
+  return builder.node(
+    second,
+    outputs,
+    b.outputs.map((o) => secondSteps + o),
+  );
 }
 
 /** The format through which the value between two programs went when it was stored and loaded. */
@@ -107,7 +109,8 @@ type Operand = { readonly input: number } | { readonly step: number };
 
 /** Collects inputs, steps and scalars of two programs, and renumbers them as one. */
 class ProgramBuilder {
-  readonly inputs: { binding: Binding<Storage>; indexing: ElementwiseProgram["inputs"][number] }[] = [];
+  readonly inputs: { binding: Binding<Storage>; indexing: ElementwiseProgram["inputs"][number] }[] =
+    [];
   /** Operands are kept apart by kind until all inputs are known. */
   readonly steps: ElementwiseStep[] = [];
   readonly #operands: Operand[][] = [];
@@ -130,7 +133,9 @@ class ProgramBuilder {
           sameRange(other.binding, binding) &&
           other.binding.rounding === binding.rounding &&
           other.indexing === indexing &&
-          members.every(({ name }) => this.#scalars.get(`x${o}${name.slice(`x${i}`.length)}`) === valueOf(name)),
+          members.every(
+            ({ name }) => this.#scalars.get(`x${o}${name.slice(`x${i}`.length)}`) === valueOf(name),
+          ),
       );
       if (same >= 0) return { input: same };
       const index = this.inputs.push({ binding, indexing }) - 1;
@@ -170,7 +175,9 @@ class ProgramBuilder {
       inputs: this.inputs.map(({ indexing }) => indexing),
       steps: this.steps.map((step, k) => ({
         ...step,
-        operands: (this.#operands[k] as Operand[]).map((o) => ("input" in o ? o.input : count + o.step)),
+        operands: (this.#operands[k] as Operand[]).map((o) =>
+          "input" in o ? o.input : count + o.step,
+        ),
       })),
       outputs: outputSteps,
     });
@@ -178,7 +185,11 @@ class ProgramBuilder {
     for (const { name } of kernel.scalars as readonly KernelScalar[])
       scalars[name] = this.#scalars.get(name) ?? (last.launch.scalars[name] as number);
     return {
-      launch: { kernel, bindings: [...this.inputs.map(({ binding }) => binding), ...outputs], scalars },
+      launch: {
+        kernel,
+        bindings: [...this.inputs.map(({ binding }) => binding), ...outputs],
+        scalars,
+      },
       sources: this.#sources,
       isBackward: last.isBackward,
     };

@@ -78,7 +78,10 @@ export function plan(recording: Recording, passes: readonly PassName[] = allPass
   const sum = (bytes: readonly number[]): number => bytes.reduce((a, b) => a + b, 0);
   return {
     launches: graph.nodes.map(({ launch, sources }) => ({
-      launch: { ...launch, bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })) },
+      launch: {
+        ...launch,
+        bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })),
+      },
       sources,
     })),
     slots,

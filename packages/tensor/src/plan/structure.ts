@@ -21,7 +21,8 @@ export function structureOf(recording: Recording, passes: readonly PassName[]): 
       }
       parts.push("#", number, offset, length, dtype, rounding ?? "");
     }
-    for (const { name, runtime } of kernel.scalars) if (!runtime) parts.push(scalars[name] as number);
+    for (const { name, runtime } of kernel.scalars)
+      if (!runtime) parts.push(scalars[name] as number);
   }
   for (const storage of recording.kept) parts.push("k", numbers.get(storage) ?? storage.byteLength);
   for (const storage of recording.inputs) parts.push("i", numbers.get(storage) ?? -1);

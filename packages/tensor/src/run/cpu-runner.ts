@@ -23,11 +23,13 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
         (kind === "slot" ? slots[index] : invocation.residents[index]) as CpuBuffer;
       for (const [i, { data, binding }] of invocation.inputs.entries()) {
         const slot = plan.inputs[i];
-        if (slot !== undefined) target.write({ ...binding, buffer: slots[slot] as CpuBuffer }, data);
+        if (slot !== undefined)
+          target.write({ ...binding, buffer: slots[slot] as CpuBuffer }, data);
       }
       for (const { launch, sources } of plan.launches) {
         const scalars: Record<string, number> = { ...launch.scalars };
-        for (const [name, source] of sources) scalars[name] = invocation.scalar(source.launch, source.name);
+        for (const [name, source] of sources)
+          scalars[name] = invocation.scalar(source.launch, source.name);
         target.launch({
           ...launch,
           scalars,

@@ -1,5 +1,4 @@
 import {
-  type Binding,
   bytesPerElement,
   type Device,
   type DType,
@@ -45,9 +44,9 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
     release: (memory) => device.release(memory as GPUBuffer),
     write: ({ buffer, offset, dtype }, data) =>
       device.write(buffer as GPUBuffer, offset, encode(data, dtype)),
-    async read({ buffer, offset, length, dtype }) {
+    async read({ buffer, offset, length, dtype }, options) {
       const bytes = Math.ceil((length * bytesPerElement(dtype)) / 4) * 4;
-      return decode(await device.read(buffer as GPUBuffer, offset, bytes), dtype, length);
+      return decode(await device.read(buffer as GPUBuffer, offset, bytes, options), dtype, length);
     },
     run(plan, invocation) {
       const instance = instanceOf(plan);
@@ -170,6 +169,9 @@ function decode(bytes: ArrayBuffer, dtype: DType, length: number): KernelView {
     case "uint32":
       return new Uint32Array(bytes, 0, length);
     default:
-      return decodeArray(new Uint16Array(bytes, 0, length), dtype === "float16" ? float16 : bfloat16);
+      return decodeArray(
+        new Uint16Array(bytes, 0, length),
+        dtype === "float16" ? float16 : bfloat16,
+      );
   }
 }

@@ -1,5 +1,4 @@
-import type { Binding } from "@halfstep/device";
-import type { KernelView } from "@halfstep/device";
+import type { Binding, KernelView } from "@halfstep/device";
 import type { Plan } from "../plan/plan.js";
 import type { HostData, Memory } from "../storage.js";
 
@@ -8,11 +7,19 @@ export interface Invocation {
   /** Memory of the residents, in the order of first appearance. */
   readonly residents: readonly Memory[];
   /** What the host supplies, for each input of the recording. */
-  readonly inputs: readonly { readonly data: HostData; readonly binding: Omit<Binding<never>, "buffer"> }[];
+  readonly inputs: readonly {
+    readonly data: HostData;
+    readonly binding: Omit<Binding<never>, "buffer">;
+  }[];
   /** Memory that receives each transient that the recording keeps. */
   readonly kept: readonly Memory[];
   /** The scalar of a launch of the recording. */
   scalar(launch: number, name: string): number;
+}
+
+export interface ReadOptions {
+  /** "background" is a read that no step waits for: it is not counted as a wait of the host. Default "host". */
+  readonly wait?: "host" | "background";
 }
 
 /** Executes plans and holds memory: on a GPU, or on the CPU. */
@@ -26,7 +33,7 @@ export interface Runner {
   /** Writes elements in order with what runs. */
   write(binding: Binding<Memory>, data: HostData): void;
   /** The elements of a binding, decoded, as they are after everything that was run so far. */
-  read(binding: Binding<Memory>): Promise<KernelView>;
+  read(binding: Binding<Memory>, options?: ReadOptions): Promise<KernelView>;
   run(plan: Plan, invocation: Invocation): void;
   /** Waits while too much is in flight, and rejects if something has failed. */
   ready(): Promise<void>;

@@ -1,0 +1,33 @@
+import { type KernelAmpPrimitives, ampPrimitives as kernelPrimitives } from "@halfstep/kernels";
+import { castTo } from "./cast.js";
+import type { Runtime } from "./runtime.js";
+import type { Storage } from "./storage.js";
+import type { Tensor } from "./tensor.js";
+
+/** What loss scaling needs of a runtime: `AmpPrimitives<Storage, Tensor>` of `@halfstep/grad-scaler`. */
+export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> {
+  scaleLoss(loss: Tensor, state: Storage): Tensor;
+}
+
+/**
+ * The primitives of loss scaling, recorded like everything else in a step: found_inf, the scale and the decision to skip
+ * never visit the host.
+ *
+ * ```ts
+ * const scaler = new GradScaler(ampPrimitives(runtime));
+ * ```
+ */
+export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
+  const scales = new WeakMap<Storage, Tensor>();
+  return {
+    ...kernelPrimitives(runtime.target),
+    scaleLoss(loss, state) {
+      let scale = scales.get(state);
+      if (!scale) {
+        scale = runtime.variableAt({ storage: state, offset: 0 }, [], "float32", "loss scale");
+        scales.set(state, scale);
+      }
+      return castTo(loss, "float32").mul(scale);
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import { bytesPerElement, type HalfDType } from "@halfstep/device";
+import { RecordingError } from "./errors.js";
+import { noGrad } from "./grad-mode.js";
+import * as ops from "./ops/index.js";
+import type { Storage } from "./storage.js";
+import type { Variable } from "./tensor.js";
+
+/** Variables packed into one buffer, and their gradients in another: `FlatTensors<Storage>` of `@halfstep/optim`. */
+export interface FlatVariables {
+  readonly values: Storage;
+  /** float32, whatever `dtype` is. */
+  readonly gradients: Storage;
+  readonly dtype: "float32" | HalfDType;
+  readonly segments: readonly {
+    readonly name: string;
+    /** Elements from the start of either buffer. */
+    readonly offset: number;
+    readonly shape: readonly number[];
+  }[];
+  /** Whether `backward()` has left a gradient in a segment since the last `zeroGrad()`. */
+  hasGradient(segment: number): boolean;
+  /** Makes all gradients absent, so that the next `backward()` assigns them anew. */
+  zeroGrad(): void;
+}
+
+/** Elements between segment starts, in bytes of the values: each segment can be bound alone. */
+const alignment = 256;
+
+const flattened = new WeakSet<Variable>();
+
+/**
+ * Moves variables into one flat buffer, and their gradients into another, so that an optimizer steps them all with one
+ * launch. The variables become views of the buffer and stay as usable as before. A variable that appears twice (tied
+ * weights) has one segment; one that is in a flat buffer already is refused, since two optimizers would move it.
+ *
+ * Call it outside steps. All variables have one runtime and one floating dtype.
+ */
+export function flatten(variables: Iterable<Variable>): FlatVariables {
+  const unique = [...new Set(variables)];
+  const [first] = unique;
+  if (!first) throw new RangeError("flatten() got no variables: pass model.parameters()");
+  const { runtime, dtype } = first;
+  if (dtype === "int32" || dtype === "uint32")
+    throw new RangeError(`flatten() packs floating variables, and ${first.name} is ${dtype}`);
+  const step = alignment / bytesPerElement(dtype);
+  let length = 0;
+  const segments = unique.map((variable) => {
+    if (variable.runtime !== runtime || variable.dtype !== dtype)
+      throw new RangeError(
+        `flatten(): ${first.name} is ${dtype} and ${variable.name} is ${variable.dtype}: pack each runtime and each dtype into a group of its own`,
+      );
+    if (flattened.has(variable))
+      throw new RecordingError(
+        `parameter ${variable.name} is in an optimizer already: two optimizers would both move it`,
+      );
+    const offset = length;
+    length = Math.ceil((offset + variable.size) / step) * step;
+    return { name: variable.name, offset, shape: variable.shape };
+  });
+  const values = runtime.target.allocateResident(length * bytesPerElement(dtype));
+  const gradients = runtime.target.allocateResident(length * 4);
+  noGrad(() => {
+    for (const [i, variable] of unique.entries()) {
+      const offset = segments[i]?.offset ?? 0;
+      const place = { storage: values, offset: offset * bytesPerElement(dtype) };
+      ops.assign(
+        runtime.variableAt(place, variable.shape, dtype, variable.name),
+        variable,
+        undefined,
+      );
+      variable.moveTo(place);
+      variable.placeGradient(
+        runtime.variableAt(
+          { storage: gradients, offset: offset * 4 },
+          variable.shape,
+          "float32",
+          `${variable.name}.grad`,
+        ),
+      );
+      flattened.add(variable);
+    }
+  });
+  return {
+    values,
+    gradients,
+    dtype,
+    segments,
+    hasGradient: (segment) => unique[segment]?.grad !== undefined,
+    zeroGrad() {
+      for (const variable of unique) variable.zeroGrad();
+    },
+  };
+}
