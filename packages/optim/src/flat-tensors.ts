@@ -1,0 +1,72 @@
+import { type Binding, bytesPerElement } from "@halfstep/device";
+import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
+
+/** Where one parameter lies in a flat buffer. */
+export interface Segment {
+  readonly name: string;
+  /** Elements from the start of the buffer; the same in values, gradients and optimizer state. */
+  readonly offset: number;
+  readonly shape: readonly number[];
+}
+
+/** Parameters packed into one buffer, with their gradients in another: one launch steps them all. */
+export interface FlatTensors<B> {
+  readonly values: B;
+  /** float32, whatever `dtype` is. */
+  readonly gradients: B;
+  /** Storage of `values`. */
+  readonly dtype: "float32" | "float16" | "bfloat16";
+  readonly segments: readonly Segment[];
+}
+
+/**
+ * Zeroed buffers for parameters of these shapes, in order. Every segment starts at a multiple of 256 bytes, so that it can
+ * be bound alone.
+ *
+ * @example
+ * const flat = flatTensors(target, { weight: [10, 784], bias: [10] });
+ */
+export function flatTensors<B>(
+  target: ResidentTarget<B>,
+  shapes: Readonly<Record<string, readonly number[]>>,
+  { dtype = "float32" }: { readonly dtype?: FlatTensors<B>["dtype"] } = {},
+): FlatTensors<B> {
+  const alignment = 256 / bytesPerElement(dtype);
+  const segments: Segment[] = [];
+  let offset = 0;
+  for (const [name, shape] of Object.entries(shapes)) {
+    const segment = { name, offset, shape };
+    segments.push(segment);
+    offset = Math.ceil((offset + segmentLength(segment)) / alignment) * alignment;
+  }
+  const length = flatLength(segments);
+  return {
+    values: allocateResident(target, length * bytesPerElement(dtype)),
+    gradients: allocateResident(target, length * 4),
+    dtype,
+    segments,
+  };
+}
+
+/** Number of elements of a parameter. */
+export const segmentLength = ({ shape }: Segment): number => shape.reduce((n, size) => n * size, 1);
+
+/** Elements of a flat buffer: up to the end of its last segment. */
+export const flatLength = (segments: readonly Segment[]): number =>
+  segments.reduce((end, segment) => Math.max(end, segment.offset + segmentLength(segment)), 0);
+
+/** The whole range of the values. */
+export const valuesOf = <B>({ values, dtype, segments }: FlatTensors<B>): Binding<B> => ({
+  buffer: values,
+  offset: 0,
+  length: flatLength(segments),
+  dtype,
+});
+
+/** The whole range of the gradients. */
+export const gradientsOf = <B>({ gradients, segments }: FlatTensors<B>): Binding<B> => ({
+  buffer: gradients,
+  offset: 0,
+  length: flatLength(segments),
+  dtype: "float32",
+});

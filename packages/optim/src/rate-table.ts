@@ -1,0 +1,66 @@
+import type { Binding } from "@halfstep/device";
+import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
+import type { LearningRate } from "./schedule.js";
+
+/** What a table holds besides the learning rate. */
+export interface RateColumns {
+  /** Columns 1 to 3 of the row for applied step `step`, counted from 0. */
+  row(step: number): readonly [number, number, number];
+  /** From this step on the columns stay what they are in float32. */
+  readonly settledAt: number;
+  /** Equal for equal columns. */
+  readonly key: string;
+}
+
+/** Tables up to this many rows are made whole; longer ones grow with the steps that are taken. */
+const wholeRows = 2 ** 20;
+const firstRows = 4096;
+
+/**
+ * Learning rates and bias corrections by applied step, made in float64 and kept on the device as rows of four float32. A
+ * rate that is a number is no part of it, so that it can change from step to step: its column holds 1.
+ */
+export class RateTable<B> {
+  readonly #target: ResidentTarget<B>;
+  #rate: LearningRate | undefined;
+  #key: string | undefined;
+  #rows = 0;
+  #binding: Binding<B> | undefined;
+
+  constructor(target: ResidentTarget<B>) {
+    this.#target = target;
+  }
+
+  /** The table for these rates, with a row for each step before `steps`. */
+  bind(lr: LearningRate, columns: RateColumns, steps: number): Binding<B> {
+    const rate = typeof lr === "number" ? 1 : lr;
+    const scheduled = typeof lr === "number" ? 1 : (lr.totalSteps ?? Number.POSITIVE_INFINITY);
+    const total = Math.max(scheduled, columns.settledAt);
+    const isCurrent = this.#rate === rate && this.#key === columns.key;
+    if (this.#binding && isCurrent && this.#rows >= Math.min(steps, total)) return this.#binding;
+    this.#rows = total <= wholeRows ? total : rowsFor(steps, total);
+    this.#rate = rate;
+    this.#key = columns.key;
+    this.#binding = this.#make(rate, columns);
+    return this.#binding;
+  }
+
+  // A new buffer each time: launches that were recorded against the old one may not have run yet.
+  #make(rate: LearningRate, columns: RateColumns): Binding<B> {
+    const length = this.#rows * 4;
+    const values = new Float32Array(length);
+    for (let step = 0; step < this.#rows; step++) {
+      const lr = typeof rate === "number" ? rate : rate(step);
+      if (!(Math.abs(lr) < Number.POSITIVE_INFINITY))
+        throw new RangeError(`the schedule gives a learning rate of ${lr} for step ${step}`);
+      values.set([lr, ...columns.row(step)], step * 4);
+    }
+    const buffer = allocateResident(this.#target, length * 4);
+    const binding: Binding<B> = { buffer, offset: 0, length, dtype: "float32" };
+    this.#target.write(binding, values);
+    return binding;
+  }
+}
+
+const rowsFor = (steps: number, total: number): number =>
+  Math.min(total, Math.max(firstRows, 2 ** Math.ceil(Math.log2(steps + 1))));

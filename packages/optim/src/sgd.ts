@@ -1,0 +1,62 @@
+import { type ResidentTarget, sgd } from "@halfstep/kernels";
+import {
+  type Algorithm,
+  type CommonOptions,
+  FlatOptimizer,
+  type GroupInput,
+  type ParameterStorage,
+  requireNumber,
+} from "./flat-optimizer.js";
+import type { FlatTensors } from "./flat-tensors.js";
+
+/** Options of a parameter group of {@link SGD}. */
+export interface SGDGroupOptions extends CommonOptions {
+  momentum: number;
+  dampening: number;
+  nesterov: boolean;
+}
+
+/** Defaults are torch's: lr 1e-3, and no momentum, dampening, weight decay or Nesterov. */
+export interface SGDOptions extends Partial<SGDGroupOptions> {
+  /** Default: `"float32"` for float32 values, and else `"master"`. */
+  readonly storage?: ParameterStorage;
+}
+
+/**
+ * Stochastic gradient descent with the arithmetic of torch.optim.SGD. Whether a group has momentum is decided when it is
+ * added.
+ *
+ * @example
+ * const optimizer = new SGD(target, flat, { lr: 0.1, momentum: 0.9, nesterov: true });
+ */
+export class SGD<B> extends FlatOptimizer<B, SGDGroupOptions> {
+  constructor(
+    target: ResidentTarget<B>,
+    params: FlatTensors<B> | readonly GroupInput<B, SGDGroupOptions>[],
+    { storage, ...options }: SGDOptions = {},
+  ) {
+    super(target, params, algorithm, { ...defaults, ...options }, storage);
+  }
+}
+
+const defaults: SGDGroupOptions = {
+  lr: 1e-3,
+  momentum: 0,
+  dampening: 0,
+  nesterov: false,
+  weightDecay: 0,
+  maximize: false,
+};
+
+const algorithm: Algorithm<SGDGroupOptions> = {
+  name: "SGD",
+  stateNames: ({ momentum }) => (momentum === 0 ? [] : ["momentumBuffer"]),
+  validate({ momentum, dampening, nesterov }) {
+    requireNumber("momentum", momentum, 0);
+    requireNumber("dampening", dampening, 0);
+    if (nesterov && (momentum === 0 || dampening !== 0))
+      throw new RangeError("nesterov needs a momentum above 0 and a dampening of 0");
+  },
+  columns: () => ({ key: "", settledAt: 1, row: () => [0, 0, 0] }),
+  update: ({ state, ...operands }, options) => sgd({ ...operands, ...state }, options),
+};
