@@ -50,8 +50,9 @@ export async function probeCapabilities(
   };
 }
 
-function describe(info: GPUAdapterInfo): AdapterDescription {
-  const { vendor, architecture, device, description } = info;
+// Browsers older than `GPUDevice.adapterInfo` have none.
+function describe(info: Partial<GPUAdapterInfo> = {}): AdapterDescription {
+  const { vendor = "", architecture = "", device = "", description = "" } = info;
   return {
     vendor,
     architecture,
@@ -88,7 +89,8 @@ const groups = 4;
 
 /** The size of every subgroup in a few workgroups of several shapes, or 0 when two differ. */
 async function probeSubgroups(gpu: GPUDevice): Promise<number> {
-  const { subgroupMinSize: least, subgroupMaxSize: most } = gpu.adapterInfo;
+  const info: Partial<GPUAdapterInfo> = gpu.adapterInfo ?? {};
+  const { subgroupMinSize: least, subgroupMaxSize: most } = info;
   if (least !== undefined && least !== most) return 0;
   const runs = await Promise.all(
     shapes.map(([x, y]) => runProbe(gpu, subgroupProbe(x, y), x * y * groups, groups)),

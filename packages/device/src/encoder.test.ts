@@ -56,6 +56,16 @@ describe.each(await testTiers())("encoder on the %s tier", async (tier) => {
     expect([...new Float32Array(await device.read(x, 0, 16))]).toEqual([11, 11, 11, 11]);
   });
 
+  test("copies take their place between launches", async () => {
+    device.write(x, 0, new Float32Array(4));
+    const encoder = device.encoder();
+    encoder.launch(copyLaunch(x, y, 4, { add: 1 }));
+    encoder.copy(y, 0, x, 0, 8);
+    encoder.launch(copyLaunch(x, y, 4, { add: 10 }));
+    encoder.submit();
+    expect([...new Float32Array(await device.read(y, 0, 16))]).toEqual([11, 11, 10, 10]);
+  });
+
   test("more scalars than one uniform buffer holds", async () => {
     device.write(x, 0, new Float32Array(4));
     const encoder = device.encoder();

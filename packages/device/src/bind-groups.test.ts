@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { copyLaunch } from "../test/kernels.js";
+import { type Device, wrapDevice } from "./index.js";
+import { requestTestDevice } from "./testing.js";
+
+const open = async (): Promise<Device> => wrapDevice((await requestTestDevice()).gpu);
+
+test("equal ranges and layouts share a bind group; another range or buffer has its own", async () => {
+  const device = await open();
+  const [x, y, z] = [device.allocate(256), device.allocate(256), device.allocate(256)];
+  const created = (...counts: [GPUBuffer, GPUBuffer, number][]): number => {
+    const before = device.counters.snapshot();
+    for (const [from, to, count] of counts) {
+      const encoder = device.encoder();
+      encoder.launch(copyLaunch(from, to, count));
+      encoder.submit();
+    }
+    return device.counters.since(before).bindGroupsCreated;
+  };
+  expect(created([x, y, 64], [x, y, 64])).toBe(1);
+  // 61 elements are bound as 64.
+  expect(created([x, y, 61])).toBe(0);
+  expect(created([x, y, 8], [x, z, 64], [z, x, 64])).toBe(3);
+  await device.settled();
+});
+
+test("the bind groups of a destroyed buffer go with it", async () => {
+  const device = await open();
+  const run = async (): Promise<number | undefined> => {
+    const [x, y] = [device.allocate(256), device.allocate(256)];
+    device.write(x, 0, new Float32Array(64).fill(3));
+    const encoder = device.encoder();
+    encoder.launch(copyLaunch(x, y, 64));
+    encoder.submit();
+    const [value] = new Float32Array(await device.read(y, 0, 4));
+    device.release(x);
+    device.release(y);
+    return value;
+  };
+  expect(await run()).toBe(3);
+  device.trim();
+  const before = device.counters.snapshot();
+  expect(await run()).toBe(3);
+  expect(device.counters.since(before)).toMatchObject({ buffersCreated: 2, bindGroupsCreated: 1 });
+  device.trim();
+});
