@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
+import { fill } from "./fill.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 
 /** Partial results, one for each invocation: enough to fill a GPU, few enough to gather in one workgroup. */
@@ -162,6 +163,7 @@ export function gradientNorm<B>(
     attributes.normType === Infinity ? 1 : 0
   ] as (typeof kernels)[number];
   const partials: Binding<B> = { buffer, offset: 0, length: partialCount, dtype: "uint32" };
+  if (gradients.length === 0) target.launch(fill({ ...partials, dtype: "float32" }, 0));
   for (const [i, x] of gradients.entries())
     target.launch({
       kernel: i === 0 ? first : next,

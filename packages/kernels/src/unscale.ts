@@ -14,8 +14,11 @@ const kernel = defineKernel({
 ${linearMain()}
   let q = index;
   if (q * 4u >= s.count) { return; }
-  if (any(nonfinite_x(q) & (${inRangeWgsl}))) { or_foundInf(0u, ${flagBits}u); }
-  store_x(q, load_x(q) * at_state(1u));
+  let inside = ${inRangeWgsl};
+  if (any(nonfinite_x(q) & inside)) { or_foundInf(0u, ${flagBits}u); }
+  // A range may end inside a quad that goes on with elements of somebody else.
+  let v = load_x(q);
+  store_x(q, select(v, v * at_state(1u), inside));
 }
 `,
   workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),

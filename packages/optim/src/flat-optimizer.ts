@@ -9,7 +9,14 @@ import {
   stepControl,
 } from "@halfstep/kernels";
 import { OptimizerStateError } from "./errors.js";
-import { type FlatTensors, flatLength, gradientsOf, valuesOf } from "./flat-tensors.js";
+import {
+  type FlatTensors,
+  flatLength,
+  gradientsOf,
+  partOf,
+  presentRanges,
+  valuesOf,
+} from "./flat-tensors.js";
 import { type RateColumns, RateTable } from "./rate-table.js";
 import type { LearningRate } from "./schedule.js";
 import {
@@ -155,19 +162,23 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     resident.table.bind(group.lr, this.#algorithm.columns(group), 1);
   }
 
-  /** The gradients of all groups. */
+  /** The gradients that are present. */
   *gradients(): Generator<Binding<B> & { readonly dtype: "float32"; readonly name: string }> {
     for (const [i, { params }] of this.#groups.entries())
-      yield { ...gradientsOf(params), dtype: "float32", name: `group ${i}` };
+      for (const range of presentRanges(params))
+        yield { ...partOf(gradientsOf(params), range), dtype: "float32", name: `group ${i}` };
   }
 
   /**
-   * Updates the parameters. Where `foundInf` is set, nothing changes, down to the last bit: parameters, 16-bit values,
+   * Updates the parameters that have gradients. Where `foundInf` is set, nothing changes, down to the last bit: parameters, 16-bit values,
    * moments, and the count of applied steps, by which schedules and bias corrections go.
    */
   step({ foundInf, gradScale }: StepOptions<B> = {}): void {
     for (const group of this.#groups) {
       this.#validate(group);
+      const { params } = group;
+      const ranges = presentRanges(params);
+      if (ranges.length === 0) continue;
       const resident = this.#resident(group);
       const { applied, control, state, master } = resident;
       resident.steps++;
@@ -184,26 +195,27 @@ export class FlatOptimizer<B, H extends CommonOptions> {
           { lr: typeof group.lr === "number" ? group.lr : 1 },
         ),
       );
-      const { params } = group;
-      const values = valuesOf(params);
-      this.target.launch(
-        this.#algorithm.update(
-          {
-            values: master ?? values,
-            gradients: gradientsOf(params),
-            control,
-            state,
-            ...(master && { copy: values }),
-          },
-          group,
-        ),
-      );
+      for (const range of ranges) {
+        const values = partOf(valuesOf(params), range);
+        const operands: UpdateOperands<B> = {
+          values: master ? partOf(master, range) : values,
+          gradients: partOf(gradientsOf(params), range),
+          control,
+          state: Object.fromEntries(
+            Object.entries(state).map(([name, binding]) => [name, partOf(binding, range)]),
+          ),
+          ...(master && { copy: values }),
+        };
+        this.target.launch(this.#algorithm.update(operands, group));
+      }
     }
   }
 
-  /** Sets every gradient to zero. */
+  /** Sets every gradient to zero, or makes it absent where the parameters know how. */
   zeroGrad(): void {
-    for (const { params } of this.#groups) this.target.launch(fill(gradientsOf(params), 0));
+    for (const { params } of this.#groups)
+      if (params.zeroGrad) params.zeroGrad();
+      else this.target.launch(fill(gradientsOf(params), 0));
   }
 
   /** Copies 16-bit values into their float32 masters: after the values were written by something else than `step()`. */

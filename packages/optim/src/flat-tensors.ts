@@ -17,6 +17,16 @@ export interface FlatTensors<B> {
   /** Storage of `values`. */
   readonly dtype: "float32" | "float16" | "bfloat16";
   readonly segments: readonly Segment[];
+  /** Whether a segment, by index, has a gradient in this step. A step passes over those that have none. Absent: all have. */
+  hasGradient?(segment: number): boolean;
+  /** Makes all gradients absent, where that is cheaper than zeros. */
+  zeroGrad?(): void;
+}
+
+/** A part of a flat buffer, in elements. */
+export interface Range {
+  readonly offset: number;
+  readonly length: number;
 }
 
 /**
@@ -55,7 +65,7 @@ export const segmentLength = ({ shape }: Segment): number => shape.reduce((n, si
 export const flatLength = (segments: readonly Segment[]): number =>
   segments.reduce((end, segment) => Math.max(end, segment.offset + segmentLength(segment)), 0);
 
-/** The whole range of the values. */
+/** The values of a flat buffer. */
 export const valuesOf = <B>({ values, dtype, segments }: FlatTensors<B>): Binding<B> => ({
   buffer: values,
   offset: 0,
@@ -63,10 +73,37 @@ export const valuesOf = <B>({ values, dtype, segments }: FlatTensors<B>): Bindin
   dtype,
 });
 
-/** The whole range of the gradients. */
+/** The gradients of a flat buffer. */
 export const gradientsOf = <B>({ gradients, segments }: FlatTensors<B>): Binding<B> => ({
   buffer: gradients,
   offset: 0,
   length: flatLength(segments),
   dtype: "float32",
 });
+
+/** A part of a binding of a flat buffer. */
+export const partOf = <B>(binding: Binding<B>, { offset, length }: Range): Binding<B> => ({
+  ...binding,
+  offset: binding.offset + offset * bytesPerElement(binding.dtype),
+  length,
+});
+
+/** The parts that have gradients: one where all segments do, since gaps between segments do no harm. */
+export function presentRanges<B>(params: FlatTensors<B>): readonly Range[] {
+  const { segments } = params;
+  const ranges: { offset: number; length: number }[] = [];
+  let last: { offset: number; length: number } | undefined;
+  const ordered = segments
+    .map((segment, index) => ({ segment, isPresent: params.hasGradient?.(index) ?? true }))
+    .sort((a, b) => a.segment.offset - b.segment.offset);
+  for (const { segment, isPresent } of ordered) {
+    const end = segment.offset + segmentLength(segment);
+    if (!isPresent) last = undefined;
+    else if (last) last.length = end - last.offset;
+    else {
+      last = { offset: segment.offset, length: end - segment.offset };
+      ranges.push(last);
+    }
+  }
+  return ranges;
+}
