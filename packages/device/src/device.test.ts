@@ -80,7 +80,7 @@ test("timed() measures GPU time where there are timestamps", async () => {
   };
   await time(1);
   const [short, long] = [await time(1000), await time(100_000)];
-  if (device.capabilities.hasTimestamps) expect(long).toBeGreaterThan(4 * (short as number));
+  if (device.capabilities.hasTimestamps) expect(long).toBeGreaterThan(2 * (short as number));
   else expect([short, long]).toEqual([undefined, undefined]);
   device.release(buffer);
 });
