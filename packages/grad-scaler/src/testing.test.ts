@@ -1,10 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  type AmpPrimitives,
-  float32Primitives,
-  nextScaleState,
-  type ScaleUpdate,
-} from "./index.js";
+import { type AmpPrimitives, float32Primitives, type ScaleUpdate } from "./index.js";
 import { type AmpPrimitivesHarness, ampPrimitivesContract } from "./testing.js";
 
 const harness = (primitives: AmpPrimitives<Float32Array>): AmpPrimitivesHarness<Float32Array> => ({
