@@ -87,6 +87,7 @@ export class Runtime {
   #recording: Recording;
   #isInStep = false;
   #isRunning = false;
+  readonly #afterStep: (() => void)[] = [];
   #clock = 0;
   #recordings = 0;
   #leaked = 0;
@@ -111,7 +112,11 @@ export class Runtime {
       allocate: (bytes) => (this.#isInStep ? this.#transient(bytes) : this.#resident(bytes)),
       allocateResident: (bytes) => this.#resident(bytes),
       write: (binding, values) => this.#write(binding, values),
-      read: (binding, options) => this.#readBinding(binding, options),
+      read: async (binding, options) => {
+        // Asked for inside a step, it is read when the step has been submitted.
+        if (this.#isInStep) await new Promise<void>((resolve) => this.#afterStep.push(resolve));
+        return this.#readBinding(binding, options);
+      },
       onRollback: (undo) => this.onDrop(undo),
     };
   }
@@ -230,15 +235,16 @@ export class Runtime {
       );
     this.#isRunning = true;
     try {
-      this.#closeKeeping();
       await this.#runner.ready();
+      this.#closeKeeping();
       const result = this.#record(fn as () => T, options);
       this.#close();
       await macrotask();
-      this.#runner.assertWell();
+      await this.#runner.assertWell();
       return result;
     } finally {
       this.#isRunning = false;
+      for (const resolve of this.#afterStep.splice(0)) resolve();
     }
   }
 
@@ -332,7 +338,6 @@ export class Runtime {
       this.#finish(recording);
       return;
     }
-    this.#runner.assertWell();
     const key = structureOf(recording, this.#passes);
     let found = this.#plans.get(key);
     if (found) this.#plans.delete(key);

@@ -39,7 +39,7 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
       copyKept(plan, slots, invocation);
     },
     async ready() {},
-    assertWell() {},
+    async assertWell() {},
   };
 }
 

@@ -28,6 +28,12 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
   const slots: GPUBuffer[] = [];
   let inFlight = 0;
 
+  // The device may still be finding out why: its next await rejects with the cause rather than with a consequence.
+  const assertWell = async (): Promise<void> => {
+    if (!device.failure) return;
+    await device.settled({ wait: "background" });
+    throw device.failure;
+  };
   const instanceOf = (plan: Plan): Instance => {
     let instance = instances.get(plan);
     if (!instance) {
@@ -72,14 +78,12 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
       inFlight++;
     },
     async ready() {
-      if (device.failure) throw device.failure;
+      await assertWell();
       if (inFlight < maxInFlight) return;
       await device.settled({ wait: "backpressure" });
       inFlight = 0;
     },
-    assertWell() {
-      if (device.failure) throw device.failure;
-    },
+    assertWell,
   };
 }
 

@@ -37,6 +37,6 @@ export interface Runner {
   run(plan: Plan, invocation: Invocation): void;
   /** Waits while too much is in flight, and rejects if something has failed. */
   ready(): Promise<void>;
-  /** Throws if the runner has failed. */
-  assertWell(): void;
+  /** Rejects if the runner has failed. */
+  assertWell(): Promise<void>;
 }
