@@ -66,7 +66,7 @@ fn compute(i: u32) -> ${value} {
   }
   return sum / f32(s.windowHeight * s.windowWidth);
 }
-${linearMain()}${poolMain(walk, "out", "s.outHeight * s.outWidth")}}
+${linearMain()}${poolMain(walk, "out", "s.outHeight * s.outWidth")}
 `,
     workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
     reference([input, out], scalars) {
@@ -107,7 +107,7 @@ fn compute(i: u32) -> ${value} {
   }
   return sum / f32(s.windowHeight * s.windowWidth);
 }
-${linearMain()}${poolMain(walk, "inputGradient", "s.height * s.width")}}
+${linearMain()}${poolMain(walk, "inputGradient", "s.height * s.width")}
 `,
     workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
     reference([outGradient, inputGradient], scalars) {

@@ -112,7 +112,7 @@ const forwardKernel = (variant: string, walk: PoolWalk, compute: string): Kernel
     ],
     scalars: poolScalarTypes,
     body: () =>
-      `${poolHead(walk)}${takes(walk)}${compute}${linearMain()}${poolMain(walk, "out", "s.outHeight * s.outWidth")}}\n`,
+      `${poolHead(walk)}${takes(walk)}${compute}${linearMain()}${poolMain(walk, "out", "s.outHeight * s.outWidth")}`,
     workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
     reference: ([input, out], scalars) =>
       maxPoolReference(input as KernelView, out as KernelView, scalars as PoolScalars),
@@ -176,7 +176,7 @@ fn compute(i: u32) -> ${value} {
   }
   return gradient;
 }
-${linearMain()}${poolMain(walk, "inputGradient", "s.height * s.width")}}
+${linearMain()}${poolMain(walk, "inputGradient", "s.height * s.width")}
 `,
     (lengths) => Math.ceil((lengths[0] as number) / 4),
   );

@@ -101,7 +101,7 @@ export const poolTypes: Record<
   gather: { value: "f32", index: "u32", mask: "bool", load: "at" },
 };
 
-/** Values in a row of `height × width × channels`, counted as the walk does. */
+/** WGSL functions for places and windows; `depth()` is the number of values at a place. */
 export const poolHead = (walk: PoolWalk): string => `
 fn depth() -> u32 { return ${walk === "quads" ? "s.channels / 4u" : "s.channels"}; }
 // The cells of an axis that a window covers, [from, to).
@@ -117,7 +117,7 @@ fn covering(cell: u32, stride: u32, padding: u32, window: u32, places: u32) -> v
 }
 `;
 
-/** The entry point that stores \`compute(i)\` for every value i of \`out\`, \`s.${count}\` being its spatial size. */
+/** The rest of an entry point that stores `compute(i)` as value i of `out`, whose images have `size` places. */
 export function poolMain(walk: PoolWalk, out: string, size: string): string {
   if (walk === "quads")
     return `  if (index >= s.batch * ${size} * depth()) { return; }

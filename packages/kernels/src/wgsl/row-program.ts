@@ -18,8 +18,8 @@ export interface RowStatistic {
 }
 
 /**
- * An entry point that folds statistics of each row and stores \`result\`, a vec4f, in every element of \`out\`. In \`result\` the
- * statistics are vec4f, and \`row\` and \`column\` (vec4u) tell each lane's element. The scalars \`s.rows\` and \`s.columns\` are needed.
+ * An entry point that folds statistics of each row and stores `result`, a vec4f, in every element of `out`. In `result` the
+ * statistics are vec4f, and `row` and `column` (vec4u) tell each lane's element. The scalars `s.rows` and `s.columns` are needed.
  */
 export function rowProgram(
   walk: RowProgramWalk,
@@ -63,7 +63,7 @@ ${byElement.join("")}    store_${out}(quad, ${result((name) => `load_${name}(qua
 `;
 }
 
-/** An entry point that stores one number for each row, \`result\` of its statistics, in the [rows] binding \`out\`. */
+/** An entry point that stores one number for each row, `result` of its statistics, in the [rows] binding `out`. */
 export const rowFold = (statistics: readonly RowStatistic[], result: string, out: string): string =>
   `${linearMain()}${rowHead}${statistics
     .map((statistic) => foldCode(statistic, false))
