@@ -31,6 +31,7 @@ import {
   stateWords,
 } from "./state-dict.js";
 
+/** A rule's numbers replace those of the preset; see {@link ScaleRule}. */
 export interface GradScalerOptions extends Partial<ScaleRule> {
   /** Whose rule to start from; absent: torch's constants with a floor of 2^-16. */
   readonly preset?: ScalerPreset;
@@ -96,6 +97,7 @@ export class GradScaler<B, L = B> {
     this.#resident = { primitives, state, outcomes, reader };
   }
 
+  /** False where the scaler was constructed with `enabled: false`. */
   get enabled(): boolean {
     return this.#resident !== undefined;
   }

@@ -20,4 +20,5 @@ export {
   type ScaleState,
   scalerRule,
 } from "./rule.js";
+export type { SkipMode } from "./stages.js";
 export type { ScalerStateDict } from "./state-dict.js";

@@ -1,5 +1,6 @@
 import { ScaleCollapseError } from "./errors.js";
 
+/** Whether an optimizer changed anything. */
 export type StepStatus = "applied" | "skipped";
 
 /** What became of one training step; the host learns it later, in order. */

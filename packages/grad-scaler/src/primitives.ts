@@ -28,6 +28,7 @@ export interface ScaledStep<B> {
 export interface ScaledOptimizer<B> {
   /** The gradients that are present. None at all is an error of the training loop. */
   gradients(): Iterable<Gradient<B>>;
+  /** One update from the gradients, enqueued. */
   step(options?: ScaledStep<B>): void;
   /**
    * True where `step` honours `gradScale` (torch's `_step_supports_amp_scaling`). Then `scaler.step(optimizer)` reads
@@ -84,6 +85,7 @@ export interface ScaleUpdate<B> {
 export interface AmpPrimitives<B, L = B> {
   /** A new buffer of `length` float32 zeros, which outlives the step (or recording) in which it is made. */
   allocate(length: number): B;
+  /** Overwrites a state buffer. */
   writeState(state: B, words: StateWords): void;
   /** `loss × state[0]` in float32, whatever the dtype and shape of the loss. */
   scaleLoss(loss: L, state: B): L;

@@ -155,6 +155,7 @@ function validated(given: ScaleRule): ScaleRule {
   return rule;
 }
 
+/** The state that training starts from: `initScale`, no clean steps yet, full hysteresis. */
 export function initialScaleState(rule: ScaleRule): ScaleState {
   return scaleState(rule.initScale, 0, rule.hysteresis, rule);
 }

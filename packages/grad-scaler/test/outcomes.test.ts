@@ -66,6 +66,18 @@ describe("drain", () => {
     expect(stepsOf(both.flat()).sort((a, b) => a - b)).toEqual(range(1, 6));
   });
 
+  test("leaves steps that come while it reads to the next one", async () => {
+    const { scaler, steps } = training();
+    steps(2);
+    const reading = scaler.drain();
+    // Let the read begin.
+    await Promise.resolve();
+    steps(2);
+    const outcomes = [...(await reading), ...(await scaler.drain())];
+    expect(stepsOf(outcomes)).toEqual([1, 2, 3, 4]);
+    expect(outcomes.map(({ lostBefore }) => lostBefore)).toEqual([0, 0, 0, 0]);
+  });
+
   test("reports how many outcomes the ring has lost, and invents none", async () => {
     const { scaler, steps, train } = training({ outcomeSchedule: false });
     steps(3);
