@@ -5,7 +5,14 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
-import { bfloat16, decodeArray, encodeArray, float16, roundArray } from "@halfstep/formats";
+import {
+  bfloat16,
+  decodeArray,
+  encodeArray,
+  type FloatFormat,
+  float16,
+  roundArray,
+} from "@halfstep/formats";
 
 /** Memory of the CPU target. With float64 arithmetic every element is kept as a float64, whatever its dtype. */
 export interface CpuBuffer {
@@ -64,7 +71,8 @@ export function runOnCpu(launch: Launch<CpuBuffer>): void {
     if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
 }
 
-export const formatOf = (dtype: "float16" | "bfloat16") => (dtype === "float16" ? float16 : bfloat16);
+export const formatOf = (dtype: "float16" | "bfloat16"): FloatFormat =>
+  dtype === "float16" ? float16 : bfloat16;
 
 function openView({ buffer, offset, length, dtype }: Binding<CpuBuffer>): KernelView {
   const end = offset + length * bytesPerElement(dtype);
