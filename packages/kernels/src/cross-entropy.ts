@@ -94,7 +94,7 @@ const labelFunctions = /* wgsl */ `
 fn labels_of(row: vec4u) -> vec4u {
   return vec4u(at_labels(row.x), at_labels(row.y), at_labels(row.z), at_labels(row.w));
 }
-// 0 for ignored rows, \`v\` for the others, NaN where the label is no class.
+// 0 for ignored rows, v for the others, NaN where the label is no class.
 fn counted(label: vec4u, v: vec4f) -> vec4f {
   let no_class = bitcast<vec4f>(min(label, vec4u(1u)) | vec4u(0x7fc00000u));
   let valid = select(v, no_class, label >= vec4u(s.columns));

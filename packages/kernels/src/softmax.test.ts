@@ -1,0 +1,215 @@
+import type { HalfDType, KernelView } from "@halfstep/device";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { describe, expect, it } from "vitest";
+import {
+  deviceMismatches,
+  type Launches,
+  mismatches,
+  runOnCpu,
+  testValues,
+  unitRoundoff,
+} from "../test/harness.js";
+import { softmaxCrossEntropy, softmaxCrossEntropyBackward } from "./cross-entropy.js";
+import { logSoftmax, logSoftmaxBackward, softmax, softmaxBackward } from "./softmax.js";
+
+interface Case {
+  readonly rows: number;
+  readonly columns: number;
+  readonly storage?: "float32" | HalfDType;
+  readonly ignoreIndex?: number;
+}
+
+/** Rows in whole quads and not, row counts with every tail, one and none. */
+const cases: readonly Case[] = [
+  { rows: 128, columns: 10 },
+  { rows: 5, columns: 64 },
+  { rows: 7, columns: 3 },
+  { rows: 3, columns: 130, ignoreIndex: 2 },
+  { rows: 1, columns: 1 },
+  { rows: 0, columns: 5 },
+  { rows: 9, columns: 12, storage: "float16", ignoreIndex: 0 },
+  { rows: 6, columns: 10, storage: "bfloat16" },
+];
+
+function operandsOf({ rows, columns, storage: dtype = "float32" }: Case) {
+  const size = rows * columns;
+  return {
+    // Logits up to ±1024: their exponentials overflow unless taken about the maximum.
+    input: { values: testValues(size).map((v, i) => v * (i % 3 === 0 ? 1024 : 8)), dtype },
+    outGradient: { values: testValues(size, 2), dtype },
+    labels: { values: testValues(rows, 3).map((v) => (v * 128 + 128) % columns), dtype: "uint32" },
+    lossGradient: { values: [0.75] },
+    rowGradient: { values: testValues(rows, 4) },
+    softmax: { values: size, dtype },
+    softmaxGradient: { values: size, dtype },
+    logSoftmax: { values: size, dtype },
+    logSoftmaxGradient: { values: size, dtype },
+    losses: { values: rows },
+    meanGradient: { values: size, dtype },
+    noneGradient: { values: size, dtype },
+  } as const;
+}
+
+const launchesOf =
+  (attributes: Case): Launches<ReturnType<typeof operandsOf>> =>
+  (target, b) => {
+    const { rows, columns: classes, ignoreIndex } = attributes;
+    const { input, input: logits, outGradient, labels } = b;
+    target.launch(softmax({ input, out: b.softmax }, attributes));
+    target.launch(
+      softmaxBackward(
+        { out: b.softmax, outGradient, inputGradient: b.softmaxGradient },
+        attributes,
+      ),
+    );
+    target.launch(logSoftmax({ input, out: b.logSoftmax }, attributes));
+    target.launch(
+      logSoftmaxBackward(
+        { out: b.logSoftmax, outGradient, inputGradient: b.logSoftmaxGradient },
+        attributes,
+      ),
+    );
+    const ignoring = { rows, classes, ...(ignoreIndex !== undefined && { ignoreIndex }) };
+    target.launch(softmaxCrossEntropy({ logits, labels, losses: b.losses }, ignoring));
+    target.launch(
+      softmaxCrossEntropyBackward(
+        { logits, labels, lossGradient: b.lossGradient, logitsGradient: b.meanGradient },
+        { rows, classes, reduction: "mean" },
+      ),
+    );
+    target.launch(
+      softmaxCrossEntropyBackward(
+        { logits, labels, lossGradient: b.rowGradient, logitsGradient: b.noneGradient },
+        { ...ignoring, reduction: "none" },
+      ),
+    );
+  };
+
+/** Each formula in float64, row by row, with the gradients as Jacobians. */
+function expected({ rows, columns, ignoreIndex }: Case, stored: Record<string, KernelView>) {
+  const results: Record<string, number[]> = {
+    softmax: [],
+    softmaxGradient: [],
+    logSoftmax: [],
+    logSoftmaxGradient: [],
+    losses: [],
+    meanGradient: [],
+    noneGradient: [],
+  };
+  const push = (name: string, values: number[]): void => {
+    results[name]?.push(...values);
+  };
+  for (let r = 0; r < rows; r++) {
+    const row = (name: string): number[] =>
+      Array.from(stored[name]?.subarray(r * columns, (r + 1) * columns) ?? []);
+    const x = row("input");
+    const dy = row("outGradient");
+    const label = stored.labels?.[r] as number;
+    const top = Math.max(...x);
+    const logTotal = Math.log(x.reduce((sum, v) => sum + Math.exp(v - top), 0));
+    const p = x.map((v) => Math.exp(v - top - logTotal));
+    push("softmax", p);
+    push(
+      "logSoftmax",
+      x.map((v) => v - top - logTotal),
+    );
+    // What was stored is what the gradient sees.
+    const [y, logY] = [row("softmax"), row("logSoftmax")];
+    const jacobian = (entry: (i: number, j: number) => number): number[] =>
+      y.map((_, j) => dy.reduce((sum, g, i) => sum + g * entry(i, j), 0));
+    const delta = (i: number, j: number): number => (i === j ? 1 : 0);
+    push(
+      "softmaxGradient",
+      jacobian((i, j) => (y[j] as number) * (delta(i, j) - (y[i] as number))),
+    );
+    push(
+      "logSoftmaxGradient",
+      jacobian((i, j) => delta(i, j) - Math.exp(logY[j] as number)),
+    );
+    const isIgnored = label === ignoreIndex;
+    push("losses", [isIgnored ? 0 : top + logTotal - (x[label] as number)]);
+    push(
+      "meanGradient",
+      p.map((v, c) => ((v - delta(c, label)) * 0.75) / rows),
+    );
+    const scale = isIgnored ? 0 : (stored.rowGradient?.[r] as number);
+    push(
+      "noneGradient",
+      p.map((v, c) => (v - delta(c, label)) * scale),
+    );
+  }
+  return results;
+}
+
+const title = ({ rows, columns, storage = "float32" }: Case): string =>
+  `[${rows},${columns}] ${storage}`;
+
+const toleranceOf = ({ storage = "float32" }: Case, margin: number) => ({
+  relative: margin * 2 ** -23 + (storage === "float32" ? 0 : 2 * unitRoundoff[storage]),
+  absolute: margin * 2 ** -23,
+});
+
+describe("softmax and cross-entropy on the CPU", () => {
+  it("equal a float64 computation", () => {
+    const found = cases.flatMap((attributes) => {
+      const results = runOnCpu(operandsOf(attributes), launchesOf(attributes));
+      return Object.entries(expected(attributes, results)).flatMap(([name, want]) =>
+        mismatches(results[name as "softmax"], want, toleranceOf(attributes, 2)).map(
+          (text) => `${title(attributes)} ${name}${text}`,
+        ),
+      );
+    });
+    expect(found).toEqual([]);
+  });
+
+  it("refuse a mean over rows of which some are ignored", () => {
+    const attributes = { rows: 4, classes: 5, ignoreIndex: 1, reduction: "mean" } as const;
+    expect(() =>
+      runOnCpu(operandsOf({ rows: 4, columns: 5 }), (_, { input, labels, lossGradient, softmax }) =>
+        softmaxCrossEntropyBackward(
+          { logits: input, labels, lossGradient, logitsGradient: softmax },
+          attributes,
+        ),
+      ),
+    ).toThrow('use reduction "none"');
+  });
+});
+
+describe.each(await testTiers())("softmax and cross-entropy on the GPU, %s tier", (tier) => {
+  const compare = async (attributes: Case, operands = operandsOf(attributes)) => {
+    const device = await requestTestDevice({ tier });
+    const tolerance = toleranceOf(attributes, 32);
+    const texts = await deviceMismatches(device, operands, launchesOf(attributes), {
+      softmax: tolerance,
+      softmaxGradient: tolerance,
+      logSoftmax: tolerance,
+      logSoftmaxGradient: tolerance,
+      losses: tolerance,
+      meanGradient: tolerance,
+      noneGradient: tolerance,
+    });
+    return texts.map((text) => `${title(attributes)} ${text}`);
+  };
+
+  it("equal the reference", async () => {
+    const found: string[] = [];
+    for (const attributes of cases) found.push(...(await compare(attributes)));
+    expect(found).toEqual([]);
+  });
+
+  it.each([Number.NaN, Infinity, -Infinity])(
+    "give what the reference gives for logits of %s, and NaN for labels that are no class",
+    async (special) => {
+      const found: string[] = [];
+      for (const attributes of [cases[0], cases[1]] as Case[]) {
+        const operands = operandsOf(attributes);
+        const { columns } = attributes;
+        operands.input.values[2 * columns + 1] = special;
+        operands.input.values.fill(special, 3 * columns, 4 * columns);
+        operands.labels.values[4] = columns;
+        found.push(...(await compare(attributes, operands)));
+      }
+      expect(found).toEqual([]);
+    },
+  );
+});
