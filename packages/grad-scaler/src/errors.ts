@@ -1,4 +1,4 @@
-import type { StepOutcome } from "./outcomes.js";
+import type { StepOutcome } from "./step-outcome.js";
 
 /** Marks an error so that `instanceof` recognises it even when a program holds two copies of this package. */
 function brand(error: Error, name: string): void {

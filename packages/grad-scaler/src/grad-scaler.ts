@@ -1,5 +1,5 @@
 import { OutcomeReader, type OutcomeSchedule } from "./outcome-reader.js";
-import { OutcomeLog, type OutcomeStream, type StepOutcome } from "./outcomes.js";
+import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
 import {
   type AmpPrimitives,
   OUTCOME_RING,
@@ -30,6 +30,7 @@ import {
   stateDictOf,
   stateWords,
 } from "./state-dict.js";
+import type { StepOutcome } from "./step-outcome.js";
 
 /** A rule's numbers replace those of the preset; see {@link ScaleRule}. */
 export interface GradScalerOptions extends Partial<ScaleRule> {

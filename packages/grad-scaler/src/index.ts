@@ -2,7 +2,7 @@ export { ScaleCollapseError, type ScalerMistake, ScalerStateError } from "./erro
 export { float32Primitives } from "./float32-primitives.js";
 export { GradScaler, type GradScalerOptions } from "./grad-scaler.js";
 export type { OutcomeSchedule } from "./outcome-reader.js";
-export type { OutcomeStream, StepOutcome, StepStatus } from "./outcomes.js";
+export type { OutcomeStream } from "./outcomes.js";
 export type {
   AmpPrimitives,
   Gradient,
@@ -22,3 +22,4 @@ export {
 } from "./rule.js";
 export type { SkipMode } from "./stages.js";
 export type { ScalerStateDict } from "./state-dict.js";
+export type { StepOutcome, StepStatus } from "./step-outcome.js";

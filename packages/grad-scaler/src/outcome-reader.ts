@@ -1,6 +1,7 @@
 import { ScaleCollapseError } from "./errors.js";
-import type { OutcomeLog, StepOutcome, StepStatus } from "./outcomes.js";
+import type { OutcomeLog } from "./outcomes.js";
 import { OUTCOME_RING, OUTCOME_WORDS } from "./primitives.js";
+import type { StepOutcome, StepStatus } from "./step-outcome.js";
 
 /** How often outcomes are read without being asked for: after this many steps, or this long after the first unread one. */
 export interface OutcomeSchedule {

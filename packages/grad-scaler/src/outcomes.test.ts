@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { OutcomeLog, type StepOutcome } from "./outcomes.js";
+import { OutcomeLog } from "./outcomes.js";
+import type { StepOutcome } from "./step-outcome.js";
 
 const outcome = (step: number): StepOutcome => ({
   step,
