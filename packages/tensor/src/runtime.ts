@@ -84,6 +84,7 @@ export class Runtime {
   readonly #passes: readonly PassName[];
   readonly #plans = new Map<string, Plan>();
   readonly #registry: FinalizationRegistry<Storage>;
+  readonly #tracked = new WeakSet<Tensor>();
   #recording: Recording;
   #isInStep = false;
   #isRunning = false;
@@ -218,7 +219,7 @@ export class Runtime {
     const storage = new Storage(bytes);
     storage.memory = buffer;
     storage.isForeign = true;
-    return new Tensor(this, { storage, offset: 0 }, shape, dtype);
+    return this.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
   }
 
   /**
@@ -298,14 +299,18 @@ export class Runtime {
     if (this.#isInStep) this.#recording.onDrop(undo);
   }
 
-  /** @internal Frees the tensor's memory when it is collected as garbage. */
+  /** @internal Makes a tensor keep its memory, until it is disposed or collected as garbage. */
   track<T extends Tensor>(tensor: T): T {
+    if (this.#tracked.has(tensor)) return tensor;
+    this.#tracked.add(tensor);
+    tensor.storage.handles++;
     this.#registry.register(tensor, tensor.storage, tensor);
     return tensor;
   }
 
   /** @internal */
-  releaseHandle(tensor: Tensor, storage: Storage): void {
+  untrack(tensor: Tensor, storage: Storage): void {
+    if (!this.#tracked.delete(tensor)) return;
     this.#registry.unregister(tensor);
     this.#dropHandle(storage);
   }
@@ -348,7 +353,7 @@ export class Runtime {
     this.#lastPlan = found;
     const residents = [...residentNumbers(recording).keys()].map(memoryOf);
     const kept = [...recording.kept];
-    const memory = kept.map(({ byteLength }) => this.#runner.allocate(byteLength));
+    const memory = kept.map(({ byteLength }) => this.#runner.allocate(byteLength, { zero: false }));
     this.#runner.run(found, {
       residents,
       kept: memory,

@@ -38,7 +38,7 @@ export class Storage {
   hostData: HostData | undefined;
   /** How the host's data is stored. */
   inputBinding: Omit<Binding<never>, "buffer"> | undefined;
-  /** Live tensor handles; at none the memory goes back to the pool. */
+  /** Tensors that keep the memory; at none it goes back to the pool. Tensors of a step that it does not return keep nothing. */
   handles = 0;
   /** The last write to each range that was ever written separately. */
   readonly writes: WriteEvent[] = [];

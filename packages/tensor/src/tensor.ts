@@ -43,7 +43,6 @@ export class Tensor {
     this.place = place;
     this.shape = shape;
     this.dtype = dtype;
-    place.storage.handles++;
   }
 
   /** Number of elements. */
@@ -137,7 +136,7 @@ export class Tensor {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    this.runtime.releaseHandle(this, this.place.storage);
+    this.runtime.untrack(this, this.place.storage);
   }
 
   [Symbol.dispose](): void {
@@ -309,9 +308,8 @@ export class Variable extends Tensor {
   /** @internal Moves the variable to another place, whose contents are already right. */
   moveTo(place: Placement): void {
     this.assertUsable();
-    const before = this.place.storage;
+    this.runtime.untrack(this, this.place.storage);
     this.place = place;
-    place.storage.handles++;
-    this.runtime.releaseHandle(this, before);
+    this.runtime.track(this);
   }
 }

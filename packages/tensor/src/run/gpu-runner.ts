@@ -46,7 +46,7 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
   return {
     kind: "gpu",
     label: device.label,
-    allocate: (bytes) => device.allocate(bytes, { zero: true }),
+    allocate: (bytes, { zero = true } = {}) => device.allocate(bytes, { zero }),
     release: (memory) => device.release(memory as GPUBuffer),
     write: ({ buffer, offset, dtype }, data) =>
       device.write(buffer as GPUBuffer, offset, encode(data, dtype)),

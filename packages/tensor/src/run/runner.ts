@@ -27,8 +27,8 @@ export interface Runner {
   /** What plans are made for; part of every plan's key. */
   readonly kind: "gpu" | "cpu";
   readonly label: string;
-  /** Zeroed memory of at least this many bytes. */
-  allocate(bytes: number): Memory;
+  /** Memory of at least this many bytes. It is zeroed unless its first use overwrites it all. */
+  allocate(bytes: number, options?: { readonly zero?: boolean }): Memory;
   release(memory: Memory): void;
   /** Writes elements in order with what runs. */
   write(binding: Binding<Memory>, data: HostData): void;
