@@ -75,35 +75,38 @@ export const addScalar: Expression = withScalar(
 );
 
 /**
- * x to the power c. Whole powers up to 64 are products, exact where the products are; WGSL's own `pow` loses 56 ulp and every
- * negative base.
+ * x to the power c. Whole powers up to 64 are products, and 0.5 is a root, as in torch; other powers lose about |c · log2 x|
+ * units in the last place, fewer than WGSL's own `pow`, which also loses every negative base.
  */
 export const pow: Expression = {
   ...withScalar(
     "pow",
     (x, c) => `pow_scalar(${x}, ${c})`,
-    (x, c) => x ** c,
+    (x, c) => (x < 0 && !Number.isInteger(c) ? Number.NaN : x ** c),
   ),
   functions: /* wgsl */ `
+fn pow_magnitude(x: vec4f, n: f32, whole: bool) -> vec4f {
+  if (n == 0.5) { return sqrt(x); }
+  if (!whole || n > 64.0) { return exp2(n * log2(abs(x))); }
+  var result = vec4f(1.0);
+  var factor = x;
+  for (var k = u32(n); k > 0u; k >>= 1u) {
+    if ((k & 1u) == 1u) { result *= factor; }
+    factor *= factor;
+  }
+  return result;
+}
 fn pow_scalar(x: vec4f, c: f32) -> vec4f {
   let n = abs(c);
   let whole = n == floor(n);
-  if (whole && n <= 64.0) {
-    var result = vec4f(1.0);
-    var factor = x;
-    for (var k = u32(n); k > 0u; k >>= 1u) {
-      if ((k & 1u) == 1u) { result *= factor; }
-      factor *= factor;
-    }
-    if (c < 0.0) { return 1.0 / result; }
-    return result;
+  var y = pow_magnitude(x, n, whole);
+  if (whole && n > 64.0 && n < 16777216.0 && fract(n * 0.5) != 0.0) {
+    y = select(y, -y, x < vec4f(0.0));
   }
-  if (c == 0.5) { return sqrt(x); }
-  let y = exp2(c * log2(abs(x)));
-  let odd = whole && n < 16777216.0 && fract(n * 0.5) != 0.0;
   // The root of a negative number is the NaN that WGSL has no constant for.
-  let negative = select(sqrt(x), select(y, -y, odd), whole);
-  return select(y, negative, x < vec4f(0.0));
+  if (!whole) { y = select(y, sqrt(x), x < vec4f(0.0)); }
+  if (c < 0.0) { return 1.0 / y; }
+  return y;
 }
 `,
 };
@@ -122,20 +125,18 @@ export const reluBackward: Expression = binary(
   (dy, y) => (y <= 0 ? 0 : dy),
 );
 
-// WGSL's tanh is 200 times off below 1e-9. The polynomial is that of Cephes' tanhf, good to 2 ulp below 0.625.
-const tanhOf = (name: string): string => /* wgsl */ `
-fn ${name}(x: vec4f) -> vec4f {
+/** WGSL's own tanh is 200 times off below 1e-9. Below 0.625 this is the polynomial of Cephes' tanhf, good to 2 ulp. */
+export const tanh: Expression = {
+  ...unary("tanh", (x) => `tanh_accurate(${x})`, Math.tanh),
+  functions: /* wgsl */ `
+fn tanh_accurate(x: vec4f) -> vec4f {
   let z = x * x;
   let p = (((-5.70498872745e-3 * z + 2.06390887954e-2) * z - 5.37397155531e-2) * z + 1.33314422036e-1) * z - 3.33332819422e-1;
   let a = abs(x);
   let large = 1.0 - 2.0 / (exp(2.0 * select(a, vec4f(10.0), a > vec4f(10.0))) + 1.0);
   return select(select(large, -large, x < vec4f(0.0)), x + x * z * p, a < vec4f(0.625));
 }
-`;
-
-export const tanh: Expression = {
-  ...unary("tanh", (x) => `tanh_accurate(${x})`, Math.tanh),
-  functions: tanhOf("tanh_accurate"),
+`,
 };
 
 const sigmoidOf = (name: string): string => /* wgsl */ `
@@ -199,15 +200,14 @@ export const gelu: Expression = {
   functions: erfcOf("gelu_erfc"),
 };
 
-/** gelu by its tanh approximation: torch's `approximate="tanh"`. */
+/** gelu by its tanh approximation, torch's `approximate="tanh"`: (1 + tanh u) / 2 is sigmoid(2u), which cancels nothing. */
 export const geluTanh: Expression = {
   ...unary(
     "geluTanh",
-    (x) =>
-      `0.5 * ${x} * (1.0 + geluTanh_tanh(0.79788456 * (${x} + 0.044715 * ${x} * ${x} * ${x})))`,
-    (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+    (x) => `${x} * geluTanh_sigmoid(1.5957691 * (${x} + 0.044715 * ${x} * ${x} * ${x}))`,
+    (x) => x * logistic(2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)),
   ),
-  functions: tanhOf("geluTanh_tanh"),
+  functions: sigmoidOf("geluTanh_sigmoid"),
 };
 
 /** The larger operand; NaN if either is, as torch.maximum. */
