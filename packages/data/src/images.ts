@@ -93,8 +93,8 @@ export const gatherImages = (
 export const gatherLabels = (
   set: ImageSet,
   indices: ArrayLike<number>,
-  into: Int32Array = new Int32Array(indices.length),
-): Int32Array => {
+  into: Uint32Array = new Uint32Array(indices.length),
+): Uint32Array => {
   if (into.length < indices.length) {
     throw new RangeError(
       `gatherLabels: ${indices.length} labels do not fit in ${into.length} elements`,
