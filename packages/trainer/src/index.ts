@@ -1,1 +1,20 @@
-export {};
+export { StorageError } from "./errors.js";
+export { type EvaluateOptions, type Evaluation, evaluate } from "./evaluate.js";
+export { parameterSha256 } from "./parameter-hash.js";
+export { renderReport } from "./report.js";
+export type {
+  Precision,
+  RunDevice,
+  RunSummary,
+  StepCounters,
+  StepMetrics,
+  Summary,
+} from "./summary.js";
+export {
+  inPrecision,
+  reportInterval,
+  type TrainableOptimizer,
+  type TrainOptions,
+  type TrainResult,
+  train,
+} from "./train.js";

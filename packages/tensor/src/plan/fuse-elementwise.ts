@@ -127,20 +127,20 @@ class ProgramBuilder {
       const known = replace(binding, indexing);
       if (known) return known;
       const members = node.launch.kernel.scalars.filter(({ name }) => name.startsWith(`x${i}_`));
-      const valueOf = (name: string): number => node.launch.scalars[name] as number;
+      const scalarOf = (name: string): number => node.launch.scalars[name] as number;
       const same = this.inputs.findIndex(
         (other, o) =>
           sameRange(other.binding, binding) &&
           other.binding.rounding === binding.rounding &&
           other.indexing === indexing &&
           members.every(
-            ({ name }) => this.#scalars.get(`x${o}${name.slice(`x${i}`.length)}`) === valueOf(name),
+            ({ name }) => this.#scalars.get(`x${o}${name.slice(`x${i}`.length)}`) === scalarOf(name),
           ),
       );
       if (same >= 0) return { input: same };
       const index = this.inputs.push({ binding, indexing }) - 1;
       for (const { name } of members)
-        this.#scalars.set(`x${index}${name.slice(`x${i}`.length)}`, valueOf(name));
+        this.#scalars.set(`x${index}${name.slice(`x${i}`.length)}`, scalarOf(name));
       return { input: index };
     });
   }

@@ -1,0 +1,149 @@
+import {
+  gatherImages,
+  gatherLabels,
+  type ImageSet,
+  mnistNormalization,
+  batches as orderedBatches,
+  permutation,
+} from "@halfstep/data";
+import type { Device } from "@halfstep/device";
+import { GradScaler, type StepOutcome } from "@halfstep/grad-scaler";
+import { DigitsCnn } from "@halfstep/models";
+import { AdamW, oneCycle } from "@halfstep/optim";
+import { ampPrimitives, crossEntropy, flatten, type Runtime } from "@halfstep/tensor";
+import {
+  evaluate,
+  type Precision,
+  parameterSha256,
+  type RunSummary,
+  type StepMetrics,
+  train,
+} from "@halfstep/trainer";
+
+/** One training run. */
+export interface DigitsRun {
+  readonly runtime: Runtime;
+  readonly device: Device | undefined;
+  readonly precision: Precision;
+  readonly train: ImageSet;
+  readonly test: ImageSet;
+  readonly epochs: number;
+  readonly batchSize: number;
+  readonly lr: number;
+  readonly seed: number;
+  readonly initScale: number;
+  readonly staticLossScale?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
+}
+
+interface Batch {
+  /** [n, height, width, 1], normalised */
+  readonly images: Float32Array;
+  readonly labels: Uint32Array;
+}
+
+const testBatch = 500;
+
+/** Steps of a run. */
+export const stepsOf = ({
+  train: { count },
+  batchSize,
+  epochs,
+}: Pick<DigitsRun, "train" | "batchSize" | "epochs">): number =>
+  Math.ceil(count / batchSize) * epochs;
+
+/** Trains the CNN once, and tests it. Undefined if the signal stopped it. */
+export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefined> {
+  const { runtime, device, precision, seed } = run;
+  const started = performance.now();
+  device?.memory.resetPeak();
+  const model = new DigitsCnn(runtime, { seed });
+  const parameters = flatten(model.parameters());
+  const schedule = oneCycle({ maxLr: run.lr, totalSteps: stepsOf(run) });
+  const optimizer = new AdamW(runtime.target, parameters, { lr: schedule });
+  const scaler = new GradScaler(ampPrimitives(runtime), scalerOptions(run));
+
+  const { height, width } = run.train;
+  const logits = ({ images, labels }: Batch) =>
+    model.forward(runtime.tensor(images, [labels.length, height, width, 1]));
+  const result = await train<Batch>({
+    runtime,
+    device,
+    precision,
+    optimizer,
+    scaler,
+    epochs: run.epochs,
+    batches: (epoch) => shuffled(run, epoch),
+    loss: (batch) => crossEntropy(logits(batch), runtime.tensor(batch.labels)),
+    lr: schedule,
+    signal: run.signal,
+    ...(run.onStep && { onStep: run.onStep }),
+  });
+  if (result.isAborted) return undefined;
+
+  const peakBytes = device?.memory.peak;
+  model.eval();
+  const test = await evaluate<Batch>({
+    runtime,
+    precision,
+    logits,
+    labels: ({ labels }) => labels,
+    batches: inOrder(run.test),
+  });
+  const parameterBytes = parameters.values.byteLength;
+  // AdamW keeps two float32 moments for each parameter.
+  const optimizerBytes = 2 * parameters.gradients.byteLength;
+  return {
+    precision,
+    steps: result.steps,
+    appliedSteps: result.appliedSteps,
+    skippedSteps: result.skippedSteps,
+    finalScale: result.finalScale,
+    test: { accuracy: test.accuracy, loss: test.loss },
+    msPerStep: result.msPerStep,
+    samplesPerSecond: (run.batchSize * 1000) / result.msPerStep,
+    peakBytes: peakBytes ?? result.stepBytes + 2 * parameterBytes + optimizerBytes,
+    activationBytes: result.activationBytes,
+    parameterBytes,
+    optimizerBytes,
+    perStep: result.perStep,
+    parameterSha256: await parameterSha256(model.namedParameters()),
+    wallSeconds: (performance.now() - started) / 1000,
+  };
+}
+
+function scalerOptions({ precision, staticLossScale, initScale }: DigitsRun) {
+  if (precision !== "float16") return { enabled: false };
+  return staticLossScale === undefined
+    ? { initScale }
+    : { preset: "static" as const, initScale: staticLossScale };
+}
+
+function* shuffled({ train: set, batchSize, seed }: DigitsRun, epoch: number): Generator<Batch> {
+  const order = permutation(set.count, seed, epoch);
+  for (let start = 0; start < set.count; start += batchSize)
+    yield batchOf(set, order.subarray(start, start + batchSize));
+}
+
+function* inOrder(set: ImageSet): Generator<Batch> {
+  for (const indices of orderedBatches({ count: set.count, batchSize: testBatch }))
+    yield batchOf(set, indices);
+}
+
+const batchOf = (set: ImageSet, indices: Uint32Array): Batch => ({
+  images: gatherImages(set, indices, mnistNormalization),
+  labels: gatherLabels(set, indices),
+});
+
+/** The first images of a set. */
+export const firstOf = (set: ImageSet, limit: number | undefined): ImageSet => {
+  const count = Math.min(set.count, limit ?? set.count);
+  const pixels = set.height * set.width;
+  return {
+    ...set,
+    count,
+    images: set.images.subarray(0, count * pixels),
+    labels: set.labels.subarray(0, count),
+  };
+};

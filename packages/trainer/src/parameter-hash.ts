@@ -1,0 +1,18 @@
+import type { Variable } from "@halfstep/tensor";
+
+/** SHA-256 of parameters as stored, in the order of their names, as hexadecimal digits. */
+export async function parameterSha256(
+  parameters: Iterable<readonly [name: string, parameter: Variable]>,
+): Promise<string> {
+  const named = [...parameters].sort(([a], [b]) => (a < b ? -1 : 1));
+  const values = await Promise.all(named.map(([, parameter]) => parameter.toArray()));
+  const bytes = values.map((v) => new Uint8Array(v.buffer, v.byteOffset, v.byteLength));
+  const joined = new Uint8Array(bytes.reduce((sum, { length }) => sum + length, 0));
+  let offset = 0;
+  for (const part of bytes) {
+    joined.set(part, offset);
+    offset += part.length;
+  }
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", joined));
+  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
