@@ -120,7 +120,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     this.#noFoundInf = this.#allocate(1);
     this.#noScale = this.#allocate(2);
     target.write(this.#noScale, [1, 1]);
-    const groups = "values" in params ? [{ params } as GroupInput<B, H>] : params;
+    const groups = "segments" in params ? [{ params } as GroupInput<B, H>] : params;
     for (const group of groups) this.addParamGroup(group);
   }
 

@@ -1,0 +1,294 @@
+import { describe, expect, it } from "vitest";
+import {
+  AdamW,
+  clipGradNorm,
+  flatTensors,
+  NonFiniteGradientError,
+  OptimizerStateError,
+  oneCycle,
+  type Schedule,
+  SGD,
+} from "../src/index.js";
+import { type AnyTarget, noise, Parameters, targets, total } from "./targets.js";
+
+const scalar = (target: AnyTarget, length = 1) =>
+  ({ buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" }) as const;
+
+/** The same gradients for the same step, whatever came before. */
+const run = (
+  optimizer: { step(): void },
+  parameters: Parameters,
+  from: number,
+  to: number,
+): void => {
+  for (let step = from; step < to; step++) {
+    parameters.setGradients(noise(total, step));
+    optimizer.step();
+  }
+};
+
+describe.each(await targets())("optimizers on the %s", (_, make) => {
+  it("a skipped step changes no bit of parameters, masters, moments or counts", async () => {
+    const target = await make();
+    const found: string[] = [];
+    for (const dtype of ["float32", "float16", "bfloat16"] as const)
+      for (const name of ["AdamW", "SGD"] as const) {
+        const parameters = new Parameters(target, noise(total, 1), dtype);
+        const lr = oneCycle({ maxLr: 0.1, totalSteps: 20 });
+        const optimizer =
+          name === "AdamW"
+            ? new AdamW(target, parameters.flat, { lr, amsgrad: true })
+            : new SGD(target, parameters.flat, { lr, momentum: 0.9 });
+        const flag = scalar(target);
+        for (const applied of [0, 3]) {
+          run(optimizer, parameters, 0, applied);
+          const before = [await parameters.values(), await optimizer.stateDict()];
+          target.write(flag, [1]);
+          for (const bad of [Number.NaN, Infinity, 1]) {
+            parameters.setGradients(noise(total, 9).fill(bad));
+            optimizer.step({ foundInf: flag.buffer });
+          }
+          const after = [await parameters.values(), await optimizer.stateDict()];
+          if (JSON.stringify(after) !== JSON.stringify(before))
+            found.push(`${name} ${dtype} after ${applied} steps`);
+        }
+      }
+    expect(found).toEqual([]);
+  });
+
+  it("groups have options of their own, and a new rate holds from the next step", async () => {
+    const target = await make();
+    const [first, second] = [1, 2].map((seed) => new Parameters(target, noise(total, seed)));
+    if (!first || !second) throw new Error("unreachable");
+    const optimizer = new SGD(
+      target,
+      [{ params: first.flat }, { params: second.flat, lr: 0.5, weightDecay: 0.25 }],
+      { lr: 0.125 },
+    );
+    const gradients = noise(total, 3);
+    for (const parameters of [first, second]) parameters.setGradients(gradients);
+    optimizer.step();
+    const [group] = optimizer.paramGroups;
+    if (group) group.lr = 1;
+    optimizer.step();
+    const want = (seed: number, rates: readonly number[], decay: number): number[] =>
+      noise(total, seed).map((p, i) =>
+        rates.reduce((v, lr) => v - lr * ((gradients[i] as number) + decay * v), p),
+      );
+    const error = (got: readonly number[], expected: readonly number[]): number =>
+      Math.max(...expected.map((v, i) => Math.abs(v - (got[i] as number))));
+    expect(error(await first.values(), want(1, [0.125, 1], 0))).toBeLessThan(1e-6);
+    expect(error(await second.values(), want(2, [0.5, 0.5], 0.25))).toBeLessThan(1e-6);
+  });
+
+  it("a schedule without an end grows its table, and one may replace another", async () => {
+    const target = await make();
+    const parameters = new Parameters(target, noise(total, 1).fill(0));
+    const rate: Schedule = (step) => (step >= 4096 ? 1 : 0);
+    const optimizer = new SGD(target, parameters.flat, { lr: rate });
+    parameters.setGradients(noise(total, 1).fill(-1));
+    for (let step = 0; step < 4099; step++) optimizer.step();
+    expect((await parameters.values())[0]).toBe(3);
+    const [group] = optimizer.paramGroups;
+    if (group) group.lr = (step) => step - 4090;
+    optimizer.step();
+    expect((await parameters.values())[0]).toBe(12);
+  });
+
+  it("steps only what has a gradient", async () => {
+    const target = await make();
+    const parameters = new Parameters(target, noise(total, 1));
+    const present = new Set<number>();
+    let zeroed = 0;
+    const flat = {
+      ...parameters.flat,
+      hasGradient: (segment: number) => present.has(segment),
+      zeroGrad: () => void zeroed++,
+    };
+    const optimizer = new AdamW(target, flat, { lr: 0.1 });
+    parameters.setGradients(noise(total, 2));
+    const changed = async (...segments: number[]): Promise<boolean[]> => {
+      present.clear();
+      for (const segment of segments) present.add(segment);
+      const before = await parameters.values();
+      optimizer.step();
+      const after = await parameters.values();
+      const moved = after.map((v, i) => v !== before[i]);
+      return [moved.slice(0, 77), moved.slice(77, 88), moved.slice(88)].map((part) =>
+        part.every(Boolean) ? true : part.some(Boolean) ? Number.NaN : false,
+      ) as boolean[];
+    };
+    expect(await changed()).toEqual([false, false, false]);
+    expect(await optimizer.appliedSteps()).toEqual([0]);
+    expect(await changed(1)).toEqual([false, true, false]);
+    expect(await changed(0, 2)).toEqual([true, false, true]);
+    expect(await changed(0, 1, 2)).toEqual([true, true, true]);
+    expect([...optimizer.gradients()].map(({ length }) => length)).toHaveLength(1);
+    optimizer.zeroGrad();
+    expect(zeroed).toBe(1);
+  });
+
+  it("keeps float32 masters of 16-bit values, or none where asked", async () => {
+    const target = await make();
+    const result: Record<string, number> = {};
+    for (const dtype of ["float16", "bfloat16"] as const)
+      for (const storage of ["master", "plain"] as const) {
+        const parameters = new Parameters(target, noise(total, 1).fill(1), dtype);
+        const optimizer = new SGD(target, parameters.flat, { lr: 2 ** -13, storage });
+        parameters.setGradients(noise(total, 1).fill(-1));
+        for (let step = 0; step < 256; step++) optimizer.step();
+        const [value = 0] = await parameters.values();
+        result[`${dtype} ${storage}`] = value;
+      }
+    // 256 updates of 2^-13 add up to 2^-5, but each alone is lost: a unit in the last place is 2^-10 or 2^-7.
+    expect(result).toEqual({
+      "float16 master": 1 + 2 ** -5,
+      "float16 plain": 1,
+      "bfloat16 master": 1 + 2 ** -5,
+      "bfloat16 plain": 1,
+    });
+  });
+
+  it("masters follow values that were written by somebody else only when told", async () => {
+    const target = await make();
+    const parameters = new Parameters(target, noise(total, 1), "float16");
+    const optimizer = new SGD(target, parameters.flat, { lr: 1 });
+    parameters.setGradients(noise(total, 1).fill(0));
+    parameters.setValues(noise(total, 1).fill(0.5));
+    optimizer.reloadMasters();
+    optimizer.step();
+    expect(new Set(await parameters.values())).toEqual(new Set([0.5]));
+  });
+
+  it("clips by the norm of all groups, without the scale", async () => {
+    const target = await make();
+    const [first, second] = [1, 2].map((seed) => new Parameters(target, noise(total, seed)));
+    if (!first || !second) throw new Error("unreachable");
+    const optimizer = new SGD(target, [{ params: first.flat }, { params: second.flat }]);
+    const scale = scalar(target, 2);
+    target.write(scale, [1024, 2 ** -10]);
+    const gradients = noise(total, 3);
+    const norm = Math.sqrt(2 * gradients.reduce((sum, g) => sum + g * g, 0));
+    const largest = Math.max(...gradients.map(Math.abs));
+    for (const { normType, want, factor } of [
+      { normType: 2, want: norm, factor: 0.5 / (norm + 1e-6) },
+      { normType: Infinity, want: largest, factor: 0.5 / (largest + 1e-6) },
+    ]) {
+      for (const p of [first, second]) p.setGradients(gradients.map((g) => g * 1024));
+      const clipped = clipGradNorm(optimizer, 0.5, { normType, gradScale: scale.buffer });
+      expect(Math.abs((await clipped.read()) / want - 1)).toBeLessThan(1e-6);
+      const got = await second.gradients();
+      const errors = got.map((g, i) => Math.abs(g - (gradients[i] as number) * 1024 * factor));
+      expect(Math.max(...errors)).toBeLessThan(1e-3);
+    }
+    for (const p of [first, second]) p.setGradients(gradients);
+    clipGradNorm(optimizer, 1e6);
+    expect(await first.gradients()).toEqual(gradients);
+  });
+
+  it("a norm that is not finite is an error where asked", async () => {
+    const target = await make();
+    const parameters = new Parameters(target, noise(total, 1));
+    const optimizer = new SGD(target, parameters.flat);
+    parameters.setGradients(noise(total, 1).with(3, Number.NaN));
+    expect(await clipGradNorm(optimizer, 1).read()).toBeNaN();
+    const strict = clipGradNorm(optimizer, 1, { errorIfNonfinite: true });
+    await expect(strict.read()).rejects.toBeInstanceOf(NonFiniteGradientError);
+    expect(() => clipGradNorm(optimizer, 0)).toThrow("maxNorm is 0");
+    expect(() => clipGradNorm(optimizer, 1, { normType: 3 })).toThrow("normType is 3");
+  });
+
+  it("zeroGrad sets gradients to zero", async () => {
+    const target = await make();
+    const parameters = new Parameters(target, noise(total, 1));
+    const optimizer = new SGD(target, parameters.flat);
+    parameters.setGradients(noise(total, 2));
+    optimizer.zeroGrad();
+    expect(new Set(await parameters.gradients())).toEqual(new Set([0]));
+  });
+
+  it("goes on from a saved state bit for bit", async () => {
+    const target = await make();
+    const found: string[] = [];
+    for (const dtype of ["float32", "bfloat16"] as const)
+      for (const name of ["AdamW", "SGD"] as const) {
+        const lr = oneCycle({ maxLr: 0.1, totalSteps: 9 });
+        const makeOptimizer = ({ flat }: Parameters) =>
+          name === "AdamW"
+            ? new AdamW(target, flat, { lr, amsgrad: true })
+            : new SGD(target, flat, { lr, momentum: 0.9, dampening: 0.5 });
+        const unbroken = new Parameters(target, noise(total, 1), dtype);
+        const optimizer = makeOptimizer(unbroken);
+        run(optimizer, unbroken, 0, 3);
+        const saved = JSON.stringify(await optimizer.stateDict(), (_key, value) =>
+          value instanceof Float32Array ? [...value] : value,
+        );
+        const resumed = new Parameters(target, await unbroken.values(), dtype);
+        run(optimizer, unbroken, 3, 8);
+        const other = makeOptimizer(resumed);
+        other.loadStateDict(JSON.parse(saved));
+        run(other, resumed, 3, 8);
+        const states = [await optimizer.stateDict(), await other.stateDict()];
+        if (JSON.stringify(await unbroken.values()) !== JSON.stringify(await resumed.values()))
+          found.push(`${name} ${dtype}: values`);
+        if (JSON.stringify(states[0]) !== JSON.stringify(states[1]))
+          found.push(`${name} ${dtype}: state`);
+      }
+    expect(found).toEqual([]);
+  });
+
+  it("refuses the state of another optimizer, and stays as it was", async () => {
+    const target = await make();
+    const parameters = new Parameters(target, noise(total, 1));
+    const optimizer = new AdamW(target, parameters.flat);
+    run(optimizer, parameters, 0, 2);
+    const good = await optimizer.stateDict();
+    const [group] = good.groups;
+    if (!group) throw new Error("unreachable");
+    const { weight, ...rest } = group.state;
+    const sgd = await new SGD(target, parameters.flat).stateDict();
+    const changed = (state: typeof group.state, applied = 1) => ({
+      ...good,
+      groups: [{ ...group, state, applied }],
+    });
+    const bad = [
+      [sgd, "the state is one of SGD, not of AdamW"],
+      [{ ...good, groups: [] }, "the state has 0 parameter groups, but the optimizer 1"],
+      [changed(rest), "no expAvg for weight"],
+      [changed({ ...group.state, other: {} }), "the saved state has other"],
+      [
+        changed({ ...group.state, bias: { ...weight } }),
+        "expAvg of bias has 77 elements, but the parameter is [11]",
+      ],
+      [changed(group.state, -1), "-1 applied steps"],
+    ] as const;
+    for (const [state, message] of bad) {
+      expect(() => optimizer.loadStateDict(state)).toThrow(OptimizerStateError);
+      expect(() => optimizer.loadStateDict(state)).toThrow(message);
+    }
+    expect(await optimizer.stateDict()).toEqual(good);
+  });
+
+  it("names options that are out of range", async () => {
+    const target = await make();
+    const { flat } = new Parameters(target, noise(total, 1));
+    const half = flatTensors(target, { weight: [3] }, { dtype: "float16" });
+    const wrong = [
+      [() => new AdamW(target, flat, { lr: -1 }), "lr is -1"],
+      [() => new AdamW(target, flat, { betas: [0.9, 1] }), "betas[1] is 1"],
+      [() => new AdamW(target, flat, { eps: 0 }), "eps is 0, which vanishes"],
+      [() => new AdamW(target, flat, { eps: 1e-40 }), "vanishes in float32"],
+      [() => new AdamW(target, flat, { weightDecay: Number.NaN }), "weightDecay is NaN"],
+      [() => new AdamW(target, flat, { lr: () => Number.NaN }), "learning rate of NaN for step 0"],
+      [() => new AdamW(target, flat, { storage: "master" }), "is stored as float32"],
+      [() => new AdamW(target, half, { storage: "float32" }), "is stored as float16"],
+      [() => new SGD(target, flat, { nesterov: true }), "nesterov needs a momentum"],
+      [() => new SGD(target, [{ params: flat }, { params: flat }]), "weight is in two groups"],
+    ] as const;
+    for (const [make, message] of wrong) expect(make).toThrow(message);
+    const optimizer = new SGD(target, flat);
+    const [group] = optimizer.paramGroups;
+    if (group) group.lr = Number.NaN;
+    expect(() => optimizer.step()).toThrow("lr is NaN");
+  });
+});

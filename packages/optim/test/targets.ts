@@ -1,0 +1,94 @@
+import type { Binding } from "@halfstep/device";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { cpuTarget, deviceTarget, type ResidentTarget } from "@halfstep/kernels";
+import { type FlatTensors, flatTensors } from "../src/index.js";
+
+/** A target of a type that is nobody's business, so that one test runs on all of them. */
+export type AnyTarget = ResidentTarget<object>;
+
+/** Every target that a test should run on: the CPU, and each tier of the GPU. */
+export const targets = async (): Promise<
+  readonly (readonly [name: string, make: () => Promise<AnyTarget>])[]
+> => [
+  ["CPU", async () => cpuTarget() as AnyTarget],
+  ...(await testTiers()).map(
+    (tier) =>
+      [
+        `GPU, ${tier} tier`,
+        async () => deviceTarget(await requestTestDevice({ tier })) as AnyTarget,
+      ] as const,
+  ),
+];
+
+/** Parameters of awkward sizes. */
+export const shapes = { weight: [7, 11], bias: [11], scale: [1] } as const;
+const names = Object.keys(shapes) as (keyof typeof shapes)[];
+const sizes = names.map((name) => shapes[name].reduce((n: number, size) => n * size, 1));
+/** Number of elements of all parameters together. */
+export const total: number = sizes.reduce((a, b) => a + b, 0);
+
+/** Numbers in [-1, 1) without pattern. */
+export const noise = (length: number, seed: number): number[] =>
+  Array.from({ length }, (_, i) => {
+    const x = Math.sin((i + 1) * 12.9898 + seed * 78.233) * 43758.5453;
+    return Math.fround(2 * (x - Math.floor(x)) - 1);
+  });
+
+/** Flat parameters that are reached as if nothing lay between them. */
+export class Parameters {
+  readonly target: AnyTarget;
+  readonly flat: FlatTensors<object>;
+
+  constructor(
+    target: AnyTarget,
+    values: readonly number[],
+    dtype: FlatTensors<object>["dtype"] = "float32",
+  ) {
+    this.target = target;
+    this.flat = flatTensors(target, shapes, { dtype });
+    this.setValues(values);
+  }
+
+  setValues(values: readonly number[]): void {
+    this.#write(this.flat.values, this.flat.dtype, values);
+  }
+
+  setGradients(gradients: readonly number[]): void {
+    this.#write(this.flat.gradients, "float32", gradients);
+  }
+
+  values(): Promise<number[]> {
+    return this.#read(this.flat.values, this.flat.dtype);
+  }
+
+  gradients(): Promise<number[]> {
+    return this.#read(this.flat.gradients, "float32");
+  }
+
+  #write(buffer: object, dtype: Binding<object>["dtype"], packed: readonly number[]): void {
+    const binding = this.#whole(buffer, dtype);
+    const values = new Float32Array(binding.length);
+    this.#eachRun((from, at, size) => values.set(packed.slice(from, from + size), at));
+    this.target.write(binding, values);
+  }
+
+  async #read(buffer: object, dtype: Binding<object>["dtype"]): Promise<number[]> {
+    const values = await this.target.read(this.#whole(buffer, dtype));
+    const packed: number[] = [];
+    this.#eachRun((_, at, size) => packed.push(...values.subarray(at, at + size)));
+    return packed;
+  }
+
+  #whole(buffer: object, dtype: Binding<object>["dtype"]): Binding<object> {
+    const last = this.flat.segments.at(-1)?.offset ?? 0;
+    return { buffer, offset: 0, length: last + (sizes.at(-1) as number), dtype };
+  }
+
+  #eachRun(visit: (from: number, at: number, size: number) => void): void {
+    let from = 0;
+    for (const [i, { offset }] of this.flat.segments.entries()) {
+      visit(from, offset, sizes[i] as number);
+      from += sizes[i] as number;
+    }
+  }
+}
