@@ -12,11 +12,35 @@ import {
 } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { bfloat16, decodeArray, encodeArray, type FloatFormat, float16 } from "@halfstep/formats";
-import * as wgsl from "@halfstep/formats/wgsl";
+import {
+  decode4Bfloat16,
+  decode4Float16,
+  decodeBfloat16,
+  decodeFloat16,
+  encode4Bfloat16,
+  encode4Float16,
+  encodeBfloat16,
+  encodeFloat16,
+} from "@halfstep/formats/wgsl";
 import { describe, expect, it } from "vitest";
 import { defineKernel, elementwise, identity, linearMain, linearWorkgroups } from "../src/index.js";
 
 const formats: readonly FloatFormat[] = [float16, bfloat16];
+
+const published = {
+  float16: {
+    decode: decodeFloat16,
+    decode4: decode4Float16,
+    encode: encodeFloat16,
+    encode4: encode4Float16,
+  },
+  bfloat16: {
+    decode: decodeBfloat16,
+    decode4: decode4Bfloat16,
+    encode: encodeBfloat16,
+    encode4: encode4Bfloat16,
+  },
+};
 
 const codes = Uint16Array.from({ length: 65_536 }, (_, code) => code);
 
@@ -139,14 +163,14 @@ describe.each(await testTiers())("conversions, %s tier", (tier) => {
   describe.each(formats)("$name", (format) => {
     const dtype = format.name as HalfDType;
     const short = dtype === "float16" ? "f16" : "bf16";
-    const half = dtype === "float16" ? "Float16" : "Bfloat16";
+    const functions = published[dtype];
     const wantedCodes = encodeArray(floats, format);
     const wantedBits = bitsOf(decodeArray(codes, format));
 
     it("decodes all 65,536 codes in published WGSL, one by one and by quads", async () => {
       const one = wordKernel(
         `decode ${short}`,
-        wgsl[`decode${half}`],
+        functions.decode,
         `let q = load_x(index);
   store_y(index, bitcast<vec4u>(vec4f(${lanes.map((l) => `${short}_bits_to_f32(q.${l})`).join(", ")})));`,
       );
@@ -155,7 +179,7 @@ describe.each(await testTiers())("conversions, %s tier", (tier) => {
 
       const four = wordKernel(
         `decode4 ${dtype}`,
-        wgsl[`decode4${half}`],
+        functions.decode4,
         `let q = vec2u(at_x(index * 2u), at_x(index * 2u + 1u));
   store_y(index, bitcast<vec4u>(decode4_${dtype}(q)));`,
       );
@@ -166,7 +190,7 @@ describe.each(await testTiers())("conversions, %s tier", (tier) => {
     it("encodes a million float32 patterns in published WGSL, one by one and by quads", async () => {
       const one = wordKernel(
         `encode ${short}`,
-        wgsl[`encode${half}`],
+        functions.encode,
         `let v = bitcast<vec4f>(load_x(index));
   store_y(index, vec4u(${lanes.map((l) => `f32_to_${short}_bits(v.${l})`).join(", ")}));`,
       );
@@ -174,7 +198,7 @@ describe.each(await testTiers())("conversions, %s tier", (tier) => {
 
       const four = wordKernel(
         `encode4 ${dtype}`,
-        wgsl[`encode4${half}`],
+        functions.encode4,
         `let q = encode4_${dtype}(bitcast<vec4f>(load_x(index)));
   store_y(index, vec4u(q.x & 0xffffu, q.x >> 16u, q.y & 0xffffu, q.y >> 16u));`,
       );
