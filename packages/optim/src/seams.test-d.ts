@@ -1,0 +1,44 @@
+import type { Binding } from "@halfstep/device";
+import type { AmpPrimitives, Gradient, ScaledOptimizer } from "@halfstep/grad-scaler";
+import type {
+  CpuBuffer,
+  CpuTarget,
+  DeviceTarget,
+  KernelAmpPrimitives,
+  ResidentTarget,
+} from "@halfstep/kernels";
+import { describe, expectTypeOf, test } from "vitest";
+import type { AdamW, ClippableOptimizer, FlatTensors, SGD } from "./index.js";
+
+/** Storage of a recorder, as far as optimizers are concerned. */
+interface Storage {
+  readonly id: number;
+}
+
+describe("seams", () => {
+  test("kernels' primitives are grad-scaler's", () => {
+    expectTypeOf<KernelAmpPrimitives<GPUBuffer>>().toExtend<
+      AmpPrimitives<GPUBuffer, Binding<GPUBuffer>>
+    >();
+    expectTypeOf<KernelAmpPrimitives<CpuBuffer>>().toExtend<
+      AmpPrimitives<CpuBuffer, Binding<CpuBuffer>>
+    >();
+  });
+
+  test("optimizers are what a scaler steps and clipping clips", () => {
+    expectTypeOf<AdamW<GPUBuffer>>().toExtend<ScaledOptimizer<GPUBuffer>>();
+    expectTypeOf<SGD<Storage>>().toExtend<ScaledOptimizer<Storage>>();
+    expectTypeOf<AdamW<Storage>>().toExtend<ClippableOptimizer<Storage>>();
+    expectTypeOf<Gradient<Storage>["buffer"]>().toEqualTypeOf<Storage>();
+  });
+
+  test("buffers of one kind do not mix with those of another", () => {
+    expectTypeOf<AdamW<GPUBuffer>>().not.toExtend<ScaledOptimizer<Storage>>();
+    expectTypeOf<FlatTensors<CpuBuffer>>().not.toExtend<FlatTensors<GPUBuffer>>();
+  });
+
+  test("the CPU and a bare device are targets", () => {
+    expectTypeOf<CpuTarget>().toExtend<ResidentTarget<CpuBuffer>>();
+    expectTypeOf<DeviceTarget>().toExtend<ResidentTarget<GPUBuffer>>();
+  });
+});

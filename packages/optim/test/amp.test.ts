@@ -1,0 +1,146 @@
+import type { Binding } from "@halfstep/device";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { ampPrimitives, deviceTarget, elementwise, identity, sub } from "@halfstep/kernels";
+import { describe, expect, it } from "vitest";
+import { AdamW, clipGradNorm, oneCycle, SGD } from "../src/index.js";
+import { type AnyTarget, noise, Parameters, targets, total } from "./targets.js";
+
+/** A tiny model whose whole step is launches: each parameter is pulled towards a goal of its own. */
+class Pull {
+  readonly target: AnyTarget;
+  readonly parameters: Parameters;
+  readonly #goal: Parameters;
+  readonly #difference: Binding<object>;
+
+  constructor(target: AnyTarget) {
+    this.target = target;
+    this.parameters = new Parameters(target, noise(total, 1));
+    this.#goal = new Parameters(target, noise(total, 2));
+    this.#difference = { ...this.#whole(target.allocate(4096)) };
+  }
+
+  /** Gradients of the loss ½ Σ w (p − goal)², which takes `scale` as its own gradient. */
+  backward(scale?: (loss: Binding<object>) => Binding<object>): void {
+    const { flat } = this.parameters;
+    const shape = [this.#difference.length];
+    const difference = { ...this.#difference, shape };
+    const values = { ...this.#whole(flat.values), shape };
+    const goal = { ...this.#whole(this.#goal.flat.values), shape };
+    this.target.launch(elementwise(sub, [values, goal], difference));
+    const scaled = scale ? scale(this.#difference) : this.#difference;
+    this.target.launch(
+      elementwise(identity, [{ ...scaled, shape }], { ...this.#whole(flat.gradients), shape }),
+    );
+  }
+
+  #whole(buffer: object): Binding<object> {
+    const { segments } = this.parameters.flat;
+    const length = (segments.at(-1)?.offset ?? 0) + 1;
+    return { buffer, offset: 0, length, dtype: "float32" };
+  }
+}
+
+describe.each(await targets())("loss scaling on the %s", (_, make) => {
+  const optimizers = [
+    ["AdamW", ({ flat }: Parameters, target: AnyTarget) => new AdamW(target, flat, { lr: 0.05 })],
+    [
+      "SGD",
+      ({ flat }: Parameters, target: AnyTarget) =>
+        new SGD(target, flat, { lr: 0.05, momentum: 0.9, nesterov: true, weightDecay: 0.01 }),
+    ],
+  ] as const;
+
+  it.each(optimizers)("by powers of two changes no bit of training with %s", async (_name, of) => {
+    const results: string[] = [];
+    for (const mode of ["none", "fused", "unscaled"] as const) {
+      const target = await make();
+      const model = new Pull(target);
+      const optimizer = of(model.parameters, target);
+      // The scale grows on every third step: through 2^16 … 2^30.
+      const scaler = new GradScaler(ampPrimitives(target), {
+        growthInterval: 3,
+        enabled: mode !== "none",
+        outcomeSchedule: false,
+      });
+      for (let step = 0; step < 40; step++) {
+        model.backward((loss) => scaler.scale(loss));
+        if (mode === "unscaled") {
+          scaler.unscale(optimizer);
+          clipGradNorm(optimizer, 1e9);
+        }
+        scaler.step(optimizer);
+        scaler.update();
+      }
+      if (mode !== "none") expect(await scaler.getScale()).toBe(2 ** (16 + 13));
+      results.push(JSON.stringify(await model.parameters.values()));
+    }
+    expect(new Set(results).size).toBe(1);
+    expect(results[0]).not.toBe(JSON.stringify(noise(total, 1)));
+  });
+
+  it("skips overflowing steps: they are as if they had not been", async () => {
+    const results: string[] = [];
+    const outcomes: boolean[] = [];
+    const schedule = oneCycle({ maxLr: 0.1, totalSteps: 12 });
+    for (const overflows of [false, true]) {
+      const target = await make();
+      const model = new Pull(target);
+      const optimizer = new AdamW(target, model.parameters.flat, { lr: schedule });
+      const scaler = new GradScaler(ampPrimitives(target), { outcomeSchedule: false });
+      for (let step = 0; step < 15; step++) {
+        const bad = step % 5 === 1;
+        if (bad && !overflows) continue;
+        model.backward((loss) => scaler.scale(loss));
+        if (bad) model.parameters.setGradients(noise(total, 3).with(88, Number.NaN));
+        scaler.step(optimizer);
+        scaler.update();
+      }
+      for (const { status } of overflows ? await scaler.drain() : [])
+        outcomes.push(status === "applied");
+      expect(await optimizer.appliedSteps()).toEqual([12]);
+      results.push(JSON.stringify([await model.parameters.values(), await optimizer.stateDict()]));
+    }
+    expect(results[0]).toBe(results[1]);
+    expect(outcomes).toEqual(Array.from({ length: 15 }, (_, step) => step % 5 !== 1));
+  });
+});
+
+describe.each(await testTiers())("a step on the GPU, %s tier", (tier) => {
+  it("waits for nothing, and in steady state creates nothing", async () => {
+    const device = await requestTestDevice({ tier });
+    const target = deviceTarget(device);
+    const model = new Pull(target as AnyTarget);
+    const optimizer = new AdamW(target as AnyTarget, model.parameters.flat, {
+      lr: oneCycle({ maxLr: 0.1, totalSteps: 100 }),
+    });
+    const scaler = new GradScaler(ampPrimitives(target as AnyTarget), { outcomeSchedule: false });
+    const step = (): void => {
+      model.backward((loss) => scaler.scale(loss));
+      scaler.step(optimizer);
+      scaler.update();
+      target.submit();
+    };
+    for (let i = 0; i < 3; i++) step();
+    const before = device.counters.snapshot();
+    for (let i = 0; i < 20; i++) step();
+    const after = device.counters.snapshot();
+    const perStep = Object.fromEntries(
+      Object.entries(after).map(([name, count]) => [
+        name,
+        (count - (before[name as keyof typeof before] as number)) / 20,
+      ]),
+    );
+    // Difference, scaled loss and copy are the model's; check, control, AdamW and the scale's update are ours.
+    expect(perStep).toMatchObject({
+      hostWaits: 0,
+      backpressureWaits: 0,
+      submits: 1,
+      dispatches: 7,
+      buffersCreated: 0,
+      bindGroupsCreated: 0,
+      pipelinesCreated: 0,
+    });
+    await device.settled();
+  });
+});
