@@ -170,8 +170,8 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   }
 
   /**
-   * Updates the parameters that have gradients. Where `foundInf` is set, nothing changes, down to the last bit: parameters, 16-bit values,
-   * moments, and the count of applied steps, by which schedules and bias corrections go.
+   * Updates the parameters that have gradients. Where `foundInf` is set, nothing changes, down to the last bit:
+   * parameters, 16-bit values, moments, and the count of applied steps, by which schedules and bias corrections go.
    */
   step({ foundInf, gradScale }: StepOptions<B> = {}): void {
     for (const group of this.#groups) {

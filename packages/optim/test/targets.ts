@@ -21,7 +21,7 @@ export const targets = async (): Promise<
 ];
 
 /** Parameters of awkward sizes. */
-export const shapes = { weight: [7, 11], bias: [11], scale: [1] } as const;
+const shapes = { weight: [7, 11], bias: [11], scale: [1] } as const;
 const names = Object.keys(shapes) as (keyof typeof shapes)[];
 const sizes = names.map((name) => shapes[name].reduce((n: number, size) => n * size, 1));
 /** Number of elements of all parameters together. */
