@@ -1,5 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { defineKernel } from "./kernel.js";
 import {
   coveredCells,
   type PoolAttributes,
@@ -11,6 +11,7 @@ import {
   poolScalarTypes,
   poolTypes,
   poolWalk,
+  poolWorkgroups,
 } from "./pool.js";
 
 /**
@@ -51,13 +52,10 @@ const forwardKernel = (walk: PoolWalk): Kernel => {
     ],
     scalars: poolScalarTypes,
     body: () => `${poolHead(walk)}
-fn compute(i: u32) -> ${value} {
-  let c = i % depth();
-  var rest = i / depth();
-  let columns = covered(rest % s.outWidth, s.strideWidth, s.paddingWidth, s.windowWidth, s.width);
-  rest /= s.outWidth;
-  let rows = covered(rest % s.outHeight, s.strideHeight, s.paddingHeight, s.windowHeight, s.height);
-  let plane = rest / s.outHeight * s.height;
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {
+  let rows = covered(row, s.strideHeight, s.paddingHeight, s.windowHeight, s.height);
+  let columns = covered(column, s.strideWidth, s.paddingWidth, s.windowWidth, s.width);
+  let plane = b * s.height;
   var sum = ${value}(0.0);
   for (var h = rows.x; h < rows.y; h++) {
     for (var w = columns.x; w < columns.y; w++) {
@@ -66,9 +64,12 @@ fn compute(i: u32) -> ${value} {
   }
   return sum / f32(s.windowHeight * s.windowWidth);
 }
-${linearMain()}${poolMain(walk, "out", "s.outHeight * s.outWidth")}
+${poolMain(walk, "out", "s.outHeight", "s.outWidth")}
 `,
-    workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
+    workgroups(scalars) {
+      const shape = scalars as PoolScalars;
+      return poolWorkgroups(walk, shape, shape.outHeight, shape.outWidth);
+    },
     reference([input, out], scalars) {
       const y = out as KernelView;
       const sums = new Float64Array(y.length);
@@ -92,13 +93,10 @@ const backwardKernel = (walk: PoolWalk): Kernel => {
     ],
     scalars: poolScalarTypes,
     body: () => `${poolHead(walk)}
-fn compute(i: u32) -> ${value} {
-  let c = i % depth();
-  var rest = i / depth();
-  let ows = covering(rest % s.width, s.strideWidth, s.paddingWidth, s.windowWidth, s.outWidth);
-  rest /= s.width;
-  let ohs = covering(rest % s.height, s.strideHeight, s.paddingHeight, s.windowHeight, s.outHeight);
-  let plane = rest / s.height * s.outHeight;
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {
+  let ohs = covering(row, s.strideHeight, s.paddingHeight, s.windowHeight, s.outHeight);
+  let ows = covering(column, s.strideWidth, s.paddingWidth, s.windowWidth, s.outWidth);
+  let plane = b * s.outHeight;
   var sum = ${value}(0.0);
   for (var oh = ohs.x; oh < ohs.y; oh++) {
     for (var ow = ows.x; ow < ows.y; ow++) {
@@ -107,9 +105,12 @@ fn compute(i: u32) -> ${value} {
   }
   return sum / f32(s.windowHeight * s.windowWidth);
 }
-${linearMain()}${poolMain(walk, "inputGradient", "s.height * s.width")}
+${poolMain(walk, "inputGradient", "s.height", "s.width")}
 `,
-    workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
+    workgroups(scalars) {
+      const shape = scalars as PoolScalars;
+      return poolWorkgroups(walk, shape, shape.height, shape.width);
+    },
     reference([outGradient, inputGradient], scalars) {
       const dx = inputGradient as KernelView;
       const sums = new Float64Array(dx.length);

@@ -247,11 +247,13 @@ const mergeKernel: Kernel = defineKernel({
   let g = min(e / s.channels, vec4u(s.groups - 1u));
   let c = e % s.channels;
   let origin = ${atRow("gather", "means", "g")};
+  let least = vec4f(f32(s.rows / s.chunks));
+  let rest = s.rows % s.chunks;
   var total = vec4f(0.0);
   var sum = vec4f(0.0);
   for (var skipped = 0u; skipped < s.chunks; skipped += s.groups) {
     let k = g + skipped;
-    let n = vec4f((s.rows - 1u - k) / s.chunks + 1u);
+    let n = select(least, least + 1.0, k < vec4u(rest));
     total += n;
     sum += n * (${atRow("gather", "means", "k")} - origin);
   }
@@ -259,7 +261,7 @@ const mergeKernel: Kernel = defineKernel({
   var squares = vec4f(0.0);
   for (var skipped = 0u; skipped < s.chunks; skipped += s.groups) {
     let k = g + skipped;
-    let n = vec4f((s.rows - 1u - k) / s.chunks + 1u);
+    let n = select(least, least + 1.0, k < vec4u(rest));
     let d = ${atRow("gather", "means", "k")} - origin - shift;
     squares += ${atRow("gather", "deviations", "k")} + n * d * d;
   }

@@ -1,16 +1,18 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { defineKernel } from "./kernel.js";
 import {
   coveredCells,
   type PoolAttributes,
   type PoolScalars,
   type PoolWalk,
   poolHead,
+  poolLoop,
   poolMain,
   poolScalars,
   poolScalarTypes,
   poolTypes,
   poolWalk,
+  poolWorkgroups,
 } from "./pool.js";
 
 /**
@@ -67,18 +69,9 @@ fn takes(v: ${value}, best: ${value}) -> ${mask} { return ((v > best) & !is_nan(
 `;
 };
 
-const place = /* wgsl */ `
-  let c = i % depth();
-  var rest = i / depth();
-  let ow = rest % s.outWidth;
-  rest /= s.outWidth;
-  let oh = rest % s.outHeight;
-  let plane = rest / s.outHeight * s.height;
-`;
-
-const windowRanges = /* wgsl */ `
-  let rows = covered(oh, s.strideHeight, s.paddingHeight, s.windowHeight, s.height);
-  let columns = covered(ow, s.strideWidth, s.paddingWidth, s.windowWidth, s.width);
+const windowRanges = (oh: string, ow: string): string => `
+  let rows = covered(${oh}, s.strideHeight, s.paddingHeight, s.windowHeight, s.height);
+  let columns = covered(${ow}, s.strideWidth, s.paddingWidth, s.windowWidth, s.width);
 `;
 
 const windowKernel = (walk: PoolWalk): Kernel => {
@@ -88,7 +81,8 @@ const windowKernel = (walk: PoolWalk): Kernel => {
   return forwardKernel(
     `window,${walk}`,
     walk,
-    `fn compute(i: u32) -> ${value} {${place}${windowRanges}
+    `fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${windowRanges("row", "column")}
+  let plane = b * s.height;
   var best = ${cell("rows.x", "columns.x")};
   for (var h = rows.x; h < rows.y; h++) {
     for (var w = columns.x; w < columns.y; w++) {
@@ -112,8 +106,11 @@ const forwardKernel = (variant: string, walk: PoolWalk, compute: string): Kernel
     ],
     scalars: poolScalarTypes,
     body: () =>
-      `${poolHead(walk)}${takes(walk)}${compute}${linearMain()}${poolMain(walk, "out", "s.outHeight * s.outWidth")}`,
-    workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
+      `${poolHead(walk)}${takes(walk)}${compute}${poolMain(walk, "out", "s.outHeight", "s.outWidth")}`,
+    workgroups(scalars) {
+      const shape = scalars as PoolScalars;
+      return poolWorkgroups(walk, shape, shape.outHeight, shape.outWidth);
+    },
     reference: ([input, out], scalars) =>
       maxPoolReference(input as KernelView, out as KernelView, scalars as PoolScalars),
   });
@@ -126,8 +123,9 @@ const windowKernels: Record<PoolWalk, Kernel> = {
 const pairsKernel: Kernel = forwardKernel(
   "2x2,quads",
   "quads",
-  `fn compute(i: u32) -> vec4f {${place}
-  let first = ((plane + oh * s.strideHeight) * s.width + ow * s.strideWidth) * depth() + c;
+  `fn compute(b: u32, row: u32, column: u32, c: u32) -> vec4f {
+  let corner = (b * s.height + row * s.strideHeight) * s.width + column * s.strideWidth;
+  let first = corner * depth() + c;
   let below = first + s.width * depth();
   let v0 = load_input(first);
   let v1 = load_input(first + depth());
@@ -147,19 +145,13 @@ const windowBackwardKernel = (walk: PoolWalk): Kernel => {
   return backwardKernel(
     `window,${walk}`,
     `${poolHead(walk)}${takes(walk)}
-fn compute(i: u32) -> ${value} {
-  let c = i % depth();
-  var rest = i / depth();
-  let column = rest % s.width;
-  rest /= s.width;
-  let row = rest % s.height;
-  let plane = rest / s.height * s.height;
-  let outPlane = rest / s.height * s.outHeight;
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {
+  let plane = b * s.height;
   let ohs = covering(row, s.strideHeight, s.paddingHeight, s.windowHeight, s.outHeight);
   let ows = covering(column, s.strideWidth, s.paddingWidth, s.windowWidth, s.outWidth);
   var gradient = ${value}(0.0);
   for (var oh = ohs.x; oh < ohs.y; oh++) {
-    for (var ow = ows.x; ow < ows.y; ow++) {${windowRanges}
+    for (var ow = ows.x; ow < ows.y; ow++) {${windowRanges("oh", "ow")}
       var best = ${cell("rows.x", "columns.x")};
       var winner = ${index}(rows.x * s.width + columns.x);
       for (var h = rows.x; h < rows.y; h++) {
@@ -170,22 +162,22 @@ fn compute(i: u32) -> ${value} {
           winner = select(winner, ${index}(h * s.width + w), wins);
         }
       }
-      let dy = ${load}_outGradient(((outPlane + oh) * s.outWidth + ow) * depth() + c);
+      let dy = ${load}_outGradient(((b * s.outHeight + oh) * s.outWidth + ow) * depth() + c);
       gradient += select(${value}(0.0), dy, winner == ${index}(row * s.width + column));
     }
   }
   return gradient;
 }
-${linearMain()}${poolMain(walk, "inputGradient", "s.height * s.width")}
+${poolMain(walk, "inputGradient", "s.height", "s.width")}
 `,
-    (lengths) => Math.ceil((lengths[0] as number) / 4),
+    (shape) => poolWorkgroups(walk, shape, shape.height, shape.width),
   );
 };
 
 function backwardKernel(
   variant: string,
   code: string,
-  invocations: (lengths: readonly number[], scalars: Readonly<Record<string, number>>) => number,
+  workgroups: (shape: PoolScalars) => readonly [number, number, number],
 ): Kernel {
   return defineKernel({
     name: "maxPool2dBackward",
@@ -197,7 +189,7 @@ function backwardKernel(
     ],
     scalars: poolScalarTypes,
     body: () => code,
-    workgroups: (scalars, lengths) => linearWorkgroups(invocations(lengths, scalars)),
+    workgroups: (scalars) => workgroups(scalars as PoolScalars),
     reference: ([input, outGradient, inputGradient], scalars) =>
       maxPoolBackwardReference(
         input as KernelView,
@@ -213,19 +205,11 @@ const windowBackwardKernels: Record<PoolWalk, Kernel> = {
   gather: windowBackwardKernel("gather"),
 };
 
-// Windows that do not overlap: an invocation owns the four cells of one, or the cells at an odd edge that no window covers.
+// Windows that do not overlap: an invocation owns their four cells, and those at an odd edge that no window covers.
 const pairsBackwardKernel: Kernel = backwardKernel(
   "2x2,quads",
-  `${poolHead("quads")}${takes("quads")}${linearMain()}
-  let across = (s.width + 1u) / 2u;
-  let down = (s.height + 1u) / 2u;
-  if (index >= s.batch * down * across * depth()) { return; }
-  let c = index % depth();
-  var rest = index / depth();
-  let ow = rest % across;
-  rest /= across;
-  let oh = rest % down;
-  let b = rest / down;
+  `${poolHead("quads")}${takes("quads")}
+fn scatter(b: u32, oh: u32, ow: u32, c: u32) {
   let first = ((b * s.height + oh * 2u) * s.width + ow * 2u) * depth() + c;
   let below = first + s.width * depth();
   let isWide = ow < s.outWidth;
@@ -257,13 +241,9 @@ const pairsBackwardKernel: Kernel = backwardKernel(
     if (isWide) { store_inputGradient(below + depth(), g3); }
   }
 }
-`,
-  (_, { batch, height, width, channels }) =>
-    ((batch as number) *
-      Math.ceil((height as number) / 2) *
-      Math.ceil((width as number) / 2) *
-      (channels as number)) /
-    4,
+${poolLoop("(s.height + 1u) / 2u", "(s.width + 1u) / 2u", "scatter(b, row, column, c);")}`,
+  (shape) =>
+    poolWorkgroups("quads", shape, Math.ceil(shape.height / 2), Math.ceil(shape.width / 2)),
 );
 
 function maxPoolReference(x: KernelView, y: KernelView, scalars: PoolScalars): void {

@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import { linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 
 /** A window that slides over an NHWC image: [batch, height, width, channels]. */
@@ -117,21 +118,68 @@ fn covering(cell: u32, stride: u32, padding: u32, window: u32, places: u32) -> v
 }
 `;
 
-/** The rest of an entry point that stores `compute(i)` as value i of `out`, whose images have `size` places. */
-export function poolMain(walk: PoolWalk, out: string, size: string): string {
-  if (walk === "quads")
-    return `  if (index >= s.batch * ${size} * depth()) { return; }
-  store_${out}(index, compute(index));
+/** Places along a row that one invocation handles: finding where it starts costs as much as handling a few. */
+const stripLength = 4;
+
+/** An entry point that runs `statement` for each place (b, row, column) of `height` × `width` and each quad of channels `c`. */
+export const poolLoop = (
+  height: string,
+  width: string,
+  statement: string,
+): string => `${linearMain()}
+  let height = ${height};
+  let width = ${width};
+  let strips = (width + ${stripLength - 1}u) / ${stripLength}u;
+  if (index >= s.batch * height * strips * depth()) { return; }
+  let c = index % depth();
+  var rest = index / depth();
+  let start = rest % strips * ${stripLength}u;
+  rest /= strips;
+  let row = rest % height;
+  let b = rest / height;
+  for (var column = start; column < min(start + ${stripLength}u, width); column++) {
+    ${statement}
+  }
 }
 `;
-  return `  let count = s.batch * ${size} * depth();
+
+/**
+ * An entry point that stores `compute(b, row, column, c)` for each place of `out`, whose images have `height` × `width` places.
+ */
+export function poolMain(walk: PoolWalk, out: string, height: string, width: string): string {
+  if (walk === "quads")
+    return poolLoop(
+      height,
+      width,
+      `store_${out}(((b * ${height} + row) * ${width} + column) * depth() + c, compute(b, row, column, c));`,
+    );
+  return `${linearMain()}
+  let count = s.batch * ${height} * ${width} * depth();
   if (index * 4u >= count) { return; }
   var v = vec4f(0.0);
-  for (var lane = 0u; lane < 4u; lane++) { v[lane] = compute(min(index * 4u + lane, count - 1u)); }
+  for (var lane = 0u; lane < 4u; lane++) {
+    let i = min(index * 4u + lane, count - 1u);
+    let place = i / depth();
+    let row = place / ${width};
+    v[lane] = compute(row / ${height}, row % ${height}, place % ${width}, i % depth());
+  }
   store_${out}(index, v);
 }
 `;
 }
+
+/** Workgroups of {@link poolMain}. */
+export const poolWorkgroups = (
+  walk: PoolWalk,
+  { batch, channels }: PoolScalars,
+  height: number,
+  width: number,
+): readonly [number, number, number] =>
+  linearWorkgroups(
+    walk === "quads"
+      ? (batch * height * Math.ceil(width / stripLength) * channels) / 4
+      : Math.ceil((batch * height * width * channels) / 4),
+  );
 
 /** The cells or places of one axis that belong together, in JavaScript: [from, to). */
 export function coveredCells(

@@ -23,7 +23,7 @@ export const partialHead: Record<RowWalk, string> = {
   let e = vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u);
   let c = e % s.channels;
   let k = min(e / s.channels, vec4u(s.chunks - 1u));
-  let n = vec4f((s.rows - 1u - k) / s.chunks + 1u);
+  let n = vec4f(f32(s.rows / s.chunks)) + select(vec4f(0.0), vec4f(1.0), k < vec4u(s.rows % s.chunks));
 `,
 };
 
