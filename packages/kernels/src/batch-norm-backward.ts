@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { type BatchNormShape, chunkCount, elementChunks, elementWorkgroups } from "./batch-norm.js";
+import { elementChunks, elementWorkgroups } from "./batch-norm.js";
+import { type BatchNormShape, chunkCount, shapeScalars } from "./batch-norm-statistics.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import { reduce } from "./reduce.js";
@@ -80,12 +81,19 @@ export function batchNormBackward<B>(
   });
 }
 
-const shapeScalars = [
-  { name: "rows", type: "u32" },
-  { name: "channels", type: "u32" },
-  { name: "chunks", type: "u32" },
-  { name: "eps", type: "f32" },
-] as const;
+const backwardScalars = [...shapeScalars, { name: "eps", type: "f32" }] as const;
+
+/** Input, mean, variance, weight, outGradient, weightGradient, biasGradient, inputGradient. */
+type Views = readonly [
+  KernelView,
+  KernelView,
+  KernelView,
+  KernelView,
+  KernelView,
+  KernelView,
+  KernelView,
+  KernelView,
+];
 
 const sumKernel = (walk: RowWalk): Kernel =>
   defineKernel({
@@ -99,7 +107,7 @@ const sumKernel = (walk: RowWalk): Kernel =>
       { name: "weightSums", access: "write" },
       { name: "biasSums", access: "write" },
     ],
-    scalars: shapeScalars,
+    scalars: backwardScalars,
     body: () => `${linearMain()}${partialHead[walk]}
   let mean = ${atChannel(walk, "mean")};
   var products = vec4f(0.0);
@@ -117,12 +125,9 @@ const sumKernel = (walk: RowWalk): Kernel =>
 `,
     workgroups: (_, lengths) => linearWorkgroups(Math.ceil((lengths[4] as number) / 4)),
     reference(views, scalars) {
-      const { rows, channels, chunks, eps } = scalars as Record<string, number> & {
-        rows: number;
-        channels: number;
-        chunks: number;
-        eps: number;
-      };
+      const { rows, channels, chunks, eps } = scalars as Readonly<
+        Record<"rows" | "channels" | "chunks" | "eps", number>
+      >;
       const [x, mean, variance, dy] = views as [KernelView, KernelView, KernelView, KernelView];
       const products = new Float64Array(chunks * channels);
       const sums = new Float64Array(chunks * channels);
@@ -158,7 +163,7 @@ const inputKernel = (walk: RowWalk): Kernel =>
       { name: "biasGradient", access: "read" },
       { name: "inputGradient", access: "write" },
     ],
-    scalars: [...shapeScalars, { name: "perRow", type: "f32" }],
+    scalars: [...backwardScalars, { name: "perRow", type: "f32" }],
     body: () => `${linearMain()}${elementPass(
       walk,
       `  let mean = ${atChannel(walk, "mean")};
@@ -172,22 +177,10 @@ const inputKernel = (walk: RowWalk): Kernel =>
 `,
     workgroups: (scalars) => elementWorkgroups(walk, scalars),
     reference(views, scalars) {
-      const { rows, channels, eps, perRow } = scalars as Record<string, number> & {
-        rows: number;
-        channels: number;
-        eps: number;
-        perRow: number;
-      };
-      const [x, mean, variance, weight, dy, dw, db, dx] = views as readonly KernelView[] as [
-        KernelView,
-        KernelView,
-        KernelView,
-        KernelView,
-        KernelView,
-        KernelView,
-        KernelView,
-        KernelView,
-      ];
+      const { rows, channels, eps, perRow } = scalars as Readonly<
+        Record<"rows" | "channels" | "eps" | "perRow", number>
+      >;
+      const [x, mean, variance, weight, dy, dw, db, dx] = views as Views;
       const inverse = Float64Array.from(variance, (v) => 1 / Math.sqrt(v + eps));
       for (let r = 0, i = 0; r < rows; r++)
         for (let c = 0; c < channels; c++, i++) {

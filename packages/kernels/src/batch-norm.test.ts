@@ -10,8 +10,9 @@ import {
   testValues,
   unitRoundoff,
 } from "../test/harness.js";
-import { batchNormNormalize, batchNormStatistics, batchNormUpdateRunning } from "./batch-norm.js";
+import { batchNormNormalize, batchNormUpdateRunning } from "./batch-norm.js";
 import { batchNormBackward } from "./batch-norm-backward.js";
+import { batchNormStatistics } from "./batch-norm-statistics.js";
 
 interface Case {
   readonly rows: number;

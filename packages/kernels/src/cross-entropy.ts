@@ -162,12 +162,9 @@ ${rowProgram(
 )}`,
     workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),
     reference([logits, labels, lossGradient, logitsGradient], scalars) {
-      const { rows, columns, perRow, factor } = scalars as Record<string, number> & {
-        rows: number;
-        columns: number;
-        perRow: number;
-        factor: number;
-      };
+      const { rows, columns, perRow, factor } = scalars as Readonly<
+        Record<"rows" | "columns" | "perRow" | "factor", number>
+      >;
       const dx = logitsGradient as KernelView;
       for (let r = 0; r < rows; r++) {
         const x = (logits as KernelView).subarray(r * columns, (r + 1) * columns);

@@ -5,12 +5,11 @@ export { accumulate, assignUnless } from "./assign.js";
 export { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
 export {
   type BatchNormNormalizeAttributes,
-  type BatchNormShape,
   batchNormNormalize,
-  batchNormStatistics,
   batchNormUpdateRunning,
 } from "./batch-norm.js";
 export { batchNormBackward } from "./batch-norm-backward.js";
+export { type BatchNormShape, batchNormStatistics } from "./batch-norm-statistics.js";
 export { checkFinite } from "./check-finite.js";
 export {
   type Conv2dAttributes,
