@@ -30,7 +30,7 @@ export function launchProduct<B>(
  * out[b, i, j] = Σ over s of parts[b, s, i, j], with `stride` ≥ n elements between the rows of `parts`. `out` is
  * [batch, m, n] and contiguous.
  */
-export function sumParts<B>(
+function sumParts<B>(
   { parts, out }: { readonly parts: Binding<B>; readonly out: Binding<B> },
   attributes: {
     readonly splits: number;

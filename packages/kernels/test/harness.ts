@@ -11,7 +11,7 @@ import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
 import { type CpuTargetOptions, cpuTarget } from "../src/cpu.js";
 
 /** A tensor operand of a test: its values, or just a length for one that launches fill. */
-export interface Operand {
+interface Operand {
   readonly values: ArrayLike<number> | number;
   /** Default float32. */
   readonly dtype?: DType;

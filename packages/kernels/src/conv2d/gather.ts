@@ -1,3 +1,4 @@
+import { transposeColumns } from "../matmul/contraction.js";
 import type { Contraction, Tile, TileShape } from "../matmul/tile.js";
 
 /** The static choices of a product whose rows are pixels and whose k runs over taps and channels. */
@@ -108,20 +109,11 @@ const weightRow = (row: string, isAligned: boolean, width: 2 | 4): string => {
 };
 
 /** Each tap's weight is [n, k] when output channels are k. */
-function weightColumns(width: 2 | 4): string {
-  const columns = Array.from({ length: width }, (_, j) => j);
-  return (
-    columns
-      .map(
-        (j) =>
-          `let d${j} = load_weight((tap * s.n + column * ${width}u + ${j}u) * quads + quad);\n`,
-      )
-      .join("") +
-    ["x", "y", "z", "w"]
-      .map((e, u) => `let b${u} = vec${width}f(${columns.map((j) => `d${j}.${e}`).join(", ")});\n`)
-      .join("")
-  );
-}
+const weightColumns = (width: 2 | 4): string =>
+  Array.from(
+    { length: width },
+    (_, j) => `let d${j} = load_weight((tap * s.n + column * ${width}u + ${j}u) * quads + quad);\n`,
+  ).join("") + transposeColumns(width);
 
 /** Any number of channels: tap and channel advance with k, one element at a time. */
 function elementLoop(tile: Tile, layout: GatherLayout, width: 2 | 4): string {
