@@ -1,4 +1,4 @@
-import type { DType, HalfDType } from "@halfstep/device";
+import type { DType, HalfDType, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
@@ -9,6 +9,7 @@ import {
   testValues,
   unitRoundoff,
   withoutSubgroups,
+  withSubgroups,
 } from "../test/harness.js";
 import { cpuTarget } from "./cpu.js";
 import { type MatmulAttributes, matmul } from "./matmul.js";
@@ -199,5 +200,49 @@ describe("matmul on a GPU without subgroups", () => {
       if (found.length > 0) wrong[title(shape)] = found;
     }
     expect(wrong).toEqual({});
+  });
+});
+
+describe("matmul on a GPU with subgroups of another size", () => {
+  const some: readonly Case[] = [
+    { m: 13, n: 36, k: 20 },
+    { m: 13, n: 36, k: 20, transA: true, transB: true },
+  ];
+
+  it("equals the definition with 4 lanes", async () => {
+    const device = await requestTestDevice();
+    // A part of a larger subgroup behaves as a smaller one.
+    const lanes = device.capabilities.features.has("subgroups") ? 4 : 0;
+    const wrong: Record<string, readonly string[]> = {};
+    for (const shape of some) {
+      const { out } = await runOnGpu(device, operandsOf(shape), (target, operands) =>
+        matmul(withSubgroups(target, lanes), operands, shape),
+      );
+      const found = mismatches(out, naive(shape), tolerance(shape));
+      if (found.length > 0) wrong[title(shape)] = found;
+    }
+    expect(wrong).toEqual({});
+  });
+
+  it.each([16, 32, 64])("compiles for %i lanes", async (lanes) => {
+    const { gpu, capabilities } = await requestTestDevice();
+    const subgroupSize = capabilities.features.has("subgroups") ? lanes : 0;
+    const codes: string[] = [];
+    const recorder: LaunchTarget<undefined> = {
+      allocate: () => undefined,
+      launch: ({ kernel, bindings }) =>
+        codes.push(kernel.program({ tier: "packed", subgroupSize, bindings }).code),
+    };
+    const bind = (length: number) =>
+      ({ buffer: undefined, offset: 0, length, dtype: "float16" }) as const;
+    for (const shape of [...some, { m: 5, n: 6, k: 7, transA: true }]) {
+      const { m, n, k } = shape;
+      matmul(recorder, { a: bind(m * k), b: bind(k * n), out: bind(m * n) }, shape);
+    }
+    expect(codes).toHaveLength(3);
+    for (const code of codes) {
+      const { messages } = await gpu.createShaderModule({ code }).getCompilationInfo();
+      expect(messages.map(({ message }) => message)).toEqual([]);
+    }
   });
 });

@@ -96,19 +96,26 @@ export async function runOnGpu<const O extends Operands>(
   return results as Results<O>;
 }
 
-/** The same target for devices that have no subgroups. */
-export const withoutSubgroups = <B>(target: LaunchTarget<B>): LaunchTarget<B> => ({
+/** The same target for devices with subgroups of another size, or with none. */
+export const withSubgroups = <B>(
+  target: LaunchTarget<B>,
+  subgroupSize: number,
+): LaunchTarget<B> => ({
   allocate: (bytes) => target.allocate(bytes),
   launch: (launch) =>
     target.launch({
       ...launch,
       kernel: {
         ...launch.kernel,
-        variant: `${launch.kernel.variant}, no subgroups`,
-        program: (context) => launch.kernel.program({ ...context, subgroupSize: 0 }),
+        variant: `${launch.kernel.variant}, subgroups of ${subgroupSize}`,
+        program: (context) => launch.kernel.program({ ...context, subgroupSize }),
       },
     }),
 });
+
+/** The same target for devices that have no subgroups. */
+export const withoutSubgroups = <B>(target: LaunchTarget<B>): LaunchTarget<B> =>
+  withSubgroups(target, 0);
 
 function encode(
   values: ArrayLike<number>,
