@@ -55,7 +55,7 @@ describe("gathering", () => {
     expect([...gatherImages(set, [1])]).toEqual([0.4, 0.6].map((value) => Math.fround(value)));
   });
 
-  it("takes labels as int32", () => {
+  it("takes labels as uint32", () => {
     expect(gatherLabels(set, Uint32Array.of(2, 0, 2))).toEqual(Uint32Array.of(9, 7, 9));
   });
 

@@ -63,12 +63,10 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
     for (const [i, variable] of unique.entries()) {
       const offset = segments[i]?.offset ?? 0;
       const place = { storage: values, offset: offset * bytesPerElement(dtype) };
-      ops.assign(
-        runtime.variableAt(place, variable.shape, dtype, variable.name),
-        variable,
-        undefined,
-      );
+      const copy = runtime.variableAt(place, variable.shape, dtype, variable.name);
+      ops.assign(copy, variable, undefined);
       variable.moveTo(place);
+      copy.dispose();
       variable.placeGradient(
         runtime.variableAt(
           { storage: gradients, offset: offset * 4 },
