@@ -76,7 +76,8 @@ async function report(name: string, flops: number, launches: Launches): Promise<
   if (!name.includes(wanted)) return;
   const { wall, cpu, first } = await time(launches);
   const rate = (ms: number): string => (flops / ms / 1e6).toFixed(1).padStart(7);
-  const perCore = isSoftware ? `${rate(cpu)} GFLOP/s a core of CPU time` : "";
+  // The clock of CPU time is too coarse for less.
+  const perCore = isSoftware && wall > 1 ? `${rate(cpu)} GFLOP/s a core of CPU time` : "";
   console.log(
     `${name.padEnd(54)}${rate(wall)} GFLOP/s ${perCore}, ${wall.toFixed(2)} ms, first ${first.toFixed(0)} ms`,
   );
