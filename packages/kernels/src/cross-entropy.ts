@@ -1,8 +1,14 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
-import { rowProgramWorkgroups, softmaxStatistics, statisticsOf } from "./softmax.js";
-import { type RowProgramWalk, rowFold, rowProgram, rowProgramWalk } from "./wgsl/row-program.js";
+import { softmaxStatistics, statisticsOf } from "./softmax.js";
+import {
+  type RowProgramWalk,
+  rowFold,
+  rowProgram,
+  rowProgramWalk,
+  rowProgramWorkgroups,
+} from "./wgsl/row-program.js";
 
 export interface CrossEntropyAttributes {
   readonly rows: number;

@@ -1,11 +1,12 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel, linearWorkgroups } from "./kernel.js";
+import { defineKernel } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import {
   type RowProgramWalk,
   type RowStatistic,
   rowProgram,
   rowProgramWalk,
+  rowProgramWorkgroups,
 } from "./wgsl/row-program.js";
 
 export interface RowsAttributes {
@@ -136,13 +137,6 @@ export function statisticsOf(x: KernelView): { top: number; total: number } {
   for (let c = 0; c < x.length; c++) total += Math.exp((x[c] as number) - top);
   return { top, total };
 }
-
-/** Workgroups of a {@link rowProgram}. */
-export const rowProgramWorkgroups = (
-  walk: RowProgramWalk,
-  rows: number,
-): readonly [number, number, number] =>
-  linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4));
 
 const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk): Kernel =>
   defineKernel({

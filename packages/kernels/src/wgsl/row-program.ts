@@ -1,4 +1,4 @@
-import { linearMain } from "../kernel.js";
+import { linearMain, linearWorkgroups } from "../kernel.js";
 
 /**
  * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one
@@ -62,6 +62,13 @@ ${byElement.join("")}    store_${out}(quad, ${result((name) => `load_${name}(qua
 }
 `;
 }
+
+/** Workgroups of a {@link rowProgram}. */
+export const rowProgramWorkgroups = (
+  walk: RowProgramWalk,
+  rows: number,
+): readonly [number, number, number] =>
+  linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4));
 
 /** An entry point that stores one number for each row, `result` of its statistics, in the [rows] binding `out`. */
 export const rowFold = (statistics: readonly RowStatistic[], result: string, out: string): string =>
