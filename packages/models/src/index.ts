@@ -1,1 +1,2 @@
-export {};
+export { DigitsCnn, type DigitsCnnOptions } from "./digits-cnn.js";
+export { Mlp, type MlpOptions } from "./mlp.js";

@@ -1,1 +1,27 @@
-export {};
+export { StateDictError } from "./errors.js";
+export { Generator } from "./generator.js";
+export {
+  calculateGain,
+  defaultUniform,
+  type Fans,
+  fansOf,
+  type KaimingOptions,
+  kaimingNormal,
+  kaimingUniform,
+  type Nonlinearity,
+  normal,
+  uniform,
+  xavierNormal,
+  xavierUniform,
+} from "./init.js";
+export { ReLU, Sigmoid, Tanh } from "./layers/activations.js";
+export { BatchNorm2d, type BatchNorm2dOptions } from "./layers/batch-norm.js";
+export { Conv2d, type Conv2dLayerOptions } from "./layers/conv2d.js";
+export { Flatten } from "./layers/flatten.js";
+export { Linear, type LinearOptions } from "./layers/linear.js";
+export type { Pair } from "./layers/pair.js";
+export { AvgPool2d, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
+export { Sequential } from "./layers/sequential.js";
+export { CrossEntropyLoss, type LossOptions, MSELoss, mseLoss } from "./losses.js";
+export { buffer, type Layer, type LoadOptions, Module, parameter } from "./module.js";
+export type { SavedTensor, StateDict, StateDictKeys } from "./state-dict.js";

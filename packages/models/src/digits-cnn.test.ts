@@ -1,0 +1,113 @@
+import { autocast } from "@halfstep/autocast";
+import { requestTestDevice } from "@halfstep/device/testing";
+import {
+  cpuRuntime,
+  crossEntropy,
+  gpuRuntime,
+  noGrad,
+  type Runtime,
+  ShapeError,
+} from "@halfstep/tensor";
+import { expect, test } from "vitest";
+import { DigitsCnn } from "./index.js";
+
+const runtimes: readonly [string, () => Promise<Runtime>][] = [
+  ["CPU", async () => cpuRuntime()],
+  ["GPU", async () => gpuRuntime(await requestTestDevice())],
+];
+
+/** Sixteen images of one bright square each, whose place tells the class. */
+function squares(count: number): { images: Float32Array; labels: Uint32Array } {
+  const images = new Float32Array(count * 784);
+  const labels = Uint32Array.from({ length: count }, (_, i) => i % 10);
+  for (const [i, label] of labels.entries())
+    for (let pixel = 0; pixel < 36; pixel++) {
+      const row = 2 + 12 * Math.floor(label / 5) + Math.floor(pixel / 6);
+      const column = 5 * (label % 5) + (pixel % 6);
+      images[i * 784 + row * 28 + column] = 1 + ((i * 36 + pixel) % 7) / 7;
+    }
+  return { images, labels };
+}
+
+test("it has the parameters and buffers of the paths that checkpoints use", () => {
+  const model = new DigitsCnn(cpuRuntime(), { seed: 1 });
+  expect([...model.namedParameters()].map(([path, { shape }]) => `${path} [${shape}]`)).toEqual([
+    "conv1.weight [3,3,1,16]",
+    "bn1.weight [16]",
+    "bn1.bias [16]",
+    "conv2.weight [3,3,16,32]",
+    "bn2.weight [32]",
+    "bn2.bias [32]",
+    "conv3.weight [3,3,32,64]",
+    "bn3.weight [64]",
+    "bn3.bias [64]",
+    "fc.weight [10,576]",
+    "fc.bias [10]",
+  ]);
+  expect([...model.namedBuffers()].map(([path]) => path)).toEqual([
+    "bn1.runningMean",
+    "bn1.runningVar",
+    "bn2.runningMean",
+    "bn2.runningVar",
+    "bn3.runningMean",
+    "bn3.runningVar",
+  ]);
+  expect([...model.parameters()].reduce((sum, { size }) => sum + size, 0)).toBe(29_178);
+});
+
+test("a seed gives the same parameters again, another seed does not", async () => {
+  const bits = async (seed: number): Promise<string> => {
+    const state = await new DigitsCnn(cpuRuntime(), { seed }).stateDict();
+    return Object.values(state)
+      .map(({ data }) => data.join())
+      .join("|");
+  };
+  const first = await bits(7);
+  expect(await bits(7)).toBe(first);
+  expect(await bits(8)).not.toBe(first);
+});
+
+test("an input of another shape is refused by name", () => {
+  const runtime = cpuRuntime();
+  const model = new DigitsCnn(runtime, { seed: 1 });
+  expect(() => model.forward(runtime.zeros([2, 1, 28, 28]))).toThrow(ShapeError);
+  expect(() => model.forward(runtime.zeros([2, 1, 28, 28]))).toThrow(
+    "DigitsCnn needs an input [batch, 28, 28, 1], not [2,1,28,28]",
+  );
+});
+
+test.each(runtimes)(
+  "plain gradient descent fits sixteen images, in float32 and under autocast: %s",
+  async (_, open) => {
+    const { images, labels } = squares(16);
+    const finalLosses: Record<string, number> = {};
+    for (const precision of ["float32", "float16", "bfloat16"] as const) {
+      const runtime = await open();
+      const model = new DigitsCnn(runtime, { seed: 3 });
+      const parameters = [...model.parameters()];
+      const lossOf = () => {
+        const x = runtime.tensor(images, [16, 28, 28, 1]);
+        const y = runtime.tensor(labels);
+        const forward = () => crossEntropy(model.forward(x), y);
+        return precision === "float32" ? forward() : autocast({ dtype: precision }, forward);
+      };
+      let loss = Number.NaN;
+      for (let step = 0; step < 5; step++) {
+        const recorded = await runtime.step(() => {
+          const value = lossOf();
+          value.backward();
+          noGrad(() => {
+            for (const parameter of parameters)
+              if (parameter.grad) parameter.assign(parameter.sub(parameter.grad.mul(0.1)));
+          });
+          for (const parameter of parameters) parameter.zeroGrad();
+          return value;
+        });
+        loss = await recorded.item();
+        if (step === 0) expect(loss).toBeGreaterThan(1.5);
+      }
+      finalLosses[precision] = loss;
+    }
+    expect(Math.max(...Object.values(finalLosses))).toBeLessThan(0.2);
+  },
+);

@@ -1,0 +1,58 @@
+import { BatchNorm2d, Conv2d, Generator, Linear, MaxPool2d, Module } from "@halfstep/nn";
+import { type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
+
+export interface DigitsCnnOptions {
+  /** Of the initial parameters. */
+  readonly seed: number;
+}
+
+/**
+ * A small convolutional network for 28×28 grey images: three times a 3×3 convolution (16, 32, 64 channels), batch
+ * normalisation, ReLU and 2×2 max pooling, then a linear layer to 10 classes. 29,178 parameters.
+ */
+export class DigitsCnn extends Module {
+  readonly conv1: Conv2d;
+  readonly bn1: BatchNorm2d;
+  readonly conv2: Conv2d;
+  readonly bn2: BatchNorm2d;
+  readonly conv3: Conv2d;
+  readonly bn3: BatchNorm2d;
+  readonly pool: MaxPool2d = new MaxPool2d({ kernelSize: 2 });
+  readonly fc: Linear;
+
+  constructor(runtime: Runtime, { seed }: DigitsCnnOptions) {
+    super();
+    const generator = new Generator(seed);
+    // Batch normalisation subtracts whatever a bias would add.
+    const conv = (inChannels: number, outChannels: number): Conv2d =>
+      new Conv2d(runtime, inChannels, outChannels, {
+        kernelSize: 3,
+        padding: 1,
+        bias: false,
+        generator,
+      });
+    this.conv1 = conv(1, 16);
+    this.bn1 = new BatchNorm2d(runtime, 16);
+    this.conv2 = conv(16, 32);
+    this.bn2 = new BatchNorm2d(runtime, 32);
+    this.conv3 = conv(32, 64);
+    this.bn3 = new BatchNorm2d(runtime, 64);
+    this.fc = new Linear(runtime, 3 * 3 * 64, 10, { generator });
+  }
+
+  /**
+   * @param x [batch, 28, 28, 1]
+   * @returns logits [batch, 10]
+   */
+  forward(x: Tensor): Tensor {
+    const [batch, height, width, channels] = x.shape;
+    if (x.rank !== 4 || height !== 28 || width !== 28 || channels !== 1)
+      throw new ShapeError(`DigitsCnn needs an input [batch, 28, 28, 1], not [${x.shape}]`);
+    const block = (input: Tensor, conv: Conv2d, bn: BatchNorm2d): Tensor =>
+      this.pool.forward(bn.forward(conv.forward(input)).relu());
+    let y = block(x, this.conv1, this.bn1);
+    y = block(y, this.conv2, this.bn2);
+    y = block(y, this.conv3, this.bn3);
+    return this.fc.forward(y.reshape([batch as number, -1]));
+  }
+}

@@ -1,0 +1,33 @@
+import { Generator, Linear, Module } from "@halfstep/nn";
+import type { Runtime, Tensor } from "@halfstep/tensor";
+
+export interface MlpOptions {
+  /** Features of the input, of each hidden layer, and of the output. */
+  readonly sizes: readonly [input: number, next: number, ...rest: number[]];
+  /** Of the initial parameters. */
+  readonly seed: number;
+}
+
+/** Linear layers with ReLU between them. */
+export class Mlp extends Module {
+  readonly layers: readonly Linear[];
+
+  constructor(runtime: Runtime, { sizes, seed }: MlpOptions) {
+    super();
+    const generator = new Generator(seed);
+    this.layers = sizes
+      .slice(1)
+      .map((size, i) => new Linear(runtime, sizes[i] as number, size, { generator }));
+  }
+
+  /**
+   * @param x [batch, sizes[0]]
+   * @returns [batch, the last of sizes]
+   */
+  forward(x: Tensor): Tensor {
+    return this.layers.reduce(
+      (value, layer, i) => layer.forward(i === 0 ? value : value.relu()),
+      x,
+    );
+  }
+}

@@ -1,0 +1,127 @@
+import { ShapeError } from "@halfstep/tensor";
+import type { Generator } from "./generator.js";
+
+/** Connections into and out of one unit. */
+export interface Fans {
+  readonly fanIn: number;
+  readonly fanOut: number;
+}
+
+/** Fans of a weight [out, in] of a linear layer, or [height, width, in, out] of a convolution. */
+export function fansOf(shape: readonly number[]): Fans {
+  if (shape.length === 2) {
+    const [fanOut, fanIn] = shape as [number, number];
+    return { fanIn, fanOut };
+  }
+  if (shape.length === 4) {
+    const [height, width, inChannels, outChannels] = shape as [number, number, number, number];
+    const field = height * width;
+    return { fanIn: field * inChannels, fanOut: field * outChannels };
+  }
+  throw new ShapeError(
+    `fans are known for weights [out, in] and [height, width, in, out], not for [${shape}]`,
+  );
+}
+
+export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu";
+
+/** How much a nonlinearity shrinks the standard deviation: torch.nn.init.calculate_gain. `a` is the slope of leakyRelu. */
+export function calculateGain(nonlinearity: Nonlinearity, a = 0.01): number {
+  switch (nonlinearity) {
+    case "tanh":
+      return 5 / 3;
+    case "relu":
+      return Math.SQRT2;
+    case "leakyRelu":
+      return Math.sqrt(2 / (1 + a * a));
+    default:
+      return 1;
+  }
+}
+
+const sample = (shape: readonly number[], draw: () => number): Float32Array =>
+  Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, draw);
+
+/** Uniform numbers from [low, high), in float32. */
+export const uniform = (
+  shape: readonly number[],
+  generator: Generator,
+  low = 0,
+  high = 1,
+): Float32Array => sample(shape, () => low + (high - low) * generator.uniform());
+
+/** Normal numbers, in float32. */
+export const normal = (
+  shape: readonly number[],
+  generator: Generator,
+  mean = 0,
+  std = 1,
+): Float32Array => sample(shape, () => mean + std * generator.normal());
+
+export interface KaimingOptions {
+  /** Slope of leakyRelu. Default 0. */
+  readonly a?: number;
+  /** Which variance stays as it is: that of the forward pass or of the backward pass. Default "fanIn". */
+  readonly mode?: "fanIn" | "fanOut";
+  /** Default "leakyRelu", which with `a` 0 is relu. */
+  readonly nonlinearity?: Nonlinearity;
+}
+
+function kaimingStd(
+  shape: readonly number[],
+  { a = 0, mode = "fanIn", nonlinearity = "leakyRelu" }: KaimingOptions,
+): number {
+  return calculateGain(nonlinearity, a) / Math.sqrt(fansOf(shape)[mode]);
+}
+
+/** He et al., "Delving deep into rectifiers" (2015): U(±gain·√(3 / fan)), as torch.nn.init.kaiming_uniform_. */
+export function kaimingUniform(
+  shape: readonly number[],
+  generator: Generator,
+  options: KaimingOptions = {},
+): Float32Array {
+  const bound = Math.sqrt(3) * kaimingStd(shape, options);
+  return uniform(shape, generator, -bound, bound);
+}
+
+/** N(0, gain² / fan), as torch.nn.init.kaiming_normal_. */
+export const kaimingNormal = (
+  shape: readonly number[],
+  generator: Generator,
+  options: KaimingOptions = {},
+): Float32Array => normal(shape, generator, 0, kaimingStd(shape, options));
+
+function xavierStd(shape: readonly number[], gain: number): number {
+  const { fanIn, fanOut } = fansOf(shape);
+  return gain * Math.sqrt(2 / (fanIn + fanOut));
+}
+
+/** Glorot and Bengio (2010): U(±gain·√(6 / (fanIn + fanOut))), as torch.nn.init.xavier_uniform_. */
+export function xavierUniform(
+  shape: readonly number[],
+  generator: Generator,
+  gain = 1,
+): Float32Array {
+  const bound = Math.sqrt(3) * xavierStd(shape, gain);
+  return uniform(shape, generator, -bound, bound);
+}
+
+/** N(0, 2·gain² / (fanIn + fanOut)), as torch.nn.init.xavier_normal_. */
+export const xavierNormal = (
+  shape: readonly number[],
+  generator: Generator,
+  gain = 1,
+): Float32Array => normal(shape, generator, 0, xavierStd(shape, gain));
+
+/**
+ * U(±1/√fanIn): torch's default for the weights and biases of linear layers and convolutions. (torch writes it as
+ * kaiming_uniform_ with a = √5, which is the same.)
+ */
+export function defaultUniform(
+  shape: readonly number[],
+  generator: Generator,
+  fanIn: number,
+): Float32Array {
+  const bound = 1 / Math.sqrt(fanIn);
+  return uniform(shape, generator, -bound, bound);
+}

@@ -1,0 +1,76 @@
+import {
+  batchNorm,
+  batchNormInference,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  updateRunningStatistics,
+  type Variable,
+} from "@halfstep/tensor";
+import { buffer, Module, parameter } from "../module.js";
+
+export interface BatchNorm2dOptions {
+  /** Added to the variance. Default 1e-5. */
+  readonly eps?: number;
+  /** Weight of a batch in the running statistics: running ← (1 − momentum) · running + momentum · batch. Default 0.1. */
+  readonly momentum?: number;
+}
+
+/**
+ * Batch normalisation of images [batch, height, width, channels], in their dtype; parameters and statistics are float32 in
+ * every precision. In training it normalises by the batch, with the biased variance, and moves the running statistics by
+ * the mean and the unbiased variance; in evaluation mode it normalises by the running statistics.
+ */
+export class BatchNorm2d extends Module {
+  readonly channels: number;
+  readonly eps: number;
+  readonly momentum: number;
+  /** [channels] */
+  readonly weight: Variable;
+  /** [channels] */
+  readonly bias: Variable;
+  /** [channels] */
+  readonly runningMean: Variable;
+  /** [channels] */
+  readonly runningVar: Variable;
+
+  constructor(
+    runtime: Runtime,
+    channels: number,
+    { eps = 1e-5, momentum = 0.1 }: BatchNorm2dOptions = {},
+  ) {
+    super();
+    this.channels = channels;
+    this.eps = eps;
+    this.momentum = momentum;
+    const zeros = new Float32Array(channels);
+    const ones = new Float32Array(channels).fill(1);
+    this.weight = parameter(runtime, ones, [channels], "weight");
+    this.bias = parameter(runtime, zeros, [channels], "bias");
+    this.runningMean = buffer(runtime, zeros, [channels], "runningMean");
+    this.runningVar = buffer(runtime, ones, [channels], "runningVar");
+  }
+
+  protected override get keepsFloat32(): boolean {
+    return true;
+  }
+
+  /** @param x [batch, height, width, channels] */
+  forward(x: Tensor): Tensor {
+    const { channels, eps, momentum, weight, bias } = this;
+    if (x.rank !== 4 || x.shape[3] !== channels)
+      throw new ShapeError(
+        `${this.label} needs an input [batch, height, width, ${channels}], not [${x.shape}]`,
+      );
+    const running = { mean: this.runningMean, variance: this.runningVar };
+    if (!this.isTraining) return batchNormInference(x, weight, bias, running, { eps });
+    const rows = x.size / channels;
+    if (rows < 2)
+      throw new ShapeError(
+        `${this.label} got one value a channel, [${x.shape}], which has no variance: train on more, or call eval()`,
+      );
+    const { output, ...statistics } = batchNorm(x, weight, bias, { eps });
+    updateRunningStatistics(running, statistics, { rows, momentum });
+    return output;
+  }
+}

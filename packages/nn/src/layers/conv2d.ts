@@ -1,0 +1,65 @@
+import { conv2d, type Runtime, ShapeError, type Tensor, type Variable } from "@halfstep/tensor";
+import type { Generator } from "../generator.js";
+import { defaultUniform } from "../init.js";
+import { Module, parameter } from "../module.js";
+import { type Pair, pair } from "./pair.js";
+
+export interface Conv2dLayerOptions {
+  readonly kernelSize: Pair;
+  /** Default 1. */
+  readonly stride?: Pair;
+  /** Zeros on each side. Default 0. */
+  readonly padding?: Pair;
+  /** Default 1. */
+  readonly dilation?: Pair;
+  /** Default true. */
+  readonly bias?: boolean;
+  /** Draws the initial parameters, U(±1/√(kernelHeight · kernelWidth · inChannels)) as in torch. */
+  readonly generator: Generator;
+}
+
+/** Convolution of images [batch, height, width, inChannels]. */
+export class Conv2d extends Module {
+  readonly inChannels: number;
+  readonly outChannels: number;
+  readonly kernelSize: readonly [number, number];
+  readonly stride: Pair;
+  readonly padding: Pair;
+  readonly dilation: Pair;
+  /** [kernelHeight, kernelWidth, inChannels, outChannels]; torch's is the transpose [3, 2, 0, 1] of it. */
+  readonly weight: Variable;
+  /** [outChannels] */
+  readonly bias: Variable | undefined;
+
+  constructor(
+    runtime: Runtime,
+    inChannels: number,
+    outChannels: number,
+    options: Conv2dLayerOptions,
+  ) {
+    super();
+    const { kernelSize, stride = 1, padding = 0, dilation = 1, bias = true, generator } = options;
+    this.inChannels = inChannels;
+    this.outChannels = outChannels;
+    this.kernelSize = pair(kernelSize);
+    this.stride = stride;
+    this.padding = padding;
+    this.dilation = dilation;
+    const [height, width] = this.kernelSize;
+    const fanIn = height * width * inChannels;
+    const make = (shape: readonly number[], name: string): Variable =>
+      parameter(runtime, defaultUniform(shape, generator, fanIn), shape, name);
+    this.weight = make([height, width, inChannels, outChannels], "weight");
+    this.bias = bias ? make([outChannels], "bias") : undefined;
+  }
+
+  /** @param x [batch, height, width, inChannels] */
+  forward(x: Tensor): Tensor {
+    if (x.rank !== 4 || x.shape[3] !== this.inChannels)
+      throw new ShapeError(
+        `${this.label} needs an input [batch, height, width, ${this.inChannels}], not [${x.shape}]`,
+      );
+    const { stride, padding, dilation } = this;
+    return conv2d(x, this.weight, this.bias, { stride, padding, dilation });
+  }
+}

@@ -1,0 +1,18 @@
+import type { Tensor } from "@halfstep/tensor";
+import { type Layer, Module } from "../module.js";
+
+/** Layers one after the other. As in torch their names are their places: "0.weight". */
+export class Sequential extends Module {
+  readonly [place: number]: Layer;
+  readonly length: number;
+
+  constructor(...layers: readonly Layer[]) {
+    super();
+    this.length = layers.length;
+    Object.assign(this, layers);
+  }
+
+  forward(x: Tensor): Tensor {
+    return Array.from(this as ArrayLike<Layer>).reduce((value, layer) => layer.forward(value), x);
+  }
+}

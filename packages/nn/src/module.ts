@@ -1,0 +1,243 @@
+import { noGrad, type Runtime, type Tensor, Variable } from "@halfstep/tensor";
+import { loadStateDict, type StateDict, type StateDictKeys, stateDictOf } from "./state-dict.js";
+
+export interface LoadOptions {
+  /** Whether missing and unexpected names are errors. Default true. Misshapen tensors always are. */
+  readonly strict?: boolean;
+}
+
+const bufferMark: unique symbol = Symbol.for("@halfstep/nn/buffer");
+
+type Values = Parameters<Runtime["variable"]>[0];
+
+/** A variable that is trained: a float32 variable with `requiresGrad`. Assign it to a field of a module. */
+export const parameter = (
+  runtime: Runtime,
+  values: Values,
+  shape: readonly number[],
+  name = "parameter",
+): Variable => runtime.variable(values, shape, { requiresGrad: true, name });
+
+/** A variable that is saved but not trained, such as a running mean. Assign it to a field of a module. */
+export const buffer = (
+  runtime: Runtime,
+  values: Values,
+  shape: readonly number[],
+  name = "buffer",
+): Variable => Object.assign(runtime.variable(values, shape, { name }), { [bufferMark]: true });
+
+const isBuffer = (variable: Variable): boolean => bufferMark in variable;
+
+/** Something that a module holds: in a field, or in an array in a field. */
+interface Member {
+  readonly name: string;
+  readonly value: Module | Variable;
+  replace(value: Variable): void;
+}
+
+/**
+ * A part of a model: a function with parameters, in torch's terms. Whatever is a `Variable`, a `Module`, or an array of
+ * these in a plain field belongs to the module under the field's name; `#private` fields do not.
+ *
+ * ```ts
+ * class Block extends Module {
+ *   readonly conv: Conv2d;
+ *   readonly bn: BatchNorm2d;
+ *   constructor(runtime: Runtime, channels: number, generator: Generator) {
+ *     super();
+ *     this.conv = new Conv2d(runtime, channels, channels, { kernelSize: 3, padding: 1, generator });
+ *     this.bn = new BatchNorm2d(runtime, channels);
+ *   }
+ *   forward(x: Tensor): Tensor {
+ *     return this.bn.forward(this.conv.forward(x)).relu().add(x);
+ *   }
+ * }
+ * ```
+ */
+export abstract class Module {
+  #isTraining = true;
+  #parent: Module | undefined;
+  #name = "";
+
+  /** What the module computes. Subclasses say of what, and what comes out. */
+  abstract forward(...inputs: never[]): unknown;
+
+  /** Whether the module behaves as in training, which is the default: batch norm uses the batch's statistics. */
+  get isTraining(): boolean {
+    return this.#isTraining;
+  }
+
+  /** The dotted path from the outermost module: "layer1.0.bn1". Known once that module has listed its parts. */
+  get path(): string {
+    return joined(this.#parent?.path ?? "", this.#name);
+  }
+
+  /** Puts the module and its parts into training mode, or with `false` into evaluation mode. */
+  train(mode = true): this {
+    for (const [, module] of this.namedModules()) module.#isTraining = mode;
+    return this;
+  }
+
+  /** Puts the module and its parts into evaluation mode. */
+  eval(): this {
+    return this.train(false);
+  }
+
+  /** The modules that this one holds itself, by name. */
+  *namedChildren(): Generator<[name: string, module: Module]> {
+    for (const { name, value } of this.#members()) if (value instanceof Module) yield [name, value];
+  }
+
+  /** This module under "", then its parts by dotted path. A module that appears twice is listed once. */
+  *namedModules(): Generator<[path: string, module: Module]> {
+    yield* this.#walk("", new Set());
+  }
+
+  /** Parameters by dotted path from this module: "conv1.weight". One that appears twice (tied) is listed once. */
+  namedParameters(): Generator<[path: string, parameter: Variable]> {
+    return this.#variables((variable) => !isBuffer(variable));
+  }
+
+  /** The parameters, in the order of `namedParameters()`: what an optimizer takes. */
+  *parameters(): Generator<Variable> {
+    for (const [, variable] of this.namedParameters()) yield variable;
+  }
+
+  /** Buffers by dotted path from this module: "bn1.runningMean". */
+  namedBuffers(): Generator<[path: string, buffer: Variable]> {
+    return this.#variables(isBuffer);
+  }
+
+  /**
+   * Copies of all parameters and buffers, by dotted path. Tied parameters appear under each of their paths, as in torch.
+   * Waits for what has been recorded; call it outside steps.
+   */
+  stateDict(): Promise<StateDict> {
+    return stateDictOf(this.#allVariables());
+  }
+
+  /**
+   * Takes over the values of a state dict, rounded to the dtypes that the module has. Everything is checked before anything
+   * changes.
+   *
+   * @throws StateDictError that lists every missing, unexpected and misshapen name.
+   */
+  loadStateDict(state: StateDict, { strict = true }: LoadOptions = {}): StateDictKeys {
+    return loadStateDict(this.#allVariables(), state, strict);
+  }
+
+  /**
+   * Stores parameters and buffers in float16, except those of modules that compute with float32 ones in any case (batch
+   * norm): apex's `network_to_half` without its cast of the input, which is `x.to("float16")`. The variables become new
+   * ones, so call it outside steps and before the optimizer is made.
+   */
+  half(): this {
+    return this.#store("float16");
+  }
+
+  /** As {@link half}, in bfloat16. */
+  bfloat16(): this {
+    return this.#store("bfloat16");
+  }
+
+  /** As {@link half}, in float32. */
+  float(): this {
+    return this.#store("float32");
+  }
+
+  /** Whether `half()` leaves the module's own variables as they are. */
+  protected get keepsFloat32(): boolean {
+    return false;
+  }
+
+  /** How errors name the module: "conv1 (Conv2d)", or "Conv2d" where no path is known. */
+  protected get label(): string {
+    const { name } = this.constructor;
+    return this.path === "" ? name : `${this.path} (${name})`;
+  }
+
+  #store(dtype: "float16" | "bfloat16" | "float32"): this {
+    const stored = new Map<Variable, Variable>();
+    for (const [, module] of this.namedModules()) {
+      if (module.keepsFloat32) continue;
+      for (const { value, replace } of module.#members()) {
+        if (!(value instanceof Variable) || value.dtype === dtype || isInteger(value)) continue;
+        const known = stored.get(value) ?? storedAs(value, dtype);
+        stored.set(value, known);
+        replace(known);
+      }
+    }
+    for (const old of stored.keys()) old.dispose();
+    return this;
+  }
+
+  *#walk(prefix: string, seen: Set<Module>): Generator<[string, Module]> {
+    if (seen.has(this)) return;
+    seen.add(this);
+    yield [prefix, this];
+    for (const [name, child] of this.namedChildren()) {
+      if (!seen.has(child)) {
+        child.#parent = this;
+        child.#name = name;
+      }
+      yield* child.#walk(joined(prefix, name), seen);
+    }
+  }
+
+  *#variables(isWanted: (variable: Variable) => boolean): Generator<[string, Variable]> {
+    const seen = new Set<Variable>();
+    for (const [prefix, module] of this.namedModules())
+      for (const { name, value } of module.#members()) {
+        if (!(value instanceof Variable) || !isWanted(value) || seen.has(value)) continue;
+        seen.add(value);
+        value.name = joined(module.path, name);
+        yield [joined(prefix, name), value];
+      }
+  }
+
+  /** Every path to every variable, tied ones and shared modules included. */
+  *#allVariables(prefix = ""): Generator<[string, Variable]> {
+    for (const { name, value } of this.#members()) {
+      const path = joined(prefix, name);
+      if (value instanceof Module) yield* value.#allVariables(path);
+      else yield [path, value];
+    }
+  }
+
+  *#members(): Generator<Member> {
+    yield* membersOf(this as unknown as Record<string, unknown>, "");
+  }
+}
+
+/** A module from a tensor to a tensor. */
+export interface Layer extends Module {
+  forward(x: Tensor): Tensor;
+}
+
+function* membersOf(holder: Record<string, unknown>, prefix: string): Generator<Member> {
+  for (const [key, value] of Object.entries(holder)) {
+    const name = joined(prefix, key);
+    const replace = (replacement: Variable): void => {
+      holder[key] = replacement;
+    };
+    if (value instanceof Module || value instanceof Variable) yield { name, value, replace };
+    else if (Array.isArray(value))
+      yield* membersOf(value as unknown as Record<string, unknown>, name);
+  }
+}
+
+const joined = (prefix: string, name: string): string =>
+  prefix === "" || name === "" ? prefix + name : `${prefix}.${name}`;
+
+const isInteger = ({ dtype }: Variable): boolean => dtype === "int32" || dtype === "uint32";
+
+function storedAs(variable: Variable, dtype: "float16" | "bfloat16" | "float32"): Variable {
+  const { runtime, shape, name, requiresGrad } = variable;
+  const copy = runtime.variable(new Float32Array(variable.size), shape, {
+    dtype,
+    name,
+    requiresGrad,
+  });
+  noGrad(() => copy.assign(variable));
+  return isBuffer(variable) ? Object.assign(copy, { [bufferMark]: true }) : copy;
+}
