@@ -1,0 +1,128 @@
+import { SingleBar } from "cli-progress";
+import { formatDuration, formatNumber, formatScale } from "./quantities.js";
+
+/** Where training stands. */
+export interface TrainingProgress {
+  /** Counts from 1. */
+  readonly epoch: number;
+  readonly epochs: number;
+  /** Steps done, over all epochs. */
+  readonly step: number;
+  readonly steps: number;
+  /** Mean training loss in nats, once one is known. */
+  readonly loss?: number | undefined;
+  readonly samplesPerSecond: number;
+  readonly scale: number;
+  readonly skipped: number;
+}
+
+/** Where progress is shown: `process.stderr`, or anything with a `write`. */
+export interface ProgressStream {
+  readonly isTTY?: boolean | undefined;
+  write(text: string): unknown;
+}
+
+export interface ProgressOptions {
+  /** Seconds between plain lines where the stream is no terminal. Default 5. */
+  readonly interval?: number;
+  /** Milliseconds since some start. Default `performance.now`. */
+  readonly now?: () => number;
+}
+
+/** Live progress of one training run. */
+export interface Progress {
+  update(progress: TrainingProgress): void;
+  /** A line that stays, such as "step 812 skipped, scale 65536 → 32768". */
+  note(line: string): void;
+  /** Shows the last state and gives the line back. */
+  stop(): void;
+}
+
+/** A bar on a terminal; elsewhere a plain line at the first step, then one every few seconds, then the last step. */
+export const trainingProgress = (
+  label: string,
+  stream: ProgressStream,
+  { interval = 5, now = () => performance.now() }: ProgressOptions = {},
+): Progress => {
+  const started = now();
+  const describe = (progress: TrainingProgress): string =>
+    describeProgress(progress, (now() - started) / 1000);
+  return stream.isTTY
+    ? barProgress(label, stream as NodeJS.WriteStream, describe)
+    : plainProgress(label, stream, describe, { interval, now });
+};
+
+/** Epoch, loss, speed, loss scale, skipped steps and time left, in one line. */
+export const describeProgress = (progress: TrainingProgress, seconds: number): string => {
+  const { epoch, epochs, step, steps, loss, samplesPerSecond, scale, skipped } = progress;
+  return [
+    `epoch ${epoch}/${epochs}`,
+    `step ${step}/${steps}`,
+    `loss ${loss === undefined ? "–" : loss.toFixed(4)}`,
+    `${formatNumber(samplesPerSecond)} samples/s`,
+    ...(scale === 1 && skipped === 0 ? [] : [`scale ${formatScale(scale)}`, `skipped ${skipped}`]),
+    step < steps
+      ? `${step === 0 ? "–" : formatDuration((seconds / step) * (steps - step))} left`
+      : formatDuration(seconds),
+  ].join(" · ");
+};
+
+type Describe = (progress: TrainingProgress) => string;
+
+const barProgress = (label: string, stream: NodeJS.WriteStream, describe: Describe): Progress => {
+  let running = false;
+  const bar = new SingleBar({
+    stream,
+    format: `${label} {bar} {text}`,
+    barsize: 20,
+    barCompleteChar: "█",
+    barIncompleteChar: "░",
+    hideCursor: false,
+    gracefulExit: false,
+    forceRedraw: true,
+    fps: 8,
+  });
+  return {
+    update(progress) {
+      if (!running) bar.start(progress.steps, 0, { text: "" });
+      running = true;
+      bar.update(progress.step, { text: describe(progress) });
+    },
+    note(line) {
+      // The bar is on the current line: the note takes its place and the next redraw puts the bar below it.
+      stream.write(running ? `\r\u001b[K${line}\n` : `${line}\n`);
+    },
+    stop() {
+      if (running) bar.stop();
+      running = false;
+    },
+  };
+};
+
+const plainProgress = (
+  label: string,
+  stream: ProgressStream,
+  describe: Describe,
+  { interval, now }: Required<ProgressOptions>,
+): Progress => {
+  let shown: TrainingProgress | undefined;
+  let shownAt = Number.NEGATIVE_INFINITY;
+  let latest: TrainingProgress | undefined;
+  const show = (progress: TrainingProgress): void => {
+    stream.write(`${label} · ${describe(progress)}\n`);
+    shown = progress;
+    shownAt = now();
+  };
+  return {
+    update(progress) {
+      latest = progress;
+      if (now() - shownAt >= interval * 1000 || progress.step === progress.steps) show(progress);
+    },
+    note(line) {
+      stream.write(`${line}\n`);
+    },
+    stop() {
+      if (latest !== undefined && latest !== shown) show(latest);
+    },
+  };
+};

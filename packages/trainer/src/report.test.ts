@@ -1,0 +1,96 @@
+import { compile, type TopLevelSpec } from "vega-lite";
+import { describe, expect, it } from "vitest";
+import { exampleMetrics, exampleSummary } from "../test/example-run.js";
+import { lossChart, memoryChart, scaleChart } from "./report/charts.js";
+import { renderReport } from "./report.js";
+
+const count = (text: string, part: RegExp): number => [...text.matchAll(part)].length;
+
+/** The rows that a chart draws, layer by layer. */
+const drawn = (spec: TopLevelSpec | undefined): Record<string, unknown>[][] =>
+  (spec as unknown as { layer: { data: { values: Record<string, unknown>[] } }[] }).layer.map(
+    ({ data }) => data.values,
+  );
+
+describe("renderReport", () => {
+  it("is one page that needs nothing else", async () => {
+    const html = await renderReport(exampleSummary, exampleMetrics());
+    expect(html).toMatch(/^<!doctype html>/);
+    expect(html).not.toMatch(/<script|<link|<img|@import|src=|url\(/);
+    const addresses = new Set([...html.matchAll(/https?:[^"' )]+/g)].map(([address]) => address));
+    // The two that name SVG's dialects; neither is fetched.
+    expect([...addresses].sort()).toEqual([
+      "http://www.w3.org/1999/xlink",
+      "http://www.w3.org/2000/svg",
+    ]);
+  });
+
+  it("shows every run's results, three charts, and a cross for each skipped step", async () => {
+    const html = await renderReport(exampleSummary, exampleMetrics());
+    expect(count(html, /<svg /g)).toBe(3);
+    expect(html).toContain("<td>99.12 %</td>");
+    expect(html).toContain("<td>3 of 469</td>");
+    expect(html).toContain("<td>32,768</td>");
+    expect(count(html, /fill="#cc0000"/g)).toBe(3);
+    expect(html).toContain("A red cross marks a skipped step (3)");
+  });
+
+  it("escapes what comes from outside", async () => {
+    const html = await renderReport(
+      { ...exampleSummary, task: '<b onclick="x">&' },
+      exampleMetrics(5),
+    );
+    expect(html).not.toContain("<b onclick");
+    expect(html).toContain("&#60;b onclick=&#34;x&#34;&#62;&#38;");
+  });
+
+  it("says so where there is nothing to draw", async () => {
+    const html = await renderReport({ ...exampleSummary, runs: [] }, []);
+    expect(count(html, /<svg /g)).toBe(0);
+    expect(html).toContain("No steps were recorded.");
+    expect(html).toContain("No run scaled its loss.");
+    expect(html).toContain("No run was finished.");
+  });
+
+  it("stays small for a long run", async () => {
+    const html = await renderReport(exampleSummary, exampleMetrics(20_000));
+    expect(html.length).toBeLessThan(600_000);
+  });
+});
+
+describe("charts", () => {
+  it("draws the loss on a logarithmic axis unless a loss is not positive", () => {
+    const scaleType = (spec: TopLevelSpec): string => {
+      const scales = compile(spec).spec.scales ?? [];
+      return String(scales.find(({ name }) => name === "y")?.type);
+    };
+    const metrics = exampleMetrics(20);
+    expect(scaleType(lossChart(metrics))).toBe("log");
+    expect(scaleType(lossChart(metrics.map((line) => ({ ...line, loss: 0 }))))).toBe("linear");
+  });
+
+  it("draws the loss scale of scaled runs only, as its changes and its skipped steps", () => {
+    const [changes = [], skipped = []] = drawn(scaleChart(exampleMetrics()));
+    expect(changes.map(({ precision, step, scale }) => [precision, step, scale])).toEqual([
+      ["float16", 1, 262144],
+      ["float16", 2, 131072],
+      ["float16", 3, 65536],
+      ["float16", 301, 32768],
+      ["float16", 469, 32768],
+    ]);
+    expect(skipped.map(({ step }) => step)).toEqual([1, 2, 300]);
+    const unscaled = exampleMetrics().filter(({ precision }) => precision !== "float16");
+    expect(scaleChart(unscaled)).toBeUndefined();
+  });
+
+  it("draws four kinds of memory for every run", () => {
+    const spec = memoryChart(exampleSummary.runs) as unknown as { data: { values: unknown[] } };
+    expect(spec.data.values).toHaveLength(12);
+    expect(spec.data.values[0]).toEqual({
+      kind: "peak",
+      precision: "float32",
+      mebibytes: expect.closeTo(98.4, 6),
+      label: "98.4 MiB",
+    });
+  });
+});

@@ -1,0 +1,175 @@
+import type { TopLevelSpec } from "vega-lite";
+import { formatBytes } from "../quantities.js";
+import type { RunSummary, StepMetrics } from "../summary.js";
+import { byPrecision, rawCurve, smoothCurve } from "./curves.js";
+
+// Okabe and Ito's colours, which people with any colour vision can tell apart.
+const colors = { float32: "#0072b2", float16: "#d55e00", bfloat16: "#009e73" } as const;
+const precisionColor = {
+  field: "precision",
+  type: "nominal",
+  title: null,
+  scale: { domain: Object.keys(colors), range: Object.values(colors) },
+} as const;
+// Curves of equal runs lie on each other: the later one is thinner, so that the earlier one stays visible.
+const precisionWidth = {
+  field: "precision",
+  type: "nominal",
+  scale: { domain: Object.keys(colors), range: [4, 2.5, 1.2] },
+  legend: null,
+} as const;
+
+const width = 820;
+const frame = {
+  background: "white",
+  config: {
+    font: "system-ui, sans-serif",
+    axis: { gridColor: "#e6e6e6", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
+    legend: { labelFontSize: 12, orient: "top", symbolOpacity: 1, symbolStrokeWidth: 4 },
+    view: { stroke: null },
+  },
+} as const;
+const stepAxis = {
+  field: "step",
+  type: "quantitative",
+  title: "step",
+  scale: { nice: false },
+} as const;
+
+/** Only the precisions that were run belong in a legend. */
+const present = (runs: Iterable<string>): typeof precisionColor => {
+  const names = [...runs];
+  const known = Object.entries(colors).filter(([precision]) => names.includes(precision));
+  return {
+    ...precisionColor,
+    scale: {
+      domain: known.map(([precision]) => precision),
+      range: known.map(([, color]) => color),
+    },
+  };
+};
+
+/** Training loss over steps: every step faintly, its moving average on top. */
+export const lossChart = (metrics: readonly StepMetrics[]): TopLevelSpec => {
+  const raw = rawCurve(metrics);
+  const longest = Math.max(1, ...[...byPrecision(metrics).values()].map((run) => run.length));
+  const smooth = smoothCurve(raw, Math.max(1, Math.min(longest, 1000) / 50));
+  const y = {
+    field: "loss",
+    type: "quantitative",
+    title: "training loss (nats)",
+    // A logarithm shows the end of training, where precisions could differ; it needs positive numbers.
+    scale: { type: raw.every(({ loss }) => loss > 0) ? "log" : "linear", nice: false },
+  } as const;
+  const color = present(raw.map(({ precision }) => precision));
+  return {
+    ...frame,
+    width,
+    height: 320,
+    layer: [
+      {
+        data: { values: raw },
+        mark: { type: "line", strokeWidth: 1, opacity: 0.25 },
+        encoding: { x: stepAxis, y, color },
+      },
+      {
+        data: { values: smooth },
+        mark: { type: "line" },
+        encoding: { x: stepAxis, y, color, strokeWidth: precisionWidth },
+      },
+    ],
+  };
+};
+
+/**
+ * Loss scale over steps, with the skipped steps marked; undefined when no run scaled its loss.
+ * A run belongs here when its scale was ever other than 1 or a step was skipped.
+ */
+export const scaleChart = (metrics: readonly StepMetrics[]): TopLevelSpec | undefined => {
+  const scaled = [...byPrecision(metrics)].filter(([, run]) =>
+    run.some(({ scale, applied }) => scale !== 1 || !applied),
+  );
+  if (scaled.length === 0) return undefined;
+  const color = present(scaled.map(([precision]) => precision));
+  const y = {
+    field: "scale",
+    type: "quantitative",
+    title: "loss scale",
+    scale: { type: "log", base: 2, nice: true },
+    axis: { format: "~r", tickCount: 8 },
+  } as const;
+  return {
+    ...frame,
+    width,
+    height: 220,
+    layer: [
+      {
+        data: { values: scaled.flatMap(([, run]) => scaleChanges(run)) },
+        mark: { type: "line", interpolate: "step-after", strokeWidth: 2 },
+        encoding: { x: stepAxis, y, color },
+      },
+      {
+        data: { values: scaled.flatMap(([, run]) => run.filter(({ applied }) => !applied)) },
+        mark: { type: "point", shape: "cross", angle: 45, size: 90, filled: true, opacity: 1 },
+        encoding: {
+          x: stepAxis,
+          y,
+          color: { value: "#cc0000" },
+        },
+      },
+    ],
+  };
+};
+
+/** The first and last step of a run and every step with another scale than its neighbour: all that a staircase needs. */
+const scaleChanges = (run: readonly StepMetrics[]): readonly StepMetrics[] =>
+  run.filter(
+    ({ scale }, index) =>
+      index === 0 || index === run.length - 1 || run[index - 1]?.scale !== scale,
+  );
+
+/** Bytes held, as bars: peak, activations, parameters and optimizer state, a bar for each precision. */
+export const memoryChart = (runs: readonly RunSummary[]): TopLevelSpec => {
+  const kinds = [
+    ["peak", (run: RunSummary) => run.peakBytes],
+    ["activations", (run: RunSummary) => run.activationBytes],
+    ["parameters", (run: RunSummary) => run.parameterBytes],
+    ["optimizer state", (run: RunSummary) => run.optimizerBytes],
+  ] as const;
+  const values = kinds.flatMap(([kind, bytes]) =>
+    runs.map((run) => ({
+      kind,
+      precision: run.precision,
+      mebibytes: bytes(run) / 2 ** 20,
+      label: formatBytes(bytes(run)),
+    })),
+  );
+  const precisions = runs.map(({ precision }) => precision);
+  const y = {
+    field: "kind",
+    type: "nominal",
+    title: null,
+    sort: kinds.map(([kind]) => kind),
+    scale: { paddingInner: 0.25 },
+  } as const;
+  const offset = { field: "precision", sort: precisions } as const;
+  const x = {
+    field: "mebibytes",
+    type: "quantitative",
+    title: "MiB",
+    axis: { tickCount: 8 },
+  } as const;
+  return {
+    ...frame,
+    width: width - 60,
+    height: { step: 18 },
+    data: { values },
+    layer: [
+      { mark: { type: "bar" }, encoding: { y, yOffset: offset, x, color: present(precisions) } },
+      {
+        mark: { type: "text", align: "left", dx: 4, fontSize: 11 },
+        encoding: { y, yOffset: offset, x, text: { field: "label" } },
+      },
+    ],
+  };
+};
