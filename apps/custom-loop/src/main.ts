@@ -43,10 +43,15 @@ let correct = 0;
 for (let start = 0; start < test.count; start += 500) {
   const indices = Uint32Array.from({ length: 500 }, (_, i) => start + i);
   using predictions = await runtime.step(() =>
-    noGrad(() => argmax([autocast({ dtype: "float16" }, () => model.forward(imagesOf(test, indices)))], null)),
+    noGrad(() =>
+      argmax([autocast({ dtype: "float16" }, () => model.forward(imagesOf(test, indices)))], null),
+    ),
   );
   const labels = gatherLabels(test, indices);
-  for (const [i, predicted] of (await predictions.toArray()).entries()) if (predicted === labels[i]) correct++;
+  for (const [i, predicted] of (await predictions.toArray()).entries())
+    if (predicted === labels[i]) correct++;
 }
-console.log(`accuracy ${((100 * correct) / test.count).toFixed(2)} %  scale ${await scaler.getScale()}`);
+console.log(
+  `accuracy ${((100 * correct) / test.count).toFixed(2)} %  scale ${await scaler.getScale()}`,
+);
 device.destroy();

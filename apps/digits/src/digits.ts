@@ -7,7 +7,7 @@ import {
   permutation,
 } from "@halfstep/data";
 import type { Device } from "@halfstep/device";
-import { GradScaler, type StepOutcome } from "@halfstep/grad-scaler";
+import { GradScaler, type GradScalerOptions, type StepOutcome } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW, oneCycle } from "@halfstep/optim";
 import { ampPrimitives, crossEntropy, flatten, type Runtime } from "@halfstep/tensor";
@@ -113,11 +113,14 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
   };
 }
 
-function scalerOptions({ precision, staticLossScale, initScale }: DigitsRun) {
+/** float16 alone needs scaling: bfloat16 has the range of float32. */
+function scalerOptions({ precision, staticLossScale, initScale }: DigitsRun): GradScalerOptions {
   if (precision !== "float16") return { enabled: false };
+  // The loop drains outcomes itself, with the losses.
+  const outcomeSchedule = false;
   return staticLossScale === undefined
-    ? { initScale }
-    : { preset: "static" as const, initScale: staticLossScale };
+    ? { initScale, outcomeSchedule }
+    : { preset: "static", initScale: staticLossScale, outcomeSchedule };
 }
 
 function* shuffled({ train: set, batchSize, seed }: DigitsRun, epoch: number): Generator<Batch> {

@@ -104,6 +104,8 @@ const variantOf = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
     .map(({ operands, rounding }) => operands.join(",") + (rounding ? `:${rounding}` : ""))
     .join(";")};${outputs.join(",")}`;
 
+const quadsPerWorkgroup = 512;
+
 function makeKernel(name: string, variant: string, program: ElementwiseProgram): ElementwiseKernel {
   const { inputs, steps, outputs } = program;
   const scalars: KernelScalar[] = [
@@ -126,7 +128,8 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
     scalars,
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
     body: () => wgslOf(program),
-    workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+    workgroups: ({ count }) =>
+      linearWorkgroups(Math.ceil((count as number) / 4), quadsPerWorkgroup),
     reference: (views, values) => evaluateProgram(program, views, values),
   });
   return { ...kernel, elementwise: program };
@@ -142,8 +145,10 @@ function wgslOf({ inputs, steps, outputs }: ElementwiseProgram): string {
   const functions = new Map(steps.map(({ expression: e }) => [e.name, e.functions ?? ""]));
   let code = [...functions.values()].join("");
   for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
-  code += `${linearMain()}  if (index * 4u >= s.count) { return; }\n`;
-  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(index);\n`;
+  // Several quads an invocation: on software adapters starting one costs more than a quad.
+  code += `${linearMain()}  let stride = groups.x * groups.y * 64u;
+  for (var q = index; q * 4u < s.count; q += stride) {\n`;
+  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(q);\n`;
   for (const [k, { expression, operands, rounding: format }] of steps.entries()) {
     const x = operands.map((o) => `v${o}`);
     const c = Array.from({ length: expression.scalars ?? 0 }, (_, j) => `s.c${k}_${j}`);
@@ -154,8 +159,8 @@ function wgslOf({ inputs, steps, outputs }: ElementwiseProgram): string {
     code += `  let v${inputs.length + k} = ${rounded};\n`;
   }
   for (const [i, step] of outputs.entries())
-    code += `  store_y${i}(index, v${inputs.length + step});\n`;
-  return `${code}}\n`;
+    code += `  store_y${i}(q, v${inputs.length + step});\n`;
+  return `${code}  }\n}\n`;
 }
 
 function evaluateProgram(
@@ -164,7 +169,7 @@ function evaluateProgram(
   scalars: Readonly<Record<string, number>>,
 ): void {
   const isWide = views[inputs.length] instanceof Float64Array;
-  const count = scalars["count"] as number;
+  const count = scalars.count as number;
   const index = inputs.map((kind, i) => inputIndex(kind, `x${i}`, scalars));
   const constants = steps.map(({ expression }, k) =>
     Array.from({ length: expression.scalars ?? 0 }, (_, j) => {

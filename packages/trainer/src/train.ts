@@ -1,7 +1,7 @@
 import { autocast } from "@halfstep/autocast";
 import type { CounterValues, Device } from "@halfstep/device";
 import type { GradScaler, ScaledOptimizer, StepOutcome } from "@halfstep/grad-scaler";
-import type { Runtime, Storage, Tensor } from "@halfstep/tensor";
+import type { PlanStatistics, Runtime, Storage, Tensor } from "@halfstep/tensor";
 import type { Precision, StepCounters, StepMetrics } from "./summary.js";
 
 /** The part of an optimizer that the loop uses. */
@@ -64,6 +64,7 @@ export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainR
   const { runtime, device, optimizer, scaler, signal } = options;
   const reporter = new Reporter(options);
   const meter = new StepMeter(device);
+  let statistics: PlanStatistics | undefined;
   let step = 0;
   for (let epoch = 0; epoch < options.epochs && !signal?.aborted; epoch++) {
     for (const batch of options.batches(epoch)) {
@@ -78,12 +79,13 @@ export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainR
         return value;
       });
       step++;
+      // The last batch of an epoch may be smaller: the first step speaks for all.
+      statistics ??= runtime.lastPlan?.statistics;
       meter.end(before, step);
       reporter.add({ step, epoch: epoch + 1, loss });
       if (step % reportInterval === 0) await reporter.report();
     }
   }
-  const statistics = runtime.lastPlan?.statistics;
   await reporter.report();
   await reporter.report();
   return {
