@@ -53,16 +53,24 @@ function propagate(
   runtime.recording.backwardStart ??= runtime.recording.launches.length;
   const gradients = new Map<Tensor, Tensor>([[root, gradient ?? seedOf(root)]]);
   const nodes = reachable(root);
+  const freed: GradNode[] = [];
+  runtime.onDrop(() => {
+    for (const node of freed) node.isFreed = false;
+  });
   withGradMode(createGraph, () =>
     withoutAutocast(() => {
       for (const node of nodes) {
         visit(node, gradients, createGraph);
-        if (!retainGraph) node.isFreed = true;
+        if (!retainGraph && !node.isFreed) {
+          node.isFreed = true;
+          freed.push(node);
+        }
         for (const output of node.outputs)
           if (output !== root && !sources?.has(output)) gradients.delete(output);
       }
     }),
   );
+  for (const { inputs, outputs } of freed) runtime.releaseSaved([...inputs, ...outputs]);
   return gradients;
 }
 

@@ -17,9 +17,9 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
   const { runtime } = tensor;
   const { casts } = runtime.recording;
   const needsGrad = tensor.requiresGrad && isGradEnabled();
-  const key = `${tensor.versionKey}:${dtype}:${needsGrad}`;
+  const key = `${tensor.versionKey}:${tensor.shape}:${dtype}:${needsGrad}`;
   const known = casts.get(key);
-  if (known && (!needsGrad || known.castOf === tensor)) return known;
+  if (known && !known.isDisposed && (!needsGrad || known.castOf === tensor)) return known;
   const [spec] = castOp.shape([tensor], dtype) as [TensorSpec];
   const result = runtime.result(spec.shape, spec.dtype);
   castOp.forward({

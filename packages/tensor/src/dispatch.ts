@@ -30,6 +30,7 @@ export function dispatch(
       throw new RecordingError(
         `${op.name}: its inputs belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
       );
+  runtime.beforeOp();
   const cast = castInputs(op, inputs);
   const specs = op.shape(cast, attributes);
   const outputs = specs.map(({ shape, dtype }) => runtime.result(shape, dtype));

@@ -21,10 +21,10 @@ export {
 export * from "./ops/index.js";
 export { dumpPlan } from "./plan/dump.js";
 export { allPasses, type PassName, type Plan, type PlanStatistics } from "./plan/plan.js";
+export type { RecorderTarget } from "./recorder-target.js";
 export {
   cpuRuntime,
   gpuRuntime,
-  type RecorderTarget,
   type Runtime,
   type RuntimeOptions,
   type StepOptions,

@@ -1,4 +1,5 @@
 import { bytesPerElement, type Launch } from "@halfstep/device";
+import { fill } from "@halfstep/kernels";
 import { ClosedTensorError } from "./errors.js";
 import type { Storage, WriteEvent } from "./storage.js";
 import type { Tensor } from "./tensor.js";
@@ -22,6 +23,8 @@ export class Recording {
   readonly released: Storage[] = [];
   /** Launches from here on belong to a backward pass. */
   backwardStart: number | undefined;
+  /** Transients that something has written. */
+  readonly #defined = new Set<Storage>();
   readonly #undo: (() => void)[] = [];
   readonly #writes: WriteEvent[] = [];
   readonly #tick: () => number;
@@ -39,6 +42,8 @@ export class Recording {
           `${kernel.name}: ${kernel.bindings[i]?.name ?? `operand ${i}`} belongs to a recording that has closed. ` +
             "Return the tensor from the step, or mark it keep(), to use it later.",
         );
+      if (kernel.bindings[i]?.access !== "write") this.#define(buffer);
+      else this.#defined.add(buffer);
       if (kernel.bindings[i]?.access === "read" || !buffer.isResident) continue;
       const event: WriteEvent = {
         from: offset,
@@ -55,6 +60,8 @@ export class Recording {
   /** Puts a launch before position `index`: a copy of a version that a later reader still needs. */
   insert(index: number, launch: Launch<Storage>): void {
     this.launches.splice(index, 0, launch);
+    for (const [i, { buffer }] of launch.bindings.entries())
+      if (launch.kernel.bindings[i]?.access === "write") this.#defined.add(buffer);
     for (const write of this.#writes) if (write.index >= index) write.index++;
     if (this.backwardStart !== undefined && this.backwardStart >= index) this.backwardStart++;
   }
@@ -69,12 +76,20 @@ export class Recording {
     for (const undo of this.#undo.reverse()) undo();
   }
 
+  /** Zeroes scratch that is read before it is written, as allocate() promises: a slot holds what its last tenant left. */
+  #define(buffer: Storage): void {
+    if (buffer.isResident || buffer.hostData || this.#defined.has(buffer)) return;
+    this.#defined.add(buffer);
+    const { byteLength } = buffer;
+    this.launches.push(fill({ buffer, offset: 0, length: byteLength / 2, dtype: "float16" }, 0));
+  }
+
   #noteWrite(buffer: Storage, event: WriteEvent): void {
-    const previous = buffer.noteWrite(event);
+    const before = buffer.writes;
+    buffer.noteWrite(event);
     this.#writes.push(event);
     this.onDrop(() => {
-      if (previous) buffer.noteWrite(previous);
-      else buffer.writes.splice(buffer.writes.indexOf(event), 1);
+      buffer.writes = before;
     });
   }
 }

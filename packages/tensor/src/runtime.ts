@@ -7,20 +7,18 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
-import {
-  type CpuTargetOptions,
-  elementwise,
-  identity,
-  type ResidentTarget,
-} from "@halfstep/kernels";
+import { type CpuTargetOptions, elementwise, identity } from "@halfstep/kernels";
 import { RecordingError, ShapeError } from "./errors.js";
 import { allPasses, type PassName, type Plan, plan, residentNumbers } from "./plan/plan.js";
 import { structureOf } from "./plan/structure.js";
+import type { RecorderTarget } from "./recorder-target.js";
 import { Recording } from "./recording.js";
+import { isThenable, savedBelow, tensorsIn } from "./returned.js";
 import { cpuRunner } from "./run/cpu-runner.js";
 import { gpuRunner } from "./run/gpu-runner.js";
+import { macrotask } from "./run/macrotask.js";
 import type { ReadOptions, Runner } from "./run/runner.js";
-import { type HostData, Storage } from "./storage.js";
+import { dtypeOf, type HostData, Storage } from "./storage.js";
 import { sizeOf, Tensor, Variable } from "./tensor.js";
 
 export interface RuntimeOptions {
@@ -47,20 +45,6 @@ export interface StepOptions {
   readonly keepGraph?: boolean;
 }
 
-/** A target of launches inside a runtime's recording, for optimizers and scalers. */
-export interface RecorderTarget extends ResidentTarget<Storage> {
-  /** Scratch inside a step; outside one, memory that stays. */
-  allocate(bytes: number): Storage;
-  /** Zeroed memory that stays, wherever it is asked for. */
-  allocateResident(bytes: number): Storage;
-  /** Replaces elements of a resident, before the next step that is submitted. */
-  write(binding: Binding<Storage>, values: ArrayLike<number>): void;
-  /** The elements of a resident, decoded, after everything recorded so far. */
-  read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
-  /** Keeps what to undo if the open recording is dropped because its step throws. */
-  onRollback(undo: () => void): void;
-}
-
 /** Plans that a runtime keeps for reuse. */
 const cachedPlans = 64;
 /** A recording outside a step closes by itself at this many launches. */
@@ -85,6 +69,8 @@ export class Runtime {
   readonly #plans = new Map<string, Plan>();
   readonly #registry: FinalizationRegistry<Storage>;
   readonly #tracked = new WeakSet<Tensor>();
+  /** Tensors with a handle only because a step was asked to keep its graph. */
+  readonly #saved = new WeakSet<Tensor>();
   #recording: Recording;
   #isInStep = false;
   #isRunning = false;
@@ -109,7 +95,10 @@ export class Runtime {
       allocate: (bytes) => this.#transient(bytes),
     };
     this.target = {
-      launch: (launch) => this.#append(launch),
+      launch: (launch) => {
+        this.beforeOp();
+        this.#append(launch);
+      },
       allocate: (bytes) => (this.#isInStep ? this.#transient(bytes) : this.#resident(bytes)),
       allocateResident: (bytes) => this.#resident(bytes),
       write: (binding, values) => this.#write(binding, values),
@@ -216,7 +205,7 @@ export class Runtime {
       throw new ShapeError(
         `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${bytes} bytes (a multiple of 16), this one has ${buffer.size}`,
       );
-    const storage = new Storage(bytes);
+    const storage = new Storage(this, bytes);
     storage.memory = buffer;
     storage.isForeign = true;
     return this.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
@@ -254,6 +243,12 @@ export class Runtime {
     this.#assertNotInStep("flush()");
     this.#closeKeeping();
     await this.#runner.ready();
+  }
+
+  /** @internal Where an op begins: a long recording outside a step closes between ops, never inside one. */
+  beforeOp(): void {
+    if (!this.#isInStep && this.#recording.launches.length >= longestRecording)
+      this.#closeKeeping();
   }
 
   /** @internal Result of an op: memory that the planner will find. */
@@ -315,6 +310,27 @@ export class Runtime {
     this.#dropHandle(storage);
   }
 
+  /** @internal Gives back what is kept for nothing but a backward pass that has now been. */
+  releaseSaved(tensors: readonly Tensor[]): void {
+    for (const tensor of tensors) {
+      if (!this.#saved.delete(tensor)) continue;
+      this.untrack(tensor, tensor.storage);
+      this.onDrop(() => {
+        this.#saved.add(tensor);
+        this.track(tensor);
+      });
+    }
+  }
+
+  #keepGraph(results: readonly Tensor[]): void {
+    for (const result of results)
+      for (const tensor of savedBelow(result)) {
+        if (this.#tracked.has(tensor)) continue;
+        tensor.keep();
+        this.#saved.add(tensor);
+      }
+  }
+
   #record<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
     this.#isInStep = true;
     try {
@@ -323,14 +339,12 @@ export class Runtime {
         throw new TypeError(
           "step() takes a synchronous callback, and this one returned a promise: read results after the step",
         );
-      for (const tensor of tensorsIn(result)) {
-        tensor.keep();
-        if (keepGraph) for (const saved of savedBelow(tensor)) saved.keep();
-      }
+      const results = [...tensorsIn(result)];
+      for (const tensor of results) tensor.keep();
+      if (keepGraph) this.#keepGraph(results);
       return result;
     } catch (error) {
-      this.#recording.drop();
-      this.#recording = this.#newRecording();
+      this.#abandon();
       throw error;
     } finally {
       this.#isInStep = false;
@@ -339,10 +353,30 @@ export class Runtime {
 
   #close(): void {
     const recording = this.#recording;
-    if (recording.launches.length === 0 && recording.inputs.length === 0) {
-      this.#finish(recording);
-      return;
+    if (recording.launches.length > 0 || recording.inputs.length > 0) {
+      try {
+        this.#run(recording);
+      } catch (error) {
+        this.#abandon();
+        throw error;
+      }
     }
+    for (const storage of recording.inputs) storage.hostData = undefined;
+    for (const storage of recording.transients) storage.recording = undefined;
+    for (const storage of recording.kept) if (storage.handles === 0) this.#free(storage);
+    for (const storage of recording.released) this.#free(storage);
+    this.#recording = this.#newRecording();
+  }
+
+  /** Drops the open recording: nothing of it has happened. */
+  #abandon(): void {
+    const recording = this.#recording;
+    recording.drop();
+    for (const storage of recording.released) this.#free(storage);
+    this.#recording = this.#newRecording();
+  }
+
+  #run(recording: Recording): void {
     const key = structureOf(recording, this.#passes);
     let found = this.#plans.get(key);
     if (found) this.#plans.delete(key);
@@ -352,26 +386,15 @@ export class Runtime {
       this.#plans.delete(this.#plans.keys().next().value as string);
     this.#lastPlan = found;
     const residents = [...residentNumbers(recording).keys()].map(memoryOf);
-    const kept = [...recording.kept];
-    const memory = kept.map(({ byteLength }) => this.#runner.allocate(byteLength, { zero: false }));
-    this.#runner.run(found, {
+    const memory = this.#runner.run(found, {
       residents,
-      kept: memory,
       inputs: recording.inputs.map((storage) => ({
         data: storage.hostData as HostData,
         binding: storage.inputBinding as Omit<Binding<never>, "buffer">,
       })),
       scalar: (launch, name) => recording.launches[launch]?.scalars[name] as number,
     });
-    for (const [i, storage] of kept.entries()) storage.memory = memory[i];
-    this.#finish(recording);
-  }
-
-  #finish(recording: Recording): void {
-    for (const storage of recording.transients) storage.recording = undefined;
-    for (const storage of recording.kept) if (storage.handles === 0) this.#free(storage);
-    for (const storage of recording.released) this.#free(storage);
-    this.#recording = this.#newRecording();
+    for (const [i, storage] of [...recording.kept].entries()) storage.memory = memory[i];
   }
 
   #newRecording(): Recording {
@@ -379,9 +402,12 @@ export class Runtime {
   }
 
   #append(launch: Launch<Storage>): void {
+    for (const { buffer } of launch.bindings)
+      if (buffer.owner !== this)
+        throw new RecordingError(
+          `${launch.kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+        );
     this.#recording.append(launch);
-    if (!this.#isInStep && this.#recording.launches.length >= longestRecording)
-      this.#closeKeeping();
   }
 
   /** Closes a recording outside a step: every tensor that has a handle stays. */
@@ -392,14 +418,14 @@ export class Runtime {
   }
 
   #transient(bytes: number): Storage {
-    const storage = new Storage(Math.ceil(bytes / 16) * 16);
+    const storage = new Storage(this, Math.ceil(bytes / 16) * 16);
     storage.recording = this.#recording;
     this.#recording.transients.push(storage);
     return storage;
   }
 
   #resident(bytes: number): Storage {
-    const storage = new Storage(Math.max(16, Math.ceil(bytes / 16) * 16));
+    const storage = new Storage(this, Math.max(16, Math.ceil(bytes / 16) * 16));
     storage.memory = this.#runner.allocate(storage.byteLength);
     return storage;
   }
@@ -466,49 +492,3 @@ const memoryOf = (storage: Storage) => {
     );
   return storage.memory;
 };
-
-function dtypeOf(data: HostData): DType {
-  if (data instanceof Uint32Array) return "uint32";
-  return data instanceof Int32Array ? "int32" : "float32";
-}
-
-const isThenable = (value: unknown): boolean =>
-  typeof value === "object" &&
-  value !== null &&
-  "then" in value &&
-  typeof value.then === "function";
-
-/** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
-function* tensorsIn(value: unknown): Generator<Tensor> {
-  if (value instanceof Tensor) yield value;
-  else if (Array.isArray(value)) for (const item of value) yield* tensorsIn(item);
-  else if (value instanceof Map) for (const item of value.values()) yield* tensorsIn(item);
-  else if (
-    typeof value === "object" &&
-    value !== null &&
-    Object.getPrototypeOf(value) === Object.prototype
-  )
-    for (const item of Object.values(value)) yield* tensorsIn(item);
-}
-
-/** Everything that a backward pass from this tensor could read. */
-function savedBelow(root: Tensor): Set<Tensor> {
-  const saved = new Set<Tensor>();
-  const stack = [root];
-  for (let tensor = stack.pop(); tensor; tensor = stack.pop()) {
-    if (saved.has(tensor)) continue;
-    saved.add(tensor);
-    if (tensor.gradNode) stack.push(...tensor.gradNode.inputs, ...tensor.gradNode.outputs);
-  }
-  return saved;
-}
-
-/** A turn of the event loop, so that signals and timers are served between steps. */
-const macrotask = (): Promise<void> =>
-  new Promise((resolve) => {
-    // Only Node has setImmediate; elsewhere timers must do.
-    const { setImmediate: soon = setTimeout } = globalThis as {
-      setImmediate?: (f: () => void) => unknown;
-    };
-    soon(resolve);
-  });

@@ -1,4 +1,4 @@
-import type { Binding } from "@halfstep/device";
+import type { Binding, DType } from "@halfstep/device";
 import type { CpuBuffer } from "@halfstep/kernels";
 import type { Recording } from "./recording.js";
 
@@ -8,13 +8,19 @@ export type Memory = GPUBuffer | CpuBuffer;
 /** Numbers of JavaScript, which are encoded as the tensor's dtype when they are written. */
 export type HostData = Float32Array | Float64Array | Int32Array | Uint32Array | readonly number[];
 
+/** The dtype of host data where none is asked for. */
+export function dtypeOf(data: HostData): DType {
+  if (data instanceof Uint32Array) return "uint32";
+  return data instanceof Int32Array ? "int32" : "float32";
+}
+
 /** A write to a resident storage, which later readers of an older version must know. */
 export interface WriteEvent {
   readonly from: number;
   readonly to: number;
   /** The runtime's clock after the write. */
-  clock: number;
-  readonly recording: Recording | undefined;
+  readonly clock: number;
+  readonly recording: Recording;
   /** Position of the writing launch in that recording. */
   index: number;
 }
@@ -28,22 +34,25 @@ let nextId = 0;
  */
 export class Storage {
   readonly id: number = nextId++;
+  /** The runtime whose memory this is. */
+  readonly owner: object;
   readonly byteLength: number;
   /** The open recording of a transient. */
   recording: Recording | undefined;
   memory: Memory | undefined;
   /** True for memory that belongs to the caller (`fromBuffer`): it is never pooled. */
   isForeign = false;
-  /** What the host supplies for a transient input. */
+  /** What the host supplies for a transient input, until its recording has run. */
   hostData: HostData | undefined;
   /** How the host's data is stored. */
   inputBinding: Omit<Binding<never>, "buffer"> | undefined;
   /** Tensors that keep the memory; at none it goes back to the pool. Tensors of a step that it does not return keep nothing. */
   handles = 0;
-  /** The last write to each range that was ever written separately. */
-  readonly writes: WriteEvent[] = [];
+  /** Every write of the open recording, and of earlier ones the last to each range. */
+  writes: readonly WriteEvent[] = [];
 
-  constructor(byteLength: number) {
+  constructor(owner: object, byteLength: number) {
+    this.owner = owner;
     this.byteLength = byteLength;
   }
 
@@ -51,12 +60,22 @@ export class Storage {
     return this.memory !== undefined;
   }
 
-  noteWrite(event: WriteEvent): WriteEvent | undefined {
-    const known = this.writes.findIndex(({ from, to }) => from === event.from && to === event.to);
-    const previous = this.writes[known];
-    if (known >= 0) this.writes[known] = event;
-    else this.writes.push(event);
-    return previous;
+  noteWrite(event: WriteEvent): void {
+    const isSame = ({ from, to }: WriteEvent): boolean => from === event.from && to === event.to;
+    const last = this.writes.findLast(isSame);
+    const isFirst = last?.recording !== event.recording;
+    const remembered = isFirst
+      ? this.writes.filter((write) => !isSame(write) || write === last)
+      : this.writes;
+    this.writes = [...remembered, event];
+  }
+
+  /** The clock of the last write to the bytes from `from` to `to`; 0 where there was none. */
+  versionOf(from: number, to: number): number {
+    let clock = 0;
+    for (const write of this.writes)
+      if (write.from < to && from < write.to && write.clock > clock) clock = write.clock;
+    return clock;
   }
 
   /** The first write after `clock` that overlaps the bytes from `from` to `to`. */

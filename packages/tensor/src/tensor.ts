@@ -74,10 +74,7 @@ export class Tensor {
   get versionKey(): string {
     const { storage, offset } = this.place;
     const end = offset + this.size * bytesPerElement(this.dtype);
-    let clock = 0;
-    for (const write of storage.writes)
-      if (write.from < end && offset < write.to && write.clock > clock) clock = write.clock;
-    return `${storage.id}+${offset}@${clock}`;
+    return `${storage.id}+${offset}@${storage.versionOf(offset, end)}`;
   }
 
   /** @internal What a launch binds. */
@@ -100,6 +97,11 @@ export class Tensor {
   }
 
   /** @internal */
+  get isDisposed(): boolean {
+    return this.#isDisposed;
+  }
+
+  /** @internal */
   attachNode(node: GradNode): void {
     this.gradNode = node;
     this.requiresGrad = true;
@@ -115,8 +117,7 @@ export class Tensor {
 
   /** The same values without history: no gradient flows through the result. */
   detach(): Tensor {
-    this.assertUsable();
-    return new Tensor(this.runtime, this.place, this.shape, this.dtype);
+    return this.runtime.viewOf(this, this.shape);
   }
 
   /** The values in another floating dtype. */

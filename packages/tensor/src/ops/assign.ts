@@ -1,10 +1,17 @@
+import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
+import { isFloating } from "../cast.js";
 import { noGrad } from "../grad-mode.js";
 import type { Tensor, Variable } from "../tensor.js";
 
 /** variable = value, unless the flag is set. */
 export function assign(variable: Variable, value: Tensor, unless: Tensor | undefined): void {
   const { runtime } = variable;
+  if (!isFloating(variable.dtype) || !isFloating(value.dtype))
+    throw new DTypeError(
+      `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}; only floating variables can be assigned`,
+    );
+  runtime.beforeOp();
   const out = { ...variable.operand(), shape: [variable.size] };
   // One dispatch may not read the buffer that it writes.
   const source =
@@ -19,6 +26,7 @@ export function assign(variable: Variable, value: Tensor, unless: Tensor | undef
 
 /** variable += value, in float32. */
 export function accumulate(variable: Variable, value: Tensor): void {
+  variable.runtime.beforeOp();
   variable.runtime.scratchTarget.launch(
     kernels.accumulate({ input: value.operand(), out: variable.operand() }),
   );

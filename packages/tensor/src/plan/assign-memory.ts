@@ -1,3 +1,4 @@
+import { sizeClass } from "@halfstep/device";
 import type { Storage } from "../storage.js";
 import { isRead, isWrite, type PlanGraph, type PlanNode } from "./graph.js";
 
@@ -29,7 +30,8 @@ export function assignMemory(graph: PlanGraph, reuse: boolean): MemoryPlan {
   const slots: Slot[] = [];
   const slotOf = new Map<Storage, number>();
   for (const { storage, first, last } of lifetimes(graph)) {
-    const bytes = Math.ceil(storage.byteLength / 256) * 256;
+    // The sizes in which a device's pool hands out memory, so that a plan's peak is what will be allocated.
+    const bytes = sizeClass(storage.byteLength);
     const free = reuse ? bestFit(slots, bytes, first) : undefined;
     const slot = free ?? slots.push({ bytes, until: -1 }) - 1;
     const chosen = slots[slot] as Slot;

@@ -2,12 +2,14 @@ import type { Binding, DType, HalfDType, KernelBinding } from "@halfstep/device"
 import { isElementwise } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
+  halfOf,
   hasConflict,
   isRead,
   isTouchedBetween,
   isWrite,
   type Pass,
   type PlanNode,
+  roundings,
   usesOf,
   withBinding,
 } from "./graph.js";
@@ -37,20 +39,11 @@ export function isCopy({ launch: { kernel } }: PlanNode): boolean {
   return steps.length === 1 && steps[0]?.expression.name === "identity" && inputs[0] === "same";
 }
 
-const isHalf = (dtype: DType): dtype is HalfDType => dtype === "float16" || dtype === "bfloat16";
-
 function accepts(parameter: KernelBinding | undefined, dtype: DType): boolean {
   if (!parameter) return false;
   const { dtypes = ["float32", "float16", "bfloat16"], unit = 4, access } = parameter;
   if (!dtypes.includes(dtype)) return false;
-  return access === "read" || unit > 1 || !isHalf(dtype);
-}
-
-/** The formats through which a value passes, in order; more than one cannot be expressed by a single binding. */
-function roundings(...formats: readonly (HalfDType | undefined)[]): HalfDType[] {
-  const chain: HalfDType[] = [];
-  for (const format of formats) if (format && chain.at(-1) !== format) chain.push(format);
-  return chain;
+  return access === "read" || unit > 1 || !halfOf(dtype);
 }
 
 function rebound(
@@ -81,8 +74,7 @@ function foldIntoProducer(
   const parameter = node.launch.kernel.bindings[producer.binding];
   if (parameter?.access !== "write" || !coversSame(target, from)) return undefined;
   if (!accepts(parameter, to.dtype)) return undefined;
-  const stored = isHalf(target.dtype) ? target.dtype : undefined;
-  const chain = roundings(target.rounding, stored, from.rounding, to.rounding);
+  const chain = roundings(target.rounding, halfOf(target.dtype), from.rounding, to.rounding);
   if (chain.at(-1) === to.dtype) chain.pop();
   if (chain.length > 1) return undefined;
   if (isTouchedBetween(nodes, to, producer.node, cast, "any")) return undefined;
@@ -96,8 +88,7 @@ function foldIntoProducer(
     const read = other.launch.bindings[binding] as Binding<Storage>;
     const isPlain = to.dtype === from.dtype && !from.rounding && !to.rounding;
     if (!isPlain || !coversSame(read, from)) return undefined;
-    if (to.buffer.isResident && isTouchedBetween(nodes, to, cast, reader, "write"))
-      return undefined;
+    if (isTouchedBetween(nodes, to, cast, reader, "write")) return undefined;
     moved.set(reader, withBinding(other, binding, rebound(read, to, read.rounding)));
   }
   for (const { launch } of moved.values()) if (hasConflict(launch)) return undefined;
@@ -127,10 +118,8 @@ function foldIntoConsumers(
     if (read.offset !== to.offset || read.length !== to.length || isWrite(node, binding))
       return undefined;
     if (!isRead(node, binding) || !accepts(parameter, from.dtype)) return undefined;
-    if (from.buffer.isResident && isTouchedBetween(nodes, from, cast, reader, "write"))
-      return undefined;
-    const stored = isHalf(to.dtype) ? to.dtype : undefined;
-    const chain = roundings(from.rounding, to.rounding, stored, read.rounding);
+    if (isTouchedBetween(nodes, from, cast, reader, "write")) return undefined;
+    const chain = roundings(from.rounding, to.rounding, halfOf(to.dtype), read.rounding);
     if (chain[0] === from.dtype) chain.shift();
     if (chain.length > 1) return undefined;
     const moved = withBinding(node, binding, rebound(read, from, chain[0]));

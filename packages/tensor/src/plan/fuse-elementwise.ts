@@ -8,10 +8,12 @@ import {
 } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
+  halfOf,
   hasConflict,
   isTouchedBetween,
   type Pass,
   type PlanNode,
+  roundings,
   type ScalarSource,
   sameRange,
   usesOf,
@@ -50,10 +52,7 @@ function fuseIntoReader(
   if (!isElementwise(second.launch.kernel)) return undefined;
   if (first.launch.scalars.count !== second.launch.scalars.count) return undefined;
   const inputs = first.launch.bindings.slice(0, -1);
-  if (
-    inputs.some((b) => b.buffer.isResident && isTouchedBetween(nodes, b, producer, reader, "write"))
-  )
-    return undefined;
+  if (inputs.some((b) => isTouchedBetween(nodes, b, producer, reader, "write"))) return undefined;
   const merged = merge(first, second, result);
   if (!merged || hasConflict(merged.launch)) return undefined;
   return nodes.map((n, i) => (i === reader ? merged : n)).filter((_, i) => i !== producer);
@@ -91,17 +90,19 @@ function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): Pla
   );
 }
 
-/** The format through which the value between two programs went when it was stored and loaded. */
+/** The one format through which the value between two programs went, whichever operand of the second loads it. */
 function roundingBetween(
   result: Binding<Storage>,
   second: PlanNode,
   program: ElementwiseProgram,
 ): HalfDType | undefined | "several" {
-  const formats = new Set<HalfDType>();
-  if (result.rounding) formats.add(result.rounding);
-  if (result.dtype === "float16" || result.dtype === "bfloat16") formats.add(result.dtype);
-  for (const input of second.launch.bindings.slice(0, program.inputs.length))
-    if (input.buffer === result.buffer && input.rounding) formats.add(input.rounding);
+  const formats = new Set<HalfDType | undefined>();
+  for (const input of second.launch.bindings.slice(0, program.inputs.length)) {
+    if (input.buffer !== result.buffer) continue;
+    const chain = roundings(result.rounding, halfOf(result.dtype), input.rounding);
+    if (chain.length > 1) return "several";
+    formats.add(chain[0]);
+  }
   return formats.size > 1 ? "several" : [...formats][0];
 }
 
@@ -134,7 +135,8 @@ class ProgramBuilder {
           other.binding.rounding === binding.rounding &&
           other.indexing === indexing &&
           members.every(
-            ({ name }) => this.#scalars.get(`x${o}${name.slice(`x${i}`.length)}`) === scalarOf(name),
+            ({ name }) =>
+              this.#scalars.get(`x${o}${name.slice(`x${i}`.length)}`) === scalarOf(name),
           ),
       );
       if (same >= 0) return { input: same };

@@ -1,4 +1,10 @@
-import { type Binding, bytesPerElement, type Launch } from "@halfstep/device";
+import {
+  type Binding,
+  bytesPerElement,
+  type DType,
+  type HalfDType,
+  type Launch,
+} from "@halfstep/device";
 import type { Storage } from "../storage.js";
 
 /** Where a launch takes a runtime scalar from: a launch of the recording, by position, and the scalar's name there. */
@@ -64,29 +70,50 @@ export function isTouchedBetween(
   before: number,
   touch: "write" | "any",
 ): boolean {
-  const from = binding.offset;
-  const to = from + binding.length * bytesPerElement(binding.dtype);
   for (let n = after + 1; n < before; n++) {
     const node = nodes[n] as PlanNode;
     for (const [b, other] of node.launch.bindings.entries()) {
       if (other.buffer !== binding.buffer) continue;
       if (touch === "write" && !isWrite(node, b)) continue;
-      const start = other.offset;
-      const end = start + other.length * bytesPerElement(other.dtype);
-      if (start < to && from < end) return true;
+      if (overlaps(binding, other)) return true;
     }
   }
   return false;
 }
 
-/** WebGPU forbids one dispatch to read a buffer and to write it, even in disjoint ranges. */
-export function hasConflict(launch: Launch<Storage>): boolean {
-  const written = new Set<Storage>();
-  for (const [b, { buffer }] of launch.bindings.entries())
-    if (launch.kernel.bindings[b]?.access !== "read") written.add(buffer);
-  return launch.bindings.some(
-    ({ buffer }, b) => launch.kernel.bindings[b]?.access === "read" && written.has(buffer),
+/**
+ * True where WebGPU refuses a launch: it forbids one dispatch to read a buffer and to write it, even in disjoint ranges, and
+ * to write a range through two bindings.
+ */
+export function hasConflict({ kernel, bindings }: Launch<Storage>): boolean {
+  const isWritten = (b: number): boolean => kernel.bindings[b]?.access !== "read";
+  return bindings.some(
+    (one, a) =>
+      isWritten(a) &&
+      bindings.some(
+        (other, b) =>
+          a !== b &&
+          other.buffer === one.buffer &&
+          (!isWritten(b) || (a < b && overlaps(one, other))),
+      ),
   );
+}
+
+function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
+  const endOf = ({ offset, length, dtype }: Binding<Storage>): number =>
+    offset + length * bytesPerElement(dtype);
+  return a.offset < endOf(b) && b.offset < endOf(a);
+}
+
+/** The dtype where it is a 16-bit format, to which a store rounds. */
+export const halfOf = (dtype: DType): HalfDType | undefined =>
+  dtype === "float16" || dtype === "bfloat16" ? dtype : undefined;
+
+/** The formats through which a value passes, in order; more than one cannot be expressed by a single binding. */
+export function roundings(...formats: readonly (HalfDType | undefined)[]): HalfDType[] {
+  const chain: HalfDType[] = [];
+  for (const format of formats) if (format && chain.at(-1) !== format) chain.push(format);
+  return chain;
 }
 
 export const sameRange = (a: Binding<Storage>, b: Binding<Storage>): boolean =>

@@ -1,4 +1,4 @@
-import type { Binding, Launch } from "@halfstep/device";
+import { type Binding, type Launch, sizeClass } from "@halfstep/device";
 import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
 import { activationBytes, assignMemory } from "./assign-memory.js";
@@ -53,7 +53,7 @@ export interface PlanStatistics {
   /** Casts and copies as recorded, and those that still cost a launch. */
   readonly recordedCasts: number;
   readonly casts: number;
-  /** Bytes of all slots, and of the tensors that the recording keeps. */
+  /** Bytes that a device allocates for all slots, and for the tensors that the recording keeps. */
   readonly peakBytes: number;
   /** Bytes that the forward pass leaves for the backward pass. */
   readonly activationBytes: number;
@@ -92,7 +92,7 @@ export function plan(recording: Recording, passes: readonly PassName[] = allPass
       launches: graph.nodes.length,
       recordedCasts: recorded.nodes.filter(isCast).length,
       casts: graph.nodes.filter(isCast).length,
-      peakBytes: sum(slots) + sum(kept.map(({ bytes }) => bytes)),
+      peakBytes: sum(slots) + sum(kept.map(({ bytes }) => sizeClass(bytes))),
       activationBytes: activationBytes(graph.nodes),
     },
   };

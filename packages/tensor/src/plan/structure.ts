@@ -9,22 +9,31 @@ import type { PassName } from "./plan.js";
 export function structureOf(recording: Recording, passes: readonly PassName[]): string {
   const numbers = new Map<Storage, number>();
   const parts: (string | number)[] = [passes.join(), recording.backwardStart ?? -1];
+  const numberOf = (buffer: Storage): number => {
+    const known = numbers.get(buffer);
+    if (known !== undefined) return known;
+    const number = numbers.size;
+    numbers.set(buffer, number);
+    const role = buffer.isResident ? "r" : recording.kept.has(buffer) ? "k" : "t";
+    parts.push(role, buffer.hostData ? "h" : "", buffer.byteLength);
+    return number;
+  };
   for (const { kernel, bindings, scalars } of recording.launches) {
     parts.push(";", kernel.name, kernel.variant);
     for (const { buffer, offset, length, dtype, rounding } of bindings) {
-      let number = numbers.get(buffer);
-      if (number === undefined) {
-        number = numbers.size;
-        numbers.set(buffer, number);
-        const role = buffer.isResident ? "r" : recording.kept.has(buffer) ? "k" : "t";
-        parts.push(role, buffer.hostData ? "h" : "", buffer.byteLength);
-      }
+      const number = numberOf(buffer);
       parts.push("#", number, offset, length, dtype, rounding ?? "");
     }
     for (const { name, runtime } of kernel.scalars)
       if (!runtime) parts.push(scalars[name] as number);
   }
-  for (const storage of recording.kept) parts.push("k", numbers.get(storage) ?? storage.byteLength);
-  for (const storage of recording.inputs) parts.push("i", numbers.get(storage) ?? -1);
+  for (const storage of recording.inputs) {
+    const number = numberOf(storage);
+    parts.push("i", number);
+  }
+  for (const storage of recording.kept) {
+    const number = numberOf(storage);
+    parts.push("k", number);
+  }
   return parts.join(" ");
 }

@@ -1,8 +1,8 @@
 import type { Binding } from "@halfstep/device";
 import { type CpuBuffer, type CpuTargetOptions, cpuTarget } from "@halfstep/kernels";
-import type { Plan, PlanBuffer } from "../plan/plan.js";
+import type { PlanBuffer } from "../plan/plan.js";
 import type { Memory } from "../storage.js";
-import type { Invocation, Runner } from "./runner.js";
+import type { Runner } from "./runner.js";
 
 /** Interprets plans with the kernels' references: exact, slow, and the referee of the GPU. */
 export function cpuRunner(options: CpuTargetOptions = {}): Runner {
@@ -36,18 +36,16 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
           bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })),
         });
       }
-      copyKept(plan, slots, invocation);
+      return plan.kept.map(({ slot, bytes }) => copyOf(slots[slot] as CpuBuffer, bytes));
     },
     async ready() {},
     async assertWell() {},
   };
-}
 
-function copyKept(plan: Plan, slots: readonly CpuBuffer[], { kept }: Invocation): void {
-  for (const [i, { slot, bytes }] of plan.kept.entries()) {
-    const from = slots[slot] as CpuBuffer;
-    const to = kept[i] as CpuBuffer;
+  function copyOf(from: CpuBuffer, bytes: number): CpuBuffer {
+    const to = target.allocate(bytes);
     if (from.wide && to.wide) to.wide.set(from.wide.subarray(0, Math.ceil(bytes / 2)));
     else new Uint8Array(to.bytes).set(new Uint8Array(from.bytes, 0, bytes));
+    return to;
   }
 }

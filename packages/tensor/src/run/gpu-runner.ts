@@ -5,6 +5,7 @@ import {
   type KernelView,
   MemoryBudgetError,
   type PreparedPass,
+  sizeClass,
 } from "@halfstep/device";
 import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
@@ -35,9 +36,11 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
     throw device.failure;
   };
   const instanceOf = (plan: Plan): Instance => {
+    const keptBytes = sum(plan.kept.map(({ bytes }) => sizeClass(bytes)));
     let instance = instances.get(plan);
-    if (!instance) {
-      instance = { slots: takeSlots(device, slots, plan.slots), passes: [] };
+    if (instance) requireRoom(device, keptBytes);
+    else {
+      instance = { slots: takeSlots(device, slots, plan.slots, keptBytes), passes: [] };
       instances.set(plan, instance);
     }
     return instance;
@@ -46,7 +49,7 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
   return {
     kind: "gpu",
     label: device.label,
-    allocate: (bytes, { zero = true } = {}) => device.allocate(bytes, { zero }),
+    allocate: (bytes) => device.allocate(bytes, { zero: true }),
     release: (memory) => device.release(memory as GPUBuffer),
     write: ({ buffer, offset, dtype }, data) =>
       device.write(buffer as GPUBuffer, offset, encode(data, dtype)),
@@ -56,12 +59,13 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
     },
     run(plan, invocation) {
       const instance = instanceOf(plan);
+      const pass = passFor(device, plan, instance, invocation);
+      const kept = plan.kept.map(({ bytes }) => device.allocate(bytes));
       for (const [i, { data, binding }] of invocation.inputs.entries()) {
         const slot = plan.inputs[i];
         if (slot !== undefined)
           device.write(instance.slots[slot] as GPUBuffer, 0, encode(data, binding.dtype));
       }
-      const pass = passFor(device, plan, instance, invocation);
       const commands = device.gpu.createCommandEncoder();
       const encoder = commands.beginComputePass();
       pass.encode(encoder);
@@ -70,12 +74,13 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
         commands.copyBufferToBuffer(
           instance.slots[slot] as GPUBuffer,
           0,
-          invocation.kept[i] as GPUBuffer,
+          kept[i] as GPUBuffer,
           0,
           Math.ceil(bytes / 4) * 4,
         );
       device.submit([commands.finish()]);
       inFlight++;
+      return kept;
     },
     async ready() {
       await assertWell();
@@ -87,8 +92,23 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
   };
 }
 
-/** A buffer for each slot: those that other plans use already where they are large enough, else new ones. */
-function takeSlots(device: Device, shared: GPUBuffer[], sizes: readonly number[]): GPUBuffer[] {
+const sum = (bytes: readonly number[]): number => bytes.reduce((a, b) => a + b, 0);
+
+/** Throws before the first allocation of a plan, where its last would exceed the budget. */
+function requireRoom({ memory: { live, budget } }: Device, wanted: number): void {
+  if (live + wanted > budget) throw new MemoryBudgetError(wanted, live, budget);
+}
+
+/**
+ * A buffer for each slot: those that other plans use already where they are large enough, else new ones, as long as
+ * `keptBytes` still fit beside them.
+ */
+function takeSlots(
+  device: Device,
+  shared: GPUBuffer[],
+  sizes: readonly number[],
+  keptBytes: number,
+): GPUBuffer[] {
   const free = [...shared].sort((a, b) => a.size - b.size);
   const order = sizes.map((bytes, slot) => ({ bytes, slot })).sort((a, b) => b.bytes - a.bytes);
   const taken: (GPUBuffer | undefined)[] = sizes.map(() => undefined);
@@ -98,9 +118,7 @@ function takeSlots(device: Device, shared: GPUBuffer[], sizes: readonly number[]
     if (fit >= 0) taken[slot] = free.splice(fit, 1)[0];
     else missing.push({ bytes, slot });
   }
-  const wanted = missing.reduce((sum, { bytes }) => sum + bytes, 0);
-  const { live, budget } = device.memory;
-  if (live + wanted > budget) throw new MemoryBudgetError(wanted, live, budget);
+  requireRoom(device, keptBytes + sum(missing.map(({ bytes }) => bytes)));
   for (const { bytes, slot } of missing) {
     const buffer = device.allocate(bytes);
     shared.push(buffer);

@@ -11,8 +11,6 @@ export interface Invocation {
     readonly data: HostData;
     readonly binding: Omit<Binding<never>, "buffer">;
   }[];
-  /** Memory that receives each transient that the recording keeps. */
-  readonly kept: readonly Memory[];
   /** The scalar of a launch of the recording. */
   scalar(launch: number, name: string): number;
 }
@@ -27,14 +25,18 @@ export interface Runner {
   /** What plans are made for; part of every plan's key. */
   readonly kind: "gpu" | "cpu";
   readonly label: string;
-  /** Memory of at least this many bytes. It is zeroed unless its first use overwrites it all. */
-  allocate(bytes: number, options?: { readonly zero?: boolean }): Memory;
+  /** Zeroed memory of at least this many bytes. */
+  allocate(bytes: number): Memory;
   release(memory: Memory): void;
   /** Writes elements in order with what runs. */
   write(binding: Binding<Memory>, data: HostData): void;
   /** The elements of a binding, decoded, as they are after everything that was run so far. */
   read(binding: Binding<Memory>, options?: ReadOptions): Promise<KernelView>;
-  run(plan: Plan, invocation: Invocation): void;
+  /**
+   * Runs a plan, and returns memory that holds each transient that the recording keeps. Where it throws (a refused launch, a
+   * MemoryBudgetError), nothing has run, and no memory was taken for what is kept.
+   */
+  run(plan: Plan, invocation: Invocation): readonly Memory[];
   /** Waits while too much is in flight, and rejects if something has failed. */
   ready(): Promise<void>;
   /** Rejects if the runner has failed. */

@@ -1,0 +1,32 @@
+import { Tensor } from "./tensor.js";
+
+export const isThenable = (value: unknown): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  "then" in value &&
+  typeof value.then === "function";
+
+/** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
+export function* tensorsIn(value: unknown): Generator<Tensor> {
+  if (value instanceof Tensor) yield value;
+  else if (Array.isArray(value)) for (const item of value) yield* tensorsIn(item);
+  else if (value instanceof Map) for (const item of value.values()) yield* tensorsIn(item);
+  else if (
+    typeof value === "object" &&
+    value !== null &&
+    Object.getPrototypeOf(value) === Object.prototype
+  )
+    for (const item of Object.values(value)) yield* tensorsIn(item);
+}
+
+/** Everything that a backward pass from this tensor could read. */
+export function savedBelow(root: Tensor): Set<Tensor> {
+  const saved = new Set<Tensor>();
+  const stack = [root];
+  for (let tensor = stack.pop(); tensor; tensor = stack.pop()) {
+    if (saved.has(tensor)) continue;
+    saved.add(tensor);
+    if (tensor.gradNode) stack.push(...tensor.gradNode.inputs, ...tensor.gradNode.outputs);
+  }
+  return saved;
+}
