@@ -1,0 +1,94 @@
+import { type Expression, elementwise } from "@halfstep/kernels";
+import { describe, expect, test } from "vitest";
+import {
+  cpuRuntime,
+  defineOp,
+  grad,
+  NoSecondDerivativeError,
+  type Operand,
+  type Tensor,
+  type TensorSpec,
+} from "../src/index.js";
+import * as ops from "../src/ops/index.js";
+import { gradientCases } from "./gradient-cases.js";
+import {
+  type GradientCase,
+  gradientMismatches,
+  numbers,
+  secondDerivativeMismatches,
+} from "./gradient-check.js";
+
+/** Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none". */
+const writes = ["accumulate", "assign", "updateRunningStatistics"];
+
+const isDifferentiable = ([name, op]: readonly [string, unknown]): boolean =>
+  typeof op === "function" &&
+  !writes.includes(name) &&
+  !("backward" in op && op.backward === "none");
+
+test("every differentiable op has gradient checks", () => {
+  const exported = Object.entries(ops)
+    .filter(isDifferentiable)
+    .map(([name]) => name);
+  // Casts are no op of the index: dispatch itself makes them.
+  expect(Object.keys(gradientCases).sort()).toEqual([...exported, "castTo"].sort());
+  const empty = Object.entries(gradientCases).filter(([, { cases }]) => cases.length === 0);
+  expect(empty).toEqual([]);
+});
+
+test("the checks find a wrong derivative", async () => {
+  const cubeBy = (factor: number) =>
+    defineOp<null>({
+      name: "cube",
+      castPolicy: "none",
+      shape: ([x]) => [x as TensorSpec],
+      forward({ target, inputs: [x], outputs: [y] }) {
+        target.launch(elementwise(cube, [x as Operand], y as Operand));
+      },
+      backward: ({ inputs: [x], gradients: [g] }) => [
+        (g as Tensor).mul((x as Tensor).square().mul(factor)),
+      ],
+    });
+  const caseOf = (factor: number): GradientCase => ({
+    name: "cube",
+    inputs: [{ shape: [3], values: numbers(3, 1) }],
+    apply: (inputs) => cubeBy(factor)(inputs, null),
+  });
+  const cube: Expression = {
+    name: "cube",
+    arity: 1,
+    wgsl: ([x]) => `${x} * ${x} * ${x}`,
+    evaluate: (x) => (x[0] as number) ** 3,
+  };
+  expect(await gradientMismatches(caseOf(3))).toEqual([]);
+  expect(await gradientMismatches(caseOf(3.0001))).toHaveLength(3);
+  expect(await secondDerivativeMismatches(caseOf(3))).toEqual([]);
+  expect(await secondDerivativeMismatches(caseOf(3.0001))).not.toEqual([]);
+});
+
+describe.each(Object.entries(gradientCases))("%s", (_, { cases, second }) => {
+  test.each(cases)("gradient: $name", async (check) => {
+    expect(await gradientMismatches(check)).toEqual([]);
+  });
+
+  if (second === "checked")
+    test.each(cases)("second derivative: $name", async (check) => {
+      expect(await secondDerivativeMismatches(check)).toEqual([]);
+    });
+  else
+    test("its second derivative is refused with a remedy", () => {
+      const runtime = cpuRuntime({ arithmetic: "float64" });
+      for (const { inputs, apply } of cases) {
+        const tensors = inputs.map(({ shape, values }) =>
+          runtime.tensor(values, shape, { requiresGrad: true }),
+        );
+        const twice = () => {
+          const gradients = grad(apply(tensors, runtime).square().sum(), tensors, {
+            createGraph: true,
+          });
+          return gradients.map((gradient) => gradient && grad(gradient.sum(), tensors));
+        };
+        expect(twice).toThrow(NoSecondDerivativeError);
+      }
+    });
+});
