@@ -10,7 +10,7 @@ import type { Device } from "@halfstep/device";
 import { GradScaler, type GradScalerOptions, type StepOutcome } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW, oneCycle } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, flatten, type Runtime } from "@halfstep/tensor";
+import { ampPrimitives, crossEntropy, flattenByDType, type Runtime } from "@halfstep/tensor";
 import {
   evaluate,
   type Precision,
@@ -33,6 +33,11 @@ export interface DigitsRun {
   readonly seed: number;
   readonly initScale: number;
   readonly staticLossScale?: number | undefined;
+  /**
+   * "bfloat16" keeps the weights in bfloat16 without float32 masters, and loses small updates: the control that shows what masters are
+   * for. Default "float32".
+   */
+  readonly weights?: "float32" | "bfloat16";
   readonly signal?: AbortSignal | undefined;
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
 }
@@ -59,9 +64,14 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
   const started = performance.now();
   device?.memory.resetPeak();
   const model = new DigitsCnn(runtime, { seed });
-  const parameters = flatten(model.parameters());
+  if (run.weights === "bfloat16") model.bfloat16();
+  const groups = flattenByDType(model.parameters());
   const schedule = oneCycle({ maxLr: run.lr, totalSteps: stepsOf(run) });
-  const optimizer = new AdamW(runtime.target, parameters, { lr: schedule });
+  const optimizer = new AdamW(
+    runtime.target,
+    groups.map((params) => ({ params })),
+    { lr: schedule, storage: run.weights === "bfloat16" ? "plain" : "float32" },
+  );
   const scaler = new GradScaler(ampPrimitives(runtime), scalerOptions(run));
 
   const { height, width } = run.train;
@@ -91,9 +101,11 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     labels: ({ labels }) => labels,
     batches: inOrder(run.test),
   });
-  const parameterBytes = parameters.values.byteLength;
+  const bytesOf = (which: "values" | "gradients"): number =>
+    groups.reduce((sum, group) => sum + group[which].byteLength, 0);
+  const parameterBytes = bytesOf("values");
   // AdamW keeps two float32 moments for each parameter.
-  const optimizerBytes = 2 * parameters.gradients.byteLength;
+  const optimizerBytes = 2 * bytesOf("gradients");
   return {
     precision,
     steps: result.steps,
@@ -103,7 +115,8 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     test: { accuracy: test.accuracy, loss: test.loss },
     msPerStep: result.msPerStep,
     samplesPerSecond: (run.batchSize * 1000) / result.msPerStep,
-    peakBytes: peakBytes ?? result.stepBytes + 2 * parameterBytes + optimizerBytes,
+    peakBytes:
+      peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
     activationBytes: result.activationBytes,
     parameterBytes,
     optimizerBytes,

@@ -29,7 +29,7 @@ import {
 /**
  * How parameters are kept.
  *
- * - `"float32"`: float32 values, updated in place.
+ * - `"float32"`: float32 values, updated in place. Groups of float32 values are always kept so, whatever the storage of others.
  * - `"master"`: 16-bit values with float32 masters, which the optimizer holds and updates; each step rounds them into the
  *   values once.
  * - `"plain"`: 16-bit values without masters. Each update is rounded to nearest, so that updates below half a unit in the
@@ -358,11 +358,12 @@ function storageOf<B>(
   { dtype, segments }: FlatTensors<B>,
   storage: ParameterStorage | undefined,
 ): ParameterStorage {
-  const chosen = storage ?? (dtype === "float32" ? "float32" : "master");
-  if ((chosen === "float32") !== (dtype === "float32"))
+  // A model may keep some parameters in float32 (batch norm): those need no master under any storage.
+  if (dtype === "float32") return "float32";
+  if (storage === "float32")
     throw new TypeError(
-      `storage is "${chosen}", but ${segments[0]?.name ?? "the buffer"} is stored as ${dtype}: ` +
-        (dtype === "float32" ? 'use "float32"' : 'use "master", or "plain" to go without masters'),
+      `storage is "float32", but ${segments[0]?.name ?? "the buffer"} is stored as ${dtype}: ` +
+        'use "master", or "plain" to go without masters',
     );
-  return chosen;
+  return storage ?? "master";
 }

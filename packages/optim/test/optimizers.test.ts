@@ -280,7 +280,6 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
       [() => new AdamW(target, flat, { eps: 1e-40 }), "vanishes in float32"],
       [() => new AdamW(target, flat, { weightDecay: Number.NaN }), "weightDecay is NaN"],
       [() => new AdamW(target, flat, { lr: () => Number.NaN }), "learning rate of NaN for step 0"],
-      [() => new AdamW(target, flat, { storage: "master" }), "is stored as float32"],
       [() => new AdamW(target, half, { storage: "float32" }), "is stored as float16"],
       [() => new SGD(target, flat, { nesterov: true }), "nesterov needs a momentum"],
       [() => new SGD(target, [{ params: flat }, { params: flat }]), "weight is in two groups"],

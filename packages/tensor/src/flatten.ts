@@ -1,4 +1,4 @@
-import { bytesPerElement, type HalfDType } from "@halfstep/device";
+import { bytesPerElement, type DType, type HalfDType } from "@halfstep/device";
 import { RecordingError } from "./errors.js";
 import { noGrad } from "./grad-mode.js";
 import * as ops from "./ops/index.js";
@@ -88,4 +88,15 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
       for (const variable of unique) variable.zeroGrad();
     },
   };
+}
+
+/** {@link flatten} for variables of several dtypes (a half model with float32 batch norm): one flat buffer for each dtype. */
+export function flattenByDType(variables: Iterable<Variable>): readonly FlatVariables[] {
+  const byDType = new Map<DType, Variable[]>();
+  for (const variable of variables) {
+    const same = byDType.get(variable.dtype);
+    if (same) same.push(variable);
+    else byDType.set(variable.dtype, [variable]);
+  }
+  return [...byDType.values()].map(flatten);
 }

@@ -7,7 +7,7 @@ export {
   RecordingError,
   ShapeError,
 } from "./errors.js";
-export { type FlatVariables, flatten } from "./flatten.js";
+export { type FlatVariables, flatten, flattenByDType } from "./flatten.js";
 export { isGradEnabled, noGrad } from "./grad-mode.js";
 export {
   type BackwardContext,
