@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import {
+  avgPool2d,
+  cpuRuntime,
+  defineOp,
+  grad,
+  maxPool2d,
+  NoSecondDerivativeError,
+  noGrad,
+  RecordingError,
+  ShapeError,
+  type Tensor,
+} from "./index.js";
+
+const read = async (tensor: Tensor | undefined): Promise<number[]> => [
+  ...((await tensor?.toArray()) ?? []),
+];
+
+describe("grad()", () => {
+  test("gives gradients without leaving any", async () => {
+    const runtime = cpuRuntime();
+    const x = runtime.variable([2, 3], [2], { requiresGrad: true });
+    const other = runtime.variable([1], [1], { requiresGrad: true });
+    const y = x.square();
+    const [dx, dy, none] = grad(y.sum(), [x, y, other]);
+    expect([await read(dx), await read(dy), none]).toEqual([[4, 6], [1, 1], undefined]);
+    expect(x.grad).toBeUndefined();
+  });
+
+  test("of grad(): second and third derivatives", async () => {
+    const runtime = cpuRuntime({ arithmetic: "float64" });
+    const x = runtime.variable([2], [1], { requiresGrad: true });
+    const [first] = grad(x.square().mul(x.square()).sum(), [x], { createGraph: true });
+    const [second] = grad(first?.sum() as Tensor, [x], { createGraph: true });
+    const [third] = grad(second?.sum() as Tensor, [x]);
+    expect([await read(first), await read(second), await read(third)]).toEqual([[32], [48], [48]]);
+  });
+
+  test("a gradient penalty reaches the parameters", async () => {
+    const runtime = cpuRuntime({ arithmetic: "float64" });
+    const w = runtime.variable([3], [1], { requiresGrad: true });
+    const x = runtime.variable([5], [1], { requiresGrad: true });
+    // y = w x², dy/dx = 2 w x, its square is 4 w² x², and d/dw of that 8 w x².
+    const [dx] = grad(w.mul(x.square()).sum(), [x], { createGraph: true });
+    (dx as Tensor).square().sum().backward();
+    expect(await read(w.grad)).toEqual([600]);
+  });
+
+  test("a fused backward without derivative says which", () => {
+    const runtime = cpuRuntime();
+    const x = runtime.variable(
+      Float32Array.from({ length: 16 }, (_, i) => i),
+      [1, 4, 4, 1],
+      { requiresGrad: true },
+    );
+    const second = (pool: typeof maxPool2d): unknown => {
+      const y = pool([x.square()], { window: 2 }).square().sum();
+      const [dx] = grad(y, [x], { createGraph: true });
+      return grad((dx as Tensor).sum(), [x]);
+    };
+    expect(() => second(maxPool2d)).toThrow(NoSecondDerivativeError);
+    expect(() => second(maxPool2d)).toThrow(/maxPool2d has no second derivative/);
+    expect(second(avgPool2d)).toHaveLength(1);
+  });
+});
+
+describe("backward()", () => {
+  test("needs something to differentiate", () => {
+    const runtime = cpuRuntime();
+    expect(() => runtime.tensor([1]).backward()).toThrow(RecordingError);
+    const w = runtime.variable([1], [1], { requiresGrad: true });
+    const blind = noGrad(() => w.mul(2));
+    expect(() => blind.backward()).toThrow(/was it made under noGrad\?/);
+  });
+
+  test("needs a gradient for more than one element", async () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([1, 2], [2], { requiresGrad: true });
+    const y = w.mul(3);
+    expect(() => y.backward()).toThrow(ShapeError);
+    y.backward({ gradient: runtime.tensor([1, 10]) });
+    expect(await read(w.grad)).toEqual([3, 30]);
+  });
+
+  test("adds over paths, and over shared casts", async () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([2], [1], { requiresGrad: true });
+    const half = w.to("float16");
+    half.mul(w.to("float16")).add(half.to("float32").mul(w)).sum().backward();
+    expect(await read(w.grad)).toEqual([8]);
+  });
+
+  test("stops at detached tensors, and at ops without a gradient", async () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([3], [1], { requiresGrad: true });
+    w.mul(w.detach()).sum().backward();
+    expect(await read(w.grad)).toEqual([3]);
+    const frozen = noGrad(() => w.mul(2));
+    expect([frozen.requiresGrad, w.detach().requiresGrad]).toEqual([false, false]);
+  });
+
+  test("refuses a gradient of the wrong size with the op's name", () => {
+    const runtime = cpuRuntime();
+    const wrong = defineOp<null>({
+      name: "wrong",
+      castPolicy: "none",
+      shape: ([x]) => (x ? [x] : []),
+      forward() {},
+      backward: () => [runtime.zeros([5])],
+    });
+    const w = runtime.variable([1, 2], [2], { requiresGrad: true });
+    expect(() => wrong([w], null).backward({ gradient: w })).toThrow(
+      /wrong: backward gave a gradient of shape \[5\] for input 0 of shape \[2\]/,
+    );
+  });
+});
