@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { Generator } from "./index.js";
+import { philox4x32 } from "./philox.js";
+
+// From Random123's kat_vectors.
+test.each([
+  {
+    counter: [0, 0, 0, 0],
+    key: [0, 0],
+    expected: [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8],
+  },
+  {
+    counter: [0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff],
+    key: [0xffffffff, 0xffffffff],
+    expected: [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd],
+  },
+  {
+    counter: [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
+    key: [0xa4093822, 0x299f31d0],
+    expected: [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1],
+  },
+] as const)("philox4x32-10 gives the published words of key $key", ({ counter, key, expected }) => {
+  expect(philox4x32(counter, key)).toEqual(expected);
+});
+
+test("a seed and an offset are the whole state", () => {
+  const a = new Generator(2 ** 40 + 3);
+  const drawn = Array.from({ length: 20 }, () => a.uint32());
+  const b = new Generator(2 ** 40 + 3);
+  b.offset = 7;
+  expect(Array.from({ length: 13 }, () => b.uint32())).toEqual(drawn.slice(7));
+  expect(new Set(drawn).size).toBe(20);
+  const other = new Generator(3);
+  expect(Array.from({ length: 20 }, () => other.uint32())).not.toEqual(drawn);
+});
+
+test("the first numbers of a seed never change", () => {
+  const generator = new Generator(42);
+  expect([generator.uint32(), generator.uniform(), generator.normal()]).toMatchInlineSnapshot(`
+    [
+      4024013095,
+      0.14235037565231323,
+      0.07087448582990899,
+    ]
+  `);
+});
+
+test("uniform and normal numbers have the moments of their distributions", () => {
+  const generator = new Generator(1);
+  const count = 40_000;
+  const moments = (draw: () => number): { mean: number; variance: number; kurtosis: number } => {
+    const x = Array.from({ length: count }, draw);
+    const mean = x.reduce((a, b) => a + b) / count;
+    const central = (power: number): number =>
+      x.reduce((sum, value) => sum + (value - mean) ** power, 0) / count;
+    return { mean, variance: central(2), kurtosis: central(4) / central(2) ** 2 };
+  };
+  const uniform = moments(() => generator.uniform());
+  const normal = moments(() => generator.normal());
+  // Five standard errors each: √(1/12n), √(1/180n), √(1/n), √(2/n), √(24/n).
+  const within = (value: number, expected: number, deviation: number): boolean =>
+    Math.abs(value - expected) < 5 * deviation;
+  const root = Math.sqrt(count);
+  expect([
+    within(uniform.mean, 1 / 2, Math.sqrt(1 / 12) / root),
+    within(uniform.variance, 1 / 12, Math.sqrt(1 / 180) / root),
+    within(normal.mean, 0, 1 / root),
+    within(normal.variance, 1, Math.SQRT2 / root),
+    within(normal.kurtosis, 3, Math.sqrt(24) / root),
+  ]).toEqual([true, true, true, true, true]);
+});
+
+test.each([-1, 0.5, 2 ** 53, Number.NaN])("%s is no seed", (seed) => {
+  expect(() => new Generator(seed)).toThrow(RangeError);
+});

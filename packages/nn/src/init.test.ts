@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import {
+  calculateGain,
+  defaultUniform,
+  fansOf,
+  Generator,
+  kaimingNormal,
+  kaimingUniform,
+  xavierNormal,
+  xavierUniform,
+} from "./index.js";
+
+const linear = [30, 40];
+const convolution = [3, 3, 16, 32];
+
+test("fans of linear and convolution weights", () => {
+  expect(fansOf(linear)).toEqual({ fanIn: 40, fanOut: 30 });
+  expect(fansOf(convolution)).toEqual({ fanIn: 144, fanOut: 288 });
+  expect(() => fansOf([3])).toThrow("[out, in]");
+});
+
+// Bounds and standard deviations by the formulas in torch's documentation.
+test.each([
+  ["kaimingUniform", kaimingUniform, linear, Math.sqrt(6 / 40)],
+  ["kaimingUniform", kaimingUniform, convolution, Math.sqrt(6 / 144)],
+  ["xavierUniform", xavierUniform, linear, Math.sqrt(6 / 70)],
+] as const)("%s is uniform up to its bound: %#", (_, init, shape, bound) => {
+  const values = init(shape, new Generator(1));
+  expect(values).toHaveLength(shape.reduce((a, b) => a * b, 1));
+  const largest = Math.max(...values);
+  expect(largest / bound).toBeLessThanOrEqual(1);
+  expect(largest / bound).toBeGreaterThan(0.99);
+  expect(Math.min(...values) / bound).toBeLessThan(-0.99);
+});
+
+test.each([
+  ["kaimingNormal", kaimingNormal, linear, Math.sqrt(2 / 40)],
+  ["xavierNormal", xavierNormal, convolution, Math.sqrt(2 / 432)],
+] as const)("%s has its standard deviation", (_, init, shape, std) => {
+  const values = init(shape, new Generator(1));
+  const variance = values.reduce((sum, value) => sum + value * value, 0) / values.length;
+  const deviations = (variance / std ** 2 - 1) / Math.sqrt(2 / values.length);
+  expect(Math.abs(deviations)).toBeLessThan(5);
+});
+
+test("options of the kaiming functions", () => {
+  const bound = (options: Parameters<typeof kaimingUniform>[2]): number =>
+    Math.max(...kaimingUniform(convolution, new Generator(1), options));
+  const relu = bound({});
+  expect(bound({ mode: "fanOut" }) / relu).toBeCloseTo(Math.SQRT1_2, 6);
+  expect(bound({ nonlinearity: "linear" }) / relu).toBeCloseTo(Math.SQRT1_2, 6);
+  // torch writes its default for layers as a = √5, which is U(±1/√fanIn).
+  const layer = defaultUniform(convolution, new Generator(1), 144);
+  expect(bound({ a: Math.sqrt(5) })).toBeCloseTo(Math.max(...layer), 6);
+  expect(calculateGain("tanh")).toBe(5 / 3);
+  expect(calculateGain("leakyRelu")).toBeCloseTo(Math.sqrt(2 / 1.0001), 12);
+});
