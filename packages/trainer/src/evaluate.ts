@@ -20,7 +20,10 @@ export interface Evaluation {
   readonly samples: number;
 }
 
-/** Accuracy and loss of a classifier, in the precision that it is trained in. */
+/**
+ * Accuracy and loss of a classifier, in the precision that it is trained in.
+ * @throws RangeError where there is no sample
+ */
 export async function evaluate<Batch>(options: EvaluateOptions<Batch>): Promise<Evaluation> {
   const { runtime, precision } = options;
   let correct = 0;
@@ -56,5 +59,9 @@ export async function evaluate<Batch>(options: EvaluateOptions<Batch>): Promise<
     underWay.catch(() => {});
   }
   await underWay;
+  if (samples === 0)
+    throw new RangeError(
+      "evaluate() got no samples: its batches may be an iterator that is used up",
+    );
   return { accuracy: correct / samples, loss: loss / samples, samples };
 }

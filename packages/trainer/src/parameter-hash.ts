@@ -1,6 +1,9 @@
 import type { Variable } from "@halfstep/tensor";
 
-/** SHA-256 of parameters as stored, in the order of their names, as hexadecimal digits. */
+/**
+ * SHA-256 of the values of parameters, decoded to float32, in the order of their names; as hexadecimal digits. Equal for
+ * equal bits, wherever the parameters lie.
+ */
 export async function parameterSha256(
   parameters: Iterable<readonly [name: string, parameter: Variable]>,
 ): Promise<string> {

@@ -22,7 +22,7 @@ export interface TrainOptions<Batch> {
   readonly epochs: number;
   /** The batches of an epoch, counted from 0. */
   readonly batches: (epoch: number) => Iterable<Batch>;
-  /** The learning rate after this many applied steps: for the metrics. */
+  /** The learning rate after this many applied steps of this call: for the metrics. */
   readonly lr: (appliedSteps: number) => number;
   /** Called for every step, in order, up to {@link reportInterval} steps late: what a step did is known when the device tells. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
@@ -36,7 +36,7 @@ export interface TrainResult {
   readonly skippedSteps: number;
   /** 1 without scaling. */
   readonly finalScale: number;
-  /** Median over steady state. */
+  /** Median over steady state; the mean over all steps of a run too short to have one. */
   readonly msPerStep: number;
   /** Bytes that the forward pass of a step keeps for its backward pass. */
   readonly activationBytes: number;
@@ -62,14 +62,18 @@ interface PendingStep {
  */
 export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainResult> {
   const { runtime, device, optimizer, scaler, signal } = options;
-  const reporter = new Reporter(options);
+  // A scaler that has been used, or has loaded a state, counts on from there.
+  const { scale = 1, step: stepsBefore = 0 } = await scaler.stateDict();
+  const reporter = new Reporter(options, { scale, stepsBefore });
   const meter = new StepMeter(device);
   let statistics: PlanStatistics | undefined;
   let step = 0;
-  for (let epoch = 0; epoch < options.epochs && !signal?.aborted; epoch++) {
+  let isAborted = false;
+  for (let epoch = 0; epoch < options.epochs && !isAborted; epoch++) {
     for (const batch of options.batches(epoch)) {
-      if (signal?.aborted) break;
-      const before = meter.begin();
+      isAborted = signal?.aborted ?? false;
+      if (isAborted) break;
+      meter.begin();
       const loss = await runtime.step(() => {
         const value = inPrecision(options.precision, () => options.loss(batch));
         scaler.scale(value).backward();
@@ -81,7 +85,7 @@ export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainR
       step++;
       // The last batch of an epoch may be smaller: the first step speaks for all.
       statistics ??= runtime.lastPlan?.statistics;
-      meter.end(before, step);
+      meter.end(step);
       reporter.add({ step, epoch: epoch + 1, loss });
       if (step % reportInterval === 0) await reporter.report();
     }
@@ -96,8 +100,8 @@ export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainR
     msPerStep: meter.medianMilliseconds(),
     activationBytes: statistics?.activationBytes ?? 0,
     stepBytes: statistics?.peakBytes ?? 0,
-    perStep: meter.counters(statistics?.casts ?? 0, statistics?.launches ?? 0),
-    isAborted: signal?.aborted ?? false,
+    perStep: meter.counters(statistics ?? { casts: 0, launches: 0 }),
+    isAborted,
   };
 }
 
@@ -110,17 +114,25 @@ export const inPrecision = <T>(
     ? (fn as () => T)()
     : (autocast({ dtype: precision }, fn as () => never) as T);
 
+type ReporterOptions = Pick<TrainOptions<never>, "precision" | "scaler" | "lr" | "onStep">;
+
 /** Tells steps in order. Each report awaits the reads that the one before it began, so that the device is never idle. */
 class Reporter {
   applied = 0;
   scale: number;
-  readonly #options: Pick<TrainOptions<never>, "precision" | "scaler" | "lr" | "onStep">;
+  readonly #options: ReporterOptions;
+  /** Steps that the scaler had counted when training began. */
+  readonly #stepsBefore: number;
   #waiting: PendingStep[] = [];
   #underWay: Promise<void> = Promise.resolve();
 
-  constructor(options: Pick<TrainOptions<never>, "precision" | "scaler" | "lr" | "onStep">) {
+  constructor(
+    options: ReporterOptions,
+    { scale, stepsBefore }: { readonly scale: number; readonly stepsBefore: number },
+  ) {
     this.#options = options;
-    this.scale = options.scaler.enabled ? options.scaler.rule.initScale : 1;
+    this.#stepsBefore = stepsBefore;
+    this.scale = scale;
   }
 
   add(pending: PendingStep): void {
@@ -145,7 +157,7 @@ class Reporter {
     for (const { loss } of steps) loss.dispose();
     const byStep = new Map(outcomes.map((outcome) => [outcome.step, outcome]));
     for (const [i, { step, epoch }] of steps.entries()) {
-      const outcome = byStep.get(step);
+      const outcome = byStep.get(this.#stepsBefore + step);
       const isApplied = outcome ? outcome.status === "applied" : true;
       const loss = losses[i] as number;
       const metrics: StepMetrics = {
@@ -164,51 +176,51 @@ class Reporter {
   }
 }
 
-/** Counts and times steps once the first ones have compiled and allocated what they need. */
+/** Counts and times steps, where there are enough of them once the first have compiled and allocated what they need. */
 class StepMeter {
   readonly #device: Device | undefined;
   readonly #samples: CounterValues[] = [];
   readonly #windows: number[] = [];
-  #windowStart = performance.now();
+  readonly #started: number = performance.now();
+  #windowStart: number = this.#started;
+  #before: CounterValues | undefined;
+  #latest: CounterValues | undefined;
+  #steps = 0;
 
   constructor(device: Device | undefined) {
     this.#device = device;
   }
 
-  begin(): CounterValues | undefined {
-    return this.#device?.counters.snapshot();
+  begin(): void {
+    this.#before = this.#device?.counters.snapshot();
   }
 
-  end(before: CounterValues | undefined, step: number): void {
+  end(step: number): void {
+    if (this.#device && this.#before) this.#latest = this.#device.counters.since(this.#before);
+    this.#steps = step;
     const place = step % reportInterval;
     // Between reports no read of ours is under way, so what is counted is the step's own.
-    if (before && this.#device && step > reportInterval && place === reportInterval / 2)
-      this.#samples.push(this.#device.counters.since(before));
+    if (this.#latest && step > reportInterval && place === reportInterval / 2)
+      this.#samples.push(this.#latest);
     if (place !== 0) return;
     const now = performance.now();
     if (step > reportInterval) this.#windows.push((now - this.#windowStart) / reportInterval);
     this.#windowStart = now;
   }
 
+  /** To be asked when the device has finished the last step. */
   medianMilliseconds(): number {
-    return median(this.#windows);
+    if (this.#windows.length > 0) return median(this.#windows);
+    return this.#steps === 0 ? 0 : (performance.now() - this.#started) / this.#steps;
   }
 
-  counters(casts: number, launches: number): StepCounters {
-    const of = (name: keyof CounterValues): number => median(this.#samples.map((s) => s[name]));
-    if (this.#samples.length === 0)
-      return {
-        hostWaits: 0,
-        submits: 0,
-        dispatches: launches,
-        castDispatches: casts,
-        buffersCreated: 0,
-        bindGroupsCreated: 0,
-      };
+  counters({ casts, launches }: Pick<PlanStatistics, "casts" | "launches">): StepCounters {
+    const samples = this.#samples.length === 0 && this.#latest ? [this.#latest] : this.#samples;
+    const of = (name: keyof CounterValues): number => median(samples.map((s) => s[name]));
     return {
       hostWaits: of("hostWaits"),
       submits: of("submits"),
-      dispatches: of("dispatches"),
+      dispatches: this.#device ? of("dispatches") : launches,
       castDispatches: casts,
       buffersCreated: of("buffersCreated"),
       bindGroupsCreated: of("bindGroupsCreated"),

@@ -1,0 +1,266 @@
+import type { Device } from "@halfstep/device";
+import { requestTestDevice } from "@halfstep/device/testing";
+import { GradScaler, type GradScalerOptions, type StepOutcome } from "@halfstep/grad-scaler";
+import { AdamW } from "@halfstep/optim";
+import {
+  ampPrimitives,
+  cpuRuntime,
+  flatten,
+  gpuRuntime,
+  type Runtime,
+  type Tensor,
+} from "@halfstep/tensor";
+import { describe, expect, it } from "vitest";
+import { classifier, lossOf, type Samples, sampleBatches } from "../test/classes.js";
+import type { StepMetrics } from "./summary.js";
+import { type TrainOptions, type TrainResult, train } from "./train.js";
+
+interface Place {
+  readonly runtime: Runtime;
+  readonly device?: Device;
+}
+
+const places = [
+  ["CPU", async (): Promise<Place> => ({ runtime: cpuRuntime() })],
+  [
+    "GPU",
+    async (): Promise<Place> => {
+      const device = await requestTestDevice();
+      return { runtime: gpuRuntime(device), device };
+    },
+  ],
+] as const;
+
+interface Told {
+  readonly metrics: StepMetrics;
+  readonly outcome: StepOutcome | undefined;
+}
+
+const lrAfter = (applied: number): number => 0.01 / (1 + applied);
+
+/** A classifier with its optimizer and scaler, and a way to train it that remembers what was told of each step. */
+const training = (place: Place, scaling: GradScalerOptions) => {
+  const model = classifier(place.runtime);
+  const optimizer = new AdamW(place.runtime.target, flatten(model.parameters()), { lr: 0.01 });
+  const scaler = new GradScaler(ampPrimitives(place.runtime), {
+    outcomeSchedule: false,
+    ...scaling,
+  });
+  const told: Told[] = [];
+  const loss = (batch: Samples): Tensor => lossOf(model, batch);
+  const run = (options: Partial<TrainOptions<Samples>> = {}): Promise<TrainResult> =>
+    train<Samples>({
+      ...place,
+      precision: "float16",
+      loss,
+      optimizer,
+      scaler,
+      epochs: 1,
+      batches: (epoch) => sampleBatches(20, 16, epoch),
+      lr: lrAfter,
+      onStep: (metrics, outcome) => told.push({ metrics, outcome }),
+      ...options,
+    });
+  const parameters = async (): Promise<number[]> =>
+    (await Promise.all([...model.parameters()].map((each) => each.toArray()))).flatMap((values) => [
+      ...values,
+    ]);
+  return { scaler, optimizer, told, loss, run, parameters };
+};
+
+const numbers = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+describe.each(places)("train() on the %s", (_, open) => {
+  it("tells every step once, in order, and recovers from a scale that overflows", async () => {
+    const { scaler, optimizer, told, run } = training(await open(), {
+      initScale: 2 ** 40,
+      growthInterval: 8,
+    });
+    const result = await run({ epochs: 3 });
+
+    expect(told.map(({ metrics }) => metrics.step)).toEqual(numbers(1, 60));
+    expect(told.map(({ metrics }) => metrics.epoch)).toEqual(
+      numbers(0, 59).map((i) => 1 + Math.floor(i / 20)),
+    );
+    expect(new Set(told.map(({ metrics }) => metrics.precision))).toEqual(new Set(["float16"]));
+
+    const skipped = told.filter(({ metrics }) => !metrics.applied);
+    expect(skipped.length).toBeGreaterThan(10);
+    expect(skipped.length).toBeLessThan(30);
+    expect(told[0]?.outcome).toMatchObject({
+      status: "skipped",
+      foundInf: true,
+      scaleBefore: 2 ** 40,
+      scaleAfter: 2 ** 39,
+    });
+
+    // What was told is one history: scales follow each other, and rates follow the applied steps.
+    const history: unknown[] = [];
+    const expected: unknown[] = [];
+    let applied = 0;
+    let scale = 2 ** 40;
+    for (const { metrics, outcome } of told) {
+      const isSkipped = outcome?.status === "skipped";
+      history.push([metrics.applied, metrics.scale, metrics.lr, outcome?.scaleBefore]);
+      expected.push([!isSkipped, scale, lrAfter(applied), scale]);
+      if (!isSkipped) applied++;
+      scale = outcome?.scaleAfter ?? scale;
+    }
+    expect(history).toEqual(expected);
+
+    const state = await scaler.stateDict();
+    expect(result).toMatchObject({
+      steps: 60,
+      appliedSteps: applied,
+      skippedSteps: skipped.length,
+      finalScale: state.scale,
+      isAborted: false,
+    });
+    expect(await optimizer.appliedSteps()).toEqual([applied]);
+    expect(state.scale).toBe(scale);
+
+    const losses = told.map(({ metrics }) => metrics.loss as number);
+    expect(losses.every(Number.isFinite)).toBe(true);
+    expect(losses.at(-1)).toBeLessThan(0.8 * (losses[0] as number));
+  });
+
+  it("trains without a scaler in float32: scale 1, every step applied", async () => {
+    const { told, run } = training(await open(), { enabled: false });
+    const result = await run({ precision: "float32", epochs: 2 });
+    expect(result).toMatchObject({ steps: 40, appliedSteps: 40, skippedSteps: 0, finalScale: 1 });
+    expect(new Set(told.map(({ metrics, outcome }) => [metrics.scale, outcome].join()))).toEqual(
+      new Set(["1,"]),
+    );
+    expect(told.at(-1)?.metrics.loss).toBeLessThan(0.8 * (told[0]?.metrics.loss as number));
+  });
+
+  it("ends after the step that is under way when the signal says so, and still tells it", async () => {
+    const controller = new AbortController();
+    const { told, run, optimizer, loss } = training(await open(), {});
+    let recorded = 0;
+    const result = await run({
+      signal: controller.signal,
+      loss: (batch) => {
+        if (++recorded === 18) controller.abort();
+        return loss(batch);
+      },
+    });
+    expect(result).toMatchObject({ steps: 18, isAborted: true });
+    expect(told.map(({ metrics }) => metrics.step)).toEqual(numbers(1, 18));
+    expect(await optimizer.appliedSteps()).toEqual([18]);
+  });
+
+  it("is aborted by a signal that comes before the first step, and not by one after the last", async () => {
+    const before = training(await open(), {});
+    expect(await before.run({ signal: AbortSignal.abort() })).toMatchObject({
+      steps: 0,
+      isAborted: true,
+    });
+    expect(before.told).toEqual([]);
+
+    const controller = new AbortController();
+    const after = training(await open(), {});
+    const result = await after.run({
+      signal: controller.signal,
+      batches: function* (epoch) {
+        yield* sampleBatches(3, 16, epoch);
+        controller.abort();
+      },
+    });
+    expect(result).toMatchObject({ steps: 3, isAborted: false });
+  });
+
+  it("tells a loss that is not finite as null, and skips its step", async () => {
+    const { told, run, parameters, optimizer } = training(await open(), {});
+    const [good, bad] = sampleBatches(2, 16, 0) as [Samples, Samples];
+    const before = await parameters();
+    const hostile = { ...bad, features: bad.features.map((x, i) => (i === 3 ? Infinity : x)) };
+    await run({ batches: () => [hostile] });
+    expect(told[0]?.metrics).toMatchObject({ loss: null, applied: false, scale: 65536 });
+    expect(told[0]?.outcome).toMatchObject({ scaleAfter: 32768 });
+    expect(await parameters()).toEqual(before);
+
+    // The scaler goes on where the call before left it.
+    await run({ batches: () => [good] });
+    expect(told[1]?.metrics).toMatchObject({ step: 1, applied: true, scale: 32768 });
+    expect(await optimizer.appliedSteps()).toEqual([1]);
+  });
+
+  it("rejects with what loss() throws, and leaves everything as the step before left it", async () => {
+    const { run, parameters, scaler, optimizer } = training(await open(), {});
+    const failure = new Error("this batch is broken");
+    const unhandled: unknown[] = [];
+    const listen = (reason: unknown): unknown => unhandled.push(reason);
+    process.on("unhandledRejection", listen);
+    try {
+      await run({ batches: (epoch) => sampleBatches(17, 16, epoch) });
+      const kept = await parameters();
+      let calls = 0;
+      const failing = run({
+        batches: (epoch) => sampleBatches(20, 16, epoch),
+        loss: () => {
+          calls++;
+          throw failure;
+        },
+      });
+      await expect(failing).rejects.toBe(failure);
+      expect(calls).toBe(1);
+      expect(await parameters()).toEqual(kept);
+      expect(await optimizer.appliedSteps()).toEqual([17]);
+      expect(await scaler.getScale()).toBe(65536);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    } finally {
+      process.off("unhandledRejection", listen);
+    }
+    expect(unhandled).toEqual([]);
+  });
+
+  it("rejects with what onStep() throws", async () => {
+    const { run } = training(await open(), {});
+    const failure = new Error("the disk is full");
+    const failing = run({
+      epochs: 2,
+      onStep: ({ step }) => {
+        if (step === 5) throw failure;
+      },
+    });
+    await expect(failing).rejects.toBe(failure);
+  });
+});
+
+describe("a step on the GPU", () => {
+  it.each(["float32", "float16", "bfloat16"] as const)(
+    "in %s waits for nothing and creates nothing in steady state",
+    async (precision) => {
+      const device = await requestTestDevice();
+      const place = { runtime: gpuRuntime(device), device };
+      const { run } = training(place, { enabled: precision === "float16" });
+      const { perStep, msPerStep, activationBytes, stepBytes } = await run({
+        precision,
+        epochs: 3,
+      });
+      expect(perStep).toEqual({
+        hostWaits: 0,
+        submits: 1,
+        dispatches: expect.any(Number),
+        castDispatches: 0,
+        buffersCreated: 0,
+        bindGroupsCreated: 0,
+      });
+      expect(perStep.dispatches).toBeGreaterThan(8);
+      expect(perStep.dispatches).toBe(place.runtime.lastPlan?.launches.length);
+      expect(msPerStep).toBeGreaterThan(0);
+      expect(activationBytes).toBeGreaterThan(0);
+      expect(stepBytes).toBeGreaterThanOrEqual(activationBytes);
+    },
+  );
+
+  it("is measured in runs too short for a steady state", async () => {
+    const device = await requestTestDevice();
+    const { run } = training({ runtime: gpuRuntime(device), device }, {});
+    const { perStep, msPerStep } = await run({ batches: (epoch) => sampleBatches(3, 16, epoch) });
+    expect(msPerStep).toBeGreaterThan(0);
+    expect(perStep).toMatchObject({ hostWaits: 0, submits: 1 });
+  });
+});
