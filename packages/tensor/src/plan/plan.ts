@@ -107,7 +107,8 @@ export function residentNumbers(recording: Recording): Map<Storage, number> {
   return numbers;
 }
 
-function graphOf({ launches, backwardStart, kept }: Recording): PlanGraph {
+/** The launches of a recording, as passes see them. */
+export function graphOf({ launches, backwardStart, kept }: Recording): PlanGraph {
   const nodes = launches.map((launch, index): PlanNode => {
     const sources = new Map<string, ScalarSource>();
     for (const { name, runtime } of launch.kernel.scalars)

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { cpuRuntime, type Runtime, type Tensor } from "../index.js";
+import { allPasses, type PassName } from "./plan.js";
+import { structureOf } from "./structure.js";
+
+/** The structure of what `fn` records. */
+async function structure(
+  fn: (runtime: Runtime) => unknown,
+  passes: readonly PassName[] = allPasses,
+): Promise<string> {
+  const runtime = cpuRuntime();
+  let text = "";
+  await runtime.step(() => {
+    fn(runtime);
+    text = structureOf(runtime.recording, passes);
+    return 0;
+  });
+  return text;
+}
+
+test("numbers and data are not part of it", async () => {
+  const of = (x: number, c: number): Promise<string> =>
+    structure((runtime) => runtime.tensor([x, x]).mul(c).add(c));
+  expect(await of(1, 2)).toBe(await of(3, 4));
+});
+
+test("each of these is part of it", async () => {
+  const pair = (runtime: Runtime): readonly [Tensor, Tensor] => [
+    runtime.tensor([1, 2]),
+    runtime.tensor([3, 4]),
+  ];
+  const structures = await Promise.all([
+    structure((r) => r.tensor([1, 2]).mul(2)),
+    structure((r) => r.tensor([1, 2], [2], { dtype: "float16" }).mul(2)),
+    structure((r) => r.tensor([1, 2, 3]).mul(2)),
+    structure((r) => r.tensor([1, 2]).add(2)),
+    structure((r) => r.tensor([1, 2]).mul(2).keep()),
+    structure((r) => r.tensor([1, 2]).keep().mul(2)),
+    structure((r) => r.tensor([1, 2]).mul(2), ["removeDead"]),
+    structure((r) => r.variable([1, 2], [2]).mul(2)),
+    structure((r) => r.tensor([1, 2, 3, 4], [2, 2]).sum(0)),
+    structure((r) => r.tensor([1, 2, 3, 4], [2, 2]).sum(1)),
+    structure((r) => pair(r)[0].keep()),
+    structure((r) => pair(r)[1].keep()),
+    structure((r) => {
+      const [a, b] = pair(r);
+      return a.mul(b);
+    }),
+    structure((r) => {
+      const [a] = pair(r);
+      return a.mul(a);
+    }),
+  ]);
+  expect(new Set(structures).size).toBe(structures.length);
+});
