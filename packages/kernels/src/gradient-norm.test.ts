@@ -88,7 +88,7 @@ describe.each(await testTiers())("gradientNorm and clipGradients on the GPU, %s 
     expect(found).toEqual([]);
   });
 
-  it("give factor 0 for an infinite norm, and NaN for a NaN", async () => {
+  it("give factor 0 for an infinite norm and NaN for a NaN, and leave zeros as they are", async () => {
     const device = await requestTestDevice({ tier });
     const found: unknown[] = [];
     for (const normType of [2, Infinity] as const)
@@ -96,13 +96,18 @@ describe.each(await testTiers())("gradientNorm and clipGradients on the GPU, %s 
         const c: Case = { lengths: [100, 259], maxNorm: 1, normType };
         const operands = operandsOf(c);
         operands.b.values[258] = bad;
-        const { norm } = await runOnGpu(device, operands, launches(c));
-        found.push([...norm]);
+        operands.a.values.fill(0, 40, 47);
+        for (const { norm, a } of [
+          await runOnGpu(device, operands, launches(c)),
+          runOnCpu(operands, launches(c)),
+        ])
+          found.push([...norm, ...a.subarray(40, 47)]);
       }
-    const each = [
-      [Infinity, 0],
-      [Number.NaN, Number.NaN],
-    ];
+    const each = [Infinity, Infinity, Number.NaN, Number.NaN].map((norm) => [
+      norm,
+      norm === Infinity ? 0 : norm,
+      ...new Array(7).fill(0),
+    ]);
     expect(found).toEqual([...each, ...each]);
   });
 

@@ -122,7 +122,8 @@ const clipKernel = defineKernel({
   if (index * 4u >= s.count) { return; }
   let factor = at_norm(1u);
   if (bitcast<u32>(factor) == 0x3f800000u) { return; }
-  store_x(index, load_x(index) * factor);
+  let v = load_x(index);
+  store_x(index, select(v * factor, v, v == vec4f()));
 }
 `,
   workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
@@ -130,7 +131,8 @@ const clipKernel = defineKernel({
     const values = x as KernelView;
     const factor = norm?.[1] as number;
     if (factor === 1) return;
-    for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) * factor;
+    for (let i = 0; i < values.length; i++)
+      if (values[i] !== 0) values[i] = (values[i] as number) * factor;
   },
 });
 
@@ -177,7 +179,10 @@ export function gradientNorm<B>(
   });
 }
 
-/** Multiplies `x` in place by the factor that {@link gradientNorm} left; a factor of 1 changes no bit. */
+/**
+ * Multiplies `x` in place by the factor that {@link gradientNorm} left; a factor of 1 changes no bit. Zeros stay zeros
+ * even where it is NaN: nothing else would ever clear the gaps between parameters of a flat buffer.
+ */
 export function clipGradients<B>(operands: {
   readonly x: Binding<B>;
   readonly norm: B;

@@ -1,0 +1,56 @@
+import type { Device, LaunchTarget } from "@halfstep/device";
+import type { AmpPrimitives, ScaledOptimizer } from "@halfstep/grad-scaler";
+import { GradScaler } from "@halfstep/grad-scaler";
+import type { ResidentTarget } from "@halfstep/kernels";
+import type { Module } from "@halfstep/nn";
+import { AdamW, type ClippableOptimizer, type FlatTensors, type SGD } from "@halfstep/optim";
+import {
+  ampPrimitives,
+  type FlatVariables,
+  flatten,
+  type Runtime,
+  type Storage,
+  type Tensor,
+  type TensorAmpPrimitives,
+} from "@halfstep/tensor";
+import { describe, expectTypeOf, test } from "vitest";
+import type { TrainableOptimizer, train } from "./index.js";
+
+declare const runtime: Runtime;
+declare const model: Module;
+
+describe("the parts fit, though they do not import each other", () => {
+  test("a runtime is a target of launches, and where optimizers keep their state", () => {
+    expectTypeOf<Runtime["target"]>().toExtend<LaunchTarget<Storage>>();
+    expectTypeOf<Runtime["target"]>().toExtend<ResidentTarget<Storage>>();
+  });
+
+  test("flattened variables are what optimizers step", () => {
+    expectTypeOf<FlatVariables>().toExtend<FlatTensors<Storage>>();
+    expectTypeOf(new AdamW(runtime.target, flatten(model.parameters()))).toEqualTypeOf<
+      AdamW<Storage>
+    >();
+  });
+
+  test("recorded primitives are what a scaler needs", () => {
+    expectTypeOf<TensorAmpPrimitives>().toExtend<AmpPrimitives<Storage, Tensor>>();
+    const scaler = new GradScaler(ampPrimitives(runtime));
+    expectTypeOf(scaler).toEqualTypeOf<GradScaler<Storage, Tensor>>();
+    expectTypeOf(scaler.scale).parameter(0).not.toExtend<Storage>();
+  });
+
+  test("optimizers are what a scaler steps, clipping clips and the loop trains", () => {
+    expectTypeOf<AdamW<Storage>>().toExtend<ScaledOptimizer<Storage>>();
+    expectTypeOf<SGD<Storage>>().toExtend<ScaledOptimizer<Storage>>();
+    expectTypeOf<AdamW<Storage>>().toExtend<ClippableOptimizer<Storage>>();
+    expectTypeOf<AdamW<Storage>>().toExtend<TrainableOptimizer>();
+    expectTypeOf<SGD<Storage>>().toExtend<TrainableOptimizer>();
+    expectTypeOf<AdamW<GPUBuffer>>().not.toExtend<TrainableOptimizer>();
+  });
+
+  test("a loss is a tensor, not a promise of one", () => {
+    type Loss = Parameters<typeof train<Device>>[0]["loss"];
+    expectTypeOf<Loss>().toEqualTypeOf<(batch: Device) => Tensor>();
+    expectTypeOf<(batch: Device) => Promise<Tensor>>().not.toExtend<Loss>();
+  });
+});
