@@ -34,6 +34,12 @@ function attributesOf(
     throw new ShapeError(
       `conv2d: the input has ${channels} channels, the weight takes ${inChannels}`,
     );
+  const windows = { stride: pair(stride), padding: pair(padding), dilation: pair(dilation) };
+  for (const [name, sizes] of Object.entries(windows)) {
+    const least = name === "padding" ? 0 : 1;
+    if (sizes.some((size) => !Number.isInteger(size) || size < least))
+      throw new RangeError(`conv2d: ${name} [${sizes}] must be whole numbers, at least ${least}`);
+  }
   return {
     batch,
     height,
@@ -42,14 +48,18 @@ function attributesOf(
     outChannels,
     kernelHeight,
     kernelWidth,
-    stride: pair(stride),
-    padding: pair(padding),
-    dilation: pair(dilation),
+    ...windows,
   };
 }
 
 function outputShape(attributes: kernels.Conv2dAttributes): number[] {
   const [height, width] = kernels.conv2dOutputSize(attributes);
+  if (height < 1 || width < 1) {
+    const { kernelHeight, kernelWidth, padding, dilation } = attributes;
+    throw new ShapeError(
+      `conv2d: a window [${kernelHeight},${kernelWidth}] of dilation [${dilation}] does not fit into ${attributes.height}×${attributes.width} with padding [${padding}]`,
+    );
+  }
   return [attributes.batch, height, width, attributes.outChannels];
 }
 

@@ -36,6 +36,14 @@ function attributesOf(
 
 function outputOf(op: string, x: TensorSpec, options: PoolOptions): TensorSpec {
   const attributes = attributesOf(op, x.shape, options);
+  const { window, padding } = attributes;
+  if (
+    attributes.height + 2 * padding[0] < window[0] ||
+    attributes.width + 2 * padding[1] < window[1]
+  )
+    throw new ShapeError(
+      `${op}: a window [${window}] does not fit into ${attributes.height}×${attributes.width} with padding [${padding}]`,
+    );
   const [height, width] = kernels.poolOutputSize(attributes);
   return { shape: [attributes.batch, height, width, attributes.channels], dtype: x.dtype };
 }

@@ -84,6 +84,6 @@ function reduceAxes(
     result = op([result], { first, last });
     last = first;
   }
-  if (x.rank === 0) result = op([x.reshape([1])], { first: 0, last: 0 });
+  if (x.rank === 0) result = op([x.reshape([1])], { first: 0, last: 0 }).reshape([]);
   return keepDimensions ? result : result.reshape(x.shape.filter((_, d) => !chosen.has(d)));
 }

@@ -35,7 +35,15 @@ export function reshape(x: Tensor, shape: readonly number[]): Tensor {
 export const expand: Op<readonly number[]> = defineOp<readonly number[]>({
   name: "expand",
   castPolicy: "none",
-  shape: ([x], shape) => [{ shape, dtype: (x as TensorSpec).dtype }],
+  shape([x], shape) {
+    const { shape: from, dtype } = x as TensorSpec;
+    const lead = shape.length - from.length;
+    if (lead < 0 || from.some((size, d) => size !== 1 && size !== shape[lead + d]))
+      throw new ShapeError(
+        `expand: [${from}] does not expand to [${shape}]: only sizes of 1 can be repeated`,
+      );
+    return [{ shape, dtype }];
+  },
   forward({ target, inputs, outputs }) {
     target.launch(elementwise(identity, inputs, outputs[0] as Operand));
   },

@@ -1,0 +1,83 @@
+import { DTypeError } from "@halfstep/autocast";
+import { expect, test } from "vitest";
+import {
+  type ForwardCase,
+  forwardMismatches,
+  places,
+  scattered,
+} from "../../test/forward-check.js";
+import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
+import { crossEntropy } from "./index.js";
+
+const labelsOf = (rows: number, classes: number): Uint32Array =>
+  Uint32Array.from({ length: rows }, (_, row) => (3 * row + 1) % classes);
+
+function lossesOf(x: readonly number[], rows: number, classes: number): number[] {
+  return Array.from(labelsOf(rows, classes), (label, row) => {
+    const logits = x.slice(row * classes, (row + 1) * classes);
+    const largest = Math.max(...logits);
+    const sum = logits.reduce((total, value) => total + Math.exp(value - largest), 0);
+    return largest + Math.log(sum) - (logits[label] as number);
+  });
+}
+
+const total = (x: readonly number[]): number => x.reduce((a, b) => a + b, 0);
+
+const cases = (
+  [
+    [4, 10],
+    [1, 3],
+    [130, 2],
+  ] as const
+).flatMap(([rows, classes]): ForwardCase[] => {
+  const { shape, values } = scattered([rows, classes]);
+  const inputs = [{ shape, values: values.map((value) => value * 4) }];
+  const lossFor =
+    (reduction: "mean" | "sum" | "none"): ForwardCase["apply"] =>
+    ([x], runtime) =>
+      crossEntropy(x as Tensor, runtime.tensor(labelsOf(rows, classes)), { reduction });
+  const losses = (x: readonly number[] | undefined): number[] =>
+    lossesOf(x as number[], rows, classes);
+  return [
+    { name: "none", inputs, apply: lossFor("none"), expected: ([x]) => losses(x), shape: [rows] },
+    {
+      name: "sum",
+      inputs,
+      apply: lossFor("sum"),
+      expected: ([x]) => [total(losses(x))],
+      shape: [],
+    },
+    {
+      name: "mean",
+      inputs,
+      apply: lossFor("mean"),
+      expected: ([x]) => [total(losses(x)) / rows],
+      shape: [],
+    },
+  ];
+});
+
+test.each(places)("cross-entropy is −log softmax at the label: %s, %s", async (_, dtype, open) => {
+  expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+});
+
+test("the loss of half logits is float32", () => {
+  const runtime = cpuRuntime();
+  const logits = runtime.zeros([2, 3], { dtype: "float16" });
+  expect(crossEntropy(logits, runtime.tensor(Uint32Array.of(0, 2))).dtype).toBe("float32");
+});
+
+test("shapes and dtypes that do not fit are refused", () => {
+  const runtime = cpuRuntime();
+  const logits = runtime.zeros([2, 3]);
+  const short = runtime.tensor(Uint32Array.of(1));
+  expect(() => crossEntropy(logits, short)).toThrow(ShapeError);
+  expect(() => crossEntropy(logits, short)).toThrow(
+    "crossEntropy needs logits [rows, classes] and labels [rows], not [2,3] and [1]",
+  );
+  const floats = runtime.zeros([2]);
+  expect(() => crossEntropy(logits, floats)).toThrow(DTypeError);
+  expect(() => crossEntropy(logits, floats)).toThrow(
+    "crossEntropy: labels are float32; make them from a Uint32Array",
+  );
+});

@@ -1,0 +1,143 @@
+import { DTypeError } from "@halfstep/autocast";
+import { expect, test } from "vitest";
+import {
+  type ForwardCase,
+  forwardMismatches,
+  places,
+  scattered,
+} from "../../test/forward-check.js";
+import type { CaseInput } from "../../test/gradient-check.js";
+import { cpuRuntime, type Op, ShapeError, type Tensor } from "../index.js";
+import * as ops from "./index.js";
+
+type Shape = readonly number[];
+
+const positive = (shape: Shape): CaseInput => {
+  const { values } = scattered(shape);
+  return { shape, values: values.map(Math.abs) };
+};
+
+const unaryFormulas: readonly [
+  op: Op<null>,
+  formula: (x: number) => number,
+  make?: (shape: Shape) => CaseInput,
+][] = [
+  [ops.exp, Math.exp],
+  // WGSL leaves roots and logarithms of negative numbers open.
+  [ops.sqrt, Math.sqrt, positive],
+  [ops.log, Math.log, positive],
+  [ops.square, (x) => x * x],
+  [ops.reciprocal, (x) => 1 / x],
+  [ops.tanh, Math.tanh],
+  [ops.sigmoid, (x) => 1 / (1 + Math.exp(-x))],
+  [ops.relu, (x) => (x > 0 ? x : 0)],
+];
+
+const binaryFormulas: readonly [Op<null>, (a: number, b: number) => number][] = [
+  [ops.add, (a, b) => a + b],
+  [ops.sub, (a, b) => a - b],
+  [ops.mul, (a, b) => a * b],
+  [ops.div, (a, b) => a / b],
+];
+
+const unaryCases = unaryFormulas.flatMap(([op, formula, make = scattered]): ForwardCase[] =>
+  [[], [7], [3, 5, 2]].map((shape) => ({
+    name: op.name,
+    inputs: [make(shape)],
+    apply: (inputs) => op(inputs, null),
+    expected: ([x]) => (x as number[]).map(formula),
+    shape,
+  })),
+);
+
+/** The element of `shape` that an element of the broadcast `result` takes. */
+function indexIn(shape: Shape, result: Shape, element: number): number {
+  let rest = element;
+  let index = 0;
+  let stride = 1;
+  for (let d = result.length - 1; d >= 0; d--) {
+    const place = rest % (result[d] as number);
+    rest = (rest - place) / (result[d] as number);
+    const own = shape[shape.length - result.length + d] ?? 1;
+    if (own > 1) index += place * stride;
+    stride *= own;
+  }
+  return index;
+}
+
+const broadcasts: readonly [Shape, Shape, Shape][] = [
+  [
+    [2, 3],
+    [2, 3],
+    [2, 3],
+  ],
+  [[5, 3], [3], [5, 3]],
+  [[], [2, 2], [2, 2]],
+  [
+    [2, 1, 3],
+    [4, 1],
+    [2, 4, 3],
+  ],
+  [
+    [1, 6],
+    [2, 1],
+    [2, 6],
+  ],
+];
+
+const binaryCases = binaryFormulas.flatMap(([op, formula]): ForwardCase[] =>
+  broadcasts.map(([a, b, shape]) => ({
+    name: `${op.name} of [${a}] and [${b}]`,
+    inputs: [scattered(a, 1), scattered(b, 2)],
+    apply: (inputs) => op(inputs, null),
+    expected: ([x, y]) =>
+      Array.from({ length: shape.reduce((p, q) => p * q, 1) }, (_, i) =>
+        formula(x?.[indexIn(a, shape, i)] as number, y?.[indexIn(b, shape, i)] as number),
+      ),
+    shape,
+  })),
+);
+
+const scalarCases: readonly ForwardCase[] = [2.5, -1, 0].flatMap((c) => [
+  {
+    name: `scale by ${c}`,
+    inputs: [scattered([5])],
+    apply: ([x]) => ops.scale([x as Tensor], c),
+    expected: ([x]) => (x as number[]).map((value) => value * c),
+    shape: [5],
+  },
+  {
+    name: `addScalar of ${c}`,
+    inputs: [scattered([5])],
+    apply: ([x]) => ops.addScalar([x as Tensor], c),
+    expected: ([x]) => (x as number[]).map((value) => value + c),
+    shape: [5],
+  },
+]);
+
+test.each(places)("elementwise ops equal their formulas: %s, %s", async (_, dtype, open) => {
+  const cases = [...unaryCases, ...binaryCases, ...scalarCases];
+  expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+});
+
+test("shapes and dtypes that do not fit are refused by name", () => {
+  const runtime = cpuRuntime();
+  const x = runtime.zeros([2, 3]);
+  expect(() => x.add(runtime.zeros([2]))).toThrow(ShapeError);
+  expect(() => x.add(runtime.zeros([2]))).toThrow(
+    "add: shapes [2,3] and [2] do not broadcast: sizes 3 and 2 differ",
+  );
+  const labels = runtime.tensor(Uint32Array.of(1, 2, 3));
+  expect(() => x.mul(labels)).toThrow(DTypeError);
+  expect(() => x.mul(labels)).toThrow("mul needs a floating tensor, not uint32");
+  expect(() => labels.exp()).toThrow("exp needs a floating tensor, not uint32");
+});
+
+test("operands of two dtypes meet in float32, as in torch", () => {
+  const runtime = cpuRuntime();
+  const dtypeOf = (a: Tensor["dtype"], b: Tensor["dtype"]): string =>
+    runtime.zeros([1], { dtype: a }).add(runtime.zeros([1], { dtype: b })).dtype;
+  expect(dtypeOf("float16", "float16")).toBe("float16");
+  expect(dtypeOf("float16", "float32")).toBe("float32");
+  expect(dtypeOf("float16", "bfloat16")).toBe("float32");
+});

@@ -1,0 +1,123 @@
+import { DTypeError } from "@halfstep/autocast";
+import { expect, test } from "vitest";
+import {
+  type ForwardCase,
+  forwardMismatches,
+  places,
+  scattered,
+} from "../../test/forward-check.js";
+import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
+import * as ops from "./index.js";
+
+interface Sizes {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+/** Entries of the left and the right factor; the result has the larger number. */
+const batches: readonly [a: readonly number[], b: readonly number[]][] = [
+  [[2], [2]],
+  [[2, 2], []],
+  [[], [3]],
+];
+
+function productCase(
+  { m, n, k }: Sizes,
+  [batchA, batchB]: (typeof batches)[number],
+  transA: boolean,
+  transB: boolean,
+): ForwardCase {
+  const batch = batchA.length > 0 ? batchA : batchB;
+  const entries = batch.reduce((a, b) => a * b, 1);
+  const at = (
+    x: readonly number[],
+    own: readonly number[],
+    entry: number,
+    [row, column]: readonly [number, number],
+    [rows, columns]: readonly [number, number],
+    isTransposed: boolean,
+  ): number => {
+    const start = own.length > 0 ? entry * rows * columns : 0;
+    return x[start + (isTransposed ? column * rows + row : row * columns + column)] as number;
+  };
+  return {
+    name: `[${batchA}] × [${batchB}] of ${m}, ${n}, ${k}, ${transA ? "T" : "N"}${transB ? "T" : "N"}`,
+    inputs: [
+      scattered([...batchA, ...(transA ? [k, m] : [m, k])], 1),
+      scattered([...batchB, ...(transB ? [n, k] : [k, n])], 2),
+    ],
+    apply: (inputs) => ops.matmul(inputs, { transA, transB }),
+    expected: ([a, b]) =>
+      Array.from({ length: entries * m * n }, (_, i) => {
+        const [column, row, entry] = [i % n, Math.floor(i / n) % m, Math.floor(i / (n * m))];
+        let sum = 0;
+        for (let j = 0; j < k; j++)
+          sum +=
+            at(a as number[], batchA, entry, [row, j], [m, k], transA) *
+            at(b as number[], batchB, entry, [j, column], [k, n], transB);
+        return sum;
+      }),
+    shape: [...batch, m, n],
+  };
+}
+
+const alone: (typeof batches)[number] = [[], []];
+const small: Sizes = { m: 3, n: 5, k: 7 };
+
+const cases: readonly ForwardCase[] = [
+  productCase({ m: 1, n: 1, k: 1 }, alone, false, false),
+  productCase({ m: 33, n: 17, k: 130 }, alone, false, true),
+  productCase(small, alone, false, false),
+  productCase(small, alone, false, true),
+  productCase(small, alone, true, false),
+  productCase(small, alone, true, true),
+  ...batches.flatMap((batch) => [
+    productCase(small, batch, false, true),
+    productCase(small, batch, true, false),
+  ]),
+  {
+    name: "linear",
+    inputs: [scattered([2, 2, 3], 1), scattered([4, 3], 2), scattered([4], 3)],
+    apply: ([x, weight, bias]) => ops.linear(x as Tensor, weight as Tensor, bias),
+    expected: ([x, weight, bias]) =>
+      Array.from({ length: 16 }, (_, i) => {
+        const [row, out] = [Math.floor(i / 4), i % 4];
+        return [0, 1, 2].reduce(
+          (sum, j) => sum + (x?.[row * 3 + j] as number) * (weight?.[out * 3 + j] as number),
+          bias?.[out] as number,
+        );
+      }),
+    shape: [2, 2, 4],
+  },
+];
+
+test.each(places)("matrix products equal their sums: %s, %s", async (_, dtype, open) => {
+  expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+});
+
+test("shapes and dtypes that do not fit are refused", () => {
+  const runtime = cpuRuntime();
+  const a = runtime.zeros([2, 3]);
+  const refused: readonly [() => unknown, string][] = [
+    [
+      () => a.matmul(runtime.zeros([2, 3])),
+      "matmul: lhs [2,3], rhs [2,3]: inner sizes 3 and 2 differ",
+    ],
+    [
+      () => a.matmul(runtime.zeros([4, 3]), { transA: true, transB: true }),
+      "matmul: lhs [2,3] transposed, rhs [4,3] transposed: inner sizes 2 and 3 differ",
+    ],
+    [() => a.matmul(runtime.zeros([3])), "both need at least two dimensions"],
+    [() => runtime.zeros([2, 2, 3]).matmul(runtime.zeros([3, 3, 1])), "batch dimensions differ"],
+  ];
+  for (const [call, message] of refused) {
+    expect(call).toThrow(ShapeError);
+    expect(call).toThrow(message);
+  }
+  const half = runtime.zeros([3, 2], { dtype: "float16" });
+  expect(() => a.matmul(half)).toThrow(DTypeError);
+  expect(() => a.matmul(half)).toThrow(
+    "matmul: lhs is float32, rhs is float16; cast one with to()",
+  );
+});

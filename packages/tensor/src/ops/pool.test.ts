@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import {
+  type ForwardCase,
+  forwardMismatches,
+  places,
+  scattered,
+} from "../../test/forward-check.js";
+import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
+import { avgPool2d, maxPool2d, type PoolOptions } from "./index.js";
+
+type Four = readonly [number, number, number, number];
+
+const pairOf = (value: number | readonly [number, number]): readonly [number, number] =>
+  typeof value === "number" ? [value, value] : value;
+
+/** What a window over padded images gives, from the elements inside the image and the window's size. */
+type Pooling = (inside: readonly number[], size: number) => number;
+
+function poolCases(input: Four, options: PoolOptions): readonly ForwardCase[] {
+  const [batch, height, width, channels] = input;
+  const [windowY, windowX] = pairOf(options.window);
+  const [strideY, strideX] = pairOf(options.stride ?? options.window);
+  const [padY, padX] = pairOf(options.padding ?? 0);
+  const outHeight = Math.floor((height + 2 * padY - windowY) / strideY) + 1;
+  const outWidth = Math.floor((width + 2 * padX - windowX) / strideX) + 1;
+
+  function pooled(x: readonly number[], pooling: Pooling): number[] {
+    const y: number[] = [];
+    for (let n = 0; n < batch; n++)
+      for (let oy = 0; oy < outHeight; oy++)
+        for (let ox = 0; ox < outWidth; ox++)
+          for (let c = 0; c < channels; c++) {
+            const inside: number[] = [];
+            for (let ky = 0; ky < windowY; ky++)
+              for (let kx = 0; kx < windowX; kx++) {
+                const iy = oy * strideY - padY + ky;
+                const ix = ox * strideX - padX + kx;
+                if (iy >= 0 && iy < height && ix >= 0 && ix < width)
+                  inside.push(x[((n * height + iy) * width + ix) * channels + c] as number);
+              }
+            y.push(pooling(inside, windowY * windowX));
+          }
+    return y;
+  }
+
+  const common = {
+    inputs: [scattered(input)],
+    shape: [batch, outHeight, outWidth, channels],
+  };
+  const name = `[${input}], ${JSON.stringify(options)}`;
+  return [
+    {
+      ...common,
+      name: `maxPool2d of ${name}`,
+      apply: ([x]) => maxPool2d([x as Tensor], options),
+      expected: ([x]) => pooled(x as number[], (inside) => Math.max(...inside)),
+    },
+    {
+      ...common,
+      name: `avgPool2d of ${name}`,
+      apply: ([x]) => avgPool2d([x as Tensor], options),
+      expected: ([x]) =>
+        pooled(x as number[], (inside, size) => inside.reduce((a, b) => a + b, 0) / size),
+    },
+  ];
+}
+
+const cases: readonly ForwardCase[] = [
+  ...poolCases([2, 6, 4, 16], { window: 2 }),
+  ...poolCases([1, 7, 7, 3], { window: 2 }),
+  ...poolCases([1, 5, 4, 2], { window: 3, stride: 1, padding: 1 }),
+  ...poolCases([2, 7, 8, 1], { window: [3, 2], stride: [2, 1], padding: [1, 0] }),
+];
+
+test.each(places)("windows are pooled: %s, %s", async (_, dtype, open) => {
+  expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+});
+
+test.each([
+  ["maxPool2d", maxPool2d],
+  ["avgPool2d", avgPool2d],
+])("%s refuses inputs that are no images, and windows that do not fit", (name, pool) => {
+  const runtime = cpuRuntime();
+  const refused: readonly [() => unknown, string][] = [
+    [
+      () => pool([runtime.zeros([4, 4, 1])], { window: 2 }),
+      `${name} needs an input [batch, height, width, channels], not [4,4,1]`,
+    ],
+    [
+      () => pool([runtime.zeros([1, 2, 4, 1])], { window: 3 }),
+      `${name}: a window [3,3] does not fit into 2×4 with padding [0,0]`,
+    ],
+  ];
+  for (const [call, message] of refused) {
+    expect(call).toThrow(ShapeError);
+    expect(call).toThrow(message);
+  }
+});
