@@ -1,0 +1,53 @@
+import { autocast, torchCastPolicies } from "@halfstep/autocast";
+import { expect, test } from "vitest";
+import { gradientCases } from "../../test/gradient-cases.js";
+import type { GradientCase } from "../../test/gradient-check.js";
+import { cpuRuntime } from "../index.js";
+
+/** Not ops of torch's: a cast has no policy, and `sumTo` is a sum. */
+const others = ["castTo", "sumTo"];
+
+/** Statistics and parameters of these are float32 whatever their input is. */
+const keepsParameters = ["batchNorm", "batchNormInference"];
+
+function resultUnderAutocast(
+  name: string,
+  { inputs, apply }: GradientCase,
+  input: "float32" | "float16",
+  region: "float16" | "bfloat16",
+): string {
+  const runtime = cpuRuntime();
+  const tensors = inputs.map(({ shape, values }, i) =>
+    runtime.tensor(values, shape, {
+      dtype: i > 0 && keepsParameters.includes(name) ? "float32" : input,
+    }),
+  );
+  return autocast({ dtype: region }, () => apply(tensors, runtime)).dtype;
+}
+
+test("under autocast every op gives the dtype that torch's table says", () => {
+  const checked = Object.entries(gradientCases).filter(([name]) => !others.includes(name));
+  const wrong = checked.flatMap(([name, { cases }]) =>
+    cases.flatMap((check) =>
+      (["float32", "float16"] as const).flatMap((input) => {
+        const region = input === "float32" ? "bfloat16" : "float16";
+        const policy = torchCastPolicies[name] ?? "none";
+        const expected =
+          policy === "lowerPrecision"
+            ? region
+            : policy === "float32" || policy === "float32Output"
+              ? "float32"
+              : input;
+        const dtype = resultUnderAutocast(name, check, input, region);
+        return dtype === expected
+          ? []
+          : [`${name} (${check.name}) of ${input} in ${region}: ${dtype}, not ${expected}`];
+      }),
+    ),
+  );
+  expect(wrong).toEqual([]);
+  const policies = checked.map(([name]) => torchCastPolicies[name] ?? "none");
+  expect(new Set(policies)).toEqual(
+    new Set(["none", "float32", "float32Output", "lowerPrecision"]),
+  );
+});
