@@ -1,0 +1,74 @@
+import { requestTestDevice } from "@halfstep/device/testing";
+import { expect, test } from "vitest";
+import { cpuRuntime, gpuRuntime, RecordingError, ShapeError } from "../src/index.js";
+
+// Memory that crosses the border of the library without a copy.
+
+// WebGPU's flags are global in browsers only.
+const usage = { mapRead: 1, copySource: 4, copyTarget: 8, storage: 128 };
+
+async function readRaw(gpu: GPUDevice, buffer: GPUBuffer, bytes: number): Promise<Float32Array> {
+  const staging = gpu.createBuffer({ size: bytes, usage: usage.mapRead | usage.copyTarget });
+  const commands = gpu.createCommandEncoder();
+  commands.copyBufferToBuffer(buffer, 0, staging, 0, bytes);
+  gpu.queue.submit([commands.finish()]);
+  await staging.mapAsync(1);
+  const values = new Float32Array(staging.getMappedRange().slice(0));
+  staging.destroy();
+  return values;
+}
+
+test("a buffer of one's own is computed on, and a result's buffer read, without copies", async () => {
+  const device = await requestTestDevice();
+  const runtime = gpuRuntime(device);
+  const { gpu } = device;
+  const own = gpu.createBuffer({
+    size: 32,
+    usage: usage.storage | usage.copySource | usage.copyTarget,
+  });
+  gpu.queue.writeBuffer(own, 0, Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8));
+  const x = runtime.fromBuffer(own, [2, 4], "float32");
+  expect(x.buffer).toBe(own);
+
+  const result = await runtime.step(() => x.mul(10).add(1));
+  expect(runtime.lastPlan?.statistics.launches).toBe(1);
+  expect(result.buffer).not.toBe(own);
+  const raw = await readRaw(gpu, result.buffer, 32);
+  expect([...raw]).toEqual([11, 21, 31, 41, 51, 61, 71, 81]);
+
+  // What is written outside the library is what the next step reads, with the same plan.
+  const plan = runtime.lastPlan;
+  gpu.queue.writeBuffer(own, 0, Float32Array.of(-1));
+  const again = await runtime.step(() => x.mul(10).add(1));
+  expect(runtime.lastPlan).toBe(plan);
+  expect((await again.toArray())[0]).toBe(-9);
+
+  // It stays the caller's: disposing the tensor neither pools nor destroys the buffer.
+  const { pooled } = device.memory;
+  x.dispose();
+  expect(device.memory.pooled).toBe(pooled);
+  expect((await readRaw(gpu, own, 32))[1]).toBe(2);
+  own.destroy();
+});
+
+test("a variable's buffer can be written from outside", async () => {
+  const device = await requestTestDevice();
+  const runtime = gpuRuntime(device);
+  const v = runtime.variable([1, 2, 3, 4], [4]);
+  device.gpu.queue.writeBuffer(v.buffer, v.offset, Float32Array.of(5, 6));
+  expect([...(await v.mul(2).toArray())]).toEqual([10, 12, 6, 8]);
+});
+
+test("what cannot be shared says why", async () => {
+  const device = await requestTestDevice();
+  const runtime = gpuRuntime(device);
+  const small = device.gpu.createBuffer({ size: 16, usage: usage.storage });
+  expect(() => runtime.fromBuffer(small, [8], "float32")).toThrow(ShapeError);
+  expect(() => runtime.fromBuffer(small, [8], "float32")).toThrow(
+    /shape \[8\] of float32 needs a buffer of 32 bytes .* this one has 16/,
+  );
+  expect(() => cpuRuntime().fromBuffer(small, [4], "float32")).toThrow(RecordingError);
+  expect(() => cpuRuntime().tensor([1]).buffer).toThrow(/use gpuRuntime\(\)/);
+  expect(() => runtime.tensor([1]).add(1).buffer).toThrow(/flush\(\) the runtime first/);
+  small.destroy();
+});
