@@ -1,8 +1,10 @@
+import { requestTestDevice } from "@halfstep/device/testing";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
 import {
   cpuRuntime,
   defineOp,
+  gpuRuntime,
   grad,
   NoSecondDerivativeError,
   type Operand,
@@ -13,6 +15,7 @@ import * as ops from "../src/ops/index.js";
 import { gradientCases } from "./gradient-cases.js";
 import {
   type GradientCase,
+  gradientDifferences,
   gradientMismatches,
   numbers,
   secondDerivativeMismatches,
@@ -92,3 +95,14 @@ describe.each(Object.entries(gradientCases))("%s", (_, { cases, second }) => {
       }
     });
 });
+
+test.each(["native", "packed"] as const)(
+  "gradients on the GPU, %s tier, are those in float64",
+  async (tier) => {
+    const runtime = gpuRuntime(await requestTestDevice({ tier }));
+    // Casts round there, which they are for.
+    const { castTo: _, ...unrounded } = gradientCases;
+    const checks = Object.values(unrounded).flatMap(({ cases }) => cases);
+    expect(await gradientDifferences(runtime, checks)).toEqual([]);
+  },
+);
