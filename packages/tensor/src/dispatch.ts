@@ -32,14 +32,21 @@ export function dispatch(
       );
   runtime.beforeOp();
   const cast = castInputs(op, inputs);
+  const operands = cast.map(operandOf);
   const specs = op.shape(cast, attributes);
   const outputs = specs.map(({ shape, dtype }) => runtime.result(shape, dtype));
-  op.forward({
-    target: runtime.scratchTarget,
-    inputs: cast.map(operandOf),
-    outputs: outputs.map(operandOf),
-    attributes,
-  });
+  try {
+    op.forward({
+      target: runtime.scratchTarget,
+      inputs: operands,
+      outputs: outputs.map(operandOf),
+      attributes,
+    });
+  } catch (error) {
+    // Outside a step every handle is kept, and nothing has written these.
+    for (const output of outputs) output.dispose();
+    throw error;
+  }
   if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
     const node: GradNode = {
       op,

@@ -4,10 +4,12 @@ import { expect, test } from "vitest";
 import {
   ClosedTensorError,
   cpuRuntime,
+  defineOp,
   gpuRuntime,
   linear,
   RecordingError,
   type Runtime,
+  type TensorSpec,
 } from "./index.js";
 
 const runtimes: readonly [string, () => Promise<Runtime>][] = [
@@ -134,4 +136,23 @@ test("backward reads the version that its forward read", async () => {
   });
   expect([...((await gradient?.toArray()) ?? [])]).toEqual([2]);
   expect([...(await a.toArray())]).toEqual([100]);
+});
+
+test("an op that fails outside a step leaves the others readable", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1, 2]);
+  const y = x.add(2);
+  x.dispose();
+  expect(() => x.add(1)).toThrow(ClosedTensorError);
+  const fails = defineOp<null>({
+    name: "fails",
+    castPolicy: "none",
+    shape: ([spec]) => [spec as TensorSpec],
+    forward() {
+      throw new Error("no such kernel");
+    },
+    backward: "none",
+  });
+  expect(() => fails([y], null)).toThrow("no such kernel");
+  expect([...(await y.toArray())]).toEqual([3, 4]);
 });
