@@ -5,31 +5,30 @@ import {
   halfOf,
   hasConflict,
   isRead,
-  isTouchedBetween,
   isWrite,
   type Pass,
   type PlanNode,
   roundings,
-  usesOf,
   withBinding,
 } from "./graph.js";
+import { Rewriting } from "./rewriting.js";
 
 /**
  * Folds casts and copies into their neighbours, so that they cost no kernel of their own: the producer stores what the cast
  * would have stored, or the consumers load through the cast. A folded cast still rounds wherever it would have rounded.
  */
 export const foldCasts: Pass = (graph) => {
-  let nodes = [...graph.nodes];
-  for (let n = 0; n < nodes.length; n++) {
-    const node = nodes[n] as PlanNode;
-    if (!isCopy(node)) continue;
-    const folded =
-      foldIntoProducer(nodes, n, graph.kept) ?? foldIntoConsumers(nodes, n, graph.kept);
-    if (!folded) continue;
-    nodes = folded;
-    n--;
+  const work = new Rewriting(graph);
+  for (let n = 0; n < work.length; n++) {
+    const node = work.at(n);
+    if (!node || !isCopy(node)) continue;
+    const [from, to] = node.launch.bindings as [Binding<Storage>, Binding<Storage>];
+    const moved = moveToProducer(work, n, from, to) ?? moveToConsumers(work, n, from, to);
+    if (!moved) continue;
+    work.remove(n);
+    for (const [position, changed] of moved) work.replace(position, changed);
   }
-  return { ...graph, nodes };
+  return work.graph();
 };
 
 /** True for a launch that only copies, and perhaps casts. */
@@ -56,20 +55,18 @@ function rebound(
   return rounding && rounding !== dtype ? { ...moved, rounding } : moved;
 }
 
-function foldIntoProducer(
-  nodes: readonly PlanNode[],
+/** The nodes that change where the producer of what is cast stores it as the cast would; undefined where it cannot. */
+function moveToProducer(
+  work: Rewriting,
   cast: number,
-  kept: ReadonlySet<Storage>,
-): PlanNode[] | undefined {
-  const [from, to] = (nodes[cast] as PlanNode).launch.bindings as [
-    Binding<Storage>,
-    Binding<Storage>,
-  ];
-  const uses = usesOf(nodes).get(from.buffer);
-  const producer = uses?.writes[0];
-  if (!uses || !producer || uses.writes.length > 1) return undefined;
-  if (from.buffer.isResident || kept.has(from.buffer)) return undefined;
-  const node = nodes[producer.node] as PlanNode;
+  from: Binding<Storage>,
+  to: Binding<Storage>,
+): ReadonlyMap<number, PlanNode> | undefined {
+  const { writes, reads } = work.usesOf(from.buffer);
+  const [producer] = writes;
+  if (!producer || writes.length > 1) return undefined;
+  if (from.buffer.isResident || work.kept.has(from.buffer)) return undefined;
+  const node = work.nodeOf(producer);
   const target = node.launch.bindings[producer.binding] as Binding<Storage>;
   const parameter = node.launch.kernel.bindings[producer.binding];
   if (parameter?.access !== "write" || !coversSame(target, from)) return undefined;
@@ -77,54 +74,53 @@ function foldIntoProducer(
   const chain = roundings(target.rounding, halfOf(target.dtype), from.rounding, to.rounding);
   if (chain.at(-1) === to.dtype) chain.pop();
   if (chain.length > 1) return undefined;
-  if (isTouchedBetween(nodes, to, producer.node, cast, "any")) return undefined;
+  if (work.isTouchedBetween(to, producer.node, cast, "any")) return undefined;
 
   const moved = new Map<number, PlanNode>();
   moved.set(producer.node, withBinding(node, producer.binding, rebound(target, to, chain[0])));
   // Others that read the value follow it to its new place, where a plain copy has put the same elements.
-  for (const { node: reader, binding } of uses.reads) {
+  for (const use of reads) {
+    const { node: reader, binding } = use;
     if (reader === cast) continue;
-    const other = moved.get(reader) ?? (nodes[reader] as PlanNode);
+    const other = moved.get(reader) ?? work.nodeOf(use);
     const read = other.launch.bindings[binding] as Binding<Storage>;
     const isPlain = to.dtype === from.dtype && !from.rounding && !to.rounding;
     if (!isPlain || !coversSame(read, from)) return undefined;
-    if (isTouchedBetween(nodes, to, cast, reader, "write")) return undefined;
+    if (work.isTouchedBetween(to, cast, reader, "write")) return undefined;
     moved.set(reader, withBinding(other, binding, rebound(read, to, read.rounding)));
   }
   for (const { launch } of moved.values()) if (hasConflict(launch)) return undefined;
-  return nodes.map((n, i) => moved.get(i) ?? n).filter((_, i) => i !== cast);
+  return moved;
 }
 
 const coversSame = (a: Binding<Storage>, b: Binding<Storage>): boolean =>
   a.offset === b.offset && a.length === b.length && a.dtype === b.dtype;
 
-function foldIntoConsumers(
-  nodes: readonly PlanNode[],
+/** The nodes that change where all who read the cast load through it; undefined where one cannot. */
+function moveToConsumers(
+  work: Rewriting,
   cast: number,
-  kept: ReadonlySet<Storage>,
-): PlanNode[] | undefined {
-  const [from, to] = (nodes[cast] as PlanNode).launch.bindings as [
-    Binding<Storage>,
-    Binding<Storage>,
-  ];
-  const uses = usesOf(nodes).get(to.buffer);
-  if (!uses || uses.writes.length > 1 || to.buffer.isResident || kept.has(to.buffer))
-    return undefined;
-  const replaced = new Map<number, PlanNode>();
-  for (const { node: reader, binding } of uses.reads) {
-    const node = replaced.get(reader) ?? (nodes[reader] as PlanNode);
+  from: Binding<Storage>,
+  to: Binding<Storage>,
+): ReadonlyMap<number, PlanNode> | undefined {
+  const { writes, reads } = work.usesOf(to.buffer);
+  if (writes.length > 1 || to.buffer.isResident || work.kept.has(to.buffer)) return undefined;
+  const moved = new Map<number, PlanNode>();
+  for (const use of reads) {
+    const { node: reader, binding } = use;
+    const node = moved.get(reader) ?? work.nodeOf(use);
     const read = node.launch.bindings[binding] as Binding<Storage>;
     const parameter = node.launch.kernel.bindings[binding];
     if (read.offset !== to.offset || read.length !== to.length || isWrite(node, binding))
       return undefined;
     if (!isRead(node, binding) || !accepts(parameter, from.dtype)) return undefined;
-    if (isTouchedBetween(nodes, from, cast, reader, "write")) return undefined;
+    if (work.isTouchedBetween(from, cast, reader, "write")) return undefined;
     const chain = roundings(from.rounding, to.rounding, halfOf(to.dtype), read.rounding);
     if (chain[0] === from.dtype) chain.shift();
     if (chain.length > 1) return undefined;
-    const moved = withBinding(node, binding, rebound(read, from, chain[0]));
-    if (hasConflict(moved.launch)) return undefined;
-    replaced.set(reader, moved);
+    const changed = withBinding(node, binding, rebound(read, from, chain[0]));
+    if (hasConflict(changed.launch)) return undefined;
+    moved.set(reader, changed);
   }
-  return nodes.map((n, i) => replaced.get(i) ?? n).filter((_, i) => i !== cast);
+  return moved;
 }

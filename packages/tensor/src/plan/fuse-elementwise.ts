@@ -10,52 +10,51 @@ import type { Storage } from "../storage.js";
 import {
   halfOf,
   hasConflict,
-  isTouchedBetween,
   type Pass,
   type PlanNode,
   roundings,
   type ScalarSource,
   sameRange,
-  usesOf,
 } from "./graph.js";
+import { Rewriting } from "./rewriting.js";
 
 /** Storage buffers that every WebGPU device offers a stage; a fused kernel stays within them. */
 const maxBindings = 8;
 
 /** Merges an elementwise launch into the elementwise launch that alone reads its result. */
 export const fuseElementwise: Pass = (graph) => {
-  let nodes = [...graph.nodes];
-  for (let n = 0; n < nodes.length; n++) {
-    const fused = fuseIntoReader(nodes, n, graph.kept);
+  const work = new Rewriting(graph);
+  for (let n = 0; n < work.length; n++) {
+    const fused = fuseIntoReader(work, n);
     if (!fused) continue;
-    nodes = fused;
-    n--;
+    work.remove(n);
+    work.replace(fused.position, fused.node);
   }
-  return { ...graph, nodes };
+  return work.graph();
 };
 
+/** The launch that takes the place of a producer's only reader; undefined where the two stay apart. */
 function fuseIntoReader(
-  nodes: readonly PlanNode[],
+  work: Rewriting,
   producer: number,
-  kept: ReadonlySet<Storage>,
-): PlanNode[] | undefined {
-  const first = nodes[producer] as PlanNode;
-  if (!isElementwise(first.launch.kernel) || first.launch.kernel.elementwise.outputs.length !== 1)
-    return undefined;
+): { readonly position: number; readonly node: PlanNode } | undefined {
+  const first = work.at(producer);
+  if (!first || !isElementwise(first.launch.kernel)) return undefined;
+  if (first.launch.kernel.elementwise.outputs.length !== 1) return undefined;
   const result = first.launch.bindings.at(-1) as Binding<Storage>;
-  if (result.buffer.isResident || kept.has(result.buffer)) return undefined;
-  const uses = usesOf(nodes).get(result.buffer);
-  const readers = new Set(uses?.reads.map(({ node }) => node));
-  const reader = uses?.reads[0]?.node;
-  if (reader === undefined || readers.size !== 1 || uses?.writes.length !== 1) return undefined;
-  const second = nodes[reader] as PlanNode;
+  if (result.buffer.isResident || work.kept.has(result.buffer)) return undefined;
+  const { writes, reads } = work.usesOf(result.buffer);
+  const [read] = reads;
+  if (!read || writes.length !== 1 || reads.some(({ node }) => node !== read.node))
+    return undefined;
+  const second = work.nodeOf(read);
   if (!isElementwise(second.launch.kernel)) return undefined;
   if (first.launch.scalars.count !== second.launch.scalars.count) return undefined;
   const inputs = first.launch.bindings.slice(0, -1);
-  if (inputs.some((b) => isTouchedBetween(nodes, b, producer, reader, "write"))) return undefined;
-  const merged = merge(first, second, result);
-  if (!merged || hasConflict(merged.launch)) return undefined;
-  return nodes.map((n, i) => (i === reader ? merged : n)).filter((_, i) => i !== producer);
+  if (inputs.some((input) => work.isTouchedBetween(input, producer, read.node, "write")))
+    return undefined;
+  const node = merge(first, second, result);
+  return node && !hasConflict(node.launch) ? { position: read.node, node } : undefined;
 }
 
 function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): PlanNode | undefined {

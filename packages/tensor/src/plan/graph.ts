@@ -35,52 +35,6 @@ export const isWrite = (node: PlanNode, binding: number): boolean =>
 export const isRead = (node: PlanNode, binding: number): boolean =>
   node.launch.kernel.bindings[binding]?.access !== "write";
 
-/** One appearance of a storage in a launch. */
-export interface Use {
-  readonly node: number;
-  readonly binding: number;
-}
-
-export interface Uses {
-  readonly writes: Use[];
-  readonly reads: Use[];
-}
-
-/** Who writes and who reads each storage. */
-export function usesOf(nodes: readonly PlanNode[]): Map<Storage, Uses> {
-  const uses = new Map<Storage, Uses>();
-  for (const [n, node] of nodes.entries())
-    for (const [b, { buffer }] of node.launch.bindings.entries()) {
-      let of = uses.get(buffer);
-      if (!of) {
-        of = { writes: [], reads: [] };
-        uses.set(buffer, of);
-      }
-      if (isWrite(node, b)) of.writes.push({ node: n, binding: b });
-      if (isRead(node, b)) of.reads.push({ node: n, binding: b });
-    }
-  return uses;
-}
-
-/** True where the bytes of a binding may change, or be read, by a node strictly between two positions. */
-export function isTouchedBetween(
-  nodes: readonly PlanNode[],
-  binding: Binding<Storage>,
-  after: number,
-  before: number,
-  touch: "write" | "any",
-): boolean {
-  for (let n = after + 1; n < before; n++) {
-    const node = nodes[n] as PlanNode;
-    for (const [b, other] of node.launch.bindings.entries()) {
-      if (other.buffer !== binding.buffer) continue;
-      if (touch === "write" && !isWrite(node, b)) continue;
-      if (overlaps(binding, other)) return true;
-    }
-  }
-  return false;
-}
-
 /**
  * True where WebGPU refuses a launch: it forbids one dispatch to read a buffer and to write it, even in disjoint ranges, and
  * to write a range through two bindings.
@@ -99,7 +53,8 @@ export function hasConflict({ kernel, bindings }: Launch<Storage>): boolean {
   );
 }
 
-function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
+/** True where two bindings of one buffer share bytes. */
+export function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
   const endOf = ({ offset, length, dtype }: Binding<Storage>): number =>
     offset + length * bytesPerElement(dtype);
   return a.offset < endOf(b) && b.offset < endOf(a);
