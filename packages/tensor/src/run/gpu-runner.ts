@@ -29,8 +29,15 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
   const slots: GPUBuffer[] = [];
   let inFlight = 0;
 
-  // The device may still be finding out why: its next await rejects with the cause rather than with a consequence.
+  let compiled = 0;
   const assertWell = async (): Promise<void> => {
+    // What the compiler says comes late; a step that needed new pipelines waits for that, though not for the GPU.
+    const { pipelinesCreated } = device.counters;
+    if (pipelinesCreated !== compiled) {
+      compiled = pipelinesCreated;
+      await device.prewarm([]);
+    }
+    // The device may still be finding out why: its next await rejects with the cause rather than with a consequence.
     if (!device.failure) return;
     await device.settled({ wait: "background" });
     throw device.failure;
