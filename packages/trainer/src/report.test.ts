@@ -1,5 +1,5 @@
 import { compile, type TopLevelSpec } from "vega-lite";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { exampleMetrics, exampleSummary } from "../test/example-run.js";
 import { lossChart, memoryChart, scaleChart } from "./report/charts.js";
 import { renderReport } from "./report.js";
@@ -33,6 +33,16 @@ describe("renderReport", () => {
     expect(html).toContain("<td>32,768</td>");
     expect(count(html, /fill="#cc0000"/g)).toBe(3);
     expect(html).toContain("A red cross marks a skipped step (3)");
+  });
+
+  it("is rendered without a word on the terminal", async () => {
+    const spies = (["warn", "error", "log", "info"] as const).map((name) =>
+      vi.spyOn(console, name).mockImplementation(() => {}),
+    );
+    await renderReport(exampleSummary, exampleMetrics());
+    const said = spies.flatMap((spy) => spy.mock.calls);
+    for (const spy of spies) spy.mockRestore();
+    expect(said).toEqual([]);
   });
 
   it("escapes what comes from outside", async () => {

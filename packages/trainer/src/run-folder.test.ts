@@ -5,6 +5,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,10 +54,29 @@ describe("RunFolder", () => {
     expect(lines(parent).map(({ loss }) => loss)).toEqual([null, null]);
   });
 
-  it("starts anew in a folder that holds an earlier run", () => {
-    writeFileSync(join(parent, "metrics.jsonl"), "old\n");
-    new RunFolder(parent).close();
-    expect(readFileSync(join(parent, "metrics.jsonl"), "utf8")).toBe("");
+  it("takes the place of an earlier run with its first step, not before", async () => {
+    const earlier = new RunFolder(parent);
+    for (const step of exampleMetrics(10)) earlier.record(step);
+    await earlier.finish(exampleSummary);
+
+    const folder = new RunFolder(parent);
+    expect(readdirSync(parent).sort()).toEqual(["metrics.jsonl", "report.html", "summary.json"]);
+    expect(lines(parent)).toEqual(exampleMetrics(10));
+    const [step] = exampleMetrics(1) as [StepMetrics];
+    folder.record(step);
+    folder.close();
+    expect(readdirSync(parent)).toEqual(["metrics.jsonl"]);
+    expect(lines(parent)).toEqual([step]);
+  });
+
+  it("says which write failed", () => {
+    symlinkSync("/dev/full", join(parent, "metrics.jsonl"));
+    const folder = new RunFolder(parent);
+    const [step] = exampleMetrics(1) as [StepMetrics];
+    expect(() => folder.record(step)).toThrow(
+      `${join(parent, "metrics.jsonl")} cannot be written (no space left on the disk)`,
+    );
+    folder.close();
   });
 
   it("refuses steps after it was closed", () => {

@@ -1,13 +1,18 @@
 import {
   closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { StorageError } from "./errors.js";
 import { renderReport } from "./report.js";
 import type { StepMetrics, Summary } from "./summary.js";
@@ -20,16 +25,18 @@ export class RunFolder {
   readonly directory: string;
   readonly #metricsPath: string;
   #file: number | undefined;
+  #isStarted = false;
 
   /**
-   * Makes the folder and empties `metrics.jsonl`, so that an unwritable place shows before any training.
+   * Makes the folder and opens `metrics.jsonl`, so that an unwritable place shows before any training. What an earlier
+   * run left there stays until the first step is recorded.
    * @throws StorageError
    */
   constructor(directory: string) {
     this.directory = directory;
     this.#metricsPath = join(directory, "metrics.jsonl");
-    storing(directory, () => mkdirSync(directory, { recursive: true }));
-    this.#file = storing(this.#metricsPath, () => openSync(this.#metricsPath, "w"));
+    storing(directory, () => makeDirectory(directory));
+    this.#file = storing(this.#metricsPath, () => openSync(this.#metricsPath, "a"));
   }
 
   /**
@@ -40,6 +47,7 @@ export class RunFolder {
     const file = this.#file;
     if (file === undefined)
       throw new Error(`${this.#metricsPath} is closed: record steps before finish()`);
+    this.#startAnew(file);
     const finite = Number.isFinite(metrics.loss) ? metrics : { ...metrics, loss: null };
     storing(this.#metricsPath, () => writeSync(file, `${JSON.stringify(finite)}\n`));
   }
@@ -49,6 +57,7 @@ export class RunFolder {
    * @throws StorageError
    */
   async finish(summary: Summary): Promise<void> {
+    if (this.#file !== undefined) this.#startAnew(this.#file);
     this.close();
     this.#writeWhole("summary.json", `${JSON.stringify(summary, undefined, 2)}\n`);
     this.#writeWhole("report.html", await renderReport(summary, readMetrics(this.#metricsPath)));
@@ -59,6 +68,17 @@ export class RunFolder {
     if (this.#file === undefined) return;
     closeSync(this.#file);
     this.#file = undefined;
+  }
+
+  #startAnew(file: number): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    for (const name of ["summary.json", "report.html"]) {
+      const path = join(this.directory, name);
+      storing(path, () => rmSync(path, { force: true }));
+    }
+    // A device has no length to cut.
+    storing(this.#metricsPath, () => fstatSync(file).isFile() && ftruncateSync(file));
   }
 
   #writeWhole(name: string, content: string): void {
@@ -76,6 +96,18 @@ const readMetrics = (path: string): StepMetrics[] =>
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line));
+
+/** Node 20's own recursive mkdir never returns below /proc, where a folder that is there refuses new ones with ENOENT. */
+const makeDirectory = (directory: string): void => {
+  const parent = dirname(directory);
+  if (!existsSync(parent)) makeDirectory(parent);
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST";
+    if (!isThere || !statSync(directory).isDirectory()) throw error;
+  }
+};
 
 const storing = <T>(path: string, write: () => T): T => {
   try {

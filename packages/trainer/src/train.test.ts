@@ -1,6 +1,11 @@
 import type { Device } from "@halfstep/device";
 import { requestTestDevice } from "@halfstep/device/testing";
-import { GradScaler, type GradScalerOptions, type StepOutcome } from "@halfstep/grad-scaler";
+import {
+  GradScaler,
+  type GradScalerOptions,
+  ScaleCollapseError,
+  type StepOutcome,
+} from "@halfstep/grad-scaler";
 import { AdamW } from "@halfstep/optim";
 import {
   ampPrimitives,
@@ -214,6 +219,13 @@ describe.each(places)("train() on the %s", (_, open) => {
       process.off("unhandledRejection", listen);
     }
     expect(unhandled).toEqual([]);
+  });
+
+  it("rejects when the loss scale collapses", async () => {
+    const { run } = training(await open(), { initScale: 1, minScale: 1 });
+    const [batch] = sampleBatches(1, 16, 0) as [Samples];
+    const hostile = { ...batch, features: batch.features.fill(Number.NaN) };
+    await expect(run({ batches: () => [hostile] })).rejects.toBeInstanceOf(ScaleCollapseError);
   });
 
   it("rejects with what onStep() throws", async () => {

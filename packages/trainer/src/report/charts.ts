@@ -14,7 +14,7 @@ const precisionColor = {
 // Curves of equal runs lie on each other: the later one is thinner, so that the earlier one stays visible.
 const precisionWidth = {
   field: "precision",
-  type: "nominal",
+  type: "ordinal",
   scale: { domain: Object.keys(colors), range: [4, 2.5, 1.2] },
   legend: null,
 } as const;
