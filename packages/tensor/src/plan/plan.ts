@@ -28,7 +28,7 @@ export type PlanBuffer =
   | { readonly kind: "slot"; readonly index: number }
   | { readonly kind: "resident"; readonly index: number };
 
-export interface PlannedLaunch {
+interface PlannedLaunch {
   readonly launch: Launch<PlanBuffer>;
   /** Runtime scalars, to be read from each recording that the plan runs. */
   readonly sources: ReadonlyMap<string, ScalarSource>;
