@@ -219,16 +219,17 @@ describe("lifetimes (4)", () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
     const runtime = cpuRuntime();
-    const leak = async (): Promise<void> => {
-      await runtime.step(() => runtime.tensor([1]).add(1));
-    };
-    await leak();
-    const held = await runtime.step(() => runtime.tensor([1]).add(1));
-    for (let tries = 0; tries < 50 && runtime.leakedTensors === 0; tries++) {
+    const make = (): Promise<Tensor> => runtime.step(() => runtime.tensor([1]).add(1));
+    const held = await make();
+    // Several, because the engine may hold on to the latest for a while.
+    const several = 20;
+    for (let i = 0; i < several; i++) await make();
+    for (let tries = 0; tries < 200 && runtime.leakedTensors < several / 2; tries++) {
       collect();
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    expect(runtime.leakedTensors).toBe(1);
+    expect(runtime.leakedTensors).toBeGreaterThanOrEqual(several / 2);
+    expect(runtime.leakedTensors).toBeLessThanOrEqual(several);
     expect(await held.item()).toBe(2);
   });
 });
