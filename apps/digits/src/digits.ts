@@ -90,7 +90,7 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     signal: run.signal,
     ...(run.onStep && { onStep: run.onStep }),
   });
-  if (result.isAborted) return undefined;
+  if (result.isAborted || run.signal?.aborted) return undefined;
 
   const peakBytes = device?.memory.peak;
   model.eval();
@@ -99,8 +99,9 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     precision,
     logits,
     labels: ({ labels }) => labels,
-    batches: inOrder(run.test),
+    batches: inOrder(run),
   });
+  if (run.signal?.aborted) return undefined;
   const bytesOf = (which: "values" | "gradients"): number =>
     groups.reduce((sum, group) => sum + group[which].byteLength, 0);
   const parameterBytes = bytesOf("values");
@@ -114,7 +115,7 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     finalScale: result.finalScale,
     test: { accuracy: test.accuracy, loss: test.loss },
     msPerStep: result.msPerStep,
-    samplesPerSecond: (run.batchSize * 1000) / result.msPerStep,
+    samplesPerSecond: (Math.min(run.batchSize, run.train.count) * 1000) / result.msPerStep,
     peakBytes:
       peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
     activationBytes: result.activationBytes,
@@ -142,9 +143,12 @@ function* shuffled({ train: set, batchSize, seed }: DigitsRun, epoch: number): G
     yield batchOf(set, order.subarray(start, start + batchSize));
 }
 
-function* inOrder(set: ImageSet): Generator<Batch> {
-  for (const indices of orderedBatches({ count: set.count, batchSize: testBatch }))
+/** The test images, or what of them comes before the signal. */
+function* inOrder({ test: set, signal }: DigitsRun): Generator<Batch> {
+  for (const indices of orderedBatches({ count: set.count, batchSize: testBatch })) {
     yield batchOf(set, indices);
+    if (signal?.aborted) return;
+  }
 }
 
 const batchOf = (set: ImageSet, indices: Uint32Array): Batch => ({

