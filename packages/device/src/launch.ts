@@ -76,6 +76,8 @@ export interface Kernel {
   readonly scalars: readonly KernelScalar[];
   program(context: ProgramContext): Program;
   reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
+  /** Floating-point operations of one launch. Absent for kernels whose time goes into reading and writing memory. */
+  operations?(scalars: Readonly<Record<string, number>>): number;
 }
 
 /** One use of a kernel: plain data, which a target encodes, interprets or records. */

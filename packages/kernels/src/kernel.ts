@@ -37,6 +37,8 @@ export interface KernelDefinition {
   ): Workgroups;
   /** The same arithmetic on the CPU: reads `read` views, fills `write` views, in the order of the bindings. */
   reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
+  /** Floating-point operations of one launch; leave it out where memory traffic takes the time. */
+  operations?(scalars: Readonly<Record<string, number>>): number;
 }
 
 /** A kernel from its definition. */
@@ -48,6 +50,7 @@ export function defineKernel(definition: KernelDefinition): Kernel {
     bindings,
     scalars,
     reference,
+    ...(definition.operations && { operations: definition.operations }),
     program(context) {
       const formats = halfFormats(context, conversions);
       const code =

@@ -99,6 +99,8 @@ function matmulKernel({ rows, width }: ProductPlan, layout: MatmulLayout): Kerne
       body: (context) => tileProgram(shape, matmulContraction(shape, layout), context),
       workgroups: (scalars, _, context) => tileWorkgroups(shape, scalars, context),
       reference: (views, scalars) => matmulReference(views, scalars, layout, width),
+      operations: ({ m = 0, n = 0, k = 0, slices = 0, splits = 1 }) =>
+        (2 * m * n * k * slices) / splits,
     });
     kernels.set(variant, kernel);
   }

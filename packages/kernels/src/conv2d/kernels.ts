@@ -86,6 +86,13 @@ const scalars: readonly KernelScalar[] = [
   "dilation_x",
 ].map((name) => ({ name, type: "u32" }));
 
+/** Each of the three products multiplies every pixel of the target by every element of the weight. */
+const operations = (s: Readonly<Record<string, number>>): number => {
+  const pixels = (s.images ?? 0) * (s.target_height ?? 0) * (s.target_width ?? 0);
+  const taps = (s.kernel_height ?? 0) * (s.kernel_width ?? 0);
+  return 2 * pixels * taps * (s.channels ?? 0) * (s.n ?? 0);
+};
+
 const kernels = new Map<string, Kernel>();
 
 function convolutionKernel(
@@ -112,6 +119,7 @@ function convolutionKernel(
       body: (context) => tileProgram({ rows, width }, contraction, context),
       workgroups: (values, _, context) => tileWorkgroups({ rows, width }, values, context),
       reference: (views, values) => reference(views, values, width),
+      operations,
     });
     kernels.set(key, kernel);
   }

@@ -11,10 +11,13 @@ import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
 import type { HostData, Memory } from "../storage.js";
 import type { Invocation, Runner } from "./runner.js";
+import { hardwareRates, softwareRates, submitEnds } from "./submits.js";
 
 /** A plan with its slots, ready to be replayed. */
 interface Instance {
   readonly slots: readonly GPUBuffer[];
+  /** The launches at which its submits end. */
+  readonly submitEnds: readonly number[];
   /** Passes by the residents that they bind, most recent last. */
   readonly passes: { readonly residents: readonly Memory[]; readonly pass: PreparedPass }[];
 }
@@ -22,11 +25,12 @@ interface Instance {
 /** Residents come in few combinations; a pass for each of the latest is kept. */
 const keptPasses = 8;
 
-/** Replays plans on a GPU: one submit a recording, no buffer and no bind group in the steady state. */
+/** Replays plans on a GPU: one submit a recording unless it is long, no buffer and no bind group in the steady state. */
 export function gpuRunner(device: Device, maxInFlight: number): Runner {
   const instances = new WeakMap<Plan, Instance>();
   /** Slots of all plans, which never run at the same time. */
   const slots: GPUBuffer[] = [];
+  const rates = device.capabilities.adapter.isFallback ? softwareRates : hardwareRates;
   let inFlight = 0;
 
   let compiled = 0;
@@ -47,7 +51,12 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
     let instance = instances.get(plan);
     if (instance) requireRoom(device, keptBytes);
     else {
-      instance = { slots: takeSlots(device, slots, plan.slots, keptBytes), passes: [] };
+      const launches = plan.launches.map(({ launch }) => launch);
+      instance = {
+        slots: takeSlots(device, slots, plan.slots, keptBytes),
+        submitEnds: submitEnds(launches, rates),
+        passes: [],
+      };
       instances.set(plan, instance);
     }
     return instance;
@@ -73,10 +82,18 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
         if (slot !== undefined)
           device.write(instance.slots[slot] as GPUBuffer, 0, encode(data, binding.dtype));
       }
-      const commands = device.gpu.createCommandEncoder();
-      const encoder = commands.beginComputePass();
-      pass.encode(encoder);
-      encoder.end();
+      let commands = device.gpu.createCommandEncoder();
+      let start = 0;
+      for (const end of instance.submitEnds) {
+        if (start > 0) {
+          device.submit([commands.finish()]);
+          commands = device.gpu.createCommandEncoder();
+        }
+        const encoder = commands.beginComputePass();
+        pass.encode(encoder, start, end);
+        encoder.end();
+        start = end;
+      }
       for (const [i, { slot, bytes }] of plan.kept.entries())
         commands.copyBufferToBuffer(
           instance.slots[slot] as GPUBuffer,
