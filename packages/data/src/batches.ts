@@ -1,4 +1,4 @@
-import { philox4x32 } from "./philox.js";
+import { philox4x32 } from "@halfstep/formats/philox";
 
 /** Where a sampler stands. Plain data: it belongs in a checkpoint. */
 export interface SamplerState {

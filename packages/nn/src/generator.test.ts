@@ -1,27 +1,5 @@
 import { expect, test } from "vitest";
 import { Generator } from "./index.js";
-import { philox4x32 } from "./philox.js";
-
-// From Random123's kat_vectors.
-test.each([
-  {
-    counter: [0, 0, 0, 0],
-    key: [0, 0],
-    expected: [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8],
-  },
-  {
-    counter: [0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff],
-    key: [0xffffffff, 0xffffffff],
-    expected: [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd],
-  },
-  {
-    counter: [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
-    key: [0xa4093822, 0x299f31d0],
-    expected: [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1],
-  },
-] as const)("philox4x32-10 gives the published words of key $key", ({ counter, key, expected }) => {
-  expect(philox4x32(counter, key)).toEqual(expected);
-});
 
 test("a seed and an offset are the whole state", () => {
   const a = new Generator(2 ** 40 + 3);

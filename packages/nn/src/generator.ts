@@ -1,4 +1,4 @@
-import { philox4x32 } from "./philox.js";
+import { philox4x32 } from "@halfstep/formats/philox";
 
 /** Sets the numbers of this generator apart from those of others with the same seed. */
 const stream = 0x6e6e;
