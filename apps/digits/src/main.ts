@@ -37,7 +37,7 @@ async function main(args: readonly string[]): Promise<number> {
     let described: RunDevice = { kind: "cpu", adapter: "CPU", tier: "cpu" };
     for (const [i, precision] of options.precision.entries()) {
       // Each run has a device of its own, so that its peak memory is its own.
-      const device = i === 0 ? first : await openDevice(options);
+      const device = i === 0 ? first : first && (await openDevice(options));
       if (device)
         described = { kind: "gpu", adapter: device.label, tier: device.capabilities.tier };
       const run = { ...options, precision, train, test, device, signal: stop.signal };

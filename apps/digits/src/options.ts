@@ -74,11 +74,10 @@ export function parseOptions(args: readonly string[]): DigitsOptions {
       "Trains a small CNN on the MNIST digits: in float32, in float16 and in bfloat16 mixed precision, from the same seed.",
     )
     .helpOption("-h, --help", "show this help")
-    .option(
-      "--precision <list>",
-      "which precisions, separated by commas",
-      precisionList,
-      precisions,
+    .addOption(
+      new Option("--precision <list>", "which precisions, separated by commas")
+        .argParser(precisionList)
+        .default(precisions, precisions.join(",")),
     )
     .option("--epochs <n>", "passes over the training images", wholeNumber(1), 1)
     .option("--batch-size <n>", "images in a step", wholeNumber(2), 128)

@@ -40,6 +40,11 @@ describe("renderReport", () => {
       vi.spyOn(console, name).mockImplementation(() => {}),
     );
     await renderReport(exampleSummary, exampleMetrics());
+    const [float32, float16] = exampleSummary.runs;
+    await renderReport(
+      { ...exampleSummary, runs: [float32, float16].filter((run) => run !== undefined) },
+      exampleMetrics().filter(({ precision }) => precision !== "bfloat16"),
+    );
     const said = spies.flatMap((spy) => spy.mock.calls);
     for (const spy of spies) spy.mockRestore();
     expect(said).toEqual([]);

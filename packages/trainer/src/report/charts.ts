@@ -5,19 +5,8 @@ import { byPrecision, rawCurve, smoothCurve } from "./curves.js";
 
 // Okabe and Ito's colours, which people with any colour vision can tell apart.
 const colors = { float32: "#0072b2", float16: "#d55e00", bfloat16: "#009e73" } as const;
-const precisionColor = {
-  field: "precision",
-  type: "nominal",
-  title: null,
-  scale: { domain: Object.keys(colors), range: Object.values(colors) },
-} as const;
 // Curves of equal runs lie on each other: the later one is thinner, so that the earlier one stays visible.
-const precisionWidth = {
-  field: "precision",
-  type: "ordinal",
-  scale: { domain: Object.keys(colors), range: [4, 2.5, 1.2] },
-  legend: null,
-} as const;
+const widths = { float32: 4, float16: 2.5, bfloat16: 1.2 } as const;
 
 const width = 820;
 const frame = {
@@ -36,18 +25,21 @@ const stepAxis = {
   scale: { nice: false },
 } as const;
 
-/** Only the precisions that were run belong in a legend. */
-const present = (runs: Iterable<string>): typeof precisionColor => {
+/** A scale from precisions to what shows them. Only the precisions that were run belong in a legend. */
+const scaleOf = <T>(
+  shown: Readonly<Record<RunSummary["precision"], T>>,
+  runs: Iterable<string>,
+): { readonly domain: string[]; readonly range: T[] } => {
   const names = [...runs];
-  const known = Object.entries(colors).filter(([precision]) => names.includes(precision));
-  return {
-    ...precisionColor,
-    scale: {
-      domain: known.map(([precision]) => precision),
-      range: known.map(([, color]) => color),
-    },
-  };
+  const known = Object.entries(shown).filter(([precision]) => names.includes(precision));
+  return { domain: known.map(([precision]) => precision), range: known.map(([, value]) => value) };
 };
+
+const precisionColor = (runs: Iterable<string>) =>
+  ({ field: "precision", type: "nominal", title: null, scale: scaleOf(colors, runs) }) as const;
+
+const precisionWidth = (runs: Iterable<string>) =>
+  ({ field: "precision", type: "ordinal", scale: scaleOf(widths, runs), legend: null }) as const;
 
 /** Training loss over steps: every step faintly, its moving average on top. */
 export const lossChart = (metrics: readonly StepMetrics[]): TopLevelSpec => {
@@ -61,7 +53,8 @@ export const lossChart = (metrics: readonly StepMetrics[]): TopLevelSpec => {
     // A logarithm shows the end of training, where precisions could differ; it needs positive numbers.
     scale: { type: raw.every(({ loss }) => loss > 0) ? "log" : "linear", nice: false },
   } as const;
-  const color = present(raw.map(({ precision }) => precision));
+  const precisions = raw.map(({ precision }) => precision);
+  const color = precisionColor(precisions);
   return {
     ...frame,
     width,
@@ -75,7 +68,7 @@ export const lossChart = (metrics: readonly StepMetrics[]): TopLevelSpec => {
       {
         data: { values: smooth },
         mark: { type: "line" },
-        encoding: { x: stepAxis, y, color, strokeWidth: precisionWidth },
+        encoding: { x: stepAxis, y, color, strokeWidth: precisionWidth(precisions) },
       },
     ],
   };
@@ -90,7 +83,7 @@ export const scaleChart = (metrics: readonly StepMetrics[]): TopLevelSpec | unde
     run.some(({ scale, applied }) => scale !== 1 || !applied),
   );
   if (scaled.length === 0) return undefined;
-  const color = present(scaled.map(([precision]) => precision));
+  const color = precisionColor(scaled.map(([precision]) => precision));
   const y = {
     field: "scale",
     type: "quantitative",
@@ -165,7 +158,10 @@ export const memoryChart = (runs: readonly RunSummary[]): TopLevelSpec => {
     height: { step: 18 },
     data: { values },
     layer: [
-      { mark: { type: "bar" }, encoding: { y, yOffset: offset, x, color: present(precisions) } },
+      {
+        mark: { type: "bar" },
+        encoding: { y, yOffset: offset, x, color: precisionColor(precisions) },
+      },
       {
         mark: { type: "text", align: "left", dx: 4, fontSize: 11 },
         encoding: { y, yOffset: offset, x, text: { field: "label" } },
