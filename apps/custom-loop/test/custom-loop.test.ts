@@ -1,0 +1,35 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+
+const fromRoot = (path: string): string =>
+  fileURLToPath(new URL(`../../../${path}`, import.meta.url));
+const source = readFileSync(fromRoot("apps/custom-loop/src/main.ts"), "utf8");
+
+test("the loop has at most sixty lines", () => {
+  expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(60);
+});
+
+test("the README shows the loop as it is", () => {
+  const readme = readFileSync(fromRoot("apps/custom-loop/README.md"), "utf8");
+  const [, shown] = /^```ts\n(.*?)^```$/ms.exec(readme) ?? [];
+  expect(shown).toBe(source);
+});
+
+test("sixty steps learn the digits", { timeout: 240_000 }, async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    fromRoot("scripts/run-app.mjs"),
+    ...["custom-loop", "main", "60"],
+  ]);
+  const losses = [...stdout.matchAll(/^step (\d+) {2}loss ([\d.]+)$/gm)];
+  expect(losses.map(([, step]) => step)).toEqual(["20", "40", "60"]);
+  const [first = 0, , last = 0] = losses.map(([, , loss]) => Number(loss));
+  expect(first).toBeLessThan(2.3);
+  expect(last).toBeLessThan(first);
+
+  const [, accuracy, scale] = /^accuracy ([\d.]+) % {2}scale (\d+)$/m.exec(stdout) ?? [];
+  expect(Number(accuracy)).toBeGreaterThan(90);
+  expect(Number(scale)).toBeGreaterThanOrEqual(1024);
+});
