@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import {
   avgPool2d,
@@ -88,6 +90,34 @@ describe("backward()", () => {
     const half = w.to("float16");
     half.mul(w.to("float16")).add(half.to("float32").mul(w)).sum().backward();
     expect(await read(w.grad)).toEqual([8]);
+  });
+
+  test("leaves a loss that holds nothing but itself", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const runtime = cpuRuntime();
+    const w = runtime.variable([2], [1], { requiresGrad: true });
+    const refs: WeakRef<Tensor>[] = [];
+    const losses: Tensor[] = [];
+    const several = 20;
+    for (let i = 0; i < several; i++)
+      losses.push(
+        await runtime.step(() => {
+          const product = runtime.tensor([i]).mul(w);
+          refs.push(new WeakRef(product));
+          const loss = product.square().sum();
+          loss.backward();
+          return loss;
+        }),
+      );
+    const collected = (): number => refs.filter((ref) => ref.deref() === undefined).length;
+    for (let tries = 0; tries < 200 && collected() < several / 2; tries++) {
+      // deref() keeps what it finds alive until the end of the turn.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      collect();
+    }
+    expect(collected()).toBeGreaterThanOrEqual(several / 2);
+    expect(await losses[3]?.item()).toBe(36);
   });
 
   test("stops at detached tensors, and at ops without a gradient", async () => {

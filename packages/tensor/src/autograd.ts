@@ -53,9 +53,9 @@ function propagate(
   runtime.recording.backwardStart ??= runtime.recording.launches.length;
   const gradients = new Map<Tensor, Tensor>([[root, gradient ?? seedOf(root)]]);
   const nodes = reachable(root);
-  const freed: GradNode[] = [];
+  const freed = new Map<GradNode, readonly Tensor[]>();
   runtime.onDrop(() => {
-    for (const node of freed) node.isFreed = false;
+    for (const [node, inputs] of freed) Object.assign(node, { inputs, isFreed: false });
   });
   withGradMode(createGraph, () =>
     withoutAutocast(() => {
@@ -63,14 +63,18 @@ function propagate(
         visit(node, gradients, createGraph);
         if (!retainGraph && !node.isFreed) {
           node.isFreed = true;
-          freed.push(node);
+          freed.set(node, node.inputs);
         }
         for (const output of node.outputs)
           if (output !== root && !sources?.has(output)) gradients.delete(output);
       }
     }),
   );
-  for (const { inputs, outputs } of freed) runtime.releaseSaved([...inputs, ...outputs]);
+  for (const [node, inputs] of freed) {
+    runtime.releaseSaved([...inputs, ...node.outputs]);
+    // A loss that is held on to must not hold the whole graph below it.
+    node.inputs = [];
+  }
   return gradients;
 }
 

@@ -8,7 +8,8 @@ import type { Tensor } from "./tensor.js";
 /** What autograd remembers of one application of an op. */
 export interface GradNode {
   readonly op: Pick<OpDefinition<unknown>, "name" | "backward">;
-  readonly inputs: readonly Tensor[];
+  /** Empty once a backward pass has used the node up. */
+  inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];
   readonly attributes: unknown;
   /** The runtime's clock when the op was recorded: which version of a variable it read. */

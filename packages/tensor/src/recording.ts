@@ -76,6 +76,17 @@ export class Recording {
     for (const undo of this.#undo.reverse()) undo();
   }
 
+  /** Lets go of everything that was recorded: residents remember the recording of their last write for as long as they live. */
+  clear(): void {
+    for (const list of [this.launches, this.inputs, this.transients, this.released])
+      list.length = 0;
+    this.#undo.length = 0;
+    this.#writes.length = 0;
+    this.casts.clear();
+    this.kept.clear();
+    this.#defined.clear();
+  }
+
   /** Zeroes scratch that is read before it is written, as allocate() promises: a slot holds what its last tenant left. */
   #define(buffer: Storage): void {
     if (buffer.isResident || buffer.hostData || this.#defined.has(buffer)) return;

@@ -365,6 +365,7 @@ export class Runtime {
     for (const storage of recording.transients) storage.recording = undefined;
     for (const storage of recording.kept) if (storage.handles === 0) this.#free(storage);
     for (const storage of recording.released) this.#free(storage);
+    recording.clear();
     this.#recording = this.#newRecording();
   }
 
@@ -373,6 +374,7 @@ export class Runtime {
     const recording = this.#recording;
     recording.drop();
     for (const storage of recording.released) this.#free(storage);
+    recording.clear();
     this.#recording = this.#newRecording();
   }
 
