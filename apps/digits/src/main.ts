@@ -105,6 +105,7 @@ type Steps = Parameters<typeof stepsOf>[0] & { readonly precision: string };
 function followProgress(run: Steps, folder: RunFolder) {
   const progress = trainingProgress(run.precision.padEnd(8), process.stderr);
   const steps = stepsOf(run);
+  const samples = Math.min(run.batchSize, run.train.count);
   const started = performance.now();
   let skipped = 0;
   type OnStep = NonNullable<Parameters<typeof trainDigits>[0]["onStep"]>;
@@ -122,7 +123,7 @@ function followProgress(run: Steps, folder: RunFolder) {
       step: metrics.step,
       steps,
       loss: metrics.loss ?? undefined,
-      samplesPerSecond: (metrics.step * run.batchSize * 1000) / (performance.now() - started),
+      samplesPerSecond: (metrics.step * samples * 1000) / (performance.now() - started),
       scale: outcome?.scaleAfter ?? metrics.scale,
       skipped,
     });

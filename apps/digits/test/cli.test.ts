@@ -350,6 +350,18 @@ describe("other runs", { timeout: 120_000 }, () => {
     expect(summaryOf(out).runs[0]?.finalScale).toBe(128);
   });
 
+  it("training that diverges ends as such: null for what is no number", async () => {
+    const out = inFolder("diverged");
+    const { code, stdout } = await runBundle([
+      ...["--limit", "256", "--batch-size", "32", "--precision", "float32,float16"],
+      ...["--lr", "1e30", "--out", out],
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("NaN");
+    expect(summaryOf(out).runs.map(({ test }) => test.loss)).toEqual([null, null]);
+    expect(metricsOf(out).filter(({ loss }) => loss === null).length).toBeGreaterThan(8);
+  });
+
   it("the CPU does as well, where it is asked for", async () => {
     const out = inFolder("cpu");
     const ended = await runBundle([...tiny, "--device", "cpu", "--out", out]);

@@ -44,7 +44,7 @@ export interface RunSummary {
   readonly skippedSteps: number;
   /** 1 without scaling. */
   readonly finalScale: number;
-  /** Accuracy from 0 to 1; mean loss in nats. */
+  /** Accuracy from 0 to 1; mean loss in nats, which `summary.json` gives as null where training diverged. */
   readonly test: { readonly accuracy: number; readonly loss: number };
   /** Median over steady state. */
   readonly msPerStep: number;
