@@ -12,8 +12,8 @@ test("the loop has at most sixty lines", () => {
   expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(60);
 });
 
-test("the README shows the loop as it is", () => {
-  const readme = readFileSync(fromRoot("apps/custom-loop/README.md"), "utf8");
+test.each(["README.md", "apps/custom-loop/README.md"])("%s shows the loop as it is", (path) => {
+  const readme = readFileSync(fromRoot(path), "utf8");
   const [, shown] = /^```ts\n(.*?)^```$/ms.exec(readme) ?? [];
   expect(shown).toBe(source);
 });
