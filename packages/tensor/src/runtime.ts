@@ -213,7 +213,8 @@ export class Runtime {
 
   /**
    * Records `fn`, plans what it recorded, and submits it. Resolves to what `fn` returned, without waiting for the step; the
-   * tensors in it stay alive, and are the caller's to dispose. If `fn` throws, nothing has happened.
+   * tensors in it stay alive, and are the caller's to dispose. If `fn` throws, nothing has happened. What goes wrong on the
+   * device rejects this step or a later one, with the number of the last submitted recording as `error.recording`.
    */
   async step<T>(
     fn: () => T extends PromiseLike<unknown> ? never : T,
@@ -225,12 +226,12 @@ export class Runtime {
       );
     this.#isRunning = true;
     try {
-      await this.#runner.ready();
+      await this.#noticing(this.#runner.ready());
       this.#closeKeeping();
       const result = this.#record(fn as () => T, options);
       this.#close();
       await macrotask();
-      await this.#runner.assertWell();
+      await this.#noticing(this.#runner.assertWell());
       return result;
     } finally {
       this.#isRunning = false;
@@ -242,7 +243,7 @@ export class Runtime {
   async flush(): Promise<void> {
     this.#assertNotInStep("flush()");
     this.#closeKeeping();
-    await this.#runner.ready();
+    await this.#noticing(this.#runner.ready());
   }
 
   /** @internal Where an op begins: a long recording outside a step closes between ops, never inside one. */
@@ -399,6 +400,18 @@ export class Runtime {
     for (const [i, storage] of [...recording.kept].entries()) storage.memory = memory[i];
   }
 
+  /** Marks a failure of the device with the recording after which it was noticed. */
+  async #noticing(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      // A device rejects every await with the error that it met first, and that keeps its first mark.
+      if (error instanceof Error && !("recording" in error))
+        Object.assign(error, { recording: this.#recordings - 1 });
+      throw error;
+    }
+  }
+
   #newRecording(): Recording {
     return new Recording(++this.#recordings, () => ++this.#clock);
   }
@@ -454,10 +467,7 @@ export class Runtime {
 
   #write(binding: Binding<Storage>, values: ArrayLike<number>): void {
     if (!this.#isInStep) this.#closeKeeping();
-    const data =
-      Array.isArray(values) || ArrayBuffer.isView(values)
-        ? (values as HostData)
-        : Array.from(values);
+    const data = ArrayBuffer.isView(values) ? (values as HostData) : Array.from(values);
     this.#runner.write({ ...binding, buffer: memoryOf(binding.buffer) }, data);
   }
 
@@ -486,11 +496,3 @@ export class Runtime {
     storage.memory = undefined;
   }
 }
-
-const memoryOf = (storage: Storage) => {
-  if (!storage.memory)
-    throw new RecordingError(
-      "this memory belongs to a step that has closed: allocate it outside steps to use it later",
-    );
-  return storage.memory;
-};

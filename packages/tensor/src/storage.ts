@@ -1,5 +1,6 @@
 import type { Binding, DType } from "@halfstep/device";
 import type { CpuBuffer } from "@halfstep/kernels";
+import { RecordingError } from "./errors.js";
 import type { Recording } from "./recording.js";
 
 /** Memory of a runner. */
@@ -86,4 +87,13 @@ export class Storage {
         if (!first || write.clock < first.clock) first = write;
     return first;
   }
+}
+
+/** The memory of a resident; throws where it has none any more. */
+export function memoryOf(storage: Storage): Memory {
+  if (!storage.memory)
+    throw new RecordingError(
+      "this memory belongs to a step that has closed: allocate it outside steps to use it later",
+    );
+  return storage.memory;
 }

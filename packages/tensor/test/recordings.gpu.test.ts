@@ -146,6 +146,7 @@ describe("failures (17)", () => {
     });
     await expect(step).rejects.toThrow(ShaderError);
     await expect(step).rejects.toThrow(/kernel "typo" .*does not compile.*nothing/s);
+    await expect(step).rejects.toHaveProperty("recording", expect.any(Number));
     await expect(runtime.step(() => 1)).rejects.toThrow(ShaderError);
     await expect(v.toArray()).rejects.toThrow(ShaderError);
     device.destroy();
