@@ -18,7 +18,7 @@ import { cpuRunner } from "./run/cpu-runner.js";
 import { gpuRunner } from "./run/gpu-runner.js";
 import { macrotask } from "./run/macrotask.js";
 import type { ReadOptions, Runner } from "./run/runner.js";
-import { dtypeOf, type HostData, Storage } from "./storage.js";
+import { dtypeOf, type HostData, memoryOf, Storage } from "./storage.js";
 import { sizeOf, Tensor, Variable } from "./tensor.js";
 
 export interface RuntimeOptions {
