@@ -1,7 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
-import { softmaxStatistics, statisticsOf } from "./softmax.js";
+import { rowFunctions, softmaxStatistics, statisticsOf } from "./softmax.js";
 import {
   type RowProgramWalk,
   rowFold,
@@ -116,14 +116,14 @@ const forwardKernel: Kernel = defineKernel({
     { name: "losses", access: "write" },
   ],
   scalars: commonScalars,
-  body: () => `${labelFunctions}
+  body: () => `${rowFunctions}${labelFunctions}
 fn logits_of(i: vec4u) -> vec4f {
   return vec4f(at_logits(i.x), at_logits(i.y), at_logits(i.z), at_logits(i.w));
 }
 fn loss_of(row: vec4u, top: vec4f, total: vec4f) -> vec4f {
   let label = labels_of(row);
   let chosen = logits_of(row * s.columns + min(label, vec4u(s.columns - 1u)));
-  return counted(label, log(total) - (chosen - top));
+  return counted(label, row_log(total) - (chosen - top));
 }
 ${rowFold(softmaxStatistics("logits"), "loss_of(row, top, total)", "losses")}`,
   workgroups: ({ rows }) => linearWorkgroups(Math.ceil((rows as number) / 4)),
@@ -153,7 +153,7 @@ const backwardKernel = (walk: RowProgramWalk): Kernel =>
       { name: "logitsGradient", access: "write" },
     ],
     scalars: [...commonScalars, { name: "perRow", type: "u32" }, { name: "factor", type: "f32" }],
-    body: () => `${labelFunctions}
+    body: () => `${rowFunctions}${labelFunctions}
 fn gradient_of(row: vec4u, column: vec4u, p: vec4f) -> vec4f {
   let label = labels_of(row);
   let i = row * s.perRow;
@@ -163,7 +163,7 @@ fn gradient_of(row: vec4u, column: vec4u, p: vec4f) -> vec4f {
 ${rowProgram(
   walk,
   softmaxStatistics("logits"),
-  (load) => `gradient_of(row, column, exp(${load("logits")} - top) / total)`,
+  (load) => `gradient_of(row, column, row_exp(${load("logits")} - top) / total)`,
   "logitsGradient",
 )}`,
     workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),

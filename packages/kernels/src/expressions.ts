@@ -1,4 +1,5 @@
 import type { Expression } from "./elementwise.js";
+import { expOf, keepingNan, logOf } from "./wgsl/transcendental.js";
 
 /** y = x: what a cast or a copy computes. */
 export const identity: Expression = unary(
@@ -44,8 +45,14 @@ export const reciprocal: Expression = unary(
   (x) => `1.0 / ${x}`,
   (x) => 1 / x,
 );
-export const exp: Expression = unary("exp", (x) => `exp(${x})`, Math.exp);
-export const log: Expression = unary("log", (x) => `log(${x})`, Math.log);
+export const exp: Expression = {
+  ...unary("exp", (x) => `exp_value(${x})`, Math.exp),
+  functions: expOf("exp_value"),
+};
+export const log: Expression = {
+  ...unary("log", (x) => `log_value(${x})`, Math.log),
+  functions: logOf("log_value"),
+};
 export const sqrt: Expression = unary("sqrt", (x) => `sqrt(${x})`, Math.sqrt);
 export const rsqrt: Expression = unary(
   "rsqrt",
@@ -81,7 +88,7 @@ export const addScalar: Expression = withScalar(
 export const pow: Expression = {
   ...withScalar(
     "pow",
-    (x, c) => `pow_scalar(${x}, ${c})`,
+    (x, c) => `pow_value(${x}, ${c})`,
     (x, c) => (x < 0 && !Number.isInteger(c) ? Number.NaN : x ** c),
   ),
   functions: /* wgsl */ `
@@ -108,6 +115,11 @@ fn pow_scalar(x: vec4f, c: f32) -> vec4f {
   if (c < 0.0) { return 1.0 / y; }
   return y;
 }
+fn pow_value(x: vec4f, c: f32) -> vec4f {
+  if (c == 0.0) { return vec4f(1.0); }
+  let is_nan = (bitcast<vec4u>(x) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u);
+  return select(pow_scalar(x, c), x, is_nan);
+}
 `,
 };
 
@@ -127,7 +139,7 @@ export const reluBackward: Expression = binary(
 
 /** WGSL's own tanh is 200 times off below 1e-9. Below 0.625 this is the polynomial of Cephes' tanhf, good to 2 ulp. */
 export const tanh: Expression = {
-  ...unary("tanh", (x) => `tanh_accurate(${x})`, Math.tanh),
+  ...unary("tanh", (x) => `tanh_value(${x})`, Math.tanh),
   functions: /* wgsl */ `
 fn tanh_accurate(x: vec4f) -> vec4f {
   let z = x * x;
@@ -136,15 +148,15 @@ fn tanh_accurate(x: vec4f) -> vec4f {
   let large = 1.0 - 2.0 / (exp(2.0 * select(a, vec4f(10.0), a > vec4f(10.0))) + 1.0);
   return select(select(large, -large, x < vec4f(0.0)), x + x * z * p, a < vec4f(0.625));
 }
-`,
+${keepingNan("tanh_value", "tanh_accurate(x)")}`,
 };
 
 const sigmoidOf = (name: string): string => /* wgsl */ `
-fn ${name}(x: vec4f) -> vec4f {
+fn ${name}_finite(x: vec4f) -> vec4f {
   let e = exp(-abs(x));
   return select(vec4f(1.0), e, x < vec4f(0.0)) / (1.0 + e);
 }
-`;
+${keepingNan(name, `${name}_finite(x)`)}`;
 
 const logistic = (x: number): number => {
   const e = Math.exp(-Math.abs(x));

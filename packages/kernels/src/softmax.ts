@@ -8,6 +8,7 @@ import {
   rowProgramWalk,
   rowProgramWorkgroups,
 } from "./wgsl/row-program.js";
+import { expOf, logOf } from "./wgsl/transcendental.js";
 
 export interface RowsAttributes {
   /** Product of all dimensions but the last. */
@@ -63,7 +64,7 @@ export function logSoftmaxBackward<B>(
  */
 export const softmaxStatistics = (input: string): readonly RowStatistic[] => [
   { name: "top", fold: "max", value: (load) => load(input) },
-  { name: "total", fold: "sum", value: (load) => `exp(${load(input)} - top)` },
+  { name: "total", fold: "sum", value: (load) => `row_exp(${load(input)} - top)` },
 ];
 
 function rowsLaunch<B>(
@@ -89,7 +90,7 @@ const rules = {
   softmax: {
     inputs: ["input"],
     statistics: softmaxStatistics("input"),
-    result: (load) => `exp(${load("input")} - top) / total`,
+    result: (load) => `row_exp(${load("input")} - top) / total`,
     reference(y, x) {
       const { top, total } = statisticsOf(x as KernelView);
       for (let c = 0; c < y.length; c++) y[c] = Math.exp((x?.[c] as number) - top) / total;
@@ -98,7 +99,7 @@ const rules = {
   logSoftmax: {
     inputs: ["input"],
     statistics: softmaxStatistics("input"),
-    result: (load) => `(${load("input")} - top) - log(total)`,
+    result: (load) => `(${load("input")} - top) - row_log(total)`,
     reference(y, x) {
       const { top, total } = statisticsOf(x as KernelView);
       for (let c = 0; c < y.length; c++) y[c] = (x?.[c] as number) - top - Math.log(total);
@@ -119,7 +120,7 @@ const rules = {
   logSoftmaxBackward: {
     inputs: ["out", "outGradient"],
     statistics: [{ name: "sum", fold: "sum", value: (load) => load("outGradient") }],
-    result: (load) => `${load("outGradient")} - exp(${load("out")}) * sum`,
+    result: (load) => `${load("outGradient")} - row_exp(${load("out")}) * sum`,
     reference(dx, y, dy) {
       let sum = 0;
       for (let c = 0; c < dx.length; c++) sum += dy?.[c] as number;
@@ -128,6 +129,9 @@ const rules = {
     },
   },
 } as const satisfies Record<string, RowsRule>;
+
+/** The functions that softmax statistics and results call. */
+export const rowFunctions: string = expOf("row_exp") + logOf("row_log");
 
 /** The maximum of a row, and the sum of exponentials about it. */
 export function statisticsOf(x: KernelView): { top: number; total: number } {
@@ -150,7 +154,7 @@ const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk): Kernel 
       { name: "rows", type: "u32" },
       { name: "columns", type: "u32" },
     ],
-    body: () => rowProgram(walk, rule.statistics, rule.result, "result"),
+    body: () => rowFunctions + rowProgram(walk, rule.statistics, rule.result, "result"),
     workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),
     reference(views, scalars) {
       const { rows, columns } = scalars as { rows: number; columns: number };
