@@ -42,7 +42,7 @@ export type FamilyCases = Readonly<Record<string, OpCases>>;
 export type Pair = readonly [Tensor, Tensor];
 export type Triple = readonly [Tensor, Tensor, Tensor];
 
-export const unary = (op: Op<null>, make = signed): OpCases => ({
+export const unary = (op: Op<null>, make: typeof signed = signed): OpCases => ({
   second: "checked",
   cases: [[], [5], [2, 3]].map((shape) =>
     on(op.name, [shape], ([x]) => op([x as Tensor], null), make),
@@ -54,7 +54,7 @@ export const withNumber = (op: Op<number>): OpCases => ({
   cases: [-0.7, 0, 3].map((c) => on(`by ${c}`, [[2, 3]], ([x]) => op([x as Tensor], c))),
 });
 
-export const binary = (op: Op<null>, make = signed): OpCases => ({
+export const binary = (op: Op<null>, make: typeof signed = signed): OpCases => ({
   second: "checked",
   cases: [
     ...(
