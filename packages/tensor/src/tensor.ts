@@ -8,6 +8,7 @@ import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
 import type { Storage } from "./storage.js";
+import { TensorMethods } from "./tensor-methods.js";
 
 export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
@@ -22,7 +23,7 @@ export interface Placement {
  * A contiguous array of numbers that lives where its runtime computes. Calling an op appends to the runtime's open
  * recording; nothing is computed, and nothing waits, until the recording closes.
  */
-export class Tensor {
+export class Tensor extends TensorMethods {
   readonly runtime: Runtime;
   readonly shape: readonly number[];
   readonly dtype: DType;
@@ -39,6 +40,7 @@ export class Tensor {
 
   /** @internal Tensors are made by a runtime or by ops. */
   constructor(runtime: Runtime, place: Placement, shape: readonly number[], dtype: DType) {
+    super();
     this.runtime = runtime;
     this.place = place;
     this.shape = shape;
@@ -168,76 +170,6 @@ export class Tensor {
         "buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()",
       );
     return memory;
-  }
-
-  add(other: Tensor | number): Tensor {
-    return typeof other === "number" ? ops.addScalar([this], other) : ops.add([this, other], null);
-  }
-  sub(other: Tensor | number): Tensor {
-    return typeof other === "number" ? ops.addScalar([this], -other) : ops.sub([this, other], null);
-  }
-  mul(other: Tensor | number): Tensor {
-    return typeof other === "number" ? ops.scale([this], other) : ops.mul([this, other], null);
-  }
-  div(other: Tensor | number): Tensor {
-    return typeof other === "number" ? ops.scale([this], 1 / other) : ops.div([this, other], null);
-  }
-  neg(): Tensor {
-    return ops.scale([this], -1);
-  }
-  exp(): Tensor {
-    return ops.exp([this], null);
-  }
-  log(): Tensor {
-    return ops.log([this], null);
-  }
-  sqrt(): Tensor {
-    return ops.sqrt([this], null);
-  }
-  square(): Tensor {
-    return ops.square([this], null);
-  }
-  reciprocal(): Tensor {
-    return ops.reciprocal([this], null);
-  }
-  tanh(): Tensor {
-    return ops.tanh([this], null);
-  }
-  sigmoid(): Tensor {
-    return ops.sigmoid([this], null);
-  }
-  relu(): Tensor {
-    return ops.relu([this], null);
-  }
-  /** Sum over `axes` (all of them by default), in float32. */
-  sum(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
-    return ops.sum(this, axes, options.keepDimensions ?? false);
-  }
-  /** Mean over `axes` (all of them by default). */
-  mean(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
-    return ops.mean(this, axes, options.keepDimensions ?? false);
-  }
-  /** Matrix product of the last two dimensions. */
-  matmul(other: Tensor, options: ops.MatmulOptions = {}): Tensor {
-    return ops.matmul([this, other], options);
-  }
-  /** The same elements in another shape; one size may be -1. No copy. */
-  reshape(shape: readonly number[]): Tensor {
-    return ops.reshape(this, shape);
-  }
-  /** The dimensions in another order, as a copy. */
-  permute(order: readonly number[]): Tensor {
-    return ops.permute([this], order);
-  }
-  /** Repeats size-1 dimensions to a larger shape, as a copy. */
-  expand(shape: readonly number[]): Tensor {
-    return ops.expand([this], shape);
-  }
-  softmax(): Tensor {
-    return ops.softmax([this], null);
-  }
-  logSoftmax(): Tensor {
-    return ops.logSoftmax([this], null);
   }
 
   /** @internal Where `backward()` writes; made on first use. */
