@@ -49,3 +49,18 @@ test("resolution", () => {
   expectTypeOf(resolveCast("promote", [], undefined)).toEqualTypeOf<CastDType | undefined>();
   expectTypeOf<{ banned: string }>().toExtend<CastPolicy>();
 });
+
+test("the decorator keeps types", () => {
+  const wrapped = autocast({ dtype })((x: number, name: string) => `${name}${x}`);
+  expectTypeOf(wrapped).parameters.toEqualTypeOf<[number, string]>();
+  expectTypeOf(wrapped).returns.toEqualTypeOf<string>();
+  // @ts-expect-error an async function
+  autocast({ dtype })(async (x: number) => x);
+  class Head {
+    @autocast({ dtype })
+    forward(x: number): string {
+      return String(x);
+    }
+  }
+  expectTypeOf(new Head().forward(1)).toEqualTypeOf<string>();
+});

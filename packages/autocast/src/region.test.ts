@@ -5,6 +5,7 @@ import {
   type AutocastRegion,
   autocast,
   currentRegion,
+  policyOf,
   withoutAutocast,
 } from "./index.js";
 
@@ -144,4 +145,53 @@ describe("what autocast refuses", () => {
     expect(fn).not.toHaveBeenCalled();
     expect(currentRegion()).toBeUndefined();
   });
+});
+
+describe("as a decorator", () => {
+  test("a function runs in the region at every call, with its arguments and its this", () => {
+    const scaled = autocast({ dtype: "float16" })(function (this: { factor: number }, x: number) {
+      return [this.factor * x, currentRegion()?.enabled];
+    });
+    expect(scaled.call({ factor: 3 }, 2)).toEqual([6, true]);
+    expect(currentRegion()).toBeUndefined();
+  });
+
+  test("a method runs in the region", () => {
+    class Head {
+      readonly bias = 1;
+      forward(x: number): readonly [number, string | undefined] {
+        const region = currentRegion();
+        return [x + this.bias, region?.enabled ? region.dtype : undefined];
+      }
+    }
+    // What a compiler makes of `@autocast({ dtype: "bfloat16" }) forward(x) { … }`.
+    Head.prototype.forward = autocast({ dtype: "bfloat16" })(Head.prototype.forward);
+    expect(new Head().forward(1)).toEqual([2, "bfloat16"]);
+  });
+
+  test("a wrong dtype is refused where the decorator is made", () => {
+    expect(() => autocast({ dtype: "float64" as "float16" })).toThrow("float64");
+  });
+});
+
+test('"*" replaces what enclosing regions say, by name too', () => {
+  const policies = (name: string) => policyOf({ name, castPolicy: "promote" }, currentRegion());
+  const seen = autocast({ dtype: "float16", policies: { matmul: "none", exp: "none" } }, () => [
+    policies("matmul"),
+    autocast({ dtype: "float16", policies: { "*": "float32", exp: "lowerPrecision" } }, () => [
+      policies("matmul"),
+      policies("exp"),
+      policies("add"),
+      autocast({ dtype: "float16", policies: { add: "none" } }, () => [
+        policies("add"),
+        policies("exp"),
+      ]),
+    ]),
+    policies("add"),
+  ]);
+  expect(seen).toEqual([
+    "none",
+    ["float32", "lowerPrecision", "float32", ["none", "lowerPrecision"]],
+    "promote",
+  ]);
 });

@@ -6,7 +6,7 @@ export type AutocastRegion = EnabledRegion | DisabledRegion;
 export interface EnabledRegion {
   readonly enabled: true;
   readonly dtype: AutocastDType;
-  /** Overrides by op name, those of enclosing regions included; inner ones win. */
+  /** Overrides by op name, those of enclosing regions included; inner ones win. `"*"` is every op that is not named. */
   readonly policies: CastPolicies;
 }
 
@@ -21,7 +21,10 @@ export type AutocastOptions =
       readonly dtype: AutocastDType;
       /** Default true. False turns off an enclosing region. */
       readonly enabled?: boolean;
-      /** Policies that replace those the ops of these names were defined with. */
+      /**
+       * Policies that replace those the ops of these names were defined with. `"*"` stands for all ops that are not named
+       * here, those that enclosing regions name included.
+       */
       readonly policies?: CastPolicies;
     }
   | { readonly dtype?: AutocastDType; readonly enabled: false; readonly policies?: CastPolicies };
@@ -33,26 +36,39 @@ export type Synchronous<T> = [Extract<T, PromiseLike<unknown>>] extends [never]
   ? unknown
   : { readonly error: "an autocast callback must be synchronous" };
 
+/** Makes a function, or as a decorator a method, run inside a region of its own at every call. */
+export type AutocastDecorator = <This, Arguments extends unknown[], Result>(
+  fn: (this: This, ...inputs: Arguments) => Result & Synchronous<Result>,
+  context?: ClassMethodDecoratorContext,
+) => (this: This, ...inputs: Arguments) => Result;
+
 /**
  * Calls `fn` inside a region and returns what it returns. Regions nest: the innermost decides, except that policy overrides
  * add up. The region ends when `fn` returns or throws.
  *
+ * Without `fn`, gives a decorator: of methods, and as a plain function of functions.
+ *
  * ```ts
  * const loss = autocast({ dtype: "float16" }, () => crossEntropy(model.forward(x), labels));
+ *
+ * const forward = autocast({ dtype: "float16" })((x: Tensor) => model.forward(x));
+ *
+ * class Head extends Module {
+ *   @autocast({ dtype: "bfloat16" })
+ *   forward(x: Tensor) { … }
+ * }
  * ```
  *
  * @throws TypeError if `fn` returns a promise (ops after its first `await` would run outside the region), or if the dtype is
  *   neither float16 nor bfloat16.
  */
-export function autocast<T>(options: AutocastOptions, fn: () => T & Synchronous<T>): T {
-  const regions = regionStack();
-  regions.push(openRegion(options, regions.at(-1)));
-  const depth = regions.length;
-  try {
-    return requireSynchronous<T>(fn());
-  } finally {
-    regions.length = depth - 1;
-  }
+export function autocast<T>(options: AutocastOptions, fn: () => T & Synchronous<T>): T;
+export function autocast(options: AutocastOptions): AutocastDecorator;
+export function autocast<T>(
+  options: AutocastOptions,
+  fn?: () => T & Synchronous<T>,
+): T | AutocastDecorator {
+  return fn ? inRegion<T>(options, fn) : decorator(options);
 }
 
 /** `autocast({ enabled: false }, fn)`: `fn` runs in the dtypes of its tensors, as backward passes do. */
@@ -65,6 +81,25 @@ export function currentRegion(): AutocastRegion | undefined {
   return regionStack().at(-1);
 }
 
+function inRegion<T>(options: AutocastOptions, fn: () => T): T {
+  const regions = regionStack();
+  regions.push(openRegion(options, regions.at(-1)));
+  const depth = regions.length;
+  try {
+    return requireSynchronous<T>(fn());
+  } finally {
+    regions.length = depth - 1;
+  }
+}
+
+function decorator(options: AutocastOptions): AutocastDecorator {
+  requireDType(options);
+  return (fn) =>
+    function (...inputs) {
+      return inRegion(options, () => fn.apply(this, inputs));
+    };
+}
+
 const stackKey = Symbol.for("@halfstep/autocast");
 
 /** One stack for all copies of this package in a program: what one opens, ops that ask another must see. */
@@ -75,17 +110,19 @@ function regionStack(): AutocastRegion[] {
 }
 
 function openRegion(options: AutocastOptions, outer: AutocastRegion | undefined): AutocastRegion {
-  const policies = options.policies
-    ? { ...outer?.policies, ...options.policies }
-    : (outer?.policies ?? {});
-  if (options.enabled === false) return { enabled: false, policies };
-  const { dtype } = options;
-  if (dtype !== "float16" && dtype !== "bfloat16") {
-    throw new TypeError(
-      `autocast cannot lower ops to ${String(dtype)}: use { dtype: "float16" } or { dtype: "bfloat16" }, or { enabled: false } for float32`,
-    );
-  }
-  return { enabled: true, dtype, policies };
+  const inherited = options.policies && "*" in options.policies ? {} : outer?.policies;
+  const policies = { ...inherited, ...options.policies };
+  requireDType(options);
+  return options.enabled === false
+    ? { enabled: false, policies }
+    : { enabled: true, dtype: options.dtype, policies };
+}
+
+function requireDType({ enabled, dtype }: AutocastOptions): void {
+  if (enabled === false || dtype === "float16" || dtype === "bfloat16") return;
+  throw new TypeError(
+    `autocast cannot lower ops to ${String(dtype)}: use { dtype: "float16" } or { dtype: "bfloat16" }, or { enabled: false } for float32`,
+  );
 }
 
 function requireSynchronous<T>(result: T): T {

@@ -43,7 +43,7 @@ export function resolveCast(
 }
 
 /**
- * The policy that holds for an op: the innermost override by its name in a region, else its own.
+ * The policy that holds for an op: the innermost override by its name in a region, else the innermost of `"*"`, else its own.
  *
  * @param op its name and the policy it was defined with; an op definition of `@halfstep/tensor` will do.
  */
@@ -51,10 +51,10 @@ export function policyOf(
   op: { readonly name: string; readonly castPolicy: CastPolicy },
   region: AutocastRegion | undefined,
 ): CastPolicy {
-  const { policies } = region ?? {};
-  return policies && Object.hasOwn(policies, op.name)
-    ? (policies[op.name] as CastPolicy)
-    : op.castPolicy;
+  const { policies = {} } = region ?? {};
+  for (const name of [op.name, "*"])
+    if (Object.hasOwn(policies, name)) return policies[name] as CastPolicy;
+  return op.castPolicy;
 }
 
 const isCastDType = (dtype: string): dtype is CastDType =>
