@@ -1,4 +1,5 @@
-import type { EncodeOptions, FloatFormat } from "./format.js";
+import type { CodeArray, FloatFormat } from "./format.js";
+import type { EncodeOptions } from "./rounding.js";
 
 /**
  * The codes of many numbers, each rounded once, in `out` or a new array.
@@ -7,14 +8,14 @@ import type { EncodeOptions, FloatFormat } from "./format.js";
  * payloads as the format's `nanPayload` says. Other inputs are read as float64.
  * @throws RangeError if `out` is shorter than `values`.
  */
-export function encodeArray(
+export function encodeArray<C extends CodeArray>(
   values: ArrayLike<number>,
-  format: FloatFormat,
-  out: Uint16Array = new Uint16Array(values.length),
+  format: FloatFormat<C>,
+  out: C = format.createCodes(values.length),
   options?: EncodeOptions,
-): Uint16Array {
+): C {
   checkRoom("encodeArray", values, out);
-  if (values instanceof Float32Array && options === undefined) {
+  if (values instanceof Float32Array && options === undefined && isHalf(format)) {
     encodeFloat32Bits(bitsOf(values), format, out);
   } else {
     for (let i = 0; i < values.length; i++) {
@@ -29,11 +30,15 @@ export function encodeArray(
  * @throws RangeError if `out` is shorter than `codes`.
  */
 export function decodeArray(
-  codes: Uint16Array,
+  codes: CodeArray,
   format: FloatFormat,
   out: Float32Array = new Float32Array(codes.length),
 ): Float32Array {
   checkRoom("decodeArray", codes, out);
+  if (!isHalf(format)) {
+    for (let i = 0; i < codes.length; i++) out[i] = format.decode(codes[i] as number);
+    return out;
+  }
   // Bits are moved as integers: a copy through float32 may change NaNs.
   const bits = bitsOf(out);
   const length = codes.length;
@@ -64,7 +69,7 @@ export function roundArray(
  * Rounds float32 bit patterns to nearest even codes of a 16-bit format. Normal results need one addition: half a unit less
  * one, plus the bit that will be last, so that ties carry only into odd codes.
  */
-function encodeFloat32Bits(bits: Uint32Array, format: FloatFormat, out: Uint16Array): void {
+function encodeFloat32Bits(bits: Uint32Array, format: FloatFormat, out: CodeArray): void {
   const { exponentBits, mantissaBits, bias } = format;
   const shift = 23 - mantissaBits;
   const rebias = (127 - bias) << 23;
@@ -99,6 +104,9 @@ function encodeFloat32Bits(bits: Uint32Array, format: FloatFormat, out: Uint16Ar
     out[i] = sign | code;
   }
 }
+
+const isHalf = (format: FloatFormat): boolean =>
+  format.bits === 16 && format.nanEncoding === "ieee";
 
 const tables = /* @__PURE__ */ new WeakMap<FloatFormat, Uint32Array>();
 

@@ -6,8 +6,9 @@ export function exponentOf(magnitude: number): number {
   return (view.getUint16(0) >> 4) - 1023;
 }
 
-/** 2^exponent for exponents from −1022 to 1023. Exact by construction, and several times faster than `**`. */
+/** 2^exponent for exponents from −1074 to 1023. Exact by construction, and several times faster than `**`. */
 export function powerOfTwo(exponent: number): number {
+  if (exponent < -1022) return powerOfTwo(exponent + 52) * 2 ** -52;
   view.setUint32(0, (exponent + 1023) << 20);
   view.setUint32(4, 0);
   return view.getFloat64(0);

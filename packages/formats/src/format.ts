@@ -1,27 +1,41 @@
 import { exponentOf, powerOfTwo } from "./exponent.js";
+import { checkNumber, classifier, formatInfo, neighbours, type RealFormat, ulpOf } from "./real.js";
+import {
+  type EncodeOptions,
+  overflows,
+  roundingOf,
+  roundsUp,
+  stochasticThreshold,
+} from "./rounding.js";
 
-/** Names of the formats that `formatOf` knows. */
-export type FormatName = "float16" | "bfloat16";
+export type { EncodeOptions, Rounding } from "./rounding.js";
 
-/**
- * How a real number becomes one of the format's.
- *
- * - `"nearestEven"`: the nearest, ties to the code whose last bit is 0 (IEEE 754 roundTiesToEven);
- * - `"nearestAway"`: the nearest, ties away from zero;
- * - `"towardZero"`, `"down"` (toward −∞), `"up"` (toward +∞);
- * - `"odd"`: exact numbers stay, all others take the neighbour whose last bit is 1, so that a later rounding to a narrower
- *   format errs only once.
- */
-export type Rounding = "nearestEven" | "nearestAway" | "towardZero" | "down" | "up" | "odd";
+/** Arrays of codes: 8 bits for formats of up to 8, 16 for up to 16, 32 for wider ones. */
+export type CodeArray = Uint8Array | Uint16Array | Uint32Array;
 
-export interface EncodeOptions {
-  /** Default `"nearestEven"`. */
-  readonly rounding?: Rounding;
-  /** True turns overflow, and ±Infinity too, into the largest finite number of that sign. Default false. */
-  readonly saturate?: boolean;
+/** The formats with codes, by name. `float64` has none. */
+export interface FormatsByName {
+  float16: FloatFormat<Uint16Array>;
+  bfloat16: FloatFormat<Uint16Array>;
+  tfloat32: FloatFormat<Uint32Array>;
+  float32: FloatFormat<Uint32Array>;
+  float8e4m3fn: FloatFormat<Uint8Array>;
+  float8e5m2: FloatFormat<Uint8Array>;
+  float8e4m3fnuz: FloatFormat<Uint8Array>;
+  float8e5m2fnuz: FloatFormat<Uint8Array>;
+  float8e4m3b11fnuz: FloatFormat<Uint8Array>;
+  float8e4m3: FloatFormat<Uint8Array>;
+  float8e3m4: FloatFormat<Uint8Array>;
+  float8e8m0fnu: FloatFormat<Uint8Array>;
+  float6e2m3fn: FloatFormat<Uint8Array>;
+  float6e3m2fn: FloatFormat<Uint8Array>;
+  float4e2m1fn: FloatFormat<Uint8Array>;
 }
 
-/** A format's layout, from the most significant bit: sign, exponent, mantissa. */
+/** Names of the formats that `formatOf` knows and that have codes. */
+export type FormatName = keyof FormatsByName;
+
+/** A format's layout, from the most significant bit: sign (where there is one), exponent, mantissa. */
 export interface FormatDefinition {
   readonly name: FormatName;
   readonly bits: number;
@@ -30,49 +44,49 @@ export interface FormatDefinition {
   readonly mantissaBits: number;
   /** What is subtracted from the exponent field of a normal number. */
   readonly bias: number;
+  readonly isSigned: boolean;
   readonly hasInfinity: boolean;
-  /** `"ieee"`: an exponent field of ones means infinity where the mantissa is 0, and NaN elsewhere. */
-  readonly nanEncoding: "ieee";
+  /** False in float8e8m0fnu, where the exponent field 0 holds one more normal number instead of zero and the subnormals. */
+  readonly hasZero: boolean;
   /**
-   * What a float32 NaN becomes in bulk encoding, sign kept: `"canonical"` the quiet NaN without payload, `"truncated"` the
-   * upper bits of its payload with the quiet bit set.
+   * Which codes are NaN.
+   * - `"ieee"`: an exponent field of ones means infinity where the mantissa is 0, and NaN elsewhere;
+   * - `"allOnes"`: only exponent and mantissa of nothing but ones;
+   * - `"negativeZero"`: only the code that would be −0;
+   * - `"none"`: no code.
+   */
+  readonly nanEncoding: "ieee" | "allOnes" | "negativeZero" | "none";
+  /**
+   * What a float32 NaN becomes in bulk encoding, sign kept where the format's NaN has one: `"canonical"` the quiet NaN without
+   * payload, `"truncated"` the upper bits of its payload with the quiet bit set.
    */
   readonly nanPayload: "canonical" | "truncated";
 }
 
-/** Limits of a format, named as in numpy and torch. */
-export interface FormatInfo {
-  readonly bits: number;
-  /** Distance from 1 to the next larger number. */
-  readonly eps: number;
-  readonly max: number;
-  readonly min: number;
-  readonly smallestNormal: number;
-  /** The same number as `smallestNormal`, by its older name. */
-  readonly tiny: number;
-  readonly smallestSubnormal: number;
-  /** Decimal digits that always survive: ⌊mantissaBits · log₁₀ 2⌋. */
-  readonly decimalDigits: number;
-  /** 10 to the power of −decimalDigits. */
-  readonly resolution: number;
-}
-
-/** A number format: its definition as data, and conversions that take no `this`. */
-export interface FloatFormat extends FormatDefinition {
-  readonly finfo: FormatInfo;
+/** A number format with codes: its definition as data, and conversions that take no `this`. */
+export interface FloatFormat<Codes extends CodeArray = CodeArray>
+  extends FormatDefinition,
+    RealFormat {
+  readonly name: FormatName;
   /**
    * The number that a code stands for, exactly.
    * @throws RangeError if `code` is not an integer from 0 to 2^bits − 1.
    */
   decode(code: number): number;
   /**
-   * The code of a number, rounded once from float64. NaN becomes the positive quiet NaN, because JavaScript shows neither a
-   * NaN's sign nor its payload.
-   * @throws TypeError if `value` is not a number or the rounding is unknown.
+   * The code of a number, rounded once from float64.
+   *
+   * - NaN becomes the positive quiet NaN, because JavaScript shows neither a NaN's sign nor its payload. Formats without NaN
+   *   refuse it, or with `saturate` store their maximum, as CUDA's saturating conversions do.
+   * - −0 becomes 0 where the format's NaN takes the place of −0.
+   * - float8e8m0fnu makes NaN of negative numbers and of 0 (of 0 with `saturate`: its smallest number), as ml_dtypes does;
+   *   positive numbers below its smallest become the smallest in every rounding.
+   * @throws TypeError if `value` is not a number, or the rounding is unknown, or its `bits` are missing or superfluous.
+   * @throws RangeError if `value` is NaN, the format has none, and `saturate` is not set.
    */
   encode(value: number, options?: EncodeOptions): number;
-  /** `decode(encode(value, options))`: the format's number next to `value`. */
-  round(value: number, options?: EncodeOptions): number;
+  /** A new array for codes of this format. */
+  createCodes(length: number): Codes;
 }
 
 /**
@@ -82,105 +96,103 @@ export interface FloatFormat extends FormatDefinition {
  * n + (e − (1 − bias)) · 2^mantissaBits, for subnormal and normal numbers alike; a round-up to the next power of two carries
  * into the exponent field by itself.
  */
-export function defineFormat(definition: FormatDefinition): FloatFormat {
-  const { name, bits, exponentBits, mantissaBits, bias } = definition;
-  const signBit = 2 ** (bits - 1);
+export function defineFormat<Codes extends CodeArray>(
+  definition: FormatDefinition,
+): FloatFormat<Codes> {
+  const { name, bits, exponentBits, mantissaBits, bias, isSigned, nanEncoding } = definition;
+  const codeCount = 2 ** bits;
+  const signBit = isSigned ? codeCount / 2 : codeCount;
   const implied = 2 ** mantissaBits;
-  const smallestExponent = 1 - bias;
-  const infinity = (2 ** exponentBits - 1) * implied;
-  const quietNaN = infinity + implied / 2;
+  const isIeee = nanEncoding === "ieee";
+  const hasSubnormals = definition.hasZero;
+  const smallestExponent = hasSubnormals ? 1 - bias : -bias;
+  // Magnitudes of finite numbers have the codes below this one, which is what an overflow becomes.
+  const endOfFinite = isIeee
+    ? (2 ** exponentBits - 1) * implied
+    : signBit - (nanEncoding === "allOnes" ? 1 : 0);
+  const isNegativeZeroNaN = nanEncoding === "negativeZero";
+  const nan = isIeee ? endOfFinite + implied / 2 : endOfFinite;
+  const largest = endOfFinite - 1;
 
   const decode = (code: number): number => {
-    if (!(Number.isInteger(code) && code >= 0 && code < 2 * signBit)) {
+    if (!(Number.isInteger(code) && code >= 0 && code < codeCount)) {
       throw new RangeError(
-        `${String(code)} is no ${name} code: pass an integer from 0 to ${2 * signBit - 1}`,
+        `${String(code)} is no ${name} code: pass an integer from 0 to ${codeCount - 1}`,
       );
     }
+    if (isNegativeZeroNaN && code === nan) return Number.NaN;
     const sign = code < signBit ? 1 : -1;
     const magnitude = code % signBit;
-    if (magnitude >= infinity) return magnitude > infinity ? Number.NaN : sign * Infinity;
+    if (magnitude >= endOfFinite) {
+      return isIeee && magnitude === endOfFinite ? sign * Infinity : Number.NaN;
+    }
     const field = Math.floor(magnitude / implied);
-    const significand = (magnitude % implied) + (field > 0 ? implied : 0);
-    return sign * significand * powerOfTwo(Math.max(field, 1) - bias - mantissaBits);
+    const isNormal = field > 0 || !hasSubnormals;
+    const significand = (magnitude % implied) + (isNormal ? implied : 0);
+    return sign * significand * powerOfTwo((isNormal ? field : 1) - bias - mantissaBits);
   };
 
   const encode = (value: number, options?: EncodeOptions): number => {
-    if (typeof value !== "number") {
-      throw new TypeError(`${name} encodes numbers, not ${typeof value}: convert it with Number()`);
-    }
-    if (Number.isNaN(value)) return quietNaN;
-    const rounding = options?.rounding ?? "nearestEven";
+    checkNumber(name, value);
+    const rounding = roundingOf(options);
     const isNegative = value < 0 || Object.is(value, -0);
-    const sign = isNegative ? signBit : 0;
-    const overflow =
-      options?.saturate || !overflowsToInfinity(rounding, isNegative) ? infinity - 1 : infinity;
+    const canOverflow = overflows(rounding, isNegative);
+    const saturate = options?.saturate;
+    if (Number.isNaN(value)) {
+      if (nanEncoding !== "none") return nan;
+      if (saturate) return largest;
+      throw new RangeError(
+        `${name} has no NaN: replace it first, or pass saturate: true for the maximum`,
+      );
+    }
     const magnitude = Math.abs(value);
-    if (magnitude === Infinity) return sign + (options?.saturate ? overflow : infinity);
-    const exponent = Math.max(exponentOf(magnitude), smallestExponent);
-    // Scaling by a power of two loses nothing: the quotient is at least as large as the magnitude or at least 2^mantissaBits.
-    const quotient = magnitude * powerOfTwo(mantissaBits - exponent);
-    const whole = Math.floor(quotient);
-    const up = roundsUp(rounding, isNegative, whole, quotient - whole) ? 1 : 0;
-    const code = (exponent - smallestExponent) * implied + whole + up;
-    return sign + (code < infinity ? code : overflow);
+    if (!hasSubnormals && !(value > 0)) return saturate && value === 0 ? 0 : nan;
+    const sign = isNegative ? signBit : 0;
+    let code = Infinity;
+    if (magnitude < Infinity) {
+      const exponent = Math.max(exponentOf(magnitude), smallestExponent);
+      // Scaling by a power of two loses nothing: the quotient is at least as large as the magnitude or at least 2^mantissaBits.
+      const quotient = magnitude * powerOfTwo(mantissaBits - exponent);
+      const whole = Math.floor(quotient);
+      const threshold =
+        rounding === "stochastic"
+          ? stochasticThreshold(
+              options?.bits as number,
+              magnitude,
+              exponent - mantissaBits,
+              mantissaBits,
+            )
+          : 1;
+      const up = roundsUp(rounding, isNegative, whole, quotient - whole, threshold) ? 1 : 0;
+      code = (exponent - smallestExponent) * implied + whole + up;
+      if (!hasSubnormals) code = Math.max(code - implied, 0);
+      if (code < endOfFinite) return code === 0 && isNegativeZeroNaN ? 0 : sign + code;
+    }
+    const stays = saturate || nanEncoding === "none" || !(canOverflow || code === Infinity);
+    return stays ? sign + largest : isNegativeZeroNaN ? nan : sign + endOfFinite;
   };
 
-  const decimalDigits = Math.floor(mantissaBits * Math.log10(2));
-  const smallestNormal = 2 ** smallestExponent;
-  const max = decode(infinity - 1);
+  const round = (value: number, options?: EncodeOptions): number => decode(encode(value, options));
+  const max = decode(largest);
+  const finfo = formatInfo(
+    bits,
+    mantissaBits,
+    max,
+    isSigned ? -max : decode(0),
+    2 ** smallestExponent,
+    decode(hasSubnormals ? 1 : 0),
+  );
+  const ulp = ulpOf({ name, finfo }, mantissaBits);
+  const Codes = bits > 16 ? Uint32Array : bits > 8 ? Uint16Array : Uint8Array;
   return {
     ...definition,
-    finfo: {
-      bits,
-      eps: 2 ** -mantissaBits,
-      max,
-      min: -max,
-      smallestNormal,
-      tiny: smallestNormal,
-      smallestSubnormal: 2 ** (smallestExponent - mantissaBits),
-      decimalDigits,
-      resolution: Number(`1e-${decimalDigits}`),
-    },
+    finfo,
     decode,
     encode,
-    round: (value, options) => decode(encode(value, options)),
+    round,
+    ulp,
+    ...neighbours({ name, finfo, round, ulp }),
+    classify: classifier({ name, finfo, round }),
+    createCodes: (length) => new Codes(length) as CodeArray as Codes,
   };
-}
-
-function roundsUp(
-  rounding: Rounding,
-  isNegative: boolean,
-  whole: number,
-  fraction: number,
-): boolean {
-  switch (rounding) {
-    case "nearestEven":
-      return fraction > 0.5 || (fraction === 0.5 && whole % 2 === 1);
-    case "nearestAway":
-      return fraction >= 0.5;
-    case "odd":
-      return fraction > 0 && whole % 2 === 0;
-    default:
-      return fraction > 0 && rounding === (isNegative ? "down" : "up");
-  }
-}
-
-/** IEEE 754 §7.4: a rounding that cannot leave the finite numbers in this direction stops at the largest. */
-function overflowsToInfinity(rounding: Rounding, isNegative: boolean): boolean {
-  switch (rounding) {
-    case "nearestEven":
-    case "nearestAway":
-      return true;
-    case "down":
-      return isNegative;
-    case "up":
-      return !isNegative;
-    case "towardZero":
-    case "odd":
-      return false;
-    default:
-      throw new TypeError(
-        `unknown rounding "${String(rounding)}": use nearestEven, nearestAway, towardZero, down, up or odd`,
-      );
-  }
 }

@@ -1,13 +1,29 @@
 export { decodeArray, encodeArray, roundArray } from "./arrays.js";
 export { bfloat16 } from "./bfloat16.js";
+export { float4e2m1fn } from "./float4e2m1fn.js";
+export { float6e2m3fn } from "./float6e2m3fn.js";
+export { float6e3m2fn } from "./float6e3m2fn.js";
+export { float8e3m4 } from "./float8e3m4.js";
+export { float8e4m3 } from "./float8e4m3.js";
+export { float8e4m3b11fnuz } from "./float8e4m3b11fnuz.js";
+export { float8e4m3fn } from "./float8e4m3fn.js";
+export { float8e4m3fnuz } from "./float8e4m3fnuz.js";
+export { float8e5m2 } from "./float8e5m2.js";
+export { float8e5m2fnuz } from "./float8e5m2fnuz.js";
+export { float8e8m0fnu } from "./float8e8m0fnu.js";
 export { float16 } from "./float16.js";
+export { float32 } from "./float32.js";
+export { float64 } from "./float64.js";
 export type {
+  CodeArray,
   EncodeOptions,
   FloatFormat,
   FormatDefinition,
-  FormatInfo,
   FormatName,
+  FormatsByName,
   Rounding,
 } from "./format.js";
 export { formatOf } from "./format-of.js";
 export { pack2, unpack2 } from "./pack.js";
+export type { Classification, FormatInfo, RealFormat } from "./real.js";
+export { tfloat32 } from "./tfloat32.js";

@@ -1,0 +1,115 @@
+import { exponentOf, powerOfTwo } from "./exponent.js";
+
+/**
+ * How a real number becomes one of the format's.
+ *
+ * - `"nearestEven"`: the nearest, ties to the neighbour whose significand ends in 0 (IEEE 754 roundTiesToEven); where neither
+ *   does, in float8e8m0fnu, to the larger one;
+ * - `"nearestAway"`: the nearest, ties away from zero;
+ * - `"towardZero"`, `"down"` (toward −∞), `"up"` (toward +∞);
+ * - `"odd"`: exact numbers stay, all others take the neighbour whose significand ends in 1, so that a later rounding to a
+ *   narrower format errs only once;
+ * - `"stochastic"`: one of the two neighbours, chosen by the random `bits`; the expectation is the number itself.
+ */
+export type Rounding =
+  | "nearestEven"
+  | "nearestAway"
+  | "towardZero"
+  | "down"
+  | "up"
+  | "odd"
+  | "stochastic";
+
+export interface EncodeOptions {
+  /** Default `"nearestEven"`. */
+  readonly rounding?: Rounding;
+  /**
+   * True turns overflow, and ±Infinity too, into the largest finite number of that sign. Default false: infinity, or NaN in
+   * formats that have no infinity, or the largest finite number in those that have neither.
+   */
+  readonly saturate?: boolean;
+  /** Random u32. `"stochastic"` needs it, no other rounding takes it. */
+  readonly bits?: number;
+}
+
+/**
+ * The rounding that options ask for.
+ * @throws TypeError if it is unknown, or if `bits` is missing, no u32, or given to another rounding than `"stochastic"`.
+ */
+export function roundingOf(options: EncodeOptions | undefined): Rounding {
+  const rounding = options?.rounding ?? "nearestEven";
+  const bits = options?.bits;
+  if (rounding === "stochastic" ? bits !== (bits as number) >>> 0 : bits !== undefined) {
+    throw new TypeError(
+      `rounding "${rounding}" with bits ${String(bits)}: pass an integer from 0 to 2^32 − 1 with "stochastic", nothing with others`,
+    );
+  }
+  return rounding;
+}
+
+/**
+ * Whether a magnitude of `whole` and a `fraction` in [0, 1) units rounds to `whole + 1` units.
+ * @param threshold in units, for `"stochastic"`: fractions from there on round up.
+ */
+export function roundsUp(
+  rounding: Rounding,
+  isNegative: boolean,
+  whole: number,
+  fraction: number,
+  threshold: number,
+): boolean {
+  switch (rounding) {
+    case "nearestEven":
+      return fraction > 0.5 || (fraction === 0.5 && whole % 2 === 1);
+    case "nearestAway":
+      return fraction >= 0.5;
+    case "odd":
+      return fraction > 0 && whole % 2 === 0;
+    case "stochastic":
+      return fraction >= threshold;
+    default:
+      return fraction > 0 && rounding === (isNegative ? "down" : "up");
+  }
+}
+
+/**
+ * Whether a rounding can leave the finite numbers, on this side of zero. IEEE 754 §7.4: those that cannot stop at the largest.
+ * @throws TypeError if the rounding is unknown.
+ */
+export function overflows(rounding: Rounding, isNegative: boolean): boolean {
+  switch (rounding) {
+    case "nearestEven":
+    case "nearestAway":
+    case "stochastic":
+      return true;
+    case "down":
+      return isNegative;
+    case "up":
+      return !isNegative;
+    case "towardZero":
+    case "odd":
+      return false;
+    default:
+      throw new TypeError(
+        `unknown rounding "${String(rounding)}": use nearestEven, nearestAway, towardZero, down, up, odd or stochastic`,
+      );
+  }
+}
+
+/**
+ * The fraction of a unit from which `"stochastic"` rounds up: 1 − r, where r in [0, 1) is as many of the random bits as a
+ * float32 has below the unit, at most 32. Rounding a float32 is then "add the masked bits to its significand, truncate".
+ * The float32 format itself discards bits of a float64.
+ * @param unitExponent log₂ of the unit.
+ */
+export function stochasticThreshold(
+  bits: number,
+  magnitude: number,
+  unitExponent: number,
+  mantissaBits: number,
+): number {
+  const isWide = mantissaBits > 22;
+  const lastBit = Math.max(exponentOf(magnitude), isWide ? -1022 : -126) - (isWide ? 52 : 23);
+  const scale = powerOfTwo(Math.min(unitExponent - lastBit, 32));
+  return 1 - (bits % scale) / scale;
+}
