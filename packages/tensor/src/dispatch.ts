@@ -1,9 +1,11 @@
 import { currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
+import type { DType } from "@halfstep/device";
 import { castTo, isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
 import { isGradEnabled } from "./grad-mode.js";
 import type { Op, OpDefinition, Operand } from "./op.js";
 import type { Tensor } from "./tensor.js";
+import { opListener } from "./trace.js";
 
 /** What autograd remembers of one application of an op. */
 export interface GradNode {
@@ -59,14 +61,29 @@ export function dispatch(
     };
     for (const output of outputs) output.attachNode(node);
   }
+  const listener = opListener();
+  if (listener) {
+    const region = currentRegion();
+    listener({
+      op: op.name,
+      policy: policyOf(op, region),
+      ownPolicy: op.castPolicy,
+      region,
+      inputs: inputs.map(dtypeOf),
+      cast: cast.map(dtypeOf),
+      outputs: outputs.map(dtypeOf),
+    });
+  }
   return outputs;
 }
 
 const operandOf = (tensor: Tensor): Operand => tensor.operand();
 
+const dtypeOf = ({ dtype }: Tensor): DType => dtype;
+
 function castInputs(op: Op<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
   const region = currentRegion();
-  const dtypes = inputs.map(({ dtype }) => dtype);
+  const dtypes = inputs.map(dtypeOf);
   const policy = policyOf(op, region);
   const isMixed = policy === "promote" && new Set(dtypes.filter(isFloating)).size > 1;
   // Outside autocast mixed operands promote as well, as in torch: there float16 and bfloat16 meet in float32.

@@ -8,6 +8,14 @@ export {
   ShapeError,
 } from "./errors.js";
 export { type FlatVariables, flatten, flattenByDType } from "./flatten.js";
+export {
+  type CustomForwardOptions,
+  customBackward,
+  customForward,
+  defineFunction,
+  type FunctionContext,
+  type FunctionDefinition,
+} from "./function.js";
 export { isGradEnabled, noGrad } from "./grad-mode.js";
 export {
   type BackwardContext,
@@ -33,3 +41,4 @@ export {
 } from "./runtime.js";
 export type { HostData, Storage } from "./storage.js";
 export { type AssignOptions, Tensor, Variable } from "./tensor.js";
+export { type OpTrace, traceOps } from "./trace.js";

@@ -9,11 +9,11 @@ import {
 } from "@halfstep/device";
 import { type CpuTargetOptions, elementwise, identity } from "@halfstep/kernels";
 import { RecordingError, ShapeError } from "./errors.js";
-import { allPasses, type PassName, type Plan, plan, residentNumbers } from "./plan/plan.js";
-import { structureOf } from "./plan/structure.js";
+import { allPasses, type PassName, type Plan, residentNumbers } from "./plan/plan.js";
+import { PlanCache } from "./plan/plan-cache.js";
 import type { RecorderTarget } from "./recorder-target.js";
 import { Recording } from "./recording.js";
-import { isThenable, savedBelow, tensorsIn } from "./returned.js";
+import { requireSynchronous, savedBelow, tensorsIn } from "./returned.js";
 import { cpuRunner } from "./run/cpu-runner.js";
 import { gpuRunner } from "./run/gpu-runner.js";
 import { macrotask } from "./run/macrotask.js";
@@ -45,15 +45,12 @@ export interface StepOptions {
   readonly keepGraph?: boolean;
 }
 
-/** Plans that a runtime keeps for reuse. */
-const cachedPlans = 64;
 /** A recording outside a step closes by itself at this many launches. */
 const longestRecording = 10_000;
 
 /** A runtime that computes on a GPU. */
 export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>
   new Runtime(gpuRunner(device, options.maxInFlight ?? 2), options);
-
 /** A runtime that computes on the CPU: exact, slow, and the same results as a GPU up to the order of additions. */
 export const cpuRuntime = (options: RuntimeOptions & CpuTargetOptions = {}): Runtime =>
   new Runtime(cpuRunner(options), options);
@@ -65,8 +62,7 @@ export class Runtime {
   /** @internal Where ops put their launches; its memory is scratch of the recording. */
   readonly scratchTarget: LaunchTarget<Storage>;
   readonly #runner: Runner;
-  readonly #passes: readonly PassName[];
-  readonly #plans = new Map<string, Plan>();
+  readonly #plans: PlanCache;
   readonly #registry: FinalizationRegistry<Storage>;
   readonly #tracked = new WeakSet<Tensor>();
   /** Tensors with a handle only because a step was asked to keep its graph. */
@@ -84,7 +80,7 @@ export class Runtime {
   /** @internal Use gpuRuntime() or cpuRuntime(). */
   constructor(runner: Runner, { passes = allPasses }: RuntimeOptions) {
     this.#runner = runner;
-    this.#passes = passes;
+    this.#plans = new PlanCache(passes);
     this.#recording = this.#newRecording();
     this.#registry = new FinalizationRegistry((storage) => {
       this.#leaked++;
@@ -239,6 +235,22 @@ export class Runtime {
     }
   }
 
+  /**
+   * Records `fn` and drops what it recorded: nothing is computed, and no variable changes. Returns what `fn` returned, in
+   * which tensors cannot be used any more.
+   */
+  dryRun<T>(fn: () => T extends PromiseLike<unknown> ? never : T): T {
+    this.#assertNotInStep("dryRun()");
+    this.#closeKeeping();
+    this.#isInStep = true;
+    try {
+      return requireSynchronous("dryRun", fn());
+    } finally {
+      this.#abandon();
+      this.#isInStep = false;
+    }
+  }
+
   /** Closes the open recording and submits it. Resolves when it is submitted, not when it is done. */
   async flush(): Promise<void> {
     this.#assertNotInStep("flush()");
@@ -335,11 +347,7 @@ export class Runtime {
   #record<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
     this.#isInStep = true;
     try {
-      const result = fn();
-      if (isThenable(result))
-        throw new TypeError(
-          "step() takes a synchronous callback, and this one returned a promise: read results after the step",
-        );
+      const result = requireSynchronous("step", fn());
       const results = [...tensorsIn(result)];
       for (const tensor of results) tensor.keep();
       if (keepGraph) this.#keepGraph(results);
@@ -380,13 +388,7 @@ export class Runtime {
   }
 
   #run(recording: Recording): void {
-    const key = structureOf(recording, this.#passes);
-    let found = this.#plans.get(key);
-    if (found) this.#plans.delete(key);
-    else found = plan(recording, this.#passes);
-    this.#plans.set(key, found);
-    if (this.#plans.size > cachedPlans)
-      this.#plans.delete(this.#plans.keys().next().value as string);
+    const found = this.#plans.planFor(recording);
     this.#lastPlan = found;
     const residents = [...residentNumbers(recording).keys()].map(memoryOf);
     const memory = this.#runner.run(found, {
