@@ -1,4 +1,4 @@
-import { currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
+import { type CastDType, currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { castTo, isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
@@ -82,12 +82,20 @@ const operandOf = (tensor: Tensor): Operand => tensor.operand();
 const dtypeOf = ({ dtype }: Tensor): DType => dtype;
 
 function castInputs(op: Op<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
+  const dtype = castDType(op, inputs);
+  if (!dtype) return inputs;
+  return inputs.map((input) => (isFloating(input.dtype) ? castTo(input, dtype) : input));
+}
+
+/** The dtype in which an op takes its floating inputs here; undefined where they stay as they are. */
+export function castDType(
+  op: Pick<OpDefinition<unknown>, "name" | "castPolicy">,
+  inputs: readonly Tensor[],
+): CastDType | undefined {
   const region = currentRegion();
   const dtypes = inputs.map(dtypeOf);
   const policy = policyOf(op, region);
   const isMixed = policy === "promote" && new Set(dtypes.filter(isFloating)).size > 1;
   // Outside autocast mixed operands promote as well, as in torch: there float16 and bfloat16 meet in float32.
-  const dtype = resolveCast(policy, dtypes, region) ?? (isMixed ? "float32" : undefined);
-  if (!dtype) return inputs;
-  return inputs.map((input) => (isFloating(input.dtype) ? castTo(input, dtype) : input));
+  return resolveCast(policy, dtypes, region) ?? (isMixed ? "float32" : undefined);
 }

@@ -14,7 +14,7 @@ import { sumTo } from "./reduce.js";
 type Gradients = readonly (Tensor | undefined)[];
 
 /** The shape to which shapes broadcast together, as in NumPy. */
-function broadcastShapes(op: string, a: readonly number[], b: readonly number[]): number[] {
+export function broadcastShapes(op: string, a: readonly number[], b: readonly number[]): number[] {
   const rank = Math.max(a.length, b.length);
   return Array.from({ length: rank }, (_, d) => {
     const x = a[a.length - rank + d] ?? 1;

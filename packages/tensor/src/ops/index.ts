@@ -9,6 +9,7 @@ export {
 } from "./batch-norm.js";
 export { type Conv2dOptions, conv2d } from "./conv2d.js";
 export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy.js";
+export { einsum } from "./einsum.js";
 export {
   add,
   addScalar,
@@ -27,6 +28,18 @@ export {
 } from "./elementwise.js";
 export { linear, type MatmulOptions, matmul } from "./matmul.js";
 export { avgPool2d, maxPool2d, type PoolOptions } from "./pool.js";
+export {
+  type AddProductOptions,
+  addbmm,
+  addmm,
+  addmv,
+  addr,
+  baddbmm,
+  bmm,
+  chainMatmul,
+  mm,
+  mv,
+} from "./products.js";
 export { mean, sum, sumTo } from "./reduce.js";
 export { expand, permute, reshape } from "./shape.js";
 export { argmax, logSoftmax, softmax } from "./softmax.js";

@@ -6,6 +6,7 @@ import {
   places,
   scattered,
 } from "../../test/forward-check.js";
+import { naiveEinsum } from "../../test/naive-einsum.js";
 import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
 import * as ops from "./index.js";
 
@@ -76,6 +77,26 @@ const cases: readonly ForwardCase[] = [
     productCase(small, batch, false, true),
     productCase(small, batch, true, false),
   ]),
+  ...(
+    [
+      ["k,k->", [7], [7], []],
+      ["k,kn->n", [7], [7, 5], [5]],
+      ["mk,k->m", [5, 7], [7], [5]],
+      ["bmk,k->bm", [2, 5, 7], [7], [2, 5]],
+      ["k,bkn->bn", [7], [2, 7, 5], [2, 5]],
+      ["abmk,bkn->abmn", [2, 1, 3, 5], [4, 5, 2], [2, 4, 3, 2]],
+      ["abmk,bkn->abmn", [1, 2, 3, 5], [2, 5, 2], [1, 2, 3, 2]],
+      ["bmk,abkn->abmn", [2, 3, 5], [3, 2, 5, 4], [3, 2, 3, 4]],
+    ] as const
+  ).map(
+    ([equation, a, b, shape]): ForwardCase => ({
+      name: `[${a}] × [${b}]`,
+      inputs: [scattered(a, 1), scattered(b, 2)],
+      apply: (inputs) => ops.matmul(inputs, {}),
+      expected: (inputs) => naiveEinsum(equation, inputs, [a, b]),
+      shape,
+    }),
+  ),
   {
     name: "linear",
     inputs: [scattered([2, 2, 3], 1), scattered([4, 3], 2), scattered([4], 3)],
@@ -108,8 +129,12 @@ test("shapes and dtypes that do not fit are refused", () => {
       () => a.matmul(runtime.zeros([4, 3]), { transA: true, transB: true }),
       "matmul: lhs [2,3] transposed, rhs [4,3] transposed: inner sizes 2 and 3 differ",
     ],
-    [() => a.matmul(runtime.zeros([3])), "both need at least two dimensions"],
-    [() => runtime.zeros([2, 2, 3]).matmul(runtime.zeros([3, 3, 1])), "batch dimensions differ"],
+    [() => a.matmul(runtime.zeros([])), "both need at least one dimension"],
+    [() => a.matmul(runtime.zeros([3]), { transB: true }), "a vector has no transpose"],
+    [
+      () => runtime.zeros([2, 2, 3]).matmul(runtime.zeros([3, 3, 1])),
+      "matmul: shapes [2] and [3] do not broadcast",
+    ],
   ];
   for (const [call, message] of refused) {
     expect(call).toThrow(ShapeError);

@@ -1,45 +1,68 @@
 import { DTypeError } from "@halfstep/autocast";
-import { matmul as matmulLaunch } from "@halfstep/kernels";
+import { bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
+import { elementwise, identity, matmul as matmulLaunch } from "@halfstep/kernels";
 import { castTo } from "../cast.js";
+import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Storage } from "../storage.js";
 import type { Tensor } from "../tensor.js";
-import { add } from "./elementwise.js";
+import { add, broadcastShapes } from "./elementwise.js";
 import { sumTo } from "./reduce.js";
 
 export interface MatmulOptions {
   /** Use the transpose of the last two dimensions. */
   readonly transA?: boolean;
   readonly transB?: boolean;
+  /** How the product is stored. Default: as the factors are. "float32" keeps the sums of 16-bit factors as they were added up. */
+  readonly dtype?: DType;
 }
 
 interface MatmulShape {
+  /** Of the factors, without the dimensions of the matrices. */
+  readonly batchA: readonly number[];
+  readonly batchB: readonly number[];
+  /** What both broadcast to. */
   readonly batch: readonly number[];
   readonly m: number;
   readonly n: number;
   readonly k: number;
 }
 
-function shapeOf(a: TensorSpec, b: TensorSpec, { transA, transB }: MatmulOptions): MatmulShape {
+const product = (shape: readonly number[]): number => shape.reduce((x, y) => x * y, 1);
+
+/** A vector as the matrix that it is on the left, or on the right, of a product. */
+const rowOf = (shape: readonly number[]): readonly number[] =>
+  shape.length === 1 ? [1, ...shape] : shape;
+const columnOf = (shape: readonly number[]): readonly number[] =>
+  shape.length === 1 ? [...shape, 1] : shape;
+
+type Shaped = Pick<TensorSpec, "shape">;
+
+function shapeOf(a: Shaped, b: Shaped, { transA, transB }: MatmulOptions): MatmulShape {
   const fail = (why: string): never => {
     throw new ShapeError(
       `matmul: lhs [${a.shape}]${transA ? " transposed" : ""}, rhs [${b.shape}]${transB ? " transposed" : ""}: ${why}`,
     );
   };
-  if (a.shape.length < 2 || b.shape.length < 2) fail("both need at least two dimensions");
-  const [a0, a1] = a.shape.slice(-2) as [number, number];
-  const [b0, b1] = b.shape.slice(-2) as [number, number];
+  if (a.shape.length === 0 || b.shape.length === 0)
+    fail("both need at least one dimension; multiply by a number with mul()");
+  if ((transA && a.shape.length === 1) || (transB && b.shape.length === 1))
+    fail("a vector has no transpose");
+  const [left, right] = [rowOf(a.shape), columnOf(b.shape)];
+  const [a0, a1] = left.slice(-2) as [number, number];
+  const [b0, b1] = right.slice(-2) as [number, number];
   const [m, k] = transA ? [a1, a0] : [a0, a1];
   const [inner, n] = transB ? [b1, b0] : [b0, b1];
   if (k !== inner) fail(`inner sizes ${k} and ${inner} differ`);
-  const batchA = a.shape.slice(0, -2);
-  const batchB = b.shape.slice(0, -2);
-  if (batchA.length > 0 && batchB.length > 0 && batchA.join() !== batchB.join())
-    fail("batch dimensions differ");
-  return { batch: batchA.length > 0 ? batchA : batchB, m, n, k };
+  const [batchA, batchB] = [left.slice(0, -2), right.slice(0, -2)];
+  return { batchA, batchB, batch: broadcastShapes("matmul", batchA, batchB), m, n, k };
 }
 
-/** Matrix product over the last two dimensions; a factor without batch dimensions is used for every entry of the other. */
+/**
+ * Matrix product as torch.matmul: over the last two dimensions, with batch dimensions that broadcast. A vector on the left is a
+ * row and one on the right a column; its dimension is missing in the result.
+ */
 export const matmul: Op<MatmulOptions> = defineOp<MatmulOptions>({
   name: "matmul",
   castPolicy: "lowerPrecision",
@@ -49,23 +72,36 @@ export const matmul: Op<MatmulOptions> = defineOp<MatmulOptions>({
     if (lhs.dtype !== rhs.dtype)
       throw new DTypeError(`matmul: lhs is ${lhs.dtype}, rhs is ${rhs.dtype}; cast one with to()`);
     const { batch, m, n } = shapeOf(lhs, rhs, options);
-    return [{ shape: [...batch, m, n], dtype: lhs.dtype }];
+    const shape = [
+      ...batch,
+      ...(lhs.shape.length === 1 ? [] : [m]),
+      ...(rhs.shape.length === 1 ? [] : [n]),
+    ];
+    return [{ shape, dtype: options.dtype ?? lhs.dtype }];
   },
   forward({ target, inputs, outputs, attributes }) {
     const [a, b] = inputs as [Operand, Operand];
-    const { batch, m, n, k } = shapeOf(a, b, attributes);
+    const { batchA, batchB, batch, m, n, k } = shapeOf(a, b, attributes);
     const { transA = false, transB = false } = attributes;
-    const entries = batch.reduce((x, y) => x * y, 1);
+    const entries = product(batch);
     const out = outputs[0] as Operand;
     // One factor for all entries: the entries' rows are the rows of one larger product.
-    if (b.shape.length === 2 && !transA)
+    if (product(batchB) === 1 && !transA)
       matmulLaunch(target, { a, b, out }, { m: entries * m, n, k, transA, transB });
-    else matmulLaunch(target, { a, b, out }, { batch: entries, m, n, k, transA, transB });
+    else
+      matmulLaunch(
+        target,
+        { a: entriesOf(target, a, batchA, batch), b: entriesOf(target, b, batchB, batch), out },
+        { batch: entries, m, n, k, transA, transB },
+      );
   },
   backward({ inputs, gradients, needs, attributes }) {
-    const [a, b] = inputs as [Tensor, Tensor];
-    const g = gradients[0] as Tensor;
+    const [x, y] = inputs as [Tensor, Tensor];
     const { transA = false, transB = false } = attributes;
+    const { batch, m, n } = shapeOf(x, y, attributes);
+    const a = x.rank === 1 ? x.reshape(rowOf(x.shape)) : x;
+    const b = y.rank === 1 ? y.reshape(columnOf(y.shape)) : y;
+    const g = castTo((gradients[0] as Tensor).reshape([...batch, m, n]), a.dtype);
     const gradA = (): Tensor =>
       transA
         ? matmul([b, g], { transA: transB, transB: true })
@@ -77,11 +113,30 @@ export const matmul: Op<MatmulOptions> = defineOp<MatmulOptions>({
         : matmul([a, g], { transA: !transA });
     };
     return [
-      needs[0] ? sumTo(gradA(), a.shape) : undefined,
-      needs[1] ? sumTo(gradB(), b.shape) : undefined,
+      needs[0] ? sumTo(gradA(), a.shape).reshape(x.shape) : undefined,
+      needs[1] ? sumTo(gradB(), b.shape).reshape(y.shape) : undefined,
     ];
   },
 });
+
+/** A factor as the kernel takes it: one entry for all, or as many as the result has, for which some are repeated. */
+function entriesOf(
+  target: LaunchTarget<Storage>,
+  factor: Operand,
+  own: readonly number[],
+  batch: readonly number[],
+): Operand {
+  const entries = product(own);
+  if (entries === 1 || entries === product(batch)) return factor;
+  const shape = [...batch, factor.length / entries];
+  const length = product(shape);
+  const { dtype } = factor;
+  const buffer = target.allocate(length * bytesPerElement(dtype));
+  const repeated: Operand = { buffer, offset: 0, length, dtype, shape };
+  const source = { ...factor, shape: [...own, factor.length / entries] };
+  target.launch(elementwise(identity, [source], repeated));
+  return repeated;
+}
 
 /** Gradient of a right factor that all entries share: one product over the rows of all entries. */
 function sharedFactorGradient(a: Tensor, g: Tensor, transB: boolean): Tensor {
@@ -93,7 +148,10 @@ function sharedFactorGradient(a: Tensor, g: Tensor, transB: boolean): Tensor {
 }
 
 /** y = x Wᵀ + b with x [..., in], W [out, in] and b [out], as torch.nn.functional.linear. */
-export function linear(x: Tensor, weight: Tensor, bias?: Tensor): Tensor {
-  const y = matmul([x, weight], { transB: true });
-  return bias ? add([y, castTo(bias, y.dtype)], null) : y;
-}
+export const linear: Composite<(x: Tensor, weight: Tensor, bias?: Tensor) => Tensor> = composite(
+  { name: "linear", castPolicy: "lowerPrecision" },
+  (x: Tensor, weight: Tensor, bias?: Tensor): Tensor => {
+    const y = matmul([x, weight], { transB: true });
+    return bias ? add([y, castTo(bias, y.dtype)], null) : y;
+  },
+);

@@ -1,6 +1,13 @@
 import type { Tensor } from "../../src/index.js";
 import * as ops from "../../src/ops/index.js";
-import { type FamilyCases, type OpCases, on, type Pair } from "./builders.js";
+import {
+  type FamilyCases,
+  type OpCases,
+  on,
+  type Pair,
+  type Shape,
+  type Triple,
+} from "./builders.js";
 
 const products: OpCases = {
   second: "checked",
@@ -26,6 +33,18 @@ const products: OpCases = {
         ),
       ),
     ),
+    ...(
+      [
+        [[4], [4]],
+        [[4], [4, 2]],
+        [[2, 3, 4], [4]],
+        [[3], [2, 3, 2]],
+        [
+          [2, 1, 2, 3],
+          [2, 3, 2],
+        ],
+      ] as const
+    ).map((shapes) => on("any ranks", shapes, (inputs) => ops.matmul(inputs, {}))),
     on("a matrix with itself", [[3, 3]], ([x]) => ops.matmul([x, x] as unknown as Pair, {})),
     on("a matrix with its transpose", [[2, 3]], ([x]) =>
       ops.matmul([x, x] as unknown as Pair, { transB: true }),
@@ -49,8 +68,59 @@ const linears: OpCases = {
   ],
 };
 
+const productsOf = (apply: typeof ops.mm, ...shapes: readonly Shape[]): OpCases => ({
+  second: "checked",
+  cases: [on("factors", shapes, ([a, b]) => apply(a as Tensor, b as Tensor))],
+});
+
+const addedTo = (apply: typeof ops.addmm, ...shapes: readonly Shape[]): OpCases => ({
+  second: "checked",
+  cases: [{}, { alpha: -0.5, beta: 2 }].map((options) =>
+    on(JSON.stringify(options), shapes, (inputs) => apply(...(inputs as Triple), options)),
+  ),
+});
+
+const sums: OpCases = {
+  second: "checked",
+  cases: (
+    [
+      ["ij,jk->ik", [2, 3], [3, 2]],
+      ["bij,bkj->bki", [2, 2, 3], [2, 2, 3]],
+      ["ij,ij->j", [2, 3], [2, 3]],
+      ["i,jk->kij", [2], [3, 2]],
+      ["ik,jkl,il->ij", [2, 3], [2, 3, 2], [2, 2]],
+      ["ijk->ki", [2, 3, 2]],
+    ] as const
+  ).map(([equation, ...shapes]) =>
+    on(equation, shapes, (inputs) => ops.einsum(equation, ...inputs)),
+  ),
+};
+
 /** Matrix products. */
 export const matmulCases: FamilyCases = {
   matmul: products,
   linear: linears,
+  mm: productsOf(ops.mm, [2, 3], [3, 4]),
+  mv: productsOf(ops.mv, [2, 3], [3]),
+  bmm: productsOf(ops.bmm, [2, 2, 3], [2, 3, 2]),
+  addmm: addedTo(ops.addmm, [2], [3, 4], [4, 2]),
+  addmv: addedTo(ops.addmv, [3], [3, 2], [2]),
+  addr: addedTo(ops.addr, [3, 2], [3], [2]),
+  addbmm: addedTo(ops.addbmm, [1, 2], [2, 3, 2], [2, 2, 2]),
+  baddbmm: addedTo(ops.baddbmm, [2, 3, 2], [2, 3, 2], [2, 2, 2]),
+  chainMatmul: {
+    second: "checked",
+    cases: [
+      on(
+        "three",
+        [
+          [2, 3],
+          [3, 1],
+          [1, 2],
+        ],
+        (inputs) => ops.chainMatmul(...inputs),
+      ),
+    ],
+  },
+  einsum: sums,
 };
