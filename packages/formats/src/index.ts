@@ -1,3 +1,16 @@
+export { compare, type FormatComparison } from "./analysis/compare.js";
+export {
+  addHistograms,
+  type ExponentHistogram,
+  exponentHistogram,
+} from "./analysis/histogram.js";
+export { type LostUpdates, lostUpdates } from "./analysis/lost-updates.js";
+export {
+  type ExpectedShares,
+  type RecommendScaleOptions,
+  recommendScale,
+  type ScaleRecommendation,
+} from "./analysis/recommend-scale.js";
 export { decodeArray, encodeArray, roundArray } from "./arrays.js";
 export { bfloat16 } from "./bfloat16.js";
 export { float4e2m1fn } from "./float4e2m1fn.js";
@@ -26,4 +39,38 @@ export type {
 export { formatOf } from "./format-of.js";
 export { pack2, unpack2 } from "./pack.js";
 export type { Classification, FormatInfo, RealFormat } from "./real.js";
+export {
+  joinFloat32Array,
+  joinRemainder,
+  remainderCode,
+  type SplitFloat32,
+  splitFloat32Array,
+} from "./remainder.js";
+export {
+  decodeMx,
+  encodeMx,
+  type MxArray,
+  type MxElement,
+  type MxOptions,
+  type MxRule,
+  mxBlockSize,
+  mxScale,
+} from "./scaled/mx.js";
+export {
+  decodeNvfp4,
+  encodeNvfp4,
+  type Nvfp4Array,
+  type Nvfp4Options,
+  nvfp4BlockSize,
+  nvfp4TensorScale,
+} from "./scaled/nvfp4.js";
+export { packCodes, unpackCodes } from "./scaled/pack-codes.js";
+export {
+  decodeScaled,
+  encodeScaled,
+  type ScaledArray,
+  type ScaledOptions,
+  type ScaleOptions,
+  scaleOf,
+} from "./scaled/scaled.js";
 export { tfloat32 } from "./tfloat32.js";
