@@ -43,7 +43,12 @@ const table = (format: FloatFormat): number[] =>
   Array.from({ length: infinityOf(format) }, (_, code) => decodeByFloat32(format, code));
 
 /** An encoder that knows nothing of exponents: it searches the ordered table and compares exact distances. */
-function encodeBySearch(format: FloatFormat, values: number[], x: number, rounding: Exclude<Rounding, "stochastic">) {
+function encodeBySearch(
+  format: FloatFormat,
+  values: number[],
+  x: number,
+  rounding: Exclude<Rounding, "stochastic">,
+) {
   const negative = x < 0 || Object.is(x, -0);
   const sign = negative ? 0x8000 : 0;
   const infinity = infinityOf(format);
