@@ -1,5 +1,20 @@
 export * from "./expressions/activations.js";
 export * from "./expressions/arithmetic.js";
 export * from "./expressions/comparison.js";
-export { erf } from "./expressions/error-function.js";
-export * from "./expressions/exponential.js";
+export { erf, erfinv } from "./expressions/error-function.js";
+export {
+  cosh,
+  exp,
+  expm1,
+  log,
+  log1p,
+  log2,
+  log10,
+  pow,
+  powTensor,
+  sinh,
+  softplus,
+  softplusBackward,
+  tanh,
+} from "./expressions/exponential.js";
+export * from "./expressions/trigonometric.js";

@@ -1,7 +1,8 @@
 import type { Expression } from "../elementwise.js";
-import { keepingNan } from "../wgsl/transcendental.js";
-import { binary, unary } from "./builders.js";
+import { expOf, keepingNan } from "../wgsl/transcendental.js";
+import { binary, numbers, unary, withScalar } from "./builders.js";
 import { erfc, erfcOf } from "./error-function.js";
+import { expm1Of } from "./exponential.js";
 
 /** max(x, 0). NaN stays NaN, which WGSL's `max` would swallow. */
 export const relu: Expression = unary(
@@ -64,3 +65,130 @@ export const geluTanh: Expression = {
   ),
   functions: sigmoidOf("geluTanh_sigmoid"),
 };
+
+/** The gradient of silu, of (gradient, x). */
+export const siluBackward: Expression = {
+  ...binary(
+    "siluBackward",
+    (g, x) => `siluBackward_value(${g}, ${x})`,
+    (g, x) => {
+      const s = logistic(x);
+      if (Math.abs(x) === Number.POSITIVE_INFINITY) return g * s;
+      return g * (s * (1 + x * (1 - s)));
+    },
+  ),
+  functions: `${sigmoidOf("siluBackward_sigmoid")}
+fn siluBackward_value(g: vec4f, x: vec4f) -> vec4f {
+  // Where the slope is 0 or 1 to the last bit, an infinity must not make it NaN.
+  let t = select(x, vec4f(0.0), (bitcast<vec4u>(x) & vec4u(0x7fffffffu)) == vec4u(0x7f800000u));
+  let s = siluBackward_sigmoid(x);
+  return g * (s * (1.0 + t * (1.0 - s)));
+}
+`,
+};
+
+/** The gradient of gelu, of (gradient, x). */
+export const geluBackward: Expression = {
+  ...binary(
+    "geluBackward",
+    (g, x) => `geluBackward_value(${g}, ${x})`,
+    (g, x) => {
+      // Where the density is 0, an infinity must not make the slope NaN.
+      const density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
+      return g * (0.5 * erfc(-x * Math.SQRT1_2) + (density === 0 ? 0 : x * density));
+    },
+  ),
+  functions: `${erfcOf("geluBackward_erfc")}
+fn geluBackward_value(g: vec4f, x: vec4f) -> vec4f {
+  // Beyond 20 the exponential is 0, and its product with an infinity must be too.
+  let t = select(x, vec4f(20.0), abs(x) > vec4f(20.0));
+  return g * (0.5 * geluBackward_erfc(x * -0.70710678) + 0.3989422804 * t * exp(-0.5 * t * t));
+}
+`,
+};
+
+/** The gradient of gelu by its tanh approximation, of (gradient, x). */
+export const geluTanhBackward: Expression = {
+  ...binary(
+    "geluTanhBackward",
+    (g, x) => `geluTanhBackward_value(${g}, ${x})`,
+    (g, x) => {
+      const k = 2 * Math.sqrt(2 / Math.PI);
+      const s = logistic(k * (x + 0.044715 * x ** 3));
+      if (Math.abs(x) > 20) return g * s;
+      return g * (s + x * s * (1 - s) * k * (1 + 3 * 0.044715 * x * x));
+    },
+  ),
+  functions: `${sigmoidOf("geluTanhBackward_sigmoid")}
+fn geluTanhBackward_value(g: vec4f, x: vec4f) -> vec4f {
+  // Beyond 20 the slope is 0 or 1 to the last bit, and its terms overflow.
+  let t = clamp(x, vec4f(-20.0), vec4f(20.0));
+  let s = geluTanhBackward_sigmoid(1.5957691 * (t + 0.044715 * t * t * t));
+  let y = g * (s + t * s * (1.0 - s) * 1.5957691 * (1.0 + 0.134145 * t * t));
+  return select(y, x, (bitcast<vec4u>(x) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u));
+}
+`,
+};
+
+/** x above 0, else α (exp(x) - 1). Scalar: α. */
+export const elu: Expression = {
+  ...withScalar(
+    "elu",
+    (x, alpha) => `elu_value(${x}, ${alpha})`,
+    (x, alpha) => (x > 0 ? x : alpha * Math.expm1(x)),
+  ),
+  functions: `${expm1Of("elu_expm1")}
+fn elu_value(x: vec4f, alpha: f32) -> vec4f {
+  return select(alpha * elu_expm1(min(x, vec4f(0.0))), x, (x > vec4f(0.0)) | ((bitcast<vec4u>(x) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u)));
+}
+`,
+};
+
+/** The gradient of elu, of (gradient, x). Scalar: α. */
+export const eluBackward: Expression = {
+  name: "eluBackward",
+  arity: 2,
+  scalars: 1,
+  wgsl: ([g, x], [alpha]) =>
+    `${g} * select(${alpha} * eluBackward_exp(${x}), vec4f(1.0), ${x} > vec4f(0.0))`,
+  evaluate: numbers(2, (g, x, alpha) => g * (x > 0 ? 1 : alpha * Math.exp(x))),
+  functions: expOf("eluBackward_exp"),
+};
+
+/** x above 0, else c · x. */
+export const leakyRelu: Expression = withScalar(
+  "leakyRelu",
+  (x, c) => `select(${x}, ${x} * ${c}, ${x} < vec4f(0.0))`,
+  (x, c) => (x < 0 ? x * c : x),
+);
+
+/** The gradient of leakyRelu, of (gradient, x): the gradient above 0, else c times it. */
+export const leakyReluBackward: Expression = {
+  name: "leakyReluBackward",
+  arity: 2,
+  scalars: 1,
+  wgsl: ([g, x], [c]) => `select(${g}, ${g} * ${c}, ${x} <= vec4f(0.0))`,
+  evaluate: numbers(2, (g, x, c) => g * (x <= 0 ? c : 1)),
+};
+
+/** From (x, weight): x above 0, else weight · x. */
+export const prelu: Expression = binary(
+  "prelu",
+  (x, w) => `select(${x}, ${w} * ${x}, ${x} <= vec4f(0.0))`,
+  (x, w) => (x <= 0 ? w * x : x),
+);
+
+/** From (gradient, x, weight): the gradient above 0, else weight times it. */
+export const preluBackward: Expression = {
+  name: "preluBackward",
+  arity: 3,
+  wgsl: ([g, x, w]) => `select(${g}, ${w} * ${g}, ${x} <= vec4f(0.0))`,
+  evaluate: numbers(3, (g, x, w) => g * (x <= 0 ? w : 1)),
+};
+
+/** From (gradient, x): gradient · x where x ≤ 0, else 0. */
+export const preluWeightGradient: Expression = binary(
+  "preluWeightGradient",
+  (g, x) => `select(vec4f(0.0), ${g} * ${x}, ${x} <= vec4f(0.0))`,
+  (g, x) => (x <= 0 ? g * x : 0),
+);

@@ -1,5 +1,5 @@
 import type { Expression } from "../elementwise.js";
-import { binary, pickNan, unary, withScalar } from "./builders.js";
+import { binary, numbers, pickNan, unary, withScalar } from "./builders.js";
 
 /** y = x: what a cast or a copy computes. */
 export const identity: Expression = unary(
@@ -93,3 +93,63 @@ export const minimum: Expression = {
   ),
   functions: pickNan("minimum_of", "min"),
 };
+
+export const floor: Expression = unary("floor", (x) => `floor(${x})`, Math.floor);
+export const ceil: Expression = unary("ceil", (x) => `ceil(${x})`, Math.ceil);
+
+/** The nearest whole number; of two that are equally near, the even one. */
+export const round: Expression = unary(
+  "round",
+  (x) => `round(${x})`,
+  (x) => {
+    const low = Math.floor(x);
+    const part = x - low;
+    if (part === 0.5) return low % 2 === 0 ? low : low + 1;
+    return part < 0.5 ? low : low + 1;
+  },
+);
+
+/** x where it lies between the scalars low and high, else the one that it passes; NaN stays NaN. */
+export const clamp: Expression = {
+  name: "clamp",
+  arity: 1,
+  scalars: 2,
+  wgsl: ([x], [low, high]) =>
+    `select(select(${x}, vec4f(${low}), ${x} < vec4f(${low})), vec4f(${high}), ${x} > vec4f(${high}))`,
+  evaluate: numbers(1, (x, low, high) => (x > high ? high : x < low ? low : x)),
+};
+
+/** The gradient of clamp from (gradient, x): passed on where low ≤ x ≤ high. */
+export const clampBackward: Expression = {
+  name: "clampBackward",
+  arity: 2,
+  scalars: 2,
+  wgsl: ([g, x], [low, high]) =>
+    `select(vec4f(0.0), ${g}, (${x} >= vec4f(${low})) & (${x} <= vec4f(${high})))`,
+  evaluate: numbers(2, (g, x, low, high) => (x >= low && x <= high ? g : 0)),
+};
+
+/** x + c · a · b */
+export const addcmul: Expression = {
+  name: "addcmul",
+  arity: 3,
+  scalars: 1,
+  wgsl: ([x, a, b], [c]) => `${x} + ${c} * ${a} * ${b}`,
+  evaluate: numbers(3, (x, a, b, c) => x + c * a * b),
+};
+
+/** x + c · a / b */
+export const addcdiv: Expression = {
+  name: "addcdiv",
+  arity: 3,
+  scalars: 1,
+  wgsl: ([x, a, b], [c]) => `${x} + ${c} * ${a} / ${b}`,
+  evaluate: numbers(3, (x, a, b, c) => x + (c * a) / b),
+};
+
+/** The number of an integer: exact up to 2^24 in magnitude. */
+export const fromInteger: Expression = unary(
+  "fromInteger",
+  (x) => x,
+  (x) => x,
+);

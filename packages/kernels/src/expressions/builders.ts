@@ -75,3 +75,14 @@ fn ${name}(a: vec4f, b: vec4f) -> vec4f {
 }
 `;
 }
+
+/** The `evaluate` of an expression, from a function of its operands and then its scalars, four numbers at most. */
+export const numbers =
+  (
+    arity: number,
+    evaluate: (a: number, b: number, c: number, d: number) => number,
+  ): Expression["evaluate"] =>
+  (x, c) => {
+    const at = (k: number): number => (k < arity ? x[k] : c[k - arity]) as number;
+    return evaluate(at(0), at(1), at(2), at(3));
+  };

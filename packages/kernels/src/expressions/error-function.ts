@@ -1,4 +1,5 @@
 import type { Expression } from "../elementwise.js";
+import { logOf } from "../wgsl/transcendental.js";
 import { unary } from "./builders.js";
 
 // erfc to 1.2e-7 relatively (Press et al., Numerical Recipes, "erfcc").
@@ -23,6 +24,41 @@ fn erf_accurate(x: vec4f) -> vec4f {
 }
 `,
 };
+
+/** The inverse of erf (Giles, "Approximating the erfinv function", 2010), to about 1e-6 relatively. */
+export const erfinv: Expression = {
+  ...unary("erfinv", (x) => `erfinv_value(${x})`, inverseErrorFunction),
+  functions: /* wgsl */ `${logOf("erfinv_log")}
+fn erfinv_value(x: vec4f) -> vec4f {
+  let w = -erfinv_log((1.0 - x) * (1.0 + x));
+  let c = w - 2.5;
+  let t = sqrt(max(w, vec4f(0.0))) - 3.0;
+  let centre = 1.50140941 + c * (0.246640727 + c * (-0.00417768164 + c * (-0.00125372503 + c * (0.000218580870 + c * (-4.39150654e-6 + c * (-3.5233877e-6 + c * (3.43273939e-7 + c * 2.81022636e-8)))))));
+  let tail = 2.83297682 + t * (1.00167406 + t * (0.00943887047 + t * (-0.0076224613 + t * (0.00573950773 + t * (-0.00367342844 + t * (0.00134934322 + t * (0.000100950558 + t * -0.000200214257)))))));
+  let y = x * select(tail, centre, w < vec4f(5.0));
+  // Outside (-1, 1) the logarithm is infinite or NaN: so is the result.
+  let is_end = (bitcast<vec4u>(w) & vec4u(0x7f800000u)) == vec4u(0x7f800000u);
+  return select(y, x * w, is_end);
+}
+`,
+};
+
+/** An approximation by Winitzki, made exact by Halley's method. */
+function inverseErrorFunction(x: number): number {
+  const p = Math.abs(x);
+  if (!(p < 1)) return p === 1 ? x * Number.POSITIVE_INFINITY : Number.NaN;
+  const a = 0.147;
+  const log = Math.log1p(-p * p);
+  const b = 2 / (Math.PI * a) + log / 2;
+  let y = Math.sqrt(Math.sqrt(b * b - log / a) - b);
+  for (let step = 0; step < 4; step++) {
+    // In the tail only the complement still tells numbers apart.
+    const error = p < 0.5 ? errorFunction(y) - p : 1 - p - erfc(y);
+    const newton = error / ((2 / Math.sqrt(Math.PI)) * Math.exp(-y * y));
+    y -= newton / (1 + y * newton);
+  }
+  return x < 0 ? -y : y;
+}
 
 /** erf in float64: its series near 0, its continued fraction in the tails. */
 export function errorFunction(x: number): number {

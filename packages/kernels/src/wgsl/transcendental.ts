@@ -8,6 +8,10 @@ const isNan = "(bitcast<vec4u>(x) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u)";
 export const keepingNan = (name: string, value: string): string =>
   `fn ${name}(x: vec4f) -> vec4f { return select(${value}, x, ${isNan}); }\n`;
 
+/** `fn name(x: vec4f) -> vec4f`: NaN, whatever x is; WGSL has no constant for it. */
+export const noNumber = (name: string): string =>
+  `fn ${name}(x: vec4f) -> vec4f { return bitcast<vec4f>(min(bitcast<vec4u>(x), vec4u(1u)) | vec4u(0x7fc00000u)); }\n`;
+
 /** `fn name(x: vec4f) -> vec4f`: exp, with NaN for NaN. */
 export const expOf = (name: string): string => keepingNan(name, "exp(x)");
 
