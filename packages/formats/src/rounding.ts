@@ -39,9 +39,10 @@ export interface EncodeOptions {
 export function roundingOf(options: EncodeOptions | undefined): Rounding {
   const rounding = options?.rounding ?? "nearestEven";
   const bits = options?.bits;
-  if (rounding === "stochastic" ? bits !== (bits as number) >>> 0 : bits !== undefined) {
+  const isU32 = Number.isInteger(bits) && (bits as number) >= 0 && (bits as number) < 2 ** 32;
+  if (rounding === "stochastic" ? !isU32 : bits !== undefined) {
     throw new TypeError(
-      `rounding "${rounding}" with bits ${String(bits)}: pass an integer from 0 to 2^32 − 1 with "stochastic", nothing with others`,
+      `rounding "${String(rounding)}" with bits ${String(bits)}: pass an integer from 0 to 2^32 − 1 with "stochastic", nothing with others`,
     );
   }
   return rounding;
