@@ -171,6 +171,7 @@ describe.each(allFormats)("$name", (format) => {
         fc.double({ min: 1, max: 1.99, noNaN: true }),
         exponents,
         exponents,
+        anyRounding,
         (significand, from, to, options) => {
           const x = significand * 2 ** from;
           const scale = 2 ** (to - from);
