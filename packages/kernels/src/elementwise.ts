@@ -1,10 +1,12 @@
 import type {
   Binding,
+  DType,
   HalfDType,
   Kernel,
   KernelScalar,
   KernelView,
   Launch,
+  ProgramContext,
 } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex } from "./indexing.js";
@@ -106,6 +108,9 @@ const variantOf = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
 
 const quadsPerWorkgroup = 512;
 
+/** Integers are floats in between: exact up to 2^24 in magnitude, which is enough for masks and classes. */
+const dtypes: readonly DType[] = ["float32", "float16", "bfloat16", "uint32", "int32"];
+
 function makeKernel(name: string, variant: string, program: ElementwiseProgram): ElementwiseKernel {
   const { inputs, steps, outputs } = program;
   const scalars: KernelScalar[] = [
@@ -122,12 +127,12 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
     name,
     variant,
     bindings: [
-      ...inputs.map((_, i) => ({ name: `x${i}`, access: "read" as const })),
-      ...outputs.map((_, i) => ({ name: `y${i}`, access: "write" as const })),
+      ...inputs.map((_, i) => ({ name: `x${i}`, access: "read" as const, dtypes })),
+      ...outputs.map((_, i) => ({ name: `y${i}`, access: "write" as const, dtypes })),
     ],
     scalars,
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
-    body: () => wgslOf(program),
+    body: (context) => wgslOf(program, context),
     workgroups: ({ count }) =>
       linearWorkgroups(Math.ceil((count as number) / 4), quadsPerWorkgroup),
     reference: (views, values) => evaluateProgram(program, views, values),
@@ -141,7 +146,10 @@ function indexingScalars(kind: Indexing): string[] {
   return kind === "row" ? sizes : [...sizes, ...sizes.map((_, d) => `stride${d}`)];
 }
 
-function wgslOf({ inputs, steps, outputs }: ElementwiseProgram): string {
+function wgslOf(
+  { inputs, steps, outputs }: ElementwiseProgram,
+  { bindings }: ProgramContext,
+): string {
   const functions = new Map(steps.map(({ expression: e }) => [e.name, e.functions ?? ""]));
   let code = [...functions.values()].join("");
   for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
@@ -158,8 +166,11 @@ function wgslOf({ inputs, steps, outputs }: ElementwiseProgram): string {
     const rounded = format ? `round4_${format}(${value})` : kept;
     code += `  let v${inputs.length + k} = ${rounded};\n`;
   }
-  for (const [i, step] of outputs.entries())
-    code += `  store_y${i}(q, v${inputs.length + step});\n`;
+  for (const [i, step] of outputs.entries()) {
+    const dtype = bindings[inputs.length + i]?.dtype;
+    const stored = dtype === "uint32" ? "vec4u" : dtype === "int32" ? "vec4i" : "";
+    code += `  store_y${i}(q, ${stored}(v${inputs.length + step}));\n`;
+  }
   return `${code}  }\n}\n`;
 }
 

@@ -53,20 +53,20 @@ export function indexingOf(operand: readonly number[], result: readonly number[]
   };
 }
 
-/** WGSL `quad_x(q)`: elements 4q … 4q+3 of operand `x`. */
+/** WGSL `quad_x(q)`: elements 4q … 4q+3 of operand `x`, as floats whatever they are. */
 export function indexingWgsl(kind: Indexing, x: string): string {
   const head = `fn quad_${x}(q: u32) -> vec4f {`;
   const gather = (of: (i: string) => string): string =>
-    `return vec4f(${[0, 1, 2, 3].map((j) => `at_${x}(${of(`i + ${j}u`)})`).join(", ")});`;
+    `return vec4f(${[0, 1, 2, 3].map((j) => `f32(at_${x}(${of(`i + ${j}u`)}))`).join(", ")});`;
   switch (kind) {
     case "same":
-      return `${head} return load_${x}(q); }\n`;
+      return `${head} return vec4f(load_${x}(q)); }\n`;
     case "scalar":
-      return `${head} return vec4f(at_${x}(0u)); }\n`;
+      return `${head} return vec4f(f32(at_${x}(0u))); }\n`;
     case "row":
       return `${head}
   let n = s.${x}_size0;
-  if ((n & 3u) == 0u) { return load_${x}(q % (n >> 2u)); }
+  if ((n & 3u) == 0u) { return vec4f(load_${x}(q % (n >> 2u))); }
   let i = q * 4u;
   ${gather((i) => `(${i}) % n`)}
 }
