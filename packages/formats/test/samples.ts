@@ -37,14 +37,14 @@ export const allFormats: readonly FloatFormat[] = [
 ];
 
 /** All roundings that need no random bits. */
-export const roundings = [
+export const roundings: readonly Exclude<Rounding, "stochastic">[] = [
   "nearestEven",
   "nearestAway",
   "towardZero",
   "down",
   "up",
   "odd",
-] as const satisfies readonly Rounding[];
+];
 
 const word = new DataView(new ArrayBuffer(8));
 
