@@ -1,5 +1,6 @@
-import { autocast } from "@halfstep/autocast";
+import { autocast, recipeOf } from "@halfstep/autocast";
 import { requestTestDevice } from "@halfstep/device/testing";
+import { explain } from "@halfstep/nn";
 import {
   cpuRuntime,
   crossEntropy,
@@ -112,3 +113,12 @@ test.each(trainings)(
     expect(losses.at(-1)).toBeLessThan(0.1);
   },
 );
+
+test("explain runs it by its example inputs", () => {
+  const text = explain(recipeOf("O1"), new DigitsCnn(cpuRuntime(), { seed: 1 }));
+  expect(text.split("\n").filter((line) => line.includes("conv2d"))).toEqual([
+    "conv1 (Conv2d)     conv2d     float32, float32           float16  products and convolutions are lowered",
+    "conv2 (Conv2d)     conv2d     float16, float32           float16  products and convolutions are lowered",
+    "conv3 (Conv2d)     conv2d     float16, float32           float16  products and convolutions are lowered",
+  ]);
+});

@@ -40,6 +40,11 @@ export class DigitsCnn extends Module {
     this.fc = new Linear(runtime, 3 * 3 * 64, 10, { generator });
   }
 
+  /** Two images without ink. */
+  override exampleInputs(): readonly [Tensor] {
+    return [this.fc.weight.runtime.zeros([2, 28, 28, 1])];
+  }
+
   /**
    * @param x [batch, 28, 28, 1]
    * @returns logits [batch, 10]

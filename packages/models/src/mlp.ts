@@ -20,6 +20,12 @@ export class Mlp extends Module {
       .map((size, i) => new Linear(runtime, sizes[i] as number, size, { generator }));
   }
 
+  /** Two rows of zeros. */
+  override exampleInputs(): readonly [Tensor] {
+    const { runtime, shape } = (this.layers[0] as Linear).weight;
+    return [runtime.zeros([2, shape[1] as number])];
+  }
+
   /**
    * @param x [batch, sizes[0]]
    * @returns [batch, the last of sizes]

@@ -1,4 +1,5 @@
 export { StateDictError } from "./errors.js";
+export { type ExplainedOp, explain, explainOps } from "./explain.js";
 export { Generator } from "./generator.js";
 export {
   calculateGain,
@@ -23,5 +24,13 @@ export type { Pair } from "./layers/pair.js";
 export { AvgPool2d, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
 export { Sequential } from "./layers/sequential.js";
 export { CrossEntropyLoss, type LossOptions, MSELoss, mseLoss } from "./losses.js";
-export { buffer, type Layer, type LoadOptions, Module, parameter } from "./module.js";
+export {
+  buffer,
+  type Layer,
+  type LoadOptions,
+  Module,
+  parameter,
+  type StoredVariable,
+} from "./module.js";
+export { applyRecipe } from "./recipe.js";
 export type { SavedTensor, StateDict, StateDictKeys } from "./state-dict.js";

@@ -1,9 +1,18 @@
+import type { CastDType } from "@halfstep/autocast";
 import { noGrad, type Runtime, type Tensor, Variable } from "@halfstep/tensor";
 import { loadStateDict, type StateDict, type StateDictKeys, stateDictOf } from "./state-dict.js";
 
 export interface LoadOptions {
   /** Whether missing and unexpected names are errors. Default true. Misshapen tensors always are. */
   readonly strict?: boolean;
+}
+
+/** A variable that is about to be stored in another dtype. */
+export interface StoredVariable {
+  /** The dotted path of its module. */
+  readonly path: string;
+  readonly module: Module;
+  readonly isBuffer: boolean;
 }
 
 const bufferMark: unique symbol = Symbol.for("@halfstep/nn/buffer");
@@ -132,43 +141,56 @@ export abstract class Module {
    * ones, so call it outside steps and before the optimizer is made.
    */
   half(): this {
-    return this.#store("float16");
+    return this.store("float16");
   }
 
   /** As {@link half}, in bfloat16. */
   bfloat16(): this {
-    return this.#store("bfloat16");
+    return this.store("bfloat16");
   }
 
   /** As {@link half}, in float32. */
   float(): this {
-    return this.#store("float32");
+    return this.store("float32");
   }
 
-  /** Whether `half()` leaves the module's own variables as they are. */
-  protected get keepsFloat32(): boolean {
+  /** As {@link half}, in one dtype, or in what `dtypeOf` says for each variable. */
+  store(dtypeOf: CastDType | ((variable: StoredVariable) => CastDType)): this {
+    const stored = new Map<Variable, Variable>();
+    for (const [path, module] of this.namedModules())
+      for (const { value, replace } of module.#members()) {
+        if (!(value instanceof Variable) || isInteger(value)) continue;
+        const known = stored.get(value);
+        if (known) replace(known);
+        if (known || (typeof dtypeOf === "string" && module.keepsFloat32)) continue;
+        const dtype =
+          typeof dtypeOf === "string"
+            ? dtypeOf
+            : dtypeOf({ path, module, isBuffer: isBuffer(value) });
+        if (value.dtype === dtype) continue;
+        const made = storedAs(value, dtype);
+        stored.set(value, made);
+        replace(made);
+      }
+    for (const old of stored.keys()) old.dispose();
+    return this;
+  }
+
+  /**
+   * Whether `half()` leaves the module's own variables as they are, because it computes with float32 ones in any case: batch
+   * norm.
+   */
+  get keepsFloat32(): boolean {
     return false;
   }
+
+  /** Inputs of shapes that `forward` takes, zeros mostly, for `explain()`. Models have them; layers need not. */
+  exampleInputs?(): readonly unknown[];
 
   /** How errors name the module: "conv1 (Conv2d)", or "Conv2d" where no path is known. */
   protected get label(): string {
     const { name } = this.constructor;
     return this.path === "" ? name : `${this.path} (${name})`;
-  }
-
-  #store(dtype: "float16" | "bfloat16" | "float32"): this {
-    const stored = new Map<Variable, Variable>();
-    for (const [, module] of this.namedModules()) {
-      if (module.keepsFloat32) continue;
-      for (const { value, replace } of module.#members()) {
-        if (!(value instanceof Variable) || value.dtype === dtype || isInteger(value)) continue;
-        const known = stored.get(value) ?? storedAs(value, dtype);
-        stored.set(value, known);
-        replace(known);
-      }
-    }
-    for (const old of stored.keys()) old.dispose();
-    return this;
   }
 
   *#walk(prefix: string, seen: Set<Module>): Generator<[string, Module]> {
@@ -231,7 +253,7 @@ const joined = (prefix: string, name: string): string =>
 
 const isInteger = ({ dtype }: Variable): boolean => dtype === "int32" || dtype === "uint32";
 
-function storedAs(variable: Variable, dtype: "float16" | "bfloat16" | "float32"): Variable {
+function storedAs(variable: Variable, dtype: CastDType): Variable {
   const { runtime, shape, name, requiresGrad } = variable;
   const copy = runtime.variable(new Float32Array(variable.size), shape, {
     dtype,

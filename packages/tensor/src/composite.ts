@@ -1,7 +1,8 @@
-import { type CastPolicy, withoutAutocast } from "@halfstep/autocast";
+import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
 import { castTo, isFloating } from "./cast.js";
 import { castDType } from "./dispatch.js";
 import { Tensor } from "./tensor.js";
+import { traceAsOne } from "./trace.js";
 
 /** What autocast knows of a function that is composed of ops. */
 export interface CompositeDefinition {
@@ -34,11 +35,28 @@ export function composite<A extends readonly unknown[], R>(
 ): Composite<(...args: A) => R> {
   const call = (...args: A): R => {
     const tensors = args.flatMap(tensorsOf);
+    const region = currentRegion();
+    const policy = policyOf({ name, castPolicy }, region);
     const dtype = castDType({ name, castPolicy }, tensors);
-    if (!dtype) return body(...args);
-    const cast = (x: Tensor): Tensor => (isFloating(x.dtype) ? castTo(x, dtype) : x);
-    const run = (): unknown => body(...(args.map((arg) => mapTensors(arg, cast)) as unknown as A));
-    return withoutAutocast(run) as R;
+    const cast = (x: Tensor): Tensor => (dtype && isFloating(x.dtype) ? castTo(x, dtype) : x);
+    const run = (): R => {
+      if (!dtype) return body(...args);
+      const given = args.map((arg) => mapTensors(arg, cast)) as unknown as A;
+      return withoutAutocast(() => body(...given) as never) as R;
+    };
+    if (policy === "none") return run();
+    return traceAsOne(
+      (result) => ({
+        op: name,
+        policy,
+        ownPolicy: castPolicy,
+        region,
+        inputs: tensors,
+        cast: tensors.map((x) => (dtype && isFloating(x.dtype) ? dtype : x.dtype)),
+        outputs: result instanceof Tensor ? [result.dtype] : [],
+      }),
+      run,
+    );
   };
   return Object.defineProperties(call, {
     name: { value: name },

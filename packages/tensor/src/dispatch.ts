@@ -69,7 +69,7 @@ export function dispatch(
       policy: policyOf(op, region),
       ownPolicy: op.castPolicy,
       region,
-      inputs: inputs.map(dtypeOf),
+      inputs,
       cast: cast.map(dtypeOf),
       outputs: outputs.map(dtypeOf),
     });

@@ -1,6 +1,6 @@
 import { type AutocastRegion, autocast, currentRegion, withoutAutocast } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
-import { castTo, isFloating } from "./cast.js";
+import { castAll } from "./cast-all.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { isGradEnabled, noGrad } from "./grad-mode.js";
 import { Tensor } from "./tensor.js";
@@ -118,7 +118,7 @@ export const customForward =
     const { region } = context;
     if (!castInputs || !region?.enabled) return forward(context, ...inputs);
     context.region = { enabled: false, policies: region.policies };
-    const cast = inputs.map((input) => castBelow(input, castInputs)) as unknown as Arguments;
+    const cast = castAll(inputs, castInputs);
     return withoutAutocast(() => forward(context, ...cast));
   };
 
@@ -127,13 +127,3 @@ export const customBackward =
   (backward: Backward): Backward =>
   (context, gradient) =>
     autocast(context.region ?? { enabled: false }, () => backward(context, gradient));
-
-function castBelow(value: unknown, dtype: DType): unknown {
-  if (value instanceof Tensor) return isFloating(value.dtype) ? castTo(value, dtype) : value;
-  if (Array.isArray(value)) return value.map((item) => castBelow(item, dtype));
-  if (typeof value !== "object" || value === null) return value;
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, castBelow(item, dtype)]),
-  );
-}

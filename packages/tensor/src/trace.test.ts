@@ -1,6 +1,6 @@
-import { autocast } from "@halfstep/autocast";
+import { autocast, type CastPolicies } from "@halfstep/autocast";
 import { expect, test } from "vitest";
-import { cpuRuntime, type OpTrace, RecordingError, traceOps } from "./index.js";
+import { cpuRuntime, linear, type OpTrace, RecordingError, traceOps } from "./index.js";
 
 test("ops are reported with what autocast decided, in backward passes too", () => {
   const runtime = cpuRuntime();
@@ -17,7 +17,7 @@ test("ops are reported with what autocast decided, in backward passes too", () =
   );
   x.exp();
   const line = ({ op, policy, ownPolicy, inputs, cast, outputs }: OpTrace): string =>
-    `${op} ${ownPolicy}>${policy} ${inputs}>${cast}>${outputs}`;
+    `${op} ${ownPolicy}>${policy} ${inputs.map(({ dtype }) => dtype)}>${cast}>${outputs}`;
   const lines = seen.map(line);
   expect(lines).toContain(
     "matmul lowerPrecision>lowerPrecision float32,float32>float16,float16>float16",
@@ -25,6 +25,21 @@ test("ops are reported with what autocast decided, in backward passes too", () =
   expect(lines).toContain("exp float32>none float16>float16>float16");
   expect(lines.filter((each) => each.startsWith("mul ")).length).toBeGreaterThan(0);
   expect(lines.filter((each) => each.startsWith("exp ")).length).toBe(1);
+});
+
+test("a composite is reported as one op where it is cast as one", () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1, 2], [1, 2]);
+  const opsOf = (policies: CastPolicies): readonly string[] => {
+    const seen: string[] = [];
+    traceOps(
+      ({ op, cast, outputs }) => seen.push(`${op} ${cast} ${outputs}`),
+      () => autocast({ dtype: "bfloat16", policies }, () => linear(x, x, runtime.tensor([1]))),
+    );
+    return seen;
+  };
+  expect(opsOf({})).toEqual(["linear bfloat16,bfloat16,bfloat16 bfloat16"]);
+  expect(opsOf({ linear: "none" }).map((line) => line.split(" ")[0])).toEqual(["matmul", "add"]);
 });
 
 test("a dry run computes nothing and changes nothing", async () => {

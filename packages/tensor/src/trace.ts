@@ -1,5 +1,6 @@
 import type { AutocastRegion, CastPolicy } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
+import type { Tensor } from "./tensor.js";
 
 /** One application of an op, and what autocast decided about it. */
 export interface OpTrace {
@@ -9,8 +10,8 @@ export interface OpTrace {
   /** The policy that the op was defined with. */
   readonly ownPolicy: CastPolicy;
   readonly region: AutocastRegion | undefined;
-  /** Dtypes of the arguments as they were given. */
-  readonly inputs: readonly DType[];
+  /** The arguments as they were given. */
+  readonly inputs: readonly Tensor[];
   /** Dtypes of the arguments as the op saw them. */
   readonly cast: readonly DType[];
   readonly outputs: readonly DType[];
@@ -29,6 +30,20 @@ export function traceOps<T>(onOp: Listener, fn: () => T): T {
   };
   try {
     return fn();
+  } finally {
+    listener = outer;
+  }
+}
+
+/** @internal Runs `fn` and reports it as one op, in place of the ops that it applies. */
+export function traceAsOne<T>(describe: (result: T) => OpTrace, fn: () => T): T {
+  const outer = listener;
+  if (!outer) return fn();
+  listener = undefined;
+  try {
+    const result = fn();
+    outer(describe(result));
+    return result;
   } finally {
     listener = outer;
   }

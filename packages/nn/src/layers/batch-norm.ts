@@ -17,8 +17,8 @@ export interface BatchNorm2dOptions {
 }
 
 /**
- * Batch normalisation of images [batch, height, width, channels], in their dtype; parameters and statistics are float32 in
- * every precision. In training it normalises by the batch, with the biased variance, and moves the running statistics by
+ * Batch normalisation of images [batch, height, width, channels], in their dtype; it computes in float32, and statistics are
+ * float32 in every precision, parameters unless a recipe says otherwise. In training it normalises by the batch, with the biased variance, and moves the running statistics by
  * the mean and the unbiased variance; in evaluation mode it normalises by the running statistics.
  */
 export class BatchNorm2d extends Module {
@@ -51,7 +51,7 @@ export class BatchNorm2d extends Module {
     this.runningVar = buffer(runtime, ones, [channels], "runningVar");
   }
 
-  protected override get keepsFloat32(): boolean {
+  override get keepsFloat32(): boolean {
     return true;
   }
 

@@ -1,4 +1,5 @@
 import { DTypeError } from "@halfstep/autocast";
+import { float16 } from "@halfstep/formats";
 import { expect, test } from "vitest";
 import { places, scattered } from "../../test/forward-check.js";
 import { cpuRuntime, noGrad, type Runtime, ShapeError, type Tensor } from "../index.js";
@@ -138,9 +139,28 @@ test("shapes and dtypes that do not fit are refused", () => {
     expect(call).toThrow(ShapeError);
     expect(call).toThrow(message);
   }
-  const half = runtime.zeros([3], { dtype: "float16" });
-  expect(() => batchNorm(runtime.zeros([2, 3]), half, beta)).toThrow(DTypeError);
-  expect(() => batchNorm(runtime.zeros([2, 3]), half, beta)).toThrow(
-    "batchNorm: parameters and statistics are float32, not float16; keep them so under half()",
+  const half = runtime.variable(new Float32Array(3), [3], { dtype: "float16" });
+  const inference = () =>
+    batchNormInference(runtime.zeros([2, 3]), gamma, beta, { mean: half, variance: half });
+  expect(inference).toThrow(DTypeError);
+  expect(inference).toThrow(
+    "batchNorm: running statistics are float32, not float16; keep them so under half()",
   );
+});
+
+test("parameters in 16 bits are read as float32, and get gradients", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1, -2, 0.5, 3, 4, -1], [2, 3], { dtype: "float16" });
+  const run = async (dtype: "float32" | "float16") => {
+    const gamma = runtime.variable(Float32Array.of(1.5, -0.25, 2), [3], { dtype, requiresGrad: true });
+    const beta = runtime.variable(Float32Array.of(0.5, 1, 2), [3], { dtype, requiresGrad: true });
+    const { output } = batchNorm(x, gamma, beta);
+    output.square().sum().backward();
+    return [output.dtype, await output.toArray(), gamma.grad?.dtype, await gamma.grad?.toArray()];
+  };
+  const [dtype, values, gradientDType, gradient] = await run("float16");
+  const [, expected, , exact] = await run("float32");
+  expect([dtype, values, gradientDType]).toEqual(["float16", expected, "float32"]);
+  // The gradient of a float16 parameter is a float16 number.
+  expect(gradient).toEqual(Float32Array.from(exact as Float32Array, (g) => float16.round(g)));
 });

@@ -29,7 +29,7 @@ function check(x: TensorSpec, perChannel: readonly (TensorSpec | undefined)[]): 
       );
     if (spec.dtype !== "float32")
       throw new DTypeError(
-        `batchNorm: parameters and statistics are float32, not ${spec.dtype}; keep them so under half()`,
+        `batchNorm: running statistics are float32, not ${spec.dtype}; keep them so under half()`,
       );
   }
 }
@@ -154,14 +154,15 @@ export interface BatchNormResult {
   readonly variance: Tensor;
 }
 
-/** Batch normalisation of [..., channels] in training mode. Statistics and parameters are float32 in every dtype. */
+/** Batch normalisation of [..., channels] in training mode. It computes in float32, and statistics are float32 in every dtype. */
 export function batchNorm(
   x: Tensor,
   weight: Tensor,
   bias: Tensor,
   options: BatchNormOptions = {},
 ): BatchNormResult {
-  const [output, mean, variance] = normalize.all([x, weight, bias], options) as [
+  const parameters = [weight, bias].map((parameter) => castTo(parameter, "float32"));
+  const [output, mean, variance] = normalize.all([x, ...parameters], options) as [
     Tensor,
     Tensor,
     Tensor,
@@ -181,7 +182,11 @@ export const batchNormInference = (
   bias: Tensor,
   running: RunningStatistics,
   options: BatchNormOptions = {},
-): Tensor => normalizeBy([x, weight, bias, running.mean, running.variance], options);
+): Tensor =>
+  normalizeBy(
+    [x, castTo(weight, "float32"), castTo(bias, "float32"), running.mean, running.variance],
+    options,
+  );
 
 /**
  * Moves running statistics towards those of a batch of `rows` values a channel, by `momentum`. The running variance takes the

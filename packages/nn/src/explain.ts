@@ -1,0 +1,184 @@
+import { type CastPolicy, modulePrecisionOf, type Recipe, withRecipe } from "@halfstep/autocast";
+import { noGrad, type OpTrace, type Tensor, traceOps, type Variable } from "@halfstep/tensor";
+import { interceptForward } from "./intercept.js";
+import type { Module } from "./module.js";
+import { storedDType, whileUnder } from "./recipe.js";
+
+/** One op of a model's forward pass under a recipe. */
+export interface ExplainedOp {
+  /** Dotted path of the module that applied it; "" is the model itself. */
+  readonly path: string;
+  readonly op: string;
+  /** Dtypes of the arguments, parameters as the recipe stores them. */
+  readonly inputs: readonly string[];
+  /** The dtype that the op runs in. */
+  readonly runsIn: string;
+  readonly why: string;
+}
+
+/**
+ * Which op of a model's forward pass runs in which dtype under a recipe, and why, as a table. Nothing is computed and the
+ * model is not changed: whether the recipe has been applied to it makes no difference.
+ *
+ * @param inputs what `forward` takes; where they are left out, the model's `exampleInputs()`. A model without either is
+ *   explained module by module.
+ * @example
+ * console.log(explain(recipeOf("O2"), new DigitsCnn(runtime, { seed: 0 })));
+ */
+export function explain(recipe: Recipe, model: Module, ...inputs: readonly unknown[]): string {
+  const isRunnable = inputs.length > 0 || model.exampleInputs !== undefined;
+  const names = new Map(
+    [...model.namedModules()].map(([path, module]) => [path, labelOf(path, module)]),
+  );
+  const rows = isRunnable
+    ? explainOps(recipe, model, ...inputs).map(({ path, op, inputs: dtypes, runsIn, why }) => [
+        names.get(path) ?? path,
+        op,
+        dtypes.join(", "),
+        runsIn,
+        why,
+      ])
+    : modulesUnder(recipe, model);
+  const head = isRunnable
+    ? ["module", "op", "arguments", "runs in", "why"]
+    : ["module", "parameters", "ops"];
+  return [summaryOf(recipe), "", ...aligned([head, ...rows])].join("\n");
+}
+
+/** What {@link explain} prints, as data. */
+export function explainOps(
+  recipe: Recipe,
+  model: Module,
+  ...inputs: readonly unknown[]
+): readonly ExplainedOp[] {
+  const stored = storedDTypes(recipe, model);
+  const [parameter] = stored.keys();
+  if (!parameter) throw new TypeError("explain() needs a model with parameters: this one has none");
+  const ops: ExplainedOp[] = [];
+  const paths: string[] = [""];
+  const record = (trace: OpTrace): void => {
+    const path = paths.at(-1) as string;
+    ops.push({
+      path,
+      op: trace.op,
+      inputs: trace.inputs.map((input) => stored.get(input) ?? input.dtype),
+      runsIn: trace.cast.find(isFloating) ?? (trace.outputs[0] as string),
+      why: reasonOf(recipe, path, trace),
+    });
+  };
+  const forward = (): unknown => {
+    const given = inputs.length > 0 ? inputs : (model.exampleInputs?.() ?? []);
+    return withRecipe(recipe, (() => model.forward(...(given as never[]))) as () => never);
+  };
+  whileUnder(model, recipe, () =>
+    whileNaming(model, paths, () =>
+      parameter.runtime.dryRun(() => void traceOps(record, () => noGrad(forward))),
+    ),
+  );
+  return ops;
+}
+
+/** The dtype in which the recipe stores each parameter and buffer. */
+function storedDTypes(recipe: Recipe, model: Module): Map<Tensor, string> {
+  const modules = new Map(model.namedModules());
+  const stored = new Map<Tensor, string>();
+  const note = (path: string, variable: Variable, isBuffer: boolean): void => {
+    let owner = path;
+    while (!modules.has(owner) && owner !== "") owner = parentOf(owner);
+    const module = modules.get(owner) as Module;
+    stored.set(variable, storedDType(recipe, { path: owner, module, isBuffer }));
+  };
+  for (const [path, variable] of model.namedParameters()) note(path, variable, false);
+  for (const [path, variable] of model.namedBuffers()) note(path, variable, true);
+  return stored;
+}
+
+/** Calls `fn` while the last of `paths` is that of the module whose `forward` runs. */
+function whileNaming(model: Module, paths: string[], fn: () => void): void {
+  const undo = [...model.namedModules()].map(([path, module]) =>
+    interceptForward(module, (forward, inputs) => {
+      paths.push(path);
+      try {
+        return forward(...inputs);
+      } finally {
+        paths.pop();
+      }
+    }),
+  );
+  try {
+    fn();
+  } finally {
+    for (const each of undo.reverse()) each();
+  }
+}
+
+const ownReasons: Readonly<Record<Exclude<CastPolicy, object>, string>> = {
+  lowerPrecision: "products and convolutions are lowered",
+  float32: "needs float32's range or digits",
+  float32Output: "its result is float32 unless a dtype is asked for",
+  promote: "takes the widest of its arguments",
+  none: "runs as its arguments are",
+};
+
+function reasonOf(recipe: Recipe, path: string, { op, policy, region }: OpTrace): string {
+  if (!region?.enabled) return "nothing is cast";
+  const overrides = Object.hasOwn(region.policies, op) || Object.hasOwn(region.policies, "*");
+  const exception = modulePrecisionOf(recipe, path);
+  if (overrides && exception)
+    return `exception for this module: ${exception.dtype ?? describe(policy)}`;
+  if (Object.hasOwn(recipe.policies, op)) return `the recipe's policy: ${describe(policy)}`;
+  if (typeof policy === "object") return describe(policy);
+  if (!overrides || policy === "none") return ownReasons[policy];
+  return `the whole model runs in ${recipe.compute}`;
+}
+
+const describe = (policy: CastPolicy): string =>
+  typeof policy === "object" ? `banned: ${policy.banned}` : policy;
+
+function summaryOf(recipe: Recipe): string {
+  const { name, params, compute, casting, output, lossScale } = recipe;
+  const batchNorm =
+    params === "float32" ? "" : ` (batch norm ${recipe.keepBatchNormFloat32 ? "float32" : params})`;
+  const ops =
+    compute === "float32"
+      ? "ops float32"
+      : `${casting === "whole" ? "all ops" : "ops by their policies in"} ${compute}`;
+  return [
+    `${name}: parameters ${params}${batchNorm}`,
+    ops,
+    ...(output ? [`results ${output}`] : []),
+    ...(recipe.masterWeights ? ["float32 masters"] : []),
+    lossScale === 1 ? "no loss scaling" : `loss scale ${lossScale}`,
+  ].join(", ");
+}
+
+/** A row for each module with parameters: what there is to tell without running the model. */
+function modulesUnder(recipe: Recipe, model: Module): readonly (readonly string[])[] {
+  const { compute, casting } = recipe;
+  return [...model.namedModules()].flatMap(([path, module]) => {
+    const own = [...module.namedParameters()].filter(([name]) => !name.includes("."));
+    if (own.length === 0) return [];
+    const dtype = modulePrecisionOf(recipe, path)?.dtype;
+    const ops =
+      dtype ?? (compute === "float32" || casting === "whole" ? compute : `by policy, ${compute}`);
+    return [[labelOf(path, module), storedDType(recipe, { path, module, isBuffer: false }), ops]];
+  });
+}
+
+const labelOf = (path: string, module: Module): string =>
+  path === "" ? module.constructor.name : `${path} (${module.constructor.name})`;
+
+const parentOf = (path: string): string => path.split(".").slice(0, -1).join(".");
+
+const isFloating = (dtype: string): boolean => dtype !== "int32" && dtype !== "uint32";
+
+/** Rows of cells, padded to columns. */
+function aligned(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] as number))
+      .join("  ")
+      .trimEnd(),
+  );
+}
