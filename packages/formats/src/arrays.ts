@@ -1,139 +1,156 @@
+import {
+  checkCodeArray,
+  checkKind,
+  checkRoom,
+  type EncodeArrayOptions,
+  type Numbers,
+  type Source,
+  separate,
+  sourceOf,
+  unaliased,
+} from "./arrays/arguments.js";
+import { type Encoder, encoderOf } from "./arrays/encoder.js";
+import {
+  loadCodes,
+  loadNumbers,
+  part,
+  pieceLength,
+  roundPiece,
+  storeCodes,
+  type Workspace,
+  workspaceFor,
+} from "./arrays/piece.js";
+import { type RandomWords, randomWordsOf } from "./arrays/random-words.js";
+import { mapNumbers, needsScalar } from "./arrays/scalar.js";
 import type { CodeArray, FloatFormat } from "./format.js";
-import type { EncodeOptions } from "./rounding.js";
+
+export type { EncodeArrayOptions, Numbers } from "./arrays/arguments.js";
 
 /**
  * The codes of many numbers, each rounded once, in `out` or a new array.
  *
- * A Float32Array with default options takes a path on its bits, which alone can see NaNs: their signs are kept, and their
- * payloads as the format's `nanPayload` says. Other inputs are read as float64.
- * @throws RangeError if `out` is shorter than `values`.
+ * Float32Arrays are read as bits, which alone show NaNs: their signs are kept where the format's NaN has one, and their
+ * payloads as its `nanPayload` says. Other numbers are read as float64, and their NaNs become the positive quiet one. Arrays
+ * may lie in shared memory, and `out` may share memory with `values`: the result is that of separate arrays.
+ *
+ * Stochastic rounding takes a `seed`: element i is rounded with word i % 4 of Philox4x32-10, counter
+ * [i >> 2, 0, low and high half of `offset`], key [low and high half of `seed`].
+ * @throws TypeError if `values` are not numbers, `out` is not of the format's kind, a buffer is detached, or options do not fit.
+ * @throws RangeError if `out` is shorter than `values`, or a value is NaN and the format has none (see `encode`).
  */
 export function encodeArray<C extends CodeArray>(
-  values: ArrayLike<number>,
+  values: Numbers,
   format: FloatFormat<C>,
-  out: C = format.createCodes(values.length),
-  options?: EncodeOptions,
+  out?: C,
+  options?: EncodeArrayOptions,
 ): C {
-  checkRoom("encodeArray", values, out);
-  if (values instanceof Float32Array && options === undefined && isHalf(format)) {
-    encodeFloat32Bits(bitsOf(values), format, out);
-  } else {
-    for (let i = 0; i < values.length; i++) {
-      out[i] = format.encode(values[i] as number, options);
+  const name = "encodeArray";
+  const source = sourceOf(name, values);
+  const { length } = source.values;
+  if (out) {
+    checkCodeArray(name, "out", out, format);
+    checkRoom(name, length, out);
+  }
+  const codes = out ?? format.createCodes(length);
+  const conversion = conversionOf(name, source, format, out, options);
+  const { workspace, encoder } = conversion;
+  for (let at = 0; at < length; at += pieceLength) {
+    const count = Math.min(pieceLength, length - at);
+    conversion.fillRandom(at, count, workspace.random);
+    if (conversion.isScalar) {
+      mapNumbers(name, conversion.source, at, count, workspace, encoder, format.encode, codes);
+    } else {
+      loadNumbers(name, conversion.source, at, count, encoder.rounding, workspace);
+      storeCodes(count, encoder, workspace, codes, at);
     }
   }
-  return out;
+  return codes;
 }
 
 /**
- * The numbers of many codes, in `out` or a new array. Exact; NaNs keep their sign and payload.
- * @throws RangeError if `out` is shorter than `codes`.
+ * The numbers of many codes, in `out` or a new array. Exact; NaNs of IEEE-like formats keep their sign and payload, others
+ * become the quiet NaN. `out` may share memory with `codes`.
+ * @throws TypeError if `codes` are not of the format's kind, `out` is no Float32Array, or a buffer is detached.
+ * @throws RangeError if `out` is shorter than `codes`, or an element is no code of the format.
  */
 export function decodeArray(
   codes: CodeArray,
   format: FloatFormat,
-  out: Float32Array = new Float32Array(codes.length),
+  out?: Float32Array,
 ): Float32Array {
-  checkRoom("decodeArray", codes, out);
-  if (!isHalf(format)) {
-    for (let i = 0; i < codes.length; i++) out[i] = format.decode(codes[i] as number);
-    return out;
+  const name = "decodeArray";
+  checkCodeArray(name, "codes", codes, format);
+  const { length } = codes;
+  if (out) {
+    checkKind(name, "out", out, ["Float32Array"], "numbers");
+    checkRoom(name, length, out);
   }
-  // Bits are moved as integers: a copy through float32 may change NaNs.
-  const bits = bitsOf(out);
-  const length = codes.length;
-  if (format.bits === 16 && format.exponentBits === 8) {
-    for (let i = 0; i < length; i++) bits[i] = (codes[i] as number) << 16;
-  } else {
-    const table = decodeTable(format);
-    for (let i = 0; i < length; i++) bits[i] = table[codes[i] as number] as number;
+  const numbers = out ?? new Float32Array(length);
+  const source = out ? unaliased(codes, out) : codes;
+  const workspace = workspaceFor(length);
+  for (let at = 0; at < length; at += pieceLength) {
+    const count = Math.min(pieceLength, length - at);
+    loadCodes(source, at, count, format, workspace);
+    numbers.set(part(workspace.numbers, 0, count), at);
   }
-  return out;
+  return numbers;
 }
 
 /**
- * Many numbers, each replaced by the format's number next to it, in `out` (which may be `values`) or a new array.
- * @throws RangeError if `out` is shorter than `values`.
+ * Many numbers, each replaced by the format's number next to it, in `out` (which may be `values`) or a new Float32Array.
+ * Reads, rounds and fails as `encodeArray` does.
  */
-export function roundArray(
-  values: ArrayLike<number>,
+export function roundArray<Out extends Float32Array | Float64Array = Float32Array>(
+  values: Numbers,
   format: FloatFormat,
-  out: Float32Array = new Float32Array(values.length),
-  options?: EncodeOptions,
-): Float32Array {
-  checkRoom("roundArray", values, out);
-  return decodeArray(encodeArray(values, format, undefined, options), format, out);
-}
-
-/**
- * Rounds float32 bit patterns to nearest even codes of a 16-bit format. Normal results need one addition: half a unit less
- * one, plus the bit that will be last, so that ties carry only into odd codes.
- */
-function encodeFloat32Bits(bits: Uint32Array, format: FloatFormat, out: CodeArray): void {
-  const { exponentBits, mantissaBits, bias } = format;
-  const shift = 23 - mantissaBits;
-  const rebias = (127 - bias) << 23;
-  const infinityCode = ((1 << exponentBits) - 1) << mantissaBits;
-  // Inputs from the midpoint between the largest finite number and its successor overflow.
-  const overflow = (infinityCode << shift) + rebias - (1 << (shift - 1));
-  const quietBit = 1 << (mantissaBits - 1);
-  const keptPayload = format.nanPayload === "truncated" ? quietBit - 1 : 0;
-  // Float32's subnormals lie where bfloat16's do, so there the integer layouts agree everywhere.
-  const smallestNormal = bias === 127 ? 0 : (128 - bias) << 23;
-  const normalOffset = (1 << (shift - 1)) - 1 - rebias;
-  const subnormalShift = shift + 128 - bias;
-  const length = bits.length;
-  for (let i = 0; i < length; i++) {
-    const word = bits[i] as number;
-    const sign = (word >>> 16) & 0x8000;
-    const magnitude = word & 0x7fffffff;
-    let code: number;
-    if (magnitude >= overflow) {
-      code =
-        magnitude > 0x7f800000
-          ? infinityCode | quietBit | ((magnitude >>> shift) & keptPayload)
-          : infinityCode;
-    } else if (magnitude >= smallestNormal) {
-      code = (magnitude + normalOffset + ((magnitude >>> shift) & 1)) >>> shift;
+  out?: Out,
+  options?: EncodeArrayOptions,
+): Out {
+  const name = "roundArray";
+  const source = sourceOf(name, values);
+  const { length } = source.values;
+  if (out) {
+    checkKind(name, "out", out, ["Float32Array", "Float64Array"], "rounded numbers");
+    checkRoom(name, length, out);
+  }
+  const rounded = out ?? (new Float32Array(length) as Out);
+  const conversion = conversionOf(name, source, format, out, options);
+  const { workspace, encoder } = conversion;
+  const scratch = format.createCodes(Math.min(length, pieceLength));
+  for (let at = 0; at < length; at += pieceLength) {
+    const count = Math.min(pieceLength, length - at);
+    conversion.fillRandom(at, count, workspace.random);
+    if (conversion.isScalar) {
+      mapNumbers(name, conversion.source, at, count, workspace, encoder, format.round, rounded);
     } else {
-      // Beyond 25 places every significand rounds to 0.
-      const places = Math.min(subnormalShift - (magnitude >>> 23), 25);
-      const significand = (magnitude & 0x7fffff) | 0x800000;
-      code = (significand + (1 << (places - 1)) - 1 + ((significand >>> places) & 1)) >>> places;
+      loadNumbers(name, conversion.source, at, count, encoder.rounding, workspace);
+      roundPiece(count, encoder, workspace, scratch);
+      rounded.set(part(workspace.numbers, 0, count), at);
     }
-    out[i] = sign | code;
   }
+  return rounded;
 }
 
-const isHalf = (format: FloatFormat): boolean =>
-  format.bits === 16 && format.nanEncoding === "ieee";
-
-const tables = /* @__PURE__ */ new WeakMap<FloatFormat, Uint32Array>();
-
-/** Float32 bits of every code of a 16-bit format, made at first use. */
-function decodeTable(format: FloatFormat): Uint32Array {
-  const known = tables.get(format);
-  if (known) return known;
-  const numbers = new Float32Array(65536);
-  const bits = bitsOf(numbers);
-  for (let code = 0; code < 65536; code++) {
-    const value = format.decode(code);
-    if (Number.isNaN(value)) {
-      bits[code] =
-        ((code & 0x8000) << 16) | 0x7f800000 | ((code << (23 - format.mantissaBits)) & 0x7fffff);
-    } else numbers[code] = value;
-  }
-  tables.set(format, bits);
-  return bits;
+interface Conversion {
+  readonly source: Source;
+  readonly encoder: Encoder;
+  readonly workspace: Workspace;
+  readonly fillRandom: RandomWords;
+  readonly isScalar: boolean;
 }
 
-const bitsOf = (values: Float32Array): Uint32Array =>
-  new Uint32Array(values.buffer, values.byteOffset, values.length);
-
-function checkRoom(name: string, values: ArrayLike<number>, out: ArrayLike<number>): void {
-  if (out.length < values.length) {
-    throw new RangeError(
-      `${name}: out holds ${out.length} elements, but there are ${values.length}; pass one at least as long, or none`,
-    );
-  }
+function conversionOf(
+  name: string,
+  source: Source,
+  format: FloatFormat,
+  out: CodeArray | Float32Array | Float64Array | undefined,
+  options: EncodeArrayOptions | undefined,
+): Conversion {
+  return {
+    source: out ? separate(source, out) : source,
+    encoder: encoderOf(format, options?.rounding ?? "nearestEven", options?.saturate ?? false),
+    workspace: workspaceFor(source.values.length),
+    fillRandom: randomWordsOf(name, options),
+    isScalar: needsScalar(source, format),
+  };
 }

@@ -11,7 +11,13 @@ export {
   recommendScale,
   type ScaleRecommendation,
 } from "./analysis/recommend-scale.js";
-export { decodeArray, encodeArray, roundArray } from "./arrays.js";
+export {
+  decodeArray,
+  type EncodeArrayOptions,
+  encodeArray,
+  type Numbers,
+  roundArray,
+} from "./arrays.js";
 export { bfloat16 } from "./bfloat16.js";
 export { float4e2m1fn } from "./float4e2m1fn.js";
 export { float6e2m3fn } from "./float6e2m3fn.js";
@@ -74,3 +80,4 @@ export {
   scaleOf,
 } from "./scaled/scaled.js";
 export { tfloat32 } from "./tfloat32.js";
+export { bulkBackend } from "./wasm/kernels.js";

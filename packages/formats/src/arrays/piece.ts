@@ -1,0 +1,172 @@
+import type { CodeArray, FloatFormat, Rounding } from "../format.js";
+import { type Kernels, kernels } from "../wasm/kernels.js";
+import { pieceLength } from "../wasm/module.js";
+import { writeDecodeParameters, writeEncodeParameters } from "../wasm/parameters.js";
+import type { Source } from "./arguments.js";
+import { checkCodes, decodeWords } from "./decoder.js";
+import { type Encoder, encodeWords } from "./encoder.js";
+import { narrowNumbers } from "./narrow.js";
+
+/**
+ * Arrays are converted piece by piece through memory that stays in the cache: numbers of any kind become float32, float32 become codes, codes become float32.
+ */
+export interface Workspace {
+  readonly kernels: Kernels | undefined;
+  /** One piece of float32, and the same as bits. */
+  readonly numbers: Float32Array;
+  readonly words: Uint32Array;
+  /** One piece of random words. */
+  readonly random: Uint32Array;
+}
+
+/** Elements in a piece; a multiple of 4. */
+export { pieceLength };
+
+/** Arrays from this length on are worth the crossing into WebAssembly and the copies. */
+const wasmFrom = 256;
+
+let plain: Workspace | undefined;
+let native: Workspace | undefined;
+
+/** Where a conversion of that many elements works. */
+export function workspaceFor(length: number): Workspace {
+  const found = length >= wasmFrom ? kernels() : undefined;
+  if (!plain) {
+    const numbers = new Float32Array(pieceLength);
+    const words = new Uint32Array(numbers.buffer);
+    plain = { kernels: undefined, numbers, words, random: new Uint32Array(pieceLength) };
+  }
+  if (!found) return plain;
+  native ??= {
+    kernels: found,
+    numbers: found.numbers,
+    words: found.numberWords,
+    random: plain.random,
+  };
+  return native;
+}
+
+/** Reads a piece of numbers as float32; wider ones as `narrowNumbers` has it. */
+export function loadNumbers(
+  operation: string,
+  source: Source,
+  from: number,
+  count: number,
+  rounding: Rounding,
+  workspace: Workspace,
+): void {
+  const { kernels, numbers, words } = workspace;
+  const isStochastic = rounding === "stochastic";
+  switch (source.kind) {
+    case "float32":
+      numbers.set(part(source.values, from, count));
+      return;
+    case "codes":
+      loadCodes(source.values, from, count, source.format, workspace);
+      return;
+    case "float64":
+      if (kernels && !isStochastic) {
+        kernels.doubles.set(part(source.values, from, count));
+        kernels.narrowDoubles(count);
+        return;
+      }
+      narrowNumbers(operation, source.values, from, count, numbers, words, isStochastic);
+      return;
+    case "numbers":
+      narrowNumbers(operation, source.values, from, count, numbers, words, isStochastic);
+  }
+}
+
+/** Encodes the piece of numbers into `out` from `at` on. */
+export function storeCodes(
+  count: number,
+  encoder: Encoder,
+  workspace: Workspace,
+  out: CodeArray,
+  at: number,
+): void {
+  const { kernels, words, random } = workspace;
+  const encoded = kernels && encodePiece(kernels, count, encoder);
+  if (encoded) out.set(part(encoded, 0, count), at);
+  else encodeWords(words, count, encoder, out, at, random);
+}
+
+/** Decodes codes into the piece of numbers. */
+export function loadCodes(
+  codes: CodeArray,
+  from: number,
+  count: number,
+  format: FloatFormat,
+  workspace: Workspace,
+): void {
+  const { kernels, words } = workspace;
+  const kernel = kernels && decodeKernel(kernels, format);
+  if (!kernels || !kernel) {
+    decodeWords(codes, from, count, format, words, 0);
+    return;
+  }
+  const region = format.bits > 8 ? kernels.codes16 : kernels.codes8;
+  region.set(part(codes, from, count));
+  writeDecodeParameters(kernels, format);
+  kernel(count);
+  checkCodes(codes, from, count, format);
+}
+
+/** Replaces the piece of numbers by the format's numbers next to them. */
+export function roundPiece(
+  count: number,
+  encoder: Encoder,
+  workspace: Workspace,
+  scratch: CodeArray,
+): void {
+  const { kernels, words } = workspace;
+  const { format } = encoder;
+  const kernel = kernels && decodeKernel(kernels, format);
+  if (kernels && kernel && encodePiece(kernels, count, encoder)) {
+    writeDecodeParameters(kernels, format);
+    kernel(count);
+    return;
+  }
+  encodeWords(words, count, encoder, scratch, 0, workspace.random);
+  decodeWords(scratch, 0, count, format, words, 0);
+}
+
+/** The region that holds the codes then, or undefined if there is no kernel for this encoder or these numbers. */
+function encodePiece(kernels: Kernels, count: number, encoder: Encoder): CodeArray | undefined {
+  const { bits, nanPayload, nanEncoding, exponentBits } = encoder.format;
+  if (encoder.rounding !== "nearestEven" || bits > 16) return undefined;
+  if (nanPayload === "truncated") {
+    if (bits !== 16 || exponentBits !== 8 || encoder.saturate) return undefined;
+    kernels.encodeBfloat16(count);
+    return kernels.codes16;
+  }
+  writeEncodeParameters(kernels, encoder);
+  if (bits > 8) {
+    kernels.encode16(count);
+    return kernels.codes16;
+  }
+  const sawNaN = encoder.dropsZeroSign
+    ? kernels.encode8UnsignedZero(count)
+    : kernels.encode8(count);
+  return sawNaN && nanEncoding === "none" ? undefined : kernels.codes8;
+}
+
+function decodeKernel(
+  kernels: Kernels,
+  format: FloatFormat,
+): ((count: number) => void) | undefined {
+  const { bits, exponentBits, nanEncoding } = format;
+  if (bits === 16) return exponentBits === 8 ? kernels.decodeBfloat16 : kernels.decode16;
+  const hasKernel =
+    bits === 8 && (nanEncoding === "ieee" || (nanEncoding === "allOnes" && format.isSigned));
+  return hasKernel ? kernels.decode8 : undefined;
+}
+
+/** `array` itself where that is all of it: a view costs more than converting a few numbers. */
+export function part<T extends CodeArray | Float32Array | Float64Array>(
+  array: T,
+  from: number,
+  count: number,
+): T {
+  return from === 0 && count === array.length ? array : (array.subarray(from, from + count) as T);
+}
