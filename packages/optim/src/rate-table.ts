@@ -1,6 +1,6 @@
 import type { Binding } from "@halfstep/device";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
-import type { LearningRate } from "./schedule.js";
+import type { LearningRate } from "./schedules/schedule.js";
 
 /** What a table holds besides the learning rate. */
 export interface RateColumns {

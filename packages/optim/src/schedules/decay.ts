@@ -1,0 +1,104 @@
+import { annealed, requireCount, type Schedule, schedule } from "./schedule.js";
+
+/** The same rate in every step. */
+export const constant = (lr: number): Schedule => schedule(1, () => lr);
+
+/** From `startFactor · lr` to `endFactor · lr` in `totalSteps` equal steps, and there from then on: torch's LinearLR. */
+export function linear(options: {
+  readonly lr: number;
+  readonly totalSteps: number;
+  /** Default 1. */
+  readonly startFactor?: number;
+  /** Default 0. */
+  readonly endFactor?: number;
+}): Schedule {
+  const { lr, totalSteps, startFactor = 1, endFactor = 0 } = options;
+  requireCount("totalSteps", totalSteps);
+  return schedule(
+    totalSteps + 1,
+    (step) => lr * (startFactor + ((endFactor - startFactor) * step) / totalSteps),
+  );
+}
+
+/** Multiplies the rate by `gamma` every `stepSize` steps: torch's StepLR. */
+export function stepDecay(options: {
+  readonly lr: number;
+  readonly stepSize: number;
+  /** Default 0.1. */
+  readonly gamma?: number;
+}): Schedule {
+  const { lr, stepSize, gamma = 0.1 } = options;
+  requireCount("stepSize", stepSize);
+  return (at) => lr * gamma ** Math.floor(at / stepSize);
+}
+
+/** Multiplies the rate by `gamma` at each milestone: torch's MultiStepLR. */
+export function multiStep(options: {
+  readonly lr: number;
+  /** Steps, ascending. */
+  readonly milestones: readonly number[];
+  /** Default 0.1. */
+  readonly gamma?: number;
+}): Schedule {
+  const { lr, milestones, gamma = 0.1 } = options;
+  requireMilestones(milestones);
+  return schedule(
+    (milestones.at(-1) ?? 0) + 1,
+    (at) => lr * gamma ** milestones.filter((milestone) => milestone <= at).length,
+  );
+}
+
+/** Multiplies the rate by `gamma` in every step: torch's ExponentialLR. */
+export const exponential =
+  ({ lr, gamma }: { readonly lr: number; readonly gamma: number }): Schedule =>
+  (at) =>
+    lr * gamma ** at;
+
+/** From `lr` down to 0 at `totalSteps`, as `(1 − step / totalSteps) ** power`: torch's PolynomialLR. */
+export function polynomial(options: {
+  readonly lr: number;
+  readonly totalSteps: number;
+  /** Default 1. */
+  readonly power?: number;
+}): Schedule {
+  const { lr, totalSteps, power = 1 } = options;
+  requireCount("totalSteps", totalSteps);
+  return schedule(totalSteps + 1, (at) => lr * (1 - at / totalSteps) ** power);
+}
+
+/**
+ * From `lr` down to `minLr` along half a cosine, reached at step `totalSteps`: torch's CosineAnnealingLR. With
+ * `warmupSteps` the rate first rises linearly, by `lr / warmupSteps` a step, and the cosine takes the rest.
+ */
+export function cosine(options: {
+  readonly lr: number;
+  readonly totalSteps: number;
+  /** Default 0. */
+  readonly minLr?: number;
+  /** Default 0. */
+  readonly warmupSteps?: number;
+}): Schedule {
+  const { lr, totalSteps, minLr = 0, warmupSteps = 0 } = options;
+  requireCount("totalSteps", totalSteps);
+  if (!(warmupSteps >= 0 && warmupSteps < totalSteps))
+    throw new RangeError(
+      `warmupSteps is ${warmupSteps}: it must be less than totalSteps (${totalSteps})`,
+    );
+  return schedule(totalSteps + 1, (at) =>
+    at < warmupSteps
+      ? (lr * (at + 1)) / warmupSteps
+      : annealed(lr, minLr, (at - warmupSteps) / (totalSteps - warmupSteps)),
+  );
+}
+
+/** Throws a RangeError unless the milestones are whole numbers that ascend. */
+export function requireMilestones(milestones: readonly number[]): void {
+  for (const [i, milestone] of milestones.entries()) {
+    requireCount(`milestones[${i}]`, milestone);
+    const before = milestones[i - 1] ?? 0;
+    if (milestone <= before)
+      throw new RangeError(
+        `milestones[${i}] is ${milestone}: it must be more than the one before it, ${before}`,
+      );
+  }
+}

@@ -1,0 +1,132 @@
+import type { LearningRate } from "./schedule.js";
+
+/** What a plateau schedule changes: the groups of an optimizer. */
+export interface ScheduledGroup {
+  lr: LearningRate;
+}
+
+export interface ReduceOnPlateauOptions {
+  /** Whether the metric should fall or rise. Default "min". */
+  readonly mode?: "min" | "max";
+  /** By which rates are multiplied. Default 0.1. */
+  readonly factor?: number;
+  /** How many metrics without improvement are tolerated. Default 10. */
+  readonly patience?: number;
+  /** How much better counts as better. Default 1e-4. */
+  readonly threshold?: number;
+  /** Whether `threshold` is a part of the best metric or a difference. Default "relative". */
+  readonly thresholdMode?: "relative" | "absolute";
+  /** How many metrics after a reduction are not counted. Default 0. */
+  readonly cooldown?: number;
+  /** Rates do not fall below this. Default 0. */
+  readonly minLr?: number;
+  /** Reductions smaller than this are left out. Default 1e-8. */
+  readonly eps?: number;
+}
+
+/** What changes from metric to metric. */
+export interface PlateauState {
+  readonly best: number;
+  readonly badMetrics: number;
+  readonly cooldownLeft: number;
+}
+
+/**
+ * Lowers the rates of an optimizer's groups when a metric stops improving: torch's ReduceLROnPlateau. It acts where the host
+ * has a metric, after an evaluation say; the device's steps need not wait for it.
+ *
+ * @example
+ * const plateau = new ReduceOnPlateau(optimizer.paramGroups, { patience: 3 });
+ * plateau.step(validationLoss);
+ */
+export class ReduceOnPlateau {
+  readonly #groups: readonly ScheduledGroup[];
+  readonly #options: Required<ReduceOnPlateauOptions>;
+  #state: PlateauState;
+
+  /** @throws RangeError where an option is out of range; TypeError where a group's rate is a schedule, not a number. */
+  constructor(groups: readonly ScheduledGroup[], options: ReduceOnPlateauOptions = {}) {
+    this.#groups = groups;
+    this.#options = { ...defaults, ...options };
+    const { mode, factor, thresholdMode } = this.#options;
+    if (!(factor > 0 && factor < 1))
+      throw new RangeError(`factor is ${factor}: it must be more than 0 and less than 1`);
+    if (mode !== "min" && mode !== "max")
+      throw new RangeError(`mode is ${String(mode)}: choose "min" or "max"`);
+    if (thresholdMode !== "relative" && thresholdMode !== "absolute")
+      throw new RangeError(
+        `thresholdMode is ${String(thresholdMode)}: choose "relative" or "absolute"`,
+      );
+    for (const group of groups) rateOf(group);
+    this.#state = { best: worst(mode), badMetrics: 0, cooldownLeft: 0 };
+  }
+
+  /** Takes a metric, and lowers the rates if it is time. Returns whether it did. A NaN is never an improvement. */
+  step(metric: number): boolean {
+    const { patience, cooldown, factor, minLr, eps } = this.#options;
+    let { best, badMetrics, cooldownLeft } = this.#state;
+    if (this.#isBetter(metric, best)) {
+      best = metric;
+      badMetrics = 0;
+    } else badMetrics++;
+    if (cooldownLeft > 0) {
+      cooldownLeft--;
+      badMetrics = 0;
+    }
+    const isDue = badMetrics > patience;
+    if (isDue) {
+      for (const group of this.#groups) {
+        const before = rateOf(group);
+        const after = Math.max(before * factor, minLr);
+        if (before - after > eps) group.lr = after;
+      }
+      cooldownLeft = cooldown;
+      badMetrics = 0;
+    }
+    this.#state = { best, badMetrics, cooldownLeft };
+    return isDue;
+  }
+
+  stateDict(): PlateauState {
+    return this.#state;
+  }
+
+  /** @throws TypeError where a number is missing. */
+  loadStateDict({ best, badMetrics, cooldownLeft }: PlateauState): void {
+    for (const [name, value] of Object.entries({ best, badMetrics, cooldownLeft }))
+      if (typeof value !== "number")
+        throw new TypeError(
+          `the state of a plateau has no number ${name}: load what stateDict() gave`,
+        );
+    this.#state = { best, badMetrics, cooldownLeft };
+  }
+
+  #isBetter(metric: number, best: number): boolean {
+    const { mode, threshold, thresholdMode } = this.#options;
+    const sign = mode === "min" ? -1 : 1;
+    const bar =
+      thresholdMode === "relative" ? best * (1 + sign * threshold) : best + sign * threshold;
+    return mode === "min" ? metric < bar : metric > bar;
+  }
+}
+
+const defaults: Required<ReduceOnPlateauOptions> = {
+  mode: "min",
+  factor: 0.1,
+  patience: 10,
+  threshold: 1e-4,
+  thresholdMode: "relative",
+  cooldown: 0,
+  minLr: 0,
+  eps: 1e-8,
+};
+
+const worst = (mode: "min" | "max"): number =>
+  mode === "min" ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+
+function rateOf({ lr }: ScheduledGroup): number {
+  if (typeof lr === "number") return lr;
+  throw new TypeError(
+    "ReduceOnPlateau multiplies rates that are numbers, and a group's rate is a schedule: give it a number, or build the decay into the schedule",
+  );
+}

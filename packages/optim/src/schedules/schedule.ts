@@ -1,0 +1,34 @@
+/**
+ * A learning rate for each applied step, counted from 0: a pure function. The device reads it from a table, indexed by the
+ * steps that it really applied: a skipped step does not advance it, and the host need not know. Runs in any precision so
+ * have one trace of rates.
+ */
+export interface Schedule {
+  (step: number): number;
+  /** From this step on the rate stays what it is. Without it the table grows with the steps that are taken. */
+  readonly totalSteps?: number;
+}
+
+/** A number, or a schedule. */
+export type LearningRate = number | Schedule;
+
+/** A schedule that stays what it is from its last step on. */
+export function schedule(totalSteps: number, rate: (step: number) => number): Schedule {
+  return Object.assign((step: number) => rate(Math.min(step, totalSteps - 1)), { totalSteps });
+}
+
+/** Throws a RangeError unless `value` is a whole number of at least `least`. */
+export function requireCount(name: string, value: number, least = 1): void {
+  if (!Number.isSafeInteger(value) || value < least)
+    throw new RangeError(`${name} is ${value}: it must be a whole number of at least ${least}`);
+}
+
+/** Throws a RangeError unless `value` is from 0 to 1. */
+export function requirePart(name: string, value: number): void {
+  if (!(value >= 0 && value <= 1))
+    throw new RangeError(`${name} is ${value}: it must be between 0 and 1`);
+}
+
+/** From `start` at part 0 to `end` at part 1, along half a cosine. */
+export const annealed = (start: number, end: number, part: number): number =>
+  end + ((start - end) / 2) * (Math.cos(Math.PI * part) + 1);
