@@ -1,4 +1,3 @@
-export { type AdamWAttributes, type AdamWOperands, adamw } from "./adamw.js";
 export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
@@ -47,6 +46,7 @@ export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
+export * from "./optimizers/index.js";
 export { type PermuteAttributes, permute } from "./permute.js";
 export { type PoolAttributes, poolOutputSize } from "./pool.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";
@@ -56,7 +56,6 @@ export {
   deviceTarget,
   type ResidentTarget,
 } from "./resident-target.js";
-export { type SgdAttributes, type SgdOperands, sgd } from "./sgd.js";
 export {
   logSoftmax,
   logSoftmaxBackward,
@@ -65,6 +64,5 @@ export {
   softmax,
   softmaxBackward,
 } from "./softmax.js";
-export { controlLength, stepControl } from "./step-control.js";
 export { unscale } from "./unscale.js";
 export { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";

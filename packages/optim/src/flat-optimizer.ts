@@ -1,12 +1,18 @@
-import type { Binding, Launch } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
 import {
   allocateResident,
+  type ClipOfStep,
+  clipPartials,
   controlLength,
   elementwise,
   fill,
   identity,
+  launchUpdate,
+  partialsEach,
   type ResidentTarget,
   stepControl,
+  type UpdateRange,
+  type UpdateRule,
 } from "@halfstep/kernels";
 import { OptimizerStateError } from "./errors.js";
 import {
@@ -17,8 +23,17 @@ import {
   presentRanges,
   valuesOf,
 } from "./flat-tensors.js";
+import { GroupState, type MomentFormat } from "./group-state.js";
+import {
+  type ParameterStorage,
+  parameterStorages,
+  type ResidentStorage,
+  residentStorage,
+  storageOf,
+} from "./parameter-storage.js";
 import { type RateColumns, RateTable } from "./rate-table.js";
-import type { LearningRate } from "./schedule.js";
+import type { SavedBuffer } from "./saved-buffer.js";
+import type { LearningRate } from "./schedules/schedule.js";
 import {
   type GroupStateDict,
   joinState,
@@ -26,23 +41,27 @@ import {
   splitState,
 } from "./state-dict.js";
 
-/**
- * How parameters are kept.
- *
- * - `"float32"`: float32 values, updated in place. Groups of float32 values are always kept so, whatever the storage of others.
- * - `"master"`: 16-bit values with float32 masters, which the optimizer holds and updates; each step rounds them into the
- *   values once.
- * - `"plain"`: 16-bit values without masters. Each update is rounded to nearest, so that updates below half a unit in the
- *   last place are lost: training usually stalls. For comparisons.
- */
-export type ParameterStorage = "float32" | "master" | "plain";
-
-/** Options that every optimizer has. */
+/** Options that every parameter group has. */
 export interface CommonOptions {
   lr: LearningRate;
   weightDecay: number;
   /** Ascends instead of descending. */
   maximize: boolean;
+}
+
+/** Options of an optimizer as a whole, the same for every optimizer. */
+export interface OptimizerOptions {
+  /** Default: `"float32"` for float32 values, and else `"master"`. */
+  readonly storage?: ParameterStorage;
+  /** Default `"float32"`. */
+  readonly moments?: MomentFormat;
+  /** Of stochastic rounding: a whole number below 2^53. Default 0. */
+  readonly seed?: number;
+  /**
+   * Clips by the 2-norm of all gradients of all groups within `step()`, as `clipGradNorm` does, at the cost of one launch.
+   * Default: no clipping.
+   */
+  readonly maxGradNorm?: number;
 }
 
 /** One set of parameters with options of its own, which may be changed between steps. */
@@ -59,40 +78,46 @@ export interface StepOptions<B> {
   readonly gradScale?: B;
 }
 
-/** The ranges that one update reads and writes. */
-export interface UpdateOperands<B> {
-  readonly values: Binding<B>;
-  readonly gradients: Binding<B>;
-  readonly control: Binding<B>;
-  readonly copy?: Binding<B>;
-  /** float32 state, by name. */
-  readonly state: Readonly<Record<string, Binding<B>>>;
-}
-
 /** What distinguishes one optimizer from another. */
 export interface Algorithm<H> {
   readonly name: string;
-  /** Names of the float32 state that each parameter has. */
-  stateNames(options: H): readonly string[];
+  /** The rule of a group, decided when it is added. */
+  rule(options: H): UpdateRule;
+  /** The rule's scalars. */
+  scalars(options: H): Readonly<Record<string, number>>;
   /** Throws a RangeError that names the option. */
   validate(options: H): void;
-  columns(options: H): RateColumns;
-  update<B>(operands: UpdateOperands<B>, options: H): Launch<B>;
+  /** The columns that the rule names. Default: none. */
+  columns?(options: H): RateColumns;
+  /** What states start from; default 0. */
+  initial?(options: H): Readonly<Record<string, number>>;
+  /** Added to the norm of the gradients where it divides `maxGradNorm`. Default 1e-6, as in torch. */
+  readonly clipEps?: number;
+}
+
+/** A change of every gradient before a rule sees it, such as that of LARC. */
+export interface GradientAdaptation<H> {
+  rule(rule: UpdateRule): UpdateRule;
+  /** The options that the rule itself sees, and scalars of the adaptation. */
+  apply(options: H): { readonly options: H; readonly scalars: Readonly<Record<string, number>> };
 }
 
 interface Resident<B> {
   readonly applied: Binding<B>;
   readonly control: Binding<B>;
   readonly table: RateTable<B>;
-  readonly state: Readonly<Record<string, Binding<B>>>;
-  readonly master: Binding<B> | undefined;
+  readonly rule: UpdateRule;
+  readonly state: GroupState<B>;
+  readonly storage: ResidentStorage<B>;
   /** Steps asked for: at least as many as were applied. */
   steps: number;
 }
 
+const noColumns: RateColumns = { key: "", settledAt: 1, row: () => [0, 0, 0] };
+
 /**
- * An optimizer over flat buffers: two launches a group, however many parameters it has, and no number of a step visits
- * the host. It satisfies `ScaledOptimizer` of `@halfstep/grad-scaler`.
+ * An optimizer over flat buffers: two launches a group for rules of one pass, however many parameters it has, and no number
+ * of a step visits the host. It satisfies `ScaledOptimizer` of `@halfstep/grad-scaler`.
  */
 export class FlatOptimizer<B, H extends CommonOptions> {
   readonly target: ResidentTarget<B>;
@@ -101,22 +126,35 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   readonly #algorithm: Algorithm<H>;
   readonly #defaults: H;
   readonly #storage: ParameterStorage | undefined;
+  readonly #moments: MomentFormat;
+  readonly #maxGradNorm: number | undefined;
   readonly #groups: ParameterGroup<B, H>[] = [];
   readonly #residents: Map<ParameterGroup<B, H>, Resident<B>> = new Map();
   readonly #noFoundInf: Binding<B>;
   readonly #noScale: Binding<B>;
+  #seed: number;
+  #partials: Binding<B> | undefined;
 
   constructor(
     target: ResidentTarget<B>,
     params: FlatTensors<B> | readonly GroupInput<B, H>[],
     algorithm: Algorithm<H>,
     defaults: H,
-    storage: ParameterStorage | undefined,
+    options: Partial<H> & OptimizerOptions,
   ) {
+    const { storage, moments = "float32", seed = 0, maxGradNorm, ...own } = options;
+    requireOneOf("moments", moments, ["float32", "bfloat16", "int8"]);
+    if (storage !== undefined) requireOneOf("storage", storage, parameterStorages);
+    requireSeed(seed);
+    if (maxGradNorm !== undefined && !(maxGradNorm > 0))
+      throw new RangeError(`maxGradNorm is ${maxGradNorm}: it must be positive`);
     this.target = target;
     this.#algorithm = algorithm;
-    this.#defaults = defaults;
+    this.#defaults = { ...defaults, ...(own as Partial<H>) };
     this.#storage = storage;
+    this.#moments = moments;
+    this.#seed = seed;
+    this.#maxGradNorm = maxGradNorm;
     this.#noFoundInf = this.#allocate(1);
     this.#noScale = this.#allocate(2);
     target.write(this.#noScale, [1, 1]);
@@ -144,22 +182,23 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       throw new TypeError(
         `${params.segments[0]?.name ?? "a buffer"} is in two groups: give each parameter to one group only`,
       );
-    const length = flatLength(params.segments);
-    const names = this.#algorithm.stateNames(group);
-    const master =
-      storageOf(params, this.#storage) === "master" ? this.#allocate(length) : undefined;
+    const { target } = this;
+    const rule = this.#algorithm.rule(group);
+    const name = storageOf(params, this.#storage);
+    const initial = this.#algorithm.initial?.(group) ?? {};
     const resident: Resident<B> = {
       applied: { ...this.#allocate(1), dtype: "uint32" },
       control: this.#allocate(controlLength),
-      table: new RateTable(this.target),
-      state: Object.fromEntries(names.map((name) => [name, this.#allocate(length)])),
-      master,
+      table: new RateTable(target),
+      rule,
+      state: new GroupState(target, params, rule, this.#moments, initial),
+      storage: residentStorage(target, params, name),
       steps: 0,
     };
     this.#groups.push(group);
     this.#residents.set(group, resident);
-    if (master) this.#adopt(params, master);
-    resident.table.bind(group.lr, this.#algorithm.columns(group), 1);
+    this.#adopt(params, resident.storage);
+    resident.table.bind(group.lr, this.#columns(group), 1);
   }
 
   /** The gradients that are present. */
@@ -172,42 +211,61 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   /**
    * Updates the parameters that have gradients. Where `foundInf` is set, nothing changes, down to the last bit:
    * parameters, 16-bit values, moments, and the count of applied steps, by which schedules and bias corrections go.
+   *
+   * @param adaptation Changes gradients on their way into the rule.
    */
-  step({ foundInf, gradScale }: StepOptions<B> = {}): void {
-    for (const group of this.#groups) {
-      this.#validate(group);
-      const { params } = group;
-      const ranges = presentRanges(params);
-      if (ranges.length === 0) continue;
-      const resident = this.#resident(group);
-      const { applied, control, state, master } = resident;
+  step(options: StepOptions<B> = {}, adaptation?: GradientAdaptation<H>): void {
+    for (const group of this.#groups) this.#validate(group);
+    const present = this.#groups
+      .map((group, index) => {
+        const resident = this.#resident(group);
+        return { group, index, resident, ranges: resident.state.ranges() };
+      })
+      .filter(({ ranges }) => ranges.length > 0);
+    const scale = options.gradScale ?? this.#noScale.buffer;
+    const clip = this.#clip(present, scale);
+    for (const { group, index, resident, ranges } of present) {
+      const { applied, control, state, storage } = resident;
       resident.steps++;
-      const columns = this.#algorithm.columns(group);
       this.target.launch(
         stepControl(
           {
-            foundInf: foundInf ?? this.#noFoundInf.buffer,
-            scale: gradScale ?? this.#noScale.buffer,
+            foundInf: options.foundInf ?? this.#noFoundInf.buffer,
+            scale,
             applied: applied.buffer,
-            table: resident.table.bind(group.lr, columns, resident.steps),
+            table: resident.table.bind(group.lr, this.#columns(group), resident.steps),
             control,
           },
-          { lr: typeof group.lr === "number" ? group.lr : 1 },
+          { lr: typeof group.lr === "number" ? group.lr : 1, ...(clip && { clip }) },
         ),
       );
-      for (const range of ranges) {
-        const values = partOf(valuesOf(params), range);
-        const operands: UpdateOperands<B> = {
-          values: master ? partOf(master, range) : values,
-          gradients: partOf(gradientsOf(params), range),
+      const adapted = adaptation?.apply(group);
+      const rule = adaptation ? adaptation.rule(resident.rule) : resident.rule;
+      const { params } = group;
+      launchUpdate(
+        this.target,
+        rule,
+        {
+          values: valuesOf(params),
+          gradients: gradientsOf(params),
           control,
-          state: Object.fromEntries(
-            Object.entries(state).map(([name, binding]) => [name, partOf(binding, range)]),
-          ),
-          ...(master && { copy: values }),
-        };
-        this.target.launch(this.#algorithm.update(operands, group));
-      }
+          parameters: storage.kind,
+          storage: { ...storage.buffers, applied },
+          state: state.buffers,
+          table: () => state.table,
+        },
+        ranges,
+        {
+          scalars: {
+            ...this.#algorithm.scalars(adapted?.options ?? group),
+            ...adapted?.scalars,
+            seedLow: this.#seed >>> 0,
+            seedHigh: Math.floor(this.#seed / 2 ** 32),
+            stream: index,
+          },
+          maximize: group.maximize,
+        },
+      );
     }
   }
 
@@ -218,12 +276,12 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       else this.target.launch(fill(gradientsOf(params), 0));
   }
 
-  /** Copies 16-bit values into their float32 masters: after the values were written by something else than `step()`. */
+  /**
+   * Makes masters, remainders and compensations those of the values as they are: after 16-bit values were written by
+   * something else than `step()`.
+   */
   reloadMasters(): void {
-    for (const group of this.#groups) {
-      const { master } = this.#resident(group);
-      if (master) this.#adopt(group.params, master);
-    }
+    for (const group of this.#groups) this.#adopt(group.params, this.#resident(group).storage);
   }
 
   /** How many steps were applied, by group. Waits for the device. */
@@ -236,36 +294,42 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   async stateDict(): Promise<OptimizerStateDict> {
     const groups = this.#groups.map(async (group): Promise<GroupStateDict> => {
       const { params, ...options } = group as ParameterGroup<B, CommonOptions>;
-      const { applied } = this.#resident(group);
-      const named = Object.entries(this.#buffers(group));
+      const { applied, storage } = this.#resident(group);
+      const buffers = this.#buffers(group);
       const [count, ...values] = await Promise.all(
-        [applied, ...named.map(([, binding]) => binding)].map((binding) =>
+        [applied, ...buffers.map(({ binding }) => binding)].map((binding) =>
           this.target.read(binding),
         ),
-      );
-      const buffers = Object.fromEntries(
-        named.map(([name], i) => [name, values[i] as ArrayLike<number>]),
       );
       return {
         options: Object.fromEntries(
           Object.entries(options).filter(([, value]) => typeof value !== "function"),
         ),
         applied: count?.[0] as number,
-        state: splitState(params.segments, buffers),
+        storage: storage.name,
+        moments: this.#moments,
+        state: splitState(
+          params.segments,
+          buffers.map((saved, i) => ({ saved, values: values[i] as ArrayLike<number> })),
+        ),
       };
     });
-    return { algorithm: this.#algorithm.name, groups: await Promise.all(groups) };
+    return {
+      algorithm: this.#algorithm.name,
+      seed: this.#seed,
+      groups: await Promise.all(groups),
+    };
   }
 
   /**
    * Continues from a saved state. Saved options replace those of the groups, but for learning rates that are schedules.
    * With masters, write the parameters first.
    *
-   * @throws OptimizerStateError, before anything is changed, where the state comes from another algorithm, model or
-   * storage.
+   * @throws OptimizerStateError, before anything is changed, where the state comes from another algorithm, model, storage or
+   * format of moments: a state is never converted.
    */
   loadStateDict(stateDict: OptimizerStateDict): void {
-    const { algorithm, groups } = stateDict;
+    const { algorithm, groups, seed } = stateDict;
     if (algorithm !== this.#algorithm.name)
       throw new OptimizerStateError(
         `the state is one of ${algorithm}, not of ${this.#algorithm.name}: make the optimizer that was saved`,
@@ -274,12 +338,15 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       throw new OptimizerStateError(
         `the state has ${groups.length} parameter groups, but the optimizer ${this.#groups.length}: add the same groups first`,
       );
+    requireSeed(seed);
     const loads = this.#groups.map((group, i) => {
       const saved = groups[i] as GroupStateDict;
       const { segments } = group.params;
-      const writes = Object.entries(this.#buffers(group)).map(
-        ([name, binding]) =>
-          [binding, joinState(segments, binding.length, saved.state, name)] as const,
+      const { storage } = this.#resident(group);
+      requireSame(i, "storage", saved.storage, storage.name);
+      requireSame(i, "moments", saved.moments, this.#moments);
+      const writes = this.#buffers(group).map(
+        (buffer) => [buffer.binding, joinState(segments, buffer, saved.state)] as const,
       );
       const known = Object.entries(saved.options).filter(([name]) => name in this.#defaults);
       const options = Object.fromEntries(known) as Partial<H>;
@@ -292,6 +359,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       this.#validate(loaded);
       return { group, loaded, writes, applied: saved.applied };
     });
+    this.#seed = seed;
     for (const { group, loaded, writes, applied } of loads) {
       const resident = this.#resident(group);
       Object.assign(group, loaded);
@@ -308,20 +376,51 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     this.#algorithm.validate(group);
   }
 
+  /** Launches the sums of squares of all gradients, where steps clip. */
+  #clip(
+    present: readonly {
+      readonly group: ParameterGroup<B, H>;
+      readonly ranges: readonly UpdateRange[];
+    }[],
+    scale: B,
+  ): ClipOfStep<B> | undefined {
+    if (this.#maxGradNorm === undefined) return undefined;
+    const parts = present.flatMap(({ group, ranges }) =>
+      ranges.map((range) => ({ x: gradientsOf(group.params), ...range })),
+    );
+    const length = parts.length * partialsEach;
+    if ((this.#partials?.length ?? 0) < length) this.#partials = this.#allocate(length);
+    const partials = this.#partials as Binding<B>;
+    for (const [part, { x, offset, length }] of parts.entries())
+      this.target.launch(clipPartials({ x, scale, partials }, { offset, length, part }));
+    const eps = this.#algorithm.clipEps ?? 1e-6;
+    return { partials, parts: parts.length, maxNorm: this.#maxGradNorm, eps };
+  }
+
+  #columns(group: ParameterGroup<B, H>): RateColumns {
+    return this.#algorithm.columns?.(group) ?? noColumns;
+  }
+
   #resident(group: ParameterGroup<B, H>): Resident<B> {
     return this.#residents.get(group) as Resident<B>;
   }
 
-  #buffers(group: ParameterGroup<B, H>): Readonly<Record<string, Binding<B>>> {
-    const { state, master } = this.#resident(group);
-    return master ? { ...state, master } : state;
+  #buffers(group: ParameterGroup<B, H>): readonly SavedBuffer<B>[] {
+    const { state, storage } = this.#resident(group);
+    return [...state.saved, ...storage.saved];
   }
 
-  #adopt(params: FlatTensors<B>, master: Binding<B>): void {
-    const shape = [master.length];
-    this.target.launch(
-      elementwise(identity, [{ ...valuesOf(params), shape }], { ...master, shape }),
-    );
+  #adopt(params: FlatTensors<B>, { name, buffers }: ResidentStorage<B>): void {
+    const { master, compensation, remainder } = buffers;
+    if (name === "master" && master) {
+      const shape = [master.length];
+      this.target.launch(
+        elementwise(identity, [{ ...valuesOf(params), shape }], { ...master, shape }),
+      );
+    }
+    if (compensation) this.target.launch(fill(compensation, 0));
+    // `fill` knows floats only, and zero is zero in all of them.
+    if (remainder) this.target.launch(fill({ ...remainder, dtype: "float32" }, 0));
   }
 
   #allocate(length: number): Binding<B> {
@@ -354,16 +453,19 @@ function requireSegments<B>({ segments }: FlatTensors<B>): void {
   }
 }
 
-function storageOf<B>(
-  { dtype, segments }: FlatTensors<B>,
-  storage: ParameterStorage | undefined,
-): ParameterStorage {
-  // A model may keep some parameters in float32 (batch norm): those need no master under any storage.
-  if (dtype === "float32") return "float32";
-  if (storage === "float32")
-    throw new TypeError(
-      `storage is "float32", but ${segments[0]?.name ?? "the buffer"} is stored as ${dtype}: ` +
-        'use "master", or "plain" to go without masters',
+function requireOneOf(option: string, value: string, choices: readonly string[]): void {
+  if (!choices.includes(value))
+    throw new RangeError(`${option} is ${value}: choose one of ${choices.join(", ")}`);
+}
+
+function requireSeed(seed: number): void {
+  if (!Number.isSafeInteger(seed) || seed < 0)
+    throw new RangeError(`seed is ${seed}: it must be a whole number from 0 to 2^53 - 1`);
+}
+
+function requireSame(group: number, option: string, saved: string, own: string): void {
+  if (saved !== own)
+    throw new OptimizerStateError(
+      `the state of group ${group} was saved with ${option} "${saved}", but the optimizer has "${own}": make it with ${option}: "${saved}"`,
     );
-  return storage ?? "master";
 }

@@ -88,20 +88,38 @@ export const partOf = <B>(binding: Binding<B>, { offset, length }: Range): Bindi
   length,
 });
 
-/** The parts that have gradients: one where all segments do, since gaps between segments do no harm. */
-export function presentRanges<B>(params: FlatTensors<B>): readonly Range[] {
-  const { segments } = params;
-  const ranges: { offset: number; length: number }[] = [];
-  let last: { offset: number; length: number } | undefined;
-  const ordered = segments
-    .map((segment, index) => ({ segment, isPresent: params.hasGradient?.(index) ?? true }))
+/** Segments in the order in which they lie in the buffer, with their places in the list of segments. */
+export const orderedSegments = (
+  segments: readonly Segment[],
+): readonly { readonly segment: Segment; readonly index: number }[] =>
+  segments
+    .map((segment, index) => ({ segment, index }))
     .sort((a, b) => a.segment.offset - b.segment.offset);
-  for (const { segment, isPresent } of ordered) {
+
+/** A part of a flat buffer, and its segments, numbered as they lie in the buffer. */
+export interface SegmentRange extends Range {
+  readonly firstSegment: number;
+  readonly endSegment: number;
+}
+
+/** The parts that have gradients: one where all segments do, since gaps between segments do no harm. */
+export function presentRanges<B>(params: FlatTensors<B>): readonly SegmentRange[] {
+  const ranges: { -readonly [key in keyof SegmentRange]: SegmentRange[key] }[] = [];
+  let last: (typeof ranges)[number] | undefined;
+  for (const [place, { segment, index }] of orderedSegments(params.segments).entries()) {
     const end = segment.offset + segmentLength(segment);
+    const isPresent = params.hasGradient?.(index) ?? true;
     if (!isPresent) last = undefined;
-    else if (last) last.length = end - last.offset;
-    else {
-      last = { offset: segment.offset, length: end - segment.offset };
+    else if (last) {
+      last.length = end - last.offset;
+      last.endSegment = place + 1;
+    } else {
+      last = {
+        offset: segment.offset,
+        length: end - segment.offset,
+        firstSegment: place,
+        endSegment: place + 1,
+      };
       ranges.push(last);
     }
   }

@@ -1,10 +1,10 @@
-import { type ResidentTarget, sgd } from "@halfstep/kernels";
+import { type ResidentTarget, sgdRule } from "@halfstep/kernels";
 import {
   type Algorithm,
   type CommonOptions,
   FlatOptimizer,
   type GroupInput,
-  type ParameterStorage,
+  type OptimizerOptions,
   requireNumber,
 } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
@@ -17,10 +17,7 @@ export interface SGDGroupOptions extends CommonOptions {
 }
 
 /** Defaults are torch's: lr 1e-3, and no momentum, dampening, weight decay or Nesterov. */
-export interface SGDOptions extends Partial<SGDGroupOptions> {
-  /** Default: `"float32"` for float32 values, and else `"master"`. */
-  readonly storage?: ParameterStorage;
-}
+export interface SGDOptions extends Partial<SGDGroupOptions>, OptimizerOptions {}
 
 /**
  * Stochastic gradient descent with the arithmetic of torch.optim.SGD. Whether a group has momentum is decided when it is
@@ -33,9 +30,9 @@ export class SGD<B> extends FlatOptimizer<B, SGDGroupOptions> {
   constructor(
     target: ResidentTarget<B>,
     params: FlatTensors<B> | readonly GroupInput<B, SGDGroupOptions>[],
-    { storage, ...options }: SGDOptions = {},
+    options: SGDOptions = {},
   ) {
-    super(target, params, algorithm, { ...defaults, ...options }, storage);
+    super(target, params, algorithm, defaults, options);
   }
 }
 
@@ -50,13 +47,17 @@ const defaults: SGDGroupOptions = {
 
 const algorithm: Algorithm<SGDGroupOptions> = {
   name: "SGD",
-  stateNames: ({ momentum }) => (momentum === 0 ? [] : ["momentumBuffer"]),
+  rule: ({ momentum }) => sgdRule({ momentum: momentum !== 0 }),
+  scalars: ({ momentum, dampening, nesterov, weightDecay }) => ({
+    momentum,
+    oneMinusDampening: 1 - dampening,
+    nesterov: Number(nesterov),
+    weightDecay,
+  }),
   validate({ momentum, dampening, nesterov }) {
     requireNumber("momentum", momentum, 0);
     requireNumber("dampening", dampening, 0);
     if (nesterov && (momentum === 0 || dampening !== 0))
       throw new RangeError("nesterov needs a momentum above 0 and a dampening of 0");
   },
-  columns: () => ({ key: "", settledAt: 1, row: () => [0, 0, 0] }),
-  update: ({ state, ...operands }, options) => sgd({ ...operands, ...state }, options),
 };

@@ -1,5 +1,8 @@
 import { OptimizerStateError } from "./errors.js";
-import { type Segment, segmentLength } from "./flat-tensors.js";
+import type { Segment } from "./flat-tensors.js";
+import type { MomentFormat } from "./group-state.js";
+import type { ParameterStorage } from "./parameter-storage.js";
+import type { SavedArrays, SavedBuffer } from "./saved-buffer.js";
 
 /** One parameter group as it is saved. */
 export interface GroupStateDict {
@@ -7,64 +10,55 @@ export interface GroupStateDict {
   readonly options: Readonly<Record<string, unknown>>;
   /** Steps that were applied: skipped ones do not count. */
   readonly applied: number;
-  /** By parameter and name: `state.weight.expAvg`, float32, in the parameter's own order. */
-  readonly state: Readonly<Record<string, Readonly<Record<string, Float32Array>>>>;
+  /** How the parameters are kept. */
+  readonly storage: ParameterStorage;
+  /** How the moments are kept. */
+  readonly moments: MomentFormat;
+  /**
+   * By parameter and name, in the parameter's own order: `state.weight.expAvg`. float32 and 16-bit floats are Float32Array,
+   * remainders Uint16Array, and 8-bit moments Uint8Array codes with the Float32Array `expAvg.peaks`, one for each 256 elements.
+   */
+  readonly state: Readonly<Record<string, SavedArrays>>;
 }
 
 /** What an optimizer holds besides the parameters. */
 export interface OptimizerStateDict {
   readonly algorithm: string;
+  /** Of stochastic rounding. */
+  readonly seed: number;
   readonly groups: readonly GroupStateDict[];
 }
 
 /** Cuts flat buffers into the state of each parameter. */
-export function splitState(
+export const splitState = <B>(
   segments: readonly Segment[],
-  buffers: Readonly<Record<string, ArrayLike<number>>>,
-): GroupStateDict["state"] {
-  const cut = (segment: Segment): Record<string, Float32Array> =>
-    Object.fromEntries(
-      Object.entries(buffers).map(([name, values]) => {
-        const from = segment.offset;
-        const own = Float32Array.from(
-          { length: segmentLength(segment) },
-          (_, i) => values[from + i] as number,
-        );
-        return [name, own];
-      }),
-    );
-  return Object.fromEntries(segments.map((segment) => [segment.name, cut(segment)]));
-}
+  buffers: readonly { readonly saved: SavedBuffer<B>; readonly values: ArrayLike<number> }[],
+): GroupStateDict["state"] =>
+  Object.fromEntries(
+    segments.map((segment, index) => [
+      segment.name,
+      Object.assign({}, ...buffers.map(({ saved, values }) => saved.split(values, index))),
+    ]),
+  );
 
 /**
- * The flat buffer of one kind of state, with zeros between parameters.
+ * What a flat buffer held, with zeros between parameters.
  *
  * @throws OptimizerStateError where a parameter is missing, unknown, or of another size.
  */
-export function joinState(
+export function joinState<B>(
   segments: readonly Segment[],
-  length: number,
+  buffer: SavedBuffer<B>,
   state: GroupStateDict["state"],
-  name: string,
-): Float32Array {
+): Float32Array | Uint32Array {
   const unknown = Object.keys(state).filter((own) => !segments.some((s) => s.name === own));
   if (unknown.length > 0)
     throw new OptimizerStateError(
       `the saved state has ${unknown.join(", ")}, which the optimizer does not: load it into the model that it was saved with`,
     );
-  const values = new Float32Array(length);
-  for (const segment of segments) {
-    const saved = state[segment.name]?.[name];
-    if (!saved)
-      throw new OptimizerStateError(
-        `the saved state has no ${name} for ${segment.name}: it comes from another model or from other options`,
-      );
-    if (saved.length !== segmentLength(segment))
-      throw new OptimizerStateError(
-        `${name} of ${segment.name} has ${saved.length} elements, but the parameter is [${segment.shape}]: ` +
-          "load the state into the model that it was saved with",
-      );
-    values.set(saved, segment.offset);
-  }
+  const { length, dtype } = buffer.binding;
+  const values = dtype === "uint32" ? new Uint32Array(length) : new Float32Array(length);
+  for (const [index, segment] of segments.entries())
+    buffer.join(state[segment.name] ?? {}, index, values);
   return values;
 }

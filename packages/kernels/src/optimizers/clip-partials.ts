@@ -1,0 +1,70 @@
+import type { Binding, KernelView, Launch } from "@halfstep/device";
+import { defineKernel } from "../kernel.js";
+
+/** Partial sums that {@link clipPartials} leaves for a range: one a workgroup. */
+export const partialsEach = 256;
+const groupSize = 64;
+const stride = partialsEach * groupSize;
+
+const kernel = defineKernel({
+  name: "clip-partials",
+  bindings: [
+    { name: "x", access: "read" },
+    { name: "scale", access: "read", unit: 1, dtypes: ["float32"] },
+    { name: "partials", access: "readwrite", unit: 1, dtypes: ["float32"] },
+  ],
+  scalars: [
+    { name: "first", type: "u32" },
+    { name: "count", type: "u32" },
+    { name: "part", type: "u32" },
+  ],
+  body: () => `var<workgroup> gathered: array<f32, ${groupSize}>;
+@compute @workgroup_size(${groupSize})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) local: u32) {
+  let inverse = at_scale(1u);
+  var total = vec4f();
+  for (var k = group.x * ${groupSize}u + local; k * 4u < s.count; k += ${stride}u) {
+    let inside = vec4u(k * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(s.count);
+    let v = select(vec4f(), load_x(s.first + k) * inverse, inside);
+    total += v * v;
+  }
+  gathered[local] = (total.x + total.y) + (total.z + total.w);
+  workgroupBarrier();
+  if (local > 0u) { return; }
+  var all = 0.0;
+  for (var i = 0u; i < ${groupSize}u; i++) { all += gathered[i]; }
+  store_partials(s.part * ${partialsEach}u + group.x, all);
+}
+`,
+  workgroups: () => [partialsEach, 1, 1],
+  reference([x, scale, partials], { first, count, part }) {
+    const values = x as KernelView;
+    const inverse = scale?.[1] as number;
+    const start = (first as number) * 4;
+    let total = 0;
+    for (let i = start; i < start + (count as number); i++) {
+      const v = (values[i] as number) * inverse;
+      total += v * v;
+    }
+    const at = (part as number) * partialsEach;
+    partials?.fill(0, at, at + partialsEach);
+    if (partials) partials[at] = total;
+  },
+});
+
+/**
+ * The sums of squares of one range of gradients, multiplied by `1 / scale` (element 1 of `scale`), as {@link partialsEach}
+ * float32 at place `part` of `partials`. The order of the sum depends on nothing but the length.
+ */
+export function clipPartials<B>(
+  operands: { readonly x: Binding<B>; readonly scale: B; readonly partials: Binding<B> },
+  attributes: { readonly offset: number; readonly length: number; readonly part: number },
+): Launch<B> {
+  const { x, scale, partials } = operands;
+  const { offset, length, part } = attributes;
+  return {
+    kernel,
+    bindings: [x, { buffer: scale, offset: 0, length: 2, dtype: "float32" }, partials],
+    scalars: { first: offset / 4, count: length, part },
+  };
+}

@@ -1,0 +1,111 @@
+import type { Binding, LaunchTarget } from "@halfstep/device";
+import { requireLengths } from "../operands.js";
+import type { ParameterKind, StorageBuffers } from "./parameter-storage.js";
+import type { UpdateRule } from "./rule.js";
+import { gatherKernel } from "./segment-gather.js";
+import { controlLength } from "./step-control.js";
+import { passKernel } from "./weave.js";
+
+/** Segments of a flat buffer that follow one another, and where they lie. */
+export interface UpdateRange {
+  /** Elements, a multiple of 4. */
+  readonly offset: number;
+  readonly length: number;
+  readonly firstSegment: number;
+  readonly endSegment: number;
+  readonly firstChunk: number;
+  readonly endChunk: number;
+}
+
+/** The buffers of one group of parameters; all are whole, and `range` says what to step. */
+export interface UpdateOperands<B> {
+  readonly values: Binding<B>;
+  readonly gradients: Binding<B>;
+  /** What `stepControl` or `clipControl` made. */
+  readonly control: Binding<B>;
+  readonly parameters: ParameterKind;
+  /** What the storage of the parameters needs besides the values. */
+  readonly storage: StorageBuffers<B>;
+  /** float32, bfloat16, or uint32 for 8-bit blocks. Totals of segments keep their state here too. */
+  readonly state: Readonly<Record<string, Binding<B>>>;
+  /** `segmentTable(...)` on the device, and room for a vec4f a chunk and a segment. */
+  table(): SegmentBuffers<B>;
+}
+
+export interface SegmentBuffers<B> {
+  readonly chunks: Binding<B>;
+  readonly segments: Binding<B>;
+  readonly partials: Binding<B>;
+  readonly factors: Binding<B>;
+}
+
+export interface UpdateAttributes {
+  /** By the names that the rule declares, and those of the storage. */
+  readonly scalars: Readonly<Record<string, number>>;
+  readonly maximize: boolean;
+  /** Runs between the passes of the rule: after pass `index` and its totals. */
+  readonly between?: (index: number) => void;
+}
+
+/**
+ * One step of a rule over some segments: a launch for each pass, and one more where it has totals. Where the control words
+ * say "skip", no bit of any operand changes.
+ */
+export function launchUpdate<B>(
+  target: LaunchTarget<B>,
+  rule: UpdateRule,
+  operands: UpdateOperands<B>,
+  ranges: readonly UpdateRange[],
+  { scalars, maximize, between }: UpdateAttributes,
+): void {
+  const { values, gradients, control, state, storage } = operands;
+  requireLengths(
+    rule.name,
+    { gradients, control },
+    { gradients: values.length, control: controlLength },
+  );
+  const is8Bit = Object.values(state).some(({ dtype }) => dtype === "uint32");
+  const named: Readonly<Record<string, Binding<B>>> = {
+    values,
+    gradients,
+    control,
+    ...storage,
+    ...state,
+  };
+  const launch = (kernel: ReturnType<typeof passKernel>, first: number, end: number): void =>
+    target.launch({
+      kernel,
+      bindings: kernel.bindings.map(({ name }) => {
+        const binding = named[name] ?? operands.table()[name as keyof SegmentBuffers<B>];
+        if (binding) return binding;
+        throw new TypeError(
+          `${rule.name}: nothing is bound to ${name}, which the rule uses: give it`,
+        );
+      }),
+      scalars: Object.fromEntries(
+        kernel.scalars.map(({ name }) => [
+          name,
+          name === "first"
+            ? first
+            : name === "end"
+              ? end
+              : name === "sign"
+                ? maximize
+                  ? -1
+                  : 1
+                : (scalars[name] as number),
+        ]),
+      ),
+    });
+  for (const [index, { totals }] of rule.passes.entries()) {
+    const kernel = passKernel(rule, index, operands.parameters, is8Bit ? "8bit" : "float");
+    const walksChunks = kernel.bindings.some(({ name }) => name === "chunks");
+    for (const { offset, length, firstChunk, endChunk } of ranges)
+      if (walksChunks) launch(kernel, firstChunk, endChunk);
+      else launch(kernel, offset / 4, Math.ceil((offset + length) / 4));
+    if (totals)
+      for (const { firstSegment, endSegment } of ranges)
+        launch(gatherKernel(rule, index), firstSegment, endSegment);
+    between?.(index);
+  }
+}

@@ -1,0 +1,202 @@
+import type { Binding, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
+import {
+  bfloat16,
+  type FloatFormat,
+  float16,
+  joinRemainder,
+  remainderCode,
+} from "@halfstep/formats";
+import { philox4x32 } from "@halfstep/formats/philox";
+import {
+  encode4Bfloat16Stochastic,
+  join4Float32,
+  philox4x32 as philoxWgsl,
+  split4Float32,
+} from "@halfstep/formats/wgsl";
+import { bitsOf, floatOf } from "./bits.js";
+
+/**
+ * How the float32 number that a rule calls `p` is kept:
+ *
+ * - `"inPlace"`: as the values themselves, rounded to nearest where they have 16 bits;
+ * - `"master"`: as a float32 `master`, from which the values are rounded;
+ * - `"remainder"`: as bfloat16 values and the 16 bits that they lack, so that nothing is lost;
+ * - `"kahanFloat16"`, `"kahanBfloat16"`: as 16-bit values and a 16-bit `compensation`, what rounding the values has lost so far;
+ * - `"stochastic"`: as bfloat16 values, rounded up or down at random with the right mean.
+ */
+export type ParameterKind =
+  | "inPlace"
+  | "master"
+  | "remainder"
+  | "kahanFloat16"
+  | "kahanBfloat16"
+  | "stochastic";
+
+/** Buffers of a storage besides the values, by the names of its bindings. */
+export type StorageBuffers<B> = Readonly<Record<string, Binding<B>>>;
+
+/** The same elements on the CPU. */
+export interface ParameterView {
+  load(index: number): number;
+  store(index: number, p: number): void;
+}
+
+/** A storage of parameters as code that reads and writes quad `q`. */
+export interface ParameterStorage {
+  /** Buffers besides the values. */
+  readonly buffers: readonly KernelBinding[];
+  /** True where `p` is read from `values`. */
+  readonly readsValues: boolean;
+  /** Buffers that a pass needs only where it stores `p`. */
+  readonly storeOnly: readonly string[];
+  readonly scalars: readonly KernelScalar[];
+  /** WGSL declarations. */
+  readonly functions: string;
+  /** A `vec4f` expression. */
+  readonly load: string;
+  /** Statements that store `p`. */
+  readonly store: string;
+  view(
+    views: Readonly<Record<string, KernelView>>,
+    scalars: Readonly<Record<string, number>>,
+  ): ParameterView;
+}
+
+const inPlace: ParameterStorage = {
+  buffers: [],
+  readsValues: true,
+  storeOnly: [],
+  scalars: [],
+  functions: "",
+  load: "load_values(q)",
+  store: "store_values(q, p);",
+  view({ values }) {
+    const own = values as KernelView;
+    return {
+      load: (i) => own[i] as number,
+      store(i, p) {
+        own[i] = p;
+      },
+    };
+  },
+};
+
+const master: ParameterStorage = {
+  buffers: [{ name: "master", access: "readwrite", dtypes: ["float32"] }],
+  readsValues: false,
+  storeOnly: [],
+  scalars: [],
+  functions: "",
+  load: "load_master(q)",
+  store: "store_master(q, p);\n    store_values(q, p);",
+  view({ values, master: exact }) {
+    const copy = values as KernelView;
+    const own = exact as KernelView;
+    return {
+      load: (i) => own[i] as number,
+      store(i, p) {
+        own[i] = p;
+        // The master is what the values are rounded from, not the unrounded result.
+        copy[i] = own[i] as number;
+      },
+    };
+  },
+};
+
+const remainder: ParameterStorage = {
+  buffers: [{ name: "remainder", access: "readwrite", unit: 2, dtypes: ["uint32"] }],
+  readsValues: true,
+  storeOnly: [],
+  scalars: [],
+  functions: split4Float32 + join4Float32,
+  load: "join4_float32(values_data[q], load_remainder(q))",
+  store:
+    "let parts = split4_float32(p);\n    values_data[q] = parts.xy;\n    store_remainder(q, parts.zw);",
+  view({ values, remainder: halves }) {
+    const codes = values as KernelView;
+    const own = halves as KernelView;
+    return {
+      load(i) {
+        const code = bitsOf(codes[i] as number) >>> 16;
+        return floatOf(joinRemainder(code, ((own[i >> 1] as number) >>> ((i & 1) * 16)) & 0xffff));
+      },
+      store(i, p) {
+        const bits = bitsOf(p);
+        codes[i] = floatOf((remainderCode(bits) << 16) >>> 0);
+        const shift = (i & 1) * 16;
+        const kept = (own[i >> 1] as number) & ~(0xffff << shift);
+        own[i >> 1] = (kept | ((bits & 0xffff) << shift)) >>> 0;
+      },
+    };
+  },
+};
+
+const kahan = (format: FloatFormat): ParameterStorage => ({
+  buffers: [{ name: "compensation", access: "readwrite", dtypes: ["float16", "bfloat16"] }],
+  readsValues: true,
+  storeOnly: [],
+  scalars: [],
+  functions: "",
+  load: "load_values(q) + load_compensation(q)",
+  // What was stored is read back: the difference to it is exact.
+  store: `store_values(q, p);
+    let stored = load_values(q);
+    let lost = select(p - stored, vec4f(), (bitcast<vec4u>(stored) & vec4u(0x7f800000u)) == vec4u(0x7f800000u));
+    store_compensation(q, lost);`,
+  view({ values, compensation }) {
+    const own = values as KernelView;
+    const lost = compensation as KernelView;
+    return {
+      load: (i) => Math.fround((own[i] as number) + (lost[i] as number)),
+      store(i, p) {
+        const exact = Math.fround(p);
+        const stored = format.decode(format.encode(exact));
+        own[i] = stored;
+        lost[i] = Number.isFinite(stored) ? exact - stored : 0;
+      },
+    };
+  },
+});
+
+const stochastic: ParameterStorage = {
+  buffers: [{ name: "applied", access: "read", unit: 1, dtypes: ["uint32"] }],
+  readsValues: true,
+  storeOnly: ["applied"],
+  scalars: (["seedLow", "seedHigh", "stream"] as const).map((name) => ({
+    name,
+    type: "u32",
+    runtime: true,
+  })),
+  functions: philoxWgsl + encode4Bfloat16Stochastic,
+  load: "load_values(q)",
+  store: `let bits = philox4x32(vec4u(q, s.stream, at_applied(0u), 0u), vec2u(s.seedLow, s.seedHigh));
+    values_data[q] = encode4_bfloat16_stochastic(p, bits);`,
+  view({ values, applied }, { seedLow, seedHigh, stream }) {
+    const own = values as KernelView;
+    const key = [seedLow as number, seedHigh as number] as const;
+    let quad = -1;
+    let random: readonly number[] = [];
+    return {
+      load: (i) => own[i] as number,
+      store(i, p) {
+        if (i >> 2 !== quad) {
+          quad = i >> 2;
+          random = philox4x32([quad, stream as number, applied?.[0] as number, 0], key);
+        }
+        const bits = bitsOf(p);
+        const isNan = (bits & 0x7fffffff) > 0x7f800000;
+        const rounded = isNan ? bits : bits + ((random[i & 3] as number) & 0xffff);
+        own[i] = floatOf((rounded & 0xffff0000) >>> 0);
+      },
+    };
+  },
+};
+
+export const parameterStorages: Readonly<Record<ParameterKind, ParameterStorage>> = {
+  inPlace,
+  master,
+  remainder,
+  kahanFloat16: kahan(float16),
+  kahanBfloat16: kahan(bfloat16),
+  stochastic,
+};

@@ -1,0 +1,107 @@
+import type { KernelBinding } from "@halfstep/device";
+import { type ParameterKind, parameterStorages } from "./parameter-storage.js";
+import {
+  assigns,
+  names,
+  type StateKind,
+  statesOf,
+  type UpdatePass,
+  type UpdateRule,
+} from "./rule.js";
+
+/** What weaving decided about one pass of a rule: what it touches, and how it walks. */
+export interface PassPlan {
+  readonly rule: UpdateRule;
+  readonly pass: UpdatePass;
+  readonly parameters: ParameterKind;
+  /** Moments are in 8 bits. */
+  readonly is8Bit: boolean;
+  /** All code of the pass. */
+  readonly code: string;
+  readonly usesGradient: boolean;
+  readonly loadsParameter: boolean;
+  readonly storesParameter: boolean;
+  readonly states: readonly PassState[];
+  /** Factors of earlier passes that this one uses, with their places. */
+  readonly factors: readonly { readonly name: string; readonly place: number }[];
+  /** True where a workgroup walks chunks of one segment each; false where an invocation has one quad of the flat buffer. */
+  readonly walksChunks: boolean;
+  readonly bindings: readonly KernelBinding[];
+}
+
+export interface PassState {
+  readonly name: string;
+  readonly kind: StateKind;
+  readonly isStored: boolean;
+  readonly is8Bit: boolean;
+}
+
+export function planPass(
+  rule: UpdateRule,
+  index: number,
+  parameters: ParameterKind,
+  moments: "float" | "8bit",
+): PassPlan {
+  const pass = rule.passes[index] as UpdatePass;
+  const { totals } = pass;
+  const code = [pass.wgsl, ...(totals?.terms.map(({ wgsl }) => wgsl) ?? [])].join("\n");
+  const states = statesOf(rule)
+    .filter((name) => names(code, name))
+    .map((name): PassState => {
+      const kind = rule.state[name] as StateKind;
+      const is8Bit = moments === "8bit" && (kind === "signed" || kind === "unsigned");
+      return { name, kind, isStored: assigns(code, name), is8Bit };
+    });
+  const is8Bit = states.some((state) => state.is8Bit);
+  const factors = factorsBefore(rule, index).filter(({ name }) => names(code, name));
+  const walksChunks = is8Bit || totals !== undefined || factors.length > 0;
+  const usesGradient = names(code, "g");
+  const loadsParameter = names(code, "p");
+  const storesParameter = assigns(code, "p");
+  const storage = parameterStorages[parameters];
+
+  const bindings: KernelBinding[] = [{ name: "control", access: "read", dtypes: ["float32"] }];
+  if (usesGradient) bindings.push({ name: "gradients", access: "read" });
+  if (storesParameter) bindings.push({ name: "values", access: "readwrite" });
+  else if (loadsParameter && storage.readsValues) bindings.push({ name: "values", access: "read" });
+  for (const buffer of storage.buffers)
+    if (storesParameter) bindings.push(buffer);
+    else if (loadsParameter && !storage.storeOnly.includes(buffer.name))
+      bindings.push({ ...buffer, access: "read" });
+  for (const state of states)
+    bindings.push({
+      name: state.name,
+      access: state.isStored ? "readwrite" : "read",
+      ...(state.is8Bit ? { unit: 1, dtypes: ["uint32"] } : { dtypes: ["float32", "bfloat16"] }),
+    });
+  if (walksChunks) bindings.push({ name: "chunks", access: "read", dtypes: ["uint32"] });
+  if (factors.length > 0) bindings.push({ name: "factors", access: "read", dtypes: ["float32"] });
+  if (totals) bindings.push({ name: "partials", access: "readwrite", dtypes: ["float32"] });
+
+  return {
+    rule,
+    pass,
+    parameters,
+    is8Bit,
+    code,
+    usesGradient,
+    loadsParameter,
+    storesParameter,
+    states,
+    factors,
+    walksChunks,
+    bindings,
+  };
+}
+
+/** Factors that were made after the last pass with totals before pass `index`. */
+export function factorsBefore(
+  rule: UpdateRule,
+  index: number,
+): readonly { readonly name: string; readonly place: number }[] {
+  for (let before = index - 1; before >= 0; before--) {
+    const totals = rule.passes[before]?.totals;
+    if (totals) return totals.factors.map((name, place) => ({ name, place }));
+  }
+  return [];
+}

@@ -1,0 +1,102 @@
+/**
+ * How a state of a rule, one number an element, may be stored:
+ *
+ * - `"signed"`, `"unsigned"`: moments, in float32, bfloat16 or 8 bits; the sign tells which 8-bit map;
+ * - `"exact"`: float32 whatever the moments are stored in, for sums that only grow;
+ * - `"transient"`: float32 scratch that lives for one step.
+ */
+export type StateKind = "signed" | "unsigned" | "exact" | "transient";
+
+/** Names that stand for numbers. */
+export type Numbers<Name extends string = string> = Record<Name, number>;
+
+/** What every pass can use besides the names of its rule. */
+type ControlName = "lr" | "first";
+
+/** A quantity that is summed over each segment: a WGSL `vec4f` expression of the pass's variables, and the same in JavaScript. */
+export interface SegmentTerm<State extends string, Value extends string> {
+  readonly wgsl: string;
+  value(e: Numbers<State | "g" | "p">, s: Numbers<Value | ControlName>): number;
+}
+
+/**
+ * Totals over each segment after a pass, from which factors for the passes that follow are made. The code sees the totals as
+ * `total0` … `total3`, the segment's `size`, `rows` and `columns` (its last axis; 1 row for a vector) as f32, the control
+ * and scalars of the rule, and `state`, one f32 a segment that lives on; it assigns `factors` and `state`.
+ */
+export interface SegmentTotals<State extends string, Value extends string> {
+  /** Default "sum". The largest is of values that are not negative. */
+  readonly fold?: "sum" | "max";
+  /** One to four. */
+  readonly terms: readonly SegmentTerm<State, Value>[];
+  /** Name of the float32 that each segment keeps from step to step. */
+  readonly state?: string;
+  /** One to four names. */
+  readonly factors: readonly Value[];
+  readonly wgsl: string;
+  update(segment: Numbers, s: Numbers<Value | ControlName>): void;
+}
+
+/** One walk over the elements. What it reads and writes is what its WGSL names and assigns. */
+export interface UpdatePass<State extends string = string, Value extends string = string> {
+  /**
+   * Statements over `vec4f`: `g`, the gradient; `p`, the parameter in float32; the states; `lr`, `first` (1 in the first
+   * applied step, else 0), scalars, columns and factors (`f32`) by name.
+   */
+  readonly wgsl: string;
+  /** The same for one element. */
+  update(e: Numbers<State | "g" | "p">, s: Numbers<Value | ControlName>): void;
+  readonly totals?: SegmentTotals<State, Value>;
+}
+
+/** An optimizer as data. The generator weaves it with a storage of parameters and of moments; see decision 0015. */
+export interface UpdateRule<State extends string = string, Value extends string = string> {
+  /** With every choice that changes the code: rules of one name are equal. */
+  readonly name: string;
+  readonly state: Readonly<Record<State, StateKind>>;
+  /** float32 numbers that may change from step to step. */
+  readonly scalars: readonly Value[];
+  /** Names of up to three columns of the rate table, which hold a number for each applied step. */
+  readonly columns?: readonly Value[];
+  readonly passes: readonly UpdatePass<State, Value>[];
+}
+
+/** A rule, with the names in its code checked against those that it declares. */
+export const updateRule = <State extends string, Value extends string>(
+  rule: UpdateRule<State, Value>,
+): UpdateRule => rule as unknown as UpdateRule;
+
+/** Rules that differ by choices which change their code. */
+export type RuleFamily<Choices> = (choices: Choices) => UpdateRule;
+
+/** One rule for each set of choices. */
+export function ruleFamily<Choices>(make: (choices: Choices) => UpdateRule): RuleFamily<Choices> {
+  const made = new Map<string, UpdateRule>();
+  return (choices) => {
+    const rule = make(choices);
+    const known = made.get(rule.name);
+    if (!known) made.set(rule.name, rule);
+    return known ?? rule;
+  };
+}
+
+/** Names of a rule's states that are stored for each element. */
+export const statesOf = (rule: UpdateRule): readonly string[] => Object.keys(rule.state);
+
+/** True where `code` uses `name` as a word. */
+export const names = (code: string, name: string): boolean => wordOf(name).test(code);
+
+/** True where `code` assigns `name`. */
+export const assigns = (code: string, name: string): boolean =>
+  new RegExp(`(?<![\\w.])${name}\\s*[-+*/]?=(?!=)`).test(code);
+
+const words = new Map<string, RegExp>();
+
+function wordOf(name: string): RegExp {
+  let word = words.get(name);
+  if (!word) {
+    word = new RegExp(`(?<![\\w.])${name}\\b`);
+    words.set(name, word);
+  }
+  return word;
+}

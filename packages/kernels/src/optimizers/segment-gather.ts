@@ -1,0 +1,105 @@
+import type { Kernel, KernelBinding, KernelView } from "@halfstep/device";
+import { defineKernel, linearWorkgroups } from "../kernel.js";
+import { names, type SegmentTotals, type UpdatePass, type UpdateRule } from "./rule.js";
+import { segmentWords } from "./segment-table.js";
+import { controlLets, scalarLets } from "./weave.js";
+import { controlNumbers } from "./weave-reference.js";
+
+const groupSize = 64;
+const kernels = new Map<string, Kernel>();
+
+/**
+ * The kernel that adds up the chunks of each segment, in a fixed order, and makes factors of the totals: one workgroup a
+ * segment.
+ */
+export function gatherKernel(rule: UpdateRule, index: number): Kernel {
+  const key = `${rule.name}/${index}`;
+  let kernel = kernels.get(key);
+  if (!kernel) {
+    kernel = makeKernel(
+      rule,
+      index,
+      (rule.passes[index] as UpdatePass).totals as SegmentTotals<string, string>,
+    );
+    kernels.set(key, kernel);
+  }
+  return kernel;
+}
+
+function makeKernel(
+  rule: UpdateRule,
+  index: number,
+  totals: SegmentTotals<string, string>,
+): Kernel {
+  const { state, factors, terms, wgsl } = totals;
+  const isMax = totals.fold === "max";
+  const fold = (value: string): string => (isMax ? `max(all, ${value})` : `all + ${value}`);
+  const bindings: KernelBinding[] = [
+    { name: "control", access: "read", dtypes: ["float32"] },
+    { name: "segments", access: "read", dtypes: ["uint32"] },
+    { name: "partials", access: "read", dtypes: ["float32"] },
+    { name: "factors", access: "readwrite", dtypes: ["float32"] },
+  ];
+  if (state) bindings.push({ name: state, access: "readwrite", unit: 1, dtypes: ["float32"] });
+  const uses = (name: string): boolean => names(wgsl, name);
+  return defineKernel({
+    name: `update ${rule.name}`,
+    variant: `gather ${index}`,
+    bindings,
+    scalars: [
+      { name: "first", type: "u32" },
+      { name: "end", type: "u32" },
+      ...rule.scalars.map((name) => ({ name, type: "f32", runtime: true }) as const),
+    ],
+    body: () => `var<workgroup> gathered: array<vec4f, ${groupSize}>;
+@compute @workgroup_size(${groupSize})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
+  let segment = s.first + group.x + group.y * groups.x;
+  if (segment >= s.end) { return; }
+  let control = load_control(0u);
+  if (control.x == 0.0) { return; }
+  let record = load_segments(segment);
+  var all = vec4f();
+  for (var i = record.x + local; i < record.y; i += ${groupSize}u) { all = ${fold("load_partials(i)")}; }
+  gathered[local] = all;
+  workgroupBarrier();
+  if (local > 0u) { return; }
+  for (var i = 1u; i < ${groupSize}u; i++) { all = ${fold("gathered[i]")}; }
+${controlLets(rule, wgsl)}${scalarLets(rule, wgsl)}${terms
+  .map((_, i) => `  let total${i} = all.${"xyzw"[i]};\n`)
+  .join("")}${uses("rows") || uses("size") ? "  let rows = f32(record.z);\n" : ""}${
+  uses("columns") || uses("size") ? "  let columns = f32(record.w);\n" : ""
+}${uses("size") ? "  let size = rows * columns;\n" : ""}${
+  state ? `  var ${state} = load_${state}(segment);\n` : ""
+}${factors.map((name) => `  var ${name} = 0.0;\n`).join("")}  ${wgsl}
+  store_factors(segment, vec4f(${[0, 1, 2, 3].map((i) => factors[i] ?? "0.0").join(", ")}));
+${state ? `  store_${state}(segment, ${state});\n` : ""}}
+`,
+    workgroups: ({ first, end }) => linearWorkgroups((end as number) - (first as number), 1),
+    reference(views, scalars) {
+      const [control, segments, partials, made, kept] = views as readonly KernelView[];
+      if (!control || !segments || !partials || !made || control[0] === 0) return;
+      const s = controlNumbers(rule, control, scalars);
+      for (let i = scalars.first as number; i < (scalars.end as number); i++) {
+        const [from, to, rows, columns] = segments.subarray(
+          i * segmentWords,
+          (i + 1) * segmentWords,
+        ) as unknown as [number, number, number, number];
+        const segment: Record<string, number> = { rows, columns, size: rows * columns };
+        for (const t of terms.keys()) {
+          let total = 0;
+          for (let chunk = from; chunk < to; chunk++) {
+            const value = partials[chunk * 4 + t] as number;
+            total = isMax ? Math.max(total, value) : total + value;
+          }
+          segment[`total${t}`] = total;
+        }
+        if (state) segment[state] = kept?.[i] as number;
+        totals.update(segment, s as Record<"lr" | "first", number>);
+        for (const [place, name] of factors.entries())
+          made[i * 4 + place] = segment[name] as number;
+        if (state && kept) kept[i] = segment[state] as number;
+      }
+    },
+  });
+}

@@ -1,0 +1,191 @@
+import type { Kernel, KernelScalar } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { blockWords, blockwiseWgsl, smallestPeakBits } from "./blockwise.js";
+import { type ParameterKind, parameterStorages } from "./parameter-storage.js";
+import { type PassPlan, type PassState, planPass } from "./pass-plan.js";
+import { names, type UpdateRule } from "./rule.js";
+import { chunkLength } from "./segment-table.js";
+import { referenceOf } from "./weave-reference.js";
+
+const groupSize = 64;
+const lanes = "vec4u(0u, 1u, 2u, 3u)";
+
+const kernels = new Map<string, Kernel>();
+
+/** The kernel of one pass of a rule over one storage of parameters and of moments. */
+export function passKernel(
+  rule: UpdateRule,
+  index: number,
+  parameters: ParameterKind,
+  moments: "float" | "8bit",
+): Kernel {
+  const key = `${rule.name}/${index}/${parameters}/${moments}`;
+  let kernel = kernels.get(key);
+  if (!kernel) {
+    kernel = makeKernel(planPass(rule, index, parameters, moments), index);
+    kernels.set(key, kernel);
+  }
+  return kernel;
+}
+
+function makeKernel(plan: PassPlan, index: number): Kernel {
+  const { rule, bindings, walksChunks, storesParameter } = plan;
+  const storage = parameterStorages[plan.parameters];
+  const scalars: KernelScalar[] = [
+    { name: "first", type: "u32" },
+    { name: "end", type: "u32" },
+    { name: "sign", type: "f32", runtime: true },
+    ...rule.scalars.map((name): KernelScalar => ({ name, type: "f32", runtime: true })),
+    ...(storesParameter ? storage.scalars : []),
+  ];
+  return defineKernel({
+    name: `update ${rule.name}`,
+    variant: [index, plan.parameters, plan.is8Bit ? "8bit" : ""].filter((x) => x !== "").join(" "),
+    bindings,
+    scalars,
+    body: () =>
+      (plan.loadsParameter || storesParameter ? storage.functions : "") +
+      (walksChunks ? chunkProgram(plan) : flatProgram(plan)),
+    workgroups: ({ first, end }) =>
+      linearWorkgroups((end as number) - (first as number), walksChunks ? 1 : groupSize),
+    reference: referenceOf(plan),
+  });
+}
+
+/** The head that flat and chunk walks share: nothing happens in a skipped step. */
+const head = (plan: PassPlan): string => `  let control = load_control(0u);
+  if (control.x == 0.0) { return; }
+${controlLets(plan.rule, plan.code)}${scalarLets(plan.rule, plan.code)}`;
+
+/** `let` declarations of the learning rate and the columns that `code` names. */
+export function controlLets(rule: UpdateRule, code: string): string {
+  const { columns = [] } = rule;
+  const lets: string[] = [];
+  if (names(code, "lr")) lets.push("let lr = control.z;");
+  if (names(code, "first")) lets.push("let first = control.w;");
+  if (columns.some((name) => names(code, name))) lets.push("let row = load_control(1u);");
+  for (const [i, name] of columns.entries())
+    if (names(code, name)) lets.push(`let ${name} = row.${"yzw"[i]};`);
+  return lets.map((line) => `  ${line}\n`).join("");
+}
+
+/** `let` declarations of the scalars that `code` names. */
+export const scalarLets = (rule: UpdateRule, code: string): string =>
+  rule.scalars
+    .filter((name) => names(code, name))
+    .map((name) => `  let ${name} = s.${name};\n`)
+    .join("");
+
+/** Loads of an element's quad `q`, the rule's own statements, and no stores. */
+function update(plan: PassPlan, loadState: (state: PassState) => string): string {
+  const { parameters, pass } = plan;
+  const storage = parameterStorages[parameters];
+  const loads = plan.states.map(
+    (state) => `  ${state.isStored ? "var" : "let"} ${state.name} = ${loadState(state)};\n`,
+  );
+  return `${plan.usesGradient ? "  var g = load_gradients(q) * (control.y * s.sign);\n" : ""}${
+    plan.loadsParameter ? `  ${plan.storesParameter ? "var" : "let"} p = ${storage.load};\n` : ""
+  }${loads.join("")}  ${pass.wgsl}
+`;
+}
+
+const storesOf = (plan: PassPlan): string =>
+  [
+    ...plan.states
+      .filter(({ isStored, is8Bit }) => isStored && !is8Bit)
+      .map(({ name }) => `store_${name}(q, ${name});`),
+    ...(plan.storesParameter ? [parameterStorages[plan.parameters].store] : []),
+  ]
+    .map((line) => `    ${line}\n`)
+    .join("");
+
+const flatProgram = (plan: PassPlan): string => `${linearMain(groupSize)}
+  let q = s.first + index;
+  if (q >= s.end) { return; }
+${head(plan)}${update(plan, ({ name }) => `load_${name}(q)`)}  {
+${storesOf(plan)}  }
+}
+`;
+
+/**
+ * A workgroup walks a chunk in rounds, each of which is one block of the 8-bit moments. Everything that decides whether a
+ * barrier is reached comes from read-only memory by the same index, so that control flow is uniform.
+ */
+function chunkProgram(plan: PassPlan): string {
+  const { pass, states, factors } = plan;
+  const eightBit = states.filter((state) => state.is8Bit);
+  const coded = eightBit.filter(({ isStored }) => isStored);
+  const terms = pass.totals?.terms ?? [];
+  const isMax = pass.totals?.fold === "max";
+  const rounds = chunkLength / (groupSize * 4);
+  const maps = new Set(eightBit.map(({ kind }) => kind as "signed" | "unsigned"));
+
+  const load = ({ name, kind, is8Bit }: PassState): string =>
+    is8Bit
+      ? `decode8_${kind}(load_${name}(word + 1u + local), bitcast<f32>(load_${name}(word)))`
+      : `load_${name}(q)`;
+  const fold = (total: string, value: string): string =>
+    isMax ? `max(${total}, ${value})` : `${total} + ${value}`;
+  const lane = (total: string): string =>
+    isMax
+      ? `max(max(${total}.x, ${total}.y), max(${total}.z, ${total}.w))`
+      : `(${total}.x + ${total}.y) + (${total}.z + ${total}.w)`;
+
+  const collect = terms.map(
+    ({ wgsl }, i) => `    total${i} = ${fold(`total${i}`, `select(vec4f(), ${wgsl}, inside)`)};\n`,
+  );
+  const encode = coded.map(
+    ({ name }, i) => `    let kept_${name} = select(vec4f(), ${name}, inside);
+    let bits_${name} = bitcast<vec4u>(abs(kept_${name}));
+    atomicMax(&peaks[k * ${coded.length}u + ${i}u], max(max(bits_${name}.x, bits_${name}.y), max(bits_${name}.z, bits_${name}.w)));
+`,
+  );
+  const storeCodes = coded.map(
+    ({ name, kind }, i) => `    {
+      let bits = atomicLoad(&peaks[k * ${coded.length}u + ${i}u]);
+      let peak = select(0u, bits, bits >= ${smallestPeakBits}u);
+      var codes = 0u;
+      if (peak != 0u) { codes = encode8_${kind}(kept_${name}, bitcast<f32>(peak)); }
+      store_${name}(word + 1u + local, codes);
+      if (local == 0u) { store_${name}(word, peak); }
+    }
+`,
+  );
+
+  return `${[...maps].map(blockwiseWgsl).join("")}${
+    coded.length > 0 ? `var<workgroup> peaks: array<atomic<u32>, ${rounds * coded.length}>;\n` : ""
+  }${terms.length > 0 ? `var<workgroup> gathered: array<vec4f, ${groupSize}>;\n` : ""}
+@compute @workgroup_size(${groupSize})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
+  let chunk = s.first + group.x + group.y * groups.x;
+  if (chunk >= s.end) { return; }
+${head(plan)}  let record = load_chunks(chunk);
+${factors.length > 0 ? "  let made = load_factors(record.z);\n" : ""}${factors
+  .map(({ name, place }) => `  let ${name} = made.${"xyzw"[place]};\n`)
+  .join("")}${terms.map((_, i) => `  var total${i} = vec4f();\n`).join("")}
+  for (var k = 0u; k < ${rounds}u; k++) {
+    if (k * ${groupSize * 4}u >= record.y) { break; }
+    let at = k * ${groupSize}u + local;
+    let q = record.x + at;
+    let inside = vec4u(at * 4u) + ${lanes} < vec4u(record.y);
+${eightBit.length > 0 ? `    let word = (record.w + k) * ${blockWords}u;\n` : ""}${update(plan, load)}${collect.join("")}${encode.join("")}${
+  coded.length > 0 ? "    workgroupBarrier();\n" : ""
+}${storeCodes.join("")}    if (inside.x) {
+${storesOf(plan)}    }
+  }
+${terms.length > 0 ? gather(terms.length, fold, lane) : ""}}
+`;
+}
+
+/** One total of a chunk: lanes and invocations in a fixed order. */
+const gather = (
+  count: number,
+  fold: (total: string, value: string) => string,
+  lane: (total: string) => string,
+): string => `  gathered[local] = vec4f(${[0, 1, 2, 3].map((i) => (i < count ? lane(`total${i}`) : "0.0")).join(", ")});
+  workgroupBarrier();
+  if (local > 0u) { return; }
+  var all = gathered[0];
+  for (var i = 1u; i < ${groupSize}u; i++) { all = ${fold("all", "gathered[i]")}; }
+  store_partials(chunk, all);
+`;
