@@ -8,6 +8,7 @@
  *   compiler can contract it with the arithmetic before it. `…Saturate` stops at the largest finite number; `…Stochastic`
  *   takes a random u32 for each element and rounds as `encode` does with those `bits`.
  * - Decoding is exact. Subnormals are kept; its one float operation has an exact, normal result.
+ * - `round4Float16` and `round4Bfloat16` are both at once, for values that take part in arithmetic at once.
  * - A NaN keeps its sign. As bfloat16 it keeps the upper bits of its payload with the quiet bit set; as float16 it becomes
  *   `0x7e00`, as float8e4m3fn `0x7f`, as float8e5m2 `0x7e`. Float4 has no NaN: each becomes 6,
  *   as with `saturate: true`, which is the only way there.

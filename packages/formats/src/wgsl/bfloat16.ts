@@ -46,3 +46,13 @@ fn decode4_bfloat16(q: vec2u) -> vec4f {
   return bitcast<vec4f>((q.xxyy << vec4u(16u, 0u, 16u, 0u)) & vec4u(0xffff0000u));
 }
 `;
+
+/** Declares `fn round4_bfloat16(x: vec4f) -> vec4f`: what `decode4_bfloat16(encode4_bfloat16(x))` gives. */
+export const round4Bfloat16: string = /* wgsl */ `
+fn round4_bfloat16(x: vec4f) -> vec4f {
+  let u = bitcast<vec4u>(x);
+  let r = u + ((u >> vec4u(16u)) & vec4u(1u)) + 0x7fffu;
+  let b = select(r, u | vec4u(0x00400000u), (u & vec4u(0x7fffffffu)) > vec4u(0x7f800000u));
+  return bitcast<vec4f>(b & vec4u(0xffff0000u));
+}
+`;

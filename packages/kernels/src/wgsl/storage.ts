@@ -1,5 +1,11 @@
 import type { HalfDType, KernelBinding, KernelScalar, ProgramContext } from "@halfstep/device";
-import { decode4Bfloat16, encode4Bfloat16, encode4Float16 } from "@halfstep/formats/wgsl";
+import {
+  decode4Bfloat16,
+  encode4Bfloat16,
+  encode4Float16,
+  round4Bfloat16,
+  round4Float16,
+} from "@halfstep/formats/wgsl";
 
 /**
  * WGSL through which a kernel reaches its buffers, whatever their storage. For a binding `x` of unit 4 (quads of elements):
@@ -31,16 +37,17 @@ export function halfFormats(
   return formats;
 }
 
-/** WGSL conversions between float32 and these formats, and `round4_…` functions, which do both. */
+/** WGSL conversions between float32 and these formats, and `round4_…` functions, which are both at once. */
 export function conversionFunctions(
   formats: ReadonlySet<HalfDType>,
   tier: ProgramContext["tier"],
 ): string {
   let code = "";
   if (formats.has("float16"))
-    code += encode4Float16 + loadFloat16(tier) + roundFunctions("float16");
+    code += encode4Float16 + loadFloat16(tier) + round4Float16 + roundFewer("float16");
   if (formats.has("bfloat16"))
-    code += encode4Bfloat16 + decode4Bfloat16 + loadBfloat16 + roundFunctions("bfloat16");
+    code +=
+      encode4Bfloat16 + decode4Bfloat16 + loadBfloat16 + round4Bfloat16 + roundFewer("bfloat16");
   return code;
 }
 
@@ -65,10 +72,9 @@ const loadBfloat16 = `fn quad_bfloat16(q: vec2u) -> vec4f { return decode4_bfloa
 fn pair_bfloat16(w: u32) -> vec2f { return bitcast<vec2f>(vec2u(w << 16u, w & 0xffff0000u)); }
 `;
 
-const roundFunctions = (format: HalfDType): string =>
-  `fn round4_${format}(v: vec4f) -> vec4f { return quad_${format}(encode4_${format}(v)); }
-fn round2_${format}(v: vec2f) -> vec2f { return pair_${format}(encode4_${format}(vec4f(v, v)).x); }
-fn round1_${format}(v: f32) -> f32 { return pair_${format}(encode4_${format}(vec4f(v)).x).x; }
+const roundFewer = (format: HalfDType): string =>
+  `fn round2_${format}(v: vec2f) -> vec2f { return round4_${format}(vec4f(v, v)).xy; }
+fn round1_${format}(v: f32) -> f32 { return round4_${format}(vec4f(v)).x; }
 `;
 
 function declareBinding(
