@@ -122,13 +122,13 @@ export function defineFormat<Codes extends CodeArray>(
     }
     if (isNegativeZeroNaN && code === nan) return Number.NaN;
     const sign = code < signBit ? 1 : -1;
-    const magnitude = code % signBit;
+    const magnitude = code & (signBit - 1);
     if (magnitude >= endOfFinite) {
       return isIeee && magnitude === endOfFinite ? sign * Infinity : Number.NaN;
     }
-    const field = Math.floor(magnitude / implied);
+    const field = magnitude >>> mantissaBits;
     const isNormal = field > 0 || !hasSubnormals;
-    const significand = (magnitude % implied) + (isNormal ? implied : 0);
+    const significand = (magnitude & (implied - 1)) + (isNormal ? implied : 0);
     return sign * significand * powerOfTwo((isNormal ? field : 1) - bias - mantissaBits);
   };
 

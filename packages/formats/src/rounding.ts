@@ -61,11 +61,11 @@ export function roundsUp(
 ): boolean {
   switch (rounding) {
     case "nearestEven":
-      return fraction > 0.5 || (fraction === 0.5 && whole % 2 === 1);
+      return fraction > 0.5 || (fraction === 0.5 && (whole & 1) === 1);
     case "nearestAway":
       return fraction >= 0.5;
     case "odd":
-      return fraction > 0 && whole % 2 === 0;
+      return fraction > 0 && (whole & 1) === 0;
     case "stochastic":
       return fraction >= threshold;
     default:
