@@ -1,4 +1,6 @@
+import type { Numbers } from "../arrays.js";
 import { exponentOf } from "../exponent.js";
+import { numbersOf } from "../numbers-of.js";
 
 /** How many numbers lie in each power of two, by magnitude. Plain data: it can be stored, sent and added up. */
 export interface ExponentHistogram {
@@ -18,8 +20,9 @@ export interface ExponentHistogram {
 const lowest = -1074;
 const highest = 1023;
 
-/** The exponents of numbers. Memory is constant; join the histograms of parts with `addHistograms`. */
-export function exponentHistogram(values: ArrayLike<number>): ExponentHistogram {
+/** The exponents of numbers. Memory is constant, but for a decoded copy of arrays of codes; join the histograms of parts with `addHistograms`. */
+export function exponentHistogram(numbers: Numbers): ExponentHistogram {
+  const values = numbersOf("exponentHistogram", numbers);
   const bins = new Float64Array(highest - lowest + 1);
   let zeros = 0;
   let infinities = 0;

@@ -1,5 +1,6 @@
-import { roundArray } from "../arrays.js";
+import { type Numbers, roundArray } from "../arrays.js";
 import type { FloatFormat } from "../format.js";
+import { numbersOf } from "../numbers-of.js";
 
 /** What becomes of updates added to weights that are stored in a format. Shares are from 0 to 1. */
 export interface LostUpdates {
@@ -17,25 +18,23 @@ const chunkLength = 8192;
 
 /**
  * Adds each update to its weight as an optimizer with weights in this format would: the weight is the format's, the sum is
- * float64's, and is rounded to nearest even. Sums that overflow are counted in `updates` alone. Memory beyond the two arrays
- * is constant.
+ * float64's, and is rounded to nearest even. Sums that overflow are counted in `updates` alone. Memory is constant, but for
+ * decoded copies of arrays of codes.
  *
  * Updates are lost below half a unit of the weight, and partly lost below many units: why AMP keeps float32 master weights
  * (Micikevicius et al., "Mixed precision training", 2018, section 3.1).
  * @param updates what is added, such as −lr · gradient.
  * @throws RangeError if the arrays differ in length.
  */
-export function lostUpdates(
-  weights: ArrayLike<number>,
-  updates: ArrayLike<number>,
-  format: FloatFormat,
-): LostUpdates {
-  if (weights.length !== updates.length) {
+export function lostUpdates(weights: Numbers, updates: Numbers, format: FloatFormat): LostUpdates {
+  const olds = numbersOf("lostUpdates", weights);
+  const deltas = numbersOf("lostUpdates", updates);
+  if (olds.length !== deltas.length) {
     throw new RangeError(
-      `lostUpdates: ${weights.length} weights and ${updates.length} updates: pass one update a weight`,
+      `lostUpdates: ${olds.length} weights and ${deltas.length} updates: pass one update a weight`,
     );
   }
-  const length = Math.min(chunkLength, weights.length);
+  const length = Math.min(chunkLength, olds.length);
   const sums = new Float64Array(length);
   const stored = new Float32Array(length);
   const results = new Float32Array(length);
@@ -44,23 +43,23 @@ export function lostUpdates(
   let partial = 0;
   let compared = 0;
   let sumOfErrors = 0;
-  for (let start = 0; start < weights.length; start += length) {
-    const count = Math.min(length, weights.length - start);
+  for (let start = 0; start < olds.length; start += length) {
+    const count = Math.min(length, olds.length - start);
     const isUpdate = (i: number): boolean =>
-      Number.isFinite(weights[start + i]) &&
-      Number.isFinite(updates[start + i]) &&
-      updates[start + i] !== 0;
+      Number.isFinite(olds[start + i]) &&
+      Number.isFinite(deltas[start + i]) &&
+      deltas[start + i] !== 0;
     const part = sums.subarray(0, count);
-    for (let i = 0; i < count; i++) part[i] = isUpdate(i) ? (weights[start + i] as number) : 0;
+    for (let i = 0; i < count; i++) part[i] = isUpdate(i) ? (olds[start + i] as number) : 0;
     roundArray(part, format, stored);
     for (let i = 0; i < count; i++) {
-      part[i] = isUpdate(i) ? (stored[i] as number) + (updates[start + i] as number) : 0;
+      part[i] = isUpdate(i) ? (stored[i] as number) + (deltas[start + i] as number) : 0;
     }
     roundArray(part, format, results);
     for (let i = 0; i < count; i++) {
       if (!isUpdate(i)) continue;
       total += 1;
-      const update = updates[start + i] as number;
+      const update = deltas[start + i] as number;
       const change = (results[i] as number) - (stored[i] as number);
       if (!Number.isFinite(change)) continue;
       compared += 1;

@@ -1,6 +1,6 @@
-import { encodeArray } from "../arrays.js";
+import { type EncodeArrayOptions, encodeArray } from "../arrays.js";
 import { exponentOf, powerOfTwo } from "../exponent.js";
-import type { CodeArray, EncodeOptions, FloatFormat } from "../format.js";
+import type { CodeArray, FloatFormat } from "../format.js";
 
 /** How a flat array of rows is cut into blocks that share a scale. Blocks end with their row, so the last may be shorter. */
 export interface Blocks {
@@ -78,7 +78,7 @@ export function encodeQuotients<Codes extends CodeArray>(
   blocks: Blocks,
   scales: Float64Array,
   format: FloatFormat<Codes>,
-  options: EncodeOptions,
+  options: EncodeArrayOptions,
 ): Codes {
   const { length, count } = blocks;
   const codes = format.createCodes(length);

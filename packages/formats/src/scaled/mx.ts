@@ -1,6 +1,7 @@
-import { decodeArray } from "../arrays.js";
+import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
 import { exponentOf, powerOfTwo } from "../exponent.js";
-import type { EncodeOptions, FloatFormat } from "../format.js";
+import type { FloatFormat } from "../format.js";
+import { numbersOf } from "../numbers-of.js";
 import {
   amaxOf,
   blockStart,
@@ -48,7 +49,7 @@ export interface MxArray {
   readonly columns: number;
 }
 
-export interface MxOptions extends EncodeOptions {
+export interface MxOptions extends EncodeArrayOptions {
   /** Default `"floor"`. */
   readonly rule?: MxRule;
   /** Elements of a row; a row begins a block. Default: one row. */
@@ -98,19 +99,20 @@ function scaleExponent(amax: number, format: FloatFormat<Uint8Array>, rule: MxRu
  * @throws RangeError if `columns` does not divide the elements; TypeError if the format is no element of MX.
  */
 export function encodeMx(
-  values: ArrayLike<number>,
+  values: Numbers,
   format: FloatFormat<Uint8Array>,
   options: MxOptions = {},
 ): MxArray {
   const { rule = "floor", columns, ...encoding } = options;
   checkElement(format);
-  const blocks = blocksOf("encodeMx", values.length, columns, mxBlockSize);
+  const numbers = numbersOf("encodeMx", values);
+  const blocks = blocksOf("encodeMx", numbers.length, columns, mxBlockSize);
   const scales = Uint8Array.from({ length: blocks.count }, (_, block) => {
     const start = blockStart(blocks, block);
-    const { amax, allFinite } = amaxOf(values, start, blockStart(blocks, block + 1));
+    const { amax, allFinite } = amaxOf(numbers, start, blockStart(blocks, block + 1));
     return mxScale(allFinite ? amax : Number.NaN, format, rule);
   });
-  const codes = encodeQuotients(values, blocks, scaleValues(scales), format, {
+  const codes = encodeQuotients(numbers, blocks, scaleValues(scales), format, {
     saturate: true,
     ...encoding,
   });

@@ -1,7 +1,7 @@
-import { decodeArray } from "../arrays.js";
+import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
 import { float4e2m1fn } from "../float4e2m1fn.js";
 import { float8e4m3fn } from "../float8e4m3fn.js";
-import type { EncodeOptions } from "../format.js";
+import { numbersOf } from "../numbers-of.js";
 import { amaxOf, blockStart, blocksOf, encodeQuotients, multiplyBlocks } from "./blocks.js";
 
 /** Elements that share an e4m3 scale. */
@@ -19,7 +19,7 @@ export interface Nvfp4Array {
   readonly columns: number;
 }
 
-export interface Nvfp4Options extends EncodeOptions {
+export interface Nvfp4Options extends EncodeArrayOptions {
   /** Positive and finite; rounded to float32. Default: `nvfp4TensorScale` of the largest finite magnitude. */
   readonly tensorScale?: number;
   /** Elements of a row; a row begins a block. Default: one row. */
@@ -46,25 +46,28 @@ export function nvfp4TensorScale(amax: number): number {
  * scale NaN and codes 0.
  * @throws RangeError if `columns` does not divide the elements, or `tensorScale` is not a positive float32.
  */
-export function encodeNvfp4(values: ArrayLike<number>, options: Nvfp4Options = {}): Nvfp4Array {
+export function encodeNvfp4(values: Numbers, options: Nvfp4Options = {}): Nvfp4Array {
   const { columns, tensorScale: given, ...encoding } = options;
-  const tensorScale = Math.fround(given ?? nvfp4TensorScale(amaxOf(values, 0, values.length).amax));
+  const numbers = numbersOf("encodeNvfp4", values);
+  const tensorScale = Math.fround(
+    given ?? nvfp4TensorScale(amaxOf(numbers, 0, numbers.length).amax),
+  );
   if (!(tensorScale > 0 && tensorScale < Infinity)) {
     throw new RangeError(
       `encodeNvfp4: tensorScale ${String(given)} is no positive float32: pass nvfp4TensorScale(amax)`,
     );
   }
-  const blocks = blocksOf("encodeNvfp4", values.length, columns, nvfp4BlockSize);
+  const blocks = blocksOf("encodeNvfp4", numbers.length, columns, nvfp4BlockSize);
   const scales = Uint8Array.from({ length: blocks.count }, (_, block) => {
     const start = blockStart(blocks, block);
-    const { amax, allFinite } = amaxOf(values, start, blockStart(blocks, block + 1));
+    const { amax, allFinite } = amaxOf(numbers, start, blockStart(blocks, block + 1));
     if (!allFinite) return float8e4m3fn.encode(Number.NaN);
     const scale = float8e4m3fn.encode(amax / float4e2m1fn.finfo.max / tensorScale, {
       saturate: true,
     });
     return Math.max(scale, amax > 0 ? 1 : 0);
   });
-  const codes = encodeQuotients(values, blocks, totalScales(scales, tensorScale), float4e2m1fn, {
+  const codes = encodeQuotients(numbers, blocks, totalScales(scales, tensorScale), float4e2m1fn, {
     saturate: true,
     ...encoding,
   });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { encodeArray } from "../arrays.js";
 import { bfloat16 } from "../bfloat16.js";
 import { float4e2m1fn } from "../float4e2m1fn.js";
 import { float8e4m3fn } from "../float8e4m3fn.js";
@@ -75,6 +76,20 @@ describe("encodeScaled", () => {
       );
       expect(wrong).toBe(-1);
     }
+  });
+
+  test("stochastic rounding numbers its random words by element of the whole array", () => {
+    const values = Float64Array.from({ length: 40_000 }, (_, i) => Math.cos(i));
+    const options = { rounding: "stochastic", seed: 7, offset: 3 } as const;
+    const { codes, scales } = encodeScaled(values, float8e5m2, options);
+    const quotients = values.map((value) => value / (scales[0] as number));
+    const expected = encodeArray(quotients, float8e5m2, undefined, { ...options, saturate: true });
+    expect(codes.findIndex((code, i) => code !== expected[i])).toBe(-1);
+  });
+
+  test("arrays of 64-bit integers are refused", () => {
+    const values = BigInt64Array.of(1n) as unknown as number[];
+    expect(() => encodeScaled(values, float16)).toThrow("encodeScaled: values are a BigInt64Array");
   });
 
   test("rows and scales must fit", () => {

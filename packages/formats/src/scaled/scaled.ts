@@ -1,5 +1,6 @@
-import { decodeArray } from "../arrays.js";
-import type { CodeArray, EncodeOptions, FloatFormat } from "../format.js";
+import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
+import type { CodeArray, FloatFormat } from "../format.js";
+import { numbersOf } from "../numbers-of.js";
 import {
   amaxOf,
   blockStart,
@@ -24,7 +25,7 @@ export interface ScaleOptions {
   readonly powerOfTwo?: boolean;
 }
 
-export interface ScaledOptions extends ScaleOptions, EncodeOptions {
+export interface ScaledOptions extends ScaleOptions, EncodeArrayOptions {
   /** Elements of a row; gives each row a scale of its own. Default: one scale for all. */
   readonly columns?: number;
 }
@@ -50,17 +51,18 @@ export function scaleOf(amax: number, format: FloatFormat, options?: ScaleOption
  * @throws RangeError if `columns` does not divide the elements.
  */
 export function encodeScaled<Codes extends CodeArray>(
-  values: ArrayLike<number>,
+  values: Numbers,
   format: FloatFormat<Codes>,
   options: ScaledOptions = {},
 ): ScaledArray<Codes> {
   const { columns, powerOfTwo = false, ...encoding } = options;
-  const blocks = blocksOf("encodeScaled", values.length, columns);
+  const numbers = numbersOf("encodeScaled", values);
+  const blocks = blocksOf("encodeScaled", numbers.length, columns);
   const scales = Float32Array.from({ length: blocks.count }, (_, row) => {
-    const { amax } = amaxOf(values, blockStart(blocks, row), blockStart(blocks, row + 1));
+    const { amax } = amaxOf(numbers, blockStart(blocks, row), blockStart(blocks, row + 1));
     return scaleOf(amax, format, { powerOfTwo });
   });
-  const codes = encodeQuotients(values, blocks, Float64Array.from(scales), format, {
+  const codes = encodeQuotients(numbers, blocks, Float64Array.from(scales), format, {
     saturate: true,
     ...encoding,
   });
