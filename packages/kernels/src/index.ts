@@ -47,6 +47,10 @@ export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } fro
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
 export * from "./optimizers/index.js";
+export { normBackward } from "./norms/backward.js";
+export { normNormalize } from "./norms/normalize.js";
+export type { NormShape, NormStatistics } from "./norms/shape.js";
+export { normStatistics } from "./norms/statistics.js";
 export { type PermuteAttributes, permute } from "./permute.js";
 export { type PoolAttributes, poolOutputSize } from "./pool.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";

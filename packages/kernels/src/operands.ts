@@ -3,7 +3,7 @@ import type { Binding } from "@halfstep/device";
 /** Throws unless each operand has as many elements as the attributes of its launch call for. */
 export function requireLengths<B, Name extends string>(
   op: string,
-  operands: { readonly [name in Name]?: Binding<B> },
+  operands: { readonly [name in Name]?: Binding<B> | undefined },
   lengths: Readonly<Record<Name, number>>,
 ): void {
   for (const name in lengths) {

@@ -27,6 +27,7 @@ export {
   tanh,
 } from "./elementwise.js";
 export { linear, type MatmulOptions, matmul } from "./matmul.js";
+export { groupNorm, layerNorm, type NormOptions, type RmsNormOptions, rmsNorm } from "./norms.js";
 export { avgPool2d, maxPool2d, type PoolOptions } from "./pool.js";
 export {
   type AddProductOptions,

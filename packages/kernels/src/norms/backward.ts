@@ -1,0 +1,214 @@
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import { reduce } from "../reduce.js";
+import { channel, elementMain, elementWorkgroups, forEachElement } from "./normalize.js";
+import { normParameterGradients } from "./parameter-gradients.js";
+import {
+  byVariant,
+  foldHead,
+  foldLoop,
+  type NormShape,
+  type NormStatistics,
+  normWalk,
+  pixelChunks,
+  present,
+  presentBindings,
+  rowUnit,
+  shapeScalars,
+  statistic,
+  total,
+  variantOf,
+} from "./shape.js";
+
+/**
+ * Gradients of group, layer and RMS norm from the statistics of the forward pass.
+ *
+ * With x̂ = (input − mean) · rstd and h = outGradient · weight: inputGradient = rstd · (h − avg(h) − x̂ · avg(h · x̂)), the averages
+ * taken over each group, the first of them for centred norms only (Ba, Kiros and Hinton 2016; Zhang and Sennrich 2019);
+ * weightGradient = Σ outGradient · x̂ and biasGradient = Σ outGradient over batch and pixels. Sums are float32 in a fixed order.
+ */
+export function normBackward<B>(
+  target: LaunchTarget<B>,
+  operands: {
+    readonly input: Binding<B>;
+    readonly weight?: Binding<B> | undefined;
+    readonly outGradient: Binding<B>;
+    readonly inputGradient: Binding<B>;
+    readonly weightGradient?: Binding<B> | undefined;
+    readonly biasGradient?: Binding<B> | undefined;
+  } & NormStatistics<B>,
+  shape: NormShape,
+): void {
+  const { batch, pixels, groups, width } = shape;
+  const size = batch * pixels * groups * width;
+  const rows = batch * groups;
+  requireLengths("normBackward", operands, {
+    input: size,
+    mean: rows,
+    rstd: rows,
+    weight: groups * width,
+    outGradient: size,
+    inputGradient: size,
+    weightGradient: groups * width,
+    biasGradient: groups * width,
+  });
+  const { input, mean, rstd, weight, outGradient, inputGradient } = operands;
+  const scratch = (length: number): Binding<B> => ({
+    buffer: target.allocate(length * 4),
+    offset: 0,
+    length,
+    dtype: "float32",
+  });
+  const walk = normWalk(shape);
+  const parts = { mean: !!mean, weight: !!weight, bias: false };
+  const chunks = pixelChunks(shape);
+  const scalars = { batch, pixels, groups, width, chunks, scale: 1 / (pixels * width) };
+  const partials = [mean && scratch(rows * chunks), scratch(rows * chunks)];
+  target.launch({
+    kernel: foldKernel(walk, parts),
+    bindings: presentBindings([input, mean, rstd, weight, outGradient, ...partials]),
+    scalars,
+  });
+  const sums = partials.map((partial) => {
+    if (!partial || chunks === 1) return partial;
+    const sum = scratch(rows);
+    const over = { op: "sum", outer: batch, size: chunks, inner: groups } as const;
+    reduce(target, { input: partial, out: sum }, over);
+    return sum;
+  });
+  target.launch({
+    kernel: inputKernel(walk, parts),
+    bindings: presentBindings([input, mean, rstd, weight, outGradient, ...sums, inputGradient]),
+    scalars,
+  });
+  normParameterGradients(target, operands, shape);
+}
+
+const scalars = [
+  ...shapeScalars,
+  { name: "chunks", type: "u32" },
+  { name: "scale", type: "f32" },
+] as const;
+
+type Numbers = NormShape & { readonly chunks: number; readonly scale: number };
+
+/** The operands that are there, by name, from views in the order of the bindings. */
+function named(
+  views: readonly KernelView[],
+  { mean, weight }: { readonly mean: boolean; readonly weight: boolean },
+) {
+  const rest = [...views];
+  const next = (): KernelView => rest.shift() as KernelView;
+  return {
+    x: next(),
+    mean: mean ? next() : undefined,
+    rstd: next(),
+    weight: weight ? next() : undefined,
+    dy: next(),
+    sum: mean ? next() : undefined,
+    products: next(),
+    dx: rest[0],
+  };
+}
+
+const foldKernel = byVariant((walk, parts): Kernel => {
+  const { mean, weight } = parts;
+  const unit = rowUnit(walk);
+  const kept = (value: string): string =>
+    walk === "quads" ? value : `select(vec4f(), ${value}, inside)`;
+  return defineKernel({
+    name: "normGradientSums",
+    variant: variantOf(walk, parts),
+    bindings: present([
+      { name: "input", access: "read" },
+      mean && { name: "mean", access: "read", dtypes: ["float32"] },
+      { name: "rstd", access: "read", dtypes: ["float32"] },
+      weight && { name: "weight", access: "read" },
+      { name: "outGradient", access: "read" },
+      mean && { name: "sums", access: "write", unit, dtypes: ["float32"] },
+      { name: "products", access: "write", unit, dtypes: ["float32"] },
+    ]),
+    scalars,
+    body: () => `${linearMain()}${foldHead[walk]}
+  let place = b * s.groups + g;
+${mean ? `  let mean = ${statistic(walk, "mean", "place")};\n` : ""}  var sum = vec4f();
+  var products = vec4f();
+  ${foldLoop(
+    walk,
+    (
+      load,
+      byChannel,
+    ) => `    let h = ${load("outGradient")}${weight ? ` * ${byChannel("weight")}` : ""};
+    sum += h;
+    products += h * ${mean ? `(${kept(`${load("input")} - mean`)})` : load("input")};
+`,
+  )}
+${mean ? `  store_sums(index, ${total(walk, "sum")});\n` : ""}  store_products(index, (${total(walk, "products")}) * ${statistic(walk, "rstd", "place")});
+}
+`,
+    workgroups: ({ batch, chunks, groups }) => {
+      const rows = (batch as number) * (chunks as number) * (groups as number);
+      return linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4));
+    },
+    reference(views, values) {
+      const { x, mean: means, rstd, weight: gain, dy, sum, products } = named(views, parts);
+      const { pixels, groups, width, chunks } = values as unknown as Numbers;
+      const sums = new Float64Array(products.length);
+      const dots = new Float64Array(products.length);
+      forEachElement(values, (i, place, c) => {
+        const b = Math.floor(place / groups);
+        const p = Math.floor(i / (groups * width)) % pixels;
+        const row = (b * chunks + (p % chunks)) * groups + (place % groups);
+        const h = (dy[i] as number) * (gain ? (gain[c] as number) : 1);
+        const centred = (x[i] as number) - (means ? (means[place] as number) : 0);
+        sums[row] = (sums[row] as number) + h;
+        dots[row] = (dots[row] as number) + h * centred * (rstd[place] as number);
+      });
+      sum?.set(sums);
+      products.set(dots);
+    },
+  });
+});
+
+const inputKernel = byVariant((walk, parts): Kernel => {
+  const { mean, weight } = parts;
+  return defineKernel({
+    name: "normInputGradient",
+    variant: variantOf(walk, parts),
+    bindings: present([
+      { name: "input", access: "read" },
+      mean && { name: "mean", access: "read", dtypes: ["float32"] },
+      { name: "rstd", access: "read", dtypes: ["float32"] },
+      weight && { name: "weight", access: "read" },
+      { name: "outGradient", access: "read" },
+      mean && { name: "sums", access: "read", dtypes: ["float32"] },
+      { name: "products", access: "read", dtypes: ["float32"] },
+      { name: "inputGradient", access: "write" },
+    ]),
+    scalars,
+    body: () =>
+      elementMain(
+        walk,
+        `    let rstd = ${statistic(walk, "rstd", "row")};
+    let h = load_outGradient(q)${weight ? ` * ${channel(walk, "weight")}` : ""};
+    let normalized = (load_input(q)${mean ? ` - ${statistic(walk, "mean", "row")}` : ""}) * rstd;
+    let slope = ${statistic(walk, "products", "row")} * s.scale;
+    store_inputGradient(q, (h${mean ? ` - ${statistic(walk, "sums", "row")} * s.scale` : ""} - normalized * slope) * rstd);
+`,
+      ),
+    workgroups: (values) => elementWorkgroups(values),
+    reference(views, values) {
+      const { x, mean: means, rstd, weight: gain, dy, sum, products, dx } = named(views, parts);
+      const { scale } = values as unknown as Numbers;
+      const out = dx as KernelView;
+      forEachElement(values, (i, row, c) => {
+        const inverse = rstd[row] as number;
+        const h = (dy[i] as number) * (gain ? (gain[c] as number) : 1);
+        const normalized = ((x[i] as number) - (means ? (means[row] as number) : 0)) * inverse;
+        const shift = sum ? (sum[row] as number) * scale : 0;
+        out[i] = (h - shift - normalized * (products[row] as number) * scale) * inverse;
+      });
+    },
+  });
+});

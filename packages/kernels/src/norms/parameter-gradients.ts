@@ -1,0 +1,118 @@
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { chunkCount } from "../batch-norm-statistics.js";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { reduce } from "../reduce.js";
+import { atRow, kept, partialHead, rowLoop } from "../wgsl/row-walk.js";
+import { forEachElement } from "./normalize.js";
+import {
+  byVariant,
+  type NormShape,
+  type NormStatistics,
+  normWalk,
+  present,
+  presentBindings,
+  shapeScalars,
+  statistic,
+  variantOf,
+} from "./shape.js";
+
+/** weightGradient and biasGradient as in `normBackward`, those of them that are there: partial sums by chunks of rows, then their sum. */
+export function normParameterGradients<B>(
+  target: LaunchTarget<B>,
+  operands: {
+    readonly input: Binding<B>;
+    readonly outGradient: Binding<B>;
+    readonly weightGradient?: Binding<B> | undefined;
+    readonly biasGradient?: Binding<B> | undefined;
+  } & NormStatistics<B>,
+  shape: NormShape,
+): void {
+  const { batch, pixels, groups, width } = shape;
+  const { input, mean, rstd, outGradient, weightGradient, biasGradient } = operands;
+  if (!weightGradient && !biasGradient) return;
+  const rows = batch * pixels;
+  const channels = groups * width;
+  const chunks = Math.min(Math.max(1, rows), chunkCount(rows, channels));
+  const partial = (): Binding<B> => {
+    const length = chunks * channels;
+    return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
+  };
+  const results = [weightGradient, biasGradient].map((out) => out && { out, sums: partial() });
+  const [weight, bias] = results.map((result) => result?.sums);
+  const parts = { mean: !!mean, weight: !!weight, bias: !!bias };
+  // A bias alone needs no statistics, but is too rare for a program without them.
+  target.launch({
+    kernel: sumKernel(normWalk(shape), parts),
+    bindings: presentBindings([input, mean, rstd, outGradient, weight, bias]),
+    scalars: { batch, pixels, groups, width, rows, channels, chunks },
+  });
+  for (const result of results)
+    if (result)
+      reduce(
+        target,
+        { input: result.sums, out: result.out },
+        { op: "sum", outer: 1, size: chunks, inner: channels },
+      );
+}
+
+const sumKernel = byVariant((walk, parts): Kernel => {
+  const { mean, weight, bias } = parts;
+  const rows = walk === "quads" ? "quads" : "gather";
+  const place =
+    walk === "quads"
+      ? "r / s.pixels * s.groups + c * 4u / s.width"
+      : "min(r, vec4u(s.rows - 1u)) / s.pixels * s.groups + c / s.width";
+  const centred = `${atRow(rows, "input", "r")}${mean ? ` - ${statistic(walk, "mean", "place")}` : ""}`;
+  return defineKernel({
+    name: "normParameterGradients",
+    variant: variantOf(walk, parts),
+    bindings: present([
+      { name: "input", access: "read" },
+      mean && { name: "mean", access: "read", dtypes: ["float32"] },
+      { name: "rstd", access: "read", dtypes: ["float32"] },
+      { name: "outGradient", access: "read" },
+      weight && { name: "weightSums", access: "write", dtypes: ["float32"] },
+      bias && { name: "biasSums", access: "write", dtypes: ["float32"] },
+    ]),
+    scalars: [
+      ...shapeScalars,
+      { name: "rows", type: "u32" },
+      { name: "channels", type: "u32" },
+      { name: "chunks", type: "u32" },
+    ],
+    body: () => `${linearMain()}${partialHead[rows]}
+  var products = vec4f();
+  var sum = vec4f();
+  ${rowLoop(
+    rows,
+    `    let place = ${place};
+    let dy = ${kept(rows, atRow(rows, "outGradient", "r"))};
+    sum += dy;
+    products += ${kept(rows, `dy * (${centred}) * ${statistic(walk, "rstd", "place")}`)};
+`,
+  )}
+${weight ? "  store_weightSums(index, products);\n" : ""}${bias ? "  store_biasSums(index, sum);\n" : ""}}
+`,
+    workgroups: ({ chunks, channels }) =>
+      linearWorkgroups(Math.ceil(((chunks as number) * (channels as number)) / 4)),
+    reference(views, scalars) {
+      const rest = [...views];
+      const x = rest.shift() as KernelView;
+      const means = mean ? rest.shift() : undefined;
+      const rstd = rest.shift() as KernelView;
+      const dy = rest.shift() as KernelView;
+      const { channels, chunks } = scalars as Readonly<Record<"channels" | "chunks", number>>;
+      const products = new Float64Array(chunks * channels);
+      const sums = new Float64Array(chunks * channels);
+      forEachElement(scalars, (i, row, c) => {
+        const to = (Math.floor(i / channels) % chunks) * channels + c;
+        const centred = (x[i] as number) - (means ? (means[row] as number) : 0);
+        products[to] =
+          (products[to] as number) + (dy[i] as number) * centred * (rstd[row] as number);
+        sums[to] = (sums[to] as number) + (dy[i] as number);
+      });
+      if (weight) rest.shift()?.set(products);
+      if (bias) rest.shift()?.set(sums);
+    },
+  });
+});

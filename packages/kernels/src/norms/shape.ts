@@ -1,0 +1,131 @@
+import type { Binding, KernelBinding, KernelScalar } from "@halfstep/device";
+
+/**
+ * An input [batch, pixels, groups, width], normalised over the pixels and the width of each group. Group norm of images in
+ * NHWC order has their pixels and groups; layer norm and RMS norm of rows have one pixel and one group.
+ */
+export interface NormShape {
+  readonly batch: number;
+  readonly pixels: number;
+  readonly groups: number;
+  readonly width: number;
+}
+
+/** Statistics for each group, float32 [batch, groups]. */
+export interface NormStatistics<B> {
+  /** Absent for RMS norm, which does not centre. */
+  readonly mean?: Binding<B> | undefined;
+  /** 1 / √(variance + eps), the biased variance; for RMS norm 1 / √(mean square + eps). */
+  readonly rstd: Binding<B>;
+}
+
+/** With a width in whole quads an invocation works on quads of one group; otherwise each of its four lanes has a group of its own. */
+export type NormWalk = "quads" | "lanes";
+
+export const normWalk = ({ width }: NormShape): NormWalk => (width % 4 === 0 ? "quads" : "lanes");
+
+/** The optional operands of a kernel: a program each. */
+export interface NormParts {
+  readonly mean: boolean;
+  readonly weight: boolean;
+  readonly bias: boolean;
+}
+
+export const variantOf = (walk: NormWalk, parts: NormParts): string =>
+  [walk, ...Object.entries(parts).flatMap(([name, isThere]) => (isThere ? [name] : []))].join(",");
+
+/** The bindings of those operands that are there. */
+export const present = (bindings: readonly (KernelBinding | false)[]): readonly KernelBinding[] =>
+  bindings.filter((binding) => binding !== false);
+
+export const presentBindings = <B>(
+  bindings: readonly (Binding<B> | undefined)[],
+): readonly Binding<B>[] => bindings.filter((binding) => binding !== undefined);
+
+export const shapeScalars: readonly KernelScalar[] = (
+  ["batch", "pixels", "groups", "width"] as const
+).map((name) => ({ name, type: "u32" }));
+
+/** A program per combination of walk and optional operands, made when it is first asked for. */
+export function byVariant<K>(make: (walk: NormWalk, parts: NormParts) => K) {
+  const made = new Map<string, K>();
+  return (walk: NormWalk, parts: NormParts): K => {
+    const key = variantOf(walk, parts);
+    const known = made.get(key) ?? make(walk, parts);
+    made.set(key, known);
+    return known;
+  };
+}
+
+/** In how many interleaved chunks of pixels a group is folded: few, unless groups are large and few. */
+export function pixelChunks({ batch, pixels, groups, width }: NormShape): number {
+  const least = Math.ceil((pixels * width) / 512);
+  const wanted = Math.ceil(4096 / Math.max(1, batch * groups));
+  return Math.max(1, Math.min(pixels, least, wanted, 64));
+}
+
+/** Rows of a fold: row (b, k, g) has the pixels k, k + chunks, … of group g of entry b. */
+export const foldHead: Record<NormWalk, string> = {
+  quads: /* wgsl */ `
+  if (index >= s.batch * s.chunks * s.groups) { return; }
+  let row = index;
+  let g = row % s.groups;
+  let k = row / s.groups % s.chunks;
+  let b = row / (s.groups * s.chunks);
+  let steps = s.width / 4u;
+  let line = s.groups * steps;
+  let base = b * s.pixels * line + g * steps;
+  let count = f32(((s.pixels - 1u - k) / s.chunks + 1u) * s.width);
+`,
+  lanes: /* wgsl */ `
+  if (index * 4u >= s.batch * s.chunks * s.groups) { return; }
+  let row = min(vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u), vec4u(s.batch * s.chunks * s.groups - 1u));
+  let g = row % s.groups;
+  let k = row / s.groups % s.chunks;
+  let b = row / (s.groups * s.chunks);
+  let steps = s.width;
+  let line = s.groups * steps;
+  let base = b * s.pixels * line + g * steps;
+  let count = vec4f(((vec4u(s.pixels - 1u) - k) / s.chunks + 1u) * s.width);
+`,
+};
+
+/** Runs `body` for each quad, or for each element of four rows: `load` reads one of the big operands, `channel` one by channel. */
+export function foldLoop(
+  walk: NormWalk,
+  body: (load: (name: string) => string, channel: (name: string) => string) => string,
+): string {
+  if (walk === "quads")
+    return `for (var p = k; p < s.pixels; p += s.chunks) { for (var j = 0u; j < steps; j++) {
+    let at = base + p * line + j;
+${body(
+  (name) => `load_${name}(at)`,
+  (name) => `load_${name}(g * steps + j)`,
+)}  } }
+`;
+  return `for (var skipped = 0u; skipped < s.pixels; skipped += s.chunks) { for (var j = 0u; j < steps; j++) {
+    let p = k + skipped;
+    let inside = p < vec4u(s.pixels);
+    let at = base + min(p, vec4u(s.pixels - 1u)) * line + j;
+    let c = g * steps + j;
+${body(
+  (name) => `select(vec4f(), ${gathered(name, "at")}, inside)`,
+  (name) => gathered(name, "c"),
+)}  } }
+`;
+}
+
+/** Four elements of a binding, each with an index of its own. */
+export const gathered = (name: string, index: string): string =>
+  `vec4f(${["x", "y", "z", "w"].map((lane) => `at_${name}(${index}.${lane})`).join(", ")})`;
+
+/** A lane's total from its accumulator: in the walk by quads the lanes belong together. */
+export const total = (walk: NormWalk, sum: string): string =>
+  walk === "quads" ? `(${sum}.x + ${sum}.y) + (${sum}.z + ${sum}.w)` : sum;
+
+/** The unit in which a fold stores one number for each row. */
+export const rowUnit = (walk: NormWalk): 1 | 4 => (walk === "quads" ? 1 : 4);
+
+/** A statistic of the row at hand: one number for the quads of a group, or one a lane. */
+export const statistic = (walk: NormWalk, name: string, row: string): string =>
+  walk === "quads" ? `at_${name}(${row})` : gathered(name, row);

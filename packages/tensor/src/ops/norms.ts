@@ -1,0 +1,238 @@
+import { DTypeError } from "@halfstep/autocast";
+import * as kernels from "@halfstep/kernels";
+import { castTo, isFloating } from "../cast.js";
+import { ShapeError } from "../errors.js";
+import { isGradEnabled } from "../grad-mode.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+
+type NormName = "layerNorm" | "groupNorm" | "rmsNorm";
+
+interface NormAttributes {
+  readonly shape: kernels.NormShape;
+  readonly eps: number;
+  /** Which parameters come after the input. */
+  readonly hasWeight: boolean;
+  readonly hasBias: boolean;
+}
+
+/** Input, parameters, then what else there is: as ops pass them on. */
+function partsOf<T>(
+  [x, ...rest]: readonly T[],
+  { hasWeight, hasBias }: NormAttributes,
+): { x: T; weight: T | undefined; bias: T | undefined; more: readonly T[] } {
+  const more = [...rest];
+  return {
+    x: x as T,
+    weight: hasWeight ? more.shift() : undefined,
+    bias: hasBias ? more.shift() : undefined,
+    more,
+  };
+}
+
+/** The normalised tensor in the input's dtype, and the statistics of each group, float32: the mean, if any, and 1 / deviation. */
+const normOp = (name: NormName): Op<NormAttributes> => {
+  const isCentred = name !== "rmsNorm";
+  const backward = backwardOp(name);
+  return defineOp<NormAttributes>({
+    name,
+    castPolicy: "float32",
+    shape([x], { shape: { batch, groups } }) {
+      const statistic: TensorSpec = { shape: [batch, groups], dtype: "float32" };
+      return [x as TensorSpec, statistic, ...(isCentred ? [statistic] : [])];
+    },
+    forward({ target, inputs, outputs, attributes }) {
+      const { shape, eps } = attributes;
+      const { x: input, weight, bias } = partsOf(inputs, attributes);
+      const [out, rstd, mean] = outputs as [Operand, Operand, Operand | undefined];
+      kernels.normStatistics(target, { input, mean, rstd }, { ...shape, eps });
+      target.launch(kernels.normNormalize({ input, mean, rstd, weight, bias, out }, shape));
+    },
+    backward({ inputs, outputs, gradients, attributes }) {
+      const { x, weight, bias } = partsOf(inputs, attributes);
+      const g = gradients[0] as Tensor;
+      if (isGradEnabled()) return composedBackward({ x, weight, bias, g }, attributes, isCentred);
+      return backward.all([...inputs, g, ...outputs.slice(1)], attributes);
+    },
+  });
+};
+
+const backwardOp = (name: NormName): Op<NormAttributes> =>
+  defineOp<NormAttributes>({
+    name: `${name}Backward`,
+    castPolicy: "float32",
+    shape(inputs, attributes) {
+      const { x, weight, bias } = partsOf(inputs, attributes);
+      return [x, weight, bias].filter((spec) => spec !== undefined);
+    },
+    forward({ target, inputs, outputs, attributes }) {
+      const { x: input, weight, more } = partsOf(inputs, attributes);
+      const [outGradient, rstd, mean] = more as [Operand, Operand, Operand | undefined];
+      const gradients = partsOf(outputs, attributes);
+      kernels.normBackward(
+        target,
+        {
+          input,
+          mean,
+          rstd,
+          weight,
+          outGradient,
+          inputGradient: gradients.x,
+          weightGradient: gradients.weight,
+          biasGradient: gradients.bias,
+        },
+        attributes.shape,
+      );
+    },
+    backward: "none",
+  });
+
+interface BackwardParts {
+  readonly x: Tensor;
+  readonly weight: Tensor | undefined;
+  readonly bias: Tensor | undefined;
+  readonly g: Tensor;
+}
+
+/** The same gradients written in ops, so that they can be differentiated again. */
+function composedBackward(
+  { x, weight, bias, g }: BackwardParts,
+  { shape: { batch, pixels, groups, width }, eps }: NormAttributes,
+  isCentred: boolean,
+): readonly Tensor[] {
+  const grouped = (tensor: Tensor): Tensor =>
+    castTo(tensor, "float32").reshape([batch, pixels, groups, width]);
+  const byChannel = (tensor: Tensor): Tensor => castTo(tensor, "float32").reshape([groups, width]);
+  const average = (tensor: Tensor): Tensor => tensor.mean([1, 3], { keepDimensions: true });
+  const input = grouped(x);
+  const gradient = grouped(g);
+  const centred = isCentred ? input.sub(average(input)) : input;
+  const deviation = average(centred.square()).add(eps).sqrt();
+  const normalized = centred.div(deviation);
+  const h = weight ? gradient.mul(byChannel(weight)) : gradient;
+  const projected = normalized.mul(average(h.mul(normalized)));
+  const inner = (isCentred ? h.sub(average(h)) : h).sub(projected);
+  return [
+    inner.div(deviation).reshape(x.shape),
+    ...(weight ? [gradient.mul(normalized).sum([0, 1]).reshape(weight.shape)] : []),
+    ...(bias ? [gradient.sum([0, 1]).reshape(bias.shape)] : []),
+  ];
+}
+
+const layerNormOp = normOp("layerNorm");
+const groupNormOp = normOp("groupNorm");
+const rmsNormOp = normOp("rmsNorm");
+
+const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+function requireParameters(
+  name: NormName,
+  x: Tensor,
+  shape: readonly number[],
+  parameters: readonly (Tensor | undefined)[],
+): void {
+  if (!isFloating(x.dtype)) throw new DTypeError(`${name} needs a floating tensor, not ${x.dtype}`);
+  for (const parameter of parameters)
+    if (parameter && parameter.shape.join() !== shape.join())
+      throw new ShapeError(
+        `${name}: weight and bias need the shape [${shape}], not [${parameter.shape}]`,
+      );
+  if (product(shape) === 0)
+    throw new ShapeError(`${name}: [${shape}] has no elements to normalise over`);
+}
+
+/** Normalises over the last dimensions, which are those of `normalizedShape`. */
+function overLast(
+  op: Op<NormAttributes>,
+  x: Tensor,
+  normalizedShape: number | readonly number[],
+  [weight, bias]: readonly (Tensor | undefined)[],
+  eps: number,
+): Tensor {
+  const name = op.name as NormName;
+  const shape = typeof normalizedShape === "number" ? [normalizedShape] : normalizedShape;
+  if (shape.length === 0 || x.shape.slice(-shape.length).join() !== shape.join())
+    throw new ShapeError(
+      `${name}: the input [${x.shape}] does not end in the normalised shape [${shape}]`,
+    );
+  requireParameters(name, x, shape, [weight, bias]);
+  const width = product(shape);
+  return op(
+    [x, weight, bias].filter((tensor) => tensor !== undefined),
+    {
+      shape: { batch: x.size / width, pixels: 1, groups: 1, width },
+      eps,
+      hasWeight: weight !== undefined,
+      hasBias: bias !== undefined,
+    },
+  );
+}
+
+export interface NormOptions {
+  /** Added to the variance. Default 1e-5. */
+  readonly eps?: number;
+}
+
+/**
+ * (x − mean) / √(variance + eps) · weight + bias over the last dimensions, which are those of `normalizedShape`, as
+ * torch.nn.functional.layer_norm. Statistics are float32 whatever the dtype.
+ */
+export function layerNorm(
+  x: Tensor,
+  normalizedShape: number | readonly number[],
+  weight?: Tensor,
+  bias?: Tensor,
+  { eps = 1e-5 }: NormOptions = {},
+): Tensor {
+  return overLast(layerNormOp, x, normalizedShape, [weight, bias], eps);
+}
+
+export interface RmsNormOptions {
+  /** Added to the mean square. Default 2^-23, the spacing of float32 at 1, as in torch. */
+  readonly eps?: number;
+}
+
+/**
+ * x / √(mean of squares + eps) · weight over the last dimensions, which are those of `normalizedShape`, as
+ * torch.nn.functional.rms_norm. Sums are float32 whatever the dtype.
+ */
+export function rmsNorm(
+  x: Tensor,
+  normalizedShape: number | readonly number[],
+  weight?: Tensor,
+  { eps = 2 ** -23 }: RmsNormOptions = {},
+): Tensor {
+  return overLast(rmsNormOp, x, normalizedShape, [weight, undefined], eps);
+}
+
+/**
+ * (x − mean) / √(variance + eps) · weight + bias of [batch, ..., channels], over each of `groups` groups of neighbouring
+ * channels, as torch.nn.functional.group_norm with channels last. Statistics are float32 whatever the dtype.
+ *
+ * @param weight, bias [channels]
+ */
+export function groupNorm(
+  x: Tensor,
+  groups: number,
+  weight?: Tensor,
+  bias?: Tensor,
+  { eps = 1e-5 }: NormOptions = {},
+): Tensor {
+  const channels = x.shape.at(-1) ?? 0;
+  if (x.rank < 2 || !Number.isInteger(groups) || groups < 1 || channels % groups !== 0)
+    throw new ShapeError(
+      `groupNorm: an input [batch, ..., channels] of shape [${x.shape}] cannot be divided into ${groups} groups of channels`,
+    );
+  requireParameters("groupNorm", x, [channels], [weight, bias]);
+  const pixels = product(x.shape.slice(1, -1));
+  if (pixels === 0) throw new ShapeError(`groupNorm: an image of shape [${x.shape}] has no pixels`);
+  return groupNormOp(
+    [x, weight, bias].filter((tensor) => tensor !== undefined),
+    {
+      shape: { batch: x.shape[0] as number, pixels, groups, width: channels / groups },
+      eps,
+      hasWeight: weight !== undefined,
+      hasBias: bias !== undefined,
+    },
+  );
+}
