@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { allFormats, roundings, step } from "../test/samples.js";
+import * as index from "./index.js";
 import {
   bfloat16,
   type EncodeOptions,
@@ -137,6 +138,14 @@ test("stored limits are those of numpy and ml_dtypes", () => {
     expect(finfo.tiny).toBe(finfo.smallestNormal);
     expect(finfo.resolution).toBe(Number(`1e-${finfo.decimalDigits}`));
   }
+});
+
+test("every exported format is in the tests' list", () => {
+  const exported = Object.values(index).filter(
+    (member) => typeof member === "object" && "decode" in member,
+  );
+  expect(new Set(exported)).toEqual(new Set(allFormats));
+  expect(allFormats.length).toBe(15);
 });
 
 test("definitions are consistent with the codes", () => {
