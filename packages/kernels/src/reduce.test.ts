@@ -35,17 +35,24 @@ const shapes: readonly Omit<Case, "op">[] = [
 
 const cases = (op: ReduceOp): readonly Case[] => shapes.map((shape) => ({ op, ...shape }));
 
-const operandsOf = ({ outer, size, inner, storage = "float32" }: Case, seed = 1) =>
-  ({
-    input: { values: testValues(outer * size * inner, seed), dtype: storage },
+function operandsOf({ op, outer, size, inner, storage = "float32" }: Case, seed = 1) {
+  const values = testValues(outer * size * inner, seed);
+  // Products are exact, and neither vanish nor explode.
+  const factor = (i: number): number => (i % 97 === 5 ? 2 : i % 89 === 3 ? 0.5 : 1);
+  const input = op === "prod" ? values.map((v, i) => (v < 0 ? -1 : 1) * factor(i)) : values;
+  return {
+    input: { values: input, dtype: storage },
     out: { values: outer * inner, dtype: storage },
-  }) as const;
+  } as const;
+}
 
 /** Each sum in float64, in the plainest way. */
 function expected({ op, outer, size, inner }: Case, input: ArrayLike<number>): number[] {
   return Array.from({ length: outer * inner }, (_, at) => {
     const first = Math.floor(at / inner) * size * inner + (at % inner);
     const axis = Array.from({ length: size }, (_, r) => input[first + r * inner] as number);
+    if (op === "min") return axis.reduce((a, b) => Math.min(a, b), Infinity);
+    if (op === "prod") return axis.reduce((a, b) => a * b, 1);
     if (op === "max") return axis.reduce((a, b) => Math.max(a, b), -Infinity);
     const sum = axis.reduce((a, b) => a + (op === "sumOfSquares" ? b * b : b), 0);
     return op === "mean" ? sum / size : sum;
@@ -55,7 +62,7 @@ function expected({ op, outer, size, inner }: Case, input: ArrayLike<number>): n
 const title = ({ op, outer, size, inner, storage }: Case): string =>
   `${op} of [${outer},${size},${inner}]${storage ? ` ${storage}` : ""}`;
 
-const ops = ["sum", "mean", "max", "sumOfSquares"] as const;
+const ops = ["sum", "mean", "max", "min", "prod", "sumOfSquares"] as const;
 
 describe("reduce on the CPU", () => {
   it.each(ops)("equals a float64 computation: %s", (op) => {
@@ -112,7 +119,7 @@ describe.each(await testTiers())("reduce on the GPU, %s tier", (tier) => {
   it("lets NaN and infinities through, wherever they are", async () => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
-    for (const op of ["sum", "max"] as const)
+    for (const op of ["sum", "max", "min"] as const)
       for (const shape of [shapes[0], shapes[3], shapes[4], shapes[6]] as Case[]) {
         const attributes = { ...shape, op };
         const { input, out } = operandsOf(attributes);

@@ -2,7 +2,7 @@ import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfste
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 
-export type ReduceOp = "sum" | "mean" | "max" | "sumOfSquares";
+export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
 
 export interface ReduceAttributes {
   readonly op: ReduceOp;
@@ -13,10 +13,10 @@ export interface ReduceAttributes {
 }
 
 /**
- * out[outer, inner] = the sum, mean, maximum or sum of squares of input[outer, size, inner] over its middle axis.
+ * out[outer, inner] = the sum, mean, maximum, minimum, product or sum of squares of input[outer, size, inner] over its middle axis.
  *
  * Sums are float32, in a fixed order. Long axes with few results are summed in stages through float32 scratch of the target.
- * NaN and infinities propagate. Throws a `RangeError` where a length does not match, or for the maximum of nothing.
+ * NaN and infinities propagate. Throws a `RangeError` where a length does not match, or for the extremum of nothing.
  */
 export function reduce<B>(
   target: LaunchTarget<B>,
@@ -27,8 +27,8 @@ export function reduce<B>(
   let { size, inner } = attributes;
   const { out } = operands;
   requireLengths("reduce", operands, { input: outer * size * inner, out: outer * inner });
-  if (op === "max" && size === 0)
-    throw new RangeError("reduce: the maximum over an axis of size 0 is undefined");
+  if (isExtremum(op) && size === 0)
+    throw new RangeError(`reduce: the ${op}imum over an axis of size 0 is undefined`);
   let fold: Fold = op === "mean" ? "sum" : op;
   let input = operands.input;
   for (;;) {
@@ -55,7 +55,7 @@ export function reduce<B>(
   target.launch(launchOf(fold, input, out, { outer, size, inner, chunks: 1 }, scale));
 }
 
-type Fold = "sum" | "max" | "sumOfSquares";
+type Fold = "sum" | "max" | "min" | "prod" | "sumOfSquares";
 type Walk = "quads" | "rows" | "gather";
 
 interface Stage {
@@ -98,22 +98,27 @@ function launchOf<B>(
   };
 }
 
+const isExtremum = (op: string): op is "max" | "min" => op === "max" || op === "min";
+
 const foldOf: Record<Fold, (acc: string, value: string) => string> = {
   sum: (acc, value) => `${acc} + ${value}`,
   sumOfSquares: (acc, value) => `${acc} + ${value} * ${value}`,
-  max: (acc, value) => `larger(${acc}, ${value})`,
+  prod: (acc, value) => `${acc} * ${value}`,
+  max: (acc, value) => `further(${acc}, ${value})`,
+  min: (acc, value) => `further(${acc}, ${value})`,
 };
 
 // The bits of a NaN decide, since WGSL may assume that comparisons never meet one.
-const larger = /* wgsl */ `
+const further = (fold: "max" | "min"): string => /* wgsl */ `
 fn is_nan(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u); }
-fn larger(a: vec4f, b: vec4f) -> vec4f { return select(select(a, b, (b > a) | is_nan(b)), a, is_nan(a)); }
+fn further(a: vec4f, b: vec4f) -> vec4f { return select(select(a, b, (b ${fold === "max" ? ">" : "<"} a) | is_nan(b)), a, is_nan(a)); }
 `;
 
 function bodyOf(fold: Fold, walk: Walk): string {
   const combine = foldOf[fold];
-  const start = (first: string): string => (fold === "max" ? first : "vec4f(0.0)");
-  const head = `${fold === "max" ? larger : ""}${linearMain()}`;
+  const start = (first: string): string =>
+    isExtremum(fold) ? first : fold === "prod" ? "vec4f(1.0)" : "vec4f(0.0)";
+  const head = `${isExtremum(fold) ? further(fold) : ""}${linearMain()}`;
   if (walk === "quads")
     return `${head}
   let quads = s.inner / 4u;
@@ -137,13 +142,10 @@ function bodyOf(fold: Fold, walk: Walk): string {
     });
     // Lane i of the transposed accumulators belongs to row i.
     const columns = lanes.map((c) => `vec4f(${lanes.map((l) => `${l}.${c}`).join(", ")})`);
-    const join = fold === "max" ? foldOf.max : foldOf.sum;
-    const all = join(
-      join(columns[0] as string, columns[1] as string),
-      fold === "max"
-        ? join(columns[2] as string, columns[3] as string)
-        : `(${join(columns[2] as string, columns[3] as string)})`,
-    );
+    const join = foldOf[fold === "sumOfSquares" ? "sum" : fold];
+    const [a, b, c, d] = columns as [string, string, string, string];
+    const pair = join(c, d);
+    const all = join(join(a, b), isExtremum(fold) ? pair : `(${pair})`);
     return `${head}
   if (index * 4u >= s.outer) { return; }
   let quads = s.size / 4u;
@@ -205,7 +207,18 @@ const walksOf = (fold: Fold): Record<Walk, Kernel> => ({
 const kernels: Record<Fold, Record<Walk, Kernel>> = {
   sum: walksOf("sum"),
   max: walksOf("max"),
+  min: walksOf("min"),
+  prod: walksOf("prod"),
   sumOfSquares: walksOf("sumOfSquares"),
+};
+
+/** Where a fold starts, and how it takes in a value. */
+const referenceOf: Record<Fold, readonly [number, (acc: number, value: number) => number]> = {
+  sum: [0, (acc, value) => acc + value],
+  sumOfSquares: [0, (acc, value) => acc + value * value],
+  prod: [1, (acc, value) => acc * value],
+  max: [Number.NEGATIVE_INFINITY, Math.max],
+  min: [Number.POSITIVE_INFINITY, Math.min],
 };
 
 function reduceReference(
@@ -215,16 +228,11 @@ function reduceReference(
   scalars: Readonly<Record<string, number>>,
 ): void {
   const { outer, size, inner, chunks, scale } = scalars as unknown as Stage & { scale: number };
-  const acc = new Float64Array(outer * chunks * inner).fill(fold === "max" ? -Infinity : 0);
+  const [start, combine] = referenceOf[fold];
+  const acc = new Float64Array(outer * chunks * inner).fill(start);
   for (let o = 0, at = 0; o < outer; o++)
     for (let r = 0; r < size; r++)
-      for (let i = 0, to = (o * chunks + (r % chunks)) * inner; i < inner; i++, at++, to++) {
-        const value = input[at] as number;
-        const sofar = acc[to] as number;
-        acc[to] =
-          fold === "max"
-            ? Math.max(sofar, value)
-            : sofar + (fold === "sum" ? value : value * value);
-      }
+      for (let i = 0, to = (o * chunks + (r % chunks)) * inner; i < inner; i++, at++, to++)
+        acc[to] = combine(acc[to] as number, input[at] as number);
   for (let i = 0; i < acc.length; i++) out[i] = (acc[i] as number) * scale;
 }

@@ -1,0 +1,218 @@
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { philox4x32 } from "@halfstep/formats/philox";
+import { philox4x32 as philoxWgsl } from "@halfstep/formats/wgsl";
+import { cos } from "./expressions/trigonometric.js";
+import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { requireLengths } from "./operands.js";
+
+/**
+ * Where random numbers come from: four 32-bit words for each quad of elements, which are Philox4x32-10 of the counter
+ * (block + quad, stream) under the key. The same on the CPU and on every GPU.
+ */
+export interface RandomSource {
+  /** Whole numbers up to 2^53 − 1. */
+  readonly seed: number;
+  /** Of four words each: the one of the first quad. */
+  readonly block: number;
+  readonly stream: number;
+}
+
+/** out = uniform numbers from [low, high), on a grid of 2^-24 of the range. */
+export const uniform = <B>(
+  out: Binding<B>,
+  source: RandomSource,
+  { low, high }: { readonly low: number; readonly high: number },
+): Launch<B> => draw("uniform", out, source, high - low, low);
+
+/** out = numbers of the normal distribution, by the method of Box and Muller. */
+export const normal = <B>(
+  out: Binding<B>,
+  source: RandomSource,
+  { mean, deviation }: { readonly mean: number; readonly deviation: number },
+): Launch<B> => draw("normal", out, source, deviation, mean);
+
+/** out = 1 with probability p, else 0; p counts in steps of 2^-24. */
+export const bernoulli = <B>(out: Binding<B>, source: RandomSource, p: number): Launch<B> =>
+  draw("bernoulli", out, source, thresholdOf(p), 0);
+
+/** out = input / (1 − p) with probability 1 − p, else 0; everything 0 where p is 1. */
+export function dropout<B>(
+  operands: { readonly input: Binding<B>; readonly out: Binding<B> },
+  source: RandomSource,
+  p: number,
+): Launch<B> {
+  const { input, out } = operands;
+  requireLengths("dropout", { input }, { input: out.length });
+  return {
+    kernel: dropoutKernel,
+    bindings: [input, out],
+    scalars: {
+      count: out.length,
+      ...words(source),
+      threshold: thresholdOf(1 - p),
+      // The CPU multiplies by what a GPU is given.
+      factor: p === 1 ? 0 : Math.fround(1 / (1 - p)),
+    },
+  };
+}
+
+const thresholdOf = (p: number): number => Math.round(p * 2 ** 24);
+
+/** The scalars of a source. None of them is part of a plan: a later step draws other numbers with the same programs. */
+const words = ({ seed, block, stream }: RandomSource): Record<string, number> => ({
+  seed0: seed >>> 0,
+  seed1: Math.floor(seed / 2 ** 32),
+  block0: block >>> 0,
+  block1: Math.floor(block / 2 ** 32),
+  stream,
+});
+
+const sourceScalars = ["seed0", "seed1", "block0", "block1", "stream"].map((name) => ({
+  name,
+  type: "u32" as const,
+  runtime: true,
+}));
+
+/** Words of quad q, as integers below 2^24. */
+const bitsOfQuad = /* wgsl */ `${philoxWgsl}
+fn bits_of_quad(q: u32) -> vec4u {
+  let low = s.block0 + q;
+  let high = s.block1 + select(0u, 1u, low < q);
+  return philox4x32(vec4u(low, high, 0u, s.stream), vec2u(s.seed0, s.seed1)) >> vec4u(8u);
+}
+`;
+
+function quadsOf(scalars: Readonly<Record<string, number>>): (quad: number) => number[] {
+  const { seed0, seed1, block0, block1, stream } = scalars as Record<string, number> &
+    Record<"seed0" | "seed1" | "block0" | "block1" | "stream", number>;
+  return (quad) => {
+    const low = block0 + quad;
+    const high = block1 + (low >= 2 ** 32 ? 1 : 0);
+    return philox4x32([low >>> 0, high >>> 0, 0, stream], [seed0, seed1]).map((word) => word >>> 8);
+  };
+}
+
+interface Distribution {
+  readonly functions?: string;
+  /** vec4f of `bits` (vec4u, below 2^24) and the scalars `s.factor` and `s.term`. */
+  readonly wgsl: string;
+  evaluate(bits: readonly number[], lane: number, factor: number, term: number): number;
+}
+
+const grid = 2 ** -24;
+
+const distributions: Record<"uniform" | "normal" | "bernoulli", Distribution> = {
+  uniform: {
+    wgsl: "vec4f(bits) * 0x1p-24 * s.factor + s.term",
+    evaluate: (bits, lane, factor, term) => (bits[lane] as number) * grid * factor + term,
+  },
+  bernoulli: {
+    wgsl: "select(vec4f(0.0), vec4f(1.0), bits < vec4u(u32(s.factor)))",
+    evaluate: (bits, lane, factor) => ((bits[lane] as number) < factor ? 1 : 0),
+  },
+  normal: {
+    functions: `${cos.functions}
+fn normal_of(bits: vec4u) -> vec4f {
+  // Two numbers, and of each pair a radius and an angle; the sine is a cosine a quarter turn on.
+  let radius = sqrt(-2.0 * log((vec2f(bits.xz) + 0.5) * 0x1p-24));
+  let turn = vec2f(bits.yw) * 0x1p-24;
+  let quarter = vec4f(turn.x, turn.x - 0.25, turn.y, turn.y - 0.25);
+  return vec4f(radius.xx, radius.yy) * cos_value(6.283185307179586 * quarter);
+}
+`,
+    wgsl: "normal_of(bits) * s.factor + s.term",
+    evaluate(bits, lane, factor, term) {
+      const [first, second] = lane < 2 ? [bits[0], bits[1]] : [bits[2], bits[3]];
+      const radius = Math.sqrt(-2 * Math.log(((first as number) + 0.5) * grid));
+      const angle = 2 * Math.PI * (second as number) * grid;
+      return radius * (lane % 2 === 0 ? Math.cos(angle) : Math.sin(angle)) * factor + term;
+    },
+  },
+};
+
+function draw<B>(
+  name: keyof typeof distributions,
+  out: Binding<B>,
+  source: RandomSource,
+  factor: number,
+  term: number,
+): Launch<B> {
+  return {
+    kernel: kernels[name],
+    bindings: [out],
+    scalars: { count: out.length, ...words(source), factor, term },
+  };
+}
+
+function makeKernel(name: keyof typeof distributions): Kernel {
+  const { functions = "", wgsl, evaluate } = distributions[name];
+  return defineKernel({
+    name: "random",
+    variant: name,
+    bindings: [{ name: "out", access: "write" }],
+    scalars: [
+      { name: "count", type: "u32" },
+      ...sourceScalars,
+      { name: "factor", type: "f32", runtime: true },
+      { name: "term", type: "f32", runtime: true },
+    ],
+    body: () => `${bitsOfQuad}${functions}
+${linearMain()}
+  if (index * 4u >= s.count) { return; }
+  let bits = bits_of_quad(index);
+  store_out(index, ${wgsl});
+}
+`,
+    workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+    reference([out], scalars) {
+      const y = out as KernelView;
+      const bitsOf = quadsOf(scalars);
+      const { factor, term } = scalars as { factor: number; term: number };
+      for (let q = 0; q * 4 < y.length; q++) {
+        const bits = bitsOf(q);
+        for (let l = 0; l < 4 && q * 4 + l < y.length; l++)
+          y[q * 4 + l] = evaluate(bits, l, factor, term);
+      }
+    },
+  });
+}
+
+const kernels = {
+  uniform: makeKernel("uniform"),
+  normal: makeKernel("normal"),
+  bernoulli: makeKernel("bernoulli"),
+};
+
+const dropoutKernel: Kernel = defineKernel({
+  name: "dropout",
+  bindings: [
+    { name: "input", access: "read" },
+    { name: "out", access: "write" },
+  ],
+  scalars: [
+    { name: "count", type: "u32" },
+    ...sourceScalars,
+    { name: "threshold", type: "u32", runtime: true },
+    { name: "factor", type: "f32", runtime: true },
+  ],
+  body: () => `${bitsOfQuad}
+${linearMain()}
+  if (index * 4u >= s.count) { return; }
+  let kept = bits_of_quad(index) < vec4u(s.threshold);
+  store_out(index, select(vec4f(0.0), load_input(index) * s.factor, kept));
+}
+`,
+  workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+  reference([input, out], scalars) {
+    const [x, y] = [input, out] as [KernelView, KernelView];
+    const bitsOf = quadsOf(scalars);
+    const { threshold, factor } = scalars as { threshold: number; factor: number };
+    for (let q = 0; q * 4 < y.length; q++) {
+      const bits = bitsOf(q);
+      for (let l = 0; l < 4 && q * 4 + l < y.length; l++) {
+        const e = q * 4 + l;
+        y[e] = (bits[l] as number) < threshold ? (x[e] as number) * factor : 0;
+      }
+    }
+  },
+});

@@ -1,0 +1,105 @@
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { describe, expect, it } from "vitest";
+import {
+  deviceMismatches,
+  type Launches,
+  mismatches,
+  runOnCpu,
+  testValues,
+} from "../test/harness.js";
+import { type ResampleAttributes, resample, resampleBackward } from "./resample.js";
+
+const sizes = [
+  { outer: 2, size: 5, newSize: 10, inner: 3 },
+  { outer: 1, size: 10, newSize: 4, inner: 8 },
+  { outer: 3, size: 7, newSize: 7, inner: 1 },
+  { outer: 1, size: 1, newSize: 5, inner: 2 },
+  { outer: 2, size: 6, newSize: 1, inner: 4 },
+  { outer: 1, size: 3, newSize: 100, inner: 1 },
+];
+const cases: readonly ResampleAttributes[] = sizes.flatMap((shape) =>
+  (["nearest", "linear", "linearCorners"] as const).map((mode) => ({ ...shape, mode })),
+);
+
+const operandsOf = ({ outer, size, newSize, inner }: ResampleAttributes) => ({
+  input: { values: testValues(outer * size * inner) },
+  out: { values: outer * newSize * inner },
+  outGradient: { values: testValues(outer * newSize * inner, 2) },
+  inputGradient: { values: outer * size * inner },
+});
+
+const launches =
+  (attributes: ResampleAttributes): Launches<ReturnType<typeof operandsOf>> =>
+  (target, { input, out, outGradient, inputGradient }) => {
+    target.launch(resample({ input, out }, attributes));
+    target.launch(resampleBackward({ outGradient, inputGradient }, attributes));
+  };
+
+/** Where torch's documentation puts place o: half a place off, but for the nearest and for corners kept in place. */
+function weights({ mode, size, newSize }: ResampleAttributes, o: number): readonly number[] {
+  const row = Array<number>(size).fill(0);
+  if (mode === "nearest") row[Math.floor((o * size) / newSize)] = 1;
+  else {
+    const corners = newSize === 1 ? 0 : (o * (size - 1)) / (newSize - 1);
+    const x = mode === "linear" ? Math.max(((o + 0.5) * size) / newSize - 0.5, 0) : corners;
+    const low = Math.min(Math.floor(x), size - 1);
+    const high = Math.min(low + 1, size - 1);
+    row[low] = (row[low] as number) + 1 - (x - low);
+    row[high] = (row[high] as number) + (x - low);
+  }
+  return row;
+}
+
+const tiers = await testTiers();
+const tolerance = { relative: 1e-5, absolute: 1e-6 };
+
+describe("resample", () => {
+  it("is the matrix of its weights, and backward its transpose", () => {
+    const found = cases.flatMap((attributes) => {
+      const { outer, size, newSize, inner } = attributes;
+      const got = runOnCpu(operandsOf(attributes), launches(attributes));
+      const out = new Float64Array(got.out.length);
+      const back = new Float64Array(got.input.length);
+      for (let o = 0; o < outer; o++)
+        for (let p = 0; p < newSize; p++)
+          for (const [r, weight] of weights(attributes, p).entries())
+            for (let c = 0; c < inner; c++) {
+              const [from, to] = [(o * size + r) * inner + c, (o * newSize + p) * inner + c];
+              out[to] = (out[to] as number) + weight * (got.input[from] as number);
+              back[from] = (back[from] as number) + weight * (got.outGradient[to] as number);
+            }
+      return [
+        ...mismatches(got.out, out, tolerance),
+        ...mismatches(got.inputGradient, back, tolerance),
+      ].map((text) => `${JSON.stringify(attributes)}: ${text}`);
+    });
+    expect(found).toEqual([]);
+  });
+
+  it("gives torch's numbers", () => {
+    // torch 2.13: interpolate(tensor([[[1., 2., 4.]]]), size=5, mode=…), linear without and with align_corners.
+    const run = (mode: ResampleAttributes["mode"]) =>
+      Array.from(
+        runOnCpu({ input: { values: [1, 2, 4] }, out: { values: 5 } }, (target, o) =>
+          target.launch(resample(o, { mode, outer: 1, size: 3, newSize: 5, inner: 1 })),
+        ).out,
+        (value) => Math.round(value * 1e4) / 1e4,
+      );
+    expect(run("nearest")).toEqual([1, 1, 2, 2, 4]);
+    expect(run("linear")).toEqual([1, 1.4, 2, 3.2, 4]);
+    expect(run("linearCorners")).toEqual([1, 1.5, 2, 3, 4]);
+  });
+
+  it.each(tiers)("equals the reference on the GPU, %s tier", async (tier) => {
+    const device = await requestTestDevice({ tier });
+    const found: string[] = [];
+    for (const attributes of cases) {
+      const texts = await deviceMismatches(device, operandsOf(attributes), launches(attributes), {
+        out: tolerance,
+        inputGradient: tolerance,
+      });
+      found.push(...texts.map((text) => `${JSON.stringify(attributes)}: ${text}`));
+    }
+    expect(found).toEqual([]);
+  });
+});
