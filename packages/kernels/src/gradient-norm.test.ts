@@ -2,12 +2,13 @@ import type { Binding, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import { deviceMismatches, runOnCpu, runOnGpu, testValues } from "../test/harness.js";
-import { clipGradients, gradientNorm } from "./gradient-norm.js";
+import { clampGradients, clipGradients } from "./clip-gradients.js";
+import { gradientNorm } from "./gradient-norm.js";
 
 interface Case {
   readonly lengths: readonly [number, number];
   readonly maxNorm: number;
-  readonly normType?: 2 | typeof Infinity;
+  readonly normType?: number;
   readonly dtype?: "float32" | "float16" | "bfloat16";
 }
 
@@ -16,6 +17,10 @@ const cases: readonly Case[] = [
   { lengths: [5, 70_003], maxNorm: 1 },
   { lengths: [300_001, 3], maxNorm: 1e9 },
   { lengths: [5, 70_003], maxNorm: 0.01, normType: Infinity },
+  { lengths: [5, 70_003], maxNorm: 1, normType: 1 },
+  { lengths: [1027, 2], maxNorm: 0.5, normType: 1, dtype: "float16" },
+  { lengths: [5, 70_003], maxNorm: 0.1, normType: 3 },
+  { lengths: [3, 1027], maxNorm: 100, normType: 1.5 },
   { lengths: [1027, 2], maxNorm: 1, dtype: "float16" },
   { lengths: [1027, 2], maxNorm: 1, normType: Infinity, dtype: "bfloat16" },
 ];
@@ -51,6 +56,11 @@ const tolerance = { relative: 2 ** -19, absolute: 0 };
 const stored = { relative: 2 ** -7, absolute: 0 };
 
 describe("gradientNorm and clipGradients on the CPU", () => {
+  it("refuse what is no norm", () => {
+    const c: Case = { lengths: [1, 1], maxNorm: 1, normType: 0 };
+    expect(() => runOnCpu(operandsOf(c), launches(c))).toThrow("normType is 0");
+  });
+
   it("clip as torch does, by the norm of unscaled gradients", () => {
     const found = cases.map((c) => {
       const operands = operandsOf(c);
@@ -59,7 +69,7 @@ describe("gradientNorm and clipGradients on the CPU", () => {
       const want =
         c.normType === Infinity
           ? all.reduce((x, y) => Math.max(x, y), 0)
-          : Math.sqrt(all.reduce((x, y) => x + y * y, 0));
+          : all.reduce((x, y) => x + y ** (c.normType ?? 2), 0) ** (1 / (c.normType ?? 2));
       const factor = Math.min(1, c.maxNorm / (want + 1e-6));
       const last = (operands.a.values.at(-1) as number) * factor;
       const near = (x: number | undefined, y: number, part: number): boolean =>
@@ -91,7 +101,7 @@ describe.each(await testTiers())("gradientNorm and clipGradients on the GPU, %s 
   it("give factor 0 for an infinite norm and NaN for a NaN, and leave zeros as they are", async () => {
     const device = await requestTestDevice({ tier });
     const found: unknown[] = [];
-    for (const normType of [2, Infinity] as const)
+    for (const normType of [2, Infinity, 1, 3] as const)
       for (const bad of [Number.NEGATIVE_INFINITY, Number.NaN]) {
         const c: Case = { lengths: [100, 259], maxNorm: 1, normType };
         const operands = operandsOf(c);
@@ -108,7 +118,23 @@ describe.each(await testTiers())("gradientNorm and clipGradients on the GPU, %s 
       norm === Infinity ? 0 : norm,
       ...new Array(7).fill(0),
     ]);
-    expect(found).toEqual([...each, ...each]);
+    expect(found).toEqual([...each, ...each, ...each, ...each]);
+  });
+
+  it("clamp to the limit times the scale, and leave NaN", async () => {
+    const device = await requestTestDevice({ tier });
+    const values = testValues(259, 3);
+    values.set([Number.NaN, Infinity, -Infinity, 8, -8, 0, -0]);
+    for (const dtype of ["float32", "float16"] as const) {
+      const operands = { x: { values, dtype }, scale: { values: [16, 1 / 16] } };
+      const clamp = <B>(
+        target: LaunchTarget<B>,
+        { x, scale }: { readonly x: Binding<B>; readonly scale: Binding<B> },
+      ): void => target.launch(clampGradients({ x, scale: scale.buffer }, { limit: 0.03125 }));
+      const { x } = await runOnGpu(device, operands, clamp);
+      expect(x).toEqual(runOnCpu(operands, clamp).x);
+      expect([...x.subarray(0, 7)]).toEqual([Number.NaN, 0.5, -0.5, 0.5, -0.5, 0, -0]);
+    }
   });
 
   it("give the same bits each time", async () => {

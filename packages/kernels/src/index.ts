@@ -9,7 +9,9 @@ export {
 } from "./batch-norm.js";
 export { batchNormBackward } from "./batch-norm-backward.js";
 export { type BatchNormShape, batchNormStatistics } from "./batch-norm-statistics.js";
-export { checkFinite } from "./check-finite.js";
+export { checkFinite, type SquareSums } from "./check-finite.js";
+export { combineFlags } from "./combine-flags.js";
+export { clampGradients, clipGradients } from "./clip-gradients.js";
 export {
   type Conv2dAttributes,
   conv2d,
@@ -39,18 +41,19 @@ export {
   isElementwise,
   type ShapedBinding,
 } from "./elementwise.js";
+export { countExponents } from "./exponent-histogram.js";
 export * from "./expressions.js";
 export { fill } from "./fill.js";
-export { clipGradients, gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
+export { gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
-export * from "./optimizers/index.js";
 export { normBackward } from "./norms/backward.js";
 export { normNormalize } from "./norms/normalize.js";
 export type { NormShape, NormStatistics } from "./norms/shape.js";
 export { normStatistics } from "./norms/statistics.js";
+export * from "./optimizers/index.js";
 export { type PermuteAttributes, permute } from "./permute.js";
 export { type PoolAttributes, poolOutputSize } from "./pool.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";
@@ -68,5 +71,5 @@ export {
   softmax,
   softmaxBackward,
 } from "./softmax.js";
-export { unscale } from "./unscale.js";
+export { rescale, unscale } from "./unscale.js";
 export { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";

@@ -1,6 +1,7 @@
 import type { Binding } from "@halfstep/device";
 import {
   allocateResident,
+  clampGradients,
   clipGradients,
   gradientNorm,
   gradientNormScratchBytes,
@@ -11,11 +12,12 @@ import { NonFiniteGradientError } from "./errors.js";
 /** What clipping needs of an optimizer. */
 export interface ClippableOptimizer<B> {
   readonly target: ResidentTarget<B>;
-  gradients(): Iterable<Binding<B>>;
+  /** The gradients that are present, those of a group under one name. */
+  gradients(): Iterable<Binding<B> & { readonly name?: string }>;
 }
 
 export interface ClipOptions<B> {
-  /** 2, or Infinity for the largest magnitude. Default 2. */
+  /** A positive number p for the p-norm, or Infinity for the largest magnitude. Default 2. */
   readonly normType?: number;
   /** Makes {@link GradientNorm.read} reject where the norm is infinite or NaN. Default false. */
   readonly errorIfNonfinite?: boolean;
@@ -34,32 +36,88 @@ export interface GradientNorm<B> {
 interface Scratch<B> {
   readonly partials: B;
   readonly norm: Binding<B>;
-  readonly noScale: Binding<B>;
 }
 
-const scratches = new WeakMap<object, unknown>();
+/** Scratch of an optimizer's clippings, by the name of what is clipped: all gradients, or a group. */
+const scratches = new WeakMap<object, Map<string, unknown>>();
+const noScales = new WeakMap<object, unknown>();
 
 /**
  * Multiplies the gradients of an optimizer by `min(1, maxNorm / (norm + 1e-6))`, as torch.nn.utils.clip_grad_norm_ does,
  * without waiting for the device. Call it on unscaled gradients (after `scaler.unscale(optimizer)`), or give `gradScale`.
  * Where the norm is not finite, gradients come out as zeros and NaN: a scaler's `foundInf` skips that step.
  *
- * @throws RangeError for a `maxNorm` that is not positive, or another `normType`.
+ * @throws RangeError for a `maxNorm` or `normType` that is not positive.
  */
 export function clipGradNorm<B>(
   optimizer: ClippableOptimizer<B>,
   maxNorm: number,
-  { normType = 2, errorIfNonfinite = false, gradScale }: ClipOptions<B> = {},
+  options: ClipOptions<B> = {},
 ): GradientNorm<B> {
-  if (!(maxNorm > 0)) throw new RangeError(`maxNorm is ${maxNorm}: it must be positive`);
-  if (normType !== 2 && normType !== Number.POSITIVE_INFINITY)
-    throw new RangeError(`normType is ${normType}: choose 2 or Infinity`);
+  return clip(optimizer, "", [...optimizer.gradients()], maxNorm, options);
+}
+
+/**
+ * {@link clipGradNorm} for each parameter group by itself, by the norm of its own gradients.
+ *
+ * @param maxNorm one for all groups, or one for each.
+ * @returns the norms, in the order of the groups that have gradients.
+ * @throws RangeError as {@link clipGradNorm}, and where there are not as many norms as groups with gradients.
+ */
+export function clipGradNormPerGroup<B>(
+  optimizer: ClippableOptimizer<B>,
+  maxNorm: number | readonly number[],
+  options: ClipOptions<B> = {},
+): readonly GradientNorm<B>[] {
+  const groups = new Map<string, Binding<B>[]>();
+  for (const gradient of optimizer.gradients()) {
+    const name = gradient.name ?? "";
+    groups.set(name, [...(groups.get(name) ?? []), gradient]);
+  }
+  if (typeof maxNorm !== "number" && maxNorm.length !== groups.size)
+    throw new RangeError(
+      `maxNorm has ${maxNorm.length} numbers for ${groups.size} groups with gradients: give one for each, or one for all`,
+    );
+  return [...groups].map(([name, gradients], i) => {
+    const most = typeof maxNorm === "number" ? maxNorm : (maxNorm[i] as number);
+    return clip(optimizer, name, gradients, most, options);
+  });
+}
+
+/**
+ * Clamps each element of the gradients of an optimizer to ±`clipValue`, as torch.nn.utils.clip_grad_value_ does, without
+ * waiting for the device. It makes infinities finite: call it after `scaler.unscale(optimizer)`, which has looked for them.
+ * Gradients that still carry a scale need `gradScale`.
+ *
+ * @throws RangeError for a `clipValue` that is not positive.
+ */
+export function clipGradValue<B>(
+  optimizer: ClippableOptimizer<B>,
+  clipValue: number,
+  { gradScale }: Pick<ClipOptions<B>, "gradScale"> = {},
+): void {
+  requirePositive("clipValue", clipValue);
   const { target } = optimizer;
-  const { partials, norm, noScale } = scratchOf(optimizer);
-  const gradients = [...optimizer.gradients()].map(plainBinding);
+  const scale = gradScale ?? noScaleOf(target);
+  for (const gradient of optimizer.gradients())
+    target.launch(clampGradients({ x: plainBinding(gradient), scale }, { limit: clipValue }));
+}
+
+function clip<B>(
+  optimizer: ClippableOptimizer<B>,
+  name: string,
+  all: readonly Binding<B>[],
+  maxNorm: number,
+  { normType = 2, errorIfNonfinite = false, gradScale }: ClipOptions<B>,
+): GradientNorm<B> {
+  requirePositive("maxNorm", maxNorm);
+  requirePositive("normType", normType);
+  const { target } = optimizer;
+  const { partials, norm } = scratchOf(optimizer, name);
+  const gradients = all.map(plainBinding);
   gradientNorm(
     target,
-    { gradients, scale: gradScale ?? noScale.buffer, norm: norm.buffer, scratch: partials },
+    { gradients, scale: gradScale ?? noScaleOf(target), norm: norm.buffer, scratch: partials },
     { maxNorm, normType },
   );
   for (const x of gradients) target.launch(clipGradients({ x, norm: norm.buffer }));
@@ -76,25 +134,40 @@ export function clipGradNorm<B>(
   };
 }
 
-function scratchOf<B>(optimizer: ClippableOptimizer<B>): Scratch<B> {
-  const known = scratches.get(optimizer) as Scratch<B> | undefined;
+function requirePositive(name: string, value: number): void {
+  if (!(value > 0)) throw new RangeError(`${name} is ${value}: it must be positive`);
+}
+
+function scratchOf<B>(optimizer: ClippableOptimizer<B>, name: string): Scratch<B> {
+  const own = scratches.get(optimizer) ?? new Map<string, unknown>();
+  scratches.set(optimizer, own);
+  const known = own.get(name) as Scratch<B> | undefined;
   if (known) return known;
   const { target } = optimizer;
-  const pair = (): Binding<B> => ({
-    buffer: allocateResident(target, 8),
-    offset: 0,
-    length: 2,
-    dtype: "float32",
-  });
   const scratch = {
     partials: allocateResident(target, gradientNormScratchBytes),
-    norm: pair(),
-    noScale: pair(),
+    norm: pairOf(target),
   };
-  target.write(scratch.noScale, [1, 1]);
-  scratches.set(optimizer, scratch);
+  own.set(name, scratch);
   return scratch;
 }
+
+/** The scale `[1, 1]` of gradients that carry none. */
+function noScaleOf<B>(target: ResidentTarget<B>): B {
+  const known = noScales.get(target) as B | undefined;
+  if (known) return known;
+  const pair = pairOf(target);
+  target.write(pair, [1, 1]);
+  noScales.set(target, pair.buffer);
+  return pair.buffer;
+}
+
+const pairOf = <B>(target: ResidentTarget<B>): Binding<B> => ({
+  buffer: allocateResident(target, 8),
+  offset: 0,
+  length: 2,
+  dtype: "float32",
+});
 
 const plainBinding = <B>({ buffer, offset, length, dtype }: Binding<B>): Binding<B> => ({
   buffer,

@@ -4,6 +4,8 @@ export {
   type ClipOptions,
   type ClippableOptimizer,
   clipGradNorm,
+  clipGradNormPerGroup,
+  clipGradValue,
   type GradientNorm,
 } from "./clip.js";
 export { NonFiniteGradientError, OptimizerStateError } from "./errors.js";

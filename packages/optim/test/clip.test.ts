@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { clipGradNorm, clipGradNormPerGroup, clipGradValue, SGD } from "../src/index.js";
+import { noise, Parameters, targets, total } from "./targets.js";
+
+const first = noise(total, 1);
+const second = noise(total, 2).map((g) => 8 * g);
+
+const normOf = (gradients: readonly number[], p: number): number =>
+  p === Infinity
+    ? Math.max(...gradients.map(Math.abs))
+    : gradients.reduce((sum, g) => sum + Math.abs(g) ** p, 0) ** (1 / p);
+
+const near = (a: number, b: number): boolean => Math.abs(a - b) <= 2 ** -18 * Math.abs(b);
+
+test.each(await targets())(
+  "gradients are clipped by any norm, and by value: %s",
+  async (_, make) => {
+    const target = await make();
+    const parameters = [first, second].map((values) => new Parameters(target, values));
+    const groups = parameters.map(({ flat: params }) => ({ params }));
+    const optimizer = new SGD(target, groups, { lr: 0 });
+    const reset = (): void => {
+      for (const [i, each] of parameters.entries())
+        each.setGradients([first, second][i] as number[]);
+    };
+    const gradients = (): Promise<number[][]> =>
+      Promise.all(parameters.map((each) => each.gradients()));
+    const wrong: string[] = [];
+    const compare = async (name: string, want: readonly number[][]): Promise<void> => {
+      for (const [i, got] of (await gradients()).entries())
+        for (const [j, g] of got.entries())
+          if (!near(g, want[i]?.[j] as number)) wrong.push(`${name}: ${g}, not ${want[i]?.[j]}`);
+    };
+
+    for (const normType of [1, 2, 2.5, Infinity]) {
+      reset();
+      const norm = normOf([...first, ...second], normType);
+      const factor = 0.5 / (norm + 1e-6);
+      const got = await clipGradNorm(optimizer, 0.5, { normType }).read();
+      if (!near(got, norm)) wrong.push(`norm ${normType}: ${got}, not ${norm}`);
+      await compare(
+        `norm ${normType}`,
+        [first, second].map((values) => values.map((g) => g * factor)),
+      );
+    }
+
+    reset();
+    const norms = clipGradNormPerGroup(optimizer, [1e9, 0.5]);
+    const read = await Promise.all(norms.map((norm) => norm.read()));
+    const factor = 0.5 / (normOf(second, 2) + 1e-6);
+    if (!near(read[0] as number, normOf(first, 2)) || !near(read[1] as number, normOf(second, 2)))
+      wrong.push(`norms of groups: ${read}`);
+    await compare("per group", [first, second.map((g) => g * factor)]);
+
+    reset();
+    clipGradValue(optimizer, 0.25);
+    const clamp = (g: number): number => Math.max(-0.25, Math.min(0.25, g));
+    await compare("value", [first.map(clamp), second.map(clamp)]);
+    expect(wrong).toEqual([]);
+  },
+);
+
+test("what cannot be clipped by is refused", async () => {
+  const [[, make]] = (await targets()) as [Awaited<ReturnType<typeof targets>>[number]];
+  const target = await make();
+  const parameters = new Parameters(target, first);
+  parameters.setGradients(second);
+  const optimizer = new SGD(target, parameters.flat, { lr: 0 });
+  expect(() => clipGradValue(optimizer, -1)).toThrow("clipValue is -1: it must be positive");
+  expect(() => clipGradNorm(optimizer, 1, { normType: Number.NaN })).toThrow("normType is NaN");
+  expect(() => clipGradNormPerGroup(optimizer, [1, 2])).toThrow(
+    "maxNorm has 2 numbers for 1 groups",
+  );
+});
