@@ -1,3 +1,4 @@
+export { type AddRowsAttributes, addRows } from "./add-rows.js";
 export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
@@ -12,6 +13,7 @@ export { type BatchNormShape, batchNormStatistics } from "./batch-norm-statistic
 export { checkFinite, type SquareSums } from "./check-finite.js";
 export { combineFlags } from "./combine-flags.js";
 export { clampGradients, clipGradients } from "./clip-gradients.js";
+export { type ConcatenateAttributes, concatenate, maxConcatenated } from "./concatenate.js";
 export {
   type Conv2dAttributes,
   conv2d,
@@ -44,6 +46,7 @@ export {
 export { countExponents } from "./exponent-histogram.js";
 export * from "./expressions.js";
 export { fill } from "./fill.js";
+export { type GatherAttributes, gather } from "./gather.js";
 export { gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
@@ -56,13 +59,22 @@ export { normStatistics } from "./norms/statistics.js";
 export * from "./optimizers/index.js";
 export { type PermuteAttributes, permute } from "./permute.js";
 export { type PoolAttributes, poolOutputSize } from "./pool.js";
+export { bernoulli, dropout, normal, type RandomSource, uniform } from "./random.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";
+export {
+  type ResampleAttributes,
+  type ResampleMode,
+  resample,
+  resampleBackward,
+} from "./resample.js";
 export {
   allocateResident,
   type DeviceTarget,
   deviceTarget,
   type ResidentTarget,
 } from "./resident-target.js";
+export { type ScanAttributes, type ScanOp, scan } from "./scan.js";
+export { type ScatterAttributes, scatter } from "./scatter.js";
 export {
   logSoftmax,
   logSoftmaxBackward,
@@ -71,5 +83,6 @@ export {
   softmax,
   softmaxBackward,
 } from "./softmax.js";
+export { type CopiedDimension, type StridedCopyAttributes, stridedCopy } from "./strided-copy.js";
 export { rescale, unscale } from "./unscale.js";
 export { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";
