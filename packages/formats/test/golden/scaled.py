@@ -1,6 +1,6 @@
 """Golden vectors of scaled and block formats, made with numpy 2.4.6 and ml_dtypes 0.6.0: python scaled.py > scaled.json
 
-Scales are computed here with exact fractions, elements are encoded by ml_dtypes. MX's floor, ceil and even are asserted to be
+Scales are computed here with exact fractions, elements are the nearest of ml_dtypes' numbers. MX's floor, ceil and even are asserted to be
 what bit operations on float32 give, as torchao writes them.
 """
 import base64
@@ -87,8 +87,18 @@ def float32_exponent(amax, name, rule):
 
 
 def encode(values, dtype):
+    """Nearest even, saturated, by searching the midpoints of ml_dtypes' numbers: its own casts go through float32."""
     top = float(ml_dtypes.finfo(dtype).max)
-    return np.clip(values, -top, top).astype(dtype).view(np.uint8)
+    count = int(np.array(top, dtype).view(np.uint8)) + 1
+    numbers = np.arange(count, dtype=np.uint8).view(dtype).astype(np.float64)
+    middles = (numbers[:-1] + numbers[1:]) / 2
+    magnitude = np.atleast_1d(np.abs(values))
+    codes = np.searchsorted(middles, magnitude, side="left")
+    at = np.minimum(codes, len(middles) - 1)
+    is_tie = magnitude == middles[at]
+    codes = np.where(is_tie, at + at % 2, codes)
+    sign = 1 << (ml_dtypes.finfo(dtype).bits - 1)
+    return np.uint8(codes + sign * np.signbit(np.atleast_1d(values)))
 
 
 def mx(values, columns, name, rule):
@@ -113,11 +123,11 @@ def nvfp4(values, columns):
         for start in range(0, columns, 16):
             block = row[start : start + 16].astype(np.float64)
             top = np.abs(block).max()
-            code = int(encode(np.float64(top / 6 / tensor), ml_dtypes.float8_e4m3fn))
+            code = int(encode(np.float64(top / 6 / tensor), ml_dtypes.float8_e4m3fn)[0])
             code = max(code, 1) if top > 0 else 0
             scale = float(np.uint8(code).view(ml_dtypes.float8_e4m3fn)) * tensor
             scales.append(code)
-            codes.append(encode(block / scale if scale else block * 0, ml_dtypes.float4_e2m1fn) if scale else np.zeros(len(block), np.uint8))
+            codes.append(encode(block / scale, ml_dtypes.float4_e2m1fn) if scale else np.zeros(len(block), np.uint8))
     return {"columns": columns, "tensorScale": tensor, "scales": text(np.uint8(scales)), "codes": text(np.concatenate(codes))}
 
 
