@@ -8,80 +8,81 @@ import {
   bfloat16,
   decodeArray,
   type EncodeOptions,
+  encodeArray,
   type FloatFormat,
   float4e2m1fn,
   float8e4m3fn,
   float8e5m2,
   float16,
   joinFloat32Array,
+  roundArray,
   splitFloat32Array,
 } from "@halfstep/formats";
 import { philox4x32 } from "@halfstep/formats/philox";
 import * as wgsl from "@halfstep/formats/wgsl";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { defineKernel, linearMain, linearWorkgroups } from "../src/kernel.js";
-import { bitsOf, codes16, differences, floats, isNaNBits, patterns } from "./conversions.js";
+import { bitsOf, differences, floats, isNaNBits, patterns } from "./conversions.js";
 
-/** A format and what its functions are called. */
+/** A format, and what its functions are called. */
 interface Published {
   readonly format: FloatFormat;
+  /** In names of functions of one element. */
   readonly id: string;
-  readonly variants: readonly Variant[];
+  /** Of encoders. */
+  readonly suffixes: readonly string[];
+  /** True where there is neither infinity nor NaN, so that all encoders saturate. */
+  readonly mustSaturate?: boolean;
+  /** True where there is a function that encodes and decodes at once. */
+  readonly rounds?: boolean;
 }
 
-/** One encoder, for single elements and for quads. */
-interface Variant {
-  readonly suffix: "" | "_saturate" | "_stochastic" | "_saturate_stochastic";
-  readonly options?: EncodeOptions;
-  /** Random bits: those of Philox, or high ones, which send nearly every inexact number up. */
-  readonly random?: "any" | "high";
-}
-
-const basic = (options?: EncodeOptions): readonly Variant[] => [
-  { suffix: "", ...(options && { options }) },
-  { suffix: "_stochastic", random: "any", ...(options && { options }) },
-  { suffix: "_stochastic", random: "high", ...(options && { options }) },
-];
-const saturating: readonly Variant[] = [
-  { suffix: "_saturate", options: { saturate: true } },
-  { suffix: "_saturate_stochastic", random: "high", options: { saturate: true } },
-];
-
+const plain = ["", "_stochastic"];
+const saturating = [...plain, "_saturate", "_saturate_stochastic"];
 const published: readonly Published[] = [
-  { format: float16, id: "f16", variants: basic() },
-  { format: bfloat16, id: "bf16", variants: basic() },
-  { format: float8e4m3fn, id: "f8e4m3fn", variants: [...basic(), ...saturating] },
-  { format: float8e5m2, id: "f8e5m2", variants: [...basic(), ...saturating] },
-  // Without infinity and NaN there is no other way than to saturate.
-  { format: float4e2m1fn, id: "f4e2m1fn", variants: basic({ saturate: true }) },
+  { format: float16, id: "f16", suffixes: plain, rounds: true },
+  { format: bfloat16, id: "bf16", suffixes: plain, rounds: true },
+  { format: float8e4m3fn, id: "f8e4m3fn", suffixes: saturating },
+  { format: float8e5m2, id: "f8e5m2", suffixes: saturating },
+  { format: float4e2m1fn, id: "f4e2m1fn", suffixes: plain, mustSaturate: true },
 ];
+
+const isStochastic = (suffix: string): boolean => suffix.endsWith("_stochastic");
+
+/** What TypeScript is asked for the function with this suffix. */
+const optionsOf = ({ mustSaturate }: Published, suffix: string): EncodeOptions => ({
+  saturate: mustSaturate || suffix.startsWith("_saturate"),
+  ...(isStochastic(suffix) && { rounding: "stochastic" }),
+});
+
+const seed = 0x12_3456_9abc_def0;
+const offset = 0x0b_cdef_8765_4321;
+const halves = (value: number): [number, number] => [value >>> 0, Math.floor(value / 2 ** 32)];
+const vector = (value: number): string =>
+  halves(value)
+    .map((half) => `${half}u`)
+    .join(", ");
 
 const lanes = ["x", "y", "z", "w"];
 const perLane = (expression: (lane: string) => string): string =>
   `vec4u(${lanes.map(expression).join(", ")})`;
 
-const seed = [0x9abcdef0, 0x12345678] as const;
-const offset = [0x0fedcba9, 0x00876543] as const;
-const pair = ([low, high]: readonly [number, number]): string => `${low}u, ${high}u`;
-const highBits = 0xfffffff0;
-
-/** A kernel over quads of words `x`: `statements` for quad `index` store some quads of `y` from `at` on. */
-const wordKernel = (
-  name: string,
-  functions: string,
-  quadsStored: number,
-  statements: string,
-): Kernel =>
+/** A kernel over quads of words `x`: `statements` for quad `index` store `slots` quads of `y` from `at` on. */
+const wordKernel = (name: string, functions: string, slots: number, statements: string): Kernel =>
   defineKernel({
     name,
     bindings: [
       { name: "x", access: "read", dtypes: ["uint32"] },
       { name: "y", access: "write", dtypes: ["uint32"] },
     ],
-    scalars: ["quads", "encoded"].map((scalar) => ({ name: scalar, type: "u32" })),
+    scalars: [
+      { name: "quads", type: "u32" },
+      { name: "encoded", type: "u32" },
+      { name: "raised", type: "u32" },
+    ],
     body: () => `${functions}${linearMain()}  if (index >= s.quads) { return; }
   let x = load_x(index);
-  let at = index * ${quadsStored}u;
+  let at = index * ${slots}u;
 ${statements}}
 `,
     workgroups: ({ quads }) => linearWorkgroups(quads as number),
@@ -90,83 +91,62 @@ ${statements}}
     },
   });
 
+const slotsOf = ({ suffixes, rounds }: Published): number => suffixes.length + (rounds ? 1 : 0);
+
 /**
- * The first `s.encoded` quads are float32 patterns: each variant stores words whose low half is the code by the function of
- * one element, and whose high half is the code by that of quads. The other quads are codes, stored as both decoders see them.
+ * The first `s.encoded` quads are float32 patterns. Of each encoder there is a slot of words whose low half is the code by the
+ * function of one element and whose high half is the code by that of quads; the random bits are those of Philox, with
+ * `s.raised` set. The other quads are codes, stored as both decoders see them.
  */
-function conversionKernel({ format: { name, bits }, id, variants }: Published): Kernel {
+function conversionKernel(of: Published): Kernel {
+  const { format, id, suffixes, rounds } = of;
+  const { name, bits } = format;
   const functions = Object.values(wgsl).filter(
     (code) => code.includes(`4_${name}`) || code.includes(`${id}_bits`),
   );
   const shifts = [0, 1, 2, 3].map((i) => `${(i * bits) % 32}u`).join(", ");
-  const packed = (quad: string): string =>
+  const packed =
     bits === 16
-      ? `vec2u(${quad}.x | (${quad}.y << 16u), ${quad}.z | (${quad}.w << 16u))`
-      : `dot(${quad} << vec4u(${shifts}), vec4u(1u))`;
+      ? "vec2u(x.x | (x.y << 16u), x.z | (x.w << 16u))"
+      : `dot(x << vec4u(${shifts}), vec4u(1u))`;
   const unpacked = (quad: string): string =>
     `((${bits === 16 ? `${quad}.xxyy` : `vec4u(${quad})`} >> vec4u(${shifts})) & vec4u(${2 ** bits - 1}u))`;
-  const encodings = variants.map(({ suffix, random }, slot) => {
-    const one = perLane(
-      (lane) => `f32_to_${id}_bits${suffix}(v.${lane}${random ? `, ${random}.${lane}` : ""})`,
-    );
-    return `  let q${slot} = encode4_${name}${suffix}(v${random ? `, ${random}` : ""});
-  store_y(at + ${slot}u, ${one} | (${unpacked(`q${slot}`)} << vec4u(16u)));
+  const encodings = suffixes.map((suffix, slot) => {
+    const random = isStochastic(suffix);
+    const one = (lane: string): string =>
+      `f32_to_${id}_bits${suffix}(v.${lane}${random ? `, random.${lane}` : ""})`;
+    return `  let q${slot} = encode4_${name}${suffix}(v${random ? ", random" : ""});
+  store_y(at + ${slot}u, ${perLane(one)} | (${unpacked(`q${slot}`)} << vec4u(16u)));
 `;
   });
+  const rounding = `  store_y(at + ${suffixes.length}u, bitcast<vec4u>(round4_${name}(v)));\n`;
   return wordKernel(
     `conversions ${name}`,
     functions.join("") + wgsl.philox4x32,
-    variants.length,
+    slotsOf(of),
     `  if (index >= s.encoded) {
-    let q = ${packed("x")};
     store_y(at, bitcast<vec4u>(vec4f(${lanes.map((lane) => `${id}_bits_to_f32(x.${lane})`).join(", ")})));
-    store_y(at + 1u, bitcast<vec4u>(decode4_${name}(q)));
+    store_y(at + 1u, bitcast<vec4u>(decode4_${name}(${packed})));
     return;
   }
   let v = bitcast<vec4f>(x);
-  let any = philox4x32(vec4u(index, 0u, ${pair(offset)}), vec2u(${pair(seed)}));
-  let high = any | vec4u(${highBits}u);
-${encodings.join("")}`,
+  let random = philox4x32(vec4u(index, 0u, ${vector(offset)}), vec2u(${vector(seed)})) | vec4u(s.raised);
+${encodings.join("")}${rounds ? rounding : ""}`,
   );
-}
-
-/** Random bits of as many elements as there are patterns, as every side draws them. */
-const randomBits: Uint32Array<ArrayBuffer> = (() => {
-  const words = new Uint32Array(patterns.length);
-  for (let i = 0; i < words.length; i += 4) words.set(philox4x32([i >> 2, 0, ...offset], seed), i);
-  return words;
-})();
-
-/** The codes of all patterns in TypeScript. A number does not show sign and payload of a NaN, so they are put together here. */
-function encodePatterns(format: FloatFormat, { options, random }: Variant): Uint32Array {
-  const { bits, nanEncoding, nanPayload } = format;
-  const nan = format.encode(Number.NaN, { saturate: true });
-  return patterns.map((word, i) => {
-    if (isNaNBits(word)) {
-      if (nanEncoding === "none") return nan;
-      const payload = nanPayload === "truncated" ? (word >>> 16) & 0x7f : 0;
-      return ((word >>> 31) << (bits - 1)) | nan | payload;
-    }
-    const value = floats[i] as number;
-    if (!random) return format.encode(value, options);
-    const drawn = randomBits[i] as number;
-    const stochastic = random === "high" ? (drawn | highBits) >>> 0 : drawn;
-    return format.encode(value, { ...options, rounding: "stochastic", bits: stochastic });
-  });
 }
 
 const tiers = await testTiers();
 type Tier = (typeof tiers)[number];
 type Words = Uint32Array<ArrayBuffer>;
 
-/** What `kernel` stores for the words `x`: a list of words for each of the quads that it stores. */
+/** What `kernel` stores for the words `x`: the words of each slot. */
 async function run(
   tier: Tier,
   kernel: Kernel,
   x: Words,
   slots: number,
-  encoded = 0,
-): Promise<readonly Words[]> {
+  scalars: { readonly encoded?: number; readonly raised?: number } = {},
+): Promise<Words[]> {
   const device = await requestTestDevice({ tier });
   const bind = (length: number) => {
     const buffer = device.allocate(length * 4);
@@ -175,7 +155,11 @@ async function run(
   const bindings = [bind(x.length), bind(x.length * slots)] as const;
   device.write(bindings[0].buffer, 0, x);
   const target = device.encoder();
-  target.launch({ kernel, bindings, scalars: { quads: x.length / 4, encoded } });
+  target.launch({
+    kernel,
+    bindings,
+    scalars: { quads: x.length / 4, encoded: 0, raised: 0, ...scalars },
+  });
   target.submit();
   const y = new Uint32Array(await device.read(bindings[1].buffer, 0, x.length * slots * 4));
   for (const { buffer } of bindings) device.release(buffer);
@@ -185,79 +169,90 @@ async function run(
 }
 
 /** Words of which both halves are the same code. */
-const twice = (codes: Uint32Array): Uint32Array => codes.map((code) => code | (code << 16));
-
-const none: Words = new Uint32Array(0);
+const twice = (codes: ArrayLike<number>): Words =>
+  Uint32Array.from(codes, (code) => code | (code << 16));
 
 describe.each(published)("published WGSL of $format.name", (of) => {
-  const { format, variants } = of;
+  const { format, suffixes, rounds } = of;
   const kernel = conversionKernel(of);
-  const codes = Uint32Array.from({ length: 2 ** format.bits }, (_, code) => code);
-
-  const convert = (tier: Tier, floats: Words, codes: Words): Promise<readonly Words[]> => {
-    const x = new Uint32Array(floats.length + codes.length);
-    x.set(floats);
-    x.set(codes, floats.length);
-    return run(tier, kernel, x, variants.length, floats.length / 4);
-  };
+  const encode = (tier: Tier, x: Words, raised = 0): Promise<Words[]> =>
+    run(tier, kernel, x, slotsOf(of), { encoded: x.length / 4, raised });
 
   it.each(tiers)("decodes every code, one by one and by quads, %s tier", async (tier) => {
-    const [one, four] = await convert(tier, none, codes);
-    const want = bitsOf(decodeArray(codes16.subarray(0, codes.length), format));
+    const codes = format.createCodes(2 ** format.bits).map((_, code) => code);
+    const want = bitsOf(decodeArray(codes, format));
+    const [one, four] = await run(tier, kernel, Uint32Array.from(codes), slotsOf(of));
     expect(differences(codes, one as Words, want)).toEqual([]);
     expect(differences(codes, four as Words, want)).toEqual([]);
   });
 
-  describe("encodes", () => {
-    let wanted: readonly Uint32Array[] = [];
-    beforeAll(() => {
-      wanted = variants.map((variant) => twice(encodePatterns(format, variant)));
-    });
+  it.each(tiers)("encodes a million patterns as encodeArray does, %s tier", async (tier) => {
+    const got = await encode(tier, patterns);
+    for (const [slot, suffix] of suffixes.entries()) {
+      const options = optionsOf(of, suffix);
+      const random = isStochastic(suffix) && { seed, offset };
+      const want = encodeArray(floats, format, undefined, { ...options, ...random });
+      expect([suffix, ...differences(patterns, got[slot] as Words, twice(want))]).toEqual([suffix]);
+    }
+    if (rounds) {
+      const want = bitsOf(roundArray(floats, format));
+      expect(differences(patterns, got.at(-1) as Words, want)).toEqual([]);
+    }
+  });
 
-    it.each(tiers)(
-      "a million patterns in every way, one by one and by quads, %s tier",
-      async (tier) => {
-        const got = await convert(tier, patterns, none);
-        const found = variants.map(({ suffix }, slot) => [
-          suffix,
-          differences(patterns, got[slot] as Words, wanted[slot] as Words),
-        ]);
-        expect(found).toEqual(variants.map(({ suffix }) => [suffix, []]));
-      },
-    );
+  it.each(tiers)("encodes single numbers with the same random bits, %s tier", async (tier) => {
+    // A number shows neither sign nor payload of a NaN.
+    const sample = patterns.filter((word, i) => i % 31 === 0 && !isNaNBits(word));
+    const x = sample.subarray(0, sample.length & ~3);
+    const values = new Float32Array(x.slice().buffer);
+    // With all bits set but a few, the tiniest fractions of a unit go up.
+    for (const raised of [0, 0xfffffff0]) {
+      const got = await encode(tier, x, raised);
+      for (const [slot, suffix] of suffixes.entries()) {
+        const options = optionsOf(of, suffix);
+        const want = x.map((_, i) => {
+          if (!isStochastic(suffix)) return format.encode(values[i] as number, options);
+          const words = philox4x32([i >> 2, 0, ...halves(offset)], halves(seed));
+          const bits = ((words[i & 3] as number) | raised) >>> 0;
+          return format.encode(values[i] as number, { ...options, bits });
+        });
+        expect([suffix, ...differences(x, got[slot] as Words, twice(want))]).toEqual([suffix]);
+      }
+    }
   });
 
   it.each(tiers)(
     "rounds stochastically without bias, exact numbers never, %s tier",
     async (tier) => {
       const { ulp, finfo, round } = format;
-      // Numbers that are a fraction of a unit above one of the format's, and some of its own.
+      // Numbers a fraction of a unit from one of the format's, and that one itself.
       const values = [1, -1.5, finfo.max / 2, finfo.smallestNormal, -3 * finfo.smallestSubnormal, 0]
         .map((value) => round(value))
-        .flatMap((value) => {
-          const fractions = [0, 2 ** -7, 0.3, 0.5, 0.9375, 1 - 2 ** -7];
-          return fractions.map((fraction) => value + Math.sign(value || 1) * fraction * ulp(value));
-        });
+        .flatMap((value) =>
+          [0, 2 ** -7, 0.3, 0.5, 0.9375, 1 - 2 ** -7].map(
+            (fraction) => value + Math.sign(value || 1) * fraction * ulp(value),
+          ),
+        );
       const count = 16_384;
       const x = Float32Array.from(
         { length: values.length * count },
         (_, i) => values[i % values.length] as number,
       );
-      const got = (await convert(tier, new Uint32Array(x.buffer), none))[1] as Words;
+      const got = (await encode(tier, new Uint32Array(x.buffer)))[suffixes.indexOf("_stochastic")];
       const wrong = values.flatMap((_, at) => {
         const value = x[at] as number;
         const low = format.encode(value, { rounding: "towardZero" });
         const fraction = Math.abs(value - format.decode(low)) / ulp(value);
-        let ups = 0;
-        let others = 0;
-        for (let i = at; i < got.length; i += values.length) {
-          const up = ((got[i] as number) & 0xffff) - low;
-          if (up === 1) ups++;
-          else if (up !== 0) others++;
+        const counts = [0, 0];
+        for (let i = at; i < x.length; i += values.length) {
+          const up = (((got as Words)[i] as number) & 0xffff) - low;
+          counts[up] = (counts[up] ?? 0) + 1;
         }
+        const [stayed = 0, went = 0] = counts;
         const deviation = Math.sqrt(count * fraction * (1 - fraction));
-        const isGood = others === 0 && Math.abs(ups - count * fraction) <= 5 * deviation;
-        return isGood ? [] : [`${value}: ${ups} of ${count} went up, ${others} elsewhere`];
+        const isGood =
+          stayed + went === count && Math.abs(went - count * fraction) <= 5 * deviation;
+        return isGood ? [] : [`${value}: ${went} of ${count} went up and ${stayed} stayed`];
       });
       expect(wrong).toEqual([]);
     },
@@ -283,24 +278,19 @@ describe.each(tiers)("published WGSL besides, %s tier", (tier) => {
   store_y(at + 3u, bitcast<vec4u>(join4_float32(codes, remainders)));
 `,
     );
-    const [one, four, joined, joined4] = (await run(tier, kernel, patterns, 4)) as [
-      Words,
-      Words,
-      Words,
-      Words,
-    ];
+    const [one, four, joined, joined4] = await run(tier, kernel, patterns, 4);
     const { codes, remainders } = splitFloat32Array(floats);
     const split = patterns.map((_, i) => (codes[i] as number) | ((remainders[i] as number) << 16));
-    expect(differences(patterns, one, split)).toEqual([]);
-    expect(differences(patterns, four, split)).toEqual([]);
+    expect(differences(patterns, one as Words, split)).toEqual([]);
+    expect(differences(patterns, four as Words, split)).toEqual([]);
     // Any two halves are a pair: the patterns give all codes with remainders at and around the middle.
-    const halves = {
+    const pairs = {
       codes: Uint16Array.from(patterns, (word) => word >>> 16),
       remainders: Uint16Array.from(patterns),
     };
-    const join = bitsOf(joinFloat32Array(halves));
-    expect(differences(patterns, joined, join)).toEqual([]);
-    expect(differences(patterns, joined4, join)).toEqual([]);
+    const join = bitsOf(joinFloat32Array(pairs));
+    expect(differences(patterns, joined as Words, join)).toEqual([]);
+    expect(differences(patterns, joined4 as Words, join)).toEqual([]);
   });
 
   it("gives the known answers of Philox4x32-10", async () => {
@@ -316,13 +306,9 @@ describe.each(tiers)("published WGSL besides, %s tier", (tier) => {
       [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd],
       [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1],
     ];
-    const kernel = wordKernel(
-      "philox",
-      wgsl.philox4x32,
-      1,
-      "  store_y(index, philox4x32(x, load_x(index + 1u).xy));\n",
-    );
-    const [got] = (await run(tier, kernel, Uint32Array.from(inputs.flat()), 1)) as [Words];
-    expect(answers.map((_, i) => [...got.subarray(8 * i, 8 * i + 4)])).toEqual(answers);
+    const statement = "  store_y(index, philox4x32(x, load_x(index + 1u).xy));\n";
+    const kernel = wordKernel("philox", wgsl.philox4x32, 1, statement);
+    const [got] = await run(tier, kernel, Uint32Array.from(inputs.flat()), 1);
+    expect(answers.map((_, i) => [...(got as Words).subarray(8 * i, 8 * i + 4)])).toEqual(answers);
   });
 });

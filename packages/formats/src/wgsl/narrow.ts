@@ -137,14 +137,17 @@ function decoding(format: NarrowFormat, { float, uint, k }: Width): string {
   const { bits, mantissaBits, bias, largest, nan } = format;
   const exponentBits = bits - 1 - mantissaBits;
   const magnitude = (code: number): number => code * 2 ** (23 - mantissaBits);
-  const field = (exponent: number): string => k(exponent * 2 ** 23);
+  const field = (exponent: number): number => exponent * 2 ** 23;
+  // Infinity and NaN keep their mantissa; the one NaN of a format without infinity becomes the quiet one.
+  const special =
+    nan === largest + 1 ? 0x7fc00000 - magnitude(nan) : field(256 - 2 ** exponentBits);
   const rebias =
     nan === undefined
-      ? field(127 - bias)
-      : `select(${field(127 - bias)}, ${field(256 - 2 ** exponentBits)}, a >= ${k(magnitude(largest + 1))})`;
+      ? k(field(127 - bias))
+      : `select(${k(field(127 - bias))}, ${k(special)}, a >= ${k(magnitude(largest + 1))})`;
   return `  let a = (t >> ${k(8 - exponentBits)}) & ${k(magnitude(2 ** (bits - 1) - 1))};
   let n = a + ${rebias};
-  let s = bitcast<${uint}>(bitcast<${float}>(a + ${field(128 - bias)}) - 0x1p${1 - bias}f);
+  let s = bitcast<${uint}>(bitcast<${float}>(a + ${k(field(128 - bias))}) - 0x1p${1 - bias}f);
   return bitcast<${float}>((t & ${k(0x80000000)}) | select(n, s, a < ${k(0x800000)}));
 `;
 }
