@@ -94,7 +94,7 @@ export interface FloatFormat<Codes extends CodeArray = CodeArray>
  *
  * Every finite magnitude is n · 2^(e − mantissaBits) with e = max(⌊log₂ magnitude⌋, 1 − bias), and its code is
  * n + (e − (1 − bias)) · 2^mantissaBits, for subnormal and normal numbers alike; a round-up to the next power of two carries
- * into the exponent field by itself.
+ * into the exponent field by itself. Where there is no zero, the smallest exponent is −bias and the first code a normal number's.
  */
 export function defineFormat<Codes extends CodeArray>(
   definition: FormatDefinition,
