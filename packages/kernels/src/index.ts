@@ -11,8 +11,8 @@ export {
 export { batchNormBackward } from "./batch-norm-backward.js";
 export { type BatchNormShape, batchNormStatistics } from "./batch-norm-statistics.js";
 export { checkFinite, type SquareSums } from "./check-finite.js";
-export { combineFlags } from "./combine-flags.js";
 export { clampGradients, clipGradients } from "./clip-gradients.js";
+export { combineFlags } from "./combine-flags.js";
 export { type ConcatenateAttributes, concatenate, maxConcatenated } from "./concatenate.js";
 export {
   type Conv2dAttributes,
@@ -46,6 +46,7 @@ export {
 export { countExponents } from "./exponent-histogram.js";
 export * from "./expressions.js";
 export { fill } from "./fill.js";
+export { decodeFound, findNonFinite, nothingFound } from "./find-non-finite.js";
 export { type GatherAttributes, gather } from "./gather.js";
 export { gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
 export type { Indexing } from "./indexing.js";

@@ -13,9 +13,9 @@ import {
  * - `load_x(q: u32) -> vec4f` and `store_x(q: u32, v: vec4f)` move elements 4q … 4q+3;
  * - `at_x(i: u32) -> f32` reads one element.
  *
- * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x` and
- * `or_x(i: u32, bits: u32)` instead. Sixteen-bit stores round to nearest
- * even with integer arithmetic, because WGSL leaves the rounding of its own conversions open.
+ * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
+ * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `min_x(i: u32, value: u32)` instead. Sixteen-bit stores round
+ * to nearest even with integer arithmetic, because WGSL leaves the rounding of its own conversions open.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
@@ -93,6 +93,8 @@ function declareBinding(
     return `@group(0) @binding(${index}) var<storage, read_write> ${name}_data: array<atomic<u32>>;
 fn at_${name}(i: u32) -> u32 { return atomicLoad(&${name}_data[i]); }
 fn or_${name}(i: u32, bits: u32) { atomicOr(&${name}_data[i], bits); }
+fn add_${name}(i: u32, count: u32) { atomicAdd(&${name}_data[i], count); }
+fn min_${name}(i: u32, value: u32) { atomicMin(&${name}_data[i], value); }
 `;
   const isHalf = dtype === "float16" || dtype === "bfloat16";
   if (isHalf && unit === 1 && access !== "read")

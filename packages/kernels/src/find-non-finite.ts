@@ -1,0 +1,77 @@
+import type { Binding, DType, HalfDType, KernelView, Launch } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+
+/** What is found where every element is finite. */
+export const nothingFound = 0xffff_ffff;
+
+/** Quads that one invocation looks at. */
+const quadsEach = 8;
+const groupSize = 64;
+
+const kernel = defineKernel({
+  name: "find-non-finite",
+  bindings: [
+    { name: "x", access: "read" },
+    { name: "found", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
+  ],
+  scalars: [
+    { name: "count", type: "u32" },
+    { name: "slot", type: "u32", runtime: true },
+  ],
+  body: ({ bindings: [x] }) => `${magnitudesWgsl(x as { dtype: DType })}
+${linearMain(groupSize)}
+  let first = index % ${groupSize}u + index / ${groupSize}u * ${groupSize * quadsEach}u;
+  for (var k = 0u; k < ${quadsEach}u; k++) {
+    let q = first + k * ${groupSize}u;
+    if (q * 4u >= s.count) { break; }
+    let a = magnitudes(q);
+    let element = vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u);
+    let bad = (a >= vec4u(0x7f800000u)) & (element < vec4u(s.count));
+    if (!any(bad)) { continue; }
+    let code = select(vec4u(${nothingFound}u), element * 2u + vec4u(a > vec4u(0x7f800000u)), bad);
+    min_found(s.slot, min(min(code.x, code.y), min(code.z, code.w)));
+  }
+}
+`,
+  workgroups: ({ count }) =>
+    linearWorkgroups(Math.ceil((count as number) / 4), groupSize * quadsEach),
+  reference([x, found], { slot }) {
+    const words = found as KernelView;
+    const element = x?.findIndex((value) => !Number.isFinite(value)) ?? -1;
+    if (element < 0) return;
+    const code = element * 2 + Number(Number.isNaN(x?.[element]));
+    words[slot as number] = Math.min(words[slot as number] as number, code);
+  },
+});
+
+/** WGSL `magnitudes(q: u32) -> vec4u`: the elements of quad q as float32 bits without sign, from the bits in memory. */
+function magnitudesWgsl({ dtype, rounding }: { dtype: DType; rounding?: HalfDType }): string {
+  const head = "fn magnitudes(q: u32) -> vec4u {";
+  if (rounding || dtype === "float32")
+    return `${head} return bitcast<vec4u>(load_x(q)) & vec4u(0x7fffffffu); }\n`;
+  const words = "let w = vec4u(x_data[q].x, x_data[q].x >> 16u, x_data[q].y, x_data[q].y >> 16u)";
+  // Of float16 only the order around infinity matters here.
+  return dtype === "bfloat16"
+    ? `${head} ${words} & vec4u(0x7fffu); return w << vec4u(16u); }\n`
+    : `${head} ${words} & vec4u(0x7fffu); return select(w, w + vec4u(0x7f800000u - 0x7c00u), w >= vec4u(0x7c00u)); }\n`;
+}
+
+/**
+ * Looks for the first element of `x` that is ±infinity or NaN, tested on bits: lowers the uint32 `found[slot]` to twice its
+ * index, plus 1 where it is a NaN. Start from {@link nothingFound}. Exact for lengths below 2^31.
+ */
+export function findNonFinite<B>(
+  operands: { readonly x: Binding<B>; readonly found: Binding<B> },
+  slot: number,
+): Launch<B> {
+  const { x, found } = operands;
+  return { kernel, bindings: [x, found], scalars: { count: x.length, slot } };
+}
+
+/** What {@link findNonFinite} left: where the element is and what it is, or nothing. */
+export function decodeFound(
+  code: number,
+): { readonly element: number; readonly kind: "infinity" | "nan" } | undefined {
+  if (code === nothingFound) return undefined;
+  return { element: Math.floor(code / 2), kind: code % 2 === 1 ? "nan" : "infinity" };
+}
