@@ -1,8 +1,11 @@
 import type { Binding, DType, HalfDType, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 
-/** What is found where every element is finite. */
-export const nothingFound = 0xffff_ffff;
+/** What is found where every element is finite: what new memory holds. */
+export const nothingFound = 0;
+
+/** Codes count down, so that the first element has the largest. */
+const largestCode = 0xffff_ffff;
 
 /** Quads that one invocation looks at. */
 const quadsEach = 8;
@@ -28,8 +31,9 @@ ${linearMain(groupSize)}
     let element = vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u);
     let bad = (a >= vec4u(0x7f800000u)) & (element < vec4u(s.count));
     if (!any(bad)) { continue; }
-    let code = select(vec4u(${nothingFound}u), element * 2u + vec4u(a > vec4u(0x7f800000u)), bad);
-    min_found(s.slot, min(min(code.x, code.y), min(code.z, code.w)));
+    let code = ${largestCode}u - (element * 2u + vec4u(a > vec4u(0x7f800000u)));
+    let found = select(vec4u(), code, bad);
+    max_found(s.slot, max(max(found.x, found.y), max(found.z, found.w)));
   }
 }
 `,
@@ -39,8 +43,8 @@ ${linearMain(groupSize)}
     const words = found as KernelView;
     const element = x?.findIndex((value) => !Number.isFinite(value)) ?? -1;
     if (element < 0) return;
-    const code = element * 2 + Number(Number.isNaN(x?.[element]));
-    words[slot as number] = Math.min(words[slot as number] as number, code);
+    const code = largestCode - (element * 2 + Number(Number.isNaN(x?.[element])));
+    words[slot as number] = Math.max(words[slot as number] as number, code);
   },
 });
 
@@ -57,8 +61,8 @@ function magnitudesWgsl({ dtype, rounding }: { dtype: DType; rounding?: HalfDTyp
 }
 
 /**
- * Looks for the first element of `x` that is ±infinity or NaN, tested on bits: lowers the uint32 `found[slot]` to twice its
- * index, plus 1 where it is a NaN. Start from {@link nothingFound}. Exact for lengths below 2^31.
+ * Looks for the first element of `x` that is ±infinity or NaN, tested on bits, and raises the uint32 `found[slot]` to a code
+ * for it, which {@link decodeFound} reads. Start from {@link nothingFound}. Exact for lengths below 2^31.
  */
 export function findNonFinite<B>(
   operands: { readonly x: Binding<B>; readonly found: Binding<B> },
@@ -73,5 +77,6 @@ export function decodeFound(
   code: number,
 ): { readonly element: number; readonly kind: "infinity" | "nan" } | undefined {
   if (code === nothingFound) return undefined;
-  return { element: Math.floor(code / 2), kind: code % 2 === 1 ? "nan" : "infinity" };
+  const down = largestCode - code;
+  return { element: Math.floor(down / 2), kind: down % 2 === 1 ? "nan" : "infinity" };
 }

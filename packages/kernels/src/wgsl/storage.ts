@@ -14,7 +14,7 @@ import {
  * - `at_x(i: u32) -> f32` reads one element.
  *
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
- * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `min_x(i: u32, value: u32)` instead. Sixteen-bit stores round
+ * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even with integer arithmetic, because WGSL leaves the rounding of its own conversions open.
  */
 export function storageDeclarations(
@@ -94,7 +94,7 @@ function declareBinding(
 fn at_${name}(i: u32) -> u32 { return atomicLoad(&${name}_data[i]); }
 fn or_${name}(i: u32, bits: u32) { atomicOr(&${name}_data[i], bits); }
 fn add_${name}(i: u32, count: u32) { atomicAdd(&${name}_data[i], count); }
-fn min_${name}(i: u32, value: u32) { atomicMin(&${name}_data[i], value); }
+fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 `;
   const isHalf = dtype === "float16" || dtype === "bfloat16";
   if (isHalf && unit === 1 && access !== "read")
