@@ -49,9 +49,12 @@ describe("casts", () => {
     expect(x.to("float32")).toBe(x);
   });
 
-  test("of integers are refused", () => {
-    const labels = cpuRuntime().tensor(Uint32Array.of(1));
-    expect(() => labels.to("float32")).toThrow(/cast: uint32 to float32 is not supported/);
+  test("of integers give their numbers, and to integers they are refused", async () => {
+    const runtime = cpuRuntime();
+    const labels = runtime.tensor(Uint32Array.of(1, 2049));
+    expect(await read(labels.to("float32").mul(2))).toEqual([2, 4098]);
+    expect(await read(labels.to("float16"))).toEqual([1, 2048]);
+    expect(() => runtime.zeros([1]).to("uint32")).toThrow(/float32 to uint32 is not supported/);
   });
 
   test("between unlike halves go through both formats", async () => {

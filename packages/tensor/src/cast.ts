@@ -1,6 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
-import { elementwise, identity } from "@halfstep/kernels";
+import { elementwise, fromInteger, identity } from "@halfstep/kernels";
 import type { GradNode } from "./dispatch.js";
 import { isGradEnabled } from "./grad-mode.js";
 import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
@@ -9,7 +9,8 @@ import type { Tensor } from "./tensor.js";
 export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype !== "uint32";
 
 /**
- * The tensor in another floating dtype; the tensor itself where it already has it. Within a recording the same version is
+ * The tensor in another floating dtype; the tensor itself where it already has it. Of integers it is their number, exact up to
+ * 2^24 in magnitude. Within a recording the same version is
  * cast to the same dtype once, however often it is asked for: that is autocast's weight cache.
  */
 export function castTo(tensor: Tensor, dtype: DType): Tensor {
@@ -50,15 +51,17 @@ const castOp: OpDefinition<DType> = {
   castPolicy: "none",
   shape([x], dtype) {
     const { shape, dtype: from } = x as TensorSpec;
-    if (!isFloating(from) || !isFloating(dtype))
+    if (!isFloating(dtype))
       throw new DTypeError(
-        `cast: ${from} to ${dtype} is not supported; cast between float32, float16 and bfloat16`,
+        `cast: ${from} to ${dtype} is not supported; cast to float32, float16 or bfloat16`,
       );
     return [{ shape, dtype }];
   },
   forward({ target, inputs, outputs }: ForwardContext<DType>) {
     const [x] = inputs as [ForwardContext<DType>["inputs"][number]];
-    target.launch(elementwise(identity, [x], outputs[0] as typeof x));
+    // Only casts between floats are folded into their neighbours, which know them by their expression.
+    const expression = isFloating(x.dtype) ? identity : fromInteger;
+    target.launch(elementwise(expression, [x], outputs[0] as typeof x));
   },
   backward({ inputs, gradients }: BackwardContext<DType>) {
     const [x] = inputs as [Tensor];

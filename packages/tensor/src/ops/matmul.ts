@@ -7,7 +7,8 @@ import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Storage } from "../storage.js";
 import type { Tensor } from "../tensor.js";
-import { add, broadcastShapes } from "./elementwise.js";
+import { add } from "./elementwise.js";
+import { broadcastShapes } from "./pointwise.js";
 import { sumTo } from "./reduce.js";
 
 export interface MatmulOptions {

@@ -1,0 +1,89 @@
+import { type CastPolicy, DTypeError } from "@halfstep/autocast";
+import { type Expression, elementwise } from "@halfstep/kernels";
+import { isFloating } from "../cast.js";
+import { ShapeError } from "../errors.js";
+import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { sumTo } from "./reduce.js";
+
+/** An op that computes each element of its result from those at the same place of its operands, which broadcast. */
+export interface Pointwise<A> {
+  readonly expression: Expression;
+  /** The name in plans and cast policies. Default: the expression's. */
+  readonly name?: string;
+  readonly castPolicy: CastPolicy;
+  /** The expression's scalars, which may change from step to step without a new plan. */
+  constants?(attributes: A): readonly number[];
+  /** Gradients of the operands, in the shape of the result. */
+  readonly backward: ((context: BackwardContext<A>) => readonly (Tensor | undefined)[]) | "none";
+}
+
+/** An op of floating operands of one dtype, which is that of the result. */
+export function pointwise<A>(definition: Pointwise<A>): Op<A> {
+  const { expression, castPolicy, constants = () => [], backward } = definition;
+  const { name = expression.name } = definition;
+  return defineOp<A>({
+    name,
+    castPolicy,
+    shape(inputs) {
+      for (const spec of inputs) floating(name, spec);
+      const [first] = inputs as [TensorSpec];
+      const other = inputs.find(({ dtype }) => dtype !== first.dtype);
+      if (other)
+        throw new DTypeError(
+          `${name}: operands are ${first.dtype} and ${other.dtype}; cast one with to()`,
+        );
+      return [{ shape: broadcastAll(name, inputs), dtype: first.dtype }];
+    },
+    forward: ({ target, inputs, outputs, attributes }) =>
+      target.launch(elementwise(expression, inputs, outputs[0] as Operand, constants(attributes))),
+    backward: backward === "none" ? "none" : (context) => reduced(context, backward(context)),
+  });
+}
+
+/** Gradients of operands that were broadcast, summed over the dimensions that were repeated. */
+export function reduced(
+  { inputs, needs }: Pick<BackwardContext<unknown>, "inputs" | "needs">,
+  gradients: readonly (Tensor | undefined)[],
+): readonly (Tensor | undefined)[] {
+  return gradients.map((gradient, i) =>
+    gradient && needs[i] ? sumTo(gradient, (inputs[i] as Tensor).shape) : undefined,
+  );
+}
+
+/** The shape to which the shapes of all operands broadcast together, as in NumPy. */
+export const broadcastAll = (op: string, specs: readonly TensorSpec[]): readonly number[] =>
+  specs.map(({ shape }) => shape).reduce((a, b) => broadcastShapes(op, a, b));
+
+export function broadcastShapes(op: string, a: readonly number[], b: readonly number[]): number[] {
+  const rank = Math.max(a.length, b.length);
+  return Array.from({ length: rank }, (_, d) => {
+    const x = a[a.length - rank + d] ?? 1;
+    const y = b[b.length - rank + d] ?? 1;
+    if (x !== y && x !== 1 && y !== 1)
+      throw new ShapeError(
+        `${op}: shapes [${a}] and [${b}] do not broadcast: sizes ${x} and ${y} differ`,
+      );
+    return x === 1 ? y : x;
+  });
+}
+
+export function floating(op: string, spec: TensorSpec): TensorSpec {
+  if (!isFloating(spec.dtype))
+    throw new DTypeError(`${op} needs a floating tensor, not ${spec.dtype}`);
+  return spec;
+}
+
+/** An op of one operand without attributes, from its derivative. */
+export const unary = (
+  expression: Expression,
+  castPolicy: CastPolicy,
+  backward: (gradient: Tensor, x: Tensor, y: Tensor) => Tensor,
+): Op<null> =>
+  pointwise<null>({
+    expression,
+    castPolicy,
+    backward: ({ inputs, outputs, gradients }) => [
+      backward(gradients[0] as Tensor, inputs[0] as Tensor, outputs[0] as Tensor),
+    ],
+  });
