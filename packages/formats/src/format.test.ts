@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { allFormats, roundings, step } from "../test/samples.js";
 import * as index from "./index.js";
 import {
@@ -20,6 +20,9 @@ import {
   formatOf,
   tfloat32,
 } from "./index.js";
+
+// Sweeps take their time where other runs share the processor.
+vi.setConfig({ testTimeout: 60_000 });
 
 const word = new DataView(new ArrayBuffer(4));
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { allFormats, finiteCodes, step } from "../test/samples.js";
 import {
   bfloat16,
@@ -10,6 +10,9 @@ import {
   float16,
   float64,
 } from "./index.js";
+
+// Sweeps take their time where other runs share the processor.
+vi.setConfig({ testTimeout: 60_000 });
 
 describe.each(allFormats)("$name", (format) => {
   const { finfo } = format;

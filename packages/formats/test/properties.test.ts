@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   type EncodeOptions,
   type FloatFormat,
@@ -9,6 +9,9 @@ import {
 } from "../src/index.js";
 import { philox4x32 } from "../src/philox.js";
 import { allFormats, finiteCodes, largestCode, roundings, step } from "./samples.js";
+
+// Sweeps take their time where other runs share the processor.
+vi.setConfig({ testTimeout: 60_000 });
 
 const numRuns = 400;
 
