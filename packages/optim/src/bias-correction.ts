@@ -29,3 +29,10 @@ export function requireEps(eps: number, name = "eps", suggestion = 1e-8): void {
         : `${name} is ${eps}: it must be a number of at least 2^-126`,
     );
 }
+
+/** Columns of ones, for optimizers told not to correct. */
+export const noBiasCorrections: RateColumns = {
+  key: "none",
+  settledAt: 1,
+  row: () => [1, 1, 0],
+};

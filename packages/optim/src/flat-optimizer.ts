@@ -15,14 +15,7 @@ import {
   type UpdateRule,
 } from "@halfstep/kernels";
 import { OptimizerStateError } from "./errors.js";
-import {
-  type FlatTensors,
-  flatLength,
-  gradientsOf,
-  partOf,
-  presentRanges,
-  valuesOf,
-} from "./flat-tensors.js";
+import { type FlatTensors, gradientsOf, partOf, presentRanges, valuesOf } from "./flat-tensors.js";
 import { GroupState, type MomentFormat } from "./group-state.js";
 import {
   type ParameterStorage,
@@ -61,7 +54,7 @@ export interface OptimizerOptions {
    * Clips by the 2-norm of all gradients of all groups within `step()`, as `clipGradNorm` does, at the cost of one launch.
    * Default: no clipping.
    */
-  readonly maxGradNorm?: number;
+  readonly clipGradNorm?: number;
 }
 
 /** One set of parameters with options of its own, which may be changed between steps. */
@@ -91,7 +84,7 @@ export interface Algorithm<H> {
   columns?(options: H): RateColumns;
   /** What states start from; default 0. */
   initial?(options: H): Readonly<Record<string, number>>;
-  /** Added to the norm of the gradients where it divides `maxGradNorm`. Default 1e-6, as in torch. */
+  /** Added to the norm of the gradients where it divides `clipGradNorm`. Default 1e-6, as in torch. */
   readonly clipEps?: number;
 }
 
@@ -127,7 +120,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   readonly #defaults: H;
   readonly #storage: ParameterStorage | undefined;
   readonly #moments: MomentFormat;
-  readonly #maxGradNorm: number | undefined;
+  readonly #clipGradNorm: number | undefined;
   readonly #groups: ParameterGroup<B, H>[] = [];
   readonly #residents: Map<ParameterGroup<B, H>, Resident<B>> = new Map();
   readonly #noFoundInf: Binding<B>;
@@ -142,19 +135,19 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     defaults: H,
     options: Partial<H> & OptimizerOptions,
   ) {
-    const { storage, moments = "float32", seed = 0, maxGradNorm, ...own } = options;
+    const { storage, moments = "float32", seed = 0, clipGradNorm, ...own } = options;
     requireOneOf("moments", moments, ["float32", "bfloat16", "int8"]);
     if (storage !== undefined) requireOneOf("storage", storage, parameterStorages);
     requireSeed(seed);
-    if (maxGradNorm !== undefined && !(maxGradNorm > 0))
-      throw new RangeError(`maxGradNorm is ${maxGradNorm}: it must be positive`);
+    if (clipGradNorm !== undefined && !(clipGradNorm > 0))
+      throw new RangeError(`clipGradNorm is ${clipGradNorm}: it must be positive`);
     this.target = target;
     this.#algorithm = algorithm;
     this.#defaults = { ...defaults, ...(own as Partial<H>) };
     this.#storage = storage;
     this.#moments = moments;
     this.#seed = seed;
-    this.#maxGradNorm = maxGradNorm;
+    this.#clipGradNorm = clipGradNorm;
     this.#noFoundInf = this.#allocate(1);
     this.#noScale = this.#allocate(2);
     target.write(this.#noScale, [1, 1]);
@@ -267,6 +260,11 @@ export class FlatOptimizer<B, H extends CommonOptions> {
         },
       );
     }
+  }
+
+  /** Throws a TypeError where the rule of a group cannot be adapted. */
+  checkAdaptation(adaptation: GradientAdaptation<H>): void {
+    for (const group of this.#groups) adaptation.rule(this.#resident(group).rule);
   }
 
   /** Sets every gradient to zero, or makes it absent where the parameters know how. */
@@ -384,7 +382,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     }[],
     scale: B,
   ): ClipOfStep<B> | undefined {
-    if (this.#maxGradNorm === undefined) return undefined;
+    if (this.#clipGradNorm === undefined) return undefined;
     const parts = present.flatMap(({ group, ranges }) =>
       ranges.map((range) => ({ x: gradientsOf(group.params), ...range })),
     );
@@ -394,7 +392,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     for (const [part, { x, offset, length }] of parts.entries())
       this.target.launch(clipPartials({ x, scale, partials }, { offset, length, part }));
     const eps = this.#algorithm.clipEps ?? 1e-6;
-    return { partials, parts: parts.length, maxNorm: this.#maxGradNorm, eps };
+    return { partials, parts: parts.length, maxNorm: this.#clipGradNorm, eps };
   }
 
   #columns(group: ParameterGroup<B, H>): RateColumns {

@@ -1,5 +1,14 @@
+export { Adadelta, type AdadeltaGroupOptions, type AdadeltaOptions } from "./adadelta.js";
+export { Adagrad, type AdagradGroupOptions, type AdagradOptions } from "./adagrad.js";
 export { Adam, type AdamGroupOptions, type AdamOptions } from "./adam.js";
+export { Adamax, type AdamaxGroupOptions, type AdamaxOptions } from "./adamax.js";
 export { AdamW, type AdamWGroupOptions, type AdamWOptions } from "./adamw.js";
+export {
+  BertAdam,
+  type BertAdamGroupOptions,
+  type BertAdamOptions,
+  type BertSchedule,
+} from "./bert-adam.js";
 export {
   type ClipOptions,
   type ClippableOptimizer,
@@ -21,8 +30,15 @@ export {
 } from "./flat-optimizer.js";
 export { type FlatTensors, flatTensors, type Segment } from "./flat-tensors.js";
 export type { MomentFormat } from "./group-state.js";
+export { LAMB, type LAMBGroupOptions, type LAMBOptions } from "./lamb.js";
+export { LARC, type LARCOptions } from "./larc.js";
+export { Lion, type LionGroupOptions, type LionOptions } from "./lion.js";
+export { NAdam, type NAdamGroupOptions, type NAdamOptions } from "./nadam.js";
+export { NovoGrad, type NovoGradGroupOptions, type NovoGradOptions } from "./novograd.js";
 export type { ParameterStorage } from "./parameter-storage.js";
+export { RAdam, type RAdamGroupOptions, type RAdamOptions } from "./radam.js";
 export type { RateColumns } from "./rate-table.js";
+export { RMSprop, type RMSpropGroupOptions, type RMSpropOptions } from "./rmsprop.js";
 export type { SavedArray, SavedArrays } from "./saved-buffer.js";
 export { chained, sequential } from "./schedules/compose.js";
 export {

@@ -23,9 +23,20 @@ export const targets = async (): Promise<
 /** Parameters of awkward sizes. */
 const shapes = { weight: [7, 11], bias: [11], scale: [1] } as const;
 const names = Object.keys(shapes) as (keyof typeof shapes)[];
+/** Shapes of the parameters, in order. */
+export const shapesOf: readonly (readonly number[])[] = names.map((name) => shapes[name]);
 const sizes = names.map((name) => shapes[name].reduce((n: number, size) => n * size, 1));
 /** Number of elements of all parameters together. */
 export const total: number = sizes.reduce((a, b) => a + b, 0);
+
+/** Packed numbers of all parameters, parameter by parameter. */
+export function split(packed: readonly number[]): number[][] {
+  let end = 0;
+  return sizes.map((size) => {
+    end += size;
+    return packed.slice(end - size, end);
+  });
+}
 
 /** Numbers in [-1, 1) without pattern. */
 export const noise = (length: number, seed: number): number[] =>

@@ -1,6 +1,12 @@
+export { adadeltaRule } from "./adadelta.js";
+export { adagradRule } from "./adagrad.js";
 export { adamRule } from "./adam.js";
+export { adamaxRule } from "./adamax.js";
+export { bertAdamRule } from "./bert-adam.js";
 export { blockWords } from "./blockwise.js";
 export { clipPartials, partialsEach } from "./clip-partials.js";
+export { lambRule } from "./lamb.js";
+export { type LarcScalars, larcRule } from "./larc.js";
 export {
   launchUpdate,
   type SegmentBuffers,
@@ -8,9 +14,23 @@ export {
   type UpdateOperands,
   type UpdateRange,
 } from "./launch-update.js";
-export type { ParameterKind } from "./parameter-storage.js";
-export type { SegmentTotals, StateKind, UpdatePass, UpdateRule } from "./rule.js";
-export { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
+export { lionRule } from "./lion.js";
+export { nadamRule } from "./nadam.js";
+export { novogradRule } from "./novograd.js";
+export type { ParameterKind, StorageBuffers } from "./parameter-storage.js";
+export { radamRule } from "./radam.js";
+export { rmspropRule } from "./rmsprop.js";
+export {
+  type Numbers,
+  type RuleFamily,
+  ruleFamily,
+  type SegmentTerm,
+  type SegmentTotals,
+  type StateKind,
+  type UpdatePass,
+  type UpdateRule,
+  updateRule,
+} from "./rule.js";
 export { type SegmentPlace, type SegmentTable, segmentTable } from "./segment-table.js";
 export { sgdRule } from "./sgd.js";
 export { type ClipOfStep, controlLength, stepControl } from "./step-control.js";

@@ -1,0 +1,65 @@
+import { adagradRule, type ResidentTarget } from "@halfstep/kernels";
+import { requireEps } from "./bias-correction.js";
+import {
+  type Algorithm,
+  type CommonOptions,
+  FlatOptimizer,
+  type GroupInput,
+  type OptimizerOptions,
+  requireNumber,
+} from "./flat-optimizer.js";
+import type { FlatTensors } from "./flat-tensors.js";
+
+/** Options of a parameter group of {@link Adagrad}. */
+export interface AdagradGroupOptions extends CommonOptions {
+  lrDecay: number;
+  /** What the sums of squares start from. Decided when a group is added. */
+  initialAccumulatorValue: number;
+  /** Added to the denominator; at least 2^-126, below which it would vanish in float32. */
+  eps: number;
+}
+
+/** Defaults are torch's: lr 1e-2, lrDecay 0, weightDecay 0, initialAccumulatorValue 0, eps 1e-10. */
+export interface AdagradOptions extends Partial<AdagradGroupOptions>, OptimizerOptions {}
+
+/**
+ * Adagrad (Duchi et al. 2011) with the arithmetic of torch.optim.Adagrad. Its sum of squares is float32 whatever `moments` is.
+ *
+ * @example
+ * const optimizer = new Adagrad(target, flat, { lr: 1e-2 });
+ */
+export class Adagrad<B> extends FlatOptimizer<B, AdagradGroupOptions> {
+  constructor(
+    target: ResidentTarget<B>,
+    params: FlatTensors<B> | readonly GroupInput<B, AdagradGroupOptions>[],
+    options: AdagradOptions = {},
+  ) {
+    super(target, params, algorithm, defaults, options);
+  }
+}
+
+const defaults: AdagradGroupOptions = {
+  lr: 1e-2,
+  lrDecay: 0,
+  weightDecay: 0,
+  initialAccumulatorValue: 0,
+  eps: 1e-10,
+  maximize: false,
+};
+
+const algorithm: Algorithm<AdagradGroupOptions> = {
+  name: "Adagrad",
+  rule: () => adagradRule,
+  scalars: ({ eps, weightDecay }) => ({ eps, weightDecay }),
+  validate({ lrDecay, initialAccumulatorValue, eps }) {
+    requireNumber("lrDecay", lrDecay, 0);
+    requireNumber("initialAccumulatorValue", initialAccumulatorValue, 0);
+    requireEps(eps, "eps", 1e-10);
+  },
+  columns: ({ lrDecay }) => ({
+    key: `${lrDecay}`,
+    settledAt: lrDecay === 0 ? 1 : Number.POSITIVE_INFINITY,
+    row: (step) => [1 / (1 + step * lrDecay), 0, 0],
+  }),
+  initial: ({ initialAccumulatorValue }) => ({ sum: initialAccumulatorValue }),
+};

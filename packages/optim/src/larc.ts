@@ -1,0 +1,88 @@
+import { type LarcScalars, larcRule } from "@halfstep/kernels";
+import { requireEps } from "./bias-correction.js";
+import {
+  type CommonOptions,
+  type FlatOptimizer,
+  type GradientAdaptation,
+  type GroupInput,
+  type ParameterGroup,
+  requireNumber,
+  type StepOptions,
+} from "./flat-optimizer.js";
+import type { OptimizerStateDict } from "./state-dict.js";
+
+export interface LARCOptions {
+  /** Default 0.02. */
+  readonly trustCoefficient?: number;
+  /** True: the rate of each parameter is `min(local rate, lr)`; false: `local rate · lr`. Default true. */
+  readonly clip?: boolean;
+  /** Added to the denominator; at least 2^-126. Default 1e-8. */
+  readonly eps?: number;
+}
+
+/**
+ * apex's LARC (You et al. 2017) around an optimizer: each parameter's gradient is multiplied by
+ * `trustCoefficient · |p| / (|g| + weightDecay · |p| + eps)`, and weight decay is added before the inner optimizer sees it. The
+ * gradients in memory stay as they are. It costs two launches more. Optimizers that adapt each parameter's rate themselves
+ * (LAMB, NovoGrad, BertAdam, Adafactor, Muon) are refused.
+ *
+ * @example
+ * const optimizer = new LARC(new SGD(target, flat, { lr: 0.1, momentum: 0.9 }));
+ */
+export class LARC<B, H extends CommonOptions> {
+  readonly optimizer: FlatOptimizer<B, H>;
+  readonly stepSupportsAmpScaling: boolean = true;
+  readonly #adaptation: GradientAdaptation<H>;
+
+  constructor(optimizer: FlatOptimizer<B, H>, options: LARCOptions = {}) {
+    const { trustCoefficient = 0.02, clip = true, eps = 1e-8 } = options;
+    requireNumber("trustCoefficient", trustCoefficient, 0);
+    requireEps(eps);
+    this.optimizer = optimizer;
+    this.#adaptation = {
+      rule: larcRule,
+      apply(group) {
+        const scalars: LarcScalars = {
+          larcTrust: trustCoefficient,
+          larcEps: eps,
+          larcDecay: group.weightDecay,
+          larcClips: Number(clip),
+        };
+        return { options: { ...group, weightDecay: 0 }, scalars };
+      },
+    };
+    optimizer.checkAdaptation(this.#adaptation);
+  }
+
+  get target(): FlatOptimizer<B, H>["target"] {
+    return this.optimizer.target;
+  }
+
+  get paramGroups(): readonly ParameterGroup<B, H>[] {
+    return this.optimizer.paramGroups;
+  }
+
+  addParamGroup(group: GroupInput<B, H>): void {
+    this.optimizer.addParamGroup(group);
+  }
+
+  gradients(): ReturnType<FlatOptimizer<B, H>["gradients"]> {
+    return this.optimizer.gradients();
+  }
+
+  step(options: StepOptions<B> = {}): void {
+    this.optimizer.step(options, this.#adaptation);
+  }
+
+  zeroGrad(): void {
+    this.optimizer.zeroGrad();
+  }
+
+  stateDict(): Promise<OptimizerStateDict> {
+    return this.optimizer.stateDict();
+  }
+
+  loadStateDict(state: OptimizerStateDict): void {
+    this.optimizer.loadStateDict(state);
+  }
+}
