@@ -1,8 +1,9 @@
 import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
-import { castTo, isFloating } from "./cast.js";
+import { isFloating } from "./cast.js";
+import { castAll } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
-import { Tensor } from "./tensor.js";
-import { traceAsOne } from "./trace.js";
+import { tensorsIn } from "./returned.js";
+import { opListener, traceAsOne } from "./trace.js";
 
 /** What autocast knows of a function that is composed of ops. */
 export interface CompositeDefinition {
@@ -17,7 +18,7 @@ export type Composite<F> = F & CompositeDefinition;
 
 /**
  * Makes a function of tensors one op for autocast: inside a region its floating tensors are cast as the policy says, and its
- * body then runs as a whole in their dtype, without autocast. Tensors are looked for among the arguments and in the fields of
+ * body then runs as a whole in their dtype, without autocast. Tensors are looked for among the arguments, and in arrays and
  * plain objects there (options). Under the policy "none", and outside of regions, the body runs as if it were not wrapped.
  *
  * Its derivative is that of its body. What a kernel of its own should compute is an op: `defineOp`.
@@ -34,17 +35,17 @@ export function composite<A extends readonly unknown[], R>(
   body: (...args: A) => R,
 ): Composite<(...args: A) => R> {
   const call = (...args: A): R => {
-    const tensors = args.flatMap(tensorsOf);
+    const tensors = [...tensorsIn(args)];
     const region = currentRegion();
     const policy = policyOf({ name, castPolicy }, region);
     const dtype = castDType({ name, castPolicy }, tensors);
-    const cast = (x: Tensor): Tensor => (dtype && isFloating(x.dtype) ? castTo(x, dtype) : x);
+    // Without frames of its own, so that a short stack trace still shows the caller.
+    if (!dtype && (policy === "none" || !opListener())) return body(...args);
     const run = (): R => {
       if (!dtype) return body(...args);
-      const given = args.map((arg) => mapTensors(arg, cast)) as unknown as A;
-      return withoutAutocast(() => body(...given) as never) as R;
+      const cast = castAll(args, dtype);
+      return withoutAutocast(() => body(...cast) as never) as R;
     };
-    if (policy === "none") return run();
     return traceAsOne(
       (result) => ({
         op: name,
@@ -53,7 +54,7 @@ export function composite<A extends readonly unknown[], R>(
         region,
         inputs: tensors,
         cast: tensors.map((x) => (dtype && isFloating(x.dtype) ? dtype : x.dtype)),
-        outputs: result instanceof Tensor ? [result.dtype] : [],
+        outputs: [...tensorsIn(result)].map((x) => x.dtype),
       }),
       run,
     );
@@ -62,22 +63,4 @@ export function composite<A extends readonly unknown[], R>(
     name: { value: name },
     castPolicy: { value: castPolicy, enumerable: true },
   }) as Composite<(...args: A) => R>;
-}
-
-const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" &&
-  value !== null &&
-  [Object.prototype, null].includes(Object.getPrototypeOf(value));
-
-function tensorsOf(arg: unknown): readonly Tensor[] {
-  if (arg instanceof Tensor) return [arg];
-  const members = Array.isArray(arg) ? arg : isPlain(arg) ? Object.values(arg) : [];
-  return members.filter((value) => value instanceof Tensor);
-}
-
-function mapTensors(arg: unknown, change: (x: Tensor) => Tensor): unknown {
-  const each = (value: unknown): unknown => (value instanceof Tensor ? change(value) : value);
-  if (Array.isArray(arg)) return arg.map(each);
-  if (!isPlain(arg)) return each(arg);
-  return Object.fromEntries(Object.entries(arg).map(([name, value]) => [name, each(value)]));
 }

@@ -78,10 +78,12 @@ export abstract class TensorMethods {
   expand(shape: readonly number[]): Tensor {
     return ops.expand([this.#self], shape);
   }
-  softmax(): Tensor {
-    return ops.softmax([this.#self], null);
+  /** Probabilities over an axis, the last by default. */
+  softmax(axis?: number, options?: ops.SoftmaxOptions): Tensor {
+    return ops.softmax(this.#self, axis, options);
   }
-  logSoftmax(): Tensor {
-    return ops.logSoftmax([this.#self], null);
+  /** Logarithms of the probabilities over an axis, the last by default. */
+  logSoftmax(axis?: number, options?: ops.SoftmaxOptions): Tensor {
+    return ops.logSoftmax(this.#self, axis, options);
   }
 }

@@ -152,7 +152,10 @@ test("parameters in 16 bits are read as float32, and get gradients", async () =>
   const runtime = cpuRuntime();
   const x = runtime.tensor([1, -2, 0.5, 3, 4, -1], [2, 3], { dtype: "float16" });
   const run = async (dtype: "float32" | "float16") => {
-    const gamma = runtime.variable(Float32Array.of(1.5, -0.25, 2), [3], { dtype, requiresGrad: true });
+    const gamma = runtime.variable(Float32Array.of(1.5, -0.25, 2), [3], {
+      dtype,
+      requiresGrad: true,
+    });
     const beta = runtime.variable(Float32Array.of(0.5, 1, 2), [3], { dtype, requiresGrad: true });
     const { output } = batchNorm(x, gamma, beta);
     output.square().sum().backward();

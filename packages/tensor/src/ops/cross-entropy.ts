@@ -65,7 +65,7 @@ const rowLossesBackward: Op<null> = defineOp<null>({
   backward({ inputs, gradients, needs }) {
     const [logits, labels, g] = inputs as [Tensor, Tensor, Tensor];
     const v = gradients[0] as Tensor;
-    const p = softmax([logits], null);
+    const p = softmax(logits);
     const rows = g.reshape([-1, 1]);
     const logitsGradient = p.mul(v.sub(p.mul(v).sum(-1, { keepDimensions: true }))).mul(rows);
     if (!needs[2]) return [logitsGradient, undefined, undefined];

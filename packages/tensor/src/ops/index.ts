@@ -43,4 +43,4 @@ export {
 } from "./products.js";
 export { mean, sum, sumTo } from "./reduce.js";
 export { expand, permute, reshape } from "./shape.js";
-export { argmax, logSoftmax, softmax } from "./softmax.js";
+export { argmax, logSoftmax, type SoftmaxOptions, softmax, softmin } from "./softmax.js";

@@ -1,3 +1,4 @@
+import { autocast } from "@halfstep/autocast";
 import { expect, test } from "vitest";
 import {
   type ForwardCase,
@@ -30,7 +31,7 @@ const cases = shapes.flatMap((shape): ForwardCase[] => {
     {
       name: `softmax of [${shape}]`,
       inputs,
-      apply: ([x]) => ops.softmax([x as Tensor], null),
+      apply: ([x]) => ops.softmax(x as Tensor),
       expected: ([x]) =>
         rowsOf(x as number[], columns).flatMap((row) => row.map((v) => Math.exp(v - logSum(row)))),
       shape,
@@ -38,12 +39,54 @@ const cases = shapes.flatMap((shape): ForwardCase[] => {
     {
       name: `logSoftmax of [${shape}]`,
       inputs,
-      apply: ([x]) => ops.logSoftmax([x as Tensor], null),
+      apply: ([x]) => ops.logSoftmax(x as Tensor),
       expected: ([x]) =>
         rowsOf(x as number[], columns).flatMap((row) => row.map((v) => v - logSum(row))),
       shape,
     },
   ];
+});
+
+/** The first axis of [rows, columns], or the middle one. */
+const otherAxes: readonly ForwardCase[] = (
+  [
+    [[5, 3], 0],
+    [[2, 7, 4], -2],
+  ] as const
+).map(([shape, axis]): ForwardCase => {
+  const n = shape.at(axis) as number;
+  const inner = axis === 0 ? 3 : 4;
+  return {
+    name: `softmin over axis ${axis} of [${shape}]`,
+    inputs: [scattered(shape)],
+    apply: ([x]) => ops.softmin(x as Tensor, axis),
+    expected: ([x]) =>
+      (x as number[]).map((value, i) => {
+        const start = Math.floor(i / (n * inner)) * n * inner + (i % inner);
+        const column = Array.from({ length: n }, (_, j) => -(x?.[start + j * inner] as number));
+        return Math.exp(-value - logSum(column));
+      }),
+    shape,
+  };
+});
+
+test.each(places)("softmin over other axes: %s, %s", async (_, dtype, open) => {
+  expect(await forwardMismatches(await open(), dtype, otherAxes)).toEqual([]);
+});
+
+test("a dtype that the caller asks for wins over autocast", () => {
+  const x = cpuRuntime().zeros([2, 3], { dtype: "float16" });
+  for (const op of [ops.softmax, ops.logSoftmax, ops.softmin]) {
+    const dtypes = autocast({ dtype: "float16" }, () => [
+      op(x).dtype,
+      op(x, 0).dtype,
+      op(x, -1, { dtype: "bfloat16" }).dtype,
+      op(x, 0, { dtype: "float16" }).dtype,
+    ]);
+    expect(dtypes).toEqual(["float32", "float32", "bfloat16", "float16"]);
+  }
+  expect(x.softmax(0, { dtype: "float32" }).dtype).toBe("float32");
+  expect(() => x.softmax(2)).toThrow("softmax: axis 2 is none of the dimensions of [2,3]");
 });
 
 test.each(places)("softmax and its logarithm over rows: %s, %s", async (_, dtype, open) => {
@@ -60,8 +103,13 @@ test.each(places)("argmax gives the first of the largest: %s, %s", async (_, dty
 
 test("a scalar has no rows", () => {
   const x = cpuRuntime().tensor(1);
-  for (const op of [ops.softmax, ops.logSoftmax, ops.argmax]) {
-    expect(() => op([x], null)).toThrow(ShapeError);
-    expect(() => op([x], null)).toThrow(`${op.name} needs at least one dimension`);
+  const calls = {
+    softmax: () => ops.softmax(x),
+    logSoftmax: () => ops.logSoftmax(x),
+    argmax: () => ops.argmax([x], null),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    expect(call).toThrow(ShapeError);
+    expect(call).toThrow(`${name} needs at least one dimension`);
   }
 });

@@ -1,5 +1,9 @@
+import { withoutAutocast } from "@halfstep/autocast";
+import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
+import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
+import { isGradEnabled } from "../grad-mode.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 
@@ -13,37 +17,75 @@ function shapeOf(op: string, spec: TensorSpec): TensorSpec {
   return spec;
 }
 
-/** Probabilities over the last axis. */
-export const softmax: Op<null> = defineOp<null>({
-  name: "softmax",
-  castPolicy: "float32Output",
-  shape: ([x]) => [shapeOf("softmax", x as TensorSpec)],
-  forward({ target, inputs, outputs }) {
-    const input = inputs[0] as Operand;
-    target.launch(kernels.softmax({ input, out: outputs[0] as Operand }, rowsOf(input.shape)));
-  },
-  backward({ outputs, gradients }) {
-    const y = outputs[0] as Tensor;
-    const g = gradients[0] as Tensor;
-    return [y.mul(g.sub(g.mul(y).sum(-1, { keepDimensions: true })))];
-  },
-});
+/** An op over the last axis. Its gradient is a kernel too, unless it is to be differentiated again. */
+function rowsOp(
+  name: "softmax" | "logSoftmax",
+  forward: typeof kernels.softmax,
+  backward: typeof kernels.softmaxBackward,
+  composed: (y: Tensor, g: Tensor) => Tensor,
+): Op<null> {
+  const fused = defineOp<null>({
+    name: `${name}Backward`,
+    castPolicy: "float32Output",
+    shape: ([y]) => [y as TensorSpec],
+    forward({ target, inputs, outputs }) {
+      const [out, outGradient] = inputs as [Operand, Operand];
+      const inputGradient = outputs[0] as Operand;
+      target.launch(backward({ out, outGradient, inputGradient }, rowsOf(out.shape)));
+    },
+    backward: "none",
+  });
+  return defineOp<null>({
+    name,
+    castPolicy: "float32Output",
+    shape: ([x]) => [shapeOf(name, x as TensorSpec)],
+    forward({ target, inputs, outputs }) {
+      const input = inputs[0] as Operand;
+      target.launch(forward({ input, out: outputs[0] as Operand }, rowsOf(input.shape)));
+    },
+    backward({ outputs, gradients }) {
+      const [y, g] = [outputs[0], gradients[0]] as [Tensor, Tensor];
+      return [isGradEnabled() ? composed(y, g) : fused([y, g], null)];
+    },
+  });
+}
 
-/** Logarithms of the probabilities over the last axis. */
-export const logSoftmax: Op<null> = defineOp<null>({
-  name: "logSoftmax",
-  castPolicy: "float32Output",
-  shape: ([x]) => [shapeOf("logSoftmax", x as TensorSpec)],
-  forward({ target, inputs, outputs }) {
-    const input = inputs[0] as Operand;
-    target.launch(kernels.logSoftmax({ input, out: outputs[0] as Operand }, rowsOf(input.shape)));
-  },
-  backward({ outputs, gradients }) {
-    const y = outputs[0] as Tensor;
-    const g = gradients[0] as Tensor;
-    return [g.sub(y.exp().mul(g.sum(-1, { keepDimensions: true })))];
-  },
-});
+const softmaxOp = rowsOp("softmax", kernels.softmax, kernels.softmaxBackward, (y, g) =>
+  y.mul(g.sub(g.mul(y).sum(-1, { keepDimensions: true }))),
+);
+
+const logSoftmaxOp = rowsOp("logSoftmax", kernels.logSoftmax, kernels.logSoftmaxBackward, (y, g) =>
+  g.sub(y.exp().mul(g.sum(-1, { keepDimensions: true }))),
+);
+
+export interface SoftmaxOptions {
+  /** The dtype to compute and return in. Default: float32 under autocast, else that of the input. */
+  readonly dtype?: DType;
+}
+
+/** Applies an op over the last axis to another axis, in a dtype that the caller may choose over autocast. */
+function along(op: Op<null>, x: Tensor, axis: number, { dtype }: SoftmaxOptions): Tensor {
+  const position = axis < 0 ? axis + x.rank : axis;
+  if (x.rank > 0 && !(position in x.shape))
+    throw new ShapeError(`${op.name}: axis ${axis} is none of the dimensions of [${x.shape}]`);
+  if (dtype) return withoutAutocast(() => along(op, castTo(x, dtype), axis, {}));
+  const last = x.rank - 1;
+  if (position >= last) return op([x], null);
+  const order = x.shape.map((_, d) => (d === position ? last : d === last ? position : d));
+  return op([x.permute(order)], null).permute(order);
+}
+
+/** Probabilities over an axis, the last by default, as torch.softmax: exp(x) / Σ exp(x). */
+export const softmax = (x: Tensor, axis = -1, options: SoftmaxOptions = {}): Tensor =>
+  along(softmaxOp, x, axis, options);
+
+/** Logarithms of the probabilities over an axis, the last by default, as torch.log_softmax. */
+export const logSoftmax = (x: Tensor, axis = -1, options: SoftmaxOptions = {}): Tensor =>
+  along(logSoftmaxOp, x, axis, options);
+
+/** Softmax of −x, as torch.nn.functional.softmin. */
+export const softmin = (x: Tensor, axis = -1, options: SoftmaxOptions = {}): Tensor =>
+  softmax(x.neg(), axis, options);
 
 /** Index of the largest element along the last axis, as uint32; the first of equals. */
 export const argmax: Op<null> = defineOp<null>({

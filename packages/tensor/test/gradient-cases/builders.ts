@@ -100,12 +100,5 @@ export const reduction = (reduce: typeof ops.sum): OpCases => ({
   ),
 });
 
-export const overRows = (op: Op<null>): OpCases => ({
-  second: "checked",
-  cases: [[4], [3, 5], [2, 2, 3], [3, 1]].map((shape) =>
-    on("over rows", [shape], ([x]) => op([x as Tensor], null)),
-  ),
-});
-
 export const labels = (runtime: Runtime, rows: number, classes: number): Tensor =>
   runtime.tensor(Uint32Array.from({ length: rows }, (_, row) => (row * 2 + 1) % classes));
