@@ -169,7 +169,8 @@ describe("recommendScale", () => {
     fc.assert(
       fc.property(fc.double({ min: 1e-30, max: 1e30, noNaN: true }), (max) => {
         const { scale, overflow } = recommendScale(exponentHistogram([max, max / 7]), float16);
-        return overflow === 0 && max * scale <= 65504 && max * scale * 2 > 65504;
+        const isLargest = max * scale <= 65504 && max * scale * 2 > 65504;
+        return overflow === 0 && (isLargest || (scale === 1 && max / 7 >= 2 ** -14));
       }),
     );
   });
@@ -199,6 +200,15 @@ describe("recommendScale", () => {
     const result = recommendScale(histogram, float8e4m3fn, { allowedOverflow: 0.002 });
     expect(result.overflow).toBe(0.001);
     expect(result.scale * 1e-6).toBeGreaterThan(100);
+  });
+
+  test("no scale where none is needed", () => {
+    expect(recommendScale(exponentHistogram([1e-30, 1, -3, 0]), bfloat16)).toMatchObject({
+      scale: 1,
+      overflow: 0,
+      explanation:
+        "bfloat16 holds all these numbers without overflow or subnormals: no scale is needed.",
+    });
   });
 
   test("margin, limits and the explanation", () => {

@@ -29,8 +29,10 @@ export interface RecommendScaleOptions {
 }
 
 /**
- * The largest power of two at which no more numbers than allowed overflow the format; from 2⁻¹²⁶ to 2¹²⁷. Expectations take
- * the numbers of a bin as evenly spread over it. With the default options the expected overflow is exactly 0.
+ * 1 where the format holds the numbers without a scale: no overflow, none subnormal. Otherwise the largest power of two at
+ * which no more numbers than allowed overflow, from 2⁻¹²⁶ to 2¹²⁷: too large a scale shows in infinities, too small a one loses
+ * numbers silently. Expectations take the numbers of a bin as evenly spread over it. With the default options the expected
+ * overflow is exactly 0.
  * @throws RangeError if the format has no zero (float8e8m0fnu), or an option is out of range.
  */
 export function recommendScale(
@@ -51,6 +53,10 @@ export function recommendScale(
   const unscaled = expectedShares(histogram, format, 0);
   if (histogram.max === 0) {
     const explanation = "There is no finite number but 0: any scale will do.";
+    return { scale: 1, exponent: 0, ...unscaled, unscaled, explanation };
+  }
+  if (unscaled.overflow + unscaled.underflow + unscaled.subnormal === 0) {
+    const explanation = `${format.name} holds all these numbers without overflow or subnormals: no scale is needed.`;
     return { scale: 1, exponent: 0, ...unscaled, unscaled, explanation };
   }
   let limit = -ceilExponent(histogram.max, format.finfo.max, -127, 126);
