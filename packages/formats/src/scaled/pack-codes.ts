@@ -3,7 +3,7 @@ import type { FloatFormat } from "../format.js";
 /**
  * Codes of a format of fewer than 8 bits, dense in bytes: element i has the bits from i · format.bits on, counted from the
  * lowest bit of the first byte. So two 4-bit codes share a byte, the first in the low half (as in torch's
- * `float4_e2m1fn_x2`, ONNX and safetensors), and four 6-bit codes fill three bytes. Unused bits of the last byte are 0.
+ * `float4_e2m1fn_x2` and in ONNX), and four 6-bit codes fill three bytes. Unused bits of the last byte are 0.
  * @returns ⌈codes.length · format.bits / 8⌉ bytes.
  * @throws RangeError if a code has more bits than the format.
  */
