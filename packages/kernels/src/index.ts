@@ -51,6 +51,7 @@ export { type GatherAttributes, gather } from "./gather.js";
 export { gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
+export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./losses/nll.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
 export { normBackward } from "./norms/backward.js";

@@ -1,0 +1,189 @@
+import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+
+export interface NllAttributes {
+  readonly rows: number;
+  readonly classes: number;
+  /** Rows with this label count for nothing. Default: there are none. */
+  readonly ignoreIndex?: number | undefined;
+}
+
+/** losses[rows] = −weight[label] · input[row, label] from log-probabilities input[rows, classes]. A label that is no class gives NaN. */
+export function nllLoss<B>(
+  operands: {
+    readonly input: Binding<B>;
+    /** uint32 [rows] */
+    readonly labels: Binding<B>;
+    /** [classes]; ones where it is absent. */
+    readonly weight?: Binding<B> | undefined;
+    readonly losses: Binding<B>;
+  },
+  attributes: NllAttributes,
+): Launch<B> {
+  const { rows, classes } = attributes;
+  requireLengths("nllLoss", operands, {
+    input: rows * classes,
+    labels: rows,
+    weight: classes,
+    losses: rows,
+  });
+  const { input, labels, weight, losses } = operands;
+  return launchOf("nllLoss", weight, [labels, input, losses], attributes);
+}
+
+/** inputGradient[rows, classes] = −weight[label] · lossGradient[row] at each row's label, 0 elsewhere. */
+export function nllLossBackward<B>(
+  operands: {
+    readonly labels: Binding<B>;
+    readonly weight?: Binding<B> | undefined;
+    readonly lossGradient: Binding<B>;
+    readonly inputGradient: Binding<B>;
+  },
+  attributes: NllAttributes,
+): Launch<B> {
+  const { rows, classes } = attributes;
+  requireLengths("nllLossBackward", operands, {
+    labels: rows,
+    weight: classes,
+    lossGradient: rows,
+    inputGradient: rows * classes,
+  });
+  const { labels, weight, lossGradient, inputGradient } = operands;
+  return launchOf("nllLossBackward", weight, [labels, lossGradient, inputGradient], attributes);
+}
+
+/** out[rows] = weight[label], 0 for ignored rows: what a mean of losses is divided by, row by row. */
+export function labelWeights<B>(
+  operands: {
+    readonly labels: Binding<B>;
+    readonly weight?: Binding<B> | undefined;
+    readonly out: Binding<B>;
+  },
+  attributes: NllAttributes,
+): Launch<B> {
+  const { rows, classes } = attributes;
+  requireLengths("labelWeights", operands, { labels: rows, weight: classes, out: rows });
+  const { labels, weight, out } = operands;
+  return launchOf("labelWeights", weight, [labels, out], attributes);
+}
+
+function launchOf<B>(
+  name: keyof typeof rules,
+  weight: Binding<B> | undefined,
+  [labels, ...rest]: readonly Binding<B>[],
+  { rows, classes, ignoreIndex }: NllAttributes,
+): Launch<B> {
+  return {
+    kernel: kernels[name][weight ? "weighted" : "plain"],
+    bindings: [labels as Binding<B>, ...(weight ? [weight] : []), ...rest],
+    scalars: {
+      rows,
+      classes,
+      ignores: ignoreIndex === undefined ? 0 : 1,
+      ignore: (ignoreIndex ?? 0) >>> 0,
+    },
+  };
+}
+
+const atEach = (name: string, index: string): string =>
+  `vec4f(${["x", "y", "z", "w"].map((lane) => `at_${name}(${index}.${lane})`).join(", ")})`;
+
+interface Rule {
+  readonly bindings: readonly KernelBinding[];
+  /** Whether the result is [rows, classes], not [rows]. */
+  readonly isFull: boolean;
+  /** vec4f, from the element `e`, its `row`, its `label` and that label's `gain`, all of four lanes. */
+  readonly value: string;
+  reference(views: readonly KernelView[], element: number, row: number, label: number): number;
+}
+
+const rules: Record<"nllLoss" | "nllLossBackward" | "labelWeights", Rule> = {
+  nllLoss: {
+    bindings: [
+      { name: "input", access: "read" },
+      { name: "losses", access: "write" },
+    ],
+    isFull: false,
+    value: `-${atEach("input", "(row * s.classes + min(label, vec4u(s.classes - 1u)))")}`,
+    reference: ([x, losses], row, _, label) =>
+      -(x?.[((x?.length as number) / (losses?.length as number)) * row + label] as number),
+  },
+  nllLossBackward: {
+    bindings: [
+      { name: "lossGradient", access: "read" },
+      { name: "inputGradient", access: "write" },
+    ],
+    isFull: true,
+    value: `select(vec4f(), -${atEach("lossGradient", "row")}, e % s.classes == label)`,
+    reference([g, dx], element, row, label) {
+      const classes = (dx?.length as number) / (g?.length as number);
+      return element % classes === label ? -(g?.[row] as number) : 0;
+    },
+  },
+  labelWeights: {
+    bindings: [{ name: "result", access: "write" }],
+    isFull: false,
+    value: "vec4f(1.0)",
+    reference: () => 1,
+  },
+};
+
+const makeKernel = (name: keyof typeof rules, isWeighted: boolean): Kernel => {
+  const { bindings, isFull, value, reference } = rules[name];
+  const size = isFull ? "s.rows * s.classes" : "s.rows";
+  const out = (bindings.at(-1) as KernelBinding).name;
+  return defineKernel({
+    name,
+    variant: isWeighted ? "weighted" : "",
+    bindings: [
+      { name: "labels", access: "read", unit: 1, dtypes: ["uint32"] },
+      ...(isWeighted ? [{ name: "weight", access: "read" as const }] : []),
+      ...bindings,
+    ],
+    scalars: (["rows", "classes", "ignores", "ignore"] as const).map((scalar) => ({
+      name: scalar,
+      type: "u32",
+    })),
+    body: () => `
+// 0 for ignored rows, v for the others, NaN where the label is no class.
+fn counted(label: vec4u, v: vec4f) -> vec4f {
+  let no_class = bitcast<vec4f>(min(label, vec4u(1u)) | vec4u(0x7fc00000u));
+  let valid = select(v, no_class, label >= vec4u(s.classes));
+  return select(valid, vec4f(), (label == vec4u(s.ignore)) & vec4<bool>(s.ignores != 0u));
+}
+${linearMain()}
+  if (index * 4u >= ${size}) { return; }
+  let e = vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u);
+  let row = ${isFull ? "e / s.classes" : "e"};
+  let label = vec4u(at_labels(row.x), at_labels(row.y), at_labels(row.z), at_labels(row.w));
+  let value = ${value};
+  store_${out}(index, counted(label, value${isWeighted ? ` * ${atEach("weight", "min(label, vec4u(s.classes - 1u))")}` : ""}));
+}
+`,
+    workgroups: ({ rows, classes }) =>
+      linearWorkgroups(Math.ceil(((rows as number) * (isFull ? (classes as number) : 1)) / 4)),
+    reference(views, scalars) {
+      const { rows, classes, ignores, ignore } = scalars as Readonly<
+        Record<"rows" | "classes" | "ignores" | "ignore", number>
+      >;
+      const [labels, ...rest] = views;
+      const gain = isWeighted ? rest.shift() : undefined;
+      const result = rest.at(-1) as KernelView;
+      for (let i = 0; i < rows * (isFull ? classes : 1); i++) {
+        const row = isFull ? Math.floor(i / classes) : i;
+        const label = labels?.[row] as number;
+        const scaled = (gain ? (gain[label] as number) : 1) * reference(rest, i, row, label);
+        const isIgnored = ignores === 1 && label === ignore;
+        result[i] = isIgnored ? 0 : label < classes ? scaled : Number.NaN;
+      }
+    },
+  });
+};
+
+const kernels = Object.fromEntries(
+  (["nllLoss", "nllLossBackward", "labelWeights"] as const).map((name) => [
+    name,
+    { plain: makeKernel(name, false), weighted: makeKernel(name, true) },
+  ]),
+) as Record<keyof typeof rules, Record<"plain" | "weighted", Kernel>>;
