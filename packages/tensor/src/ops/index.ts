@@ -1,3 +1,15 @@
+export {
+  clamp,
+  elu,
+  type GeluOptions,
+  gelu,
+  hardtanh,
+  leakyRelu,
+  prelu,
+  relu,
+  sigmoid,
+  silu,
+} from "./activations.js";
 export { accumulate, assign } from "./assign.js";
 export {
   type BatchNormOptions,
@@ -7,24 +19,45 @@ export {
   type RunningStatistics,
   updateRunningStatistics,
 } from "./batch-norm.js";
+export {
+  eq,
+  ge,
+  gt,
+  isFiniteNumber,
+  isInf,
+  isNan,
+  keepWhere,
+  le,
+  logicalAnd,
+  logicalNot,
+  logicalOr,
+  logicalXor,
+  lt,
+  maskedFill,
+  ne,
+  where,
+} from "./comparison.js";
 export { type Conv2dOptions, conv2d } from "./conv2d.js";
 export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy.js";
 export { einsum } from "./einsum.js";
 export {
+  abs,
   add,
+  addcdiv,
+  addcmul,
   addScalar,
+  ceil,
   div,
-  exp,
-  log,
+  floor,
+  maximum,
+  minimum,
   mul,
-  reciprocal,
-  relu,
+  round,
   scale,
-  sigmoid,
+  sign,
   sqrt,
   square,
   sub,
-  tanh,
 } from "./elementwise.js";
 export { linear, type MatmulOptions, matmul } from "./matmul.js";
 export { groupNorm, layerNorm, type NormOptions, type RmsNormOptions, rmsNorm } from "./norms.js";
@@ -44,3 +77,28 @@ export {
 export { mean, sum, sumTo } from "./reduce.js";
 export { expand, permute, reshape } from "./shape.js";
 export { argmax, logSoftmax, type SoftmaxOptions, softmax, softmin } from "./softmax.js";
+export {
+  acos,
+  asin,
+  atan,
+  atan2,
+  cos,
+  cosh,
+  erf,
+  erfinv,
+  exp,
+  expm1,
+  log,
+  log1p,
+  log2,
+  log10,
+  pow,
+  reciprocal,
+  rsqrt,
+  type SoftplusOptions,
+  sin,
+  sinh,
+  softplus,
+  tan,
+  tanh,
+} from "./transcendental.js";
