@@ -57,7 +57,16 @@ interface Case {
   readonly constants?: readonly number[];
 }
 
-const exactOnes = ["floor", "ceil", "round", "clamp", "clampBackward", "isNan", "isInf"]
+const exactOnes = [
+  "floor",
+  "ceil",
+  "round",
+  "clamp",
+  "clampBackward",
+  "hardtanhBackward",
+  "isNan",
+  "isInf",
+]
   .concat(["isFiniteNumber", "logicalAnd", "logicalOr", "logicalXor", "logicalNot"])
   .concat(["gt", "ge", "lt", "le", "eq", "ne"].map((name) => `${name}Scalar`))
   .concat(["maskedFill", "keepWhere", "fromInteger"])
@@ -70,6 +79,7 @@ const constantsOf: Readonly<Record<string, readonly number[]>> = {
   softplusBackward: [2, 20],
   clamp: [-0.5, 3],
   clampBackward: [-0.5, 3],
+  hardtanhBackward: [-0.5, 3],
   addcmul: [0.5],
   addcdiv: [0.5],
   maskedFill: [7],

@@ -2,6 +2,7 @@ import { castTo } from "../src/cast.js";
 import type { Tensor } from "../src/index.js";
 import { type FamilyCases, on } from "./gradient-cases/builders.js";
 import { elementwiseCases } from "./gradient-cases/elementwise.js";
+import { functionCases } from "./gradient-cases/functions.js";
 import { matmulCases } from "./gradient-cases/matmul.js";
 import { normCases } from "./gradient-cases/norm.js";
 import { reduceCases } from "./gradient-cases/reduce.js";
@@ -12,6 +13,7 @@ import { spatialCases } from "./gradient-cases/spatial.js";
 /** Every differentiable op, by the name under which `ops/index.ts` exports it. A family a file. */
 export const gradientCases: FamilyCases = {
   ...elementwiseCases,
+  ...functionCases,
   ...reduceCases,
   ...shapeCases,
   ...matmulCases,

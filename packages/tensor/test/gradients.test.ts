@@ -21,12 +21,14 @@ import {
   secondDerivativeMismatches,
 } from "./gradient-check.js";
 
-/** Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none". */
+/** Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none": what changes variables. */
 const writes = ["accumulate", "assign", "updateRunningStatistics"];
+/** Functions whose results are masks or drawn by chance. */
+const constants = ["eq", "ne", "lt", "le", "gt", "ge"];
 
 const isDifferentiable = ([name, op]: readonly [string, unknown]): boolean =>
   typeof op === "function" &&
-  !writes.includes(name) &&
+  ![...writes, ...constants].includes(name) &&
   !("backward" in op && op.backward === "none");
 
 test("every differentiable op has gradient checks", () => {

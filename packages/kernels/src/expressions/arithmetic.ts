@@ -129,6 +129,15 @@ export const clampBackward: Expression = {
   evaluate: numbers(2, (g, x, low, high) => (x >= low && x <= high ? g : 0)),
 };
 
+/** The gradient of hardtanh from (gradient, x): passed on where low < x < high. */
+export const hardtanhBackward: Expression = {
+  ...clampBackward,
+  name: "hardtanhBackward",
+  wgsl: ([g, x], [low, high]) =>
+    `select(vec4f(0.0), ${g}, (${x} > vec4f(${low})) & (${x} < vec4f(${high})))`,
+  evaluate: numbers(2, (g, x, low, high) => (x > low && x < high ? g : 0)),
+};
+
 /** x + c · a · b */
 export const addcmul: Expression = {
   name: "addcmul",

@@ -1,7 +1,8 @@
 import * as kernels from "@halfstep/kernels";
 import type { BackwardContext, Op } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { pointwise, unary } from "./pointwise.js";
+import { eq, gt, keepWhere, lt } from "./comparison.js";
+import { cut, pointwise, unary } from "./pointwise.js";
 
 const withConstant = (
   expression: kernels.Expression,
@@ -46,29 +47,66 @@ export const scale: Op<number> = withConstant(kernels.scale, (g, c) => g.mul(c))
 /** x + c for a number c, which may change from step to step without a new plan. */
 export const addScalar: Op<number> = withConstant(kernels.addScalar, (g) => g);
 
-export const exp: Op<null> = unary(kernels.exp, "float32", (g, _, y) => g.mul(y));
-export const log: Op<null> = unary(kernels.log, "float32", (g, x) => g.div(x));
 export const sqrt: Op<null> = unary(kernels.sqrt, "none", (g, _, y) => g.div(y.mul(2)));
 export const square: Op<null> = unary(kernels.square, "none", (g, x) => g.mul(x.mul(2)));
-export const reciprocal: Op<null> = unary(kernels.reciprocal, "float32", (g, _, y) =>
-  g.mul(y.square()).neg(),
-);
-export const tanh: Op<null> = unary(kernels.tanh, "none", (g, _, y) =>
-  g.mul(y.square().neg().add(1)),
-);
-export const sigmoid: Op<null> = unary(kernels.sigmoid, "none", (g, _, y) =>
-  g.mul(y.mul(y.neg().add(1))),
-);
+export const abs: Op<null> = unary(kernels.abs, "none", (g, x) => g.mul(sign([x], null)));
 
-/** max(x, 0); NaN stays NaN. */
-export const relu: Op<null> = unary(kernels.relu, "none", (g, _, y) => reluBackward([g, y], null));
+/** −1, 0 or 1; NaN stays NaN. */
+export const sign: Op<null> = unary(kernels.sign, "none", cut);
+export const floor: Op<null> = unary(kernels.floor, "none", cut);
+export const ceil: Op<null> = unary(kernels.ceil, "none", cut);
 
-/** gradient where y > 0, else 0. */
-const reluBackward: Op<null> = pointwise<null>({
-  expression: kernels.reluBackward,
-  castPolicy: "none",
-  backward: ({ inputs, gradients }) => [
-    reluBackward([gradients[0] as Tensor, inputs[1] as Tensor], null),
-    undefined,
-  ],
+/** The nearest whole number; of two that are equally near, the even one. */
+export const round: Op<null> = unary(kernels.round, "none", cut);
+
+/** Gradients go to the operand that was taken; of two that are equal, half to each, as in torch. */
+const extremum = (expression: kernels.Expression, isTaken: typeof gt): Op<null> =>
+  binary(expression, (context) => {
+    const [a, b] = context.inputs as [Tensor, Tensor];
+    const g = only(context);
+    const shared = keepWhere([g.mul(0.5), eq(a, b)], null);
+    const to = (x: Tensor, other: Tensor): Tensor =>
+      keepWhere([g, isTaken(x, other)], null).add(shared);
+    return [context.needs[0] ? to(a, b) : undefined, context.needs[1] ? to(b, a) : undefined];
+  });
+
+/** The larger operand; NaN if either is. */
+export const maximum: Op<null> = extremum(kernels.maximum, gt);
+
+/** The smaller operand; NaN if either is. */
+export const minimum: Op<null> = extremum(kernels.minimum, lt);
+
+const addcmulOp: Op<number> = pointwise<number>({
+  expression: kernels.addcmul,
+  castPolicy: "promote",
+  constants: (value) => [value],
+  backward({ inputs, gradients, needs, attributes: value }) {
+    const [, a, b] = inputs as [Tensor, Tensor, Tensor];
+    const g = gradients[0] as Tensor;
+    return [
+      g,
+      needs[1] ? g.mul(b).mul(value) : undefined,
+      needs[2] ? g.mul(a).mul(value) : undefined,
+    ];
+  },
 });
+
+const addcdivOp: Op<number> = pointwise<number>({
+  expression: kernels.addcdiv,
+  castPolicy: "promote",
+  constants: (value) => [value],
+  backward({ inputs, gradients, needs, attributes: value }) {
+    const [, a, b] = inputs as [Tensor, Tensor, Tensor];
+    const g = gradients[0] as Tensor;
+    const scaled = g.div(b).mul(value);
+    return [g, needs[1] ? scaled : undefined, needs[2] ? scaled.mul(a.div(b)).neg() : undefined];
+  },
+});
+
+/** x + value · a · b */
+export const addcmul = (x: Tensor, a: Tensor, b: Tensor, value = 1): Tensor =>
+  addcmulOp([x, a, b], value);
+
+/** x + value · a / b */
+export const addcdiv = (x: Tensor, a: Tensor, b: Tensor, value = 1): Tensor =>
+  addcdivOp([x, a, b], value);

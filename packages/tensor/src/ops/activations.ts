@@ -1,0 +1,215 @@
+import type { CastPolicy } from "@halfstep/autocast";
+import * as kernels from "@halfstep/kernels";
+import type { Op } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { keepWhere, le } from "./comparison.js";
+import { pointwise, unary } from "./pointwise.js";
+
+export const sigmoid: Op<null> = unary(kernels.sigmoid, "none", (g, _, y) =>
+  g.mul(y.mul(y.neg().add(1))),
+);
+
+/**
+ * An activation with a kernel for its gradient too, so that nothing is rounded in between. Without `curvature` the slope is
+ * constant wherever it is defined.
+ */
+interface Curved<A> {
+  readonly expression: kernels.Expression;
+  /** Of (gradient, x). */
+  readonly slope: kernels.Expression;
+  readonly name?: string;
+  readonly castPolicy?: CastPolicy;
+  constants?(attributes: A): readonly number[];
+  /** The second derivative, written in ops. */
+  curvature?(x: Tensor, attributes: A): Tensor;
+}
+
+function activation<A>({ castPolicy = "none", slope, curvature, ...definition }: Curved<A>): Op<A> {
+  const { constants = () => [] } = definition;
+  const backward: Op<A> = pointwise<A>({
+    expression: slope,
+    castPolicy: "none",
+    constants,
+    backward({ inputs, gradients, needs, attributes }) {
+      const [g, x] = inputs as [Tensor, Tensor];
+      const v = gradients[0] as Tensor;
+      return [
+        needs[0] ? backward([v, x], attributes) : undefined,
+        needs[1] && curvature ? v.mul(g).mul(curvature(x, attributes)) : undefined,
+      ];
+    },
+  });
+  return pointwise<A>({
+    ...definition,
+    castPolicy,
+    constants,
+    backward: ({ inputs, gradients, attributes }) => [
+      backward([gradients[0] as Tensor, inputs[0] as Tensor], attributes),
+    ],
+  });
+}
+
+/** max(x, 0); NaN stays NaN. */
+export const relu: Op<null> = pointwise<null>({
+  expression: kernels.relu,
+  castPolicy: "none",
+  backward: ({ outputs, gradients }) => [
+    reluBackward([gradients[0] as Tensor, outputs[0] as Tensor], null),
+  ],
+});
+
+/** gradient where y > 0, else 0. */
+const reluBackward: Op<null> = pointwise<null>({
+  expression: kernels.reluBackward,
+  castPolicy: "none",
+  backward: ({ inputs, gradients }) => [
+    reluBackward([gradients[0] as Tensor, inputs[1] as Tensor], null),
+    undefined,
+  ],
+});
+
+/** x · sigmoid(x), also called swish. */
+export const silu: Op<null> = activation<null>({
+  expression: kernels.silu,
+  slope: kernels.siluBackward,
+  curvature(x) {
+    const s = x.sigmoid();
+    return s.mul(s.neg().add(1)).mul(x.mul(s.mul(-2).add(1)).add(2));
+  },
+});
+
+const geluErf: Op<null> = activation<null>({
+  expression: kernels.gelu,
+  slope: kernels.geluBackward,
+  curvature: (x) =>
+    x
+      .square()
+      .mul(-0.5)
+      .exp()
+      .mul(x.square().neg().add(2))
+      .mul(1 / Math.sqrt(2 * Math.PI)),
+});
+
+const geluTanh: Op<null> = activation<null>({
+  expression: kernels.geluTanh,
+  name: "gelu",
+  slope: kernels.geluTanhBackward,
+  curvature(x) {
+    // x σ(u) with u = k (x + c x³): 2 σ' u' + x (σ'' u'² + σ' u'').
+    const k = 2 * Math.sqrt(2 / Math.PI);
+    const c = 0.044715;
+    const s = x.add(x.square().mul(x).mul(c)).mul(k).sigmoid();
+    const first = s.mul(s.neg().add(1));
+    const u1 = x
+      .square()
+      .mul(3 * c)
+      .add(1)
+      .mul(k);
+    const u2 = x.mul(6 * c * k);
+    const bend = s.mul(-2).add(1).mul(u1.square()).add(u2);
+    return first.mul(u1.mul(2).add(x.mul(bend)));
+  },
+});
+
+export interface GeluOptions {
+  /** Default "none": the exact one, by the error function. */
+  readonly approximate?: "none" | "tanh";
+}
+
+/** x · Φ(x), with Φ the normal distribution. */
+export const gelu = (x: Tensor, { approximate = "none" }: GeluOptions = {}): Tensor =>
+  (approximate === "tanh" ? geluTanh : geluErf)([x], null);
+
+const eluOp: Op<number> = activation<number>({
+  expression: kernels.elu,
+  slope: kernels.eluBackward,
+  constants: (alpha) => [alpha],
+  curvature: (x, alpha) => keepWhere([x.exp().mul(alpha), le(x, 0)], null),
+});
+
+/** x above 0, else α (exp(x) − 1). */
+export const elu = (x: Tensor, alpha = 1): Tensor => eluOp([x], alpha);
+
+const leakyReluOp: Op<number> = activation<number>({
+  expression: kernels.leakyRelu,
+  slope: kernels.leakyReluBackward,
+  constants: (slope) => [slope],
+});
+
+/** x above 0, else slope · x. */
+export const leakyRelu = (x: Tensor, negativeSlope = 0.01): Tensor =>
+  leakyReluOp([x], negativeSlope);
+
+interface Range {
+  readonly low: number;
+  readonly high: number;
+}
+
+const rangeConstants = ({ low, high }: Range): readonly number[] => [low, high];
+
+const clampOp: Op<Range> = activation<Range>({
+  expression: kernels.clamp,
+  slope: kernels.clampBackward,
+  constants: rangeConstants,
+});
+
+const hardtanhOp: Op<Range> = activation<Range>({
+  expression: kernels.clamp,
+  name: "hardtanh",
+  slope: kernels.hardtanhBackward,
+  constants: rangeConstants,
+});
+
+/** x within [min, max], either of which may be missing; NaN stays NaN. */
+export const clamp = (
+  x: Tensor,
+  {
+    min = Number.NEGATIVE_INFINITY,
+    max = Number.POSITIVE_INFINITY,
+  }: { min?: number; max?: number },
+): Tensor => clampOp([x], { low: min, high: max });
+
+/** x within [min, max]; unlike that of clamp, its slope at the ends is 0. */
+export const hardtanh = (x: Tensor, min = -1, max = 1): Tensor =>
+  hardtanhOp([x], { low: min, high: max });
+
+/** [x, weight]: x above 0, else weight · x; the weight broadcasts to x, as one number or one a channel. */
+export const prelu: Op<null> = pointwise<null>({
+  expression: kernels.prelu,
+  castPolicy: "lowerPrecision",
+  backward({ inputs, gradients, needs }) {
+    const [x, weight] = inputs as [Tensor, Tensor];
+    const g = gradients[0] as Tensor;
+    return [
+      needs[0] ? preluBackward([g, x, weight], null) : undefined,
+      needs[1] ? preluWeightGradient([g, x], null) : undefined,
+    ];
+  },
+});
+
+const preluBackward: Op<null> = pointwise<null>({
+  expression: kernels.preluBackward,
+  castPolicy: "none",
+  backward({ inputs, gradients, needs }) {
+    const [g, x, weight] = inputs as [Tensor, Tensor, Tensor];
+    const v = gradients[0] as Tensor;
+    return [
+      needs[0] ? preluBackward([v, x, weight], null) : undefined,
+      undefined,
+      needs[2] ? keepWhere([v.mul(g), le(x, 0)], null) : undefined,
+    ];
+  },
+});
+
+const preluWeightGradient: Op<null> = pointwise<null>({
+  expression: kernels.preluWeightGradient,
+  castPolicy: "none",
+  backward({ inputs, gradients, needs }) {
+    const [g, x] = inputs as [Tensor, Tensor];
+    const v = gradients[0] as Tensor;
+    return [
+      needs[0] ? preluWeightGradient([v, x], null) : undefined,
+      needs[1] ? keepWhere([v.mul(g), le(x, 0)], null) : undefined,
+    ];
+  },
+});
