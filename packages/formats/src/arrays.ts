@@ -1,6 +1,6 @@
 import {
   checkCodeArray,
-  checkKind,
+  checkNumberArray,
   checkRoom,
   type EncodeArrayOptions,
   type Numbers,
@@ -13,10 +13,11 @@ import { type Encoder, encoderOf } from "./arrays/encoder.js";
 import {
   loadCodes,
   loadNumbers,
-  part,
   pieceLength,
   roundPiece,
+  roundsFew,
   storeCodes,
+  storeNumbers,
   type Workspace,
   workspaceFor,
 } from "./arrays/piece.js";
@@ -82,16 +83,16 @@ export function decodeArray(
   checkCodeArray(name, "codes", codes, format);
   const { length } = codes;
   if (out) {
-    checkKind(name, "out", out, ["Float32Array"], "numbers");
+    checkNumberArray(name, out, ["Float32Array"]);
     checkRoom(name, length, out);
   }
   const numbers = out ?? new Float32Array(length);
-  const source = out ? unaliased(codes, out) : codes;
+  const source = out && length > pieceLength ? unaliased(codes, out) : codes;
   const workspace = workspaceFor(length);
   for (let at = 0; at < length; at += pieceLength) {
     const count = Math.min(pieceLength, length - at);
     loadCodes(source, at, count, format, workspace);
-    numbers.set(part(workspace.numbers, 0, count), at);
+    storeNumbers(count, workspace, numbers, at);
   }
   return numbers;
 }
@@ -106,17 +107,20 @@ export function roundArray<Out extends Float32Array | Float64Array = Float32Arra
   out?: Out,
   options?: EncodeArrayOptions,
 ): Out {
+  if (options === undefined) {
+    const few = roundsFew(values, format, out);
+    if (few) return few as Out;
+  }
   const name = "roundArray";
   const source = sourceOf(name, values);
   const { length } = source.values;
   if (out) {
-    checkKind(name, "out", out, ["Float32Array", "Float64Array"], "rounded numbers");
+    checkNumberArray(name, out, ["Float32Array", "Float64Array"]);
     checkRoom(name, length, out);
   }
   const rounded = out ?? (new Float32Array(length) as Out);
   const conversion = conversionOf(name, source, format, out, options);
   const { workspace, encoder } = conversion;
-  const scratch = format.createCodes(Math.min(length, pieceLength));
   for (let at = 0; at < length; at += pieceLength) {
     const count = Math.min(pieceLength, length - at);
     conversion.fillRandom(at, count, workspace.random);
@@ -124,8 +128,8 @@ export function roundArray<Out extends Float32Array | Float64Array = Float32Arra
       mapNumbers(name, conversion.source, at, count, workspace, encoder, format.round, rounded);
     } else {
       loadNumbers(name, conversion.source, at, count, encoder.rounding, workspace);
-      roundPiece(count, encoder, workspace, scratch);
-      rounded.set(part(workspace.numbers, 0, count), at);
+      roundPiece(count, encoder, workspace);
+      storeNumbers(count, workspace, rounded, at);
     }
   }
   return rounded;
@@ -146,11 +150,14 @@ function conversionOf(
   out: CodeArray | Float32Array | Float64Array | undefined,
   options: EncodeArrayOptions | undefined,
 ): Conversion {
+  const isScalar = needsScalar(source, format);
+  // A single piece is read as a whole before anything is written.
+  const mayOverlap = out !== undefined && (isScalar || source.values.length > pieceLength);
   return {
-    source: out ? separate(source, out) : source,
+    source: mayOverlap ? separate(source, out) : source,
     encoder: encoderOf(format, options?.rounding ?? "nearestEven", options?.saturate ?? false),
     workspace: workspaceFor(source.values.length),
     fillRandom: randomWordsOf(name, options),
-    isScalar: needsScalar(source, format),
+    isScalar,
   };
 }

@@ -1,9 +1,8 @@
 import type { CodeArray, FloatFormat } from "../format.js";
 
 /**
- * Writes the float32 bits of `count` codes from `codes[from]` on into `words` from `words[at]` on. NaNs of IEEE-like formats
+ * Writes the float32 bits of `count` codes from `codes[from]` on into `words`. NaNs of IEEE-like formats
  * keep sign and payload; where a format has one NaN only, it becomes the quiet NaN, of its sign where it has one.
- * @throws RangeError if an element is no code of the format.
  */
 export function decodeWords(
   codes: CodeArray,
@@ -11,23 +10,21 @@ export function decodeWords(
   count: number,
   format: FloatFormat,
   words: Uint32Array,
-  at: number,
 ): void {
   const { bits, exponentBits, mantissaBits } = format;
   if (bits <= 8) {
     const table = decodeTable(format);
-    for (let i = 0; i < count; i++) words[at + i] = table[codes[from + i] as number] as number;
+    for (let i = 0; i < count; i++) words[i] = table[codes[from + i] as number] as number;
   } else if (exponentBits === 8) {
     // Such formats are the upper part of a float32.
     const shift = 23 - mantissaBits;
-    for (let i = 0; i < count; i++) words[at + i] = (codes[from + i] as number) << shift;
+    for (let i = 0; i < count; i++) words[i] = (codes[from + i] as number) << shift;
   } else {
-    for (let i = 0; i < count; i++) words[at + i] = float16Word(codes[from + i] as number);
+    for (let i = 0; i < count; i++) words[i] = float16Word(codes[from + i] as number);
   }
-  checkCodes(codes, from, count, format);
 }
 
-/** A decoder has already read these elements: a code out of range is found here, and nobody pays for it before. */
+/** @throws RangeError if one of `count` elements from `codes[from]` on is no code of the format. */
 export function checkCodes(
   codes: CodeArray,
   from: number,

@@ -1,4 +1,5 @@
 import type { CodeArray, EncodeOptions, FloatFormat, Rounding } from "../format.js";
+import { decodeWords } from "./decoder.js";
 
 /** What encoding the bits of float32 needs to know of a format, a rounding and saturation. */
 export interface Encoder {
@@ -16,6 +17,10 @@ export interface Encoder {
   /** Codes of positive and negative overflow, and of the infinities. */
   readonly overflow: readonly [number, number];
   readonly infinity: readonly [number, number];
+  /** The float32 that overflow decodes to, as bits. */
+  readonly overflowWords: readonly [number, number];
+  /** The largest and the smallest positive number, as float32 bits. */
+  readonly limitWords: readonly [number, number];
   /** The code of a NaN, or undefined where there is none and none is asked for. */
   readonly nan: number | undefined;
   /** Bits of a float32 NaN's upper part that are kept in the code. */
@@ -26,11 +31,17 @@ export interface Encoder {
 
 const encoders = /* @__PURE__ */ new WeakMap<FloatFormat, Map<string, Encoder>>();
 
+/** The one that was asked for last, which is mostly the one that is asked for next. */
+let latest: Encoder | undefined;
+
 /**
  * The encoder, made at first use. Its special codes are asked of `format.encode`, so that arrays and numbers cannot differ.
  * @throws TypeError if the rounding is unknown.
  */
 export function encoderOf(format: FloatFormat, rounding: Rounding, saturate: boolean): Encoder {
+  if (latest?.format === format && latest.rounding === rounding && latest.saturate === saturate) {
+    return latest;
+  }
   let known = encoders.get(format);
   if (!known) {
     known = new Map();
@@ -42,6 +53,7 @@ export function encoderOf(format: FloatFormat, rounding: Rounding, saturate: boo
     encoder = makeEncoder(format, rounding, saturate);
     known.set(key, encoder);
   }
+  latest = encoder;
   return encoder;
 }
 
@@ -54,6 +66,7 @@ function makeEncoder(format: FloatFormat, rounding: Rounding, saturate: boolean)
     format.encode(-magnitude, options),
   ];
   const hasNaN = nanEncoding !== "none";
+  const overflow = both(Number.MAX_VALUE);
   return {
     format,
     rounding,
@@ -63,8 +76,10 @@ function makeEncoder(format: FloatFormat, rounding: Rounding, saturate: boolean)
     signBit: 2 ** (bits - 1),
     smallestField: 128 - bias,
     largest: format.encode(format.finfo.max),
-    overflow: both(Number.MAX_VALUE),
+    overflow,
     infinity: both(Infinity),
+    overflowWords: [decodeOne(overflow[0], format), decodeOne(overflow[1], format)],
+    limitWords: [wordOf(format.finfo.max), wordOf(format.finfo.smallestSubnormal)],
     nan: hasNaN || saturate ? format.encode(Number.NaN, options) : undefined,
     nanMask: format.nanPayload === "truncated" ? 2 ** (mantissaBits - 1) - 1 : 0,
     nanKeepsSign: nanEncoding === "ieee" || nanEncoding === "allOnes",
@@ -131,6 +146,86 @@ function encodeNearestEven(
     out[at + i] = sign | code;
   }
 }
+
+/**
+ * Replaces the float32 in `words` by the float32 that they round to: for nearest even without the way through codes, since the
+ * last bits only have to become 0.
+ * @param scratch room for `count` codes.
+ */
+export function roundWords(
+  words: Uint32Array,
+  count: number,
+  encoder: Encoder,
+  random: Uint32Array,
+  scratch: Uint32Array,
+): void {
+  if (encoder.rounding === "nearestEven" && encoder.shift > 0) {
+    roundNearestEven(words, count, encoder);
+  } else {
+    encodeWords(words, count, encoder, scratch, 0, random);
+    decodeWords(scratch, 0, count, encoder.format, words);
+  }
+}
+
+function roundNearestEven(words: Uint32Array, count: number, encoder: Encoder): void {
+  const { format, shift, smallestField, overflowWords, dropsZeroSign } = encoder;
+  const smallestNormal = smallestField === 1 ? 0 : smallestField << 23;
+  const [largest, smallest] = encoder.limitWords;
+  for (let i = 0; i < count; i++) {
+    const word = words[i] as number;
+    const magnitude = word & 0x7fffffff;
+    const places = magnitude >= smallestNormal ? shift : shift + smallestField - (magnitude >>> 23);
+    let rounded: number;
+    if (places < 24) {
+      // The implied bit is the last one kept where all others go.
+      const odd = ((magnitude | 0x800000) >>> places) & 1;
+      rounded = (magnitude + (1 << (places - 1)) - 1 + odd) & (-1 << places);
+    } else rounded = places === 24 && (magnitude & 0x7fffff) > 0 ? smallest : 0;
+    if (magnitude > 0x7f800000) words[i] = decodeOne(nanCode(word, encoder), format);
+    else if (rounded > largest) words[i] = overflowWords[word >>> 31] as number;
+    else words[i] = dropsZeroSign && rounded === 0 ? 0 : (word & 0x80000000) | rounded;
+  }
+}
+
+/**
+ * Rounds a few numbers to nearest even, straight from array to array; false, and `out` as it may be, if there was a NaN, whose
+ * bits do not survive that.
+ * @param number one float32 of scratch, and `word` its bits.
+ */
+export function roundFew(
+  values: Float32Array,
+  encoder: Encoder,
+  out: Float32Array | Float64Array,
+  number: Float32Array,
+  word: Uint32Array,
+): boolean {
+  const { shift, smallestField, limitWords } = encoder;
+  const smallestNormal = smallestField << 23;
+  const normalRange = limitWords[0] - smallestNormal;
+  const halfLess = (1 << (shift - 1)) - 1;
+  const mask = -1 << shift;
+  const { length } = values;
+  for (let i = 0; i < length; i++) {
+    number[0] = values[i] as number;
+    const bits = word[0] as number;
+    const magnitude = bits & 0x7fffffff;
+    if ((magnitude - smallestNormal) >>> 0 <= normalRange) {
+      word[0] = (bits + halfLess + ((bits >>> shift) & 1)) & mask;
+    } else if (magnitude > 0x7f800000) return false;
+    else roundNearestEven(word, 1, encoder);
+    out[i] = number[0] as number;
+  }
+  return true;
+}
+
+function decodeOne(code: number, format: FloatFormat): number {
+  const word = new Uint32Array(1);
+  decodeWords(Uint32Array.of(code), 0, 1, format, word);
+  return word[0] as number;
+}
+
+const wordOf = (value: number): number =>
+  new Uint32Array(Float32Array.of(value).buffer)[0] as number;
 
 /** Any rounding: of the magnitude as `whole` units, `rest` of which 2^places make a unit. */
 function encodeWord(word: number, encoder: Encoder, random: number): number {

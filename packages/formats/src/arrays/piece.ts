@@ -2,13 +2,14 @@ import type { CodeArray, FloatFormat, Rounding } from "../format.js";
 import { type Kernels, kernels } from "../wasm/kernels.js";
 import { pieceLength } from "../wasm/module.js";
 import { writeDecodeParameters, writeEncodeParameters } from "../wasm/parameters.js";
-import type { Source } from "./arguments.js";
+import type { Numbers, Source } from "./arguments.js";
 import { checkCodes, decodeWords } from "./decoder.js";
-import { type Encoder, encodeWords } from "./encoder.js";
+import { type Encoder, encoderOf, encodeWords, roundFew, roundWords } from "./encoder.js";
 import { narrowNumbers } from "./narrow.js";
 
 /**
- * Arrays are converted piece by piece through memory that stays in the cache: numbers of any kind become float32, float32 become codes, codes become float32.
+ * Arrays are converted piece by piece through memory that stays in the cache: numbers of any kind become float32, float32
+ * become codes, codes become float32.
  */
 export interface Workspace {
   readonly kernels: Kernels | undefined;
@@ -17,6 +18,8 @@ export interface Workspace {
   readonly words: Uint32Array;
   /** One piece of random words. */
   readonly random: Uint32Array;
+  /** Room for one piece of codes of any format. */
+  readonly codes: Uint32Array;
 }
 
 /** Elements in a piece; a multiple of 4. */
@@ -34,15 +37,11 @@ export function workspaceFor(length: number): Workspace {
   if (!plain) {
     const numbers = new Float32Array(pieceLength);
     const words = new Uint32Array(numbers.buffer);
-    plain = { kernels: undefined, numbers, words, random: new Uint32Array(pieceLength) };
+    const random = new Uint32Array(pieceLength);
+    plain = { kernels: undefined, numbers, words, random, codes: new Uint32Array(pieceLength) };
   }
   if (!found) return plain;
-  native ??= {
-    kernels: found,
-    numbers: found.numbers,
-    words: found.numberWords,
-    random: plain.random,
-  };
+  native ??= { ...plain, kernels: found, numbers: found.numbers, words: found.numberWords };
   return native;
 }
 
@@ -59,7 +58,9 @@ export function loadNumbers(
   const isStochastic = rounding === "stochastic";
   switch (source.kind) {
     case "float32":
-      numbers.set(part(source.values, from, count));
+      if (count > few || !copyFew(source.values, numbers, count)) {
+        numbers.set(part(source.values, from, count));
+      }
       return;
     case "codes":
       loadCodes(source.values, from, count, source.format, workspace);
@@ -102,7 +103,8 @@ export function loadCodes(
   const { kernels, words } = workspace;
   const kernel = kernels && decodeKernel(kernels, format);
   if (!kernels || !kernel) {
-    decodeWords(codes, from, count, format, words, 0);
+    decodeWords(codes, from, count, format, words);
+    checkCodes(codes, from, count, format);
     return;
   }
   const region = format.bits > 8 ? kernels.codes16 : kernels.codes8;
@@ -113,13 +115,8 @@ export function loadCodes(
 }
 
 /** Replaces the piece of numbers by the format's numbers next to them. */
-export function roundPiece(
-  count: number,
-  encoder: Encoder,
-  workspace: Workspace,
-  scratch: CodeArray,
-): void {
-  const { kernels, words } = workspace;
+export function roundPiece(count: number, encoder: Encoder, workspace: Workspace): void {
+  const { kernels, words, random, codes } = workspace;
   const { format } = encoder;
   const kernel = kernels && decodeKernel(kernels, format);
   if (kernels && kernel && encodePiece(kernels, count, encoder)) {
@@ -127,8 +124,7 @@ export function roundPiece(
     kernel(count);
     return;
   }
-  encodeWords(words, count, encoder, scratch, 0, workspace.random);
-  decodeWords(scratch, 0, count, format, words, 0);
+  roundWords(words, count, encoder, random, codes);
 }
 
 /** The region that holds the codes then, or undefined if there is no kernel for this encoder or these numbers. */
@@ -160,6 +156,49 @@ function decodeKernel(
   const hasKernel =
     bits === 8 && (nanEncoding === "ieee" || (nanEncoding === "allOnes" && format.isSigned));
   return hasKernel ? kernels.decode8 : undefined;
+}
+
+/** `roundArray` of a few float32 without copies, or undefined where that does not do. */
+export function roundsFew(
+  values: Numbers,
+  format: FloatFormat,
+  given: Float32Array | Float64Array | undefined,
+): Float32Array | Float64Array | undefined {
+  if (!(values instanceof Float32Array)) return undefined;
+  const { length } = values;
+  if (length === 0 || length > few || !format.hasZero || format.mantissaBits > 22) return undefined;
+  if (given && given !== values) {
+    if (!(given instanceof Float32Array) || given.length < length) return undefined;
+    if (given.buffer === values.buffer) return undefined;
+  }
+  const { numbers, words } = workspaceFor(0);
+  const out = given ?? new Float32Array(length);
+  const encoder = encoderOf(format, "nearestEven", false);
+  return roundFew(values, encoder, out, numbers, words) ? out : undefined;
+}
+
+/** Writes the piece of numbers to `out` from `at` on, all bits of NaNs included. */
+export function storeNumbers(
+  count: number,
+  { numbers }: Workspace,
+  out: Float32Array | Float64Array,
+  at: number,
+): void {
+  if (count > few || at > 0 || !copyFew(numbers, out, count)) out.set(part(numbers, 0, count), at);
+}
+
+/** Up to this many, a loop is faster than `set`. */
+const few = 64;
+
+/** Copies a first few numbers; false if there was a NaN, whose bits only `set` promises to copy. */
+function copyFew(from: Float32Array, to: Float32Array | Float64Array, count: number): boolean {
+  let isWhole = true;
+  for (let i = 0; i < count; i++) {
+    const value = from[i] as number;
+    if (Number.isNaN(value)) isWhole = false;
+    to[i] = value;
+  }
+  return isWhole;
 }
 
 /** `array` itself where that is all of it: a view costs more than converting a few numbers. */

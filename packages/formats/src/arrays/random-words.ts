@@ -17,7 +17,8 @@ export function randomWordsOf(
   operation: string,
   options: EncodeArrayOptions | undefined,
 ): RandomWords {
-  const { rounding = "nearestEven", seed, offset } = options ?? {};
+  if (options === undefined) return nothing;
+  const { rounding = "nearestEven", seed, offset } = options;
   if (rounding !== "stochastic") {
     if (seed === undefined && offset === undefined) return nothing;
     throw new TypeError(
