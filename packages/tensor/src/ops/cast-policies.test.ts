@@ -58,6 +58,32 @@ test("under autocast every op gives the dtype that torch's table says", () => {
   expect(wrong).toEqual([]);
   const policies = checked.map(([name]) => policyOf(name));
   expect(new Set(policies)).toEqual(
-    new Set(["none", "float32", "float32Output", "lowerPrecision"]),
+    new Set(["none", "float32", "float32Output", "lowerPrecision", "promote"]),
   );
+});
+
+/** Ops that promote their operands outside of autocast too, so that torch's table need not name them. */
+const promoting = ["add", "sub", "mul", "div", "maximum", "minimum", "where"];
+
+test("ops that promote take the widest dtype of their operands, in any order, inside and outside of regions", () => {
+  const names = Object.keys(gradientCases).filter(
+    (name) => policyOf(name) === "promote" || promoting.includes(name),
+  );
+  const wrong = names.flatMap((name) =>
+    (gradientCases[name]?.cases ?? [])
+      .filter(({ inputs }) => inputs.length > 1)
+      .flatMap(({ inputs, apply }) =>
+        inputs.flatMap((_, wide) => {
+          const runtime = cpuRuntime();
+          const tensors = inputs.map(({ shape, values }, i) =>
+            runtime.tensor(values, shape, { dtype: i === wide ? "float32" : "float16" }),
+          );
+          const run = () => apply(tensors, runtime).dtype;
+          const dtypes = [run(), autocast({ dtype: "float16" }, run)];
+          return dtypes.join() === "float32,float32" ? [] : [`${name}, ${wide}: ${dtypes}`];
+        }),
+      ),
+  );
+  expect(wrong).toEqual([]);
+  expect(names).toContain("addcmul");
 });
