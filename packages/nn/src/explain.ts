@@ -1,6 +1,5 @@
 import { type CastPolicy, modulePrecisionOf, type Recipe, withRecipe } from "@halfstep/autocast";
 import { noGrad, type OpTrace, type Tensor, traceOps, type Variable } from "@halfstep/tensor";
-import { interceptForward } from "./intercept.js";
 import type { Module } from "./module.js";
 import { storedDType, whileUnder } from "./recipe.js";
 
@@ -55,15 +54,13 @@ export function explainOps(
   const [parameter] = stored.keys();
   if (!parameter) throw new TypeError("explain() needs a model with parameters: this one has none");
   const ops: ExplainedOp[] = [];
-  const paths: string[] = [""];
   const record = (trace: OpTrace): void => {
-    const path = paths.at(-1) as string;
     ops.push({
-      path,
+      path: trace.module,
       op: trace.op,
       inputs: trace.inputs.map((input) => stored.get(input) ?? input.dtype),
       runsIn: trace.cast.find(isFloating) ?? (trace.outputs[0] as string),
-      why: reasonOf(recipe, path, trace),
+      why: reasonOf(recipe, trace),
     });
   };
   const forward = (): unknown => {
@@ -71,9 +68,7 @@ export function explainOps(
     return withRecipe(recipe, (() => model.forward(...(given as never[]))) as () => never);
   };
   whileUnder(model, recipe, () =>
-    whileNaming(model, paths, () =>
-      parameter.runtime.dryRun(() => void traceOps(record, () => noGrad(forward))),
-    ),
+    parameter.runtime.dryRun(() => void traceOps(record, () => noGrad(forward))),
   );
   return ops;
 }
@@ -93,25 +88,6 @@ function storedDTypes(recipe: Recipe, model: Module): Map<Tensor, string> {
   return stored;
 }
 
-/** Calls `fn` while the last of `paths` is that of the module whose `forward` runs. */
-function whileNaming(model: Module, paths: string[], fn: () => void): void {
-  const undo = [...model.namedModules()].map(([path, module]) =>
-    interceptForward(module, (forward, inputs) => {
-      paths.push(path);
-      try {
-        return forward(...inputs);
-      } finally {
-        paths.pop();
-      }
-    }),
-  );
-  try {
-    fn();
-  } finally {
-    for (const each of undo.reverse()) each();
-  }
-}
-
 const ownReasons: Readonly<Record<Exclude<CastPolicy, object>, string>> = {
   lowerPrecision: "products and convolutions are lowered",
   float32: "needs float32's range or digits",
@@ -120,10 +96,10 @@ const ownReasons: Readonly<Record<Exclude<CastPolicy, object>, string>> = {
   none: "runs as its arguments are",
 };
 
-function reasonOf(recipe: Recipe, path: string, { op, policy, region }: OpTrace): string {
+function reasonOf(recipe: Recipe, { op, module, policy, region }: OpTrace): string {
   if (!region?.enabled) return "nothing is cast";
   const overrides = Object.hasOwn(region.policies, op) || Object.hasOwn(region.policies, "*");
-  const exception = modulePrecisionOf(recipe, path);
+  const exception = modulePrecisionOf(recipe, module);
   if (overrides && exception)
     return `exception for this module: ${exception.dtype ?? describe(policy)}`;
   if (Object.hasOwn(recipe.policies, op)) return `the recipe's policy: ${describe(policy)}`;

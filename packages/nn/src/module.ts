@@ -1,5 +1,6 @@
 import type { CastDType } from "@halfstep/autocast";
-import { noGrad, type Runtime, type Tensor, Variable } from "@halfstep/tensor";
+import { noGrad, type Runtime, type Tensor, Variable, withScope } from "@halfstep/tensor";
+import { interceptForward } from "./intercept.js";
 import { loadStateDict, type StateDict, type StateDictKeys, stateDictOf } from "./state-dict.js";
 
 export interface LoadOptions {
@@ -67,6 +68,16 @@ export abstract class Module {
   #isTraining = true;
   #parent: Module | undefined;
   #name = "";
+
+  constructor() {
+    // So that what looks into a step (explain, provenance) can tell which module applied an op.
+    interceptForward(this, (forward, inputs) =>
+      withScope(
+        () => this.path,
+        () => forward(...inputs),
+      ),
+    );
+  }
 
   /** What the module computes. Subclasses say of what, and what comes out. */
   abstract forward(...inputs: never[]): unknown;

@@ -1,9 +1,10 @@
 import { withoutAutocast } from "@halfstep/autocast";
 import { castTo } from "./cast.js";
-import type { GradNode } from "./dispatch.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import { withGradMode } from "./grad-mode.js";
+import type { GradNode } from "./grad-node.js";
 import * as ops from "./ops/index.js";
+import { inScope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 
 export interface BackwardOptions {
@@ -60,7 +61,8 @@ function propagate(
   withGradMode(createGraph, () =>
     withoutAutocast(() => {
       for (const node of nodes) {
-        visit(node, gradients, createGraph);
+        const scope = { path: node.scope?.path ?? (() => ""), backwardOf: node.op.name };
+        inScope(scope, () => visit(node, gradients, createGraph));
         if (!retainGraph && !node.isFreed) {
           node.isFreed = true;
           freed.set(node, node.inputs);

@@ -1,9 +1,10 @@
 import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { elementwise, fromInteger, identity } from "@halfstep/kernels";
-import type { GradNode } from "./dispatch.js";
 import { isGradEnabled } from "./grad-mode.js";
+import { dependOn, type GradNode } from "./grad-node.js";
 import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
+import { noteOp } from "./op-notes.js";
 import type { Tensor } from "./tensor.js";
 
 export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype !== "uint32";
@@ -23,22 +24,16 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
   if (known && !known.isDisposed && (!needsGrad || known.castOf === tensor)) return known;
   const [spec] = castOp.shape([tensor], dtype) as [TensorSpec];
   const result = runtime.result(spec.shape, spec.dtype);
-  castOp.forward({
-    target: runtime.scratchTarget,
-    inputs: [tensor.operand()],
-    outputs: [result.operand()],
-    attributes: dtype,
-  });
-  if (needsGrad) {
-    const node: GradNode = {
-      op: castOp as GradNode["op"],
-      inputs: [tensor],
-      outputs: [result],
+  noteOp(runtime.recording, { op: castOp.name, inputs: [tensor], outputs: [result] }, () =>
+    castOp.forward({
+      target: runtime.scratchTarget,
+      inputs: [tensor.operand()],
+      outputs: [result.operand()],
       attributes: dtype,
-      clock: runtime.clock,
-      isFreed: false,
-    };
-    result.attachNode(node);
+    }),
+  );
+  if (needsGrad) {
+    dependOn([tensor], [result], castOp as GradNode["op"], dtype);
     result.castOf = tensor;
   }
   casts.set(key, result);

@@ -3,6 +3,7 @@ import { isFloating } from "./cast.js";
 import { castAll } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
 import { tensorsIn } from "./returned.js";
+import { currentScope } from "./scope.js";
 import { opListener, traceAsOne } from "./trace.js";
 
 /** What autocast knows of a function that is composed of ops. */
@@ -49,6 +50,7 @@ export function composite<A extends readonly unknown[], R>(
     return traceAsOne(
       (result) => ({
         op: name,
+        module: currentScope()?.path() ?? "",
         policy,
         ownPolicy: castPolicy,
         region,

@@ -3,22 +3,12 @@ import type { DType } from "@halfstep/device";
 import { castTo, isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
 import { isGradEnabled } from "./grad-mode.js";
+import { dependOn } from "./grad-node.js";
 import type { Op, OpDefinition, Operand } from "./op.js";
+import { noteOp } from "./op-notes.js";
+import { currentScope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 import { opListener } from "./trace.js";
-
-/** What autograd remembers of one application of an op. */
-export interface GradNode {
-  readonly op: Pick<OpDefinition<unknown>, "name" | "backward">;
-  /** Empty once a backward pass has used the node up. */
-  inputs: readonly Tensor[];
-  readonly outputs: readonly Tensor[];
-  readonly attributes: unknown;
-  /** The runtime's clock when the op was recorded: which version of a variable it read. */
-  readonly clock: number;
-  /** True once a backward pass has used the node up. */
-  isFreed: boolean;
-}
 
 /** Applies an op: casts its inputs as autocast wants, checks them, records its launches, and notes it for autograd. */
 export function dispatch(
@@ -39,33 +29,28 @@ export function dispatch(
   const specs = op.shape(cast, attributes);
   const outputs = specs.map(({ shape, dtype }) => runtime.result(shape, dtype));
   try {
-    op.forward({
-      target: runtime.scratchTarget,
-      inputs: operands,
-      outputs: outputs.map(operandOf),
-      attributes,
-    });
+    noteOp(runtime.recording, { op: op.name, inputs: cast, outputs }, () =>
+      op.forward({
+        target: runtime.scratchTarget,
+        inputs: operands,
+        outputs: outputs.map(operandOf),
+        attributes,
+      }),
+    );
   } catch (error) {
     // Outside a step every handle is kept, and nothing has written these.
     for (const output of outputs) output.dispose();
     throw error;
   }
   if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
-    const node: GradNode = {
-      op,
-      inputs: cast,
-      outputs,
-      attributes,
-      clock: runtime.clock,
-      isFreed: false,
-    };
-    for (const output of outputs) output.attachNode(node);
+    dependOn(cast, outputs as [Tensor, ...Tensor[]], op, attributes);
   }
   const listener = opListener();
   if (listener) {
     const region = currentRegion();
     listener({
       op: op.name,
+      module: currentScope()?.path() ?? "",
       policy: policyOf(op, region),
       ownPolicy: op.castPolicy,
       region,

@@ -3,6 +3,7 @@ import type { DType } from "@halfstep/device";
 import { castAll } from "./cast-all.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { isGradEnabled, noGrad } from "./grad-mode.js";
+import { dependOn } from "./grad-node.js";
 import { Tensor } from "./tensor.js";
 
 /** What a forward pass leaves for its backward pass. */
@@ -70,25 +71,18 @@ export function defineFunction<Arguments extends readonly unknown[]>(
     if (!(isGradEnabled() && context.needs.includes(true))) return result;
     // A result that is an argument, or that others hold, must not gain a history.
     const output = result.detach();
-    output.attachNode({
-      op: {
-        name,
-        backward: ({ inputs: seen, gradients: [gradient] }) => {
-          saved = seen.slice(tensors.length);
-          const gradients = backward(context, gradient as Tensor);
-          if (gradients.length !== inputs.length)
-            throw new ShapeError(
-              `${name}: backward gave ${gradients.length} gradients for ${inputs.length} arguments; give undefined for those that need none`,
-            );
-          return gradients.filter((_, i) => inputs[i] instanceof Tensor);
-        },
+    // What is saved counts as input: so autograd keeps it, and gives the version that was saved.
+    dependOn([...tensors, ...saved], [output], {
+      name,
+      backward: ({ inputs: seen, gradients: [gradient] }) => {
+        saved = seen.slice(tensors.length);
+        const gradients = backward(context, gradient as Tensor);
+        if (gradients.length !== inputs.length)
+          throw new ShapeError(
+            `${name}: backward gave ${gradients.length} gradients for ${inputs.length} arguments; give undefined for those that need none`,
+          );
+        return gradients.filter((_, i) => inputs[i] instanceof Tensor);
       },
-      // What is saved counts as input: so autograd keeps it, and gives the version that was saved.
-      inputs: [...tensors, ...saved],
-      outputs: [output],
-      attributes: undefined,
-      clock: first.runtime.clock,
-      isFreed: false,
     });
     return output;
   };

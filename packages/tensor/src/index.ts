@@ -31,16 +31,16 @@ export {
 export * from "./ops/index.js";
 export { dumpPlan } from "./plan/dump.js";
 export { allPasses, type PassName, type Plan, type PlanStatistics } from "./plan/plan.js";
+export type { NonFiniteOrigin, ProvenanceMode } from "./provenance.js";
 export type { RecorderTarget } from "./recorder-target.js";
-export {
-  cpuRuntime,
-  gpuRuntime,
-  type Runtime,
-  type RuntimeOptions,
-  type StepOptions,
-  type TensorOptions,
-  type VariableOptions,
-} from "./runtime.js";
+export { cpuRuntime, gpuRuntime, type Runtime } from "./runtime.js";
+export type {
+  RuntimeOptions,
+  StepOptions,
+  TensorOptions,
+  VariableOptions,
+} from "./runtime-options.js";
+export { withScope } from "./scope.js";
 export type { HostData, Storage } from "./storage.js";
 export { type AssignOptions, Tensor, Variable } from "./tensor.js";
 export { type OpTrace, traceOps } from "./trace.js";

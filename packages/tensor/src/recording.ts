@@ -1,6 +1,8 @@
 import { bytesPerElement, type Launch } from "@halfstep/device";
 import { fill } from "@halfstep/kernels";
 import { ClosedTensorError } from "./errors.js";
+import type { OpNotes } from "./op-notes.js";
+import type { Search } from "./provenance.js";
 import type { Storage, WriteEvent } from "./storage.js";
 import type { Tensor } from "./tensor.js";
 
@@ -21,6 +23,10 @@ export class Recording {
   readonly transients: Storage[] = [];
   /** Residents disposed while this recording still needs them. */
   readonly released: Storage[] = [];
+  /** Which op each launch belongs to, where somebody wants to know. */
+  notes: OpNotes | undefined;
+  /** Told of the search for values that are not finite, where the recording is searched. */
+  readonly searchListeners: ((search: Search) => void)[] = [];
   /** Launches from here on belong to a backward pass. */
   backwardStart: number | undefined;
   /** Transients that something has written. */
@@ -83,6 +89,8 @@ export class Recording {
     this.#undo.length = 0;
     this.#writes.length = 0;
     this.casts.clear();
+    this.notes = undefined;
+    this.searchListeners.length = 0;
     this.kept.clear();
     this.#defined.clear();
   }

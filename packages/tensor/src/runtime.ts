@@ -9,41 +9,31 @@ import {
 } from "@halfstep/device";
 import { type CpuTargetOptions, elementwise, identity } from "@halfstep/kernels";
 import { RecordingError, ShapeError } from "./errors.js";
-import { allPasses, type PassName, type Plan, residentNumbers } from "./plan/plan.js";
+import { Handles } from "./handles.js";
+import { allPasses, type Plan, residentNumbers } from "./plan/plan.js";
 import { PlanCache } from "./plan/plan-cache.js";
+import {
+  insertSearch,
+  type NonFiniteOrigin,
+  originIn,
+  Provenance,
+  type Search,
+} from "./provenance.js";
 import type { RecorderTarget } from "./recorder-target.js";
 import { Recording } from "./recording.js";
-import { requireSynchronous, savedBelow, tensorsIn } from "./returned.js";
+import { requireSynchronous, tensorsIn } from "./returned.js";
 import { cpuRunner } from "./run/cpu-runner.js";
 import { gpuRunner } from "./run/gpu-runner.js";
 import { macrotask } from "./run/macrotask.js";
 import type { ReadOptions, Runner } from "./run/runner.js";
+import type {
+  RuntimeOptions,
+  StepOptions,
+  TensorOptions,
+  VariableOptions,
+} from "./runtime-options.js";
 import { dtypeOf, type HostData, memoryOf, Storage } from "./storage.js";
 import { sizeOf, Tensor, Variable } from "./tensor.js";
-
-export interface RuntimeOptions {
-  /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
-  readonly passes?: readonly PassName[];
-  /** Steps that may be unfinished while the host goes on. Default 2. */
-  readonly maxInFlight?: number;
-}
-
-export interface TensorOptions {
-  /** Default: float32, or the type of a typed array of integers. */
-  readonly dtype?: DType;
-  /** Default false. */
-  readonly requiresGrad?: boolean;
-}
-
-export interface VariableOptions extends TensorOptions {
-  /** The name in errors and state dicts. */
-  readonly name?: string;
-}
-
-export interface StepOptions {
-  /** Keep what backward() needs, so that it may be called after the step. Default false. */
-  readonly keepGraph?: boolean;
-}
 
 /** A recording outside a step closes by itself at this many launches. */
 const longestRecording = 10_000;
@@ -51,6 +41,7 @@ const longestRecording = 10_000;
 /** A runtime that computes on a GPU. */
 export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>
   new Runtime(gpuRunner(device, options.maxInFlight ?? 2), options);
+
 /** A runtime that computes on the CPU: exact, slow, and the same results as a GPU up to the order of additions. */
 export const cpuRuntime = (options: RuntimeOptions & CpuTargetOptions = {}): Runtime =>
   new Runtime(cpuRunner(options), options);
@@ -63,29 +54,26 @@ export class Runtime {
   readonly scratchTarget: LaunchTarget<Storage>;
   readonly #runner: Runner;
   readonly #plans: PlanCache;
-  readonly #registry: FinalizationRegistry<Storage>;
-  readonly #tracked = new WeakSet<Tensor>();
-  /** Tensors with a handle only because a step was asked to keep its graph. */
-  readonly #saved = new WeakSet<Tensor>();
+  /** @internal Which steps are searched. */
+  readonly provenance: Provenance;
+  #lastSearch: Search | undefined;
+  readonly #handles: Handles;
   #recording: Recording;
   #isInStep = false;
   #isRunning = false;
   readonly #afterStep: (() => void)[] = [];
   #clock = 0;
   #recordings = 0;
-  #leaked = 0;
   #one: Tensor | undefined;
   #lastPlan: Plan | undefined;
 
   /** @internal Use gpuRuntime() or cpuRuntime(). */
-  constructor(runner: Runner, { passes = allPasses }: RuntimeOptions) {
+  constructor(runner: Runner, { passes = allPasses, provenance = "off" }: RuntimeOptions) {
     this.#runner = runner;
     this.#plans = new PlanCache(passes);
+    this.provenance = new Provenance(provenance);
     this.#recording = this.#newRecording();
-    this.#registry = new FinalizationRegistry((storage) => {
-      this.#leaked++;
-      this.#dropHandle(storage);
-    });
+    this.#handles = new Handles((storage) => this.#release(storage));
     this.scratchTarget = {
       launch: (launch) => this.#append(launch),
       allocate: (bytes) => this.#transient(bytes),
@@ -116,7 +104,7 @@ export class Runtime {
   }
   /** Tensors that were collected as garbage instead of being disposed. */
   get leakedTensors(): number {
-    return this.#leaked;
+    return this.#handles.leaked;
   }
   /** The plan that ran last: for counters, and for `dumpPlan()`. */
   get lastPlan(): Plan | undefined {
@@ -251,6 +239,15 @@ export class Runtime {
     }
   }
 
+  /**
+   * The first value of the last searched step that was infinite or NaN, if there was one: see the option `provenance`. Waits
+   * for that step.
+   */
+  async nonFiniteOrigin(): Promise<NonFiniteOrigin | undefined> {
+    const search = this.#lastSearch;
+    return search && originIn(search, await this.#readBinding(search.found));
+  }
+
   /** Closes the open recording and submits it. Resolves when it is submitted, not when it is done. */
   async flush(): Promise<void> {
     this.#assertNotInStep("flush()");
@@ -309,48 +306,27 @@ export class Runtime {
 
   /** @internal Makes a tensor keep its memory, until it is disposed or collected as garbage. */
   track<T extends Tensor>(tensor: T): T {
-    if (this.#tracked.has(tensor)) return tensor;
-    this.#tracked.add(tensor);
-    tensor.storage.handles++;
-    this.#registry.register(tensor, tensor.storage, tensor);
-    return tensor;
+    return this.#handles.track(tensor);
   }
 
   /** @internal */
   untrack(tensor: Tensor, storage: Storage): void {
-    if (!this.#tracked.delete(tensor)) return;
-    this.#registry.unregister(tensor);
-    this.#dropHandle(storage);
+    this.#handles.untrack(tensor, storage);
   }
 
   /** @internal Gives back what is kept for nothing but a backward pass that has now been. */
   releaseSaved(tensors: readonly Tensor[]): void {
-    for (const tensor of tensors) {
-      if (!this.#saved.delete(tensor)) continue;
-      this.untrack(tensor, tensor.storage);
-      this.onDrop(() => {
-        this.#saved.add(tensor);
-        this.track(tensor);
-      });
-    }
-  }
-
-  #keepGraph(results: readonly Tensor[]): void {
-    for (const result of results)
-      for (const tensor of savedBelow(result)) {
-        if (this.#tracked.has(tensor)) continue;
-        tensor.keep();
-        this.#saved.add(tensor);
-      }
+    this.#handles.releaseSaved(tensors, (undo) => this.onDrop(undo));
   }
 
   #record<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
     this.#isInStep = true;
+    if (this.provenance.nextStep()) this.#recording.notes = new Map();
     try {
       const result = requireSynchronous("step", fn());
       const results = [...tensorsIn(result)];
       for (const tensor of results) tensor.keep();
-      if (keepGraph) this.#keepGraph(results);
+      if (keepGraph) this.#handles.keepGraph(results);
       return result;
     } catch (error) {
       this.#abandon();
@@ -364,7 +340,9 @@ export class Runtime {
     const recording = this.#recording;
     if (recording.launches.length > 0 || recording.inputs.length > 0) {
       try {
+        const search = recording.notes && this.#insertSearch(recording);
         this.#run(recording);
+        if (search) this.#publish(search, recording);
       } catch (error) {
         this.#abandon();
         throw error;
@@ -385,6 +363,24 @@ export class Runtime {
     for (const storage of recording.released) this.#free(storage);
     recording.clear();
     this.#recording = this.#newRecording();
+  }
+
+  #insertSearch(recording: Recording): Search | undefined {
+    return insertSearch(recording, (bytes) => {
+      const storage = this.#transient(bytes);
+      recording.kept.add(storage);
+      return storage;
+    });
+  }
+
+  /** Keeps what a searched step found until the next one is searched, and for those who asked. */
+  #publish(search: Search, { searchListeners }: Recording): void {
+    const { buffer } = search.found;
+    const listeners = [...searchListeners];
+    buffer.handles += 1 + listeners.length;
+    if (this.#lastSearch) this.#handles.drop(this.#lastSearch.found.buffer);
+    this.#lastSearch = search;
+    for (const listener of listeners) listener(search);
   }
 
   #run(recording: Recording): void {
@@ -486,8 +482,9 @@ export class Runtime {
       );
   }
 
-  #dropHandle(storage: Storage): void {
-    if (--storage.handles > 0 || !storage.isResident) return;
+  /** The last handle of this memory is gone: it is free once the open recording no longer needs it. */
+  #release(storage: Storage): void {
+    if (!storage.isResident) return;
     if (this.#recording.launches.length > 0) this.#recording.released.push(storage);
     else this.#free(storage);
   }

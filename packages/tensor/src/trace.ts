@@ -5,6 +5,8 @@ import type { Tensor } from "./tensor.js";
 /** One application of an op, and what autocast decided about it. */
 export interface OpTrace {
   readonly op: string;
+  /** Path of the module that applied it; "" where none did. */
+  readonly module: string;
   /** The policy that held, after the overrides of the region. */
   readonly policy: CastPolicy;
   /** The policy that the op was defined with. */

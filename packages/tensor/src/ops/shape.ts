@@ -1,6 +1,7 @@
 import { elementwise, identity, permute as permuteLaunch } from "@halfstep/kernels";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
+import { dependOn } from "../grad-node.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { sumTo } from "./reduce.js";
@@ -17,16 +18,9 @@ export function reshape(x: Tensor, shape: readonly number[]): Tensor {
     );
   const view = x.runtime.viewOf(x, inferred);
   if (x.requiresGrad && isGradEnabled())
-    view.attachNode({
-      op: {
-        name: "reshape",
-        backward: ({ gradients }) => [reshape(gradients[0] as Tensor, x.shape)],
-      },
-      inputs: [x],
-      outputs: [view],
-      attributes: null,
-      clock: x.runtime.clock,
-      isFreed: false,
+    dependOn([x], [view], {
+      name: "reshape",
+      backward: ({ gradients }) => [reshape(gradients[0] as Tensor, x.shape)],
     });
   return view;
 }

@@ -1,0 +1,31 @@
+import type { OpDefinition } from "./op.js";
+import { currentScope, type Scope } from "./scope.js";
+import type { Tensor } from "./tensor.js";
+
+/** What autograd remembers of one application of an op. */
+export interface GradNode {
+  readonly op: Pick<OpDefinition<unknown>, "name" | "backward">;
+  /** Empty once a backward pass has used the node up. */
+  inputs: readonly Tensor[];
+  readonly outputs: readonly Tensor[];
+  readonly attributes: unknown;
+  /** The runtime's clock when the op was recorded: which version of a variable it read. */
+  readonly clock: number;
+  /** The module that applied the op. */
+  readonly scope: Scope | undefined;
+  /** True once a backward pass has used the node up. */
+  isFreed: boolean;
+}
+
+/** Makes outputs depend on inputs: a backward pass that comes to one of them goes on to these. */
+export function dependOn(
+  inputs: readonly Tensor[],
+  outputs: readonly [Tensor, ...Tensor[]],
+  op: GradNode["op"],
+  attributes: unknown = undefined,
+): void {
+  const { clock } = outputs[0].runtime;
+  const scope = currentScope();
+  const node: GradNode = { op, inputs, outputs, attributes, clock, scope, isFreed: false };
+  for (const output of outputs) output.attachNode(node);
+}

@@ -1,0 +1,29 @@
+import type { DType } from "@halfstep/device";
+import type { PassName } from "./plan/plan.js";
+import type { ProvenanceMode } from "./provenance.js";
+
+export interface RuntimeOptions {
+  /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
+  readonly passes?: readonly PassName[];
+  /** Steps that may be unfinished while the host goes on. Default 2. */
+  readonly maxInFlight?: number;
+  /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */
+  readonly provenance?: ProvenanceMode;
+}
+
+export interface TensorOptions {
+  /** Default: float32, or the type of a typed array of integers. */
+  readonly dtype?: DType;
+  /** Default false. */
+  readonly requiresGrad?: boolean;
+}
+
+export interface VariableOptions extends TensorOptions {
+  /** The name in errors and state dicts. */
+  readonly name?: string;
+}
+
+export interface StepOptions {
+  /** Keep what backward() needs, so that it may be called after the step. Default false. */
+  readonly keepGraph?: boolean;
+}

@@ -1,0 +1,26 @@
+/** Where an op belongs, for those who want to know where a number came from. */
+export interface Scope {
+  /** Path of the module whose `forward` runs, or ran. */
+  readonly path: () => string;
+  /** The op whose gradient is being computed, in backward passes. */
+  readonly backwardOf?: string;
+}
+
+let current: Scope | undefined;
+
+/** Runs `fn`, of whose ops is then known that they belong to a module: what `Module` of `@halfstep/nn` does around `forward`. */
+export const withScope = <T>(path: () => string, fn: () => T): T => inScope({ path }, fn);
+
+/** @internal */
+export function inScope<T>(scope: Scope | undefined, fn: () => T): T {
+  const outer = current;
+  current = scope;
+  try {
+    return fn();
+  } finally {
+    current = outer;
+  }
+}
+
+/** @internal */
+export const currentScope = (): Scope | undefined => current;
