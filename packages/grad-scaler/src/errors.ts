@@ -19,7 +19,15 @@ export type ScalerMistake =
   | "float16-gradients"
   | "scale-changed"
   | "late-check"
-  | "too-many-optimizers";
+  | "too-many-optimizers"
+  | "clip-before-unscale"
+  | "clip-after-step"
+  | "mid-step"
+  | "unknown-loss"
+  | "loss-after-unscale"
+  | "open-window"
+  | "window-not-full"
+  | "window-overfull";
 
 /** The calls of a training loop came in an order that would have trained on wrong gradients. Thrown at the call. */
 export class ScalerStateError extends Error {
@@ -46,19 +54,25 @@ export class ScaleCollapseError extends Error {
   readonly scale: number;
   /** Steps with overflow in a row up to and with this one, as far as their outcomes were read. */
   readonly skips: number;
+  /** What was infinite or NaN first in the first of those steps: a loss, or only gradients. */
+  readonly pass: "forward" | "backward";
   /** What the rejected `drain()` would have resolved to, the collapse last; from `outcomes()` only the collapse. */
   readonly outcomes: readonly StepOutcome[];
 
-  constructor(collapse: StepOutcome, skips: number, outcomes: readonly StepOutcome[] = [collapse]) {
+  constructor(
+    collapse: StepOutcome,
+    { skips, pass }: { readonly skips: number; readonly pass: "forward" | "backward" },
+    outcomes: readonly StepOutcome[] = [collapse],
+  ) {
     super(
       `step ${collapse.step} was skipped at the smallest loss scale allowed (${collapse.scaleBefore}), ` +
         `after ${skips} ${skips === 1 ? "step" : "steps"} in a row with non-finite gradients: a smaller scale will ` +
-        "not cure them. Look for a forward pass that is infinite or NaN already (data, learning rate, an op that " +
-        "needs float32).",
+        `not cure them. ${advice[pass]}`,
     );
     this.step = collapse.step;
     this.scale = collapse.scaleBefore;
     this.skips = skips;
+    this.pass = pass;
     this.outcomes = outcomes;
     brand(this, "ScaleCollapseError");
   }
@@ -66,3 +80,12 @@ export class ScaleCollapseError extends Error {
     return hasBrand(value, "ScaleCollapseError");
   }
 }
+
+const advice = {
+  forward:
+    "The forward pass overflowed first: the loss itself was infinite or NaN. Look at the data, the learning rate, and ops " +
+    "that need float32.",
+  backward:
+    "The backward pass overflowed first: the loss was finite, its gradients were not. Look for a derivative that is " +
+    "infinite (a square root or a logarithm at 0, a division by a small number), and for ops that need float32.",
+} as const;

@@ -1,12 +1,8 @@
-import {
-  type AmpPrimitives,
-  type Gradient,
-  OUTCOME_RING,
-  OUTCOME_WORDS,
-  type ScaleUpdate,
-  type StateWords,
-} from "./primitives.js";
-import { nextScaleState } from "./rule.js";
+import type { AmpPrimitives, Gradient, ScaleUpdate, StateWords } from "./primitives.js";
+import { OUTCOME_RING, OUTCOME_WORDS } from "./primitives.js";
+import { nextScale } from "./rule.js";
+import { stateOfWords, wordsOf } from "./state-dict.js";
+import { underflowShare } from "./underflow.js";
 
 /**
  * The primitives over `Float32Array`s, where everything happens at once: the reference that other implementations are
@@ -17,16 +13,21 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
 
   writeState: (state, words) => state.set(words),
 
-  scaleLoss: (loss, state) => loss.map((value) => value * word(state, 0)),
+  scaleLoss(loss, state, { weight, lossFlag }) {
+    if (!loss.every(Number.isFinite)) lossFlag[0] = 1;
+    return loss.map((value) => Math.fround(value * weight) * word(state, 0));
+  },
 
-  check(gradients, foundInf) {
+  check(gradients, foundInf, sum) {
     for (const gradient of gradients) {
-      if (!elements(gradient).every(Number.isFinite)) foundInf[0] = 1;
+      const values = elements(gradient);
+      if (!values.every(Number.isFinite)) foundInf[0] = 1;
+      if (sum) addSquares(values, word(sum.state, 1), sum.squares);
     }
   },
 
-  unscale(gradients, state, foundInf) {
-    float32Primitives.check(gradients, foundInf);
+  unscale(gradients, state, foundInf, squares) {
+    float32Primitives.check(gradients, foundInf, squares && { squares, state });
     const inverseScale = word(state, 1);
     if (inverseScale === 1) return;
     for (const gradient of gradients) {
@@ -35,27 +36,65 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
     }
   },
 
-  updateScale({ state, foundInfs, rule, newScale, outcomes, tag }: ScaleUpdate<Float32Array>) {
-    const flags = foundInfs.reduce((sum, found, i) => sum + (found[0] === 0 ? 0 : 2 ** i), 0);
-    for (const found of foundInfs) found[0] = 0;
-    const [scale, , growthTracker, hysteresisTracker] = state as unknown as StateWords;
-    const before = { scale, growthTracker, hysteresisTracker };
-    const after =
-      newScale === undefined
-        ? nextScaleState(before, flags !== 0, rule)
-        : { ...before, scale: newScale };
-    const tracker = after.hysteresisTracker ?? hysteresisTracker;
-    state.set([after.scale, 1 / after.scale, after.growthTracker, tracker]);
-    if (tag !== 0) {
-      const slot = (tag - 1) % OUTCOME_RING;
-      outcomes.set([tag, flags, scale, after.scale], slot * OUTCOME_WORDS);
+  normPartials: 1,
+
+  countExponents(gradients, exponents) {
+    for (const gradient of gradients) {
+      const values = elements(gradient);
+      const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+      for (const pattern of bits) {
+        const field = (pattern >>> 23) & 0xff;
+        exponents[field] = word(exponents, field) + 1;
+      }
     }
+  },
+
+  rescale(gradients, from, to, foundInf) {
+    float32Primitives.check(gradients, foundInf);
+    for (const gradient of gradients) {
+      const values = elements(gradient);
+      for (const [i, value] of values.entries()) {
+        values[i] = Number.isFinite(value) ? Math.fround(value * word(from, 1)) * word(to, 0) : 0;
+      }
+    }
+  },
+
+  combine(flags, into) {
+    into[0] = flags.some((flag) => flag[0] !== 0) ? 1 : 0;
+  },
+
+  updateScale(update: ScaleUpdate<Float32Array>) {
+    const { state, foundInfs, rule, newScale, lossFlag, squares, exponents, outcomes, tag } =
+      update;
+    const overflows = foundInfs.reduce((sum, found, i) => sum + (found[0] === 0 ? 0 : 2 ** i), 0);
+    const words = [...state] as unknown as StateWords;
+    const before = stateOfWords(words, rule);
+    const next =
+      newScale === undefined
+        ? nextScale(before, overflows !== 0, rule, exponents)
+        : { state: { ...before, scale: newScale }, isCollapse: false };
+    state.set(wordsOf(next.state, rule, words));
+    if (tag !== 0) {
+      const causes = (lossFlag[0] === 0 ? 0 : 1) + (next.isCollapse ? 2 : 0);
+      const norm = squares ? Math.sqrt(squares.reduce((sum, square) => sum + square, 0)) : -1;
+      const underflow = exponents ? underflowShare(exponents, rule.underflowFormat) : -1;
+      const slot = (tag - 1) % OUTCOME_RING;
+      const outcome = [tag, overflows, before.scale, next.state.scale, causes, norm, underflow, 0];
+      outcomes.set(outcome, slot * OUTCOME_WORDS);
+    }
+    for (const used of [...foundInfs, lossFlag, squares, exponents]) used?.fill(0);
   },
 
   read: async (buffer) => buffer.slice(),
 };
 
 const word = (words: Float32Array, index: number): number => words[index] as number;
+
+function addSquares(values: Float32Array, inverseScale: number, squares: Float32Array): void {
+  let sum = word(squares, 0);
+  for (const value of values) sum += Math.fround(value * inverseScale) ** 2;
+  squares[0] = sum;
+}
 
 function elements({
   buffer,

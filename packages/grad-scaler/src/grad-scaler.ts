@@ -1,58 +1,45 @@
-import { OutcomeReader, type OutcomeSchedule } from "./outcome-reader.js";
+import { AccumulationWindow, type WindowSize } from "./accumulation-window.js";
+import type { OutcomeSchedule } from "./outcome-reader.js";
 import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
+import { type ScalerPreset, scalerRule } from "./presets.js";
+import type { AmpPrimitives, ScaledOptimizer } from "./primitives.js";
+import { Resident } from "./resident.js";
+import type { ScaleRule } from "./rule.js";
+import { asScaled, type Scaled } from "./scaled.js";
 import {
-  type AmpPrimitives,
-  OUTCOME_RING,
-  OUTCOME_WORDS,
-  type ScaledOptimizer,
-  STATE_WORDS,
-} from "./primitives.js";
-import {
-  initialScaleState,
-  type ScaleRule,
-  type ScalerPreset,
-  type ScaleState,
-  scalerRule,
-} from "./rule.js";
-import {
-  checkedGradients,
-  type HostState,
+  refuseClip,
+  refuseLoss,
   refuseNewScale,
-  refuseStep,
-  refuseUnscale,
-  refuseUpdate,
+  refuseSaving,
+  refuseWindow,
   type SkipMode,
 } from "./stages.js";
-import {
-  checkedNewScale,
-  loadedState,
-  type ScalerStateDict,
-  stateDictOf,
-  stateWords,
-} from "./state-dict.js";
+import { loadedState, type ScalerStateDict, stateDictOf } from "./state-dict.js";
 import type { StepOutcome } from "./step-outcome.js";
+import { type LossOptions, Stepper } from "./stepper.js";
 
 /** A rule's numbers replace those of the preset; see {@link ScaleRule}. */
 export interface GradScalerOptions extends Partial<ScaleRule> {
   /** Whose rule to start from; absent: torch's constants with a floor of 2^-16. */
   readonly preset?: ScalerPreset;
+  /**
+   * How many losses have a scale of their own (apex's `num_losses`), or what the rule of each has different. Default 1:
+   * all losses share one, as in torch.
+   */
+  readonly losses?: number | readonly Partial<ScaleRule>[];
   /** Whether an overflow skips only the optimizer that met it (torch), or all of them. Default `"perOptimizer"`. */
   readonly skip?: SkipMode;
+  /** True where an optimizer may step without any gradient, which then does nothing. Default false. */
+  readonly allowNoGrad?: boolean;
   /** False makes every method the identity. Default true. */
   readonly enabled?: boolean;
+  /** Whether outcomes tell the norm of the gradients, which is summed as they are checked. Default true. */
+  readonly gradientNorm?: boolean;
   /**
    * When outcomes are read from the device on their own; default after 16 steps or 250 ms. With `false` only `drain()`
    * reads them: more than 256 steps apart, outcomes are lost (`lostBefore`).
    */
   readonly outcomeSchedule?: OutcomeSchedule | false;
-}
-
-/** What a scaler keeps on the device. */
-interface Resident<B, L> {
-  readonly primitives: AmpPrimitives<B, L>;
-  readonly state: B;
-  readonly outcomes: B;
-  readonly reader: OutcomeReader;
 }
 
 /**
@@ -68,55 +55,109 @@ interface Resident<B, L> {
  * optimizer.zeroGrad();
  */
 export class GradScaler<B, L = B> {
-  readonly #skip: SkipMode;
-  readonly #resident: Resident<B, L> | undefined;
+  readonly #stepper: Stepper<B, L>;
   readonly #log: OutcomeLog = new OutcomeLog();
-  readonly #foundInfs: WeakMap<object, B> = new WeakMap();
-  #host: HostState<B>;
 
-  /** @throws RangeError naming the option that is out of range; see {@link scalerRule}. */
+  /**
+   * @throws RangeError naming the option that is out of range; see {@link scalerRule}. TypeError where an option needs an
+   * optional primitive that is missing.
+   */
   constructor(primitives: AmpPrimitives<B, L>, options: GradScalerOptions = {}) {
     const {
       preset,
+      losses = 1,
       skip = "perOptimizer",
+      allowNoGrad = false,
       enabled = true,
-      outcomeSchedule = { steps: 16, milliseconds: 250 },
+      gradientNorm = true,
+      outcomeSchedule: schedule = { steps: 16, milliseconds: 250 },
       ...overrides
     } = options;
     if (skip !== "perOptimizer" && skip !== "global") {
       throw new RangeError(`skip is ${skip}: it must be "perOptimizer" or "global".`);
     }
-    const rule = scalerRule(preset, overrides);
-    this.#skip = skip;
-    this.#host = { rule, step: 0, scaled: false, stages: new Map(), steppedBefore: undefined };
-    if (!enabled) return;
-    const state = primitives.allocate(STATE_WORDS);
-    primitives.writeState(state, stateWords(initialScaleState(rule), rule));
-    const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-    const read = (): Promise<Float32Array> => primitives.read(outcomes);
-    const reader = new OutcomeReader(read, this.#log, outcomeSchedule);
-    this.#resident = { primitives, state, outcomes, reader };
+    const each = typeof losses === "number" ? lossesOf(losses) : losses;
+    if (each.length === 0) throw new RangeError("losses is empty: it must have one rule or more.");
+    const rules = each.map((own) => scalerRule(preset, { ...overrides, ...own }));
+    const resident = enabled
+      ? new Resident(primitives, rules, { log: this.#log, schedule, gradientNorm })
+      : undefined;
+    this.#stepper = new Stepper(primitives, resident, rules, { skip, allowNoGrad });
   }
 
   /** False where the scaler was constructed with `enabled: false`. */
   get enabled(): boolean {
-    return this.#resident !== undefined;
+    return this.#stepper.resident !== undefined;
   }
 
-  /** The rule in force: options, not state. */
+  /** The rule in force, of the first loss where there are several: options, not state. */
   get rule(): ScaleRule {
-    return this.#host.rule;
+    return this.#stepper.host.rules[0] as ScaleRule;
   }
 
-  /** `loss × scale`, in float32 whatever the loss's dtype. With several losses, scale each. */
-  scale(loss: L): L;
-  scale(losses: readonly L[]): L[];
-  scale(loss: L | readonly L[]): L | L[] {
-    if (Array.isArray(loss)) return loss.map((each: L) => this.scale(each));
-    const resident = this.#resident;
-    if (resident === undefined) return loss as L;
-    if (!this.#host.scaled) this.#change({ scaled: true });
-    return resident.primitives.scaleLoss(loss as L, resident.state);
+  /**
+   * `loss × scale`, in float32 whatever the loss's dtype. With several losses, scale each.
+   *
+   * @throws ScalerStateError where an accumulation window is open, and with several loss scales where `optimizers` is
+   * missing or their gradients are unscaled already.
+   */
+  scale(loss: L, options?: LossOptions<B>): Scaled<L>;
+  scale(losses: readonly L[], options?: LossOptions<B>): Scaled<L>[];
+  scale(loss: L | readonly L[], options: LossOptions<B> = {}): Scaled<L> | Scaled<L>[] {
+    refuseWindow(this.#stepper.host, undefined);
+    if (Array.isArray(loss)) {
+      return loss.map((each: L) => asScaled(this.#stepper.scale(each, 1, options)));
+    }
+    return asScaled(this.#stepper.scale(loss as L, 1, options));
+  }
+
+  /**
+   * A window of micro-steps whose gradients make one step, and which owns their order: it weights and scales losses, and
+   * unscales, clips, steps and updates once all of them were seen. While one is open, the scaler's own methods refuse.
+   *
+   * @example
+   * const window = scaler.window(optimizer, { microSteps: 4 });
+   * for (const batch of batches) {
+   *   window.scale(lossOf(batch)).backward();
+   *   if (window.isFull) window.step({ clip: (optimizer) => clipGradNorm(optimizer, 1) });
+   * }
+   *
+   * @throws RangeError for a size that is not positive.
+   */
+  window<O extends ScaledOptimizer<B>>(
+    optimizers: O | readonly O[],
+    size: { readonly microSteps: number },
+  ): AccumulationWindow<L, O, []>;
+  window<O extends ScaledOptimizer<B>>(
+    optimizers: O | readonly O[],
+    size: { readonly samples: number } | { readonly tokens: number },
+  ): AccumulationWindow<L, O, [count: number]>;
+  window<O extends ScaledOptimizer<B>>(
+    optimizers: O | readonly O[],
+    size: WindowSize,
+  ): AccumulationWindow<L, O, [count?: number]> {
+    const all: readonly O[] = "step" in optimizers ? [optimizers] : optimizers;
+    const stepper = this.#stepper;
+    return new AccumulationWindow<L, O, [count?: number]>(all, size, {
+      seen: (owner) => (stepper.host.window?.owner === owner ? stepper.host.window.seen : 0),
+      scale: (owner, losses, weight, seen) => {
+        refuseWindow(stepper.host, owner);
+        if (this.enabled) refuseLoss(stepper.host, 0, all);
+        stepper.change({ window: { owner, seen } });
+        return losses.map((loss) => asScaled(stepper.scale(loss, weight, { optimizers: all })));
+      },
+      step: (clip) => {
+        if (clip) {
+          for (const optimizer of all) {
+            stepper.unscale(optimizer);
+            clip(optimizer);
+          }
+        }
+        stepper.step(all);
+        stepper.update();
+      },
+      reset: () => stepper.forget(),
+    });
   }
 
   /**
@@ -127,12 +168,19 @@ export class GradScaler<B, L = B> {
    * gradients.
    */
   unscale(optimizer: ScaledOptimizer<B>): void {
-    const resident = this.#resident;
-    if (resident === undefined) return;
-    refuseUnscale(this.#host, optimizer);
-    const gradients = checkedGradients(this.#host, optimizer, this.#skip);
-    this.#enter(optimizer, "unscaled");
-    resident.primitives.unscale(gradients, resident.state, this.#flag(resident, optimizer));
+    refuseWindow(this.#stepper.host, undefined);
+    this.#stepper.unscale(optimizer);
+  }
+
+  /**
+   * Calls `clip(optimizer)` once the gradients are unscaled, and returns what it returns.
+   *
+   * @throws ScalerStateError where they still carry the scale, or were used already.
+   */
+  clip<O extends ScaledOptimizer<B>, R>(optimizer: O, clip: (optimizer: O) => R): R {
+    refuseWindow(this.#stepper.host, undefined);
+    if (this.enabled) refuseClip(this.#stepper.host, optimizer);
+    return clip(optimizer);
   }
 
   /**
@@ -144,67 +192,29 @@ export class GradScaler<B, L = B> {
    * @throws ScalerStateError on the second call since the last update, and as {@link unscale}.
    */
   step(optimizers: ScaledOptimizer<B> | readonly ScaledOptimizer<B>[]): void {
-    const all: readonly ScaledOptimizer<B>[] = "step" in optimizers ? [optimizers] : optimizers;
-    const resident = this.#resident;
-    if (resident === undefined) {
-      for (const optimizer of all) optimizer.step();
-      return;
-    }
-    const { primitives, state } = resident;
-    refuseStep(this.#host, all);
-    const ready = all.filter((optimizer) => !this.#host.stages.has(optimizer));
-    const gradients = ready.map((optimizer) => checkedGradients(this.#host, optimizer, this.#skip));
-    const fused = new Set(ready.filter((optimizer) => optimizer.stepSupportsAmpScaling));
-    for (const [i, optimizer] of ready.entries()) {
-      this.#enter(optimizer, "unscaled");
-      const foundInf = this.#flag(resident, optimizer);
-      const own = gradients[i] ?? [];
-      if (fused.has(optimizer)) primitives.check(own, foundInf);
-      else primitives.unscale(own, state, foundInf);
-    }
-    for (const optimizer of all) {
-      const foundInf = this.#flag(resident, optimizer);
-      optimizer.step(fused.has(optimizer) ? { foundInf, gradScale: state } : { foundInf });
-      this.#enter(optimizer, "stepped");
-    }
+    refuseWindow(this.#stepper.host, undefined);
+    this.#stepper.step("step" in optimizers ? [optimizers] : optimizers);
   }
 
   /**
    * Ends the step: adjusts the scale by the rule, or sets it to `newScale`, and makes the optimizers ready for the next.
+   * With several losses, adjusts the scales of those that took part, or sets all.
    *
    * @throws ScalerStateError where nothing was unscaled or stepped, or a new scale would come between micro-steps.
    * @throws RangeError for a `newScale` outside `minScale…maxScale`.
    */
   update(newScale?: number): void {
-    const resident = this.#resident;
-    if (resident === undefined) return;
-    const { rule, step, scaled, stages } = this.#host;
-    const scale = newScale === undefined ? undefined : checkedNewScale(newScale, rule);
-    if (scale === undefined) refuseUpdate(this.#host);
-    else if (stages.size === 0) refuseNewScale(this.#host, "update(newScale)");
-    const counts = stages.size > 0;
-    const optimizers = [...stages.keys()];
-    const stepped = optimizers.filter((optimizer) => this.#isStepped(optimizer));
-    this.#change({
-      step: counts ? step + 1 : step,
-      scaled: false,
-      stages: new Map(),
-      steppedBefore: scaled ? new Set(stepped) : undefined,
-    });
-    const tag = counts ? this.#announce(resident, step + 1, stages) : 0;
-    resident.primitives.updateScale({
-      state: resident.state,
-      foundInfs: [...new Set(optimizers.map((each) => this.#flag(resident, each)))],
-      rule,
-      ...(scale === undefined ? {} : { newScale: scale }),
-      outcomes: resident.outcomes,
-      tag,
-    });
+    refuseWindow(this.#stepper.host, undefined);
+    this.#stepper.update(newScale);
   }
 
   /** The scale now; 1 where disabled. Waits for the device. */
-  async getScale(): Promise<number> {
-    return (await this.#readState()).scale;
+  async getScale(lossId = 0): Promise<number> {
+    const rule = this.#stepper.host.rules[lossId];
+    if (rule === undefined) throw new RangeError(`there is no loss ${lossId}.`);
+    return this.#stepper.resident
+      ? (await this.#stepper.resident.readState(lossId, rule)).scale
+      : 1;
   }
 
   /**
@@ -212,7 +222,8 @@ export class GradScaler<B, L = B> {
    * holds from `unscale` or `step` to `update`, which clears it. Undefined where disabled.
    */
   foundInf(optimizer: ScaledOptimizer<B>): B | undefined {
-    return this.#resident && this.#flag(this.#resident, optimizer);
+    const { resident } = this.#stepper;
+    return resident && this.#stepper.guard(resident, optimizer);
   }
 
   /** The outcome of every step as it becomes known, from the first that no {@link drain} has returned. */
@@ -226,15 +237,25 @@ export class GradScaler<B, L = B> {
    * @throws ScaleCollapseError when a step was skipped at the floor of the scale; it carries the outcomes.
    */
   async drain(): Promise<readonly StepOutcome[]> {
-    await this.#resident?.reader.read();
+    await this.#stepper.resident?.reader.read();
     return this.#log.take();
   }
 
-  /** Options and state, ready for JSON; `{}` where disabled. Waits for the device. */
+  /**
+   * Options and state, ready for JSON; `{}` where disabled. Waits for the device.
+   *
+   * @throws ScalerStateError between the step of an optimizer and `update()`.
+   */
   async stateDict(): Promise<ScalerStateDict | Record<string, never>> {
-    if (this.#resident === undefined) return {};
-    const { rule, step } = this.#host;
-    return stateDictOf(await this.#readState(), rule, step);
+    const { resident } = this.#stepper;
+    if (resident === undefined) return {};
+    refuseSaving(this.#stepper.host);
+    const { rules, step } = this.#stepper.host;
+    const losses = rules.map(async (rule, i) => ({
+      rule,
+      state: await resident.readState(i, rule),
+    }));
+    return stateDictOf(await Promise.all(losses), step);
   }
 
   /**
@@ -243,60 +264,16 @@ export class GradScaler<B, L = B> {
    * @throws RangeError for an empty or impossible state. ScalerStateError between `scale()` and `update()`.
    */
   loadStateDict(stateDict: Partial<ScalerStateDict>): void {
-    const resident = this.#resident;
+    const { resident } = this.#stepper;
     if (resident === undefined) return;
-    const { state, rule, step } = loadedState(stateDict, this.#host);
-    refuseNewScale(this.#host, "loadStateDict()");
-    this.#change({ rule, step, steppedBefore: undefined });
-    resident.primitives.writeState(resident.state, stateWords(state, rule));
+    const { losses, step } = loadedState(stateDict, this.#stepper.host);
+    refuseNewScale(this.#stepper.host, "loadStateDict()");
+    this.#stepper.change({ rules: losses.map(({ rule }) => rule), step, steppedBefore: undefined });
+    for (const [i, { state, rule }] of losses.entries()) resident.writeState(i, state, rule);
   }
+}
 
-  async #readState(): Promise<ScaleState> {
-    const resident = this.#resident;
-    if (resident === undefined) return { scale: 1, growthTracker: 0 };
-    const { rule } = this.#host;
-    const [scale = 0, , growthTracker = 0, hysteresisTracker = 0] = await resident.primitives.read(
-      resident.state,
-    );
-    return rule.hysteresis > 1
-      ? { scale, growthTracker, hysteresisTracker }
-      : { scale, growthTracker };
-  }
-
-  #flag(resident: Resident<B, L>, optimizer: ScaledOptimizer<B>): B {
-    const owner = this.#skip === "global" ? this : optimizer;
-    const known = this.#foundInfs.get(owner);
-    if (known !== undefined) return known;
-    const foundInf = resident.primitives.allocate(1);
-    this.#foundInfs.set(owner, foundInf);
-    return foundInf;
-  }
-
-  #isStepped(optimizer: ScaledOptimizer<B>): boolean {
-    return this.#host.stages.get(optimizer) === "stepped";
-  }
-
-  #enter(optimizer: ScaledOptimizer<B>, stage: "unscaled" | "stepped"): void {
-    this.#change({ stages: new Map(this.#host.stages).set(optimizer, stage) });
-  }
-
-  #announce(resident: Resident<B, L>, step: number, stages: HostState<B>["stages"]): number {
-    const { reader, primitives } = resident;
-    const { rule } = this.#host;
-    primitives.onRollback?.(() => reader.forget());
-    return reader.expect({
-      step,
-      stepped: [...stages.values()].map((stage) => stage === "stepped"),
-      together: this.#skip === "global",
-      floor: rule.dynamic ? rule.minScale : undefined,
-    });
-  }
-
-  #change(changes: Partial<HostState<B>>): void {
-    const before = this.#host;
-    this.#resident?.primitives.onRollback?.(() => {
-      this.#host = before;
-    });
-    this.#host = { ...before, ...changes };
-  }
+function lossesOf(count: number): readonly Partial<ScaleRule>[] {
+  if (Number.isInteger(count) && count >= 1) return Array.from({ length: count }, () => ({}));
+  throw new RangeError(`losses is ${count}: it must be an integer of at least 1.`);
 }

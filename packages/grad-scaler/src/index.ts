@@ -1,25 +1,34 @@
+export type {
+  AccumulationWindow,
+  WindowSize,
+} from "./accumulation-window.js";
 export { ScaleCollapseError, type ScalerMistake, ScalerStateError } from "./errors.js";
 export { float32Primitives } from "./float32-primitives.js";
 export { GradScaler, type GradScalerOptions } from "./grad-scaler.js";
 export type { OutcomeSchedule } from "./outcome-reader.js";
 export type { OutcomeStream } from "./outcomes.js";
+export { type ScalerPreset, scalerRule } from "./presets.js";
 export type {
   AmpPrimitives,
   Gradient,
+  OutcomeWords,
   ScaledOptimizer,
   ScaledStep,
   ScaleUpdate,
+  SquareSum,
   StateWords,
 } from "./primitives.js";
 export { OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "./primitives.js";
-export {
-  initialScaleState,
-  nextScaleState,
-  type ScaleRule,
-  type ScalerPreset,
-  type ScaleState,
-  scalerRule,
-} from "./rule.js";
+export { initialScaleState, nextScaleState, type ScaleRule, type ScaleState } from "./rule.js";
+export { type Scaled, scaledValue } from "./scaled.js";
 export type { SkipMode } from "./stages.js";
-export type { ScalerStateDict } from "./state-dict.js";
-export type { StepOutcome, StepStatus } from "./step-outcome.js";
+export type { LossScaleDict, ScalerStateDict } from "./state-dict.js";
+export type {
+  LossOutcome,
+  OverflowCause,
+  OverflowOrigin,
+  StepOutcome,
+  StepStatus,
+} from "./step-outcome.js";
+export type { LossOptions } from "./stepper.js";
+export { EXPONENT_BINS, underflowShare, underflowShift } from "./underflow.js";

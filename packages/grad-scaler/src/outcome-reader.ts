@@ -1,7 +1,8 @@
 import { ScaleCollapseError } from "./errors.js";
 import type { OutcomeLog } from "./outcomes.js";
-import { OUTCOME_RING, OUTCOME_WORDS } from "./primitives.js";
-import type { StepOutcome, StepStatus } from "./step-outcome.js";
+import { OUTCOME_RING, OUTCOME_WORDS, type OutcomeWords } from "./primitives.js";
+import { type ExpectedOutcome, isCollapse, outcomeOf } from "./read-outcome.js";
+import type { OverflowCause, StepOutcome } from "./step-outcome.js";
 
 /** How often outcomes are read without being asked for: after this many steps, or this long after the first unread one. */
 export interface OutcomeSchedule {
@@ -9,29 +10,23 @@ export interface OutcomeSchedule {
   readonly milliseconds: number;
 }
 
-/** What the host knows about an outcome before it has read it. */
-export interface ExpectedOutcome {
-  readonly step: number;
-  /** Whether each optimizer was stepped, or only unscaled. */
-  readonly stepped: readonly boolean[];
-  /** True where one optimizer's overflow skips all. */
-  readonly together: boolean;
-  /** The floor of the scale; undefined where the scale does not change. */
-  readonly floor: number | undefined;
-}
-
 /** Tags are exact in float32. */
 const TAGS = 2 ** 24;
+
+interface Pending extends ExpectedOutcome {
+  /** Number of its first record since the beginning of time. */
+  readonly serial: number;
+}
 
 /** Reads the device's ring of outcomes into a log: never twice, never out of order, and nothing that was overwritten. */
 export class OutcomeReader {
   readonly #read: () => Promise<Float32Array>;
   readonly #log: OutcomeLog;
   readonly #schedule: OutcomeSchedule | false;
-  #pending: (ExpectedOutcome & { readonly serial: number })[] = [];
-  #serial = 0;
+  #pending: Pending[] = [];
+  #serial = 1;
   #lost = 0;
-  #skips = 0;
+  #overflowing: { readonly skips: number; readonly pass: OverflowCause["pass"] } | undefined;
   #collapsed = false;
   #reading: Promise<void> = Promise.resolve();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -47,22 +42,23 @@ export class OutcomeReader {
     this.#schedule = schedule;
   }
 
-  /** Announces the next outcome of the device and returns its tag. */
-  expect(outcome: ExpectedOutcome): number {
-    this.#serial += 1;
-    this.#pending.push({ ...outcome, serial: this.#serial });
+  /** Announces the next outcome of the device and returns the tags of its records, one for each loss. */
+  expect(outcome: ExpectedOutcome): readonly number[] {
+    const serial = this.#serial;
+    this.#serial += outcome.records.length;
+    this.#pending.push({ ...outcome, serial });
     if (this.#pending.length > 2 * OUTCOME_RING) {
       this.#pending.splice(0, OUTCOME_RING);
       this.#lost += OUTCOME_RING;
     }
     this.#plan();
-    return tagOf(this.#serial);
+    return outcome.records.map((_, i) => tagOf(serial + i));
   }
 
   /** Takes back the newest announcement: its recording will never run. */
   forget(): void {
-    this.#pending.pop();
-    this.#serial -= 1;
+    const forgotten = this.#pending.pop();
+    if (forgotten) this.#serial = forgotten.serial;
   }
 
   /** Appends every outcome announced so far to the log. One read at a time; rejects where the device's read does. */
@@ -86,45 +82,32 @@ export class OutcomeReader {
     }
     for (let next = this.#pending[0]; next && next.serial <= last; next = this.#pending[0]) {
       this.#pending.shift();
-      const tag = tagOf(next.serial);
-      const at = ((tag - 1) % OUTCOME_RING) * OUTCOME_WORDS;
-      if (words[at] === tag) this.#append(next, words.subarray(at, at + OUTCOME_WORDS));
+      const { serial } = next;
+      const records = next.records.map((_, i) => recordAt(words, tagOf(serial + i)));
+      if (records.every((record) => record !== undefined)) this.#append(next, records);
       else this.#lost += 1;
     }
   }
 
-  #append(expected: ExpectedOutcome, words: Float32Array): void {
-    const [, flags = 0, scaleBefore = 0, scaleAfter = 0] = words;
-    const foundInf = flags !== 0;
-    const optimizers = expected.stepped.map((stepped, index): StepStatus => {
-      const overflowed = expected.together ? foundInf : (flags >> index) % 2 !== 0;
-      return stepped && !overflowed ? "applied" : "skipped";
-    });
-    const outcome: StepOutcome = {
-      step: expected.step,
-      status: optimizers.includes("skipped") ? "skipped" : "applied",
-      optimizers,
-      foundInf,
-      scaleBefore,
-      scaleAfter,
-      lostBefore: this.#lost,
-    };
+  #append(expected: ExpectedOutcome, records: readonly OutcomeWords[]): void {
+    const outcome = outcomeOf(expected, records, this.#lost);
     this.#lost = 0;
     this.#log.append(outcome);
-    this.#watch(outcome, expected.floor);
+    this.#watch(outcome, isCollapse(expected, records));
   }
 
   /** Reports the first overflow at the floor after a step without one. */
-  #watch(outcome: StepOutcome, floor: number | undefined): void {
-    if (!outcome.foundInf) {
-      this.#skips = 0;
+  #watch(outcome: StepOutcome, collapses: boolean): void {
+    if (outcome.cause === undefined) {
+      this.#overflowing = undefined;
       this.#collapsed = false;
       return;
     }
-    this.#skips += 1;
-    if (this.#collapsed || floor === undefined || outcome.scaleBefore > floor) return;
+    const { skips, pass } = this.#overflowing ?? { skips: 0, pass: outcome.cause.pass };
+    this.#overflowing = { skips: skips + 1, pass };
+    if (this.#collapsed || !collapses) return;
     this.#collapsed = true;
-    this.#log.append(new ScaleCollapseError(outcome, this.#skips));
+    this.#log.append(new ScaleCollapseError(outcome, this.#overflowing));
   }
 
   #plan(): void {
@@ -148,3 +131,10 @@ export class OutcomeReader {
 }
 
 const tagOf = (serial: number): number => ((serial - 1) % TAGS) + 1;
+
+/** The record of this tag, if the ring still holds it. */
+function recordAt(words: Float32Array, tag: number): OutcomeWords | undefined {
+  const at = ((tag - 1) % OUTCOME_RING) * OUTCOME_WORDS;
+  if (words[at] !== tag) return undefined;
+  return [...words.subarray(at, at + OUTCOME_WORDS)] as unknown as OutcomeWords;
+}

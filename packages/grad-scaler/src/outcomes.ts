@@ -46,7 +46,7 @@ export class OutcomeLog {
       if (!(next.entry instanceof Error)) outcomes.push(next.entry);
       else if (next.entry instanceof ScaleCollapseError) {
         const collapse = outcomes.at(-1) ?? (next.entry.outcomes[0] as StepOutcome);
-        throw new ScaleCollapseError(collapse, next.entry.skips, outcomes);
+        throw new ScaleCollapseError(collapse, next.entry, outcomes);
       }
     }
   }

@@ -30,6 +30,10 @@ export interface ScaledOptimizer<B> {
   gradients(): Iterable<Gradient<B>>;
   /** One update from the gradients, enqueued. */
   step(options?: ScaledStep<B>): void;
+  /** Names of the parameters, shown in the error where none of them has a gradient. */
+  parameterNames?(): Iterable<string>;
+  /** Clears the gradients: what an accumulation window calls once they are used. */
+  zeroGrad?(): void;
   /**
    * True where `step` honours `gradScale` (torch's `_step_supports_amp_scaling`). Then `scaler.step(optimizer)` reads
    * the gradients once to check them and lets the optimizer unscale them on the fly: they stay scaled in memory. Where
@@ -39,7 +43,8 @@ export interface ScaledOptimizer<B> {
 }
 
 /**
- * Words of a scaler's state buffer, float32 `[scale, 1 / scale, growthTracker, hysteresisTracker]`.
+ * Words of a scaler's state buffer, float32
+ * `[scale, 1 / scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale, 0, 0]`.
  * `1 / scale` is rounded to nearest once, as torch's `scale.double().reciprocal().float()` is: infinite for scales of
  * 2^-128 and less.
  */
@@ -48,16 +53,37 @@ export type StateWords = readonly [
   inverseScale: number,
   growthTracker: number,
   hysteresisTracker: number,
+  stepsSinceRescale: number,
+  overflowsSinceRescale: number,
+  0,
+  0,
 ];
 
 /** Number of float32 words in a scaler's state buffer. */
-export const STATE_WORDS = 4;
+export const STATE_WORDS = 8;
 
 /** How many outcomes a ring holds. */
 export const OUTCOME_RING = 256;
 
-/** Number of float32 words of one outcome: `[tag, flags, scaleBefore, scaleAfter]`. */
-export const OUTCOME_WORDS = 4;
+/** Number of float32 words of one outcome; see {@link OutcomeWords}. */
+export const OUTCOME_WORDS = 8;
+
+/** One outcome as the device records it. */
+export type OutcomeWords = readonly [
+  /** Which outcome this is; see {@link ScaleUpdate.tag}. */
+  tag: number,
+  /** Σ 2^i over the optimizers i that met a non-finite gradient. */
+  overflows: number,
+  scaleBefore: number,
+  scaleAfter: number,
+  /** 1 where a loss was infinite or NaN before it was scaled, plus 2 where the scale should have backed off and could not. */
+  causes: number,
+  /** The 2-norm of the gradients, unscaled, to float32 accuracy; -1 where nobody asked, and any number after an overflow. */
+  gradientNorm: number,
+  /** The share of non-zero gradients that underflow, to float32 accuracy; -1 where exponents were not counted. */
+  underflow: number,
+  reserved: 0,
+];
 
 /** One update of the scale on the device. */
 export interface ScaleUpdate<B> {
@@ -68,41 +94,72 @@ export interface ScaleUpdate<B> {
   readonly rule: ScaleRule;
   /** Replaces the scale by this number instead of applying the rule; the trackers stay as they are. */
   readonly newScale?: number;
+  /** The flag that `scaleLoss` sets. Cleared to 0. */
+  readonly lossFlag: B;
+  /** The sums that `check` and `unscale` added to. Cleared to 0. */
+  readonly squares?: B;
+  /** What `countExponents` counted in this step: 256 counts, for a rule with `targetUnderflow`. Cleared to 0. */
+  readonly exponents?: B;
   /** The ring of {@link OUTCOME_RING} outcomes of {@link OUTCOME_WORDS} words each. */
   readonly outcomes: B;
   /**
-   * An integer from 1 to 2^24 that names the outcome; 0 records none. The outcome goes to slot `(tag - 1) % 256` as
-   * `[tag, Σ 2^i over the optimizers i that met a non-finite gradient, scale before, scale after]`.
+   * An integer from 1 to 2^24 that names the outcome, which goes to slot `(tag - 1) % 256` of the ring; 0 records none.
    */
   readonly tag: number;
+}
+
+/** The sum of squares that `check` adds to, and what to unscale the gradients with before they are squared. */
+export interface SquareSum<B> {
+  /** `normPartials` words. */
+  readonly squares: B;
+  readonly state: B;
 }
 
 /**
  * The few operations that loss scaling needs, over any buffer type `B` (`GPUBuffer`, `Float32Array`, the storage of a
  * recorded tensor) and any loss type `L`. None waits for the device: each is enqueued, and they take effect in program
  * order. `ampPrimitivesContract` in `@halfstep/grad-scaler/testing` tests an implementation.
+ *
+ * Optional operations make optional features: without `countExponents` there is no `targetUnderflow`, without
+ * `rescale` and `combine` no second loss scale, and without `normPartials` outcomes have no gradient norm.
  */
 export interface AmpPrimitives<B, L = B> {
   /** A new buffer of `length` float32 zeros, which outlives the step (or recording) in which it is made. */
   allocate(length: number): B;
   /** Overwrites a state buffer. */
   writeState(state: B, words: StateWords): void;
-  /** `loss × state[0]` in float32, whatever the dtype and shape of the loss. */
-  scaleLoss(loss: L, state: B): L;
+  /**
+   * `(loss × weight) × state[0]` in float32, whatever the dtype and shape of the loss. Sets `lossFlag[0]` to 1 where an
+   * element of the loss is ±infinity or NaN, and else leaves it.
+   */
+  scaleLoss(loss: L, state: B, options: { readonly weight: number; readonly lossFlag: B }): L;
   /**
    * Sets `foundInf[0]` to 1 where any element of any gradient is ±infinity or NaN, and else leaves it. An
-   * implementation tests the bits: the largest finite float16, bfloat16 or float32 does not count.
+   * implementation tests the bits: the largest finite float16, bfloat16 or float32 does not count. With `sum`, adds
+   * Σ (gradient × state[1])² to any of its words.
    */
-  check(gradients: readonly Gradient<B>[], foundInf: B): void;
+  check(gradients: readonly Gradient<B>[], foundInf: B, sum?: SquareSum<B>): void;
   /**
    * {@link check} of the elements as they come in, and then each × `state[1]` in place, in float32, rounded to the
-   * storage. What becomes of non-finite elements is not specified.
+   * storage. What becomes of non-finite elements is not specified. With `squares`, adds Σ (gradient × state[1])² to any
+   * of its words.
    */
-  unscale(gradients: readonly Gradient<B>[], state: B, foundInf: B): void;
+  unscale(gradients: readonly Gradient<B>[], state: B, foundInf: B, squares?: B): void;
+  /** How many words the sums of squares take: as many as there are threads that sum, say. */
+  readonly normPartials?: number;
+  /** Adds to `exponents[k]` how many elements have the float32 exponent field k. 256 counts, in any representation. */
+  countExponents?(gradients: readonly Gradient<B>[], exponents: B): void;
+  /**
+   * {@link check}, and then each element × `from[1]` × `to[0]` in place, each product rounded to float32: gradients that
+   * carried one loss's scale carry another's. Non-finite elements become 0, so that they are counted against one loss only.
+   */
+  rescale?(gradients: readonly Gradient<B>[], from: B, to: B, foundInf: B): void;
+  /** Sets `into[0]` to 1 where any of the flags is not 0, and else to 0. */
+  combine?(flags: readonly B[], into: B): void;
   /**
    * Equals `nextScaleState` bit for bit: `foundInf` is true where any of `foundInfs` is not 0. Scales pass through the
    * subnormal numbers to 0 under torch's rule, and arithmetic of a GPU may flush those, so multiply in integers there.
-   * Where `rule.hysteresis` is 1, `state[3]` is left as it is.
+   * Words of the state that the rule does not use are left as they are.
    */
   updateScale(update: ScaleUpdate<B>): void;
   /** A copy of a buffer made by {@link allocate}, as it is after everything that was enqueued before this call. */

@@ -1,7 +1,9 @@
+import { underflowShift } from "./underflow.js";
+
 /**
  * How a loss scale reacts to steps with and without overflow: plain data, saved beside the state but apart from it.
  *
- * Numbers are float32: {@link scalerRule} rounds them, so that every implementation multiplies by the same bits. (torch
+ * Numbers are float32: `scalerRule` rounds them, so that every implementation multiplies by the same bits. (torch
  * holds the factors in float64: a factor that float32 cannot represent may differ from torch in the last bit.)
  */
 export interface ScaleRule {
@@ -15,183 +17,182 @@ export interface ScaleRule {
   readonly backoffFactor: number;
   /** Clean steps in a row before the scale grows; an integer from 1 to 2^24. */
   readonly growthInterval: number;
+  /** Clean steps more that the first growth after an overflow, and after the start, takes (DeepSpeed's 1). */
+  readonly growthDelay: number;
   /** Torch's rule: a growth tracker that is already beyond the interval (loaded, say) never grows the scale again. */
   readonly exactInterval: boolean;
   /** The scale backs off on this many-th overflow since the last refill and on each after it; 1 is "at once". */
   readonly hysteresis: number;
   /** What refills the hysteresis tracker: every clean step (apex), or only growth (Megatron). */
   readonly hysteresisRefill: "clean" | "growth";
+  /**
+   * The scale backs off only where this share of the steps since it last changed has overflowed (fairseq); 0 is "always".
+   * At most 1.
+   */
+  readonly tolerance: number;
   /** Backing off never goes below this; 0 is no floor. */
   readonly minScale: number;
+  /** What a back-off to the floor gives: the floor, or the scale as it was where it would reach or pass the floor (fairseq). */
+  readonly atFloor: "clamp" | "keep";
+  /** Whether an overflow at the floor is reported as a `ScaleCollapseError`. */
+  readonly raiseAtFloor: boolean;
   /** Growth never goes above this; the largest float32 is no ceiling. */
   readonly maxScale: number;
+  /**
+   * The share of non-zero gradients that may underflow, in steps of 2^-16; 0 for torch's blind doubling. Where it is set,
+   * exponents of the gradients are counted on the device every `growthInterval` steps, and growth multiplies by the least
+   * power of two that brings the share down to this, if any. See `underflowShift`.
+   */
+  readonly targetUnderflow: number;
+  /** The 16-bit format in which gradients underflow. */
+  readonly underflowFormat: "float16" | "bfloat16";
 }
 
 /** What changes from step to step. Every number is exact in float32. */
 export interface ScaleState {
   readonly scale: number;
-  /** Clean steps since the scale last grew or an overflow was seen. */
+  /** Clean steps since the scale last grew or an overflow was seen; less `growthDelay` after an overflow. */
   readonly growthTracker: number;
   /** Overflows that are still tolerated; absent where `hysteresis` is 1. */
   readonly hysteresisTracker?: number;
-}
-
-/** Rules of other systems, by name. Without a name: torch's constants with a floor of 2^-16. */
-export type ScalerPreset =
-  | "torch"
-  | "apex"
-  | "apexHysteresis"
-  | "apexFp16Utils"
-  | "megatron"
-  | "jmp"
-  | "keras"
-  | "static"
-  | "paper";
-
-/** The largest finite float32, which as `maxScale` is no ceiling at all. */
-const MAX_FLOAT32 = 3.4028234663852886e38;
-
-/** Up to here float32 counts in steps of 1. */
-const MAX_COUNT = 2 ** 24;
-
-const torch: ScaleRule = {
-  initScale: 2 ** 16,
-  dynamic: true,
-  growthFactor: 2,
-  backoffFactor: 0.5,
-  growthInterval: 2000,
-  exactInterval: true,
-  hysteresis: 1,
-  hysteresisRefill: "clean",
-  minScale: 0,
-  maxScale: MAX_FLOAT32,
-};
-
-const halfstep: ScaleRule = { ...torch, exactInterval: false, minScale: 2 ** -16 };
-
-/**
- * Sources: torch 2.13 `_amp_update_scale_`; apex `amp/scaler.py`, `amp_C.update_scale_hysteresis` and
- * `fp16_utils/loss_scaler.py`; Megatron-LM `DynamicGradScaler`; `jmp/_src/loss_scale.py`; Keras `LossScaleOptimizer`.
- * apex, Keras and Megatron let the scale grow to infinity, from where it never returns; here growth stops before.
- */
-const presets: Readonly<Record<ScalerPreset, ScaleRule>> = {
-  torch,
-  apex: { ...torch, maxScale: 2 ** 24 },
-  apexHysteresis: { ...torch, hysteresis: 2 },
-  apexFp16Utils: { ...torch, initScale: 2 ** 32, growthInterval: 1000, minScale: 1 },
-  megatron: {
-    ...torch,
-    initScale: 2 ** 32,
-    growthInterval: 1000,
-    hysteresis: 2,
-    hysteresisRefill: "growth",
-    minScale: 1,
-  },
-  jmp: { ...torch, initScale: 2 ** 15, minScale: 1 },
-  keras: { ...torch, initScale: 2 ** 15 },
-  static: { ...halfstep, initScale: 128, dynamic: false, minScale: 0 },
-  paper: { ...halfstep, initScale: 2 ** 24 },
-};
-
-/**
- * A rule by name, or the default rule, with some of its numbers replaced.
- *
- * @throws RangeError naming the option, unless `growthFactor > 1`, `0 < backoffFactor < 1`, `growthInterval` and
- * `hysteresis` are integers from 1 to 2^24, and `minScale ≤ initScale ≤ maxScale` are finite (`initScale` positive).
- *
- * @example
- * scalerRule("torch", { initScale: 1024, growthInterval: 100 });
- */
-export function scalerRule(preset?: ScalerPreset, overrides: Partial<ScaleRule> = {}): ScaleRule {
-  if (preset !== undefined && !Object.hasOwn(presets, preset)) {
-    throw new RangeError(
-      `There is no scaler preset ${JSON.stringify(preset)}: choose one of ${Object.keys(presets).join(", ")}.`,
-    );
-  }
-  const merged: Record<string, unknown> = {
-    ...(preset === undefined ? halfstep : presets[preset]),
-  };
-  for (const [option, value] of Object.entries(overrides)) {
-    if (option in merged && value !== undefined) merged[option] = value;
-  }
-  return validated(merged as unknown as ScaleRule);
-}
-
-function validated(given: ScaleRule): ScaleRule {
-  const rule: ScaleRule = {
-    ...given,
-    initScale: Math.fround(given.initScale),
-    growthFactor: Math.fround(given.growthFactor),
-    backoffFactor: Math.fround(given.backoffFactor),
-    minScale: Math.fround(given.minScale),
-    maxScale: Math.min(Math.fround(given.maxScale), MAX_FLOAT32),
-  };
-  const isCount = (value: number): boolean =>
-    Number.isInteger(value) && value >= 1 && value <= MAX_COUNT;
-  const demands: readonly (readonly [option: keyof ScaleRule, holds: boolean, demand: string])[] = [
-    ["initScale", rule.initScale > 0 && rule.initScale <= MAX_FLOAT32, "a positive float32"],
-    [
-      "growthFactor",
-      rule.growthFactor > 1 && rule.growthFactor <= MAX_FLOAT32,
-      "a finite float32 above 1",
-    ],
-    ["backoffFactor", rule.backoffFactor > 0 && rule.backoffFactor < 1, "between 0 and 1"],
-    ["growthInterval", isCount(rule.growthInterval), "an integer from 1 to 2^24"],
-    ["hysteresis", isCount(rule.hysteresis), "an integer from 1 to 2^24"],
-    ["minScale", rule.minScale >= 0, "0 or more"],
-    ["minScale", rule.minScale <= rule.initScale, `at most initScale (${rule.initScale})`],
-    ["maxScale", rule.maxScale >= rule.initScale, `at least initScale (${rule.initScale})`],
-    [
-      "hysteresisRefill",
-      rule.hysteresisRefill === "clean" || rule.hysteresisRefill === "growth",
-      '"clean" or "growth"',
-    ],
-    ["dynamic", typeof rule.dynamic === "boolean", "true or false"],
-    ["exactInterval", typeof rule.exactInterval === "boolean", "true or false"],
-  ];
-  for (const [option, holds, demand] of demands) {
-    if (!holds) throw new RangeError(`${option} is ${given[option]}: it must be ${demand}.`);
-  }
-  return rule;
+  /** Steps since the scale last changed; absent where `tolerance` is 0. */
+  readonly stepsSinceRescale?: number;
+  /** Overflows since the scale last backed off; absent where `tolerance` is 0. */
+  readonly overflowsSinceRescale?: number;
 }
 
 /** The state that training starts from: `initScale`, no clean steps yet, full hysteresis. */
 export function initialScaleState(rule: ScaleRule): ScaleState {
-  return scaleState(rule.initScale, 0, rule.hysteresis, rule);
+  return shown(
+    completeState({ scale: rule.initScale, growthTracker: 0 - rule.growthDelay }, rule),
+    rule,
+  );
 }
 
 /**
  * The state after a step whose gradients were all finite, or were not. Pure, in float32 arithmetic; `updateScale` of
  * every `AmpPrimitives` equals it bit for bit.
+ *
+ * @param exponents How many gradients of the step have each float32 exponent field, 256 counts, as they were with the
+ * scale; only for a rule with `targetUnderflow`, which grows in such steps alone.
  */
-export function nextScaleState(state: ScaleState, foundInf: boolean, rule: ScaleRule): ScaleState {
-  if (!rule.dynamic) return state;
-  const { scale, growthTracker, hysteresisTracker = rule.hysteresis } = state;
-  if (foundInf) {
-    const tolerated = rule.hysteresis > 1 ? Math.fround(hysteresisTracker - 1) : 0;
-    const next =
-      tolerated > 0 ? scale : Math.max(Math.fround(scale * rule.backoffFactor), rule.minScale);
-    return scaleState(next, 0, tolerated, rule);
-  }
-  const successful = Math.fround(growthTracker + 1);
-  const due = rule.exactInterval
-    ? successful === rule.growthInterval
-    : successful >= rule.growthInterval;
-  const refills = due || rule.hysteresisRefill === "clean";
-  const tolerated = refills ? rule.hysteresis : hysteresisTracker;
-  if (!due) return scaleState(scale, successful, tolerated, rule);
-  const grown = Math.fround(scale * rule.growthFactor);
-  const next = Number.isFinite(grown) ? Math.min(grown, rule.maxScale) : scale;
-  return scaleState(next, 0, tolerated, rule);
+export function nextScaleState(
+  state: ScaleState,
+  foundInf: boolean,
+  rule: ScaleRule,
+  exponents?: ArrayLike<number>,
+): ScaleState {
+  return nextScale(state, foundInf, rule, exponents).state;
 }
 
-function scaleState(
-  scale: number,
-  growthTracker: number,
-  hysteresisTracker: number,
+/** {@link nextScaleState}, and whether the scale should have backed off and could not. */
+export function nextScale(
+  state: ScaleState,
+  foundInf: boolean,
   rule: ScaleRule,
-): ScaleState {
-  return rule.hysteresis > 1
-    ? { scale, growthTracker, hysteresisTracker }
-    : { scale, growthTracker };
+  exponents?: ArrayLike<number>,
+): { readonly state: ScaleState; readonly isCollapse: boolean } {
+  if (!rule.dynamic) return { state, isCollapse: false };
+  const before = completeState(state, rule);
+  const [after, isCollapse] = foundInf
+    ? afterOverflow(before, rule)
+    : [afterCleanStep(before, rule, exponents), false];
+  return { state: shown(after, rule), isCollapse };
+}
+
+function afterOverflow(before: CompleteState, rule: ScaleRule): [CompleteState, boolean] {
+  const { scale } = before;
+  const hysteresisTracker = Math.fround(before.hysteresisTracker - 1);
+  const stepsSinceRescale = Math.fround(before.stepsSinceRescale + 1);
+  const overflowsSinceRescale = Math.fround(before.overflowsSinceRescale + 1);
+  const growthTracker = 0 - rule.growthDelay;
+  const isTolerated =
+    (rule.hysteresis > 1 && hysteresisTracker > 0) ||
+    Math.fround(overflowsSinceRescale / stepsSinceRescale) < rule.tolerance;
+  if (isTolerated) {
+    const trackers = { growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale };
+    return [{ scale, ...trackers }, false];
+  }
+  const next = backedOff(scale, rule);
+  const trackers = {
+    growthTracker,
+    hysteresisTracker,
+    stepsSinceRescale: 0,
+    overflowsSinceRescale: 0,
+  };
+  return [{ scale: next, ...trackers }, next === scale];
+}
+
+function backedOff(scale: number, { backoffFactor, minScale, atFloor }: ScaleRule): number {
+  const smaller = Math.fround(scale * backoffFactor);
+  if (atFloor === "keep") return smaller <= minScale ? scale : smaller;
+  return Math.max(smaller, minScale);
+}
+
+function afterCleanStep(
+  before: CompleteState,
+  rule: ScaleRule,
+  exponents: ArrayLike<number> | undefined,
+): CompleteState {
+  const { scale, overflowsSinceRescale } = before;
+  const successful = Math.fround(before.growthTracker + 1);
+  const isDue = rule.exactInterval
+    ? successful === rule.growthInterval
+    : successful >= rule.growthInterval;
+  const factor =
+    rule.targetUnderflow > 0 ? pickedFactor(isDue, rule, exponents) : isDue && rule.growthFactor;
+  const refills = factor !== false || rule.hysteresisRefill === "clean";
+  const hysteresisTracker = refills ? rule.hysteresis : before.hysteresisTracker;
+  if (factor === false) {
+    const stepsSinceRescale = Math.fround(before.stepsSinceRescale + 1);
+    return {
+      scale,
+      growthTracker: successful,
+      hysteresisTracker,
+      stepsSinceRescale,
+      overflowsSinceRescale,
+    };
+  }
+  const grown = Math.fround(scale * factor);
+  const next = Number.isFinite(grown) ? Math.min(grown, rule.maxScale) : scale;
+  return {
+    scale: factor < 1 ? Math.max(next, rule.minScale) : next,
+    growthTracker: 0,
+    hysteresisTracker,
+    stepsSinceRescale: 0,
+    // As in fairseq: growth does not forget them.
+    overflowsSinceRescale,
+  };
+}
+
+/** The power of two that the exponents ask for; false where they were not counted or growth has to wait. */
+function pickedFactor(
+  isDue: boolean,
+  rule: ScaleRule,
+  exponents: ArrayLike<number> | undefined,
+): number | false {
+  if (exponents === undefined) return false;
+  const shift = underflowShift(exponents, rule.targetUnderflow, rule.underflowFormat);
+  return (isDue || shift < 0) && 2 ** shift;
+}
+
+type CompleteState = Required<ScaleState>;
+
+const completeState = (state: ScaleState, { hysteresis }: ScaleRule): CompleteState => ({
+  hysteresisTracker: hysteresis,
+  stepsSinceRescale: 0,
+  overflowsSinceRescale: 0,
+  ...state,
+});
+
+/** Without the trackers that the rule never looks at. */
+function shown(state: CompleteState, rule: ScaleRule): ScaleState {
+  const { scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale } =
+    state;
+  return {
+    scale,
+    growthTracker,
+    ...(rule.hysteresis > 1 && { hysteresisTracker }),
+    ...(rule.tolerance > 0 && { stepsSinceRescale, overflowsSinceRescale }),
+  };
 }

@@ -1,4 +1,4 @@
-import { ScalerStateError } from "./errors.js";
+import { type ScalerMistake, ScalerStateError } from "./errors.js";
 import type { Gradient, ScaledOptimizer } from "./primitives.js";
 import type { ScaleRule } from "./rule.js";
 
@@ -7,16 +7,45 @@ export type SkipMode = "perOptimizer" | "global";
 
 /** What a scaler knows without asking the device. Replaced, never changed, so that a dropped recording can restore it. */
 export interface HostState<B> {
-  readonly rule: ScaleRule;
+  /** The rule of each loss. */
+  readonly rules: readonly ScaleRule[];
   /** Calls of `update()`. */
   readonly step: number;
   /** Whether `scale()` was called since the last update. */
   readonly scaled: boolean;
   /** torch's stages of this step; optimizers that are not in it are READY. */
   readonly stages: ReadonlyMap<ScaledOptimizer<B>, "unscaled" | "stepped">;
+  /** With several losses, whose scale the gradients of an optimizer carry. */
+  readonly carried: ReadonlyMap<ScaledOptimizer<B>, number>;
+  /** With which losses' flags the gradients of an optimizer were checked in this step. */
+  readonly checked: ReadonlyMap<ScaledOptimizer<B>, readonly number[]>;
+  /** The losses for which exponents were counted in this step. */
+  readonly counted: ReadonlySet<number>;
   /** Who stepped before the last update, if `scale()` was called then: whoever did not may hold older gradients. */
   readonly steppedBefore: ReadonlySet<ScaledOptimizer<B>> | undefined;
+  /** The accumulation window that has begun, and how much of it was seen. */
+  readonly window: { readonly owner: object; readonly seen: number } | undefined;
 }
+
+export const initialHostState = <B>(rules: readonly ScaleRule[]): HostState<B> => ({
+  rules,
+  step: 0,
+  steppedBefore: undefined,
+  ...betweenSteps(),
+});
+
+/** What every update leaves behind. */
+export const betweenSteps = <B>(): Pick<
+  HostState<B>,
+  "scaled" | "stages" | "carried" | "checked" | "counted" | "window"
+> => ({
+  scaled: false,
+  stages: new Map(),
+  carried: new Map(),
+  checked: new Map(),
+  counted: new Set(),
+  window: undefined,
+});
 
 /** Optimizers whose overflow flags fit into one float32 of an outcome. */
 const MAX_OPTIMIZERS = 24;
@@ -25,17 +54,34 @@ export function refuseUnscale<B>({ stages }: HostState<B>, optimizer: ScaledOpti
   refuseCrowd(stages, [optimizer]);
   const stage = stages.get(optimizer);
   if (stage === "unscaled") {
-    throw new ScalerStateError(
+    fail(
       "double-unscale",
-      "unscale() was already called for this optimizer since the last update(): with gradient accumulation call it " +
-        "once, after the last micro-step.",
+      `unscale() was already called for ${nameOf(optimizer)} since the last update(): with gradient accumulation call ` +
+        "it once, after the last micro-step.",
     );
   }
   if (stage === "stepped") {
-    throw new ScalerStateError(
+    fail(
       "unscale-after-step",
-      "unscale() was called after step() for this optimizer: call it before step(), or not at all, since step() " +
+      `unscale() was called after step() for ${nameOf(optimizer)}: call it before step(), or not at all, since step() ` +
         "unscales what was not.",
+    );
+  }
+}
+
+export function refuseClip<B>({ stages }: HostState<B>, optimizer: ScaledOptimizer<B>): void {
+  const stage = stages.get(optimizer);
+  if (stage === undefined) {
+    fail(
+      "clip-before-unscale",
+      `the gradients of ${nameOf(optimizer)} still carry the loss scale, and clipping them now would compare scaled norms ` +
+        "with the limit: call unscale(optimizer) first.",
+    );
+  }
+  if (stage === "stepped") {
+    fail(
+      "clip-after-step",
+      `${nameOf(optimizer)} has stepped already: clip between unscale(optimizer) and step(optimizer).`,
     );
   }
 }
@@ -45,19 +91,20 @@ export function refuseStep<B>(
   optimizers: readonly ScaledOptimizer<B>[],
 ): void {
   refuseCrowd(stages, optimizers);
-  const again = (optimizer: ScaledOptimizer<B>, at: number): boolean =>
-    stages.get(optimizer) === "stepped" || optimizers.indexOf(optimizer) !== at;
-  if (optimizers.some(again)) {
-    throw new ScalerStateError(
+  const again = optimizers.find(
+    (optimizer, at) => stages.get(optimizer) === "stepped" || optimizers.indexOf(optimizer) !== at,
+  );
+  if (again !== undefined) {
+    fail(
       "double-step",
-      "step() was already called for this optimizer since the last update(): call update() at the end of every step.",
+      `step() was already called for ${nameOf(again)} since the last update(): call update() at the end of every step.`,
     );
   }
 }
 
 export function refuseUpdate<B>({ stages }: HostState<B>): void {
   if (stages.size > 0) return;
-  throw new ScalerStateError(
+  fail(
     "no-checks",
     "no inf checks were recorded before update(): call step(optimizer) first; with gradient accumulation call step() " +
       "and update() only after the last micro-step.",
@@ -66,10 +113,59 @@ export function refuseUpdate<B>({ stages }: HostState<B>): void {
 
 export function refuseNewScale<B>({ scaled, stages }: HostState<B>, call: string): void {
   if (!scaled && stages.size === 0) return;
-  throw new ScalerStateError(
+  fail(
     "scale-changed",
     `${call} would change the scale in the middle of a step, while gradients carry the old one: call it after ` +
       "update() and before the next scale().",
+  );
+}
+
+export function refuseSaving<B>({ stages }: HostState<B>): void {
+  if (stages.size === 0) return;
+  fail(
+    "mid-step",
+    "stateDict() would save a state between the step of an optimizer and the update of the scale, from where nothing can " +
+      "go on: call it after update().",
+  );
+}
+
+/** Refuses a loss of several without its optimizers, and one whose gradients would be added to unscaled ones. */
+export function refuseLoss<B>(
+  { rules, stages }: HostState<B>,
+  lossId: number,
+  optimizers: readonly ScaledOptimizer<B>[] | undefined,
+): void {
+  if (!Number.isInteger(lossId) || lossId < 0 || lossId >= rules.length) {
+    fail(
+      "unknown-loss",
+      `there is no loss ${lossId}: this scaler has ${rules.length === 1 ? "one loss scale" : `losses 0 to ${rules.length - 1}`}` +
+        "; construct it with the option losses.",
+    );
+  }
+  if (rules.length > 1 && optimizers === undefined) {
+    fail(
+      "unknown-loss",
+      "with several loss scales, scale() has to know whose gradients the backward pass will add to: pass " +
+        "{ lossId, optimizers }.",
+    );
+  }
+  const late = optimizers?.find((optimizer) => stages.has(optimizer));
+  if (late !== undefined) {
+    fail(
+      "loss-after-unscale",
+      `the gradients of ${nameOf(late)} are unscaled already, and this backward pass would add scaled ones: scale every ` +
+        "loss before unscale() and step().",
+    );
+  }
+}
+
+/** Refuses whatever would break into an open accumulation window that is not the caller's own. */
+export function refuseWindow<B>({ window }: HostState<B>, owner: object | undefined): void {
+  if (window === undefined || window.owner === owner) return;
+  fail(
+    "open-window",
+    "an accumulation window is open, and owns scaling, unscaling and stepping until it is full: use its scale() and " +
+      "step().",
   );
 }
 
@@ -78,7 +174,7 @@ function refuseCrowd<B>(
   optimizers: readonly ScaledOptimizer<B>[],
 ): void {
   if (new Set([...stages.keys(), ...optimizers]).size <= MAX_OPTIMIZERS) return;
-  throw new ScalerStateError(
+  fail(
     "too-many-optimizers",
     `a scaler serves at most ${MAX_OPTIMIZERS} optimizers in a step: merge some into parameter groups.`,
   );
@@ -88,33 +184,34 @@ function refuseCrowd<B>(
 export function checkedGradients<B>(
   { scaled, stages, steppedBefore }: HostState<B>,
   optimizer: ScaledOptimizer<B>,
-  skip: SkipMode,
+  { skip, allowNoGrad }: { readonly skip: SkipMode; readonly allowNoGrad: boolean },
 ): readonly Gradient<B>[] {
   if (!scaled && steppedBefore !== undefined && !steppedBefore.has(optimizer)) {
-    throw new ScalerStateError(
+    fail(
       "scale-changed",
-      "the gradients of this optimizer were scaled before the last update(), which may have changed the scale: call " +
+      `the gradients of ${nameOf(optimizer)} were scaled before the last update(), which may have changed the scale: call ` +
         "update() once, after the step of the last optimizer, and give an optimizer that steps less often a scaler of " +
         "its own.",
     );
   }
   if (skip === "global" && [...stages.values()].includes("stepped")) {
-    throw new ScalerStateError(
+    fail(
       "late-check",
-      'an optimizer has stepped before the gradients of this one were checked, and skip is "global": pass all ' +
+      `an optimizer has stepped before the gradients of ${nameOf(optimizer)} were checked, and skip is "global": pass all ` +
         "optimizers at once, step([a, b]), or unscale() each of them first.",
     );
   }
   const gradients = [...optimizer.gradients()];
-  if (gradients.length === 0) {
-    throw new ScalerStateError(
+  if (gradients.length === 0 && !allowNoGrad) {
+    fail(
       "no-gradients",
-      "this optimizer has no gradients: call scale(loss).backward() before, for a loss that depends on its parameters.",
+      `${nameOf(optimizer)} has no gradients: call scale(loss).backward() before, for a loss that depends on its ` +
+        "parameters, or allow it with allowNoGrad: true.",
     );
   }
   const half = gradients.find(({ dtype }) => dtype === "float16");
   if (half !== undefined) {
-    throw new ScalerStateError(
+    fail(
       "float16-gradients",
       `the gradient ${half.name === undefined ? "of a parameter" : `"${half.name}"`} is float16, where unscaled ` +
         "gradients underflow: keep float32 parameters and run the forward pass under autocast, or give the optimizer " +
@@ -122,4 +219,17 @@ export function checkedGradients<B>(
     );
   }
   return gradients;
+}
+
+/** How errors call an optimizer: by its parameters, where it tells them. */
+function nameOf<B>(optimizer: ScaledOptimizer<B>): string {
+  const names = [...(optimizer.parameterNames?.() ?? [])];
+  if (names.length === 0) return "this optimizer";
+  const shown = names.slice(0, 3).map((name) => `"${name}"`);
+  const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
+  return `the optimizer of ${shown.join(", ")}${more}`;
+}
+
+function fail(mistake: ScalerMistake, message: string): never {
+  throw new ScalerStateError(mistake, message);
 }

@@ -1,24 +1,44 @@
+import { scalerRule } from "./presets.js";
 import type { StateWords } from "./primitives.js";
-import { type ScaleRule, type ScaleState, scalerRule } from "./rule.js";
+import type { ScaleRule, ScaleState } from "./rule.js";
+
+/** What a checkpoint holds of one loss scale: its state and its options. */
+export interface LossScaleDict extends ScaleState, ScaleRule {}
 
 /** What a checkpoint holds of a scaler: its state, its options, and how many steps it has counted. Plain JSON. */
-export interface ScalerStateDict extends ScaleState, ScaleRule {
+export interface ScalerStateDict extends LossScaleDict {
   /** Calls of `update()` so far. */
   readonly step: number;
+  /** The scales of losses 1, 2, …; absent where there is one scale. */
+  readonly losses?: readonly LossScaleDict[];
 }
 
-export const stateWords = (state: ScaleState, rule: ScaleRule): StateWords => [
+/** The words of a state. Those that its rule does not use come from `words`, or are as in the beginning. */
+export const wordsOf = (
+  state: ScaleState,
+  rule: ScaleRule,
+  words: StateWords = [0, 0, 0, rule.hysteresis, 0, 0, 0, 0],
+): StateWords => [
   state.scale,
   Math.fround(1 / state.scale),
   state.growthTracker,
-  state.hysteresisTracker ?? rule.hysteresis,
+  state.hysteresisTracker ?? words[3],
+  state.stepsSinceRescale ?? words[4],
+  state.overflowsSinceRescale ?? words[5],
+  0,
+  0,
 ];
 
-export const stateDictOf = (state: ScaleState, rule: ScaleRule, step: number): ScalerStateDict => ({
-  ...state,
-  ...rule,
-  step,
-});
+/** The state that words stand for. */
+export const stateOfWords = (words: StateWords, rule: ScaleRule): ScaleState => {
+  const [scale, , growthTracker, hysteresisTracker, steps, overflows] = words;
+  return {
+    scale,
+    growthTracker,
+    ...(rule.hysteresis > 1 && { hysteresisTracker }),
+    ...(rule.tolerance > 0 && { stepsSinceRescale: steps, overflowsSinceRescale: overflows }),
+  };
+};
 
 /**
  * A scale to go on with, as a float32.
@@ -34,6 +54,23 @@ function checkedScale(name: string, scale: number, least: number, most: number):
   throw new RangeError(`${name} is ${scale}: it must be a number from ${least} to ${most}.`);
 }
 
+/** One loss's state and rule. */
+export interface LossScale {
+  readonly state: ScaleState;
+  readonly rule: ScaleRule;
+}
+
+export const stateDictOf = (
+  [first, ...others]: readonly LossScale[],
+  step: number,
+): ScalerStateDict => ({
+  ...dictOf(first as LossScale),
+  step,
+  ...(others.length > 0 && { losses: others.map(dictOf) }),
+});
+
+const dictOf = ({ state, rule }: LossScale): LossScaleDict => ({ ...state, ...rule });
+
 /**
  * Reads a state dictionary; what it lacks of options and step is taken from `current`.
  *
@@ -41,25 +78,47 @@ function checkedScale(name: string, scale: number, least: number, most: number):
  */
 export function loadedState(
   stateDict: Partial<ScalerStateDict>,
-  current: { readonly rule: ScaleRule; readonly step: number },
-): { readonly state: ScaleState; readonly rule: ScaleRule; readonly step: number } {
+  current: { readonly rules: readonly ScaleRule[]; readonly step: number },
+): { readonly losses: readonly LossScale[]; readonly step: number } {
   if (Object.keys(stateDict).length === 0) {
     throw new RangeError(
       "the state dictionary is empty, as that of a disabled scaler is: load one of an enabled scaler, or construct this " +
         "one with enabled: false.",
     );
   }
-  const rule = scalerRule(undefined, { ...current.rule, ...stateDict });
-  const scale = checkedScale("scale", stateDict.scale ?? Number.NaN, rule.minScale, rule.maxScale);
-  const growthTracker = checkedCount("growthTracker", stateDict.growthTracker, 0);
-  const step = checkedCount("step", stateDict.step ?? current.step, 0);
-  if (rule.hysteresis === 1) return { state: { scale, growthTracker }, rule, step };
-  const hysteresisTracker = checkedCount(
-    "hysteresisTracker",
-    stateDict.hysteresisTracker ?? rule.hysteresis,
-    -(2 ** 24),
-  );
-  return { state: { scale, growthTracker, hysteresisTracker }, rule, step };
+  const { losses = [], ...first } = stateDict;
+  const count = current.rules.length;
+  if (losses.length + 1 !== count) {
+    throw new RangeError(
+      `the state dictionary has ${losses.length + 1} loss scales, but this scaler ${count}: construct it with losses: ${losses.length + 1}.`,
+    );
+  }
+  return {
+    losses: current.rules.map((rule, i) =>
+      loadedLoss(i === 0 ? first : (losses[i - 1] ?? {}), rule),
+    ),
+    step: checkedCount("step", stateDict.step ?? current.step, 0),
+  };
+}
+
+function loadedLoss(dict: Partial<LossScaleDict>, current: ScaleRule): LossScale {
+  const rule = scalerRule(undefined, { ...current, ...dict });
+  const scale = checkedScale("scale", dict.scale ?? Number.NaN, rule.minScale, rule.maxScale);
+  const growthTracker = checkedCount("growthTracker", dict.growthTracker, -rule.growthDelay);
+  const { hysteresisTracker = rule.hysteresis } = dict;
+  const { stepsSinceRescale = 0, overflowsSinceRescale = 0 } = dict;
+  const state: ScaleState = {
+    scale,
+    growthTracker,
+    ...(rule.hysteresis > 1 && {
+      hysteresisTracker: checkedCount("hysteresisTracker", hysteresisTracker, -(2 ** 24)),
+    }),
+    ...(rule.tolerance > 0 && {
+      stepsSinceRescale: checkedCount("stepsSinceRescale", stepsSinceRescale, 0),
+      overflowsSinceRescale: checkedCount("overflowsSinceRescale", overflowsSinceRescale, 0),
+    }),
+  };
+  return { state, rule };
 }
 
 function checkedCount(name: string, count: number | undefined, least: number): number {

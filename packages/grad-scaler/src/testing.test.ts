@@ -90,6 +90,7 @@ describe("the contract can fail", () => {
     expect(failed).toEqual([
       expect.stringContaining("equals nextScaleState: apexHysteresis"),
       expect.stringContaining("equals nextScaleState: megatron"),
+      expect.stringContaining("equals nextScaleState: deepspeed"),
     ]);
   });
 });

@@ -1,10 +1,13 @@
 import { assertType, describe, expectTypeOf, test } from "vitest";
 import {
+  type AccumulationWindow,
   type AmpPrimitives,
   float32Primitives,
   GradScaler,
+  type Scaled,
   type ScaledOptimizer,
   type StepOutcome,
+  scaledValue,
 } from "./index.js";
 
 /** A recorder whose losses are richer than its buffers. */
@@ -13,8 +16,11 @@ interface Storage {
 }
 interface Tensor {
   readonly storage: Storage;
-  backward(): void;
+  backward(options?: { retainGraph: boolean }): void;
+  item(): Promise<number>;
+  add(other: Tensor): Tensor;
 }
+declare const optimizer: ScaledOptimizer<Storage> & { readonly lr: number };
 declare const recorder: AmpPrimitives<Storage, Tensor>;
 declare const loss: Tensor;
 
@@ -22,10 +28,31 @@ describe("GradScaler", () => {
   test("keeps the type of losses apart from that of buffers", () => {
     const scaler = new GradScaler(recorder);
     expectTypeOf(scaler).toEqualTypeOf<GradScaler<Storage, Tensor>>();
-    expectTypeOf(scaler.scale(loss)).toEqualTypeOf<Tensor>();
-    expectTypeOf(scaler.scale([loss, loss])).toEqualTypeOf<Tensor[]>();
+    expectTypeOf(scaler.scale(loss)).toEqualTypeOf<Scaled<Tensor>>();
+    expectTypeOf(scaler.scale([loss, loss])).toEqualTypeOf<Scaled<Tensor>[]>();
     // @ts-expect-error a buffer is no loss
     scaler.scale({ id: 1 });
+  });
+
+  test("gives a loss that only goes backward", () => {
+    const scaled = new GradScaler(recorder).scale(loss);
+    expectTypeOf(scaled.backward).toEqualTypeOf<Tensor["backward"]>();
+    scaled.backward({ retainGraph: true });
+    // @ts-expect-error reading it would give a number that is off by the scale
+    void scaled.item();
+    // @ts-expect-error so would adding it to a loss
+    loss.add(scaled);
+    // @ts-expect-error scaled twice
+    new GradScaler(recorder).scale(scaled);
+    // @ts-expect-error it is no loss to log
+    assertType<Tensor>(scaled);
+    // @ts-expect-error a loss is not scaled by saying so
+    assertType<Scaled<Tensor>>(loss);
+    expectTypeOf(scaledValue(scaled)).toEqualTypeOf<Tensor>();
+    const words = new GradScaler(float32Primitives).scale(new Float32Array(1));
+    // @ts-expect-error no element of it either
+    void words[0];
+    expectTypeOf(scaledValue(words)).toEqualTypeOf<Float32Array>();
   });
 
   test("takes optimizers over its own buffers only", () => {
@@ -49,5 +76,32 @@ describe("GradScaler", () => {
     expectTypeOf<GradScaler<Float32Array>["outcomes"]>().returns.toExtend<
       AsyncIterable<StepOutcome>
     >();
+  });
+});
+
+describe("AccumulationWindow", () => {
+  const scaler = new GradScaler(recorder);
+
+  test("has nothing that could be called at the wrong time", () => {
+    const window = scaler.window(optimizer, { microSteps: 4 });
+    expectTypeOf<keyof AccumulationWindow<Tensor, typeof optimizer>>().toEqualTypeOf<
+      "remaining" | "isFull" | "scale" | "step" | "reset"
+    >();
+    window.scale(loss).backward();
+    window.step({ clip: (each) => expectTypeOf(each).toEqualTypeOf<typeof optimizer>() });
+    // @ts-expect-error unscaling is the window's
+    window.unscale(optimizer);
+    // @ts-expect-error micro-steps are counted, not weighed
+    window.scale(loss, 2);
+  });
+
+  test("of samples or tokens wants to know how many a micro-batch has", () => {
+    const window = scaler.window([optimizer], { samples: 256 });
+    window.scale(loss, 64).backward();
+    scaler.window(optimizer, { tokens: 4096 }).scale([loss, loss], 100);
+    // @ts-expect-error how many?
+    window.scale(loss);
+    // @ts-expect-error in which unit?
+    scaler.window(optimizer, { batches: 4 });
   });
 });

@@ -1,22 +1,28 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  type AccumulationWindow,
   float32Primitives,
   GradScaler,
   type ScaleCollapseError,
   type ScalerMistake,
   ScalerStateError,
   type StepOutcome,
+  scaledValue,
 } from "../src/index.js";
 import { Sgd } from "./sgd.js";
 
 type Action =
-  | { do: "backward"; optimizer: number; gradient: number }
-  | { do: "unscale" | "step" | "zeroGrad"; optimizer: number }
-  | { do: "update" };
+  | { do: "backward"; optimizer: number; gradient: number; loss: number }
+  | { do: "unscale" | "clip" | "step" | "zeroGrad"; optimizer: number }
+  | { do: "windowScale"; gradient: number }
+  | { do: "windowStep" | "windowReset" | "update" | "save" };
 
 const FLOOR = 0.5;
 const INTERVAL = 2;
+const MICRO_STEPS = 2;
+
+const f32 = Math.fround;
 
 /** torch's scaler over one-parameter SGD optimizers, written down a second time, with the host knowing everything. */
 class Model {
@@ -30,18 +36,21 @@ class Model {
   readonly gradients: (number | undefined)[] = [undefined, undefined];
   readonly parameters: number[] = [0, 0];
   readonly outcomes: StepOutcome[] = [];
-  readonly collapses: number[] = [];
-  #overflowing = false;
+  readonly collapses: [step: number, pass: string][] = [];
+  /** Micro-steps of the window of optimizer 0, where it is open. */
+  windowSeen = 0;
+  #badLoss = false;
+  #squares = 0;
+  #overflowing: "forward" | "backward" | undefined;
+  #collapsed = false;
 
   run(action: Action): ScalerMistake | "ok" {
+    if (this.windowSeen > 0 && !action.do.startsWith("window") && action.do !== "zeroGrad") {
+      return action.do === "save" ? this.#save() : "open-window";
+    }
     switch (action.do) {
-      case "backward": {
-        const { optimizer, gradient } = action;
-        this.scaled = true;
-        const sum = (this.gradients[optimizer] ?? 0) + Math.fround(gradient * this.scale);
-        this.gradients[optimizer] = Math.fround(sum);
-        return "ok";
-      }
+      case "backward":
+        return this.#backward(action.optimizer, action.gradient, action.loss);
       case "zeroGrad":
         this.gradients[action.optimizer] = undefined;
         return "ok";
@@ -51,11 +60,37 @@ class Model {
         if (stage === "stepped") return "unscale-after-step";
         return this.#check(action.optimizer, true);
       }
+      case "clip": {
+        const stage = this.stages.get(action.optimizer);
+        if (stage !== "unscaled") return stage ? "clip-after-step" : "clip-before-unscale";
+        this.#clip(action.optimizer);
+        return "ok";
+      }
       case "step":
         return this.#step(action.optimizer);
       case "update":
         return this.#update();
+      case "save":
+        return this.#save();
+      case "windowScale": {
+        if (this.windowSeen === MICRO_STEPS) return "window-overfull";
+        if (this.stages.has(0)) return "loss-after-unscale";
+        this.windowSeen += 1;
+        return this.#backward(0, action.gradient, f32(1 / MICRO_STEPS));
+      }
+      case "windowStep":
+        return this.#windowStep();
+      case "windowReset":
+        return this.#windowReset();
     }
+  }
+
+  #backward(optimizer: number, gradient: number, loss: number): "ok" {
+    this.scaled = true;
+    if (!Number.isFinite(loss)) this.#badLoss = true;
+    const scaled = f32(gradient * f32(loss * this.scale));
+    this.gradients[optimizer] = f32((this.gradients[optimizer] ?? 0) + scaled);
+    return "ok";
   }
 
   #check(optimizer: number, inPlace: boolean): ScalerMistake | "ok" {
@@ -66,8 +101,13 @@ class Model {
     if (gradient === undefined) return "no-gradients";
     this.found.set(optimizer, !Number.isFinite(gradient));
     this.stages.set(optimizer, "unscaled");
-    if (inPlace) this.gradients[optimizer] = Math.fround(gradient / this.scale);
+    this.#squares += (gradient / this.scale) ** 2;
+    if (inPlace) this.gradients[optimizer] = f32(gradient / this.scale);
     return "ok";
+  }
+
+  #clip(optimizer: number): void {
+    this.gradients[optimizer] = Math.min(this.gradients[optimizer] as number, 3);
   }
 
   #step(optimizer: number): ScalerMistake | "ok" {
@@ -81,23 +121,50 @@ class Model {
     this.stages.set(optimizer, "stepped");
     if (this.found.get(optimizer)) return "ok";
     const gradient = this.gradients[optimizer] ?? 0;
-    const update = fuses ? Math.fround(gradient / this.scale) : gradient;
-    this.parameters[optimizer] = Math.fround((this.parameters[optimizer] as number) - update);
+    const update = fuses ? f32(gradient / this.scale) : gradient;
+    this.parameters[optimizer] = f32((this.parameters[optimizer] as number) - update);
     return "ok";
+  }
+
+  #windowStep(): ScalerMistake | "ok" {
+    if (this.windowSeen < MICRO_STEPS) return "window-not-full";
+    // A window checks gradients that it has made itself, unless they were cleared in between.
+    const mistake = this.#check(0, true);
+    if (mistake !== "ok") return mistake;
+    this.#clip(0);
+    this.#step(0);
+    this.#update();
+    this.gradients[0] = undefined;
+    return "ok";
+  }
+
+  #windowReset(): "ok" {
+    if (this.windowSeen === 0) return "ok";
+    this.#clear();
+    this.gradients[0] = undefined;
+    return "ok";
+  }
+
+  #save(): ScalerMistake | "ok" {
+    return this.stages.size > 0 ? "mid-step" : "ok";
   }
 
   #update(): ScalerMistake | "ok" {
     if (this.stages.size === 0) return "no-checks";
     const foundInf = [...this.found.values()].includes(true);
     const scaleBefore = this.scale;
+    const pass = this.#badLoss ? "forward" : "backward";
     if (foundInf) {
-      if (this.scale === FLOOR && !this.#overflowing) this.collapses.push(this.step + 1);
-      // Reported once until a step without overflow.
-      this.#overflowing ||= this.scale === FLOOR;
+      this.#overflowing ??= pass;
+      if (this.scale === FLOOR && !this.#collapsed) {
+        this.collapses.push([this.step + 1, this.#overflowing]);
+        this.#collapsed = true;
+      }
       this.scale = Math.max(this.scale / 2, FLOOR);
       this.tracker = 0;
     } else {
-      this.#overflowing = false;
+      this.#overflowing = undefined;
+      this.#collapsed = false;
       this.tracker += 1;
       if (this.tracker === INTERVAL) {
         this.scale *= 2;
@@ -105,30 +172,42 @@ class Model {
       }
     }
     this.step += 1;
-    const optimizers = [...this.stages].map(([optimizer, stage]) =>
-      stage === "stepped" && !this.found.get(optimizer) ? "applied" : "skipped",
+    const indices = [...this.stages.keys()];
+    const optimizers = indices.map((each) =>
+      this.stages.get(each) === "stepped" && !this.found.get(each) ? "applied" : "skipped",
     );
+    const overflowed = indices.flatMap((each, i) => (this.found.get(each) ? i : []));
     this.outcomes.push({
       step: this.step,
       status: optimizers.includes("skipped") ? "skipped" : "applied",
       optimizers,
       foundInf,
+      ...(foundInf
+        ? { cause: { pass, optimizers: overflowed } }
+        : { gradientNorm: expect.closeTo(Math.sqrt(this.#squares), 3) as number }),
       scaleBefore,
       scaleAfter: this.scale,
       lostBefore: 0,
     });
     const stepped = [...this.stages].filter(([, stage]) => stage === "stepped");
     this.steppedBefore = this.scaled ? new Set(stepped.map(([optimizer]) => optimizer)) : undefined;
+    this.#clear();
+    return "ok";
+  }
+
+  #clear(): void {
     this.scaled = false;
+    this.windowSeen = 0;
+    this.#badLoss = false;
+    this.#squares = 0;
     this.stages.clear();
     this.found.clear();
-    return "ok";
   }
 }
 
-function attempt(call: () => void): ScalerMistake | "ok" {
+async function attempt(call: () => Promise<void>): Promise<ScalerMistake | "ok"> {
   try {
-    call();
+    await call();
     return "ok";
   } catch (error) {
     if (error instanceof ScalerStateError) return (error as ScalerStateError).mistake;
@@ -136,27 +215,54 @@ function attempt(call: () => void): ScalerMistake | "ok" {
   }
 }
 
-function perform(
-  scaler: GradScaler<Float32Array>,
-  optimizers: readonly Sgd[],
-  action: Action,
-): void {
-  if (action.do === "update") {
-    scaler.update();
-    return;
+/** The scaler under test, and what the actions are performed on. */
+class Subject {
+  readonly scaler: GradScaler<Float32Array> = new GradScaler(float32Primitives, {
+    initScale: 4,
+    growthInterval: INTERVAL,
+    minScale: FLOOR,
+    outcomeSchedule: false,
+  });
+  readonly optimizers: readonly [Sgd, Sgd] = [new Sgd([0]), new Sgd([0], true)];
+  readonly #window: AccumulationWindow<Float32Array, Sgd> = this.scaler.window(this.optimizers[0], {
+    microSteps: MICRO_STEPS,
+  });
+
+  async perform(action: Action): Promise<void> {
+    const { scaler, optimizers } = this;
+    const clip = ({ gradient }: Sgd): void => gradient?.set([Math.min(gradient[0] as number, 3)]);
+    switch (action.do) {
+      case "update":
+        return scaler.update();
+      case "save":
+        return void (await scaler.stateDict());
+      case "windowStep":
+        return this.#window.step({ clip });
+      case "windowReset":
+        return this.#window.reset();
+      case "windowScale": {
+        const scaled = this.#window.scale(Float32Array.of(1));
+        return optimizers[0].backward([action.gradient], scaledValue(scaled));
+      }
+      case "backward": {
+        const scaled = scaler.scale(Float32Array.of(action.loss));
+        return optimizers[action.optimizer]?.backward([action.gradient], scaledValue(scaled));
+      }
+      default: {
+        const optimizer = optimizers[action.optimizer] as Sgd;
+        if (action.do === "zeroGrad") optimizer.zeroGrad();
+        else if (action.do === "clip") scaler.clip(optimizer, clip);
+        else scaler[action.do](optimizer);
+      }
+    }
   }
-  const optimizer = optimizers[action.optimizer] as Sgd;
-  if (action.do === "backward") {
-    optimizer.backward([action.gradient], scaler.scale(Float32Array.of(1)));
-  } else if (action.do === "zeroGrad") optimizer.zeroGrad();
-  else scaler[action.do](optimizer);
 }
 
 async function drainAll(
   scaler: GradScaler<Float32Array>,
-): Promise<{ outcomes: StepOutcome[]; collapses: number[] }> {
+): Promise<{ outcomes: StepOutcome[]; collapses: [number, string][] }> {
   const outcomes: StepOutcome[] = [];
-  const collapses: number[] = [];
+  const collapses: [number, string][] = [];
   for (;;) {
     try {
       outcomes.push(...(await scaler.drain()));
@@ -164,7 +270,7 @@ async function drainAll(
     } catch (error) {
       const collapse = error as ScaleCollapseError;
       outcomes.push(...collapse.outcomes);
-      collapses.push(collapse.step);
+      collapses.push([collapse.step, collapse.pass]);
     }
   }
 }
@@ -174,57 +280,67 @@ const gradient = fc.oneof(
   { weight: 4, arbitrary: fc.integer({ min: -9, max: 9 }) },
   { weight: 1, arbitrary: fc.constantFrom(Number.POSITIVE_INFINITY, Number.NaN) },
 );
+const loss = fc.constantFrom(1, 1, 1, 1, 1, Number.NaN);
 const anything: fc.Arbitrary<Action> = fc.oneof(
-  fc.record({ do: fc.constant("backward" as const), optimizer, gradient }),
-  fc.record({ do: fc.constantFrom("unscale", "step", "zeroGrad"), optimizer }),
-  fc.record({ do: fc.constant("update" as const) }),
+  fc.record({ do: fc.constant("backward" as const), optimizer, gradient, loss }),
+  fc.record({ do: fc.constantFrom("unscale", "clip", "step", "zeroGrad"), optimizer }),
+  fc.record({ do: fc.constant("windowScale" as const), gradient }),
+  fc.record({ do: fc.constantFrom("update", "save", "windowStep", "windowReset") }),
 );
 /** A correct step, so that traces get far; arbitrary calls in between make the mistakes. */
 const plainStep: fc.Arbitrary<Action[]> = fc
-  .tuple(optimizer, gradient, fc.boolean())
-  .map(([optimizer, gradient, unscale]) => [
+  .tuple(optimizer, gradient, loss, fc.boolean(), fc.nat({ max: 9 }))
+  .map(([optimizer, gradient, loss, unscale, other]) => [
     { do: "zeroGrad", optimizer },
-    { do: "backward", optimizer, gradient },
+    { do: "backward", optimizer, gradient, loss },
     ...(unscale ? [{ do: "unscale", optimizer } as const] : []),
+    ...(unscale ? [{ do: "clip", optimizer } as const] : []),
     { do: "step", optimizer },
+    ...(other === 0 ? [{ do: "save" } as const] : []),
     { do: "update" },
+  ]);
+const windowStep: fc.Arbitrary<Action[]> = fc
+  .tuple(gradient, gradient)
+  .map(([first, second]) => [
+    { do: "zeroGrad", optimizer: 0 },
+    { do: "windowScale", gradient: first },
+    { do: "windowScale", gradient: second },
+    { do: "windowStep" },
   ]);
 const program = fc
   .array(
     fc.oneof(
-      plainStep,
-      anything.map((action) => [action]),
+      { weight: 3, arbitrary: plainStep },
+      { weight: 1, arbitrary: windowStep },
+      { weight: 2, arbitrary: anything.map((action) => [action]) },
     ),
-    { maxLength: 40 },
+    { maxLength: 30 },
   )
   .map((parts) => parts.flat());
 
 test("every order of calls gives torch's errors, updates, scales and outcomes", async () => {
   const seen = new Map<string, number>();
+  const count = (what: string): void => void seen.set(what, (seen.get(what) ?? 0) + 1);
   await fc.assert(
     fc.asyncProperty(program, async (actions) => {
       const model = new Model();
-      const scaler = new GradScaler(float32Primitives, {
-        initScale: 4,
-        growthInterval: INTERVAL,
-        minScale: FLOOR,
-        outcomeSchedule: false,
-      });
-      const optimizers = [new Sgd([0]), new Sgd([0], true)];
+      const subject = new Subject();
+      const { scaler, optimizers } = subject;
       const expected = actions.map((action) => model.run(action));
-      const found = actions.map((action) => attempt(() => perform(scaler, optimizers, action)));
+      const found: (ScalerMistake | "ok")[] = [];
+      for (const action of actions) found.push(await attempt(() => subject.perform(action)));
       expect(found).toEqual(expected);
-      for (const result of found) seen.set(result, (seen.get(result) ?? 0) + 1);
+      for (const result of found) count(result);
       expect(optimizers.map(({ parameters }) => parameters[0])).toEqual(model.parameters);
       expect(optimizers.map((each) => each.gradient?.[0])).toEqual(model.gradients);
       expect(await scaler.getScale()).toBe(model.scale);
       const { outcomes, collapses } = await drainAll(scaler);
       expect(outcomes).toEqual(model.outcomes);
       expect(collapses).toEqual(model.collapses);
-      for (const { status } of outcomes) seen.set(status, (seen.get(status) ?? 0) + 1);
-      seen.set("collapse", (seen.get("collapse") ?? 0) + collapses.length);
+      for (const { status, cause } of outcomes) count(cause ? cause.pass : status);
+      for (const [, pass] of collapses) count(`collapse in the ${pass} pass`);
     }),
-    { numRuns: 1500 },
+    { numRuns: 1200 },
   );
   const unseen = [
     "ok",
@@ -234,9 +350,18 @@ test("every order of calls gives torch's errors, updates, scales and outcomes", 
     "no-checks",
     "no-gradients",
     "scale-changed",
+    "clip-before-unscale",
+    "clip-after-step",
+    "mid-step",
+    "loss-after-unscale",
+    "open-window",
+    "window-not-full",
+    "window-overfull",
     "applied",
-    "skipped",
-    "collapse",
+    "forward",
+    "backward",
+    "collapse in the forward pass",
+    "collapse in the backward pass",
   ].filter((what) => (seen.get(what) ?? 0) === 0);
   expect(unseen).toEqual([]);
 });

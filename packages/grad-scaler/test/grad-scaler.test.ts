@@ -6,6 +6,7 @@ import {
   nextScaleState,
   type ScaledOptimizer,
   ScalerStateError,
+  scaledValue,
   scalerRule,
 } from "../src/index.js";
 import { Sgd } from "./sgd.js";
@@ -19,7 +20,7 @@ function train(
   gradients: readonly number[],
 ): void {
   optimizer.zeroGrad();
-  optimizer.backward(gradients, scaler.scale(one()));
+  optimizer.backward(gradients, scaledValue(scaler.scale(one())));
   scaler.step(optimizer);
   scaler.update();
 }
@@ -68,7 +69,8 @@ describe("a training step", () => {
     const scaler = new GradScaler(float32Primitives, { initScale: 4 });
     const plain = new Sgd([0]);
     const fused = new Sgd([0], true);
-    for (const optimizer of [plain, fused]) optimizer.backward([3], scaler.scale(one()));
+    for (const optimizer of [plain, fused])
+      optimizer.backward([3], scaledValue(scaler.scale(one())));
     scaler.step([plain, fused]);
     expect([plain.parameters[0], plain.gradient?.[0], plain.unscaledItself]).toEqual([
       -3,
@@ -85,7 +87,7 @@ describe("a training step", () => {
   test("unscales once where unscale() was called for clipping", () => {
     const scaler = new GradScaler(float32Primitives, { initScale: 4 });
     const optimizer = new Sgd([0], true);
-    optimizer.backward([3], scaler.scale(one()));
+    optimizer.backward([3], scaledValue(scaler.scale(one())));
     scaler.unscale(optimizer);
     expect(optimizer.gradient).toEqual(Float32Array.of(3));
     optimizer.gradient?.set([1]);
@@ -96,7 +98,7 @@ describe("a training step", () => {
   test("flags hold from the check to the update", () => {
     const scaler = new GradScaler(float32Primitives);
     const optimizer = new Sgd([0]);
-    optimizer.backward([Number.NaN], scaler.scale(one()));
+    optimizer.backward([Number.NaN], scaledValue(scaler.scale(one())));
     scaler.step(optimizer);
     expect(scaler.foundInf(optimizer)).toEqual(one());
     scaler.update();
@@ -107,7 +109,7 @@ describe("a training step", () => {
     const scaler = new GradScaler(float32Primitives, { growthInterval: 3 });
     const optimizer = new Sgd([0]);
     train(scaler, optimizer, [1]);
-    optimizer.backward([Number.POSITIVE_INFINITY], scaler.scale(one()));
+    optimizer.backward([Number.POSITIVE_INFINITY], scaledValue(scaler.scale(one())));
     scaler.step(optimizer);
     scaler.update(100);
     expect(await scaler.stateDict()).toMatchObject({ scale: 100, growthTracker: 1, step: 2 });
@@ -127,7 +129,7 @@ describe("several optimizers", () => {
   const overflowInFirst = (skip: "perOptimizer" | "global") => {
     const scaler = new GradScaler(float32Primitives, { initScale: 8, skip });
     const optimizers = [new Sgd([0]), new Sgd([0], true)] as const;
-    const scaled = scaler.scale(one());
+    const scaled = scaledValue(scaler.scale(one()));
     optimizers[0].backward([Number.NaN], scaled);
     optimizers[1].backward([1], scaled);
     return { scaler, optimizers };
@@ -144,6 +146,7 @@ describe("several optimizers", () => {
         status: "skipped",
         optimizers: ["skipped", "applied"],
         foundInf: true,
+        cause: { pass: "backward", optimizers: [0] },
         scaleBefore: 8,
         scaleAfter: 4,
         lostBefore: 0,
@@ -175,7 +178,7 @@ describe("several optimizers", () => {
   test("are at most 24", () => {
     const scaler = new GradScaler(float32Primitives);
     const optimizers = Array.from({ length: 25 }, () => new Sgd([0]));
-    for (const optimizer of optimizers) optimizer.backward([1], scaler.scale(one()));
+    for (const optimizer of optimizers) optimizer.backward([1], scaledValue(scaler.scale(one())));
     expect(mistakeOf(() => scaler.step(optimizers))).toMatch(/^too-many-optimizers/);
     scaler.step(optimizers.slice(1));
     scaler.update();
@@ -186,7 +189,7 @@ describe("mistakes", () => {
   const ready = (skipBackward = false) => {
     const scaler = new GradScaler(float32Primitives);
     const optimizer = new Sgd([0]);
-    if (!skipBackward) optimizer.backward([1], scaler.scale(one()));
+    if (!skipBackward) optimizer.backward([1], scaledValue(scaler.scale(one())));
     return { scaler, optimizer };
   };
 
@@ -206,7 +209,7 @@ describe("mistakes", () => {
         "double-unscale: unscale() was already called for this optimizer since the last update(): with gradient accumulation call it once, after the last micro-step.",
         "unscale-after-step: unscale() was called after step() for this optimizer: call it before step(), or not at all, since step() unscales what was not.",
         "double-step: step() was already called for this optimizer since the last update(): call update() at the end of every step.",
-        "no-gradients: this optimizer has no gradients: call scale(loss).backward() before, for a loss that depends on its parameters.",
+        "no-gradients: this optimizer has no gradients: call scale(loss).backward() before, for a loss that depends on its parameters, or allow it with allowNoGrad: true.",
         "no-checks: no inf checks were recorded before update(): call step(optimizer) first; with gradient accumulation call step() and update() only after the last micro-step.",
       ]
     `);
@@ -256,7 +259,7 @@ describe("mistakes", () => {
   test("an update between two optimizers' steps is noticed", () => {
     const scaler = new GradScaler(float32Primitives);
     const [a, b] = [new Sgd([0]), new Sgd([0])];
-    const scaled = scaler.scale(one());
+    const scaled = scaledValue(scaler.scale(one()));
     for (const optimizer of [a, b]) optimizer.backward([1], scaled);
     scaler.step(a);
     scaler.update();
@@ -384,7 +387,7 @@ describe("a recording that is dropped", () => {
     train(scaler, optimizer, [1]);
     for (const calls of [1, 2, 3, 4]) {
       undos = [];
-      optimizer.backward([1], scaler.scale(one()));
+      optimizer.backward([1], scaledValue(scaler.scale(one())));
       if (calls > 1) scaler.unscale(optimizer);
       if (calls > 2) scaler.step(optimizer);
       if (calls > 3) scaler.update();

@@ -6,6 +6,7 @@ import {
   type GradScalerOptions,
   ScaleCollapseError,
   type StepOutcome,
+  scaledValue,
 } from "../src/index.js";
 import { Sgd } from "./sgd.js";
 
@@ -24,7 +25,7 @@ function training(options: GradScalerOptions = {}) {
   const optimizer = new Sgd([0]);
   const train = (overflow = false): void => {
     optimizer.zeroGrad();
-    optimizer.backward([overflow ? Number.NaN : 1], scaler.scale(Float32Array.of(1)));
+    optimizer.backward([overflow ? Number.NaN : 1], scaledValue(scaler.scale(Float32Array.of(1))));
     scaler.step(optimizer);
     scaler.update();
   };
@@ -208,7 +209,7 @@ describe("outcomes", () => {
   test("a step that was unscaled and never taken is skipped without overflow", async () => {
     const scaler = new GradScaler(float32Primitives);
     const optimizer = new Sgd([0]);
-    optimizer.backward([1], scaler.scale(Float32Array.of(1)));
+    optimizer.backward([1], scaledValue(scaler.scale(Float32Array.of(1))));
     scaler.unscale(optimizer);
     scaler.update();
     expect(await scaler.drain()).toMatchObject([{ status: "skipped", foundInf: false }]);

@@ -1,9 +1,10 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
-import { checkFinite } from "./check-finite.js";
-import { elementwise } from "./elementwise.js";
-import { mul } from "./expressions.js";
+import { checkFinite, maxPartials, partialsOf, type SquareSums } from "./check-finite.js";
+import { combineFlags } from "./combine-flags.js";
+import { countExponents } from "./exponent-histogram.js";
 import { allocateResident, type ResidentTarget } from "./resident-target.js";
-import { unscale } from "./unscale.js";
+import { scaleLoss } from "./scale-loss.js";
+import { rescale, unscale } from "./unscale.js";
 import { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";
 
 /** A gradient as `@halfstep/grad-scaler` describes it. */
@@ -20,14 +21,25 @@ export interface ScaledGradient<B> {
 export interface KernelAmpPrimitives<B> {
   allocate(length: number): B;
   writeState(state: B, words: readonly number[]): void;
-  scaleLoss(loss: Binding<B>, state: B): Binding<B>;
-  check(gradients: readonly ScaledGradient<B>[], foundInf: B): void;
-  unscale(gradients: readonly ScaledGradient<B>[], state: B, foundInf: B): void;
+  scaleLoss(
+    loss: Binding<B>,
+    state: B,
+    options: { readonly weight: number; readonly lossFlag: B },
+  ): Binding<B>;
+  check(gradients: readonly ScaledGradient<B>[], foundInf: B, sum?: SquareSums<B>): void;
+  unscale(gradients: readonly ScaledGradient<B>[], state: B, foundInf: B, squares?: B): void;
+  readonly normPartials: number;
+  countExponents(gradients: readonly ScaledGradient<B>[], exponents: B): void;
+  rescale(gradients: readonly ScaledGradient<B>[], from: B, to: B, foundInf: B): void;
+  combine(flags: readonly B[], into: B): void;
   updateScale(update: {
     readonly state: B;
     readonly foundInfs: readonly B[];
     readonly rule: ScaleRuleNumbers;
     readonly newScale?: number;
+    readonly lossFlag: B;
+    readonly squares?: B;
+    readonly exponents?: B;
     readonly outcomes: B;
     readonly tag: number;
   }): void;
@@ -45,6 +57,8 @@ export interface KernelAmpPrimitives<B> {
 export function ampPrimitives<B extends object>(target: ResidentTarget<B>): KernelAmpPrimitives<B> {
   const lengths = new WeakMap<B, number>();
   const scaledLosses = new WeakMap<B, B>();
+  /** How many partial sums any gradient has made: those beyond are 0. */
+  const partials = new WeakMap<B, number>();
   let mask: B | undefined;
   const allocate = (length: number): B => {
     const buffer = allocateResident(target, length * 4);
@@ -57,32 +71,53 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
     length,
     dtype: "float32",
   });
-  const check = (gradients: readonly ScaledGradient<B>[], foundInf: B): void => {
-    for (const gradient of gradients) target.launch(checkFinite({ x: bound(gradient), foundInf }));
+  /** Remembers how many of the partial sums a launch over `x` uses. */
+  const summing = (x: Binding<B>, squares: B | undefined): Binding<B> => {
+    if (squares !== undefined)
+      partials.set(squares, Math.max(partials.get(squares) ?? 0, partialsOf(x.length)));
+    return x;
   };
   return {
     allocate,
     writeState(state, words) {
       target.write(floats(state, words.length), words);
     },
-    scaleLoss(loss, state) {
+    scaleLoss(loss, state, { weight, lossFlag }) {
       let buffer = scaledLosses.get(loss.buffer);
       if (buffer === undefined) {
         buffer = allocateResident(target, loss.offset + loss.length * 4);
         scaledLosses.set(loss.buffer, buffer);
       }
       const scaled = floats(buffer, loss.length);
-      const shape = [loss.length];
-      const scale = { ...floats(state, 1), shape: [] };
-      target.launch(elementwise(mul, [{ ...loss, shape }, scale], { ...scaled, shape }));
+      target.launch(scaleLoss({ loss, state, lossFlag, scaled }, { weight }));
       return scaled;
     },
-    check,
-    unscale(gradients, state, foundInf) {
-      for (const gradient of gradients)
-        target.launch(unscale({ x: bound(gradient), state, foundInf }));
+    check(gradients, foundInf, sum) {
+      for (const gradient of gradients) {
+        const x = summing(bound(gradient), sum?.squares);
+        target.launch(checkFinite({ x, foundInf }, sum));
+      }
     },
-    updateScale({ state, foundInfs, rule, newScale, outcomes, tag }) {
+    unscale(gradients, state, foundInf, squares) {
+      for (const gradient of gradients) {
+        const x = summing(bound(gradient), squares);
+        target.launch(unscale({ x, state, foundInf, squares }));
+      }
+    },
+    normPartials: maxPartials,
+    countExponents(gradients, exponents) {
+      for (const gradient of gradients)
+        target.launch(countExponents({ x: bound(gradient), exponents }));
+    },
+    rescale(gradients, from, to, foundInf) {
+      for (const gradient of gradients)
+        target.launch(rescale({ x: bound(gradient), from, to, foundInf }));
+    },
+    combine(flags, into) {
+      for (const [i, flag] of flags.entries())
+        target.launch(combineFlags({ flag, into }, { isFirst: i === 0 }));
+    },
+    updateScale({ foundInfs, rule, newScale, squares, tag, ...operands }) {
       const [only] = foundInfs;
       let foundInf = only;
       if (foundInf === undefined || foundInfs.length > 1) {
@@ -92,7 +127,12 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
           target.launch(gatherFoundInf({ foundInf: flag, mask }, i));
       }
       const isMask = foundInf === mask;
-      target.launch(updateScale({ state, foundInf, outcomes }, { rule, tag, newScale, isMask }));
+      const used = squares === undefined ? 0 : (partials.get(squares) ?? 0);
+      const sums =
+        squares === undefined || used === 0 ? undefined : { buffer: squares, partials: used };
+      target.launch(
+        updateScale({ ...operands, foundInf, squares: sums }, { rule, tag, newScale, isMask }),
+      );
     },
     async read(buffer) {
       const length = lengths.get(buffer) ?? Math.floor(byteLengthOf(buffer) / 4);

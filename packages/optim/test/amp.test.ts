@@ -1,6 +1,6 @@
 import type { Binding } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
-import { GradScaler } from "@halfstep/grad-scaler";
+import { GradScaler, scaledValue } from "@halfstep/grad-scaler";
 import { ampPrimitives, deviceTarget, elementwise, identity, sub } from "@halfstep/kernels";
 import { describe, expect, it } from "vitest";
 import { AdamW, clipGradNorm, oneCycle, SGD } from "../src/index.js";
@@ -64,7 +64,7 @@ describe.each(await targets())("loss scaling on the %s", (_, make) => {
         outcomeSchedule: false,
       });
       for (let step = 0; step < 40; step++) {
-        model.backward((loss) => scaler.scale(loss));
+        model.backward((loss) => scaledValue(scaler.scale(loss)));
         if (mode === "unscaled") {
           scaler.unscale(optimizer);
           clipGradNorm(optimizer, 1e9);
@@ -91,7 +91,7 @@ describe.each(await targets())("loss scaling on the %s", (_, make) => {
       for (let step = 0; step < 15; step++) {
         const bad = step % 5 === 1;
         if (bad && !overflows) continue;
-        model.backward((loss) => scaler.scale(loss));
+        model.backward((loss) => scaledValue(scaler.scale(loss)));
         if (bad) model.parameters.setGradients(noise(total, 3).with(88, Number.NaN));
         scaler.step(optimizer);
         scaler.update();
@@ -116,7 +116,7 @@ describe.each(await testTiers())("a step on the GPU, %s tier", (tier) => {
     });
     const scaler = new GradScaler(ampPrimitives(target as AnyTarget), { outcomeSchedule: false });
     const step = (): void => {
-      model.backward((loss) => scaler.scale(loss));
+      model.backward((loss) => scaledValue(scaler.scale(loss)));
       scaler.step(optimizer);
       scaler.update();
       target.submit();

@@ -7,11 +7,12 @@ test("a loss is scaled in float32 by the scale on the device, and its gradient w
   const runtime = cpuRuntime();
   const primitives = ampPrimitives(runtime);
   const state = primitives.allocate(8);
+  const lossFlag = primitives.allocate(1);
   primitives.writeState(state, [1024, 1 / 1024, 0, 0, 0, 0, 0, 0]);
   const w = runtime.variable([3], [1], { requiresGrad: true, dtype: "float16" });
   const step = () =>
     runtime.step(() => {
-      const scaled = primitives.scaleLoss(w.mul(w).sum(), state);
+      const scaled = primitives.scaleLoss(w.mul(w).sum(), state, { weight: 1, lossFlag });
       scaled.backward();
       return scaled;
     });

@@ -1,4 +1,8 @@
-import { type KernelAmpPrimitives, ampPrimitives as kernelPrimitives } from "@halfstep/kernels";
+import {
+  checkFinite,
+  type KernelAmpPrimitives,
+  ampPrimitives as kernelPrimitives,
+} from "@halfstep/kernels";
 import { castTo } from "./cast.js";
 import type { Runtime } from "./runtime.js";
 import type { Storage } from "./storage.js";
@@ -6,7 +10,11 @@ import type { Tensor } from "./tensor.js";
 
 /** What loss scaling needs of a runtime: `AmpPrimitives<Storage, Tensor>` of `@halfstep/grad-scaler`. */
 export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> {
-  scaleLoss(loss: Tensor, state: Storage): Tensor;
+  scaleLoss(
+    loss: Tensor,
+    state: Storage,
+    options: { readonly weight: number; readonly lossFlag: Storage },
+  ): Tensor;
 }
 
 /**
@@ -21,13 +29,17 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   const scales = new WeakMap<Storage, Tensor>();
   return {
     ...kernelPrimitives(runtime.target),
-    scaleLoss(loss, state) {
+    scaleLoss(loss, state, { weight, lossFlag }) {
       let scale = scales.get(state);
       if (!scale) {
         scale = runtime.variableAt({ storage: state, offset: 0 }, [], "float32", "loss scale");
         scales.set(state, scale);
       }
-      return castTo(loss, "float32").mul(scale);
+      const { storage: buffer, offset, size: length, dtype } = loss;
+      const x = { buffer, offset, length, dtype };
+      runtime.target.launch(checkFinite({ x, foundInf: lossFlag }));
+      const single = castTo(loss, "float32");
+      return (weight === 1 ? single : single.mul(weight)).mul(scale);
     },
   };
 }

@@ -1,0 +1,152 @@
+import type { ScaleRule } from "./rule.js";
+
+/** Rules of other systems, by name. Without a name: torch's constants with a floor of 2^-16. */
+export type ScalerPreset =
+  | "torch"
+  | "apex"
+  | "apexHysteresis"
+  | "apexFp16Utils"
+  | "megatron"
+  | "deepspeed"
+  | "deepspeedFp16Optimizer"
+  | "fairseq"
+  | "jmp"
+  | "keras"
+  | "static"
+  | "paper";
+
+/** The largest finite float32, which as `maxScale` is no ceiling at all. */
+const MAX_FLOAT32 = 3.4028234663852886e38;
+
+/** Up to here float32 counts in steps of 1. */
+const MAX_COUNT = 2 ** 24;
+
+const torch: ScaleRule = {
+  initScale: 2 ** 16,
+  dynamic: true,
+  growthFactor: 2,
+  backoffFactor: 0.5,
+  growthInterval: 2000,
+  growthDelay: 0,
+  exactInterval: true,
+  hysteresis: 1,
+  hysteresisRefill: "clean",
+  tolerance: 0,
+  minScale: 0,
+  atFloor: "clamp",
+  raiseAtFloor: true,
+  maxScale: MAX_FLOAT32,
+  targetUnderflow: 0,
+  underflowFormat: "float16",
+};
+
+const halfstep: ScaleRule = { ...torch, exactInterval: false, minScale: 2 ** -16 };
+
+/** A window of 1,000 steps from 2^32 with a floor of 1: apex.fp16_utils, and what descends from it. */
+const fp16Utils: ScaleRule = { ...torch, initScale: 2 ** 32, growthInterval: 1000, minScale: 1 };
+
+/**
+ * Sources: torch 2.13 `_amp_update_scale_`; apex `amp/scaler.py`, `amp_C.update_scale_hysteresis` and
+ * `fp16_utils/loss_scaler.py`; Megatron-LM `DynamicGradScaler`; DeepSpeed `fp16/loss_scaler.py` (`DynamicLossScaler`, with
+ * the defaults of its configuration: `delayed_shift` is `hysteresis` and `consecutive_hysteresis` is
+ * `hysteresisRefill: "clean"`) and `fp16/fused_optimizer.py`; fairseq `optim/dynamic_loss_scaler.py` (its `threshold` is
+ * `minScale` with `atFloor: "clamp"`); `jmp/_src/loss_scale.py`; Keras `LossScaleOptimizer`.
+ *
+ * apex.fp16_utils, Megatron, DeepSpeed, fairseq and Keras let the scale grow to infinity, from where it never returns: here
+ * growth stops before. Where fairseq and DeepSpeed end the run, this goes on as after any other back-off.
+ */
+const presets: Readonly<Record<ScalerPreset, ScaleRule>> = {
+  torch,
+  apex: { ...torch, maxScale: 2 ** 24 },
+  apexHysteresis: { ...torch, hysteresis: 2 },
+  apexFp16Utils: fp16Utils,
+  megatron: { ...fp16Utils, hysteresis: 2, hysteresisRefill: "growth" },
+  deepspeed: { ...fp16Utils, initScale: 2 ** 16, hysteresis: 2, hysteresisRefill: "growth" },
+  deepspeedFp16Optimizer: { ...fp16Utils, growthDelay: 1, raiseAtFloor: false },
+  fairseq: { ...torch, initScale: 2 ** 15, minScale: 1e-4, atFloor: "keep" },
+  jmp: { ...torch, initScale: 2 ** 15, minScale: 1 },
+  keras: { ...torch, initScale: 2 ** 15 },
+  static: { ...halfstep, initScale: 128, dynamic: false, minScale: 0 },
+  paper: { ...halfstep, initScale: 2 ** 24 },
+};
+
+/**
+ * A rule by name, or the default rule, with some of its numbers replaced.
+ *
+ * @throws RangeError naming the option, unless `growthFactor > 1`, `0 < backoffFactor < 1`, `growthInterval` and
+ * `hysteresis` are integers from 1 to 2^24, `growthDelay` one from 0, `0 ≤ tolerance ≤ 1`, `0 ≤ targetUnderflow < 1`, and
+ * `minScale ≤ initScale ≤ maxScale` are finite (`initScale` positive).
+ *
+ * @example
+ * scalerRule("torch", { initScale: 1024, growthInterval: 100 });
+ */
+export function scalerRule(preset?: ScalerPreset, overrides: Partial<ScaleRule> = {}): ScaleRule {
+  if (preset !== undefined && !Object.hasOwn(presets, preset)) {
+    throw new RangeError(
+      `There is no scaler preset ${JSON.stringify(preset)}: choose one of ${Object.keys(presets).join(", ")}.`,
+    );
+  }
+  const merged: Record<string, unknown> = {
+    ...(preset === undefined ? halfstep : presets[preset]),
+  };
+  for (const [option, value] of Object.entries(overrides)) {
+    if (option in merged && value !== undefined) merged[option] = value;
+  }
+  return validated(merged as unknown as ScaleRule);
+}
+
+function validated(given: ScaleRule): ScaleRule {
+  const rule: ScaleRule = {
+    ...given,
+    initScale: Math.fround(given.initScale),
+    growthFactor: Math.fround(given.growthFactor),
+    backoffFactor: Math.fround(given.backoffFactor),
+    tolerance: Math.fround(given.tolerance),
+    minScale: Math.fround(given.minScale),
+    maxScale: Math.min(Math.fround(given.maxScale), MAX_FLOAT32),
+    // A share that is not 0 stays so.
+    targetUnderflow:
+      given.targetUnderflow > 0
+        ? Math.max(Math.round(given.targetUnderflow * 2 ** 16), 1) / 2 ** 16
+        : given.targetUnderflow,
+  };
+  const isCount = (value: number, least: number): boolean =>
+    Number.isInteger(value) && value >= least && value <= MAX_COUNT;
+  const isOneOf = (value: unknown, ...choices: readonly unknown[]): boolean =>
+    choices.includes(value);
+  const demands: readonly (readonly [option: keyof ScaleRule, holds: boolean, demand: string])[] = [
+    ["initScale", rule.initScale > 0 && rule.initScale <= MAX_FLOAT32, "a positive float32"],
+    [
+      "growthFactor",
+      rule.growthFactor > 1 && rule.growthFactor <= MAX_FLOAT32,
+      "a finite float32 above 1",
+    ],
+    ["backoffFactor", rule.backoffFactor > 0 && rule.backoffFactor < 1, "between 0 and 1"],
+    ["growthInterval", isCount(rule.growthInterval, 1), "an integer from 1 to 2^24"],
+    ["growthDelay", isCount(rule.growthDelay, 0), "an integer from 0 to 2^24"],
+    ["exactInterval", isOneOf(rule.exactInterval, true, false), "true or false"],
+    ["dynamic", isOneOf(rule.dynamic, true, false), "true or false"],
+    ["hysteresis", isCount(rule.hysteresis, 1), "an integer from 1 to 2^24"],
+    ["hysteresisRefill", isOneOf(rule.hysteresisRefill, "clean", "growth"), '"clean" or "growth"'],
+    ["tolerance", rule.tolerance >= 0 && rule.tolerance <= 1, "a share from 0 to 1"],
+    ["minScale", rule.minScale >= 0, "0 or more"],
+    ["minScale", rule.minScale <= rule.initScale, `at most initScale (${rule.initScale})`],
+    ["atFloor", isOneOf(rule.atFloor, "clamp", "keep"), '"clamp" or "keep"'],
+    ["raiseAtFloor", isOneOf(rule.raiseAtFloor, true, false), "true or false"],
+    ["maxScale", rule.maxScale >= rule.initScale, `at least initScale (${rule.initScale})`],
+    [
+      "targetUnderflow",
+      rule.targetUnderflow >= 0 && rule.targetUnderflow < 1,
+      "a share from 0 to below 1",
+    ],
+    [
+      "underflowFormat",
+      isOneOf(rule.underflowFormat, "float16", "bfloat16"),
+      '"float16" or "bfloat16"',
+    ],
+  ];
+  for (const [option, holds, demand] of demands) {
+    if (!holds) throw new RangeError(`${option} is ${given[option]}: it must be ${demand}.`);
+  }
+  return rule;
+}

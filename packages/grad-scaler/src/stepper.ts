@@ -1,0 +1,272 @@
+import { type AmpPrimitives, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
+import type { Resident } from "./resident.js";
+import type { ScaleRule } from "./rule.js";
+import {
+  betweenSteps,
+  checkedGradients,
+  type HostState,
+  initialHostState,
+  refuseLoss,
+  refuseNewScale,
+  refuseStep,
+  refuseUnscale,
+  refuseUpdate,
+  type SkipMode,
+} from "./stages.js";
+import { checkedNewScale } from "./state-dict.js";
+
+/** Which of several losses is scaled, and whose gradients its backward pass will add to. */
+export interface LossOptions<B> {
+  /** Default 0. */
+  readonly lossId?: number;
+  /** Needed with several losses only: the gradients may still carry the scale of another one. */
+  readonly optimizers?: ScaledOptimizer<B> | readonly ScaledOptimizer<B>[];
+}
+
+export interface StepperOptions {
+  readonly skip: SkipMode;
+  readonly allowNoGrad: boolean;
+}
+
+/** Carries out the steps of training: what the host knows, and what is enqueued for the device. */
+export class Stepper<B, L> {
+  readonly resident: Resident<B, L> | undefined;
+  readonly #primitives: AmpPrimitives<B, L>;
+  readonly #options: StepperOptions;
+  #host: HostState<B>;
+  #unit: { readonly state: B; readonly lossFlag: B } | undefined;
+
+  /** @param resident Absent where scaling is disabled. */
+  constructor(
+    primitives: AmpPrimitives<B, L>,
+    resident: Resident<B, L> | undefined,
+    rules: readonly ScaleRule[],
+    options: StepperOptions,
+  ) {
+    this.#primitives = primitives;
+    this.resident = resident;
+    this.#options = options;
+    this.#host = initialHostState(rules);
+  }
+
+  get host(): HostState<B> {
+    return this.#host;
+  }
+
+  /** `loss × weight × scale`, once gradients of `optimizers` carry that scale. */
+  scale(loss: L, weight: number, { lossId = 0, optimizers }: LossOptions<B>): L {
+    const { resident } = this;
+    if (resident === undefined) return this.#weighted(loss, weight);
+    const all = optimizers && ("step" in optimizers ? [optimizers] : optimizers);
+    refuseLoss(this.#host, lossId, all);
+    if (!this.#host.scaled) this.change({ scaled: true });
+    if (this.#host.rules.length > 1)
+      for (const each of all ?? []) this.#carry(resident, each, lossId);
+    const { state, lossFlag } = resident.loss(lossId);
+    return resident.primitives.scaleLoss(loss, state, { weight, lossFlag });
+  }
+
+  /** Makes the gradients of an optimizer carry the scale of a loss, whichever they carry now. */
+  #carry(resident: Resident<B, L>, optimizer: ScaledOptimizer<B>, lossId: number): void {
+    const carries = this.#host.carried.get(optimizer);
+    if (carries === lossId) return;
+    this.change({ carried: new Map(this.#host.carried).set(optimizer, lossId) });
+    if (carries === undefined) return;
+    const gradients = [...optimizer.gradients()];
+    const foundInf = this.#checkFor(resident, optimizer, carries);
+    const [from, to] = [resident.loss(carries).state, resident.loss(lossId).state];
+    resident.primitives.rescale?.(gradients, from, to, foundInf);
+  }
+
+  unscale(optimizer: ScaledOptimizer<B>): void {
+    const { resident } = this;
+    if (resident === undefined) return;
+    refuseUnscale(this.#host, optimizer);
+    this.#check(resident, [optimizer], () => true);
+  }
+
+  step(all: readonly ScaledOptimizer<B>[]): void {
+    const { resident } = this;
+    if (resident === undefined) {
+      for (const optimizer of all) optimizer.step();
+      return;
+    }
+    refuseStep(this.#host, all);
+    const ready = all.filter((optimizer) => !this.#host.stages.has(optimizer));
+    const fused = new Set(ready.filter((optimizer) => optimizer.stepSupportsAmpScaling));
+    this.#check(resident, ready, (optimizer) => !fused.has(optimizer));
+    for (const optimizer of all) {
+      const foundInf = this.guard(resident, optimizer);
+      const { state: gradScale } = resident.loss(this.#carriedLoss(optimizer));
+      optimizer.step(fused.has(optimizer) ? { foundInf, gradScale } : { foundInf });
+      this.#enter(optimizer, "stepped");
+    }
+  }
+
+  /** Checks optimizers that are READY, and unscales the gradients of some in place. All are refused or none. */
+  #check(
+    resident: Resident<B, L>,
+    ready: readonly ScaledOptimizer<B>[],
+    inPlace: (optimizer: ScaledOptimizer<B>) => boolean,
+  ): void {
+    const gradients = ready.map((each) => checkedGradients(this.#host, each, this.#options));
+    for (const [i, optimizer] of ready.entries()) {
+      this.#enter(optimizer, "unscaled");
+      const lossId = this.#carriedLoss(optimizer);
+      const loss = resident.loss(lossId);
+      const own = gradients[i] ?? [];
+      if (loss.exponents !== undefined && this.#isDecision(lossId)) {
+        resident.primitives.countExponents?.(own, loss.exponents);
+        this.change({ counted: new Set(this.#host.counted).add(lossId) });
+      }
+      const foundInf = this.#checkFor(resident, optimizer, lossId);
+      resident.check(own, loss, foundInf, inPlace(optimizer));
+    }
+    for (const optimizer of ready) {
+      const lossIds = this.#checkedLosses(optimizer);
+      if (lossIds.length < 2) continue;
+      const owner = this.#owner(optimizer);
+      const flags = lossIds.map((lossId) => resident.flag(owner, lossId));
+      resident.primitives.combine?.(flags, resident.guard(owner, lossIds));
+    }
+  }
+
+  update(newScale?: number): void {
+    const { resident } = this;
+    if (resident === undefined) {
+      if (this.#host.window !== undefined) this.change({ window: undefined });
+      return;
+    }
+    const { rules, step, scaled, stages, counted } = this.#host;
+    const scales =
+      newScale === undefined ? undefined : rules.map((rule) => checkedNewScale(newScale, rule));
+    if (scales === undefined) refuseUpdate(this.#host);
+    else if (stages.size === 0) refuseNewScale(this.#host, "update(newScale)");
+    const optimizers = [...stages.keys()];
+    const stepped = optimizers.map((optimizer) => stages.get(optimizer) === "stepped");
+    const records = this.#records(resident, scales !== undefined);
+    const counts = stages.size > 0;
+    this.change({
+      ...betweenSteps(),
+      step: counts ? step + 1 : step,
+      steppedBefore: scaled ? new Set(optimizers.filter((_, i) => stepped[i])) : undefined,
+    });
+    if (counts) this.#primitives.onRollback?.(() => resident.reader.forget());
+    const tags = counts
+      ? resident.reader.expect({
+          step: step + 1,
+          stepped,
+          together: this.#options.skip === "global",
+          records: records.map(({ rule, ...record }) => ({
+            ...record,
+            raisesAtFloor: rule.raiseAtFloor,
+          })),
+          hasSeveralLosses: rules.length > 1,
+        })
+      : [];
+    for (const [i, { rule, lossId, foundInfs }] of records.entries()) {
+      resident.primitives.updateScale({
+        ...resident.used(lossId, {
+          counted: counted.has(lossId),
+          isLast: i === records.length - 1,
+        }),
+        ...{ foundInfs, rule, tag: tags[i] ?? 0 },
+        ...(scales && { newScale: scales[lossId] as number }),
+      });
+    }
+  }
+
+  /** Forgets a step that was begun, on the device too. */
+  forget(): void {
+    const { counted } = this.#host;
+    const records = this.resident ? this.#records(this.resident, true) : [];
+    this.change(betweenSteps());
+    for (const { rule, lossId, foundInfs } of records) {
+      this.resident?.primitives.updateScale({
+        ...this.resident.used(lossId, { counted: counted.has(lossId), isLast: true }),
+        ...{ foundInfs, rule: { ...rule, dynamic: false }, tag: 0 },
+      });
+    }
+  }
+
+  /** The losses that took part in this step, or all, and the flags that optimizers set for them. */
+  #records(
+    resident: Resident<B, L>,
+    all: boolean,
+  ): { rule: ScaleRule; lossId: number; optimizers: number[]; foundInfs: B[] }[] {
+    const { rules, stages, checked } = this.#host;
+    const known = [...stages.keys()];
+    return rules.flatMap((rule, lossId) => {
+      const who = [...checked].flatMap(([each, ids]) => (ids.includes(lossId) ? each : []));
+      if (who.length === 0 && !all) return [];
+      const flags = who.map((each) => resident.flag(this.#owner(each), lossId));
+      // Whoever was checked and neither unscaled nor stepped has no place (-1), but an overflow of theirs counts.
+      const optimizers = who.map((each) => known.indexOf(each));
+      return [{ rule, lossId, optimizers, foundInfs: [...new Set(flags)] }];
+    });
+  }
+
+  /** The flag with which gradients that carry a loss's scale are checked. */
+  #checkFor(resident: Resident<B, L>, optimizer: ScaledOptimizer<B>, lossId: number): B {
+    // With skip: "global" the flag belongs to all, and so does what it was used for.
+    const before = this.#host.checked.get(optimizer) ?? [];
+    if (!before.includes(lossId)) {
+      this.change({ checked: new Map(this.#host.checked).set(optimizer, [...before, lossId]) });
+    }
+    return resident.flag(this.#owner(optimizer), lossId);
+  }
+
+  /** The flag that guards the step of an optimizer. */
+  guard(resident: Resident<B, L>, optimizer: ScaledOptimizer<B>): B {
+    return resident.guard(this.#owner(optimizer), this.#checkedLosses(optimizer));
+  }
+
+  /** With which losses' flags the optimizers that skip together with this one were checked. */
+  #checkedLosses(optimizer: ScaledOptimizer<B>): readonly number[] {
+    const { checked } = this.#host;
+    if (this.#options.skip === "perOptimizer") return checked.get(optimizer) ?? [];
+    return [...new Set([...checked.values()].flat())];
+  }
+
+  #carriedLoss(optimizer: ScaledOptimizer<B>): number {
+    return this.#host.carried.get(optimizer) ?? 0;
+  }
+
+  /** Whether the rule of a loss may look at exponents in this step. */
+  #isDecision(lossId: number): boolean {
+    const { rules, step } = this.#host;
+    return (step + 1) % (rules[lossId]?.growthInterval ?? 1) === 0;
+  }
+
+  #owner(optimizer: object): object {
+    return this.#options.skip === "global" ? this : optimizer;
+  }
+
+  /** Where scaling is disabled, losses of an accumulation window still have their weights. */
+  #weighted(loss: L, weight: number): L {
+    if (weight === 1) return loss;
+    const primitives = this.#primitives;
+    if (this.#unit === undefined) {
+      this.#unit = { state: primitives.allocate(STATE_WORDS), lossFlag: primitives.allocate(1) };
+      primitives.writeState(this.#unit.state, [1, 1, 0, 0, 0, 0, 0, 0]);
+      primitives.onRollback?.(() => {
+        this.#unit = undefined;
+      });
+    }
+    const { state, lossFlag } = this.#unit;
+    return primitives.scaleLoss(loss, state, { weight, lossFlag });
+  }
+
+  #enter(optimizer: ScaledOptimizer<B>, stage: "unscaled" | "stepped"): void {
+    this.change({ stages: new Map(this.#host.stages).set(optimizer, stage) });
+  }
+
+  /** Goes back when the recording in which it happens is dropped. */
+  change(changes: Partial<HostState<B>>): void {
+    const before = this.#host;
+    this.#primitives.onRollback?.(() => {
+      this.#host = before;
+    });
+    this.#host = { ...before, ...changes };
+  }
+}

@@ -1,0 +1,67 @@
+/** Number of bins of an exponent histogram: one for each exponent field of a float32. */
+export const EXPONENT_BINS = 256;
+
+/** Exponent fields (float32's, biased by 127) that decide what a 16-bit format can hold. */
+interface Range {
+  /** The least field whose numbers do not round to zero: half of the smallest subnormal number, and above. */
+  readonly least: number;
+  /** The largest field below half of the range: of numbers that can be doubled and are still finite. */
+  readonly most: number;
+}
+
+const ranges: Readonly<Record<"float16" | "bfloat16", Range>> = {
+  float16: { least: 127 - 25, most: 127 + 14 },
+  // Every normal float32 is above bfloat16's smallest subnormal number.
+  bfloat16: { least: 1, most: 127 + 126 },
+};
+
+/** The largest power of two, up or down, by which one decision changes a scale. */
+const MAX_SHIFT = 32;
+
+/**
+ * The power of two by which gradients with these exponents should be scaled further: 0 where at most the `target` share of
+ * the non-zero ones underflows to zero in a 16-bit format, and else the least that brings the share down to it; but never
+ * so much that the largest gradient leaves the lower half of the format's range (2^15 in float16), and negative where it
+ * has left it already. Exact in integers: the share is counted in steps of 2^-16.
+ *
+ * @param exponents 256 counts, by float32 exponent field, of gradients that carry the present scale. Field 0 (zeros and
+ * subnormal numbers) and 255 (infinities and NaN) do not count.
+ */
+export function underflowShift(
+  exponents: ArrayLike<number>,
+  target: number,
+  format: "float16" | "bfloat16",
+): number {
+  const { least, most } = ranges[format];
+  let total = 0;
+  let top = 0;
+  for (let field = 1; field < 255; field += 1) {
+    total += count(exponents, field);
+    if (count(exponents, field) > 0) top = field;
+  }
+  if (total === 0) return 0;
+  const allowed = Math.floor((Math.round(target * 2 ** 16) * total) / 2 ** 16);
+  let field = 1;
+  for (let below = count(exponents, 1); field < 254 && below <= allowed; ) {
+    field += 1;
+    below += count(exponents, field);
+  }
+  const shift = Math.min(Math.max(least - field, 0), most - top);
+  return Math.max(-MAX_SHIFT, Math.min(shift, MAX_SHIFT));
+}
+
+/** The share of non-zero gradients that underflow to zero in a 16-bit format; 0 where there are none. */
+export function underflowShare(
+  exponents: ArrayLike<number>,
+  format: "float16" | "bfloat16",
+): number {
+  let total = 0;
+  let lost = 0;
+  for (let field = 1; field < 255; field += 1) {
+    total += count(exponents, field);
+    if (field < ranges[format].least) lost += count(exponents, field);
+  }
+  return total === 0 ? 0 : lost / total;
+}
+
+const count = (exponents: ArrayLike<number>, field: number): number => exponents[field] as number;
