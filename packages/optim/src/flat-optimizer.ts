@@ -16,6 +16,7 @@ import {
 } from "@halfstep/kernels";
 import { OptimizerStateError } from "./errors.js";
 import { type FlatTensors, gradientsOf, partOf, presentRanges, valuesOf } from "./flat-tensors.js";
+import type { GroupExtension, MakeExtension } from "./group-extension.js";
 import { GroupState, type MomentFormat } from "./group-state.js";
 import {
   type ParameterStorage,
@@ -84,6 +85,8 @@ export interface Algorithm<H> {
   columns?(options: H): RateColumns;
   /** What states start from; default 0. */
   initial?(options: H): Readonly<Record<string, number>>;
+  /** What a group has besides the passes of its rule. */
+  readonly extension?: MakeExtension<H>;
   /** Added to the norm of the gradients where it divides `clipGradNorm`. Default 1e-6, as in torch. */
   readonly clipEps?: number;
 }
@@ -95,13 +98,14 @@ export interface GradientAdaptation<H> {
   apply(options: H): { readonly options: H; readonly scalars: Readonly<Record<string, number>> };
 }
 
-interface Resident<B> {
+interface Resident<B, H> {
   readonly applied: Binding<B>;
   readonly control: Binding<B>;
   readonly table: RateTable<B>;
   readonly rule: UpdateRule;
   readonly state: GroupState<B>;
   readonly storage: ResidentStorage<B>;
+  readonly extension: GroupExtension<B, H> | undefined;
   /** Steps asked for: at least as many as were applied. */
   steps: number;
 }
@@ -122,7 +126,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   readonly #moments: MomentFormat;
   readonly #clipGradNorm: number | undefined;
   readonly #groups: ParameterGroup<B, H>[] = [];
-  readonly #residents: Map<ParameterGroup<B, H>, Resident<B>> = new Map();
+  readonly #residents: Map<ParameterGroup<B, H>, Resident<B, H>> = new Map();
   readonly #noFoundInf: Binding<B>;
   readonly #noScale: Binding<B>;
   #seed: number;
@@ -179,13 +183,14 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     const rule = this.#algorithm.rule(group);
     const name = storageOf(params, this.#storage);
     const initial = this.#algorithm.initial?.(group) ?? {};
-    const resident: Resident<B> = {
+    const resident: Resident<B, H> = {
       applied: { ...this.#allocate(1), dtype: "uint32" },
       control: this.#allocate(controlLength),
       table: new RateTable(target),
       rule,
       state: new GroupState(target, params, rule, this.#moments, initial),
       storage: residentStorage(target, params, name),
+      extension: this.#algorithm.extension?.(target, params),
       steps: 0,
     };
     this.#groups.push(group);
@@ -235,16 +240,21 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       const adapted = adaptation?.apply(group);
       const rule = adaptation ? adaptation.rule(resident.rule) : resident.rule;
       const { params } = group;
+      const gradients = gradientsOf(params);
+      const { extension } = resident;
+      const own = { options: group, gradients, control, state: state.buffers, ranges };
+      extension?.before?.(own);
       launchUpdate(
         this.target,
         rule,
         {
           values: valuesOf(params),
-          gradients: gradientsOf(params),
+          gradients,
           control,
           parameters: storage.kind,
           storage: { ...storage.buffers, applied },
           state: state.buffers,
+          ...(extension && { inputs: extension.inputs(group) }),
           table: () => state.table,
         },
         ranges,
@@ -257,6 +267,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
             stream: index,
           },
           maximize: group.maximize,
+          between: (pass) => extension?.after?.(pass, own),
         },
       );
     }
@@ -399,13 +410,13 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     return this.#algorithm.columns?.(group) ?? noColumns;
   }
 
-  #resident(group: ParameterGroup<B, H>): Resident<B> {
-    return this.#residents.get(group) as Resident<B>;
+  #resident(group: ParameterGroup<B, H>): Resident<B, H> {
+    return this.#residents.get(group) as Resident<B, H>;
   }
 
   #buffers(group: ParameterGroup<B, H>): readonly SavedBuffer<B>[] {
-    const { state, storage } = this.#resident(group);
-    return [...state.saved, ...storage.saved];
+    const { state, storage, extension } = this.#resident(group);
+    return [...state.saved, ...(extension?.saved ?? []), ...storage.saved];
   }
 
   #adopt(params: FlatTensors<B>, { name, buffers }: ResidentStorage<B>): void {

@@ -1,4 +1,5 @@
 export { Adadelta, type AdadeltaGroupOptions, type AdadeltaOptions } from "./adadelta.js";
+export { Adafactor, type AdafactorGroupOptions, type AdafactorOptions } from "./adafactor.js";
 export { Adagrad, type AdagradGroupOptions, type AdagradOptions } from "./adagrad.js";
 export { Adam, type AdamGroupOptions, type AdamOptions } from "./adam.js";
 export { Adamax, type AdamaxGroupOptions, type AdamaxOptions } from "./adamax.js";
@@ -29,10 +30,12 @@ export {
   type StepOptions,
 } from "./flat-optimizer.js";
 export { type FlatTensors, flatTensors, type Segment } from "./flat-tensors.js";
+export type { ExtensionStep, GroupExtension, MakeExtension } from "./group-extension.js";
 export type { MomentFormat } from "./group-state.js";
 export { LAMB, type LAMBGroupOptions, type LAMBOptions } from "./lamb.js";
 export { LARC, type LARCOptions } from "./larc.js";
 export { Lion, type LionGroupOptions, type LionOptions } from "./lion.js";
+export { Muon, type MuonGroupOptions, type MuonOptions } from "./muon.js";
 export { NAdam, type NAdamGroupOptions, type NAdamOptions } from "./nadam.js";
 export { NovoGrad, type NovoGradGroupOptions, type NovoGradOptions } from "./novograd.js";
 export type { ParameterStorage } from "./parameter-storage.js";

@@ -1,5 +1,6 @@
 import {
   Adadelta,
+  Adafactor,
   Adagrad,
   Adam,
   Adamax,
@@ -11,6 +12,7 @@ import {
   LARC,
   type LARCOptions,
   Lion,
+  Muon,
   NAdam,
   NovoGrad,
   type OptimizerOptions,
@@ -20,7 +22,7 @@ import {
   SGD,
   type StepOptions,
 } from "../src/index.js";
-import { larc, type ReferenceStep, references } from "./references.js";
+import { larc, type OptimizerName, type ReferenceStep, references } from "./references.js";
 import type { AnyTarget } from "./targets.js";
 
 /** What the tests need of an optimizer, whatever its options. */
@@ -37,8 +39,9 @@ export interface AnyOptimizer {
 type Options = Readonly<Record<string, unknown>>;
 type Params = FlatTensors<object> | readonly GroupInput<object, never>[];
 
-const classes = {
+const classes: Readonly<Record<OptimizerName, unknown>> = {
   Adadelta,
+  Adafactor,
   Adagrad,
   Adam,
   Adamax,
@@ -46,20 +49,21 @@ const classes = {
   BertAdam,
   LAMB,
   Lion,
+  Muon,
   NAdam,
   NovoGrad,
   RAdam,
   RMSprop,
   SGD,
-} as const;
-
-export type OptimizerName = keyof typeof classes;
+};
 
 /** One optimizer with options that matter, and its reference. */
 export interface CatalogueEntry {
   readonly title: string;
   readonly name: OptimizerName;
   readonly lr: number;
+  /** For matrices only. */
+  readonly isForMatrices: boolean;
   /** The optimizer is wrapped in LARC with these. */
   readonly larc?: LARCOptions;
   make(target: AnyTarget, params: Params, options?: OptimizerOptions): AnyOptimizer;
@@ -84,6 +88,7 @@ function entry(
     title: [larcOptions ? `LARC ${name}` : name, ...details].join(", "),
     name,
     lr,
+    isForMatrices: name === "Muon",
     ...(larcOptions && { larc: larcOptions }),
     make(target, params, more) {
       const optimizer = new Class(target, params, { lr, ...options, ...more });
@@ -113,6 +118,8 @@ export const basics: readonly CatalogueEntry[] = [
   entry("LAMB", { lr: 0.003 }),
   entry("NovoGrad", { lr: 0.01, weightDecay: 0.01 }),
   entry("BertAdam", { lr: 0.003 }),
+  entry("Adafactor", { lr: 0.01 }),
+  entry("Muon", { lr: 0.003 }),
   entry("SGD", { lr: 0.1, momentum: 0.9, weightDecay: 1e-2 }, { trustCoefficient: 0.02 }),
 ];
 
@@ -140,6 +147,9 @@ export const variations: readonly CatalogueEntry[] = [
   entry("NovoGrad", { lr: 0.01, normType: 0, gradAveraging: false, biasCorrection: false }),
   entry("BertAdam", { lr: 0.01, schedule: "warmup_linear", warmup: 0.1, tTotal: 900 }),
   entry("BertAdam", { lr: 0.01, schedule: "warmup_cosine", tTotal: 1000, maxGradNorm: -1 }),
+  entry("Adafactor", { lr: 0.01, weightDecay: 0.1, beta2Decay: -0.5, d: 1.5, maximize: true }),
+  entry("Adafactor", { lr: 0.01, eps: [0.5, 0.1] }),
+  entry("Muon", { lr: 0.003, nesterov: false, nsSteps: 4, adjustLrFn: "match_rms_adamw" }),
   entry("AdamW", { lr: 0.01, weightDecay: 0.1 }, { clip: false, trustCoefficient: 0.5 }),
 ];
 

@@ -426,7 +426,24 @@ const muon: Make = (options) => {
   };
 };
 
-export const references = {
+export type OptimizerName =
+  | "Adadelta"
+  | "Adafactor"
+  | "Adagrad"
+  | "Adam"
+  | "Adamax"
+  | "AdamW"
+  | "BertAdam"
+  | "LAMB"
+  | "Lion"
+  | "Muon"
+  | "NAdam"
+  | "NovoGrad"
+  | "RAdam"
+  | "RMSprop"
+  | "SGD";
+
+export const references: Readonly<Record<OptimizerName, Make>> = {
   Adadelta: adadelta,
   Adafactor: adafactor,
   Adagrad: adagrad,
@@ -442,4 +459,4 @@ export const references = {
   RAdam: radam,
   RMSprop: rmsprop,
   SGD: sgd,
-} as const satisfies Record<string, Make>;
+};

@@ -20,19 +20,24 @@ export const targets = async (): Promise<
   ),
 ];
 
+/** Shapes of parameters by name. */
+export type Shapes = Readonly<Record<string, readonly number[]>>;
+
 /** Parameters of awkward sizes. */
-const shapes = { weight: [7, 11], bias: [11], scale: [1] } as const;
-const names = Object.keys(shapes) as (keyof typeof shapes)[];
-/** Shapes of the parameters, in order. */
-export const shapesOf: readonly (readonly number[])[] = names.map((name) => shapes[name]);
-const sizes = names.map((name) => shapes[name].reduce((n: number, size) => n * size, 1));
-/** Number of elements of all parameters together. */
-export const total: number = sizes.reduce((a, b) => a + b, 0);
+export const mixed: Shapes = { weight: [7, 11], bias: [11], scale: [1] };
+/** As many elements in matrices only, one wide and one tall. */
+export const matrices: Shapes = { wide: [7, 11], tall: [4, 3] };
+
+const sizesOf = (shapes: Shapes): readonly number[] =>
+  Object.values(shapes).map((shape) => shape.reduce((n, size) => n * size, 1));
+
+/** Number of elements of all parameters together, of either kind. */
+export const total: number = sizesOf(mixed).reduce((a, b) => a + b, 0);
 
 /** Packed numbers of all parameters, parameter by parameter. */
-export function split(packed: readonly number[]): number[][] {
+export function split(packed: readonly number[], shapes: Shapes = mixed): number[][] {
   let end = 0;
-  return sizes.map((size) => {
+  return sizesOf(shapes).map((size) => {
     end += size;
     return packed.slice(end - size, end);
   });
@@ -49,13 +54,16 @@ export const noise = (length: number, seed: number): number[] =>
 export class Parameters {
   readonly target: AnyTarget;
   readonly flat: FlatTensors<object>;
+  readonly #sizes: readonly number[];
 
   constructor(
     target: AnyTarget,
     values: readonly number[],
     dtype: FlatTensors<object>["dtype"] = "float32",
+    shapes: Shapes = mixed,
   ) {
     this.target = target;
+    this.#sizes = sizesOf(shapes);
     this.flat = flatTensors(target, shapes, { dtype });
     this.setValues(values);
   }
@@ -92,14 +100,14 @@ export class Parameters {
 
   #whole(buffer: object, dtype: Binding<object>["dtype"]): Binding<object> {
     const last = this.flat.segments.at(-1)?.offset ?? 0;
-    return { buffer, offset: 0, length: last + (sizes.at(-1) as number), dtype };
+    return { buffer, offset: 0, length: last + (this.#sizes.at(-1) as number), dtype };
   }
 
   #eachRun(visit: (from: number, at: number, size: number) => void): void {
     let from = 0;
     for (const [i, { offset }] of this.flat.segments.entries()) {
-      visit(from, offset, sizes[i] as number);
-      from += sizes[i] as number;
+      visit(from, offset, this.#sizes[i] as number);
+      from += this.#sizes[i] as number;
     }
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { basics, type CatalogueEntry, catalogue } from "./catalogue.js";
-import { noise, Parameters, shapesOf, split, targets, total } from "./targets.js";
+import { matrices, mixed, noise, Parameters, split, targets, total } from "./targets.js";
 
 /** Steps whose gradients are not finite. The reference does not even see them. */
 const isSkipped = (step: number): boolean => step === 0 || step % 37 === 5;
@@ -19,12 +19,16 @@ async function distance(
   steps: number,
 ): Promise<{ readonly worst: number; readonly path: number }> {
   const target = await make();
-  const parameters = new Parameters(target, noise(total, 1));
+  const shapes = entry.isForMatrices ? matrices : mixed;
+  const parameters = new Parameters(target, noise(total, 1), "float32", shapes);
   const flag = { buffer: target.allocate(4), offset: 0, length: 1, dtype: "float32" } as const;
   const optimizer = entry.make(target, parameters.flat);
   const reference = entry.reference();
-  const start = split(noise(total, 1));
-  const expected = start.map((values, i) => ({ values, shape: shapesOf[i] as readonly number[] }));
+  const start = split(noise(total, 1), shapes);
+  const expected = start.map((values, i) => ({
+    values,
+    shape: Object.values(shapes)[i] as readonly number[],
+  }));
   let applied = 0;
   for (let step = 0; step < steps; step++) {
     const gradients = gradient(step);
@@ -34,7 +38,7 @@ async function distance(
     optimizer.step({ foundInf: flag.buffer });
     if (skipped) continue;
     applied++;
-    reference(expected, split(gradients), applied, entry.lr);
+    reference(expected, split(gradients, shapes), applied, entry.lr);
   }
   const [state] = (await optimizer.stateDict()).groups;
   expect(state?.applied).toBe(applied);

@@ -1,10 +1,17 @@
 export { adadeltaRule } from "./adadelta.js";
+export { adafactorRule } from "./adafactor.js";
 export { adagradRule } from "./adagrad.js";
 export { adamRule } from "./adam.js";
 export { adamaxRule } from "./adamax.js";
 export { bertAdamRule } from "./bert-adam.js";
 export { blockWords } from "./blockwise.js";
 export { clipPartials, partialsEach } from "./clip-partials.js";
+export {
+  type FactoredBuffers,
+  type FactoredLayout,
+  factoredLayout,
+  factoredMoments,
+} from "./factored-moments.js";
 export { lambRule } from "./lamb.js";
 export { type LarcScalars, larcRule } from "./larc.js";
 export {
@@ -15,7 +22,9 @@ export {
   type UpdateRange,
 } from "./launch-update.js";
 export { lionRule } from "./lion.js";
+export { muonRule } from "./muon.js";
 export { nadamRule } from "./nadam.js";
+export { type NewtonSchulzScratch, newtonSchulz } from "./newton-schulz.js";
 export { novogradRule } from "./novograd.js";
 export type { ParameterKind, StorageBuffers } from "./parameter-storage.js";
 export { radamRule } from "./radam.js";

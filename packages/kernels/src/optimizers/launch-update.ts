@@ -28,6 +28,8 @@ export interface UpdateOperands<B> {
   readonly storage: StorageBuffers<B>;
   /** float32, bfloat16, or uint32 for 8-bit blocks. Totals of segments keep their state here too. */
   readonly state: Readonly<Record<string, Binding<B>>>;
+  /** What passes with inputs read. */
+  readonly inputs?: Readonly<Record<string, Binding<B>>>;
   /** `segmentTable(...)` on the device, and room for a vec4f a chunk and a segment. */
   table(): SegmentBuffers<B>;
 }
@@ -71,6 +73,7 @@ export function launchUpdate<B>(
     control,
     ...storage,
     ...state,
+    ...operands.inputs,
   };
   const launch = (kernel: ReturnType<typeof passKernel>, first: number, end: number): void =>
     target.launch({

@@ -43,7 +43,7 @@ export function planPass(
   moments: "float" | "8bit",
 ): PassPlan {
   const pass = rule.passes[index] as UpdatePass;
-  const { totals } = pass;
+  const { totals, inputs } = pass;
   const code = [pass.wgsl, ...(totals?.terms.map(({ wgsl }) => wgsl) ?? [])].join("\n");
   const states = statesOf(rule)
     .filter((name) => names(code, name))
@@ -54,7 +54,7 @@ export function planPass(
     });
   const is8Bit = states.some((state) => state.is8Bit);
   const factors = factorsBefore(rule, index).filter(({ name }) => names(code, name));
-  const walksChunks = is8Bit || totals !== undefined || factors.length > 0;
+  const walksChunks = is8Bit || totals !== undefined || inputs !== undefined || factors.length > 0;
   const usesGradient = names(code, "g");
   const loadsParameter = names(code, "p");
   const storesParameter = assigns(code, "p");
@@ -74,6 +74,7 @@ export function planPass(
       access: state.isStored ? "readwrite" : "read",
       ...(state.is8Bit ? { unit: 1, dtypes: ["uint32"] } : { dtypes: ["float32", "bfloat16"] }),
     });
+  bindings.push(...(inputs?.bindings ?? []));
   if (walksChunks) bindings.push({ name: "chunks", access: "read", dtypes: ["uint32"] });
   if (factors.length > 0) bindings.push({ name: "factors", access: "read", dtypes: ["float32"] });
   if (totals) bindings.push({ name: "partials", access: "readwrite", dtypes: ["float32"] });

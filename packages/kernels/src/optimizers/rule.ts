@@ -1,3 +1,5 @@
+import type { KernelBinding, KernelView } from "@halfstep/device";
+
 /**
  * How a state of a rule, one number an element, may be stored:
  *
@@ -37,6 +39,20 @@ export interface SegmentTotals<State extends string, Value extends string> {
   update(segment: Numbers, s: Numbers<Value | ControlName>): void;
 }
 
+/** Numbers that a pass reads from elsewhere than its own element. The pass then walks segments, whatever else it does. */
+export interface PassInputs {
+  /** Read-only; `launchUpdate` takes them from the operands by name. */
+  readonly bindings: readonly KernelBinding[];
+  /** Statements that declare `vec4f` names for the pass, from the quad `q` and the segment `record.z`. */
+  readonly wgsl: string;
+  /** Sets the same names for the element at `index` of the flat buffer. */
+  load(
+    views: Readonly<Record<string, KernelView>>,
+    place: { readonly index: number; readonly segment: number },
+    e: Numbers,
+  ): void;
+}
+
 /** One walk over the elements. What it reads and writes is what its WGSL names and assigns. */
 export interface UpdatePass<State extends string = string, Value extends string = string> {
   /**
@@ -47,6 +63,7 @@ export interface UpdatePass<State extends string = string, Value extends string 
   /** The same for one element. */
   update(e: Numbers<State | "g" | "p">, s: Numbers<Value | ControlName>): void;
   readonly totals?: SegmentTotals<State, Value>;
+  readonly inputs?: PassInputs;
 }
 
 /** An optimizer as data. The generator weaves it with a storage of parameters and of moments; see decision 0015. */

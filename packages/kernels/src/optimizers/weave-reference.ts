@@ -81,12 +81,25 @@ class Walk {
     const sums = totals && new Float64Array(totals.terms.length);
     for (let at = 0; at < count; at += blockLength) {
       const length = Math.min(blockLength, count - at);
-      this.#block(quad * 4 + at, length, block + at / blockLength, sums);
+      this.#block({ start: quad * 4 + at, length, block: block + at / blockLength, segment }, sums);
     }
     if (sums) (this.#views.partials as KernelView).set(sums, chunk * 4);
   }
 
-  #block(start: number, length: number, block: number, sums: Float64Array | undefined): void {
+  #block(
+    {
+      start,
+      length,
+      block,
+      segment,
+    }: {
+      readonly start: number;
+      readonly length: number;
+      readonly block: number;
+      readonly segment: number;
+    },
+    sums: Float64Array | undefined,
+  ): void {
     const { states } = this.#plan;
     for (const { name, kind, is8Bit } of states)
       if (is8Bit)
@@ -97,7 +110,7 @@ class Walk {
           length,
           this.#blocks[name] as Float64Array,
         );
-    this.#elements(start, start + length, start, sums);
+    this.#elements(start, start + length, segment, sums);
     for (const { name, kind, is8Bit, isStored } of states)
       if (is8Bit && isStored)
         encodeBlock(
@@ -109,7 +122,7 @@ class Walk {
         );
   }
 
-  #elements(from: number, to: number, base: number, sums: Float64Array | undefined): void {
+  #elements(from: number, to: number, segment: number, sums: Float64Array | undefined): void {
     const { pass, states, loadsParameter, storesParameter, usesGradient } = this.#plan;
     const e = this.#element;
     const s = this.#values;
@@ -117,7 +130,7 @@ class Walk {
       name,
       isStored,
       view: (is8Bit ? this.#blocks[name] : this.#views[name]) as KernelView,
-      base: is8Bit ? base : 0,
+      base: is8Bit ? from : 0,
     }));
     const gradients = this.#views.gradients;
     const terms = pass.totals?.terms ?? [];
@@ -126,6 +139,7 @@ class Walk {
       if (usesGradient) e.g = (gradients?.[i] as number) * this.#inverse;
       if (loadsParameter) e.p = this.#parameter.load(i);
       for (const { name, view, base } of stored) e[name] = view[i - base] as number;
+      pass.inputs?.load(this.#views, { index: i, segment }, e);
       pass.update(e as Numbers<"g" | "p">, s as Numbers<"lr" | "first">);
       if (sums)
         for (let t = 0; t < terms.length; t++) {

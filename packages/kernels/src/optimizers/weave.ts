@@ -85,7 +85,7 @@ function update(plan: PassPlan, loadState: (state: PassState) => string): string
   );
   return `${plan.usesGradient ? "  var g = load_gradients(q) * (control.y * s.sign);\n" : ""}${
     plan.loadsParameter ? `  ${plan.storesParameter ? "var" : "let"} p = ${storage.load};\n` : ""
-  }${loads.join("")}  ${pass.wgsl}
+  }${loads.join("")}${pass.inputs ? `  ${pass.inputs.wgsl}\n` : ""}  ${pass.wgsl}
 `;
 }
 
