@@ -38,7 +38,6 @@ export {
   where,
 } from "./comparison.js";
 export { type Conv2dOptions, conv2d } from "./conv2d.js";
-export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy.js";
 export { einsum } from "./einsum.js";
 export {
   abs,
@@ -59,6 +58,9 @@ export {
   square,
   sub,
 } from "./elementwise.js";
+export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy.js";
+export { type ClassOptions, nllLoss } from "./losses/nll.js";
+export type { Reduction, ReductionOptions } from "./losses/reduction.js";
 export { linear, type MatmulOptions, matmul } from "./matmul.js";
 export { groupNorm, layerNorm, type NormOptions, type RmsNormOptions, rmsNorm } from "./norms.js";
 export { avgPool2d, maxPool2d, type PoolOptions } from "./pool.js";

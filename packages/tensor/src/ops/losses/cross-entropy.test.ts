@@ -5,9 +5,9 @@ import {
   forwardMismatches,
   places,
   scattered,
-} from "../../test/forward-check.js";
-import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
-import { crossEntropy } from "./index.js";
+} from "../../../test/forward-check.js";
+import { cpuRuntime, ShapeError, type Tensor } from "../../index.js";
+import { crossEntropy } from "../index.js";
 
 const labelsOf = (rows: number, classes: number): Uint32Array =>
   Uint32Array.from({ length: rows }, (_, row) => (3 * row + 1) % classes);
@@ -73,7 +73,7 @@ test("shapes and dtypes that do not fit are refused", () => {
   const short = runtime.tensor(Uint32Array.of(1));
   expect(() => crossEntropy(logits, short)).toThrow(ShapeError);
   expect(() => crossEntropy(logits, short)).toThrow(
-    "crossEntropy needs logits [rows, classes] and labels [rows], not [2,3] and [1]",
+    "crossEntropy needs logits [..., classes] and labels [...], not [2,3] and [1]",
   );
   const floats = runtime.zeros([2]);
   expect(() => crossEntropy(logits, floats)).toThrow(DTypeError);

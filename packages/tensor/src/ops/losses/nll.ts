@@ -1,0 +1,160 @@
+import { DTypeError } from "@halfstep/autocast";
+import * as kernels from "@halfstep/kernels";
+import { castTo } from "../../cast.js";
+import { type Composite, composite } from "../../composite.js";
+import { ShapeError } from "../../errors.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../../op.js";
+import type { Tensor } from "../../tensor.js";
+import { type ReductionOptions, reduced } from "./reduction.js";
+
+export interface ClassOptions extends ReductionOptions {
+  /** Factor of each class [classes]; "mean" divides by the sum of those of the labels. Default: ones. */
+  readonly weight?: Tensor;
+  /** Rows with this label count for nothing, in "mean" either. A negative one is its two's complement, as in a Uint32Array. Default: none. */
+  readonly ignoreIndex?: number;
+}
+
+/** Rows of scores [..., classes], and a label (uint32) for each. */
+export interface LabelledRows {
+  readonly scores: Tensor;
+  readonly labels: Tensor;
+  readonly rows: number;
+  readonly classes: number;
+}
+
+/** Scores as [rows, classes] and labels as [rows]. */
+export function rowsOf(
+  name: string,
+  scores: Tensor,
+  labels: Tensor,
+  weight?: Tensor,
+): LabelledRows {
+  const classes = scores.shape.at(-1) ?? 0;
+  if (scores.rank === 0 || scores.shape.slice(0, -1).join() !== labels.shape.join())
+    throw new ShapeError(
+      `${name} needs logits [..., classes] and labels [...], not [${scores.shape}] and [${labels.shape}]`,
+    );
+  if (labels.dtype !== "uint32")
+    throw new DTypeError(`${name}: labels are ${labels.dtype}; make them from a Uint32Array`);
+  if (weight && weight.shape.join() !== `${classes}`)
+    throw new ShapeError(
+      `${name}: weight needs a number for each of the ${classes} classes, not the shape [${weight.shape}]`,
+    );
+  const rows = labels.size;
+  return {
+    scores: scores.rank === 2 ? scores : scores.reshape([rows, classes]),
+    labels: labels.rank === 1 ? labels : labels.reshape([rows]),
+    rows,
+    classes,
+  };
+}
+
+interface Attributes {
+  readonly classes: number;
+  readonly ignoreIndex: number | undefined;
+}
+
+const attributesOf = (labels: Operand, { classes, ignoreIndex }: Attributes) => ({
+  rows: labels.length,
+  classes,
+  ignoreIndex,
+});
+
+/** −weight[label] · score[label] of each row, in the dtype of the scores. Operands: scores, labels and perhaps the weight. */
+const rowLosses: Op<Attributes> = defineOp<Attributes>({
+  name: "nllLoss",
+  castPolicy: "float32",
+  shape([scores, labels]) {
+    return [{ shape: (labels as TensorSpec).shape, dtype: (scores as TensorSpec).dtype }];
+  },
+  forward({ target, inputs, outputs, attributes }) {
+    const [input, labels, weight] = inputs as [Operand, Operand, Operand | undefined];
+    const losses = outputs[0] as Operand;
+    target.launch(
+      kernels.nllLoss({ input, labels, weight, losses }, attributesOf(labels, attributes)),
+    );
+  },
+  backward({ inputs, gradients, attributes }) {
+    const [, labels, ...weight] = inputs as [Tensor, Tensor, Tensor];
+    return [rowLossesBackward([gradients[0] as Tensor, labels, ...weight], attributes)];
+  },
+});
+
+const rowLossesBackward: Op<Attributes> = defineOp<Attributes>({
+  name: "nllLossBackward",
+  castPolicy: "float32",
+  shape([g, labels], { classes }) {
+    const { shape } = labels as TensorSpec;
+    return [{ shape: [...shape, classes], dtype: (g as TensorSpec).dtype }];
+  },
+  forward({ target, inputs, outputs, attributes }) {
+    const [lossGradient, labels, weight] = inputs as [Operand, Operand, Operand | undefined];
+    const inputGradient = outputs[0] as Operand;
+    target.launch(
+      kernels.nllLossBackward(
+        { labels, weight, lossGradient, inputGradient },
+        attributesOf(labels, attributes),
+      ),
+    );
+  },
+  backward({ inputs, gradients, attributes }) {
+    const [, labels, ...weight] = inputs as [Tensor, Tensor, Tensor];
+    return [rowLosses([gradients[0] as Tensor, labels, ...weight], attributes)];
+  },
+});
+
+/** weight[label] of each row, and 0 for ignored ones. Operands: labels and perhaps the weight. */
+const labelWeightsOp: Op<Attributes> = defineOp<Attributes>({
+  name: "labelWeights",
+  castPolicy: "float32",
+  shape: ([labels]) => [{ shape: (labels as TensorSpec).shape, dtype: "float32" }],
+  forward({ target, inputs, outputs, attributes }) {
+    const [labels, weight] = inputs as [Operand, Operand | undefined];
+    const out = outputs[0] as Operand;
+    target.launch(kernels.labelWeights({ labels, weight, out }, attributesOf(labels, attributes)));
+  },
+  backward: "none",
+});
+
+const present = (...tensors: (Tensor | undefined)[]): readonly Tensor[] =>
+  tensors.filter((tensor) => tensor !== undefined);
+
+interface Weighting {
+  readonly weight?: Tensor | undefined;
+  readonly ignoreIndex?: number | undefined;
+}
+
+/** −weight[label] · score[label] of each row. */
+export const negativeScores = (
+  { scores, labels, classes }: LabelledRows,
+  { weight, ignoreIndex }: Weighting,
+): Tensor => rowLosses(present(scores, labels, weight), { classes, ignoreIndex });
+
+/** weight[label] of each row, and 0 for those that are ignored. */
+export const labelWeights = (
+  { labels, classes }: LabelledRows,
+  { weight, ignoreIndex }: Weighting,
+): Tensor => labelWeightsOp(present(labels, weight), { classes, ignoreIndex });
+
+/** What a mean divides by, where that is not the number of rows. */
+export const weightTotal = (rows: LabelledRows, options: Weighting): Tensor | undefined =>
+  options.weight || options.ignoreIndex !== undefined
+    ? labelWeights(rows, options).sum()
+    : undefined;
+
+/**
+ * −logProbabilities at the label, of logProbabilities [..., classes] and labels [...] (uint32), in float32, as
+ * torch.nn.functional.nll_loss with the classes last. A label that is no class gives NaN.
+ */
+export const nllLoss: Composite<
+  (logProbabilities: Tensor, labels: Tensor, options?: ClassOptions) => Tensor
+> = composite(
+  { name: "nllLoss", castPolicy: "float32" },
+  (logProbabilities: Tensor, labels: Tensor, options: ClassOptions = {}): Tensor => {
+    const { weight, reduction } = options;
+    const rows = rowsOf("nllLoss", castTo(logProbabilities, "float32"), labels, weight);
+    const losses = negativeScores(rows, options);
+    if (reduction === "none") return losses.reshape(labels.shape);
+    return reduced(losses, reduction, weightTotal(rows, options));
+  },
+);
