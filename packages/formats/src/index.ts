@@ -19,6 +19,9 @@ export {
   roundArray,
 } from "./arrays.js";
 export { bfloat16 } from "./bfloat16.js";
+export { BFloat16Array } from "./bfloat16-array.js";
+export { getBFloat16, getFloat16, setBFloat16, setFloat16 } from "./data-view.js";
+export { f16round } from "./f16round.js";
 export { float4e2m1fn } from "./float4e2m1fn.js";
 export { float6e2m3fn } from "./float6e2m3fn.js";
 export { float6e3m2fn } from "./float6e3m2fn.js";
@@ -31,6 +34,7 @@ export { float8e5m2 } from "./float8e5m2.js";
 export { float8e5m2fnuz } from "./float8e5m2fnuz.js";
 export { float8e8m0fnu } from "./float8e8m0fnu.js";
 export { float16 } from "./float16.js";
+export { Float16Array } from "./float16-array.js";
 export { float32 } from "./float32.js";
 export { float64 } from "./float64.js";
 export type {
@@ -43,6 +47,7 @@ export type {
   Rounding,
 } from "./format.js";
 export { formatOf } from "./format-of.js";
+export type { HalfArray, HalfArrayConstructor } from "./half-array.js";
 export { pack2, unpack2 } from "./pack.js";
 export type { Classification, FormatInfo, RealFormat } from "./real.js";
 export {

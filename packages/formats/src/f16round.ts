@@ -1,0 +1,28 @@
+import { float16 } from "./float16.js";
+
+/**
+ * The float16 nearest to a number, ties to even: `Math.f16round`, the engine's own where it rounds once. Converts its argument
+ * to a number as that does.
+ */
+export function f16round(value: number): number {
+  native ??= findNative();
+  return native(value);
+}
+
+type Round = (value: number) => number;
+
+let native: Round | undefined;
+
+function findNative(): Round {
+  const engine = (Math as { f16round?: Round }).f16round;
+  // Ties that a detour through float32 would make, or break; the smallest subnormal's; and the edge of overflow.
+  const hazards: readonly [value: number, rounded: number][] = [
+    [1 + 2 ** -11 + 2 ** -40, 1 + 2 ** -10],
+    [1 + 3 * 2 ** -11 - 2 ** -40, 1 + 2 ** -10],
+    [2 ** -25 + 2 ** -60, 2 ** -24],
+    [2 ** -25, 0],
+    [65520 - 2 ** -30, 65504],
+  ];
+  const isRight = engine && hazards.every(([value, rounded]) => engine(value) === rounded);
+  return isRight ? engine : (value) => float16.round(+value);
+}
