@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bfloat16 } from "../bfloat16.js";
+import { BFloat16Array } from "../bfloat16-array.js";
 import { float4e2m1fn } from "../float4e2m1fn.js";
 import { float8e4m3fn } from "../float8e4m3fn.js";
 import { float8e8m0fnu } from "../float8e8m0fnu.js";
@@ -234,4 +235,13 @@ describe("recommendScale", () => {
       "recommendScale: float8e8m0fnu is a format of scales: name an element's",
     );
   });
+});
+
+test("arrays of codes are read as the numbers they stand for", () => {
+  const values = [1, 1.0078125, -3, 2 ** -100, Number.NaN];
+  const array = BFloat16Array.of(...values);
+  expect(compare(array, float16)).toEqual(compare(values, float16));
+  expect(exponentHistogram(array)).toEqual(exponentHistogram(values));
+  const updates = values.map(() => 2 ** -12);
+  expect(lostUpdates(array, updates, float16)).toEqual(lostUpdates(values, updates, float16));
 });
