@@ -39,7 +39,8 @@ export interface AnyOptimizer {
 type Options = Readonly<Record<string, unknown>>;
 type Params = FlatTensors<object> | readonly GroupInput<object, never>[];
 
-const classes: Readonly<Record<OptimizerName, unknown>> = {
+/** Every optimizer by its name. */
+export const classes: Readonly<Record<OptimizerName, unknown>> = {
   Adadelta,
   Adafactor,
   Adagrad,

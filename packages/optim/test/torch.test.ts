@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { cpuTarget } from "@halfstep/kernels";
+import { describe, expect, it } from "vitest";
+import { LARC, type LARCOptions, type SGD } from "../src/index.js";
+import { type AnyOptimizer, classes } from "./catalogue.js";
+import { type AnyTarget, Parameters, type Shapes, split } from "./targets.js";
+
+interface Case {
+  readonly optimizer: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly larc?: LARCOptions;
+  readonly shapes: Shapes;
+  readonly values: readonly number[];
+}
+
+/** See three-steps.py beside it. */
+const { cases } = JSON.parse(
+  readFileSync(new URL("golden/three-steps.json", import.meta.url), "utf8"),
+) as { readonly cases: readonly Case[] };
+
+/** The recipe's numbers. */
+const numbers = (count: number, a: number, b: number): number[] =>
+  Array.from({ length: count }, (_, i) => Math.round(Math.sin(a * i + b) * 700) / 1024);
+
+const tensors = (shapes: Shapes, a: number, b: number): number[] =>
+  Object.values(shapes).flatMap((shape, i) =>
+    numbers(
+      shape.reduce((n, size) => n * size, 1),
+      a,
+      b + i,
+    ),
+  );
+
+describe("three steps are those of torch and apex", () => {
+  it.each(cases.map((c) => [`${c.optimizer} ${JSON.stringify(c.options)}`, c] as const))(
+    "%s",
+    async (_, { optimizer: name, options, larc, shapes, values }) => {
+      const target = cpuTarget() as AnyTarget;
+      const parameters = new Parameters(target, tensors(shapes, 0.7, 1), "float32", shapes);
+      const Class = classes[name.replace("LARC ", "") as "SGD"] as typeof SGD;
+      const inner = new Class(target, parameters.flat, options);
+      const optimizer = (larc ? new LARC(inner, larc) : inner) as AnyOptimizer;
+      for (let step = 0; step < 3; step++) {
+        parameters.setGradients(tensors(shapes, 1.3, 10 * step));
+        optimizer.step();
+      }
+      const got = await parameters.values();
+      const worst = Math.max(...got.map((v, i) => Math.abs(v - (values[i] as number))));
+      expect(split(got, shapes)).toHaveLength(Object.keys(shapes).length);
+      expect(got).toHaveLength(values.length);
+      expect(worst).toBeLessThan(2e-6);
+    },
+  );
+});
