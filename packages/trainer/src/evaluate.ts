@@ -1,10 +1,9 @@
 import { argmax, crossEntropy, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
-import type { Precision } from "./summary.js";
-import { inPrecision } from "./train.js";
+import { inPrecision, type TrainingPrecision } from "./precision.js";
 
 export interface EvaluateOptions<Batch> {
   readonly runtime: Runtime;
-  readonly precision: Precision;
+  readonly precision: TrainingPrecision;
   /** Records the logits [batch, classes] of a batch. The model is in evaluation mode. */
   readonly logits: (batch: Batch) => Tensor;
   /** The class of each sample of a batch. */

@@ -1,6 +1,13 @@
 export { StorageError } from "./errors.js";
 export { type EvaluateOptions, type Evaluation, evaluate } from "./evaluate.js";
 export { parameterSha256 } from "./parameter-hash.js";
+export {
+  inPrecision,
+  recipeFor,
+  scalerOptionsFor,
+  storageFor,
+  type TrainingPrecision,
+} from "./precision.js";
 export { renderReport } from "./report.js";
 export type {
   Precision,
@@ -11,7 +18,6 @@ export type {
   Summary,
 } from "./summary.js";
 export {
-  inPrecision,
   reportInterval,
   type TrainableOptimizer,
   type TrainOptions,

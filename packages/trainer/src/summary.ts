@@ -1,9 +1,10 @@
-/** The precisions that a run trains in. */
+/** torch.amp's precisions: recipes by name that cast op by op. */
 export type Precision = "float32" | "float16" | "bfloat16";
 
 /** One line of `metrics.jsonl`: one optimizer step. */
 export interface StepMetrics {
-  readonly precision: Precision;
+  /** Name of the recipe. */
+  readonly precision: string;
   /** Counts from 1, over all epochs; skipped steps count. */
   readonly step: number;
   /** Counts from 1. */
@@ -38,7 +39,8 @@ export interface StepCounters {
 
 /** The result of training once in one precision. */
 export interface RunSummary {
-  readonly precision: Precision;
+  /** Name of the recipe. */
+  readonly precision: string;
   readonly steps: number;
   readonly appliedSteps: number;
   readonly skippedSteps: number;

@@ -130,6 +130,30 @@ describe.each(places)("train() on the %s", (_, open) => {
     expect(losses.at(-1)).toBeLessThan(0.8 * (losses[0] as number));
   });
 
+  it("runs a batch again that overflowed, where it is asked to", async () => {
+    const { told, run } = training(await open(), { initScale: 2 ** 40 });
+    const seen: number[] = [];
+    function* batches(): Generator<Samples> {
+      for (const [i, batch] of [...sampleBatches(5, 16, 0)].entries()) {
+        seen.push(i);
+        yield batch;
+      }
+    }
+    const result = await run({ batches, onOverflow: "retry" });
+    const skipped = told.filter(({ metrics }) => !metrics.applied).length;
+    expect(skipped).toBeGreaterThan(10);
+    expect(seen).toEqual([0, 1, 2, 3, 4]);
+    expect(result).toMatchObject({ steps: 5 + skipped, appliedSteps: 5, skippedSteps: skipped });
+    // The first batch is what it was all along: its loss is the same each time.
+    const losses = told.slice(0, skipped + 1).map(({ metrics }) => metrics.loss);
+    expect(new Set(losses).size).toBe(1);
+  });
+
+  it("refuses to run a batch again under a scale that does not change", async () => {
+    const { run } = training(await open(), { preset: "static", initScale: 2 ** 40 });
+    await expect(run({ onOverflow: "retry" })).rejects.toThrow("the loss scale is not dynamic");
+  });
+
   it("trains without a scaler in float32: scale 1, every step applied", async () => {
     const { told, run } = training(await open(), { enabled: false });
     const result = await run({ precision: "float32", epochs: 2 });

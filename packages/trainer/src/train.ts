@@ -1,8 +1,8 @@
-import { autocast } from "@halfstep/autocast";
 import type { CounterValues, Device } from "@halfstep/device";
 import type { GradScaler, ScaledOptimizer, StepOutcome } from "@halfstep/grad-scaler";
 import type { PlanStatistics, Runtime, Storage, Tensor } from "@halfstep/tensor";
-import type { Precision, StepCounters, StepMetrics } from "./summary.js";
+import { inPrecision, recipeFor, type TrainingPrecision } from "./precision.js";
+import type { StepCounters, StepMetrics } from "./summary.js";
 
 /** The part of an optimizer that the loop uses. */
 export interface TrainableOptimizer extends ScaledOptimizer<Storage> {
@@ -13,8 +13,9 @@ export interface TrainOptions<Batch> {
   readonly runtime: Runtime;
   /** The device of a GPU runtime, whose counters tell what a step costs. */
   readonly device?: Device | undefined;
-  readonly precision: Precision;
-  /** Records the forward pass of a batch and its loss, a scalar; under autocast where the precision is 16-bit. */
+  /** The recipe that the model runs by; apply it to the model (`applyRecipe`) where it is not one of torch.amp's. */
+  readonly precision: TrainingPrecision;
+  /** Records the forward pass of a batch and its loss, a scalar; under autocast where the recipe casts op by op. */
   readonly loss: (batch: Batch) => Tensor;
   readonly optimizer: TrainableOptimizer;
   /** Scales the loss. A disabled scaler is the identity. */
@@ -24,6 +25,11 @@ export interface TrainOptions<Batch> {
   readonly batches: (epoch: number) => Iterable<Batch>;
   /** The learning rate after this many applied steps of this call: for the metrics. */
   readonly lr: (appliedSteps: number) => number;
+  /**
+   * What becomes of a batch whose gradients overflowed: `"skip"` goes on to the next one, `"retry"` runs the batch again with
+   * the scale that is left, and so waits for the device after each step. Default "skip".
+   */
+  readonly onOverflow?: "skip" | "retry";
   /** Called for every step, in order, up to {@link reportInterval} steps late: what a step did is known when the device tells. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
   /** Ends training after the step that is under way. */
@@ -61,33 +67,42 @@ interface PendingStep {
  * device; losses and the scaler's outcomes follow every {@link reportInterval} steps.
  */
 export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainResult> {
-  const { runtime, device, optimizer, scaler, signal } = options;
+  const { runtime, device, optimizer, scaler, signal, onOverflow = "skip" } = options;
+  const recipe = recipeFor(options.precision);
+  if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
+    throw new RangeError(
+      'onOverflow is "retry", but the loss scale is not dynamic: the batch would overflow again; use "skip"',
+    );
   // A scaler that has been used, or has loaded a state, counts on from there.
   const { scale = 1, step: stepsBefore = 0 } = await scaler.stateDict();
-  const reporter = new Reporter(options, { scale, stepsBefore });
+  const reporter = new Reporter({ ...options, precision: recipe.name }, { scale, stepsBefore });
   const meter = new StepMeter(device);
   let statistics: PlanStatistics | undefined;
   let step = 0;
   let isAborted = false;
   for (let epoch = 0; epoch < options.epochs && !isAborted; epoch++) {
     for (const batch of options.batches(epoch)) {
-      isAborted = signal?.aborted ?? false;
+      for (let isDone = false; !isDone; ) {
+        isAborted = signal?.aborted ?? false;
+        if (isAborted) break;
+        meter.begin();
+        const loss = await runtime.step(() => {
+          const value = inPrecision(recipe, () => options.loss(batch));
+          scaler.scale(value).backward();
+          scaler.step(optimizer);
+          scaler.update();
+          optimizer.zeroGrad();
+          return value;
+        });
+        step++;
+        // The last batch of an epoch may be smaller: the first step speaks for all.
+        statistics ??= runtime.lastPlan?.statistics;
+        meter.end(step);
+        reporter.add({ step, epoch: epoch + 1, loss });
+        if (step % reportInterval === 0) await reporter.report();
+        isDone = onOverflow === "skip" || (await reporter.isLastApplied());
+      }
       if (isAborted) break;
-      meter.begin();
-      const loss = await runtime.step(() => {
-        const value = inPrecision(options.precision, () => options.loss(batch));
-        scaler.scale(value).backward();
-        scaler.step(optimizer);
-        scaler.update();
-        optimizer.zeroGrad();
-        return value;
-      });
-      step++;
-      // The last batch of an epoch may be smaller: the first step speaks for all.
-      statistics ??= runtime.lastPlan?.statistics;
-      meter.end(step);
-      reporter.add({ step, epoch: epoch + 1, loss });
-      if (step % reportInterval === 0) await reporter.report();
     }
   }
   await reporter.report();
@@ -105,16 +120,9 @@ export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainR
   };
 }
 
-/** Runs `fn` as a precision wants: under autocast for the 16-bit ones. */
-export const inPrecision = <T>(
-  precision: Precision,
-  fn: () => T extends PromiseLike<unknown> ? never : T,
-): T =>
-  precision === "float32"
-    ? (fn as () => T)()
-    : (autocast({ dtype: precision }, fn as () => never) as T);
-
-type ReporterOptions = Pick<TrainOptions<never>, "precision" | "scaler" | "lr" | "onStep">;
+interface ReporterOptions extends Pick<TrainOptions<never>, "scaler" | "lr" | "onStep"> {
+  readonly precision: string;
+}
 
 /** Tells steps in order. Each report awaits the reads that the one before it began, so that the device is never idle. */
 class Reporter {
@@ -125,6 +133,7 @@ class Reporter {
   readonly #stepsBefore: number;
   #waiting: PendingStep[] = [];
   #underWay: Promise<void> = Promise.resolve();
+  #isLastApplied = true;
 
   constructor(
     options: ReporterOptions,
@@ -146,6 +155,13 @@ class Reporter {
     this.#underWay = this.#tell(steps);
     // A failure is the next report's to throw; until then it must not count as unhandled.
     this.#underWay.catch(() => {});
+  }
+
+  /** Reports all steps so far, and tells whether the last one changed the parameters. Waits for the device. */
+  async isLastApplied(): Promise<boolean> {
+    await this.report();
+    await this.#underWay;
+    return this.#isLastApplied;
   }
 
   async #tell(steps: readonly PendingStep[]): Promise<void> {
@@ -170,6 +186,7 @@ class Reporter {
         lr: lr(this.applied),
       };
       if (isApplied) this.applied++;
+      this.#isLastApplied = isApplied;
       if (outcome) this.scale = outcome.scaleAfter;
       onStep?.(metrics, outcome);
     }
