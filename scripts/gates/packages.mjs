@@ -20,10 +20,10 @@ export const publicPackages = (root) =>
 export const closure = (names, all) => {
   const found = new Set();
   const visit = (name) => {
-    const dependencies = all.find((candidate) => candidate.name === name)?.manifest.dependencies;
-    if (found.has(name) || dependencies === undefined) return;
+    const pkg = all.find((candidate) => candidate.name === name);
+    if (found.has(name) || pkg === undefined) return;
     found.add(name);
-    for (const dependency of Object.keys(dependencies)) visit(dependency);
+    for (const dependency of Object.keys(pkg.manifest.dependencies ?? {})) visit(dependency);
   };
   for (const name of names) visit(name);
   return [...found];

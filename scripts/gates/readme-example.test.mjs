@@ -44,4 +44,8 @@ describe("closure", () => {
     const all = [pkg("a", "b", "vega"), pkg("b", "c"), pkg("c"), pkg("d")];
     expect(closure(["a"], all)).toEqual(["a", "b", "c"]);
   });
+
+  it("keeps a package whose manifest names no dependencies", () => {
+    expect(closure(["a"], [{ name: "a", manifest: {} }])).toEqual(["a"]);
+  });
 });
