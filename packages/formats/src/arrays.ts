@@ -101,15 +101,27 @@ export function decodeArray(
  * Many numbers, each replaced by the format's number next to it, in `out` (which may be `values`) or a new Float32Array.
  * Reads, rounds and fails as `encodeArray` does.
  */
-export function roundArray<Out extends Float32Array | Float64Array = Float32Array>(
+export function roundArray(
   values: Numbers,
   format: FloatFormat,
-  out?: Out,
+  out?: Float32Array,
   options?: EncodeArrayOptions,
-): Out {
+): Float32Array;
+export function roundArray(
+  values: Numbers,
+  format: FloatFormat,
+  out: Float64Array,
+  options?: EncodeArrayOptions,
+): Float64Array;
+export function roundArray(
+  values: Numbers,
+  format: FloatFormat,
+  out?: Float32Array | Float64Array,
+  options?: EncodeArrayOptions,
+): Float32Array | Float64Array {
   if (options === undefined) {
     const few = roundsFew(values, format, out);
-    if (few) return few as Out;
+    if (few) return few;
   }
   const name = "roundArray";
   const source = sourceOf(name, values);
@@ -118,7 +130,7 @@ export function roundArray<Out extends Float32Array | Float64Array = Float32Arra
     checkNumberArray(name, out, ["Float32Array", "Float64Array"]);
     checkRoom(name, length, out);
   }
-  const rounded = out ?? (new Float32Array(length) as Out);
+  const rounded = out ?? new Float32Array(length);
   const conversion = conversionOf(name, source, format, out, options);
   const { workspace, encoder } = conversion;
   for (let at = 0; at < length; at += pieceLength) {
