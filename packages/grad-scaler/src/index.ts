@@ -11,6 +11,7 @@ export { type ScalerPreset, scalerRule } from "./presets.js";
 export type {
   AmpPrimitives,
   Gradient,
+  OriginFinder,
   OutcomeWords,
   ScaledOptimizer,
   ScaledStep,

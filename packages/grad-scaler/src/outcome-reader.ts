@@ -2,7 +2,7 @@ import { ScaleCollapseError } from "./errors.js";
 import type { OutcomeLog } from "./outcomes.js";
 import { OUTCOME_RING, OUTCOME_WORDS, type OutcomeWords } from "./primitives.js";
 import { type ExpectedOutcome, isCollapse, outcomeOf } from "./read-outcome.js";
-import type { OverflowCause, StepOutcome } from "./step-outcome.js";
+import type { OverflowCause, OverflowOrigin, StepOutcome } from "./step-outcome.js";
 
 /** How often outcomes are read without being asked for: after this many steps, or this long after the first unread one. */
 export interface OutcomeSchedule {
@@ -84,13 +84,17 @@ export class OutcomeReader {
       this.#pending.shift();
       const { serial } = next;
       const records = next.records.map((_, i) => recordAt(words, tagOf(serial + i)));
-      if (records.every((record) => record !== undefined)) this.#append(next, records);
-      else this.#lost += 1;
+      if (!records.every((record) => record !== undefined)) this.#lost += 1;
+      else this.#append(next, records, next.findOrigin && (await foundOrigin(next, records)));
     }
   }
 
-  #append(expected: ExpectedOutcome, records: readonly OutcomeWords[]): void {
-    const outcome = outcomeOf(expected, records, this.#lost);
+  #append(
+    expected: ExpectedOutcome,
+    records: readonly OutcomeWords[],
+    origin: OverflowOrigin | undefined,
+  ): void {
+    const outcome = outcomeOf(expected, records, { lostBefore: this.#lost, origin });
     this.#lost = 0;
     this.#log.append(outcome);
     this.#watch(outcome, isCollapse(expected, records));
@@ -131,6 +135,18 @@ export class OutcomeReader {
 }
 
 const tagOf = (serial: number): number => ((serial - 1) % TAGS) + 1;
+
+/** Where an overflow began. That nobody can say is no reason to lose the outcome. */
+async function foundOrigin(
+  { findOrigin }: ExpectedOutcome,
+  records: readonly OutcomeWords[],
+): Promise<OverflowOrigin | undefined> {
+  try {
+    return await findOrigin?.(records.some(([, flags]) => flags !== 0));
+  } catch {
+    return undefined;
+  }
+}
 
 /** The record of this tag, if the ring still holds it. */
 function recordAt(words: Float32Array, tag: number): OutcomeWords | undefined {

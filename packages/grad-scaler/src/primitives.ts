@@ -1,4 +1,5 @@
 import type { ScaleRule } from "./rule.js";
+import type { OverflowOrigin } from "./step-outcome.js";
 
 /** One gradient of an optimizer, or one flat buffer of many. */
 export interface Gradient<B> {
@@ -115,6 +116,11 @@ export interface SquareSum<B> {
   readonly state: B;
 }
 
+/** Told whether a step met a non-finite gradient; says where that began, if it knows. Called once, or never if the outcome is lost. */
+export type OriginFinder = (
+  foundInf: boolean,
+) => OverflowOrigin | undefined | Promise<OverflowOrigin | undefined>;
+
 /**
  * The few operations that loss scaling needs, over any buffer type `B` (`GPUBuffer`, `Float32Array`, the storage of a
  * recorded tensor) and any loss type `L`. None waits for the device: each is enqueued, and they take effect in program
@@ -162,6 +168,11 @@ export interface AmpPrimitives<B, L = B> {
    * Words of the state that the rule does not use are left as they are.
    */
   updateScale(update: ScaleUpdate<B>): void;
+  /**
+   * Called by `update()`, while the step is still open. What it returns is called with the outcome once that is known, and
+   * may say where a non-finite gradient began: provenance, for those who look for it.
+   */
+  watchStep?(): OriginFinder;
   /** A copy of a buffer made by {@link allocate}, as it is after everything that was enqueued before this call. */
   read(buffer: B): Promise<Float32Array>;
   /**

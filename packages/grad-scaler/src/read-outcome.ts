@@ -1,5 +1,11 @@
-import type { OutcomeWords } from "./primitives.js";
-import type { LossOutcome, OverflowCause, StepOutcome, StepStatus } from "./step-outcome.js";
+import type { OriginFinder, OutcomeWords } from "./primitives.js";
+import type {
+  LossOutcome,
+  OverflowCause,
+  OverflowOrigin,
+  StepOutcome,
+  StepStatus,
+} from "./step-outcome.js";
 
 /** What the host knows about an outcome before it has read it. */
 export interface ExpectedOutcome {
@@ -16,13 +22,17 @@ export interface ExpectedOutcome {
     readonly raisesAtFloor: boolean;
   }[];
   readonly hasSeveralLosses: boolean;
+  readonly findOrigin?: OriginFinder | undefined;
 }
 
 /** The outcome that the device's records of a step tell, together with what the host knew. */
 export function outcomeOf(
   { step, stepped, together, records: known, hasSeveralLosses }: ExpectedOutcome,
   records: readonly OutcomeWords[],
-  lostBefore: number,
+  {
+    lostBefore,
+    origin,
+  }: { readonly lostBefore: number; readonly origin: OverflowOrigin | undefined },
 ): StepOutcome {
   const overflowed = new Set(
     records.flatMap(([, flags], i) => flagged(flags, known[i]?.optimizers)),
@@ -40,6 +50,7 @@ export function outcomeOf(
       ? "forward"
       : "backward",
     optimizers: stepped.flatMap((_, index) => (skips(index) ? index : [])),
+    ...(origin && { origin }),
   };
   return {
     step,

@@ -162,6 +162,7 @@ export class Stepper<B, L> {
             raisesAtFloor: rule.raiseAtFloor,
           })),
           hasSeveralLosses: rules.length > 1,
+          findOrigin: this.#primitives.watchStep?.(),
         })
       : [];
     for (const [i, { rule, lossId, foundInfs }] of records.entries()) {

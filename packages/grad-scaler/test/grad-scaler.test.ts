@@ -5,6 +5,7 @@ import {
   GradScaler,
   nextScaleState,
   type ScaledOptimizer,
+  type ScalerPreset,
   ScalerStateError,
   scaledValue,
   scalerRule,
@@ -289,8 +290,16 @@ describe("mistakes", () => {
 describe("state", () => {
   test("goes on exactly where it was saved, through JSON", async () => {
     const random = (i: number): number => (Math.sin(i * 12.9) > 0.6 ? Number.NaN : 1);
-    for (const preset of [undefined, "torch", "megatron", "apexHysteresis"] as const) {
-      const options = { growthInterval: 3, initScale: 1024, ...(preset && { preset }) };
+    const presets: readonly (ScalerPreset | undefined)[] = [
+      ...[undefined, "torch", "apex", "apexHysteresis", "apexFp16Utils", "megatron"],
+      ...(["deepspeed", "deepspeedFp16Optimizer", "fairseq", "jmp", "keras"] as const),
+      ...(["static", "paper"] as const),
+    ] as const;
+    for (const preset of presets) {
+      const options = {
+        ...{ growthInterval: 3, initScale: 1024, ...(preset && { preset }) },
+        ...(preset === "fairseq" && { tolerance: 0.3 }),
+      };
       const whole = new GradScaler(float32Primitives, options);
       const wholeOptimizer = new Sgd([0]);
       const parts = [options, {}].map((each) => new GradScaler(float32Primitives, each));
@@ -308,6 +317,30 @@ describe("state", () => {
       expect(await parts[0]?.drain()).toEqual((await whole.drain()).slice(31));
       expect(parts[0]?.rule).toEqual(whole.rule);
     }
+  });
+
+  test("of several losses goes on too", async () => {
+    const options = { losses: [{ initScale: 8 }, { initScale: 64 }], growthInterval: 2 };
+    const [first, second] = [0, 1].map(() => new GradScaler(float32Primitives, options));
+    const both = (scaler: GradScaler<Float32Array>, gradients: readonly number[]): void => {
+      const optimizer = new Sgd([0]);
+      for (const [lossId, gradient] of gradients.entries()) {
+        const scaled = scaler.scale(one(), { lossId, optimizers: optimizer });
+        optimizer.backward([gradient], scaledValue(scaled));
+      }
+      scaler.step(optimizer);
+      scaler.update();
+    };
+    both(first as GradScaler<Float32Array>, [1, Number.NaN]);
+    const saved = JSON.parse(JSON.stringify(await first?.stateDict()));
+    second?.loadStateDict(saved);
+    for (const scaler of [first, second]) both(scaler as GradScaler<Float32Array>, [1, 1]);
+    expect(await second?.stateDict()).toEqual(await first?.stateDict());
+    expect(await second?.stateDict()).toMatchObject({
+      step: 2,
+      scale: 16,
+      losses: [{ scale: 32 }],
+    });
   });
 
   test("loads a torch state with torch's five entries", async () => {
@@ -336,6 +369,9 @@ describe("state", () => {
       [{ ...saved, growthTracker: undefined }, /growthTracker is undefined/],
       [{ ...saved, growthFactor: 0.5 }, /growthFactor is 0.5/],
       [{ ...saved, step: 0.5 }, /step is 0.5/],
+      [{ ...saved, losses: [saved] }, /has 2 loss scales, but this scaler 1/],
+      [{ ...saved, hysteresis: 2, hysteresisTracker: 0.5 }, /hysteresisTracker is 0.5/],
+      [{ ...saved, tolerance: 0.5, stepsSinceRescale: -1 }, /stepsSinceRescale is -1/],
     ];
     for (const [state, message] of wrong) {
       expect(() => scaler.loadStateDict(state)).toThrow(RangeError);
