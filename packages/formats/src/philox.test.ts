@@ -23,3 +23,34 @@ it.each<[Counter, Key, Counter]>([
 ])("gives the known answer for counter %j and key %j", (counter, key, expected) => {
   expect(philox4x32(counter, key)).toEqual(expected);
 });
+
+it("multiplies exactly: words agree with rounds in BigInt", () => {
+  const word = 0xffffffffn;
+  const slow = (counter: Counter, key: Key): number[] => {
+    let [c0, c1, c2, c3] = counter.map(BigInt) as [bigint, bigint, bigint, bigint];
+    let [k0, k1] = key.map(BigInt) as [bigint, bigint];
+    for (let round = 0; round < 10; round++) {
+      const first = 0xd2511f53n * c0;
+      const second = 0xcd9e8d57n * c2;
+      [c0, c1, c2, c3] = [
+        (second >> 32n) ^ c1 ^ k0,
+        second & word,
+        (first >> 32n) ^ c3 ^ k1,
+        first & word,
+      ];
+      k0 = (k0 + 0x9e3779b9n) & word;
+      k1 = (k1 + 0xbb67ae85n) & word;
+    }
+    return [c0, c1, c2, c3].map(Number);
+  };
+  // Each result is the next counter, so that words of all sizes are multiplied.
+  let counter: Counter = [1, 0, all, 0x10000];
+  const wrong: Counter[] = [];
+  for (let i = 0; i < 500; i++) {
+    const key: Key = [counter[3], i];
+    const words = philox4x32(counter, key);
+    if (slow(counter, key).some((value, at) => value !== words[at])) wrong.push(counter);
+    counter = words;
+  }
+  expect(wrong).toEqual([]);
+});
