@@ -1,21 +1,14 @@
 import { float16 } from "./float16.js";
 
-/**
- * The float16 nearest to a number, ties to even: `Math.f16round`, the engine's own where it rounds once. Converts its argument
- * to a number as that does.
- */
-export function f16round(value: number): number {
-  native ??= findNative();
-  return native(value);
-}
-
 type Round = (value: number) => number;
 
-let native: Round | undefined;
-
-function findNative(): Round {
+/**
+ * The float16 nearest to a number, ties to even: `Math.f16round`, the engine's own where it rounds once. Converts its argument
+ * to a number as that does. Chosen when this module loads, so that it can itself be installed as `Math.f16round`.
+ */
+export const f16round: Round = /* @__PURE__ */ (() => {
   const engine = (Math as { f16round?: Round }).f16round;
-  // Ties that a detour through float32 would make, or break; the smallest subnormal's; and the edge of overflow.
+  // Ties that a detour through float32 would make or break, that of the smallest subnormal, and the edge of overflow.
   const hazards: readonly [value: number, rounded: number][] = [
     [1 + 2 ** -11 + 2 ** -40, 1 + 2 ** -10],
     [1 + 3 * 2 ** -11 - 2 ** -40, 1 + 2 ** -10],
@@ -25,4 +18,4 @@ function findNative(): Round {
   ];
   const isRight = engine && hazards.every(([value, rounded]) => engine(value) === rounded);
   return isRight ? engine : (value) => float16.round(+value);
-}
+})();
