@@ -21,7 +21,7 @@ export interface UpdateRange {
 export interface UpdateOperands<B> {
   readonly values: Binding<B>;
   readonly gradients: Binding<B>;
-  /** What `stepControl` or `clipControl` made. */
+  /** What `stepControl` made. */
   readonly control: Binding<B>;
   readonly parameters: ParameterKind;
   /** What the storage of the parameters needs besides the values. */
