@@ -458,3 +458,18 @@ describe("engines without the kernels", () => {
     );
   });
 });
+
+test("arrays whose last piece is a few numbers long are converted to their end", () => {
+  const values = Float32Array.from({ length: 4110 }, (_, i) => Math.sin(i) * 2 ** ((i % 40) - 20));
+  const expected = Array.from(values, (value) => float16.round(value));
+  expect([...decodeArray(encodeArray(values, float16), float16)]).toEqual(expected);
+  expect([...roundArray(values, float16)]).toEqual(expected);
+});
+
+test("a last piece of a few numbers is not the first few", () => {
+  for (const length of [4097, 4099, 4160, 8193]) {
+    const values = Float32Array.from({ length }, (_, i) => i % 1024);
+    const decoded = decodeArray(encodeArray(values, float16), float16);
+    expect(decoded.subarray(-5)).toEqual(values.subarray(-5));
+  }
+});

@@ -58,7 +58,7 @@ export function loadNumbers(
   const isStochastic = rounding === "stochastic";
   switch (source.kind) {
     case "float32":
-      if (count > few || !copyFew(source.values, numbers, count)) {
+      if (count > few || from > 0 || !copyFew(source.values, numbers, count)) {
         numbers.set(part(source.values, from, count));
       }
       return;
