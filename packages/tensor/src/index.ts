@@ -18,6 +18,7 @@ export {
   type FunctionContext,
   type FunctionDefinition,
 } from "./function.js";
+export { Generator } from "./generator.js";
 export { isGradEnabled, noGrad } from "./grad-mode.js";
 export {
   type BackwardContext,

@@ -3,18 +3,22 @@ import type { Tensor } from "../src/index.js";
 import { type FamilyCases, on } from "./gradient-cases/builders.js";
 import { elementwiseCases } from "./gradient-cases/elementwise.js";
 import { functionCases } from "./gradient-cases/functions.js";
+import { indexingCases } from "./gradient-cases/indexing.js";
 import { matmulCases } from "./gradient-cases/matmul.js";
 import { normCases } from "./gradient-cases/norm.js";
 import { reduceCases } from "./gradient-cases/reduce.js";
 import { rowCases } from "./gradient-cases/rows.js";
 import { shapeCases } from "./gradient-cases/shape.js";
 import { spatialCases } from "./gradient-cases/spatial.js";
+import { statisticsCases } from "./gradient-cases/statistics.js";
 
 /** Every differentiable op, by the name under which `ops/index.ts` exports it. A family a file. */
 export const gradientCases: FamilyCases = {
   ...elementwiseCases,
   ...functionCases,
   ...reduceCases,
+  ...statisticsCases,
+  ...indexingCases,
   ...shapeCases,
   ...matmulCases,
   ...spatialCases,

@@ -24,7 +24,11 @@ import {
 /** Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none": what changes variables. */
 const writes = ["accumulate", "assign", "updateRunningStatistics"];
 /** Functions whose results are masks or drawn by chance. */
-const constants = ["eq", "ne", "lt", "le", "gt", "ge"];
+const constants = ["eq", "ne", "lt", "le", "gt", "ge", "any", "all", "oneHot"].concat([
+  "rand",
+  "randn",
+  "bernoulli",
+]);
 
 const isDifferentiable = ([name, op]: readonly [string, unknown]): boolean =>
   typeof op === "function" &&

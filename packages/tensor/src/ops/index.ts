@@ -37,6 +37,8 @@ export {
   ne,
   where,
 } from "./comparison.js";
+export { cat, roll, stack } from "./concatenate.js";
+export { bilinear, cross, dot, tensordot, vdot } from "./contractions.js";
 export { type Conv2dOptions, conv2d } from "./conv2d.js";
 export { einsum } from "./einsum.js";
 export {
@@ -58,6 +60,17 @@ export {
   square,
   sub,
 } from "./elementwise.js";
+export {
+  type EmbeddingOptions,
+  embedding,
+  gather,
+  type IndexPutOptions,
+  indexPut,
+  indexSelect,
+  oneHot,
+  scatter,
+  scatterAdd,
+} from "./indexing.js";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy.js";
 export { type ClassOptions, nllLoss } from "./losses/nll.js";
 export type { Reduction, ReductionOptions } from "./losses/reduction.js";
@@ -76,9 +89,34 @@ export {
   mm,
   mv,
 } from "./products.js";
-export { mean, sum, sumTo } from "./reduce.js";
-export { expand, permute, reshape } from "./shape.js";
+export {
+  type BernoulliOptions,
+  bernoulli,
+  type DropoutOptions,
+  dropout,
+  type NormalOptions,
+  type RandomOptions,
+  rand,
+  randn,
+  type UniformOptions,
+} from "./random.js";
+export { all, amax, amin, any, mean, prod, sum, sumTo } from "./reduce.js";
+export { type CumulateOptions, cumprod, cumsum } from "./scan.js";
+export { expand, permute, reshape, squeeze, transpose, unsqueeze } from "./shape.js";
 export { argmax, logSoftmax, type SoftmaxOptions, softmax, softmin } from "./softmax.js";
+export {
+  type Extremum,
+  linalgVectorNorm,
+  logsumexp,
+  max,
+  min,
+  norm,
+  type ReduceOptions,
+  std,
+  type VarianceOptions,
+  type VectorNormOptions,
+  variance,
+} from "./statistics.js";
 export {
   acos,
   asin,
@@ -104,3 +142,10 @@ export {
   tan,
   tanh,
 } from "./transcendental.js";
+export {
+  type UpsampleBilinearOptions,
+  type UpsampleOptions,
+  upsampleBilinear2d,
+  upsampleNearest2d,
+} from "./upsample.js";
+export { chunk, flip, narrow, pad, select, slice, split } from "./windows.js";

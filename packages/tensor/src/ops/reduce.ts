@@ -1,7 +1,15 @@
-import { reduce as reduceLaunch } from "@halfstep/kernels";
+import type { CastPolicy } from "@halfstep/autocast";
+import type { DType } from "@halfstep/device";
+import { type ReduceOp, reduce as reduceLaunch } from "@halfstep/kernels";
+import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
+import { eq, ne } from "./comparison.js";
+import { floating } from "./pointwise.js";
+import { inDType } from "./precision.js";
+import { cumprod } from "./scan.js";
+import { shift } from "./windows.js";
 
 interface Reduction {
   /** The first and the last of the neighbouring axes that are reduced. */
@@ -11,49 +19,110 @@ interface Reduction {
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
-const reduceOp = (name: "sum" | "mean"): Op<Reduction> =>
-  defineOp<Reduction>({
+/** One number of each line of neighbouring axes, which stay as axes of size 1. */
+function reduceOp(
+  name: string,
+  op: ReduceOp,
+  castPolicy: CastPolicy,
+  backward: (context: ReductionBackward) => Tensor,
+): Op<Reduction> {
+  return defineOp<Reduction>({
     name,
-    castPolicy: name === "sum" ? "float32Output" : "none",
+    castPolicy,
     shape([x], { first, last }) {
-      const { shape, dtype } = x as TensorSpec;
+      const { shape, dtype } = floating(name, x as TensorSpec);
       return [{ shape: shape.map((size, d) => (d >= first && d <= last ? 1 : size)), dtype }];
     },
-    forward({ target, inputs, outputs, attributes: { first, last } }) {
-      const input = inputs[0] as Operand;
-      reduceLaunch(
-        target,
-        { input, out: outputs[0] as Operand },
-        {
-          op: name,
-          outer: product(input.shape.slice(0, first)),
-          size: product(input.shape.slice(first, last + 1)),
-          inner: product(input.shape.slice(last + 1)),
-        },
-      );
+    forward({ target, inputs, outputs, attributes }) {
+      const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
+      reduceLaunch(target, { input, out }, { op, ...linesOf(input.shape, attributes) });
     },
-    backward({ inputs, gradients, attributes: { first, last } }) {
-      const { shape } = inputs[0] as Tensor;
-      const gradient = gradients[0] as Tensor;
-      const size = product(shape.slice(first, last + 1));
-      return [(name === "mean" ? gradient.mul(1 / size) : gradient).expand(shape)];
-    },
+    backward: ({ inputs, outputs, gradients, attributes }) => [
+      backward({
+        x: inputs[0] as Tensor,
+        y: outputs[0] as Tensor,
+        g: gradients[0] as Tensor,
+        lines: linesOf((inputs[0] as Tensor).shape, attributes),
+        attributes,
+      }),
+    ],
   });
+}
 
-const sumOp = reduceOp("sum");
-const meanOp = reduceOp("mean");
+interface ReductionBackward {
+  readonly x: Tensor;
+  readonly y: Tensor;
+  readonly g: Tensor;
+  readonly lines: Lines;
+  readonly attributes: Reduction;
+}
 
-export const sum = (
-  x: Tensor,
-  axes: number | readonly number[] | undefined,
-  keepDimensions: boolean,
-): Tensor => reduceAxes(sumOp, x, axes, keepDimensions);
+interface Lines {
+  readonly outer: number;
+  readonly size: number;
+  readonly inner: number;
+}
 
-export const mean = (
-  x: Tensor,
-  axes: number | readonly number[] | undefined,
-  keepDimensions: boolean,
-): Tensor => reduceAxes(meanOp, x, axes, keepDimensions);
+const linesOf = (shape: readonly number[], { first, last }: Reduction): Lines => ({
+  outer: product(shape.slice(0, first)),
+  size: product(shape.slice(first, last + 1)),
+  inner: product(shape.slice(last + 1)),
+});
+
+const sumOp: Op<Reduction> = reduceOp("sum", "sum", "float32Output", ({ x, g }) =>
+  g.expand(x.shape),
+);
+const meanOp: Op<Reduction> = reduceOp("mean", "mean", "none", ({ x, g, lines }) =>
+  g.mul(1 / lines.size).expand(x.shape),
+);
+
+/** Equal extrema share the gradient. */
+const toExtrema = ({ x, y, g, attributes }: ReductionBackward): Tensor => {
+  const isExtreme = castTo(eq(x, y), "float32");
+  return isExtreme.mul(castTo(g, "float32").div(sumOp([isExtreme], attributes)));
+};
+
+const maxOp: Op<Reduction> = reduceOp("amax", "max", "none", toExtrema);
+const minOp: Op<Reduction> = reduceOp("amin", "min", "none", toExtrema);
+
+/** The product of all others, right where some are 0: of those before and of those behind. */
+const prodOp: Op<Reduction> = reduceOp("prod", "prod", "float32Output", ({ x, g, lines }) => {
+  const { outer, size, inner } = lines;
+  const rows = x.reshape([outer, size, inner]).permute([0, 2, 1]);
+  const before = cumprod(shift(rows, 1, 1), -1);
+  const behind = cumprod(shift(rows, -1, 1), -1, { reverse: true });
+  const others = before.mul(behind).permute([0, 2, 1]).reshape(x.shape);
+  return g.mul(others);
+});
+
+type Axes = number | readonly number[] | undefined;
+
+/** Sum over `axes` (all of them where undefined), in float32 under autocast unless a `dtype` is given. */
+export const sum = (x: Tensor, axes: Axes, keepDimensions: boolean, dtype?: DType): Tensor =>
+  inDType(x, dtype, (typed) => reduceAxes(sumOp, typed, axes, keepDimensions));
+
+export const mean = (x: Tensor, axes: Axes, keepDimensions: boolean): Tensor =>
+  reduceAxes(meanOp, x, axes, keepDimensions);
+
+/** Product over `axes`, in float32 under autocast unless a `dtype` is given. */
+export const prod = (x: Tensor, axes?: Axes, keepDimensions = false, dtype?: DType): Tensor =>
+  inDType(x, dtype, (typed) => reduceAxes(prodOp, typed, axes, keepDimensions));
+
+/** Maximum over `axes`; NaN wins. Equal maxima share the gradient. */
+export const amax = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
+  reduceAxes(maxOp, x, axes, keepDimensions);
+
+/** Minimum over `axes`; NaN wins. Equal minima share the gradient. */
+export const amin = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
+  reduceAxes(minOp, x, axes, keepDimensions);
+
+/** Whether any number over `axes` is not 0, as a mask. */
+export const any = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
+  ne(amax(castTo(ne(x, 0), "float32"), axes, keepDimensions), 0);
+
+/** Whether no number over `axes` is 0, as a mask. */
+export const all = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
+  ne(amin(castTo(ne(x, 0), "float32"), axes, keepDimensions), 0);
 
 /** The gradient of a broadcast: summed over the dimensions that were repeated. */
 export function sumTo(x: Tensor, shape: readonly number[]): Tensor {
@@ -64,12 +133,7 @@ export function sumTo(x: Tensor, shape: readonly number[]): Tensor {
   return axes.length === 0 ? x : sum(x, axes, true).reshape(shape);
 }
 
-function reduceAxes(
-  op: Op<Reduction>,
-  x: Tensor,
-  axes: number | readonly number[] | undefined,
-  keepDimensions: boolean,
-): Tensor {
+function reduceAxes(op: Op<Reduction>, x: Tensor, axes: Axes, keepDimensions: boolean): Tensor {
   const all = x.shape.map((_, d) => d);
   const wanted = axes === undefined ? all : typeof axes === "number" ? [axes] : axes;
   const chosen = new Set(wanted.map((axis) => (axis < 0 ? axis + x.rank : axis)));

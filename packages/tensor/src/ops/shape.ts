@@ -1,10 +1,18 @@
-import { elementwise, identity, permute as permuteLaunch } from "@halfstep/kernels";
+import {
+  type CopiedDimension,
+  elementwise,
+  identity,
+  permute as permuteLaunch,
+  stridedCopy,
+} from "@halfstep/kernels";
+import { isFloating } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
 import { dependOn } from "../grad-node.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { sumTo } from "./reduce.js";
+import { axisOf } from "./windows.js";
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
@@ -39,10 +47,21 @@ export const expand: Op<readonly number[]> = defineOp<readonly number[]>({
     return [{ shape, dtype }];
   },
   forward({ target, inputs, outputs }) {
-    target.launch(elementwise(identity, inputs, outputs[0] as Operand));
+    const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
+    // Floats may be fused with their neighbours; integers are only moved, and keep every bit.
+    if (isFloating(input.dtype)) target.launch(elementwise(identity, inputs, out));
+    else target.launch(stridedCopy({ input, out }, { dimensions: repeated(input, out) }));
   },
   backward: ({ inputs, gradients }) => [sumTo(gradients[0] as Tensor, (inputs[0] as Tensor).shape)],
 });
+
+function repeated({ shape }: TensorSpec, out: TensorSpec): readonly CopiedDimension[] {
+  const lead = out.shape.length - shape.length;
+  return out.shape.map((size, d) => {
+    const own = shape[d - lead] ?? 1;
+    return { size, stride: own === 1 ? 0 : product(shape.slice(d - lead + 1)) };
+  });
+}
 
 /** The dimensions in another order: result dimension d is input dimension order[d]. */
 export const permute: Op<readonly number[]> = defineOp<readonly number[]>({
@@ -67,3 +86,22 @@ export const permute: Op<readonly number[]> = defineOp<readonly number[]>({
     return [permute([gradients[0] as Tensor], inverse)];
   },
 });
+
+/** Two dimensions exchanged; negative ones count from the end. */
+export function transpose(x: Tensor, a: number, b: number): Tensor {
+  const [from, to] = [axisOf("transpose", x, a), axisOf("transpose", x, b)];
+  const order = x.shape.map((_, d) => d);
+  return permute([x], order.with(from, to).with(to, from));
+}
+
+/** A dimension of size 1 put in before `axis`; −1 puts it last. */
+export const unsqueeze = (x: Tensor, axis: number): Tensor =>
+  reshape(x, x.shape.toSpliced(axis < 0 ? axis + x.rank + 1 : axis, 0, 1));
+
+/** A dimension of size 1 taken out. */
+export function squeeze(x: Tensor, axis: number): Tensor {
+  const d = axisOf("squeeze", x, axis);
+  if (x.shape[d] !== 1)
+    throw new ShapeError(`squeeze: axis ${axis} of [${x.shape}] has size ${x.shape[d]}, not 1`);
+  return reshape(x, x.shape.toSpliced(d, 1));
+}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Generator } from "./index.js";
+import { cpuRuntime, Generator } from "./index.js";
 
 test("a seed and an offset are the whole state", () => {
   const a = new Generator(2 ** 40 + 3);
@@ -50,4 +50,19 @@ test("uniform and normal numbers have the moments of their distributions", () =>
 
 test.each([-1, 0.5, 2 ** 53, Number.NaN])("%s is no seed", (seed) => {
   expect(() => new Generator(seed)).toThrow(RangeError);
+});
+
+test("a tensor takes whole blocks, and a step that throws gives them back", async () => {
+  const runtime = cpuRuntime();
+  const generator = new Generator(1);
+  generator.offset = 5;
+  expect(generator.take(runtime, 9)).toEqual({ seed: 1, block: 2, stream: 0x6e6e });
+  expect(generator.offset).toBe(20);
+  const fails = runtime.step(() => {
+    generator.take(runtime, 100);
+    generator.take(runtime, 1);
+    throw new Error("no");
+  });
+  await expect(fails).rejects.toThrow("no");
+  expect(generator.offset).toBe(20);
 });

@@ -1,0 +1,95 @@
+import { type Composite, composite } from "../composite.js";
+import { ShapeError } from "../errors.js";
+import type { Tensor } from "../tensor.js";
+import { roll } from "./concatenate.js";
+import { matmul } from "./matmul.js";
+import { inFloat32 } from "./precision.js";
+import { axisOf } from "./windows.js";
+
+type Product = Composite<(a: Tensor, b: Tensor) => Tensor>;
+
+const scalarProduct = (name: string): Product =>
+  composite({ name, castPolicy: "promote" }, (a: Tensor, b: Tensor): Tensor => {
+    if (a.rank !== 1 || b.rank !== 1 || a.size !== b.size)
+      throw new ShapeError(
+        `${name} needs two vectors of one length, not [${a.shape}] and [${b.shape}]`,
+      );
+    return inFloat32(a, (x) => x.mul(b).sum());
+  });
+
+/** Σ aᵢ bᵢ of two vectors, summed in float32. */
+export const dot: Product = scalarProduct("dot");
+export const vdot: Product = scalarProduct("vdot");
+
+/** The cross product along an axis of size 3. */
+export const cross: Composite<(a: Tensor, b: Tensor, axis?: number) => Tensor> = composite(
+  { name: "cross", castPolicy: "promote" },
+  (a: Tensor, b: Tensor, axis = -1): Tensor => {
+    const d = axisOf("cross", a, axis);
+    if (a.shape.join() !== b.shape.join() || a.shape[d] !== 3)
+      throw new ShapeError(
+        `cross needs two tensors of one shape with size 3 along axis ${axis}, not [${a.shape}] and [${b.shape}]`,
+      );
+    const next = (x: Tensor): Tensor => roll(x, -1, d);
+    const last = (x: Tensor): Tensor => roll(x, 1, d);
+    return next(a)
+      .mul(last(b))
+      .sub(last(a).mul(next(b)));
+  },
+);
+
+/** The sum of products over pairs of axes: as many of the last of a and the first of b, or those named. */
+export const tensordot: Composite<
+  (a: Tensor, b: Tensor, axes?: number | readonly [readonly number[], readonly number[]]) => Tensor
+> = composite(
+  { name: "tensordot", castPolicy: "promote" },
+  (
+    a: Tensor,
+    b: Tensor,
+    axes: number | readonly [readonly number[], readonly number[]] = 2,
+  ): Tensor => {
+    const [overA, overB] =
+      typeof axes === "number"
+        ? [
+            Array.from({ length: axes }, (_, i) => a.rank - axes + i),
+            Array.from({ length: axes }, (_, i) => i),
+          ]
+        : [
+            axes[0].map((axis) => axisOf("tensordot", a, axis)),
+            axes[1].map((axis) => axisOf("tensordot", b, axis)),
+          ];
+    const sizes = (x: Tensor, over: readonly number[]): number[] =>
+      over.map((d) => x.shape[d] as number);
+    if (sizes(a, overA).join() !== sizes(b, overB).join())
+      throw new ShapeError(
+        `tensordot: axes [${overA}] of [${a.shape}] and [${overB}] of [${b.shape}] differ in size`,
+      );
+    const free = (x: Tensor, over: readonly number[]): number[] =>
+      x.shape.map((_, d) => d).filter((d) => !over.includes(d));
+    const [freeA, freeB] = [free(a, overA), free(b, overB)];
+    const inner = sizes(a, overA).reduce((x, y) => x * y, 1);
+    const rows = a.permute([...freeA, ...overA]).reshape([-1, inner]);
+    const columns = b.permute([...overB, ...freeB]).reshape([inner, -1]);
+    return matmul([rows, columns], {}).reshape([...sizes(a, freeA), ...sizes(b, freeB)]);
+  },
+);
+
+/** y_o = Σ x1_i weight[o, i, j] x2_j + bias_o, of x1 [..., i] and x2 [..., j], as torch.nn.functional.bilinear. */
+export const bilinear: Composite<
+  (x1: Tensor, x2: Tensor, weight: Tensor, bias?: Tensor) => Tensor
+> = composite(
+  { name: "bilinear", castPolicy: "promote" },
+  (x1: Tensor, x2: Tensor, weight: Tensor, bias?: Tensor): Tensor => {
+    const [out, left, right] = weight.shape as [number, number, number];
+    if (weight.rank !== 3 || x1.shape.at(-1) !== left || x2.shape.at(-1) !== right)
+      throw new ShapeError(
+        `bilinear: x1 [${x1.shape}] and x2 [${x2.shape}] do not fit a weight [${weight.shape}] of [out, left, right]`,
+      );
+    const rows = x1.reshape([-1, left]);
+    const byLeft = weight.permute([1, 0, 2]).reshape([left, out * right]);
+    const half = matmul([rows, byLeft], {}).reshape([-1, out, right]);
+    const full = matmul([half, x2.reshape([-1, right, 1])], {});
+    const y = full.reshape([...x1.shape.slice(0, -1), out]);
+    return bias ? y.add(bias) : y;
+  },
+);

@@ -1,0 +1,247 @@
+import { DTypeError } from "@halfstep/autocast";
+import * as kernels from "@halfstep/kernels";
+import { castTo } from "../cast.js";
+import { type Composite, composite } from "../composite.js";
+import { ShapeError } from "../errors.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { eq, where } from "./comparison.js";
+import { floating } from "./pointwise.js";
+import { axisOf, narrow } from "./windows.js";
+
+const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+/** A shape as [outer, size, inner] around an axis. */
+const around = (shape: readonly number[], axis: number) => ({
+  outer: product(shape.slice(0, axis)),
+  size: shape[axis] as number,
+  inner: product(shape.slice(axis + 1)),
+});
+
+function indices(op: string, { dtype }: TensorSpec): void {
+  if (dtype !== "uint32")
+    throw new DTypeError(`${op}: indices are ${dtype}; make them from a Uint32Array`);
+}
+
+/** Zeros of a shape, made where they are needed. */
+const zeros = ({ runtime, dtype }: Tensor, shape: readonly number[]): Tensor =>
+  castTo(runtime.one.mul(0), dtype).expand(shape);
+
+const gatherOp: Op<number> = defineOp<number>({
+  name: "gather",
+  castPolicy: "none",
+  shape([x, index], axis) {
+    const [input, places] = [x as TensorSpec, index as TensorSpec];
+    indices("gather", places);
+    if (places.shape.with(axis, 0).join() !== input.shape.with(axis, 0).join())
+      throw new ShapeError(
+        `gather: the index [${places.shape}] and the input [${input.shape}] differ in more than axis ${axis}`,
+      );
+    return [{ shape: places.shape, dtype: input.dtype }];
+  },
+  forward({ target, inputs, outputs, attributes: axis }) {
+    const [input, index] = inputs as [Operand, Operand];
+    target.launch(
+      kernels.gather(
+        { input, index, out: outputs[0] as Operand },
+        {
+          ...around(input.shape, axis),
+          count: index.shape[axis] as number,
+          indexing: "each",
+        },
+      ),
+    );
+  },
+  backward({ inputs, gradients, attributes: axis }) {
+    const [x, index] = inputs as [Tensor, Tensor];
+    const g = gradients[0] as Tensor;
+    return [scatterAdd(zeros(g, x.shape), axis, index, g), undefined];
+  },
+});
+
+/**
+ * result[…, k, …] = x[…, index[…, k, …], …] along an axis, with a uint32 index for each element of the result. In other axes the
+ * index may be shorter than x. An index out of range gives NaN.
+ */
+export function gather(x: Tensor, axis: number, index: Tensor): Tensor {
+  const d = axisOf("gather", x, axis);
+  let input = x;
+  for (const [other, size] of index.shape.entries())
+    if (other !== d && size < (x.shape[other] ?? 0)) input = narrow(input, other, 0, size);
+  return gatherOp([input, index], d);
+}
+
+interface Scatter {
+  readonly axis: number;
+  readonly op: "add" | "assign";
+}
+
+const scatterOp = (name: string, op: Scatter["op"]): Op<number> =>
+  defineOp<number>({
+    name,
+    castPolicy: op === "add" ? "promote" : "none",
+    shape([base, index, source], axis) {
+      const [x, places, values] = [base, index, source] as [TensorSpec, TensorSpec, TensorSpec];
+      indices(name, places);
+      const { dtype } = floating(name, x);
+      if (values.dtype !== dtype)
+        throw new DTypeError(
+          `${name}: operands are ${dtype} and ${values.dtype}; cast one with to()`,
+        );
+      if (
+        values.shape.join() !== places.shape.join() ||
+        places.shape.with(axis, 0).join() !== x.shape.with(axis, 0).join()
+      )
+        throw new ShapeError(
+          `${name}: index [${places.shape}] and source [${values.shape}] need one shape, which may differ from [${x.shape}] in axis ${axis} only`,
+        );
+      return [x];
+    },
+    forward({ target, inputs, outputs, attributes: axis }) {
+      const [base, index, source] = inputs as [Operand, Operand, Operand];
+      target.launch(
+        kernels.scatter(
+          { base, index, source, out: outputs[0] as Operand },
+          { ...around(base.shape, axis), count: index.shape[axis] as number, op },
+        ),
+      );
+    },
+    backward({ inputs, gradients, needs, attributes: axis }) {
+      const [, index] = inputs as [Tensor, Tensor];
+      const g = gradients[0] as Tensor;
+      const covered = (): Tensor => scatter(g, axis, index, zeros(g, index.shape));
+      return [
+        op === "add" ? g : needs[0] ? covered() : undefined,
+        undefined,
+        needs[2] ? gather(g, axis, index) : undefined,
+      ];
+    },
+  });
+
+const assignOp = scatterOp("scatter", "assign");
+const addOp = scatterOp("scatterAdd", "add");
+
+/** x with `source` written to the places that a uint32 index of the same shape names along an axis; of equal places the last. */
+export const scatter = (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
+  assignOp([x, index, source], axisOf("scatter", x, axis));
+
+/** x with `source` added to the places that a uint32 index of the same shape names along an axis; in one order, without atomics. */
+export const scatterAdd = (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
+  addOp([x, index, source], axisOf("scatterAdd", x, axis));
+
+const selectOp: Op<number> = defineOp<number>({
+  name: "indexSelect",
+  castPolicy: "none",
+  shape([x, index], axis) {
+    const { shape, dtype } = x as TensorSpec;
+    const places = index as TensorSpec;
+    indices("indexSelect", places);
+    if (places.shape.length !== 1)
+      throw new ShapeError(`indexSelect needs an index [places], not [${places.shape}]`);
+    return [{ shape: shape.with(axis, places.shape[0] as number), dtype }];
+  },
+  forward({ target, inputs, outputs, attributes: axis }) {
+    const [input, index] = inputs as [Operand, Operand];
+    target.launch(
+      kernels.gather(
+        { input, index, out: outputs[0] as Operand },
+        { ...around(input.shape, axis), count: index.length, indexing: "rows" },
+      ),
+    );
+  },
+  backward({ inputs, gradients, attributes: axis }) {
+    const [x, index] = inputs as [Tensor, Tensor];
+    const size = x.shape[axis] as number;
+    return [addRows([gradients[0] as Tensor, index], { axis, size }), undefined];
+  },
+});
+
+/** [source, index]: zeros, to which the source's places along an axis are added where the index says. */
+const addRows: Op<{ readonly axis: number; readonly size: number }> = defineOp<{
+  readonly axis: number;
+  readonly size: number;
+}>({
+  name: "addRows",
+  castPolicy: "none",
+  shape([source, index], { axis, size }) {
+    indices("addRows", index as TensorSpec);
+    const { shape, dtype } = floating("addRows", source as TensorSpec);
+    return [{ shape: shape.with(axis, size), dtype }];
+  },
+  forward({ target, inputs, outputs, attributes: { axis, size } }) {
+    const [source, index] = inputs as [Operand, Operand];
+    const { outer, inner } = around(source.shape, axis);
+    kernels.addRows(
+      target,
+      { index, source, out: outputs[0] as Operand },
+      { outer, inner, size, count: index.length },
+    );
+  },
+  backward: ({ inputs, gradients, attributes: { axis } }) => [
+    selectOp([gradients[0] as Tensor, inputs[1] as Tensor], axis),
+    undefined,
+  ],
+});
+
+/** The places along an axis that a uint32 index [places] names, in its order. An index out of range gives NaN. */
+export const indexSelect = (x: Tensor, axis: number, index: Tensor): Tensor =>
+  selectOp([x, index], axisOf("indexSelect", x, axis));
+
+export interface IndexPutOptions {
+  /** Add to what is there, instead of replacing it. Default false. */
+  readonly accumulate?: boolean;
+}
+
+/** x with rows replaced by those of `values` [places, …], or added to, where a uint32 index [places] says; of equal places the last. */
+export const indexPut: Composite<
+  (x: Tensor, index: Tensor, values: Tensor, options?: IndexPutOptions) => Tensor
+> = composite(
+  { name: "indexPut", castPolicy: "promote" },
+  (
+    x: Tensor,
+    index: Tensor,
+    values: Tensor,
+    { accumulate = false }: IndexPutOptions = {},
+  ): Tensor => {
+    const rows = [index.size, ...x.shape.slice(1)];
+    const given = values.shape.join() === rows.join() ? values : values.expand(rows);
+    if (accumulate) return x.add(addRows([given, index], { axis: 0, size: x.shape[0] as number }));
+    const column = index.reshape([index.size, ...rows.slice(1).map(() => 1)]);
+    return scatter(x, 0, column.expand(rows), given);
+  },
+);
+
+export interface EmbeddingOptions {
+  /** The row that stands for no word: it gets no gradient. */
+  readonly paddingIndex?: number;
+}
+
+/** Rows of `weight` [words, features] by uint32 indices of any shape, as [...indices, features]. An index out of range gives NaN. */
+export function embedding(
+  index: Tensor,
+  weight: Tensor,
+  { paddingIndex }: EmbeddingOptions = {},
+): Tensor {
+  const [words, features] = weight.shape as [number, number];
+  if (weight.rank !== 2)
+    throw new ShapeError(`embedding needs a weight [words, features], not [${weight.shape}]`);
+  if (paddingIndex !== undefined && !(paddingIndex >= 0 && paddingIndex < words))
+    throw new ShapeError(`embedding: paddingIndex ${paddingIndex} is none of the ${words} words`);
+  const flat = index.reshape([index.size]);
+  const rows = indexSelect(weight, 0, flat);
+  const result = paddingIndex === undefined ? rows : cutRows(rows, eq(flat, paddingIndex));
+  return result.reshape([...index.shape, features]);
+}
+
+/** The same rows; through those under the mask no gradient flows. */
+function cutRows(rows: Tensor, mask: Tensor): Tensor {
+  const column = mask.reshape([mask.size, 1]);
+  return where([column, rows.detach(), rows], null);
+}
+
+/** 1 in the class that each uint32 label names, 0 in the others, as float32 [...labels, classes]. */
+export function oneHot(labels: Tensor, classes: number): Tensor {
+  indices("oneHot", labels);
+  const names = labels.runtime.tensor(Uint32Array.from({ length: classes }, (_, c) => c));
+  return castTo(eq(labels.reshape([...labels.shape, 1]), names), "float32");
+}

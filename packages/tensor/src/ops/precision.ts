@@ -1,0 +1,14 @@
+import { withoutAutocast } from "@halfstep/autocast";
+import type { DType } from "@halfstep/device";
+import { castTo } from "../cast.js";
+import type { Tensor } from "../tensor.js";
+
+/** What `f` computes of x in float32, in the dtype of x: several ops that round once. */
+export const inFloat32 = (x: Tensor, f: (x: Tensor) => Tensor): Tensor =>
+  castTo(f(castTo(x, "float32")), x.dtype);
+
+/**
+ * The `dtype` argument of sums, norms and products, as in torch: x is cast to it before the op, and autocast has no say.
+ */
+export const inDType = (x: Tensor, dtype: DType | undefined, f: (x: Tensor) => Tensor): Tensor =>
+  dtype === undefined ? f(x) : withoutAutocast(() => f(castTo(x, dtype)));

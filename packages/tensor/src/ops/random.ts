@@ -1,0 +1,108 @@
+import type { DType } from "@halfstep/device";
+import * as kernels from "@halfstep/kernels";
+import type { Generator } from "../generator.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Runtime } from "../runtime.js";
+import type { Tensor } from "../tensor.js";
+import { floating } from "./pointwise.js";
+
+interface Dropout {
+  readonly p: number;
+  readonly source: kernels.RandomSource;
+}
+
+/** The mask is drawn again wherever it is needed, and stored nowhere. */
+const dropoutOp: Op<Dropout> = defineOp<Dropout>({
+  name: "dropout",
+  castPolicy: "none",
+  shape: ([x]) => [floating("dropout", x as TensorSpec)],
+  forward({ target, inputs, outputs, attributes: { p, source } }) {
+    const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
+    target.launch(kernels.dropout({ input, out }, source, p));
+  },
+  backward: ({ gradients, attributes }) => [dropoutOp([gradients[0] as Tensor], attributes)],
+});
+
+export interface DropoutOptions {
+  /** The probability with which an element becomes 0; the others are divided by 1 − p. Default 0.5. */
+  readonly p?: number;
+  readonly generator: Generator;
+}
+
+/** x with elements dropped at random, as in training. The same mask on every device, bit for bit. */
+export function dropout(x: Tensor, { p = 0.5, generator }: DropoutOptions): Tensor {
+  probability("dropout", p);
+  return dropoutOp([x], { p, source: generator.take(x.runtime, x.size) });
+}
+
+function probability(op: string, p: number): void {
+  if (!(p >= 0 && p <= 1)) throw new RangeError(`${op}: p is a probability from 0 to 1, not ${p}`);
+}
+
+export interface RandomOptions {
+  readonly generator: Generator;
+  /** Default float32. */
+  readonly dtype?: DType;
+}
+
+function drawn(
+  runtime: Runtime,
+  shape: readonly number[],
+  { generator, dtype = "float32" }: RandomOptions,
+  launchOf: (
+    out: Operand,
+    source: kernels.RandomSource,
+  ) => Parameters<Runtime["scratchTarget"]["launch"]>[0],
+): Tensor {
+  runtime.beforeOp();
+  const result = runtime.result(shape, dtype);
+  floating("a random tensor", result);
+  const out = result.operand();
+  runtime.scratchTarget.launch(launchOf(out, generator.take(runtime, out.length)));
+  return result;
+}
+
+export interface UniformOptions extends RandomOptions {
+  /** Default 0. */
+  readonly low?: number;
+  /** Default 1; not among the numbers drawn in float32. */
+  readonly high?: number;
+}
+
+/** Uniform numbers from [low, high). */
+export const rand = (
+  runtime: Runtime,
+  shape: readonly number[],
+  { low = 0, high = 1, ...options }: UniformOptions,
+): Tensor =>
+  drawn(runtime, shape, options, (out, source) => kernels.uniform(out, source, { low, high }));
+
+export interface NormalOptions extends RandomOptions {
+  /** Default 0. */
+  readonly mean?: number;
+  /** Standard deviation. Default 1. */
+  readonly deviation?: number;
+}
+
+/** Numbers of the normal distribution. */
+export const randn = (
+  runtime: Runtime,
+  shape: readonly number[],
+  { mean = 0, deviation = 1, ...options }: NormalOptions,
+): Tensor =>
+  drawn(runtime, shape, options, (out, source) => kernels.normal(out, source, { mean, deviation }));
+
+export interface BernoulliOptions extends RandomOptions {
+  /** The probability of a 1. */
+  readonly p: number;
+}
+
+/** 1 with probability p, else 0. */
+export function bernoulli(
+  runtime: Runtime,
+  shape: readonly number[],
+  { p, ...options }: BernoulliOptions,
+): Tensor {
+  probability("bernoulli", p);
+  return drawn(runtime, shape, options, (out, source) => kernels.bernoulli(out, source, p));
+}

@@ -1,0 +1,171 @@
+import * as kernels from "@halfstep/kernels";
+import { ShapeError } from "../errors.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+
+/** The places start, start + step, … of one dimension, which may lie outside it. */
+interface Window {
+  readonly start: number;
+  readonly step: 1 | -1;
+  readonly size: number;
+}
+
+interface Windows {
+  readonly places: readonly Window[];
+  /** What stands where a window looks outside. */
+  readonly fill: number;
+}
+
+/** Windows into all dimensions at once, of any dtype: slices, padding and flips, and each other's derivatives. */
+const window: Op<Windows> = defineOp<Windows>({
+  name: "window",
+  castPolicy: "none",
+  shape: ([x], { places }) => [
+    { shape: places.map(({ size }) => size), dtype: (x as TensorSpec).dtype },
+  ],
+  forward({ target, inputs, outputs, attributes: { places, fill } }) {
+    const input = inputs[0] as Operand;
+    const strides = input.shape.map((_, d) => input.shape.slice(d + 1).reduce((a, b) => a * b, 1));
+    const offset = places.reduce((at, { start }, d) => at + start * (strides[d] as number), 0);
+    const dimensions = places.map(({ start, step, size }, d) => {
+      const length = input.shape[d] as number;
+      const [from, to] = step === 1 ? [-start, length - start] : [start - length + 1, start + 1];
+      return { size, stride: step * (strides[d] as number), from, to };
+    });
+    target.launch(
+      kernels.stridedCopy({ input, out: outputs[0] as Operand }, { dimensions, offset, fill }),
+    );
+  },
+  backward: ({ inputs, gradients, attributes: { places } }) => [
+    window([gradients[0] as Tensor], {
+      places: places.map(({ start, step }, d) => ({
+        start: step === 1 ? -start : start,
+        step,
+        size: (inputs[0] as Tensor).shape[d] as number,
+      })),
+      fill: 0,
+    }),
+  ],
+});
+
+const whole = ({ shape }: Tensor): Window[] => shape.map((size) => ({ start: 0, step: 1, size }));
+
+/** A dimension by its number, from the end where it is negative. Throws a ShapeError where there is none. */
+export function axisOf(op: string, { shape }: TensorSpec, axis: number): number {
+  const d = axis < 0 ? axis + shape.length : axis;
+  if (!(d in shape))
+    throw new ShapeError(`${op}: axis ${axis} is none of the dimensions of [${shape}]`);
+  return d;
+}
+
+/**
+ * The places from `start` up to `end` (the size where undefined) along an axis, as a copy; negative ones count from the end, and
+ * what lies outside is left out, as in Python. A `step` above 1 takes every step-th.
+ */
+export function slice(x: Tensor, axis: number, start = 0, end?: number, step = 1): Tensor {
+  const d = axisOf("slice", x, axis);
+  const length = x.shape[d] as number;
+  if (!Number.isInteger(step) || step < 1)
+    throw new ShapeError(
+      `slice: step ${step} is no whole number above 0; use flip() to go backwards`,
+    );
+  const inside = (place: number): number =>
+    Math.min(Math.max(place < 0 ? place + length : place, 0), length);
+  const from = inside(start);
+  const size = Math.max(0, inside(end ?? length) - from);
+  if (step > 1) return everyStep(x, d, from, Math.ceil(size / step), step);
+  return size === length ? x : windowed(x, d, { start: from, step: 1, size });
+}
+
+function windowed(x: Tensor, axis: number, place: Window, fill = 0): Tensor {
+  return window([x], { places: whole(x).with(axis, place), fill });
+}
+
+/** Groups of `step` places, of which the first stays: a window again, and so differentiable. */
+function everyStep(x: Tensor, axis: number, start: number, count: number, step: number): Tensor {
+  const groups = windowed(x, axis, { start, step: 1, size: count * step });
+  const [lead, tail] = [x.shape.slice(0, axis), x.shape.slice(axis + 1)];
+  const firsts = windowed(groups.reshape([...lead, count, step, ...tail]), axis + 1, {
+    start: 0,
+    step: 1,
+    size: 1,
+  });
+  return firsts.reshape([...lead, count, ...tail]);
+}
+
+/** `length` places along an axis, from `start` on. */
+export function narrow(x: Tensor, axis: number, start: number, length: number): Tensor {
+  const d = axisOf("narrow", x, axis);
+  const size = x.shape[d] as number;
+  if (start < 0 || length < 0 || start + length > size)
+    throw new ShapeError(
+      `narrow: places ${start} to ${start + length} do not lie within axis ${axis} of [${x.shape}]`,
+    );
+  return slice(x, d, start, start + length);
+}
+
+/** One place of an axis, which disappears; a negative index counts from the end. */
+export function select(x: Tensor, axis: number, index: number): Tensor {
+  const d = axisOf("select", x, axis);
+  const start = index < 0 ? index + (x.shape[d] as number) : index;
+  return narrow(x, d, start, 1).reshape(x.shape.toSpliced(d, 1));
+}
+
+/** Pieces along an axis: of the given sizes, which add up to its size, or of one size, the last perhaps shorter. */
+export function split(x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] {
+  const d = axisOf("split", x, axis);
+  const length = x.shape[d] as number;
+  const all =
+    typeof sizes === "number"
+      ? Array.from({ length: Math.ceil(length / sizes) }, (_, i) =>
+          Math.min(sizes, length - i * sizes),
+        )
+      : sizes;
+  if (all.reduce((a, b) => a + b, 0) !== length)
+    throw new ShapeError(`split: sizes ${all} do not add up to axis ${axis} of [${x.shape}]`);
+  let start = 0;
+  return all.map((size) => {
+    start += size;
+    return narrow(x, d, start - size, size);
+  });
+}
+
+/** At most `count` pieces of equal size along an axis, the last perhaps shorter. */
+export const chunk = (x: Tensor, count: number, axis = 0): Tensor[] =>
+  split(x, Math.max(1, Math.ceil((x.shape[axisOf("chunk", x, axis)] as number) / count)), axis);
+
+/** Adds places before and behind each dimension, with `value` in them; negative numbers take places away. */
+export function pad(
+  x: Tensor,
+  padding: readonly (readonly [before: number, behind: number])[],
+  value = 0,
+): Tensor {
+  if (padding.length !== x.rank)
+    throw new ShapeError(
+      `pad: [${x.shape}] needs [before, behind] for each of its ${x.rank} dimensions, not for ${padding.length}`,
+    );
+  const places = padding.map(([before, behind], d): Window => {
+    const size = (x.shape[d] as number) + before + behind;
+    if (size < 0)
+      throw new ShapeError(
+        `pad: [${before}, ${behind}] leaves nothing of axis ${d} of [${x.shape}]`,
+      );
+    return { start: -before, step: 1, size };
+  });
+  return window([x], { places, fill: value });
+}
+
+/** The last axis moved on by some places, with `fill` in those that become free. */
+export const shift = (x: Tensor, by: number, fill: number): Tensor =>
+  windowed(x, x.rank - 1, { start: -by, step: 1, size: x.shape.at(-1) as number }, fill);
+
+/** The places of some axes in opposite order. */
+export function flip(x: Tensor, axes: number | readonly number[]): Tensor {
+  const places = whole(x);
+  for (const axis of [axes].flat()) {
+    const d = axisOf("flip", x, axis);
+    const size = x.shape[d] as number;
+    places[d] = { start: size - 1, step: -1, size };
+  }
+  return window([x], { places, fill: 0 });
+}
