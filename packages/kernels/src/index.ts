@@ -2,6 +2,14 @@ export { type AddRowsAttributes, addRows } from "./add-rows.js";
 export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
+export {
+  averageControl,
+  averageControlLength,
+  averageParameters,
+  copyBits,
+  exactParameters,
+  type KeptParameters,
+} from "./average.js";
 export { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
 export {
   type BatchNormNormalizeAttributes,
@@ -52,6 +60,14 @@ export { gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
 export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./losses/nll.js";
+export {
+  countLostUpdates,
+  type DerivedKind,
+  errorUnit,
+  lostUpdateCounts,
+  lostUpdateWords,
+  storeParameters,
+} from "./lost-updates.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
 export { normBackward } from "./norms/backward.js";
