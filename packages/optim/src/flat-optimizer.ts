@@ -14,6 +14,7 @@ import {
   type UpdateRange,
   type UpdateRule,
 } from "@halfstep/kernels";
+import { requireOneOf, requireSame, requireSeed, requireSegments } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
 import { type FlatTensors, gradientsOf, partOf, presentRanges, valuesOf } from "./flat-tensors.js";
 import type { GroupExtension, MakeExtension } from "./group-extension.js";
@@ -34,6 +35,7 @@ import {
   type OptimizerStateDict,
   splitState,
 } from "./state-dict.js";
+import type { KeptGroup, StepObserver } from "./step-observer.js";
 
 /** Options that every parameter group has. */
 export interface CommonOptions {
@@ -129,6 +131,8 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   readonly #residents: Map<ParameterGroup<B, H>, Resident<B, H>> = new Map();
   readonly #noFoundInf: Binding<B>;
   readonly #noScale: Binding<B>;
+  readonly #observers: Set<StepObserver<B>> = new Set();
+  #lastControl: Binding<B> | undefined;
   #seed: number;
   #partials: Binding<B> | undefined;
 
@@ -214,6 +218,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
    */
   step(options: StepOptions<B> = {}, adaptation?: GradientAdaptation<H>): void {
     for (const group of this.#groups) this.#validate(group);
+    for (const observer of this.#observers) observer.begin?.();
     const present = this.#groups
       .map((group, index) => {
         const resident = this.#resident(group);
@@ -222,6 +227,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       .filter(({ ranges }) => ranges.length > 0);
     const scale = options.gradScale ?? this.#noScale.buffer;
     const clip = this.#clip(present, scale);
+    this.#lastControl = present[0]?.resident.control;
     for (const { group, index, resident, ranges } of present) {
       const { applied, control, state, storage } = resident;
       resident.steps++;
@@ -243,6 +249,16 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       const gradients = gradientsOf(params);
       const { extension } = resident;
       const own = { options: group, gradients, control, state: state.buffers, ranges };
+      const scalars = {
+        ...this.#algorithm.scalars(adapted?.options ?? group),
+        ...adapted?.scalars,
+        seedLow: this.#seed >>> 0,
+        seedHigh: Math.floor(this.#seed / 2 ** 32),
+        stream: index,
+      };
+      const observed = { index, params, storage, applied, control, scalars };
+      let kept: Pick<ResidentStorage<B>, "kind" | "buffers"> = storage;
+      for (const observer of this.#observers) kept = observer.before?.(observed) ?? kept;
       extension?.before?.(own);
       launchUpdate(
         this.target,
@@ -251,26 +267,40 @@ export class FlatOptimizer<B, H extends CommonOptions> {
           values: valuesOf(params),
           gradients,
           control,
-          parameters: storage.kind,
-          storage: { ...storage.buffers, applied },
+          parameters: kept.kind,
+          storage: { ...kept.buffers, applied },
           state: state.buffers,
           ...(extension && { inputs: extension.inputs(group) }),
           table: () => state.table,
         },
         ranges,
         {
-          scalars: {
-            ...this.#algorithm.scalars(adapted?.options ?? group),
-            ...adapted?.scalars,
-            seedLow: this.#seed >>> 0,
-            seedHigh: Math.floor(this.#seed / 2 ** 32),
-            stream: index,
-          },
+          scalars,
           maximize: group.maximize,
           between: (pass) => extension?.after?.(pass, own),
         },
       );
+      for (const observer of this.#observers) observer.after?.(observed);
     }
+  }
+
+  /** Control words of the last `step()`, `[0 where it was skipped, …]`; undefined where it updated nothing. */
+  get lastControl(): Binding<B> | undefined {
+    return this.#lastControl;
+  }
+
+  /** The groups as they are kept, in the order of {@link paramGroups}. */
+  keptGroups(): readonly KeptGroup<B>[] {
+    return this.#groups.map((group) => {
+      const { storage, applied, control } = this.#resident(group);
+      return { params: group.params, storage, applied, control };
+    });
+  }
+
+  /** Has steps watched from the next one on, until the function that it returns is called. */
+  observe(observer: StepObserver<B>): () => void {
+    this.#observers.add(observer);
+    return () => void this.#observers.delete(observer);
   }
 
   /** Throws a TypeError where the rule of a group cannot be adapted. */
@@ -448,33 +478,5 @@ export function requireNumber(
   if (!(value >= least && value <= most))
     throw new RangeError(
       `${option} is ${value}: it must be a number ${most === Number.MAX_VALUE ? `of at least ${least}` : `from ${least} to ${most}`}`,
-    );
-}
-
-function requireSegments<B>({ segments }: FlatTensors<B>): void {
-  const seen = new Set<string>();
-  for (const { name } of segments) {
-    if (seen.has(name))
-      throw new TypeError(
-        `two parameters of a group are named ${name}: give each a name of its own`,
-      );
-    seen.add(name);
-  }
-}
-
-function requireOneOf(option: string, value: string, choices: readonly string[]): void {
-  if (!choices.includes(value))
-    throw new RangeError(`${option} is ${value}: choose one of ${choices.join(", ")}`);
-}
-
-function requireSeed(seed: number): void {
-  if (!Number.isSafeInteger(seed) || seed < 0)
-    throw new RangeError(`seed is ${seed}: it must be a whole number from 0 to 2^53 - 1`);
-}
-
-function requireSame(group: number, option: string, saved: string, own: string): void {
-  if (saved !== own)
-    throw new OptimizerStateError(
-      `the state of group ${group} was saved with ${option} "${saved}", but the optimizer has "${own}": make it with ${option}: "${saved}"`,
     );
 }

@@ -1,0 +1,30 @@
+import { OptimizerStateError } from "./errors.js";
+import type { FlatTensors } from "./flat-tensors.js";
+
+export function requireSegments<B>({ segments }: FlatTensors<B>): void {
+  const seen = new Set<string>();
+  for (const { name } of segments) {
+    if (seen.has(name))
+      throw new TypeError(
+        `two parameters of a group are named ${name}: give each a name of its own`,
+      );
+    seen.add(name);
+  }
+}
+
+export function requireOneOf(option: string, value: string, choices: readonly string[]): void {
+  if (!choices.includes(value))
+    throw new RangeError(`${option} is ${value}: choose one of ${choices.join(", ")}`);
+}
+
+export function requireSeed(seed: number): void {
+  if (!Number.isSafeInteger(seed) || seed < 0)
+    throw new RangeError(`seed is ${seed}: it must be a whole number from 0 to 2^53 - 1`);
+}
+
+export function requireSame(group: number, option: string, saved: string, own: string): void {
+  if (saved !== own)
+    throw new OptimizerStateError(
+      `the state of group ${group} was saved with ${option} "${saved}", but the optimizer has "${own}": make it with ${option}: "${saved}"`,
+    );
+}
