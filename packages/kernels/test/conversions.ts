@@ -3,7 +3,8 @@
 /** Float32 patterns: every upper half with the lower halves that decide rounding, and pseudo-random ones in between. */
 export const patterns: Uint32Array<ArrayBuffer> = (() => {
   // Midpoints of all formats and their neighbours; for float16 the last 13 bits decide, for subnormal results more.
-  const lower = [0, 1, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0xefff, 0xffff];
+  const first = [0, 1, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff];
+  const lower = [...first, 0x8000, 0x8001, 0xefff, 0xf000, 0xf001, 0xffff];
   const words = new Uint32Array(65_536 * 16);
   let at = 0;
   let state = 0x12345678;
