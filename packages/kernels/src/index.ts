@@ -59,6 +59,7 @@ export { type GatherAttributes, gather } from "./gather.js";
 export { gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
+export { labelCounts } from "./losses/label-counts.js";
 export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./losses/nll.js";
 export {
   countLostUpdates,

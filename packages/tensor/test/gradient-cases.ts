@@ -4,6 +4,7 @@ import { type FamilyCases, on } from "./gradient-cases/builders.js";
 import { elementwiseCases } from "./gradient-cases/elementwise.js";
 import { functionCases } from "./gradient-cases/functions.js";
 import { indexingCases } from "./gradient-cases/indexing.js";
+import { lossCases } from "./gradient-cases/losses.js";
 import { matmulCases } from "./gradient-cases/matmul.js";
 import { normCases } from "./gradient-cases/norm.js";
 import { reduceCases } from "./gradient-cases/reduce.js";
@@ -24,6 +25,7 @@ export const gradientCases: FamilyCases = {
   ...spatialCases,
   ...rowCases,
   ...normCases,
+  ...lossCases,
   castTo: {
     second: "checked",
     cases: [

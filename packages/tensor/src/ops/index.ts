@@ -40,6 +40,7 @@ export {
 export { cat, roll, stack } from "./concatenate.js";
 export { bilinear, cross, dot, tensordot, vdot } from "./contractions.js";
 export { type Conv2dOptions, conv2d } from "./conv2d.js";
+export { type CosineSimilarityOptions, cdist, cosineSimilarity, dist } from "./distances.js";
 export { einsum } from "./einsum.js";
 export {
   abs,
@@ -71,9 +72,42 @@ export {
   scatter,
   scatterAdd,
 } from "./indexing.js";
+export {
+  type BinaryLogitsOptions,
+  type BinaryOptions,
+  binaryCrossEntropy,
+  binaryCrossEntropyWithLogits,
+  hingeEmbeddingLoss,
+  type MarginOptions,
+  softMarginLoss,
+} from "./losses/binary.js";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy.js";
+export type { ElementLoss } from "./losses/element-loss.js";
+export {
+  cosineEmbeddingLoss,
+  type MultiMarginOptions,
+  marginRankingLoss,
+  multilabelMarginLoss,
+  multiMarginLoss,
+  type TripletMarginOptions,
+  tripletMarginLoss,
+} from "./losses/margin.js";
 export { type ClassOptions, nllLoss } from "./losses/nll.js";
 export type { Reduction, ReductionOptions } from "./losses/reduction.js";
+export {
+  type GaussianNllOptions,
+  gaussianNllLoss,
+  type HuberOptions,
+  huberLoss,
+  type KlDivOptions,
+  klDiv,
+  l1Loss,
+  mseLoss,
+  type PoissonNllOptions,
+  poissonNllLoss,
+  type SmoothL1Options,
+  smoothL1Loss,
+} from "./losses/regression.js";
 export { linear, type MatmulOptions, matmul } from "./matmul.js";
 export { groupNorm, layerNorm, type NormOptions, type RmsNormOptions, rmsNorm } from "./norms.js";
 export { avgPool2d, maxPool2d, type PoolOptions } from "./pool.js";

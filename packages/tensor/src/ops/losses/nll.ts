@@ -136,6 +136,31 @@ export const labelWeights = (
   { weight, ignoreIndex }: Weighting,
 ): Tensor => labelWeightsOp(present(labels, weight), { classes, ignoreIndex });
 
+/** 1 at each row's label and 0 elsewhere, float32 [rows, classes]. */
+export const oneHot = ({ scores: { runtime }, labels, rows, classes }: LabelledRows): Tensor =>
+  rowLossesBackward([runtime.full([rows], -1), labels], { classes, ignoreIndex: undefined });
+
+/** How often each class is among a row's labels up to the first that is no class, float32 [rows, classes] of labels of that shape. */
+export const labelCounts = (labels: Tensor): Tensor => labelCountsOp([labels], null);
+
+const labelCountsOp: Op<null> = defineOp<null>({
+  name: "labelCounts",
+  castPolicy: "none",
+  shape([labels]) {
+    const { shape, dtype } = labels as TensorSpec;
+    if (dtype !== "uint32")
+      throw new DTypeError(`labels are ${dtype}; make them from a Uint32Array`);
+    return [{ shape, dtype: "float32" }];
+  },
+  forward({ target, inputs, outputs }) {
+    const labels = inputs[0] as Operand;
+    const [rows, classes] = labels.shape as [number, number];
+    const counts = outputs[0] as Operand;
+    target.launch(kernels.labelCounts({ labels, counts }, { rows, classes }));
+  },
+  backward: "none",
+});
+
 /** What a mean divides by, where that is not the number of rows. */
 export const weightTotal = (rows: LabelledRows, options: Weighting): Tensor | undefined =>
   options.weight || options.ignoreIndex !== undefined

@@ -1,0 +1,84 @@
+import { castTo } from "../cast.js";
+import { type Composite, composite } from "../composite.js";
+import { ShapeError } from "../errors.js";
+import type { Tensor } from "../tensor.js";
+import { clamp } from "./activations.js";
+import { eq, keepWhere, maskedFill, ne } from "./comparison.js";
+import { abs } from "./elementwise.js";
+import { pow } from "./transcendental.js";
+
+/** (Σ |x|^p)^(1/p) over the last axis, whose gradient at 0 is 0. */
+export function lastNorm(x: Tensor, p: number): Tensor {
+  if (!(p > 0 && Number.isFinite(p)))
+    throw new RangeError(
+      `a norm of order ${p} is not supported here: p must be above 0 and finite`,
+    );
+  if (p === 1) return abs([x], null).sum(-1);
+  const total = (p === 2 ? x.square() : pow(abs([x], null), p)).sum(-1);
+  // A root has no slope at 0, which the square or power before it would have to make up for.
+  const safe = maskedFill(total, eq(total, 0), 1);
+  const root = p === 2 ? safe.sqrt() : pow(safe, 1 / p);
+  return keepWhere([root, ne(total, 0)], null);
+}
+
+/** x, or `least` where that is more; gradients pass through there too, as where torch clamps without recording. */
+export const atLeast = (x: Tensor, least: number): Tensor =>
+  x.add(clamp(x, { min: least }).sub(x).detach());
+
+export interface CosineSimilarityOptions {
+  /** Default 1, as in torch. */
+  readonly axis?: number;
+  /** The least length that is divided by. Default 1e-8. */
+  readonly eps?: number;
+}
+
+/** Cosine of the angles between vectors along an axis, as torch.nn.functional.cosine_similarity. The operands broadcast. */
+export const cosineSimilarity: Composite<
+  (a: Tensor, b: Tensor, options?: CosineSimilarityOptions) => Tensor
+> = composite(
+  { name: "cosineSimilarity", castPolicy: "float32" },
+  (a: Tensor, b: Tensor, { axis = 1, eps = 1e-8 }: CosineSimilarityOptions = {}): Tensor => {
+    const dot = a.mul(b);
+    const position = axis < 0 ? axis + dot.rank : axis;
+    if (!(position in dot.shape))
+      throw new ShapeError(
+        `cosineSimilarity: axis ${axis} is none of the dimensions of [${dot.shape}]`,
+      );
+    // Counted from the end, since one of the two may have fewer dimensions.
+    const fromEnd = position - dot.rank;
+    const length = (x: Tensor): Tensor => {
+      const size = dot.shape[position] as number;
+      const whole = x.shape.at(fromEnd) === size ? x : x.expand(dot.shape);
+      const last = whole.rank + fromEnd;
+      const order = [...whole.shape.keys()].filter((d) => d !== last);
+      const rows = last === whole.rank - 1 ? whole : whole.permute([...order, last]);
+      return atLeast(lastNorm(rows, 2), eps);
+    };
+    return dot.sum(fromEnd).div(length(a).mul(length(b)));
+  },
+);
+
+/** The p-norm of a − b, as torch.dist; the operands broadcast. */
+export const dist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = composite(
+  { name: "dist", castPolicy: "float32" },
+  (a: Tensor, b: Tensor, p = 2): Tensor => lastNorm(a.sub(b).reshape([-1]), p),
+);
+
+/** The p-norm of the difference of every row of a [..., n, size] and every row of b [..., m, size]: [..., n, m], as torch.cdist. */
+export const cdist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = composite(
+  { name: "cdist", castPolicy: "float32" },
+  (a: Tensor, b: Tensor, p = 2): Tensor => {
+    const size = a.shape.at(-1);
+    if (a.rank < 2 || b.rank < 2 || size !== b.shape.at(-1))
+      throw new ShapeError(
+        `cdist needs [..., n, size] and [..., m, size], not [${a.shape}] and [${b.shape}]`,
+      );
+    const rows = a.reshape([...a.shape.slice(0, -1), 1, size as number]);
+    const columns = b.reshape([...b.shape.slice(0, -2), 1, ...b.shape.slice(-2)]);
+    return lastNorm(rows.sub(columns), p);
+  },
+);
+
+/** The p-norm of a − b + eps along the last axis: torch's pairwise distance, in float32. */
+export const pairwiseDistance = (a: Tensor, b: Tensor, p: number, eps: number): Tensor =>
+  lastNorm(castTo(a, "float32").sub(castTo(b, "float32")).add(eps), p);

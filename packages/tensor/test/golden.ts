@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import { cpuRuntime, grad, type Tensor } from "../src/index.js";
+
+interface PackedTensor {
+  readonly shape: readonly number[];
+  readonly values: readonly number[];
+  readonly isInteger: boolean;
+}
+
+/** One application of a function by torch: its result, and the gradients of the result weighted from 0.5 to 1.5. */
+export interface GoldenCase {
+  readonly op: string;
+  readonly inputs: readonly PackedTensor[];
+  /** Numbers and the like by name, as the library calls them. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Tensors among the options. */
+  readonly tensors: Readonly<Record<string, PackedTensor>>;
+  readonly result: PackedTensor;
+  /** Of each input; null where none was asked for. */
+  readonly gradients: readonly (PackedTensor | null)[];
+}
+
+/** A function as cases call it: with its inputs, and with the options among which tensors are. */
+export type GoldenFunction = (
+  inputs: readonly Tensor[],
+  options: Readonly<Record<string, unknown>>,
+) => Tensor;
+
+export function readGolden(name: string): readonly GoldenCase[] {
+  const path = new URL(`./golden/${name}.json`, import.meta.url);
+  return (JSON.parse(readFileSync(path, "utf8")) as { cases: readonly GoldenCase[] }).cases;
+}
+
+/** Where a function differs from torch, in float64: the values are kept to nine decimals. */
+export async function goldenMismatches(
+  check: GoldenCase,
+  apply: GoldenFunction,
+): Promise<readonly string[]> {
+  const runtime = cpuRuntime({ arithmetic: "float64" });
+  const open = ({ shape, values, isInteger }: PackedTensor, requiresGrad: boolean): Tensor =>
+    runtime.tensor(isInteger ? Uint32Array.from(values) : Float64Array.from(values), shape, {
+      ...(!isInteger && { dtype: "float32", requiresGrad }),
+    });
+  const inputs = check.inputs.map((input, i) => open(input, check.gradients[i] !== null));
+  const tensors = Object.entries(check.tensors).map(([name, tensor]) => [
+    name,
+    open(tensor, false),
+  ]);
+  const result = apply(inputs, { ...check.options, ...Object.fromEntries(tensors) });
+  const title = `${check.op} ${JSON.stringify(check.options)} ${Object.keys(check.tensors)}`;
+  if (result.shape.join() !== check.result.shape.join())
+    return [`${title}: shape [${result.shape}], not [${check.result.shape}]`];
+  const count = result.size;
+  const weights = Float64Array.from({ length: count }, (_, i) =>
+    count === 1 ? 0.5 : 0.5 + i / (count - 1),
+  );
+  const loss = result.mul(runtime.tensor(weights, result.shape)).sum();
+  const wanted = inputs.filter(({ requiresGrad }) => requiresGrad);
+  const gradients = grad(loss, wanted);
+  const expected = check.gradients.filter((gradient) => gradient !== null);
+  const lines = [differing("result", await result.toArray(), check.result.values)];
+  for (const [i, gradient] of gradients.entries())
+    lines.push(
+      differing(
+        `gradient ${i}`,
+        gradient ? await gradient.toArray() : [],
+        (expected[i] as PackedTensor).values,
+      ),
+    );
+  return lines.filter((line) => line !== undefined).map((line) => `${title}: ${line}`);
+}
+
+function differing(
+  what: string,
+  actual: ArrayLike<number>,
+  expected: readonly number[],
+): string | undefined {
+  if (actual.length !== expected.length) return `${what} has ${actual.length} elements`;
+  const at = expected.findIndex((value, i) => {
+    const error = Math.abs((actual[i] as number) - value);
+    return !(error <= 1e-7 + 1e-7 * Math.abs(value));
+  });
+  return at < 0 ? undefined : `${what}[${at}] is ${actual[at]}, not ${expected[at]}`;
+}
