@@ -1,7 +1,7 @@
 import type { AmpPrimitives, Gradient, ScaleUpdate, StateWords } from "./primitives.js";
 import { OUTCOME_RING, OUTCOME_WORDS } from "./primitives.js";
 import { nextScale } from "./rule.js";
-import { stateOfWords, wordsOf } from "./state-dict.js";
+import { stateOfWords, wordsOfState } from "./state-dict.js";
 import { underflowShare } from "./underflow.js";
 
 /**
@@ -73,7 +73,7 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
       newScale === undefined
         ? nextScale(before, overflows !== 0, rule, exponents)
         : { state: { ...before, scale: newScale }, isCollapse: false };
-    state.set(wordsOf(next.state, rule, words));
+    state.set(wordsOfState(next.state, rule, words));
     if (tag !== 0) {
       const causes = (lossFlag[0] === 0 ? 0 : 1) + (next.isCollapse ? 2 : 0);
       const norm = squares ? Math.sqrt(squares.reduce((sum, square) => sum + square, 0)) : -1;

@@ -20,10 +20,21 @@ export type {
   StateWords,
 } from "./primitives.js";
 export { OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "./primitives.js";
-export { initialScaleState, nextScaleState, type ScaleRule, type ScaleState } from "./rule.js";
+export {
+  initialScaleState,
+  nextScale,
+  nextScaleState,
+  type ScaleRule,
+  type ScaleState,
+} from "./rule.js";
 export { type Scaled, scaledValue } from "./scaled.js";
 export type { SkipMode } from "./stages.js";
-export type { LossScaleDict, ScalerStateDict } from "./state-dict.js";
+export {
+  type LossScaleDict,
+  type ScalerStateDict,
+  stateOfWords,
+  wordsOfState,
+} from "./state-dict.js";
 export type {
   LossOutcome,
   OverflowCause,

@@ -11,7 +11,7 @@ import {
   type StateWords,
 } from "./primitives.js";
 import { initialScaleState, type ScaleRule, type ScaleState } from "./rule.js";
-import { stateOfWords, wordsOf } from "./state-dict.js";
+import { stateOfWords, wordsOfState } from "./state-dict.js";
 import { EXPONENT_BINS } from "./underflow.js";
 
 /** What a scaler keeps on the device for one loss. */
@@ -59,7 +59,7 @@ export class Resident<B, L> {
         lossFlag: primitives.allocate(1),
         exponents: needsExponents ? primitives.allocate(EXPONENT_BINS) : undefined,
       };
-      primitives.writeState(loss.state, wordsOf(initialScaleState(rule), rule));
+      primitives.writeState(loss.state, wordsOfState(initialScaleState(rule), rule));
       return loss;
     });
     this.outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
@@ -122,7 +122,7 @@ export class Resident<B, L> {
   }
 
   writeState(lossId: number, state: ScaleState, rule: ScaleRule): void {
-    this.primitives.writeState(this.loss(lossId).state, wordsOf(state, rule));
+    this.primitives.writeState(this.loss(lossId).state, wordsOfState(state, rule));
   }
 
   #flagsOf(owner: object): { readonly own: (B | undefined)[]; guard: B | undefined } {

@@ -14,7 +14,7 @@ export interface ScalerStateDict extends LossScaleDict {
 }
 
 /** The words of a state. Those that its rule does not use come from `words`, or are as in the beginning. */
-export const wordsOf = (
+export const wordsOfState = (
   state: ScaleState,
   rule: ScaleRule,
   words: StateWords = [0, 0, 0, rule.hysteresis, 0, 0, 0, 0],

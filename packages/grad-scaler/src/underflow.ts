@@ -9,7 +9,8 @@ interface Range {
   readonly most: number;
 }
 
-const ranges: Readonly<Record<"float16" | "bfloat16", Range>> = {
+/** By format. */
+export const exponentRanges: Readonly<Record<"float16" | "bfloat16", Range>> = {
   float16: { least: 127 - 25, most: 127 + 14 },
   // Every normal float32 is above bfloat16's smallest subnormal number.
   bfloat16: { least: 1, most: 127 + 126 },
@@ -32,7 +33,7 @@ export function underflowShift(
   target: number,
   format: "float16" | "bfloat16",
 ): number {
-  const { least, most } = ranges[format];
+  const { least, most } = exponentRanges[format];
   let total = 0;
   let top = 0;
   for (let field = 1; field < 255; field += 1) {
@@ -59,7 +60,7 @@ export function underflowShare(
   let lost = 0;
   for (let field = 1; field < 255; field += 1) {
     total += count(exponents, field);
-    if (field < ranges[format].least) lost += count(exponents, field);
+    if (field < exponentRanges[format].least) lost += count(exponents, field);
   }
   return total === 0 ? 0 : lost / total;
 }

@@ -1,11 +1,12 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { ScaleRule } from "@halfstep/grad-scaler";
 import { checkFinite, maxPartials, partialsOf, type SquareSums } from "./check-finite.js";
 import { combineFlags } from "./combine-flags.js";
 import { countExponents } from "./exponent-histogram.js";
 import { allocateResident, type ResidentTarget } from "./resident-target.js";
 import { scaleLoss } from "./scale-loss.js";
 import { rescale, unscale } from "./unscale.js";
-import { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";
+import { gatherFoundInf, updateScale } from "./update-scale.js";
 
 /** A gradient as `@halfstep/grad-scaler` describes it. */
 export interface ScaledGradient<B> {
@@ -35,7 +36,7 @@ export interface KernelAmpPrimitives<B> {
   updateScale(update: {
     readonly state: B;
     readonly foundInfs: readonly B[];
-    readonly rule: ScaleRuleNumbers;
+    readonly rule: ScaleRule;
     readonly newScale?: number;
     readonly lossFlag: B;
     readonly squares?: B;

@@ -104,4 +104,4 @@ export {
 } from "./softmax.js";
 export { type CopiedDimension, type StridedCopyAttributes, stridedCopy } from "./strided-copy.js";
 export { rescale, unscale } from "./unscale.js";
-export { gatherFoundInf, type ScaleRuleNumbers, updateScale } from "./update-scale.js";
+export { gatherFoundInf, updateScale } from "./update-scale.js";

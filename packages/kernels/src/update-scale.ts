@@ -1,18 +1,20 @@
 import type { Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel } from "./kernel.js";
 import {
-  applyScaleRule,
-  bitsOf,
-  floatOf,
-  ruleScalars,
-  ruleScalarsOf,
-  type ScaleRuleNumbers,
-  scaleRuleWgsl,
+  nextScale,
+  type ScaleRule,
+  type StateWords,
+  stateOfWords,
   underflowShare,
-  underflowShiftWgsl,
-} from "./scale-rule.js";
-
-export type { ScaleRuleNumbers } from "./scale-rule.js";
+  wordsOfState,
+} from "@halfstep/grad-scaler";
+import {
+  scaleRuleFields,
+  scaleRuleOfValues,
+  scaleRuleValues,
+  scaleRuleWgsl,
+  underflowWgsl,
+} from "@halfstep/grad-scaler/wgsl";
+import { defineKernel } from "./kernel.js";
 
 /** Outcomes that a ring holds, float32 words of each, and float32 words of a state. */
 const ringLength = 256;
@@ -94,15 +96,16 @@ const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
       { name: "slot", type: "u32", runtime: true },
       { name: "isReplaced", type: "u32", runtime: true },
       { name: "newScale", type: "u32", runtime: true },
-      ...ruleScalars,
+      ...scaleRuleFields.map((field) => ({ ...field, runtime: true })),
     ],
-    body: () => `${scaleRuleWgsl}${hasExponents ? underflowShiftWgsl : ""}
+    body: () => `${scaleRuleWgsl}${hasExponents ? underflowWgsl : ""}
 ${hasSquares ? `var<workgroup> sums: array<f32, ${groupSize}>;` : ""}
 @compute @workgroup_size(${hasSquares ? groupSize : 1}) fn main(@builtin(local_invocation_index) local: u32) {
 ${hasSquares ? sumSquaresWgsl : ""}
   let flag = at_foundInf(0u);
   let found = ${isSet("flag")};
   let mask = select(bitcast<u32>(f32(found)), flag, s.isMask == 1u);
+  let rule = ScaleRule(${scaleRuleFields.map(({ name }) => `s.${name}`).join(", ")});
   var before: ScaleState;
   before.scale = at_state(0u);
   before.growth = bitcast<f32>(at_state(2u));
@@ -112,8 +115,8 @@ ${hasSquares ? sumSquaresWgsl : ""}
   var after = before;
   if (s.isReplaced == 1u) {
     after.scale = s.newScale;
-  } else if (s.isDynamic == 1u) {
-    after = nextScale(before, found, ${hasExponents ? "true, underflowShift()" : "false, 0"});
+  } else {
+    after = nextScale(before, found, ${hasExponents ? "true, underflowShift(rule)" : "false, 0"}, rule);
     store_state(2u, bitcast<u32>(after.growth));
     if (s.hysteresis > 1.0) { store_state(3u, bitcast<u32>(after.tolerated)); }
     if (s.tolerance > 0u) {
@@ -132,7 +135,7 @@ ${hasSquares ? sumSquaresWgsl : ""}
     store_outcomes(at + 3u, after.scale);
     store_outcomes(at + 4u, bitcast<u32>(causes));
     store_outcomes(at + 5u, bitcast<u32>(${hasSquares ? "sqrt(total)" : "-1.0"}));
-    store_outcomes(at + 6u, bitcast<u32>(${hasExponents ? "underflowShare()" : "-1.0"}));
+    store_outcomes(at + 6u, bitcast<u32>(${hasExponents ? "underflowShare(rule)" : "-1.0"}));
     store_outcomes(at + 7u, 0u);
   }
   store_foundInf(0u, 0u);
@@ -145,22 +148,23 @@ ${hasExponents ? `  for (var k = 0u; k < ${exponentBins}u; k++) { store_exponent
       const squares = hasSquares ? views[0] : undefined;
       const exponents = hasExponents ? views.at(-1) : undefined;
       const numbers = floatsOf(state);
-      const before = numbers[0] as number;
+      const words = [...numbers] as unknown as StateWords;
+      const rule = scaleRuleOfValues(scalars);
+      const before = stateOfWords(words, rule);
       const flag = floatsOf(foundInf)[0] as number;
-      let isCollapse = false;
-      if (scalars.isReplaced) numbers[0] = floatOf(scalars.newScale);
-      else if (scalars.isDynamic)
-        isCollapse = applyScaleRule(numbers, flag !== 0, exponents, scalars);
-      numbers[1] = 1 / (numbers[0] as number);
+      const after = scalars.isReplaced
+        ? { state: { ...before, scale: floatOf(scalars.newScale) }, isCollapse: false }
+        : nextScale(before, flag !== 0, rule, exponents);
+      numbers.set(wordsOfState(after.state, rule, words));
       if (scalars.tag) {
         const outcome = [
           scalars.tag,
           scalars.isMask ? flag : Number(flag !== 0),
-          before,
-          numbers[0] as number,
-          Number(floatsOf(lossFlag)[0] !== 0) + 2 * Number(isCollapse),
+          before.scale,
+          after.state.scale,
+          Number(floatsOf(lossFlag)[0] !== 0) + 2 * Number(after.isCollapse),
           squares ? rootOfSum(squares) : -1,
-          exponents ? underflowShare(exponents, scalars) : -1,
+          exponents ? underflowShare(exponents, rule.underflowFormat) : -1,
           0,
         ];
         floatsOf(ring).set(outcome, (scalars.slot as number) * outcomeWords);
@@ -197,7 +201,7 @@ export function updateScale<B>(
     readonly exponents?: B | undefined;
   },
   attributes: {
-    readonly rule: ScaleRuleNumbers;
+    readonly rule: ScaleRule;
     readonly tag: number;
     readonly newScale?: number | undefined;
     readonly isMask?: boolean;
@@ -225,13 +229,26 @@ export function updateScale<B>(
       slot: tag > 0 ? (tag - 1) % ringLength : 0,
       isReplaced: Number(newScale !== undefined),
       newScale: bitsOf(newScale ?? 0),
-      ...ruleScalarsOf(rule),
+      ...scaleRuleValues(rule),
     },
   };
 }
 
 const words = <B>(buffer: B, length: number) =>
   ({ buffer, offset: 0, length, dtype: "uint32" }) as const;
+
+const scratch = new Uint32Array(1);
+const scratchFloat = new Float32Array(scratch.buffer);
+
+function bitsOf(value: number): number {
+  scratchFloat[0] = value;
+  return scratch[0] as number;
+}
+
+function floatOf(bits: number | undefined): number {
+  scratch[0] = bits as number;
+  return scratchFloat[0] as number;
+}
 
 function rootOfSum(squares: KernelView): number {
   let sum = 0;

@@ -2,7 +2,7 @@ import { type ScalerPreset, scalerRule } from "../presets.js";
 import type { ScaleUpdate } from "../primitives.js";
 import { OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "../primitives.js";
 import { initialScaleState, nextScale, type ScaleRule, type ScaleState } from "../rule.js";
-import { wordsOf } from "../state-dict.js";
+import { wordsOfState } from "../state-dict.js";
 import { type ContractTest, gradient, ringLabel, same, stateOf, uniform } from "./harness.js";
 
 /** Rules whose traces reach growth, backing off, hysteresis, tolerance, the floor, the ceiling, subnormal scales and zero. */
@@ -40,7 +40,7 @@ export const followsRule =
     const lossFlag = primitives.allocate(1);
     const foundInf = primitives.allocate(1);
     let expected = initialScaleState(rule);
-    const state = stateOf(primitives, wordsOf(expected, rule));
+    const state = stateOf(primitives, wordsOfState(expected, rule));
     const random = uniform(rule.initScale + rule.growthInterval);
     const states: [step: number, state: ScaleState, words: Promise<Float32Array>][] = [];
     const ring = new Float32Array(OUTCOME_RING * OUTCOME_WORDS);
@@ -62,7 +62,7 @@ export const followsRule =
     }
     for (const [step, after, words] of states) {
       const found = (await words).subarray(0, STATE_WORDS);
-      same(`state after step ${step}`, found, wordsOf(after, rule), (i) => `word ${i}`);
+      same(`state after step ${step}`, found, wordsOfState(after, rule), (i) => `word ${i}`);
     }
     same("outcomes", (await primitives.read(outcomes)).subarray(0, ring.length), ring, ringLabel);
   };
@@ -87,7 +87,7 @@ export const setsScale: ContractTest = async ({ primitives }) => {
 export const namesOptimizers: ContractTest = async ({ primitives, upload }) => {
   const rule = scalerRule();
   const bad = [gradient(await upload(Float32Array.of(0, Number.NaN, 0)), 3)];
-  const state = stateOf(primitives, wordsOf(initialScaleState(rule), rule));
+  const state = stateOf(primitives, wordsOfState(initialScaleState(rule), rule));
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
   const lossFlag = primitives.allocate(1);
   const flags: number[] = [];
@@ -116,7 +116,7 @@ export const namesOptimizers: ContractTest = async ({ primitives, upload }) => {
 export const tellsCauses: ContractTest = async ({ primitives, upload }) => {
   const rule = scalerRule(undefined, { initScale: 4, minScale: 2 });
   const bad = [gradient(await upload(Float32Array.of(Number.NaN)), 1)];
-  const state = stateOf(primitives, wordsOf(initialScaleState(rule), rule));
+  const state = stateOf(primitives, wordsOfState(initialScaleState(rule), rule));
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
   const [lossFlag, foundInf] = [primitives.allocate(1), primitives.allocate(1)];
   const common: ScaleUpdate<typeof state> = {
@@ -143,7 +143,7 @@ export const tellsCauses: ContractTest = async ({ primitives, upload }) => {
 export const keepsRing: ContractTest = async ({ primitives }) => {
   const rule = scalerRule("torch", { growthInterval: 40 });
   let expected = initialScaleState(rule);
-  const state = stateOf(primitives, wordsOf(expected, rule));
+  const state = stateOf(primitives, wordsOfState(expected, rule));
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
   const lossFlag = primitives.allocate(1);
   const foundInfs = [primitives.allocate(1)];
