@@ -6,12 +6,14 @@ import { expect, test } from "vitest";
 import {
   allPasses,
   cpuRuntime,
+  Generator,
   type PassName,
   type Runtime,
   ShapeError,
   type Tensor,
   type Variable,
 } from "../src/index.js";
+import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
 import { foldCasts } from "../src/plan/fold-casts.js";
 import { fuseElementwise } from "../src/plan/fuse-elementwise.js";
@@ -47,6 +49,12 @@ const kinds = [
   "reshape",
   "expand",
   "permute",
+  "where",
+  "maskedFill",
+  "pastEnd",
+  "cat",
+  "cumsum",
+  "dropout",
   "assign",
   "assignUnless",
   "accumulate",
@@ -102,6 +110,25 @@ function apply({ kind, a, b, c }: Line, { values, variables }: State): Tensor | 
       return x.expand([2, ...x.shape]);
     case "permute":
       return x.permute([1, 0]);
+    case "where":
+      return x.where(x.gt(y), y);
+    case "maskedFill":
+      return x.maskedFill(y.le(c).logicalNot(), c);
+    case "pastEnd":
+      return ops.pad(
+        x,
+        [
+          [0, 0],
+          [-1, 1],
+        ].slice(0, x.rank) as [number, number][],
+        c,
+      );
+    case "cat":
+      return ops.cat([x, y], -1).narrow(-1, b % 2, x.shape.at(-1) ?? 0);
+    case "cumsum":
+      return x.cumsum(b % 2);
+    case "dropout":
+      return x.dropout({ generator: new Generator(b) });
     case "assign":
       v.assign(x);
       return undefined;
