@@ -78,6 +78,14 @@ export class LARC<B, H extends CommonOptions> {
     this.optimizer.zeroGrad();
   }
 
+  reloadMasters(): void {
+    this.optimizer.reloadMasters();
+  }
+
+  appliedSteps(): Promise<readonly number[]> {
+    return this.optimizer.appliedSteps();
+  }
+
   stateDict(): Promise<OptimizerStateDict> {
     return this.optimizer.stateDict();
   }

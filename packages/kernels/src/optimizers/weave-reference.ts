@@ -2,7 +2,7 @@ import type { KernelView } from "@halfstep/device";
 import { blockLength, decodeBlock, encodeBlock } from "./blockwise.js";
 import { parameterStorages } from "./parameter-storage.js";
 import type { PassPlan } from "./pass-plan.js";
-import type { Numbers, UpdateRule } from "./rule.js";
+import type { Numbers, UpdatePass, UpdateRule } from "./rule.js";
 import { chunkWords } from "./segment-table.js";
 
 type Views = Readonly<Record<string, KernelView>>;
@@ -11,6 +11,7 @@ type Views = Readonly<Record<string, KernelView>>;
 export function referenceOf(
   plan: PassPlan,
 ): (views: readonly KernelView[], scalars: Readonly<Record<string, number>>) => void {
+  const element = elementOf(plan.states.map(({ name }) => name));
   return (list, scalars) => {
     const views: Views = Object.fromEntries(
       plan.bindings.map(({ name }, i) => [name, list[i] as KernelView]),
@@ -18,7 +19,7 @@ export function referenceOf(
     const control = views.control as KernelView;
     if (control[0] === 0) return;
     const values = controlNumbers(plan.rule, control, scalars);
-    const walk = new Walk(plan, views, scalars, values);
+    const walk = new Walk(plan, element, views, scalars, values);
     if (!plan.walksChunks) walk.flat(scalars.first as number, scalars.end as number);
     else
       for (let chunk = scalars.first as number; chunk < (scalars.end as number); chunk++)
@@ -42,12 +43,13 @@ class Walk {
   readonly #views: Views;
   readonly #values: Numbers;
   readonly #inverse: number;
-  readonly #element: Numbers;
+  readonly #element: Element;
   readonly #blocks: Readonly<Record<string, Float64Array>>;
   readonly #parameter: { load(i: number): number; store(i: number, p: number): void };
 
   constructor(
     plan: PassPlan,
+    element: Element,
     views: Views,
     scalars: Readonly<Record<string, number>>,
     values: Numbers,
@@ -56,8 +58,7 @@ class Walk {
     this.#views = views;
     this.#values = values;
     this.#inverse = Math.fround((views.control?.[1] as number) * (scalars.sign as number));
-    this.#element = { g: 0, p: 0 };
-    for (const { name } of plan.states) this.#element[name] = 0;
+    this.#element = element;
     this.#blocks = Object.fromEntries(
       plan.states.filter((s) => s.is8Bit).map(({ name }) => [name, new Float64Array(blockLength)]),
     );
@@ -125,31 +126,26 @@ class Walk {
   #elements(from: number, to: number, segment: number, sums: Float64Array | undefined): void {
     const { pass, states, loadsParameter, storesParameter, usesGradient } = this.#plan;
     const e = this.#element;
-    const s = this.#values;
-    const stored = states.map(({ name, is8Bit, isStored }) => ({
-      name,
-      isStored,
-      view: (is8Bit ? this.#blocks[name] : this.#views[name]) as KernelView,
-      base: is8Bit ? from : 0,
-    }));
+    const s = this.#values as Numbers<"lr" | "first">;
+    const parameter = this.#parameter;
     const gradients = this.#views.gradients;
-    const terms = pass.totals?.terms ?? [];
-    const isMax = pass.totals?.fold === "max";
+    const inverse = this.#inverse;
+    const { inputs } = pass;
+    const fold = sums && foldOf(pass, sums);
+    e.views = states.map(({ name, is8Bit }) =>
+      is8Bit
+        ? (this.#blocks[name] as Float64Array)
+        : (this.#views[name] as KernelView).subarray(from, to),
+    );
+    // Training on the CPU spends its updates here.
     for (let i = from; i < to; i++) {
-      if (usesGradient) e.g = (gradients?.[i] as number) * this.#inverse;
-      if (loadsParameter) e.p = this.#parameter.load(i);
-      for (const { name, view, base } of stored) e[name] = view[i - base] as number;
-      pass.inputs?.load(this.#views, { index: i, segment }, e);
-      pass.update(e as Numbers<"g" | "p">, s as Numbers<"lr" | "first">);
-      if (sums)
-        for (let t = 0; t < terms.length; t++) {
-          const value = terms[t]?.value(e as Numbers<"g" | "p">, s as Numbers<"lr" | "first">) ?? 0;
-          const total = sums[t] as number;
-          sums[t] = isMax ? Math.max(total, value) : total + value;
-        }
-      for (const { name, isStored, view, base } of stored)
-        if (isStored) view[i - base] = e[name] as number;
-      if (storesParameter) this.#parameter.store(i, e.p as number);
+      e.at = i - from;
+      if (usesGradient) e.g = (gradients?.[i] as number) * inverse;
+      if (loadsParameter) e.p = parameter.load(i);
+      if (inputs) inputs.load(this.#views, { index: i, segment }, e as unknown as Numbers);
+      pass.update(e as unknown as Numbers<"g" | "p">, s);
+      if (fold) fold(e as unknown as Numbers<"g" | "p">, s);
+      if (storesParameter) parameter.store(i, e.p);
     }
   }
 
@@ -158,4 +154,49 @@ class Walk {
     const view = usesGradient ? this.#views.gradients : this.#views.values;
     return (view ?? this.#views[states[0]?.name ?? ""])?.length ?? 0;
   }
+}
+
+/** What a rule sees of an element. States are accessors to the views: the names of a rule, and no copies. */
+class Element {
+  g = 0;
+  p = 0;
+  at = 0;
+  views: readonly KernelView[] = [];
+}
+
+const classes = new Map<string, new () => Element>();
+
+/** One class for each set of states, with accessors on its prototype: engines make those as fast as fields. */
+function elementOf(states: readonly string[]): Element {
+  const key = states.join();
+  let Named = classes.get(key);
+  if (!Named) {
+    Named = class extends Element {};
+    for (const [place, name] of states.entries())
+      Object.defineProperty(Named.prototype, name, {
+        get(this: Element) {
+          return (this.views[place] as KernelView)[this.at];
+        },
+        set(this: Element, value: number) {
+          (this.views[place] as KernelView)[this.at] = value;
+        },
+      });
+    classes.set(key, Named);
+  }
+  return new Named();
+}
+
+/** Adds one element to the totals of its segment. */
+function foldOf(
+  { totals }: UpdatePass,
+  sums: Float64Array,
+): (e: Numbers<"g" | "p">, s: Numbers<"lr" | "first">) => void {
+  const { terms = [], fold } = totals ?? {};
+  return (e, s) => {
+    for (const [t, term] of terms.entries()) {
+      const value = term.value(e, s);
+      const total = sums[t] as number;
+      sums[t] = fold === "max" ? Math.max(total, value) : total + value;
+    }
+  };
 }
