@@ -4,6 +4,7 @@ import {
   ampPrimitives as kernelPrimitives,
 } from "@halfstep/kernels";
 import { castTo } from "./cast.js";
+import type { NonFiniteOrigin, Search } from "./provenance.js";
 import type { Runtime } from "./runtime.js";
 import type { Storage } from "./storage.js";
 import type { Tensor } from "./tensor.js";
@@ -15,6 +16,8 @@ export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, 
     state: Storage,
     options: { readonly weight: number; readonly lossFlag: Storage },
   ): Tensor;
+  /** Says where the overflow of the open step began, if the runtime searches it: see its option `provenance`. */
+  watchStep(): (overflowed: boolean) => Promise<NonFiniteOrigin | undefined>;
 }
 
 /**
@@ -40,6 +43,18 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
       runtime.target.launch(checkFinite({ x, foundInf: lossFlag }));
       const single = castTo(loss, "float32");
       return (weight === 1 ? single : single.mul(weight)).mul(scale);
+    },
+    watchStep() {
+      let search: Search | undefined;
+      runtime.recording.searchListeners.push((found) => {
+        search = found;
+      });
+      return async (overflowed) => {
+        if (!overflowed) return undefined;
+        const origin = search && (await runtime.originIn(search, { wait: "background" }));
+        runtime.provenance.stepSkipped(origin !== undefined);
+        return origin;
+      };
     },
   };
 }

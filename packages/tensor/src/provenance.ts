@@ -36,25 +36,50 @@ export interface Search {
 /** Steps that are searched after a skip, unless an origin is found before. */
 const stepsAfterSkip = 100;
 
-/** Decides which steps are searched. */
+/** Searches that are kept. Outcomes of steps are read later than that only where nobody reads them. */
+const keptSearches = 64;
+
+/** Decides which steps are searched, and keeps what was found in the latest. */
 export class Provenance {
   readonly #mode: ProvenanceMode;
+  readonly #drop: (search: Search) => void;
+  readonly #searches: Search[] = [];
   #stepsLeft = 0;
 
-  constructor(mode: ProvenanceMode) {
+  /** @param drop called with a search that is kept no longer. */
+  constructor(mode: ProvenanceMode, drop: (search: Search) => void) {
     if (mode !== "off" && mode !== "afterSkip" && mode !== "always")
       throw new TypeError(
         `provenance is ${JSON.stringify(mode)}: it must be "off", "afterSkip" or "always"`,
       );
     this.#mode = mode;
+    this.#drop = drop;
   }
 
-  /** Whether the step that begins now is searched. */
-  nextStep(): boolean {
-    if (this.#mode === "always") return true;
-    if (this.#stepsLeft === 0) return false;
-    this.#stepsLeft--;
-    return true;
+  /** The search of the last searched step. */
+  get latest(): Search | undefined {
+    return this.#searches.at(-1);
+  }
+
+  /** Whether a search is still kept. */
+  has(search: Search): boolean {
+    return this.#searches.includes(search);
+  }
+
+  /** Makes the recording of a step note its ops, if the step is to be searched. */
+  begin(recording: Recording): void {
+    if (this.#mode === "off" || (this.#mode === "afterSkip" && this.#stepsLeft === 0)) return;
+    this.#stepsLeft = Math.max(0, this.#stepsLeft - 1);
+    recording.notes = new Map();
+  }
+
+  /** Keeps the search of a step that has been submitted, and tells those who wait for it. */
+  publish(search: Search, { searchListeners }: Recording): void {
+    search.found.buffer.handles++;
+    this.#searches.push(search);
+    const oldest = this.#searches.length > keptSearches ? this.#searches.shift() : undefined;
+    if (oldest) this.#drop(oldest);
+    for (const listener of searchListeners) listener(search);
   }
 
   /** To be told of each skipped step, and whether its origin was found. */
@@ -71,10 +96,10 @@ interface Look {
 }
 
 /**
- * Adds to a recording a look at each result of the ops that it has notes of, and at their arguments that the step did not
+ * Adds to a recording that has notes of its ops a look at each of their results, and at their arguments that the step did not
  * make. Whatever the step computes stays the same bits.
  *
- * @param allocate memory of the recording that outlives it.
+ * @param allocate memory of the recording, which it then keeps.
  */
 export function insertSearch(
   recording: Recording,
@@ -89,6 +114,7 @@ export function insertSearch(
     length,
     dtype: "uint32",
   };
+  recording.kept.add(found.buffer);
   const { backwardStart } = recording;
   const recorded = recording.launches.splice(0);
   let next = 0;

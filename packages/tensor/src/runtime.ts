@@ -56,7 +56,6 @@ export class Runtime {
   readonly #plans: PlanCache;
   /** @internal Which steps are searched. */
   readonly provenance: Provenance;
-  #lastSearch: Search | undefined;
   readonly #handles: Handles;
   #recording: Recording;
   #isInStep = false;
@@ -71,9 +70,9 @@ export class Runtime {
   constructor(runner: Runner, { passes = allPasses, provenance = "off" }: RuntimeOptions) {
     this.#runner = runner;
     this.#plans = new PlanCache(passes);
-    this.provenance = new Provenance(provenance);
     this.#recording = this.#newRecording();
     this.#handles = new Handles((storage) => this.#release(storage));
+    this.provenance = new Provenance(provenance, ({ found }) => this.#handles.drop(found.buffer));
     this.scratchTarget = {
       launch: (launch) => this.#append(launch),
       allocate: (bytes) => this.#transient(bytes),
@@ -244,8 +243,14 @@ export class Runtime {
    * for that step.
    */
   async nonFiniteOrigin(): Promise<NonFiniteOrigin | undefined> {
-    const search = this.#lastSearch;
-    return search && originIn(search, await this.#readBinding(search.found));
+    const { latest } = this.provenance;
+    return latest && this.originIn(latest);
+  }
+
+  /** @internal What a search found; undefined also where it is too long ago. */
+  async originIn(search: Search, options?: ReadOptions): Promise<NonFiniteOrigin | undefined> {
+    if (!this.provenance.has(search)) return undefined;
+    return originIn(search, await this.target.read(search.found, options));
   }
 
   /** Closes the open recording and submits it. Resolves when it is submitted, not when it is done. */
@@ -321,7 +326,7 @@ export class Runtime {
 
   #record<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
     this.#isInStep = true;
-    if (this.provenance.nextStep()) this.#recording.notes = new Map();
+    this.provenance.begin(this.#recording);
     try {
       const result = requireSynchronous("step", fn());
       const results = [...tensorsIn(result)];
@@ -340,9 +345,9 @@ export class Runtime {
     const recording = this.#recording;
     if (recording.launches.length > 0 || recording.inputs.length > 0) {
       try {
-        const search = recording.notes && this.#insertSearch(recording);
+        const search = insertSearch(recording, (bytes) => this.#transient(bytes));
         this.#run(recording);
-        if (search) this.#publish(search, recording);
+        if (search) this.provenance.publish(search, recording);
       } catch (error) {
         this.#abandon();
         throw error;
@@ -363,24 +368,6 @@ export class Runtime {
     for (const storage of recording.released) this.#free(storage);
     recording.clear();
     this.#recording = this.#newRecording();
-  }
-
-  #insertSearch(recording: Recording): Search | undefined {
-    return insertSearch(recording, (bytes) => {
-      const storage = this.#transient(bytes);
-      recording.kept.add(storage);
-      return storage;
-    });
-  }
-
-  /** Keeps what a searched step found until the next one is searched, and for those who asked. */
-  #publish(search: Search, { searchListeners }: Recording): void {
-    const { buffer } = search.found;
-    const listeners = [...searchListeners];
-    buffer.handles += 1 + listeners.length;
-    if (this.#lastSearch) this.#handles.drop(this.#lastSearch.found.buffer);
-    this.#lastSearch = search;
-    for (const listener of listeners) listener(search);
   }
 
   #run(recording: Recording): void {
