@@ -28,3 +28,14 @@ export class NonFiniteGradientError extends Error {
     return hasBrand(value, "NonFiniteGradientError");
   }
 }
+
+/** Averages would take the place of the parameters that are trained, or go into an average themselves. */
+export class AverageStateError extends Error {
+  constructor(message: string) {
+    super(message);
+    brand(this, "AverageStateError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "AverageStateError");
+  }
+}

@@ -5,6 +5,13 @@ export { Adam, type AdamGroupOptions, type AdamOptions } from "./adam.js";
 export { Adamax, type AdamaxGroupOptions, type AdamaxOptions } from "./adamax.js";
 export { AdamW, type AdamWGroupOptions, type AdamWOptions } from "./adamw.js";
 export {
+  type AverageStateDict,
+  type GroupAverageDict,
+  ParameterAverage,
+  type Watchable,
+  type WatchedOptimizer,
+} from "./average.js";
+export {
   BertAdam,
   type BertAdamGroupOptions,
   type BertAdamOptions,
@@ -18,7 +25,11 @@ export {
   clipGradValue,
   type GradientNorm,
 } from "./clip.js";
-export { NonFiniteGradientError, OptimizerStateError } from "./errors.js";
+export {
+  ExponentialMovingAverage,
+  type ExponentialMovingAverageOptions,
+} from "./ema.js";
+export { AverageStateError, NonFiniteGradientError, OptimizerStateError } from "./errors.js";
 export {
   type Algorithm,
   type CommonOptions,
@@ -77,3 +88,5 @@ export {
 } from "./schedules/warmup.js";
 export { SGD, type SGDGroupOptions, type SGDOptions } from "./sgd.js";
 export type { GroupStateDict, OptimizerStateDict } from "./state-dict.js";
+export type { GroupStep, KeptGroup, StepObserver } from "./step-observer.js";
+export { StochasticWeightAverage } from "./swa.js";

@@ -1,0 +1,281 @@
+import type { Binding } from "@halfstep/device";
+import {
+  allocateResident,
+  averageControl,
+  averageControlLength,
+  averageParameters,
+  copyBits,
+  elementwise,
+  exactParameters,
+  identity,
+  type KeptParameters,
+  type ResidentTarget,
+} from "@halfstep/kernels";
+import { AverageStateError, OptimizerStateError } from "./errors.js";
+import { type FlatTensors, flatLength, valuesOf } from "./flat-tensors.js";
+import { type RateColumns, RateTable } from "./rate-table.js";
+import { elementsAt, type SavedArrays } from "./saved-buffer.js";
+import type { Schedule } from "./schedules/schedule.js";
+import { joinState, splitState } from "./state-dict.js";
+import type { KeptGroup, StepObserver } from "./step-observer.js";
+
+/** The part of an optimizer that averages and meters use. Every optimizer of this package has it. */
+export interface WatchedOptimizer<B> {
+  readonly target: ResidentTarget<B>;
+  readonly lastControl: Binding<B> | undefined;
+  keptGroups(): readonly KeptGroup<B>[];
+  observe(observer: StepObserver<B>): () => void;
+}
+
+/** An optimizer, or a wrapper around one, such as `LARC` and `FP16Optimizer`. */
+export type Watchable<B> = WatchedOptimizer<B> | { readonly optimizer: Watchable<B> };
+
+/** The optimizer inside of all wrappers. */
+export function innermost<B>(optimizer: Watchable<B>): WatchedOptimizer<B> {
+  let inner = optimizer;
+  while (!("keptGroups" in inner)) inner = inner.optimizer;
+  return inner;
+}
+
+/** The parameters of a group as kernels reach them. */
+export const keptParameters = <B>({ params, storage }: KeptGroup<B>): KeptParameters<B> => ({
+  values: valuesOf(params),
+  kind: storage.kind,
+  storage: storage.buffers,
+});
+
+/** One parameter group of an average as it is saved. */
+export interface GroupAverageDict {
+  /** How many applied steps went into it. */
+  readonly updates: number;
+  /** By parameter: `parameters.weight.average`, in float32. */
+  readonly parameters: Readonly<Record<string, SavedArrays>>;
+}
+
+/** What an average holds. */
+export interface AverageStateDict {
+  readonly average: string;
+  readonly groups: readonly GroupAverageDict[];
+}
+
+interface GroupAverage<B> {
+  readonly group: KeptGroup<B>;
+  readonly average: Binding<B>;
+  readonly updates: Binding<B>;
+  readonly control: Binding<B>;
+  /** The values that averages have taken the place of; made on first use. */
+  backup: Binding<B> | undefined;
+}
+
+/** Which average the model of an optimizer has now, in place of its own parameters. */
+const holders = new WeakMap<object, object>();
+
+const noColumns: RateColumns = { key: "", settledAt: 1, row: () => [0, 0, 0] };
+
+/**
+ * A running average of the parameters of an optimizer: float32 numbers of the exact parameters (masters, remainders and
+ * compensations included) under every storage. It lives on the device, and `update()` moves it only where the step before it
+ * was applied, without the host knowing. Until the first update it is the parameters as they were.
+ *
+ * Two launches a group and update, 4 bytes a parameter, and while the model has the averages as many as its values have.
+ * Buffers of modules (running statistics of batch norm) are not parameters: after a swap, run some batches in training mode.
+ */
+export class ParameterAverage<B> {
+  readonly #optimizer: WatchedOptimizer<B>;
+  readonly #name: string;
+  readonly #weights: Schedule;
+  readonly #table: RateTable<B>;
+  readonly #averages: Map<FlatTensors<B>, GroupAverage<B>> = new Map();
+  /** Updates asked for: at least as many as any group had. */
+  #asked = 0;
+  #refusesSteps = false;
+
+  /** @internal `weights(n)` is what the parameters count for in update n, from 0: `average += weight · (p − average)`. */
+  constructor(optimizer: Watchable<B>, name: string, weights: Schedule) {
+    this.#optimizer = innermost(optimizer);
+    this.#name = name;
+    this.#weights = weights;
+    this.#table = new RateTable(this.#optimizer.target);
+    this.#table.bind(weights, noColumns, 1);
+    this.#groups();
+  }
+
+  /**
+   * Takes in the parameters as the last `step()` of the optimizer left them. Where that step was skipped, nothing changes,
+   * down to the last bit. Call it once after each step.
+   *
+   * @throws AverageStateError while the model has the averages.
+   */
+  update(): void {
+    this.#refuseWhileHeld("update() would average the averages");
+    const step = this.#optimizer.lastControl;
+    if (!step) return;
+    const { target } = this.#optimizer;
+    const table = this.#table.bind(this.#weights, noColumns, ++this.#asked);
+    for (const { group, average, updates, control } of this.#groups()) {
+      target.launch(averageControl({ step, updates: updates.buffer, table, control }));
+      target.launch(averageParameters({ parameters: keptParameters(group), control, average }));
+    }
+  }
+
+  /**
+   * Gives the model the averages, rounded to the storage of its values, to evaluate or save it. Until `restore()` the
+   * optimizer refuses to step.
+   *
+   * @throws AverageStateError where the model has them already, or those of another average.
+   */
+  swap(): void {
+    this.#refuseWhileHeld("the model has averages already");
+    if (!this.#refusesSteps) {
+      this.#refusesSteps = true;
+      this.#optimizer.observe({
+        begin: () => this.#refuseWhileHeld("step() would train from averaged parameters", this),
+      });
+    }
+    this.#hold(this);
+    const { target } = this.#optimizer;
+    for (const own of this.#groups()) {
+      const values = valuesOf(own.group.params);
+      own.backup ??= { ...values, buffer: allocateResident(target, bytesOf(values)) };
+      const shape = [values.length];
+      target.launch(copyBits({ from: values, to: own.backup }));
+      target.launch(elementwise(identity, [{ ...own.average, shape }], { ...values, shape }));
+    }
+  }
+
+  /**
+   * Gives the model its own parameters back, bit for bit.
+   *
+   * @throws AverageStateError where it has them.
+   */
+  restore(): void {
+    if (holders.get(this.#optimizer) !== this)
+      throw new AverageStateError(
+        "restore() without swap(): the model does not have these averages",
+      );
+    this.#hold(undefined);
+    for (const { group, backup } of this.#averages.values())
+      if (backup) {
+        const { target } = this.#optimizer;
+        target.launch(copyBits({ from: backup, to: valuesOf(group.params) }));
+      }
+  }
+
+  /**
+   * Runs something, such as an evaluation, while the model has the averages.
+   *
+   * @example
+   * const accuracy = await ema.during(() => evaluate(model));
+   */
+  async during<T>(run: () => T | Promise<T>): Promise<T> {
+    this.swap();
+    try {
+      return await run();
+    } finally {
+      this.restore();
+    }
+  }
+
+  /** How many applied steps went into the averages, by group. Waits for the device. */
+  async updates(): Promise<readonly number[]> {
+    const counts = this.#groups().map(({ updates }) => this.#optimizer.target.read(updates));
+    return (await Promise.all(counts)).map(([count]) => count as number);
+  }
+
+  /** The averages in float32, and how many steps went into them. Waits for the device. */
+  async stateDict(): Promise<AverageStateDict> {
+    const { target } = this.#optimizer;
+    const groups = this.#groups().map(async ({ group, average, updates }) => {
+      const [count, values] = await Promise.all([target.read(updates), target.read(average)]);
+      const { segments } = group.params;
+      const saved = elementsAt("average", average, segments);
+      return {
+        updates: count[0] as number,
+        parameters: splitState(segments, [{ saved, values }]),
+      };
+    });
+    return { average: this.#name, groups: await Promise.all(groups) };
+  }
+
+  /**
+   * Continues from a saved average. Options (a decay) are not part of it.
+   *
+   * @throws OptimizerStateError, before anything is changed, where it is another kind of average or of another model.
+   */
+  loadStateDict({ average: name, groups }: AverageStateDict): void {
+    if (name !== this.#name)
+      throw new OptimizerStateError(
+        `the state is one of ${name}, not of ${this.#name}: make the average that was saved`,
+      );
+    const own = this.#groups();
+    if (groups.length !== own.length)
+      throw new OptimizerStateError(
+        `the state has averages of ${groups.length} parameter groups, but the optimizer ${own.length}: add the same groups first`,
+      );
+    const loads = own.map(({ group, average, updates }, i) => {
+      const saved = groups[i] as GroupAverageDict;
+      if (!Number.isSafeInteger(saved.updates) || saved.updates < 0)
+        throw new OptimizerStateError(
+          `the state counts ${saved.updates} updates: it must be a whole number`,
+        );
+      const { segments } = group.params;
+      const buffer = elementsAt("average", average, segments);
+      return { average, updates, saved, values: joinState(segments, buffer, saved.parameters) };
+    });
+    const { target } = this.#optimizer;
+    for (const { average, updates, saved, values } of loads) {
+      target.write(average, values);
+      target.write(updates, [saved.updates]);
+      this.#asked = Math.max(this.#asked, saved.updates);
+    }
+  }
+
+  /** The average of each group; one that was added since begins as its parameters are. */
+  #groups(): readonly GroupAverage<B>[] {
+    const { target } = this.#optimizer;
+    return this.#optimizer.keptGroups().map((group) => {
+      const known = this.#averages.get(group.params);
+      if (known) return known;
+      const words = (length: number): Binding<B> => ({
+        buffer: allocateResident(target, Math.max(length, 1) * 4),
+        offset: 0,
+        length,
+        dtype: "float32",
+      });
+      const made: GroupAverage<B> = {
+        group,
+        average: words(flatLength(group.params.segments)),
+        updates: { ...words(1), dtype: "uint32" },
+        control: words(averageControlLength),
+        backup: undefined,
+      };
+      target.launch(exactParameters({ parameters: keptParameters(group), out: made.average }));
+      this.#averages.set(group.params, made);
+      target.onRollback?.(() => void this.#averages.delete(group.params));
+      return made;
+    });
+  }
+
+  #refuseWhileHeld(what: string, by: object | undefined = holders.get(this.#optimizer)): void {
+    const holder = holders.get(this.#optimizer);
+    if (holder && holder === by)
+      throw new AverageStateError(
+        `${what}: call restore() first, which gives the model its own parameters back`,
+      );
+  }
+
+  #hold(holder: object | undefined): void {
+    const optimizer = this.#optimizer;
+    const set = (held: object | undefined): void => {
+      if (held) holders.set(optimizer, held);
+      else holders.delete(optimizer);
+    };
+    const before = holders.get(optimizer);
+    set(holder);
+    // The launches of a dropped recording have moved no parameters.
+    optimizer.target.onRollback?.(() => set(before));
+  }
+}
+
+const bytesOf = <B>({ length, dtype }: Binding<B>): number =>
+  Math.max(length, 1) * (dtype === "float32" ? 4 : 2);
