@@ -1,6 +1,6 @@
+export { Generator } from "@halfstep/tensor";
 export { StateDictError } from "./errors.js";
 export { type ExplainedOp, explain, explainOps } from "./explain.js";
-export { Generator } from "./generator.js";
 export {
   calculateGain,
   defaultUniform,
@@ -15,14 +15,28 @@ export {
   xavierNormal,
   xavierUniform,
 } from "./init.js";
-export { ReLU, Sigmoid, Tanh } from "./layers/activations.js";
+export {
+  ELU,
+  GELU,
+  Hardtanh,
+  LeakyReLU,
+  PReLU,
+  ReLU,
+  Sigmoid,
+  SiLU,
+  Softplus,
+  Tanh,
+} from "./layers/activations.js";
 export { BatchNorm2d, type BatchNorm2dOptions } from "./layers/batch-norm.js";
 export { Conv2d, type Conv2dLayerOptions } from "./layers/conv2d.js";
+export { Dropout } from "./layers/dropout.js";
+export { Embedding, type EmbeddingLayerOptions } from "./layers/embedding.js";
 export { Flatten } from "./layers/flatten.js";
 export { Linear, type LinearOptions } from "./layers/linear.js";
 export type { Pair } from "./layers/pair.js";
 export { AvgPool2d, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
 export { Sequential } from "./layers/sequential.js";
+export { Upsample, type UpsampleLayerOptions } from "./layers/upsample.js";
 export { CrossEntropyLoss, type LossOptions, MSELoss, mseLoss } from "./losses.js";
 export {
   buffer,

@@ -1,5 +1,4 @@
-import { ShapeError } from "@halfstep/tensor";
-import type { Generator } from "./generator.js";
+import { type Generator, ShapeError } from "@halfstep/tensor";
 
 /** Connections into and out of one unit. */
 export interface Fans {

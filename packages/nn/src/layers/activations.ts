@@ -1,5 +1,17 @@
-import type { Tensor } from "@halfstep/tensor";
-import { Module } from "../module.js";
+import {
+  elu,
+  type GeluOptions,
+  gelu,
+  hardtanh,
+  leakyRelu,
+  prelu,
+  type Runtime,
+  type SoftplusOptions,
+  softplus,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
+import { Module, parameter } from "../module.js";
 
 /** max(x, 0) */
 export class ReLU extends Module {
@@ -17,5 +29,100 @@ export class Tanh extends Module {
 export class Sigmoid extends Module {
   forward(x: Tensor): Tensor {
     return x.sigmoid();
+  }
+}
+
+/** x · Φ(x), with Φ the normal distribution, or its approximation by tanh. */
+export class GELU extends Module {
+  readonly approximate: "none" | "tanh";
+
+  constructor({ approximate = "none" }: GeluOptions = {}) {
+    super();
+    this.approximate = approximate;
+  }
+
+  forward(x: Tensor): Tensor {
+    return gelu(x, { approximate: this.approximate });
+  }
+}
+
+/** x · sigmoid(x) */
+export class SiLU extends Module {
+  forward(x: Tensor): Tensor {
+    return x.silu();
+  }
+}
+
+/** x above 0, else α (exp(x) − 1). */
+export class ELU extends Module {
+  readonly alpha: number;
+
+  constructor(alpha = 1) {
+    super();
+    this.alpha = alpha;
+  }
+
+  forward(x: Tensor): Tensor {
+    return elu(x, this.alpha);
+  }
+}
+
+/** x above 0, else a small multiple of it. */
+export class LeakyReLU extends Module {
+  readonly negativeSlope: number;
+
+  constructor(negativeSlope = 0.01) {
+    super();
+    this.negativeSlope = negativeSlope;
+  }
+
+  forward(x: Tensor): Tensor {
+    return leakyRelu(x, this.negativeSlope);
+  }
+}
+
+/** x above 0, else a learned multiple of it: one for all, or one a channel of the last dimension. */
+export class PReLU extends Module {
+  /** [channels] */
+  readonly weight: Variable;
+
+  constructor(runtime: Runtime, channels = 1, initial = 0.25) {
+    super();
+    const values = new Float32Array(channels).fill(initial);
+    this.weight = parameter(runtime, values, [channels], "weight");
+  }
+
+  forward(x: Tensor): Tensor {
+    return prelu([x, this.weight], null);
+  }
+}
+
+/** x within [min, max]. */
+export class Hardtanh extends Module {
+  readonly min: number;
+  readonly max: number;
+
+  constructor(min = -1, max = 1) {
+    super();
+    this.min = min;
+    this.max = max;
+  }
+
+  forward(x: Tensor): Tensor {
+    return hardtanh(x, this.min, this.max);
+  }
+}
+
+/** log(1 + exp(β x)) / β */
+export class Softplus extends Module {
+  readonly options: SoftplusOptions;
+
+  constructor(options: SoftplusOptions = {}) {
+    super();
+    this.options = options;
+  }
+
+  forward(x: Tensor): Tensor {
+    return softplus(x, this.options);
   }
 }

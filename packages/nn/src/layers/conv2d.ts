@@ -1,5 +1,11 @@
-import { conv2d, type Runtime, ShapeError, type Tensor, type Variable } from "@halfstep/tensor";
-import type { Generator } from "../generator.js";
+import {
+  conv2d,
+  type Generator,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
 import { type Pair, pair } from "./pair.js";

@@ -1,5 +1,11 @@
-import { linear, type Runtime, ShapeError, type Tensor, type Variable } from "@halfstep/tensor";
-import type { Generator } from "../generator.js";
+import {
+  type Generator,
+  linear,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
 

@@ -1,0 +1,23 @@
+import { type DropoutOptions, dropout, type Generator, type Tensor } from "@halfstep/tensor";
+import { Module } from "../module.js";
+
+/**
+ * In training each element becomes 0 with probability p, and the others are divided by 1 − p; in evaluation mode nothing
+ * changes. Masks come from the generator, which a step that the loss scaler skips moves on too.
+ */
+export class Dropout extends Module {
+  readonly p: number;
+  readonly generator: Generator;
+
+  constructor({ p = 0.5, generator }: DropoutOptions) {
+    super();
+    if (!(p >= 0 && p <= 1))
+      throw new RangeError(`Dropout: p is a probability from 0 to 1, not ${p}`);
+    this.p = p;
+    this.generator = generator;
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.isTraining && this.p > 0 ? dropout(x, this) : x;
+  }
+}

@@ -1,0 +1,46 @@
+import {
+  embedding,
+  type Generator,
+  type Runtime,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
+import { Module, parameter } from "../module.js";
+
+export interface EmbeddingLayerOptions {
+  /** The word that stands for none: its row starts as zeros, and gets no gradient. */
+  readonly paddingIndex?: number;
+  /** Draws the initial rows, N(0, 1) as in torch. */
+  readonly generator: Generator;
+}
+
+/** A row of features for each word of a vocabulary. */
+export class Embedding extends Module {
+  readonly words: number;
+  readonly features: number;
+  readonly paddingIndex: number | undefined;
+  /** [words, features] */
+  readonly weight: Variable;
+
+  constructor(
+    runtime: Runtime,
+    words: number,
+    features: number,
+    { paddingIndex, generator }: EmbeddingLayerOptions,
+  ) {
+    super();
+    this.words = words;
+    this.features = features;
+    this.paddingIndex = paddingIndex;
+    const values = Float32Array.from({ length: words * features }, () => generator.normal());
+    if (paddingIndex !== undefined)
+      values.fill(0, paddingIndex * features, (paddingIndex + 1) * features);
+    this.weight = parameter(runtime, values, [words, features], "weight");
+  }
+
+  /** @param index uint32 of any shape. The result is [...index, features]; an index out of range gives NaN. */
+  forward(index: Tensor): Tensor {
+    const { weight, paddingIndex } = this;
+    return embedding(index, weight, paddingIndex === undefined ? {} : { paddingIndex });
+  }
+}

@@ -1,0 +1,86 @@
+import { cpuRuntime, Generator, type Tensor } from "@halfstep/tensor";
+import { expect, test } from "vitest";
+import {
+  Dropout,
+  ELU,
+  Embedding,
+  GELU,
+  Hardtanh,
+  LeakyReLU,
+  PReLU,
+  Sequential,
+  SiLU,
+  Softplus,
+  Upsample,
+} from "../index.js";
+
+const valuesOf = async (x: Tensor): Promise<number[]> => [...(await x.toArray())];
+const rounded = async (x: Tensor): Promise<number[]> =>
+  (await valuesOf(x)).map((value) => Math.round(value * 1e4) / 1e4 + 0);
+
+test("activations compute what their names say", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([-2, 0, 3]);
+  // By torch 2.13.
+  expect(await rounded(new GELU().forward(x))).toEqual([-0.0455, 0, 2.996]);
+  expect(await rounded(new GELU({ approximate: "tanh" }).forward(x))).toEqual([-0.0454, 0, 2.9964]);
+  expect(await rounded(new SiLU().forward(x))).toEqual([-0.2384, 0, 2.8577]);
+  expect(await rounded(new ELU(0.5).forward(x))).toEqual([-0.4323, 0, 3]);
+  expect(await rounded(new LeakyReLU(0.1).forward(x))).toEqual([-0.2, 0, 3]);
+  expect(await rounded(new Hardtanh().forward(x))).toEqual([-1, 0, 1]);
+  expect(await rounded(new Softplus({ beta: 2 }).forward(x))).toEqual([0.0091, 0.3466, 3.0012]);
+});
+
+test("PReLU has one weight, or one a channel", async () => {
+  const runtime = cpuRuntime();
+  expect(await rounded(new PReLU(runtime).forward(runtime.tensor([-2, 3])))).toEqual([-0.5, 3]);
+  const layer = new PReLU(runtime, 2, 0.5);
+  const y = layer.forward(runtime.tensor([-2, 3, 4, -6], [2, 2]));
+  expect(await rounded(y)).toEqual([-1, 3, 4, -3]);
+  y.sum().backward();
+  expect(await valuesOf(layer.weight.grad as Tensor)).toEqual([-2, -6]);
+});
+
+test("dropout drops in training only, and its masks follow the generator", async () => {
+  const runtime = cpuRuntime();
+  const generator = new Generator(1);
+  const model = new Sequential(new Dropout({ p: 0.25, generator }));
+  const x = runtime.full([400], 3);
+  const first = await valuesOf(model.forward(x));
+  expect(new Set(first)).toEqual(new Set([0, 4]));
+  const kept = first.filter((value) => value === 4).length;
+  expect(Math.abs(kept - 300)).toBeLessThan(40);
+  expect(await valuesOf(model.forward(x))).not.toEqual(first);
+  generator.offset = 0;
+  expect(await valuesOf(model.forward(x))).toEqual(first);
+  const { offset } = generator;
+  expect(model.eval().forward(x)).toBe(x);
+  expect(generator.offset).toBe(offset);
+  expect(() => new Dropout({ p: 2, generator })).toThrow("p is a probability from 0 to 1, not 2");
+});
+
+test("an embedding has rows from N(0, 1), zeros for the padding word, and gradients where words were", async () => {
+  const runtime = cpuRuntime();
+  const layer = new Embedding(runtime, 100, 32, { paddingIndex: 3, generator: new Generator(1) });
+  const weight = await valuesOf(layer.weight);
+  expect(weight.slice(96, 128)).toEqual(Array(32).fill(0));
+  const variance = weight.reduce((sum, w) => sum + w * w, 0) / (99 * 32);
+  expect(Math.abs(variance - 1)).toBeLessThan(0.1);
+  const words = runtime.tensor(Uint32Array.of(7, 3, 7, 0), [2, 2]);
+  const rows = layer.forward(words);
+  expect(rows.shape).toEqual([2, 2, 32]);
+  expect((await valuesOf(rows)).slice(0, 32)).toEqual(weight.slice(7 * 32, 8 * 32));
+  rows.sum().backward();
+  const gradient = await valuesOf(layer.weight.grad as Tensor);
+  const perWord = Array.from({ length: 100 }, (_, word) => gradient[word * 32]);
+  expect(perWord).toEqual(Array.from({ length: 100 }, (_, w) => (w === 7 ? 2 : w === 0 ? 1 : 0)));
+});
+
+test("upsampling", async () => {
+  const image = cpuRuntime().tensor([1, 2, 3, 4], [1, 2, 2, 1]);
+  expect(await valuesOf(new Upsample({ scale: 2 }).forward(image))).toEqual([
+    1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4,
+  ]);
+  const corners = new Upsample({ size: [2, 3], mode: "bilinear", alignCorners: true });
+  expect(await valuesOf(corners.forward(image))).toEqual([1, 1.5, 2, 3, 3.5, 4]);
+});
