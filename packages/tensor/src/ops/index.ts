@@ -61,6 +61,7 @@ export {
   square,
   sub,
 } from "./elementwise.js";
+export { type GridSamplerOptions, gridSampler } from "./grid-sampler.js";
 export {
   type EmbeddingOptions,
   embedding,
