@@ -1,0 +1,166 @@
+/**
+ * Time of an optimizer's step against copying as many bytes as it reads and writes, in the same run, and against one launch a
+ * tensor: `npm run bench`. Ratios, since machines differ and are shared.
+ */
+import type { Binding } from "@halfstep/device";
+import { requestDevice } from "@halfstep/device/node";
+import { deviceTarget, elementwise, identity, type ResidentTarget } from "@halfstep/kernels";
+import {
+  Adafactor,
+  AdamW,
+  type FlatTensors,
+  flatTensors,
+  LAMB,
+  Lion,
+  type OptimizerOptions,
+  SGD,
+} from "../src/index.js";
+
+const tensors = 200;
+const elements = Number(process.argv[2] ?? 2 ** 21);
+const repeats = 15;
+
+const device = await requestDevice();
+const { adapter, tier } = device.capabilities;
+const isSoftware = /llvmpipe|swiftshader/i.test(adapter.description);
+const target = deviceTarget(device);
+console.log(
+  `${adapter.description}; tier ${tier}; ${elements} parameters in ${tensors} tensors; best of ${repeats}`,
+);
+
+/**
+ * Milliseconds of the best run of each, taken in turns: what else the machine does meets all of them. A pending promise polls
+ * and would take a core from a software adapter, so that we sleep while it works.
+ */
+async function times(...works: readonly (() => void)[]): Promise<readonly number[]> {
+  const best = works.map(() => Number.POSITIVE_INFINITY);
+  for (let i = 0; i < repeats + 2; i++)
+    for (const [k, work] of works.entries()) {
+      work();
+      const start = performance.now();
+      target.submit();
+      if (isSoftware && i > 1) sleep((best[k] as number) * 0.9);
+      await device.gpu.queue.onSubmittedWorkDone();
+      if (i > 0) best[k] = Math.min(best[k] as number, performance.now() - start);
+    }
+  return best;
+}
+
+const sleep = (ms: number): void => {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+};
+
+const floats = (length: number): Binding<GPUBuffer> => ({
+  buffer: target.allocate(length * 4),
+  offset: 0,
+  length,
+  dtype: "float32",
+});
+
+/** Like `target`, with every launch over a flat buffer cut into one for each tensor. */
+const perTensor: ResidentTarget<GPUBuffer> = {
+  ...target,
+  launch(launch) {
+    const { first, end, ...scalars } = launch.scalars;
+    if (first === undefined || end === undefined) return target.launch(launch);
+    const step = (end - first) / tensors;
+    for (let i = 0; i < tensors; i++)
+      target.launch({
+        ...launch,
+        scalars: { ...scalars, first: first + i * step, end: first + (i + 1) * step },
+      });
+  },
+};
+
+interface Line {
+  readonly title: string;
+  readonly dtype: FlatTensors<GPUBuffer>["dtype"];
+  /** False where launches are not over elements alone, and cutting them would be another algorithm. */
+  readonly isCut: boolean;
+  /** Bytes that a step reads and writes for each parameter. */
+  readonly bytes: number;
+  make(target: ResidentTarget<GPUBuffer>, flat: FlatTensors<GPUBuffer>): { step(): void };
+}
+
+const line = (
+  title: string,
+  dtype: Line["dtype"],
+  bytes: number,
+  Class: typeof AdamW | typeof SGD,
+  options: OptimizerOptions & { readonly momentum?: number },
+): Line => ({
+  title,
+  dtype,
+  bytes,
+  isCut: options.moments !== "int8",
+  make: (on, flat) => new Class(on, flat, options),
+});
+
+const lines: readonly Line[] = [
+  line("SGD with momentum, float32", "float32", 20, SGD, { momentum: 0.9 }),
+  line("AdamW, float32", "float32", 28, AdamW, {}),
+  line("AdamW, float16 with float32 masters", "float16", 30, AdamW, { storage: "master" }),
+  line("AdamW, bfloat16 and remainder", "bfloat16", 28, AdamW, { storage: "remainder" }),
+  line("AdamW, bfloat16 compensated", "bfloat16", 28, AdamW, { storage: "kahan" }),
+  line("AdamW, bfloat16 stochastic", "bfloat16", 24, AdamW, { storage: "stochastic" }),
+  line("AdamW, float32, bfloat16 moments", "float32", 20, AdamW, { moments: "bfloat16" }),
+  line("AdamW, float32, 8-bit moments", "float32", 16, AdamW, { moments: "int8" }),
+  {
+    title: "Lion, float32",
+    dtype: "float32",
+    bytes: 20,
+    isCut: true,
+    make: (on, flat) => new Lion(on, flat),
+  },
+  {
+    title: "LAMB, float32, with its clipping",
+    dtype: "float32",
+    bytes: 4 + 24 + 16,
+    isCut: false,
+    make: (on, flat) => new LAMB(on, flat),
+  },
+  {
+    title: "Adafactor, float32",
+    dtype: "float32",
+    bytes: 8 + 8 + 12,
+    isCut: false,
+    make: (on, flat) => new Adafactor(on, flat),
+  },
+];
+
+const table = [
+  "| optimizer | bytes a parameter | step / copy of its bytes | one launch a tensor / fused |",
+  "|---|---|---|---|",
+];
+for (const { title, dtype, bytes, isCut, make } of lines) {
+  const shapes = Object.fromEntries(
+    Array.from({ length: tensors }, (_, i) => [
+      `w${i}`,
+      [64, Math.ceil(elements / tensors / 8192) * 128],
+    ]),
+  );
+  const flat = flatTensors(target, shapes, { dtype });
+  const own = { buffer: flat.gradients, offset: 0, length: 1024, dtype: "float32" } as const;
+  target.write(
+    own,
+    Float32Array.from({ length: 1024 }, (_, i) => Math.sin(i)),
+  );
+  const length = 64 * Math.ceil(elements / tensors / 8192) * 128 * tensors;
+  const copied = Math.round((bytes * length) / 8);
+  const [from, to] = [floats(copied), floats(copied)];
+  const shape = [copied];
+  const copy = (): void =>
+    target.launch(elementwise(identity, [{ ...from, shape }], { ...to, shape }));
+  const fused = make(target, flat);
+  const apart = make(perTensor, flatTensors(target, shapes, { dtype }));
+  const [ofCopy = 0, ofFused = 0, ofApart = 0] = await times(
+    copy,
+    () => fused.step(),
+    ...(isCut ? [() => apart.step()] : []),
+  );
+  const against = isCut ? (ofApart / ofFused).toFixed(2) : "";
+  table.push(`| ${title} | ${bytes} | ${(ofFused / ofCopy).toFixed(2)} | ${against} |`);
+  for (const { buffer } of [from, to]) device.release(buffer);
+}
+console.log(table.join("\n"));
+process.exit(0);
