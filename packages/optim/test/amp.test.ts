@@ -1,7 +1,20 @@
 import type { Binding } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
-import { GradScaler, scaledValue } from "@halfstep/grad-scaler";
-import { ampPrimitives, deviceTarget, elementwise, identity, sub } from "@halfstep/kernels";
+import {
+  GradScaler,
+  initialScaleState,
+  nextScaleState,
+  scaledValue,
+  scalerRule,
+} from "@halfstep/grad-scaler";
+import {
+  accumulate,
+  ampPrimitives,
+  deviceTarget,
+  elementwise,
+  identity,
+  sub,
+} from "@halfstep/kernels";
 import { describe, expect, it } from "vitest";
 import { AdamW, clipGradNorm, oneCycle, SGD } from "../src/index.js";
 import { type AnyTarget, noise, Parameters, targets, total } from "./targets.js";
@@ -21,7 +34,7 @@ class Pull {
   }
 
   /** Gradients of the loss ½ Σ w (p − goal)², which takes `scale` as its own gradient. */
-  backward(scale?: (loss: Binding<object>) => Binding<object>): void {
+  backward(scale?: (loss: Binding<object>) => Binding<object>, { adds = false } = {}): void {
     const { flat } = this.parameters;
     const shape = [this.#difference.length];
     const difference = { ...this.#difference, shape };
@@ -29,8 +42,11 @@ class Pull {
     const goal = { ...this.#whole(this.#goal.flat.values), shape };
     this.target.launch(elementwise(sub, [values, goal], difference));
     const scaled = scale ? scale(this.#difference) : this.#difference;
+    const gradients = { ...this.#whole(flat.gradients), shape };
     this.target.launch(
-      elementwise(identity, [{ ...scaled, shape }], { ...this.#whole(flat.gradients), shape }),
+      adds
+        ? accumulate({ input: scaled, out: this.#whole(flat.gradients) })
+        : elementwise(identity, [{ ...scaled, shape }], gradients),
     );
   }
 
@@ -79,6 +95,61 @@ describe.each(await targets())("loss scaling on the %s", (_, make) => {
     expect(results[0]).not.toBe(JSON.stringify(noise(total, 1)));
   });
 
+  it("by powers of two changes no bit of accumulation with clipping", async () => {
+    const train = async (enabled: boolean): Promise<string> => {
+      const target = await make();
+      const model = new Pull(target);
+      const optimizer = new AdamW(target, model.parameters.flat, { lr: 0.05 });
+      const options = { growthInterval: 3, enabled, outcomeSchedule: false } as const;
+      const scaler = new GradScaler(ampPrimitives(target), options);
+      const window = scaler.window(optimizer, { samples: 7 });
+      for (let step = 0; step < 12; step++) {
+        for (const samples of [2, 4, 1]) {
+          model.backward((loss) => scaledValue(window.scale(loss, samples)), { adds: true });
+        }
+        window.step({ clip: (each) => clipGradNorm(each, 0.5) });
+      }
+      if (enabled) expect(await scaler.getScale()).toBe(2 ** (16 + 4));
+      return JSON.stringify([await model.parameters.values(), await optimizer.stateDict()]);
+    };
+    const [plain, scaled] = [await train(false), await train(true)];
+    expect(scaled).toBe(plain);
+  });
+
+  it("by powers of two changes no bit of two optimizers with two losses of their own scales", async () => {
+    const train = async (enabled: boolean): Promise<string> => {
+      const target = await make();
+      const models = [new Pull(target), new Pull(target)] as const;
+      const optimizers = [
+        new AdamW(target, models[0].parameters.flat, { lr: 0.05 }),
+        new SGD(target, models[1].parameters.flat, { lr: 0.1, momentum: 0.9 }),
+      ] as const;
+      const scaler = new GradScaler(ampPrimitives(target), {
+        losses: [{ initScale: 2 ** 10 }, { initScale: 2 ** 20, growthInterval: 2 }],
+        ...{ enabled, outcomeSchedule: false },
+      });
+      for (let step = 0; step < 9; step++) {
+        for (const optimizer of optimizers) optimizer.zeroGrad();
+        for (const lossId of [0, 1]) {
+          for (const [i, model] of models.entries()) {
+            const options = { lossId, optimizers: optimizers[i] as AdamW<object> };
+            model.backward((loss) => scaledValue(scaler.scale(loss, options)), { adds: true });
+          }
+        }
+        scaler.step(optimizers);
+        scaler.update();
+      }
+      if (enabled) {
+        const scales = await Promise.all([scaler.getScale(0), scaler.getScale(1)]);
+        expect(scales).toEqual([2 ** 10, 2 ** 24]);
+        expect((await scaler.drain()).every(({ status }) => status === "applied")).toBe(true);
+      }
+      return JSON.stringify(await Promise.all(models.map(({ parameters }) => parameters.values())));
+    };
+    const [plain, scaled] = [await train(false), await train(true)];
+    expect(scaled).toBe(plain);
+  });
+
   it("skips overflowing steps: they are as if they had not been", async () => {
     const results: string[] = [];
     const outcomes: boolean[] = [];
@@ -103,6 +174,54 @@ describe.each(await targets())("loss scaling on the %s", (_, make) => {
     }
     expect(results[0]).toBe(results[1]);
     expect(outcomes).toEqual(Array.from({ length: 15 }, (_, step) => step % 5 !== 1));
+  });
+});
+
+describe.each(await testTiers())("100 steps on the GPU, %s tier", (tier) => {
+  it("wait for nothing, and their outcomes are the truth", async () => {
+    const device = await requestTestDevice({ tier });
+    const target = deviceTarget(device);
+    const model = new Pull(target as AnyTarget);
+    const optimizer = new AdamW(target as AnyTarget, model.parameters.flat, { lr: 0.01 });
+    const options = { growthInterval: 5, initScale: 2 ** 10 };
+    const scaler = new GradScaler(ampPrimitives(target as AnyTarget), options);
+    const bad = model.parameters.flat.gradients as GPUBuffer;
+    const seen: string[] = [];
+    const listening = (async () => {
+      for await (const { step, status, scaleBefore, scaleAfter, cause } of scaler.outcomes()) {
+        seen.push([step, status, scaleBefore, scaleAfter, cause?.pass].join(" "));
+        if (step === 100) return;
+      }
+    })();
+    const truth: string[] = [];
+    const rule = scalerRule(undefined, options);
+    let state = initialScaleState(rule);
+    const before = device.counters.snapshot();
+    for (let step = 1; step <= 100; step++) {
+      const overflows = noise(100, 5)[step - 1] as number;
+      model.backward((loss) => scaledValue(scaler.scale(loss)));
+      if (overflows > 0.7) {
+        target.submit();
+        device.write(bad, 4 * (step % 77), Float32Array.of(Number.NaN));
+      }
+      scaler.step(optimizer);
+      scaler.update();
+      target.submit();
+      const next = nextScaleState(state, overflows > 0.7, rule);
+      const [status, pass] = overflows > 0.7 ? ["skipped", "backward"] : ["applied", undefined];
+      truth.push([step, status, state.scale, next.scale, pass].join(" "));
+      state = next;
+      // Between steps a loop gives way to the event loop, as any that awaits does.
+      await new Promise<void>((resolve) => setTimeout(resolve));
+    }
+    const { hostWaits, backpressureWaits } = device.counters.since(before);
+    expect([hostWaits, backpressureWaits]).toEqual([0, 0]);
+    const skipped = truth.filter((line) => line.includes("skipped")).length;
+    const rest = await scaler.drain();
+    await listening;
+    expect(seen).toEqual(truth);
+    expect([rest.length, skipped > 5]).toEqual([100, true]);
+    expect(await optimizer.appliedSteps()).toEqual([100 - skipped]);
   });
 });
 
