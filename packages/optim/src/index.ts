@@ -46,6 +46,13 @@ export type { MomentFormat } from "./group-state.js";
 export { LAMB, type LAMBGroupOptions, type LAMBOptions } from "./lamb.js";
 export { LARC, type LARCOptions } from "./larc.js";
 export { Lion, type LionGroupOptions, type LionOptions } from "./lion.js";
+export {
+  LostUpdateMeter,
+  type LostUpdateOptions,
+  type LostUpdateReport,
+  type TensorUpdateLosses,
+  type UpdateLosses,
+} from "./lost-updates.js";
 export { Muon, type MuonGroupOptions, type MuonOptions } from "./muon.js";
 export { NAdam, type NAdamGroupOptions, type NAdamOptions } from "./nadam.js";
 export { NovoGrad, type NovoGradGroupOptions, type NovoGradOptions } from "./novograd.js";
