@@ -13,7 +13,7 @@ export interface EncodeArrayOptions extends Omit<EncodeOptions, "bits"> {
 export const elementFormat: unique symbol = /* @__PURE__ */ Symbol.for("@halfstep/elementFormat");
 
 /** What `Float16Array` and `BFloat16Array` of this package are to bulk conversions. */
-export interface StoredAsCodes {
+interface StoredAsCodes {
   readonly [elementFormat]: FloatFormat<Uint16Array>;
   readonly codes: Uint16Array;
 }

@@ -202,7 +202,7 @@ function copyFew(from: Float32Array, to: Float32Array | Float64Array, count: num
 }
 
 /** `array` itself where that is all of it: a view costs more than converting a few numbers. */
-export function part<T extends CodeArray | Float32Array | Float64Array>(
+function part<T extends CodeArray | Float32Array | Float64Array>(
   array: T,
   from: number,
   count: number,

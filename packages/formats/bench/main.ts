@@ -1,0 +1,89 @@
+/**
+ * Speed of bulk conversion against peers, this Node and one with Float16Array, each in a process of its own:
+ * `npm run bench`, with `-- --write` into docs/benchmarks/formats.md.
+ */
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { installPeers } from "./peers.js";
+import type { Result } from "./worker.js";
+
+const lengths = [16, 1024, 2 ** 20, 2 ** 24];
+
+function measure(node: string): { version: string; results: Result[] } {
+  const version = execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
+  process.stderr.write(`${version} …\n`);
+  const output = execFileSync(node, ["node_modules/.bench/worker.mjs", ...lengths.map(String)], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const results = output
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Result);
+  return { version, results };
+}
+
+const size = (length: number): string =>
+  length >= 2 ** 20
+    ? `${length / 2 ** 20} Mi`
+    : length >= 1024
+      ? `${length / 1024} Ki`
+      : `${length}`;
+const times = (factor: number): string => `${factor.toPrecision(factor < 10 ? 2 : 3)}×`;
+
+/** One row a contestant, one column a length: its time as a multiple of ours, ours as a multiple of a copy. */
+function table(results: readonly Result[]): string {
+  const names = [...new Set(results.flatMap(({ entries }) => entries.map(({ name }) => name)))];
+  const rows = names.map((name, row) => {
+    const cells = results.map(({ entries, memcpy }) => {
+      const ours = entries[0]?.time as number;
+      const entry = entries.find((candidate) => candidate.name === name);
+      if (!entry) return "";
+      return row === 0
+        ? `${ours.toPrecision(2)} ns, ${times(ours / memcpy)} a copy`
+        : times(entry.time / ours);
+    });
+    return `| ${name} | ${cells.join(" | ")} |`;
+  });
+  const head = `| | ${results.map(({ length }) => size(length)).join(" | ")} |`;
+  return [head, `|---|${results.map(() => "---:|").join("")}`, ...rows].join("\n");
+}
+
+/** The least advantage over the best peer at these lengths, of the tasks that have peers. */
+function leastAdvantage(results: readonly Result[], isLong: boolean): number {
+  const factors = results
+    .filter(({ length }) => (isLong ? length >= 2 ** 20 : length === 16))
+    .flatMap(({ entries }) => {
+      const peers = entries.filter(({ isPeer }) => isPeer).map(({ time }) => time);
+      return peers.length > 0 ? [Math.min(...peers) / (entries[0]?.time as number)] : [];
+    });
+  return Math.min(...factors);
+}
+
+function section({ version, results }: ReturnType<typeof measure>): string {
+  const tasks = [...new Set(results.map(({ task }) => task))];
+  const tables = tasks.map(
+    (task) => `### ${task}\n\n${table(results.filter((result) => result.task === task))}`,
+  );
+  return `## Node ${version}
+
+The best peer written in JavaScript takes at least ${times(leastAdvantage(results, true))} our time from 1 Mi elements on, and ${times(leastAdvantage(results, false))} at 16.
+
+${tables.join("\n\n")}`;
+}
+
+const newer = installPeers();
+const report = `# Bulk conversion
+
+\`npm run bench -w @halfstep/formats -- --write\` on ${cpus()[0]?.model ?? "an unknown processor"}. All contestants give the same results, which is checked
+before anything is timed; they take turns, and each figure is the median of its samples. The first row is this package: time an
+element, and as a multiple of a copy that moves as many bytes in the same run, which is the limit. The others are multiples of
+that time: above 1×, they are slower. Those without rows for peers have none that we know of.
+
+${[process.execPath, newer].map((node) => section(measure(node))).join("\n\n")}
+`;
+process.stdout.write(report);
+if (process.argv.includes("--write")) {
+  writeFileSync("../../docs/benchmarks/formats.md", report);
+}
