@@ -125,6 +125,11 @@ const computed: Readonly<Record<string, Apply>> = {
   "upsampleBilinear2d, corners": one((x) =>
     ops.upsampleBilinear2d(x, { size: [4, 9], alignCorners: true }),
   ),
+  gridSampler: two((x, grid) => ops.gridSampler(x, grid)),
+  "gridSampler, padding_mode border, align_corners True": two((x, grid) =>
+    ops.gridSampler(x, grid, { padding: "border", alignCorners: true }),
+  ),
+  "gridSampler, mode nearest": two((x, grid) => ops.gridSampler(x, grid, { mode: "nearest" })),
   dot: two(ops.dot),
   cross: two((a, b) => ops.cross(a, b, 1)),
   tensordot: two((a, b) =>

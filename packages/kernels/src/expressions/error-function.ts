@@ -61,7 +61,7 @@ function inverseErrorFunction(x: number): number {
 }
 
 /** erf in float64: its series near 0, its continued fraction in the tails. */
-export function errorFunction(x: number): number {
+function errorFunction(x: number): number {
   if (!(Math.abs(x) < 2.5)) return 1 - erfc(x);
   let term = x;
   let sum = x;

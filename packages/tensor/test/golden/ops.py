@@ -106,6 +106,12 @@ case("upsampleNearest2d to a size", [image], resized(size=(7, 4), mode="nearest"
 case("upsampleBilinear2d", [image], resized(size=(6, 3), mode="bilinear"))
 case("upsampleBilinear2d, corners", [image], resized(size=(4, 9), mode="bilinear", align_corners=True))
 
+grid = numbers([2, 4, 3, 2], 22, -1.3, 1.3) + 1 / 64
+for options in [{}, {"padding_mode": "border", "align_corners": True}, {"mode": "nearest"}]:
+    name = ", ".join(["gridSampler", *(f"{key} {value}" for key, value in options.items())])
+    options = {"align_corners": False, **options}
+    case(name, [image, grid], lambda x, g: channels_last(F.grid_sample(channels_first(x), g, **options)))
+
 v, w = numbers([7], 13), numbers([7], 14)
 case("dot", [v, w], torch.dot)
 case("cross", [numbers([2, 3], 15), numbers([2, 3], 16)], lambda a, b: torch.cross(a, b, dim=1))

@@ -165,6 +165,25 @@ export const indexingCases: FamilyCases = {
       [1, 2, 3, 1],
     ),
   ),
+  gridSampler: checked(
+    on(
+      "zeros outside",
+      [
+        [1, 2, 3, 2],
+        [1, 2, 2, 2],
+      ],
+      ([x, grid]) => ops.gridSampler(x as Tensor, (grid as Tensor).mul(1.2)),
+    ),
+    on(
+      "border, corners",
+      [
+        [2, 3, 2, 1],
+        [2, 1, 3, 2],
+      ],
+      ([x, grid]) =>
+        ops.gridSampler(x as Tensor, grid as Tensor, { padding: "border", alignCorners: true }),
+    ),
+  ),
   dot: checked(on("vectors", [[4], [4]], ([a, b]) => ops.dot(a as Tensor, b as Tensor))),
   vdot: checked(on("vectors", [[4], [4]], ([a, b]) => ops.vdot(a as Tensor, b as Tensor))),
   cross: checked(

@@ -1,0 +1,109 @@
+import * as kernels from "@halfstep/kernels";
+import { castTo } from "../cast.js";
+import { type Composite, composite } from "../composite.js";
+import { ShapeError } from "../errors.js";
+import { noGrad } from "../grad-mode.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { ge, keepWhere, le, logicalAnd } from "./comparison.js";
+import { indexSelect } from "./indexing.js";
+import { inFloat32 } from "./precision.js";
+import { select } from "./windows.js";
+
+export interface GridSamplerOptions {
+  /** Between the four pixels around a place, or the nearest. Default "bilinear". */
+  readonly mode?: "bilinear" | "nearest";
+  /** What lies outside the image: zeros, or its border. Default "zeros". */
+  readonly padding?: "zeros" | "border";
+  /** Whether −1 and 1 are the centres of the outermost pixels, or their outer edges. Default false. */
+  readonly alignCorners?: boolean;
+}
+
+/** The whole numbers of a float tensor as uint32. */
+const asIndex: Op<null> = defineOp<null>({
+  name: "asIndex",
+  castPolicy: "none",
+  shape: ([x]) => [{ shape: (x as TensorSpec).shape, dtype: "uint32" }],
+  forward: ({ target, inputs, outputs }) =>
+    target.launch(kernels.elementwise(kernels.fromInteger, inputs, outputs[0] as Operand)),
+  backward: "none",
+});
+
+/** A column or row of pixels that places read, and with what weight. */
+interface Tap {
+  readonly place: Tensor;
+  readonly weight: Tensor | undefined;
+}
+
+function tapsOf(x: Tensor, mode: "bilinear" | "nearest"): readonly Tap[] {
+  if (mode === "nearest") return [{ place: noGrad(() => x.round()), weight: undefined }];
+  const low = noGrad(() => x.floor());
+  const weight = x.sub(low);
+  return [
+    { place: low, weight: weight.neg().add(1) },
+    { place: noGrad(() => low.add(1)), weight },
+  ];
+}
+
+const product = (a: Tensor | undefined, b: Tensor | undefined): Tensor | undefined =>
+  a && b ? a.mul(b) : (a ?? b);
+
+/**
+ * An image [batch, height, width, channels] read at the places of a grid [batch, rows, columns, 2], which are (x, y) from −1 to 1, as
+ * [batch, rows, columns, channels]: torch.nn.functional.grid_sample. Images have fewer than 2^24 pixels in all.
+ */
+export const gridSampler: Composite<
+  (image: Tensor, grid: Tensor, options?: GridSamplerOptions) => Tensor
+> = composite(
+  { name: "gridSampler", castPolicy: "promote" },
+  (image: Tensor, grid: Tensor, options: GridSamplerOptions = {}): Tensor => {
+    if (
+      image.rank !== 4 ||
+      grid.rank !== 4 ||
+      grid.shape[3] !== 2 ||
+      grid.shape[0] !== image.shape[0]
+    )
+      throw new ShapeError(
+        `gridSampler needs an image [batch, height, width, channels] and a grid [batch, rows, columns, 2], not [${image.shape}] and [${grid.shape}]`,
+      );
+    return inFloat32(image, (pixels) => sample(pixels, castTo(grid, "float32"), options));
+  },
+);
+
+function sample(
+  image: Tensor,
+  grid: Tensor,
+  { mode = "bilinear", padding = "zeros", alignCorners = false }: GridSamplerOptions,
+): Tensor {
+  const [batch, height, width, channels] = image.shape as [number, number, number, number];
+  const along = (coordinate: number, size: number): readonly Tap[] => {
+    const unit = select(grid, -1, coordinate).add(1);
+    const place = alignCorners ? unit.mul((size - 1) / 2) : unit.mul(size / 2).sub(0.5);
+    return tapsOf(padding === "border" ? place.clamp({ min: 0, max: size - 1 }) : place, mode);
+  };
+  const entries = Float32Array.from({ length: batch }, (_, n) => n * height);
+  const firstRows = image.runtime.tensor(entries, [batch, 1, 1]);
+  const pixels = image.reshape([batch * height * width, channels]);
+  const terms = along(1, height).flatMap((row) =>
+    along(0, width).map((column) => {
+      const index = noGrad(() => {
+        const y = row.place.clamp({ min: 0, max: height - 1 });
+        const x = column.place.clamp({ min: 0, max: width - 1 });
+        return asIndex([y.add(firstRows).mul(width).add(x)], null);
+      });
+      const values = indexSelect(pixels, 0, index.reshape([-1])).reshape([
+        ...index.shape,
+        channels,
+      ]);
+      const weight = product(row.weight, column.weight);
+      const weighted = weight ? values.mul(weight.unsqueeze(-1)) : values;
+      if (padding === "border") return weighted;
+      const inside = logicalAnd([within(row.place, height), within(column.place, width)], null);
+      return keepWhere([weighted, inside.unsqueeze(-1)], null);
+    }),
+  );
+  return terms.reduce((sum, term) => sum.add(term));
+}
+
+const within = (place: Tensor, size: number): Tensor =>
+  logicalAnd([ge(place, 0), le(place, size - 1)], null);
