@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { sortIndices } from "./sort-indices.js";
 
 export interface AddRowsAttributes {
   /** The source is a contiguous [outer, count, inner]. */
@@ -13,9 +14,8 @@ export interface AddRowsAttributes {
 
 /**
  * out[outer, size, inner] = for each place of the middle axis the sum of the source's places with that index (uint32, [count]): the
- * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the first launch sorts the
- * places by index, stably, each counting those before it (count² comparisons); the second adds up the segment of each place.
- * Indices that are not below `size` are ignored.
+ * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the places are sorted by index,
+ * stably, and the segment of each is added up. Indices that are not below `size` are ignored.
  */
 export function addRows<B>(
   target: LaunchTarget<B>,
@@ -25,13 +25,7 @@ export function addRows<B>(
   const { index, source, out } = operands;
   const length = outer * size * inner;
   requireLengths("addRows", operands, { index: count, source: outer * count * inner, out: length });
-  const order: Binding<B> = {
-    buffer: target.allocate(Math.max(count, 1) * 4),
-    offset: 0,
-    length: count,
-    dtype: "uint32",
-  };
-  target.launch({ kernel: sort, bindings: [index, order], scalars: { count } });
+  const order = sortIndices(target, index, size);
   const unit = inner % 4 === 0 ? 4 : 1;
   target.launch({
     kernel: unit === 4 ? quads : lanes,
@@ -39,37 +33,6 @@ export function addRows<B>(
     scalars: { length, size, inner: inner / unit, count },
   });
 }
-
-/** order = the places of `index`, sorted by its values; equal ones stay in order. */
-const sort: Kernel = defineKernel({
-  name: "sortIndices",
-  bindings: [
-    { name: "keys", access: "read", dtypes: ["uint32"] },
-    { name: "order", access: "write", unit: 1, dtypes: ["uint32"] },
-  ],
-  scalars: [{ name: "count", type: "u32" }],
-  body: () => `${linearMain()}
-  if (index >= s.count) { return; }
-  let own = vec4u(at_keys(index));
-  var before = vec4u(0u);
-  for (var q = 0u; q * 4u < s.count; q++) {
-    let key = load_keys(q);
-    let k = vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u);
-    let isBefore = (key < own) | ((key == own) & (k < vec4u(index)));
-    before += select(vec4u(0u), vec4u(1u), isBefore & (k < vec4u(s.count)));
-  }
-  store_order(before.x + before.y + before.z + before.w, index);
-}
-`,
-  workgroups: ({ count }) => linearWorkgroups(count as number),
-  reference([keys, order]) {
-    const x = keys as KernelView;
-    const places = Array.from(x, (_, k) => k).sort(
-      (a, b) => (x[a] as number) - (x[b] as number) || a - b,
-    );
-    (order as KernelView).set(places);
-  },
-});
 
 const segments = (unit: 1 | 4): Kernel => {
   const value = unit === 4 ? "vec4f" : "f32";
