@@ -49,3 +49,25 @@ test("found_inf guards an assignment in the same step", async () => {
   await step(Number.POSITIVE_INFINITY);
   expect([await w.item(), (await flag.toArray())[0] !== 0]).toEqual([2, true]);
 });
+
+test("a loss is weighted before it is scaled, and flagged where it is not finite itself", async () => {
+  const runtime = cpuRuntime();
+  const primitives = ampPrimitives(runtime);
+  const state = primitives.allocate(8);
+  const lossFlag = primitives.allocate(1);
+  primitives.writeState(state, [2 ** 16, 2 ** -16, 0, 0, 0, 0, 0, 0]);
+  const found: [number, number][] = [];
+  for (const value of [3, 65504, Number.POSITIVE_INFINITY, Number.NaN]) {
+    const w = runtime.variable([value], [1], { requiresGrad: true, dtype: "float16" });
+    const scaled = await runtime.step(() =>
+      primitives.scaleLoss(w.sum(), state, { weight: 0.25, lossFlag }),
+    );
+    found.push([await scaled.item(), (await primitives.read(lossFlag))[0] as number]);
+  }
+  expect(found).toEqual([
+    [3 * 2 ** 14, 0],
+    [65504 * 2 ** 14, 0],
+    [Number.POSITIVE_INFINITY, 1],
+    [Number.NaN, 1],
+  ]);
+});

@@ -93,5 +93,5 @@ export function near(what: string, found: number | undefined, expected: number):
   throw new Error(`${what}: expected ${expected}, found ${found}`);
 }
 
-export const bitsOf = (values: ArrayLike<number>): Uint32Array =>
+const bitsOf = (values: ArrayLike<number>): Uint32Array =>
   new Uint32Array(Float32Array.from(values).buffer);
