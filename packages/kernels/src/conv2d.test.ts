@@ -80,6 +80,13 @@ const cases: readonly Case[] = [
   },
   { attributes: square([5, 3, 6, 4, 1], { padding: [0, 0] }), storage: single },
   { attributes: square([3, 2, 4, 8, 5], { padding: [2, 2] }), storage: single },
+  { attributes: square([2, 9, 6, 9, 3], { groups: 3, stride: [2, 1] }), storage: single },
+  {
+    attributes: square([2, 12, 8, 8, 3], { groups: 8, dilation: [1, 2], padding: [1, 2] }),
+    storage: ["float16", "float32", "float16"],
+    rounding: "float16",
+  },
+  { attributes: square([1, 7, 4, 8, 3], { groups: 4, stride: [2, 2] }), storage: single },
 ];
 
 /** Nothing to add up: every gradient is zero. */
@@ -89,7 +96,7 @@ const empty: readonly Case[] = [
 ];
 
 const title = ({ attributes: a, storage }: Case): string =>
-  `${a.batch}×${a.height}×${a.width}×${a.inChannels} → ${a.outChannels}, ${a.kernelHeight}×${a.kernelWidth}, stride ${a.stride}, padding ${a.padding}, dilation ${a.dilation}, ${storage.join("·")}`;
+  `${a.batch}×${a.height}×${a.width}×${a.inChannels} → ${a.outChannels}, ${a.kernelHeight}×${a.kernelWidth}, stride ${a.stride}, padding ${a.padding}, dilation ${a.dilation}, groups ${a.groups ?? 1}, ${storage.join("·")}`;
 
 /** Every product of the definition: visit(input, weight, output) with element indices. */
 function eachProduct(
@@ -106,12 +113,16 @@ function eachProduct(
             const x = ox * a.stride[1] + j * a.dilation[1] - a.padding[1];
             if (y < 0 || y >= a.height || x < 0 || x >= a.width) continue;
             for (let c = 0; c < a.inChannels; c++)
-              for (let o = 0; o < a.outChannels; o++)
+              for (let o = 0; o < a.outChannels; o++) {
+                const { groups = 1 } = a;
+                const [ins, outs] = [a.inChannels / groups, a.outChannels / groups];
+                if (Math.floor(c / ins) !== Math.floor(o / outs)) continue;
                 visit(
                   ((b * a.height + y) * a.width + x) * a.inChannels + c,
-                  ((i * a.kernelWidth + j) * a.inChannels + c) * a.outChannels + o,
+                  ((i * a.kernelWidth + j) * ins + (c % ins)) * a.outChannels + o,
                   ((b * outHeight + oy) * outWidth + ox) * a.outChannels + o,
                 );
+              }
           }
 }
 
@@ -119,7 +130,7 @@ const sizesOf = (a: Conv2dAttributes) => {
   const [outHeight, outWidth] = conv2dOutputSize(a);
   return {
     input: a.batch * a.height * a.width * a.inChannels,
-    weight: a.kernelHeight * a.kernelWidth * a.inChannels * a.outChannels,
+    weight: (a.kernelHeight * a.kernelWidth * a.inChannels * a.outChannels) / (a.groups ?? 1),
     output: a.batch * outHeight * outWidth * a.outChannels,
   };
 };
@@ -178,6 +189,14 @@ function naive(tested: Case, direction: Direction): Float64Array {
 
 const upTo = (most: number, least = 1) => fc.integer({ min: least, max: most });
 
+/** With so many groups that `groups` times the channels drawn are divided evenly. */
+const grouped = (groups: number, a: Conv2dAttributes): Conv2dAttributes => ({
+  ...a,
+  groups,
+  inChannels: groups * a.inChannels,
+  outChannels: groups * a.outChannels,
+});
+
 const geometry: fc.Arbitrary<Conv2dAttributes> = fc.record({
   batch: upTo(3),
   height: upTo(9),
@@ -235,6 +254,14 @@ describe("conv2d", () => {
     ).toThrow("conv2d: weight has 53 elements, but the attributes need 54");
   });
 
+  it("refuses groups that do not divide the channels", () => {
+    const attributes = square([1, 4, 4, 6, 3], { groups: 4 });
+    const tested = { attributes: square([1, 4, 4, 6, 3]), storage: single };
+    expect(() =>
+      runOnCpu(operandsOf(tested, "forward"), launchesOf({ ...tested, attributes }, "forward")),
+    ).toThrow("conv2d: 4 input and 6 output channels cannot be divided into 4 groups");
+  });
+
   it("refuses a stride of zero", () => {
     const attributes = square([1, 4, 2, 3, 3], { stride: [0, 1] });
     const tested = { attributes: square([1, 4, 2, 3, 3]), storage: single };
@@ -255,7 +282,8 @@ describe.each(directions)("conv2d on the CPU: %s", (direction) => {
 
   it("takes any geometry", () => {
     fc.assert(
-      fc.property(geometry, (attributes) => {
+      fc.property(geometry, upTo(4), (a, groups) => {
+        const attributes = grouped(groups, a);
         const tested = { attributes, storage: single };
         const { result } = runOnCpu(operandsOf(tested, direction), launchesOf(tested, direction));
         expect(mismatches(result, naive(tested, direction), tolerance(tested))).toEqual([]);

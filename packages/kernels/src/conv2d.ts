@@ -1,4 +1,5 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
@@ -19,6 +20,8 @@ export interface Conv2dAttributes {
   /** Zeros on each side. */
   readonly padding: readonly [number, number];
   readonly dilation: readonly [number, number];
+  /** Groups of neighbouring channels, each convolved alone; the weight's inputs are those of one group. Default 1. */
+  readonly groups?: number;
 }
 
 /** Height and width of the output: ⌊(size + 2 padding − dilation (kernel − 1) − 1) / stride⌋ + 1, as torch.nn.Conv2d. */
@@ -53,6 +56,10 @@ export function conv2d<B>(
     out: size.output,
   });
   const { inChannels, outChannels } = attributes;
+  if (size.groups > 1) {
+    target.launch(groupedConv2d(operands, { attributes, ...size }));
+    return;
+  }
   const m = size.output / Math.max(1, outChannels);
   const plan = { ...planTiles(m, outChannels), splits: 1 };
   const kernel = gatherKernel(plan, inChannels % 4 === 0);
@@ -92,6 +99,10 @@ export function conv2dInputGradient<B>(
     weight: size.weight,
     inputGradient: size.input,
   });
+  if (size.groups > 1) {
+    target.launch(groupedInputGradient(operands, { attributes, ...size }));
+    return;
+  }
   const { inChannels, outChannels, stride, height, width } = attributes;
   const m = size.input / Math.max(1, inChannels);
   const plan = { ...planTiles(m, inChannels), splits: 1 };
@@ -133,6 +144,10 @@ export function conv2dWeightGradient<B>(
     outGradient: size.output,
     weightGradient: size.weight,
   });
+  if (size.groups > 1) {
+    groupedWeightGradient(target, operands, { attributes, ...size });
+    return;
+  }
   const { inChannels, outChannels } = attributes;
   const m = size.weight / Math.max(1, outChannels);
   const pixels = size.output / Math.max(1, outChannels);
@@ -165,16 +180,21 @@ export function conv2dWeightGradient<B>(
 
 function sizeOf(op: string, attributes: Conv2dAttributes) {
   const { batch, height, width, inChannels, outChannels, kernelHeight, kernelWidth } = attributes;
-  const { stride, padding, dilation } = attributes;
+  const { stride, padding, dilation, groups = 1 } = attributes;
   const isCount = (n: number): boolean => Number.isSafeInteger(n) && n >= 0;
   if (![...stride, ...dilation].every((n) => isCount(n) && n > 0) || !padding.every(isCount))
     throw new RangeError(
       `${op}: stride [${stride}] and dilation [${dilation}] must be positive integers, padding [${padding}] not negative`,
     );
+  if (!isCount(groups) || inChannels % groups !== 0 || outChannels % groups !== 0)
+    throw new RangeError(
+      `${op}: ${inChannels} input and ${outChannels} output channels cannot be divided into ${groups} groups`,
+    );
   const [outHeight, outWidth] = conv2dOutputSize(attributes);
   return {
+    groups,
     input: batch * height * width * inChannels,
-    weight: kernelHeight * kernelWidth * inChannels * outChannels,
+    weight: (kernelHeight * kernelWidth * inChannels * outChannels) / groups,
     output: batch * outHeight * outWidth * outChannels,
     outHeight,
     outWidth,

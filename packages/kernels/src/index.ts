@@ -3,6 +3,11 @@ export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
 export {
+  type AttentionAttributes,
+  attentionProbabilities,
+  attentionProbabilitiesBackward,
+} from "./attention/probabilities.js";
+export {
   averageControl,
   averageControlLength,
   averageParameters,

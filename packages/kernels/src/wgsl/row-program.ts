@@ -13,8 +13,8 @@ export const rowProgramWalk = (columns: number): RowProgramWalk =>
 export interface RowStatistic {
   readonly name: string;
   readonly fold: "max" | "sum";
-  /** vec4f, from the values in `load` and the statistics before this one. */
-  value(load: (name: string) => string): string;
+  /** vec4f, from the values in `load` and the statistics before this one; `j` counts quads, or elements in the walk by lanes. */
+  value(load: (name: string) => string, j: string): string;
 }
 
 /**
@@ -91,8 +91,12 @@ const gathered = (name: string, index: (lane: string) => string): string =>
 
 function foldCode({ name, fold, value }: RowStatistic, isQuads: boolean): string {
   const valueAt = (j: string): string =>
-    value((operand) =>
-      isQuads ? `load_${operand}(base + ${j})` : gathered(operand, (lane) => `base.${lane} + ${j}`),
+    value(
+      (operand) =>
+        isQuads
+          ? `load_${operand}(base + ${j})`
+          : gathered(operand, (lane) => `base.${lane} + ${j}`),
+      j,
     );
   const all = `${name}_all`;
   const joined =

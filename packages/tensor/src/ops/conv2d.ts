@@ -13,26 +13,34 @@ export interface Conv2dOptions {
   readonly padding?: number | readonly [number, number];
   /** Default 1. */
   readonly dilation?: number | readonly [number, number];
+  /** Groups of neighbouring channels, each convolved alone; as many as there are channels is depthwise. Default 1. */
+  readonly groups?: number;
 }
 
-const pair = (value: number | readonly [number, number]): readonly [number, number] =>
+export const pair = (value: number | readonly [number, number]): readonly [number, number] =>
   typeof value === "number" ? [value, value] : value;
 
 function attributesOf(
   input: readonly number[],
   weight: readonly number[],
-  { stride = 1, padding = 0, dilation = 1 }: Conv2dOptions,
+  { stride = 1, padding = 0, dilation = 1, groups = 1 }: Conv2dOptions,
 ): kernels.Conv2dAttributes {
   if (input.length !== 4 || weight.length !== 4)
     throw new ShapeError(
       `conv2d needs an input [batch, height, width, channels] and a weight [height, width, in, out], not [${input}] and [${weight}]`,
     );
   const [batch, height, width, channels] = input as [number, number, number, number];
-  const [kernelHeight, kernelWidth, inChannels, outChannels] = weight as typeof input &
+  const [kernelHeight, kernelWidth, groupChannels, outChannels] = weight as typeof input &
     [number, number, number, number];
-  if (channels !== inChannels)
+  if (!Number.isInteger(groups) || groups < 1)
+    throw new RangeError(`conv2d: groups ${groups} must be a whole number, at least 1`);
+  if (channels !== groupChannels * groups)
     throw new ShapeError(
-      `conv2d: the input has ${channels} channels, the weight takes ${inChannels}`,
+      `conv2d: the input has ${channels} channels, the weight takes ${groupChannels}${groups > 1 ? ` in each of ${groups} groups` : ""}`,
+    );
+  if (outChannels % groups !== 0)
+    throw new ShapeError(
+      `conv2d: ${outChannels} output channels cannot be divided into ${groups} groups`,
     );
   const windows = { stride: pair(stride), padding: pair(padding), dilation: pair(dilation) };
   for (const [name, sizes] of Object.entries(windows)) {
@@ -44,10 +52,11 @@ function attributesOf(
     batch,
     height,
     width,
-    inChannels,
+    inChannels: channels,
     outChannels,
     kernelHeight,
     kernelWidth,
+    groups,
     ...windows,
   };
 }
@@ -100,7 +109,7 @@ const convolve: Op<Conv2dOptions> = defineOp<Conv2dOptions>({
 });
 
 /** Gradient of a convolution by its input, from the output's gradient and the weight. */
-const inputGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttributes>({
+export const inputGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttributes>({
   name: "conv2dInputGradient",
   castPolicy: "lowerPrecision",
   shape([g], { batch, height, width, inChannels }) {
@@ -129,9 +138,9 @@ const inputGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttri
 const weightGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttributes>({
   name: "conv2dWeightGradient",
   castPolicy: "lowerPrecision",
-  shape([x], { kernelHeight, kernelWidth, inChannels, outChannels }) {
+  shape([x], { kernelHeight, kernelWidth, inChannels, outChannels, groups = 1 }) {
     const { dtype } = x as TensorSpec;
-    return [{ shape: [kernelHeight, kernelWidth, inChannels, outChannels], dtype }];
+    return [{ shape: [kernelHeight, kernelWidth, inChannels / groups, outChannels], dtype }];
   },
   forward({ target, inputs, outputs, attributes }) {
     const [input, outGradient] = inputs as [Operand, Operand];
@@ -154,7 +163,7 @@ const weightGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttr
 
 /**
  * Convolution (cross-correlation, as in torch) of an input [batch, height, width, in] with a weight
- * [kernelHeight, kernelWidth, in, out], plus a bias [out].
+ * [kernelHeight, kernelWidth, in / groups, out], plus a bias [out].
  */
 export function conv2d(
   input: Tensor,

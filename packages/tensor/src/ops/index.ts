@@ -40,6 +40,14 @@ export {
 export { cat, roll, stack } from "./concatenate.js";
 export { bilinear, cross, dot, tensordot, vdot } from "./contractions.js";
 export { type Conv2dOptions, conv2d } from "./conv2d.js";
+export {
+  type Conv1dOptions,
+  type ConvTranspose1dOptions,
+  type ConvTranspose2dOptions,
+  conv1d,
+  convTranspose1d,
+  convTranspose2d,
+} from "./convolutions.js";
 export { type CosineSimilarityOptions, cdist, cosineSimilarity, dist } from "./distances.js";
 export { einsum } from "./einsum.js";
 export {

@@ -17,9 +17,32 @@ const convolutions: OpCases = {
     convolution([1, 5, 6, 1], [2, 3, 1, 2], { stride: [2, 3], padding: [0, 1] }),
     convolution([1, 5, 5, 1], [2, 2, 1, 2], { dilation: 2, padding: 1 }),
     convolution([2, 2, 2, 3], [1, 1, 3, 2]),
+    convolution([1, 4, 3, 4], [2, 2, 2, 2], { groups: 2, padding: 1 }),
+    convolution([1, 3, 4, 4], [2, 3, 1, 4], { groups: 4, stride: [1, 2], padding: [0, 1] }),
     on("bias", [[1, 3, 3, 2], [2, 2, 2, 3], [3]], ([x, w, b]) =>
       ops.conv2d(x as Tensor, w as Tensor, b),
     ),
+  ],
+};
+
+/** A convolution with a bias for each of the result's channels. */
+const other = <O>(
+  op: (x: Tensor, w: Tensor, b?: Tensor, options?: O) => Tensor,
+  shapes: readonly [Shape, Shape, Shape],
+  options: O,
+): GradientCase =>
+  on(JSON.stringify(options), shapes, ([x, w, b]) => op(x as Tensor, w as Tensor, b, options));
+
+const transposedConvolutions: OpCases = {
+  second: "checked",
+  cases: [
+    other(ops.convTranspose2d, [[1, 3, 2, 2], [2, 2, 3, 2], [3]], {}),
+    other(ops.convTranspose2d, [[2, 2, 3, 2], [3, 2, 1, 2], [1]], {
+      stride: [2, 3],
+      padding: [1, 0],
+      outputPadding: [1, 2],
+    }),
+    other(ops.convTranspose2d, [[1, 2, 2, 4], [2, 2, 1, 4], [2]], { groups: 2, dilation: 2 }),
   ],
 };
 
@@ -40,6 +63,20 @@ const pooling = (op: Op<ops.PoolOptions>, second: OpCases["second"]): OpCases =>
 /** Convolutions and pooling. */
 export const spatialCases: FamilyCases = {
   conv2d: convolutions,
+  conv1d: {
+    second: "checked",
+    cases: [
+      other(ops.conv1d, [[2, 5, 2], [3, 2, 3], [3]], { padding: 1, stride: 2 }),
+      other(ops.conv1d, [[1, 6, 4], [2, 2, 2], [2]], { groups: 2, dilation: 2 }),
+    ],
+  },
+  convTranspose2d: transposedConvolutions,
+  convTranspose1d: {
+    second: "checked",
+    cases: [
+      other(ops.convTranspose1d, [[2, 3, 2], [3, 3, 2], [3]], { stride: 2, outputPadding: 1 }),
+    ],
+  },
   maxPool2d: pooling(ops.maxPool2d, "refused"),
   avgPool2d: pooling(ops.avgPool2d, "checked"),
 };
