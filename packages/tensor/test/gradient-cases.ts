@@ -1,5 +1,6 @@
 import { castTo } from "../src/cast.js";
 import type { Tensor } from "../src/index.js";
+import { attentionCases } from "./gradient-cases/attention.js";
 import { type FamilyCases, on } from "./gradient-cases/builders.js";
 import { elementwiseCases } from "./gradient-cases/elementwise.js";
 import { functionCases } from "./gradient-cases/functions.js";
@@ -26,6 +27,7 @@ export const gradientCases: FamilyCases = {
   ...rowCases,
   ...normCases,
   ...lossCases,
+  ...attentionCases,
   castTo: {
     second: "checked",
     cases: [

@@ -3,23 +3,11 @@ import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor.js";
 import { clamp } from "./activations.js";
-import { eq, keepWhere, maskedFill, ne } from "./comparison.js";
-import { abs } from "./elementwise.js";
-import { pow } from "./transcendental.js";
+import { linalgVectorNorm } from "./statistics.js";
 
-/** (Σ |x|^p)^(1/p) over the last axis, whose gradient at 0 is 0. */
-export function lastNorm(x: Tensor, p: number): Tensor {
-  if (!(p > 0 && Number.isFinite(p)))
-    throw new RangeError(
-      `a norm of order ${p} is not supported here: p must be above 0 and finite`,
-    );
-  if (p === 1) return abs([x], null).sum(-1);
-  const total = (p === 2 ? x.square() : pow(abs([x], null), p)).sum(-1);
-  // A root has no slope at 0, which the square or power before it would have to make up for.
-  const safe = maskedFill(total, eq(total, 0), 1);
-  const root = p === 2 ? safe.sqrt() : pow(safe, 1 / p);
-  return keepWhere([root, ne(total, 0)], null);
-}
+/** The p-norm over an axis, by default the last. */
+const normAlong = (x: Tensor, p: number, axis = -1): Tensor =>
+  linalgVectorNorm(x, { ord: p, axes: axis });
 
 /** x, or `least` where that is more; gradients pass through there too, as where torch clamps without recording. */
 export const atLeast = (x: Tensor, least: number): Tensor =>
@@ -49,10 +37,7 @@ export const cosineSimilarity: Composite<
     const length = (x: Tensor): Tensor => {
       const size = dot.shape[position] as number;
       const whole = x.shape.at(fromEnd) === size ? x : x.expand(dot.shape);
-      const last = whole.rank + fromEnd;
-      const order = [...whole.shape.keys()].filter((d) => d !== last);
-      const rows = last === whole.rank - 1 ? whole : whole.permute([...order, last]);
-      return atLeast(lastNorm(rows, 2), eps);
+      return atLeast(normAlong(whole, 2, fromEnd), eps);
     };
     return dot.sum(fromEnd).div(length(a).mul(length(b)));
   },
@@ -61,7 +46,7 @@ export const cosineSimilarity: Composite<
 /** The p-norm of a − b, as torch.dist; the operands broadcast. */
 export const dist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = composite(
   { name: "dist", castPolicy: "float32" },
-  (a: Tensor, b: Tensor, p = 2): Tensor => lastNorm(a.sub(b).reshape([-1]), p),
+  (a: Tensor, b: Tensor, p = 2): Tensor => linalgVectorNorm(a.sub(b), { ord: p }),
 );
 
 /** The p-norm of the difference of every row of a [..., n, size] and every row of b [..., m, size]: [..., n, m], as torch.cdist. */
@@ -75,10 +60,10 @@ export const cdist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = co
       );
     const rows = a.reshape([...a.shape.slice(0, -1), 1, size as number]);
     const columns = b.reshape([...b.shape.slice(0, -2), 1, ...b.shape.slice(-2)]);
-    return lastNorm(rows.sub(columns), p);
+    return normAlong(rows.sub(columns), p);
   },
 );
 
 /** The p-norm of a − b + eps along the last axis: torch's pairwise distance, in float32. */
 export const pairwiseDistance = (a: Tensor, b: Tensor, p: number, eps: number): Tensor =>
-  lastNorm(castTo(a, "float32").sub(castTo(b, "float32")).add(eps), p);
+  normAlong(castTo(a, "float32").sub(castTo(b, "float32")).add(eps), p);

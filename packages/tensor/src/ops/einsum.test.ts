@@ -186,6 +186,11 @@ describe("refused", () => {
       'operand 0 of shape [2,3] has 2 dimensions, but "i" labels 1: put ... where the others are',
     ],
     ["ijk,jk->ik", shapes, 'operand 0 of shape [2,3] has 2 dimensions, but "ijk" labels 3'],
+    [
+      "ii,jk->k",
+      shapes,
+      'operand 0 of shape [2,3] has no diagonal along "i": sizes 2 and 3 differ',
+    ],
     ["ij,jk->iz", shapes, 'the result has the label "z", which no operand has'],
     ["ij,jk->ii", shapes, 'the result has the label "i" twice'],
     ["ij,ik->jk", shapes, 'operand 1 of shape [3,4] has 3 along "i", an operand before it 2'],

@@ -4,6 +4,7 @@ import type { Tensor } from "../tensor.js";
 import { parseEinsum } from "./einsum-equation.js";
 import { mul } from "./elementwise.js";
 import { matmul } from "./matmul.js";
+import { slice } from "./windows.js";
 
 type Labels = readonly string[];
 
@@ -28,10 +29,11 @@ export const einsum: Composite<(equation: string, ...operands: readonly Tensor[]
         equation,
         operands.map(({ shape }) => shape),
       );
-      const terms = operands.map(
+      const given = operands.map(
         (tensor, i): Labelled => ({ tensor, labels: inputs[i] as Labels }),
       );
-      requireSizes(equation, terms);
+      requireSizes(equation, given);
+      const terms = given.map(diagonal);
       const wantedAfter = (position: number): ReadonlySet<string> =>
         new Set([...output, ...terms.slice(position + 1).flatMap(({ labels }) => labels)]);
       const result = terms.reduce((left, right, i) => contract(left, right, wantedAfter(i)));
@@ -45,9 +47,10 @@ function requireSizes(equation: string, terms: readonly Labelled[]): void {
     for (const [d, label] of labels.entries()) {
       const size = tensor.shape[d] as number;
       const known = sizes.get(label) ?? 1;
-      if (labels.indexOf(label) < d)
+      const first = labels.indexOf(label);
+      if (tensor.shape[first] !== size)
         throw new ShapeError(
-          `einsum "${equation}": operand ${i} has the label "${label}" twice: take its diagonal first`,
+          `einsum "${equation}": operand ${i} of shape [${tensor.shape}] has no diagonal along "${label}": sizes ${tensor.shape[first]} and ${size} differ`,
         );
       if (size !== known && size !== 1 && known !== 1)
         throw new ShapeError(
@@ -55,6 +58,23 @@ function requireSizes(equation: string, terms: readonly Labelled[]): void {
         );
       sizes.set(label, joined(known, size));
     }
+}
+
+/** Takes the diagonal where a label occurs twice. */
+function diagonal(term: Labelled): Labelled {
+  const { tensor, labels } = term;
+  const second = labels.findIndex((label, d) => labels.indexOf(label) < d);
+  if (second < 0) return term;
+  const first = labels.indexOf(labels[second] as string);
+  const others = [...labels.keys()].filter((d) => d !== first && d !== second);
+  const size = tensor.shape[first] as number;
+  const rest = others.map((d) => tensor.shape[d] as number);
+  // In rows of [size, size] one after the other, those of the diagonal are size + 1 apart.
+  const rows = tensor.permute([first, second, ...others]).reshape([size * size, ...rest]);
+  return diagonal({
+    tensor: slice(rows, 0, 0, size * size, size + 1),
+    labels: [labels[first] as string, ...others.map((d) => labels[d] as string)],
+  });
 }
 
 /** The product of two operands, summed over the labels that nobody wants any more. */

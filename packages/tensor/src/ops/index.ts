@@ -11,6 +11,7 @@ export {
   silu,
 } from "./activations.js";
 export { accumulate, assign } from "./assign.js";
+export { type AttentionOptions, scaledDotProductAttention } from "./attention.js";
 export {
   type BatchNormOptions,
   type BatchNormResult,

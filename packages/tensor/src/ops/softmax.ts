@@ -1,11 +1,10 @@
-import { withoutAutocast } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
-import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
+import { inDType } from "./precision.js";
 
 const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => {
   const columns = shape.at(-1) ?? 1;
@@ -68,7 +67,7 @@ function along(op: Op<null>, x: Tensor, axis: number, { dtype }: SoftmaxOptions)
   const position = axis < 0 ? axis + x.rank : axis;
   if (x.rank > 0 && !(position in x.shape))
     throw new ShapeError(`${op.name}: axis ${axis} is none of the dimensions of [${x.shape}]`);
-  if (dtype) return withoutAutocast(() => along(op, castTo(x, dtype), axis, {}));
+  if (dtype) return inDType(x, dtype, (typed) => along(op, typed, axis, {}));
   const last = x.rank - 1;
   if (position >= last) return op([x], null);
   const order = x.shape.map((_, d) => (d === position ? last : d === last ? position : d));

@@ -90,6 +90,7 @@ const sums: OpCases = {
       ["i,jk->kij", [2], [3, 2]],
       ["ik,jkl,il->ij", [2, 3], [2, 3, 2], [2, 2]],
       ["ijk->ki", [2, 3, 2]],
+      ["iij,jk->ik", [2, 2, 3], [3, 2]],
     ] as const
   ).map(([equation, ...shapes]) =>
     on(equation, shapes, (inputs) => ops.einsum(equation, ...inputs)),

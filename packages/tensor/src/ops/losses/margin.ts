@@ -7,7 +7,7 @@ import { pairwiseDistance } from "../distances.js";
 import { minimum } from "../elementwise.js";
 import type { MarginOptions } from "./binary.js";
 import { requireSameShape } from "./element-loss.js";
-import { labelCounts, labelWeights, negativeScores, oneHot, rowsOf } from "./nll.js";
+import { labelCounts, labelIndicator, labelWeights, negativeScores, rowsOf } from "./nll.js";
 import { reduced } from "./reduction.js";
 
 const float = (x: Tensor): Tensor => castTo(x, "float32");
@@ -110,7 +110,7 @@ export const multiMarginLoss: Composite<
     const lead = rows.scores.add(negativeScores(rows, {}).reshape([rows.rows, 1]));
     const violations = lead.add(margin).relu();
     const powers = p === 2 ? violations.square() : violations;
-    const others = keepWhere([powers, eq(oneHot(rows), 0)], null);
+    const others = keepWhere([powers, eq(labelIndicator(rows), 0)], null);
     const losses = others.sum(-1).mul(1 / rows.classes);
     const scaled = weight ? losses.mul(labelWeights(rows, { weight })) : losses;
     return reduced(reduction === "none" ? scaled.reshape(labels.shape) : scaled, reduction);

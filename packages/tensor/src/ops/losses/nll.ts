@@ -137,7 +137,12 @@ export const labelWeights = (
 ): Tensor => labelWeightsOp(present(labels, weight), { classes, ignoreIndex });
 
 /** 1 at each row's label and 0 elsewhere, float32 [rows, classes]. */
-export const oneHot = ({ scores: { runtime }, labels, rows, classes }: LabelledRows): Tensor =>
+export const labelIndicator = ({
+  scores: { runtime },
+  labels,
+  rows,
+  classes,
+}: LabelledRows): Tensor =>
   rowLossesBackward([runtime.full([rows], -1), labels], { classes, ignoreIndex: undefined });
 
 /** How often each class is among a row's labels up to the first that is no class, float32 [rows, classes] of labels of that shape. */

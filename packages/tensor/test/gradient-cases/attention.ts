@@ -1,0 +1,74 @@
+import type { Tensor } from "../../src/index.js";
+import * as ops from "../../src/ops/index.js";
+import type { GradientCase } from "../gradient-check.js";
+import { type FamilyCases, on, type Shape } from "./builders.js";
+
+const attention = (
+  name: string,
+  shapes: readonly [Shape, Shape, Shape],
+  options: ops.AttentionOptions,
+): GradientCase =>
+  on(name, shapes, ([q, k, v]) =>
+    ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, options),
+  );
+
+/** Attention: its mask has a gradient too where it is added. */
+export const attentionCases: FamilyCases = {
+  scaledDotProductAttention: {
+    second: "checked",
+    cases: [
+      attention(
+        "plain",
+        [
+          [2, 3, 2],
+          [2, 4, 2],
+          [2, 4, 3],
+        ],
+        {},
+      ),
+      attention(
+        "causal",
+        [
+          [1, 2, 3, 2],
+          [1, 2, 3, 2],
+          [1, 2, 3, 2],
+        ],
+        { isCausal: true },
+      ),
+      attention(
+        "shared keys",
+        [
+          [2, 2, 3],
+          [2, 3],
+          [2, 2],
+        ],
+        { scale: 0.7 },
+      ),
+      on(
+        "additive mask",
+        [
+          [2, 2],
+          [3, 2],
+          [3, 2],
+          [2, 3],
+        ],
+        ([q, k, v, mask]) =>
+          ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, {
+            mask: mask as Tensor,
+          }),
+      ),
+      on(
+        "mask",
+        [
+          [2, 2],
+          [3, 2],
+          [3, 2],
+        ],
+        ([q, k, v], runtime) =>
+          ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, {
+            mask: runtime.tensor(Uint32Array.of(1, 0, 1, 0, 1, 1), [2, 3]),
+          }),
+      ),
+    ],
+  },
+};
