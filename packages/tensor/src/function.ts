@@ -4,7 +4,8 @@ import { castAll } from "./cast-all.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { isGradEnabled, noGrad } from "./grad-mode.js";
 import { dependOn } from "./grad-node.js";
-import { Tensor } from "./tensor.js";
+import { isTensor } from "./is-tensor.js";
+import type { Tensor } from "./tensor.js";
 
 /** What a forward pass leaves for its backward pass. */
 export interface FunctionContext {
@@ -51,9 +52,7 @@ export function defineFunction<Arguments extends readonly unknown[]>(
 ): (...inputs: Arguments) => Tensor {
   const { name, forward, backward } = definition;
   return (...inputs) => {
-    const tensors = inputs.filter(
-      (input): input is Tensor & Arguments[number] => input instanceof Tensor,
-    );
+    const tensors = inputs.filter((input): input is Tensor & Arguments[number] => isTensor(input));
     const [first] = tensors;
     if (!first) throw new RecordingError(`${name} needs at least one tensor`);
     let saved: readonly Tensor[] = [];
@@ -64,7 +63,7 @@ export function defineFunction<Arguments extends readonly unknown[]>(
       get saved() {
         return saved;
       },
-      needs: inputs.map((input) => input instanceof Tensor && input.requiresGrad),
+      needs: inputs.map((input) => isTensor(input) && input.requiresGrad),
       region: currentRegion(),
     };
     const result = noGrad(() => forward(context, ...inputs));
@@ -81,7 +80,7 @@ export function defineFunction<Arguments extends readonly unknown[]>(
           throw new ShapeError(
             `${name}: backward gave ${gradients.length} gradients for ${inputs.length} arguments; give undefined for those that need none`,
           );
-        return gradients.filter((_, i) => inputs[i] instanceof Tensor);
+        return gradients.filter((_, i) => isTensor(inputs[i]));
       },
     });
     return output;

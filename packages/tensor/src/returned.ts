@@ -1,4 +1,5 @@
-import { Tensor } from "./tensor.js";
+import { isTensor } from "./is-tensor.js";
+import type { Tensor } from "./tensor.js";
 
 /** What a callback returned, unless that is a promise: what it would do after its first `await` could not be recorded. */
 export function requireSynchronous<T>(caller: string, result: T): T {
@@ -16,7 +17,7 @@ export function requireSynchronous<T>(caller: string, result: T): T {
 
 /** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
 export function* tensorsIn(value: unknown): Generator<Tensor> {
-  if (value instanceof Tensor) yield value;
+  if (isTensor(value)) yield value;
   else if (Array.isArray(value)) for (const item of value) yield* tensorsIn(item);
   else if (value instanceof Map) for (const item of value.values()) yield* tensorsIn(item);
   else if (

@@ -4,6 +4,7 @@ import { type BackwardOptions, backward } from "./autograd.js";
 import { castTo } from "./cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
+import { tensorMark } from "./is-tensor.js";
 import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
@@ -45,6 +46,11 @@ export class Tensor extends TensorMethods {
     this.place = place;
     this.shape = shape;
     this.dtype = dtype;
+  }
+
+  /** @internal */
+  get [tensorMark](): true {
+    return true;
   }
 
   /** Number of elements. */

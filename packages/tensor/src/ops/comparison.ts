@@ -4,7 +4,8 @@ import { bfloat16, float16, float32 } from "@halfstep/formats";
 import * as kernels from "@halfstep/kernels";
 import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { broadcastAll, floating, reduced } from "./pointwise.js";
+import { floating } from "./floating.js";
+import { broadcastAll, reduced } from "./pointwise.js";
 
 /** An op whose result is a mask: uint32, 1 where it holds and 0 elsewhere. Integers are compared exactly up to 2^24. */
 const maskOf = (

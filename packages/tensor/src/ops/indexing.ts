@@ -6,7 +6,7 @@ import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { eq, where } from "./comparison.js";
-import { floating } from "./pointwise.js";
+import { floating } from "./floating.js";
 import { axisOf, narrow } from "./windows.js";
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);

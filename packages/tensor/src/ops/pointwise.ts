@@ -4,6 +4,7 @@ import { isFloating } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
+import { floating } from "./floating.js";
 import { sumTo } from "./reduce.js";
 
 /** An op that computes each element of its result from those at the same place of its operands, which broadcast. */
@@ -52,8 +53,11 @@ export function reduced(
 }
 
 /** The shape to which the shapes of all operands broadcast together, as in NumPy. */
-export const broadcastAll = (op: string, specs: readonly TensorSpec[]): readonly number[] =>
-  specs.map(({ shape }) => shape).reduce((a, b) => broadcastShapes(op, a, b));
+export function broadcastAll(op: string, specs: readonly TensorSpec[]): readonly number[] {
+  let result: readonly number[] = [];
+  for (const { shape } of specs) result = broadcastShapes(op, result, shape);
+  return result;
+}
 
 export function broadcastShapes(op: string, a: readonly number[], b: readonly number[]): number[] {
   const rank = Math.max(a.length, b.length);
@@ -66,12 +70,6 @@ export function broadcastShapes(op: string, a: readonly number[], b: readonly nu
       );
     return x === 1 ? y : x;
   });
-}
-
-export function floating(op: string, spec: TensorSpec): TensorSpec {
-  if (!isFloating(spec.dtype))
-    throw new DTypeError(`${op} needs a floating tensor, not ${spec.dtype}`);
-  return spec;
 }
 
 /** An op of one operand without attributes, from its derivative. */

@@ -4,7 +4,7 @@ import type { Generator } from "../generator.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Runtime } from "../runtime.js";
 import type { Tensor } from "../tensor.js";
-import { floating } from "./pointwise.js";
+import { floating } from "./floating.js";
 
 interface Dropout {
   readonly p: number;

@@ -6,7 +6,7 @@ import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { eq, ne } from "./comparison.js";
-import { floating } from "./pointwise.js";
+import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 import { cumprod } from "./scan.js";
 import { shift } from "./windows.js";

@@ -2,7 +2,7 @@ import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { floating } from "./pointwise.js";
+import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 import { axisOf, shift } from "./windows.js";
 

@@ -3,7 +3,7 @@ import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { floating } from "./pointwise.js";
+import { floating } from "./floating.js";
 import { inFloat32 } from "./precision.js";
 
 interface Resample {

@@ -1,0 +1,10 @@
+import { DTypeError } from "@halfstep/autocast";
+import { isFloating } from "../cast.js";
+import type { TensorSpec } from "../op.js";
+
+/** The operand of an op that takes no integers. */
+export function floating(op: string, spec: TensorSpec): TensorSpec {
+  if (!isFloating(spec.dtype))
+    throw new DTypeError(`${op} needs a floating tensor, not ${spec.dtype}`);
+  return spec;
+}
