@@ -1,5 +1,6 @@
 import type { Binding, KernelView } from "@halfstep/device";
 import type { ResidentTarget } from "@halfstep/kernels";
+import type { TensorAmpPrimitives } from "./amp.js";
 import type { ReadOptions } from "./run/runner.js";
 import type { Storage } from "./storage.js";
 
@@ -13,6 +14,8 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
   write(binding: Binding<Storage>, values: ArrayLike<number>): void;
   /** The elements of a resident, decoded, after everything recorded so far. */
   read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
+  /** How losses of this runtime are scaled: for optimizers that scale them themselves. */
+  readonly ampPrimitives: TensorAmpPrimitives;
   /** Keeps what to undo if the open recording is dropped because its step throws. */
   onRollback(undo: () => void): void;
 }

@@ -8,6 +8,7 @@ import {
   type LaunchTarget,
 } from "@halfstep/device";
 import { type CpuTargetOptions, elementwise, identity } from "@halfstep/kernels";
+import { ampPrimitives } from "./amp.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { Handles } from "./handles.js";
 import { allPasses, type Plan, residentNumbers } from "./plan/plan.js";
@@ -77,7 +78,11 @@ export class Runtime {
       launch: (launch) => this.#append(launch),
       allocate: (bytes) => this.#transient(bytes),
     };
+    const lossScaling = () => ampPrimitives(this);
     this.target = {
+      get ampPrimitives() {
+        return lossScaling();
+      },
       launch: (launch) => {
         this.beforeOp();
         this.#append(launch);
