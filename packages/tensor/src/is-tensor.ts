@@ -1,7 +1,5 @@
 import type { Tensor } from "./tensor.js";
 
-/** What tensors have, and nothing else. Files that tensors are made of cannot import the class to ask for it. */
-export const tensorMark: unique symbol = Symbol("tensor");
-
+/** For files that tensors are made of, which cannot import the class to ask for it. */
 export const isTensor = (value: unknown): value is Tensor =>
-  typeof value === "object" && value !== null && tensorMark in value;
+  typeof value === "object" && value !== null && "isTensor" in value;

@@ -4,7 +4,6 @@ import { type BackwardOptions, backward } from "./autograd.js";
 import { castTo } from "./cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
-import { tensorMark } from "./is-tensor.js";
 import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
@@ -28,6 +27,8 @@ export class Tensor extends TensorMethods {
   readonly runtime: Runtime;
   readonly shape: readonly number[];
   readonly dtype: DType;
+  /** @internal What tells tensors from other values. */
+  readonly isTensor: true = true;
   /** Whether `backward()` computes a gradient for this tensor, or through it. */
   requiresGrad = false;
   /** @internal The op that made the tensor, if autograd needs it. */
@@ -46,11 +47,6 @@ export class Tensor extends TensorMethods {
     this.place = place;
     this.shape = shape;
     this.dtype = dtype;
-  }
-
-  /** @internal */
-  get [tensorMark](): true {
-    return true;
   }
 
   /** Number of elements. */

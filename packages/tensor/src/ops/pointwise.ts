@@ -1,6 +1,5 @@
 import { type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { type Expression, elementwise } from "@halfstep/kernels";
-import { isFloating } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
