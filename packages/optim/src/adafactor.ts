@@ -6,7 +6,6 @@ import {
   factoredMoments,
   type ResidentTarget,
 } from "@halfstep/kernels";
-import { requireEps } from "./bias-correction.js";
 import {
   type Algorithm,
   type CommonOptions,
@@ -77,7 +76,7 @@ const algorithm: Algorithm<AdafactorGroupOptions> = {
     const { beta2Decay, eps, d } = options;
     if (!(beta2Decay <= 0 && Number.isFinite(beta2Decay)))
       throw new RangeError(`beta2Decay is ${beta2Decay}: it must be a number of at most 0`);
-    requireEps(eps1Of(options) ** 2, "the square of eps[0]", 2 ** -23);
+    requireNumber("eps[0]", eps1Of(options), 2 ** -63);
     requireNumber("eps[1]", eps[1], 0);
     requireNumber("d", d, 1);
   },

@@ -51,7 +51,7 @@ export interface OptimizerOptions {
   readonly storage?: ParameterStorage;
   /** Default `"float32"`. */
   readonly moments?: MomentFormat;
-  /** Of stochastic rounding: a whole number below 2^53. Default 0. */
+  /** Of stochastic rounding, of parameters and of moments: a whole number below 2^53. Default 0. */
   readonly seed?: number;
   /**
    * Clips by the 2-norm of all gradients of all groups within `step()`, as `clipGradNorm` does, at the cost of one launch.

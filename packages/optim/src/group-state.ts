@@ -14,8 +14,10 @@ import { type FlatTensors, flatLength, orderedSegments, presentRanges } from "./
 import { blocksAt, elementsAt, placesAt, type SavedBuffer } from "./saved-buffer.js";
 
 /**
- * How moments are kept: as float32; as bfloat16, rounded to nearest; or in 8 bits, in blocks of 256 elements with a float32
- * peak each. State that only grows (Adagrad's sum) and numbers of whole parameters are float32 in all of them.
+ * How moments are kept: as float32; as bfloat16; or in 8 bits, in blocks of 256 elements with a float32 peak each. The last two
+ * are rounded up or down at random, by the optimizer's seed, with the right mean: rounded to nearest, averages that move by a
+ * thousandth a step would stay as they are. State that only grows (Adagrad's sum) and numbers of whole parameters are float32 in
+ * all of them.
  */
 export type MomentFormat = "float32" | "bfloat16" | "int8";
 

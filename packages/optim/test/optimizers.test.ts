@@ -1,14 +1,23 @@
 import { describe, expect, it } from "vitest";
 import {
+  Adafactor,
+  Adagrad,
   AdamW,
+  BertAdam,
   clipGradNorm,
   flatTensors,
+  LAMB,
+  LARC,
+  Muon,
   NonFiniteGradientError,
+  NovoGrad,
   OptimizerStateError,
   oneCycle,
+  RMSprop,
   type Schedule,
   SGD,
 } from "../src/index.js";
+import { classes } from "./catalogue.js";
 import { type AnyTarget, noise, Parameters, targets, total } from "./targets.js";
 
 const scalar = (target: AnyTarget, length = 1) =>
@@ -269,6 +278,33 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
     expect(await optimizer.stateDict()).toEqual(good);
   });
 
+  it("refuses an eps that vanishes, in every optimizer that has one", async () => {
+    const target = await make();
+    const { flat } = new Parameters(target, noise(total, 1));
+    const matrix = flatTensors(target, { weight: [2, 3] });
+    const found: string[] = [];
+    for (const [name, Class] of Object.entries(classes)) {
+      if (name === "SGD" || name === "Lion") continue;
+      const params = name === "Muon" ? matrix : flat;
+      const isPair = name === "Adafactor";
+      for (const eps of [0, 1e-40, -1, Number.NaN]) {
+        const make = () =>
+          new (Class as typeof AdamW)(target, params, { eps: (isPair ? [eps, 1] : eps) as number });
+        try {
+          make();
+          found.push(`${name} takes ${eps}`);
+        } catch (error) {
+          if (!(error instanceof RangeError && error.message.includes("eps")))
+            found.push(`${name}, ${eps}: ${error}`);
+        }
+      }
+    }
+    expect(found).toEqual([]);
+    expect(() => new LARC(new SGD(target, flat), { eps: 0 })).toThrow("eps is 0, which vanishes");
+    expect(() => new LARC(new LAMB(target, flat))).toThrow("LARC cannot wrap lamb");
+    expect(() => new Muon(target, flat)).toThrow("Muon is for matrices, but bias is [11]");
+  });
+
   it("names options that are out of range", async () => {
     const target = await make();
     const { flat } = new Parameters(target, noise(total, 1));
@@ -282,6 +318,14 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
       [() => new AdamW(target, flat, { lr: () => Number.NaN }), "learning rate of NaN for step 0"],
       [() => new AdamW(target, half, { storage: "float32" }), "is stored as float16"],
       [() => new SGD(target, flat, { nesterov: true }), "nesterov needs a momentum"],
+      [() => new RMSprop(target, flat, { alpha: 2 }), "alpha is 2"],
+      [() => new Adagrad(target, flat, { lrDecay: -1 }), "lrDecay is -1"],
+      [() => new Adafactor(target, flat, { beta2Decay: 1 }), "beta2Decay is 1"],
+      [() => new NovoGrad(target, flat, { normType: 1 as 2 }), "normType is 1"],
+      [() => new BertAdam(target, flat, { warmup: 2 }), "warmup is 2"],
+      [() => new BertAdam(target, flat, { tTotal: 0.5 }), "tTotal is 0.5"],
+      [() => new LAMB(target, flat, { maxGradNorm: 0 }), "GradNorm is 0"],
+      [() => new AdamW(target, flat, { clipGradNorm: -1 }), "clipGradNorm is -1"],
       [() => new SGD(target, [{ params: flat }, { params: flat }]), "weight is in two groups"],
     ] as const;
     for (const [make, message] of wrong) expect(make).toThrow(message);

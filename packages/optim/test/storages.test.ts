@@ -192,6 +192,33 @@ describe("every optimizer in every storage, on the CPU", () => {
     expect(found).toEqual([]);
   });
 
+  it("moments of fewer bits forget large gradients as those of float32 do", async () => {
+    const target = await cpu();
+    const distances: Record<string, number> = {};
+    const walk = async (moments: MomentFormat): Promise<number[]> => {
+      const parameters = new Parameters(target, exact(1));
+      const optimizer = new AdamW(target, parameters.flat, { lr: 1e-3, weightDecay: 0, moments });
+      let before: number[] = [];
+      for (let step = 0; step < 1000; step++) {
+        // The first hundred are 64 times larger, but not for every third element, so that blocks see both.
+        const own = gradients(step).map(
+          (v, i) => (v + 1) * (step < 100 && i % 3 > 0 ? 1 : 2 ** -6),
+        );
+        parameters.setGradients(own);
+        optimizer.step();
+        if (step === 600) before = await parameters.values();
+      }
+      return (await parameters.values()).map((v, i) => v - (before[i] as number));
+    };
+    const want = await walk("float32");
+    for (const moments of ["bfloat16", "int8"] as const) {
+      const got = await walk(moments);
+      distances[moments] = mean(got.map((v, i) => v - (want[i] as number))) / mean(want);
+    }
+    expect(distances.bfloat16).toBeLessThan(0.05);
+    expect(distances.int8).toBeLessThan(0.15);
+  });
+
   it("8-bit moments of a parameter without gradient keep their bits", async () => {
     const target = await cpu();
     const parameters = new Parameters(target, exact(1));

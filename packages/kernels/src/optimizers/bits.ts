@@ -12,3 +12,10 @@ export function floatOf(bits: number): number {
   word[0] = bits;
   return float[0] as number;
 }
+
+/** The bfloat16 below or above `value` toward larger magnitudes, which `random` decides; NaN and exact values stay. */
+export function stochasticBfloat16(value: number, random: number): number {
+  const bits = bitsOf(value);
+  const rounded = (bits & 0x7fffffff) > 0x7f800000 ? bits : bits + (random & 0xffff);
+  return floatOf((rounded & 0xffff0000) >>> 0);
+}

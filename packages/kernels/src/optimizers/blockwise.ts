@@ -10,7 +10,8 @@ import { bitsOf, floatOf } from "./bits.js";
  *   is 1 and 1 is 2^-15.75;
  * - unsigned: code c is the float32 whose upper 12 bits are `c + 761`, so that 255 is 1 and 1 is 2^-31.75.
  *
- * Code 0 is 0. Rounding is to nearest even on the float32's bits: an error of at most 1/16. An unsigned number that is not 0
+ * Code 0 is 0. Rounding is at random between the two codes next to the float32's bits, with the
+ * right mean: to nearest, an average that changes by less than 1/16 a step would stay as it is for good. The error is less than 1/8. An unsigned number that is not 0
  * never becomes 0, since a second moment that vanishes makes a huge step of a first moment that does not.
  *
  * In memory a block is 65 words: the bits of the peak, then 64 words of four codes.
@@ -24,7 +25,7 @@ const largestOf = { signed: 127, unsigned: 255 } as const;
 
 type Sign = keyof typeof offsetOf;
 
-/** Declares `decode8_…(codes: u32, peak: f32) -> vec4f` and `encode8_…(v: vec4f, peak: f32) -> u32` of one map. */
+/** Declares `decode8_…(codes: u32, peak: f32) -> vec4f` and `encode8_…(v: vec4f, peak: f32, random: vec4u) -> u32` of one map. */
 export function blockwiseWgsl(sign: Sign): string {
   const isSigned = sign === "signed";
   const offset = offsetOf[sign];
@@ -36,10 +37,10 @@ fn decode8_${sign}(codes: u32, peak: f32) -> vec4f {
   let bits = select((m + ${offset}u) << vec4u(20u), vec4u(), m == vec4u());
   return bitcast<vec4f>(bits${isSigned ? " | ((c & vec4u(0x80u)) << vec4u(24u))" : ""}) * peak;
 }
-fn encode8_${sign}(v: vec4f, peak: f32) -> u32 {
+fn encode8_${sign}(v: vec4f, peak: f32, random: vec4u) -> u32 {
   let x = min(abs(v) * (1.0 / peak), vec4f(1.0));
   let bits = bitcast<vec4u>(x);
-  let rounded = (bits + 0x7ffffu + ((bits >> vec4u(20u)) & vec4u(1u))) >> vec4u(20u);
+  let rounded = (bits + (random & vec4u(0xfffffu))) >> vec4u(20u);
   var m = min(max(rounded, vec4u(${offset}u)) - ${offset}u, vec4u(${largest}u));
   ${isSigned ? "m |= (bitcast<vec4u>(v) >> vec4u(24u)) & vec4u(0x80u);" : "m = select(m, vec4u(1u), (m == vec4u()) & (v > vec4f()));"}
   let c = m << vec4u(0u, 8u, 16u, 24u);
@@ -71,13 +72,14 @@ export function decodeBlock(
   }
 }
 
-/** Encodes `length` numbers as block `block`. */
+/** Encodes `length` numbers as block `block`, with a u32 of random bits for each. */
 export function encodeBlock(
   words: KernelView,
   block: number,
   sign: Sign,
   length: number,
   values: Float64Array,
+  randomOf: (index: number) => number,
 ): void {
   const base = block * blockWords;
   const largest = largestOf[sign];
@@ -92,7 +94,7 @@ export function encodeBlock(
   for (let i = 0; i < length; i++) {
     const value = values[i] as number;
     const bits = bitsOf(Math.min(Math.fround(Math.abs(Math.fround(value)) * inverse), 1));
-    const rounded = (bits + 0x7ffff + ((bits >>> 20) & 1)) >>> 20;
+    const rounded = (bits + (randomOf(i) & 0xfffff)) >>> 20;
     let code = Math.min(Math.max(rounded, offset) - offset, largest);
     if (sign === "signed") code |= (bitsOf(value) >>> 24) & 0x80;
     else if (code === 0 && value > 0) code = 1;

@@ -66,7 +66,12 @@ export function launchUpdate<B>(
     { gradients, control },
     { gradients: values.length, control: controlLength },
   );
-  const is8Bit = Object.values(state).some(({ dtype }) => dtype === "uint32");
+  const dtypes = Object.values(state).map(({ dtype }) => dtype);
+  const moments = dtypes.includes("uint32")
+    ? "8bit"
+    : dtypes.includes("bfloat16")
+      ? "bfloat16"
+      : "float32";
   const named: Readonly<Record<string, Binding<B>>> = {
     values,
     gradients,
@@ -101,7 +106,7 @@ export function launchUpdate<B>(
       ),
     });
   for (const [index, { totals }] of rule.passes.entries()) {
-    const kernel = passKernel(rule, index, operands.parameters, is8Bit ? "8bit" : "float");
+    const kernel = passKernel(rule, index, operands.parameters, moments);
     const walksChunks = kernel.bindings.some(({ name }) => name === "chunks");
     for (const { offset, length, firstChunk, endChunk } of ranges)
       if (walksChunks) launch(kernel, firstChunk, endChunk);

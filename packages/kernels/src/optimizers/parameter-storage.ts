@@ -1,4 +1,4 @@
-import type { Binding, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
+import type { Binding, KernelBinding, KernelView } from "@halfstep/device";
 import {
   bfloat16,
   type FloatFormat,
@@ -6,14 +6,9 @@ import {
   joinRemainder,
   remainderCode,
 } from "@halfstep/formats";
-import { philox4x32 } from "@halfstep/formats/philox";
-import {
-  encode4Bfloat16Stochastic,
-  join4Float32,
-  philox4x32 as philoxWgsl,
-  split4Float32,
-} from "@halfstep/formats/wgsl";
-import { bitsOf, floatOf } from "./bits.js";
+import { join4Float32, split4Float32 } from "@halfstep/formats/wgsl";
+import { bitsOf, floatOf, stochasticBfloat16 } from "./bits.js";
+import type { Draws } from "./draws.js";
 
 /**
  * How the float32 number that a rule calls `p` is kept:
@@ -47,26 +42,21 @@ export interface ParameterStorage {
   readonly buffers: readonly KernelBinding[];
   /** True where `p` is read from `values`. */
   readonly readsValues: boolean;
-  /** Buffers that a pass needs only where it stores `p`. */
-  readonly storeOnly: readonly string[];
-  readonly scalars: readonly KernelScalar[];
+  /** True where storing draws random bits. */
+  readonly draws: boolean;
   /** WGSL declarations. */
   readonly functions: string;
   /** A `vec4f` expression. */
   readonly load: string;
   /** Statements that store `p`. */
   readonly store: string;
-  view(
-    views: Readonly<Record<string, KernelView>>,
-    scalars: Readonly<Record<string, number>>,
-  ): ParameterView;
+  view(views: Readonly<Record<string, KernelView>>, draws: Draws): ParameterView;
 }
 
 const inPlace: ParameterStorage = {
   buffers: [],
   readsValues: true,
-  storeOnly: [],
-  scalars: [],
+  draws: false,
   functions: "",
   load: "load_values(q)",
   store: "store_values(q, p);",
@@ -84,8 +74,7 @@ const inPlace: ParameterStorage = {
 const master: ParameterStorage = {
   buffers: [{ name: "master", access: "readwrite", dtypes: ["float32"] }],
   readsValues: false,
-  storeOnly: [],
-  scalars: [],
+  draws: false,
   functions: "",
   load: "load_master(q)",
   store: "store_master(q, p);\n    store_values(q, p);",
@@ -106,8 +95,7 @@ const master: ParameterStorage = {
 const remainder: ParameterStorage = {
   buffers: [{ name: "remainder", access: "readwrite", unit: 2, dtypes: ["uint32"] }],
   readsValues: true,
-  storeOnly: [],
-  scalars: [],
+  draws: false,
   functions: split4Float32 + join4Float32,
   load: "join4_float32(values_data[q], load_remainder(q))",
   store:
@@ -134,8 +122,7 @@ const remainder: ParameterStorage = {
 const kahan = (format: FloatFormat): ParameterStorage => ({
   buffers: [{ name: "compensation", access: "readwrite", dtypes: ["float16", "bfloat16"] }],
   readsValues: true,
-  storeOnly: [],
-  scalars: [],
+  draws: false,
   functions: "",
   load: "load_values(q) + load_compensation(q)",
   // What was stored is read back: the difference to it is exact.
@@ -159,34 +146,18 @@ const kahan = (format: FloatFormat): ParameterStorage => ({
 });
 
 const stochastic: ParameterStorage = {
-  buffers: [{ name: "applied", access: "read", unit: 1, dtypes: ["uint32"] }],
+  buffers: [],
   readsValues: true,
-  storeOnly: ["applied"],
-  scalars: (["seedLow", "seedHigh", "stream"] as const).map((name) => ({
-    name,
-    type: "u32",
-    runtime: true,
-  })),
-  functions: philoxWgsl + encode4Bfloat16Stochastic,
+  draws: true,
+  functions: "",
   load: "load_values(q)",
-  store: `let bits = philox4x32(vec4u(q, s.stream, at_applied(0u), 0u), vec2u(s.seedLow, s.seedHigh));
-    values_data[q] = encode4_bfloat16_stochastic(p, bits);`,
-  view({ values, applied }, { seedLow, seedHigh, stream }) {
+  store: "values_data[q] = encode4_bfloat16_stochastic(p, draw(q, step_drawn, 0u));",
+  view({ values }, draws) {
     const own = values as KernelView;
-    const key = [seedLow as number, seedHigh as number] as const;
-    let quad = -1;
-    let random: readonly number[] = [];
     return {
       load: (i) => own[i] as number,
       store(i, p) {
-        if (i >> 2 !== quad) {
-          quad = i >> 2;
-          random = philox4x32([quad, stream as number, applied?.[0] as number, 0], key);
-        }
-        const bits = bitsOf(p);
-        const isNan = (bits & 0x7fffffff) > 0x7f800000;
-        const rounded = isNan ? bits : bits + ((random[i & 3] as number) & 0xffff);
-        own[i] = floatOf((rounded & 0xffff0000) >>> 0);
+        own[i] = stochasticBfloat16(p, draws.at(i, 0));
       },
     };
   },

@@ -14,8 +14,9 @@ export interface PassPlan {
   readonly rule: UpdateRule;
   readonly pass: UpdatePass;
   readonly parameters: ParameterKind;
-  /** Moments are in 8 bits. */
-  readonly is8Bit: boolean;
+  readonly moments: MomentStorage;
+  /** True where stores draw random bits. */
+  readonly draws: boolean;
   /** All code of the pass. */
   readonly code: string;
   readonly usesGradient: boolean;
@@ -29,29 +30,43 @@ export interface PassPlan {
   readonly bindings: readonly KernelBinding[];
 }
 
+/** How the moments of a rule are stored. */
+export type MomentStorage = "float32" | "bfloat16" | "8bit";
+
 export interface PassState {
   readonly name: string;
+  /** Among the states of the rule. */
+  readonly place: number;
   readonly kind: StateKind;
   readonly isStored: boolean;
   readonly is8Bit: boolean;
+  /** Stored as bfloat16, rounded at random: to nearest, small changes of an average would be lost for good. */
+  readonly isBfloat16: boolean;
 }
 
 export function planPass(
   rule: UpdateRule,
   index: number,
   parameters: ParameterKind,
-  moments: "float" | "8bit",
+  moments: MomentStorage,
 ): PassPlan {
   const pass = rule.passes[index] as UpdatePass;
   const { totals, inputs } = pass;
   const code = [pass.wgsl, ...(totals?.terms.map(({ wgsl }) => wgsl) ?? [])].join("\n");
   const states = statesOf(rule)
-    .filter((name) => names(code, name))
-    .map((name): PassState => {
+    .map((name, place): PassState => {
       const kind = rule.state[name] as StateKind;
-      const is8Bit = moments === "8bit" && (kind === "signed" || kind === "unsigned");
-      return { name, kind, isStored: assigns(code, name), is8Bit };
-    });
+      const isMoment = kind === "signed" || kind === "unsigned";
+      return {
+        name,
+        place,
+        kind,
+        isStored: assigns(code, name),
+        is8Bit: isMoment && moments === "8bit",
+        isBfloat16: isMoment && moments === "bfloat16",
+      };
+    })
+    .filter(({ name }) => names(code, name));
   const is8Bit = states.some((state) => state.is8Bit);
   const factors = factorsBefore(rule, index).filter(({ name }) => names(code, name));
   const walksChunks = is8Bit || totals !== undefined || inputs !== undefined || factors.length > 0;
@@ -66,13 +81,14 @@ export function planPass(
   else if (loadsParameter && storage.readsValues) bindings.push({ name: "values", access: "read" });
   for (const buffer of storage.buffers)
     if (storesParameter) bindings.push(buffer);
-    else if (loadsParameter && !storage.storeOnly.includes(buffer.name))
-      bindings.push({ ...buffer, access: "read" });
+    else if (loadsParameter) bindings.push({ ...buffer, access: "read" });
   for (const state of states)
     bindings.push({
       name: state.name,
       access: state.isStored ? "readwrite" : "read",
-      ...(state.is8Bit ? { unit: 1, dtypes: ["uint32"] } : { dtypes: ["float32", "bfloat16"] }),
+      ...(state.is8Bit
+        ? { unit: 1, dtypes: ["uint32"] }
+        : { dtypes: [state.isBfloat16 ? "bfloat16" : "float32"] }),
     });
   bindings.push(...(inputs?.bindings ?? []));
   if (walksChunks) bindings.push({ name: "chunks", access: "read", dtypes: ["uint32"] });
@@ -83,7 +99,10 @@ export function planPass(
     rule,
     pass,
     parameters,
-    is8Bit,
+    moments,
+    draws:
+      (storesParameter && storage.draws) ||
+      states.some((state) => state.isStored && (state.is8Bit || state.isBfloat16)),
     code,
     usesGradient,
     loadsParameter,

@@ -53,7 +53,7 @@ function makeKernel(clips: boolean): Kernel {
   }
   store_control(0u, vec4f(select(1.0, 0.0, skips), at_scale(1u)${clips ? " * factor" : ""}, s.lr * row.x, f32(applied == 0u)));
   store_control(1u, row);
-  store_control(2u, vec4f(norm, factor, 0.0, 0.0));
+  store_control(2u, vec4f(norm, factor, f32(applied & 0xffffu), f32(applied >> 16u)));
   if (!skips) { store_applied(0u, applied + 1u); }
 }
 `,
@@ -78,7 +78,7 @@ function makeKernel(clips: boolean): Kernel {
       (control as KernelView).set([
         ...[Number(!skips), inverse, rate, Number(applied === 0)],
         ...words,
-        ...[norm, factor, 0, 0],
+        ...[norm, factor, applied % 65_536, Math.floor(applied / 65_536)],
       ]);
       if (!skips) (appliedCount as KernelView)[0] = applied + 1;
     },
@@ -106,7 +106,7 @@ export interface ClipOfStep<B> {
  * - `applied`: one uint32, how many steps were applied so far.
  * - `table`: float32 rows `[lr, …, …, …]`, one for each applied step; the last row holds from then on.
  * - `control`: twelve float32, made anew: `[0 where skipped, what gradients are multiplied by, lr attribute × lr of the row,
- *   1 in the first applied step, …row, norm of the gradients, its factor, 0, 0]`.
+ *   1 in the first applied step, …row, norm of the gradients, its factor, low and high 16 bits of the steps applied before]`.
  *
  * With `clip` gradients are multiplied by `min(1, maxNorm / (norm + eps)) / scale` instead of `1 / scale`; an infinite norm
  * gives 0, a NaN gives NaN.

@@ -127,9 +127,8 @@ function operandsOf(c: Case, applies = 1) {
   return {
     values: of(testValues(length, 1), c.values),
     gradients: of(applies ? gradients : gradients.fill(Number.NaN), c.gradients),
-    // Skip flag, factor of gradients, rate, first step; row of the table.
-    control: of([applies, 2 ** -3, 2 ** -6, 0, 1, 1.5, 3.25, 0, 0, 1, 0, 0]),
-    applied: of([41], "uint32"),
+    // Skip flag, factor of gradients, rate, first step; row of the table; norm, its factor, steps applied before.
+    control: of([applies, 2 ** -3, 2 ** -6, 0, 1, 1.5, 3.25, 0, 0, 1, 41, 7]),
     master: of(testValues(length, 1)),
     remainder: of(new Uint32Array(Math.ceil(length / 4) * 2), "uint32"),
     compensation: of(
@@ -325,7 +324,7 @@ describe.each(await testTiers())("updates on the GPU, %s tier", (tier) => {
           table: () => named,
         },
         [rangeOf([5, 6])],
-        { scalars: {}, maximize: false },
+        { scalars, maximize: false },
       );
     };
     const want = runOnCpu(operands, launches);

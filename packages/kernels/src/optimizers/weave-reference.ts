@@ -1,5 +1,7 @@
 import type { KernelView } from "@halfstep/device";
+import { stochasticBfloat16 } from "./bits.js";
 import { blockLength, decodeBlock, encodeBlock } from "./blockwise.js";
+import { Draws } from "./draws.js";
 import { parameterStorages } from "./parameter-storage.js";
 import type { PassPlan } from "./pass-plan.js";
 import type { Numbers, UpdatePass, UpdateRule } from "./rule.js";
@@ -43,6 +45,7 @@ class Walk {
   readonly #views: Views;
   readonly #values: Numbers;
   readonly #inverse: number;
+  readonly #draws: Draws;
   readonly #element: Element;
   readonly #blocks: Readonly<Record<string, Float64Array>>;
   readonly #parameter: { load(i: number): number; store(i: number, p: number): void };
@@ -62,7 +65,8 @@ class Walk {
     this.#blocks = Object.fromEntries(
       plan.states.filter((s) => s.is8Bit).map(({ name }) => [name, new Float64Array(blockLength)]),
     );
-    this.#parameter = parameterStorages[plan.parameters].view(views, scalars);
+    this.#draws = new Draws(views.control as KernelView, scalars);
+    this.#parameter = parameterStorages[plan.parameters].view(views, this.#draws);
   }
 
   /** Quads from `first` to `end`, as far as there are elements. */
@@ -112,7 +116,7 @@ class Walk {
           this.#blocks[name] as Float64Array,
         );
     this.#elements(start, start + length, segment, sums);
-    for (const { name, kind, is8Bit, isStored } of states)
+    for (const { name, kind, place, is8Bit, isStored } of states)
       if (is8Bit && isStored)
         encodeBlock(
           this.#views[name] as KernelView,
@@ -120,6 +124,7 @@ class Walk {
           kind as "signed" | "unsigned",
           length,
           this.#blocks[name] as Float64Array,
+          (i) => this.#draws.at(start + i, place + 1),
         );
   }
 
@@ -137,6 +142,13 @@ class Walk {
         ? (this.#blocks[name] as Float64Array)
         : (this.#views[name] as KernelView).subarray(from, to),
     );
+    const rounded = states
+      .map(({ place, isStored, isBfloat16 }, k) => ({
+        place,
+        isRounded: isStored && isBfloat16,
+        view: e.views[k] as KernelView,
+      }))
+      .filter(({ isRounded }) => isRounded);
     // Training on the CPU spends its updates here.
     for (let i = from; i < to; i++) {
       e.at = i - from;
@@ -145,6 +157,8 @@ class Walk {
       if (inputs) inputs.load(this.#views, { index: i, segment }, e as unknown as Numbers);
       pass.update(e as unknown as Numbers<"g" | "p">, s);
       if (fold) fold(e as unknown as Numbers<"g" | "p">, s);
+      for (const { view, place } of rounded)
+        view[i - from] = stochasticBfloat16(view[i - from] as number, this.#draws.at(i, place + 1));
       if (storesParameter) parameter.store(i, e.p);
     }
   }

@@ -1,8 +1,10 @@
 import type { Kernel, KernelScalar } from "@halfstep/device";
+import { encode4Bfloat16Stochastic } from "@halfstep/formats/wgsl";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { blockWords, blockwiseWgsl, smallestPeakBits } from "./blockwise.js";
+import { drawScalars, drawStep, drawWgsl } from "./draws.js";
 import { type ParameterKind, parameterStorages } from "./parameter-storage.js";
-import { type PassPlan, type PassState, planPass } from "./pass-plan.js";
+import { type MomentStorage, type PassPlan, type PassState, planPass } from "./pass-plan.js";
 import { names, type UpdateRule } from "./rule.js";
 import { chunkLength } from "./segment-table.js";
 import { referenceOf } from "./weave-reference.js";
@@ -17,7 +19,7 @@ export function passKernel(
   rule: UpdateRule,
   index: number,
   parameters: ParameterKind,
-  moments: "float" | "8bit",
+  moments: MomentStorage,
 ): Kernel {
   const key = `${rule.name}/${index}/${parameters}/${moments}`;
   let kernel = kernels.get(key);
@@ -36,15 +38,16 @@ function makeKernel(plan: PassPlan, index: number): Kernel {
     { name: "end", type: "u32" },
     { name: "sign", type: "f32", runtime: true },
     ...rule.scalars.map((name): KernelScalar => ({ name, type: "f32", runtime: true })),
-    ...(storesParameter ? storage.scalars : []),
+    ...(plan.draws ? drawScalars : []),
   ];
   return defineKernel({
     name: `update ${rule.name}`,
-    variant: [index, plan.parameters, plan.is8Bit ? "8bit" : ""].filter((x) => x !== "").join(" "),
+    variant: [index, plan.parameters, plan.moments].join(" "),
     bindings,
     scalars,
     body: () =>
       (plan.loadsParameter || storesParameter ? storage.functions : "") +
+      (plan.draws ? drawWgsl + encode4Bfloat16Stochastic : "") +
       (walksChunks ? chunkProgram(plan) : flatProgram(plan)),
     workgroups: ({ first, end }) =>
       linearWorkgroups((end as number) - (first as number), walksChunks ? 1 : groupSize),
@@ -55,7 +58,7 @@ function makeKernel(plan: PassPlan, index: number): Kernel {
 /** The head that flat and chunk walks share: nothing happens in a skipped step. */
 const head = (plan: PassPlan): string => `  let control = load_control(0u);
   if (control.x == 0.0) { return; }
-${controlLets(plan.rule, plan.code)}${scalarLets(plan.rule, plan.code)}`;
+${controlLets(plan.rule, plan.code)}${scalarLets(plan.rule, plan.code)}${plan.draws ? drawStep : ""}`;
 
 /** `let` declarations of the learning rate and the columns that `code` names. */
 export function controlLets(rule: UpdateRule, code: string): string {
@@ -93,7 +96,11 @@ const storesOf = (plan: PassPlan): string =>
   [
     ...plan.states
       .filter(({ isStored, is8Bit }) => isStored && !is8Bit)
-      .map(({ name }) => `store_${name}(q, ${name});`),
+      .map(({ name, place, isBfloat16 }) =>
+        isBfloat16
+          ? `${name}_data[q] = encode4_bfloat16_stochastic(${name}, draw(q, step_drawn, ${place + 1}u));`
+          : `store_${name}(q, ${name});`,
+      ),
     ...(plan.storesParameter ? [parameterStorages[plan.parameters].store] : []),
   ]
     .map((line) => `    ${line}\n`)
@@ -141,11 +148,11 @@ function chunkProgram(plan: PassPlan): string {
 `,
   );
   const storeCodes = coded.map(
-    ({ name, kind }, i) => `    {
+    ({ name, kind, place }, i) => `    {
       let bits = atomicLoad(&peaks[k * ${coded.length}u + ${i}u]);
       let peak = select(0u, bits, bits >= ${smallestPeakBits}u);
       var codes = 0u;
-      if (peak != 0u) { codes = encode8_${kind}(kept_${name}, bitcast<f32>(peak)); }
+      if (peak != 0u) { codes = encode8_${kind}(kept_${name}, bitcast<f32>(peak), draw(q, step_drawn, ${place + 1}u)); }
       store_${name}(word + 1u + local, codes);
       if (local == 0u) { store_${name}(word, peak); }
     }
