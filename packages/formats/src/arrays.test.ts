@@ -233,6 +233,17 @@ describe("where the numbers lie", () => {
     expect(roundArray(new Float32Array(), float16)).toHaveLength(0);
   });
 
+  test("a last piece of a few elements", () => {
+    const doubles = Float64Array.from(values);
+    for (const length of [4096 + 10, 2 * 4096 + 64, 4096]) {
+      expect(encodeArray(values.subarray(0, length), float16)).toEqual(wanted.subarray(0, length));
+      expect(encodeArray(doubles.subarray(0, length), float16)).toEqual(wanted.subarray(0, length));
+      const decoded = decodeArray(wanted.subarray(0, length), float16);
+      expect(decoded).toEqual(Float32Array.from(wanted.subarray(0, length), float16.decode));
+      expect(roundArray(values.subarray(0, length), float16)).toEqual(decoded);
+    }
+  });
+
   test("integers, array-likes, Buffers and arrays of codes are numbers too", () => {
     expect([...encodeArray(Int16Array.of(1, -2), float16)]).toEqual([0x3c00, 0xc000]);
     expect([...encodeArray({ length: 2, 0: 1, 1: 2 }, float16)]).toEqual([0x3c00, 0x4000]);
@@ -319,6 +330,7 @@ describe("what is refused", () => {
       () => encodeArray(new DataView(new ArrayBuffer(8)) as never, float16),
       "values are a DataView",
     ],
+    ["no codes", () => decodeArray(null as never, float16), "codes is null"],
     ["detached values", () => encodeArray(detached, float16), "the buffer of values is detached"],
     [
       "detached codes",

@@ -10,12 +10,12 @@ import {
   unaliased,
 } from "./arrays/arguments.js";
 import { type Encoder, encoderOf } from "./arrays/encoder.js";
+import { decodeFew, encodeFew, roundFew } from "./arrays/few.js";
 import {
   loadCodes,
   loadNumbers,
   pieceLength,
   roundPiece,
-  roundsFew,
   storeCodes,
   storeNumbers,
   type Workspace,
@@ -45,6 +45,10 @@ export function encodeArray<C extends CodeArray>(
   out?: C,
   options?: EncodeArrayOptions,
 ): C {
+  if (options === undefined) {
+    const few = encodeFew(values, format, out);
+    if (few) return few;
+  }
   const name = "encodeArray";
   const source = sourceOf(name, values);
   const { length } = source.values;
@@ -79,6 +83,8 @@ export function decodeArray(
   format: FloatFormat,
   out?: Float32Array,
 ): Float32Array {
+  const few = decodeFew(codes, format, out);
+  if (few) return few;
   const name = "decodeArray";
   checkCodeArray(name, "codes", codes, format);
   const { length } = codes;
@@ -120,7 +126,7 @@ export function roundArray(
   options?: EncodeArrayOptions,
 ): Float32Array | Float64Array {
   if (options === undefined) {
-    const few = roundsFew(values, format, out);
+    const few = roundFew(values, format, out);
     if (few) return few;
   }
   const name = "roundArray";

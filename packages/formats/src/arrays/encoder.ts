@@ -112,7 +112,7 @@ export function encodeWords(
  * Normal results need one addition: half a unit less one, plus the bit that will be last, so that ties carry only into odd
  * codes. What overflows comes out above the code of overflow, which follows that of the largest number or is that.
  */
-function encodeNearestEven(
+export function encodeNearestEven(
   words: Uint32Array,
   count: number,
   encoder: Encoder,
@@ -167,55 +167,41 @@ export function roundWords(
   }
 }
 
-function roundNearestEven(words: Uint32Array, count: number, encoder: Encoder): void {
-  const { format, shift, smallestField, overflowWords, dropsZeroSign } = encoder;
-  const smallestNormal = smallestField === 1 ? 0 : smallestField << 23;
-  const [largest, smallest] = encoder.limitWords;
-  for (let i = 0; i < count; i++) {
-    const word = words[i] as number;
-    const magnitude = word & 0x7fffffff;
-    const places = magnitude >= smallestNormal ? shift : shift + smallestField - (magnitude >>> 23);
-    let rounded: number;
-    if (places < 24) {
-      // The implied bit is the last one kept where all others go.
-      const odd = ((magnitude | 0x800000) >>> places) & 1;
-      rounded = (magnitude + (1 << (places - 1)) - 1 + odd) & (-1 << places);
-    } else rounded = places === 24 && (magnitude & 0x7fffff) > 0 ? smallest : 0;
-    if (magnitude > 0x7f800000) words[i] = decodeOne(nanCode(word, encoder), format);
-    else if (rounded > largest) words[i] = overflowWords[word >>> 31] as number;
-    else words[i] = dropsZeroSign && rounded === 0 ? 0 : (word & 0x80000000) | rounded;
-  }
-}
-
-/**
- * Rounds a few numbers to nearest even, straight from array to array; false, and `out` as it may be, if there was a NaN, whose
- * bits do not survive that.
- * @param number one float32 of scratch, and `word` its bits.
- */
-export function roundFew(
-  values: Float32Array,
-  encoder: Encoder,
-  out: Float32Array | Float64Array,
-  number: Float32Array,
-  word: Uint32Array,
-): boolean {
+/** `roundWords` to nearest even. */
+export function roundNearestEven(words: Uint32Array, count: number, encoder: Encoder): void {
   const { shift, smallestField, limitWords } = encoder;
-  const smallestNormal = smallestField << 23;
+  const smallestNormal = smallestField === 1 ? 0 : smallestField << 23;
   const normalRange = limitWords[0] - smallestNormal;
   const halfLess = (1 << (shift - 1)) - 1;
   const mask = -1 << shift;
-  const { length } = values;
-  for (let i = 0; i < length; i++) {
-    number[0] = values[i] as number;
-    const bits = word[0] as number;
-    const magnitude = bits & 0x7fffffff;
-    if ((magnitude - smallestNormal) >>> 0 <= normalRange) {
-      word[0] = (bits + halfLess + ((bits >>> shift) & 1)) & mask;
-    } else if (magnitude > 0x7f800000) return false;
-    else roundNearestEven(word, 1, encoder);
-    out[i] = number[0] as number;
+  for (let i = 0; i < count; i++) {
+    const word = words[i] as number;
+    words[i] =
+      ((word & 0x7fffffff) - smallestNormal) >>> 0 <= normalRange
+        ? (word + halfLess + ((word >>> shift) & 1)) & mask
+        : roundWord(word, encoder);
   }
-  return true;
+}
+
+/** Any float32 to nearest even. */
+function roundWord(word: number, encoder: Encoder): number {
+  const { format, shift, smallestField, limitWords, overflowWords, dropsZeroSign } = encoder;
+  const [largest, smallest] = limitWords;
+  const magnitude = word & 0x7fffffff;
+  const sign = word & 0x80000000;
+  if (magnitude > 0x7f800000) return decodeOne(nanCode(word, encoder), format);
+  const isSubnormal = smallestField > 1 && magnitude < smallestField << 23;
+  const places = isSubnormal ? shift + smallestField - (magnitude >>> 23) : shift;
+  if (places > 24) return dropsZeroSign ? 0 : sign;
+  let rounded: number;
+  if (places === 24) rounded = (magnitude & 0x7fffff) > 0 ? smallest : 0;
+  else {
+    // The implied bit is the last one kept where all others go.
+    const odd = ((magnitude | 0x800000) >>> places) & 1;
+    rounded = (magnitude + (1 << (places - 1)) - 1 + odd) & (-1 << places);
+  }
+  if (rounded > largest) return overflowWords[word >>> 31] as number;
+  return dropsZeroSign && rounded === 0 ? 0 : sign | rounded;
 }
 
 function decodeOne(code: number, format: FloatFormat): number {

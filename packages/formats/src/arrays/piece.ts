@@ -2,9 +2,9 @@ import type { CodeArray, FloatFormat, Rounding } from "../format.js";
 import { type Kernels, kernels } from "../wasm/kernels.js";
 import { pieceLength } from "../wasm/module.js";
 import { writeDecodeParameters, writeEncodeParameters } from "../wasm/parameters.js";
-import type { Numbers, Source } from "./arguments.js";
+import type { Source } from "./arguments.js";
 import { checkCodes, decodeWords } from "./decoder.js";
-import { type Encoder, encoderOf, encodeWords, roundFew, roundWords } from "./encoder.js";
+import { type Encoder, encodeWords, roundWords } from "./encoder.js";
 import { narrowNumbers } from "./narrow.js";
 
 /**
@@ -58,9 +58,7 @@ export function loadNumbers(
   const isStochastic = rounding === "stochastic";
   switch (source.kind) {
     case "float32":
-      if (count > few || from > 0 || !copyFew(source.values, numbers, count)) {
-        numbers.set(part(source.values, from, count));
-      }
+      numbers.set(part(source.values, from, count));
       return;
     case "codes":
       loadCodes(source.values, from, count, source.format, workspace);
@@ -158,25 +156,6 @@ function decodeKernel(
   return hasKernel ? kernels.decode8 : undefined;
 }
 
-/** `roundArray` of a few float32 without copies, or undefined where that does not do. */
-export function roundsFew(
-  values: Numbers,
-  format: FloatFormat,
-  given: Float32Array | Float64Array | undefined,
-): Float32Array | Float64Array | undefined {
-  if (!(values instanceof Float32Array)) return undefined;
-  const { length } = values;
-  if (length === 0 || length > few || !format.hasZero || format.mantissaBits > 22) return undefined;
-  if (given && given !== values) {
-    if (!(given instanceof Float32Array) || given.length < length) return undefined;
-    if (given.buffer === values.buffer) return undefined;
-  }
-  const { numbers, words } = workspaceFor(0);
-  const out = given ?? new Float32Array(length);
-  const encoder = encoderOf(format, "nearestEven", false);
-  return roundFew(values, encoder, out, numbers, words) ? out : undefined;
-}
-
 /** Writes the piece of numbers to `out` from `at` on, all bits of NaNs included. */
 export function storeNumbers(
   count: number,
@@ -184,21 +163,7 @@ export function storeNumbers(
   out: Float32Array | Float64Array,
   at: number,
 ): void {
-  if (count > few || at > 0 || !copyFew(numbers, out, count)) out.set(part(numbers, 0, count), at);
-}
-
-/** Up to this many, a loop is faster than `set`. */
-const few = 64;
-
-/** Copies a first few numbers; false if there was a NaN, whose bits only `set` promises to copy. */
-function copyFew(from: Float32Array, to: Float32Array | Float64Array, count: number): boolean {
-  let isWhole = true;
-  for (let i = 0; i < count; i++) {
-    const value = from[i] as number;
-    if (Number.isNaN(value)) isWhole = false;
-    to[i] = value;
-  }
-  return isWhole;
+  out.set(part(numbers, 0, count), at);
 }
 
 /** `array` itself where that is all of it: a view costs more than converting a few numbers. */

@@ -1,0 +1,92 @@
+/**
+ * Short arrays of float32 with default options: what calls, views and copies cost counts there, so these do with loops. Each gives undefined where that does not do, and the general way has to be taken: for other kinds of
+ * arrays, for arguments that it will refuse, and for NaNs, whose bits do not survive being numbers. All is read before
+ * anything is written, so arrays may overlap.
+ */
+import type { CodeArray, FloatFormat } from "../format.js";
+import type { Numbers } from "./arguments.js";
+import { decodeWords } from "./decoder.js";
+import { encodeNearestEven, encoderOf, roundNearestEven } from "./encoder.js";
+import { workspaceFor } from "./piece.js";
+
+/** Up to this many, a loop is faster than `set`. */
+const few = 64;
+
+/** `encodeArray`. */
+export function encodeFew<C extends CodeArray>(
+  values: Numbers,
+  format: FloatFormat<C>,
+  given: C | undefined,
+): C | undefined {
+  if (!isFew(values) || !isNarrow(format)) return undefined;
+  const { length } = values;
+  if (given && !(holdsCodesOf(given, format) && given.length >= length)) return undefined;
+  const { numbers, words } = workspaceFor(0);
+  const encoder = encoderOf(format, "nearestEven", false);
+  if (!copyFew(values, numbers, length)) return undefined;
+  const out = given ?? format.createCodes(length);
+  encodeNearestEven(words, length, encoder, out, 0);
+  return out;
+}
+
+/** `decodeArray`. */
+export function decodeFew(
+  codes: CodeArray,
+  format: FloatFormat,
+  given: Float32Array | undefined,
+): Float32Array | undefined {
+  if (!holdsCodesOf(codes, format)) return undefined;
+  const { length } = codes;
+  if (!(length > 0 && length <= few)) return undefined;
+  if (format.bits !== 8 * codes.BYTES_PER_ELEMENT) return undefined;
+  if (given && !(given instanceof Float32Array && given.length >= length)) return undefined;
+  const { numbers, words } = workspaceFor(0);
+  decodeWords(codes, 0, length, format, words);
+  const out = given ?? new Float32Array(length);
+  return storeFew(numbers, out, length);
+}
+
+/** `roundArray`. */
+export function roundFew(
+  values: Numbers,
+  format: FloatFormat,
+  given: Float32Array | Float64Array | undefined,
+): Float32Array | undefined {
+  if (!isFew(values) || !isNarrow(format)) return undefined;
+  const { length } = values;
+  if (given && !(given instanceof Float32Array && given.length >= length)) return undefined;
+  const { numbers, words } = workspaceFor(0);
+  if (!copyFew(values, numbers, length)) return undefined;
+  roundNearestEven(words, length, encoderOf(format, "nearestEven", false));
+  const out = given ?? new Float32Array(length);
+  return storeFew(numbers, out, length);
+}
+
+const isFew = (values: Numbers): values is Float32Array =>
+  values instanceof Float32Array && values.length > 0 && values.length <= few;
+
+const isNarrow = (format: FloatFormat): boolean => format.hasZero && format.mantissaBits < 23;
+
+const holdsCodesOf = (array: CodeArray, { bits }: FloatFormat): boolean =>
+  bits > 16
+    ? array instanceof Uint32Array
+    : bits > 8
+      ? array instanceof Uint16Array
+      : array instanceof Uint8Array;
+
+/** False if there is a NaN. */
+function copyFew(from: Float32Array, to: Float32Array, length: number): boolean {
+  let isWhole = true;
+  for (let i = 0; i < length; i++) {
+    const value = from[i] as number;
+    if (Number.isNaN(value)) isWhole = false;
+    to[i] = value;
+  }
+  return isWhole;
+}
+
+/** All bits of NaNs included. */
+function storeFew(numbers: Float32Array, out: Float32Array, length: number): Float32Array {
+  if (!copyFew(numbers, out, length)) out.set(numbers.subarray(0, length));
+  return out;
+}
