@@ -1,5 +1,13 @@
+import type { DType } from "@halfstep/device";
 import * as ops from "./ops/index.js";
 import type { Tensor } from "./tensor.js";
+
+export interface SumOptions {
+  /** Keep the axes, with size 1. Default false. */
+  readonly keepDimensions?: boolean;
+  /** The dtype to compute in, as in torch; without it, float32 under autocast. */
+  readonly dtype?: DType;
+}
 
 /** The ops that tensors have as methods. What a tensor is stands in tensor.ts. */
 export abstract class TensorMethods {
@@ -55,8 +63,8 @@ export abstract class TensorMethods {
     return ops.relu([this.#self], null);
   }
   /** Sum over `axes` (all of them by default), in float32. */
-  sum(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
-    return ops.sum(this.#self, axes, options.keepDimensions ?? false);
+  sum(axes?: number | readonly number[], options: SumOptions = {}): Tensor {
+    return ops.sum(this.#self, axes, options.keepDimensions ?? false, options.dtype);
   }
   /** Mean over `axes` (all of them by default). */
   mean(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
@@ -218,8 +226,8 @@ export abstract class TensorMethods {
   maskedFill(mask: Tensor, value: number): Tensor {
     return ops.maskedFill(this.#self, mask, value);
   }
-  prod(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
-    return ops.prod(this.#self, axes, options.keepDimensions);
+  prod(axes?: number | readonly number[], options: SumOptions = {}): Tensor {
+    return ops.prod(this.#self, axes, options.keepDimensions, options.dtype);
   }
   amax(axes?: number | readonly number[], options: { keepDimensions?: boolean } = {}): Tensor {
     return ops.amax(this.#self, axes, options.keepDimensions);

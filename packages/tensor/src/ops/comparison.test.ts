@@ -47,6 +47,9 @@ test.each(some)("masks choose, whatever is not chosen: %s, %s", async (_, dtype,
   const mask = runtime.tensor(Uint32Array.of(0, 1, 0));
   const y = x.where(mask, runtime.full([], 5, { dtype }));
   expect(await valuesOf(y)).toEqual([5, 2, 5]);
+  const finite = y.detach();
+  expect(await valuesOf(finite.maskedFill(mask, -infinity))).toEqual([5, -infinity, 5]);
+  expect(await valuesOf(finite.maskedFill(mask, 7))).toEqual([5, 7, 5]);
   y.mul(3).sum().backward();
   expect(await valuesOf(x.grad as Tensor)).toEqual([0, 3, 0]);
 });

@@ -118,12 +118,12 @@ test("a dtype argument is obeyed inside of regions too", async () => {
   const x = runtime.full([3000], 1, { dtype: "float16" });
   const dtypes = autocast({ dtype: "float16" }, () => [
     x.sum().dtype,
-    ops.sum(x, undefined, false, "float16").dtype,
+    x.sum(undefined, { dtype: "float16" }).dtype,
     x.cumsum(0).dtype,
     x.cumsum(0, { dtype: "bfloat16" }).dtype,
     x.norm().dtype,
     x.norm({ dtype: "float16" }).dtype,
-    ops.prod(x, undefined, false, "float16").dtype,
+    x.prod(0, { dtype: "float16" }).dtype,
   ]);
   expect(dtypes.join()).toBe("float32,float16,float32,bfloat16,float32,float16,float16");
   // Computed in float32 and rounded once: 3000 is a float16, 2048 + 1 is not.
