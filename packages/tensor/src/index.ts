@@ -44,4 +44,5 @@ export type {
 export { withScope } from "./scope.js";
 export type { HostData, Storage } from "./storage.js";
 export { type AssignOptions, Tensor, Variable } from "./tensor.js";
+export type { SumOptions } from "./tensor-methods.js";
 export { type OpTrace, traceOps } from "./trace.js";
