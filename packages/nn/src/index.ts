@@ -1,4 +1,4 @@
-export { Generator } from "@halfstep/tensor";
+export { Generator, mseLoss } from "@halfstep/tensor";
 export { StateDictError } from "./errors.js";
 export { type ExplainedOp, explain, explainOps } from "./explain.js";
 export {
@@ -28,16 +28,28 @@ export {
   Tanh,
 } from "./layers/activations.js";
 export { BatchNorm2d, type BatchNorm2dOptions } from "./layers/batch-norm.js";
+export { ConvTranspose2d, type ConvTranspose2dLayerOptions } from "./layers/conv-transpose2d.js";
+export {
+  Conv1d,
+  type Conv1dLayerOptions,
+  ConvTranspose1d,
+  type ConvTranspose1dLayerOptions,
+} from "./layers/conv1d.js";
 export { Conv2d, type Conv2dLayerOptions } from "./layers/conv2d.js";
 export { Dropout } from "./layers/dropout.js";
 export { Embedding, type EmbeddingLayerOptions } from "./layers/embedding.js";
 export { Flatten } from "./layers/flatten.js";
 export { Linear, type LinearOptions } from "./layers/linear.js";
+export {
+  MultiheadAttention,
+  type MultiheadAttentionOptions,
+} from "./layers/multihead-attention.js";
+export { type AffineOptions, GroupNorm, LayerNorm, RMSNorm } from "./layers/norms.js";
 export type { Pair } from "./layers/pair.js";
 export { AvgPool2d, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
 export { Sequential } from "./layers/sequential.js";
 export { Upsample, type UpsampleLayerOptions } from "./layers/upsample.js";
-export { CrossEntropyLoss, type LossOptions, MSELoss, mseLoss } from "./losses.js";
+export * from "./losses.js";
 export {
   buffer,
   type Layer,

@@ -1,47 +1,158 @@
-import { type CrossEntropyOptions, crossEntropy, ShapeError, type Tensor } from "@halfstep/tensor";
+import {
+  type BinaryLogitsOptions,
+  type BinaryOptions,
+  binaryCrossEntropy,
+  binaryCrossEntropyWithLogits,
+  type ClassOptions,
+  type CrossEntropyOptions,
+  cosineEmbeddingLoss,
+  crossEntropy,
+  type GaussianNllOptions,
+  gaussianNllLoss,
+  type HuberOptions,
+  hingeEmbeddingLoss,
+  huberLoss,
+  type KlDivOptions,
+  klDiv,
+  l1Loss,
+  type MarginOptions,
+  type MultiMarginOptions,
+  marginRankingLoss,
+  mseLoss,
+  multilabelMarginLoss,
+  multiMarginLoss,
+  nllLoss,
+  type PoissonNllOptions,
+  poissonNllLoss,
+  type ReductionOptions,
+  type SmoothL1Options,
+  smoothL1Loss,
+  softMarginLoss,
+  type Tensor,
+  type TripletMarginOptions,
+  tripletMarginLoss,
+} from "@halfstep/tensor";
 import { Module } from "./module.js";
 
-export type LossOptions = CrossEntropyOptions;
+/** A loss function of `@halfstep/tensor` and its options, as a module. Tensors among the options are the caller's. */
+export abstract class Loss<Options extends object> extends Module {
+  readonly options: Options;
 
-/** Mean of (prediction − target)², computed in float32 whatever the dtypes are. */
-export function mseLoss(
-  prediction: Tensor,
-  target: Tensor,
-  { reduction = "mean" }: LossOptions = {},
-): Tensor {
-  if (prediction.shape.join() !== target.shape.join())
-    throw new ShapeError(
-      `mseLoss: the prediction has shape [${prediction.shape}], the target [${target.shape}]; they must be equal, or a broadcast would count some of them twice`,
-    );
-  const squares = prediction.to("float32").sub(target.to("float32")).square();
-  if (reduction === "none") return squares;
-  return reduction === "mean" ? squares.mean() : squares.sum();
-}
-
-/** {@link mseLoss} as a module. */
-export class MSELoss extends Module {
-  readonly options: LossOptions;
-
-  constructor(options: LossOptions = {}) {
+  constructor(options?: Options) {
     super();
-    this.options = options;
-  }
-
-  forward(prediction: Tensor, target: Tensor): Tensor {
-    return mseLoss(prediction, target, this.options);
+    this.options = options ?? ({} as Options);
   }
 }
 
-/** Cross-entropy of logits [rows, classes] against labels [rows] (uint32), in float32. */
-export class CrossEntropyLoss extends Module {
-  readonly options: LossOptions;
-
-  constructor(options: LossOptions = {}) {
-    super();
-    this.options = options;
+/** Of logits [..., classes] and labels [...] (uint32), or probabilities [..., classes], in float32. */
+export class CrossEntropyLoss extends Loss<CrossEntropyOptions> {
+  forward(logits: Tensor, target: Tensor): Tensor {
+    return crossEntropy(logits, target, this.options);
   }
+}
 
-  forward(logits: Tensor, labels: Tensor): Tensor {
-    return crossEntropy(logits, labels, this.options);
+/** Of logarithms of probabilities [..., classes] and labels [...] (uint32). */
+export class NLLLoss extends Loss<ClassOptions> {
+  forward(logProbabilities: Tensor, labels: Tensor): Tensor {
+    return nllLoss(logProbabilities, labels, this.options);
+  }
+}
+
+export class MSELoss extends Loss<ReductionOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return mseLoss(input, target, this.options);
+  }
+}
+
+export class L1Loss extends Loss<ReductionOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return l1Loss(input, target, this.options);
+  }
+}
+
+export class SmoothL1Loss extends Loss<SmoothL1Options> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return smoothL1Loss(input, target, this.options);
+  }
+}
+
+export class HuberLoss extends Loss<HuberOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return huberLoss(input, target, this.options);
+  }
+}
+
+export class KLDivLoss extends Loss<KlDivOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return klDiv(input, target, this.options);
+  }
+}
+
+export class PoissonNLLLoss extends Loss<PoissonNllOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return poissonNllLoss(input, target, this.options);
+  }
+}
+
+export class GaussianNLLLoss extends Loss<GaussianNllOptions> {
+  forward(input: Tensor, target: Tensor, variance: Tensor): Tensor {
+    return gaussianNllLoss(input, target, variance, this.options);
+  }
+}
+
+/** Of probabilities; refused under autocast, where {@link BCEWithLogitsLoss} is safe. */
+export class BCELoss extends Loss<BinaryOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return binaryCrossEntropy(input, target, this.options);
+  }
+}
+
+export class BCEWithLogitsLoss extends Loss<BinaryLogitsOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return binaryCrossEntropyWithLogits(input, target, this.options);
+  }
+}
+
+export class SoftMarginLoss extends Loss<ReductionOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return softMarginLoss(input, target, this.options);
+  }
+}
+
+export class HingeEmbeddingLoss extends Loss<MarginOptions> {
+  forward(input: Tensor, target: Tensor): Tensor {
+    return hingeEmbeddingLoss(input, target, this.options);
+  }
+}
+
+export class MarginRankingLoss extends Loss<MarginOptions> {
+  forward(a: Tensor, b: Tensor, target: Tensor): Tensor {
+    return marginRankingLoss(a, b, target, this.options);
+  }
+}
+
+export class CosineEmbeddingLoss extends Loss<MarginOptions> {
+  forward(a: Tensor, b: Tensor, target: Tensor): Tensor {
+    return cosineEmbeddingLoss(a, b, target, this.options);
+  }
+}
+
+export class TripletMarginLoss extends Loss<TripletMarginOptions> {
+  forward(anchor: Tensor, positive: Tensor, negative: Tensor): Tensor {
+    return tripletMarginLoss(anchor, positive, negative, this.options);
+  }
+}
+
+/** Of scores [..., classes] and labels [...] (uint32). */
+export class MultiMarginLoss extends Loss<MultiMarginOptions> {
+  forward(scores: Tensor, labels: Tensor): Tensor {
+    return multiMarginLoss(scores, labels, this.options);
+  }
+}
+
+/** Of scores [..., classes] and lists of labels [..., classes] (uint32), each ended by -1. */
+export class MultiLabelMarginLoss extends Loss<ReductionOptions> {
+  forward(scores: Tensor, labels: Tensor): Tensor {
+    return multilabelMarginLoss(scores, labels, this.options);
   }
 }

@@ -18,9 +18,11 @@ export interface Conv2dLayerOptions {
   readonly padding?: Pair;
   /** Default 1. */
   readonly dilation?: Pair;
+  /** Groups of neighbouring channels, each convolved alone; as many as there are channels is depthwise. Default 1. */
+  readonly groups?: number;
   /** Default true. */
   readonly bias?: boolean;
-  /** Draws the initial parameters, U(±1/√(kernelHeight · kernelWidth · inChannels)) as in torch. */
+  /** Draws the initial parameters, U(±1/√(kernelHeight · kernelWidth · inChannels / groups)) as in torch. */
   readonly generator: Generator;
 }
 
@@ -32,7 +34,8 @@ export class Conv2d extends Module {
   readonly stride: Pair;
   readonly padding: Pair;
   readonly dilation: Pair;
-  /** [kernelHeight, kernelWidth, inChannels, outChannels]; torch's is the transpose [3, 2, 0, 1] of it. */
+  readonly groups: number;
+  /** [kernelHeight, kernelWidth, inChannels / groups, outChannels]; torch's is the transpose [3, 2, 0, 1] of it. */
   readonly weight: Variable;
   /** [outChannels] */
   readonly bias: Variable | undefined;
@@ -44,18 +47,21 @@ export class Conv2d extends Module {
     options: Conv2dLayerOptions,
   ) {
     super();
-    const { kernelSize, stride = 1, padding = 0, dilation = 1, bias = true, generator } = options;
+    const { kernelSize, stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
+    const { bias = true, generator } = options;
     this.inChannels = inChannels;
     this.outChannels = outChannels;
     this.kernelSize = pair(kernelSize);
     this.stride = stride;
     this.padding = padding;
     this.dilation = dilation;
+    this.groups = groups;
     const [height, width] = this.kernelSize;
-    const fanIn = height * width * inChannels;
+    const groupChannels = inChannels / groups;
+    const fanIn = height * width * groupChannels;
     const make = (shape: readonly number[], name: string): Variable =>
       parameter(runtime, defaultUniform(shape, generator, fanIn), shape, name);
-    this.weight = make([height, width, inChannels, outChannels], "weight");
+    this.weight = make([height, width, groupChannels, outChannels], "weight");
     this.bias = bias ? make([outChannels], "bias") : undefined;
   }
 
@@ -65,7 +71,7 @@ export class Conv2d extends Module {
       throw new ShapeError(
         `${this.label} needs an input [batch, height, width, ${this.inChannels}], not [${x.shape}]`,
       );
-    const { stride, padding, dilation } = this;
-    return conv2d(x, this.weight, this.bias, { stride, padding, dilation });
+    const { stride, padding, dilation, groups } = this;
+    return conv2d(x, this.weight, this.bias, { stride, padding, dilation, groups });
   }
 }

@@ -1,0 +1,81 @@
+import {
+  type Conv1dOptions,
+  type ConvTranspose1dOptions,
+  conv1d,
+  convTranspose1d,
+  type Generator,
+  type Runtime,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
+import { defaultUniform } from "../init.js";
+import { Module, parameter } from "../module.js";
+
+interface LayerOptions {
+  readonly kernelSize: number;
+  /** Default true. */
+  readonly bias?: boolean;
+  /** Draws the initial parameters, as torch does. */
+  readonly generator: Generator;
+}
+
+export type Conv1dLayerOptions = LayerOptions & Conv1dOptions;
+export type ConvTranspose1dLayerOptions = LayerOptions & ConvTranspose1dOptions;
+
+/** Convolution of sequences [batch, length, inChannels]. */
+export class Conv1d extends Module {
+  readonly options: Conv1dOptions;
+  /** [kernelSize, inChannels / groups, outChannels] */
+  readonly weight: Variable;
+  /** [outChannels] */
+  readonly bias: Variable | undefined;
+
+  constructor(
+    runtime: Runtime,
+    inChannels: number,
+    outChannels: number,
+    { kernelSize, bias = true, generator, ...options }: Conv1dLayerOptions,
+  ) {
+    super();
+    this.options = options;
+    const groupChannels = inChannels / (options.groups ?? 1);
+    const make = (shape: readonly number[], name: string): Variable =>
+      parameter(runtime, defaultUniform(shape, generator, kernelSize * groupChannels), shape, name);
+    this.weight = make([kernelSize, groupChannels, outChannels], "weight");
+    this.bias = bias ? make([outChannels], "bias") : undefined;
+  }
+
+  /** @param x [batch, length, inChannels] */
+  forward(x: Tensor): Tensor {
+    return conv1d(x, this.weight, this.bias, this.options);
+  }
+}
+
+/** Transposed convolution of sequences [batch, length, inChannels]. */
+export class ConvTranspose1d extends Module {
+  readonly options: ConvTranspose1dOptions;
+  /** [kernelSize, outChannels / groups, inChannels] */
+  readonly weight: Variable;
+  /** [outChannels] */
+  readonly bias: Variable | undefined;
+
+  constructor(
+    runtime: Runtime,
+    inChannels: number,
+    outChannels: number,
+    { kernelSize, bias = true, generator, ...options }: ConvTranspose1dLayerOptions,
+  ) {
+    super();
+    this.options = options;
+    const groupChannels = outChannels / (options.groups ?? 1);
+    const make = (shape: readonly number[], name: string): Variable =>
+      parameter(runtime, defaultUniform(shape, generator, kernelSize * groupChannels), shape, name);
+    this.weight = make([kernelSize, groupChannels, inChannels], "weight");
+    this.bias = bias ? make([outChannels], "bias") : undefined;
+  }
+
+  /** @param x [batch, length, inChannels] */
+  forward(x: Tensor): Tensor {
+    return convTranspose1d(x, this.weight, this.bias, this.options);
+  }
+}

@@ -1,0 +1,86 @@
+import {
+  type AttentionOptions,
+  type Generator,
+  type Runtime,
+  ShapeError,
+  scaledDotProductAttention,
+  type Tensor,
+} from "@halfstep/tensor";
+import { Module } from "../module.js";
+import { Linear } from "./linear.js";
+
+export interface MultiheadAttentionOptions {
+  /** Default true. */
+  readonly bias?: boolean;
+  /** Probability with which attention probabilities are dropped in training. Default 0. */
+  readonly dropout?: number;
+  /** Draws the initial parameters, and the masks of dropout. */
+  readonly generator: Generator;
+}
+
+/** Attention of several heads side by side (Vaswani et al. 2017), over sequences [batch, length, size]. */
+export class MultiheadAttention extends Module {
+  readonly size: number;
+  readonly heads: number;
+  readonly dropout: number;
+  readonly generator: Generator;
+  readonly queryProjection: Linear;
+  readonly keyProjection: Linear;
+  readonly valueProjection: Linear;
+  readonly outProjection: Linear;
+
+  constructor(
+    runtime: Runtime,
+    size: number,
+    heads: number,
+    { bias = true, dropout = 0, generator }: MultiheadAttentionOptions,
+  ) {
+    super();
+    if (size % heads !== 0)
+      throw new RangeError(
+        `MultiheadAttention: a size of ${size} is no multiple of ${heads} heads`,
+      );
+    this.size = size;
+    this.heads = heads;
+    this.dropout = dropout;
+    this.generator = generator;
+    const projection = (): Linear => new Linear(runtime, size, size, { bias, generator });
+    this.queryProjection = projection();
+    this.keyProjection = projection();
+    this.valueProjection = projection();
+    this.outProjection = projection();
+  }
+
+  /**
+   * Attention of `query` [batch, queries, size] to `key` and `value` [batch, keys, size]; of a sequence to itself where these are
+   * missing. A mask broadcasts to [batch, heads, queries, keys].
+   */
+  forward(
+    query: Tensor,
+    key: Tensor = query,
+    value: Tensor = key,
+    options: Pick<AttentionOptions, "mask" | "isCausal"> = {},
+  ): Tensor {
+    for (const x of [query, key, value])
+      if (x.rank !== 3 || x.shape[2] !== this.size)
+        throw new ShapeError(
+          `${this.label} needs sequences [batch, length, ${this.size}], not [${x.shape}]`,
+        );
+    const { dropout, generator } = this;
+    const isDropping = this.isTraining && dropout > 0;
+    const attended = scaledDotProductAttention(
+      this.#split(this.queryProjection.forward(query)),
+      this.#split(this.keyProjection.forward(key)),
+      this.#split(this.valueProjection.forward(value)),
+      { ...options, ...(isDropping && { dropout: { p: dropout, generator } }) },
+    );
+    return this.outProjection.forward(attended.permute([0, 2, 1, 3]).reshape(query.shape));
+  }
+
+  /** [batch, length, size] as [batch, heads, length, size / heads]. */
+  #split(x: Tensor): Tensor {
+    const [batch, length] = x.shape as [number, number, number];
+    const { size, heads } = this;
+    return x.reshape([batch, length, heads, size / heads]).permute([0, 2, 1, 3]);
+  }
+}

@@ -1,0 +1,115 @@
+import {
+  groupNorm,
+  layerNorm,
+  type NormOptions,
+  type RmsNormOptions,
+  type Runtime,
+  rmsNorm,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
+import { Module, parameter } from "../module.js";
+
+type Size = number | readonly number[];
+
+const shapeOf = (size: Size): readonly number[] => (typeof size === "number" ? [size] : size);
+
+const filled = (
+  runtime: Runtime,
+  shape: readonly number[],
+  value: number,
+  name: string,
+): Variable => {
+  const count = shape.reduce((a, b) => a * b, 1);
+  return parameter(runtime, new Float32Array(count).fill(value), shape, name);
+};
+
+export interface AffineOptions {
+  /** Whether the layer scales what it has normalised. Default true. */
+  readonly affine?: boolean;
+  /** Whether it shifts it, too. Default true. */
+  readonly bias?: boolean;
+}
+
+/** Normalises over the last dimensions, which are those of `normalizedShape`, with float32 statistics; torch.nn.LayerNorm. */
+export class LayerNorm extends Module {
+  readonly normalizedShape: readonly number[];
+  readonly options: NormOptions;
+  /** [...normalizedShape] */
+  readonly weight: Variable | undefined;
+  /** [...normalizedShape] */
+  readonly bias: Variable | undefined;
+
+  constructor(
+    runtime: Runtime,
+    normalizedShape: Size,
+    { affine = true, bias = true, ...options }: AffineOptions & NormOptions = {},
+  ) {
+    super();
+    this.normalizedShape = shapeOf(normalizedShape);
+    this.options = options;
+    this.weight = affine ? filled(runtime, this.normalizedShape, 1, "weight") : undefined;
+    this.bias = affine && bias ? filled(runtime, this.normalizedShape, 0, "bias") : undefined;
+  }
+
+  /** @param x [..., ...normalizedShape] */
+  forward(x: Tensor): Tensor {
+    return layerNorm(x, this.normalizedShape, this.weight, this.bias, this.options);
+  }
+}
+
+/** Divides by the root of the mean square over the last dimensions, which are those of `normalizedShape`; torch.nn.RMSNorm. */
+export class RMSNorm extends Module {
+  readonly normalizedShape: readonly number[];
+  readonly options: RmsNormOptions;
+  /** [...normalizedShape] */
+  readonly weight: Variable | undefined;
+
+  constructor(
+    runtime: Runtime,
+    normalizedShape: Size,
+    { affine = true, ...options }: Omit<AffineOptions, "bias"> & RmsNormOptions = {},
+  ) {
+    super();
+    this.normalizedShape = shapeOf(normalizedShape);
+    this.options = options;
+    this.weight = affine ? filled(runtime, this.normalizedShape, 1, "weight") : undefined;
+  }
+
+  /** @param x [..., ...normalizedShape] */
+  forward(x: Tensor): Tensor {
+    return rmsNorm(x, this.normalizedShape, this.weight, this.options);
+  }
+}
+
+/** Normalises each of `groups` groups of neighbouring channels of [batch, ..., channels]; torch.nn.GroupNorm, channels last. */
+export class GroupNorm extends Module {
+  readonly groups: number;
+  readonly options: NormOptions;
+  /** [channels] */
+  readonly weight: Variable | undefined;
+  /** [channels] */
+  readonly bias: Variable | undefined;
+
+  constructor(
+    runtime: Runtime,
+    groups: number,
+    channels: number,
+    { affine = true, bias = true, ...options }: AffineOptions & NormOptions = {},
+  ) {
+    super();
+    if (channels % groups !== 0)
+      throw new RangeError(
+        `GroupNorm: ${channels} channels cannot be divided into ${groups} groups`,
+      );
+    this.groups = groups;
+    this.options = options;
+    this.weight = affine ? filled(runtime, [channels], 1, "weight") : undefined;
+    this.bias = affine && bias ? filled(runtime, [channels], 0, "bias") : undefined;
+  }
+
+  /** @param x [batch, ..., channels] */
+  forward(x: Tensor): Tensor {
+    return groupNorm(x, this.groups, this.weight, this.bias, this.options);
+  }
+}

@@ -1,0 +1,99 @@
+import * as tensor from "@halfstep/tensor";
+import { cpuRuntime, type Tensor } from "@halfstep/tensor";
+import { expect, test } from "vitest";
+import * as nn from "./index.js";
+
+// Values and gradients of the functions are compared with torch's in packages/tensor.
+const runtime = cpuRuntime();
+const [a, b, c] = [
+  runtime.tensor([0.2, 0.7, 0.4, 0.9], [2, 2]),
+  runtime.tensor([0.1, 0.6, 0.8, 0.3], [2, 2]),
+  runtime.tensor([0.5, 0.3, 0.6, 0.2], [2, 2]),
+];
+const signs = runtime.tensor([1, -1, -1, 1], [2, 2]);
+const labels = runtime.tensor(Uint32Array.of(1, 0));
+const lists = runtime.tensor(Uint32Array.from([1, -1, 0, 1]), [2, 2]);
+const sum = { reduction: "sum" } as const;
+
+test.each<[module: string, of: Tensor, by: Tensor]>([
+  [
+    "CrossEntropyLoss",
+    new nn.CrossEntropyLoss(sum).forward(a, labels),
+    tensor.crossEntropy(a, labels, sum),
+  ],
+  ["NLLLoss", new nn.NLLLoss(sum).forward(a, labels), tensor.nllLoss(a, labels, sum)],
+  ["MSELoss", new nn.MSELoss(sum).forward(a, b), tensor.mseLoss(a, b, sum)],
+  ["L1Loss", new nn.L1Loss(sum).forward(a, b), tensor.l1Loss(a, b, sum)],
+  [
+    "SmoothL1Loss",
+    new nn.SmoothL1Loss({ ...sum, beta: 0.2 }).forward(a, b),
+    tensor.smoothL1Loss(a, b, { ...sum, beta: 0.2 }),
+  ],
+  [
+    "HuberLoss",
+    new nn.HuberLoss({ ...sum, delta: 0.2 }).forward(a, b),
+    tensor.huberLoss(a, b, { ...sum, delta: 0.2 }),
+  ],
+  [
+    "KLDivLoss",
+    new nn.KLDivLoss({ reduction: "batchMean" }).forward(a, b),
+    tensor.klDiv(a, b, { reduction: "batchMean" }),
+  ],
+  ["PoissonNLLLoss", new nn.PoissonNLLLoss(sum).forward(a, b), tensor.poissonNllLoss(a, b, sum)],
+  [
+    "GaussianNLLLoss",
+    new nn.GaussianNLLLoss(sum).forward(a, b, c),
+    tensor.gaussianNllLoss(a, b, c, sum),
+  ],
+  ["BCELoss", new nn.BCELoss(sum).forward(a, b), tensor.binaryCrossEntropy(a, b, sum)],
+  [
+    "BCEWithLogitsLoss",
+    new nn.BCEWithLogitsLoss({ posWeight: c }).forward(a, b),
+    tensor.binaryCrossEntropyWithLogits(a, b, { posWeight: c }),
+  ],
+  [
+    "SoftMarginLoss",
+    new nn.SoftMarginLoss(sum).forward(a, signs),
+    tensor.softMarginLoss(a, signs, sum),
+  ],
+  [
+    "HingeEmbeddingLoss",
+    new nn.HingeEmbeddingLoss(sum).forward(a, signs),
+    tensor.hingeEmbeddingLoss(a, signs, sum),
+  ],
+  [
+    "MarginRankingLoss",
+    new nn.MarginRankingLoss(sum).forward(a, b, signs),
+    tensor.marginRankingLoss(a, b, signs, sum),
+  ],
+  [
+    "CosineEmbeddingLoss",
+    new nn.CosineEmbeddingLoss(sum).forward(a, b, runtime.tensor([1, -1])),
+    tensor.cosineEmbeddingLoss(a, b, runtime.tensor([1, -1]), sum),
+  ],
+  [
+    "TripletMarginLoss",
+    new nn.TripletMarginLoss({ swap: true }).forward(a, b, c),
+    tensor.tripletMarginLoss(a, b, c, { swap: true }),
+  ],
+  [
+    "MultiMarginLoss",
+    new nn.MultiMarginLoss({ p: 2 }).forward(a, labels),
+    tensor.multiMarginLoss(a, labels, { p: 2 }),
+  ],
+  [
+    "MultiLabelMarginLoss",
+    new nn.MultiLabelMarginLoss(sum).forward(a, lists),
+    tensor.multilabelMarginLoss(a, lists, sum),
+  ],
+])("%s is its function with its options", async (name, of, by) => {
+  const [value, expected] = [await of.item(), await by.item()];
+  expect(Number.isFinite(value)).toBe(true);
+  expect(value).toBe(expected);
+  expect(nn).toHaveProperty(name);
+});
+
+test("the mean is the default", async () => {
+  const mean = await new nn.L1Loss().forward(a, b).item();
+  expect(mean * 4).toBeCloseTo(await new nn.L1Loss(sum).forward(a, b).item(), 5);
+});
