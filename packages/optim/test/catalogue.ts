@@ -125,7 +125,7 @@ export const basics: readonly CatalogueEntry[] = [
 ];
 
 /** Entries for options that take another path through an optimizer. */
-export const variations: readonly CatalogueEntry[] = [
+const variations: readonly CatalogueEntry[] = [
   entry("SGD", { lr: 0.05, weightDecay: 1e-2 }),
   entry("SGD", { lr: 0.02, momentum: 0.9, dampening: 0.3, maximize: true }),
   entry("SGD", { lr: 0.02, momentum: 0.9, nesterov: true, weightDecay: 1e-3 }),

@@ -4,7 +4,7 @@
  */
 
 /** One parameter: its numbers, and where a row of its last axis ends. */
-export interface ReferenceParameter {
+interface ReferenceParameter {
   readonly shape: readonly number[];
   values: number[];
 }

@@ -31,7 +31,7 @@ export type ParameterKind =
 export type StorageBuffers<B> = Readonly<Record<string, Binding<B>>>;
 
 /** The same elements on the CPU. */
-export interface ParameterView {
+interface ParameterView {
   load(index: number): number;
   store(index: number, p: number): void;
 }

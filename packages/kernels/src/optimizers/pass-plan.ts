@@ -115,7 +115,7 @@ export function planPass(
 }
 
 /** Factors that were made after the last pass with totals before pass `index`. */
-export function factorsBefore(
+function factorsBefore(
   rule: UpdateRule,
   index: number,
 ): readonly { readonly name: string; readonly place: number }[] {
