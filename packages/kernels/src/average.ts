@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { Draws } from "./optimizers/draws.js";
 import {
   type ParameterKind,
   parameterStorages,
@@ -104,6 +105,9 @@ function exactLaunch<B>(
   return { kernel, bindings, scalars: { count: values.length } };
 }
 
+/** Loads draw nothing. */
+const noDraws = new Draws(new Float32Array(controlLength), {});
+
 const makeKernel = (use: Use, kind: ExactKind): Kernel => {
   const storage = parameterStorages[kind];
   const more = storage.buffers.map((buffer) => ({ ...buffer, access: "read" as const }));
@@ -139,7 +143,7 @@ const makeKernel = (use: Use, kind: ExactKind): Kernel => {
       const [values, ...rest] = all as readonly KernelView[];
       const views: Record<string, KernelView> = { values: values as KernelView };
       for (const [i, { name }] of more.entries()) views[name] = rest[i] as KernelView;
-      const exact = storage.view(views, {});
+      const exact = storage.view(views, noDraws);
       const [first, second] = rest.slice(more.length) as KernelView[];
       if (use === "copy") {
         for (let i = 0; i < (first as KernelView).length; i++)

@@ -15,6 +15,7 @@ export {
   exactParameters,
   type KeptParameters,
 } from "./average.js";
+export { averageSums } from "./average-sums.js";
 export { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
 export {
   type BatchNormNormalizeAttributes,

@@ -1,8 +1,10 @@
 import type { Binding, HalfDType, Kernel, KernelView, Launch } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
+import { encode4Bfloat16Stochastic } from "@halfstep/formats/wgsl";
 import type { KeptParameters } from "./average.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { Draws, drawScalars, drawStep, drawWgsl } from "./optimizers/draws.js";
 import { type ParameterKind, parameterStorages } from "./optimizers/parameter-storage.js";
 import { chunkWords } from "./optimizers/segment-table.js";
 
@@ -56,7 +58,7 @@ export type DerivedKind = Exclude<ParameterKind, "inPlace" | "master">;
 
 /**
  * Stores the float32 numbers `exact` as a storage would have at the end of a step, unless that step was skipped: the same
- * bits. `seed` and `applied` are those of stochastic rounding.
+ * bits. `scalars` are those of stochastic rounding, as `launchUpdate` has them.
  */
 export function storeParameters<B>(
   operands: {
@@ -64,19 +66,15 @@ export function storeParameters<B>(
     readonly parameters: KeptParameters<B>;
     /** What `stepControl` left. */
     readonly control: Binding<B>;
-    readonly applied: Binding<B>;
   },
   scalars: Readonly<Record<string, number>>,
 ): Launch<B> {
-  const { exact, parameters, control, applied } = operands;
+  const { exact, parameters, control } = operands;
   const { values, kind, storage } = parameters;
   requireLengths("storeParameters", { exact }, { exact: values.length });
   const kernel = stores[kind as DerivedKind];
   if (!kernel) throw new TypeError(`parameters of kind ${kind} are what is stepped already`);
-  const named: Readonly<Record<string, Binding<B>>> = {
-    ...storage,
-    ...{ exact, control, applied, values },
-  };
+  const named: Readonly<Record<string, Binding<B>>> = { ...storage, exact, control, values };
   return {
     kernel,
     bindings: kernel.bindings.map(({ name }) => named[name] as Binding<B>),
@@ -215,11 +213,11 @@ const storeKernel = (kind: DerivedKind): Kernel => {
       { name: "values", access: "readwrite" },
       ...storage.buffers,
     ],
-    scalars: [{ name: "count", type: "u32" }, ...storage.scalars],
-    body: () => `${storage.functions}${linearMain()}  let q = index;
+    scalars: [{ name: "count", type: "u32" }, ...(storage.draws ? drawScalars : [])],
+    body: () => `${storage.functions}${storage.draws ? drawWgsl + encode4Bfloat16Stochastic : ""}${linearMain()}  let q = index;
   if (q * 4u >= s.count || load_control(0u).x == 0.0) { return; }
   let p = load_exact(q);
-  {
+${storage.draws ? drawStep : ""}  {
     ${storage.store}
   }
 }
@@ -229,7 +227,7 @@ const storeKernel = (kind: DerivedKind): Kernel => {
       if (control?.[0] === 0) return;
       const views: Record<string, KernelView> = { values: values as KernelView };
       for (const [i, { name }] of storage.buffers.entries()) views[name] = more[i] as KernelView;
-      const parameters = storage.view(views, scalars);
+      const parameters = storage.view(views, new Draws(control as KernelView, scalars));
       for (const [i, p] of (exact as KernelView).entries()) parameters.store(i, p);
     },
   });

@@ -1,3 +1,4 @@
+export { averageGradients } from "./accumulation.js";
 export { Adadelta, type AdadeltaGroupOptions, type AdadeltaOptions } from "./adadelta.js";
 export { Adafactor, type AdafactorGroupOptions, type AdafactorOptions } from "./adafactor.js";
 export { Adagrad, type AdagradGroupOptions, type AdagradOptions } from "./adagrad.js";
@@ -41,6 +42,15 @@ export {
   type StepOptions,
 } from "./flat-optimizer.js";
 export { type FlatTensors, flatTensors, type Segment } from "./flat-tensors.js";
+export {
+  type BackwardMasterOptions,
+  type DifferentiableLoss,
+  type DynamicLossArgs,
+  FP16Optimizer,
+  type FP16OptimizerOptions,
+  type MasterGradNorm,
+} from "./fp16-optimizer.js";
+export type { FP16OptimizerStateDict, Masters } from "./fp16-optimizer-state.js";
 export type { ExtensionStep, GroupExtension, MakeExtension } from "./group-extension.js";
 export type { MomentFormat } from "./group-state.js";
 export { LAMB, type LAMBGroupOptions, type LAMBOptions } from "./lamb.js";

@@ -174,14 +174,11 @@ export class LostUpdateMeter<B> {
     const { before, after, isApart, chunks, counts, format } = this.#meter(step);
     const { target } = this.#optimizer;
     target.launch(countLostUpdates({ before, after, chunks, counts }, { format }));
-    const { control, applied, scalars } = step;
+    const { control, scalars } = step;
     // Plain values are rounded from the numbers apart as those of a master are: by the rule's own launch.
     if (isApart && step.storage.kind !== "inPlace")
       target.launch(
-        storeParameters(
-          { exact: after, parameters: keptParameters(step), control, applied },
-          scalars,
-        ),
+        storeParameters({ exact: after, parameters: keptParameters(step), control }, scalars),
       );
   }
 
