@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { installPeers } from "./peers.js";
 import type { Result } from "./worker.js";
 
@@ -79,7 +79,8 @@ const report = `# Bulk conversion
 \`npm run bench -w @halfstep/formats -- --write\` on ${cpus()[0]?.model ?? "an unknown processor"}. All contestants give the same results, which is checked
 before anything is timed; they take turns, and each figure is the median of its samples. The first row is this package: time an
 element, and as a multiple of a copy that moves as many bytes in the same run, which is the limit. The others are multiples of
-that time: above 1×, they are slower. Those without rows for peers have none that we know of.
+that time: above 1×, they are slower. "Without WebAssembly" is this package's loop alone, without the call around it. Tasks
+without rows for peers have none that we know of. The machine was shared (load ${loadavg()[0]?.toFixed(1)} on ${cpus().length} processors): ratios count, times do not.
 
 ${[process.execPath, newer].map((node) => section(measure(node))).join("\n\n")}
 `;
