@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { transform } from "esbuild";
 import { gpuEnvironment } from "./bootstrap/adapter.mjs";
 import { closure, publicPackages } from "./gates/packages.mjs";
-import { importedPackages, readmeExample } from "./gates/readme-example.mjs";
+import { importedPackages, readmeExamples } from "./gates/readme-example.mjs";
 import { totalLine } from "./test/total.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -52,17 +52,19 @@ const packed = JSON.parse(
 const tarballs = new Map(packed.map(({ name, filename }) => [name, join(work, filename)]));
 
 const check = async ({ name, directory }) => {
-  const example = readmeExample(readFileSync(join(directory, "README.md"), "utf8"));
-  if (example === undefined) throw new Error("README.md has no block marked <!-- example -->");
-  const imported = importedPackages(example.code);
-  if (!imported.includes(name)) throw new Error(`README.md's example does not import ${name}`);
+  const examples = readmeExamples(readFileSync(join(directory, "README.md"), "utf8"));
+  if (examples.length === 0) throw new Error("README.md has no block marked <!-- example -->");
+  const imported = importedPackages(examples.map(({ code }) => code).join("\n"));
+  if (!imported.includes(name)) throw new Error(`README.md's examples do not import ${name}`);
   const internal = closure([name, ...imported], packages);
   const peers = Object.assign(
     {},
     ...internal.map((each) => packages.find((pkg) => pkg.name === each).manifest.peerDependencies),
   );
-  // A peer that is optional is installed where the example needs it: `webgpu` for device/node.
-  const needsWebgpu = /"(webgpu|@halfstep\/device\/(node|testing))"/.test(example.code);
+  // A peer that is optional is installed where an example needs it: `webgpu` for device/node.
+  const needsWebgpu = examples.some(({ code }) =>
+    /"(webgpu|@halfstep\/device\/(node|testing))"/.test(code),
+  );
   const project = join(work, name.replace("/", "-"));
   mkdirSync(project);
   writeFileSync(
@@ -76,19 +78,25 @@ const check = async ({ name, directory }) => {
       },
     }),
   );
-  const { code } = await transform(example.code, { loader: "ts", format: "esm", target: "node20" });
-  writeFileSync(join(project, "example.js"), code);
   await command(
     "npm",
     ["install", "--prefer-offline", "--no-audit", "--no-fund"],
     project,
     300_000,
   );
-  const printed = await command(process.execPath, ["example.js"], project, 120_000);
-  if (example.output !== undefined && printed.trim() !== example.output.trim()) {
-    throw new Error(`its example printed\n${printed}\nand README.md says\n${example.output}`);
+  for (const [i, example] of examples.entries()) await run(project, `example${i + 1}.js`, example);
+  return examples.length;
+};
+
+/** Runs an example, and compares what it prints with what the README says. */
+const run = async (project, file, { code: source, output }) => {
+  const { code } = await transform(source, { loader: "ts", format: "esm", target: "node20" });
+  writeFileSync(join(project, file), code);
+  const printed = await command(process.execPath, [file], project, 120_000);
+  if (output !== undefined && printed.trim() !== output.trim()) {
+    throw new Error(`${file} printed\n${printed}\nand README.md says\n${output}`);
   }
-  if (printed.trim() === "") throw new Error("its example printed nothing");
+  if (printed.trim() === "") throw new Error(`${file} printed nothing`);
 };
 
 const total = { passed: 0, failed: 0 };
@@ -98,9 +106,9 @@ const worker = async () => {
     const started = performance.now();
     const seconds = () => ((performance.now() - started) / 1000).toFixed(1);
     try {
-      await check(pkg);
+      const examples = await check(pkg);
       total.passed += 1;
-      console.log(`ok      packed ${pkg.name} (${seconds()} s)`);
+      console.log(`ok      packed ${pkg.name}, examples: ${examples} (${seconds()} s)`);
     } catch (error) {
       total.failed += 1;
       console.log(`FAILED  packed ${pkg.name} (${seconds()} s)\n${error.message}`);

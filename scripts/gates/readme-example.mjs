@@ -1,13 +1,13 @@
 /**
- * The example of a README: the ```ts block after the line `<!-- example -->`, and what it prints when a ```text block
+ * The examples of a README: each ```ts block after a line `<!-- example -->`, and what it prints where a ```text block
  * follows it directly.
  * @param {string} readme
- * @returns {{ code: string, output: string | undefined } | undefined}
+ * @returns {{ code: string, output: string | undefined }[]}
  */
-export const readmeExample = (readme) => {
-  const match = /^<!-- example -->\n+```ts\n(.*?)^```\n(?:\n+```text\n(.*?)^```)?/ms.exec(readme);
-  return match === null ? undefined : { code: match[1], output: match[2] };
-};
+export const readmeExamples = (readme) =>
+  [...readme.matchAll(/^<!-- example -->\n+```ts\n(.*?)^```\n(?:\n+```text\n(.*?)^```)?/gms)].map(
+    ([, code, output]) => ({ code, output }),
+  );
 
 /** The packages that a module imports, without subpaths: `@halfstep/device/node` counts as `@halfstep/device`. */
 export const importedPackages = (code) => {

@@ -1,22 +1,24 @@
 import { describe, expect, it } from "vitest";
 import { closure } from "./packages.mjs";
-import { importedPackages, readmeExample } from "./readme-example.mjs";
+import { importedPackages, readmeExamples } from "./readme-example.mjs";
 
-describe("readmeExample", () => {
+describe("readmeExamples", () => {
   const block = "```ts\nconst a = 1;\nconsole.log(a);\n```\n";
+  const code = "const a = 1;\nconsole.log(a);\n";
 
-  it("takes the marked block and the output below it", () => {
-    const readme = `# x\n\n${block}\n<!-- example -->\n${block}\n\`\`\`text\n1\n\`\`\`\n\n${block}`;
-    expect(readmeExample(readme)).toEqual({
-      code: "const a = 1;\nconsole.log(a);\n",
-      output: "1\n",
-    });
+  it("takes the marked blocks and the output below each", () => {
+    const marked = `<!-- example -->\n${block}\n\`\`\`text\n1\n\`\`\`\n`;
+    const readme = `# x\n\n${block}\n${marked}\n${block}\n<!-- example -->\n${block}`;
+    expect(readmeExamples(readme)).toEqual([
+      { code, output: "1\n" },
+      { code, output: undefined },
+    ]);
   });
 
   it("has no output where other text comes first, and nothing where no block is marked", () => {
     const later = `<!-- example -->\n${block}\nand\n\n\`\`\`text\n1\n\`\`\`\n`;
-    expect(readmeExample(later)?.output).toBeUndefined();
-    expect(readmeExample(block)).toBeUndefined();
+    expect(readmeExamples(later)).toEqual([{ code, output: undefined }]);
+    expect(readmeExamples(block)).toEqual([]);
   });
 });
 
