@@ -3,7 +3,13 @@ import type { AmpPrimitives, ScaledOptimizer } from "@halfstep/grad-scaler";
 import { GradScaler } from "@halfstep/grad-scaler";
 import type { ResidentTarget } from "@halfstep/kernels";
 import type { Module } from "@halfstep/nn";
-import { AdamW, type ClippableOptimizer, type FlatTensors, type SGD } from "@halfstep/optim";
+import {
+  AdamW,
+  type ClippableOptimizer,
+  type DifferentiableLoss,
+  type FlatTensors,
+  type SGD,
+} from "@halfstep/optim";
 import {
   ampPrimitives,
   type FlatVariables,
@@ -37,6 +43,8 @@ describe("the parts fit, though they do not import each other", () => {
     const scaler = new GradScaler(ampPrimitives(runtime));
     expectTypeOf(scaler).toEqualTypeOf<GradScaler<Storage, Tensor>>();
     expectTypeOf(scaler.scale).parameter(0).not.toExtend<Storage>();
+    expectTypeOf<Runtime["target"]["ampPrimitives"]>().toExtend<AmpPrimitives<Storage, Tensor>>();
+    expectTypeOf<Tensor>().toExtend<DifferentiableLoss>();
   });
 
   test("optimizers are what a scaler steps, clipping clips and the loop trains", () => {
