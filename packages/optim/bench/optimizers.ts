@@ -17,33 +17,45 @@ import {
 } from "../src/index.js";
 
 const tensors = 200;
-const elements = Number(process.argv[2] ?? 2 ** 21);
-const repeats = 15;
+const elements = Number(process.argv[2] ?? 2 ** 20);
+const repeats = 31;
 
 const device = await requestDevice();
 const { adapter, tier } = device.capabilities;
 const isSoftware = /llvmpipe|swiftshader/i.test(adapter.description);
 const target = deviceTarget(device);
 console.log(
-  `${adapter.description}; tier ${tier}; ${elements} parameters in ${tensors} tensors; best of ${repeats}`,
+  `${adapter.description}; tier ${tier}; ${elements} parameters in ${tensors} tensors; medians of ${repeats} rounds`,
 );
 
 /**
- * Milliseconds of the best run of each, taken in turns: what else the machine does meets all of them. A pending promise polls
+ * Milliseconds of each, in rounds of one after the other: what else the machine does meets all of them. A pending promise polls
  * and would take a core from a software adapter, so that we sleep while it works.
  */
-async function times(...works: readonly (() => void)[]): Promise<readonly number[]> {
+async function rounds(...works: readonly (() => void)[]): Promise<readonly (readonly number[])[]> {
   const best = works.map(() => Number.POSITIVE_INFINITY);
-  for (let i = 0; i < repeats + 2; i++)
+  const taken: number[][] = [];
+  for (let i = 0; i < repeats + 2; i++) {
+    const round: number[] = [];
     for (const [k, work] of works.entries()) {
       work();
       const start = performance.now();
       target.submit();
       if (isSoftware && i > 1) sleep((best[k] as number) * 0.9);
       await device.gpu.queue.onSubmittedWorkDone();
-      if (i > 0) best[k] = Math.min(best[k] as number, performance.now() - start);
+      const ms = performance.now() - start;
+      if (i > 0) best[k] = Math.min(best[k] as number, ms);
+      round.push(ms);
     }
-  return best;
+    if (i > 1) taken.push(round);
+  }
+  return taken;
+}
+
+/** The median over rounds of the time of one over that of another. */
+function ratio(taken: readonly (readonly number[])[], of: number, to: number): string {
+  const ratios = taken.map((round) => (round[of] as number) / (round[to] as number));
+  return (ratios.sort((a, b) => a - b)[ratios.length >> 1] as number).toFixed(2);
 }
 
 const sleep = (ms: number): void => {
@@ -153,13 +165,9 @@ for (const { title, dtype, bytes, isCut, make } of lines) {
     target.launch(elementwise(identity, [{ ...from, shape }], { ...to, shape }));
   const fused = make(target, flat);
   const apart = make(perTensor, flatTensors(target, shapes, { dtype }));
-  const [ofCopy = 0, ofFused = 0, ofApart = 0] = await times(
-    copy,
-    () => fused.step(),
-    ...(isCut ? [() => apart.step()] : []),
-  );
-  const against = isCut ? (ofApart / ofFused).toFixed(2) : "";
-  table.push(`| ${title} | ${bytes} | ${(ofFused / ofCopy).toFixed(2)} | ${against} |`);
+  const taken = await rounds(copy, () => fused.step(), ...(isCut ? [() => apart.step()] : []));
+  const against = isCut ? ratio(taken, 2, 1) : "";
+  table.push(`| ${title} | ${bytes} | ${ratio(taken, 1, 0)} | ${against} |`);
   for (const { buffer } of [from, to]) device.release(buffer);
 }
 console.log(table.join("\n"));

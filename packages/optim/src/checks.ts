@@ -25,6 +25,6 @@ export function requireSeed(seed: number): void {
 export function requireSame(group: number, option: string, saved: string, own: string): void {
   if (saved !== own)
     throw new OptimizerStateError(
-      `the state of group ${group} was saved with ${option} "${saved}", but the optimizer has "${own}": make it with ${option}: "${saved}"`,
+      `the state of group ${group} was saved with ${option} "${saved}", but the optimizer has "${own}": make it as the one that was saved`,
     );
 }

@@ -381,7 +381,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     const loads = this.#groups.map((group, i) => {
       const saved = groups[i] as GroupStateDict;
       const { segments } = group.params;
-      const { storage } = this.#resident(group);
+      const { storage, rule } = this.#resident(group);
       requireSame(i, "storage", saved.storage, storage.name);
       requireSame(i, "moments", saved.moments, this.#moments);
       const writes = this.#buffers(group).map(
@@ -396,6 +396,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
           `the state counts ${saved.applied} applied steps: it must be a whole number`,
         );
       this.#validate(loaded);
+      requireSame(i, "the update rule", this.#algorithm.rule(loaded).name, rule.name);
       return { group, loaded, writes, applied: saved.applied };
     });
     this.#seed = seed;

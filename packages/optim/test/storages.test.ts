@@ -272,7 +272,12 @@ describe("every optimizer in every storage, on the CPU", () => {
       'the state of group 0 was saved with storage "remainder", but the optimizer has "kahan"',
     );
     expect(() => make("bfloat16", "remainder", "bfloat16").loadStateDict(saved)).toThrow(
-      'saved with moments "int8", but the optimizer has "bfloat16": make it with moments: "int8"',
+      'saved with moments "int8", but the optimizer has "bfloat16": make it as the one',
+    );
+    const { flat: values } = new Parameters(target, exact(1));
+    const largest = await new AdamW(target, values, { amsgrad: true }).stateDict();
+    expect(() => make("float32").loadStateDict(largest)).toThrow(
+      'saved with the update rule "adamw amsgrad", but the optimizer has "adamw"',
     );
     expect(() => make("float16", "remainder")).toThrow("is for bfloat16 values");
     expect(() => make("float16", "stochastic")).toThrow("is for bfloat16 values");
