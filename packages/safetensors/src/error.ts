@@ -1,0 +1,78 @@
+// `instanceof` looks for this brand, so that an error thrown by another copy of the package is recognised too.
+const brand = Symbol.for("@halfstep/SafetensorsError");
+
+/** What is wrong, for programs; the message says it for people. */
+export type SafetensorsProblem =
+  /** The file ends before its header or its data does. */
+  | "truncated"
+  /** The header length is 0 or above the limit. */
+  | "header-length"
+  /** A string is not UTF-8, or has half of a surrogate pair. */
+  | "encoding"
+  /** The header is not the JSON that it has to be. */
+  | "syntax"
+  /** A key stands twice in its object. */
+  | "duplicate"
+  /** A tensor lacks a field, or has one that the format does not know. */
+  | "field"
+  | "metadata"
+  | "name"
+  | "dtype"
+  | "shape"
+  | "offsets"
+  /** The offsets span another number of bytes than shape and dtype take. */
+  | "size"
+  | "overlap"
+  /** Bytes of the data belong to no tensor. */
+  | "hole"
+  /** The file goes on after the last tensor. */
+  | "trailing-data"
+  /** The file has no tensor of that name. */
+  | "unknown-tensor"
+  /** The elements to be written are not what dtype and shape ask for. */
+  | "data"
+  /** What was asked for fits no array of this JavaScript engine. */
+  | "too-large";
+
+/** Where something is wrong. */
+export interface SafetensorsLocation {
+  /** The file, or the name that the caller gave to the bytes. */
+  readonly source?: string | undefined;
+  readonly tensor?: string | undefined;
+  /** The byte of the file. */
+  readonly offset?: number | undefined;
+}
+
+/** A safetensors file that is malformed, or a tensor that cannot be stored in one. */
+export class SafetensorsError extends Error {
+  readonly problem: SafetensorsProblem;
+  readonly source: string | undefined;
+  readonly tensor: string | undefined;
+  readonly offset: number | undefined;
+
+  constructor(
+    problem: SafetensorsProblem,
+    fact: string,
+    { source, tensor, offset }: SafetensorsLocation = {},
+  ) {
+    const subject = [source, tensor === undefined ? undefined : `tensor ${quote(tensor)}`];
+    const place = offset === undefined ? "" : ` (at byte ${offset})`;
+    super([...subject.filter((part) => part !== undefined), fact + place].join(": "));
+    this.name = "SafetensorsError";
+    this.problem = problem;
+    this.source = source;
+    this.tensor = tensor;
+    this.offset = offset;
+    Object.defineProperty(this, brand, { value: true });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && brand in value;
+  }
+}
+
+const longest = 80;
+
+/** A string of the file for a message: escaped, since it may hold anything, and cut, since it may be as long as the header. */
+export const quote = (text: string): string =>
+  JSON.stringify(text.length > longest ? `${text.slice(0, longest)}…` : text);

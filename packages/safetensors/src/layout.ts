@@ -1,0 +1,149 @@
+import { dtypes, isDtype, type SafetensorsDtype } from "./dtype.js";
+import { quote, SafetensorsError } from "./error.js";
+import { maxHeaderBytes, metadataKey, prefixBytes } from "./header.js";
+import { byteLengthOf, maxRank } from "./tensor.js";
+
+/** A file to be written: its first bytes, and then the tensors in the order in which their data follows. */
+export interface Layout<T> {
+  /** The header with its length before it. */
+  readonly header: Uint8Array<ArrayBuffer>;
+  readonly tensors: readonly Placed<T>[];
+  /** Of the whole file. */
+  readonly byteLength: number;
+}
+
+export interface Placed<T> {
+  readonly name: string;
+  readonly tensor: T;
+  /** Where its data starts in the file. */
+  readonly byteOffset: number;
+  readonly byteLength: number;
+}
+
+/** Tensors by name: a record, a Map, or any other list of pairs. */
+export type Named<T> = Readonly<Record<string, T>> | Iterable<readonly [name: string, tensor: T]>;
+
+/**
+ * Lays out a file as the reference does, byte for byte: metadata first, tensors by falling alignment of their dtypes and
+ * then by name, and spaces after the header up to a multiple of 8. So all data is aligned. Metadata is sorted by key,
+ * which the reference leaves to chance.
+ * @throws SafetensorsError when a name, a dtype, a shape or the metadata cannot be stored
+ */
+export function layOut<
+  T extends { readonly dtype: SafetensorsDtype; readonly shape: readonly number[] },
+>(named: Named<T>, metadata: Readonly<Record<string, string>> = {}): Layout<T> {
+  const pairs: Iterable<readonly [string, T]> =
+    Symbol.iterator in named ? (named as Iterable<[string, T]>) : Object.entries(named);
+  const names = new Set<string>();
+  const sized = Array.from(pairs, ([name, tensor]) => {
+    checkName(name, names);
+    names.add(name);
+    return { name, tensor, byteLength: checkedByteLength(name, tensor) };
+  });
+  sized.sort(
+    (a, b) => rank(b.tensor.dtype) - rank(a.tensor.dtype) || compareCodePoints(a.name, b.name),
+  );
+
+  let end = 0;
+  const members = metadataMember(metadata);
+  const tensors = sized.map(({ name, tensor, byteLength }) => {
+    const begin = end;
+    end += byteLength;
+    const { dtype, shape } = tensor;
+    members.push(
+      `${JSON.stringify(name)}:${JSON.stringify({ dtype, shape, data_offsets: [begin, end] })}`,
+    );
+    return { name, tensor, byteOffset: begin, byteLength };
+  });
+  if (end > Number.MAX_SAFE_INTEGER)
+    throw new SafetensorsError("too-large", "the tensors take more than 2^53 bytes");
+
+  const json = new TextEncoder().encode(`{${members.join()}}`);
+  const headerBytes = Math.ceil(json.length / 8) * 8;
+  if (headerBytes > maxHeaderBytes)
+    throw new SafetensorsError(
+      "header-length",
+      `the header takes ${headerBytes} bytes, the limit is ${maxHeaderBytes}: shorten names or metadata, or write several files`,
+    );
+  const dataStart = prefixBytes + headerBytes;
+  const header = new Uint8Array(dataStart).fill(0x20);
+  new DataView(header.buffer).setBigUint64(0, BigInt(headerBytes), true);
+  header.set(json, prefixBytes);
+  return {
+    header,
+    tensors: tensors.map((placed) => ({ ...placed, byteOffset: dataStart + placed.byteOffset })),
+    byteLength: dataStart + end,
+  };
+}
+
+const order = Object.keys(dtypes);
+
+const rank = (dtype: SafetensorsDtype): number => order.indexOf(dtype);
+
+/** The order of UTF-8, which that of UTF-16 is not: surrogates come before U+E000 to U+FFFF. */
+function compareCodePoints(a: string, b: string): number {
+  const shorter = Math.min(a.length, b.length);
+  let at = 0;
+  while (at < shorter && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
+  if (at === shorter) return a.length - b.length;
+  const [unitA, unitB] = [a.charCodeAt(at), b.charCodeAt(at)];
+  return Number(isSurrogate(unitA)) - Number(isSurrogate(unitB)) || unitA - unitB;
+}
+
+const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit < 0xe000;
+
+/** With the flag u only surrogates without their other half match. */
+const isUtf8 = (text: string): boolean => !/\p{Surrogate}/u.test(text);
+
+function checkName(name: string, taken: ReadonlySet<string>): void {
+  const refuse = (problem: "name" | "duplicate", fact: string): never => {
+    throw new SafetensorsError(problem, fact, { tensor: String(name) });
+  };
+  if (typeof name !== "string") refuse("name", "a name has to be a string");
+  if (name === "") refuse("name", "a name must not be empty");
+  if (name === metadataKey) refuse("name", "this key is reserved: pass metadata as an option");
+  if (!isUtf8(name)) refuse("name", "has half of a surrogate pair, which UTF-8 cannot hold");
+  if (taken.has(name)) refuse("duplicate", "was given twice");
+}
+
+function checkedByteLength(
+  name: string,
+  { dtype, shape }: { readonly dtype: SafetensorsDtype; readonly shape: readonly number[] },
+): number {
+  const at = { tensor: name };
+  if (!isDtype(dtype))
+    throw new SafetensorsError(
+      "dtype",
+      `there is no dtype ${quote(String(dtype))}: use one of ${order.join(", ")}`,
+      at,
+    );
+  if (!Array.isArray(shape) || shape.some((size) => !Number.isSafeInteger(size) || size < 0))
+    throw new SafetensorsError("shape", `[${shape}] is no list of integers from 0`, at);
+  if (shape.length > maxRank)
+    throw new SafetensorsError(
+      "shape",
+      `has ${shape.length} dimensions, the limit is ${maxRank}`,
+      at,
+    );
+  return byteLengthOf(dtype, shape, at);
+}
+
+/** The member `__metadata__`, unless there is none. */
+function metadataMember(metadata: Readonly<Record<string, string>>): string[] {
+  const pairs = Object.entries(metadata).sort(([a], [b]) => compareCodePoints(a, b));
+  for (const [key, value] of pairs) {
+    if (typeof value !== "string")
+      throw new SafetensorsError(
+        "metadata",
+        `the value of ${quote(key)} is no string: store it as JSON.stringify() of it`,
+      );
+    if (!isUtf8(key) || !isUtf8(value))
+      throw new SafetensorsError(
+        "metadata",
+        `${quote(key)} has half of a surrogate pair, which UTF-8 cannot hold`,
+      );
+  }
+  if (pairs.length === 0) return [];
+  const members = pairs.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  return [`${JSON.stringify(metadataKey)}:{${members.join()}}`];
+}

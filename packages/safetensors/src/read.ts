@@ -1,0 +1,37 @@
+import { headerLength, parseHeader, prefixBytes, type ReadOptions } from "./header.js";
+import { type SafetensorsTensor, tensorOver } from "./tensor.js";
+
+/** The content of a file. Both records have no prototype, so that any name is just a name. */
+export interface Safetensors {
+  /** The `__metadata__` of the file; empty where it has none. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Tensors by name, in the order of their data. */
+  readonly tensors: Readonly<Record<string, SafetensorsTensor>>;
+}
+
+/**
+ * Reads a safetensors file from memory.
+ *
+ * The data of a tensor is a view of `bytes` where its alignment allows it (as in every file that this package or the
+ * reference wrote, read to the start of a buffer), else a copy. It has the byte order of the machine: little-endian wherever
+ * WebGPU runs.
+ *
+ * @throws SafetensorsError when the file is malformed; nothing but the header has been looked at or allocated then
+ *
+ * @example
+ * const { tensors, metadata } = readSafetensors(await response.arrayBuffer());
+ * tensors["fc.weight"]; // { dtype: "F32", shape: [10, 784], data: Float32Array }
+ */
+export function readSafetensors(
+  bytes: ArrayBufferLike | Uint8Array,
+  options: ReadOptions = {},
+): Safetensors {
+  const file = ArrayBuffer.isView(bytes) ? bytes : new Uint8Array(bytes);
+  const length = headerLength(file, file.length, options);
+  const json = file.subarray(prefixBytes, prefixBytes + length);
+  const { metadata, tensors: infos } = parseHeader(json, file.length, options.source);
+  const tensors: Record<string, SafetensorsTensor> = Object.create(null);
+  for (const [name, info] of Object.entries(infos))
+    tensors[name] = tensorOver(info, file.buffer, file.byteOffset + info.byteOffset);
+  return { metadata, tensors };
+}

@@ -1,0 +1,3 @@
+import { library } from "@halfstep/build";
+
+export default library({ entry: ["src/index.ts", "src/node.ts"], external: [/^node:/] });
