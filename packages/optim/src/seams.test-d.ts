@@ -10,12 +10,16 @@ import type {
 import { describe, expectTypeOf, test } from "vitest";
 import type {
   AdamW,
+  AdamWGroupOptions,
   ClippableOptimizer,
   FlatTensors,
+  FP16Optimizer,
   LARC,
   Muon,
+  ParameterAverage,
   SGD,
   SGDGroupOptions,
+  Watchable,
 } from "./index.js";
 
 /** Storage of a recorder, as far as optimizers are concerned. */
