@@ -5,7 +5,7 @@ library under test is measured; Muon's iteration is bfloat16 in torch, so it is 
 apex's formulas (csrc/multi_tensor_lamb.cu, csrc/multi_tensor_novograd.cu, apex/parallel/LARC.py), BertAdam is that of
 pytorch-pretrained-BERT 0.6.2 (optimization.py), Lion algorithm 2 of arXiv 2302.06675, all restated here on tensors.
 
-Run: python three-steps.py > three-steps.json
+Run: python three-steps.py > three-steps.json, and biome formats it.
 """
 
 import json
