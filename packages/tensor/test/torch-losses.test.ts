@@ -39,6 +39,9 @@ const functions: Readonly<Record<string, GoldenFunction>> = {
   cosineSimilarity: plain(ops.cosineSimilarity),
   cdist: withOrder(ops.cdist),
   dist: withOrder(ops.dist),
+  pdist: ([x], { p }) => ops.pdist(x as Tensor, p as number),
+  renorm: ([x], { p, axis, maxNorm }) =>
+    ops.renorm(x as Tensor, p as number, axis as number, maxNorm as number),
 };
 
 const cases = readGolden("torch-losses");

@@ -3,7 +3,11 @@ import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor.js";
 import { clamp } from "./activations.js";
+import { gt, keepWhere } from "./comparison.js";
+import { indexSelect } from "./indexing.js";
 import { linalgVectorNorm } from "./statistics.js";
+import { reciprocal } from "./transcendental.js";
+import { axisOf } from "./windows.js";
 
 /** The p-norm over an axis, by default the last. */
 const normAlong = (x: Tensor, p: number, axis = -1): Tensor =>
@@ -63,6 +67,34 @@ export const cdist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = co
     return normAlong(rows.sub(columns), p);
   },
 );
+
+/** The distances of the rows of x [n, size] from one another, [n (n − 1) / 2]: row i from rows i + 1, …, for each i; torch.pdist. */
+export const pdist: Composite<(x: Tensor, p?: number) => Tensor> = composite(
+  { name: "pdist", castPolicy: "float32" },
+  (x: Tensor, p = 2): Tensor => {
+    if (x.rank !== 2) throw new ShapeError(`pdist needs rows [n, size], not [${x.shape}]`);
+    const n = x.shape[0] as number;
+    const pairs = Array.from({ length: n }, (_, i) =>
+      Array.from({ length: n - 1 - i }, (__, j) => [i, i + 1 + j] as const),
+    ).flat();
+    const rows = (side: 0 | 1): Tensor =>
+      indexSelect(x, 0, x.runtime.tensor(Uint32Array.from(pairs, (pair) => pair[side])));
+    return normAlong(rows(0).sub(rows(1)), p);
+  },
+);
+
+/** Slices of x along an axis, scaled so that none has a p-norm above `maxNorm`, as torch.renorm. */
+export const renorm: Composite<(x: Tensor, p: number, axis: number, maxNorm: number) => Tensor> =
+  composite(
+    { name: "renorm", castPolicy: "float32" },
+    (x: Tensor, p: number, axis: number, maxNorm: number): Tensor => {
+      const d = axisOf("renorm", x, axis);
+      const axes = [...x.shape.keys()].filter((other) => other !== d);
+      const lengths = linalgVectorNorm(x, { ord: p, axes, keepDimensions: true });
+      const factors = reciprocal([lengths.add(1e-7)], null).mul(maxNorm);
+      return x.mul(keepWhere([factors.sub(1), gt(lengths, maxNorm)], null).add(1));
+    },
+  );
 
 /** The p-norm of a − b + eps along the last axis: torch's pairwise distance, in float32. */
 export const pairwiseDistance = (a: Tensor, b: Tensor, p: number, eps: number): Tensor =>

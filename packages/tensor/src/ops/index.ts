@@ -49,7 +49,14 @@ export {
   convTranspose1d,
   convTranspose2d,
 } from "./convolutions.js";
-export { type CosineSimilarityOptions, cdist, cosineSimilarity, dist } from "./distances.js";
+export {
+  type CosineSimilarityOptions,
+  cdist,
+  cosineSimilarity,
+  dist,
+  pdist,
+  renorm,
+} from "./distances.js";
 export { einsum } from "./einsum.js";
 export {
   abs,

@@ -139,4 +139,9 @@ for p in [1, 2, 3]:
 add("cdist", lambda a, b, o, t: torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist"), [same, same], {})
 add("dist", lambda a, b, o, t: torch.dist(a, b), [same, same], {})
 
+for p in [1, 2, 3]:
+    add("pdist", lambda x, o, t: torch.pdist(x, p=o["p"]), [normal(5, 3)], {"p": p})
+add("renorm", lambda x, o, t: torch.renorm(x, o["p"], o["axis"], o["maxNorm"]), [normal(4, 3)], {"p": 2, "axis": 0, "maxNorm": 1.5})
+add("renorm", lambda x, o, t: torch.renorm(x, o["p"], o["axis"], o["maxNorm"]), [normal(2, 4, 3)], {"p": 1, "axis": -2, "maxNorm": 5.0})
+
 print(json.dumps({"torch": torch.__version__, "cases": cases}, separators=(",", ":")))

@@ -151,5 +151,10 @@ export const lossCases: FamilyCases = {
       ),
     ),
   ),
+  pdist: checked(on("rows", [[4, 3]], ([x]) => ops.pdist(x as Tensor))),
+  renorm: checked(
+    on("some of the slices", [[3, 4]], ([x]) => ops.renorm(x as Tensor, 2, 0, 1.2)),
+    on("middle axis", [[2, 3, 2]], ([x]) => ops.renorm(x as Tensor, 1, 1, 2)),
+  ),
   dist: checked(pair("p 2", (a, b) => ops.dist(a, b))),
 };

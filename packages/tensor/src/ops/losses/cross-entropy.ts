@@ -4,6 +4,7 @@ import { type Composite, composite } from "../../composite.js";
 import { ShapeError } from "../../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../op.js";
 import type { Tensor } from "../../tensor.js";
+import { keepWhere } from "../comparison.js";
 import { logSoftmax, softmax } from "../softmax.js";
 import { type ClassOptions, labelWeights, negativeScores, rowsOf, weightTotal } from "./nll.js";
 import { reduced } from "./reduction.js";
@@ -110,7 +111,9 @@ function smoothedLosses(rows: Rows, options: CrossEntropyOptions, smoothing: num
   if (smoothing === 0) return losses;
   const spread = (weight ? scores.mul(castTo(weight, "float32")) : scores).sum(-1);
   const counted =
-    ignoreIndex === undefined ? spread : spread.mul(labelWeights(rows, { ignoreIndex }));
+    ignoreIndex === undefined
+      ? spread
+      : keepWhere([spread, labelWeights(rows, { ignoreIndex })], null);
   return losses.mul(1 - smoothing).sub(counted.mul(smoothing / rows.classes));
 }
 
