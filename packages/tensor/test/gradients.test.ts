@@ -2,6 +2,7 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
 import {
+  allPasses,
   cpuRuntime,
   defineOp,
   gpuRuntime,
@@ -102,13 +103,18 @@ describe.each(Object.entries(gradientCases))("%s", (_, { cases, second }) => {
     });
 });
 
+// Fusing would compile a program for each op's neighbourhood, and changes no bit: as-if.gpu.test.ts shows that.
+const passes = allPasses.filter((pass) => pass !== "fuseElementwise");
+
 test.each(["native", "packed"] as const)(
   "gradients on the GPU, %s tier, are those in float64",
   async (tier) => {
-    const runtime = gpuRuntime(await requestTestDevice({ tier }));
+    const runtime = gpuRuntime(await requestTestDevice({ tier }), { passes });
     // Casts round there, which they are for.
     const { castTo: _, ...unrounded } = gradientCases;
-    const checks = Object.values(unrounded).flatMap(({ cases }) => cases);
+    const last = Object.values(unrounded).map(({ cases }) => cases.at(-1) as GradientCase);
+    // In float32 programs have one text on both tiers: a few show it.
+    const checks = tier === "native" ? last : last.filter((_check, i) => i % 4 === 0);
     expect(await gradientDifferences(runtime, checks)).toEqual([]);
   },
 );
