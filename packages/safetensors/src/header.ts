@@ -55,7 +55,7 @@ export function headerLength(prefix: Uint8Array, fileLength: number, options: Re
 export function parseHeader(bytes: Uint8Array, fileLength: number, source?: string): Header {
   const entries = new HeaderParser(bytes, source).parse();
   const dataStart = prefixBytes + bytes.length;
-  const tensors = [...entries.tensors].map(([name, entry]) => ({ name, ...entry }));
+  const tensors = [...entries.tensors.values()];
   tensors.sort((a, b) => a.begin - b.begin || a.end - b.end);
   const result: Record<string, SafetensorsInfo> = Object.create(null);
   let covered = 0;
@@ -94,6 +94,7 @@ export function parseHeader(bytes: Uint8Array, fileLength: number, source?: stri
 }
 
 interface Entry {
+  readonly name: string;
   readonly dtype: SafetensorsDtype;
   readonly shape: readonly number[];
   readonly begin: number;
@@ -128,7 +129,7 @@ class HeaderParser {
       }
       this.#tensor = name;
       if (tensors.has(name)) this.#fail("duplicate", "stands twice in the header", at);
-      tensors.set(name, this.#entry(at));
+      tensors.set(name, this.#entry(name, at));
       this.#tensor = undefined;
     });
     this.#json.end();
@@ -148,7 +149,7 @@ class HeaderParser {
     return metadata;
   }
 
-  #entry(at: number): Entry {
+  #entry(name: string, at: number): Entry {
     let dtype: SafetensorsDtype | undefined;
     let shape: number[] | undefined;
     let offsets: number[] | undefined;
@@ -180,7 +181,7 @@ class HeaderParser {
       return this.#fail("offsets", "data_offsets needs two offsets", at);
     if (begin > end)
       this.#fail("offsets", `its data starts at ${begin}, after its end at ${end}`, at);
-    const place = { source: this.#source, tensor: this.#tensor, offset: prefixBytes + at };
+    const place = { source: this.#source, tensor: name, offset: prefixBytes + at };
     const byteLength = byteLengthOf(dtype, shape, place);
     if (end - begin !== byteLength)
       this.#fail(
@@ -188,7 +189,7 @@ class HeaderParser {
         `${dtype} [${shape}] takes ${byteLength} bytes, and data_offsets [${begin},${end}] span ${end - begin}`,
         at,
       );
-    return { dtype, shape, begin, end, at };
+    return { name, dtype, shape, begin, end, at };
   }
 
   #dtype(): SafetensorsDtype {

@@ -72,8 +72,7 @@ export class JsonScanner {
       }
     }
     this.#at = end + 1;
-    // A copy: TextDecoder refuses shared memory.
-    const raw = escaped ? this.#unescape(open + 1, end) : bytes.slice(open + 1, end);
+    const raw = escaped ? this.#unescape(open + 1, end) : bytes.subarray(open + 1, end);
     try {
       return utf8.decode(raw);
     } catch {
@@ -157,11 +156,19 @@ export class JsonScanner {
   /** The code unit of an escape \uXXXX. */
   #codeUnit(at: number): number {
     const bytes = this.#bytes;
-    const digits = String.fromCharCode(...bytes.subarray(at + 2, at + 6));
-    if (bytes[at + 1] !== letterU || !/^[0-9a-f]{4}$/i.test(digits))
-      this.#fail("syntax", "a backslash starts no escape of JSON", at);
-    return Number.parseInt(digits, 16);
+    let unit = bytes[at + 1] === letterU ? 0 : -1;
+    for (let digit = 2; digit < 6 && unit >= 0; digit += 1) {
+      const value = hexValue(bytes[at + digit]);
+      unit = value < 0 ? -1 : unit * 16 + value;
+    }
+    return unit < 0 ? this.#fail("syntax", "a backslash starts no escape of JSON", at) : unit;
   }
+}
+
+function hexValue(byte = 0): number {
+  if (isDigit(byte)) return byte - zero;
+  const letter = (byte | 0x20) - 0x61;
+  return letter >= 0 && letter < 6 ? letter + 10 : -1;
 }
 
 const isSpace = (byte: number | undefined): boolean =>

@@ -16,7 +16,7 @@ export interface Safetensors {
  * reference wrote, read to the start of a buffer), else a copy. It has the byte order of the machine: little-endian wherever
  * WebGPU runs.
  *
- * @throws SafetensorsError when the file is malformed; nothing but the header has been looked at or allocated then
+ * @throws SafetensorsError when the file is malformed; nothing but a copy of its header has been allocated then
  *
  * @example
  * const { tensors, metadata } = readSafetensors(await response.arrayBuffer());
@@ -28,7 +28,8 @@ export function readSafetensors(
 ): Safetensors {
   const file = ArrayBuffer.isView(bytes) ? bytes : new Uint8Array(bytes);
   const length = headerLength(file, file.length, options);
-  const json = file.subarray(prefixBytes, prefixBytes + length);
+  // A copy: TextDecoder refuses shared memory, and nobody else writes to this one.
+  const json = new Uint8Array(file.subarray(prefixBytes, prefixBytes + length));
   const { metadata, tensors: infos } = parseHeader(json, file.length, options.source);
   const tensors: Record<string, SafetensorsTensor> = Object.create(null);
   for (const [name, info] of Object.entries(infos))
