@@ -25,7 +25,7 @@ const mainBranch = () => {
 
 const turbo = (...tasks) => ["npx", "turbo", "run", ...tasks, "--output-logs=errors-only"];
 // Those that use no GPU: on the others a second run of the whole suite would double the time for little.
-const builtSuites = ["formats", "grad-scaler", "autocast", "data"];
+const builtSuites = ["formats", "grad-scaler", "safetensors", "autocast", "data"];
 
 const gates = [
   { name: "lint", command: ["npx", "biome", "check", ".", "--error-on-warnings"] },
