@@ -1,0 +1,27 @@
+import { drain, provideWebGpu } from "./browser.mjs";
+import { versionOf } from "./versions.mjs";
+
+/**
+ * Opens TensorFlow.js.
+ * @param {"webgpu" | "wasm" | "cpu"} backend
+ */
+export const open = async (backend, options) => {
+  if (backend === "webgpu") provideWebGpu(options);
+  const tf = await import("@tensorflow/tfjs-core");
+  if (backend === "wasm") {
+    const { setWasmPaths } = await import("@tensorflow/tfjs-backend-wasm");
+    setWasmPaths(
+      new URL("node_modules/@tensorflow/tfjs-backend-wasm/dist/", import.meta.url).pathname,
+    );
+  } else await import(`@tensorflow/tfjs-backend-${backend}`);
+  if (!(await tf.setBackend(backend))) throw new Error(`tfjs has no backend ${backend} here`);
+  await tf.ready();
+  // Small tensors would be computed on the CPU behind our back.
+  if (backend === "webgpu") tf.env().set("WEBGPU_CPU_HANDOFF_SIZE_THRESHOLD", 0);
+  const flush = () => {
+    const gpu = tf.backend();
+    gpu.endComputePassEncoder?.();
+    if (gpu.commandEncoder) gpu.submitQueue();
+  };
+  return { version: versionOf("@tensorflow/tfjs-core"), library: { tf, flush }, drain };
+};

@@ -1,0 +1,111 @@
+import { cpus, loadavg } from "node:os";
+import { listAdapters, requestDevice } from "@halfstep/device/node";
+import { laneNames, ours } from "./lanes/names.js";
+import { measureWorkload } from "./measure.js";
+import type { BenchOptions } from "./options.js";
+import { UsageError } from "./options.js";
+import { installPeers, peersFolder } from "./peers.js";
+import type { Limits, Machine, Report, Row } from "./results.js";
+import type { Case, Workload } from "./workload.js";
+import { workloads } from "./workloads/index.js";
+
+/** Runs everything that is chosen, on one adapter. `program` is the bundle that lanes run. */
+export async function benchmark(
+  options: BenchOptions,
+  program: string,
+  say: (line: string) => void,
+): Promise<Report> {
+  const started = performance.now();
+  const chosen = chosenWorkloads(options);
+  const machine = await describeMachine(options.adapter);
+  say(`${machine.adapter} · ${machine.processor} · load ${machine.load[0].toFixed(1)}`);
+  const missing = new Map<string, string>();
+  const peersProblem = options.withPeers ? installPeers(peersFolder, say) : undefined;
+  if (peersProblem !== undefined) say(`${peersProblem}; going on without peers`);
+  const wanted = laneNames.filter((lane) => options.withPeers || lane === ours);
+  const lanes = peersProblem === undefined ? wanted : [ours];
+  if (peersProblem !== undefined)
+    for (const { name } of wanted.slice(1)) missing.set(name, peersProblem);
+
+  const rows: Row[] = [];
+  const limits: Record<string, Limits> = {};
+  const versions = new Map<string, string>();
+  for (const { workload, isChosen } of chosen) {
+    say(`${workload.title} (${workload.name}) …`);
+    const measured = await measureWorkload(workload, {
+      lanes,
+      peersFolder,
+      program,
+      rounds: options.rounds,
+      repetition: options.isQuick ? 20 : 50,
+      budget: options.isQuick ? 3000 : 15_000,
+      isChosen,
+      say,
+    });
+    rows.push(...measured.rows);
+    limits[workload.name] = measured.limits;
+    for (const [lane, version] of measured.versions) versions.set(lane, version);
+    for (const [lane, reason] of measured.missing) missing.set(lane, reason);
+    for (const [lane, reason] of measured.missing) say(`  ${lane} did not open: ${reason}`);
+  }
+  return {
+    schema: 1,
+    date: new Date().toISOString(),
+    mode: options.isQuick ? "quick" : "full",
+    rounds: options.rounds,
+    machine: { ...machine, load: [machine.load[0], loadavg()[0] as number] },
+    lanes: wanted.map(({ name, title }) => ({
+      name,
+      title,
+      ...(versions.has(name) && { version: versions.get(name) as string }),
+      ...(missing.has(name) && { missing: missing.get(name) as string }),
+    })),
+    limits,
+    rows,
+    wallSeconds: Math.round((performance.now() - started) / 1000),
+  };
+}
+
+interface Chosen {
+  readonly workload: Workload;
+  readonly isChosen: (candidate: Case) => boolean;
+}
+
+function chosenWorkloads({ only, isQuick }: BenchOptions): Chosen[] {
+  const chosen = workloads.flatMap((workload): Chosen[] => {
+    const isNamed = ({ name }: { readonly name: string }) =>
+      only.length === 0 || only.some((part) => name.includes(part));
+    const isChosen = (candidate: Case) =>
+      (!isQuick || candidate.isQuick) && (isNamed(workload) || isNamed(candidate));
+    return workload.cases.some(isChosen) ? [{ workload, isChosen }] : [];
+  });
+  if (chosen.length === 0)
+    throw new UsageError(
+      `--only ${only.join()} names nothing${isQuick ? " that --quick runs" : ""}: workloads are ${workloads.map(({ name }) => name).join(", ")}`,
+    );
+  return chosen;
+}
+
+/** Opens the adapter once, so that every lane can be told its full name, and describes it. */
+async function describeMachine(adapter: string | undefined): Promise<Machine> {
+  if (adapter !== undefined) process.env.HALFSTEP_ADAPTER = adapter;
+  const device = await requestDevice();
+  const { adapter: found, tier, features } = device.capabilities;
+  if (process.env.HALFSTEP_ADAPTER) {
+    const names = await listAdapters();
+    const full = names.find((name) => name === found.device || name === found.description);
+    process.env.HALFSTEP_ADAPTER = full ?? process.env.HALFSTEP_ADAPTER;
+  }
+  device.destroy();
+  const [before = 0] = loadavg();
+  return {
+    adapter: [found.vendor, found.device, found.description].filter(Boolean).join(" · "),
+    tier,
+    features: [...features].sort(),
+    processor: cpus()[0]?.model.trim() ?? "unknown",
+    cores: cpus().length,
+    platform: `${process.platform} ${process.arch}`,
+    node: process.versions.node,
+    load: [before, before],
+  };
+}

@@ -1,0 +1,77 @@
+import { type ChildProcess, fork } from "node:child_process";
+import type { Made, Opened, Request, Subject, Timed, WarmedUp } from "./lane-process.js";
+
+/** The parent's side of a lane: requests, and what becomes of them when the process dies. */
+export class LaneClient {
+  readonly name: string;
+  readonly #child: ChildProcess;
+  readonly #waiting: Map<
+    number,
+    { readonly resolve: (value: unknown) => void; readonly reject: (error: Error) => void }
+  > = new Map();
+  #requests = 0;
+  #end: Error | undefined;
+  /** The last lines on the process's stderr, for the message when it dies. */
+  #complaint = "";
+
+  constructor(name: string, program: string) {
+    this.name = name;
+    this.#child = fork(program, ["lane"], {
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    this.#child.stderr?.on("data", (chunk) => {
+      this.#complaint = `${this.#complaint}${chunk}`.slice(-2000);
+    });
+    this.#child.on("message", (message) => {
+      const { id, value, error } = message as { id: number; value?: unknown; error?: string };
+      const waiting = this.#waiting.get(id);
+      this.#waiting.delete(id);
+      if (error === undefined) waiting?.resolve(value);
+      else waiting?.reject(new Error(error));
+    });
+    this.#child.on("exit", (code, signal) => this.#die(signal ?? `exit status ${code}`));
+    this.#child.on("error", (error) => this.#die(error.message));
+  }
+
+  open(lane: string, peersFolder: string): Promise<Opened> {
+    return this.#ask({ kind: "open", lane, peersFolder });
+  }
+  prepare(subject: Subject): Promise<Made> {
+    return this.#ask({ kind: "prepare", subject });
+  }
+  warmUp(subject: Subject): Promise<WarmedUp> {
+    return this.#ask({ kind: "warmUp", subject });
+  }
+  time(subject: Subject, calls: number): Promise<Timed> {
+    return this.#ask({ kind: "time", subject, calls });
+  }
+
+  /** Ends the process; libraries that hang on to theirs are not asked twice. */
+  async close(): Promise<void> {
+    if (this.#end) return;
+    await Promise.race([this.#ask({ kind: "close" }), later(2000)]).catch(() => {});
+    const gone = new Promise((resolve) => this.#child.once("exit", resolve));
+    this.#child.kill("SIGKILL");
+    await gone;
+  }
+
+  #ask<T>(request: Request): Promise<T> {
+    if (this.#end) return Promise.reject(this.#end);
+    const id = ++this.#requests;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      this.#child.send({ id, request });
+    });
+  }
+
+  #die(reason: string): void {
+    const complaint = this.#complaint.trim().split("\n").at(-1);
+    this.#end = new Error(`its process ended (${reason})${complaint ? `: ${complaint}` : ""}`);
+    for (const { reject } of this.#waiting.values()) reject(this.#end);
+    this.#waiting.clear();
+  }
+}
+
+const later = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds).unref());

@@ -1,0 +1,196 @@
+/** The child's side: one library in a process of its own, which does what the parent asks, one request at a time. */
+import { CallMeter, type Calls, callsPerStep } from "./calls.js";
+import { laneNames } from "./lanes/names.js";
+import { type Lane, openLane } from "./lanes/open.js";
+import { median } from "./statistics.js";
+import type { Case, Facts, Precision, Prepared, Workload } from "./workload.js";
+import { workloads } from "./workloads/index.js";
+import { limitCases } from "./workloads/limits.js";
+
+/** Which computation: a case of a workload, or of the machine's limits. */
+export interface Subject {
+  readonly workload: string;
+  readonly name: string;
+  readonly precision: Precision;
+}
+
+export type Request =
+  | { readonly kind: "open"; readonly lane: string; readonly peersFolder: string }
+  | { readonly kind: "prepare"; readonly subject: Subject }
+  /** Untimed runs, and what one of them takes. */
+  | { readonly kind: "warmUp"; readonly subject: Subject }
+  | { readonly kind: "time"; readonly subject: Subject; readonly calls: number }
+  | { readonly kind: "close" };
+
+export interface Opened {
+  readonly version: string;
+}
+
+export interface Made {
+  /** Undefined where the library cannot do this. */
+  readonly result: Float32Array | undefined;
+}
+
+export interface WarmedUp {
+  readonly milliseconds: number;
+  /** Time of the host alone for one call, which the device may outlast. */
+  readonly hostMicroseconds: number;
+  readonly callsPerStep: Calls;
+  /** Most bytes of GPU buffers beyond those that were there before. */
+  readonly peakBytes: number;
+  readonly facts: Facts | undefined;
+}
+
+export interface Timed {
+  /** Of one call, the mean of as many as were asked for. */
+  readonly milliseconds: number;
+}
+
+/** Anything above this and a repetition more costs too much. */
+const slow = 2000;
+
+interface Ready {
+  readonly prepared: Prepared;
+  readonly baseBytes: number;
+  /** Shortest time of a call so far. */
+  estimate: number;
+}
+
+export class LaneProcess {
+  readonly #meter: CallMeter = new CallMeter();
+  readonly #ready: Map<string, Ready> = new Map();
+  #isMeterInstalled = false;
+  #isSoftware = false;
+  /** When the work that is under way will be almost done. */
+  #quietUntil = 0;
+  #lane: Lane | undefined;
+
+  async answer(request: Request): Promise<unknown> {
+    switch (request.kind) {
+      case "open":
+        return this.#open(request.lane, request.peersFolder);
+      case "prepare":
+        return this.#prepare(request.subject);
+      case "warmUp":
+        return this.#warmUp(this.#readyFor(request.subject));
+      case "time":
+        return this.#time(this.#readyFor(request.subject), request.calls);
+      case "close":
+        for (const { prepared } of this.#ready.values()) prepared.dispose?.();
+        return undefined;
+    }
+  }
+
+  async #open(name: string, peersFolder: string): Promise<Opened> {
+    const lane = laneNames.find((candidate) => candidate.name === name);
+    if (!lane) throw new RangeError(`there is no lane ${name}`);
+    this.#lane = await openLane(lane, {
+      peersFolder,
+      onDevice: (device) => {
+        if (!this.#isMeterInstalled) this.#meter.install(device);
+        this.#isMeterInstalled = true;
+        this.#isSoftware = device.adapterInfo?.isFallbackAdapter ?? false;
+      },
+      beforeWait: () => this.#sleep(),
+    });
+    return { version: this.#lane.version };
+  }
+
+  async #prepare(subject: Subject): Promise<Made> {
+    const baseBytes = this.#meter.liveBytes;
+    this.#meter.resetPeak();
+    const prepared = await this.#lane?.prepare(caseOf(subject), subject.precision);
+    if (!prepared) return { result: undefined };
+    const ready = { prepared, baseBytes, estimate: Number.POSITIVE_INFINITY };
+    this.#ready.set(keyOf(subject), ready);
+    return { result: await prepared.result() };
+  }
+
+  async #warmUp(ready: Ready): Promise<WarmedUp> {
+    const { prepared } = ready;
+    await this.#time(ready, 1);
+    if (ready.estimate < slow) for (let i = 0; i < 2; i++) await this.#time(ready, 1);
+    const hostTimes: number[] = [];
+    const steps = ready.estimate < slow ? 5 : 1;
+    const before = this.#meter.snapshot();
+    for (let i = 0; i < steps; i++) {
+      const start = performance.now();
+      this.#quietUntil = start + 0.85 * ready.estimate;
+      await prepared.run();
+      hostTimes.push(performance.now() - start);
+      await this.#drain(prepared);
+    }
+    const calls = callsPerStep(before, this.#meter.snapshot(), steps);
+    return {
+      milliseconds: ready.estimate,
+      hostMicroseconds: median(hostTimes) * 1000,
+      callsPerStep: calls,
+      peakBytes: this.#meter.peakBytes - ready.baseBytes,
+      facts: prepared.facts?.(),
+    };
+  }
+
+  async #time(ready: Ready, calls: number): Promise<Timed> {
+    const known = Number.isFinite(ready.estimate) ? ready.estimate : 0;
+    const start = performance.now();
+    for (let i = 0; i < calls; i++) {
+      this.#quietUntil = performance.now() + 0.85 * known;
+      await ready.prepared.run();
+    }
+    this.#quietUntil = start + 0.85 * known * calls;
+    await this.#drain(ready.prepared);
+    const milliseconds = (performance.now() - start) / calls;
+    ready.estimate = Math.min(ready.estimate, milliseconds);
+    return { milliseconds };
+  }
+
+  async #drain(prepared: Prepared): Promise<void> {
+    await this.#sleep();
+    await (prepared.drain ? prepared.drain() : this.#lane?.drain());
+  }
+
+  /**
+   * Dawn in Node polls while a promise is pending, which takes a core from a software adapter: all libraries sleep first, for
+   * most of the time that their work is known to take.
+   */
+  async #sleep(): Promise<void> {
+    const rest = this.#quietUntil - performance.now();
+    if (this.#isSoftware && rest >= 1) await new Promise((resolve) => setTimeout(resolve, rest));
+  }
+
+  #readyFor(subject: Subject): Ready {
+    const ready = this.#ready.get(keyOf(subject));
+    if (!ready) throw new RangeError(`${keyOf(subject)} was not prepared`);
+    return ready;
+  }
+}
+
+const keyOf = ({ workload, name, precision }: Subject): string =>
+  `${workload}/${name}/${precision}`;
+
+export const limitsName = "limits";
+
+function caseOf({ workload, name }: Subject): Case {
+  const cases: readonly Case[] | undefined =
+    workload === limitsName
+      ? limitCases
+      : workloads.find((candidate: Workload) => candidate.name === workload)?.cases;
+  const found = cases?.find((candidate) => candidate.name === name);
+  if (!found) throw new RangeError(`there is no case ${name} in workload ${workload}`);
+  return found;
+}
+
+/** Answers the parent until it goes away. */
+export function serveLane(): void {
+  const lane = new LaneProcess();
+  process.on("disconnect", () => process.exit(0));
+  process.on("message", ({ id, request }: { id: number; request: Request }) => {
+    lane.answer(request).then(
+      (value) => process.send?.({ id, value }),
+      (error: unknown) => process.send?.({ id, error: messageOf(error) }),
+    );
+  });
+}
+
+const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] as string;

@@ -1,0 +1,175 @@
+import type { Precision, Prepared } from "../workload.js";
+import { comparedSteps } from "./halfstep.js";
+
+/** The part of a jax-js array that workloads use. Each use of an array consumes it; `ref` is a use that does not. */
+export interface JaxArray {
+  readonly ref: JaxArray;
+  reshape(shape: readonly number[]): JaxArray;
+  astype(dtype: unknown): JaxArray;
+  add(other: JaxArray | number): JaxArray;
+  sub(other: JaxArray | number): JaxArray;
+  mul(other: JaxArray | number): JaxArray;
+  div(other: JaxArray | number): JaxArray;
+  sum(axis?: number | readonly number[]): JaxArray;
+  transpose(order?: readonly number[]): JaxArray;
+  data(): Promise<ArrayLike<number>>;
+  /** Nothing is computed before this, or a read. */
+  blockUntilReady(): Promise<unknown>;
+  dispose(): void;
+}
+
+export type JaxTree = Record<string, JaxArray>;
+type Fn<Args extends readonly unknown[], R> = (...args: Args) => R;
+type Axis = number | readonly number[];
+
+/** The part of jax-js that workloads use. */
+export interface JaxLibrary {
+  readonly numpy: {
+    readonly float16: unknown;
+    readonly float32: unknown;
+    array(values: Float32Array): JaxArray;
+    zeros(shape: readonly number[]): JaxArray;
+    add(a: JaxArray, b: JaxArray): JaxArray;
+    matmul(a: JaxArray, b: JaxArray): JaxArray;
+    mean(x: JaxArray, axis: Axis, options?: { keepdims: boolean }): JaxArray;
+    max(x: JaxArray, axis: Axis): JaxArray;
+    sqrt(x: JaxArray): JaxArray;
+    reciprocal(x: JaxArray): JaxArray;
+  };
+  readonly nn: {
+    relu(x: JaxArray): JaxArray;
+    gelu(x: JaxArray, options?: { approximate: boolean }): JaxArray;
+    softmax(x: JaxArray, axis: number): JaxArray;
+    logSoftmax(x: JaxArray, axis: number): JaxArray;
+    dotProductAttention(
+      query: JaxArray,
+      key: JaxArray,
+      value: JaxArray,
+      options?: { isCausal?: boolean },
+    ): JaxArray;
+  };
+  readonly lax: {
+    convGeneralDilated(
+      x: JaxArray,
+      weight: JaxArray,
+      strides: readonly number[],
+      padding: string,
+    ): JaxArray;
+  };
+  jit<Args extends readonly unknown[], R>(fn: Fn<Args, R>): Fn<Args, R>;
+  valueAndGrad<Args extends readonly unknown[]>(
+    fn: Fn<[JaxTree, ...Args], JaxArray>,
+  ): Fn<[JaxTree, ...Args], [JaxArray, JaxTree]>;
+  readonly tree: {
+    ref<T>(tree: T): T;
+  };
+}
+
+/** An array on the device, in the precision that is asked for. */
+export function jaxArray(
+  { numpy }: JaxLibrary,
+  values: Float32Array,
+  shape: readonly number[],
+  precision: Precision = "float32",
+): JaxArray {
+  const array = numpy.array(values).reshape(shape);
+  return precision === "float16" ? array.astype(numpy.float16) : array;
+}
+
+/** Calls that may be under way before the next one waits. */
+const maxInFlight = 4;
+
+/** Starts computations and waits for them late, so that the device is never idle. */
+function pipelined(compute: () => JaxArray): Pick<Prepared, "run" | "drain"> {
+  const underWay: Promise<void>[] = [];
+  return {
+    async run() {
+      if (underWay.length >= maxInFlight) await underWay.shift();
+      const value = compute();
+      underWay.push(value.blockUntilReady().then(() => value.dispose()));
+    },
+    async drain() {
+      await Promise.all(underWay.splice(0));
+    },
+  };
+}
+
+export const jaxOperation = (
+  { numpy }: JaxLibrary,
+  compute: () => JaxArray,
+  order?: readonly number[],
+): Prepared => ({
+  ...pipelined(compute),
+  async result() {
+    const value = compute().astype(numpy.float32);
+    return Float32Array.from(await (order ? value.transpose(order) : value).data());
+  },
+});
+
+interface AdamState {
+  readonly parameters: JaxTree;
+  readonly first: JaxTree;
+  readonly second: JaxTree;
+}
+
+const betas = [0.9, 0.999] as const;
+
+/** A whole training step with Adam in one `jit`: the fastest that jax-js offers. Corrections of the bias are arguments. */
+export function jaxTraining(
+  jax: JaxLibrary,
+  initial: JaxTree,
+  lossOf: (parameters: JaxTree, ...batch: JaxArray[]) => JaxArray,
+  batch: readonly JaxArray[],
+  lr: number,
+): Prepared {
+  const { numpy: np } = jax;
+  const names = Object.keys(initial);
+  const mapTree = (make: (name: string) => JaxArray): JaxTree =>
+    Object.fromEntries(names.map((name) => [name, make(name)]));
+  const zeros = () => mapTree((name) => (initial[name] as JaxArray).ref.mul(0));
+  let state: AdamState = { first: zeros(), second: zeros(), parameters: initial };
+  const step = jax.jit(
+    (
+      { parameters, first, second }: AdamState,
+      correction1: JaxArray,
+      correction2: JaxArray,
+      ...inputs: JaxArray[]
+    ): [JaxArray, AdamState] => {
+      const [loss, gradients] = jax.valueAndGrad(lossOf)(jax.tree.ref(parameters), ...inputs);
+      const next: Record<keyof AdamState, JaxTree> = { parameters: {}, first: {}, second: {} };
+      for (const name of names) {
+        const [g, p] = [gradients[name] as JaxArray, parameters[name] as JaxArray];
+        const m = (first[name] as JaxArray).mul(betas[0]).add(g.ref.mul(1 - betas[0]));
+        const v = (second[name] as JaxArray).mul(betas[1]).add(g.ref.mul(g).mul(1 - betas[1]));
+        const root = np.sqrt(v.ref.mul(correction2.ref)).add(1e-8);
+        next.parameters[name] = p.sub(m.ref.mul(correction1.ref).mul(lr).div(root));
+        next.first[name] = m;
+        next.second[name] = v;
+      }
+      correction1.dispose();
+      correction2.dispose();
+      return [loss, next];
+    },
+  );
+  let count = 0;
+  const correction = (beta: number) => np.array(Float32Array.of(1 / (1 - beta ** count)));
+  const next = (): JaxArray => {
+    count++;
+    const [loss, after] = step(
+      state,
+      correction(betas[0]),
+      correction(betas[1]),
+      ...batch.map(({ ref }) => ref),
+    );
+    state = after;
+    return loss;
+  };
+  return {
+    ...pipelined(next),
+    async result() {
+      const losses: number[] = [];
+      for (let i = 0; i < comparedSteps; i++) losses.push((await next().data())[0] as number);
+      return Float32Array.from(losses);
+    },
+  };
+}

@@ -1,0 +1,27 @@
+/** A library on one of its backends. */
+export interface LaneName {
+  readonly name: string;
+  readonly library: "halfstep" | "jax" | "tfjs" | "onnx";
+  readonly backend: "webgpu" | "wasm" | "cpu";
+  readonly title: string;
+}
+
+const lane = (
+  library: LaneName["library"],
+  backend: LaneName["backend"],
+  title: string,
+): LaneName => ({ name: `${library}-${backend}`, library, backend, title });
+
+export const ours: LaneName = lane("halfstep", "webgpu", "Halfstep");
+
+/** Everything that is measured, ours first. */
+export const laneNames: readonly LaneName[] = [
+  ours,
+  lane("jax", "webgpu", "jax-js webgpu"),
+  lane("jax", "wasm", "jax-js wasm"),
+  lane("tfjs", "webgpu", "tfjs webgpu"),
+  lane("tfjs", "wasm", "tfjs wasm"),
+  lane("tfjs", "cpu", "tfjs cpu"),
+  lane("onnx", "webgpu", "onnxruntime webgpu"),
+  lane("onnx", "wasm", "onnxruntime wasm"),
+];

@@ -1,0 +1,89 @@
+import type { Prepared } from "../workload.js";
+import { comparedSteps } from "./halfstep.js";
+
+/** The part of a tfjs tensor that workloads use. */
+export interface TfTensor {
+  data(): Promise<ArrayLike<number>>;
+  dispose(): void;
+}
+
+type Axis = number | readonly number[];
+
+/** The part of TensorFlow.js that workloads use. */
+export interface Tf {
+  tensor(values: Float32Array, shape: readonly number[], dtype?: string): TfTensor;
+  tensor1d(values: ArrayLike<number>, dtype?: string): TfTensor;
+  variable(initial: TfTensor): TfTensor;
+  tidy<T>(fn: () => T): T;
+  add(a: TfTensor, b: TfTensor | number): TfTensor;
+  sub(a: TfTensor, b: TfTensor): TfTensor;
+  mul(a: TfTensor, b: TfTensor | number): TfTensor;
+  matMul(a: TfTensor, b: TfTensor, transposeA?: boolean, transposeB?: boolean): TfTensor;
+  conv2d(x: TfTensor, filter: TfTensor, strides: number, padding: "same" | "valid"): TfTensor;
+  maxPool(x: TfTensor, size: number, strides: number, padding: "same" | "valid"): TfTensor;
+  softmax(x: TfTensor): TfTensor;
+  relu(x: TfTensor): TfTensor;
+  erf(x: TfTensor): TfTensor;
+  rsqrt(x: TfTensor): TfTensor;
+  reshape(x: TfTensor, shape: readonly number[]): TfTensor;
+  moments(
+    x: TfTensor,
+    axis: Axis,
+    keepDimensions?: boolean,
+  ): { mean: TfTensor; variance: TfTensor };
+  readonly losses: { softmaxCrossEntropy(labels: TfTensor, logits: TfTensor): TfTensor };
+  readonly train: {
+    adam(lr: number, beta1: number, beta2: number, epsilon: number): TfOptimizer;
+  };
+}
+
+export interface TfOptimizer {
+  minimize(loss: () => TfTensor, returnCost: true, variables: readonly TfTensor[]): TfTensor;
+  applyGradients(gradients: Readonly<Record<string, TfTensor>>): void;
+}
+
+export interface TfjsLibrary {
+  readonly tf: Tf;
+  /** Submits what is encoded. */
+  flush(): void;
+}
+
+export const tfjsOperation = ({ tf, flush }: TfjsLibrary, compute: () => TfTensor): Prepared => ({
+  run() {
+    const value = tf.tidy(compute);
+    flush();
+    value.dispose();
+  },
+  async result() {
+    const value = tf.tidy(compute);
+    const numbers = Float32Array.from(await value.data());
+    value.dispose();
+    return numbers;
+  },
+});
+
+export function tfjsTraining(
+  { tf, flush }: TfjsLibrary,
+  variables: readonly TfTensor[],
+  loss: () => TfTensor,
+  lr: number,
+): Prepared {
+  const optimizer = tf.train.adam(lr, 0.9, 0.999, 1e-8);
+  const step = () => optimizer.minimize(loss, true, variables);
+  return {
+    run() {
+      const value = step();
+      flush();
+      value.dispose();
+    },
+    async result() {
+      const losses: number[] = [];
+      for (let i = 0; i < comparedSteps; i++) {
+        const value = step();
+        losses.push((await value.data())[0] as number);
+        value.dispose();
+      }
+      return Float32Array.from(losses);
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { NoAdapterError } from "@halfstep/device";
+import { benchmark } from "./benchmark.js";
+import { serveLane } from "./lane-process.js";
+import { help, parseOptions, UsageError } from "./options.js";
+import { htmlOf } from "./report/html.js";
+import { markdownOf } from "./report/markdown.js";
+import { tablesOf } from "./report/tables.js";
+
+// The same bundle is run again for each lane.
+if (process.argv[2] === "lane") serveLane();
+else process.exitCode = await main(process.argv.slice(2)).catch(report);
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = parseOptions(args);
+  if (options === "help") {
+    console.log(help);
+    return 0;
+  }
+  const results = await benchmark(options, process.argv[1] as string, say);
+  const page = tablesOf(results);
+  mkdirSync(options.out, { recursive: true });
+  const write = (name: string, text: string) => writeFileSync(join(options.out, name), text);
+  write("bench.json", `${JSON.stringify(results, undefined, 1)}\n`);
+  write("bench.md", markdownOf(page));
+  write("bench.html", htmlOf(page));
+  console.log(options.json ? JSON.stringify(results) : markdownOf(page));
+  say(`results: ${join(options.out, "bench.{json,md,html}")}`);
+  return 0;
+}
+
+function report(error: unknown): number {
+  const { message } = error as Error;
+  if (error instanceof UsageError) {
+    say(message);
+    return 2;
+  }
+  say(`error: ${error instanceof Error ? message.split("\n", 1)[0] : error}`);
+  return error instanceof NoAdapterError ? 3 : 1;
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

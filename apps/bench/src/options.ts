@@ -1,0 +1,68 @@
+import { parseArgs } from "node:util";
+
+export interface BenchOptions {
+  readonly isQuick: boolean;
+  /** Workloads and cases to run: those whose name contains one of these. Empty: all. */
+  readonly only: readonly string[];
+  readonly withPeers: boolean;
+  readonly rounds: number;
+  /** Folder of bench.json, bench.md and bench.html. */
+  readonly out: string;
+  readonly adapter?: string;
+  /** Print JSON instead of the table. */
+  readonly json: boolean;
+}
+
+export const help: string = `npm run bench -- [flags]
+
+  --quick            a few minutes: fewer cases, fewer rounds
+  --only A,B         workloads or cases whose name contains A or B
+  --no-peers         Halfstep alone
+  --rounds N         interleaved repetitions (15; with --quick 7)
+  --out DIR          where bench.json, bench.md and bench.html go (runs/bench)
+  --adapter NAME|N   the GPU, also HALFSTEP_ADAPTER
+  --json             print the results as JSON
+  --help`;
+
+/** Wrong flags: the message says which. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+export function parseOptions(args: readonly string[]): BenchOptions | "help" {
+  const { values } = parse(args);
+  if (values.help) return "help";
+  const isQuick = values.quick ?? false;
+  const rounds = Number(values.rounds ?? (isQuick ? 7 : 15));
+  if (!Number.isSafeInteger(rounds) || rounds < 2)
+    throw new UsageError(`--rounds ${values.rounds}: it must be a whole number from 2 on`);
+  return {
+    isQuick,
+    rounds,
+    only: (values.only ?? "").split(",").filter((part) => part !== ""),
+    withPeers: !values["no-peers"],
+    out: values.out ?? "runs/bench",
+    json: values.json ?? false,
+    ...(values.adapter !== undefined && { adapter: values.adapter }),
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        quick: { type: "boolean" },
+        only: { type: "string" },
+        "no-peers": { type: "boolean" },
+        rounds: { type: "string" },
+        out: { type: "string" },
+        adapter: { type: "string" },
+        json: { type: "boolean" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}

@@ -1,0 +1,43 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Outside all workspaces, with a lock file of its own. Source and bundle lie equally deep in the app. */
+export const peersFolder: string = fileURLToPath(new URL("../peers/", import.meta.url));
+
+/** Installs the peers where they are missing or others than the lock file says. Returns why that failed, if it did. */
+export function installPeers(folder: string, say: (line: string) => void): string | undefined {
+  if (isInstalled(folder)) return undefined;
+  say("installing the peers into apps/bench/peers (once, about 240 MB)");
+  try {
+    const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    execFileSync("npm", ["ci", ...flags], {
+      cwd: folder,
+      stdio: ["ignore", "ignore", "pipe"],
+      shell: process.platform === "win32",
+      timeout: 10 * 60_000,
+    });
+    return undefined;
+  } catch (error) {
+    const { stderr, message } = error as Error & { stderr?: Buffer };
+    const [first = message] = `${stderr ?? ""}`.split("\n").filter((line) => /error/i.test(line));
+    return `npm ci failed in apps/bench/peers: ${first.replace(/^npm error /, "")}`;
+  }
+}
+
+type Locked = Record<string, { readonly version?: string; readonly optional?: boolean }>;
+
+/** Whether npm's record of what it installed has what the lock file wants. */
+export function isInstalled(folder: string): boolean {
+  const record = join(folder, "node_modules", ".package-lock.json");
+  if (!existsSync(record)) return false;
+  const wanted = packagesOf(join(folder, "package-lock.json"));
+  const present = packagesOf(record);
+  return Object.entries(wanted).every(
+    ([path, { version, optional }]) =>
+      path === "" || optional || present[path]?.version === version,
+  );
+}
+
+const packagesOf = (file: string): Locked => JSON.parse(readFileSync(file, "utf8")).packages;

@@ -1,0 +1,312 @@
+import type { Calls } from "../calls.js";
+import { ours } from "../lanes/names.js";
+import type { Measured, Outcome, Report, Row } from "../results.js";
+import { geometricMean, logLogSlope, median } from "../statistics.js";
+import {
+  formatBytes,
+  formatMilliseconds,
+  formatPercent,
+  formatRate,
+  formatTimes,
+} from "./format.js";
+
+/** A report as text: what Markdown and HTML have in common. */
+export interface Page {
+  readonly title: string;
+  readonly paragraphs: readonly string[];
+  readonly tables: readonly Table[];
+}
+
+export interface Table {
+  readonly title: string;
+  readonly note: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+export interface Cell {
+  readonly text: string;
+  /** A peer that is faster than we are stands out. */
+  readonly isLoss?: boolean;
+}
+
+const cell = (text: string): Cell => ({ text });
+const nothing: Cell = cell("–");
+
+const measured = (row: Row, lane: string): Measured | undefined => {
+  const outcome = row.outcomes[lane];
+  return outcome?.status === "measured" ? outcome : undefined;
+};
+
+export function tablesOf(report: Report): Page {
+  const tables = [
+    sideBySide(report, "operation", "Operations"),
+    sideBySide(report, "training", "Training steps"),
+    halfPrecision(report),
+    stepCosts(report),
+    scaling(report),
+    checks(report),
+  ];
+  return {
+    title: "Halfstep beside its peers",
+    paragraphs: introduction(report),
+    tables: tables.filter(({ rows }) => rows.length > 0),
+  };
+}
+
+function introduction({ machine, lanes, limits, rows, ...run }: Report): string[] {
+  const rates = Object.values(limits);
+  const middle = (name: "copyBytesPerSecond" | "operationsPerSecond"): number =>
+    median(rates.map((rate) => rate[name]));
+  const versions = lanes.flatMap(({ title, version }) => (version ? [`${title} ${version}`] : []));
+  const missing = lanes.flatMap(({ title, missing }) => (missing ? [`${title}: ${missing}`] : []));
+  return [
+    `${machine.adapter}; ${machine.tier} tier; ${machine.cores} × ${machine.processor}, ${machine.platform}, Node ${machine.node}. ` +
+      `${run.date.slice(0, 10)}, ${run.mode} run of ${run.wallSeconds} s, ${run.rounds} interleaved rounds, ` +
+      `load average ${machine.load.map((load) => load.toFixed(1)).join(" before and ")} after.`,
+    `Limits of this machine, measured in the same rounds: copy ${formatRate(middle("copyBytesPerSecond"))}B/s (read and written), ` +
+      `float32 multiply-add ${formatRate(middle("operationsPerSecond"))}FLOP/s. A fraction of the limit is the time that they allow, ` +
+      "for operands touched once, divided by the median.",
+    `Lanes: ${versions.join(", ")}.`,
+    ...(missing.length > 0 ? [`Missing: ${missing.join("; ")}.`] : []),
+    summary(rows),
+  ];
+}
+
+/** Shared rows: those that a peer on WebGPU, or any peer, could do too. */
+function summary(rows: readonly Row[]): string {
+  const sentence = (which: string, isIn: (lane: string) => boolean): string => {
+    const ratios = rows.flatMap((row) =>
+      Object.entries(row.outcomes).flatMap(([lane, outcome]) =>
+        lane !== ours.name && isIn(lane) && outcome.status === "measured" && outcome.ratio
+          ? [outcome.ratio]
+          : [],
+      ),
+    );
+    if (ratios.length === 0) return `No shared row with ${which}.`;
+    const losses = ratios.filter((ratio) => ratio < 1).length;
+    return `Against ${which}: ${ratios.length} comparisons, ${losses} lost, geometric mean ${formatTimes(geometricMean(ratios))}.`;
+  };
+  return [
+    sentence("peers on WebGPU", (lane) => lane.endsWith("webgpu")),
+    sentence("peers on the CPU", (lane) => !lane.endsWith("webgpu")),
+  ].join(" ");
+}
+
+function sideBySide(report: Report, level: Row["level"], title: string): Table {
+  const rows = report.rows.filter((row) => row.level === level);
+  const peers = report.lanes.filter(
+    ({ name }) => name !== ours.name && rows.some((row) => measured(row, name)),
+  );
+  return {
+    title,
+    note: "Times of the peers are multiples of ours, paired by round; bold where the peer is faster. “wrong” is a result outside the tolerance.",
+    columns: [
+      "",
+      "precision",
+      "Halfstep",
+      "rate",
+      "of the limit",
+      ...peers.map((lane) => lane.title),
+    ],
+    rows: rows.map((row) => {
+      const own = measured(row, ours.name);
+      return [
+        cell(labelOf(row)),
+        cell(row.precision),
+        own ? cell(formatMilliseconds(own.milliseconds.median)) : shortOutcome(row, ours.name),
+        own ? cell(rateOf(row, own)) : nothing,
+        own ? cell(formatPercent(own.fractionOfLimit)) : nothing,
+        ...peers.map(({ name }) => ratioCell(row, name)),
+      ];
+    }),
+  };
+}
+
+const labelOf = (row: Row): string =>
+  row.name.includes(row.workload) ? row.name : `${row.workload} ${row.name}`;
+
+function rateOf({ items, cost }: Row, { milliseconds, itemsPerSecond }: Measured): string {
+  if (items && itemsPerSecond !== undefined) return `${formatRate(itemsPerSecond)}${items.unit}/s`;
+  const seconds = milliseconds.median / 1000;
+  // What touches each element a few times is bound by memory on any machine.
+  return cost.operations > 8 * cost.bytes
+    ? `${formatRate(cost.operations / seconds)}FLOP/s`
+    : `${formatRate(cost.bytes / seconds)}B/s`;
+}
+
+function ratioCell(row: Row, lane: string): Cell {
+  const theirs = measured(row, lane);
+  if (!theirs) return shortOutcome(row, lane);
+  if (theirs.ratio === undefined) return cell(formatMilliseconds(theirs.milliseconds.median));
+  return { text: formatTimes(theirs.ratio), isLoss: theirs.ratio < 1 };
+}
+
+function shortOutcome(row: Row, lane: string): Cell {
+  const outcome: Outcome | undefined = row.outcomes[lane];
+  return outcome && (outcome.status === "wrong" || outcome.status === "failed")
+    ? cell(outcome.status)
+    : nothing;
+}
+
+/** Ours against ours: what half precision gains. */
+function halfPrecision({ rows }: Report): Table {
+  const halves = rows.filter((row) => row.precision !== "float32" && row.level !== "scaling");
+  return {
+    title: "Half precision against float32",
+    note: "float32's time over half's (above 1: half is faster), and half's bytes over float32's.",
+    columns: [
+      "",
+      "precision",
+      "speed",
+      "peak bytes",
+      "activation bytes",
+      "casts that cost a launch",
+    ],
+    rows: halves.flatMap((row) => {
+      const half = measured(row, ours.name);
+      const single = rows.find(
+        (other) =>
+          other.workload === row.workload &&
+          other.name === row.name &&
+          other.precision === "float32",
+      );
+      const base = single && measured(single, ours.name);
+      if (!half || !base) return [];
+      const share = (pick: "allocatorPeakBytes" | "activationBytes"): Cell => {
+        const [a, b] = [half.facts?.[pick], base.facts?.[pick]];
+        return a && b ? cell(formatPercent(a / b)) : nothing;
+      };
+      return [
+        [
+          cell(labelOf(row)),
+          cell(row.precision),
+          cell(formatTimes(base.milliseconds.median / half.milliseconds.median)),
+          share("allocatorPeakBytes"),
+          share("activationBytes"),
+          half.facts?.castDispatches === undefined ? nothing : cell(`${half.facts.castDispatches}`),
+        ],
+      ];
+    }),
+  };
+}
+
+const callNames: readonly (keyof Calls)[] = [
+  "submits",
+  "dispatches",
+  "buffers",
+  "bindGroups",
+  "pipelines",
+  "writes",
+  "maps",
+];
+
+/** Steady state of training: WebGPU calls of each library, counted by wrapping the API. */
+function stepCosts({ rows, lanes }: Report): Table {
+  const number = (value: number): string => `${Math.round(value * 10) / 10}`;
+  return {
+    title: "What a step costs",
+    note: "WebGPU calls a step in steady state, counted alike for every library; bytes of GPU buffers at the peak; time of the host until the call returns, on an idle device.",
+    columns: ["", "precision", "lane", ...callNames, "peak bytes", "host time", "step"],
+    rows: rows
+      .filter(({ level }) => level === "training")
+      .flatMap((row) =>
+        lanes.flatMap(({ name, title }) => {
+          const own = measured(row, name);
+          if (!own) return [];
+          const isGpu = name.endsWith("webgpu");
+          return [
+            [
+              cell(labelOf(row)),
+              cell(row.precision),
+              cell(title),
+              ...callNames.map((call) => (isGpu ? cell(number(own.callsPerStep[call])) : nothing)),
+              isGpu ? cell(formatBytes(own.peakBytes)) : nothing,
+              cell(formatMilliseconds(own.hostMicroseconds / 1000)),
+              cell(formatMilliseconds(own.milliseconds.median)),
+            ],
+          ];
+        }),
+      ),
+  };
+}
+
+/** Exponents of time and memory along each axis. */
+function scaling({ rows }: Report): Table {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    if (!row.point) continue;
+    const key = `${row.workload}\n${row.point.axis}\n${row.precision}`;
+    groups.set(key, [...(groups.get(key) ?? []), row]);
+  }
+  return {
+    title: "Scaling",
+    note: "Exponents k of time ∝ xᵏ: slopes of least squares on logarithms, over all points and over the two largest.",
+    columns: [
+      "axis",
+      "precision",
+      "points",
+      "times",
+      "k in the axis",
+      "k of the last two",
+      "k in parameters",
+      "k of peak bytes",
+    ],
+    rows: [...groups.values()].flatMap((group) => {
+      const points = group.flatMap((row) => {
+        const own = measured(row, ours.name);
+        return own && row.point ? [{ ...row.point, own }] : [];
+      });
+      if (points.length < 2) return [];
+      const slope = (
+        x: (p: (typeof points)[number]) => number,
+        y: (p: (typeof points)[number]) => number,
+        of = points,
+      ): Cell => {
+        const pairs = of.map((p) => [x(p), y(p)] as const);
+        const isVaried = new Set(pairs.map(([a]) => a)).size > 1;
+        return isVaried ? cell(logLogSlope(pairs).toFixed(2)) : nothing;
+      };
+      const time = (p: (typeof points)[number]) => p.own.milliseconds.median;
+      const [first] = group;
+      return [
+        [
+          cell(first?.point?.axis ?? ""),
+          cell(first?.precision ?? ""),
+          cell(points.map(({ value }) => value).join(", ")),
+          cell(points.map((p) => formatMilliseconds(time(p))).join(", ")),
+          slope((p) => p.value, time),
+          slope((p) => p.value, time, points.slice(-2)),
+          slope((p) => p.parameters, time),
+          slope(
+            (p) => p.value,
+            (p) => p.own.facts?.allocatorPeakBytes ?? p.own.peakBytes,
+          ),
+        ],
+      ];
+    }),
+  };
+}
+
+/** Lanes whose numbers or processes failed, and the largest differences of those that were timed. */
+function checks({ rows, lanes }: Report): Table {
+  return {
+    title: "Checks before timing",
+    note: "Largest difference from our float32 result and from float64 samples of the definition, relative to the largest element; of training, of the losses of the first five steps.",
+    columns: ["", "precision", "allowed", ...lanes.map(({ title }) => title)],
+    rows: rows
+      .filter(({ level }) => level !== "scaling")
+      .map((row) => [
+        cell(labelOf(row)),
+        cell(row.precision),
+        cell(row.tolerance.toExponential(0)),
+        ...lanes.map(({ name }) => {
+          const outcome = row.outcomes[name];
+          if (!outcome || outcome.status === "absent") return nothing;
+          if (outcome.status === "failed") return cell(`failed: ${outcome.reason.slice(0, 80)}`);
+          const figure = outcome.difference.toExponential(1);
+          return cell(outcome.status === "wrong" ? `wrong: ${figure}` : figure);
+        }),
+      ]),
+  };
+}

@@ -1,0 +1,76 @@
+import type { Calls } from "./calls.js";
+import type { Spread } from "./statistics.js";
+import type { Cost, Facts, Precision } from "./workload.js";
+
+/** What one lane did on one row. */
+export type Outcome =
+  | Measured
+  /** The library has no such operation or precision. */
+  | { readonly status: "absent" }
+  /** Its numbers are not those of the others: it was not timed. */
+  | { readonly status: "wrong"; readonly difference: number }
+  | { readonly status: "failed"; readonly reason: string };
+
+export interface Measured {
+  readonly status: "measured";
+  readonly milliseconds: Spread;
+  readonly hostMicroseconds: number;
+  readonly callsPerStep: Calls;
+  readonly peakBytes: number;
+  readonly facts?: Facts;
+  /** Largest difference from our float32 result, relative to its largest element. */
+  readonly difference: number;
+  /** How many times our time it took, in the same rounds. */
+  readonly ratio?: number;
+  /** What the machine's limits allow at best, divided by what it took. */
+  readonly fractionOfLimit: number;
+  readonly itemsPerSecond?: number;
+}
+
+export interface Row {
+  readonly workload: string;
+  readonly title: string;
+  readonly level: "operation" | "training" | "scaling";
+  readonly name: string;
+  readonly precision: Precision;
+  readonly cost: Cost;
+  readonly items?: { readonly count: number; readonly unit: string };
+  readonly point?: { readonly axis: string; readonly value: number; readonly parameters: number };
+  readonly tolerance: number;
+  readonly outcomes: Readonly<Record<string, Outcome>>;
+}
+
+/** What the machine can do, measured among the repetitions of one workload. */
+export interface Limits {
+  readonly copyBytesPerSecond: number;
+  readonly operationsPerSecond: number;
+}
+
+export interface Report {
+  readonly schema: 1;
+  readonly date: string;
+  readonly mode: "full" | "quick";
+  readonly rounds: number;
+  readonly machine: Machine;
+  readonly lanes: readonly {
+    readonly name: string;
+    readonly title: string;
+    readonly version?: string;
+    readonly missing?: string;
+  }[];
+  readonly limits: Readonly<Record<string, Limits>>;
+  readonly rows: readonly Row[];
+  readonly wallSeconds: number;
+}
+
+export interface Machine {
+  readonly adapter: string;
+  readonly tier: string;
+  readonly features: readonly string[];
+  readonly processor: string;
+  readonly cores: number;
+  readonly platform: string;
+  readonly node: string;
+  /** One-minute load average before and after: what else kept the machine busy, and we. */
+  readonly load: readonly [before: number, after: number];
+}

@@ -1,0 +1,103 @@
+import type { Device } from "@halfstep/device";
+import type { HalfstepLibrary } from "../lanes/halfstep.js";
+import type { Case, Prepared } from "../workload.js";
+
+/**
+ * What the machine itself can do, with kernels of a few lines: the copy bandwidth and the rate of float32 additions and
+ * multiplications. They are measured in the rounds of each workload, so that its rows can be given as a fraction of them.
+ */
+export const limitCases: readonly Case[] = [copyLimit(32 * 2 ** 20), arithmeticLimit()];
+
+/** A copy of more bytes than caches hold: reads and writes count both. */
+function copyLimit(bytes: number): Case {
+  return limit("copy", { operations: 0, bytes: 2 * bytes }, (device) => {
+    const [source, copy] = [device.allocate(bytes), device.allocate(bytes)];
+    return rawKernel(
+      device,
+      `@group(0) @binding(0) var<storage, read_write> copy: array<vec4f>;
+@group(0) @binding(1) var<storage, read> source: array<vec4f>;
+@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u) {
+  copy[id.x] = source[id.x];
+}`,
+      [copy, source],
+      bytes / 16 / 256,
+    );
+  });
+}
+
+/** Independent chains of fused multiply-adds: enough that none waits for its own last result. */
+function arithmeticLimit(): Case {
+  const chains = 8;
+  const rounds = 512;
+  const workgroups = 256;
+  const operations = 2 * 4 * chains * rounds * workgroups * 64;
+  const names = Array.from({ length: chains }, (_, i) => `x${i}`);
+  return limit("fma", { operations, bytes: 0 }, (device) =>
+    rawKernel(
+      device,
+      `@group(0) @binding(0) var<storage, read_write> out: array<vec4f>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  let factor = out[0] + 0.999;
+  let offset = out[1] + vec4f(f32(id.x) * 1e-6);
+${names.map((name, i) => `  var ${name} = offset + ${i}.0;`).join("\n")}
+  for (var i = 0u; i < ${rounds}u; i++) {
+${names.map((name) => `    ${name} = fma(${name}, factor, offset);`).join("\n")}
+  }
+  let sum = ${names.join(" + ")};
+  if (all(sum == vec4f(1e30))) { out[id.x % 64u] = sum; }
+}`,
+      [device.allocate(1024)],
+      workgroups,
+    ),
+  );
+}
+
+function limit(
+  name: string,
+  cost: { readonly operations: number; readonly bytes: number },
+  make: (device: Device) => Promise<Pick<Prepared, "run">>,
+): Case {
+  return {
+    name,
+    isQuick: true,
+    precisions: ["float32"],
+    cost: () => cost,
+    tolerance: { float32: 0, float16: 0, bfloat16: 0 },
+    on: {
+      async halfstep(library: HalfstepLibrary) {
+        const { device } = await library.open();
+        return {
+          ...(await make(device)),
+          result: async () => new Float32Array(1),
+          drain: () => device.gpu.queue.onSubmittedWorkDone(),
+          dispose: () => device.destroy(),
+        };
+      },
+    },
+  };
+}
+
+async function rawKernel(
+  { gpu }: Device,
+  code: string,
+  buffers: readonly GPUBuffer[],
+  workgroups: number,
+): Promise<Pick<Prepared, "run">> {
+  const module = gpu.createShaderModule({ code });
+  const pipeline = await gpu.createComputePipelineAsync({ layout: "auto", compute: { module } });
+  const group = gpu.createBindGroup({
+    layout: pipeline.getBindGroupLayout(0),
+    entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })),
+  });
+  return {
+    run() {
+      const commands = gpu.createCommandEncoder();
+      const pass = commands.beginComputePass();
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(workgroups);
+      pass.end();
+      gpu.queue.submit([commands.finish()]);
+    },
+  };
+}
