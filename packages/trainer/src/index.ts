@@ -1,3 +1,10 @@
+export type {
+  Checkpoint,
+  CheckpointContent,
+  CheckpointStore,
+  NewestCheckpoint,
+} from "./checkpoint/checkpoint.js";
+export { CheckpointError, type CheckpointProblem } from "./checkpoint/checkpoint-error.js";
 export { StorageError } from "./errors.js";
 export { type EvaluateOptions, type Evaluation, evaluate } from "./evaluate.js";
 export { parameterSha256 } from "./parameter-hash.js";

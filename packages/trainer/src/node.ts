@@ -1,3 +1,6 @@
+export { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
+export { readCheckpoint } from "./checkpoint/read-checkpoint.js";
+export type { FileSystem } from "./checkpoint/write-checkpoint.js";
 export {
   describeProgress,
   type Progress,

@@ -1,19 +1,17 @@
 import {
   closeSync,
-  existsSync,
   fstatSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
-import { StorageError } from "./errors.js";
+import { join } from "node:path";
+import { storing } from "./errors.js";
+import { makeDirectory } from "./make-directory.js";
 import { renderReport } from "./report.js";
 import type { StepMetrics, Summary } from "./summary.js";
 
@@ -96,23 +94,3 @@ const readMetrics = (path: string): StepMetrics[] =>
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line));
-
-/** Node 20's own recursive mkdir never returns below /proc, where a folder that is there refuses new ones with ENOENT. */
-const makeDirectory = (directory: string): void => {
-  const parent = dirname(directory);
-  if (!existsSync(parent)) makeDirectory(parent);
-  try {
-    mkdirSync(directory);
-  } catch (error) {
-    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST";
-    if (!isThere || !statSync(directory).isDirectory()) throw error;
-  }
-};
-
-const storing = <T>(path: string, write: () => T): T => {
-  try {
-    return write();
-  } catch (error) {
-    throw new StorageError(path, error);
-  }
-};

@@ -1,0 +1,44 @@
+// `instanceof` looks for this brand, so that an error thrown by another copy of the package is recognised too.
+const brand = Symbol.for("@halfstep/CheckpointError");
+
+/** What is wrong with a checkpoint, for programs; the message says it for people. */
+export type CheckpointProblem =
+  /** There is no such folder, or it has no checkpoint that is whole. */
+  | "not-found"
+  /** A file is not there, or is no file. */
+  | "missing-file"
+  /** A file is there that the manifest does not list. */
+  | "extra-file"
+  /** A file has not as many bytes as the manifest says. */
+  | "length"
+  /** A file has other bytes than were saved. */
+  | "hash"
+  /** `manifest.json` is not what was written. */
+  | "manifest"
+  /** It was made by a later version of this package. */
+  | "version"
+  /** `state.json` or a safetensors file is malformed, though its hash is right. */
+  | "malformed"
+  /** A file cannot be read. */
+  | "unreadable"
+  /** It is whole, but of another model, optimizer, recipe or log. */
+  | "misfit";
+
+/** A checkpoint that cannot be gone on from. The message names the file and the remedy. */
+export class CheckpointError extends Error {
+  /** The file or folder that is wrong. */
+  readonly path: string;
+  readonly problem: CheckpointProblem;
+
+  constructor(problem: CheckpointProblem, path: string, fact: string, cause?: unknown) {
+    super(`${path} ${fact}`, cause === undefined ? undefined : { cause });
+    this.name = "CheckpointError";
+    this.path = path;
+    this.problem = problem;
+    Object.defineProperty(this, brand, { value: true });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && brand in value;
+  }
+}

@@ -1,0 +1,176 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { StorageError, storing, storingAsync } from "../errors.js";
+import { makeDirectory } from "../make-directory.js";
+import type {
+  Checkpoint,
+  CheckpointContent,
+  CheckpointStore,
+  NewestCheckpoint,
+} from "./checkpoint.js";
+import { CheckpointError } from "./checkpoint-error.js";
+import { readCheckpoint, readManifest } from "./read-checkpoint.js";
+import {
+  type FileSystem,
+  nodeFileSystem,
+  prepareCheckpoint,
+  syncDirectory,
+} from "./write-checkpoint.js";
+
+export interface CheckpointFolderOptions {
+  /** How many of the newest checkpoints stay, besides the best. Default 3. */
+  readonly keep?: number;
+  /** Default: that of Node. */
+  readonly fileSystem?: FileSystem;
+}
+
+/**
+ * A folder of checkpoints, one folder each: `step-00000120`, or `step-00000120-micro-0003` in the middle of an accumulation.
+ * A checkpoint appears whole or not at all: it is written under another name, flushed to the disk file by file, its manifest
+ * last, and then renamed. Whatever is written fails with a StorageError that leaves the checkpoints before it as they were.
+ *
+ * One process at a time may save to it; a `RunFolder` sees to that with its lock.
+ */
+export class CheckpointFolder implements CheckpointStore {
+  readonly directory: string;
+  readonly #keep: number;
+  readonly #fs: FileSystem;
+
+  /** @throws RangeError unless `keep` is a whole number from 1 on */
+  constructor(
+    directory: string,
+    { keep = 3, fileSystem = nodeFileSystem }: CheckpointFolderOptions = {},
+  ) {
+    if (!(Number.isSafeInteger(keep) && keep >= 1))
+      throw new RangeError(`keep is ${keep}: it must be a whole number from 1 on`);
+    this.directory = directory;
+    this.#keep = keep;
+    this.#fs = fileSystem;
+  }
+
+  /**
+   * Saves a checkpoint, and removes those that rotation no longer keeps. One of the same step that is there already, and
+   * whole, stays.
+   * @throws StorageError; TypeError where a state cannot be saved
+   */
+  async save(content: CheckpointContent): Promise<void> {
+    const write = prepareCheckpoint(content);
+    await this.#prepare();
+    const path = join(this.directory, nameOf(content));
+    const partial = `${path}${suffixes.partial}`;
+    try {
+      await storingAsync(partial, () => this.#fs.mkdir(partial));
+      await write(this.#fs, partial);
+      if ((await this.list()).includes(path)) {
+        if (await isWhole(path)) return await this.#remove(partial);
+        await this.#discard(path);
+      }
+      await storingAsync(path, () => this.#fs.rename(partial, path));
+    } catch (error) {
+      // What was begun takes up room that a full disk has not.
+      await this.#fs.rm(partial, { recursive: true, force: true }).catch(() => {});
+      throw error;
+    }
+    await syncDirectory(this.#fs, this.directory);
+    await this.#rotate();
+  }
+
+  /**
+   * The newest checkpoint that is whole, and what is wrong with those that are newer.
+   * @throws CheckpointError where there are checkpoints and none is whole
+   */
+  async newest(): Promise<NewestCheckpoint> {
+    const skipped: CheckpointError[] = [];
+    for (const path of await this.list())
+      try {
+        return { checkpoint: await readCheckpoint(path), skipped };
+      } catch (error) {
+        if (!(error instanceof CheckpointError)) throw error;
+        skipped.push(error);
+      }
+    const [first] = skipped;
+    if (first)
+      throw new CheckpointError(
+        "not-found",
+        this.directory,
+        `has ${skipped.length} checkpoints and none that is whole (${first.message.split(": ", 1)[0]}): restore one from a copy, or train anew without resuming`,
+        first,
+      );
+    return { checkpoint: undefined, skipped };
+  }
+
+  /** The folders of the checkpoints, the newest first; whether they are whole shows when they are read. */
+  async list(): Promise<readonly string[]> {
+    const found = (await this.#entries()).flatMap((name) => {
+      const match = /^step-(\d+)(?:-micro-(\d+))?$/.exec(name);
+      return match ? [{ name, step: Number(match[1]), microStep: Number(match[2] ?? 0) }] : [];
+    });
+    found.sort((a, b) => b.step - a.step || b.microStep - a.microStep);
+    return found.map(({ name }) => join(this.directory, name));
+  }
+
+  /** The newest checkpoint that was marked as the best, if it is whole. */
+  async best(): Promise<Checkpoint | undefined> {
+    const path = await this.#bestPath(await this.list());
+    return path === undefined ? undefined : await readCheckpoint(path);
+  }
+
+  async #rotate(): Promise<void> {
+    const all = await this.list();
+    if (all.length <= this.#keep) return;
+    const best = await this.#bestPath(all);
+    for (const path of all.slice(this.#keep)) if (path !== best) await this.#discard(path);
+  }
+
+  async #bestPath(newestFirst: readonly string[]): Promise<string | undefined> {
+    for (const path of newestFirst) {
+      const manifest = await readManifest(path).catch(() => undefined);
+      if (manifest?.best) return path;
+    }
+    return undefined;
+  }
+
+  /** A checkpoint vanishes whole as well: a process that ends in between leaves none that looks damaged. */
+  async #discard(path: string): Promise<void> {
+    const removed = `${path}${suffixes.removed}`;
+    await storingAsync(path, () => this.#fs.rename(path, removed));
+    await this.#remove(removed);
+  }
+
+  /** Makes the folder, and removes what an earlier process left in it when it was ended. */
+  async #prepare(): Promise<void> {
+    if (!existsSync(this.directory)) {
+      storing(this.directory, () => makeDirectory(this.directory));
+      await syncDirectory(this.#fs, dirname(this.directory));
+    }
+    for (const name of await this.#entries())
+      if (Object.values(suffixes).some((suffix) => name.endsWith(suffix)))
+        await this.#remove(join(this.directory, name));
+  }
+
+  #remove(path: string): Promise<void> {
+    return storingAsync(path, () => this.#fs.rm(path, { recursive: true, force: true }));
+  }
+
+  async #entries(): Promise<readonly string[]> {
+    try {
+      return await this.#fs.readdir(this.directory);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") return [];
+      if (code === undefined) throw error;
+      throw new StorageError(this.directory, error, "read");
+    }
+  }
+}
+
+const suffixes = { partial: ".partial", removed: ".removed" } as const;
+
+const nameOf = ({ step, microStep }: CheckpointContent): string =>
+  `step-${String(step).padStart(8, "0")}${microStep === 0 ? "" : `-micro-${String(microStep).padStart(4, "0")}`}`;
+
+const isWhole = (path: string): Promise<boolean> =>
+  readCheckpoint(path).then(
+    () => true,
+    () => false,
+  );

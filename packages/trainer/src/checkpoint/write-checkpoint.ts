@@ -1,0 +1,113 @@
+import { createHash } from "node:crypto";
+import * as nodeFileSystem from "node:fs/promises";
+import { join } from "node:path";
+import { type ByteSink, writeSafetensorsTo } from "@halfstep/safetensors";
+import { storingAsync } from "../errors.js";
+import type { CheckpointContent } from "./checkpoint.js";
+import { type FileEntry, formatManifest, manifestName } from "./manifest.js";
+import { splitTree } from "./state-tree.js";
+
+/** What checkpoints need of `node:fs/promises`. Tests let each of its operations fail in turn. */
+export type FileSystem = Pick<
+  typeof nodeFileSystem,
+  "open" | "mkdir" | "rename" | "rm" | "readdir"
+>;
+
+export { nodeFileSystem };
+
+/** The file of a checkpoint that holds whatever is no array. */
+export const stateName = "state.json";
+
+type Fill = (sink: ByteSink) => Promise<unknown>;
+
+/**
+ * Checks that a state can be saved, and gives the function that writes it into a folder that is empty: every file flushed to
+ * the disk, the manifest last, then the folder itself.
+ * @throws TypeError where a state cannot be saved
+ */
+export function prepareCheckpoint(
+  content: CheckpointContent,
+): (fs: FileSystem, folder: string) => Promise<void> {
+  const files = filesOf(content);
+  const { step, microStep, best } = content;
+  return async (fs, folder) => {
+    const entries: FileEntry[] = [];
+    for (const [name, fill] of files) entries.push(await writeFile(fs, folder, name, fill));
+    const manifest = formatManifest({ step, microStep, best, files: entries });
+    await writeFile(fs, folder, manifestName, textOf(manifest));
+    await syncDirectory(fs, folder);
+  };
+}
+
+/** Makes renames within a folder outlive a power cut. */
+export const syncDirectory = (fs: FileSystem, path: string): Promise<void> =>
+  storingAsync(path, async () => {
+    // Windows cannot flush folders, and has its file system order the writes itself.
+    if (process.platform === "win32") return;
+    const handle = await fs.open(path, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  });
+
+function filesOf({ parts }: CheckpointContent): readonly (readonly [name: string, fill: Fill])[] {
+  const trees = Object.entries(parts)
+    .filter(([, state]) => state !== undefined)
+    .map(([name, state]) => {
+      if (!/^[\w-]+$/.test(name) || name === "manifest" || name === "state")
+        throw new TypeError(
+          `a part of a checkpoint cannot be called ${JSON.stringify(name)}: use letters, digits, _ and -, and neither "state" nor "manifest"`,
+        );
+      return [name, splitTree(state)] as const;
+    });
+  const json = Object.fromEntries(trees.map(([name, tree]) => [name, tree.json]));
+  return [
+    [stateName, textOf(`${JSON.stringify(json, undefined, 1)}\n`)],
+    ...trees
+      .filter(([, { tensors }]) => Object.keys(tensors).length > 0)
+      .map(([name, { tensors }]) => {
+        const fill: Fill = (sink) => writeSafetensorsTo(sink, tensors);
+        return [`${name}.safetensors`, fill] as const;
+      }),
+  ];
+}
+
+const textOf =
+  (text: string): Fill =>
+  async (sink) => {
+    const bytes = new TextEncoder().encode(text);
+    for (let at = 0; at < bytes.length; ) {
+      const { bytesWritten } = await sink.write(bytes.subarray(at));
+      at += bytesWritten;
+    }
+  };
+
+async function writeFile(
+  fs: FileSystem,
+  folder: string,
+  name: string,
+  fill: Fill,
+): Promise<FileEntry> {
+  const path = join(folder, name);
+  return storingAsync(path, async () => {
+    const handle = await fs.open(path, "wx");
+    try {
+      const hash = createHash("sha256");
+      let bytes = 0;
+      await fill({
+        async write(piece) {
+          const { bytesWritten } = await handle.write(piece);
+          hash.update(piece.subarray(0, bytesWritten));
+          bytes += bytesWritten;
+          return { bytesWritten };
+        },
+      });
+      await handle.sync();
+      return { name, bytes, sha256: hash.digest("hex") };
+    } finally {
+      await handle.close();
+    }
+  });
+}

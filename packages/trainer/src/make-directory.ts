@@ -1,0 +1,14 @@
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** Node 20's own recursive mkdir never returns below /proc, where a folder that is there refuses new ones with ENOENT. */
+export const makeDirectory = (directory: string): void => {
+  const parent = dirname(directory);
+  if (!existsSync(parent)) makeDirectory(parent);
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST";
+    if (!isThere || !statSync(directory).isDirectory()) throw error;
+  }
+};
