@@ -203,6 +203,11 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     resident.table.bind(group.lr, this.#columns(group), 1);
   }
 
+  /** Names of all parameters, for errors. */
+  *parameterNames(): Generator<string> {
+    for (const { params } of this.#groups) for (const { name } of params.segments) yield name;
+  }
+
   /** The gradients that are present. */
   *gradients(): Generator<Binding<B> & { readonly dtype: "float32"; readonly name: string }> {
     for (const [i, { params }] of this.#groups.entries())

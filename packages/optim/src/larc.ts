@@ -66,6 +66,10 @@ export class LARC<B, H extends CommonOptions> {
     this.optimizer.addParamGroup(group);
   }
 
+  parameterNames(): Generator<string> {
+    return this.optimizer.parameterNames();
+  }
+
   gradients(): ReturnType<FlatOptimizer<B, H>["gradients"]> {
     return this.optimizer.gradients();
   }
