@@ -6,6 +6,8 @@ export {
   defaultUniform,
   type Fans,
   fansOf,
+  type Initializer,
+  type InitOptions,
   type KaimingOptions,
   kaimingNormal,
   kaimingUniform,
@@ -14,6 +16,7 @@ export {
   uniform,
   xavierNormal,
   xavierUniform,
+  zeros,
 } from "./init.js";
 export {
   ELU,
@@ -60,3 +63,4 @@ export {
 } from "./module.js";
 export { applyRecipe } from "./recipe.js";
 export type { SavedTensor, StateDict, StateDictKeys } from "./state-dict.js";
+export { loadTorchStateDict, type TorchLayout, torchStateDict } from "./torch-layout.js";

@@ -38,6 +38,15 @@ export function calculateGain(nonlinearity: Nonlinearity, a = 0.01): number {
   }
 }
 
+/** Makes the initial values of a parameter. */
+export type Initializer = (shape: readonly number[], generator: Generator) => Float32Array;
+
+/** How a layer's parameters start, where that is not torch's default. */
+export interface InitOptions {
+  readonly weightInit?: Initializer;
+  readonly biasInit?: Initializer;
+}
+
 const sample = (shape: readonly number[], draw: () => number): Float32Array =>
   Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, draw);
 
@@ -56,6 +65,8 @@ export const normal = (
   mean = 0,
   std = 1,
 ): Float32Array => sample(shape, () => mean + std * generator.normal());
+
+export const zeros: Initializer = (shape) => new Float32Array(shape.reduce((a, b) => a * b, 1));
 
 export interface KaimingOptions {
   /** Slope of leakyRelu. Default 0. */

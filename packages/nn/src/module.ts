@@ -2,6 +2,7 @@ import type { CastDType } from "@halfstep/autocast";
 import { noGrad, type Runtime, type Tensor, Variable, withScope } from "@halfstep/tensor";
 import { interceptForward } from "./intercept.js";
 import { loadStateDict, type StateDict, type StateDictKeys, stateDictOf } from "./state-dict.js";
+import type { TorchLayout } from "./torch-layout.js";
 
 export interface LoadOptions {
   /** Whether missing and unexpected names are errors. Default true. Misshapen tensors always are. */
@@ -128,12 +129,20 @@ export abstract class Module {
     return this.#variables(isBuffer);
   }
 
+  /** Parameters and buffers under every path that leads to them: a tied one under each, as in state dicts. */
+  *namedVariables(): Generator<[path: string, variable: Variable]> {
+    for (const { name, value } of this.#members())
+      if (value instanceof Variable) yield [name, value];
+      else
+        for (const [path, variable] of value.namedVariables()) yield [joined(name, path), variable];
+  }
+
   /**
    * Copies of all parameters and buffers, by dotted path. Tied parameters appear under each of their paths, as in torch.
    * Waits for what has been recorded; call it outside steps.
    */
   stateDict(): Promise<StateDict> {
-    return stateDictOf(this.#allVariables());
+    return stateDictOf(this.namedVariables());
   }
 
   /**
@@ -143,7 +152,7 @@ export abstract class Module {
    * @throws StateDictError that lists every missing, unexpected and misshapen name.
    */
   loadStateDict(state: StateDict, { strict = true }: LoadOptions = {}): StateDictKeys {
-    return loadStateDict(this.#allVariables(), state, strict);
+    return loadStateDict(this.namedVariables(), state, strict);
   }
 
   /**
@@ -195,6 +204,11 @@ export abstract class Module {
     return false;
   }
 
+  /** How the module's counterpart in torch names and lays out its variables, where it is not as here. */
+  get torchLayout(): TorchLayout {
+    return {};
+  }
+
   /** Inputs of shapes that `forward` takes, zeros mostly, for `explain()`. Models have them; layers need not. */
   exampleInputs?(): readonly unknown[];
 
@@ -226,15 +240,6 @@ export abstract class Module {
         value.name = joined(module.path, name);
         yield [joined(prefix, name), value];
       }
-  }
-
-  /** Every path to every variable, tied ones and shared modules included. */
-  *#allVariables(prefix = ""): Generator<[string, Variable]> {
-    for (const { name, value } of this.#members()) {
-      const path = joined(prefix, name);
-      if (value instanceof Module) yield* value.#allVariables(path);
-      else yield [path, value];
-    }
   }
 
   *#members(): Generator<Member> {

@@ -8,12 +8,15 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 import { buffer, Module, parameter } from "../module.js";
+import type { TorchLayout } from "../torch-layout.js";
 
 export interface BatchNorm2dOptions {
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
   /** Weight of a batch in the running statistics: running ← (1 − momentum) · running + momentum · batch. Default 0.1. */
   readonly momentum?: number;
+  /** What the weights start as. Default 1. */
+  readonly initialWeight?: number;
 }
 
 /**
@@ -37,7 +40,7 @@ export class BatchNorm2d extends Module {
   constructor(
     runtime: Runtime,
     channels: number,
-    { eps = 1e-5, momentum = 0.1 }: BatchNorm2dOptions = {},
+    { eps = 1e-5, momentum = 0.1, initialWeight = 1 }: BatchNorm2dOptions = {},
   ) {
     super();
     this.channels = channels;
@@ -45,7 +48,12 @@ export class BatchNorm2d extends Module {
     this.momentum = momentum;
     const zeros = new Float32Array(channels);
     const ones = new Float32Array(channels).fill(1);
-    this.weight = parameter(runtime, ones, [channels], "weight");
+    this.weight = parameter(
+      runtime,
+      ones.map(() => initialWeight),
+      [channels],
+      "weight",
+    );
     this.bias = parameter(runtime, zeros, [channels], "bias");
     this.runningMean = buffer(runtime, zeros, [channels], "runningMean");
     this.runningVar = buffer(runtime, ones, [channels], "runningVar");
@@ -53,6 +61,10 @@ export class BatchNorm2d extends Module {
 
   override get keepsFloat32(): boolean {
     return true;
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { ignored: ["num_batches_tracked"] };
   }
 
   /** @param x [batch, height, width, channels] */

@@ -8,6 +8,7 @@ import {
 } from "@halfstep/tensor";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
+import type { TorchLayout } from "../torch-layout.js";
 import { type Pair, pair } from "./pair.js";
 
 export interface ConvTranspose2dLayerOptions extends ConvTranspose2dOptions {
@@ -41,6 +42,10 @@ export class ConvTranspose2d extends Module {
       parameter(runtime, defaultUniform(shape, generator, fanIn), shape, name);
     this.weight = make([height, width, groupChannels, inChannels], "weight");
     this.bias = bias ? make([outChannels], "bias") : undefined;
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { orders: { weight: [3, 2, 0, 1] } };
   }
 
   /** @param x [batch, height, width, inChannels] */

@@ -10,6 +10,7 @@ import {
 } from "@halfstep/tensor";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
+import type { TorchLayout } from "../torch-layout.js";
 
 interface LayerOptions {
   readonly kernelSize: number;
@@ -45,6 +46,10 @@ export class Conv1d extends Module {
     this.bias = bias ? make([outChannels], "bias") : undefined;
   }
 
+  override get torchLayout(): TorchLayout {
+    return { orders: { weight: [2, 1, 0] } };
+  }
+
   /** @param x [batch, length, inChannels] */
   forward(x: Tensor): Tensor {
     return conv1d(x, this.weight, this.bias, this.options);
@@ -72,6 +77,10 @@ export class ConvTranspose1d extends Module {
       parameter(runtime, defaultUniform(shape, generator, kernelSize * groupChannels), shape, name);
     this.weight = make([kernelSize, groupChannels, inChannels], "weight");
     this.bias = bias ? make([outChannels], "bias") : undefined;
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { orders: { weight: [2, 1, 0] } };
   }
 
   /** @param x [batch, length, inChannels] */

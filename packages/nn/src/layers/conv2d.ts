@@ -6,11 +6,12 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
-import { defaultUniform } from "../init.js";
+import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
+import type { TorchLayout } from "../torch-layout.js";
 import { type Pair, pair } from "./pair.js";
 
-export interface Conv2dLayerOptions {
+export interface Conv2dLayerOptions extends InitOptions {
   readonly kernelSize: Pair;
   /** Default 1. */
   readonly stride?: Pair;
@@ -22,7 +23,7 @@ export interface Conv2dLayerOptions {
   readonly groups?: number;
   /** Default true. */
   readonly bias?: boolean;
-  /** Draws the initial parameters, U(±1/√(kernelHeight · kernelWidth · inChannels / groups)) as in torch. */
+  /** Draws the initial parameters, by default U(±1/√(kernelHeight · kernelWidth · inChannels / groups)) as in torch. */
   readonly generator: Generator;
 }
 
@@ -48,7 +49,7 @@ export class Conv2d extends Module {
   ) {
     super();
     const { kernelSize, stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
-    const { bias = true, generator } = options;
+    const { bias = true, generator, weightInit, biasInit } = options;
     this.inChannels = inChannels;
     this.outChannels = outChannels;
     this.kernelSize = pair(kernelSize);
@@ -59,10 +60,15 @@ export class Conv2d extends Module {
     const [height, width] = this.kernelSize;
     const groupChannels = inChannels / groups;
     const fanIn = height * width * groupChannels;
-    const make = (shape: readonly number[], name: string): Variable =>
-      parameter(runtime, defaultUniform(shape, generator, fanIn), shape, name);
-    this.weight = make([height, width, groupChannels, outChannels], "weight");
-    this.bias = bias ? make([outChannels], "bias") : undefined;
+    const byDefault: Initializer = (shape) => defaultUniform(shape, generator, fanIn);
+    const make = (shape: readonly number[], name: string, init = byDefault): Variable =>
+      parameter(runtime, init(shape, generator), shape, name);
+    this.weight = make([height, width, groupChannels, outChannels], "weight", weightInit);
+    this.bias = bias ? make([outChannels], "bias", biasInit) : undefined;
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { orders: { weight: [3, 2, 0, 1] } };
   }
 
   /** @param x [batch, height, width, inChannels] */

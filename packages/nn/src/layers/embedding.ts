@@ -5,12 +5,13 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { type InitOptions, normal } from "../init.js";
 import { Module, parameter } from "../module.js";
 
-export interface EmbeddingLayerOptions {
+export interface EmbeddingLayerOptions extends Pick<InitOptions, "weightInit"> {
   /** The word that stands for none: its row starts as zeros, and gets no gradient. */
   readonly paddingIndex?: number;
-  /** Draws the initial rows, N(0, 1) as in torch. */
+  /** Draws the initial rows, by default N(0, 1) as in torch. */
   readonly generator: Generator;
 }
 
@@ -26,13 +27,13 @@ export class Embedding extends Module {
     runtime: Runtime,
     words: number,
     features: number,
-    { paddingIndex, generator }: EmbeddingLayerOptions,
+    { paddingIndex, generator, weightInit = normal }: EmbeddingLayerOptions,
   ) {
     super();
     this.words = words;
     this.features = features;
     this.paddingIndex = paddingIndex;
-    const values = Float32Array.from({ length: words * features }, () => generator.normal());
+    const values = weightInit([words, features], generator);
     if (paddingIndex !== undefined)
       values.fill(0, paddingIndex * features, (paddingIndex + 1) * features);
     this.weight = parameter(runtime, values, [words, features], "weight");

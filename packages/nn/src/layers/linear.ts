@@ -6,13 +6,13 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
-import { defaultUniform } from "../init.js";
+import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
 
-export interface LinearOptions {
+export interface LinearOptions extends InitOptions {
   /** Default true. */
   readonly bias?: boolean;
-  /** Draws the initial parameters, U(±1/√inFeatures) as in torch. */
+  /** Draws the initial parameters, by default U(±1/√inFeatures) as in torch. */
   readonly generator: Generator;
 }
 
@@ -29,15 +29,16 @@ export class Linear extends Module {
     runtime: Runtime,
     inFeatures: number,
     outFeatures: number,
-    { bias = true, generator }: LinearOptions,
+    { bias = true, generator, weightInit, biasInit }: LinearOptions,
   ) {
     super();
     this.inFeatures = inFeatures;
     this.outFeatures = outFeatures;
-    const make = (shape: readonly number[], name: string): Variable =>
-      parameter(runtime, defaultUniform(shape, generator, inFeatures), shape, name);
-    this.weight = make([outFeatures, inFeatures], "weight");
-    this.bias = bias ? make([outFeatures], "bias") : undefined;
+    const byDefault: Initializer = (shape) => defaultUniform(shape, generator, inFeatures);
+    const make = (shape: readonly number[], name: string, init = byDefault): Variable =>
+      parameter(runtime, init(shape, generator), shape, name);
+    this.weight = make([outFeatures, inFeatures], "weight", weightInit);
+    this.bias = bias ? make([outFeatures], "bias", biasInit) : undefined;
   }
 
   /** @param x [..., inFeatures] */

@@ -9,6 +9,7 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 import { Module, parameter } from "../module.js";
+import type { TorchLayout } from "../torch-layout.js";
 
 type Size = number | readonly number[];
 
@@ -50,6 +51,10 @@ export class LayerNorm extends Module {
     this.options = options;
     this.weight = affine ? filled(runtime, this.normalizedShape, 1, "weight") : undefined;
     this.bias = affine && bias ? filled(runtime, this.normalizedShape, 0, "bias") : undefined;
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { aliases: { gamma: "weight", beta: "bias" } };
   }
 
   /** @param x [..., ...normalizedShape] */

@@ -1,0 +1,282 @@
+import { DTypeError } from "@halfstep/autocast";
+import {
+  Dropout,
+  Embedding,
+  Generator,
+  type Initializer,
+  LayerNorm,
+  Linear,
+  Module,
+  normal,
+  type TorchLayout,
+  zeros,
+} from "@halfstep/nn";
+import {
+  gelu,
+  linear,
+  type Runtime,
+  ShapeError,
+  scaledDotProductAttention,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
+
+/** nanoGPT's options. The defaults are those of GPT-2 small (Radford et al. 2019). */
+export interface GPTOptions {
+  /** Of the initial parameters, and of dropout. */
+  readonly seed: number;
+  /** Default 50,257. */
+  readonly vocabSize?: number;
+  /** Tokens of the longest sequence. Default 1024. */
+  readonly blockSize?: number;
+  /** Default 12. */
+  readonly nLayer?: number;
+  /** Default 12. */
+  readonly nHead?: number;
+  /** Features of a token. Default 768. */
+  readonly nEmbd?: number;
+  /** In training, after the embeddings, on attention, and at the end of each branch. Default 0. */
+  readonly dropout?: number;
+  /** Whether linear layers and layer norms have biases. Default true, as in GPT-2. */
+  readonly bias?: boolean;
+}
+
+type Config = Required<GPTOptions>;
+
+const configOf = (options: GPTOptions): Config => ({
+  vocabSize: 50_257,
+  blockSize: 1024,
+  nLayer: 12,
+  nHead: 12,
+  nEmbd: 768,
+  dropout: 0,
+  bias: true,
+  ...options,
+});
+
+/** What is the same in all parts. */
+interface Parts {
+  readonly runtime: Runtime;
+  readonly generator: Generator;
+  readonly config: Config;
+}
+
+/**
+ * A decoder-only transformer with GPT-2's structure and names, so that its checkpoints load by `loadTorchStateDict`, and nanoGPT's
+ * options. The head has the weights of the token embedding.
+ */
+export class GPT extends Module {
+  readonly config: Config;
+  /** Draws the masks of dropout. Its offset belongs into a checkpoint. */
+  readonly generator: Generator;
+  readonly transformer: GPTModel;
+  readonly lmHead: TiedHead;
+
+  constructor(runtime: Runtime, options: GPTOptions) {
+    super();
+    this.config = configOf(options);
+    this.generator = new Generator(options.seed);
+    this.transformer = new GPTModel({ runtime, generator: this.generator, config: this.config });
+    this.lmHead = new TiedHead(this.transformer.wte.weight);
+  }
+
+  /** How many parameters a model of these options has, which is not built for that. 124,439,808 for GPT-2 small. */
+  static parameterCount(options: Omit<GPTOptions, "seed"> = {}): number {
+    const { vocabSize, blockSize, nLayer, nEmbd, bias } = configOf({ seed: 0, ...options });
+    const norm = bias ? 2 * nEmbd : nEmbd;
+    const block = 12 * nEmbd ** 2 + 2 * norm + (bias ? 9 * nEmbd : 0);
+    return (vocabSize + blockSize) * nEmbd + nLayer * block + norm;
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { base: "transformer" };
+  }
+
+  /** Two sequences of the token 0. */
+  override exampleInputs(): readonly [Tensor] {
+    const length = Math.min(this.config.blockSize, 8);
+    return [this.lmHead.weight.runtime.tensor(new Uint32Array(2 * length), [2, length])];
+  }
+
+  /**
+   * @param tokens uint32 [batch, length], of at most `blockSize` tokens
+   * @returns logits [batch, length, vocabSize] of the token after each
+   */
+  forward(tokens: Tensor): Tensor {
+    return this.lmHead.forward(this.transformer.forward(tokens));
+  }
+}
+
+/** GPT without its head: the last layer norm's output for each token. */
+export class GPTModel extends Module {
+  readonly config: Config;
+  readonly wte: Embedding;
+  readonly wpe: Embedding;
+  readonly drop: Dropout;
+  readonly h: readonly Block[];
+  readonly lnF: LayerNorm;
+
+  /** @internal Made by {@link GPT}. */
+  constructor(parts: Parts) {
+    super();
+    const { runtime, generator, config } = parts;
+    const { vocabSize, blockSize, nLayer, nEmbd, dropout } = config;
+    const rows = { generator, weightInit: normalOf(0.02) };
+    this.config = config;
+    this.wte = new Embedding(runtime, vocabSize, nEmbd, rows);
+    this.wpe = new Embedding(runtime, blockSize, nEmbd, rows);
+    this.drop = new Dropout({ p: dropout, generator });
+    this.h = Array.from({ length: nLayer }, () => new Block(parts));
+    this.lnF = normOf(parts);
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { names: { lnF: "ln_f" }, base: "transformer" };
+  }
+
+  /** @param tokens uint32 [batch, length] */
+  forward(tokens: Tensor): Tensor {
+    const length = tokens.shape[1] as number;
+    if (tokens.dtype !== "uint32")
+      throw new DTypeError(`GPT: tokens are ${tokens.dtype}; make them from a Uint32Array`);
+    if (tokens.rank !== 2 || length > this.config.blockSize)
+      throw new ShapeError(
+        `GPT needs tokens [batch, length] with at most ${this.config.blockSize} in a sequence, not [${tokens.shape}]`,
+      );
+    const positions = this.wpe.weight.narrow(0, 0, length);
+    let x = this.drop.forward(this.wte.forward(tokens).add(positions));
+    for (const block of this.h) x = block.forward(x);
+    return this.lnF.forward(x);
+  }
+}
+
+/** A linear layer without bias whose weight is that of an embedding. */
+class TiedHead extends Module {
+  /** [vocabSize, nEmbd] */
+  readonly weight: Variable;
+
+  constructor(weight: Variable) {
+    super();
+    this.weight = weight;
+  }
+
+  forward(x: Tensor): Tensor {
+    return linear(x, this.weight);
+  }
+}
+
+class Block extends Module {
+  readonly ln1: LayerNorm;
+  readonly attn: CausalSelfAttention;
+  readonly ln2: LayerNorm;
+  readonly mlp: MLP;
+
+  constructor(parts: Parts) {
+    super();
+    this.ln1 = normOf(parts);
+    this.attn = new CausalSelfAttention(parts);
+    this.ln2 = normOf(parts);
+    this.mlp = new MLP(parts);
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { names: { ln1: "ln_1", ln2: "ln_2" } };
+  }
+
+  forward(x: Tensor): Tensor {
+    const y = x.add(this.attn.forward(this.ln1.forward(x)));
+    return y.add(this.mlp.forward(this.ln2.forward(y)));
+  }
+}
+
+class CausalSelfAttention extends Module {
+  readonly heads: number;
+  readonly dropout: number;
+  readonly generator: Generator;
+  readonly cAttn: Conv1D;
+  readonly cProj: Conv1D;
+  readonly residDropout: Dropout;
+
+  constructor(parts: Parts) {
+    super();
+    const { generator, config } = parts;
+    const { nHead, nEmbd, dropout } = config;
+    if (nEmbd % nHead !== 0)
+      throw new RangeError(`GPT: nEmbd ${nEmbd} is no multiple of nHead ${nHead}`);
+    this.heads = nHead;
+    this.dropout = dropout;
+    this.generator = generator;
+    this.cAttn = new Conv1D(parts, nEmbd, 3 * nEmbd);
+    this.cProj = new Conv1D(parts, nEmbd, nEmbd, residualStd(config));
+    this.residDropout = new Dropout({ p: dropout, generator });
+  }
+
+  /** Masks, which older checkpoints have. */
+  override get torchLayout(): TorchLayout {
+    return { ignored: ["bias", "masked_bias"] };
+  }
+
+  forward(x: Tensor): Tensor {
+    const [batch, length, size] = x.shape as [number, number, number];
+    const { heads, generator, dropout: p } = this;
+    const parts = this.cAttn
+      .forward(x)
+      .reshape([batch, length, 3, heads, size / heads])
+      .permute([2, 0, 3, 1, 4]);
+    const [query, key, value] = [0, 1, 2].map((part) => parts.select(0, part)) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const isDropping = this.isTraining && p > 0;
+    const attended = scaledDotProductAttention(query, key, value, {
+      isCausal: true,
+      ...(isDropping && { dropout: { p, generator } }),
+    });
+    const joined = attended.permute([0, 2, 1, 3]).reshape(x.shape);
+    return this.residDropout.forward(this.cProj.forward(joined));
+  }
+}
+
+class MLP extends Module {
+  readonly cFc: Conv1D;
+  readonly cProj: Conv1D;
+  readonly dropout: Dropout;
+
+  constructor(parts: Parts) {
+    super();
+    const { generator, config } = parts;
+    const { nEmbd, dropout } = config;
+    this.cFc = new Conv1D(parts, nEmbd, 4 * nEmbd);
+    this.cProj = new Conv1D(parts, 4 * nEmbd, nEmbd, residualStd(config));
+    this.dropout = new Dropout({ p: dropout, generator });
+  }
+
+  forward(x: Tensor): Tensor {
+    const hidden = gelu(this.cFc.forward(x), { approximate: "tanh" });
+    return this.dropout.forward(this.cProj.forward(hidden));
+  }
+}
+
+/** A linear layer whose weight GPT-2's checkpoints have as [in, out]; transformers calls it so. */
+class Conv1D extends Linear {
+  constructor({ runtime, generator, config }: Parts, from: number, to: number, std = 0.02) {
+    const { bias } = config;
+    super(runtime, from, to, { bias, generator, weightInit: normalOf(std), biasInit: zeros });
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { orders: { weight: [1, 0] } };
+  }
+}
+
+/** Each of the 2 · nLayer branches adds to the variance of the residual stream, which this keeps from growing. */
+const residualStd = ({ nLayer }: Config): number => 0.02 / Math.sqrt(2 * nLayer);
+
+const normalOf =
+  (std: number): Initializer =>
+  (shape, generator) =>
+    normal(shape, generator, 0, std);
+
+const normOf = ({ runtime, config: { nEmbd, bias } }: Parts): LayerNorm =>
+  new LayerNorm(runtime, nEmbd, { bias });

@@ -1,0 +1,168 @@
+import type { LoadOptions } from "./module.js";
+import { Module } from "./module.js";
+import {
+  loadStateDict,
+  type SavedTensor,
+  type StateDict,
+  type StateDictKeys,
+  stateDictOf,
+} from "./state-dict.js";
+
+/**
+ * How the counterpart of a module in torch (or in torchvision, or in Hugging Face's transformers) names and lays out its
+ * variables, where that is not as here with the names in snake_case.
+ */
+export interface TorchLayout {
+  /** Names there of this module's fields: `{ ln1: "ln_1" }`. */
+  readonly names?: Readonly<Record<string, string>>;
+  /** Of which dimension here each dimension there is, by field: `{ weight: [3, 2, 0, 1] }`. */
+  readonly orders?: Readonly<Record<string, readonly number[]>>;
+  /** Older names that checkpoints may have for the module's own variables: `{ gamma: "weight" }`. */
+  readonly aliases?: Readonly<Record<string, string>>;
+  /** What the counterpart saves and this module has no use for: `["num_batches_tracked"]`. */
+  readonly ignored?: readonly string[];
+  /**
+   * Of a whole model: the name there of its body, `base_model_prefix` of transformers. Checkpoints of a body alone load into
+   * models with heads, and the other way round.
+   */
+  readonly base?: string;
+}
+
+/** A variable's or module's place in torch. */
+interface Place {
+  readonly name: string;
+  readonly order: readonly number[] | undefined;
+}
+
+/**
+ * Copies of all parameters and buffers with the names and dimensions that torch has for them, for `load_state_dict` there.
+ * Tied parameters appear under each of their names. Waits for what has been recorded; call it outside steps.
+ *
+ * ```ts
+ * const { "layer1.0.conv1.weight": weight } = await torchStateDict(model); // [out, in, height, width]
+ * ```
+ */
+export async function torchStateDict(model: Module): Promise<StateDict> {
+  const state = await stateDictOf(model.namedVariables());
+  return Object.fromEntries(
+    Object.entries(state).map(([path, saved]) => {
+      const { name, order } = placeOf(model, path);
+      return [name, order ? permuted(saved, order) : saved];
+    }),
+  );
+}
+
+/**
+ * Takes over the values of a state dict of torch's, rounded to the dtypes that the module has. A tied parameter may be there
+ * under one of its names. Everything is checked before anything changes.
+ *
+ * @returns what had no counterpart, by torch's names.
+ * @throws StateDictError that lists every missing, unexpected and misshapen name, in torch's names.
+ */
+export function loadTorchStateDict(
+  model: Module,
+  state: StateDict,
+  { strict = true }: LoadOptions = {},
+): StateDictKeys {
+  const places = [...model.namedVariables()].map(([path, variable]) => ({
+    variable,
+    ...placeOf(model, path),
+  }));
+  const given = withoutExtras(model, withBase(model, state, places));
+  const laidOut = Object.fromEntries(
+    Object.entries(given).map(([name, saved]) => {
+      const order = places.find((place) => place.name === name)?.order;
+      return [name, order?.length === saved.shape.length ? permuted(saved, inverse(order)) : saved];
+    }),
+  );
+  for (const { name, variable } of places) {
+    if (Object.hasOwn(laidOut, name)) continue;
+    const twin = places.find(
+      (place) => place.variable === variable && Object.hasOwn(given, place.name),
+    );
+    if (twin) laidOut[name] = laidOut[twin.name] as SavedTensor;
+  }
+  const named = places.map(({ name, variable }) => [name, variable] as const);
+  return loadStateDict(named, laidOut, strict);
+}
+
+/** Where torch has what is at a dotted path of the model. */
+function placeOf(model: Module, path: string): Place {
+  const names: string[] = [];
+  let holder: unknown = model;
+  let owner: Module = model;
+  let order: readonly number[] | undefined;
+  for (const field of path.split(".")) {
+    names.push(owner.torchLayout.names?.[field] ?? snakeCase(field));
+    order = owner.torchLayout.orders?.[field];
+    holder = (holder as Record<string, unknown>)[field];
+    if (holder instanceof Module) owner = holder;
+  }
+  return { name: names.join("."), order };
+}
+
+/** The state with the body's name put before all names, or taken away, where only this makes them fit. */
+function withBase(model: Module, state: StateDict, places: readonly Place[]): StateDict {
+  const { base } = model.torchLayout;
+  if (base === undefined) return state;
+  const prefix = `${base}.`;
+  const isInside = (name: string): boolean => name.startsWith(prefix);
+  const [hasHere, hasThere] = [places.map(({ name }) => name), Object.keys(state)].map((names) =>
+    names.some(isInside),
+  );
+  if (hasHere === hasThere) return state;
+  return Object.fromEntries(
+    Object.entries(state).map(([name, saved]) => {
+      if (!hasHere) return [isInside(name) ? name.slice(prefix.length) : name, saved];
+      return [places.some((place) => place.name === name) ? name : prefix + name, saved];
+    }),
+  );
+}
+
+/** The state without what is ignored, and with today's names for old ones. */
+function withoutExtras(model: Module, state: StateDict): StateDict {
+  const ignored = new Set<string>();
+  const renamed = new Map<string, string>();
+  for (const [path, { torchLayout }] of model.namedModules()) {
+    const at = (name: string): string =>
+      path === "" ? name : `${placeOf(model, path).name}.${name}`;
+    for (const name of torchLayout.ignored ?? []) ignored.add(at(name));
+    for (const [old, name] of Object.entries(torchLayout.aliases ?? {}))
+      renamed.set(at(old), at(name));
+  }
+  return Object.fromEntries(
+    Object.entries(state)
+      .filter(([name]) => !ignored.has(name))
+      .map(([name, saved]) => [renamed.get(name) ?? name, saved]),
+  );
+}
+
+/** "runningMean" as "running_mean". */
+const snakeCase = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+const inverse = (order: readonly number[]): readonly number[] =>
+  order.map((_, d) => order.indexOf(d));
+
+/** The tensor with dimension `order[d]` as dimension d. */
+function permuted({ shape, dtype, data }: SavedTensor, order: readonly number[]): SavedTensor {
+  const strides = shape.map((_, d) => shape.slice(d + 1).reduce((a, b) => a * b, 1));
+  const sizes = order.map((d) => shape[d] as number);
+  const steps = order.map((d) => strides[d] as number);
+  const result = data.slice();
+  const last = order.length - 1;
+  const [count, step] = [sizes[last] as number, steps[last] as number];
+  const places = new Array<number>(last).fill(0);
+  let source = 0;
+  for (let at = 0; at < result.length; ) {
+    for (let i = 0; i < count; i++) result[at++] = data[source + i * step] as number;
+    for (let d = last - 1; d >= 0; d--) {
+      source += steps[d] as number;
+      places[d] = (places[d] as number) + 1;
+      if ((places[d] as number) < (sizes[d] as number)) break;
+      source -= (steps[d] as number) * (sizes[d] as number);
+      places[d] = 0;
+    }
+  }
+  return { shape: sizes, dtype, data: result };
+}
