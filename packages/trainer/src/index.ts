@@ -1,3 +1,4 @@
+export type { Batches } from "./batch-source.js";
 export type {
   Checkpoint,
   CheckpointContent,
@@ -7,6 +8,16 @@ export type {
 export { CheckpointError, type CheckpointProblem } from "./checkpoint/checkpoint-error.js";
 export { StorageError } from "./errors.js";
 export { type EvaluateOptions, type Evaluation, evaluate } from "./evaluate.js";
+export {
+  type EvaluatedAt,
+  type EvaluationHook,
+  type EvaluationOptions,
+  type EvaluationState,
+  type Every,
+  evaluateEvery,
+  type Training,
+  type TrainingHook,
+} from "./hooks.js";
 export { parameterSha256 } from "./parameter-hash.js";
 export {
   inPrecision,
@@ -16,6 +27,13 @@ export {
   type TrainingPrecision,
 } from "./precision.js";
 export { renderReport } from "./report.js";
+export { reportInterval } from "./reporter.js";
+export {
+  type SeededGenerator,
+  type Stateful,
+  type StatefulModel,
+  savedGenerator,
+} from "./stateful.js";
 export type {
   Precision,
   RunDevice,
@@ -25,9 +43,9 @@ export type {
   Summary,
 } from "./summary.js";
 export {
-  reportInterval,
   type TrainableOptimizer,
   type TrainOptions,
   type TrainResult,
   train,
 } from "./train.js";
+export type { TrainingCheckpoints, TrainingParts } from "./training-state.js";

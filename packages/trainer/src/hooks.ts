@@ -1,0 +1,145 @@
+import type { StepOutcome } from "@halfstep/grad-scaler";
+import type { Evaluation } from "./evaluate.js";
+import type { Stateful } from "./stateful.js";
+import type { StepMetrics } from "./summary.js";
+
+/** How often something happens: after so many steps, or at the end of so many epochs. */
+export type Every = { readonly steps: number } | { readonly epochs: number };
+
+/** Where training stands between two steps, and what a hook may ask of it. */
+export interface Training {
+  /** Steps so far, skipped ones included. */
+  readonly step: number;
+  /** Epochs that are complete. */
+  readonly epochs: number;
+  /** Whether the last step was also the last of its epoch. */
+  readonly isEpochEnd: boolean;
+  /** Ends training here. */
+  stop(): void;
+  /** Has a checkpoint saved here, if training saves any, once all hooks have been called. */
+  save(options?: { readonly best?: boolean }): void;
+}
+
+/**
+ * Something that accompanies training: a plain object with the members that it needs. Hooks are called in their order. What
+ * has `stateDict` and `loadStateDict` goes into checkpoints.
+ */
+export interface TrainingHook extends Partial<Stateful> {
+  /** Called inside of each recorded step, after the optimizer's: `record: () => ema.update()`. It must not wait. */
+  readonly record?: () => void;
+  /** Told of every step, in order, up to `reportInterval` steps late. */
+  readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
+  /** Called after each step that was submitted. Training goes on when it resolves. */
+  readonly afterStep?: (training: Training) => void | Promise<void>;
+}
+
+export interface EvaluationOptions<E> {
+  readonly every: Every;
+  readonly evaluate: () => Promise<E>;
+  /** What is put into evaluation mode meanwhile. */
+  readonly model?: { train(mode?: boolean): unknown };
+  /** By which evaluations are compared. Default: `loss`. */
+  readonly score?: (evaluation: E) => number;
+  /** Which score is better. Default "min". */
+  readonly mode?: "min" | "max";
+  /** How much better counts as better. Default 0. */
+  readonly minDelta?: number;
+  /** Early stopping: training ends after so many evaluations in a row that were no better. Default: it does not. */
+  readonly patience?: number;
+  readonly onResult?: (evaluation: E, at: EvaluatedAt) => void;
+}
+
+/** What is known of an evaluation besides its result. */
+export interface EvaluatedAt {
+  readonly step: number;
+  readonly epochs: number;
+  readonly score: number;
+  /** Whether it is the best so far. */
+  readonly isBest: boolean;
+}
+
+/** What an evaluating hook goes by, between evaluations and in checkpoints. */
+export interface EvaluationState {
+  /** Null before the first evaluation. */
+  readonly best: number | null;
+  /** The step of the best. */
+  readonly bestStep: number;
+  /** Evaluations since then. */
+  readonly worse: number;
+}
+
+/** A hook that evaluates, and what it has found. */
+export interface EvaluationHook extends TrainingHook {
+  readonly state: EvaluationState;
+}
+
+/**
+ * A hook that evaluates every so often, has the best saved as such, and stops early where it is asked to. A score that is NaN
+ * is never better.
+ *
+ * @example
+ * hooks: {
+ *   evaluation: evaluateEvery({ every: { epochs: 1 }, model, evaluate: () => evaluate({ … }), patience: 3 }),
+ * }
+ */
+export function evaluateEvery<E extends Pick<Evaluation, "loss">>(
+  options: EvaluationOptions<E>,
+): EvaluationHook;
+export function evaluateEvery<E>(
+  options: EvaluationOptions<E> & Required<Pick<EvaluationOptions<E>, "score">>,
+): EvaluationHook;
+export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook {
+  const { every, mode = "min", minDelta = 0, patience = Number.POSITIVE_INFINITY } = options;
+  const score = options.score ?? ((evaluation: E) => (evaluation as Pick<Evaluation, "loss">).loss);
+  requireEvery("every", every);
+  if (!(patience >= 1)) throw new RangeError(`patience is ${patience}: it must be at least 1`);
+  if (!(minDelta >= 0)) throw new RangeError(`minDelta is ${minDelta}: it must be at least 0`);
+  let state: EvaluationState = { best: null, bestStep: 0, worse: 0 };
+  const isBetter = (value: number): boolean =>
+    state.best === null
+      ? !Number.isNaN(value)
+      : mode === "min"
+        ? value < state.best - minDelta
+        : value > state.best + minDelta;
+  const evaluateNow = async (training: Training): Promise<void> => {
+    options.model?.train(false);
+    const evaluation = await options.evaluate().finally(() => options.model?.train(true));
+    const value = score(evaluation);
+    const isBest = isBetter(value);
+    const { step, epochs } = training;
+    state = isBest
+      ? { best: value, bestStep: step, worse: 0 }
+      : { ...state, worse: state.worse + 1 };
+    options.onResult?.(evaluation, { step, epochs, score: value, isBest });
+    if (isBest) training.save({ best: true });
+    if (state.worse >= patience) training.stop();
+  };
+  return {
+    get state() {
+      return state;
+    },
+    afterStep: (training) => (isDue(every, training) ? evaluateNow(training) : undefined),
+    stateDict: () => state,
+    loadStateDict({ best, bestStep, worse }: EvaluationState) {
+      if (!(best === null || typeof best === "number") || !isCount(bestStep) || !isCount(worse))
+        throw new TypeError("the state of an evaluation needs best, bestStep and worse");
+      state = { best, bestStep, worse };
+    },
+  };
+}
+
+export const isDue = (
+  every: Every,
+  { step, epochs, isEpochEnd }: Pick<Training, "step" | "epochs" | "isEpochEnd">,
+): boolean =>
+  "steps" in every ? step % every.steps === 0 : isEpochEnd && epochs % every.epochs === 0;
+
+export function requireEvery(name: string, every: Every): void {
+  const [unit, count] = Object.entries(every)[0] ?? [];
+  if ((unit !== "steps" && unit !== "epochs") || !isCount(count) || count === 0)
+    throw new RangeError(
+      `${name} is ${JSON.stringify(every)}: give { steps } or { epochs }, a whole number from 1 on`,
+    );
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;

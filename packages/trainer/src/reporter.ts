@@ -1,0 +1,170 @@
+import { type GradScaler, ScaleCollapseError, type StepOutcome } from "@halfstep/grad-scaler";
+import type { Storage, Tensor } from "@halfstep/tensor";
+import type { StepMetrics } from "./summary.js";
+
+/** Steps between two looks at losses and outcomes. */
+export const reportInterval = 16;
+
+/** The loss of a micro-step, on the device or known, and its share of the step. */
+export interface MicroLoss {
+  readonly loss: Tensor | number;
+  readonly weight: number;
+}
+
+interface PendingStep {
+  readonly step: number;
+  /** Counts from 1. */
+  readonly epoch: number;
+  readonly losses: readonly MicroLoss[];
+}
+
+export interface ReporterOptions {
+  readonly scaler: GradScaler<Storage, Tensor>;
+  readonly precision: string;
+  readonly lr: (appliedSteps: number) => number;
+  readonly tell: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
+}
+
+/** Where reports stand: part of a checkpoint. */
+export interface ReporterState {
+  readonly applied: number;
+  readonly scale: number;
+}
+
+/** Tells steps in order. Each report awaits the reads that the one before it began, so that the device is never idle. */
+export class Reporter {
+  applied: number;
+  scale: number;
+  readonly #options: ReporterOptions;
+  /** What the scaler counts more than training: steps of an earlier use. */
+  readonly #stepsBefore: number;
+  #waiting: PendingStep[] = [];
+  #underWay: Promise<void> = Promise.resolve();
+  #isLastApplied = true;
+  #isGivenUp = false;
+
+  constructor(options: ReporterOptions, state: ReporterState, stepsBefore: number) {
+    this.#options = options;
+    this.#stepsBefore = stepsBefore;
+    this.applied = state.applied;
+    this.scale = state.scale;
+  }
+
+  add(pending: PendingStep): void {
+    this.#waiting.push(pending);
+  }
+
+  async report(): Promise<void> {
+    await this.#underWay;
+    this.#begin();
+  }
+
+  /** Tells all steps so far. Waits for the device. */
+  async flush(): Promise<void> {
+    await this.report();
+    await this.#underWay;
+  }
+
+  /** Flushes, and tells whether the last step changed the parameters. */
+  async isLastApplied(): Promise<boolean> {
+    await this.flush();
+    return this.#isLastApplied;
+  }
+
+  /** After a failure: tells what can still be told, as long as the device answers and whoever is told does not throw. */
+  async flushRest(): Promise<void> {
+    await this.#underWay.catch(() => {});
+    while (this.#waiting.length > 0 && !this.#isGivenUp) {
+      this.#begin();
+      await this.#underWay.catch(() => {});
+    }
+  }
+
+  #begin(): void {
+    const steps = this.#waiting;
+    this.#waiting = [];
+    this.#underWay = this.#tellAll(steps);
+    // A failure is the next report's to throw; until then it must not count as unhandled.
+    this.#underWay.catch(() => {});
+  }
+
+  async #tellAll(steps: readonly PendingStep[]): Promise<void> {
+    const [losses, drained] = await Promise.all([
+      Promise.allSettled(steps.map(({ losses }) => meanLoss(losses))),
+      this.#drain(),
+    ]);
+    for (const step of steps) for (const { loss } of step.losses) disposeOf(loss);
+    const byStep = new Map(drained.outcomes.map((outcome) => [outcome.step, outcome]));
+    for (const [i, pending] of steps.entries()) {
+      const loss = losses[i] as PromiseSettledResult<number>;
+      const outcome = byStep.get(this.#stepsBefore + pending.step);
+      if (drained.failure && !outcome) {
+        this.#isGivenUp ||= !(drained.failure instanceof ScaleCollapseError);
+        // The steps after a collapse are known, and are told by whoever asks once more.
+        const rest = steps.slice(i).map((each, j) => known(each, losses[i + j]));
+        this.#waiting = [...rest, ...this.#waiting];
+        throw drained.failure;
+      }
+      if (loss.status === "rejected") {
+        this.#isGivenUp = true;
+        throw loss.reason;
+      }
+      this.#tell(pending, loss.value, outcome);
+    }
+    if (drained.failure) throw drained.failure;
+  }
+
+  #tell({ step, epoch }: PendingStep, loss: number, outcome: StepOutcome | undefined): void {
+    const { precision, tell, lr } = this.#options;
+    const isApplied = outcome ? outcome.status === "applied" : true;
+    const metrics: StepMetrics = {
+      precision,
+      step,
+      epoch,
+      loss: Number.isFinite(loss) ? loss : null,
+      applied: isApplied,
+      scale: outcome?.scaleBefore ?? this.scale,
+      lr: lr(this.applied),
+    };
+    if (isApplied) this.applied++;
+    this.#isLastApplied = isApplied;
+    if (outcome) this.scale = outcome.scaleAfter;
+    try {
+      tell(metrics, outcome);
+    } catch (error) {
+      this.#isGivenUp = true;
+      throw error;
+    }
+  }
+
+  async #drain(): Promise<{ outcomes: readonly StepOutcome[]; failure?: unknown }> {
+    try {
+      return { outcomes: await this.#options.scaler.drain() };
+    } catch (failure) {
+      return { outcomes: failure instanceof ScaleCollapseError ? failure.outcomes : [], failure };
+    }
+  }
+}
+
+/** The loss of a step. Waits for the device. */
+async function meanLoss(losses: readonly MicroLoss[]): Promise<number> {
+  const values = await Promise.all(losses.map(({ loss }) => lossValue(loss)));
+  // One loss stays the float32 that it is.
+  if (losses.length === 1) return values[0] as number;
+  return losses.reduce((sum, { weight }, i) => sum + weight * (values[i] as number), 0);
+}
+
+export const lossValue = (loss: Tensor | number): Promise<number> | number =>
+  typeof loss === "number" ? loss : loss.item();
+
+const disposeOf = (loss: Tensor | number): void => {
+  if (typeof loss !== "number") loss.dispose();
+};
+
+const known = (
+  pending: PendingStep,
+  loss: PromiseSettledResult<number> | undefined,
+): PendingStep => ({
+  ...pending,
+  losses: [{ loss: loss?.status === "fulfilled" ? loss.value : Number.NaN, weight: 1 }],
+});

@@ -1,0 +1,68 @@
+import type { CounterValues, Device } from "@halfstep/device";
+import type { PlanStatistics } from "@halfstep/tensor";
+import { reportInterval } from "./reporter.js";
+import type { StepCounters } from "./summary.js";
+
+/** Counts and times steps, where there are enough of them once the first have compiled and allocated what they need. */
+export class StepMeter {
+  readonly #device: Device | undefined;
+  readonly #samples: CounterValues[] = [];
+  readonly #windows: number[] = [];
+  readonly #started: number = performance.now();
+  #windowStart: number | undefined;
+  #before: CounterValues | undefined;
+  #latest: CounterValues | undefined;
+  #steps = 0;
+
+  constructor(device: Device | undefined) {
+    this.#device = device;
+  }
+
+  begin(): void {
+    this.#before = this.#device?.counters.snapshot();
+  }
+
+  /** @param step counts from 1 where this meter began */
+  end(step: number): void {
+    if (this.#device && this.#before) this.#latest = this.#device.counters.since(this.#before);
+    this.#steps = step;
+    const place = step % reportInterval;
+    // Between reports no read of ours is under way, so what is counted is the step's own.
+    if (this.#latest && step > reportInterval && place === reportInterval / 2)
+      this.#samples.push(this.#latest);
+    if (place !== 0) return;
+    const now = performance.now();
+    if (this.#windowStart !== undefined)
+      this.#windows.push((now - this.#windowStart) / reportInterval);
+    this.#windowStart = now;
+  }
+
+  /** Leaves the time around something else than training out. */
+  pause(): void {
+    this.#windowStart = undefined;
+  }
+
+  /** To be asked when the device has finished the last step. */
+  medianMilliseconds(): number {
+    if (this.#windows.length > 0) return median(this.#windows);
+    return this.#steps === 0 ? 0 : (performance.now() - this.#started) / this.#steps;
+  }
+
+  counters({ casts, launches }: Pick<PlanStatistics, "casts" | "launches">): StepCounters {
+    const samples = this.#samples.length === 0 && this.#latest ? [this.#latest] : this.#samples;
+    const of = (name: keyof CounterValues): number => median(samples.map((s) => s[name]));
+    return {
+      hostWaits: of("hostWaits"),
+      submits: of("submits"),
+      dispatches: this.#device ? of("dispatches") : launches,
+      castDispatches: casts,
+      buffersCreated: of("buffersCreated"),
+      bindGroupsCreated: of("bindGroupsCreated"),
+    };
+  }
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}

@@ -1,0 +1,350 @@
+import type { AccumulationWindow } from "@halfstep/grad-scaler";
+import type { PlanStatistics, Tensor } from "@halfstep/tensor";
+import { BatchSource } from "./batch-source.js";
+import type { Checkpoint } from "./checkpoint/checkpoint.js";
+import { CheckpointError } from "./checkpoint/checkpoint-error.js";
+import { isDue, requireEvery, type Training, type TrainingHook } from "./hooks.js";
+import { inPrecision, recipeFor } from "./precision.js";
+import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
+import { StepMeter } from "./step-meter.js";
+import type { TrainableOptimizer, TrainOptions, TrainResult } from "./train.js";
+import {
+  collectStates,
+  requireFreeNames,
+  restoreGradients,
+  restoreStates,
+  type Setting,
+  type TrainingCheckpoints,
+  type TrainingState,
+} from "./training-state.js";
+
+/** Checks options, and gives everything the state of the checkpoint that training goes on from. */
+export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<TrainingRun<Batch>> {
+  const { scaler, onOverflow = "skip", accumulate = 1, hooks = {}, checkpoints } = options;
+  if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
+    throw new RangeError(
+      'onOverflow is "retry", but the loss scale is not dynamic: the batch would overflow again; use "skip"',
+    );
+  if (!Number.isSafeInteger(accumulate) || accumulate < 1)
+    throw new RangeError(`accumulate is ${accumulate}: it must be a whole number from 1 on`);
+  if (checkpoints?.every) requireEvery("checkpoints.every", checkpoints.every);
+  if (checkpoints) requireFreeNames(checkpoints.parts);
+  const setting = settingOf(options);
+  const checkpoint = checkpoints && (await checkpointOf(checkpoints));
+  const restored =
+    checkpoints &&
+    checkpoint &&
+    (await restoreStates(
+      { parts: checkpoints.parts, scaler, hooks },
+      checkpoint,
+      setting,
+      checkpoints.onNote,
+    ));
+  // A scaler that has been used, or has loaded a state, counts on from there.
+  const { scale = 1, step: counted = 0 } = await scaler.stateDict();
+  const state: TrainingState = restored ?? { ...setting, ...beginning, scale };
+  return new TrainingRun(options, state, counted - state.step, restored && checkpoint);
+}
+
+/** The checkpoint to go on from; says which it is, and what is wrong with newer ones. */
+async function checkpointOf({
+  resume,
+  store,
+  onNote,
+}: TrainingCheckpoints): Promise<Checkpoint | undefined> {
+  if (resume !== "auto") return resume;
+  const { checkpoint, skipped } = await store.newest();
+  for (const { message } of skipped) onNote?.(`a checkpoint is passed over: ${message}`);
+  onNote?.(
+    checkpoint
+      ? `going on from ${checkpoint.path}, after step ${checkpoint.step}`
+      : "there is no checkpoint to go on from: training starts from the beginning",
+  );
+  return checkpoint;
+}
+
+const settingOf = <Batch>({
+  precision,
+  runtime,
+  accumulate = 1,
+  checkpoints,
+}: TrainOptions<Batch>): Setting => ({
+  recipe: recipeFor(precision).name,
+  adapter: runtime.label,
+  tables: checkpoints?.tables ?? null,
+  accumulate,
+});
+
+const beginning = {
+  ...{ step: 0, epoch: 0, batch: 0, microLosses: [], applied: 0 },
+  ...{ activationBytes: 0, stepBytes: 0, isStopped: false },
+};
+
+type Window = AccumulationWindow<Tensor, TrainableOptimizer, [count: number]>;
+
+/** One call of `train()`. */
+class TrainingRun<Batch> {
+  readonly #options: TrainOptions<Batch>;
+  readonly #hooks: Readonly<Record<string, TrainingHook>>;
+  readonly #reporter: Reporter;
+  readonly #meter: StepMeter;
+  readonly #start: TrainingState;
+  /** Until its gradients, if it has any, are in their place. */
+  #checkpoint: Checkpoint | undefined;
+  #step: number;
+  #epoch: number;
+  #batch: number;
+  /** Micro-steps of the step that is under way. */
+  #micro: MicroLoss[] = [];
+  #window: Window | undefined;
+  #isAborted = false;
+  #isStopped: boolean;
+  /** What was saved last, or gone on from. */
+  #saved: string;
+  /** Of the micro-steps of the first step. */
+  readonly #plans: PlanStatistics[] = [];
+
+  constructor(
+    options: TrainOptions<Batch>,
+    state: TrainingState,
+    stepsBefore: number,
+    checkpoint: Checkpoint | undefined,
+  ) {
+    const { scaler, lr, onStep, device, hooks = {} } = options;
+    this.#options = options;
+    this.#hooks = hooks;
+    this.#start = state;
+    this.#checkpoint = checkpoint;
+    this.#step = state.step;
+    this.#epoch = state.epoch;
+    this.#batch = state.batch;
+    this.#isStopped = state.isStopped;
+    this.#saved = `${state.step}.${state.microLosses.length}`;
+    const listeners = [onStep, ...Object.values(hooks).map((hook) => hook.onStep)];
+    const reporting = {
+      ...{ scaler, lr, precision: state.recipe },
+      tell: (...told: Parameters<NonNullable<typeof onStep>>) => {
+        for (const listener of listeners) listener?.(...told);
+      },
+    };
+    this.#reporter = new Reporter(reporting, state, stepsBefore);
+    this.#meter = new StepMeter(device);
+  }
+
+  async train(): Promise<void> {
+    const { batches, batchesFrom, epochs } = this.#options;
+    while (!this.#isOver()) {
+      const epoch = this.#epoch;
+      const first = this.#batch;
+      const isPositioned = first > 0 && batchesFrom !== undefined;
+      const source = new BatchSource(isPositioned ? batchesFrom(epoch, first) : batches(epoch));
+      try {
+        if (!isPositioned) await this.#skip(source, first);
+        if (await source.hasNext()) {
+          while (this.#epoch === epoch && !this.#isOver()) await this.#stepFrom(source);
+        } else if (epochs === Number.POSITIVE_INFINITY)
+          throw new RangeError(
+            "an epoch has no batches, and epochs is Infinity: it would never end",
+          );
+        else this.#endEpoch();
+      } finally {
+        await source.close();
+      }
+    }
+    const { checkpoints } = this.#options;
+    if (this.#isAborted || (checkpoints?.atEnd ?? true)) await this.#save(false);
+    await this.#reporter.flush();
+    this.#forgetWindow();
+  }
+
+  /** After a failure: tells what is known, and leaves the scaler as if the step under way had not begun. */
+  async giveUp(): Promise<void> {
+    await this.#reporter.flushRest();
+    try {
+      this.#forgetWindow();
+    } catch {
+      // A device that is lost takes no more launches, and has been reported by what failed before.
+    }
+  }
+
+  result(): TrainResult {
+    const { applied, scale } = this.#reporter;
+    const { activationBytes, stepBytes } = this.#bytes();
+    const sum = (of: "casts" | "launches"): number =>
+      this.#plans.reduce((total, plan) => total + plan[of], 0);
+    return {
+      steps: this.#step,
+      appliedSteps: applied,
+      skippedSteps: this.#step - applied,
+      finalScale: scale,
+      msPerStep: this.#meter.medianMilliseconds(),
+      activationBytes,
+      stepBytes,
+      perStep: this.#meter.counters({ casts: sum("casts"), launches: sum("launches") }),
+      isAborted: this.#isAborted,
+      isStopped: this.#isStopped,
+      resumedAt: this.#start.step,
+    };
+  }
+
+  /** Whether training is over; looks at the signal only where there is something left to do. */
+  #isOver(): boolean {
+    const { epochs, maxSteps = Number.POSITIVE_INFINITY, signal } = this.#options;
+    if (this.#isStopped || this.#epoch >= epochs || this.#step >= maxSteps) return true;
+    this.#isAborted = signal?.aborted ?? false;
+    return this.#isAborted;
+  }
+
+  async #skip(source: BatchSource<Batch>, count: number): Promise<void> {
+    const skipped = await source.skip(count);
+    if (skipped < count && this.#checkpoint)
+      throw new CheckpointError(
+        "misfit",
+        this.#checkpoint.path,
+        `was saved after ${count} batches of epoch ${this.#epoch + 1}, which has only ${skipped} now: train on the same data`,
+      );
+  }
+
+  #endEpoch(): void {
+    this.#epoch++;
+    this.#batch = 0;
+  }
+
+  /** One step, and its repetitions where it is to be applied in any case. */
+  async #stepFrom(source: BatchSource<Batch>): Promise<void> {
+    const { accumulate = 1, onOverflow = "skip" } = this.#options;
+    const batches = await source.take(accumulate);
+    const counts = batches.map((batch) => this.#options.samples?.(batch) ?? 1);
+    for (let isDone = false; !isDone && !this.#isOver(); ) {
+      this.#meter.begin();
+      if (!(await this.#accumulate(batches, counts))) return;
+      this.#meter.end(++this.#step - this.#start.step);
+      this.#reporter.add({ step: this.#step, epoch: this.#epoch + 1, losses: this.#micro });
+      this.#micro = [];
+      if (this.#step % reportInterval === 0) await this.#reporter.report();
+      isDone = onOverflow === "skip" || (await this.#reporter.isLastApplied());
+      const isEpochEnd = isDone && !(await source.hasNext());
+      if (isDone) this.#batch += batches.length;
+      if (isEpochEnd) this.#endEpoch();
+      await this.#between(isEpochEnd);
+    }
+  }
+
+  /** The micro-steps of one step. False where the signal came in between. */
+  async #accumulate(batches: readonly Batch[], counts: readonly number[]): Promise<boolean> {
+    const { scaler, optimizer, runtime } = this.#options;
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    const window = scaler.window(optimizer, { samples: total });
+    this.#window = window;
+    await this.#restoreWindow(window, counts);
+    for (const [i, batch] of batches.entries()) {
+      if (i < this.#micro.length) continue;
+      if (i > 0 && this.#isOver()) return false;
+      const count = counts[i] as number;
+      const loss = await runtime.step(() => this.#record(batch, count, window));
+      if (this.#step === this.#start.step && runtime.lastPlan)
+        this.#plans.push(runtime.lastPlan.statistics);
+      this.#micro.push({ loss, weight: count / total });
+    }
+    this.#window = undefined;
+    return true;
+  }
+
+  #record(batch: Batch, count: number, window: Window): Tensor {
+    const { precision, loss, clip } = this.#options;
+    const value = inPrecision(precision, () => loss(batch));
+    window.scale(value, count).backward();
+    if (!window.isFull) return value;
+    window.step(clip ? { clip } : {});
+    for (const hook of Object.values(this.#hooks)) hook.record?.();
+    return value;
+  }
+
+  /** Puts the gradients of a step that a checkpoint has begun in their place. */
+  async #restoreWindow(window: Window, counts: readonly number[]): Promise<void> {
+    const checkpoint = this.#checkpoint;
+    const { runtime, checkpoints } = this.#options;
+    const { microLosses } = this.#start;
+    this.#checkpoint = undefined;
+    if (!checkpoint || !checkpoints || microLosses.length === 0) return;
+    if (microLosses.length >= counts.length)
+      throw new CheckpointError(
+        "misfit",
+        checkpoint.path,
+        `has ${microLosses.length} micro-steps of a step that has only ${counts.length} now: train on the same data`,
+      );
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    await runtime.step(() => {
+      restoreGradients(runtime, checkpoints.parts.model, checkpoint);
+      // The scaler counts the micro-steps, and looks at their losses again.
+      for (const [i, loss] of microLosses.entries())
+        window.scale(runtime.tensor(loss), counts[i] as number);
+    });
+    this.#micro = microLosses.map((loss, i) => ({ loss, weight: (counts[i] as number) / total }));
+  }
+
+  async #between(isEpochEnd: boolean): Promise<void> {
+    const { checkpoints } = this.#options;
+    let isWanted = false;
+    let isBest = false;
+    const training: Training = {
+      step: this.#step,
+      epochs: this.#epoch,
+      isEpochEnd,
+      stop: () => {
+        this.#isStopped = true;
+      },
+      save: ({ best = false } = {}) => {
+        isWanted = true;
+        isBest ||= best;
+      },
+    };
+    for (const hook of Object.values(this.#hooks)) {
+      const underWay = hook.afterStep?.(training);
+      if (!underWay) continue;
+      this.#meter.pause();
+      await underWay;
+    }
+    isWanted ||= checkpoints?.every !== undefined && isDue(checkpoints.every, training);
+    if (isWanted) await this.#save(isBest);
+  }
+
+  async #save(best: boolean): Promise<void> {
+    const { checkpoints, scaler } = this.#options;
+    const place = `${this.#step}.${this.#micro.length}`;
+    if (!checkpoints || place === this.#saved) return;
+    this.#meter.pause();
+    // What is saved after a failure of the device would be wrong: this throws then.
+    await this.#reporter.flush();
+    const training: TrainingState = {
+      ...settingOf(this.#options),
+      ...{ step: this.#step, epoch: this.#epoch, batch: this.#batch },
+      microLosses: await Promise.all(this.#micro.map(({ loss }) => lossValue(loss))),
+      ...{ applied: this.#reporter.applied, scale: this.#reporter.scale },
+      ...this.#bytes(),
+      isStopped: this.#isStopped,
+    };
+    const everything = { parts: checkpoints.parts, scaler, hooks: this.#hooks };
+    await checkpoints.store.save({
+      step: this.#step,
+      microStep: this.#micro.length,
+      best,
+      parts: await collectStates(everything, training),
+    });
+    this.#saved = place;
+  }
+
+  /** The last batch of an epoch may be smaller: the first step of all speaks for all. */
+  #bytes(): Pick<TrainingState, "activationBytes" | "stepBytes"> {
+    const { activationBytes, stepBytes } = this.#start;
+    if (stepBytes > 0) return { activationBytes, stepBytes };
+    const most = (of: "activationBytes" | "peakBytes"): number =>
+      Math.max(0, ...this.#plans.map((plan) => plan[of]));
+    return { activationBytes: most("activationBytes"), stepBytes: most("peakBytes") };
+  }
+
+  #forgetWindow(): void {
+    this.#window?.reset();
+    this.#window = undefined;
+  }
+}

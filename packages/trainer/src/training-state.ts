@@ -1,0 +1,221 @@
+import type { GradScaler } from "@halfstep/grad-scaler";
+import type { Runtime, Storage, Tensor, Variable } from "@halfstep/tensor";
+import type { Checkpoint, CheckpointStore } from "./checkpoint/checkpoint.js";
+import { CheckpointError } from "./checkpoint/checkpoint-error.js";
+import type { Every, TrainingHook } from "./hooks.js";
+import type { Stateful, StatefulModel } from "./stateful.js";
+
+/** What training saves, where and when, and from where it goes on. */
+export interface TrainingCheckpoints {
+  readonly store: CheckpointStore;
+  /**
+   * What is saved besides the scaler, the hooks and the place in the data. An average, generators of dropout
+   * (`savedGenerator`) and a run folder belong here.
+   */
+  readonly parts: TrainingParts;
+  /** How often a checkpoint is saved besides the end, `signal`, and where a hook asks for it. Default: never. */
+  readonly every?: Every | undefined;
+  /** Whether one is saved when training has ended. Default true. */
+  readonly atEnd?: boolean | undefined;
+  /** From where training goes on: the newest checkpoint that is whole, if there is one, or this one. Default: from the start. */
+  readonly resume?: "auto" | Checkpoint | undefined;
+  /** A hash of the tables by which kernels are chosen, if they were tuned. */
+  readonly tables?: string | undefined;
+  /** Told from where training goes on, which checkpoints are damaged, and why bits may differ. */
+  readonly onNote?: ((line: string) => void) | undefined;
+}
+
+export interface TrainingParts {
+  readonly model: StatefulModel;
+  readonly optimizer: Stateful;
+  readonly [name: string]: Stateful;
+}
+
+/** Where training stands, as a checkpoint has it. */
+export interface TrainingState {
+  /** Name of the recipe. */
+  readonly recipe: string;
+  /** The adapter, or "cpu". */
+  readonly adapter: string;
+  readonly tables: string | null;
+  readonly step: number;
+  /** Epochs that are complete. */
+  readonly epoch: number;
+  /** Batches of this epoch that complete steps have seen. */
+  readonly batch: number;
+  readonly accumulate: number;
+  /** Losses of the micro-steps of a step that is not complete. */
+  readonly microLosses: readonly number[];
+  /** Steps that were applied, and the scale after the last. */
+  readonly applied: number;
+  readonly scale: number;
+  readonly activationBytes: number;
+  readonly stepBytes: number;
+  /** True where a hook has ended training. */
+  readonly isStopped: boolean;
+}
+
+/** What has to be the same when training goes on. */
+export type Setting = Pick<TrainingState, "recipe" | "adapter" | "tables" | "accumulate">;
+
+interface Everything {
+  readonly parts: TrainingParts;
+  readonly scaler: GradScaler<Storage, Tensor>;
+  readonly hooks: Readonly<Record<string, TrainingHook>>;
+}
+
+const reserved: readonly string[] = ["training", "scaler", "hooks", "gradients"];
+
+/** @throws TypeError for parts whose names training needs itself */
+export function requireFreeNames(parts: TrainingParts): void {
+  const taken = Object.keys(parts).find((name) => reserved.includes(name));
+  if (taken !== undefined)
+    throw new TypeError(`parts has ${taken}, which training saves itself: choose another name`);
+}
+
+/** The states of everything. Waits for the device. */
+export async function collectStates(
+  { parts, scaler, hooks }: Everything,
+  training: TrainingState,
+): Promise<Record<string, unknown>> {
+  const states: Record<string, unknown> = { training };
+  for (const [name, part] of Object.entries(parts)) states[name] = await part.stateDict();
+  states.scaler = await scaler.stateDict();
+  const ofHooks: Record<string, unknown> = {};
+  for (const [name, hook] of Object.entries(hooks))
+    if (hook.stateDict) ofHooks[name] = await hook.stateDict();
+  states.hooks = ofHooks;
+  if (training.microLosses.length > 0) states.gradients = await gradientsOf(parts.model);
+  return states;
+}
+
+/**
+ * Gives everything the states of a checkpoint, and says where training stands.
+ * @throws CheckpointError where they do not fit
+ */
+export async function restoreStates(
+  { parts, scaler, hooks }: Everything,
+  checkpoint: Checkpoint,
+  setting: Setting,
+  onNote?: (line: string) => void,
+): Promise<TrainingState> {
+  const { path, parts: states } = checkpoint;
+  const load = async (name: string, state: unknown, part: Partial<Stateful>): Promise<void> => {
+    if (state === undefined)
+      throw new CheckpointError(
+        "misfit",
+        path,
+        `has no state of ${name}: it was saved without one`,
+      );
+    try {
+      await part.loadStateDict?.(state as never);
+    } catch (error) {
+      if (error instanceof CheckpointError || !(error instanceof Error)) throw error;
+      throw new CheckpointError("misfit", path, `does not fit, ${name}: ${error.message}`, error);
+    }
+  };
+  const training = checkedTraining(states.training, path);
+  for (const note of compareSettings(training, setting, path)) onNote?.(note);
+  // Optimizers that keep masters take them from the model unless they have their own: the model comes first.
+  const { model, optimizer, ...others } = parts;
+  await load("model", states.model, model);
+  await load("optimizer", states.optimizer, optimizer);
+  for (const [name, part] of Object.entries(others)) await load(name, states[name], part);
+  if (scaler.enabled) await load("scaler", states.scaler, scaler);
+  const ofHooks = (states.hooks ?? {}) as Readonly<Record<string, unknown>>;
+  for (const [name, hook] of Object.entries(hooks))
+    if (hook.loadStateDict)
+      await load(
+        `the hook ${name}`,
+        Object.hasOwn(ofHooks, name) ? ofHooks[name] : undefined,
+        hook,
+      );
+  return training;
+}
+
+type Gradients = Readonly<Record<string, { readonly data: Float32Array }>>;
+
+/** The gradients that are present, by the path of their parameter. */
+async function gradientsOf(model: StatefulModel): Promise<Record<string, unknown>> {
+  const gradients: Record<string, unknown> = {};
+  for (const [name, { shape, grad }] of model.namedParameters())
+    if (grad) gradients[name] = { shape, dtype: "float32", data: await grad.toArray() };
+  return gradients;
+}
+
+/**
+ * Inside of a step: gives parameters the gradients of a checkpoint.
+ * @throws CheckpointError where they do not fit
+ */
+export function restoreGradients(
+  runtime: Runtime,
+  model: StatefulModel,
+  { path, parts }: Checkpoint,
+): void {
+  const gradients = parts.gradients as Gradients;
+  const parameters = new Map<string, Variable>(model.namedParameters());
+  for (const [name, { data }] of Object.entries(gradients)) {
+    const parameter = parameters.get(name);
+    if (!parameter || parameter.size !== data.length)
+      throw new CheckpointError(
+        "misfit",
+        path,
+        `has a gradient of ${name} that the model has no place for`,
+      );
+    // A backward pass makes the gradient present, and then it is overwritten.
+    parameter.sum().backward();
+    parameter.grad?.assign(runtime.tensor(data, parameter.shape));
+  }
+}
+
+function checkedTraining(state: unknown, path: string): TrainingState {
+  const training = (typeof state === "object" && state !== null ? state : {}) as TrainingState;
+  const { recipe, adapter, microLosses, scale } = training;
+  const counts = [
+    "step",
+    "epoch",
+    "batch",
+    "accumulate",
+    "applied",
+    "activationBytes",
+    "stepBytes",
+  ] as const;
+  const isWhole =
+    counts.every((name) => Number.isSafeInteger(training[name]) && training[name] >= 0) &&
+    typeof recipe === "string" &&
+    typeof adapter === "string" &&
+    typeof scale === "number" &&
+    Array.isArray(microLosses) &&
+    microLosses.every((loss) => typeof loss === "number");
+  if (isWhole) return training;
+  throw new CheckpointError(
+    "misfit",
+    path,
+    "does not say where training stood: it was not saved by train()",
+  );
+}
+
+/** Refuses a checkpoint of another training, and says what may change bits. */
+function compareSettings(saved: Setting, now: Setting, path: string): readonly string[] {
+  if (saved.recipe !== now.recipe)
+    throw new CheckpointError(
+      "misfit",
+      path,
+      `was trained by the recipe ${saved.recipe}, not ${now.recipe}: go on with that one`,
+    );
+  if (saved.accumulate !== now.accumulate)
+    throw new CheckpointError(
+      "misfit",
+      path,
+      `accumulates ${saved.accumulate} batches a step, not ${now.accumulate}: go on with as many`,
+    );
+  const differences = [
+    ...(saved.adapter === now.adapter
+      ? []
+      : [`it was trained on ${saved.adapter}, not on ${now.adapter}`]),
+    ...(saved.tables === now.tables ? [] : ["its kernels were chosen by other tuned tables"]),
+  ];
+  return differences.map(
+    (difference) => `${path}: ${difference}, so the bits may differ from here on`,
+  );
+}
