@@ -1,4 +1,4 @@
-// What browser libraries expect of their environment, in Node: `navigator.gpu` by Dawn, and typed arrays that Node 20 lacks.
+// What browser libraries expect of their environment, in Node: `navigator.gpu` by Dawn, and what Node 20 lacks of JavaScript.
 import * as float16 from "@petamoriken/float16";
 import { create, globals } from "webgpu";
 
@@ -66,7 +66,17 @@ export const provideNavigator = (gpu) => {
   });
 };
 
-export const provideFloat16Array = () => {
+/** Float16Array and its relatives, and methods of iterators. */
+export const provideNewerJavaScript = () => {
+  const iterators = Object.getPrototypeOf(Object.getPrototypeOf([].values()));
+  for (const method of ["map", "filter", "flatMap", "forEach", "reduce", "some", "every", "find"])
+    iterators[method] ??= function (...args) {
+      const result = [...this][method](...args);
+      return Array.isArray(result) ? result.values() : result;
+    };
+  iterators.toArray ??= function () {
+    return [...this];
+  };
   globalThis.Float16Array ??= float16.Float16Array;
   Math.f16round ??= float16.f16round;
   DataView.prototype.getFloat16 ??= function (...args) {

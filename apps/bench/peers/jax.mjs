@@ -1,4 +1,4 @@
-import { drain, provideFloat16Array, provideWebGpu } from "./browser.mjs";
+import { drain, provideNewerJavaScript, provideWebGpu } from "./browser.mjs";
 import { versionOf } from "./versions.mjs";
 
 /**
@@ -6,7 +6,7 @@ import { versionOf } from "./versions.mjs";
  * @param {"webgpu" | "wasm"} backend
  */
 export const open = async (backend, options) => {
-  provideFloat16Array();
+  provideNewerJavaScript();
   if (backend === "webgpu") provideWebGpu(options);
   const jax = await import("@jax-js/jax");
   const available = await jax.init(backend);

@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { drain, provideWebGpu } from "./browser.mjs";
 import { versionOf } from "./versions.mjs";
 
@@ -7,13 +8,10 @@ import { versionOf } from "./versions.mjs";
  */
 export const open = async (backend, options) => {
   if (backend === "webgpu") provideWebGpu(options);
-  const tf = await import("@tensorflow/tfjs-core");
-  if (backend === "wasm") {
-    const { setWasmPaths } = await import("@tensorflow/tfjs-backend-wasm");
-    setWasmPaths(
-      new URL("node_modules/@tensorflow/tfjs-backend-wasm/dist/", import.meta.url).pathname,
-    );
-  } else await import(`@tensorflow/tfjs-backend-${backend}`);
+  const tf = createRequire(import.meta.url)("./node_modules/.bundled/tfjs.cjs");
+  tf.setWasmPaths(
+    new URL("node_modules/@tensorflow/tfjs-backend-wasm/dist/", import.meta.url).pathname,
+  );
   if (!(await tf.setBackend(backend))) throw new Error(`tfjs has no backend ${backend} here`);
   await tf.ready();
   // Small tensors would be computed on the CPU behind our back.

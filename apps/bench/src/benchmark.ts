@@ -20,7 +20,7 @@ export async function benchmark(
   const machine = await describeMachine(options.adapter);
   say(`${machine.adapter} · ${machine.processor} · load ${machine.load[0].toFixed(1)}`);
   const missing = new Map<string, string>();
-  const peersProblem = options.withPeers ? installPeers(peersFolder, say) : undefined;
+  const peersProblem = options.withPeers ? await installPeers(peersFolder, say) : undefined;
   if (peersProblem !== undefined) say(`${peersProblem}; going on without peers`);
   const wanted = laneNames.filter((lane) => options.withPeers || lane === ours);
   const lanes = peersProblem === undefined ? wanted : [ours];

@@ -99,7 +99,8 @@ export class LaneProcess {
   async #prepare(subject: Subject): Promise<Made> {
     const baseBytes = this.#meter.liveBytes;
     this.#meter.resetPeak();
-    const prepared = await this.#lane?.prepare(caseOf(subject), subject.precision);
+    const chosen = caseOf(subject);
+    const prepared = await this.#lane?.prepare(chosen, subject.precision);
     if (!prepared) return { result: undefined };
     const ready = { prepared, baseBytes, estimate: Number.POSITIVE_INFINITY };
     this.#ready.set(keyOf(subject), ready);

@@ -37,7 +37,7 @@ export interface Facts {
 }
 
 /** The same computation in several libraries; a library that is left out cannot do it. */
-export interface Implementations {
+interface Implementations {
   readonly halfstep?: (library: HalfstepLibrary, precision: Precision) => Promise<Prepared>;
   readonly jax?: (library: JaxLibrary, precision: Precision) => Promise<Prepared>;
   readonly tfjs?: (library: TfjsLibrary, precision: Precision) => Promise<Prepared>;

@@ -32,7 +32,7 @@ export interface JaxLibrary {
     add(a: JaxArray, b: JaxArray): JaxArray;
     matmul(a: JaxArray, b: JaxArray): JaxArray;
     mean(x: JaxArray, axis: Axis, options?: { keepdims: boolean }): JaxArray;
-    max(x: JaxArray, axis: Axis): JaxArray;
+    max(x: JaxArray): JaxArray;
     sqrt(x: JaxArray): JaxArray;
     reciprocal(x: JaxArray): JaxArray;
   };
@@ -54,6 +54,12 @@ export interface JaxLibrary {
       weight: JaxArray,
       strides: readonly number[],
       padding: string,
+    ): JaxArray;
+    reduceWindow(
+      x: JaxArray,
+      reduce: (window: JaxArray) => JaxArray,
+      window: readonly number[],
+      strides: readonly number[],
     ): JaxArray;
   };
   jit<Args extends readonly unknown[], R>(fn: Fn<Args, R>): Fn<Args, R>;
@@ -114,7 +120,41 @@ interface AdamState {
 
 const betas = [0.9, 0.999] as const;
 
-/** A whole training step with Adam in one `jit`: the fastest that jax-js offers. Corrections of the bias are arguments. */
+/** Adam for a `jit`, as jax-js publishes no optimizers. Corrections of the bias are arguments, so that steps share a program. */
+function adamUpdate(
+  { numpy: np }: JaxLibrary,
+  { parameters, first, second }: AdamState,
+  gradients: JaxTree,
+  [correction1, correction2]: readonly [JaxArray, JaxArray],
+  lr: number,
+): AdamState {
+  const next: Record<keyof AdamState, JaxTree> = { parameters: {}, first: {}, second: {} };
+  for (const name of Object.keys(parameters)) {
+    const [g, p] = [gradients[name] as JaxArray, parameters[name] as JaxArray];
+    const m = (first[name] as JaxArray).mul(betas[0]).add(g.ref.mul(1 - betas[0]));
+    const v = (second[name] as JaxArray).mul(betas[1]).add(g.ref.mul(g).mul(1 - betas[1]));
+    const root = np.sqrt(v.ref.mul(correction2.ref)).add(1e-8);
+    next.parameters[name] = p.sub(m.ref.mul(correction1.ref).mul(lr).div(root));
+    next.first[name] = m;
+    next.second[name] = v;
+  }
+  correction1.dispose();
+  correction2.dispose();
+  return next;
+}
+
+const initialState = (parameters: JaxTree): AdamState => {
+  const zeros = (): JaxTree =>
+    Object.fromEntries(Object.entries(parameters).map(([name, p]) => [name, p.ref.mul(0)]));
+  return { first: zeros(), second: zeros(), parameters };
+};
+
+const corrections = ({ numpy: np }: JaxLibrary, count: number): [JaxArray, JaxArray] => [
+  np.array(Float32Array.of(1 / (1 - betas[0] ** count))),
+  np.array(Float32Array.of(1 / (1 - betas[1] ** count))),
+];
+
+/** A whole training step with Adam in one `jit`: the fastest that jax-js offers. */
 export function jaxTraining(
   jax: JaxLibrary,
   initial: JaxTree,
@@ -122,45 +162,22 @@ export function jaxTraining(
   batch: readonly JaxArray[],
   lr: number,
 ): Prepared {
-  const { numpy: np } = jax;
-  const names = Object.keys(initial);
-  const mapTree = (make: (name: string) => JaxArray): JaxTree =>
-    Object.fromEntries(names.map((name) => [name, make(name)]));
-  const zeros = () => mapTree((name) => (initial[name] as JaxArray).ref.mul(0));
-  let state: AdamState = { first: zeros(), second: zeros(), parameters: initial };
+  let state = initialState(initial);
   const step = jax.jit(
     (
-      { parameters, first, second }: AdamState,
+      before: AdamState,
       correction1: JaxArray,
       correction2: JaxArray,
       ...inputs: JaxArray[]
     ): [JaxArray, AdamState] => {
-      const [loss, gradients] = jax.valueAndGrad(lossOf)(jax.tree.ref(parameters), ...inputs);
-      const next: Record<keyof AdamState, JaxTree> = { parameters: {}, first: {}, second: {} };
-      for (const name of names) {
-        const [g, p] = [gradients[name] as JaxArray, parameters[name] as JaxArray];
-        const m = (first[name] as JaxArray).mul(betas[0]).add(g.ref.mul(1 - betas[0]));
-        const v = (second[name] as JaxArray).mul(betas[1]).add(g.ref.mul(g).mul(1 - betas[1]));
-        const root = np.sqrt(v.ref.mul(correction2.ref)).add(1e-8);
-        next.parameters[name] = p.sub(m.ref.mul(correction1.ref).mul(lr).div(root));
-        next.first[name] = m;
-        next.second[name] = v;
-      }
-      correction1.dispose();
-      correction2.dispose();
-      return [loss, next];
+      const parameters = jax.tree.ref(before.parameters);
+      const [loss, gradients] = jax.valueAndGrad(lossOf)(parameters, ...inputs);
+      return [loss, adamUpdate(jax, before, gradients, [correction1, correction2], lr)];
     },
   );
   let count = 0;
-  const correction = (beta: number) => np.array(Float32Array.of(1 / (1 - beta ** count)));
   const next = (): JaxArray => {
-    count++;
-    const [loss, after] = step(
-      state,
-      correction(betas[0]),
-      correction(betas[1]),
-      ...batch.map(({ ref }) => ref),
-    );
+    const [loss, after] = step(state, ...corrections(jax, ++count), ...batch.map(({ ref }) => ref));
     state = after;
     return loss;
   };
@@ -170,6 +187,41 @@ export function jaxTraining(
       const losses: number[] = [];
       for (let i = 0; i < comparedSteps; i++) losses.push((await next().data())[0] as number);
       return Float32Array.from(losses);
+    },
+  };
+}
+
+/** Values, gradient and shape of a parameter. */
+export type Update = readonly [
+  values: Float32Array,
+  gradient: Float32Array,
+  shape: readonly number[],
+];
+
+/** Adam alone, in one `jit`. `read` makes so many updates and gives the parameters. */
+export function jaxAdam(
+  jax: JaxLibrary,
+  updates: readonly Update[],
+  lr: number,
+): Pick<Prepared, "run" | "drain"> & { read(count: number): Promise<ArrayLike<number>[]> } {
+  const treeOf = (pick: 0 | 1): JaxTree =>
+    Object.fromEntries(updates.map((u, i) => [`w${i}`, jaxArray(jax, u[pick], u[2])]));
+  let state = initialState(treeOf(0));
+  const gradients = treeOf(1);
+  const step = jax.jit((before: AdamState, g: JaxTree, c1: JaxArray, c2: JaxArray) =>
+    adamUpdate(jax, before, g, [c1, c2], lr),
+  );
+  let count = 0;
+  const next = (): JaxArray => {
+    state = step(state, jax.tree.ref(gradients), ...corrections(jax, ++count));
+    // All outputs of a jit become ready together.
+    return (state.parameters.w0 as JaxArray).ref;
+  };
+  return {
+    ...pipelined(next),
+    async read(times) {
+      for (let i = 0; i < times; i++) next().dispose();
+      return Promise.all(Object.values(state.parameters).map(({ ref }) => ref.data()));
     },
   };
 }

@@ -11,7 +11,7 @@ export interface OnnxNode {
 }
 
 /** Whole numbers are INT, others FLOAT, arrays INTS. */
-export type OnnxAttribute = number | string | readonly number[];
+type OnnxAttribute = number | string | readonly number[];
 
 export function onnxModel({ op, type, attributes = {}, inputs, output }: OnnxNode): Uint8Array {
   const node = [

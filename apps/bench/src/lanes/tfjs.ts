@@ -1,5 +1,6 @@
 import type { Prepared } from "../workload.js";
 import { comparedSteps } from "./halfstep.js";
+import type { Update } from "./jax.js";
 
 /** The part of a tfjs tensor that workloads use. */
 export interface TfTensor {
@@ -10,10 +11,10 @@ export interface TfTensor {
 type Axis = number | readonly number[];
 
 /** The part of TensorFlow.js that workloads use. */
-export interface Tf {
+interface Tf {
   tensor(values: Float32Array, shape: readonly number[], dtype?: string): TfTensor;
   tensor1d(values: ArrayLike<number>, dtype?: string): TfTensor;
-  variable(initial: TfTensor): TfTensor;
+  variable(initial: TfTensor, isTrainable?: boolean, name?: string): TfTensor;
   tidy<T>(fn: () => T): T;
   add(a: TfTensor, b: TfTensor | number): TfTensor;
   sub(a: TfTensor, b: TfTensor): TfTensor;
@@ -37,7 +38,7 @@ export interface Tf {
   };
 }
 
-export interface TfOptimizer {
+interface TfOptimizer {
   minimize(loss: () => TfTensor, returnCost: true, variables: readonly TfTensor[]): TfTensor;
   applyGradients(gradients: Readonly<Record<string, TfTensor>>): void;
 }
@@ -84,6 +85,32 @@ export function tfjsTraining(
         value.dispose();
       }
       return Float32Array.from(losses);
+    },
+  };
+}
+
+/** Adam alone. `read` makes so many updates and gives the parameters. */
+export function tfjsAdamOnly(
+  { tf, flush }: TfjsLibrary,
+  updates: readonly Update[],
+  lr: number,
+): Pick<Prepared, "run"> & { read(count: number): Promise<ArrayLike<number>[]> } {
+  const optimizer = tf.train.adam(lr, 0.9, 0.999, 1e-8);
+  const variables = updates.map(([values, , shape], i) =>
+    tf.variable(tf.tensor(values, shape), true, `w${i}`),
+  );
+  const gradients = Object.fromEntries(
+    updates.map(([, gradient, shape], i) => [`w${i}`, tf.tensor(gradient, shape)]),
+  );
+  const step = () => tf.tidy(() => optimizer.applyGradients(gradients));
+  return {
+    run() {
+      step();
+      flush();
+    },
+    async read(count) {
+      for (let i = 0; i < count; i++) step();
+      return Promise.all(variables.map((variable) => variable.data()));
     },
   };
 }

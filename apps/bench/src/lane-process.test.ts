@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { LaneProcess, limitsName, type Made, type Timed, type WarmedUp } from "./lane-process.js";
+import { ours } from "./lanes/names.js";
+
+test("a lane prepares, warms up and times what it is asked for", async () => {
+  const lane = new LaneProcess();
+  await lane.answer({ kind: "open", lane: ours.name, peersFolder: "none" });
+  const subject = { workload: "gemm", name: "256³", precision: "float16" } as const;
+  const { result } = (await lane.answer({ kind: "prepare", subject })) as Made;
+  expect(result?.length).toBe(256 * 256);
+  const warm = (await lane.answer({ kind: "warmUp", subject })) as WarmedUp;
+  expect(warm.milliseconds).toBeGreaterThan(0);
+  expect(warm.hostMicroseconds).toBeGreaterThan(0);
+  expect(warm.callsPerStep.submits).toBeGreaterThanOrEqual(1);
+  // Both operands, the result and its copy.
+  expect(warm.peakBytes).toBeGreaterThanOrEqual(3 * 256 * 256 * 2);
+  expect(warm.facts?.allocatorPeakBytes).toBeGreaterThanOrEqual(3 * 256 * 256 * 2);
+  const { milliseconds } = (await lane.answer({ kind: "time", subject, calls: 2 })) as Timed;
+  expect(milliseconds).toBeGreaterThan(0);
+
+  for (const name of ["copy", "fma"]) {
+    const limit = { workload: limitsName, name, precision: "float32" } as const;
+    await lane.answer({ kind: "prepare", subject: limit });
+    const once = (await lane.answer({ kind: "time", subject: limit, calls: 1 })) as Timed;
+    expect(once.milliseconds).toBeGreaterThan(0);
+  }
+  await lane.answer({ kind: "close" });
+});
+
+test("what does not exist is named", async () => {
+  const lane = new LaneProcess();
+  await expect(lane.answer({ kind: "open", lane: "abacus", peersFolder: "" })).rejects.toThrow(
+    "there is no lane abacus",
+  );
+  await lane.answer({ kind: "open", lane: ours.name, peersFolder: "none" });
+  const subject = { workload: "gemm", name: "7³", precision: "float32" } as const;
+  await expect(lane.answer({ kind: "prepare", subject })).rejects.toThrow(
+    "there is no case 7³ in workload gemm",
+  );
+  await expect(lane.answer({ kind: "time", subject, calls: 1 })).rejects.toThrow(
+    "gemm/7³/float32 was not prepared",
+  );
+});

@@ -1,0 +1,176 @@
+import { expect, test } from "vitest";
+import { noCalls } from "../calls.js";
+import type { Measured, Report, Row } from "../results.js";
+import {
+  formatBytes,
+  formatMilliseconds,
+  formatPercent,
+  formatRate,
+  formatTimes,
+} from "./format.js";
+import { htmlOf } from "./html.js";
+import { markdownOf } from "./markdown.js";
+import { tablesOf } from "./tables.js";
+
+const measured = (milliseconds: number, more: Partial<Measured> = {}): Measured => ({
+  status: "measured",
+  milliseconds: {
+    median: milliseconds,
+    least: milliseconds,
+    quartiles: [milliseconds, milliseconds],
+    count: 5,
+  },
+  hostMicroseconds: 50,
+  callsPerStep: { ...noCalls, submits: 1, dispatches: 7 },
+  peakBytes: 2 ** 21,
+  difference: 1e-6,
+  ratio: 1,
+  fractionOfLimit: 0.5,
+  ...more,
+});
+
+const row = (more: Partial<Row>): Row => ({
+  workload: "gemm",
+  title: "Matrix product",
+  level: "operation",
+  name: "64³",
+  precision: "float32",
+  cost: { operations: 2 * 64 ** 3, bytes: 3 * 64 * 64 * 4 },
+  tolerance: 1e-5,
+  outcomes: {},
+  ...more,
+});
+
+const facts = (allocatorPeakBytes: number) => ({ allocatorPeakBytes, activationBytes: 100 });
+const scaled = (value: number, milliseconds: number): Row =>
+  row({
+    workload: "scaling-width",
+    level: "scaling",
+    name: `width ${value}`,
+    point: { axis: "width", value, parameters: value ** 2 },
+    outcomes: {
+      "halfstep-webgpu": measured(milliseconds, { facts: facts(1000 * value) }),
+    },
+  });
+
+const report: Report = {
+  schema: 1,
+  date: "2026-11-21T12:00:00.000Z",
+  mode: "quick",
+  rounds: 5,
+  wallSeconds: 12,
+  machine: {
+    adapter: "Some <GPU>",
+    tier: "native",
+    features: [],
+    processor: "CPU",
+    cores: 2,
+    platform: "linux x64",
+    node: "20.20.2",
+    load: [0.5, 2],
+  },
+  lanes: [
+    { name: "halfstep-webgpu", title: "Halfstep", version: "this repository" },
+    { name: "jax-webgpu", title: "jax-js webgpu", version: "0.1.25" },
+    { name: "tfjs-wasm", title: "tfjs wasm", missing: "npm ci failed" },
+  ],
+  limits: { gemm: { copyBytesPerSecond: 2e9, operationsPerSecond: 5e10 } },
+  rows: [
+    row({
+      outcomes: {
+        "halfstep-webgpu": measured(2, { facts: facts(1000) }),
+        "jax-webgpu": measured(8, { ratio: 4 }),
+      },
+    }),
+    row({
+      precision: "float16",
+      outcomes: {
+        "halfstep-webgpu": measured(1, { facts: facts(500) }),
+        "jax-webgpu": measured(0.5, { ratio: 0.5 }),
+      },
+    }),
+    row({
+      workload: "mlp",
+      level: "training",
+      name: "small",
+      items: { count: 128, unit: "images" },
+      outcomes: {
+        "halfstep-webgpu": measured(10, { itemsPerSecond: 12_800 }),
+        "jax-webgpu": { status: "wrong", difference: 0.25 },
+      },
+    }),
+    scaled(64, 1),
+    scaled(256, 16),
+  ],
+};
+
+const tableNamed = (title: string) => {
+  const found = tablesOf(report).tables.find((table) => table.title === title);
+  if (!found) throw new Error(`there is no table ${title}`);
+  return found.rows.map((cells) => cells.map(({ text }) => text));
+};
+
+test("peers are multiples of our time, and one that is faster stands out", () => {
+  expect(tableNamed("Operations")).toEqual([
+    ["gemm 64³", "float32", "2 ms", "262 MFLOP/s", "50 %", "4×"],
+    ["gemm 64³", "float16", "1 ms", "524 MFLOP/s", "50 %", "0.5×"],
+  ]);
+  expect(markdownOf(tablesOf(report))).toContain("| 50 % | **0.5×** |");
+  expect(htmlOf(tablesOf(report))).toContain('<td class="loss">0.5×</td>');
+});
+
+test("half precision is compared with our own float32", () => {
+  expect(tableNamed("Half precision against float32")).toEqual([
+    ["gemm 64³", "float16", "2×", "50 %", "100 %", "–"],
+  ]);
+});
+
+test("what a step costs is told for training alone", () => {
+  expect(tableNamed("What a step costs")).toEqual([
+    [
+      ...["mlp small", "float32", "Halfstep"],
+      ...["1", "7", "0", "0", "0", "0", "0"],
+      ...["2 MiB", "50 µs", "10 ms"],
+    ],
+  ]);
+  expect(tableNamed("Training steps")[0]?.slice(0, 4)).toEqual([
+    "mlp small",
+    "float32",
+    "10 ms",
+    "12.8 kimages/s",
+  ]);
+});
+
+test("scaling is a slope", () => {
+  expect(tableNamed("Scaling")).toEqual([
+    ["width", "float32", "64, 256", "1 ms, 16 ms", "2.00", "2.00", "1.00", "1.00"],
+  ]);
+});
+
+test("what failed its check is shown and never timed", () => {
+  expect(tableNamed("Checks before timing").at(-1)).toEqual([
+    ...["mlp small", "float32", "1e-5", "1.0e-6", "wrong: 2.5e-1", "–"],
+  ]);
+});
+
+test("the page says where and how it was measured, and what is missing", () => {
+  const text = markdownOf(tablesOf(report));
+  expect(text).toContain("load average 0.5 before and 2.0 after");
+  expect(text).toContain("copy 2 GB/s");
+  expect(text).toContain("Missing: tfjs wasm: npm ci failed.");
+  expect(text).toContain("peers on WebGPU: 2 comparisons, 1 lost, geometric mean 1.4×");
+  expect(htmlOf(tablesOf(report))).toContain("Some &lt;GPU&gt;");
+});
+
+test("numbers have three digits and a unit", () => {
+  expect([0.0123, 0.5, 12.345, 1234].map(formatMilliseconds)).toEqual([
+    "12.3 µs",
+    "0.5 ms",
+    "12.3 ms",
+    "1.23 s",
+  ]);
+  expect([950, 12_345, 4.82e10].map(formatRate)).toEqual(["950 ", "12.3 k", "48.2 G"]);
+  expect([0.025, 0.999, 2.345, 12.34].map(formatTimes)).toEqual(["0.025×", "1×", "2.3×", "12.3×"]);
+  expect([0.0123, 0.5].map(formatPercent)).toEqual(["1.2 %", "50 %"]);
+  expect([2048, 5 * 2 ** 20].map(formatBytes)).toEqual(["2 KiB", "5 MiB"]);
+});
