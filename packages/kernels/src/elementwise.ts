@@ -91,7 +91,7 @@ const kernels = new Map<string, ElementwiseKernel>();
 /** The kernel of a program; equal programs share one. */
 export function elementwiseKernel(program: ElementwiseProgram): ElementwiseKernel {
   const name = program.steps.map(({ expression }) => expression.name).join("+");
-  const variant = variantOf(program);
+  const variant = programVariant(program);
   const key = `${name}|${variant}`;
   let kernel = kernels.get(key);
   if (!kernel) {
@@ -101,7 +101,8 @@ export function elementwiseKernel(program: ElementwiseProgram): ElementwiseKerne
   return kernel;
 }
 
-const variantOf = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
+/** Every static choice of a program besides the names of its expressions. */
+export const programVariant = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
   `${inputs.join(",")};${steps
     .map(({ operands, rounding }) => operands.join(",") + (rounding ? `:${rounding}` : ""))
     .join(";")};${outputs.join(",")}`;
@@ -109,28 +110,28 @@ const variantOf = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
 const quadsPerWorkgroup = 512;
 
 /** Integers are floats in between: exact up to 2^24 in magnitude, which is enough for masks and classes. */
-const dtypes: readonly DType[] = ["float32", "float16", "bfloat16", "uint32", "int32"];
+export const programDTypes: readonly DType[] = [
+  "float32",
+  "float16",
+  "bfloat16",
+  "uint32",
+  "int32",
+];
 
 function makeKernel(name: string, variant: string, program: ElementwiseProgram): ElementwiseKernel {
   const { inputs, steps, outputs } = program;
-  const scalars: KernelScalar[] = [
-    { name: "count", type: "u32" },
-    { name: "one", type: "f32", runtime: true },
-  ];
-  for (const [i, kind] of inputs.entries())
-    for (const member of indexingScalars(kind))
-      scalars.push({ name: `x${i}_${member}`, type: "u32" });
-  for (const [k, { expression }] of steps.entries())
-    for (let j = 0; j < (expression.scalars ?? 0); j++)
-      scalars.push({ name: `c${k}_${j}`, type: "f32", runtime: true });
   const kernel = defineKernel({
     name,
     variant,
     bindings: [
-      ...inputs.map((_, i) => ({ name: `x${i}`, access: "read" as const, dtypes })),
-      ...outputs.map((_, i) => ({ name: `y${i}`, access: "write" as const, dtypes })),
+      ...inputs.map((_, i) => ({ name: `x${i}`, access: "read" as const, dtypes: programDTypes })),
+      ...outputs.map((_, i) => ({
+        name: `y${i}`,
+        access: "write" as const,
+        dtypes: programDTypes,
+      })),
     ],
-    scalars,
+    scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
     body: (context) => wgslOf(program, context),
     workgroups: ({ count }) =>
@@ -140,23 +141,33 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
   return { ...kernel, elementwise: program };
 }
 
+/** The scalars that a program reads: a one, what finds its operands' elements, and the constants of its steps. */
+export function programScalars({ inputs, steps }: ElementwiseProgram): KernelScalar[] {
+  const scalars: KernelScalar[] = [{ name: "one", type: "f32", runtime: true }];
+  for (const [i, kind] of inputs.entries())
+    for (const member of indexingScalars(kind))
+      scalars.push({ name: `x${i}_${member}`, type: "u32" });
+  for (const [k, { expression }] of steps.entries())
+    for (let j = 0; j < (expression.scalars ?? 0); j++)
+      scalars.push({ name: `c${k}_${j}`, type: "f32", runtime: true });
+  return scalars;
+}
+
 function indexingScalars(kind: Indexing): string[] {
   const rank = kind === "row" ? 1 : kind.startsWith("strided") ? Number(kind.slice(7)) : 0;
   const sizes = Array.from({ length: rank }, (_, d) => `size${d}`);
   return kind === "row" ? sizes : [...sizes, ...sizes.map((_, d) => `stride${d}`)];
 }
 
-function wgslOf(
-  { inputs, steps, outputs }: ElementwiseProgram,
-  { bindings }: ProgramContext,
-): string {
+/** The WGSL functions that the steps of a program call. */
+export function stepFunctions({ steps }: ElementwiseProgram): string {
   const functions = new Map(steps.map(({ expression: e }) => [e.name, e.functions ?? ""]));
-  let code = [...functions.values()].join("");
-  for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
-  // Several quads an invocation: on software adapters starting one costs more than a quad.
-  code += `${linearMain()}  let stride = groups.x * groups.y * 64u;
-  for (var q = index; q * 4u < s.count; q += stride) {\n`;
-  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(q);\n`;
+  return [...functions.values()].join("");
+}
+
+/** Statements that compute `vK` (vec4f) for each step from the inputs `v0 …`; K counts the inputs first. */
+export function stepStatements({ inputs, steps }: ElementwiseProgram): string {
+  let code = "";
   for (const [k, { expression, operands, rounding: format }] of steps.entries()) {
     const x = operands.map((o) => `v${o}`);
     const c = Array.from({ length: expression.scalars ?? 0 }, (_, j) => `s.c${k}_${j}`);
@@ -166,6 +177,18 @@ function wgslOf(
     const rounded = format ? `round4_${format}(${value})` : kept;
     code += `  let v${inputs.length + k} = ${rounded};\n`;
   }
+  return code;
+}
+
+function wgslOf(program: ElementwiseProgram, { bindings }: ProgramContext): string {
+  const { inputs, outputs } = program;
+  let code = stepFunctions(program);
+  for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
+  // Several quads an invocation: on software adapters starting one costs more than a quad.
+  code += `${linearMain()}  let stride = groups.x * groups.y * 64u;
+  for (var q = index; q * 4u < s.count; q += stride) {\n`;
+  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(q);\n`;
+  code += stepStatements(program);
   for (const [i, step] of outputs.entries()) {
     const dtype = bindings[inputs.length + i]?.dtype;
     const stored = dtype === "uint32" ? "vec4u" : dtype === "int32" ? "vec4i" : "";
@@ -174,7 +197,8 @@ function wgslOf(
   return `${code}  }\n}\n`;
 }
 
-function evaluateProgram(
+/** Evaluates a program on the CPU: `views` are its inputs, then its outputs. */
+export function evaluateProgram(
   { inputs, steps, outputs }: ElementwiseProgram,
   views: readonly KernelView[],
   scalars: Readonly<Record<string, number>>,

@@ -57,6 +57,7 @@ export {
   isElementwise,
   type ShapedBinding,
 } from "./elementwise.js";
+export { type Epilogue, type ProductKernel, takesEpilogue, withEpilogue } from "./epilogue.js";
 export { countExponents } from "./exponent-histogram.js";
 export * from "./expressions.js";
 export { fill } from "./fill.js";

@@ -1,5 +1,5 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { defineKernel } from "./kernel.js";
+import { defineProduct } from "./epilogue.js";
 import { type MatmulLayout, matmulContraction } from "./matmul/contraction.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
 import { tileProgram, tileWorkgroups } from "./matmul/tile.js";
@@ -84,9 +84,10 @@ function matmulKernel({ rows, width }: ProductPlan, layout: MatmulLayout): Kerne
   let kernel = kernels.get(variant);
   if (!kernel) {
     const shape = { rows, width };
-    kernel = defineKernel({
+    kernel = defineProduct({
       name: "matmul",
       variant,
+      unit: width,
       bindings: [
         { name: "a", access: "read" },
         { name: "b", access: "read", unit: transB ? 4 : width },
@@ -96,7 +97,8 @@ function matmulKernel({ rows, width }: ProductPlan, layout: MatmulLayout): Kerne
         (name) => ({ name, type: "u32" }),
       ),
       subgroups: ({ subgroupSize }) => subgroupSize > 0,
-      body: (context) => tileProgram(shape, matmulContraction(shape, layout), context),
+      body: (context, epilogue) =>
+        tileProgram(shape, matmulContraction(shape, layout), context, epilogue),
       workgroups: (scalars, _, context) => tileWorkgroups(shape, scalars, context),
       reference: (views, scalars) => matmulReference(views, scalars, layout, width),
       operations: ({ m = 0, n = 0, k = 0, slices = 0, splits = 1 }) =>

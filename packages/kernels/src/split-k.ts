@@ -1,5 +1,7 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { defineProduct } from "./epilogue.js";
+import { indexingWgsl } from "./indexing.js";
+import { linearMain, linearWorkgroups } from "./kernel.js";
 import type { ProductPlan } from "./matmul/shape.js";
 
 /**
@@ -47,8 +49,9 @@ function sumParts<B>(
   };
 }
 
-const sumPartsKernel = defineKernel({
+const sumPartsKernel = defineProduct({
   name: "sumParts",
+  unit: 4,
   bindings: [
     { name: "parts", access: "read", dtypes: ["float32"] },
     { name: "out", access: "write" },
@@ -61,7 +64,11 @@ const sumPartsKernel = defineKernel({
     { name: "stride", type: "u32" },
   ],
   // Quads of the result are quads of each part only where no row begins inside one.
-  body: () => `fn sum_at(i: u32) -> f32 {
+  body: (
+    _,
+    epilogue,
+  ) => `${epilogue?.functions ?? ""}${(epilogue?.operands ?? []).map(({ name, kind }) => indexingWgsl(kind, name)).join("")}
+fn sum_at(i: u32) -> f32 {
   let row = i / s.n;
   let batch = row / s.m;
   var at = (batch * s.splits * s.m + row % s.m) * s.stride + i % s.n;
@@ -83,12 +90,19 @@ fn sum_quad_at(q: u32) -> vec4f {
   return sum;
 }
 ${linearMain()}  if (index * 4u >= s.count) { return; }
+  var sum: vec4f;
   if (s.stride == s.n && ((s.m * s.n) & 3u) == 0u) {
-    store_out(index, sum_quad_at(index));
-    return;
+    sum = sum_quad_at(index);
+  } else {
+    let i = index * 4u;
+    sum = vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u));
   }
-  let i = index * 4u;
-  store_out(index, vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u)));
+  store_out(index, ${
+    epilogue?.call(
+      "sum",
+      epilogue.operands.map(({ name }) => `quad_${name}(index)`),
+    ) ?? "sum"
+  });
 }
 `,
   workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),

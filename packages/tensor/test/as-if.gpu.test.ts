@@ -81,6 +81,7 @@ const subsets: readonly (readonly PassName[])[] = [
   ["removeDead"],
   ["foldCasts"],
   ["fuseElementwise"],
+  ["fuseEpilogues"],
   ["reuseMemory"],
 ];
 

@@ -17,6 +17,7 @@ import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
 import { foldCasts } from "../src/plan/fold-casts.js";
 import { fuseElementwise } from "../src/plan/fuse-elementwise.js";
+import { fuseEpilogues } from "../src/plan/fuse-epilogues.js";
 import { hasConflict, type Pass } from "../src/plan/graph.js";
 import { graphOf } from "../src/plan/plan.js";
 import { removeDead } from "../src/plan/remove-dead.js";
@@ -191,7 +192,13 @@ async function run(lines: readonly Line[], runtime: Runtime): Promise<string> {
 const isKept = ({ recording }: Runtime, storage: Tensor["storage"]): boolean =>
   recording.kept.has(storage);
 
-const stages: readonly Pass[] = [(graph) => graph, removeDead, foldCasts, fuseElementwise];
+const stages: readonly Pass[] = [
+  (graph) => graph,
+  removeDead,
+  foldCasts,
+  fuseElementwise,
+  fuseEpilogues,
+];
 
 /** Plans the open recording pass by pass, and checks each stage by simulation. */
 function checkPlanning({ recording }: Runtime): void {

@@ -1,5 +1,5 @@
 import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineProduct } from "../epilogue.js";
 import type { TilePlan } from "../matmul/shape.js";
 import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
 import { gatherContraction } from "./gather.js";
@@ -110,13 +110,14 @@ function convolutionKernel(
   let kernel = kernels.get(key);
   if (!kernel) {
     const { bindings, contraction, reference } = define();
-    kernel = defineKernel({
+    kernel = defineProduct({
       name,
       variant,
+      unit: width,
       bindings: [...bindings, { name: "out", access: "write", unit: width }],
       scalars,
       subgroups: ({ subgroupSize }) => subgroupSize > 0,
-      body: (context) => tileProgram({ rows, width }, contraction, context),
+      body: (context, epilogue) => tileProgram({ rows, width }, contraction, context, epilogue),
       workgroups: (values, _, context) => tileWorkgroups({ rows, width }, values, context),
       reference: (views, values) => reference(views, values, width),
       operations,

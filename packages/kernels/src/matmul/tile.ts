@@ -1,5 +1,7 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
+import type { EpilogueCode } from "../epilogue.js";
 import { linearWorkgroups } from "../kernel.js";
+import { storeTile } from "./store.js";
 
 /**
  * The part that matrix product and convolution share: an invocation holds `rows` × `width` results in registers and adds
@@ -57,6 +59,7 @@ export function tileProgram(
   { rows, width }: TileShape,
   { along, functions = "", loops }: Contraction,
   context: ProgramContext,
+  epilogue?: EpilogueCode,
 ): string {
   const lanes = context.subgroupSize;
   const height = lanes > 0 ? rows : directRows;
@@ -74,13 +77,13 @@ export function tileProgram(
     Array.from({ length: height }, (_, i) => line(i)).join("");
   const accumulate =
     along === "k" ? addRows(height, vector, partValue) : addQuadsOfRows(height, vector, partValue);
-  return `${functions}
+  const store = storeTile(height, width, epilogue);
+  return `${functions}${store.functions}
 ${lanes > 0 ? subgroupMain(lanes, height) : directMain(height)}
 ${each((i) => `  var sum${i} = ${vector}();\n`)}
 ${loops({ rows: height, registers, accumulate })}
   if (column >= s.columns) { return; }
-  let first = (slice * s.m + row) * s.columns + column;
-${each((i) => `  if (row + ${i}u < s.m) { store_out(first + ${i}u * s.columns, sum${i}); }\n`)}}
+${store.statements}}
 `;
 }
 

@@ -1,7 +1,8 @@
-import type { Binding, DType, HalfDType, KernelBinding } from "@halfstep/device";
+import type { Binding, HalfDType } from "@halfstep/device";
 import { isElementwise } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
+  accepts,
   halfOf,
   hasConflict,
   isRead,
@@ -36,13 +37,6 @@ export function isCopy({ launch: { kernel } }: PlanNode): boolean {
   if (!isElementwise(kernel)) return false;
   const { inputs, steps } = kernel.elementwise;
   return steps.length === 1 && steps[0]?.expression.name === "identity" && inputs[0] === "same";
-}
-
-function accepts(parameter: KernelBinding | undefined, dtype: DType): boolean {
-  if (!parameter) return false;
-  const { dtypes = ["float32", "float16", "bfloat16"], unit = 4, access } = parameter;
-  if (!dtypes.includes(dtype)) return false;
-  return access === "read" || unit > 1 || !halfOf(dtype);
 }
 
 function rebound(

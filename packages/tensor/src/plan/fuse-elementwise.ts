@@ -1,4 +1,4 @@
-import type { Binding, HalfDType, KernelScalar } from "@halfstep/device";
+import type { Binding, KernelScalar } from "@halfstep/device";
 import {
   type ElementwiseKernel,
   type ElementwiseProgram,
@@ -8,18 +8,15 @@ import {
 } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
-  halfOf,
   hasConflict,
+  maxBindings,
   type Pass,
   type PlanNode,
-  roundings,
+  roundingBetween,
   type ScalarSource,
   sameRange,
 } from "./graph.js";
 import { Rewriting } from "./rewriting.js";
-
-/** Storage buffers that every WebGPU device offers a stage; a fused kernel stays within them. */
-const maxBindings = 8;
 
 /** Merges an elementwise launch into the elementwise launch that alone reads its result. */
 export const fuseElementwise: Pass = (graph) => {
@@ -41,26 +38,24 @@ function fuseIntoReader(
   const first = work.at(producer);
   if (!first || !isElementwise(first.launch.kernel)) return undefined;
   if (first.launch.kernel.elementwise.outputs.length !== 1) return undefined;
-  const result = first.launch.bindings.at(-1) as Binding<Storage>;
-  if (result.buffer.isResident || work.kept.has(result.buffer)) return undefined;
-  const { writes, reads } = work.usesOf(result.buffer);
-  const [read] = reads;
-  if (!read || writes.length !== 1 || reads.some(({ node }) => node !== read.node))
-    return undefined;
-  const second = work.nodeOf(read);
+  const position = work.onlyReaderOf(producer);
+  if (position === undefined) return undefined;
+  const second = work.at(position) as PlanNode;
   if (!isElementwise(second.launch.kernel)) return undefined;
   if (first.launch.scalars.count !== second.launch.scalars.count) return undefined;
-  const inputs = first.launch.bindings.slice(0, -1);
-  if (inputs.some((input) => work.isTouchedBetween(input, producer, read.node, "write")))
-    return undefined;
+  const result = first.launch.bindings.at(-1) as Binding<Storage>;
   const node = merge(first, second, result);
-  return node && !hasConflict(node.launch) ? { position: read.node, node } : undefined;
+  return node && !hasConflict(node.launch) ? { position, node } : undefined;
 }
 
 function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): PlanNode | undefined {
   const a = (first.launch.kernel as ElementwiseKernel).elementwise;
   const b = (second.launch.kernel as ElementwiseKernel).elementwise;
-  const rounding = roundingBetween(result, second, b);
+  const operands = second.launch.bindings.slice(0, b.inputs.length);
+  const rounding = roundingBetween(
+    result,
+    operands.filter(({ buffer }) => buffer === result.buffer),
+  );
   if (rounding === "several") return undefined;
 
   const builder = new ProgramBuilder();
@@ -87,22 +82,6 @@ function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): Pla
     outputs,
     b.outputs.map((o) => secondSteps + o),
   );
-}
-
-/** The one format through which the value between two programs went, whichever operand of the second loads it. */
-function roundingBetween(
-  result: Binding<Storage>,
-  second: PlanNode,
-  program: ElementwiseProgram,
-): HalfDType | undefined | "several" {
-  const formats = new Set<HalfDType | undefined>();
-  for (const input of second.launch.bindings.slice(0, program.inputs.length)) {
-    if (input.buffer !== result.buffer) continue;
-    const chain = roundings(result.rounding, halfOf(result.dtype), input.rounding);
-    if (chain.length > 1) return "several";
-    formats.add(chain[0]);
-  }
-  return formats.size > 1 ? "several" : [...formats][0];
 }
 
 type Operand = { readonly input: number } | { readonly step: number };

@@ -3,6 +3,7 @@ import {
   bytesPerElement,
   type DType,
   type HalfDType,
+  type KernelBinding,
   type Launch,
 } from "@halfstep/device";
 import type { Storage } from "../storage.js";
@@ -60,15 +61,40 @@ export function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
   return a.offset < endOf(b) && b.offset < endOf(a);
 }
 
+/** Storage buffers that every WebGPU device offers a stage; a fused kernel stays within them. */
+export const maxBindings = 8;
+
 /** The dtype where it is a 16-bit format, to which a store rounds. */
 export const halfOf = (dtype: DType): HalfDType | undefined =>
   dtype === "float16" || dtype === "bfloat16" ? dtype : undefined;
+
+/** Whether a kernel takes storage of this dtype for one of its bindings. */
+export function accepts(parameter: KernelBinding | undefined, dtype: DType): boolean {
+  if (!parameter) return false;
+  const { dtypes = ["float32", "float16", "bfloat16"], unit = 4, access } = parameter;
+  if (!dtypes.includes(dtype)) return false;
+  return access === "read" || unit > 1 || !halfOf(dtype);
+}
 
 /** The formats through which a value passes, in order; more than one cannot be expressed by a single binding. */
 export function roundings(...formats: readonly (HalfDType | undefined)[]): HalfDType[] {
   const chain: HalfDType[] = [];
   for (const format of formats) if (format && chain.at(-1) !== format) chain.push(format);
   return chain;
+}
+
+/** The one format through which a value went from the store of its producer to those who load it. */
+export function roundingBetween(
+  result: Binding<Storage>,
+  loads: readonly Binding<Storage>[],
+): HalfDType | undefined | "several" {
+  const formats = new Set<HalfDType | undefined>();
+  for (const { rounding } of loads) {
+    const chain = roundings(result.rounding, halfOf(result.dtype), rounding);
+    if (chain.length > 1) return "several";
+    formats.add(chain[0]);
+  }
+  return formats.size > 1 ? "several" : [...formats][0];
 }
 
 export const sameRange = (a: Binding<Storage>, b: Binding<Storage>): boolean =>

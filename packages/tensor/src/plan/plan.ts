@@ -4,16 +4,23 @@ import type { Storage } from "../storage.js";
 import { activationBytes, assignMemory } from "./assign-memory.js";
 import { foldCasts, isCopy } from "./fold-casts.js";
 import { fuseElementwise } from "./fuse-elementwise.js";
+import { fuseEpilogues } from "./fuse-epilogues.js";
 import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
 import { removeDead } from "./remove-dead.js";
 
-export type PassName = "removeDead" | "foldCasts" | "fuseElementwise" | "reuseMemory";
+export type PassName =
+  | "removeDead"
+  | "foldCasts"
+  | "fuseElementwise"
+  | "fuseEpilogues"
+  | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
 export const allPasses: readonly PassName[] = [
   "removeDead",
   "foldCasts",
   "fuseElementwise",
+  "fuseEpilogues",
   "reuseMemory",
 ];
 
@@ -21,6 +28,7 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   removeDead,
   foldCasts,
   fuseElementwise,
+  fuseEpilogues,
 };
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */

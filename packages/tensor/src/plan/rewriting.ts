@@ -87,6 +87,24 @@ export class Rewriting {
     return writes.some(touches) || (touch === "any" && reads.some(touches));
   }
 
+  /**
+   * The node that alone reads the result (the last binding) of a node, where the two may become one in its place; undefined
+   * where the result is wanted elsewhere, or what the node reads changes in between.
+   */
+  onlyReaderOf(position: number): number | undefined {
+    const { bindings } = (this.#nodes[position] as PlanNode).launch;
+    const { buffer } = bindings.at(-1) as Binding<Storage>;
+    if (buffer.isResident || this.kept.has(buffer)) return undefined;
+    const { writes, reads } = this.usesOf(buffer);
+    const reader = reads[0]?.node;
+    if (reader === undefined || writes.length !== 1) return undefined;
+    if (reads.some(({ node }) => node !== reader)) return undefined;
+    const isChanged = bindings
+      .slice(0, -1)
+      .some((input) => this.isTouchedBetween(input, position, reader, "write"));
+    return isChanged ? undefined : reader;
+  }
+
   graph(): PlanGraph {
     return { kept: this.kept, nodes: this.#nodes.filter((node) => node !== undefined) };
   }

@@ -1,0 +1,181 @@
+import type { DType, HalfDType, Launch, LaunchTarget } from "@halfstep/device";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { describe, expect, it } from "vitest";
+import {
+  type Launches,
+  mismatches,
+  runOnCpu,
+  runOnGpu,
+  testValues,
+  withoutSubgroups,
+} from "../test/harness.js";
+import { type ElementwiseProgram, elementwiseKernel } from "./elementwise.js";
+import { takesEpilogue, withEpilogue } from "./epilogue.js";
+import { add, gelu, mul, relu, scale, silu } from "./expressions.js";
+import { matmul } from "./matmul.js";
+
+interface Case {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly batch?: number;
+  readonly storage: "float32" | HalfDType;
+  readonly program: ElementwiseProgram;
+  readonly constants?: Readonly<Record<string, number>>;
+}
+
+/** (result + bias · 0.5, relu) + residual, in which every step rounds as a launch of its own would. */
+const program = (rounding?: HalfDType): ElementwiseProgram => ({
+  inputs: ["same", "row", "same"],
+  steps: [
+    { expression: scale, operands: [1], ...(rounding && { rounding }) },
+    { expression: add, operands: [0, 3], ...(rounding && { rounding }) },
+    { expression: relu, operands: [4], ...(rounding && { rounding }) },
+    { expression: add, operands: [5, 2] },
+  ],
+  outputs: [3],
+});
+/** result · result · each row's own number, then gelu or silu. */
+const squared = (last: typeof gelu): ElementwiseProgram => ({
+  inputs: ["same", "strided2", "scalar"],
+  steps: [
+    { expression: mul, operands: [0, 0] },
+    { expression: mul, operands: [3, 1] },
+    { expression: mul, operands: [4, 2] },
+    { expression: last, operands: [5] },
+  ],
+  outputs: [3],
+});
+
+// Quads, pairs of rows, an odd number of rows of pairs, rows of a result that begin inside a store, and parts of k.
+const cases: readonly Case[] = [
+  { m: 37, n: 36, k: 20, storage: "float32", program: program() },
+  { m: 37, n: 36, k: 20, storage: "float16", program: program("float16") },
+  { m: 9, n: 10, k: 12, storage: "bfloat16", program: program("bfloat16"), batch: 3 },
+  { m: 13, n: 10, k: 12, storage: "float16", program: squared(silu) },
+  { m: 33, n: 20, k: 8, storage: "float32", program: squared(gelu) },
+  { m: 6, n: 7, k: 9, storage: "float16", program: program("float16") },
+  { m: 8, n: 12, k: 1024, storage: "float32", program: program() },
+  { m: 5, n: 6, k: 0, storage: "float16", program: program("float16") },
+];
+
+const title = ({ m, n, k, storage, program: { steps } }: Case): string =>
+  `[${m},${k}]·[${k},${n}] ${storage} ${steps.map(({ expression }) => expression.name).join("+")}`;
+
+const operandsOf = ({ m, n, k, batch = 1, storage, program: { inputs } }: Case) =>
+  ({
+    a: { values: testValues(batch * m * k, 1), dtype: storage },
+    b: { values: testValues(batch * k * n, 2), dtype: storage },
+    x1: { values: testValues(inputs[1] === "row" ? n : batch * m, 3), dtype: storage },
+    x2: { values: testValues(inputs[2] === "same" ? batch * m * n : 1, 4), dtype: "float32" },
+    product: { values: batch * m * n, dtype: storage },
+    out: { values: batch * m * n, dtype: storage as DType },
+  }) as const;
+
+/** The product and its epilogue, in one launch or in two. */
+const launchesOf =
+  (shape: Case, isWoven: boolean): Launches<ReturnType<typeof operandsOf>> =>
+  <B>(
+    target: LaunchTarget<B>,
+    { a, b, x1, x2, product, out }: Record<string, Launch<B>["bindings"][number]>,
+  ) => {
+    if (!a || !b || !x1 || !x2 || !product || !out) return;
+    const { m, n, batch = 1, storage } = shape;
+    const kernel = elementwiseKernel(shape.program);
+    const launch = {
+      kernel,
+      bindings: [product, x1, x2, out],
+      scalars: {
+        count: out.length,
+        one: 1,
+        c0_0: 0.5,
+        x1_size0: shape.program.inputs[1] === "row" ? n : batch * m,
+        x1_size1: n,
+        x1_stride0: 1,
+        x1_stride1: 0,
+      },
+    };
+    const launches: Launch<B>[] = [];
+    const recorder = {
+      allocate: (bytes: number) => target.allocate(bytes),
+      launch: (l: Launch<B>) => launches.push(l),
+    };
+    matmul(recorder, { a, b, out: product }, shape);
+    const last = launches.pop() as Launch<B>;
+    for (const earlier of launches) target.launch(earlier);
+    if (!isWoven) {
+      target.launch(last);
+      target.launch(launch);
+      return;
+    }
+    if (!takesEpilogue(last.kernel)) throw new TypeError(`${last.kernel.name} takes no epilogue`);
+    const options = storage === "float32" ? {} : { rounding: storage };
+    target.launch(
+      withEpilogue({ ...last, kernel: last.kernel }, launch, { results: [0], ...options }),
+    );
+  };
+
+const exactly = { relative: 0, absolute: 0 };
+
+const tiers = await testTiers();
+
+describe("a product with an epilogue", () => {
+  it.each(cases.map((shape) => ({ name: title(shape), shape })))(
+    "leaves the bits of two launches on the CPU: $name",
+    ({ shape }) => {
+      const [one, two] = [true, false].map((isWoven) =>
+        runOnCpu(operandsOf(shape), launchesOf(shape, isWoven)),
+      );
+      expect(two?.out.some((x) => x !== 0)).toBe(true);
+      expect(mismatches(one?.out ?? [], two?.out ?? [], exactly)).toEqual([]);
+    },
+  );
+
+  it.each(tiers)("leaves the bits of two launches on the GPU (%s)", async (tier) => {
+    const device = await requestTestDevice({ tier });
+    const wrong: Record<string, readonly string[]> = {};
+    for (const shape of cases) {
+      const one = await runOnGpu(device, operandsOf(shape), launchesOf(shape, true));
+      const two = await runOnGpu(device, operandsOf(shape), launchesOf(shape, false));
+      const found = mismatches(one.out, two.out, exactly);
+      if (found.length > 0) wrong[title(shape)] = found;
+    }
+    expect(wrong).toEqual({});
+  });
+
+  it("leaves the bits of two launches on a GPU without subgroups", async () => {
+    const device = await requestTestDevice({ tier: "packed" });
+    const wrong: Record<string, readonly string[]> = {};
+    for (const shape of cases) {
+      const run = (isWoven: boolean) =>
+        runOnGpu(device, operandsOf(shape), (target, operands) =>
+          launchesOf(shape, isWoven)(withoutSubgroups(target), operands),
+        );
+      const found = mismatches((await run(true)).out, (await run(false)).out, exactly);
+      if (found.length > 0) wrong[title(shape)] = found;
+    }
+    expect(wrong).toEqual({});
+  });
+
+  it("does not take two results", () => {
+    const launches: Launch<undefined>[] = [];
+    const bind = (length: number) =>
+      ({ buffer: undefined, offset: 0, length, dtype: "float32" }) as const;
+    matmul(
+      { allocate: () => undefined, launch: (l: Launch<undefined>) => launches.push(l) },
+      { a: bind(16), b: bind(16), out: bind(16) },
+      { m: 4, n: 4, k: 4 },
+    );
+    const [product] = launches;
+    if (!product || !takesEpilogue(product.kernel)) throw new TypeError("no product");
+    const { kernel } = product;
+    const two: ElementwiseProgram = {
+      inputs: ["same"],
+      steps: [{ expression: relu, operands: [0] }],
+      outputs: [0, 0],
+    };
+    expect(() => kernel.withEpilogue({ program: two, results: [0] })).toThrow(
+      "matmul+relu: an epilogue stores one result, not 2",
+    );
+  });
+});

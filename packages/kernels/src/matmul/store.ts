@@ -1,0 +1,75 @@
+import type { EpilogueCode } from "../epilogue.js";
+import { indexingWgsl } from "../indexing.js";
+
+/** WGSL that stores the rows of a tile: declarations, and the statements that end the entry point. */
+export interface TileStore {
+  readonly functions: string;
+  readonly statements: string;
+}
+
+/**
+ * Stores `sum0 …`, the `rows` × `width` results of an invocation, through the epilogue. Their first is in row `row` and at
+ * `column * width` of product `slice`. A loop over the rows compiles conversion and epilogue once: written out, they take
+ * three times as long to compile as the product itself. It counts rows of the matrix, because a count from zero to a constant
+ * is a loop that drivers write out.
+ */
+export function storeTile(rows: number, width: 2 | 4, epilogue?: EpilogueCode): TileStore {
+  // Programs compute quads, so that pairs go through them two rows at a time.
+  const together = epilogue ? 4 / width : 1;
+  const sums = Array.from({ length: rows / together }, (_, i) =>
+    together === 1 ? `sum${i}` : `vec4f(sum${2 * i}, sum${2 * i + 1})`,
+  );
+  const { functions, before, call } = epilogue
+    ? throughEpilogue(width, epilogue)
+    : { functions: "", before: "", call: (value: string) => value };
+  const store =
+    together === 1
+      ? "store_out(at, value);"
+      : "store_out(at, value.xy);\n    if (r + 1u < bottom) { store_out(at + s.columns, value.zw); }";
+  return {
+    functions,
+    statements: `  var sums = array<vec${width * together}f, ${sums.length}>(${sums.join(", ")});
+  let first = (slice * s.m + row) * s.columns + column;
+  let bottom = min(row + ${rows}u, s.m);
+${before}  for (var r = row; r < bottom; r += ${together}u) {
+    let at = first + (r - row) * s.columns;
+    let value = ${call(`sums[(r - row) / ${together}u]`)};
+    ${store}
+  }
+`,
+  };
+}
+
+/** The epilogue of a quad at `at`, or of two pairs at `at` and below it. */
+function throughEpilogue(width: 2 | 4, epilogue: EpilogueCode) {
+  let { functions } = epilogue;
+  let before = "";
+  const operands = epilogue.operands.map(({ name, kind }) => {
+    switch (kind) {
+      case "row":
+        before += `  let ${name}_all = ${quadOf(width, () => `load_${name}(column)`)};\n`;
+        return `${name}_all`;
+      case "scalar":
+        before += `  let ${name}_all = vec4f(f32(at_${name}(0u)));\n`;
+        return `${name}_all`;
+      case "same":
+        return quadOf(width, (store) => `load_${name}(${store})`);
+      default:
+        functions += indexingWgsl(kind, name);
+        return `vec4f(${elementsOf(width)
+          .map((element) => `f32(at_${name}(offset_${name}(${element})))`)
+          .join(", ")})`;
+    }
+  });
+  return { functions, before, call: (value: string) => epilogue.call(value, operands) };
+}
+
+const quadOf = (width: 2 | 4, load: (store: string) => string): string =>
+  width === 4
+    ? `vec4f(${load("at")})`
+    : `vec4f(vec2f(${load("at")}), vec2f(${load("at + s.columns")}))`;
+
+const elementsOf = (width: 2 | 4): readonly string[] =>
+  [0, 1, 2, 3].map((e) =>
+    width === 2 && e > 1 ? `(at + s.columns) * 2u + ${e - 2}u` : `at * ${width}u + ${e}u`,
+  );
