@@ -13,13 +13,12 @@ import {
 } from "@halfstep/nn";
 import {
   gelu,
-  linear,
   type Runtime,
   ShapeError,
   scaledDotProductAttention,
   type Tensor,
-  type Variable,
 } from "@halfstep/tensor";
+import { TiedHead } from "./tied-head.js";
 
 /** nanoGPT's options. The defaults are those of GPT-2 small (Radford et al. 2019). */
 export interface GPTOptions {
@@ -147,21 +146,6 @@ export class GPTModel extends Module {
     let x = this.drop.forward(this.wte.forward(tokens).add(positions));
     for (const block of this.h) x = block.forward(x);
     return this.lnF.forward(x);
-  }
-}
-
-/** A linear layer without bias whose weight is that of an embedding. */
-class TiedHead extends Module {
-  /** [vocabSize, nEmbd] */
-  readonly weight: Variable;
-
-  constructor(weight: Variable) {
-    super();
-    this.weight = weight;
-  }
-
-  forward(x: Tensor): Tensor {
-    return linear(x, this.weight);
   }
 }
 

@@ -1,4 +1,16 @@
+export {
+  BertForMaskedLM,
+  BertForSequenceClassification,
+  BertForTokenClassification,
+  type BertLabelOptions,
+  type BertTaggingOptions,
+  type MaskedLMInputs,
+} from "./bert/heads.js";
+export { type BertInputs, BertModel } from "./bert/model.js";
+export type { BertConfig, BertOptions } from "./bert/options.js";
+export { CRF, type CRFLossOptions, type DecodedTags, type MaskOptions } from "./crf.js";
 export { DigitsCnn, type DigitsCnnOptions } from "./digits-cnn.js";
 export { GPT, GPTModel, type GPTOptions } from "./gpt.js";
 export { Mlp, type MlpOptions } from "./mlp.js";
 export { ResNet, type ResNetOptions, resnet18, resnet20, resnet50 } from "./resnet.js";
+export { UNet, type UNetOptions } from "./unet.js";

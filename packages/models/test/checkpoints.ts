@@ -37,6 +37,9 @@ export const tensorOf = (runtime: Runtime, { data, shape }: SavedTensor): Tensor
 /** Images [batch, channels, height, width] as [batch, height, width, channels]. */
 export const channelsLast = (x: Tensor): Tensor => x.permute([0, 2, 3, 1]);
 
+/** Images the other way; anything else as it is. */
+export const channelsFirst = (x: Tensor): Tensor => (x.rank === 4 ? x.permute([0, 3, 1, 2]) : x);
+
 /** The largest difference between a tensor and what it should be. */
 export async function distance(actual: Tensor, expected: SavedTensor | undefined): Promise<number> {
   if (actual.shape.join() !== expected?.shape.join())

@@ -1,9 +1,24 @@
 import { requestTestDevice } from "@halfstep/device/testing";
-import { loadTorchStateDict, type Module, type StateDict, torchStateDict } from "@halfstep/nn";
+import {
+  type Layer,
+  loadTorchStateDict,
+  type Module,
+  type StateDict,
+  torchStateDict,
+} from "@halfstep/nn";
 import { cpuRuntime, gpuRuntime, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
 import { expect, test } from "vitest";
-import { GPT, type ResNet, resnet18, resnet20, resnet50 } from "../src/index.js";
-import { channelsLast, distance, readCheckpoint, tensorOf } from "./checkpoints.js";
+import {
+  BertForMaskedLM,
+  BertForSequenceClassification,
+  BertForTokenClassification,
+  GPT,
+  resnet18,
+  resnet20,
+  resnet50,
+  UNet,
+} from "../src/index.js";
+import { channelsFirst, channelsLast, distance, readCheckpoint, tensorOf } from "./checkpoints.js";
 
 const runtimes: readonly [string, () => Promise<Runtime>][] = [
   ["CPU", async () => cpuRuntime()],
@@ -26,17 +41,19 @@ async function notGivenBack(model: Module, state: StateDict): Promise<readonly s
   });
 }
 
-const images: readonly [string, (runtime: Runtime) => ResNet][] = [
+const images: readonly [string, (runtime: Runtime) => Layer][] = [
   ["resnet18", (runtime) => resnet18(runtime, { seed, width: 2, classes: 10 })],
   ["resnet20", (runtime) => resnet20(runtime, { seed, width: 2 })],
   [
     "resnet50",
     (runtime) => resnet50(runtime, { seed, width: 2, classes: 10, layers: [2, 1, 1, 1] }),
   ],
+  ["unet", (runtime) => new UNet(runtime, { seed, width: 2 })],
+  ["unet-bilinear", (runtime) => new UNet(runtime, { seed, width: 2, bilinear: true })],
 ];
 
 for (const [name, make] of images)
-  test.each(runtimes)(`${name} computes what torchvision's does: %s`, async (_, open) => {
+  test.each(runtimes)(`${name} computes what torch's does: %s`, async (_, open) => {
     const { state, golden } = readCheckpoint(name);
     const runtime = await open();
     const model = make(runtime);
@@ -44,7 +61,7 @@ for (const [name, make] of images)
     expect(keys).toEqual({ missing: [], unexpected: [] });
     expect(await notGivenBack(model, state)).toEqual([]);
     const x = channelsLast(tensorOf(runtime, golden.input as never));
-    const run = (): Tensor => noGrad(() => model.forward(x));
+    const run = (): Tensor => noGrad(() => channelsFirst(model.forward(x)));
     expect(await distance(model.eval() && run(), golden.evaluated)).toBeLessThan(tolerance);
     expect(await distance(model.train() && run(), golden.trained)).toBeLessThan(tolerance);
   });
@@ -65,3 +82,47 @@ test.each(runtimes)("GPT computes what transformers' GPT-2 does: %s", async (_, 
   const logits = noGrad(() => model.forward(tensorOf(runtime, golden.tokens as never)));
   expect(await distance(logits, golden.logits)).toBeLessThan(tolerance);
 });
+
+const bertOptions = {
+  seed,
+  vocabSize: 19,
+  hiddenSize: 12,
+  numHiddenLayers: 2,
+  numAttentionHeads: 3,
+  intermediateSize: 20,
+  maxPositionEmbeddings: 9,
+};
+const berts: readonly [
+  string,
+  (
+    runtime: Runtime,
+  ) => BertForMaskedLM | BertForSequenceClassification | BertForTokenClassification,
+][] = [
+  ["bert-masked-lm", (runtime) => new BertForMaskedLM(runtime, bertOptions)],
+  [
+    "bert-sequence",
+    (runtime) => new BertForSequenceClassification(runtime, { ...bertOptions, numLabels: 3 }),
+  ],
+  [
+    "bert-token",
+    (runtime) => new BertForTokenClassification(runtime, { ...bertOptions, numLabels: 4 }),
+  ],
+];
+
+for (const [name, make] of berts)
+  test.each(runtimes)(`${name} computes what transformers' does: %s`, async (_, open) => {
+    const { state, golden } = readCheckpoint(name);
+    const runtime = await open();
+    const model = make(runtime).eval();
+    expect(loadTorchStateDict(model, state)).toEqual({ missing: [], unexpected: [] });
+    expect(await notGivenBack(model, state)).toEqual([]);
+    const [tokens, attentionMask, tokenTypeIds] = ["tokens", "mask", "types"].map((input) =>
+      tensorOf(runtime, golden[input] as never),
+    ) as [Tensor, Tensor, Tensor];
+    const [plain, masked] = noGrad(() => [
+      model.forward(tokens),
+      model.forward(tokens, { attentionMask, tokenTypeIds }),
+    ]) as [Tensor, Tensor];
+    expect(await distance(plain, golden.plain)).toBeLessThan(tolerance);
+    expect(await distance(masked, golden.logits)).toBeLessThan(tolerance);
+  });

@@ -1,0 +1,176 @@
+import { Dropout, LayerNorm, type Linear, Module, parameter, type TorchLayout } from "@halfstep/nn";
+import { gelu, type Runtime, type Tensor, type Variable } from "@halfstep/tensor";
+import { CRF } from "../crf.js";
+import { TiedHead } from "../tied-head.js";
+import { type BertInputs, BertModel, type BertPooler } from "./model.js";
+import { type BertOptions, type BertParts, bertLinear } from "./options.js";
+
+abstract class BertWithHead extends Module {
+  readonly bert: BertModel;
+
+  constructor(runtime: Runtime, options: BertOptions, pooler: boolean) {
+    super();
+    this.bert = new BertModel(runtime, options, { pooler });
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { base: "bert" };
+  }
+
+  /** Two sequences of the token 1. */
+  override exampleInputs(): readonly [Tensor] {
+    return this.bert.exampleInputs();
+  }
+}
+
+export interface MaskedLMInputs extends BertInputs {
+  /**
+   * uint32 [places]: which tokens to tell, counted through the whole batch, row by row. A vocabulary of scores for each is most
+   * of what a small model computes. Default: all.
+   */
+  readonly positions?: Tensor;
+}
+
+/** BERT that tells which words stood at masked places; transformers' BertForMaskedLM. */
+export class BertForMaskedLM extends BertWithHead {
+  readonly cls: MaskedLMHead;
+
+  constructor(runtime: Runtime, options: BertOptions) {
+    super(runtime, options, false);
+    this.cls = new MaskedLMHead(
+      this.bert.parts(runtime),
+      this.bert.embeddings.wordEmbeddings.weight,
+    );
+  }
+
+  /**
+   * @param inputIds uint32 [batch, length]
+   * @returns logits [batch, length, vocabSize], or [places, vocabSize] where positions are given
+   */
+  forward(inputIds: Tensor, { positions, ...inputs }: MaskedLMInputs = {}): Tensor {
+    const features = this.bert.forward(inputIds, inputs);
+    const { hiddenSize } = this.bert.config;
+    const wanted = positions
+      ? features.reshape([-1, hiddenSize]).indexSelect(0, positions)
+      : features;
+    return this.cls.forward(wanted);
+  }
+}
+
+class MaskedLMHead extends Module {
+  readonly predictions: Predictions;
+
+  constructor(parts: BertParts, words: Variable) {
+    super();
+    this.predictions = new Predictions(parts, words);
+  }
+
+  /** Of the prediction of the next sentence, which is not made here. */
+  override get torchLayout(): TorchLayout {
+    return { ignored: ["seq_relationship.weight", "seq_relationship.bias"] };
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.predictions.forward(x);
+  }
+}
+
+class Predictions extends Module {
+  /** [vocabSize]; that of the decoder, too. */
+  readonly bias: Variable;
+  readonly transform: Transform;
+  readonly decoder: TiedHead;
+
+  constructor(parts: BertParts, words: Variable) {
+    super();
+    const { vocabSize } = parts.config;
+    this.bias = parameter(parts.runtime, new Float32Array(vocabSize), [vocabSize], "bias");
+    this.transform = new Transform(parts);
+    this.decoder = new TiedHead(words, this.bias);
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.decoder.forward(this.transform.forward(x));
+  }
+}
+
+class Transform extends Module {
+  readonly dense: Linear;
+  readonly layerNorm: LayerNorm;
+
+  constructor(parts: BertParts) {
+    super();
+    const { hiddenSize, layerNormEps } = parts.config;
+    this.dense = bertLinear(parts, hiddenSize, hiddenSize);
+    this.layerNorm = new LayerNorm(parts.runtime, hiddenSize, { eps: layerNormEps });
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { names: { layerNorm: "LayerNorm" } };
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.layerNorm.forward(gelu(this.dense.forward(x)));
+  }
+}
+
+export interface BertLabelOptions extends BertOptions {
+  /** How many classes there are. Default 2. */
+  readonly numLabels?: number;
+}
+
+/** BERT that classifies sequences by their first token; transformers' BertForSequenceClassification. */
+export class BertForSequenceClassification extends BertWithHead {
+  readonly dropout: Dropout;
+  readonly classifier: Linear;
+
+  constructor(runtime: Runtime, { numLabels = 2, ...options }: BertLabelOptions) {
+    super(runtime, options, true);
+    const parts = this.bert.parts(runtime);
+    const { hiddenDropoutProb: p, hiddenSize } = parts.config;
+    this.dropout = new Dropout({ p, generator: parts.generator });
+    this.classifier = bertLinear(parts, hiddenSize, numLabels);
+  }
+
+  /**
+   * @param inputIds uint32 [batch, length]
+   * @returns logits [batch, numLabels]
+   */
+  forward(inputIds: Tensor, inputs: BertInputs = {}): Tensor {
+    const features = this.bert.forward(inputIds, inputs);
+    const pooled = (this.bert.pooler as BertPooler).forward(features);
+    return this.classifier.forward(this.dropout.forward(pooled));
+  }
+}
+
+export interface BertTaggingOptions extends BertLabelOptions {
+  /** Whether the tags of a sequence are scored together. Default false. */
+  readonly crf?: boolean;
+}
+
+/**
+ * BERT that tags every token; transformers' BertForTokenClassification. With a conditional random field, what `forward` returns are
+ * its emissions: `model.crf.forward(emissions, tags, { mask })` is the loss, `model.crf.decode(emissions, { mask })` the tags.
+ */
+export class BertForTokenClassification extends BertWithHead {
+  readonly dropout: Dropout;
+  readonly classifier: Linear;
+  readonly crf: CRF | undefined;
+
+  constructor(runtime: Runtime, { numLabels = 2, crf = false, ...options }: BertTaggingOptions) {
+    super(runtime, options, false);
+    const parts = this.bert.parts(runtime);
+    const { hiddenDropoutProb: p, hiddenSize } = parts.config;
+    this.dropout = new Dropout({ p, generator: parts.generator });
+    this.classifier = bertLinear(parts, hiddenSize, numLabels);
+    this.crf = crf ? new CRF(runtime, numLabels, parts) : undefined;
+  }
+
+  /**
+   * @param inputIds uint32 [batch, length]
+   * @returns logits [batch, length, numLabels]
+   */
+  forward(inputIds: Tensor, inputs: BertInputs = {}): Tensor {
+    return this.classifier.forward(this.dropout.forward(this.bert.forward(inputIds, inputs)));
+  }
+}
