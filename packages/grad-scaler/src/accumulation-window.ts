@@ -7,6 +7,8 @@ export type WindowSize =
   | { readonly samples: number }
   | { readonly tokens: number };
 
+const units: readonly string[] = ["microSteps", "samples", "tokens"];
+
 /** What a window may do with its scaler. */
 export interface WindowAccess<L, O> {
   /** How much this window has seen. */
@@ -38,7 +40,14 @@ export class AccumulationWindow<
 
   /** @internal Use `scaler.window()`. */
   constructor(optimizers: readonly O[], size: WindowSize, access: WindowAccess<L, O>) {
-    const [unit, count] = Object.entries(size)[0] as [string, number];
+    const given = Object.entries(size) as [string, number][];
+    const [first] = given;
+    if (first === undefined || given.length > 1 || !units.includes(first[0])) {
+      throw new RangeError(
+        `a window is sized by ${Object.keys(size).join(" and ") || "nothing"}: it must be one of ${units.join(", ")}.`,
+      );
+    }
+    const [unit, count] = first;
     const isWhole = unit !== "microSteps" || Number.isInteger(count);
     if (!(isWhole && count > 0 && Number.isFinite(count))) {
       throw new RangeError(

@@ -14,7 +14,12 @@ import {
   refuseWindow,
   type SkipMode,
 } from "./stages.js";
-import { loadedState, type ScalerStateDict, stateDictOf } from "./state-dict.js";
+import {
+  loadedState,
+  type ScalerStateDict,
+  stateDictOf,
+  type TorchScalerStateDict,
+} from "./state-dict.js";
 import type { StepOutcome } from "./step-outcome.js";
 import { type LossOptions, Stepper } from "./stepper.js";
 
@@ -59,7 +64,7 @@ export class GradScaler<B, L = B> {
   readonly #log: OutcomeLog = new OutcomeLog();
 
   /**
-   * @throws RangeError naming the option that is out of range; see {@link scalerRule}. TypeError where an option needs an
+   * @throws RangeError naming the option that is out of range or unknown; see {@link scalerRule}. TypeError where an option needs an
    * optional primitive that is missing.
    */
   constructor(primitives: AmpPrimitives<B, L>, options: GradScalerOptions = {}) {
@@ -122,7 +127,7 @@ export class GradScaler<B, L = B> {
    *   if (window.isFull) window.step({ clip: (optimizer) => clipGradNorm(optimizer, 1) });
    * }
    *
-   * @throws RangeError for a size that is not positive.
+   * @throws RangeError for a size that is not positive, or in none of the three units.
    */
   window<O extends ScaledOptimizer<B>>(
     optimizers: O | readonly O[],
@@ -259,11 +264,12 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * Continues from a state. As in torch, options that were saved replace those of this scaler.
+   * Continues from a state, this scaler's or that of torch's. As in torch, options that were saved replace those of this
+   * scaler.
    *
    * @throws RangeError for an empty or impossible state. ScalerStateError between `scale()` and `update()`.
    */
-  loadStateDict(stateDict: Partial<ScalerStateDict>): void {
+  loadStateDict(stateDict: Partial<ScalerStateDict> | TorchScalerStateDict): void {
     const { resident } = this.#stepper;
     if (resident === undefined) return;
     const { losses, step } = loadedState(stateDict, this.#stepper.host);

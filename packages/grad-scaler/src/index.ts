@@ -33,6 +33,7 @@ export {
   type LossScaleDict,
   type ScalerStateDict,
   stateOfWords,
+  type TorchScalerStateDict,
   wordsOfState,
 } from "./state-dict.js";
 export type {

@@ -73,7 +73,7 @@ const presets: Readonly<Record<ScalerPreset, ScaleRule>> = {
 /**
  * A rule by name, or the default rule, with some of its numbers replaced.
  *
- * @throws RangeError naming the option, unless `growthFactor > 1`, `0 < backoffFactor < 1`, `growthInterval` and
+ * @throws RangeError naming the option where there is none of that name, and unless `growthFactor > 1`, `0 < backoffFactor < 1`, `growthInterval` and
  * `hysteresis` are integers from 1 to 2^24, `growthDelay` one from 0, `0 ≤ tolerance ≤ 1`, `0 ≤ targetUnderflow < 1`, and
  * `minScale ≤ initScale ≤ maxScale` are finite (`initScale` positive).
  *
@@ -90,7 +90,12 @@ export function scalerRule(preset?: ScalerPreset, overrides: Partial<ScaleRule> 
     ...(preset === undefined ? halfstep : presets[preset]),
   };
   for (const [option, value] of Object.entries(overrides)) {
-    if (option in merged && value !== undefined) merged[option] = value;
+    if (!Object.hasOwn(merged, option)) {
+      throw new RangeError(
+        `There is no option ${JSON.stringify(option)}: a rule has ${Object.keys(merged).join(", ")}.`,
+      );
+    }
+    if (value !== undefined) merged[option] = value;
   }
   return validated(merged as unknown as ScaleRule);
 }

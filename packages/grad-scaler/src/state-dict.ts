@@ -13,6 +13,22 @@ export interface ScalerStateDict extends LossScaleDict {
   readonly losses?: readonly LossScaleDict[];
 }
 
+/** What torch's GradScaler saves: `json.dumps(scaler.state_dict())`. */
+export interface TorchScalerStateDict {
+  readonly scale: number;
+  readonly growth_factor: number;
+  readonly backoff_factor: number;
+  readonly growth_interval: number;
+  readonly _growth_tracker: number;
+}
+
+const namesOfTorch: Readonly<Record<Exclude<keyof TorchScalerStateDict, "scale">, string>> = {
+  growth_factor: "growthFactor",
+  backoff_factor: "backoffFactor",
+  growth_interval: "growthInterval",
+  _growth_tracker: "growthTracker",
+};
+
 /** The words of a state. Those that its rule does not use come from `words`, or are as in the beginning. */
 export const wordsOfState = (
   state: ScaleState,
@@ -72,12 +88,12 @@ export const stateDictOf = (
 const dictOf = ({ state, rule }: LossScale): LossScaleDict => ({ ...state, ...rule });
 
 /**
- * Reads a state dictionary; what it lacks of options and step is taken from `current`.
+ * Reads a state dictionary, this package's or torch's; what it lacks of options and step is taken from `current`.
  *
  * @throws RangeError naming what is missing or impossible.
  */
 export function loadedState(
-  stateDict: Partial<ScalerStateDict>,
+  stateDict: Partial<ScalerStateDict> | TorchScalerStateDict,
   current: { readonly rules: readonly ScaleRule[]; readonly step: number },
 ): { readonly losses: readonly LossScale[]; readonly step: number } {
   if (Object.keys(stateDict).length === 0) {
@@ -86,7 +102,7 @@ export function loadedState(
         "one with enabled: false.",
     );
   }
-  const { losses = [], ...first } = stateDict;
+  const { losses = [], ...first } = renamed(stateDict);
   const count = current.rules.length;
   if (losses.length + 1 !== count) {
     throw new RangeError(
@@ -97,12 +113,21 @@ export function loadedState(
     losses: current.rules.map((rule, i) =>
       loadedLoss(i === 0 ? first : (losses[i - 1] ?? {}), rule),
     ),
-    step: checkedCount("step", stateDict.step ?? current.step, 0),
+    step: checkedCount("step", first.step ?? current.step, 0),
   };
 }
 
+const renamed = (dict: Partial<ScalerStateDict> | TorchScalerStateDict): Partial<ScalerStateDict> =>
+  Object.fromEntries(
+    Object.entries(dict).map(([name, value]) => [
+      Object.hasOwn(namesOfTorch, name) ? namesOfTorch[name as keyof typeof namesOfTorch] : name,
+      value,
+    ]),
+  );
+
 function loadedLoss(dict: Partial<LossScaleDict>, current: ScaleRule): LossScale {
-  const rule = scalerRule(undefined, { ...current, ...dict });
+  const options = Object.entries(dict).filter(([name]) => Object.hasOwn(current, name));
+  const rule = scalerRule(undefined, { ...current, ...Object.fromEntries(options) });
   const scale = checkedScale("scale", dict.scale ?? Number.NaN, rule.minScale, rule.maxScale);
   const growthTracker = checkedCount("growthTracker", dict.growthTracker, -rule.growthDelay);
   const { hysteresisTracker = rule.hysteresis } = dict;

@@ -392,6 +392,10 @@ describe("an accumulation window", () => {
       expect(() => scaler.window(optimizer, size)).toThrow(RangeError);
     }
     expect(() => scaler.window(optimizer, { samples: Number.NaN })).toThrow(/^samples is NaN/);
+    const misspelt = { steps: 4 } as unknown as { readonly microSteps: number };
+    expect(() => scaler.window(optimizer, misspelt)).toThrow(
+      "a window is sized by steps: it must be one of microSteps, samples, tokens.",
+    );
   });
 
   test("can be given up, and leaves no flag behind", async () => {

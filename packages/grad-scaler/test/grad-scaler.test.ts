@@ -3,6 +3,7 @@ import {
   type AmpPrimitives,
   float32Primitives,
   GradScaler,
+  type GradScalerOptions,
   nextScaleState,
   type ScaledOptimizer,
   type ScalerPreset,
@@ -284,6 +285,10 @@ describe("mistakes", () => {
     expect(() => new GradScaler(float32Primitives, { skip: "none" as "global" })).toThrow(
       "skip is none",
     );
+    const misspelt = { init_scale: 1024 } as GradScalerOptions;
+    expect(() => new GradScaler(float32Primitives, misspelt)).toThrow(
+      'There is no option "init_scale": a rule has initScale, ',
+    );
   });
 });
 
@@ -343,18 +348,16 @@ describe("state", () => {
     });
   });
 
-  test("loads a torch state with torch's five entries", async () => {
-    const scaler = new GradScaler(float32Primitives);
-    const torch = {
-      scale: 512,
-      growthFactor: 4,
-      backoffFactor: 0.25,
-      growthInterval: 10,
-      growthTracker: 9,
-    };
-    scaler.loadStateDict(torch);
-    train(scaler, new Sgd([0]), [1]);
-    expect(await scaler.stateDict()).toMatchObject({ ...torch, scale: 2048, growthTracker: 0 });
+  test("loads a state that torch has saved, in torch's spelling or ours", async () => {
+    const ours = { growthFactor: 4, backoffFactor: 0.25, growthInterval: 10 };
+    const torch =
+      '{"scale": 512.0, "growth_factor": 4.0, "backoff_factor": 0.25, "growth_interval": 10, "_growth_tracker": 9}';
+    for (const saved of [JSON.parse(torch), { scale: 512, ...ours, growthTracker: 9 }]) {
+      const scaler = new GradScaler(float32Primitives);
+      scaler.loadStateDict(saved);
+      train(scaler, new Sgd([0]), [1]);
+      expect(await scaler.stateDict()).toMatchObject({ ...ours, scale: 2048, growthTracker: 0 });
+    }
   });
 
   test("refuses an empty or impossible one and stays as it was", async () => {
