@@ -1,14 +1,34 @@
-/**
- * Speed of bulk conversion against peers, this Node and one with Float16Array, each in a process of its own:
- * `npm run bench`, with `-- --write` into docs/benchmarks/formats.md.
- */
+/** Speed of bulk conversion against peers, this Node and one with Float16Array, each in a process of its own. */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
+import { parseArgs } from "node:util";
 import { installPeers } from "./peers.js";
 import type { Result } from "./worker.js";
 
-const lengths = [16, 1024, 2 ** 20, 2 ** 24];
+const help = `Speed of bulk conversion against peers, on this Node and on one with Float16Array, as Markdown. Installs the peers first.
+
+  npm run bench -w @halfstep/formats -- [--quick | --write]
+
+  --quick  16 and 1 Mi elements only
+  --write  into docs/benchmarks/formats.md too
+  --help   print this
+`;
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: "boolean" },
+    write: { type: "boolean" },
+    help: { type: "boolean" },
+  },
+});
+if (options.help) {
+  process.stdout.write(help);
+  process.exit();
+}
+if (options.quick && options.write) throw new Error("--write takes all lengths: leave out --quick");
+
+const lengths = options.quick ? [16, 2 ** 20] : [16, 1024, 2 ** 20, 2 ** 24];
 
 function measure(node: string): { version: string; results: Result[] } {
   const version = execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
@@ -85,6 +105,6 @@ without rows for peers have none that we know of. The machine was shared (load $
 ${[process.execPath, newer].map((node) => section(measure(node))).join("\n\n")}
 `;
 process.stdout.write(report);
-if (process.argv.includes("--write")) {
+if (options.write) {
   writeFileSync("../../docs/benchmarks/formats.md", report);
 }

@@ -319,6 +319,31 @@ describe("what is refused", () => {
     ],
     ["strings", () => encodeArray("12" as never, float16), "values are a string"],
     ["null", () => encodeArray(null as never, float16), "values are null"],
+    [
+      "a format's name",
+      () => encodeArray([1], "float16" as never),
+      'encodeArray: "float16" is no format with codes; pass one such as float16, or formatOf(name)',
+    ],
+    [
+      "float64, short",
+      () => roundArray(Float32Array.of(1), formats.float64 as never),
+      "roundArray: float64 is no format with codes",
+    ],
+    [
+      "no format",
+      () => decodeArray(Uint16Array.of(1), undefined as never),
+      "decodeArray: [object Undefined] is no format with codes",
+    ],
+    [
+      "what analyses and scales make of a name",
+      () => formats.compare([1], "float16" as never),
+      'compare: "float16" is no format',
+    ],
+    [
+      "packing by a name",
+      () => formats.packCodes(Uint8Array.of(1), "float4e2m1fn" as never),
+      'packCodes: "float4e2m1fn" is no format',
+    ],
     ["objects", () => encodeArray({} as never, float16), "values are a Object"],
     [
       "buffers",

@@ -23,7 +23,7 @@ import {
 } from "./arrays/piece.js";
 import { type RandomWords, randomWordsOf } from "./arrays/random-words.js";
 import { mapNumbers, needsScalar } from "./arrays/scalar.js";
-import type { CodeArray, FloatFormat } from "./format.js";
+import { type CodeArray, checkFormat, type FloatFormat } from "./format.js";
 
 export type { EncodeArrayOptions, Numbers } from "./arrays/arguments.js";
 
@@ -36,7 +36,8 @@ export type { EncodeArrayOptions, Numbers } from "./arrays/arguments.js";
  *
  * Stochastic rounding takes a `seed`: element i is rounded with word i % 4 of Philox4x32-10, counter
  * [i >> 2, 0, low and high half of `offset`], key [low and high half of `seed`].
- * @throws TypeError if `values` are not numbers, `out` is not of the format's kind, a buffer is detached, or options do not fit.
+ * @throws TypeError if `values` are not numbers, `format` has no codes, `out` is not of the format's kind, a buffer is detached,
+ *   or options do not fit.
  * @throws RangeError if `out` is shorter than `values`, or a value is NaN and the format has none (see `encode`).
  */
 export function encodeArray<C extends CodeArray>(
@@ -45,11 +46,12 @@ export function encodeArray<C extends CodeArray>(
   out?: C,
   options?: EncodeArrayOptions,
 ): C {
+  const name = "encodeArray";
+  checkFormat(name, format);
   if (options === undefined) {
     const few = encodeFew(values, format, out);
     if (few) return few;
   }
-  const name = "encodeArray";
   const source = sourceOf(name, values);
   const { length } = source.values;
   if (out) {
@@ -75,7 +77,7 @@ export function encodeArray<C extends CodeArray>(
 /**
  * The numbers of many codes, in `out` or a new array. Exact; NaNs of IEEE-like formats keep their sign and payload, others
  * become the quiet NaN. `out` may share memory with `codes`.
- * @throws TypeError if `codes` are not of the format's kind, `out` is no Float32Array, or a buffer is detached.
+ * @throws TypeError if `format` has no codes, `codes` are not of its kind, `out` is no Float32Array, or a buffer is detached.
  * @throws RangeError if `out` is shorter than `codes`, or an element is no code of the format.
  */
 export function decodeArray(
@@ -83,9 +85,10 @@ export function decodeArray(
   format: FloatFormat,
   out?: Float32Array,
 ): Float32Array {
+  const name = "decodeArray";
+  checkFormat(name, format);
   const few = decodeFew(codes, format, out);
   if (few) return few;
-  const name = "decodeArray";
   checkCodeArray(name, "codes", codes, format);
   const { length } = codes;
   if (out) {
@@ -125,11 +128,12 @@ export function roundArray(
   out?: Float32Array | Float64Array,
   options?: EncodeArrayOptions,
 ): Float32Array | Float64Array {
+  const name = "roundArray";
+  checkFormat(name, format);
   if (options === undefined) {
     const few = roundFew(values, format, out);
     if (few) return few;
   }
-  const name = "roundArray";
   const source = sourceOf(name, values);
   const { length } = source.values;
   if (out) {

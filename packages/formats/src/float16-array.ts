@@ -42,8 +42,8 @@ function engineHalfArray(engine: EngineArrayConstructor): HalfArrayConstructor {
   const name = "Float16Array";
   const Made = class extends engine implements HalfArray {
     static readonly BYTES_PER_ELEMENT = 2;
-    static from(values: Numbers | Iterable<number>): HalfArray {
-      return new Made(listOf(values));
+    static from(...given: Parameters<HalfArrayConstructor["from"]>): HalfArray {
+      return new Made(listOf(...given));
     }
     static of(...values: number[]): HalfArray {
       return new Made(values);

@@ -23,6 +23,7 @@ import { tfloat32 } from "./tfloat32.js";
  */
 export function formatOf<N extends FormatName>(name: N): FormatsByName[N];
 export function formatOf(name: "float64"): RealFormat;
+export function formatOf(name: FormatName | "float64"): RealFormat;
 export function formatOf(name: FormatName | "float64"): RealFormat {
   const formats: FormatsByName & { float64: RealFormat } = {
     float16,

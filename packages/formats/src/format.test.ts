@@ -263,6 +263,7 @@ describe("where formats differ from IEEE 754", () => {
     for (const rounding of roundings) {
       expect([1e-300, 5e-324].map((x) => encode(x, { rounding }))).toEqual([0, 0]);
     }
+    expect([1.4999, 1.5].map((x) => encode(x * 2 ** -127))).toEqual([0, 1]);
     expect(encode(2 ** 127 * 1.4999)).toBe(254);
     expect(encode(2 ** 127 * 1.5)).toBe(255);
   });

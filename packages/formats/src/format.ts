@@ -89,6 +89,19 @@ export interface FloatFormat<Codes extends CodeArray = CodeArray>
   createCodes(length: number): Codes;
 }
 
+/** @throws TypeError if `format` is no format with codes, such as its name or `float64`. */
+export function checkFormat(operation: string, format: FloatFormat): void {
+  const given = format as Partial<FloatFormat> | string | null | undefined;
+  if (typeof given === "object" && typeof given?.createCodes === "function") return;
+  const described =
+    typeof given === "string"
+      ? `"${given}"`
+      : (given?.name ?? Object.prototype.toString.call(given));
+  throw new TypeError(
+    `${operation}: ${described} is no format with codes; pass one such as float16, or formatOf(name)`,
+  );
+}
+
 /**
  * The conversions of a format from its definition.
  *

@@ -21,6 +21,7 @@ function contract(name: string, made: () => HalfArrayConstructor, format: typeof
       expect([...Half.of(1, -2)]).toEqual([1, -2]);
       expect([...Half.from(Half.of(3, -0))]).toEqual([3, -0]);
       expect([...Half.from({ length: 1, 0: 5 })]).toEqual([5]);
+      expect([...Half.from(Half.of(3, 4), (x, i) => 10 * x + i)]).toEqual([30, 41]);
       expect(Half.BYTES_PER_ELEMENT).toBe(2);
       expect(String(Half.of())).not.toBe("[object Object]");
     });

@@ -48,8 +48,11 @@ export interface HalfArrayConstructor {
    * @throws RangeError if offset or length are not whole elements, or do not fit.
    */
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): HalfArray;
-  /** The numbers of an array or of anything that can be iterated, rounded. */
-  from(values: Numbers | Iterable<number>): HalfArray;
+  /** The numbers of an array or of anything that can be iterated, or what `map` makes of them, rounded. */
+  from(
+    values: Numbers | Iterable<number>,
+    map?: (value: number, index: number) => number,
+  ): HalfArray;
   of(...values: number[]): HalfArray;
 }
 
@@ -60,8 +63,8 @@ export function plainHalfArray(
 ): HalfArrayConstructor {
   const Plain = class implements HalfArray {
     static readonly BYTES_PER_ELEMENT = 2;
-    static from(values: Numbers | Iterable<number>): HalfArray {
-      return new Plain(listOf(values));
+    static from(...given: Parameters<HalfArrayConstructor["from"]>): HalfArray {
+      return new Plain(listOf(...given));
     }
     static of(...values: number[]): HalfArray {
       return new Plain(values);
@@ -133,9 +136,11 @@ const viewOf = (Made: HalfArrayConstructor, codes: Uint16Array): HalfArray =>
 export const isBuffer = (value: unknown): value is ArrayBufferLike =>
   /^\[object (Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(value));
 
-/** An array of what may only be iterable. */
-export const listOf = (values: Numbers | Iterable<number>): Numbers =>
-  "length" in values || elementFormat in values ? values : Array.from(values);
+/** An array of what may only be iterable, and is yet to be mapped. */
+export function listOf(...[values, map]: Parameters<HalfArrayConstructor["from"]>): Numbers {
+  if (map) return Array.from(values as Iterable<number>, map);
+  return "length" in values || elementFormat in values ? values : Array.from(values);
+}
 
 /**
  * The element at `index`.

@@ -47,6 +47,7 @@ test("names lead to formats", () => {
   expectTypeOf(formatOf("float8e4m3fn")).toEqualTypeOf<FloatFormat<Uint8Array>>();
   expectTypeOf(formatOf("float64")).toEqualTypeOf<RealFormat>();
   expectTypeOf(formatOf("float16" as FormatName)).toExtend<FloatFormat>();
+  expectTypeOf(formatOf("float16" as FormatName | "float64")).toEqualTypeOf<RealFormat>();
   expectTypeOf<"bfloat16">().toExtend<FormatName>();
   expectTypeOf<"float64">().not.toExtend<FormatName>();
   // @ts-expect-error unknown names are type errors

@@ -1,4 +1,7 @@
-/** Two 16-bit codes in one u32, the first in its low half, as WGSL's `pack2x16float` and a little-endian Uint16Array have them. */
+/**
+ * Two 16-bit codes in one u32, the first in its low half, as WGSL's `pack2x16float` and a little-endian Uint16Array have them.
+ * Of each only the low 16 bits count.
+ */
 export const pack2 = (first: number, second: number): number =>
   ((first & 0xffff) | (second << 16)) >>> 0;
 

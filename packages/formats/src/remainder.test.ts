@@ -93,4 +93,12 @@ test("outputs are reused; lengths are checked", () => {
   expect(() => joinFloat32Array({ ...out, remainders: new Uint16Array(2) })).toThrow(
     "3 codes and 2 remainders",
   );
+  expect(() => splitFloat32Array(Float64Array.of(1) as never)).toThrow(
+    "splitFloat32Array: values is a Float64Array; numbers to split need a Float32Array",
+  );
+  expect(() => splitFloat32Array([1] as never)).toThrow("values is a Array");
+  expect(() => joinFloat32Array({ ...out, codes: [1] as never })).toThrow(
+    "joinFloat32Array: codes is a Array; halves need a Uint16Array",
+  );
+  expect(() => joinFloat32Array(out, new Float64Array(3) as never)).toThrow(TypeError);
 });

@@ -1,3 +1,5 @@
+import { checkKind, checkRoom } from "./arrays/arguments.js";
+
 /**
  * A float32 as the bfloat16 next to it and 16 more bits, with nothing lost: the storage of optimizers that keep bfloat16
  * weights and exact float32 masters in 4 bytes together (`store_param_remainders` of apex and TransformerEngine).
@@ -42,55 +44,55 @@ export function joinRemainder(code: number, remainder: number): number {
 
 /**
  * Splits float32 numbers into bfloat16 codes and remainders, in `out` or new arrays.
+ * @throws TypeError if `values` is no Float32Array, an array of `out` no Uint16Array, or a buffer is detached.
  * @throws RangeError if an array of `out` is shorter than `values`.
  */
-export function splitFloat32Array(
-  values: Float32Array,
-  out: SplitFloat32 = {
-    codes: new Uint16Array(values.length),
-    remainders: new Uint16Array(values.length),
-  },
-): SplitFloat32 {
-  const { codes, remainders } = out;
-  const length = values.length;
-  checkRoom("splitFloat32Array", "out", Math.min(codes.length, remainders.length), length);
+export function splitFloat32Array(values: Float32Array, out?: SplitFloat32): SplitFloat32 {
+  const name = "splitFloat32Array";
+  checkKind(name, "values", values, ["Float32Array"], "numbers to split");
+  const { length } = values;
+  const split = out ?? { codes: new Uint16Array(length), remainders: new Uint16Array(length) };
+  const { codes, remainders } = split;
+  checkHalves(name, split);
+  checkRoom(name, length, codes);
+  checkRoom(name, length, remainders);
   const words = new Uint32Array(values.buffer, values.byteOffset, length);
   for (let i = 0; i < length; i++) {
     const bits = words[i] as number;
     codes[i] = remainderCode(bits);
     remainders[i] = bits;
   }
-  return out;
+  return split;
 }
 
 /**
  * The float32 numbers that were split, bit for bit, in `out` or a new array.
+ * @throws TypeError if codes or remainders are no Uint16Array, `out` is no Float32Array, or a buffer is detached.
  * @throws RangeError if codes and remainders differ in length or `out` is shorter.
  */
-export function joinFloat32Array(
-  { codes, remainders }: SplitFloat32,
-  out: Float32Array = new Float32Array(codes.length),
-): Float32Array {
-  const length = codes.length;
+export function joinFloat32Array(split: SplitFloat32, out?: Float32Array): Float32Array {
+  const name = "joinFloat32Array";
+  checkHalves(name, split);
+  const { codes, remainders } = split;
+  const { length } = codes;
   if (remainders.length !== length) {
     throw new RangeError(
-      `joinFloat32Array: ${length} codes and ${remainders.length} remainders: pass the two arrays of one split`,
+      `${name}: ${length} codes and ${remainders.length} remainders: pass the two arrays of one split`,
     );
   }
-  checkRoom("joinFloat32Array", "out", out.length, length);
-  const words = new Uint32Array(out.buffer, out.byteOffset, length);
+  const values = out ?? new Float32Array(length);
+  checkKind(name, "out", values, ["Float32Array"], "numbers");
+  checkRoom(name, length, values);
+  const words = new Uint32Array(values.buffer, values.byteOffset, length);
   for (let i = 0; i < length; i++) {
     words[i] = joinRemainder(codes[i] as number, remainders[i] as number);
   }
-  return out;
+  return values;
 }
 
 const isNaN32 = (bits: number): boolean => (bits & 0x7fffffff) > 0x7f800000;
 
-function checkRoom(name: string, argument: string, room: number, length: number): void {
-  if (room < length) {
-    throw new RangeError(
-      `${name}: ${argument} holds ${room} elements, but there are ${length}; pass one at least as long, or none`,
-    );
-  }
+function checkHalves(name: string, { codes, remainders }: SplitFloat32): void {
+  checkKind(name, "codes", codes, ["Uint16Array"], "halves");
+  checkKind(name, "remainders", remainders, ["Uint16Array"], "halves");
 }

@@ -9,9 +9,9 @@
  *   takes a random u32 for each element and rounds as `encode` does with those `bits`.
  * - Decoding is exact. Subnormals are kept; its one float operation has an exact, normal result.
  * - `round4Float16` and `round4Bfloat16` are both at once, for values that take part in arithmetic at once.
- * - A NaN keeps its sign, both ways, and decoding keeps its payload too where the format has infinities. As bfloat16 it keeps the upper bits of its payload with the quiet bit set; as float16 it becomes
- *   `0x7e00`, as float8e4m3fn `0x7f`, as float8e5m2 `0x7e`. Float4 has no NaN: each becomes 6,
- *   as with `saturate: true`, which is the only way there.
+ * - A NaN keeps its sign, both ways, and decoding keeps its payload too where the format has infinities. As bfloat16 it keeps
+ *   the upper bits of its payload with the quiet bit set; as float16 it becomes `0x7e00`, as float8e4m3fn `0x7f`, as float8e5m2
+ *   `0x7e`. Float4 has no NaN: each becomes 6, as with `saturate: true`, which is the only way there.
  * - Quads, of functions with a 4 in their name, have element 0 in the lowest bits: 16-bit codes as the halves of `q.x`, then of
  *   `q.y`; 8-bit codes as the bytes of one u32; 4-bit codes in the low half of a u32, so that eight are
  *   `encode4_float4e2m1fn(a) | (encode4_float4e2m1fn(b) << 16u)`. They are free of branches.

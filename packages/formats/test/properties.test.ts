@@ -123,6 +123,20 @@ describe.each(allFormats)("$name", (format) => {
     );
   });
 
+  if (isSigned) {
+    test("rounding is symmetric in the sign", () => {
+      fc.assert(
+        fc.property(numbers, anyRounding, (x, options) => {
+          const rounding = mirrored(options.rounding as Rounding);
+          // Some formats have no −0.
+          const negated = format.round(-x, { ...options, rounding }) + 0;
+          expect(negated).toBe(-format.round(x, options) + 0);
+        }),
+        { numRuns },
+      );
+    });
+  }
+
   test("rounding a rounded number changes nothing", () => {
     fc.assert(
       fc.property(numbers, anyRounding, anyRounding, (x, first, second) => {

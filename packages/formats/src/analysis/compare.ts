@@ -1,6 +1,6 @@
 import { type Numbers, roundArray } from "../arrays.js";
 import { exponentOf, powerOfTwo } from "../exponent.js";
-import type { FloatFormat } from "../format.js";
+import { checkFormat, type FloatFormat } from "../format.js";
 import { numbersOf } from "../numbers-of.js";
 
 /** What rounding to a format does to numbers. Shares are from 0 to 1. */
@@ -28,8 +28,12 @@ export interface FormatComparison {
 
 const chunkLength = 8192;
 
-/** Rounds numbers to nearest even and says what is lost. Memory is constant, but for a decoded copy of arrays of codes. */
+/**
+ * Rounds numbers to nearest even and says what is lost. Memory is constant, but for a decoded copy of arrays of codes.
+ * @throws TypeError if `numbers` is no array of numbers, or `format` has no codes.
+ */
 export function compare(numbers: Numbers, format: FloatFormat): FormatComparison {
+  checkFormat("compare", format);
   const values = numbersOf("compare", numbers);
   const { max, smallestNormal } = format.finfo;
   // Formats with neither infinity nor NaN end in an odd code: the tie beyond the maximum would round away from it.

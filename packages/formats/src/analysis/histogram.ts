@@ -20,7 +20,11 @@ export interface ExponentHistogram {
 const lowest = -1074;
 const highest = 1023;
 
-/** The exponents of numbers. Memory is constant, but for a decoded copy of arrays of codes; join the histograms of parts with `addHistograms`. */
+/**
+ * The exponents of numbers. Memory is constant, but for a decoded copy of arrays of codes; join the histograms of parts with
+ * `addHistograms`.
+ * @throws TypeError if `numbers` is no array of numbers.
+ */
 export function exponentHistogram(numbers: Numbers): ExponentHistogram {
   const values = numbersOf("exponentHistogram", numbers);
   const bins = new Float64Array(highest - lowest + 1);

@@ -1,5 +1,5 @@
 import { type Numbers, roundArray } from "../arrays.js";
-import type { FloatFormat } from "../format.js";
+import { checkFormat, type FloatFormat } from "../format.js";
 import { numbersOf } from "../numbers-of.js";
 
 /** What becomes of updates added to weights that are stored in a format. Shares are from 0 to 1. */
@@ -24,9 +24,11 @@ const chunkLength = 8192;
  * Updates are lost below half a unit of the weight, and partly lost below many units: why AMP keeps float32 master weights
  * (Micikevicius et al., "Mixed precision training", 2018, section 3.1).
  * @param updates what is added, such as −lr · gradient.
+ * @throws TypeError if these are no arrays of numbers, or `format` has no codes.
  * @throws RangeError if the arrays differ in length.
  */
 export function lostUpdates(weights: Numbers, updates: Numbers, format: FloatFormat): LostUpdates {
+  checkFormat("lostUpdates", format);
   const olds = numbersOf("lostUpdates", weights);
   const deltas = numbersOf("lostUpdates", updates);
   if (olds.length !== deltas.length) {

@@ -1,4 +1,4 @@
-import type { FloatFormat } from "../format.js";
+import { checkFormat, type FloatFormat } from "../format.js";
 import { ceilExponent } from "../scaled/blocks.js";
 import type { ExponentHistogram } from "./histogram.js";
 
@@ -33,6 +33,7 @@ export interface RecommendScaleOptions {
  * which no more numbers than allowed overflow, from 2⁻¹²⁶ to 2¹²⁷: too large a scale shows in infinities, too small a one loses
  * numbers silently. Expectations take the numbers of a bin as evenly spread over it. With the default options the expected
  * overflow is exactly 0.
+ * @throws TypeError if `format` has no codes.
  * @throws RangeError if the format has no zero (float8e8m0fnu), or an option is out of range.
  */
 export function recommendScale(
@@ -40,6 +41,7 @@ export function recommendScale(
   format: FloatFormat,
   options: RecommendScaleOptions = {},
 ): ScaleRecommendation {
+  checkFormat("recommendScale", format);
   const { margin = 0, allowedOverflow = 0 } = options;
   if (!format.hasZero) {
     throw new RangeError(`recommendScale: ${format.name} is a format of scales: name an element's`);

@@ -96,7 +96,11 @@ export function checkNumberArray(
   checkKind(operation, "out", out, kinds, "numbers");
 }
 
-function checkKind(
+/**
+ * @param purpose what needs one of these kinds, for the message.
+ * @throws TypeError if `array` is no typed array of these kinds, or its buffer is detached.
+ */
+export function checkKind(
   operation: string,
   name: string,
   array: ArrayBufferView,

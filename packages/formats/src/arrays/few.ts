@@ -1,7 +1,7 @@
 /**
- * Short arrays of float32 with default options: what calls, views and copies cost counts there, so these do with loops. Each gives undefined where that does not do, and the general way has to be taken: for other kinds of
- * arrays, for arguments that it will refuse, and for NaNs, whose bits do not survive being numbers. All is read before
- * anything is written, so arrays may overlap.
+ * Short arrays of float32 with default options, in loops, because calls, views and copies cost more there than conversion does.
+ * Each gives undefined where the general way has to be taken: for other kinds of arrays, for arguments that it will refuse, and
+ * for NaNs, whose bits do not survive being numbers. All is read before anything is written, so arrays may overlap.
  */
 import type { CodeArray, FloatFormat } from "../format.js";
 import type { Numbers } from "./arguments.js";

@@ -41,8 +41,13 @@ interface Ended {
   readonly stderr: string;
 }
 
-function formats(...args: readonly string[]): Promise<Ended> {
-  const child = spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+const formats = (...args: readonly string[]): Promise<Ended> => formatsWith("", args);
+
+function formatsWith(FORCE_COLOR: string, args: readonly string[]): Promise<Ended> {
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, FORCE_COLOR },
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (chunk) => {
@@ -148,6 +153,11 @@ describe("the process", () => {
     expect(histogram).toMatchObject({ count: 300_000, firstExponent: -29, max: 1 });
     expect(histogram.counts).toEqual(new Array(30).fill(10_000));
     expect(recommended).toMatchObject([{ format: "float16", exponent: 15, overflow: 0 }]);
+  });
+
+  test("colours where they are asked for", async () => {
+    const { stdout } = await formatsWith("1", ["1", "--format=float4e2m1fn"]);
+    expect(stdout).toContain("\u001b[31m0");
   });
 
   test("help", async () => {
@@ -265,6 +275,11 @@ describe("files of numbers", () => {
     expect(histogram(doubles)).toMatchObject({ shape: [], count: 1, histogram: { max: 1e-300 } });
     const empty = file("c.npy", npy(header("<f4", "(2, 0, 5)"), new Float32Array()));
     expect(histogram(empty)).toMatchObject({ shape: [2, 0, 5], count: 0 });
+    const transposed = header("<f4", "(2, 1)").replace("False", "True");
+    expect(histogram(file("f.npy", npy(transposed, Float32Array.of(1, 2))))).toMatchObject({
+      shape: [2, 1],
+      histogram: { count: 2, min: 1, max: 2 },
+    });
     const bare = file("d.F32", new Uint8Array(Float32Array.of(4, 8).buffer));
     expect(histogram(bare)).toMatchObject({ dtype: "float32", shape: [2], count: 2 });
   });
@@ -296,9 +311,9 @@ describe("files of numbers", () => {
     ["big-endian", npy(header(">f4", "(1,)"), one), "holds >f4: use little-endian"],
     ["integers", npy(header("<i4", "(1,)"), one), "holds <i4: use little-endian"],
     [
-      "Fortran order",
-      npy(header("<f4", "(1,)").replace("False", "True"), one),
-      "is in Fortran order",
+      "an order that is no truth value",
+      npy(header("<f4", "(1,)").replace("False", "'C'"), one),
+      "its fortran_order is 'C'",
     ],
     ["a huge shape", npy(header("<f4", "(99999999, 99999999, 9)"), one), "is too large"],
     ["a negative shape", npy(header("<f4", "(-1,)"), one), 'its header has "'],

@@ -24,8 +24,8 @@ const pieceBytes = 1 << 20;
 const maxHeaderBytes = 10_000;
 
 /**
- * Reads all numbers of a .npy (versions 1 to 3; little-endian float16, float32 or float64 in C order) or .f32 file, handing
- * them to `use` piece by piece.
+ * Reads all numbers of a .npy (versions 1 to 3; little-endian float16, float32 or float64) or .f32 file, handing them to `use`
+ * piece by piece, as they lie in the file: in C or in Fortran order.
  * @throws CliError if the file cannot be read (exit code 4), or is missing or malformed (2).
  */
 export function readNumberFile(
@@ -155,8 +155,8 @@ function npyHeader(
       `${path} holds ${descr}: use little-endian float16, float32 or float64 (<f2, <f4, <f8)`,
     );
   }
-  if (entry("fortran_order") !== "False") {
-    throw new CliError(`${path} is in Fortran order: save numpy.ascontiguousarray(…)`);
+  if (!/^(True|False)$/.test(entry("fortran_order"))) {
+    throw malformed(`its fortran_order is ${entry("fortran_order").slice(0, 40)}`);
   }
   const shape = /^\((?:(\d+(?:, \d+)+)|(\d+),|)\)$/.exec(entry("shape"));
   if (shape === null) throw malformed(`its shape is ${entry("shape").slice(0, 40)}`);

@@ -100,7 +100,7 @@ function kindOf(value: number, stored: number, format: FloatFormat): string {
 /** Tables for people, one a number. */
 export function numbersAsText(numbers: readonly DescribedNumber[], color: boolean): string {
   const blocks = numbers.map(({ input, value, formats }) => {
-    const title = String(value) === input ? input : `${input} = ${numberText(value)}`;
+    const title = numberText(value) === input ? input : `${input} = ${numberText(value)}`;
     const rows = formats.map((each): Cell[] => {
       const { format, code, stored, error, ulp, kind } = each;
       return [

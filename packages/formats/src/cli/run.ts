@@ -50,7 +50,7 @@ NUMBER is what JavaScript reads (0.1, -6.5e-8, 0xff), a C99 hexadecimal float (0
 For each format: its bits (sign, exponent, mantissa), the code in hexadecimal, the number stored, its error
 (stored - NUMBER), and the ulp, the distance between the format's numbers there.
 
-FILE is a .npy of little-endian float16, float32 or float64 in C order, or an .f32 of bare little-endian float32.
+FILE is a .npy of little-endian float16, float32 or float64, or an .f32 of bare little-endian float32.
 For each format: the shares expected to overflow, underflow to 0 and become subnormal, without a scale and at the
 power of two that is recommended.
 
@@ -62,7 +62,8 @@ power of two that is recommended.
   --json           print JSON; NaN and infinities are strings in it
   --help, -h       print this
 
-Exit codes: 0; 2 wrong usage or input; 4 a file could not be read. Colours: on terminals, unless NO_COLOR is set.
+Exit codes: 0; 2 wrong usage or input; 4 a file could not be read. 
+Colours: on terminals, unless NO_COLOR is set; everywhere with FORCE_COLOR=1.
 `;
 
 /** The whole command line tool but for the process. */

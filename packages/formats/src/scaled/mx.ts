@@ -1,6 +1,6 @@
 import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
 import { exponentOf, powerOfTwo } from "../exponent.js";
-import type { FloatFormat } from "../format.js";
+import { checkFormat, type FloatFormat } from "../format.js";
 import { numbersOf } from "../numbers-of.js";
 import {
   amaxOf,
@@ -148,6 +148,7 @@ const elements: readonly string[] = [
 ] satisfies MxElement[];
 
 function checkElement(format: FloatFormat): void {
+  checkFormat("encodeMx", format);
   if (!elements.includes(format.name)) {
     throw new TypeError(`${format.name} is no MX element: use ${elements.join(", ")}`);
   }

@@ -1,13 +1,15 @@
-import type { FloatFormat } from "../format.js";
+import { checkFormat, type FloatFormat } from "../format.js";
 
 /**
  * Codes of a format of fewer than 8 bits, dense in bytes: element i has the bits from i · format.bits on, counted from the
  * lowest bit of the first byte. So two 4-bit codes share a byte, the first in the low half (as in torch's
  * `float4_e2m1fn_x2` and in ONNX), and four 6-bit codes fill three bytes. Unused bits of the last byte are 0.
  * @returns ⌈codes.length · format.bits / 8⌉ bytes.
+ * @throws TypeError if `format` has no codes.
  * @throws RangeError if a code has more bits than the format.
  */
 export function packCodes(codes: Uint8Array, format: FloatFormat<Uint8Array>): Uint8Array {
+  checkFormat("packCodes", format);
   const { bits } = format;
   const bytes = new Uint8Array(packedLength(codes.length, bits));
   const end = 2 ** bits;
@@ -36,6 +38,7 @@ export function unpackCodes(
   format: FloatFormat<Uint8Array>,
   length: number,
 ): Uint8Array {
+  checkFormat("unpackCodes", format);
   const { bits } = format;
   if (!(Number.isSafeInteger(length) && length >= 0)) {
     throw new RangeError(`unpackCodes: length ${String(length)} is not a count of codes`);

@@ -1,5 +1,5 @@
 import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
-import type { CodeArray, FloatFormat } from "../format.js";
+import { type CodeArray, checkFormat, type FloatFormat } from "../format.js";
 import { numbersOf } from "../numbers-of.js";
 import {
   amaxOf,
@@ -48,6 +48,7 @@ export function scaleOf(amax: number, format: FloatFormat, options?: ScaleOption
  * Overflow saturates unless `saturate: false` says otherwise, since a scale that was rounded down leaves the largest number
  * a little above the format's. NaN and ±Infinity do not count for the scale and become what the format makes of them. The
  * quotient is float64's, and is rounded once.
+ * @throws TypeError if `values` are no numbers, `format` has no codes, or options do not fit.
  * @throws RangeError if `columns` does not divide the elements.
  */
 export function encodeScaled<Codes extends CodeArray>(
@@ -55,6 +56,7 @@ export function encodeScaled<Codes extends CodeArray>(
   format: FloatFormat<Codes>,
   options: ScaledOptions = {},
 ): ScaledArray<Codes> {
+  checkFormat("encodeScaled", format);
   const { columns, powerOfTwo = false, ...encoding } = options;
   const numbers = numbersOf("encodeScaled", values);
   const blocks = blocksOf("encodeScaled", numbers.length, columns);
