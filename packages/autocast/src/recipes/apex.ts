@@ -56,12 +56,20 @@ export const apexLevels: Readonly<Record<ApexLevel, ApexProperties>> = {
   },
 };
 
+const overridable: readonly string[] = [
+  "castModelType",
+  "keepBatchNormFloat32",
+  "masterWeights",
+  "lossScale",
+  "castModelOutputs",
+] satisfies (keyof ApexOverrides)[];
+
 /**
  * The recipe of an apex optimization level, some of its properties replaced. O0 is float32, O1 casts op by op, O2 stores
  * the model in float16 with float32 masters and batch norm, O3 stores all of it in float16.
  *
  * @throws RecipeError where apex's `amp.initialize` refuses: an unknown level, properties that O1 does not have, and values
- *   of the wrong kind.
+ *   of the wrong kind; and for overrides by an unknown name.
  * @example
  * const recipe = apexRecipe("O2", { lossScale: "128.0", keepBatchNormFloat32: "True" });
  */
@@ -71,6 +79,11 @@ export function apexRecipe(level: ApexLevel, overrides: ApexOverrides = {}): Rec
       `unexpected optimization level ${String(level)}: options are "O0", "O1", "O2" and "O3", where the first character is the letter O, not the number zero`,
     );
   const properties = apexLevels[level];
+  const unknown = Object.keys(overrides).find((name) => !overridable.includes(name));
+  if (unknown !== undefined)
+    throw new RecipeError(
+      `${level} has no property ${JSON.stringify(unknown)} to replace: it has ${overridable.join(", ")}`,
+    );
   if (level === "O1") refuseForO1(overrides);
   const keeps = booleanOf(overrides.keepBatchNormFloat32) ?? properties.keepBatchNormFloat32;
   const params = overrides.castModelType ?? properties.castModelType ?? "float32";

@@ -70,6 +70,12 @@ describe("apexRecipe", () => {
     ["a scale that is none", "O2", { lossScale: "big" }, 'lossScale is "big"'],
     ["an empty scale", "O2", { lossScale: "" }, 'lossScale is ""'],
     ["a scale of 0", "O2", { lossScale: 0 }, "lossScale is 0"],
+    [
+      "a name of apex's",
+      "O2",
+      { loss_scale: 128 } as ApexOverrides,
+      '"loss_scale" to replace: it has',
+    ],
     ["a lower-case boolean", "O2", { keepBatchNormFloat32: "true" as "True" }, '"true": it must'],
   ])("refuses %s", (_, level, overrides, message) => {
     expect(messageOf(() => apexRecipe(level as ApexLevel, overrides))).toContain(message);
