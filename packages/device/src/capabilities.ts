@@ -1,4 +1,5 @@
 import { BufferUsage, mapModeRead } from "./flags.js";
+import { type Hardware, hardwareOf } from "./hardware.js";
 
 /** "native": half precision in WGSL (`shader-f16`). "packed": two halves in a u32, nothing optional needed. */
 export type Tier = "native" | "packed";
@@ -19,6 +20,8 @@ export interface Capabilities {
   /** The size that every subgroup was seen to have; 0 without subgroups or when it varies. Never assumed. */
   readonly subgroupSize: number;
   readonly hasTimestamps: boolean;
+  /** What kernels choose their programs by. */
+  readonly hardware: Hardware;
   readonly adapter: AdapterDescription;
   readonly limits: GPUSupportedLimits;
   /** Features of the device, experimental ones included. */
@@ -44,6 +47,7 @@ export async function probeCapabilities(
     tier: hasHalf ? "native" : "packed",
     subgroupSize,
     hasTimestamps: features.has("timestamp-query"),
+    hardware: hardwareOf(gpu.adapterInfo ?? {}, features, gpu.limits),
     adapter: describe(gpu.adapterInfo),
     limits: gpu.limits,
     features,

@@ -17,6 +17,7 @@ export {
   NoAdapterError,
   ShaderError,
 } from "./errors.js";
+export type { Hardware, SubgroupMatrix } from "./hardware.js";
 export {
   type Access,
   type Binding,

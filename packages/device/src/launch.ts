@@ -1,3 +1,5 @@
+import type { Hardware } from "./hardware.js";
+
 /** How the elements of a tensor are stored in memory. Arithmetic is float32 whatever the storage. */
 export type DType = "float32" | "float16" | "bfloat16" | "int32" | "uint32";
 
@@ -51,6 +53,8 @@ export interface ProgramContext {
   readonly tier: "native" | "packed";
   /** The one size that every subgroup of the device has; 0 where subgroups are missing or their size varies. */
   readonly subgroupSize: number;
+  /** Absent where nothing is known: programs then use what every device has. */
+  readonly hardware?: Hardware;
   /** Storage of each binding, in the kernel's order. */
   readonly bindings: readonly { readonly dtype: DType; readonly rounding?: HalfDType }[];
 }

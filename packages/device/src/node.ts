@@ -23,6 +23,27 @@ export async function requestDevice(options: NodeDeviceOptions = {}): Promise<De
   return openDevice(adapter, memoryBudget === undefined ? options : { ...options, memoryBudget });
 }
 
+/**
+ * A GPUDevice that computes nothing, with every feature that Dawn knows: it tells whether programs compile that no adapter
+ * here can run.
+ */
+export async function requestNullDevice(): Promise<GPUDevice> {
+  const gpu = await createGpu("backend=null");
+  const adapter = await take(gpu);
+  return adapter.requestDevice({
+    requiredFeatures: [
+      "shader-f16",
+      "subgroups",
+      "subgroup-size-control",
+      "chromium-experimental-subgroup-matrix",
+    ] as GPUFeatureName[],
+    requiredLimits: {
+      maxComputeInvocationsPerWorkgroup: adapter.limits.maxComputeInvocationsPerWorkgroup,
+      maxComputeWorkgroupStorageSize: adapter.limits.maxComputeWorkgroupStorageSize,
+    },
+  });
+}
+
 /** The names of the adapters that Dawn can use on this machine, in its order. */
 export async function listAdapters(): Promise<readonly string[]> {
   // Dawn names its adapters only to those who ask for one that does not exist.

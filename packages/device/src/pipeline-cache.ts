@@ -83,8 +83,8 @@ export class PipelineCache {
 
   #programFor(kernel: Kernel, storage: Storage): { program: Program; layout: Layout } {
     assertStorage(kernel, storage);
-    const { tier, subgroupSize } = this.#capabilities;
-    const program = kernel.program({ tier, subgroupSize, bindings: storage });
+    const { tier, subgroupSize, hardware } = this.#capabilities;
+    const program = kernel.program({ tier, subgroupSize, hardware, bindings: storage });
     return { program, layout: this.#layoutFor(kernel) };
   }
 

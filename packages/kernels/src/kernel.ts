@@ -28,6 +28,8 @@ export interface KernelDefinition {
    * scalars as members of `s`.
    */
   body(context: ProgramContext): string;
+  /** Directives of extensions that the program uses besides halves and subgroups. */
+  directives?(context: ProgramContext): string;
   /** True when the program uses subgroup built-ins; such a program is only asked for where subgroups exist. */
   subgroups?(context: ProgramContext): boolean;
   workgroups(
@@ -56,6 +58,7 @@ export function defineKernel(definition: KernelDefinition): Kernel {
       const code =
         (context.tier === "native" && formats.has("float16") ? "enable f16;\n" : "") +
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
+        (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context.tier) +
         storageDeclarations(bindings, context) +
         scalarDeclarations(scalars, bindings.length) +

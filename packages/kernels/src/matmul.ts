@@ -1,8 +1,14 @@
-import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { defineProduct } from "./epilogue.js";
-import { type MatmulLayout, matmulContraction } from "./matmul/contraction.js";
+import type { Binding, Kernel, KernelView, LaunchTarget, ProgramContext } from "@halfstep/device";
+import { defineProduct, type EpilogueCode } from "./epilogue.js";
+import { blockWorkgroups } from "./matmul/block.js";
+import type { BlockSize } from "./matmul/block-table.js";
+import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
+import { blockSize, chooseEngine } from "./matmul/engine.js";
+import { matrixBlockProgram, matrixDirectives } from "./matmul/matrix-block.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
-import { tileProgram, tileWorkgroups } from "./matmul/tile.js";
+import { sharedBlockProgram } from "./matmul/shared-block.js";
+import { storeQuad } from "./matmul/store.js";
+import { type TileShape, tileProgram, tileWorkgroups } from "./matmul/tile.js";
 import { launchProduct } from "./split-k.js";
 
 export interface MatmulOperands<B> {
@@ -39,13 +45,14 @@ export function matmul<B>(
   checkLength("a", a.length, [batch * m * k, m * k], transA ? [batch, k, m] : [batch, m, k]);
   checkLength("b", b.length, [batch * k * n, k * n], transB ? [batch, n, k] : [batch, k, n]);
   const plan = planProduct(m, n, k, batch);
-  const kernel = matmulKernel(plan, {
+  const layout = {
     transA,
     transB,
     isAlignedM: !transA || m % 4 === 0,
     isAlignedN: plan.isAligned,
     isAlignedK: k % 4 === 0,
-  });
+  };
+  const kernel = matmulKernel(plan, layout, blockSize(m, n, k, batch * plan.splits));
   const scalars = {
     m,
     n,
@@ -77,10 +84,14 @@ function checkLength(
 
 const kernels = new Map<string, Kernel>();
 
-function matmulKernel({ rows, width }: ProductPlan, layout: MatmulLayout): Kernel {
+function matmulKernel(
+  { rows, width }: ProductPlan,
+  layout: MatmulLayout,
+  size: BlockSize | undefined,
+): Kernel {
   const { transA, transB, isAlignedM, isAlignedN, isAlignedK } = layout;
   const aligned = `${isAlignedM ? "m" : ""}${isAlignedN ? "n" : ""}${isAlignedK ? "k" : ""}`;
-  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}`;
+  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}${size ? `,${size}` : ""}`;
   let kernel = kernels.get(variant);
   if (!kernel) {
     const shape = { rows, width };
@@ -96,10 +107,19 @@ function matmulKernel({ rows, width }: ProductPlan, layout: MatmulLayout): Kerne
       scalars: (["m", "n", "k", "columns", "splits", "slices", "a_batch", "b_batch"] as const).map(
         (name) => ({ name, type: "u32" }),
       ),
-      subgroups: ({ subgroupSize }) => subgroupSize > 0,
-      body: (context, epilogue) =>
-        tileProgram(shape, matmulContraction(shape, layout), context, epilogue),
-      workgroups: (scalars, _, context) => tileWorkgroups(shape, scalars, context),
+      subgroups: (context) => {
+        const { kind } = chooseEngine(size, context);
+        return kind === "matrix" || (kind === "rows" && context.subgroupSize > 0);
+      },
+      directives: (context) =>
+        chooseEngine(size, context).kind === "matrix" ? matrixDirectives : "",
+      body: (context, epilogue) => productProgram(shape, layout, size, context, epilogue),
+      workgroups: (scalars, _, context) => {
+        const engine = chooseEngine(size, context);
+        return engine.kind === "rows"
+          ? tileWorkgroups(shape, scalars, context)
+          : blockWorkgroups(engine.block, width, scalars);
+      },
       reference: (views, scalars) => matmulReference(views, scalars, layout, width),
       operations: ({ m = 0, n = 0, k = 0, slices = 0, splits = 1 }) =>
         (2 * m * n * k * slices) / splits,
@@ -107,6 +127,24 @@ function matmulKernel({ rows, width }: ProductPlan, layout: MatmulLayout): Kerne
     kernels.set(variant, kernel);
   }
   return kernel;
+}
+
+function productProgram(
+  shape: TileShape,
+  layout: MatmulLayout,
+  size: BlockSize | undefined,
+  context: ProgramContext,
+  epilogue: EpilogueCode | undefined,
+): string {
+  const engine = chooseEngine(size, context);
+  if (engine.kind === "rows")
+    return tileProgram(shape, matmulContraction(shape, layout), context, epilogue);
+  const { width } = shape;
+  const factors = matmulFactors(width, layout);
+  const store = storeQuad(width, epilogue);
+  return engine.kind === "matrix"
+    ? matrixBlockProgram(engine.block, engine.matrix, width, factors, store)
+    : sharedBlockProgram(engine.block, width, factors, store);
 }
 
 function matmulReference(

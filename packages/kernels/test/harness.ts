@@ -4,8 +4,10 @@ import {
   type Device,
   type DType,
   type HalfDType,
+  type Hardware,
   type KernelView,
   type LaunchTarget,
+  type ProgramContext,
 } from "@halfstep/device";
 import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
 import { type CpuTargetOptions, cpuTarget } from "../src/cpu.js";
@@ -96,10 +98,11 @@ export async function runOnGpu<const O extends Operands>(
   return results as Results<O>;
 }
 
-/** The same target for devices with subgroups of another size, or with none. */
-export const withSubgroups = <B>(
+/** The same target for devices that differ in what programs are made for. */
+const pretending = <B>(
   target: LaunchTarget<B>,
-  subgroupSize: number,
+  name: string,
+  context: Partial<ProgramContext>,
 ): LaunchTarget<B> => ({
   allocate: (bytes) => target.allocate(bytes),
   launch: (launch) =>
@@ -107,11 +110,19 @@ export const withSubgroups = <B>(
       ...launch,
       kernel: {
         ...launch.kernel,
-        variant: `${launch.kernel.variant}, subgroups of ${subgroupSize}`,
-        program: (context) => launch.kernel.program({ ...context, subgroupSize }),
+        variant: `${launch.kernel.variant}, ${name}`,
+        program: (own) => launch.kernel.program({ ...own, ...context }),
       },
     }),
 });
+
+/** The same target for devices with subgroups of another size, or with none. */
+export const withSubgroups = <B>(target: LaunchTarget<B>, subgroupSize: number): LaunchTarget<B> =>
+  pretending(target, `subgroups of ${subgroupSize}`, { subgroupSize });
+
+/** The same target for devices of other hardware. */
+export const withHardware = <B>(target: LaunchTarget<B>, hardware: Hardware): LaunchTarget<B> =>
+  pretending(target, hardware.class, { hardware });
 
 /** The same target for devices that have no subgroups. */
 export const withoutSubgroups = <B>(target: LaunchTarget<B>): LaunchTarget<B> =>

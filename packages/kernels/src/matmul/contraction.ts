@@ -1,3 +1,4 @@
+import type { BlockFactors } from "./block.js";
 import type { Contraction, Tile, TileShape } from "./tile.js";
 
 /** The static choices of a matrix product. */
@@ -27,7 +28,7 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
       .join("");
   return {
     along: transA ? "rows" : "k",
-    functions: leftQuad(layout) + (transB ? rightAlongK(layout) : rightAlongN(layout, width)),
+    functions: factorFunctions(width, layout),
     loops: (tile) => `  let batch = slice / s.splits;
   let a_start = batch * s.a_batch;
   let b_start = batch * s.b_batch;
@@ -40,6 +41,26 @@ ${transB ? loadTransposed(width) : loadRows}${left(tile)}${tile.accumulate}  }
 `,
   };
 }
+
+/** `left(…)` and `right(…)`, which load neighbours of the factors. */
+const factorFunctions = (width: 2 | 4, layout: MatmulLayout): string =>
+  leftQuad(layout) + (layout.transB ? rightAlongK(layout) : rightAlongN(layout, width));
+
+/** The same product, of blocks in workgroup memory. */
+export const matmulFactors = (width: 2 | 4, layout: MatmulLayout): BlockFactors => ({
+  functions: factorFunctions(width, layout),
+  left: {
+    along: layout.transA ? "across" : "k",
+    of: (line, quad) => `left(${line}, ${quad}, a_start)`,
+  },
+  right: {
+    along: layout.transB ? "k" : "across",
+    of: (line, quad) =>
+      layout.transB || width === 4
+        ? `right(${line}, ${quad}, b_start)`
+        : `vec4f(right(${line}, (${quad}) * 2u, b_start), right(${line}, (${quad}) * 2u + 1u, b_start))`,
+  },
+});
 
 const four = (expression: (j: number) => string): string => [0, 1, 2, 3].map(expression).join(", ");
 

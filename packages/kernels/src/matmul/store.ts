@@ -64,6 +64,40 @@ function throughEpilogue(width: 2 | 4, epilogue: EpilogueCode) {
   return { functions, before, call: (value: string) => epilogue.call(value, operands) };
 }
 
+/**
+ * `store_quad(slice, row, quad, value)`: stores four columns of a row through the epilogue, where the result has them.
+ */
+export function storeQuad(width: 2 | 4, epilogue?: EpilogueCode): string {
+  let functions = epilogue?.functions ?? "";
+  const pair = (name: string, at: string): string =>
+    width === 4
+      ? `vec4f(load_${name}(${at}))`
+      : `vec4f(vec2f(load_${name}(${at})), vec2f(load_${name}(${at} + 1u)))`;
+  const operands = (epilogue?.operands ?? []).map(({ name, kind }) => {
+    if (kind === "same") return pair(name, "at");
+    if (kind === "row") return pair(name, "column");
+    if (kind === "scalar") return `vec4f(f32(at_${name}(0u)))`;
+    functions += indexingWgsl(kind, name);
+    const elements = [0, 1, 2, 3].map(
+      (e) => `f32(at_${name}(offset_${name}(at * ${width}u + ${e}u)))`,
+    );
+    return `vec4f(${elements.join(", ")})`;
+  });
+  const store =
+    width === 4
+      ? "store_out(at, value);"
+      : "store_out(at, value.xy);\n  if (column + 1u < s.columns) { store_out(at + 1u, value.zw); }";
+  return `${functions}
+fn store_quad(slice: u32, row: u32, quad: u32, result: vec4f) {
+  let column = quad${width === 4 ? "" : " * 2u"};
+  if (row >= s.m || column >= s.columns) { return; }
+  let at = (slice * s.m + row) * s.columns + column;
+  let value = ${epilogue ? epilogue.call("result", operands) : "result"};
+  ${store}
+}
+`;
+}
+
 const quadOf = (width: 2 | 4, load: (store: string) => string): string =>
   width === 4
     ? `vec4f(${load("at")})`

@@ -1,0 +1,109 @@
+import type { Workgroups } from "@halfstep/device";
+import { linearWorkgroups } from "../kernel.js";
+
+/** Neighbouring blocks share their columns of the right factor in the cache, this many at a time. */
+const band = 8;
+
+/**
+ * The head of an entry point of `invocations`, whose workgroup computes one block: declares `row0` and `column0`, the first
+ * row and column of the block, `slice`, where its factors start, and the quads of k from `begin` to `end`.
+ */
+export const blockMain = (
+  { rows, columns }: { readonly rows: number; readonly columns: number },
+  width: 2 | 4,
+  invocations: number,
+  attributes = "",
+  parameters = "",
+): string => `@compute @workgroup_size(${invocations})${attributes}
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) local: u32,${parameters}
+) {
+  let block = group.x + group.y * groups.x;
+  let across = (s.columns * ${width}u + ${columns - 1}u) / ${columns}u;
+  let down = (s.m + ${rows - 1}u) / ${rows}u;
+  let slice = block / (across * down);
+  if (slice >= s.slices) { return; }
+  let place = block % (across * down);
+  let first = place / (${band}u * down) * ${band}u;
+  let wide = min(${band}u, across - first);
+  let inside = place - first * down;
+  let column0 = (first + inside % wide) * ${columns}u;
+  let row0 = inside / wide * ${rows}u;
+  let batch = slice / s.splits;
+  let a_start = batch * s.a_batch;
+  let b_start = batch * s.b_batch;
+  let steps = (s.k + 3u) >> 2u;
+  let depth = (steps + s.splits - 1u) / s.splits;
+  let begin = slice % s.splits * depth;
+  let end = min(steps, begin + depth);
+`;
+
+export const blockWorkgroups = (
+  { rows, columns }: { readonly rows: number; readonly columns: number },
+  width: 2 | 4,
+  scalars: Readonly<Record<string, number>>,
+): Workgroups => {
+  const { m, slices } = scalars as Record<"m" | "slices", number>;
+  const across = Math.ceil(((scalars.columns as number) * width) / columns);
+  return linearWorkgroups(across * Math.ceil(m / rows) * slices, 1);
+};
+
+/** How a factor's quads are loaded, and where they belong in a block of `size` rows (or columns) and `depth` along k. */
+export interface FactorLoads {
+  /** Loads of one invocation. */
+  readonly count: number;
+  /** Four neighbours along k, or across it. */
+  readonly along: "k" | "across";
+  /** WGSL (vec4f) of load number `i` where the block begins at quad `step` of k; zeros past the end. */
+  load(i: number, step: string): string;
+  /** WGSL (u32) of the position of load `i`: the line that the quad lies in, and the number of the quad in it. */
+  line(i: number): string;
+  quad(i: number): string;
+}
+
+/** A `vec4f` of four neighbours of a factor, from what lies along the loads and the quad that they are. */
+export interface FactorQuads {
+  /** "k": from (position across k, quad of k). "across": from (k, quad across k). */
+  readonly along: "k" | "across";
+  readonly of: (line: string, quad: string) => string;
+}
+
+/** What is multiplied, by blocks. In the scope of the quads is what {@link blockMain} declares. */
+export interface BlockFactors {
+  readonly functions: string;
+  readonly left: FactorQuads;
+  readonly right: FactorQuads;
+}
+
+/** The loads of a factor whose part of the block is `size` × `depth` and begins at `first` (WGSL, u32) across k. */
+export function factorLoads(
+  { along, of }: FactorQuads,
+  { size, depth, first }: { readonly size: number; readonly depth: number; readonly first: string },
+  invocations: number,
+): FactorLoads {
+  const perLine = (along === "k" ? depth : size) / 4;
+  const count = (size * depth) / 4 / invocations;
+  if (!Number.isInteger(count))
+    throw new RangeError(
+      `a block of ${size} × ${depth} cannot be loaded by ${invocations} invocations`,
+    );
+  const index = (i: number): string => (i === 0 ? "local" : `(local + ${i * invocations}u)`);
+  const line = (i: number): string => `${index(i)} / ${perLine}u`;
+  const quad = (i: number): string => `${index(i)} % ${perLine}u`;
+  return {
+    count,
+    along,
+    line,
+    quad,
+    load(i, step) {
+      if (along === "k") {
+        const at = `${step} + ${quad(i)}`;
+        return `select(vec4f(), ${of(`${first} + ${line(i)}`, at)}, ${at} < end)`;
+      }
+      const k = `${step} * 4u + ${line(i)}`;
+      return `select(vec4f(), ${of(k, `${first} / 4u + ${quad(i)}`)}, ${k} < end * 4u)`;
+    },
+  };
+}
