@@ -1,4 +1,4 @@
-import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import type { Binding, Kernel, KernelScalar, KernelView, Launch } from "@halfstep/device";
 import { philox4x32 } from "@halfstep/formats/philox";
 import { philox4x32 as philoxWgsl } from "@halfstep/formats/wgsl";
 import { cos } from "./expressions/trigonometric.js";
@@ -48,7 +48,7 @@ export function dropout<B>(
     bindings: [input, out],
     scalars: {
       count: out.length,
-      ...words(source),
+      ...sourceWords(source),
       threshold: thresholdOf(1 - p),
       // The CPU multiplies by what a GPU is given.
       factor: p === 1 ? 0 : Math.fround(1 / (1 - p)),
@@ -56,10 +56,11 @@ export function dropout<B>(
   };
 }
 
-const thresholdOf = (p: number): number => Math.round(p * 2 ** 24);
+/** Random integers below 2^24 that are below this one come with probability p. */
+export const thresholdOf = (p: number): number => Math.round(p * 2 ** 24);
 
 /** The scalars of a source. None of them is part of a plan: a later step draws other numbers with the same programs. */
-const words = ({ seed, block, stream }: RandomSource): Record<string, number> => ({
+export const sourceWords = ({ seed, block, stream }: RandomSource): Record<string, number> => ({
   seed0: seed >>> 0,
   seed1: Math.floor(seed / 2 ** 32),
   block0: block >>> 0,
@@ -67,14 +68,21 @@ const words = ({ seed, block, stream }: RandomSource): Record<string, number> =>
   stream,
 });
 
-const sourceScalars = ["seed0", "seed1", "block0", "block1", "stream"].map((name) => ({
+/** The scalars that {@link bitsOfQuad} needs. */
+export const sourceScalars: readonly KernelScalar[] = [
+  "seed0",
+  "seed1",
+  "block0",
+  "block1",
+  "stream",
+].map((name) => ({
   name,
   type: "u32" as const,
   runtime: true,
 }));
 
-/** Words of quad q, as integers below 2^24. */
-const bitsOfQuad = /* wgsl */ `${philoxWgsl}
+/** `fn bits_of_quad(q: u32) -> vec4u`: words of quad q, as integers below 2^24. */
+export const bitsOfQuad: string = /* wgsl */ `${philoxWgsl}
 fn bits_of_quad(q: u32) -> vec4u {
   let low = s.block0 + q;
   let high = s.block1 + select(0u, 1u, low < q);
@@ -82,7 +90,8 @@ fn bits_of_quad(q: u32) -> vec4u {
 }
 `;
 
-function quadsOf(scalars: Readonly<Record<string, number>>): (quad: number) => number[] {
+/** The same words on the CPU. */
+export function quadsOf(scalars: Readonly<Record<string, number>>): (quad: number) => number[] {
   const { seed0, seed1, block0, block1, stream } = scalars as Record<string, number> &
     Record<"seed0" | "seed1" | "block0" | "block1" | "stream", number>;
   return (quad) => {
@@ -140,7 +149,7 @@ function draw<B>(
   return {
     kernel: kernels[name],
     bindings: [out],
-    scalars: { count: out.length, ...words(source), factor, term },
+    scalars: { count: out.length, ...sourceWords(source), factor, term },
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../wgsl/row-program.js";
 import { expOf } from "../wgsl/transcendental.js";
 
-export interface AttentionAttributes extends RowsAttributes {
+export interface AttentionProbabilitiesAttributes extends RowsAttributes {
   /** Factor of the scores. */
   readonly scale: number;
   /** Rows of each entry, if row r may look at columns 0 … r modulo this number only. Default: all columns. */
@@ -24,7 +24,7 @@ export interface AttentionAttributes extends RowsAttributes {
  */
 export function attentionProbabilities<B>(
   operands: { readonly scores: Binding<B>; readonly probabilities: Binding<B> },
-  { rows, columns, scale, causalRows = 0 }: AttentionAttributes,
+  { rows, columns, scale, causalRows = 0 }: AttentionProbabilitiesAttributes,
 ): Launch<B> {
   requireLengths("attentionProbabilities", operands, {
     scores: rows * columns,
@@ -44,7 +44,7 @@ export function attentionProbabilitiesBackward<B>(
     readonly gradient: Binding<B>;
     readonly scoresGradient: Binding<B>;
   },
-  { rows, columns, scale }: Omit<AttentionAttributes, "causalRows">,
+  { rows, columns, scale }: Omit<AttentionProbabilitiesAttributes, "causalRows">,
 ): Launch<B> {
   const length = rows * columns;
   requireLengths("attentionProbabilitiesBackward", operands, {

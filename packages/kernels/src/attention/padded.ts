@@ -1,0 +1,43 @@
+import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { stridedCopy } from "../strided-copy.js";
+
+/**
+ * Launches what stores rows of `width` elements in whole quads. Where they are none, it stores into float32 scratch memory with
+ * padded rows, which are copied from there.
+ */
+export function intoRows<B>(
+  target: LaunchTarget<B>,
+  out: Binding<B>,
+  width: number,
+  launch: (out: Binding<B>) => Launch<B>,
+): void {
+  const padded = withPadding(target, out, width);
+  target.launch(launch(padded));
+  if (padded !== out) withoutPadding(target, padded, out, width);
+}
+
+/** The binding itself, or scratch memory for its rows padded to whole quads. */
+export function withPadding<B>(
+  target: LaunchTarget<B>,
+  out: Binding<B>,
+  width: number,
+): Binding<B> {
+  if (width % 4 === 0) return out;
+  const length = (out.length / width) * paddedWidth(width);
+  return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
+}
+
+/** Copies padded rows to where they belong. */
+export function withoutPadding<B>(
+  target: LaunchTarget<B>,
+  input: Binding<B>,
+  out: Binding<B>,
+  width: number,
+): void {
+  if (input === out) return;
+  const rows = { size: out.length / width, stride: paddedWidth(width) };
+  target.launch(stridedCopy({ input, out }, { dimensions: [rows, { size: width, stride: 1 }] }));
+}
+
+/** Elements of a row that is stored in whole quads. */
+export const paddedWidth = (width: number): number => Math.ceil(width / 4) * 4;

@@ -1,0 +1,206 @@
+import type { Binding, KernelScalar } from "@halfstep/device";
+import { type RandomSource, sourceScalars, sourceWords, thresholdOf } from "../random.js";
+
+/** Attention of queries [entries, queries, size] to keys [entries, keys, size] and values [entries, keys, width]. */
+export interface AttentionShape {
+  /** Sequences side by side: batch · heads. */
+  readonly entries: number;
+  readonly queries: number;
+  readonly keys: number;
+  /** Elements of a query and of a key. */
+  readonly size: number;
+  /** Elements of a value. */
+  readonly width: number;
+}
+
+/**
+ * What a mask holds: numbers `added` to the scaled scores, `flags` that are not 0 where a query may look, or the `lengths` of
+ * the sequences of keys, behind which is padding.
+ */
+export type AttentionMaskKind = "added" | "flags" | "lengths";
+
+/** Where the element of a mask lies that belongs to an entry, a query and a key. */
+export interface AttentionMask {
+  readonly kind: AttentionMaskKind;
+  /** Entry e is at e / inner · outerStride + e % inner · innerStride. */
+  readonly inner: number;
+  readonly outerStride: number;
+  readonly innerStride: number;
+  readonly queryStride: number;
+  readonly keyStride: number;
+}
+
+export interface AttentionAttributes extends AttentionShape {
+  /** Factor of the scores. */
+  readonly scale: number;
+  /** Query i sees keys 0 … i only. Default false. */
+  readonly isCausal?: boolean;
+  /** Goes with a binding `mask`. */
+  readonly mask?: AttentionMask | undefined;
+  /** Probabilities are dropped as {@link dropout} would drop a tensor [entries, queries, keys] of them. */
+  readonly dropout?: { readonly p: number; readonly source: RandomSource } | undefined;
+}
+
+/** Larger heads would not fit in the registers of an invocation. */
+export const maxAttentionSize = 128;
+
+/**
+ * The layout of a mask that broadcasts to [...lead, queries, keys]; lengths broadcast to [...lead]. Undefined where the leading
+ * dimensions alternate between those that repeat and those that do not more often than kernels can follow.
+ */
+export function attentionMask(
+  kind: AttentionMaskKind,
+  shape: readonly number[],
+  lead: readonly number[],
+): AttentionMask | undefined {
+  const whole = kind === "lengths" ? [...shape, 1, 1] : shape;
+  const padded = [...Array<number>(lead.length + 2 - whole.length).fill(1), ...whole];
+  let stride = 1;
+  const strides = padded
+    .toReversed()
+    .map((size) => {
+      const own = size === 1 ? 0 : stride;
+      stride *= size;
+      return own;
+    })
+    .toReversed();
+  const groups: { size: number; stride: number }[] = [];
+  for (const [d, size] of lead.entries()) {
+    const own = strides[d] as number;
+    const outer = groups.at(-1);
+    if (size === 1) continue;
+    if (outer && outer.stride === own * size) {
+      outer.size *= size;
+      outer.stride = own;
+    } else groups.push({ size, stride: own });
+  }
+  if (groups.length > 2) return undefined;
+  const [outer, inner] = groups.length === 2 ? groups : [undefined, groups[0]];
+  return {
+    kind,
+    inner: inner?.size ?? 1,
+    outerStride: outer?.stride ?? 0,
+    innerStride: inner?.stride ?? 0,
+    queryStride: strides.at(-2) as number,
+    keyStride: strides.at(-1) as number,
+  };
+}
+
+/** The static choices of attention's programs, besides the sizes of their tiles. */
+export interface AttentionParts {
+  readonly mask: AttentionMaskKind | undefined;
+  readonly isDropping: boolean;
+  /** Whether queries and keys, and values, consist of whole quads. */
+  readonly isSizeAligned: boolean;
+  readonly isWidthAligned: boolean;
+  /** Quads of a query, and of a value, rounded up to where tiles differ. */
+  readonly sizeQuads: number;
+  readonly widthQuads: number;
+}
+
+export function attentionParts(attributes: AttentionAttributes): AttentionParts {
+  const { size, width, mask, dropout } = attributes;
+  return {
+    mask: mask?.kind,
+    isDropping: dropout !== undefined,
+    isSizeAligned: size % 4 === 0,
+    isWidthAligned: width % 4 === 0,
+    sizeQuads: roundedQuads(size),
+    widthQuads: roundedQuads(width),
+  };
+}
+
+/** 1, 2, 4, 8, 16, 24 or 32: sizes between these share programs. */
+function roundedQuads(size: number): number {
+  const quads = Math.ceil(size / 4);
+  return quads > 8 ? Math.ceil(quads / 8) * 8 : 2 ** Math.ceil(Math.log2(quads));
+}
+
+export const variantOf = (parts: AttentionParts): string =>
+  [
+    `${parts.sizeQuads}${parts.isSizeAligned ? "" : "-"}`,
+    `${parts.widthQuads}${parts.isWidthAligned ? "" : "-"}`,
+    ...(parts.mask ? [parts.mask] : []),
+    ...(parts.isDropping ? ["dropout"] : []),
+  ].join(",");
+
+/** A kernel for each combination of static choices, made when it is first asked for. */
+export function byParts<K>(make: (parts: AttentionParts) => K): (parts: AttentionParts) => K {
+  const made = new Map<string, K>();
+  return (parts) => {
+    const key = variantOf(parts);
+    const known = made.get(key) ?? make(parts);
+    made.set(key, known);
+    return known;
+  };
+}
+
+const maskScalars = ["mask_inner", "mask_outer", "mask_entry", "mask_query", "mask_key"];
+
+export const scalarsOf = ({ mask, isDropping }: AttentionParts): readonly KernelScalar[] => [
+  ...["entries", "queries", "keys", "size", "width", "causal"].map(u32),
+  { name: "scale", type: "f32" },
+  ...(mask ? maskScalars : []).map(u32),
+  ...(isDropping
+    ? [
+        ...sourceScalars,
+        { name: "threshold", type: "u32", runtime: true } as const,
+        { name: "factor", type: "f32", runtime: true } as const,
+      ]
+    : []),
+];
+
+const u32 = (name: string): KernelScalar => ({ name, type: "u32" });
+
+/** A value for each of {@link scalarsOf}. */
+export function scalarValues(attributes: AttentionAttributes): Record<string, number> {
+  const { entries, queries, keys, size, width, scale, isCausal = false } = attributes;
+  const { mask, dropout } = attributes;
+  return {
+    entries,
+    queries,
+    keys,
+    size,
+    width,
+    scale,
+    causal: isCausal ? 1 : 0,
+    ...(mask && {
+      mask_inner: mask.inner,
+      mask_outer: mask.outerStride,
+      mask_entry: mask.innerStride,
+      mask_query: mask.queryStride,
+      mask_key: mask.keyStride,
+    }),
+    ...(dropout && {
+      ...sourceWords(dropout.source),
+      threshold: thresholdOf(1 - dropout.p),
+      factor: dropout.p === 1 ? 0 : Math.fround(1 / (1 - dropout.p)),
+    }),
+  };
+}
+
+/** Floating-point operations of so many products of queries with keys or values. */
+export const operationsOf =
+  (sizes: number, widths: number) =>
+  ({
+    entries = 0,
+    queries = 0,
+    keys = 0,
+    size = 0,
+    width = 0,
+    causal = 0,
+  }: Readonly<Record<string, number>>): number =>
+    (2 * entries * queries * keys * (sizes * size + widths * width)) / (1 + causal);
+
+/** Throws where an attribute is out of the kernels' range. */
+export function requireShape(op: string, { size, width }: AttentionShape): void {
+  for (const [name, value] of Object.entries({ size, width }))
+    if (value < 1 || value > maxAttentionSize)
+      throw new RangeError(
+        `${op}: ${name} is ${value}, but heads have 1 to ${maxAttentionSize} elements: compute larger ones by matmul and attentionProbabilities`,
+      );
+}
+
+/** Bindings of a mask, where there is one. */
+export const maskBindings = <B>(mask: Binding<B> | undefined): readonly Binding<B>[] =>
+  mask ? [mask] : [];

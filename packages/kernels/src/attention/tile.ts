@@ -1,0 +1,245 @@
+import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { linearWorkgroups } from "../kernel.js";
+
+/**
+ * Tiles of attention's programs. Where subgroups have one size, a workgroup is one subgroup that computes `rows` rows: a tile of
+ * scores has four columns a lane, and of a result each lane holds every so many-th quad. Lanes exchange what they hold by
+ * shuffles; there is no workgroup memory and no barrier, which are slow on CPU adapters. Elsewhere every invocation has a tile of
+ * its own.
+ */
+export interface AttentionTile {
+  /** Lanes of a subgroup; 1 where there are none. */
+  readonly lanes: number;
+  readonly rows: number;
+}
+
+/** How lanes share the quads of a result's row. */
+interface Columns {
+  /** Lanes side by side along a row; the others take part of the sum. */
+  readonly across: number;
+  /** Quads of one lane. */
+  readonly each: number;
+}
+
+/** Registers of four numbers that a tile may keep from one step to the next. */
+const maxRegisters = 48;
+
+/** The tile of a program with so many tiles of scores, and results of so many quads a row. */
+export function attentionTile(
+  { subgroupSize }: ProgramContext,
+  scores: number,
+  results: readonly number[],
+): AttentionTile {
+  const lanes = Math.max(1, subgroupSize);
+  const registers = results.reduce((sum, quads) => sum + columnsOf(lanes, quads).each, scores);
+  const rows = [16, 8, 4, 2].find((rows) => rows * registers <= maxRegisters) ?? 1;
+  return { lanes, rows };
+}
+
+function columnsOf(lanes: number, quads: number): Columns {
+  const across = Math.min(lanes, 2 ** Math.ceil(Math.log2(quads)));
+  return { across, each: Math.ceil(quads / across) };
+}
+
+/** Invocations of a workgroup where there are no subgroups. */
+const aloneSize = 64;
+
+export const tileWorkgroups = (
+  { lanes, rows }: AttentionTile,
+  entries: number,
+  length: number,
+): Workgroups => linearWorkgroups(entries * Math.ceil(length / rows), lanes > 1 ? 1 : aloneSize);
+
+/** The head of an entry point: `entry`, `lane`, and the first `row` of the tile among the `length` rows of its entry. */
+export const tileMain = ({ lanes, rows }: AttentionTile, length: string): string =>
+  `@compute @workgroup_size(${lanes > 1 ? lanes : aloneSize})
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  ${lanes > 1 ? "@builtin(subgroup_invocation_id) lane" : "@builtin(local_invocation_index) local"}: u32,
+) {
+  let tile = ${lanes > 1 ? "group.x + group.y * groups.x" : `(group.x + group.y * groups.x) * ${aloneSize}u + local`};
+  let tiles = (${length} + ${rows - 1}u) / ${rows}u;
+  let entry = tile / tiles;
+  let row = tile % tiles * ${rows}u;
+  if (entry >= s.entries) { return; }
+${lanes > 1 ? "" : "  let lane = 0u;\n"}`;
+
+/** `fn quad_x(row: u32, c: u32) -> vec4f`: a quad of a row of `x` with so many elements, zeros behind its end. */
+export const rowQuads = (x: string, size: string, isAligned: boolean): string =>
+  isAligned
+    ? `fn quad_${x}(row: u32, c: u32) -> vec4f { return load_${x}(row * (${size} >> 2u) + c); }\n`
+    : `fn part_${x}(row: u32, c: u32) -> f32 { return select(0.0, at_${x}(row * ${size} + c), c < ${size}); }
+fn quad_${x}(row: u32, c: u32) -> vec4f {
+  return vec4f(part_${x}(row, c * 4u), part_${x}(row, c * 4u + 1u), part_${x}(row, c * 4u + 2u), part_${x}(row, c * 4u + 3u));
+}
+`;
+
+export const each = (count: number, line: (i: number) => string): string =>
+  Array.from({ length: count }, (_, i) => line(i)).join("");
+
+const members = ["x", "y", "z", "w"] as const;
+
+/** Registers for a part of what belongs to the rows of a tile: `value` of the row `part`, an expression. */
+export function rowRegisters(
+  { lanes, rows }: AttentionTile,
+  name: string,
+  value: (part: string) => string,
+): string {
+  if (lanes === 1) return each(rows, (r) => `    let ${name}${r} = ${value(`${r}u`)};\n`);
+  return each(Math.ceil(rows / lanes), (g) => {
+    const part = lanes > rows ? `min(lane, ${rows - 1}u)` : `(lane + ${g * lanes}u)`;
+    return `    let ${name}${g} = ${value(part)};\n`;
+  });
+}
+
+/** What a register of {@link rowRegisters} holds for row r, on all lanes. */
+export const ofRow = ({ lanes }: AttentionTile, name: string, r: number): string =>
+  lanes === 1 ? `${name}${r}` : `subgroupBroadcast(${name}${Math.floor(r / lanes)}, ${r % lanes}u)`;
+
+/** Declares `position0 …`, clamped rows of the operands that belong to the rows of the tile. */
+export const rowPositions = (tile: AttentionTile, start: string, length: string): string =>
+  rowRegisters(tile, "position", (part) => `${start} + min(row + ${part}, ${length} - 1u)`);
+
+/**
+ * Declares `name0 …`, a vec4f a row: products of the row with the lane's four columns, which are the rows `column0 … column3` of
+ * `columns`. Needs {@link rowPositions}.
+ */
+export function scoreTile(
+  tile: AttentionTile,
+  name: string,
+  rows: string,
+  columns: string,
+  size: string,
+): string {
+  return `${each(tile.rows, (r) => `    var ${name}${r} = vec4f();\n`)}    for (var c = 0u; c < ((${size} + 3u) >> 2u); c++) {
+${each(4, (u) => `    let d${u} = quad_${columns}(column${u}, c);\n`)}${each(
+  4,
+  (u) =>
+    `    let b${u} = vec4f(d0.${members[u]}, d1.${members[u]}, d2.${members[u]}, d3.${members[u]});\n`,
+)}${
+  tile.lanes === 1
+    ? each(tile.rows, (r) => `    let a${r} = quad_${rows}(position${r}, c);\n`)
+    : each(
+        Math.ceil(tile.rows / tile.lanes),
+        (g) => `    let a${g} = quad_${rows}(position${g}, c);\n`,
+      )
+}${each(
+  tile.rows,
+  (r) => `    { let a = ${ofRow(tile, "a", r)};
+    ${name}${r} = fma(vec4f(a.x), b0, fma(vec4f(a.y), b1, fma(vec4f(a.z), b2, fma(vec4f(a.w), b3, ${name}${r})))); }
+`,
+)}    }
+`;
+}
+
+/** A result tile: `name` of `quads` quads a row. */
+export interface ResultTile {
+  readonly name: string;
+  readonly quads: number;
+  /** WGSL: elements of a row. */
+  readonly size: string;
+}
+
+const sums = (
+  tile: AttentionTile,
+  { name, quads }: ResultTile,
+  line: (sum: string, i: number, r: number) => string,
+): string =>
+  each(tile.rows, (r) =>
+    each(columnsOf(tile.lanes, quads).each, (i) => line(`${name}${r}_${i}`, i, r)),
+  );
+
+/** Declares the sums of a result. */
+export const resultTile = (tile: AttentionTile, result: ResultTile): string =>
+  sums(tile, result, (sum) => `  var ${sum} = vec4f();\n`);
+
+/** Multiplies row r of a result. */
+export const scaleRow = (
+  tile: AttentionTile,
+  { name, quads }: ResultTile,
+  r: number,
+  factor: string,
+): string => each(columnsOf(tile.lanes, quads).each, (i) => `${name}${r}_${i} *= ${factor}; `);
+
+/**
+ * Adds to a result the products of the weights `weights0 …`, of which every lane holds four columns a row, with the rows of
+ * `values` that belong to these columns: those from `start + column` on, clamped to `start + last`.
+ */
+export function accumulate(
+  tile: AttentionTile,
+  result: ResultTile,
+  weights: string,
+  values: string,
+  {
+    start,
+    column,
+    last,
+  }: { readonly start: string; readonly column: string; readonly last: string },
+): string {
+  const { lanes, rows } = tile;
+  const { across, each: own } = columnsOf(lanes, result.quads);
+  const groups = lanes / across;
+  const loads = each(own, (i) =>
+    each(
+      4,
+      (u) =>
+        `    let b${i}_${u} = quad_${values}(${start} + min(first + ${u}u, ${last}), min(lane % ${across}u + ${i * across}u, quads - 1u));\n`,
+    ),
+  );
+  const products = each(
+    rows,
+    (
+      r,
+    ) => `    { let w = ${lanes === 1 ? `${weights}${r}` : `subgroupShuffle(${weights}${r}, holder)`};
+${each(own, (i) => {
+  const sum = `${result.name}${r}_${i}`;
+  return `    ${sum} = fma(vec4f(w.x), b${i}_0, fma(vec4f(w.y), b${i}_1, fma(vec4f(w.z), b${i}_2, fma(vec4f(w.w), b${i}_3, ${sum}))));\n`;
+})}    }
+`,
+  );
+  const quads = `    let quads = (${result.size} + 3u) >> 2u;\n`;
+  if (lanes === 1) return `    {\n${quads}    let first = ${column};\n${loads}${products}    }\n`;
+  // The loop's count is uniform, as shuffles want it; with few columns each group of lanes takes rows of its own.
+  return `    for (var step = 0u; step < ${lanes / groups}u; step++) {
+${quads}    let holder = step * ${groups}u + lane / ${across}u;
+    let first = ${column} + holder * 4u;
+${loads}${products}    }
+`;
+}
+
+/** Stores a result whose rows are `start + row …` of a binding of `name`; rows behind `length` are left out. */
+export function storeResult(
+  tile: AttentionTile,
+  result: ResultTile,
+  { out, start, length }: { readonly out: string; readonly start: string; readonly length: string },
+  value: (sum: string, r: number) => string,
+): string {
+  const { lanes } = tile;
+  const { across } = columnsOf(lanes, result.quads);
+  let code = "";
+  for (let far = across; far < lanes; far *= 2)
+    code += sums(tile, result, (sum) => `  ${sum} += subgroupShuffleXor(${sum}, ${far}u);\n`);
+  return `${code}  {
+  let quads = (${result.size} + 3u) >> 2u;
+  let at = (${start} + row) * quads;
+  let c = lane % ${across}u;
+  let isMine = lane < ${across}u;
+${sums(
+  tile,
+  result,
+  (sum, i, r) =>
+    `  if (isMine && row + ${r}u < ${length} && c + ${i * across}u < quads) { store_${out}(at + ${r}u * quads + c + ${i * across}u, ${value(sum, r)}); }\n`,
+)}  }
+`;
+}
+
+/** Folds `name` over all lanes, in a fixed order. */
+export function overLanes({ lanes }: AttentionTile, name: string, fold: "max" | "sum"): string {
+  let code = "";
+  for (let far = 1; far < lanes; far *= 2) {
+    const other = `subgroupShuffleXor(${name}, ${far}u)`;
+    code += `${name} = ${fold === "max" ? `max(${name}, ${other})` : `${name} + ${other}`}; `;
+  }
+  return code;
+}
