@@ -168,7 +168,7 @@ export function roundWords(
 }
 
 /** `roundWords` to nearest even. */
-export function roundNearestEven(words: Uint32Array, count: number, encoder: Encoder): void {
+function roundNearestEven(words: Uint32Array, count: number, encoder: Encoder): void {
   const { shift, smallestField, limitWords } = encoder;
   const smallestNormal = smallestField === 1 ? 0 : smallestField << 23;
   const normalRange = limitWords[0] - smallestNormal;

@@ -6,7 +6,7 @@
 import type { CodeArray, FloatFormat } from "../format.js";
 import type { Numbers } from "./arguments.js";
 import { decodeWords } from "./decoder.js";
-import { encodeNearestEven, encoderOf, roundNearestEven } from "./encoder.js";
+import { encodeNearestEven, encoderOf } from "./encoder.js";
 import { workspaceFor } from "./piece.js";
 
 /** Up to this many, a loop is faster than `set`. */
@@ -46,7 +46,12 @@ export function decodeFew(
   return storeFew(numbers, out, length);
 }
 
-/** `roundArray`. */
+/**
+ * `roundArray`, in float64 arithmetic, which is faster than taking numbers apart into bits one by one. Of a float32 x,
+ * c − (c − x) with c = (2^(52 − mantissaBits) + 1) · x has the format's precision (Veltkamp's splitting; Dekker, "A floating-point
+ * technique for extending the available precision", 1971): the product is rounded at the format's last place, ties to even since
+ * 2^(52 − mantissaBits) · x is an even multiple of it. Subnormal numbers are rounded where float64's last place is theirs.
+ */
 export function roundFew(
   values: Numbers,
   format: FloatFormat,
@@ -55,11 +60,26 @@ export function roundFew(
   if (!isFew(values) || !isNarrow(format)) return undefined;
   const { length } = values;
   if (given && !(given instanceof Float32Array && given.length >= length)) return undefined;
-  const { numbers, words } = workspaceFor(0);
-  if (!copyFew(values, numbers, length)) return undefined;
-  roundNearestEven(words, length, encoderOf(format, "nearestEven", false));
+  const { max, smallestNormal, smallestSubnormal, eps } = format.finfo;
+  const factor = 2 ** 52 * eps + 1;
+  const lift = 1.5 * 2 ** 52 * smallestSubnormal;
+  // Added to −0 it keeps the sign where the format has −0.
+  const zero = format.nanEncoding === "negativeZero" ? 0 : -0;
+  const { numbers } = workspaceFor(0);
+  for (let i = 0; i < length; i++) {
+    const value = values[i] as number;
+    const magnitude = Math.abs(value);
+    if (magnitude >= smallestNormal && magnitude <= max) {
+      const product = factor * value;
+      numbers[i] = product - (product - value);
+    } else if (magnitude < smallestNormal) {
+      const rounded = magnitude + lift - lift;
+      numbers[i] = (Object.is(value, -0) || value < 0 ? -rounded : rounded) + zero;
+    } else return undefined;
+  }
   const out = given ?? new Float32Array(length);
-  return storeFew(numbers, out, length);
+  for (let i = 0; i < length; i++) out[i] = numbers[i] as number;
+  return out;
 }
 
 const isFew = (values: Numbers): values is Float32Array =>
