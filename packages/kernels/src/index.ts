@@ -2,11 +2,20 @@ export { type AddRowsAttributes, addRows } from "./add-rows.js";
 export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
+export { type AttentionOperands, attention } from "./attention/forward.js";
 export {
-  type AttentionAttributes,
+  type AttentionProbabilitiesAttributes,
   attentionProbabilities,
   attentionProbabilitiesBackward,
 } from "./attention/probabilities.js";
+export {
+  type AttentionAttributes,
+  type AttentionMask,
+  type AttentionMaskKind,
+  type AttentionShape,
+  attentionMask,
+  maxAttentionSize,
+} from "./attention/shape.js";
 export {
   averageControl,
   averageControlLength,
