@@ -12,7 +12,10 @@ import {
 } from "../../test/harness.js";
 import { dropout } from "../random.js";
 import { attention } from "./forward.js";
+import { attentionKeyValueGradient } from "./key-value-gradient.js";
+import { attentionQueryGradient } from "./query-gradient.js";
 import { type AttentionAttributes, type AttentionMaskKind, attentionMask } from "./shape.js";
+import { attentionStatistics } from "./statistics.js";
 
 interface Case {
   readonly lead: readonly number[];
@@ -71,6 +74,11 @@ function operandsOf(attributes: Case) {
     value: { values: testValues(entries * keys * width, 3), dtype },
     out: { values: entries * queries * width, dtype },
     logSumExp: { values: entries * queries },
+    outGradient: { values: testValues(entries * queries * width, 4), dtype },
+    statistics: { values: entries * queries * 2 },
+    queryGradient: { values: entries * queries * size, dtype },
+    keyGradient: { values: entries * keys * size, dtype },
+    valueGradient: { values: entries * keys * width, dtype },
     mask: mask
       ? { values: maskValues(mask, keys), dtype: mask[0] === "added" ? dtype : ("uint32" as const) }
       : { values: 1 },
@@ -82,32 +90,56 @@ const launchesOf =
   (given, operands) => {
     const target = test.hasSubgroups === false ? withoutSubgroups(given) : given;
     const bound = test.mask ? operands : { ...operands, mask: undefined };
-    attention(target, bound, attributesOf(test));
+    const attributes = attributesOf(test);
+    attention(target, bound, attributes);
+    const rows = attributes.entries * attributes.queries;
+    target.launch(attentionStatistics(bound, { rows, width: attributes.width }));
+    attentionQueryGradient(target, bound, attributes);
+    attentionKeyValueGradient(target, bound, attributes);
   };
 
-const toleranceOf = ({ storage = "float32" }: Case) => ({
-  relative: 2 ** -18 + (storage === "float32" ? 0 : unitRoundoff[storage] * 1.01),
-  absolute: 2 ** -19,
-});
+/** Half storage rounds `out`, from which the gradients of the scores are computed; a GPU may round to the other side. */
+function tolerancesOf({ storage = "float32" }: Case, margin: number) {
+  const rounding = storage === "float32" ? 0 : unitRoundoff[storage];
+  const exact = { relative: margin * 2 ** -22, absolute: margin * 2 ** -22 };
+  const result = { relative: exact.relative + 2.01 * rounding, absolute: exact.absolute };
+  const gradient = { ...result, absolute: margin * (2 ** -21 + 2 * rounding) };
+  return {
+    out: result,
+    logSumExp: exact,
+    queryGradient: gradient,
+    keyGradient: gradient,
+    valueGradient: { ...result, absolute: margin * 2 ** -21 },
+  };
+}
 
 /** What the definition says, in float64. */
 function definition(test: Case) {
-  const { lead, queries, keys, size, width = size, isCausal, mask, p } = test;
-  const { query, key, value, mask: given } = operandsOf(test);
+  const { lead, queries, keys, size, width = size, isCausal, mask, p: rate } = test;
+  const operands = operandsOf(test);
+  const { query, key, value, outGradient: gradient, mask: given } = operands;
   const entries = product(lead);
   const layout = mask && attentionMask(mask[0], mask[1], lead);
   const factors = droppedOnes(test);
-  const out: number[] = [];
-  const logSumExp: number[] = [];
+  const out = new Float64Array(entries * queries * width);
+  const logSumExp = new Float64Array(entries * queries);
+  const queryGradient = new Float64Array(entries * queries * size);
+  const keyGradient = new Float64Array(entries * keys * size);
+  const valueGradient = new Float64Array(entries * keys * width);
+  const dot = (a: Float32Array, i: number, b: Float32Array, j: number, n: number): number => {
+    let sum = 0;
+    for (let c = 0; c < n; c++) sum += (a[i * n + c] as number) * (b[j * n + c] as number);
+    return sum;
+  };
+  const add = (to: Float64Array, i: number, x: Float32Array, j: number, n: number, by: number) => {
+    for (let c = 0; c < n; c++)
+      to[i * n + c] = (to[i * n + c] as number) + by * (x[j * n + c] as number);
+  };
   for (let e = 0; e < entries; e++)
     for (let i = 0; i < queries; i++) {
+      const row = e * queries + i;
       const scores = Array.from({ length: keys }, (_, j) => {
-        let score = 0;
-        for (let d = 0; d < size; d++)
-          score +=
-            (query.values[(e * queries + i) * size + d] as number) *
-            (key.values[(e * keys + j) * size + d] as number);
-        score *= 0.5;
+        const score = dot(query.values, row, key.values, e * keys + j, size) * 0.5;
         if (isCausal && j > i) return -Infinity;
         if (!layout || typeof given.values === "number") return score;
         const { inner, outerStride, innerStride, queryStride, keyStride } = layout;
@@ -119,20 +151,24 @@ function definition(test: Case) {
       const top = Math.max(...scores, -1e300);
       const weights = scores.map((score) => Math.exp(score - top));
       const total = weights.reduce((a, b) => a + b, 0);
-      logSumExp.push(total === 0 ? 0 : top + Math.log(total));
-      for (let d = 0; d < width; d++)
-        out.push(
-          weights.reduce(
-            (sum, weight, j) =>
-              sum +
-              weight *
-                (p === undefined ? 1 : (factors[(e * queries + i) * keys + j] as number)) *
-                (value.values[(e * keys + j) * width + d] as number),
-            0,
-          ) / (total || 1),
-        );
+      logSumExp[row] = total === 0 ? 0 : top + Math.log(total);
+      const p = weights.map((weight) => weight / (total || 1));
+      const factor = (j: number): number =>
+        rate === undefined ? 1 : (factors[row * keys + j] as number);
+      const changes = p.map(
+        (_, j) => dot(gradient.values, row, value.values, e * keys + j, width) * factor(j),
+      );
+      const average = p.reduce((sum, weight, j) => sum + weight * (changes[j] as number), 0);
+      for (const [j, weight] of p.entries()) {
+        const other = e * keys + j;
+        const change = weight * ((changes[j] as number) - average) * 0.5;
+        add(out, row, value.values, other, width, weight * factor(j));
+        add(valueGradient, other, gradient.values, row, width, weight * factor(j));
+        add(queryGradient, row, key.values, other, size, change);
+        add(keyGradient, other, query.values, row, size, change);
+      }
     }
-  return { out, logSumExp };
+  return { out, logSumExp, queryGradient, keyGradient, valueGradient };
 }
 
 /** What dropout makes of ones in the place of the probabilities. */
@@ -184,10 +220,14 @@ describe("attention", () => {
     const found = cases.flatMap((test) => {
       const got = runOnCpu(operandsOf(test), launchesOf(test));
       const want = definition(test);
-      return [
-        ...mismatches(got.out, want.out, toleranceOf(test)),
-        ...mismatches(got.logSumExp, want.logSumExp, { relative: 2 ** -20, absolute: 2 ** -20 }),
-      ].map((text) => `${JSON.stringify(test)}: ${text}`);
+      const tolerances = tolerancesOf(test, 2);
+      return Object.entries(want).flatMap(([name, values]) =>
+        mismatches(
+          got[name as keyof typeof want],
+          values,
+          tolerances[name as keyof typeof want],
+        ).map((text) => `${JSON.stringify(test)}: ${name}${text}`),
+      );
     });
     expect(found).toEqual([]);
   });
@@ -196,12 +236,9 @@ describe("attention", () => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
     for (const test of gpuCases) {
-      const tolerance = toleranceOf(test);
       const start = performance.now();
-      const lines = await deviceMismatches(device, operandsOf(test), launchesOf(test), {
-        out: tolerance,
-        logSumExp: { relative: 2 ** -18, absolute: 2 ** -18 },
-      });
+      const tolerances = tolerancesOf(test, 16);
+      const lines = await deviceMismatches(device, operandsOf(test), launchesOf(test), tolerances);
       console.log(tier, JSON.stringify(test), performance.now() - start);
       found.push(...lines.map((text) => `${JSON.stringify(test)}: ${text}`));
     }

@@ -21,8 +21,9 @@ interface Columns {
   readonly each: number;
 }
 
-/** Registers of four numbers that a tile may keep from one step to the next. */
+/** Registers of four numbers that a lane may keep from one step to the next, and rows of a tile that no other lane shares. */
 const maxRegisters = 48;
+const maxRowsAlone = 2;
 
 /** The tile of a program with so many tiles of scores, and results of so many quads a row. */
 export function attentionTile(
@@ -32,8 +33,8 @@ export function attentionTile(
 ): AttentionTile {
   const lanes = Math.max(1, subgroupSize);
   const registers = results.reduce((sum, quads) => sum + columnsOf(lanes, quads).each, scores);
-  const rows = [16, 8, 4, 2].find((rows) => rows * registers <= maxRegisters) ?? 1;
-  return { lanes, rows };
+  const sizes = [16, 8, 4, 2, 1].filter((rows) => lanes > 1 || rows <= maxRowsAlone);
+  return { lanes, rows: sizes.find((rows) => rows * registers <= maxRegisters) ?? 1 };
 }
 
 function columnsOf(lanes: number, quads: number): Columns {
