@@ -1,13 +1,8 @@
 import { adadeltaRule, type ResidentTarget } from "@halfstep/kernels";
+import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
-import {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GroupInput,
-  type OptimizerOptions,
-  requireNumber,
-} from "./flat-optimizer.js";
+import { requireNumber } from "./checks.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
 /** Options of a parameter group of {@link Adadelta}. */

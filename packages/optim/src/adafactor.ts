@@ -6,14 +6,9 @@ import {
   factoredMoments,
   type ResidentTarget,
 } from "@halfstep/kernels";
-import {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GroupInput,
-  type OptimizerOptions,
-  requireNumber,
-} from "./flat-optimizer.js";
+import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
+import { requireNumber } from "./checks.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import { type FlatTensors, orderedSegments } from "./flat-tensors.js";
 import type { GroupExtension } from "./group-extension.js";
 import { placesAt } from "./saved-buffer.js";

@@ -1,6 +1,7 @@
 import type { ResidentTarget } from "@halfstep/kernels";
 import { type AdamGroupOptions, adamAlgorithm, adamDefaults } from "./adam.js";
-import { FlatOptimizer, type GroupInput, type OptimizerOptions } from "./flat-optimizer.js";
+import type { GroupInput, OptimizerOptions } from "./algorithm.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
 /** Options of a parameter group of {@link AdamW}. */

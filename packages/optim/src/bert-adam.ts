@@ -1,12 +1,7 @@
 import { bertAdamRule, type ResidentTarget } from "@halfstep/kernels";
+import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { noBiasCorrections, requireBetas, requireEps } from "./bias-correction.js";
-import {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GroupInput,
-  type OptimizerOptions,
-} from "./flat-optimizer.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 import type { Schedule } from "./schedules/schedule.js";
 import {

@@ -12,6 +12,28 @@ export function requireSegments<B>({ segments }: FlatTensors<B>): void {
   }
 }
 
+/** Throws unless `least ≤ value ≤ most` and `value` is finite. */
+export function requireNumber(
+  option: string,
+  value: number,
+  least: number,
+  most: number = Number.MAX_VALUE,
+): void {
+  if (!(value >= least && value <= most))
+    throw new RangeError(
+      `${option} is ${value}: it must be a number ${most === Number.MAX_VALUE ? `of at least ${least}` : `from ${least} to ${most}`}`,
+    );
+}
+
+/** Refuses options that `known` has not: a misspelt one would leave its default in force, unseen. */
+export function requireKnown(what: string, options: object, known: object): void {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  if (unknown !== undefined)
+    throw new RangeError(
+      `${what} has no option ${JSON.stringify(unknown)}: it has ${Object.keys(known).join(", ")}`,
+    );
+}
+
 export function requireOneOf(option: string, value: string, choices: readonly string[]): void {
   if (!choices.includes(value))
     throw new RangeError(`${option} is ${value}: choose one of ${choices.join(", ")}`);

@@ -6,51 +6,19 @@ import {
   scaledValue,
 } from "@halfstep/grad-scaler";
 import { allocateResident, copyBits } from "@halfstep/kernels";
+import type { CommonOptions, ParameterGroup } from "./algorithm.js";
 import { innermost } from "./average.js";
 import { clipGradNorm } from "./clip.js";
-import type { CommonOptions, FlatOptimizer, ParameterGroup } from "./flat-optimizer.js";
+import type { FlatOptimizer } from "./flat-optimizer.js";
 import { gradientsOf, partOf, segmentLength } from "./flat-tensors.js";
+import type {
+  BackwardMasterOptions,
+  DifferentiableLoss,
+  FP16OptimizerOptions,
+  MasterGradNorm,
+} from "./fp16-optimizer-options.js";
 import { type FP16OptimizerStateDict, mastersOf, withMasters } from "./fp16-optimizer-state.js";
 import type { LARC } from "./larc.js";
-
-/** What a loss has to know: how to compute gradients. A tensor of `@halfstep/tensor` does. */
-export interface DifferentiableLoss {
-  backward(options?: { readonly retainGraph?: boolean }): void;
-}
-
-/** apex's `dynamic_loss_args`. */
-export interface DynamicLossArgs {
-  /** Default 2^32. */
-  readonly initScale?: number;
-  /** What the scale is divided by on overflow and multiplied by after a window. Default 2. */
-  readonly scaleFactor?: number;
-  /** Steps in a row without overflow before the scale grows. Default 1000. */
-  readonly scaleWindow?: number;
-}
-
-export interface FP16OptimizerOptions<B, L> {
-  /** Default 1. */
-  readonly staticLossScale?: number;
-  /** Finds its own scale; `staticLossScale` then counts for nothing. Default false. */
-  readonly dynamicLossScale?: boolean;
-  readonly dynamicLossArgs?: DynamicLossArgs;
-  /** Whether skipped steps are printed, as the host learns of them. Default true, as in apex. */
-  readonly verbose?: boolean;
-  /** How losses are scaled. Needed only on targets that do not know: a runtime of `@halfstep/tensor` does. */
-  readonly primitives?: AmpPrimitives<B, L>;
-}
-
-/** The norm that {@link FP16Optimizer.clipMasterGrads} has clipped by. */
-export interface MasterGradNorm {
-  /** The norm before clipping, or -1 where the gradients overflowed. Waits for the device. */
-  read(): Promise<number>;
-}
-
-export interface BackwardMasterOptions {
-  /** False: more losses follow, and `updateMasterGrads()` will be called after the last. Default true. */
-  readonly updateMasterGrads?: boolean;
-  readonly retainGraph?: boolean;
-}
 
 /** Where the gradients of the open iteration stand. */
 type Stage =

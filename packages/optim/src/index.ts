@@ -5,6 +5,15 @@ export { Adagrad, type AdagradGroupOptions, type AdagradOptions } from "./adagra
 export { Adam, type AdamGroupOptions, type AdamOptions } from "./adam.js";
 export { Adamax, type AdamaxGroupOptions, type AdamaxOptions } from "./adamax.js";
 export { AdamW, type AdamWGroupOptions, type AdamWOptions } from "./adamw.js";
+export type {
+  Algorithm,
+  CommonOptions,
+  GradientAdaptation,
+  GroupInput,
+  OptimizerOptions,
+  ParameterGroup,
+  StepOptions,
+} from "./algorithm.js";
 export {
   type AverageStateDict,
   type GroupAverageDict,
@@ -31,25 +40,16 @@ export {
   type ExponentialMovingAverageOptions,
 } from "./ema.js";
 export { AverageStateError, NonFiniteGradientError, OptimizerStateError } from "./errors.js";
-export {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GradientAdaptation,
-  type GroupInput,
-  type OptimizerOptions,
-  type ParameterGroup,
-  type StepOptions,
-} from "./flat-optimizer.js";
+export { FlatOptimizer } from "./flat-optimizer.js";
 export { type FlatTensors, flatTensors, type Segment } from "./flat-tensors.js";
-export {
-  type BackwardMasterOptions,
-  type DifferentiableLoss,
-  type DynamicLossArgs,
-  FP16Optimizer,
-  type FP16OptimizerOptions,
-  type MasterGradNorm,
-} from "./fp16-optimizer.js";
+export { FP16Optimizer } from "./fp16-optimizer.js";
+export type {
+  BackwardMasterOptions,
+  DifferentiableLoss,
+  DynamicLossArgs,
+  FP16OptimizerOptions,
+  MasterGradNorm,
+} from "./fp16-optimizer-options.js";
 export type { FP16OptimizerStateDict, Masters } from "./fp16-optimizer-state.js";
 export type { ExtensionStep, GroupExtension, MakeExtension } from "./group-extension.js";
 export type { MomentFormat } from "./group-state.js";

@@ -1,14 +1,14 @@
 import { type LarcScalars, larcRule } from "@halfstep/kernels";
+import type {
+  CommonOptions,
+  GradientAdaptation,
+  GroupInput,
+  ParameterGroup,
+  StepOptions,
+} from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
-import {
-  type CommonOptions,
-  type FlatOptimizer,
-  type GradientAdaptation,
-  type GroupInput,
-  type ParameterGroup,
-  requireNumber,
-  type StepOptions,
-} from "./flat-optimizer.js";
+import { requireNumber } from "./checks.js";
+import type { FlatOptimizer } from "./flat-optimizer.js";
 import type { OptimizerStateDict } from "./state-dict.js";
 
 export interface LARCOptions {

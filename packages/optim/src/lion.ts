@@ -1,12 +1,7 @@
 import { lionRule, type ResidentTarget } from "@halfstep/kernels";
+import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireBetas } from "./bias-correction.js";
-import {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GroupInput,
-  type OptimizerOptions,
-} from "./flat-optimizer.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
 /** Options of a parameter group of {@link Lion}. */

@@ -1,14 +1,9 @@
 import type { Binding } from "@halfstep/device";
 import { allocateResident, muonRule, newtonSchulz, type ResidentTarget } from "@halfstep/kernels";
+import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
-import {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GroupInput,
-  type OptimizerOptions,
-  requireNumber,
-} from "./flat-optimizer.js";
+import { requireNumber } from "./checks.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import {
   type FlatTensors,
   flatLength,

@@ -1,12 +1,7 @@
 import { type ResidentTarget, radamRule } from "@halfstep/kernels";
+import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireBetas, requireEps, settledAt } from "./bias-correction.js";
-import {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GroupInput,
-  type OptimizerOptions,
-} from "./flat-optimizer.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 import type { RateColumns } from "./rate-table.js";
 

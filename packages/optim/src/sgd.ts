@@ -1,12 +1,7 @@
 import { type ResidentTarget, sgdRule } from "@halfstep/kernels";
-import {
-  type Algorithm,
-  type CommonOptions,
-  FlatOptimizer,
-  type GroupInput,
-  type OptimizerOptions,
-  requireNumber,
-} from "./flat-optimizer.js";
+import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
+import { requireNumber } from "./checks.js";
+import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
 /** Options of a parameter group of {@link SGD}. */

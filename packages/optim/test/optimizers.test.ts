@@ -309,9 +309,15 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
     const target = await make();
     const { flat } = new Parameters(target, noise(total, 1));
     const half = flatTensors(target, { weight: [3] }, { dtype: "float16" });
+    const misspelt: object = { weight_decay: 0 };
     const wrong = [
       [() => new AdamW(target, flat, { lr: -1 }), "lr is -1"],
       [() => new AdamW(target, flat, { betas: [0.9, 1] }), "betas[1] is 1"],
+      [() => new AdamW(target, flat, misspelt), 'AdamW has no option "weight_decay": it has lr, '],
+      [
+        () => new AdamW(target, [{ params: flat, ...misspelt }]),
+        'a group of AdamW has no option "weight_decay"',
+      ],
       [() => new AdamW(target, flat, { eps: 0 }), "eps is 0, which vanishes"],
       [() => new AdamW(target, flat, { eps: 1e-40 }), "vanishes in float32"],
       [() => new AdamW(target, flat, { weightDecay: Number.NaN }), "weightDecay is NaN"],

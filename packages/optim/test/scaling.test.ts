@@ -169,6 +169,7 @@ describe.each(all)("on the %s", (_, make) => {
     const [first, second] = [1, 1].map((seed) => new Parameters(target, noise(total, seed)));
     if (!first || !second) throw new Error("unreachable");
     const optimizer = new AdamW(target, first.flat, { lr });
+    const groups = optimizer.paramGroups;
     const histories: number[][] = [];
     for (let step = 0; step < 8; step++) {
       alone.setGradients(gradients(step));
@@ -183,5 +184,6 @@ describe.each(all)("on the %s", (_, make) => {
     expect(await first.values()).toEqual(histories[7]);
     expect(await second.values()).toEqual(histories[4]);
     expect(await optimizer.appliedSteps()).toEqual([8, 5]);
+    expect(groups.map(({ params }) => params)).toEqual([first.flat, second.flat]);
   });
 });

@@ -1,0 +1,70 @@
+import type { UpdateRule } from "@halfstep/kernels";
+import type { FlatTensors } from "./flat-tensors.js";
+import type { MakeExtension } from "./group-extension.js";
+import type { MomentFormat } from "./group-state.js";
+import type { ParameterStorage } from "./parameter-storage.js";
+import type { RateColumns } from "./rate-table.js";
+import type { LearningRate } from "./schedules/schedule.js";
+
+/** Options that every parameter group has. */
+export interface CommonOptions {
+  lr: LearningRate;
+  weightDecay: number;
+  /** Ascends instead of descending. */
+  maximize: boolean;
+}
+
+/** Options of an optimizer as a whole, the same for every optimizer. */
+export interface OptimizerOptions {
+  /** Default: `"float32"` for float32 values, and else `"master"`. */
+  readonly storage?: ParameterStorage;
+  /** Default `"float32"`. */
+  readonly moments?: MomentFormat;
+  /** Of stochastic rounding, of parameters and of moments: a whole number below 2^53. Default 0. */
+  readonly seed?: number;
+  /**
+   * Clips by the 2-norm of all gradients of all groups within `step()`, as `clipGradNorm` does, at the cost of one launch.
+   * Default: no clipping.
+   */
+  readonly clipGradNorm?: number;
+}
+
+/** One set of parameters with options of its own, which may be changed between steps. */
+export type ParameterGroup<B, H> = H & { readonly params: FlatTensors<B> };
+
+/** A group as it is given to an optimizer: what it leaves out comes from the optimizer's options. */
+export type GroupInput<B, H> = Partial<H> & { readonly params: FlatTensors<B> };
+
+/** What a scaler tells an optimizer about one step, on the device. */
+export interface StepOptions<B> {
+  /** One float32. Where it is not 0, the step changes nothing. */
+  readonly foundInf?: B;
+  /** A scaler's float32 `[scale, 1 / scale, …]`, where gradients still carry the scale. */
+  readonly gradScale?: B;
+}
+
+/** What distinguishes one optimizer from another. */
+export interface Algorithm<H> {
+  readonly name: string;
+  /** The rule of a group, decided when it is added. */
+  rule(options: H): UpdateRule;
+  /** The rule's scalars. */
+  scalars(options: H): Readonly<Record<string, number>>;
+  /** Throws a RangeError that names the option. */
+  validate(options: H): void;
+  /** The columns that the rule names. Default: none. */
+  columns?(options: H): RateColumns;
+  /** What states start from; default 0. */
+  initial?(options: H): Readonly<Record<string, number>>;
+  /** What a group has besides the passes of its rule. */
+  readonly extension?: MakeExtension<H>;
+  /** Added to the norm of the gradients where it divides `clipGradNorm`. Default 1e-6, as in torch. */
+  readonly clipEps?: number;
+}
+
+/** A change of every gradient before a rule sees it, such as that of LARC. */
+export interface GradientAdaptation<H> {
+  rule(rule: UpdateRule): UpdateRule;
+  /** The options that the rule itself sees, and scalars of the adaptation. */
+  apply(options: H): { readonly options: H; readonly scalars: Readonly<Record<string, number>> };
+}

@@ -1,0 +1,250 @@
+import type { Binding } from "@halfstep/device";
+import {
+  allocateResident,
+  type ClipOfStep,
+  controlLength,
+  elementwise,
+  fill,
+  identity,
+  launchUpdate,
+  type ResidentTarget,
+  stepControl,
+  type UpdateRange,
+  type UpdateRule,
+} from "@halfstep/kernels";
+import type { Algorithm, CommonOptions, GradientAdaptation, ParameterGroup } from "./algorithm.js";
+import { requireNumber, requireSame } from "./checks.js";
+import { OptimizerStateError } from "./errors.js";
+import { gradientsOf, valuesOf } from "./flat-tensors.js";
+import type { GroupExtension } from "./group-extension.js";
+import { GroupState, type MomentFormat } from "./group-state.js";
+import {
+  type ParameterStorage,
+  type ResidentStorage,
+  residentStorage,
+} from "./parameter-storage.js";
+import { type RateColumns, RateTable } from "./rate-table.js";
+import type { SavedBuffer } from "./saved-buffer.js";
+import { type GroupStateDict, joinState, splitState } from "./state-dict.js";
+import type { GroupStep, StepObserver } from "./step-observer.js";
+
+const noColumns: RateColumns = { key: "", settledAt: 1, row: () => [0, 0, 0] };
+
+/** One step of a group. */
+export interface StepOfGroup<B> {
+  /** Place of the group among those of the optimizer. */
+  readonly index: number;
+  /** The parts that have gradients, of which there are some. */
+  readonly ranges: readonly UpdateRange[];
+  readonly foundInf: B;
+  readonly scale: B;
+  readonly clip: ClipOfStep<B> | undefined;
+  /** Of stochastic rounding. */
+  readonly seed: number;
+  readonly observers: Iterable<StepObserver<B>>;
+}
+
+/** A parameter group, and what its optimizer keeps for it on the target. */
+export class ResidentGroup<B, H extends CommonOptions> {
+  readonly options: ParameterGroup<B, H>;
+  readonly rule: UpdateRule;
+  readonly storage: ResidentStorage<B>;
+  /** One uint32: how many steps were applied. */
+  readonly applied: Binding<B>;
+  /** What `stepControl` leaves in each step. */
+  readonly control: Binding<B>;
+  readonly #target: ResidentTarget<B>;
+  readonly #algorithm: Algorithm<H>;
+  readonly #moments: MomentFormat;
+  readonly #state: GroupState<B>;
+  readonly #table: RateTable<B>;
+  readonly #extension: GroupExtension<B, H> | undefined;
+  /** Steps asked for: at least as many as were applied. */
+  #steps = 0;
+
+  /** Allocates all of it; the options have been validated. */
+  constructor(
+    target: ResidentTarget<B>,
+    options: ParameterGroup<B, H>,
+    algorithm: Algorithm<H>,
+    formats: { readonly storage: ParameterStorage; readonly moments: MomentFormat },
+  ) {
+    const { params } = options;
+    const words = (length: number, dtype: Binding<B>["dtype"]): Binding<B> => ({
+      buffer: allocateResident(target, length * 4),
+      offset: 0,
+      length,
+      dtype,
+    });
+    this.options = options;
+    this.rule = algorithm.rule(options);
+    this.#target = target;
+    this.#algorithm = algorithm;
+    this.#moments = formats.moments;
+    this.applied = words(1, "uint32");
+    this.control = words(controlLength, "float32");
+    this.#table = new RateTable(target);
+    const initial = algorithm.initial?.(options) ?? {};
+    this.#state = new GroupState(target, params, this.rule, formats.moments, initial);
+    this.storage = residentStorage(target, params, formats.storage);
+    this.#extension = algorithm.extension?.(target, params);
+    this.adoptValues();
+    this.#bindTable(1);
+  }
+
+  /** The parts that have gradients. */
+  ranges(): readonly UpdateRange[] {
+    return this.#state.ranges();
+  }
+
+  /** Throws a RangeError for options out of range. */
+  validate(): void {
+    validateOptions(this.options, this.#algorithm);
+  }
+
+  /** Launches a step. */
+  step(
+    { index, ranges, foundInf, scale, clip, seed, observers }: StepOfGroup<B>,
+    adaptation: GradientAdaptation<H> | undefined,
+  ): void {
+    const { options, applied, control, storage } = this;
+    const { params, lr } = options;
+    this.#steps++;
+    const table = this.#bindTable(this.#steps);
+    this.#target.launch(
+      stepControl(
+        { foundInf, scale, applied: applied.buffer, table, control },
+        { lr: typeof lr === "number" ? lr : 1, ...(clip && { clip }) },
+      ),
+    );
+    const adapted = adaptation?.apply(options);
+    const rule = adaptation ? adaptation.rule(this.rule) : this.rule;
+    const gradients = gradientsOf(params);
+    const state = this.#state;
+    const extension = this.#extension;
+    const own = { options, gradients, control, state: state.buffers, ranges };
+    const scalars = {
+      ...this.#algorithm.scalars(adapted?.options ?? options),
+      ...adapted?.scalars,
+      seedLow: seed >>> 0,
+      seedHigh: Math.floor(seed / 2 ** 32),
+      stream: index,
+    };
+    const observed: GroupStep<B> = { index, params, storage, applied, control, scalars };
+    let kept: Pick<ResidentStorage<B>, "kind" | "buffers"> = storage;
+    for (const observer of observers) kept = observer.before?.(observed) ?? kept;
+    extension?.before?.(own);
+    launchUpdate(
+      this.#target,
+      rule,
+      {
+        values: valuesOf(params),
+        gradients,
+        control,
+        parameters: kept.kind,
+        storage: { ...kept.buffers, applied },
+        state: state.buffers,
+        ...(extension && { inputs: extension.inputs(options) }),
+        table: () => state.table,
+      },
+      ranges,
+      {
+        scalars,
+        maximize: options.maximize,
+        between: (pass) => extension?.after?.(pass, own),
+      },
+    );
+    for (const observer of observers) observer.after?.(observed);
+  }
+
+  /** Makes masters, remainders and compensations those of the values as they are. */
+  adoptValues(): void {
+    const { master, compensation, remainder } = this.storage.buffers;
+    const target = this.#target;
+    if (master) {
+      const shape = [master.length];
+      target.launch(
+        elementwise(identity, [{ ...valuesOf(this.options.params), shape }], { ...master, shape }),
+      );
+    }
+    if (compensation) target.launch(fill(compensation, 0));
+    // `fill` knows floats only, and zero is zero in all of them.
+    if (remainder) target.launch(fill({ ...remainder, dtype: "float32" }, 0));
+  }
+
+  /** Waits for the device. */
+  async stateDict(): Promise<GroupStateDict> {
+    const { params, ...options } = this.options as ParameterGroup<B, CommonOptions>;
+    const buffers = this.#saved();
+    const bindings = [this.applied, ...buffers.map(({ binding }) => binding)];
+    const [count, ...values] = await Promise.all(bindings.map((each) => this.#target.read(each)));
+    return {
+      options: Object.fromEntries(
+        Object.entries(options).filter(([, value]) => typeof value !== "function"),
+      ),
+      applied: count?.[0] as number,
+      storage: this.storage.name,
+      moments: this.#moments,
+      state: splitState(
+        params.segments,
+        buffers.map((saved, i) => ({ saved, values: values[i] as ArrayLike<number> })),
+      ),
+    };
+  }
+
+  /**
+   * Reads a saved state and returns what puts it in place, so that nothing is changed before all groups are known to fit.
+   *
+   * @throws OptimizerStateError as {@link FlatOptimizer.loadStateDict}.
+   */
+  loading(saved: GroupStateDict, index: number): () => void {
+    const { options: group } = this;
+    requireSame(index, "storage", saved.storage, this.storage.name);
+    requireSame(index, "moments", saved.moments, this.#moments);
+    const writes = this.#saved().map(
+      (buffer) => [buffer.binding, joinState(group.params.segments, buffer, saved.state)] as const,
+    );
+    const known = Object.entries(saved.options).filter(
+      ([name]) => name !== "params" && Object.hasOwn(group, name),
+    );
+    const keepsSchedule = typeof group.lr === "function";
+    const loaded: ParameterGroup<B, H> = {
+      ...group,
+      ...(Object.fromEntries(known) as Partial<H>),
+      ...(keepsSchedule && { lr: group.lr }),
+    };
+    const { applied } = saved;
+    if (!Number.isSafeInteger(applied) || applied < 0)
+      throw new OptimizerStateError(
+        `the state counts ${applied} applied steps: it must be a whole number`,
+      );
+    validateOptions(loaded, this.#algorithm);
+    requireSame(index, "the update rule", this.#algorithm.rule(loaded).name, this.rule.name);
+    return () => {
+      Object.assign(group, loaded);
+      for (const [binding, values] of writes) this.#target.write(binding, values);
+      this.#target.write(this.applied, [applied]);
+      this.#steps = applied;
+    };
+  }
+
+  #bindTable(steps: number): Binding<B> {
+    const columns = this.#algorithm.columns?.(this.options) ?? noColumns;
+    return this.#table.bind(this.options.lr, columns, steps);
+  }
+
+  #saved(): readonly SavedBuffer<B>[] {
+    return [...this.#state.saved, ...(this.#extension?.saved ?? []), ...this.storage.saved];
+  }
+}
+
+/** Throws a RangeError that names the option. */
+export function validateOptions<H extends CommonOptions>(
+  options: H,
+  algorithm: Algorithm<H>,
+): void {
+  const { lr, weightDecay } = options;
+  if (typeof lr !== "function") requireNumber("lr", lr, 0);
+  requireNumber("weightDecay", weightDecay, 0);
+  algorithm.validate(options);
+}
