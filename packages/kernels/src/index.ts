@@ -3,11 +3,16 @@ export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
 export { type AttentionOperands, attention } from "./attention/forward.js";
+export { attentionKeyValueGradient } from "./attention/key-value-gradient.js";
 export {
   type AttentionProbabilitiesAttributes,
   attentionProbabilities,
   attentionProbabilitiesBackward,
 } from "./attention/probabilities.js";
+export {
+  type AttentionGradientOperands,
+  attentionQueryGradient,
+} from "./attention/query-gradient.js";
 export {
   type AttentionAttributes,
   type AttentionMask,
@@ -16,6 +21,7 @@ export {
   attentionMask,
   maxAttentionSize,
 } from "./attention/shape.js";
+export { attentionStatistics } from "./attention/statistics.js";
 export {
   averageControl,
   averageControlLength,
