@@ -1,0 +1,52 @@
+import { autocast } from "@halfstep/autocast";
+import { requestTestDevice } from "@halfstep/device/testing";
+import { cpuRuntime, gpuRuntime, noGrad, type Runtime } from "@halfstep/tensor";
+import { describe, expect, test } from "vitest";
+import { type Example, examples } from "./catalogue.js";
+
+const precisions = ["float32", "float16", "bfloat16"] as const;
+type Precision = (typeof precisions)[number];
+
+/** Losses of a few steps of plain gradient descent, with a fixed loss scale in float16. */
+async function losses(
+  runtime: Runtime,
+  { make, lr }: Example,
+  precision: Precision,
+  steps: number,
+): Promise<readonly number[]> {
+  const { model, loss } = make(runtime, 3);
+  const scale = precision === "float16" ? 1024 : 1;
+  const parameters = [...model.parameters()];
+  const found: number[] = [];
+  for (let step = 0; step < steps; step++) {
+    using value = await runtime.step(() => {
+      const value = precision === "float32" ? loss() : autocast({ dtype: precision }, loss);
+      value.mul(scale).backward();
+      noGrad(() => {
+        for (const parameter of parameters) {
+          if (parameter.grad) parameter.assign(parameter.sub(parameter.grad.mul(lr / scale)));
+          parameter.zeroGrad();
+        }
+      });
+      return value;
+    });
+    found.push(await value.item());
+  }
+  return found;
+}
+
+describe.each(examples)("$name", (example) => {
+  test.each(precisions)("a few steps lower the loss in %s", async (precision) => {
+    const found = await losses(cpuRuntime(), example, precision, 6);
+    expect(found.every(Number.isFinite)).toBe(true);
+    expect(found.at(-1)).toBeLessThan(0.9 * (found[0] as number));
+  });
+
+  test("a GPU takes the same steps in float16", async () => {
+    const gpu = gpuRuntime(await requestTestDevice());
+    const found = await losses(gpu, example, "float16", 2);
+    const expected = await losses(cpuRuntime(), example, "float16", 2);
+    for (const [i, loss] of expected.entries())
+      expect(Math.abs((found[i] as number) / loss - 1)).toBeLessThan(0.01);
+  });
+});
