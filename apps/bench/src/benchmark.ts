@@ -39,6 +39,7 @@ export async function benchmark(
       rounds: options.rounds,
       repetition: options.isQuick ? 20 : 50,
       budget: options.isQuick ? 3000 : 15_000,
+      patience: options.isQuick ? 60_000 : 180_000,
       isChosen,
       say,
     });
@@ -101,6 +102,7 @@ async function describeMachine(adapter: string | undefined): Promise<Machine> {
   return {
     adapter: [found.vendor, found.device, found.description].filter(Boolean).join(" · "),
     tier,
+    isSoftware: found.isFallback,
     features: [...features].sort(),
     processor: cpus()[0]?.model.trim() ?? "unknown",
     cores: cpus().length,

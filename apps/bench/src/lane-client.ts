@@ -5,6 +5,7 @@ import type { Made, Opened, Request, Subject, Timed, WarmedUp } from "./lane-pro
 export class LaneClient {
   readonly name: string;
   readonly #child: ChildProcess;
+  readonly #patience: number;
   readonly #waiting: Map<
     number,
     { readonly resolve: (value: unknown) => void; readonly reject: (error: Error) => void }
@@ -14,8 +15,10 @@ export class LaneClient {
   /** The last lines on the process's stderr, for the message when it dies. */
   #complaint = "";
 
-  constructor(name: string, program: string) {
+  /** Requests that take more than `patience` milliseconds end the process. */
+  constructor(name: string, program: string, patience: number) {
     this.name = name;
+    this.#patience = patience;
     this.#child = fork(program, ["lane"], {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
@@ -59,13 +62,19 @@ export class LaneClient {
   #ask<T>(request: Request): Promise<T> {
     if (this.#end) return Promise.reject(this.#end);
     const id = ++this.#requests;
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<T>((resolve, reject) => {
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
       this.#child.send({ id, request });
     });
+    const timer = setTimeout(() => {
+      this.#die(`no answer in ${this.#patience / 1000} s`);
+      this.#child.kill("SIGKILL");
+    }, this.#patience);
+    return answer.finally(() => clearTimeout(timer));
   }
 
   #die(reason: string): void {
+    if (this.#end) return;
     const complaint = this.#complaint.trim().split("\n").at(-1);
     this.#end = new Error(`its process ended (${reason})${complaint ? `: ${complaint}` : ""}`);
     for (const { reject } of this.#waiting.values()) reject(this.#end);

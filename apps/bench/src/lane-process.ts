@@ -1,5 +1,6 @@
 /** The child's side: one library in a process of its own, which does what the parent asks, one request at a time. */
 import { CallMeter, type Calls, callsPerStep } from "./calls.js";
+import { cpuTime, workOf } from "./cpu-clock.js";
 import { laneNames } from "./lanes/names.js";
 import { type Lane, openLane } from "./lanes/open.js";
 import { median } from "./statistics.js";
@@ -44,6 +45,8 @@ export interface WarmedUp {
 export interface Timed {
   /** Of one call, the mean of as many as were asked for. */
   readonly milliseconds: number;
+  /** CPU time of one call, all threads together; undefined where the system does not tell. */
+  readonly cpuMilliseconds: number | undefined;
 }
 
 /** Anything above this and a repetition more costs too much. */
@@ -133,16 +136,19 @@ export class LaneProcess {
 
   async #time(ready: Ready, calls: number): Promise<Timed> {
     const known = Number.isFinite(ready.estimate) ? ready.estimate : 0;
+    const before = cpuTime();
     const start = performance.now();
     for (let i = 0; i < calls; i++) {
       this.#quietUntil = performance.now() + 0.85 * known;
       await ready.prepared.run();
     }
     this.#quietUntil = start + 0.85 * known * calls;
+    const waiting = cpuTime();
     await this.#drain(ready.prepared);
     const milliseconds = (performance.now() - start) / calls;
     ready.estimate = Math.min(ready.estimate, milliseconds);
-    return { milliseconds };
+    const work = workOf(before, waiting, cpuTime());
+    return { milliseconds, cpuMilliseconds: work === undefined ? work : work / calls };
   }
 
   async #drain(prepared: Prepared): Promise<void> {

@@ -1,9 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { NoAdapterError } from "@halfstep/device";
 import { benchmark } from "./benchmark.js";
 import { serveLane } from "./lane-process.js";
 import { help, parseOptions, UsageError } from "./options.js";
+import { pack } from "./pack.js";
+import { installPeers, peersFolder } from "./peers.js";
 import { htmlOf } from "./report/html.js";
 import { markdownOf } from "./report/markdown.js";
 import { tablesOf } from "./report/tables.js";
@@ -16,6 +18,13 @@ async function main(args: readonly string[]): Promise<number> {
   const options = parseOptions(args);
   if (options === "help") {
     console.log(help);
+    return 0;
+  }
+  if (options.pack !== undefined) {
+    const problem = options.withPeers ? await installPeers(peersFolder, say) : undefined;
+    if (problem !== undefined) say(`${problem}; packing without peers`);
+    pack(resolve(options.pack), process.argv[1] as string, peersFolder);
+    say(`packed ${options.pack}: unpack it elsewhere and run sh bench/run.sh`);
     return 0;
   }
   const results = await benchmark(options, process.argv[1] as string, say);

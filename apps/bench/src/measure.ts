@@ -17,6 +17,8 @@ export interface MeasureOptions {
   readonly repetition: number;
   /** Milliseconds that a lane may spend on one row: slow ones sit rounds out. */
   readonly budget: number;
+  /** Milliseconds after which a lane that does not answer is given up. */
+  readonly patience: number;
   readonly isChosen: (chosen: Case) => boolean;
   readonly say: (line: string) => void;
 }
@@ -55,7 +57,7 @@ export async function measureWorkload(
   try {
     for (const lane of options.lanes) {
       if (!cases.some(({ on }) => on[lane.library])) continue;
-      const client = new LaneClient(lane.name, options.program);
+      const client = new LaneClient(lane.name, options.program, options.patience);
       clients.push(client);
       try {
         versions.set(lane.name, (await client.open(lane.name, options.peersFolder)).version);
@@ -181,8 +183,7 @@ async function runRounds(entries: readonly Entry[], options: MeasureOptions): Pr
         const estimate = entry.warmedUp?.milliseconds as number;
         const calls = callsFor(estimate, repetition);
         if (!takesPart(round, rounds, Math.floor(budget / (estimate * calls)))) return;
-        const { milliseconds } = await entry.client.time(entry.subject, calls);
-        entry.samples.push({ round, milliseconds });
+        entry.samples.push({ round, ...(await entry.client.time(entry.subject, calls)) });
       });
 }
 
@@ -260,9 +261,11 @@ function outcomeOf(entry: Entry, own: Entry | undefined, limits: Limits): Outcom
   const { operations, bytes } = chosen.cost(subject.precision);
   const least =
     1000 * Math.max(operations / limits.operationsPerSecond, bytes / limits.copyBytesPerSecond);
+  const cpu = samples.flatMap(({ cpuMilliseconds }) => cpuMilliseconds ?? []);
   const measured: Measured = {
     status: "measured",
     milliseconds,
+    ...(cpu.length > 0 && { cpuMilliseconds: spreadOf(cpu) }),
     hostMicroseconds: warmedUp.hostMicroseconds,
     callsPerStep: warmedUp.callsPerStep,
     peakBytes: warmedUp.peakBytes,

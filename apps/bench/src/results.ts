@@ -14,6 +14,8 @@ export type Outcome =
 export interface Measured {
   readonly status: "measured";
   readonly milliseconds: Spread;
+  /** CPU time of all threads of its process, waits aside; absent where the system does not tell. */
+  readonly cpuMilliseconds?: Spread;
   readonly hostMicroseconds: number;
   readonly callsPerStep: Calls;
   readonly peakBytes: number;
@@ -71,6 +73,8 @@ export interface Machine {
   readonly cores: number;
   readonly platform: string;
   readonly node: string;
+  /** Whether the adapter computes on the processor. */
+  readonly isSoftware: boolean;
   /** One-minute load average before and after: what else kept the machine busy, and we. */
   readonly load: readonly [before: number, after: number];
 }

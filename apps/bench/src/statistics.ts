@@ -30,6 +30,8 @@ export const spreadOf = (samples: readonly number[]): Spread => ({
 export interface Sample {
   readonly round: number;
   readonly milliseconds: number;
+  /** CPU time of all threads; undefined where the system does not tell. */
+  readonly cpuMilliseconds?: number | undefined;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { noCalls } from "../calls.js";
 import type { Measured, Report, Row } from "../results.js";
+import { spreadOf } from "../statistics.js";
 import {
   formatBytes,
   formatMilliseconds,
@@ -62,6 +63,7 @@ const report: Report = {
   machine: {
     adapter: "Some <GPU>",
     tier: "native",
+    isSoftware: true,
     features: [],
     processor: "CPU",
     cores: 2,
@@ -78,14 +80,14 @@ const report: Report = {
   rows: [
     row({
       outcomes: {
-        "halfstep-webgpu": measured(2, { facts: facts(1000) }),
-        "jax-webgpu": measured(8, { ratio: 4 }),
+        "halfstep-webgpu": measured(2, { facts: facts(1000), cpuMilliseconds: spreadOf([3]) }),
+        "jax-webgpu": measured(8, { ratio: 4, cpuMilliseconds: spreadOf([9]) }),
       },
     }),
     row({
       precision: "float16",
       outcomes: {
-        "halfstep-webgpu": measured(1, { facts: facts(500) }),
+        "halfstep-webgpu": measured(1, { facts: facts(500), cpuMilliseconds: spreadOf([2]) }),
         "jax-webgpu": measured(0.5, { ratio: 0.5 }),
       },
     }),
@@ -119,9 +121,20 @@ test("peers are multiples of our time, and one that is faster stands out", () =>
   expect(htmlOf(tablesOf(report))).toContain('<td class="loss">0.5×</td>');
 });
 
+test("CPU time is compared on software adapters alone", () => {
+  expect(tableNamed("CPU time on a software adapter")).toEqual([
+    ["gemm 64³", "float32", "3 ms", "3×"],
+    ["gemm 64³", "float16", "2 ms", "–"],
+  ]);
+  const hardware = { ...report, machine: { ...report.machine, isSoftware: false } };
+  expect(tablesOf(hardware).tables.map(({ title }) => title)).not.toContain(
+    "CPU time on a software adapter",
+  );
+});
+
 test("half precision is compared with our own float32", () => {
   expect(tableNamed("Half precision against float32")).toEqual([
-    ["gemm 64³", "float16", "2×", "50 %", "100 %", "–"],
+    ["gemm 64³", "float16", "2×", "1.5×", "50 %", "100 %", "–"],
   ]);
 });
 

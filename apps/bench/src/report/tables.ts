@@ -42,6 +42,7 @@ export function tablesOf(report: Report): Page {
   const tables = [
     sideBySide(report, "operation", "Operations"),
     sideBySide(report, "training", "Training steps"),
+    processorTime(report),
     halfPrecision(report),
     stepCosts(report),
     scaling(report),
@@ -123,6 +124,35 @@ function sideBySide(report: Report, level: Row["level"], title: string): Table {
   };
 }
 
+/** On a software adapter every lane computes on the processor, and this hardly depends on what else it does. */
+function processorTime({ machine, lanes, rows }: Report): Table {
+  const shared = rows.filter(({ level }) => level !== "scaling");
+  const peers = lanes.filter(
+    ({ name }) => name !== ours.name && shared.some((row) => measured(row, name)),
+  );
+  const time = (row: Row, lane: string): number | undefined =>
+    measured(row, lane)?.cpuMilliseconds?.median;
+  return {
+    title: "CPU time on a software adapter",
+    note: "Of all threads of a lane's process, without its polling: other work on the machine hardly changes it. A driver uses all cores, WebAssembly one, so that on an idle machine the ratios on the wall differ by as much.",
+    columns: ["", "precision", "Halfstep", ...peers.map(({ title }) => title)],
+    rows: !machine.isSoftware
+      ? []
+      : shared.flatMap((row) => {
+          const own = time(row, ours.name);
+          if (!own) return [];
+          const ratios = peers.map(({ name }): Cell => {
+            const theirs = time(row, name);
+            if (theirs === undefined) return shortOutcome(row, name);
+            return { text: formatTimes(theirs / own), isLoss: theirs < own };
+          });
+          return [
+            [cell(labelOf(row)), cell(row.precision), cell(formatMilliseconds(own)), ...ratios],
+          ];
+        }),
+  };
+}
+
 const labelOf = (row: Row): string =>
   row.name.includes(row.workload) ? row.name : `${row.workload} ${row.name}`;
 
@@ -150,7 +180,7 @@ function shortOutcome(row: Row, lane: string): Cell {
 }
 
 /** Ours against ours: what half precision gains. */
-function halfPrecision({ rows }: Report): Table {
+function halfPrecision({ rows, machine }: Report): Table {
   const halves = rows.filter((row) => row.precision !== "float32" && row.level !== "scaling");
   return {
     title: "Half precision against float32",
@@ -182,6 +212,9 @@ function halfPrecision({ rows }: Report): Table {
           cell(labelOf(row)),
           cell(row.precision),
           cell(formatTimes(base.milliseconds.median / half.milliseconds.median)),
+          machine.isSoftware && base.cpuMilliseconds && half.cpuMilliseconds
+            ? cell(formatTimes(base.cpuMilliseconds.median / half.cpuMilliseconds.median))
+            : nothing,
           share("allocatorPeakBytes"),
           share("activationBytes"),
           half.facts?.castDispatches === undefined ? nothing : cell(`${half.facts.castDispatches}`),
