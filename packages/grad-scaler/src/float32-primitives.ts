@@ -14,6 +14,11 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
   writeState: (state, words) => state.set(words),
 
   scaleLoss(loss, state, { weight, lossFlag }) {
+    if (!(loss instanceof Float32Array)) {
+      throw new TypeError(
+        `the loss to scale is ${String(loss)}: pass a Float32Array, of one element or more.`,
+      );
+    }
     if (!loss.every(Number.isFinite)) lossFlag[0] = 1;
     return loss.map((value) => Math.fround(value * weight) * word(state, 0));
   },

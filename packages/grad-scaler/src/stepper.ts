@@ -59,11 +59,12 @@ export class Stepper<B, L> {
     if (resident === undefined) return this.#weighted(loss, weight);
     const all = optimizers && ("step" in optimizers ? [optimizers] : optimizers);
     refuseLoss(this.#host, lossId, all);
+    const { state, lossFlag } = resident.loss(lossId);
+    const scaled = resident.primitives.scaleLoss(loss, state, { weight, lossFlag });
     if (!this.#host.scaled) this.change({ scaled: true });
     if (this.#host.rules.length > 1)
       for (const each of all ?? []) this.#carry(resident, each, lossId);
-    const { state, lossFlag } = resident.loss(lossId);
-    return resident.primitives.scaleLoss(loss, state, { weight, lossFlag });
+    return scaled;
   }
 
   /** Makes the gradients of an optimizer carry the scale of a loss, whichever they carry now. */

@@ -235,6 +235,12 @@ describe("mistakes", () => {
     expect(seen).toEqual(["bfloat16"]);
   });
 
+  test("a loss that is no loss is refused, and changes nothing", () => {
+    const scaler = new GradScaler(float32Primitives);
+    expect(() => scaler.scale(3 as unknown as Float32Array)).toThrow("the loss to scale is 3: ");
+    scaler.update(4);
+  });
+
   test("a refused call leaves everything as it was", () => {
     const { scaler, optimizer } = ready();
     const empty = new Sgd([0]);

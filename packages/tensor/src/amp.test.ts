@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ampPrimitives, cpuRuntime } from "./index.js";
+import { ampPrimitives, cpuRuntime, type Tensor } from "./index.js";
 
 // The primitives' own contract is tested with the optimizers; here what a recorded step adds to it.
 
@@ -64,6 +64,9 @@ test("a loss is weighted before it is scaled, and flagged where it is not finite
     );
     found.push([await scaled.item(), (await primitives.read(lossFlag))[0] as number]);
   }
+  expect(() =>
+    primitives.scaleLoss(3 as unknown as Tensor, state, { weight: 1, lossFlag }),
+  ).toThrow("the loss to scale is 3, not a tensor: ");
   expect(found).toEqual([
     [3 * 2 ** 14, 0],
     [65504 * 2 ** 14, 0],

@@ -4,6 +4,7 @@ import {
   ampPrimitives as kernelPrimitives,
 } from "@halfstep/kernels";
 import { castTo } from "./cast.js";
+import { isTensor } from "./is-tensor.js";
 import type { NonFiniteOrigin, Search } from "./provenance.js";
 import type { Runtime } from "./runtime.js";
 import type { Storage } from "./storage.js";
@@ -33,6 +34,10 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   return {
     ...kernelPrimitives(runtime.target),
     scaleLoss(loss, state, { weight, lossFlag }) {
+      if (!isTensor(loss))
+        throw new TypeError(
+          `the loss to scale is ${String(loss)}, not a tensor: scale the loss itself, and read its number after the step`,
+        );
       let scale = scales.get(state);
       if (!scale) {
         scale = runtime.variableAt({ storage: state, offset: 0 }, [], "float32", "loss scale");
