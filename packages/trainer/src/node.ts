@@ -10,4 +10,6 @@ export {
   trainingProgress,
 } from "./progress.js";
 export { resultsTable } from "./results-table.js";
-export { RunFolder } from "./run-folder.js";
+export { type LogState, RunFolder, type RunFolderOptions } from "./run-folder.js";
+export { RunLock } from "./run-lock.js";
+export { type StopSignalOptions, type StopSignals, stopSignals } from "./stop-signals.js";

@@ -60,13 +60,61 @@ describe("RunFolder", () => {
     await earlier.finish(exampleSummary);
 
     const folder = new RunFolder(parent);
-    expect(readdirSync(parent).sort()).toEqual(["metrics.jsonl", "report.html", "summary.json"]);
+    expect(readdirSync(parent).sort()).toEqual([
+      "metrics.jsonl",
+      "report.html",
+      "run.lock",
+      "summary.json",
+    ]);
     expect(lines(parent)).toEqual(exampleMetrics(10));
     const [step] = exampleMetrics(1) as [StepMetrics];
     folder.record(step);
     folder.close();
     expect(readdirSync(parent)).toEqual(["metrics.jsonl"]);
     expect(lines(parent)).toEqual([step]);
+  });
+
+  it("goes on with a log where a checkpoint counts on it, and cuts off what came after", async () => {
+    const earlier = new RunFolder(parent);
+    for (const step of exampleMetrics(4)) earlier.record(step);
+    const state = earlier.stateDict();
+    earlier.record(exampleMetrics(1)[0] as StepMetrics);
+    earlier.close();
+    expect(state.bytes).toBeGreaterThan(100);
+
+    const folder = new RunFolder(parent);
+    folder.loadStateDict(state);
+    folder.record(exampleMetrics(1)[0] as StepMetrics);
+    await folder.finish(exampleSummary);
+    expect(lines(parent)).toEqual([...exampleMetrics(4), exampleMetrics(1)[0]]);
+
+    const cut = new RunFolder(parent);
+    expect(() => cut.loadStateDict({ bytes: 1e6 })).toThrow(
+      /metrics.jsonl has \d+ bytes, and had 1000000 when the checkpoint was saved/,
+    );
+    cut.close();
+    expect(existsSync(join(parent, "summary.json"))).toBe(true);
+  });
+
+  it("removes checkpoints of an earlier run with the first step, before one is saved", async () => {
+    const content = { step: 9, microStep: 0, best: false, parts: {} };
+    const earlier = new RunFolder(parent);
+    earlier.stateDict();
+    await earlier.checkpoints.save(content);
+    earlier.close();
+    const folder = new RunFolder(parent);
+    expect((await folder.checkpoints.newest()).checkpoint).toMatchObject({ step: 9 });
+    folder.stateDict();
+    await folder.checkpoints.save({ ...content, step: 1 });
+    expect(await folder.checkpoints.list()).toEqual([join(parent, "checkpoints", "step-00000001")]);
+    folder.close();
+  });
+
+  it("is for one run at a time", () => {
+    const folder = new RunFolder(parent);
+    expect(() => new RunFolder(parent)).toThrow("has been writing to it since");
+    folder.close();
+    new RunFolder(parent).close();
   });
 
   it("says which write failed", () => {

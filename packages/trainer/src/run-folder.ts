@@ -1,6 +1,8 @@
 import {
   closeSync,
+  existsSync,
   fstatSync,
+  fsyncSync,
   ftruncateSync,
   openSync,
   readFileSync,
@@ -10,31 +12,56 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
 import { storing } from "./errors.js";
 import { makeDirectory } from "./make-directory.js";
 import { renderReport } from "./report.js";
+import { RunLock } from "./run-lock.js";
 import type { StepMetrics, Summary } from "./summary.js";
 
+export interface RunFolderOptions extends CheckpointFolderOptions {
+  /** Told what a run that was killed has left behind. */
+  readonly onNote?: ((line: string) => void) | undefined;
+}
+
+/** How much of a log belongs to a checkpoint. */
+export interface LogState {
+  readonly bytes: number;
+}
+
 /**
- * The folder of one run: `metrics.jsonl` grows with every step, `summary.json` and `report.html` appear at the end,
- * whole or not at all.
+ * The folder of one run: `metrics.jsonl` grows with every step, `checkpoints/` holds where it can go on from, `summary.json`
+ * and `report.html` appear at the end, whole or not at all. No other run can use the folder until it is finished or closed.
+ *
+ * As a part of checkpoints (`parts: { model, optimizer, log: folder }`) it cuts `metrics.jsonl` to what was logged when the
+ * checkpoint was saved, so that a resumed run leaves the log of one that was never stopped.
  */
 export class RunFolder {
   readonly directory: string;
+  readonly checkpoints: CheckpointFolder;
   readonly #metricsPath: string;
+  readonly #lock: RunLock;
   #file: number | undefined;
   #isStarted = false;
 
   /**
-   * Makes the folder and opens `metrics.jsonl`, so that an unwritable place shows before any training. What an earlier
-   * run left there stays until the first step is recorded.
-   * @throws StorageError
+   * Makes the folder, locks it, and opens `metrics.jsonl`, so that an unwritable place shows before any training. What an
+   * earlier run left there stays until the first step is recorded.
+   * @throws StorageError, also where another run has the folder
    */
-  constructor(directory: string) {
+  constructor(directory: string, { onNote, ...options }: RunFolderOptions = {}) {
     this.directory = directory;
     this.#metricsPath = join(directory, "metrics.jsonl");
+    this.checkpoints = new CheckpointFolder(join(directory, "checkpoints"), options);
     storing(directory, () => makeDirectory(directory));
-    this.#file = storing(this.#metricsPath, () => openSync(this.#metricsPath, "a"));
+    this.#lock = new RunLock(directory);
+    try {
+      this.#file = storing(this.#metricsPath, () => openSync(this.#metricsPath, "a"));
+    } catch (error) {
+      this.#lock.release();
+      throw error;
+    }
+    if (this.#lock.note !== undefined) onNote?.(this.#lock.note);
   }
 
   /**
@@ -42,12 +69,42 @@ export class RunFolder {
    * @throws StorageError; Error after `finish` or `close`
    */
   record(metrics: StepMetrics): void {
-    const file = this.#file;
-    if (file === undefined)
-      throw new Error(`${this.#metricsPath} is closed: record steps before finish()`);
+    const file = this.#open();
     this.#startAnew(file);
     const finite = Number.isFinite(metrics.loss) ? metrics : { ...metrics, loss: null };
-    storing(this.#metricsPath, () => writeSync(file, `${JSON.stringify(finite)}\n`));
+    const line = Buffer.from(`${JSON.stringify(finite)}\n`);
+    storing(this.#metricsPath, () => {
+      // A disk that is nearly full takes a part of the line, and says so with the next.
+      for (let at = 0; at < line.length; ) at += writeSync(file, line, at);
+    });
+  }
+
+  /** How much has been logged; flushed to the disk, as a checkpoint that counts on it will be. */
+  stateDict(): LogState {
+    const file = this.#open();
+    this.#startAnew(file);
+    return storing(this.#metricsPath, () => {
+      const stats = fstatSync(file);
+      if (!stats.isFile()) return { bytes: 0 };
+      fsyncSync(file);
+      return { bytes: stats.size };
+    });
+  }
+
+  /**
+   * Goes on with the log of the run that saved the state: lines after it are cut off.
+   * @throws RangeError where the log is shorter than that; StorageError
+   */
+  loadStateDict({ bytes }: LogState): void {
+    const file = this.#open();
+    const size = storing(this.#metricsPath, () => fstatSync(file).size);
+    if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > size)
+      throw new RangeError(
+        `${this.#metricsPath} has ${size} bytes, and had ${bytes} when the checkpoint was saved: restore it, or train anew`,
+      );
+    this.#removeResults();
+    storing(this.#metricsPath, () => ftruncateSync(file, bytes));
+    this.#isStarted = true;
   }
 
   /**
@@ -56,13 +113,28 @@ export class RunFolder {
    */
   async finish(summary: Summary): Promise<void> {
     if (this.#file !== undefined) this.#startAnew(this.#file);
-    this.close();
-    this.#writeWhole("summary.json", `${JSON.stringify(summary, undefined, 2)}\n`);
-    this.#writeWhole("report.html", await renderReport(summary, readMetrics(this.#metricsPath)));
+    this.#closeLog();
+    try {
+      this.#writeWhole("summary.json", `${JSON.stringify(summary, undefined, 2)}\n`);
+      this.#writeWhole("report.html", await renderReport(summary, readMetrics(this.#metricsPath)));
+    } finally {
+      this.close();
+    }
   }
 
-  /** Closes `metrics.jsonl`, for a run that is given up. */
+  /** Closes `metrics.jsonl` and gives the folder free, for a run that is given up. */
   close(): void {
+    this.#closeLog();
+    this.#lock.release();
+  }
+
+  #open(): number {
+    if (this.#file === undefined)
+      throw new Error(`${this.#metricsPath} is closed: record steps before finish()`);
+    return this.#file;
+  }
+
+  #closeLog(): void {
     if (this.#file === undefined) return;
     closeSync(this.#file);
     this.#file = undefined;
@@ -71,12 +143,24 @@ export class RunFolder {
   #startAnew(file: number): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
+    // Checkpoints go first and at once: none is left that counts on a log which is gone.
+    const { directory } = this.checkpoints;
+    const removed = `${directory}.removed`;
+    storing(directory, () => {
+      rmSync(removed, { recursive: true, force: true });
+      if (existsSync(directory)) renameSync(directory, removed);
+      rmSync(removed, { recursive: true, force: true });
+    });
+    this.#removeResults();
+    // A device has no length to cut.
+    storing(this.#metricsPath, () => fstatSync(file).isFile() && ftruncateSync(file));
+  }
+
+  #removeResults(): void {
     for (const name of ["summary.json", "report.html"]) {
       const path = join(this.directory, name);
       storing(path, () => rmSync(path, { force: true }));
     }
-    // A device has no length to cut.
-    storing(this.#metricsPath, () => fstatSync(file).isFile() && ftruncateSync(file));
   }
 
   #writeWhole(name: string, content: string): void {

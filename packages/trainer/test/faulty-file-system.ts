@@ -1,8 +1,8 @@
 import * as fs from "node:fs/promises";
 import type { FileSystem } from "../src/checkpoint/write-checkpoint.js";
 
-/** Told of each operation before it happens; what it throws happens in its place. */
-export type BeforeOperation = (operation: string, path: string) => void;
+/** Told of each operation before it happens; what it throws happens in its place, and what it returns is waited for. */
+export type BeforeOperation = (operation: string, path: string) => unknown;
 
 /** Node's file system, with something before each of its operations. */
 export const watchedFileSystem = (before: BeforeOperation): FileSystem => {
@@ -12,7 +12,7 @@ export const watchedFileSystem = (before: BeforeOperation): FileSystem => {
       run: (path: string, ...rest: A) => Promise<R>,
     ) =>
     async (path: string, ...rest: A): Promise<R> => {
-      before(name, path);
+      await before(name, path);
       return run(path, ...rest);
     };
   return {
@@ -26,9 +26,9 @@ export const watchedFileSystem = (before: BeforeOperation): FileSystem => {
         get: (target, name) => {
           const member = Reflect.get(target, name);
           if (typeof member !== "function") return member;
-          return (...args: unknown[]) => {
+          return async (...args: unknown[]) => {
             // A handle that cannot be closed would leak, whatever a test wants.
-            if (name !== "close") before(String(name), path);
+            if (name !== "close") await before(String(name), path);
             return member.apply(target, args);
           };
         },

@@ -1,0 +1,157 @@
+import { randomUUID } from "node:crypto";
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { StorageError, storing } from "./errors.js";
+
+/** Who holds a lock. */
+interface Holder {
+  readonly pid: number;
+  readonly host: string;
+  /** When the process began, in units of its system; null where that cannot be known. */
+  readonly began: string | null;
+  readonly since: string;
+  readonly token: string;
+}
+
+/**
+ * Keeps two runs out of one folder, by a file `run.lock` in it. The file of a process that is no longer there is taken over.
+ */
+export class RunLock {
+  /** What was taken over, in a line for whoever runs the program. */
+  readonly note: string | undefined;
+  readonly #path: string;
+  readonly #token: string = randomUUID();
+  readonly #release = (): void => this.release();
+  #isHeld = true;
+
+  /**
+   * @param directory a folder that exists
+   * @throws StorageError where another run holds it, or it cannot be written
+   */
+  constructor(directory: string) {
+    this.#path = join(directory, "run.lock");
+    const own = `${this.#path}.${this.#token}`;
+    storing(this.#path, () =>
+      writeFileSync(own, `${JSON.stringify(this.#holder())}\n`, { flag: "wx" }),
+    );
+    try {
+      this.note = this.#take(directory, own);
+    } finally {
+      rmSync(own, { force: true });
+    }
+    // So that a second signal, which ends the process at once, leaves no lock; only SIGKILL and power cuts do.
+    process.once("exit", this.#release);
+  }
+
+  /** Gives the folder free. */
+  release(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    process.off("exit", this.#release);
+    if (readHolder(this.#path)?.token === this.#token) rmSync(this.#path, { force: true });
+  }
+
+  #take(directory: string, own: string): string | undefined {
+    let note: string | undefined;
+    for (;;) {
+      if (this.#link(own)) return note;
+      const holder = readHolder(this.#path);
+      if (holder === undefined) continue;
+      const isOther = holder.host !== hostname();
+      if (isOther || isAlive(holder))
+        throw new StorageError(directory, {
+          message: `process ${holder.pid}${isOther ? ` on ${holder.host}` : ""} has been writing to it since ${holder.since}: choose another folder, or end that run${isOther ? `; if it is gone, remove ${this.#path}` : ""}`,
+        });
+      if (this.#removeStale(holder))
+        note = `${directory} was left locked by process ${holder.pid}, which is gone: taken over`;
+    }
+  }
+
+  /** A lock appears with its content or not at all; false where there is one. */
+  #link(own: string): boolean {
+    return storing(this.#path, () => {
+      try {
+        linkSync(own, this.#path);
+        return true;
+      } catch (error) {
+        if (isCode(error, "EEXIST")) return false;
+        // File systems without hard links: the content follows the file at once.
+        if (!isCode(error, "EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP")) throw error;
+      }
+      try {
+        writeFileSync(this.#path, readFileSync(own), { flag: "wx" });
+        return true;
+      } catch (error) {
+        if (isCode(error, "EEXIST")) return false;
+        throw error;
+      }
+    });
+  }
+
+  /** Of several processes that find a stale lock one removes it; what it removed by mistake it puts back. */
+  #removeStale(stale: Holder): boolean {
+    const aside = `${this.#path}.${this.#token}.stale`;
+    try {
+      renameSync(this.#path, aside);
+    } catch (error) {
+      if (isCode(error, "ENOENT")) return false;
+      throw new StorageError(this.#path, error);
+    }
+    const isStale = readHolder(aside)?.token === stale.token;
+    if (!isStale) linkSync(aside, this.#path);
+    rmSync(aside, { force: true });
+    return isStale;
+  }
+
+  #holder(): Holder {
+    const { pid } = process;
+    const since = new Date().toISOString();
+    return { pid, host: hostname(), began: beginning(pid) ?? null, since, token: this.#token };
+  }
+}
+
+/** Undefined where there is no lock. */
+function readHolder(path: string): Holder | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    throw new StorageError(path, error, "read");
+  }
+  try {
+    const holder: Holder = JSON.parse(text);
+    if (Number.isSafeInteger(holder.pid) && holder.pid > 0) return holder;
+  } catch {
+    // Below.
+  }
+  throw new StorageError(path, {
+    message: "it is a lock that does not say whose: remove it if no run writes to the folder",
+  });
+}
+
+function isAlive({ pid, began }: Holder): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (isCode(error, "ESRCH")) return false;
+  }
+  // Another process may have got the number since.
+  const now = beginning(pid);
+  return began === null || now === undefined || now === began;
+}
+
+/** Field 22 of /proc/PID/stat (proc_pid_stat(5)): clock ticks from the start of the system to that of the process. */
+function beginning(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The second field is the program's name in parentheses, and may contain anything.
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  } catch {
+    return undefined;
+  }
+}
+
+const isCode = (error: unknown, ...codes: readonly string[]): boolean =>
+  codes.includes((error as NodeJS.ErrnoException).code ?? "");

@@ -1,0 +1,40 @@
+// `npm run torture [-- KILLS]`: ends training by SIGKILL at random moments, 200 times, and looks at what is left: every
+// checkpoint has to be readable, and every resumed run has to leave the bytes of one that was never ended.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { bundleApp } from "./start/bundle.mjs";
+
+const kills = Number(process.argv[2] ?? 200);
+if (!Number.isSafeInteger(kills) || kills < 1) {
+  console.error("Give the number of kills: npm run torture -- 200");
+  process.exit(2);
+}
+const trainer = fileURLToPath(new URL("../packages/trainer", import.meta.url));
+const [torturer, program] = ["torture", "training-process"].map((name) =>
+  join(trainer, "node_modules/.cache", `${name}.js`),
+);
+await bundleApp(join(trainer, "test/torture.ts"), torturer);
+await bundleApp(join(trainer, "test/training-process.ts"), program);
+const { torture } = await import(pathToFileURL(torturer).href);
+
+const directory = mkdtempSync(join(tmpdir(), "halfstep-torture-"));
+const started = performance.now();
+const result = await torture({
+  ...{ program, directory, kills, random: Math.random },
+  onKill: (count) => {
+    if (count % 10 === 0) console.log(`${count} of ${kills} kills`);
+  },
+});
+const seconds = Math.round((performance.now() - started) / 1000);
+console.log(
+  `${result.kills} kills in ${seconds} s, ${result.whileSaving} of them while a checkpoint was written or removed; ` +
+    `${result.checkpoints} checkpoints read after them, ${result.unreadable.length} unreadable; ` +
+    `${result.runs} runs came to their end, ${result.different.length} with other bytes`,
+);
+for (const problem of [...result.unreadable, ...result.different]) console.log(problem);
+process.exitCode = result.unreadable.length + result.different.length === 0 ? 0 : 1;
+// What failed stays to be looked at.
+if (process.exitCode === 0) rmSync(directory, { recursive: true });
+else console.log(`the runs are in ${directory}`);
