@@ -6,24 +6,12 @@ import {
   nextScaleState,
   type OverflowOrigin,
   type ScaleCollapseError,
-  ScalerStateError,
   scaledValue,
 } from "../src/index.js";
+import { mistakeOf } from "./mistake-of.js";
 import { Sgd } from "./sgd.js";
 
 const one = (): Float32Array => Float32Array.of(1);
-
-const mistakeOf = (call: () => unknown): string => {
-  try {
-    call();
-  } catch (error) {
-    if (error instanceof ScalerStateError) {
-      return `${(error as ScalerStateError).mistake}: ${(error as ScalerStateError).message}`;
-    }
-    throw error;
-  }
-  return "no mistake";
-};
 
 /** One whole training step, of a loss whose value is `loss`. */
 function train(

@@ -11,6 +11,7 @@ import {
   scaledValue,
   scalerRule,
 } from "../src/index.js";
+import { mistakeOf } from "./mistake-of.js";
 import { Sgd } from "./sgd.js";
 
 const one = (): Float32Array => Float32Array.of(1);
@@ -26,18 +27,6 @@ function train(
   scaler.step(optimizer);
   scaler.update();
 }
-
-const mistakeOf = (call: () => void): string => {
-  try {
-    call();
-  } catch (error) {
-    if (error instanceof ScalerStateError) {
-      return `${(error as ScalerStateError).mistake}: ${(error as ScalerStateError).message}`;
-    }
-    throw error;
-  }
-  return "no mistake";
-};
 
 describe("a training step", () => {
   test("scales losses, one or several, in float32", () => {
