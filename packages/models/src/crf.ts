@@ -80,7 +80,10 @@ export class CRF extends Module {
     if (tags.dtype !== "uint32")
       throw new DTypeError(`${this.label}: tags are ${tags.dtype}; make them from a Uint32Array`);
     return withoutAutocast(() => {
-      const chain = this.#chain(emissions, mask);
+      const given = this.#chain(emissions, mask);
+      // The same for all tags of a place, it cancels out, and leaves smaller sums with more digits behind the point.
+      const largest = noGrad(() => amax(given.emissions, -1, true));
+      const chain = { ...given, emissions: given.emissions.sub(largest) };
       const losses = this.#logPartition(chain).sub(this.#score(chain, tags));
       if (reduction === "none") return losses;
       return reduction === "sum" ? losses.sum() : losses.mean();
