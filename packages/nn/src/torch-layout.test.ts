@@ -1,0 +1,172 @@
+import { cpuRuntime, type Runtime, type Tensor, type Variable } from "@halfstep/tensor";
+import { expect, test } from "vitest";
+import {
+  BatchNorm2d,
+  Conv1d,
+  Conv2d,
+  ConvTranspose2d,
+  Generator,
+  LayerNorm,
+  Linear,
+  loadTorchStateDict,
+  Module,
+  type SavedTensor,
+  StateDictError,
+  type TorchLayout,
+  torchStateDict,
+} from "./index.js";
+
+class Body extends Module {
+  readonly inLayer: Linear;
+  readonly layerNorm: LayerNorm;
+
+  constructor(runtime: Runtime, generator: Generator) {
+    super();
+    this.inLayer = new Linear(runtime, 2, 3, { generator });
+    this.layerNorm = new LayerNorm(runtime, 3);
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { names: { layerNorm: "LayerNorm" }, ignored: ["mask"], base: "body" };
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.layerNorm.forward(this.inLayer.forward(x));
+  }
+}
+
+class Tied extends Module {
+  readonly weight: Variable;
+
+  constructor(weight: Variable) {
+    super();
+    this.weight = weight;
+  }
+
+  forward(): Tensor {
+    return this.weight;
+  }
+}
+
+class WithHeads extends Module {
+  readonly body: Body;
+  readonly heads: readonly Tied[];
+
+  constructor(seed: number) {
+    super();
+    this.body = new Body(cpuRuntime(), new Generator(seed));
+    this.heads = [new Tied(this.body.inLayer.weight), new Tied(this.body.inLayer.weight)];
+  }
+
+  override get torchLayout(): TorchLayout {
+    return { base: "body" };
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.body.forward(x);
+  }
+}
+
+const without = (state: Readonly<Record<string, SavedTensor>>, ...names: readonly string[]) =>
+  Object.fromEntries(Object.entries(state).filter(([name]) => !names.includes(name)));
+
+test.each([
+  [
+    "conv2d",
+    (runtime: Runtime, generator: Generator) =>
+      new Conv2d(runtime, 4, 6, { kernelSize: [2, 3], groups: 2, generator }),
+    [6, 2, 2, 3],
+    [3, 2, 0, 1],
+  ],
+  [
+    "convTranspose2d",
+    (runtime: Runtime, generator: Generator) =>
+      new ConvTranspose2d(runtime, 4, 6, { kernelSize: [2, 3], groups: 2, generator }),
+    [4, 3, 2, 3],
+    [3, 2, 0, 1],
+  ],
+  [
+    "conv1d",
+    (runtime: Runtime, generator: Generator) =>
+      new Conv1d(runtime, 4, 6, { kernelSize: 3, groups: 2, generator }),
+    [6, 2, 3],
+    [2, 1, 0],
+  ],
+] as const)("%s weights have torch's order there and ours here", async (_, make, shape, order) => {
+  const runtime = cpuRuntime();
+  const layer = make(runtime, new Generator(1));
+  const state = await torchStateDict(layer);
+  expect(state.weight?.shape).toEqual(shape);
+  expect(await layer.weight.permute([...order]).toArray()).toEqual(state.weight?.data);
+  expect(state.bias).toEqual((await layer.stateDict()).bias);
+  const other = make(runtime, new Generator(2));
+  expect(loadTorchStateDict(other, state)).toEqual({ missing: [], unexpected: [] });
+  expect(await other.stateDict()).toEqual(await layer.stateDict());
+});
+
+test("names are in snake_case or as the module says, and torch's counter of batches is ignored", async () => {
+  const runtime = cpuRuntime();
+  const state = await torchStateDict(new BatchNorm2d(runtime, 2));
+  expect(Object.keys(state)).toEqual(["weight", "bias", "running_mean", "running_var"]);
+  const counted = {
+    ...state,
+    num_batches_tracked: { shape: [], dtype: "int32", data: Int32Array.of(7) },
+  } as const;
+  expect(loadTorchStateDict(new BatchNorm2d(runtime, 2), counted).unexpected).toEqual([]);
+  expect(Object.keys(await torchStateDict(new WithHeads(1)))).toEqual([
+    "body.in_layer.weight",
+    "body.in_layer.bias",
+    "body.LayerNorm.weight",
+    "body.LayerNorm.bias",
+    "heads.0.weight",
+    "heads.1.weight",
+  ]);
+});
+
+test("a tied parameter may come under any one of its names", async () => {
+  const state = await torchStateDict(new WithHeads(1));
+  for (const kept of ["body.in_layer.weight", "heads.0.weight", "heads.1.weight"]) {
+    const all = ["body.in_layer.weight", "heads.0.weight", "heads.1.weight"];
+    const model = new WithHeads(2);
+    loadTorchStateDict(model, without(state, ...all.filter((name) => name !== kept)));
+    expect(await torchStateDict(model)).toEqual(state);
+  }
+  expect(() =>
+    loadTorchStateDict(
+      new WithHeads(2),
+      without(state, "body.in_layer.weight", "heads.0.weight", "heads.1.weight"),
+    ),
+  ).toThrow("body.in_layer.weight is missing; heads.0.weight is missing");
+});
+
+test("a body's names may lack its own name, be old, and have masks beside them", async () => {
+  const state = await torchStateDict(new WithHeads(1));
+  const mask: SavedTensor = { shape: [1], dtype: "float32", data: new Float32Array(1) };
+  const body = Object.fromEntries(
+    Object.entries(without(state, "heads.0.weight", "heads.1.weight")).map(([name, saved]) => [
+      name
+        .replace("body.", "")
+        .replace("Norm.weight", "Norm.gamma")
+        .replace("Norm.bias", "Norm.beta"),
+      saved,
+    ]),
+  );
+  const model = new WithHeads(2);
+  expect(loadTorchStateDict(model, { ...body, mask })).toEqual({ missing: [], unexpected: [] });
+  expect(await torchStateDict(model)).toEqual(state);
+  const alone = new Body(cpuRuntime(), new Generator(3));
+  const keys = loadTorchStateDict(alone, state, { strict: false });
+  expect(keys).toEqual({ missing: [], unexpected: ["heads.0.weight", "heads.1.weight"] });
+  expect((await torchStateDict(alone))["in_layer.weight"]).toEqual(state["body.in_layer.weight"]);
+});
+
+test("nothing is loaded where anything is misshapen, and torch's names are in the error", async () => {
+  const model = new WithHeads(1);
+  const state = await torchStateDict(model);
+  const wrong: SavedTensor = { shape: [3, 3], dtype: "float32", data: new Float32Array(9) };
+  const load = (): unknown =>
+    loadTorchStateDict(model, { ...state, "body.in_layer.weight": wrong, "heads.7.weight": wrong });
+  expect(load).toThrow(StateDictError);
+  expect(load).toThrow("heads.7.weight is unexpected; body.in_layer.weight has shape [3,3]");
+  expect(await torchStateDict(model)).toEqual(state);
+});
