@@ -16,7 +16,9 @@ import {
   type Precision,
   parameterSha256,
   type RunSummary,
+  type Stateful,
   type StepMetrics,
+  type TrainingCheckpoints,
   train,
 } from "@halfstep/trainer";
 
@@ -39,7 +41,13 @@ export interface DigitsRun {
    */
   readonly weights?: "float32" | "bfloat16";
   readonly signal?: AbortSignal | undefined;
+  /** Where checkpoints go, and what they hold besides the model and its optimizer. */
+  readonly checkpoints?: DigitsCheckpoints | undefined;
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
+}
+
+export interface DigitsCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
+  readonly parts: Readonly<Record<string, Stateful>>;
 }
 
 interface Batch {
@@ -85,9 +93,14 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     scaler,
     epochs: run.epochs,
     batches: (epoch) => shuffled(run, epoch),
+    batchesFrom: (epoch, first) => shuffled(run, epoch, first),
     loss: (batch) => crossEntropy(logits(batch), runtime.tensor(batch.labels)),
     lr: schedule,
     signal: run.signal,
+    checkpoints: run.checkpoints && {
+      ...run.checkpoints,
+      parts: { ...run.checkpoints.parts, model, optimizer },
+    },
     ...(run.onStep && { onStep: run.onStep }),
   });
   if (result.isAborted || run.signal?.aborted) return undefined;
@@ -115,7 +128,7 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     finalScale: result.finalScale,
     test: { accuracy: test.accuracy, loss: test.loss },
     msPerStep: result.msPerStep,
-    samplesPerSecond: (Math.min(run.batchSize, run.train.count) * 1000) / result.msPerStep,
+    samplesPerSecond: samplesPerSecond(run, result.msPerStep),
     peakBytes:
       peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
     activationBytes: result.activationBytes,
@@ -137,9 +150,17 @@ function scalerOptions({ precision, staticLossScale, initScale }: DigitsRun): Gr
     : { preset: "static", initScale: staticLossScale, outcomeSchedule };
 }
 
-function* shuffled({ train: set, batchSize, seed }: DigitsRun, epoch: number): Generator<Batch> {
+/** 0 where a checkpoint had done all steps, so that none was timed. */
+const samplesPerSecond = ({ batchSize, train: { count } }: DigitsRun, msPerStep: number): number =>
+  msPerStep === 0 ? 0 : (Math.min(batchSize, count) * 1000) / msPerStep;
+
+function* shuffled(
+  { train: set, batchSize, seed }: DigitsRun,
+  epoch: number,
+  first = 0,
+): Generator<Batch> {
   const order = permutation(set.count, seed, epoch);
-  for (let start = 0; start < set.count; start += batchSize)
+  for (let start = first * batchSize; start < set.count; start += batchSize)
     yield batchOf(set, order.subarray(start, start + batchSize));
 }
 

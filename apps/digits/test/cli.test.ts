@@ -56,6 +56,8 @@ describe("npm start -- --help", () => {
         "--limit",
         "--data",
         "--out",
+        "--save-every",
+        "--resume",
         "--json",
         "--adapter",
         "--device",
@@ -90,6 +92,13 @@ describe("what cannot be done is refused in one line", { timeout: 120_000 }, () 
     ["a flag without its value", () => ["--out", "x", "--lr"], 2, /'--lr <rate>' argument missing/],
     ["words for a number", () => ["--lr", "fast"], 2, /--lr .*number above 0/],
     ["a rate of 0", () => ["--lr", "0"], 2, /--lr .*number above 0/],
+    ["no steps between checkpoints", () => ["--save-every", "0"], 2, /--save-every .*from 1/],
+    [
+      "a checkpoint that is not there",
+      () => ["--resume", inFolder("none")],
+      2,
+      /none is no checkpoint: give the folder of one/,
+    ],
     ["half an epoch", () => ["--epochs", "0.5"], 2, /--epochs .*whole number from 1/],
     ["a batch of one", () => ["--batch-size", "1"], 2, /--batch-size .*whole number from 2/],
     ["a negative seed", () => ["--seed", "-1"], 2, /--seed .*whole number from 0/],
@@ -247,7 +256,12 @@ describe("a short run", { timeout: 120_000 }, () => {
   it("ends well and prints summary.json and nothing else on stdout", () => {
     expect(ended.code).toBe(0);
     expect(ended.stdout).toBe(readFileSync(join(out, "summary.json"), "utf8"));
-    expect(readdirSync(out).sort()).toEqual(["metrics.jsonl", "report.html", "summary.json"]);
+    expect(readdirSync(out).sort()).toEqual([
+      "checkpoints",
+      "metrics.jsonl",
+      "report.html",
+      "summary.json",
+    ]);
   });
 
   it("says what it does, and nothing strange, on stderr", () => {
@@ -404,10 +418,47 @@ describe("other runs", { timeout: 120_000 }, () => {
     });
     expect(ended).toMatchObject({ code, stdout: "" });
     expect(ended.seconds - sentAt / 1000).toBeLessThan(10);
-    expect(saidOn(ended).at(-1)).toMatch(/^stopped; the steps so far are in .*metrics\.jsonl$/);
+    expect(saidOn(ended).at(-1)).toBe(`stopped; --resume auto --out ${out} goes on from here`);
     const steps = metricsOf(out).map(({ step }) => step);
     expect(steps.length).toBeGreaterThan(0);
     expect(steps).toEqual(steps.map((_, i) => i + 1));
     expect(existsSync(join(out, "summary.json"))).toBe(false);
+  });
+
+  it("is stopped, resumed in another process, and ends with the bits of one that was not", async () => {
+    const flags = ["--limit", "192", "--batch-size", "16", "--precision", "float32,float16"];
+    const [whole, broken] = [inFolder("whole"), inFolder("broken")];
+    const first = [...flags, "--out", broken, "--save-every", "4"];
+    const kill = (line: RegExp, signal: NodeJS.Signals) => ({
+      onStderr(stderr: string, send: (signal: NodeJS.Signals) => void) {
+        if (line.test(stderr)) send(signal);
+      },
+    });
+    const saved = (): string[] =>
+      readdirSync(join(broken, "checkpoints"), { recursive: true }).map(String);
+    const endings = [
+      await runBundle([...flags, "--out", whole]),
+      await runBundle(first, kill(/float32 +· epoch 1/, "SIGTERM")),
+      await runBundle([...first, "--resume", "auto"], kill(/float16 +· epoch 1/, "SIGINT")),
+    ];
+    expect(endings.map(({ code }) => code)).toEqual([0, 143, 130]);
+    expect(saved().some((name) => /^float16\/step-\d+\/manifest.json$/.test(name))).toBe(true);
+
+    const other = await runBundle([...first, "--resume", "auto", "--seed", "3"]);
+    expect(other.code).toBe(2);
+    expect(saidOn(other).at(-1)).toMatch(
+      /^error: .*was saved with --seed 0, not 3: go on with the same flags$/,
+    );
+    const last = await runBundle([...first, "--resume", "auto"]);
+    expect(last.code).toBe(0);
+    expect(last.stderr).toMatch(/^going on from .*float16\/step-\d+, after step \d+$/m);
+    expect(readFileSync(join(broken, "metrics.jsonl"), "utf8")).toBe(
+      readFileSync(join(whole, "metrics.jsonl"), "utf8"),
+    );
+    const results = (out: string) =>
+      summaryOf(out).runs.map(({ parameterSha256, test, appliedSteps, finalScale }) => ({
+        ...{ parameterSha256, test, appliedSteps, finalScale },
+      }));
+    expect(results(broken)).toEqual(results(whole));
   });
 });

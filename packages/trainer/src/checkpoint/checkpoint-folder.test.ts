@@ -126,6 +126,14 @@ describe("CheckpointFolder", () => {
     expect(readdirSync(directory)).toEqual(["step-00000001"]);
   });
 
+  it("forgets what comes after a step that was gone back to", async () => {
+    const folder = await saved(content(1), content(5, { microStep: 1 }), content(9));
+    await folder.save(content(5));
+    expect(readdirSync(directory).sort()).toEqual(["step-00000001", "step-00000005"]);
+    await folder.clear();
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
   it("refuses what cannot be saved before it writes anything", async () => {
     const folder = new CheckpointFolder(join(directory, "new"));
     for (const name of ["state", "manifest", "../model", ""])

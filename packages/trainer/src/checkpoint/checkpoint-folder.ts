@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { StorageError, storing, storingAsync } from "../errors.js";
 import { makeDirectory } from "../make-directory.js";
 import type {
@@ -50,7 +50,7 @@ export class CheckpointFolder implements CheckpointStore {
 
   /**
    * Saves a checkpoint, and removes those that rotation no longer keeps. One of the same step that is there already, and
-   * whole, stays.
+   * whole, stays. Checkpoints of later steps are of a run that was gone back from, or damaged, and are removed first.
    * @throws StorageError; TypeError where a state cannot be saved
    */
   async save(content: CheckpointContent): Promise<void> {
@@ -61,7 +61,9 @@ export class CheckpointFolder implements CheckpointStore {
     try {
       await storingAsync(partial, () => this.#fs.mkdir(partial));
       await write(this.#fs, partial);
-      if ((await this.list()).includes(path)) {
+      for (const other of await this.list()) {
+        if (isNewer(other, path)) await this.#discard(other);
+        if (other !== path) continue;
         if (await isWhole(path)) return await this.#remove(partial);
         await this.#discard(path);
       }
@@ -101,18 +103,22 @@ export class CheckpointFolder implements CheckpointStore {
 
   /** The folders of the checkpoints, the newest first; whether they are whole shows when they are read. */
   async list(): Promise<readonly string[]> {
-    const found = (await this.#entries()).flatMap((name) => {
-      const match = /^step-(\d+)(?:-micro-(\d+))?$/.exec(name);
-      return match ? [{ name, step: Number(match[1]), microStep: Number(match[2] ?? 0) }] : [];
-    });
-    found.sort((a, b) => b.step - a.step || b.microStep - a.microStep);
-    return found.map(({ name }) => join(this.directory, name));
+    const paths = (await this.#entries()).map((name) => join(this.directory, name));
+    return paths.filter((path) => placeOf(path)).sort((a, b) => (isNewer(a, b) ? -1 : 1));
   }
 
   /** The newest checkpoint that was marked as the best, if it is whole. */
   async best(): Promise<Checkpoint | undefined> {
     const path = await this.#bestPath(await this.list());
     return path === undefined ? undefined : await readCheckpoint(path);
+  }
+
+  /**
+   * Removes all checkpoints.
+   * @throws StorageError
+   */
+  async clear(): Promise<void> {
+    for (const path of await this.list()) await this.#discard(path);
   }
 
   async #rotate(): Promise<void> {
@@ -168,6 +174,18 @@ const suffixes = { partial: ".partial", removed: ".removed" } as const;
 
 const nameOf = ({ step, microStep }: CheckpointContent): string =>
   `step-${String(step).padStart(8, "0")}${microStep === 0 ? "" : `-micro-${String(microStep).padStart(4, "0")}`}`;
+
+/** Step and micro-step of a checkpoint, by its name; undefined where it is something else. */
+function placeOf(path: string): readonly [step: number, microStep: number] | undefined {
+  const match = /^step-(\d+)(?:-micro-(\d+))?$/.exec(basename(path));
+  return match ? [Number(match[1]), Number(match[2] ?? 0)] : undefined;
+}
+
+function isNewer(path: string, than: string): boolean {
+  const [step, microStep] = placeOf(path) ?? [0, 0];
+  const [otherStep, otherMicroStep] = placeOf(than) ?? [0, 0];
+  return step > otherStep || (step === otherStep && microStep > otherMicroStep);
+}
 
 const isWhole = (path: string): Promise<boolean> =>
   readCheckpoint(path).then(
