@@ -41,12 +41,17 @@ describe.each(examples)("$name", (example) => {
     expect(found.every(Number.isFinite)).toBe(true);
     expect(found.at(-1)).toBeLessThan(0.9 * (found[0] as number));
   });
+});
 
-  test("a GPU takes the same steps in float16", async () => {
+const onGpu = ["ResNet-20", "GPT", "BERT for tags, with a CRF", "U-Net"];
+
+test.each(examples.filter(({ name }) => onGpu.includes(name)))(
+  "a GPU takes the same steps in float16: $name",
+  async (example) => {
     const gpu = gpuRuntime(await requestTestDevice());
     const found = await losses(gpu, example, "float16", 2);
     const expected = await losses(cpuRuntime(), example, "float16", 2);
     for (const [i, loss] of expected.entries())
       expect(Math.abs((found[i] as number) / loss - 1)).toBeLessThan(0.01);
-  });
-});
+  },
+);
