@@ -1,9 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { Made, Opened, Request, Subject, Timed, WarmedUp } from "./lane-process.js";
+import type { LaneName } from "./lanes/names.js";
 
 /** The parent's side of a lane: requests, and what becomes of them when the process dies. */
 export class LaneClient {
-  readonly name: string;
+  readonly lane: LaneName;
   readonly #child: ChildProcess;
   readonly #patience: number;
   readonly #waiting: Map<
@@ -16,8 +17,8 @@ export class LaneClient {
   #complaint = "";
 
   /** Requests that take more than `patience` milliseconds end the process. */
-  constructor(name: string, program: string, patience: number) {
-    this.name = name;
+  constructor(lane: LaneName, program: string, patience: number) {
+    this.lane = lane;
     this.#patience = patience;
     this.#child = fork(program, ["lane"], {
       serialization: "advanced",
@@ -37,8 +38,12 @@ export class LaneClient {
     this.#child.on("error", (error) => this.#die(error.message));
   }
 
-  open(lane: string, peersFolder: string): Promise<Opened> {
-    return this.#ask({ kind: "open", lane, peersFolder });
+  get name(): string {
+    return this.lane.name;
+  }
+
+  open(peersFolder: string): Promise<Opened> {
+    return this.#ask({ kind: "open", lane: this.name, peersFolder });
   }
   prepare(subject: Subject): Promise<Made> {
     return this.#ask({ kind: "prepare", subject });

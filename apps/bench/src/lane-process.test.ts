@@ -15,6 +15,12 @@ test("a lane prepares, warms up and times what it is asked for", async () => {
   // Both operands, the result and its copy.
   expect(warm.peakBytes).toBeGreaterThanOrEqual(3 * 256 * 256 * 2);
   expect(warm.facts?.allocatorPeakBytes).toBeGreaterThanOrEqual(3 * 256 * 256 * 2);
+  const kernels = warm.kernels ?? [];
+  expect(kernels.map(({ label, dispatches }) => [label.split(" ")[0], dispatches])).toContainEqual([
+    "matmul",
+    1,
+  ]);
+  expect(kernels[0]?.milliseconds).toBeGreaterThan(0);
   const { milliseconds } = (await lane.answer({ kind: "time", subject, calls: 2 })) as Timed;
   expect(milliseconds).toBeGreaterThan(0);
 

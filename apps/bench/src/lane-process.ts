@@ -1,6 +1,7 @@
 /** The child's side: one library in a process of its own, which does what the parent asks, one request at a time. */
 import { CallMeter, type Calls, callsPerStep } from "./calls.js";
 import { cpuTime, workOf } from "./cpu-clock.js";
+import { type KernelTime, kernelTimes } from "./kernel-clock.js";
 import { laneNames } from "./lanes/names.js";
 import { type Lane, openLane } from "./lanes/open.js";
 import { median } from "./statistics.js";
@@ -40,6 +41,8 @@ export interface WarmedUp {
   /** Most bytes of GPU buffers beyond those that were there before. */
   readonly peakBytes: number;
   readonly facts: Facts | undefined;
+  /** Where the time of one call goes, of our own lane. */
+  readonly kernels: readonly KernelTime[] | undefined;
 }
 
 export interface Timed {
@@ -54,6 +57,8 @@ const slow = 2000;
 
 interface Ready {
   readonly prepared: Prepared;
+  /** The device that the library opened for it, if it opened one. */
+  readonly device: GPUDevice | undefined;
   readonly baseBytes: number;
   /** Shortest time of a call so far. */
   estimate: number;
@@ -64,6 +69,7 @@ export class LaneProcess {
   readonly #ready: Map<string, Ready> = new Map();
   #isMeterInstalled = false;
   #isSoftware = false;
+  #latestDevice: GPUDevice | undefined;
   /** When the work that is under way will be almost done. */
   #quietUntil = 0;
   #lane: Lane | undefined;
@@ -92,6 +98,7 @@ export class LaneProcess {
       onDevice: (device) => {
         if (!this.#isMeterInstalled) this.#meter.install(device);
         this.#isMeterInstalled = true;
+        this.#latestDevice = device;
         this.#isSoftware = device.adapterInfo?.isFallbackAdapter ?? false;
       },
       beforeWait: () => this.#sleep(),
@@ -103,9 +110,11 @@ export class LaneProcess {
     const baseBytes = this.#meter.liveBytes;
     this.#meter.resetPeak();
     const chosen = caseOf(subject);
+    this.#latestDevice = undefined;
     const prepared = await this.#lane?.prepare(chosen, subject.precision);
     if (!prepared) return { result: undefined };
-    const ready = { prepared, baseBytes, estimate: Number.POSITIVE_INFINITY };
+    const device = this.#latestDevice;
+    const ready = { prepared, device, baseBytes, estimate: Number.POSITIVE_INFINITY };
     this.#ready.set(keyOf(subject), ready);
     return { result: await prepared.result() };
   }
@@ -125,12 +134,20 @@ export class LaneProcess {
       await this.#drain(prepared);
     }
     const calls = callsPerStep(before, this.#meter.snapshot(), steps);
+    const peakBytes = this.#meter.peakBytes - ready.baseBytes;
+    const kernels =
+      ready.device &&
+      (await kernelTimes(ready.device, async () => {
+        await prepared.run();
+        await this.#drain(prepared);
+      }));
     return {
       milliseconds: ready.estimate,
       hostMicroseconds: median(hostTimes) * 1000,
       callsPerStep: calls,
-      peakBytes: this.#meter.peakBytes - ready.baseBytes,
+      peakBytes,
       facts: prepared.facts?.(),
+      kernels,
     };
   }
 

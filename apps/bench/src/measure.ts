@@ -56,11 +56,16 @@ export async function measureWorkload(
   const clients: LaneClient[] = [];
   try {
     for (const lane of options.lanes) {
-      if (!cases.some(({ on }) => on[lane.library])) continue;
-      const client = new LaneClient(lane.name, options.program, options.patience);
+      const isNeeded = cases.some(
+        (chosen) =>
+          chosen.on[lane.library] &&
+          chosen.precisions.some((precision) => takesOn(lane, workload, chosen, precision)),
+      );
+      if (!isNeeded) continue;
+      const client = new LaneClient(lane, options.program, options.patience);
       clients.push(client);
       try {
-        versions.set(lane.name, (await client.open(lane.name, options.peersFolder)).version);
+        versions.set(lane.name, (await client.open(options.peersFolder)).version);
       } catch (error) {
         missing.set(lane.name, (error as Error).message);
       }
@@ -113,7 +118,7 @@ async function prepareAll(
           if (outcome.status !== "absent")
             say(`  ${chosen.name} ${precision}: ${client.name} ${why}`);
         };
-        if (!canStore(client.name, precision, workload.level)) {
+        if (!takesOn(client.lane, workload, chosen, precision)) {
           refuse({ status: "absent" }, "");
           continue;
         }
@@ -150,17 +155,25 @@ async function prepareAll(
   return { entries, refused };
 }
 
+/** What plain JavaScript needs seconds for would tell nothing new. */
+const mostOfJavaScript = 1e9;
+
 /**
  * Peers have no bfloat16. In float16 none trains (jax-js has no gradient of a cast), tfjs does nothing, and jax-js nothing in
  * WebAssembly.
  */
-const canStore = (lane: string, precision: Precision, level: Workload["level"]): boolean =>
-  lane === ours.name ||
-  precision === "float32" ||
-  (precision === "float16" &&
-    level === "operation" &&
-    !lane.startsWith("tfjs") &&
-    lane !== "jax-wasm");
+function takesOn(
+  { name, library, backend }: LaneName,
+  { level }: Workload,
+  chosen: Case,
+  precision: Precision,
+): boolean {
+  if (name === ours.name) return true;
+  if (backend === "cpu" && chosen.cost(precision).operations > mostOfJavaScript) return false;
+  if (precision === "float32") return true;
+  if (precision === "bfloat16" || level !== "operation" || library === "tfjs") return false;
+  return library !== "jax" || backend === "webgpu";
+}
 
 async function runRounds(entries: readonly Entry[], options: MeasureOptions): Promise<void> {
   const { rounds, repetition, budget } = options;
@@ -270,6 +283,7 @@ function outcomeOf(entry: Entry, own: Entry | undefined, limits: Limits): Outcom
     callsPerStep: warmedUp.callsPerStep,
     peakBytes: warmedUp.peakBytes,
     ...(warmedUp.facts && { facts: warmedUp.facts }),
+    ...(warmedUp.kernels && { kernels: warmedUp.kernels }),
     difference: entry.difference,
     ...(own && own.samples.length > 0 && { ratio: pairedRatio(own.samples, samples) }),
     fractionOfLimit: least / milliseconds.median,

@@ -1,4 +1,5 @@
 import type { Calls } from "./calls.js";
+import type { KernelTime } from "./kernel-clock.js";
 import type { Spread } from "./statistics.js";
 import type { Cost, Facts, Precision } from "./workload.js";
 
@@ -20,6 +21,8 @@ export interface Measured {
   readonly callsPerStep: Calls;
   readonly peakBytes: number;
   readonly facts?: Facts;
+  /** Longest first, of our own lane alone. */
+  readonly kernels?: readonly KernelTime[];
   /** Largest difference from our float32 result, relative to its largest element. */
   readonly difference: number;
   /** How many times our time it took, in the same rounds. */

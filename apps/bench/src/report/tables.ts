@@ -45,6 +45,7 @@ export function tablesOf(report: Report): Page {
     processorTime(report),
     halfPrecision(report),
     stepCosts(report),
+    kernelShares(report),
     scaling(report),
     checks(report),
   ];
@@ -261,6 +262,36 @@ function stepCosts({ rows, lanes }: Report): Table {
           ];
         }),
       ),
+  };
+}
+
+/** Kernels that take this share of a row's time, or more, are shown. */
+const shownShare = 0.05;
+
+/** Where our own time goes: of training, and of operations that a peer does faster. */
+function kernelShares({ rows }: Report): Table {
+  const isLost = (row: Row): boolean =>
+    Object.keys(row.outcomes).some((lane) => (measured(row, lane)?.ratio ?? 1) < 1);
+  return {
+    title: "Where our time goes",
+    note: "Shares of GPU time by kernel, from one call with timestamps around every dispatch: training steps, and operations that a peer does faster.",
+    columns: ["", "precision", "kernel", "dispatches", "time", "share"],
+    rows: rows
+      .filter((row) => row.level === "training" || (row.level === "operation" && isLost(row)))
+      .flatMap((row) => {
+        const kernels = measured(row, ours.name)?.kernels ?? [];
+        const total = kernels.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+        return kernels
+          .filter(({ milliseconds }) => milliseconds >= shownShare * total)
+          .map(({ label, dispatches, milliseconds }) => [
+            cell(labelOf(row)),
+            cell(row.precision),
+            cell(label),
+            cell(`${dispatches}`),
+            cell(formatMilliseconds(milliseconds)),
+            cell(formatPercent(milliseconds / total)),
+          ]);
+      }),
   };
 }
 

@@ -6,6 +6,7 @@ import { elementwise } from "./elementwise.js";
 import { gemm } from "./gemm.js";
 import { mlp } from "./mlp.js";
 import { optimizers } from "./optimizer.js";
+import { referenceModels } from "./reference-models.js";
 import { rowOperations } from "./rows.js";
 import { scaling } from "./scaling.js";
 
@@ -19,5 +20,6 @@ export const workloads: readonly Workload[] = [
   optimizers,
   mlp,
   digits,
+  referenceModels,
   ...scaling,
 ];

@@ -1,0 +1,154 @@
+import { BertForMaskedLM, GPT, resnet20 } from "@halfstep/models";
+import { Module } from "@halfstep/nn";
+import type { Runtime, Tensor } from "@halfstep/tensor";
+import { cyclicLabels, randomNumbers } from "../samples.js";
+import { bytesOf, type Case, trainingTolerance, type Workload } from "../workload.js";
+import { type Classifier, trainModel } from "./train-model.js";
+
+/** A model, and how much there is to do for it. */
+interface Reference {
+  readonly name: string;
+  readonly items: { readonly count: number; readonly unit: string };
+  readonly parameters: number;
+  /** Multiplications of a forward pass. */
+  readonly multiplications: number;
+  /** Elements of the results that a backward pass needs. */
+  readonly activations: number;
+  make(runtime: Runtime): Pick<Classifier, "model" | "input" | "labels">;
+}
+
+/** Scores [batch, length, words] as a score for each token, as losses of classifiers have them. */
+class PerToken extends Module {
+  readonly model: Module & { forward(x: Tensor): Tensor };
+
+  constructor(model: Module & { forward(x: Tensor): Tensor }) {
+    super();
+    this.model = model;
+  }
+
+  forward(tokens: Tensor): Tensor {
+    const scores = this.model.forward(tokens);
+    return scores.reshape([-1, scores.shape.at(-1) as number]);
+  }
+}
+
+function resnet(batch: number): Reference {
+  const stages = [16, 32, 64].map((channels, i) => {
+    const pixels = (32 / 2 ** i) ** 2;
+    const from = i === 0 ? 16 : channels / 2;
+    const shortcut = i === 0 ? 0 : from * channels;
+    return {
+      multiplications: pixels * (9 * from * channels + 5 * 9 * channels ** 2 + shortcut),
+      // Of each of six convolutions: its result, and what batch norm and ReLU make of it.
+      activations: pixels * channels * 18,
+    };
+  });
+  const sum = (of: "multiplications" | "activations"): number =>
+    stages.reduce((total, stage) => total + stage[of], 0);
+  return {
+    name: `ResNet-20, 32×32, batch ${batch}`,
+    items: { count: batch, unit: "images" },
+    parameters: 272_474,
+    multiplications: batch * (sum("multiplications") + 32 * 32 * 27 * 16 + 640),
+    activations: batch * (sum("activations") + 3 * 32 * 32 * 16),
+    make: (runtime) => ({
+      model: resnet20(runtime, { seed: 0 }),
+      input: runtime.tensor(randomNumbers(batch * 32 * 32 * 3), [batch, 32, 32, 3]),
+      labels: cyclicLabels(batch, 10),
+    }),
+  };
+}
+
+interface TransformerSize {
+  readonly layers: number;
+  readonly size: number;
+  readonly heads: number;
+  readonly words: number;
+  readonly batch: number;
+  readonly length: number;
+}
+
+/** A transformer's parameters but for embeddings are each multiplied once a token; attention is what comes on top. */
+function transformer(
+  { layers, size, heads, words, batch, length }: TransformerSize,
+  about: Pick<Reference, "name" | "parameters"> & { make(runtime: Runtime): PerToken },
+): Reference {
+  const tokens = batch * length;
+  return {
+    ...about,
+    items: { count: tokens, unit: "tokens" },
+    multiplications: tokens * (layers * (12 * size ** 2 + 2 * length * size) + size * words),
+    activations: tokens * (layers * (18 * size + 2 * heads * length) + 2 * words),
+    make: (runtime) => ({
+      model: about.make(runtime),
+      input: runtime.tensor(cyclicLabels(tokens, words), [batch, length]),
+      labels: cyclicLabels(tokens, words - 1),
+    }),
+  };
+}
+
+function gpt(nLayer: number, nHead: number, nEmbd: number, vocabSize: number, batch: number) {
+  const length = 256;
+  const options = { vocabSize, blockSize: length, nLayer, nHead, nEmbd };
+  return transformer(
+    { layers: nLayer, size: nEmbd, heads: nHead, words: vocabSize, batch, length },
+    {
+      name: `GPT, ${nLayer} layers of ${nEmbd}, ${batch} × ${length} tokens`,
+      parameters: GPT.parameterCount(options),
+      make: (runtime) => new PerToken(new GPT(runtime, { seed: 0, ...options })),
+    },
+  );
+}
+
+/** BERT-small of Turc et al. (2019), with fewer words and without dropout. */
+function bert(batch: number, length: number): Reference {
+  const [layers, size, heads, words] = [4, 512, 8, 8192];
+  const make = (runtime: Runtime): PerToken =>
+    new PerToken(
+      new BertForMaskedLM(runtime, {
+        seed: 0,
+        vocabSize: words,
+        hiddenSize: size,
+        numHiddenLayers: layers,
+        numAttentionHeads: heads,
+        intermediateSize: 4 * size,
+        maxPositionEmbeddings: length,
+        hiddenDropoutProb: 0,
+        attentionProbsDropoutProb: 0,
+      }),
+    );
+  return transformer(
+    { layers, size, heads, words, batch, length },
+    {
+      name: `BERT, ${layers} layers of ${size}, ${batch} × ${length} tokens`,
+      parameters: (words + length + 2) * size + layers * 12 * size ** 2 + size ** 2,
+      make,
+    },
+  );
+}
+
+const caseOf = ({ make, ...about }: Reference): Case => ({
+  name: about.name,
+  isQuick: false,
+  precisions: ["float32", "float16", "bfloat16"],
+  items: about.items,
+  // A forward pass, and two products backward for each of its own; Adam's seven arrays.
+  cost: (precision) => ({
+    operations: 6 * about.multiplications,
+    bytes: 28 * about.parameters + 3 * about.activations * bytesOf(precision),
+  }),
+  tolerance: trainingTolerance,
+  on: {
+    async halfstep(library, precision) {
+      const place = await library.open();
+      return trainModel(place, { ...make(place.runtime), precision, lr: 1e-4 });
+    },
+  },
+});
+
+export const referenceModels: Workload = {
+  name: "models",
+  title: "Training step of the reference models with Adam",
+  level: "training",
+  cases: [resnet(32), gpt(6, 6, 384, 65, 8), bert(8, 128)].map(caseOf),
+};
