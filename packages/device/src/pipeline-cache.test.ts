@@ -12,17 +12,25 @@ const broken = (code: string): Kernel => ({
   variant: "tile=4",
   program: (context) => ({ ...copyKernel.program(context), code }),
 });
+/** The copy with code of its own. */
+const commented = (variant: string): Kernel => ({
+  ...copyKernel,
+  variant,
+  program(context) {
+    const program = copyKernel.program(context);
+    return { ...program, code: `${program.code}\n// ${variant}\n` };
+  },
+});
 const misspelt = broken("@compute @workgroup_size(1)\nfn main() {\n  let x: u32 = 1.5;\n}");
 const enormous = broken("@compute @workgroup_size(4096)\nfn main() {}");
 
 describe("pipelines", () => {
   test("equal name, variant and storage share one; another storage has its own", async () => {
     const device = await requestTestDevice();
-    const variant = "its own";
-    const kernel = { ...copyKernel, variant };
+    const kernel = commented("its own");
     const before = device.counters.snapshot();
     const first = device.pipelineFor(kernel, storage);
-    expect(device.pipelineFor({ ...copyKernel, variant }, storage)).toBe(first);
+    expect(device.pipelineFor(commented("its own"), storage)).toBe(first);
     const half = device.pipelineFor(kernel, [{ dtype: "bfloat16" }, { dtype: "bfloat16" }]);
     expect(half).not.toBe(first);
     expect(half.layoutId).toBe(first.layoutId);
@@ -30,9 +38,23 @@ describe("pipelines", () => {
     await device.settled();
   });
 
+  test("variants of equal code share a pipeline, however they are compiled", async () => {
+    const device = await requestTestDevice();
+    const kernel = commented("shared");
+    const first = device.pipelineFor(kernel, storage);
+    const before = device.counters.snapshot();
+    const other = device.pipelineFor({ ...kernel, variant: "another name" }, storage);
+    expect(other).not.toBe(first);
+    expect(other.pipeline).toBe(first.pipeline);
+    const third = { ...kernel, variant: "a third" };
+    await device.prewarm([{ kernel: third, bindings: storage }]);
+    expect(device.pipelineFor(third, storage).pipeline).toBe(first.pipeline);
+    expect(device.counters.since(before).pipelinesCreated).toBe(0);
+  });
+
   test("prewarming compiles ahead of time", async () => {
     const device = await requestTestDevice();
-    const kernel = { ...copyKernel, variant: "warm" };
+    const kernel = commented("warm");
     await device.prewarm([{ kernel, bindings: storage }]);
     const before = device.counters.snapshot();
     device.pipelineFor(kernel, storage);

@@ -27,9 +27,11 @@ interface Layout {
   readonly pipeline: GPUPipelineLayout;
 }
 
-/** Compiles each (kernel, variant, storage) once. */
+/** Compiles each (kernel, variant, storage) once, and those of equal programs together. */
 export class PipelineCache {
   readonly #compiled = new Map<string, CompiledKernel>();
+  /** By layout and code: choices that make no difference on this device share a pipeline. */
+  readonly #pipelines = new Map<string, GPUComputePipeline>();
   readonly #layouts = new Map<string, Layout>();
   readonly #gpu: GPUDevice;
   readonly #capabilities: Capabilities;
@@ -49,6 +51,8 @@ export class PipelineCache {
     const cached = this.#compiled.get(key);
     if (cached) return cached;
     const { program, layout } = this.#programFor(kernel, storage);
+    const known = this.#pipelines.get(codeKeyOf(program, layout));
+    if (known) return this.#keep(key, kernel, program, layout, known);
     const gpu = this.#gpu;
     gpu.pushErrorScope("validation");
     const module = gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
@@ -67,6 +71,11 @@ export class PipelineCache {
     const key = keyOf(kernel, storage);
     if (this.#compiled.has(key)) return;
     const { program, layout } = this.#programFor(kernel, storage);
+    const known = this.#pipelines.get(codeKeyOf(program, layout));
+    if (known) {
+      this.#keep(key, kernel, program, layout, known);
+      return;
+    }
     const gpu = this.#gpu;
     gpu.pushErrorScope("validation");
     const module = gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
@@ -95,7 +104,11 @@ export class PipelineCache {
     layout: Layout,
     pipeline: GPUComputePipeline,
   ): CompiledKernel {
-    this.#counters.pipelinesCreated++;
+    const codeKey = codeKeyOf(program, layout);
+    if (!this.#pipelines.has(codeKey)) {
+      this.#counters.pipelinesCreated++;
+      this.#pipelines.set(codeKey, pipeline);
+    }
     const compiled = {
       kernel,
       program,
@@ -145,6 +158,8 @@ function keyOf(kernel: Kernel, storage: Storage): string {
     key += rounding ? `${dtype}:${rounding},` : `${dtype},`;
   return key;
 }
+
+const codeKeyOf = ({ code }: Program, { id }: Layout): string => `${id}|${code}`;
 
 const labelOf = ({ name, variant }: Kernel): string => (variant ? `${name} ${variant}` : name);
 

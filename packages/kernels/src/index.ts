@@ -91,6 +91,7 @@ export {
   lostUpdateWords,
   storeParameters,
 } from "./lost-updates.js";
+export { kernelTable } from "./matmul/block-table.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
 export { normBackward } from "./norms/backward.js";

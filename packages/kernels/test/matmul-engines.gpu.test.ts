@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { type ElementwiseProgram, elementwiseKernel } from "../src/elementwise.js";
 import { takesEpilogue, withEpilogue } from "../src/epilogue.js";
 import { add, relu } from "../src/expressions.js";
+import { kernelTable } from "../src/matmul/block-table.js";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
 import {
   mismatches,
@@ -203,6 +204,12 @@ describe("the engine is chosen by shape, storage and hardware alone", () => {
     expect(engineOf(medium, "float32", half)).toBe("shared");
     const single = { ...gpu, subgroupMatrices: [matrix(8, 8, 8, "f32")] };
     expect(engineOf(medium, "float32", { ...single, workgroupBytes: 65_536 })).toBe("matrix");
+  });
+
+  it("by a table that a checkpoint can remember", () => {
+    expect(kernelTable("software")).toBe(kernelTable("software"));
+    expect(kernelTable("software")).not.toBe(kernelTable("unheard of"));
+    expect(kernelTable("unheard of")).toContain('"rows":128');
   });
 
   it("stays within the workgroup", () => {

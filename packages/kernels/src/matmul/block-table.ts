@@ -40,3 +40,9 @@ const defaultBlocks: Blocks = {
 
 /** The committed choice for a class of devices: never measured while training, so that sums repeat. */
 export const blocks = (deviceClass: string): Blocks => measuredBlocks[deviceClass] ?? defaultBlocks;
+
+/**
+ * The part of the committed table that decides how a class of devices adds up its products, as text: what a checkpoint
+ * remembers, because a run that goes on with another table repeats no bits.
+ */
+export const kernelTable = (deviceClass: string): string => JSON.stringify(blocks(deviceClass));

