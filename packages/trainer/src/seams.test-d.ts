@@ -7,7 +7,9 @@ import {
   AdamW,
   type ClippableOptimizer,
   type DifferentiableLoss,
+  type ExponentialMovingAverage,
   type FlatTensors,
+  type ReduceOnPlateau,
   type SGD,
 } from "@halfstep/optim";
 import {
@@ -20,7 +22,15 @@ import {
   type TensorAmpPrimitives,
 } from "@halfstep/tensor";
 import { describe, expectTypeOf, test } from "vitest";
-import type { TrainableOptimizer, train } from "./index.js";
+import type {
+  CheckpointStore,
+  Stateful,
+  StatefulModel,
+  TrainableOptimizer,
+  TrainingHook,
+  train,
+} from "./index.js";
+import type { CheckpointFolder, RunFolder } from "./node.js";
 
 declare const runtime: Runtime;
 declare const model: Module;
@@ -54,6 +64,18 @@ describe("the parts fit, though they do not import each other", () => {
     expectTypeOf<AdamW<Storage>>().toExtend<TrainableOptimizer>();
     expectTypeOf<SGD<Storage>>().toExtend<TrainableOptimizer>();
     expectTypeOf<AdamW<GPUBuffer>>().not.toExtend<TrainableOptimizer>();
+  });
+
+  test("whatever has a state is a part of a checkpoint", () => {
+    expectTypeOf<Module>().toExtend<StatefulModel>();
+    expectTypeOf<AdamW<Storage>>().toExtend<Stateful>();
+    expectTypeOf<GradScaler<Storage, Tensor>>().toExtend<Stateful>();
+    expectTypeOf<ExponentialMovingAverage<Storage>>().toExtend<Stateful>();
+    expectTypeOf<ReduceOnPlateau>().toExtend<Stateful>();
+    expectTypeOf<RunFolder>().toExtend<Stateful>();
+    expectTypeOf<CheckpointFolder>().toExtend<CheckpointStore>();
+    expectTypeOf<{ record: () => void }>().toExtend<TrainingHook>();
+    expectTypeOf<Tensor>().not.toExtend<Stateful>();
   });
 
   test("a loss is a tensor, not a promise of one", () => {

@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cpuRuntime } from "@halfstep/tensor";
+import { requestTestDevice } from "@halfstep/device/testing";
+import { cpuRuntime, gpuRuntime } from "@halfstep/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CheckpointError } from "../src/checkpoint/checkpoint-error.js";
 import { readCheckpoint } from "../src/checkpoint/read-checkpoint.js";
 import { RunFolder } from "../src/run-folder.js";
 import type { TrainResult } from "../src/train.js";
@@ -88,5 +90,117 @@ describe("training that was stopped goes on with the bits of training that was n
     }
     expect(calls).toBe(epochs * batchesPerEpoch);
     expect(leftBehind(join(parent, "broken"))).toEqual(leftBehind(join(parent, "unbroken")));
+  });
+
+  it("with batches that have to be left out, and where steps are repeated until they are applied", async () => {
+    const options = { batchesFrom: undefined, onOverflow: "retry" } as const;
+    await runIn("unbroken", { options });
+    for (const stop of [2, 5, 9]) {
+      const controller = new AbortController();
+      await runIn(`${stop}`, {
+        onMicroStep: (count) => count === stop && controller.abort(),
+        options: { ...options, signal: controller.signal },
+      });
+      const { resumedAt } = await runIn(`${stop}`, { resume: "auto", options });
+      expect(resumedAt).toBeGreaterThan(0);
+      expect(leftBehind(join(parent, `${stop}`))).toEqual(leftBehind(join(parent, "unbroken")));
+    }
+  });
+
+  it("from the newest checkpoint that is whole, and says so", async () => {
+    const notes: string[] = [];
+    await runIn("run", { every: { steps: 2 } });
+    rmSync(join(parent, "run", "checkpoints", "step-00000009", "state.json"));
+    const { resumedAt } = await runIn("run", {
+      resume: "auto",
+      onNote: (line) => notes.push(line),
+    });
+    expect(resumedAt).toBe(8);
+    expect(notes).toEqual([
+      expect.stringMatching(
+        /^a checkpoint is passed over: .*step-00000009\/state.json is missing: go on from an older one/,
+      ),
+      expect.stringMatching(/^going on from .*step-00000008, after step 8$/),
+    ]);
+    await runIn("unbroken");
+    expect(leftBehind(join(parent, "run"))).toEqual(leftBehind(join(parent, "unbroken")));
+    // What has come to its end is not trained any more.
+    expect(await runIn("run", { resume: "auto" })).toMatchObject({
+      steps: 9,
+      resumedAt: 9,
+      isAborted: false,
+    });
+  });
+});
+
+describe("a checkpoint of something else is refused", () => {
+  const cases: readonly (readonly [string, Partial<Resumable>, RegExp])[] = [
+    ["another recipe", { options: { precision: "O3" } }, /was trained by the recipe O2, not O3/],
+    ["another accumulation", { options: { accumulate: 3 } }, /accumulates 2 batches a step, not 3/],
+    [
+      "less data",
+      { options: { batches: () => [], batchesFrom: undefined } },
+      /was saved after 2 batches of epoch 1, which has only 0 now/,
+    ],
+    [
+      "a part that it has not",
+      { options: { hooks: { other: { stateDict: () => 1, loadStateDict: () => {} } } } },
+      /has no state of the hook other/,
+    ],
+  ];
+
+  it.each(cases)("%s", async (_, change, message) => {
+    const controller = new AbortController();
+    await runIn("run", {
+      onMicroStep: (count) => count === 2 && controller.abort(),
+      options: { signal: controller.signal },
+    });
+    const resumed = runIn("run", { resume: "auto", ...change });
+    await expect(resumed).rejects.toBeInstanceOf(CheckpointError);
+    await expect(resumed).rejects.toThrow(message);
+  });
+
+  it("another model, a part of another state, a log that was cut", async () => {
+    await runIn("run", { options: { maxSteps: 4 } });
+    const whole = await readCheckpoint(join(parent, "run", "checkpoints", "step-00000004"));
+    const messages: unknown[] = [];
+    for (const parts of [
+      { model: {} },
+      { dropout: { seed: 8, offset: 0 } },
+      { training: { step: "4" } },
+      { ema: undefined },
+    ]) {
+      const resume = { ...whole, parts: { ...whole.parts, ...parts } };
+      messages.push(
+        await runIn("run", { resume }).catch(
+          (error: CheckpointError) => `${error.problem}: ${error.message}`,
+        ),
+      );
+    }
+    writeFileSync(join(parent, "run", "metrics.jsonl"), "");
+    messages.push(await runIn("run", { resume: "auto" }).catch((error: Error) => error.message));
+    expect(messages).toEqual([
+      expect.stringMatching(/^misfit: .*does not fit, model: .*layers.0.weight is missing/),
+      expect.stringMatching(
+        /^misfit: .*does not fit, dropout: the generator was seeded with 8, and this one with 7/,
+      ),
+      expect.stringMatching(/^misfit: .*does not say where training stood/),
+      expect.stringMatching(/^misfit: .*has no state of ema/),
+      expect.stringMatching(/does not fit, log: .*metrics.jsonl has 0 bytes, and had \d+ when/),
+    ]);
+  });
+});
+
+describe("a device that is lost", () => {
+  it("ends training, and nothing that came after it is saved", async () => {
+    const device = await requestTestDevice();
+    const folder = new RunFolder(join(parent, "lost"));
+    const training = trainResumable({
+      ...{ runtime: gpuRuntime(device), folder, every: { steps: 1 } },
+      onMicroStep: (count) => count === 6 && device.destroy(),
+    });
+    await expect(training).rejects.toThrow(/destroyed|lost/);
+    expect((await folder.checkpoints.newest()).checkpoint?.step).toBe(3);
+    folder.close();
   });
 });
