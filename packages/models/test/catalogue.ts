@@ -18,7 +18,7 @@ export interface Example {
   make(runtime: Runtime, seed: number): Trainable;
 }
 
-export interface Trainable {
+interface Trainable {
   readonly model: Module;
   loss(): Tensor;
   /** What the model makes of the inputs of the loss, the images among them cast. */
