@@ -46,7 +46,7 @@ export interface DigitsRun {
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
 }
 
-export interface DigitsCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
+interface DigitsCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
   readonly parts: Readonly<Record<string, Stateful>>;
 }
 

@@ -40,14 +40,19 @@ export const checkpointsOf = (out: string, precision: string): CheckpointFolder 
   new CheckpointFolder(join(out, "checkpoints", precision));
 
 /**
- * The checkpoint that `--resume` asks for: that of the last precision that has one. Undefined where there is none.
+ * The checkpoint that `--resume` asks for: with "auto" that of the last precision that has one. Undefined where there is none.
  * @throws CheckpointError
  */
 export async function checkpointFor(
   { resume, out, precision }: DigitsOptions,
   say: (line: string) => void,
 ): Promise<Checkpoint | undefined> {
-  if (resume === undefined) return undefined;
+  if (resume === undefined) {
+    const lists = await Promise.all(precision.map((name) => checkpointsOf(out, name).list()));
+    const last = lists.flatMap(([first]) => first ?? []).at(-1);
+    if (last) say(`${last} is of a run that this one replaces; --resume auto would go on from it`);
+    return undefined;
+  }
   const checkpoint =
     resume === "auto" ? await newest(out, precision, say) : await readCheckpoint(resume);
   say(

@@ -436,6 +436,11 @@ describe("other runs", { timeout: 120_000 }, () => {
     });
     const saved = (): string[] =>
       readdirSync(join(broken, "checkpoints"), { recursive: true }).map(String);
+    const replacing = await runBundle([...tiny, "--precision", "float32", "--out", broken]);
+    const again = await runBundle([...tiny, "--precision", "float32", "--out", broken]);
+    expect(
+      [replacing, again].map(({ stderr }) => stderr.includes("that this one replaces")),
+    ).toEqual([false, true]);
     const endings = [
       await runBundle([...flags, "--out", whole]),
       await runBundle(first, kill(/float32 +· epoch 1/, "SIGTERM")),
