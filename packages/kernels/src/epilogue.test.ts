@@ -9,6 +9,7 @@ import {
   testValues,
   withoutSubgroups,
 } from "../test/harness.js";
+import { conv2d, conv2dInputGradient } from "./conv2d.js";
 import { type ElementwiseProgram, elementwiseKernel } from "./elementwise.js";
 import { takesEpilogue, withEpilogue } from "./epilogue.js";
 import { add, gelu, mul, relu, scale, silu } from "./expressions.js";
@@ -21,7 +22,8 @@ interface Case {
   readonly batch?: number;
   readonly storage: "float32" | HalfDType;
   readonly program: ElementwiseProgram;
-  readonly constants?: Readonly<Record<string, number>>;
+  /** A convolution of 6 × 6 images, of 4 channels with windows of 3 × 3, instead: m is 36, and k too. */
+  readonly convolution?: "forward" | "input gradient";
 }
 
 /** (result + bias · 0.5, relu) + residual, in which every step rounds as a launch of its own would. */
@@ -57,20 +59,58 @@ const cases: readonly Case[] = [
   { m: 6, n: 7, k: 9, storage: "float16", program: program("float16") },
   { m: 8, n: 12, k: 1024, storage: "float32", program: program() },
   { m: 5, n: 6, k: 0, storage: "float16", program: program("float16") },
+  { m: 36, n: 12, k: 36, storage: "float16", program: program("float16"), convolution: "forward" },
+  { m: 36, n: 7, k: 36, storage: "float32", program: program(), convolution: "forward" },
+  {
+    m: 36,
+    n: 10,
+    k: 36,
+    storage: "bfloat16",
+    program: squared(silu),
+    convolution: "input gradient",
+  },
 ];
 
-const title = ({ m, n, k, storage, program: { steps } }: Case): string =>
-  `[${m},${k}]·[${k},${n}] ${storage} ${steps.map(({ expression }) => expression.name).join("+")}`;
+const title = ({ m, n, k, storage, convolution, program: { steps } }: Case): string =>
+  `${convolution ?? "product"} [${m},${k}]·[${k},${n}] ${storage} ${steps.map(({ expression }) => expression.name).join("+")}`;
 
-const operandsOf = ({ m, n, k, batch = 1, storage, program: { inputs } }: Case) =>
+const operandsOf = ({ m, n, k, batch = 1, storage, convolution, program: { inputs } }: Case) =>
   ({
-    a: { values: testValues(batch * m * k, 1), dtype: storage },
+    a: { values: testValues(convolution ? m * 4 : batch * m * k, 1), dtype: storage },
     b: { values: testValues(batch * k * n, 2), dtype: storage },
     x1: { values: testValues(inputs[1] === "row" ? n : batch * m, 3), dtype: storage },
     x2: { values: testValues(inputs[2] === "same" ? batch * m * n : 1, 4), dtype: "float32" },
     product: { values: batch * m * n, dtype: storage },
     out: { values: batch * m * n, dtype: storage as DType },
   }) as const;
+
+function launchProduct<B>(
+  target: LaunchTarget<B>,
+  { a, b, out }: Record<"a" | "b" | "out", Launch<B>["bindings"][number]>,
+  shape: Case,
+): void {
+  const { n, convolution } = shape;
+  const attributes = {
+    batch: 1,
+    height: 6,
+    width: 6,
+    inChannels: 4,
+    outChannels: n,
+    kernelHeight: 3,
+    kernelWidth: 3,
+    stride: [1, 1],
+    padding: [1, 1],
+    dilation: [1, 1],
+  } as const;
+  if (!convolution) matmul(target, { a, b, out }, shape);
+  else if (convolution === "forward") conv2d(target, { input: a, weight: b, out }, attributes);
+  else
+    conv2dInputGradient(
+      target,
+      { outGradient: a, weight: b, inputGradient: out },
+      { ...attributes, inChannels: n, outChannels: 4 },
+    );
+}
 
 /** The product and its epilogue, in one launch or in two. */
 const launchesOf =
@@ -100,7 +140,7 @@ const launchesOf =
       allocate: (bytes: number) => target.allocate(bytes),
       launch: (l: Launch<B>) => launches.push(l),
     };
-    matmul(recorder, { a, b, out: product }, shape);
+    launchProduct(recorder, { a, b, out: product }, shape);
     const last = launches.pop() as Launch<B>;
     for (const earlier of launches) target.launch(earlier);
     if (!isWoven) {
