@@ -9,12 +9,12 @@ import type { Limits, Machine, Report, Row } from "./results.js";
 import type { Case, Workload } from "./workload.js";
 import { workloads } from "./workloads/index.js";
 
-/** Runs everything that is chosen, on one adapter. `program` is the bundle that lanes run. */
-export async function benchmark(
+/** Runs everything that is chosen, on one adapter, and tells what there is after each workload. `program` is the bundle that lanes run. */
+export async function* benchmark(
   options: BenchOptions,
   program: string,
   say: (line: string) => void,
-): Promise<Report> {
+): AsyncGenerator<Report> {
   const started = performance.now();
   const chosen = chosenWorkloads(options);
   const machine = await describeMachine(options.adapter);
@@ -48,23 +48,23 @@ export async function benchmark(
     for (const [lane, version] of measured.versions) versions.set(lane, version);
     for (const [lane, reason] of measured.missing) missing.set(lane, reason);
     for (const [lane, reason] of measured.missing) say(`  ${lane} did not open: ${reason}`);
+    yield {
+      schema: 1,
+      date: new Date().toISOString(),
+      mode: options.isQuick ? "quick" : "full",
+      rounds: options.rounds,
+      machine: { ...machine, load: [machine.load[0], loadavg()[0] as number] },
+      lanes: wanted.map(({ name, title }) => ({
+        name,
+        title,
+        ...(versions.has(name) && { version: versions.get(name) as string }),
+        ...(missing.has(name) && { missing: missing.get(name) as string }),
+      })),
+      limits,
+      rows,
+      wallSeconds: Math.round((performance.now() - started) / 1000),
+    };
   }
-  return {
-    schema: 1,
-    date: new Date().toISOString(),
-    mode: options.isQuick ? "quick" : "full",
-    rounds: options.rounds,
-    machine: { ...machine, load: [machine.load[0], loadavg()[0] as number] },
-    lanes: wanted.map(({ name, title }) => ({
-      name,
-      title,
-      ...(versions.has(name) && { version: versions.get(name) as string }),
-      ...(missing.has(name) && { missing: missing.get(name) as string }),
-    })),
-    limits,
-    rows,
-    wallSeconds: Math.round((performance.now() - started) / 1000),
-  };
 }
 
 interface Chosen {

@@ -9,6 +9,7 @@ import { installPeers, peersFolder } from "./peers.js";
 import { htmlOf } from "./report/html.js";
 import { markdownOf } from "./report/markdown.js";
 import { tablesOf } from "./report/tables.js";
+import type { Report } from "./results.js";
 
 // The same bundle is run again for each lane.
 if (process.argv[2] === "lane") serveLane();
@@ -27,16 +28,22 @@ async function main(args: readonly string[]): Promise<number> {
     say(`packed ${options.pack}: unpack it elsewhere and run sh bench/run.sh`);
     return 0;
   }
-  const results = await benchmark(options, process.argv[1] as string, say);
+  let results: Report | undefined;
+  // After each workload, so that an interrupted run keeps what it measured.
+  for await (results of benchmark(options, process.argv[1] as string, say))
+    writeResults(results, options.out);
+  if (results) console.log(options.json ? JSON.stringify(results) : markdownOf(tablesOf(results)));
+  say(`results: ${join(options.out, "bench.{json,md,html}")}`);
+  return 0;
+}
+
+function writeResults(results: Report, folder: string): void {
   const page = tablesOf(results);
-  mkdirSync(options.out, { recursive: true });
-  const write = (name: string, text: string) => writeFileSync(join(options.out, name), text);
+  mkdirSync(folder, { recursive: true });
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
   write("bench.json", `${JSON.stringify(results, undefined, 1)}\n`);
   write("bench.md", markdownOf(page));
   write("bench.html", htmlOf(page));
-  console.log(options.json ? JSON.stringify(results) : markdownOf(page));
-  say(`results: ${join(options.out, "bench.{json,md,html}")}`);
-  return 0;
 }
 
 function report(error: unknown): number {

@@ -87,8 +87,17 @@ function transformer(
   };
 }
 
-function gpt(nLayer: number, nHead: number, nEmbd: number, vocabSize: number, batch: number) {
-  const length = 256;
+interface GPTSize {
+  readonly nLayer: number;
+  readonly nHead: number;
+  readonly nEmbd: number;
+  readonly batch: number;
+  readonly length: number;
+}
+
+/** nanoGPT's sizes for text by characters. */
+function gpt({ nLayer, nHead, nEmbd, batch, length }: GPTSize): Reference {
+  const vocabSize = 65;
   const options = { vocabSize, blockSize: length, nLayer, nHead, nEmbd };
   return transformer(
     { layers: nLayer, size: nEmbd, heads: nHead, words: vocabSize, batch, length },
@@ -150,5 +159,10 @@ export const referenceModels: Workload = {
   name: "models",
   title: "Training step of the reference models with Adam",
   level: "training",
-  cases: [resnet(32), gpt(6, 6, 384, 65, 8), bert(8, 128)].map(caseOf),
+  cases: [
+    resnet(32),
+    gpt({ nLayer: 4, nHead: 4, nEmbd: 128, batch: 12, length: 64 }),
+    gpt({ nLayer: 6, nHead: 6, nEmbd: 384, batch: 2, length: 256 }),
+    bert(2, 128),
+  ].map(caseOf),
 };
