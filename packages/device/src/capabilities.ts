@@ -1,5 +1,6 @@
 import { BufferUsage, mapModeRead } from "./flags.js";
-import { type Hardware, hardwareOf } from "./hardware.js";
+import { type Hardware, hardwareOf, type SubgroupMatrix } from "./hardware.js";
+import { matrixProbe, matrixProbeSums } from "./matrix-probe.js";
 
 /** "native": half precision in WGSL (`shader-f16`). "packed": two halves in a u32, nothing optional needed. */
 export type Tier = "native" | "packed";
@@ -35,9 +36,11 @@ export async function probeCapabilities(
 ): Promise<Capabilities> {
   const features = new Set<string>(gpu.features);
   const wantsNative = options.tier !== "packed" && features.has("shader-f16");
-  const [hasHalf, subgroupSize] = await Promise.all([
+  const hardware = hardwareOf(gpu.adapterInfo ?? {}, features, gpu.limits);
+  const [hasHalf, subgroupSize, subgroupMatrices] = await Promise.all([
     wantsNative ? probeHalf(gpu) : false,
     features.has("subgroups") ? probeSubgroups(gpu) : 0,
+    probeMatrices(gpu, hardware.subgroupMatrices),
   ]);
   if (options.tier === "native" && !hasHalf)
     throw new TypeError(
@@ -47,7 +50,7 @@ export async function probeCapabilities(
     tier: hasHalf ? "native" : "packed",
     subgroupSize,
     hasTimestamps: features.has("timestamp-query"),
-    hardware: hardwareOf(gpu.adapterInfo ?? {}, features, gpu.limits),
+    hardware: { ...hardware, subgroupMatrices },
     adapter: describe(gpu.adapterInfo),
     limits: gpu.limits,
     features,
@@ -80,6 +83,21 @@ async function probeHalf(gpu: GPUDevice): Promise<boolean> {
   const expected = [0x8000_3800, 0xbc00_3e00, 0xc000_4480, 0xc200_48c0];
   // -0 may come out as +0 where the compiler negates by subtraction.
   return found !== undefined && expected.every((code, i) => i === 0 || found[i] === code);
+}
+
+/** Those of the matrices whose products are right. */
+async function probeMatrices(
+  gpu: GPUDevice,
+  matrices: readonly SubgroupMatrix[],
+): Promise<SubgroupMatrix[]> {
+  const right = await Promise.all(
+    matrices.map(async (matrix) => {
+      const found = await runProbe(gpu, matrixProbe(matrix), matrix.m * matrix.n, 1);
+      const sums = new Uint32Array(matrixProbeSums(matrix).buffer);
+      return found !== undefined && sums.every((bits, i) => found[i] === bits);
+    }),
+  );
+  return matrices.filter((_, i) => right[i]);
 }
 
 /** Shapes that a driver might run with subgroups of different sizes. */
