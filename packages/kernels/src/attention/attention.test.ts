@@ -1,4 +1,4 @@
-import type { HalfDType } from "@halfstep/device";
+import type { HalfDType, Tier } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
@@ -205,13 +205,26 @@ const cases: readonly Case[] = [
   { ...plain, lead: [4], queries: 19, mask: ["lengths", [4]] },
 ];
 
-/** On a GPU each of these is a program or two: together they have every path. */
-const gpuCases: readonly Case[] = [
-  { lead: [2, 3], queries: 67, keys: 83, size: 64, isCausal: true, storage: "float16" },
-  { lead: [2, 2], queries: 21, keys: 39, size: 3, mask: ["flags", [2, 1, 21, 39]], p: 0.5 },
-  { lead: [2, 2], queries: 40, keys: 36, size: 16, mask: ["lengths", [2, 1]], isCausal: true },
-  { lead: [3], queries: 18, keys: 70, size: 8, mask: ["added", [18, 70]], hasSubgroups: false },
-];
+/** On a GPU each of these is four programs, a second or two: together they have every path. */
+const gpuCases: Readonly<Record<Tier, readonly Case[]>> = {
+  native: [
+    { lead: [2, 3], queries: 67, keys: 83, size: 64, isCausal: true, storage: "float16" },
+    { lead: [2, 2], queries: 21, keys: 39, size: 3, mask: ["flags", [2, 1, 21, 39]], p: 0.5 },
+    { lead: [3], queries: 18, keys: 70, size: 8, mask: ["added", [18, 70]], hasSubgroups: false },
+  ],
+  packed: [
+    {
+      lead: [2, 2],
+      queries: 40,
+      keys: 36,
+      size: 16,
+      width: 40,
+      mask: ["lengths", [2, 1]],
+      isCausal: true,
+      storage: "float16",
+    },
+  ],
+};
 
 const tiers = await testTiers();
 
@@ -235,13 +248,56 @@ describe("attention", () => {
   it.each(tiers)("on the GPU, %s tier, equals the reference", async (tier) => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
-    for (const test of gpuCases) {
-      const start = performance.now();
-      const tolerances = tolerancesOf(test, 16);
-      const lines = await deviceMismatches(device, operandsOf(test), launchesOf(test), tolerances);
-      console.log(tier, JSON.stringify(test), performance.now() - start);
-      found.push(...lines.map((text) => `${JSON.stringify(test)}: ${text}`));
+    for (const test of gpuCases[tier]) {
+      const operands = operandsOf(test);
+      const all = tolerancesOf(test, 16);
+      const { out, logSumExp, queryGradient } = all;
+      const check = async (what: string, tolerances: Partial<typeof all>): Promise<void> => {
+        const lines = await deviceMismatches(device, operands, launchesOf(test), tolerances);
+        found.push(...lines.map((text) => `${JSON.stringify(test)}${what}: ${text}`));
+      };
+      await check("", all);
+      // The same programs again, for rows that are NaN as a whole and for scores that are infinite. Sums over queries get NaN from
+      // these, in a tile also those of keys that they do not see.
+      operands.query.values[1] = Number.NaN;
+      operands.query.values[test.size * 5] = Number.POSITIVE_INFINITY;
+      await check(" with NaN and an infinity", { out, logSumExp, queryGradient });
     }
     expect(found).toEqual([]);
+  });
+
+  it("drops what dropout would drop, at its rate", () => {
+    const test: Case = { lead: [3], queries: 41, keys: 37, size: 1, width: 128, p: 0.3 };
+    const factors = droppedOnes(test);
+    const operands = operandsOf(test);
+    // Equal scores, and values that show a key each: the result is the mask.
+    operands.query.values.fill(0);
+    operands.value.values.fill(0);
+    for (let e = 0; e < 3; e++)
+      for (let j = 0; j < 37; j++) operands.value.values[(e * 37 + j) * 128 + j] = 37;
+    const { out } = runOnCpu(operands, launchesOf(test));
+    const got = Float32Array.from({ length: factors.length }, (_, i) => {
+      const row = Math.floor(i / 37);
+      return out[row * 128 + (i % 37)] as number;
+    });
+    expect(mismatches(got, factors, { relative: 1e-6, absolute: 0 })).toEqual([]);
+    const kept = got.reduce((sum, v) => sum + (v > 0 ? 1 : 0), 0) / got.length;
+    // Four standard deviations of a proportion of 4551.
+    expect(Math.abs(kept - 0.7)).toBeLessThan(4 * Math.sqrt((0.3 * 0.7) / got.length));
+  });
+
+  it("refuses what does not fit", () => {
+    const run = (test: Case, change: object) => () => {
+      const launches: Launches<ReturnType<typeof operandsOf>> = (target, operands) =>
+        attention(target, { ...operands, mask: undefined }, { ...attributesOf(test), ...change });
+      runOnCpu(operandsOf(test), launches);
+    };
+    expect(run(plain, { size: 9 })).toThrow("query has 80 elements");
+    expect(run({ ...plain, size: 132 }, {})).toThrow("heads have 1 to 128 elements");
+    expect(run(plain, { mask: attentionMask("flags", [5, 6], [2]) })).toThrow("go together");
+    const dropout = { p: 0.5, source: { seed: 1, block: 0, stream: 0 } };
+    const many = { entries: 0, queries: 2 ** 17, keys: 2 ** 17, dropout };
+    expect(run({ ...plain, lead: [0] }, many)).not.toThrow();
+    expect(attentionMask("added", [2, 1, 3, 1, 5, 6], [2, 4, 3, 2])).toBeUndefined();
   });
 });

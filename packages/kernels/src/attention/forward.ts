@@ -32,7 +32,8 @@ import {
 import {
   keptOf,
   maskBinding,
-  shownScores,
+  scaledScores,
+  seenColumns,
   tileVisibility,
   visibilityFunctions,
   visibilityOf,
@@ -66,7 +67,6 @@ export function attention<B>(
   const { query, key, value, mask, out: result, logSumExp } = operands;
   const lengths = { out: entries * queries * width, logSumExp: entries * queries };
   requireLengths("attention", { out: result, logSumExp }, lengths);
-  if (result.length === 0) return;
   intoRows(target, result, width, (out) => ({
     kernel: forwardKernel(attentionParts(attributes)),
     bindings: [query, key, value, ...maskBindings(mask), out, logSumExp],
@@ -132,7 +132,7 @@ ${rowPositions(tile, "query_start", "s.queries")}${each(rows, (r) => `  var top$
 ${each(4, (u) => `    let column${u} = key_start + min(column + ${u}u, seen - 1u);\n`)}${scoreTile(tile, "score", "query", "key", "s.size")}${tileVisibility(parts, "queries", rows)}${each(
   rows,
   (r) => `    {
-      let x = ${shownScores(parts, "queries", r)};
+      let x = shown(${scaledScores(parts, r)}, ${seenColumns(parts, "queries", r)});
       var most = max(max(x.x, x.y), max(x.z, x.w));
       ${overLanes(tile, "most", "max")}
       most = max(top${r}, most);
@@ -189,7 +189,7 @@ ${each(
           for (let key = 0; key < seen; key++) {
             const p = Math.exp((scores[key] as number) - top);
             total += p;
-            const weight = p * kept(entry, query, key);
+            const weight = kept(p, entry, query, key);
             const at = (entry * keys + key) * width;
             for (let c = 0; c < width; c++)
               sums[c] = (sums[c] as number) + weight * (v[at + c] as number);

@@ -30,7 +30,8 @@ import {
 import {
   keptOf,
   maskBinding,
-  shownScores,
+  scaledScores,
+  seenColumns,
   tileVisibility,
   visibilityFunctions,
   visibilityOf,
@@ -53,7 +54,6 @@ export function attentionKeyValueGradient<B>(
   const { query, key, value, mask, outGradient, statistics, keyGradient, valueGradient } = operands;
   const lengths = { keyGradient: key.length, valueGradient: value.length };
   requireLengths(op, { keyGradient, valueGradient }, lengths);
-  if (key.length === 0) return;
   const { size, width } = attributes;
   const keyRows = withPadding(target, keyGradient, size);
   const valueRows = withPadding(target, valueGradient, width);
@@ -113,8 +113,9 @@ ${each(4, (u) => `    let column${u} = query_start + min(column + ${u}u, s.queri
 ${scoreTile(tile, "score", "key", "query", "s.size")}${scoreTile(tile, "change", "value", "outGradient", "s.width")}${tileVisibility(parts, "keys", rows)}${each(
   rows,
   (r) => `    {
-      let p = row_exp(${shownScores(parts, "keys", r)} - logSums);
-      change${r} = p * (${keptOf(parts, r, `change${r}${isDropping ? " * s.factor" : ""}`)} - averages);
+      let is_seen = ${seenColumns(parts, "keys", r)};
+      let p = select(vec4f(), row_exp(${scaledScores(parts, r)} - logSums), is_seen);
+      change${r} = select(vec4f(), p * (${keptOf(parts, r, `change${r}${isDropping ? " * s.factor" : ""}`)} - averages), is_seen);
       score${r} = ${keptOf(parts, r, isDropping ? "p * s.factor" : "p")};
     }
 `,
@@ -155,10 +156,10 @@ ${storeResult(tile, keyResult, { ...to, out: "keyGradient" }, (sum) => `${sum} *
             const position = entry * keys + key;
             const score = product(q, row * size, k, position * size, size) * scale;
             const p = Math.exp(shown(score, entry, query, key) - logSum);
-            const factor = kept(entry, query, key);
-            const change = product(g, row * width, v, position * width, width) * factor;
+            const dot = product(g, row * width, v, position * width, width);
+            const change = kept(dot, entry, query, key);
             addScaled(keySums, key * size, q, row * size, size, p * (change - average) * scale);
-            addScaled(valueSums, key * width, g, row * width, width, p * factor);
+            addScaled(valueSums, key * width, g, row * width, width, kept(p, entry, query, key));
           }
         }
         setRows(keyOut, keySums, entry * keys, keys, size);

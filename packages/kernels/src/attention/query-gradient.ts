@@ -31,7 +31,8 @@ import {
 import {
   keptOf,
   maskBinding,
-  shownScores,
+  scaledScores,
+  seenColumns,
   tileVisibility,
   visibilityFunctions,
   visibilityOf,
@@ -57,7 +58,6 @@ export function attentionQueryGradient<B>(
   requireGradient("attentionQueryGradient", operands, attributes);
   const { query, key, value, mask, outGradient, statistics, queryGradient } = operands;
   requireLengths("attentionQueryGradient", { queryGradient }, { queryGradient: query.length });
-  if (query.length === 0) return;
   intoRows(target, queryGradient, attributes.size, (out) => ({
     kernel: queryKernel(attentionParts(attributes)),
     bindings: [query, key, value, ...maskBindings(mask), outGradient, statistics, out],
@@ -120,8 +120,9 @@ ${each(4, (u) => `    let column${u} = key_start + min(column + ${u}u, seen - 1u
   rows,
   (r) => `    {
       let own = ${ofRow(tile, "statistics", r)};
-      let p = row_exp(${shownScores(parts, "queries", r)} - vec4f(own.x));
-      score${r} = p * (${keptOf(parts, r, `change${r}${isDropping ? " * s.factor" : ""}`)} - vec4f(own.y));
+      let is_seen = ${seenColumns(parts, "queries", r)};
+      let p = select(vec4f(), row_exp(${scaledScores(parts, r)} - vec4f(own.x)), is_seen);
+      score${r} = select(vec4f(), p * (${keptOf(parts, r, `change${r}${isDropping ? " * s.factor" : ""}`)} - vec4f(own.y)), is_seen);
     }
 `,
 )}${accumulate(tile, result, "score", "key", { start: "key_start", column: "first_column", last: "seen - 1u" })}  }
@@ -156,7 +157,7 @@ ${storeResult(tile, result, { out: "queryGradient", start: "query_start", length
             const score = product(q, row * size, k, position * size, size) * scale;
             const p = Math.exp(shown(score, entry, query, key) - logSum);
             const change = product(g, row * width, v, position * width, width);
-            const weight = p * (change * kept(entry, query, key) - average);
+            const weight = p * (kept(change, entry, query, key) - average);
             for (let c = 0; c < size; c++)
               sums[c] = (sums[c] as number) + weight * (k[position * size + c] as number);
           }

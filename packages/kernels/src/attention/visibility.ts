@@ -12,13 +12,15 @@ const maskDTypes: Record<AttentionMaskKind, readonly DType[]> = {
   lengths: ["uint32", "int32"],
 };
 
+const offsets = "vec4u(0u, 1u, 2u, 3u)";
+
 /** The binding of a mask, where there is one. */
 export const maskBinding = ({ mask }: AttentionParts): readonly KernelBinding[] =>
   mask ? [{ name: "mask", access: "read", dtypes: maskDTypes[mask] }] : [];
 
 /**
- * WGSL functions: `seen_keys(entry)`, how many keys of an entry there are; `visible(queries, keys, seen)`, whether lengths and a
- * causal mask let each query see its key; `score(x, added, visible)`, the scores with −∞ where nothing is seen; `row_exp`.
+ * WGSL functions: `seen_keys(entry)`, how many keys of an entry there are; `shown(x, is_visible)`, scores with −∞ where nothing is
+ * seen; `row_exp`; and what {@link tileVisibility} and {@link seenColumns} call.
  */
 export function visibilityFunctions({ mask, isDropping }: AttentionParts): string {
   const place = /* wgsl */ `
@@ -33,8 +35,9 @@ fn mask_of(entry: u32, queries: vec4u, keys: vec4u) -> vec4u { return mask_start
 fn seen_keys(entry: u32) -> u32 {
   return ${mask === "lengths" ? "min(s.keys, u32(max(0, i32(at_mask(mask_start(entry))))))" : "s.keys"};
 }
-fn visible(queries: vec4u, keys: vec4u, seen: u32) -> vec4<bool> {
-  return (queries < vec4u(s.queries)) & (keys < vec4u(seen)) & (vec4<bool>(s.causal == 0u) | (keys <= queries));
+// A row of a tile sees the columns from first up to end.
+fn between(column: u32, first: u32, end: u32) -> vec4<bool> {
+  return vec4u(column - first) + ${offsets} < vec4u(end - min(first, end));
 }
 // −∞ is no constant of WGSL. Its exponential about any finite maximum is 0.
 fn shown(x: vec4f, is_visible: vec4<bool>) -> vec4f {
@@ -79,8 +82,6 @@ fn kept_bits(element: u32) -> u32 {
   return kept;
 }
 `;
-
-const offsets = "vec4u(0u, 1u, 2u, 3u)";
 
 /** Four queries and four keys of row `r` of a tile whose lane has the columns from `column` on. */
 const coordinates = (along: TileRows, r: string): readonly [queries: string, keys: string] => {
@@ -130,13 +131,18 @@ ${words
 `;
 }
 
-/** A vec4f expression: the scores of row r, −∞ where nothing is seen. */
-export function shownScores({ mask }: AttentionParts, along: TileRows, r: number): string {
-  const [queries, keys] = coordinates(along, `${r}u`);
-  const seen = `visible(${queries}, ${keys}, seen)`;
-  const scaled = `score${r} * s.scale${mask === "added" ? ` + added[${r}]` : ""}`;
-  const flags = mask === "flags" ? ` & ${bitsOf("mask", r)}` : "";
-  return `shown(${scaled}, ${seen}${flags})`;
+/** A vec4f expression: the scaled scores of row r, with what the mask adds. */
+export const scaledScores = ({ mask }: AttentionParts, r: number): string =>
+  `score${r} * s.scale${mask === "added" ? ` + added[${r}]` : ""}`;
+
+/** A vec4<bool> expression: which columns row r sees. Rows that are stored nowhere may see anything. */
+export function seenColumns({ mask }: AttentionParts, along: TileRows, r: number): string {
+  // Keys behind the length are rows that are stored.
+  const seen =
+    along === "queries"
+      ? `between(column, 0u, min(seen, select(seen, row + ${r + 1}u, s.causal != 0u)))`
+      : `between(column, s.causal * (row + ${r}u), select(0u, s.queries, row + ${r}u < seen))`;
+  return mask === "flags" ? `${seen} & ${bitsOf("mask", r)}` : seen;
 }
 
 /** A vec4f expression: `value` where row r is kept, else 0. */
@@ -152,8 +158,8 @@ export interface Visibility {
   limit(entry: number, query: number): number;
   /** A scaled score with what the mask adds to it, −∞ where it hides the key. */
   shown(score: number, entry: number, query: number, key: number): number;
-  /** What a probability is multiplied by. */
-  kept(entry: number, query: number, key: number): number;
+  /** What dropout makes of a number. */
+  kept(value: number, entry: number, query: number, key: number): number;
 }
 
 export function visibilityOf(
@@ -179,15 +185,15 @@ export function visibilityOf(
       if (kind === "flags" && maskAt(entry, query, key) === 0) return Number.NEGATIVE_INFINITY;
       return score;
     },
-    kept(entry, query, key) {
-      if (!bitsOfQuadAt) return 1;
+    kept(value, entry, query, key) {
+      if (!bitsOfQuadAt) return value;
       const element = (entry * queries + query) * keys + key;
       const wanted = Math.floor(element / 4);
       if (wanted !== quad) {
         quad = wanted;
         words = bitsOfQuadAt(quad);
       }
-      return (words[element % 4] as number) < threshold ? factor : 0;
+      return (words[element % 4] as number) < threshold ? value * factor : 0;
     },
   };
 }
