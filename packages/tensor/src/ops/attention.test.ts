@@ -1,4 +1,5 @@
 import { autocast, DTypeError } from "@halfstep/autocast";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
   type ForwardCase,
@@ -6,7 +7,17 @@ import {
   places,
   scattered,
 } from "../../test/forward-check.js";
-import { cpuRuntime, Generator, ShapeError, type Tensor } from "../index.js";
+import {
+  cpuRuntime,
+  Generator,
+  gpuRuntime,
+  grad,
+  type Plan,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "../index.js";
 import { type AttentionOptions, scaledDotProductAttention } from "./index.js";
 
 const [entries, queries, keys, size, width] = [2, 5, 6, 4, 3];
@@ -14,7 +25,7 @@ const [entries, queries, keys, size, width] = [2, 5, 6, 4, 3];
 /** Attention by its definition, where `look` says which keys a query sees. */
 function attended(
   [q, k, v]: readonly (readonly number[])[],
-  look: (query: number, key: number) => boolean,
+  look: (query: number, key: number, entry: number) => boolean,
 ): number[] {
   const result: number[] = [];
   const dot = (a: number, b: number): number =>
@@ -25,7 +36,7 @@ function attended(
   for (let e = 0; e < entries; e++)
     for (let i = 0; i < queries; i++) {
       const weights = Array.from({ length: keys }, (_, j) =>
-        look(i, j) ? Math.exp(dot(e * queries + i, e * keys + j) / Math.sqrt(size)) : 0,
+        look(i, j, e) ? Math.exp(dot(e * queries + i, e * keys + j) / Math.sqrt(size)) : 0,
       );
       const total = weights.reduce((a, b) => a + b, 0);
       for (let d = 0; d < width; d++)
@@ -39,10 +50,12 @@ function attended(
   return result;
 }
 
+const lengths = [4, 0] as const;
+
 const attentionCase = (
   name: string,
   options: AttentionOptions,
-  look: (query: number, key: number) => boolean = () => true,
+  look: (query: number, key: number, entry: number) => boolean = () => true,
 ): ForwardCase => ({
   name,
   inputs: [
@@ -56,11 +69,12 @@ const attentionCase = (
       ...(name === "mask" && {
         mask: runtime.tensor(
           Uint32Array.from({ length: queries * keys }, (_, at) =>
-            look(Math.floor(at / keys), at % keys) ? 1 : 0,
+            look(Math.floor(at / keys), at % keys, 0) ? 1 : 0,
           ),
           [queries, keys],
         ),
       }),
+      ...(name === "padding" && { keyLengths: runtime.tensor(Uint32Array.from(lengths)) }),
     }),
   expected: (inputs) => attended(inputs, look),
   shape: [entries, queries, width],
@@ -71,6 +85,7 @@ const cases = [
   attentionCase("causal", { isCausal: true }, (i, j) => j <= i),
   // Query 3 sees nothing, and gets zeros.
   attentionCase("mask", {}, (i, j) => i !== 3 && (i + j) % 3 !== 0),
+  attentionCase("padding", {}, (_, j, e) => j < (lengths[e] as number)),
 ];
 
 test.each(places)("attention is what its definition says: %s, %s", async (_, dtype, open) => {
@@ -95,6 +110,83 @@ test("autocast casts it as a whole, a mask too", () => {
   expect([run().dtype, autocast(region, run).dtype]).toEqual(["float32", "bfloat16"]);
 });
 
+/** A training step of attention, of its sum with weights, whose mask wants a gradient or not: that takes the composed ops. */
+async function trained(runtime: Runtime, isComposed: boolean, p: number) {
+  const [q, k, v] = [1, 2, 3].map((seed) => {
+    const { values, shape } = scattered([2, 64, 4], seed);
+    return runtime.variable(values, shape, { requiresGrad: true });
+  }) as [Variable, Variable, Variable];
+  const weights = scattered([2, 64, 4], 4);
+  const mask = runtime.variable(new Float32Array(64 * 64), [64, 64], { requiresGrad: isComposed });
+  const out = await runtime.step(() => {
+    const y = scaledDotProductAttention(q.mul(2), k.mul(2), v.mul(2), {
+      mask,
+      ...(p > 0 && { dropout: { p, generator: new Generator(9) } }),
+    });
+    y.mul(runtime.tensor(weights.values, weights.shape)).sum().backward();
+    return y;
+  });
+  const results = [out, ...[q, k, v].map(({ grad }) => grad as Tensor)];
+  const values = await Promise.all(results.map(async (x) => [...(await x.toArray())]));
+  return { values: values.flat(), plan: runtime.lastPlan as Plan };
+}
+
+test.each([0, 0.3])("fused kernels give what composed ops give, dropping %s", async (p) => {
+  const fused = await trained(cpuRuntime({ arithmetic: "float64" }), false, p);
+  const composed = await trained(cpuRuntime({ arithmetic: "float64" }), true, p);
+  const far = fused.values.filter(
+    (value, i) => !(Math.abs(value - (composed.values[i] as number)) < 1e-7),
+  );
+  expect(far).toEqual([]);
+  const names = (plan: Plan): readonly string[] =>
+    plan.launches.map(({ launch }) => launch.kernel.name);
+  expect(names(fused.plan)).toContain("attentionKeyValueGradient");
+  expect(names(fused.plan)).not.toContain("matmul");
+  expect(names(composed.plan)).toContain("attentionProbabilities");
+});
+
+test("no tensor of queries × keys is kept, nor made", async () => {
+  const scores = 2 * 64 * 64 * 4;
+  const fused = (await trained(cpuRuntime(), false, 0.1)).plan.statistics;
+  const composed = (await trained(cpuRuntime(), true, 0.1)).plan.statistics;
+  // Three operands, the result, its weights, and the logarithms of the sums.
+  const kept = 5 * 2 * 64 * 4 * 4 + 2 * 64 * 4;
+  expect(fused.activationBytes).toBeLessThanOrEqual(kept);
+  expect(fused.peakBytes).toBeLessThan(scores);
+  expect(composed.activationBytes).toBeGreaterThan(scores);
+});
+
+test("heads that are too large for the kernels are composed", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.full([3, 130], 0.1);
+  const y = await runtime.step(() =>
+    scaledDotProductAttention(x, x, x, {
+      keyLengths: runtime.tensor(Uint32Array.of(2)).reshape([]),
+    }),
+  );
+  expect(y.shape).toEqual([3, 130]);
+  expect(Math.abs(((await y.toArray())[0] as number) - 0.1)).toBeLessThan(1e-6);
+  expect(runtime.lastPlan?.launches.map(({ launch }) => launch.kernel.name)).toContain(
+    "attentionProbabilities",
+  );
+});
+
+test("no keys, and no queries", async () => {
+  for (const runtime of [cpuRuntime(), gpuRuntime(await requestTestDevice())]) {
+    const q = runtime.full([2, 3], 1, { requiresGrad: true });
+    const nothing = runtime.zeros([0, 3], { requiresGrad: true });
+    const y = scaledDotProductAttention(q, nothing, nothing);
+    const [gradient] = grad(y.sum(), [q]);
+    expect([...(await y.toArray()), ...(await (gradient as Tensor).toArray())]).toEqual(
+      Array(12).fill(0),
+    );
+    const empty = scaledDotProductAttention(nothing, q, q);
+    const [keyGradient] = grad(empty.sum(), [q]);
+    expect(empty.shape).toEqual([0, 3]);
+    expect([...(await (keyGradient as Tensor).toArray())]).toEqual(Array(6).fill(0));
+  }
+});
+
 test("probabilities are dropped at random, and what is left keeps the mean", async () => {
   const runtime = cpuRuntime();
   const q = runtime.zeros([64, 2]);
@@ -117,6 +209,11 @@ test("what does not fit is refused", () => {
     [
       () => scaledDotProductAttention(x, x, x, { mask: runtime.zeros([3, 2]) }),
       "a mask [3,2] does not broadcast to the scores [2,2]",
+    ],
+    [
+      () =>
+        scaledDotProductAttention(x, x, x, { keyLengths: runtime.tensor(Uint32Array.of(1, 2)) }),
+      "keyLengths [2] do not broadcast to [], the dimensions before [keys, size]",
     ],
   ];
   for (const [call, message] of refused) {

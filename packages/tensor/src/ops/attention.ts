@@ -1,15 +1,21 @@
 import { DTypeError } from "@halfstep/autocast";
-import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
-import { castTo, isFloating } from "../cast.js";
+import { isFloating } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { logicalNot, maskedFill } from "./comparison.js";
-import { matmul } from "./matmul.js";
-import { type DropoutOptions, dropout as drop } from "./random.js";
+import {
+  type AttentionRule,
+  composedAttention,
+  composedAttentionGradients,
+  masked,
+} from "./attention-probabilities.js";
+import { logicalAnd, lt } from "./comparison.js";
+import { broadcastShapes } from "./pointwise.js";
+import { type DropoutOptions, drawDropout } from "./random.js";
+import { expand } from "./shape.js";
 
 export interface AttentionOptions {
   /**
@@ -17,6 +23,8 @@ export interface AttentionOptions {
    * query may look.
    */
   readonly mask?: Tensor;
+  /** How many keys each sequence has before its padding, integers: broadcasts to the dimensions before [keys, size]. */
+  readonly keyLengths?: Tensor;
   /** Query i may look at keys 0 … i only. Default false. */
   readonly isCausal?: boolean;
   /** Factor of the scores. Default 1 / √size. */
@@ -25,63 +33,117 @@ export interface AttentionOptions {
   readonly dropout?: DropoutOptions;
 }
 
-interface Probabilities {
-  readonly scale: number;
-  /** Queries of an entry, where they look at earlier keys only. */
-  readonly causalRows: number | undefined;
-  /** How the probabilities are stored. */
-  readonly dtype: DType;
+/** What fused attention does: its inputs are query, key, value, and a mask where there is one. */
+interface FusedAttention extends AttentionRule {
+  readonly mask: kernels.AttentionMask | undefined;
 }
 
-const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => {
-  const columns = shape.at(-1) as number;
-  return { rows: shape.slice(0, -1).reduce((a, b) => a * b, 1), columns };
-};
+const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
-/** Softmax of scaled scores; a row of −∞ alone gives zeros. The scores may be float32 where the probabilities are 16 bits. */
-const probabilitiesOf: Op<Probabilities> = defineOp<Probabilities>({
-  name: "attentionProbabilities",
+function attributesOf(
+  [query, , value]: readonly Pick<TensorSpec, "shape">[],
+  rule: FusedAttention,
+): kernels.AttentionAttributes {
+  const [q, v] = [query, value].map((x) => (x as TensorSpec).shape) as [number[], number[]];
+  const [queries, size] = q.slice(-2) as [number, number];
+  const [keys, width] = v.slice(-2) as [number, number];
+  return { entries: product(q.slice(0, -2)), queries, keys, size, width, ...rule };
+}
+
+/** Operands of a kernel from the inputs of an op: query, key, value, what else it reads, and a mask where there is one. */
+const operandsOf = <T>([query, key, value]: readonly T[], mask: T | undefined) => ({
+  query: query as T,
+  key: key as T,
+  value: value as T,
+  mask,
+});
+
+/** Attention without its probabilities in memory: the result, and the logarithm of each row's sum of exponentials. */
+const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
+  name: "attention",
   castPolicy: "none",
-  shape: ([scores], { dtype }) => [{ shape: (scores as TensorSpec).shape, dtype }],
-  forward({ target, inputs, outputs, attributes: { scale, causalRows } }) {
-    const [scores, probabilities] = [inputs[0], outputs[0]] as [Operand, Operand];
-    target.launch(
-      kernels.attentionProbabilities(
-        { scores, probabilities },
-        { ...rowsOf(scores.shape), scale, causalRows },
-      ),
-    );
+  shape([query, , value]) {
+    const { shape, dtype } = query as TensorSpec;
+    const rows = shape.slice(0, -1);
+    const width = (value as TensorSpec).shape.at(-1) as number;
+    return [
+      { shape: [...rows, width], dtype },
+      { shape: rows, dtype: "float32" },
+    ];
   },
-  backward({ inputs, outputs, gradients, attributes: { scale } }) {
-    const [p, g] = [outputs[0], gradients[0]] as [Tensor, Tensor];
-    if (!isGradEnabled())
-      return [scoresGradient([p, g], { scale, dtype: (inputs[0] as Tensor).dtype })];
-    return [p.mul(g.sub(g.mul(p).sum(-1, { keepDimensions: true }))).mul(scale)];
+  forward({ target, inputs, outputs, attributes }) {
+    const [out, logSumExp] = outputs as [Operand, Operand];
+    const operands = { ...operandsOf(inputs, inputs[3]), out, logSumExp };
+    kernels.attention(target, operands, attributesOf(inputs, attributes));
+  },
+  backward({ inputs, outputs, gradients, needs, attributes }) {
+    const [out, logSumExp] = outputs as [Tensor, Tensor];
+    const [gradient, mask] = [gradients[0] as Tensor, inputs[3]];
+    const operands = inputs.slice(0, 3) as [Tensor, Tensor, Tensor];
+    if (isGradEnabled()) return composedAttentionGradients(operands, mask, gradient, attributes);
+    const statistics = statisticsOp([out, gradient, logSumExp], null);
+    const read = [...operands, gradient, statistics, ...(mask ? [mask] : [])];
+    const query = needs[0] ? queryGradientOp(read, attributes) : undefined;
+    if (!needs[1] && !needs[2]) return [query];
+    return [query, ...keyValueGradientOp.all(read, attributes)];
   },
 });
 
-const scoresGradient: Op<Omit<Probabilities, "causalRows">> = defineOp<
-  Omit<Probabilities, "causalRows">
->({
-  name: "attentionProbabilitiesBackward",
+const statisticsOp: Op<null> = defineOp<null>({
+  name: "attentionStatistics",
   castPolicy: "none",
-  shape: ([p], { dtype }) => [{ shape: (p as TensorSpec).shape, dtype }],
-  forward({ target, inputs, outputs, attributes: { scale } }) {
-    const [probabilities, gradient] = inputs as [Operand, Operand];
+  shape: ([, , logSumExp]) => [
+    { shape: [...(logSumExp as TensorSpec).shape, 2], dtype: "float32" },
+  ],
+  forward({ target, inputs, outputs }) {
+    const [out, outGradient, logSumExp] = inputs as [Operand, Operand, Operand];
     target.launch(
-      kernels.attentionProbabilitiesBackward(
-        { probabilities, gradient, scoresGradient: outputs[0] as Operand },
-        { ...rowsOf(probabilities.shape), scale },
+      kernels.attentionStatistics(
+        { out, outGradient, logSumExp, statistics: outputs[0] as Operand },
+        { rows: product(logSumExp.shape), width: out.shape.at(-1) as number },
       ),
     );
   },
   backward: "none",
 });
 
+/** Operands of the backward kernels from the inputs of their ops. */
+const gradientOperandsOf = (inputs: readonly Operand[]) => ({
+  ...operandsOf(inputs, inputs[5]),
+  outGradient: inputs[3] as Operand,
+  statistics: inputs[4] as Operand,
+});
+
+const queryGradientOp: Op<FusedAttention> = defineOp<FusedAttention>({
+  name: "attentionQueryGradient",
+  castPolicy: "none",
+  shape: ([query]) => [query as TensorSpec],
+  forward({ target, inputs, outputs, attributes }) {
+    const operands = { ...gradientOperandsOf(inputs), queryGradient: outputs[0] as Operand };
+    kernels.attentionQueryGradient(target, operands, attributesOf(inputs, attributes));
+  },
+  backward: "none",
+});
+
+const keyValueGradientOp: Op<FusedAttention> = defineOp<FusedAttention>({
+  name: "attentionKeyValueGradient",
+  castPolicy: "none",
+  shape: ([, key, value]) => [key as TensorSpec, value as TensorSpec],
+  forward({ target, inputs, outputs, attributes }) {
+    const [keyGradient, valueGradient] = outputs as [Operand, Operand];
+    const operands = { ...gradientOperandsOf(inputs), keyGradient, valueGradient };
+    kernels.attentionKeyValueGradient(target, operands, attributesOf(inputs, attributes));
+  },
+  backward: "none",
+});
+
 /**
  * softmax(query keyᵀ · scale + mask) value, of query [..., queries, size], key [..., keys, size] and value [..., keys, width], as
- * torch.nn.functional.scaled_dot_product_attention. Scores are float32 whatever the dtype; probabilities are stored as the operands
- * are. A query that may look nowhere gets zeros.
+ * torch.nn.functional.scaled_dot_product_attention. Scores are float32 whatever the dtype. A query that may look nowhere gets
+ * zeros.
+ *
+ * Heads of up to 128 elements are computed by fused kernels (Dao et al. 2022), which keep no tensor of queries × keys, neither
+ * here nor for the backward pass. The gradient of an added mask and second derivatives need that tensor.
  */
 export const scaledDotProductAttention: Composite<
   (query: Tensor, key: Tensor, value: Tensor, options?: AttentionOptions) => Tensor
@@ -89,35 +151,82 @@ export const scaledDotProductAttention: Composite<
   { name: "scaledDotProductAttention", castPolicy: "lowerPrecision" },
   (query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions = {}): Tensor => {
     requireShapes(query, key, value);
-    const { mask, isCausal = false, dropout } = options;
+    const { isCausal = false, dropout } = options;
     const { scale = 1 / Math.sqrt(query.shape.at(-1) as number) } = options;
-    if (mask && isCausal)
+    if (options.mask && isCausal)
       throw new RangeError(
         "scaledDotProductAttention: isCausal is a mask of its own; put it into the mask, or leave the mask out",
       );
-    const { dtype } = query;
-    const products = matmul([query, key], { transB: true, dtype: "float32" });
-    const isAdded = mask !== undefined && isFloating(mask.dtype);
-    // What is added counts after scaling.
-    const scores = mask ? masked(isAdded ? products.mul(scale) : products, mask) : products;
-    const probabilities = probabilitiesOf([scores], {
-      scale: isAdded ? 1 : scale,
-      causalRows: isCausal ? (query.shape.at(-2) as number) : undefined,
-      dtype,
+    const lead = [query, key, value]
+      .map(({ shape }) => shape.slice(0, -2))
+      .reduce((a, b) => broadcastShapes("scaledDotProductAttention", a, b));
+    const [queries, keys] = [query.shape.at(-2), key.shape.at(-2)] as [number, number];
+    const drawn = dropout && drawDropout(query.runtime, product(lead) * queries * keys, dropout);
+    const rule = { scale, isCausal, dropout: drawn };
+    const { mask, isLengths } = maskOf(options, lead, queries, keys);
+    const kind = isLengths ? "lengths" : mask && isFloating(mask.dtype) ? "added" : "flags";
+    const layout = mask && kernels.attentionMask(kind, mask.shape, lead);
+    const isFused =
+      [query, value].every(({ shape }) => isHead(shape.at(-1) as number)) &&
+      (mask === undefined || layout !== undefined) &&
+      !(mask?.requiresGrad && isGradEnabled()) &&
+      !(drawn && product(lead) * queries * keys >= 2 ** 32);
+    if (!isFused)
+      return composedAttention(
+        [query, key, value],
+        isLengths ? flagsOf(mask as Tensor, keys) : mask,
+        rule,
+      );
+    const operands = [query, key, value].map((x) => {
+      const shape = [...lead, ...x.shape.slice(-2)];
+      return shape.length === x.rank && product(shape) === x.size ? x : expand([x], shape);
     });
-    return matmul([dropout ? drop(probabilities, dropout) : probabilities, value], {});
+    return attentionOp([...operands, ...(mask ? [mask] : [])], { ...rule, mask: layout });
   },
 );
 
-function masked(scores: Tensor, mask: Tensor): Tensor {
-  const lead = scores.rank - mask.rank;
-  const broadcasts = mask.shape.every((size, d) => size === 1 || size === scores.shape[lead + d]);
-  if (lead < 0 || !broadcasts)
+const isHead = (size: number): boolean => size > 0 && size <= kernels.maxAttentionSize;
+
+/** One mask for the mask and the lengths that were given: lengths alone stay what they are. */
+function maskOf(
+  { mask, keyLengths }: AttentionOptions,
+  lead: readonly number[],
+  queries: number,
+  keys: number,
+): { readonly mask: Tensor | undefined; readonly isLengths: boolean } {
+  const scores = [...lead, queries, keys];
+  if (mask && !broadcasts(mask.shape, scores))
     throw new ShapeError(
-      `scaledDotProductAttention: a mask [${mask.shape}] does not broadcast to the scores [${scores.shape}]`,
+      `scaledDotProductAttention: a mask [${mask.shape}] does not broadcast to the scores [${scores}]`,
     );
-  if (isFloating(mask.dtype)) return scores.add(castTo(mask, "float32"));
-  return maskedFill(scores, logicalNot([mask], null), Number.NEGATIVE_INFINITY);
+  if (!keyLengths) return { mask, isLengths: false };
+  if (isFloating(keyLengths.dtype))
+    throw new DTypeError(
+      `scaledDotProductAttention: keyLengths are integers, not ${keyLengths.dtype}: make them with a Uint32Array`,
+    );
+  if (!broadcasts(keyLengths.shape, lead))
+    throw new ShapeError(
+      `scaledDotProductAttention: keyLengths [${keyLengths.shape}] do not broadcast to [${lead}], the dimensions before [keys, size]`,
+    );
+  if (!mask) return { mask: keyLengths, isLengths: true };
+  const flags = flagsOf(keyLengths, keys);
+  const both = isFloating(mask.dtype)
+    ? masked(expandTo(mask, flags), flags)
+    : logicalAnd([mask, flags], null);
+  return { mask: both, isLengths: false };
+}
+
+const broadcasts = (shape: readonly number[], to: readonly number[]): boolean =>
+  shape.length <= to.length &&
+  shape.every((size, d) => size === 1 || size === to[to.length - shape.length + d]);
+
+const expandTo = (x: Tensor, other: Tensor): Tensor =>
+  expand([x], broadcastShapes("scaledDotProductAttention", x.shape, other.shape));
+
+/** Lengths [...] as a mask [..., 1, keys]. */
+function flagsOf(lengths: Tensor, keys: number): Tensor {
+  const places = lengths.runtime.tensor(Uint32Array.from({ length: keys }, (_, key) => key));
+  return lt(places, lengths.reshape([...lengths.shape, 1, 1]));
 }
 
 function requireShapes(query: Tensor, key: Tensor, value: Tensor): void {

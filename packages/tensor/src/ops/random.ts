@@ -6,13 +6,13 @@ import type { Runtime } from "../runtime.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
 
-interface Dropout {
+export interface Dropout {
   readonly p: number;
   readonly source: kernels.RandomSource;
 }
 
 /** The mask is drawn again wherever it is needed, and stored nowhere. */
-const dropoutOp: Op<Dropout> = defineOp<Dropout>({
+export const dropoutOp: Op<Dropout> = defineOp<Dropout>({
   name: "dropout",
   castPolicy: "none",
   shape: ([x]) => [floating("dropout", x as TensorSpec)],
@@ -31,8 +31,17 @@ export interface DropoutOptions {
 
 /** x with elements dropped at random, as in training. The same mask on every device, bit for bit. */
 export function dropout(x: Tensor, { p = 0.5, generator }: DropoutOptions): Tensor {
+  return dropoutOp([x], drawDropout(x.runtime, x.size, { p, generator }));
+}
+
+/** Takes the words for a tensor of so many elements, which may be dropped from more than once. */
+export function drawDropout(
+  runtime: Runtime,
+  elements: number,
+  { p = 0.5, generator }: DropoutOptions,
+): Dropout {
   probability("dropout", p);
-  return dropoutOp([x], { p, source: generator.take(x.runtime, x.size) });
+  return { p, source: generator.take(runtime, elements) };
 }
 
 function probability(op: string, p: number): void {

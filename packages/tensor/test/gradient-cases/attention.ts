@@ -1,4 +1,4 @@
-import type { Tensor } from "../../src/index.js";
+import { Generator, type Tensor } from "../../src/index.js";
 import * as ops from "../../src/ops/index.js";
 import type { GradientCase } from "../gradient-check.js";
 import { type FamilyCases, on, type Shape } from "./builders.js";
@@ -11,6 +11,12 @@ const attention = (
   on(name, shapes, ([q, k, v]) =>
     ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, options),
   );
+
+const heads: readonly Shape[] = [
+  [2, 3, 2],
+  [2, 4, 2],
+  [2, 4, 3],
+];
 
 /** Attention: its mask has a gradient too where it is added. */
 export const attentionCases: FamilyCases = {
@@ -56,6 +62,23 @@ export const attentionCases: FamilyCases = {
           ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, {
             mask: mask as Tensor,
           }),
+      ),
+      on("what is kept after dropout", heads, ([q, k, v]) =>
+        ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, {
+          dropout: { p: 0.4, generator: new Generator(5) },
+        }),
+      ),
+      on("padded keys", heads, ([q, k, v], runtime) =>
+        ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, {
+          keyLengths: runtime.tensor(Uint32Array.of(3, 0)),
+          isCausal: true,
+        }),
+      ),
+      on("padded keys under a mask", heads, ([q, k, v], runtime) =>
+        ops.scaledDotProductAttention(q as Tensor, k as Tensor, v as Tensor, {
+          keyLengths: runtime.tensor(Uint32Array.of(3, 2)),
+          mask: runtime.tensor([0.5, -1, 0, 2], [4]),
+        }),
       ),
       on(
         "mask",

@@ -1,0 +1,122 @@
+import type { DType } from "@halfstep/device";
+import * as kernels from "@halfstep/kernels";
+import { castTo, isFloating } from "../cast.js";
+import { isGradEnabled } from "../grad-mode.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { logicalNot, maskedFill } from "./comparison.js";
+import { matmul } from "./matmul.js";
+import { type Dropout, dropoutOp } from "./random.js";
+
+/** What attention does besides multiplying. */
+export interface AttentionRule {
+  readonly scale: number;
+  readonly isCausal: boolean;
+  readonly dropout: Dropout | undefined;
+}
+
+interface Probabilities {
+  readonly scale: number;
+  /** Queries of an entry, where they look at earlier keys only. */
+  readonly causalRows: number | undefined;
+  /** How the probabilities are stored. */
+  readonly dtype: DType;
+}
+
+const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => {
+  const columns = shape.at(-1) as number;
+  return { rows: shape.slice(0, -1).reduce((a, b) => a * b, 1), columns };
+};
+
+/** Softmax of scaled scores; a row of −∞ alone gives zeros. The scores may be float32 where the probabilities are 16 bits. */
+const probabilitiesOp: Op<Probabilities> = defineOp<Probabilities>({
+  name: "attentionProbabilities",
+  castPolicy: "none",
+  shape: ([scores], { dtype }) => [{ shape: (scores as TensorSpec).shape, dtype }],
+  forward({ target, inputs, outputs, attributes: { scale, causalRows } }) {
+    const [scores, probabilities] = [inputs[0], outputs[0]] as [Operand, Operand];
+    target.launch(
+      kernels.attentionProbabilities(
+        { scores, probabilities },
+        { ...rowsOf(scores.shape), scale, causalRows },
+      ),
+    );
+  },
+  backward({ inputs, outputs, gradients, attributes: { scale } }) {
+    const [p, g] = [outputs[0], gradients[0]] as [Tensor, Tensor];
+    if (!isGradEnabled())
+      return [scoresGradient([p, g], { scale, dtype: (inputs[0] as Tensor).dtype })];
+    return [p.mul(g.sub(g.mul(p).sum(-1, { keepDimensions: true }))).mul(scale)];
+  },
+});
+
+const scoresGradient: Op<Omit<Probabilities, "causalRows">> = defineOp<
+  Omit<Probabilities, "causalRows">
+>({
+  name: "attentionProbabilitiesBackward",
+  castPolicy: "none",
+  shape: ([p], { dtype }) => [{ shape: (p as TensorSpec).shape, dtype }],
+  forward({ target, inputs, outputs, attributes: { scale } }) {
+    const [probabilities, gradient] = inputs as [Operand, Operand];
+    target.launch(
+      kernels.attentionProbabilitiesBackward(
+        { probabilities, gradient, scoresGradient: outputs[0] as Operand },
+        { ...rowsOf(probabilities.shape), scale },
+      ),
+    );
+  },
+  backward: "none",
+});
+
+/** The probabilities of attention as a tensor [..., queries, keys], before any are dropped. */
+function probabilities(
+  query: Tensor,
+  key: Tensor,
+  mask: Tensor | undefined,
+  { scale, isCausal }: AttentionRule,
+): Tensor {
+  const products = matmul([query, key], { transB: true, dtype: "float32" });
+  const isAdded = mask !== undefined && isFloating(mask.dtype);
+  // What is added counts after scaling.
+  const scores = mask ? masked(isAdded ? products.mul(scale) : products, mask) : products;
+  return probabilitiesOp([scores], {
+    scale: isAdded ? 1 : scale,
+    causalRows: isCausal ? (query.shape.at(-2) as number) : undefined,
+    dtype: query.dtype,
+  });
+}
+
+/** Scores under a mask: of numbers that are added, or of flags, 0 where nothing may be seen. */
+export const masked = (scores: Tensor, mask: Tensor): Tensor =>
+  isFloating(mask.dtype)
+    ? scores.add(castTo(mask, scores.dtype))
+    : maskedFill(scores, logicalNot([mask], null), Number.NEGATIVE_INFINITY);
+
+const droppedFrom = (x: Tensor, dropout: Dropout | undefined): Tensor =>
+  dropout ? dropoutOp([x], dropout) : x;
+
+/** Attention composed of ops that keep their probabilities: for what the fused kernels cannot do. */
+export const composedAttention = (
+  [query, key, value]: readonly [Tensor, Tensor, Tensor],
+  mask: Tensor | undefined,
+  rule: AttentionRule,
+): Tensor => matmul([droppedFrom(probabilities(query, key, mask, rule), rule.dropout), value], {});
+
+/** Gradients of query, key and value as ops, so that they can be differentiated again. */
+export function composedAttentionGradients(
+  [query, key, value]: readonly [Tensor, Tensor, Tensor],
+  mask: Tensor | undefined,
+  gradient: Tensor,
+  rule: AttentionRule,
+): readonly [Tensor, Tensor, Tensor] {
+  const p = probabilities(query, key, mask, rule);
+  const g = castTo(gradient, value.dtype);
+  const change = droppedFrom(matmul([g, value], { transB: true }), rule.dropout);
+  const average = change.mul(p).sum(-1, { keepDimensions: true });
+  const scores = p.mul(change.sub(average)).mul(rule.scale);
+  return [
+    matmul([scores, key], {}),
+    matmul([scores, query], { transA: true }),
+    matmul([droppedFrom(p, rule.dropout), g], { transA: true }),
+  ];
+}
