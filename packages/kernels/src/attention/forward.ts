@@ -150,12 +150,11 @@ ${each(
   (r) => `  ${overLanes(tile, `total${r}`, "sum")}
   let divisor${r} = 1.0 / select(total${r}, 1.0, total${r} == 0.0)${isDropping ? " * s.factor" : ""};
 `,
-)}${storeResult(tile, result, { out: "out", start: "query_start", length: "s.queries" }, (sum, r) => `${sum} * divisor${r}`)}  if (lane == 0u) {
-${each(
-  rows,
-  (r) =>
-    `    if (row + ${r}u < s.queries) { store_logSumExp(query_start + row + ${r}u, select(top${r} + row_log(vec4f(total${r})).x, 0.0, total${r} == 0.0)); }\n`,
-)}  }
+)}${storeResult(tile, result, { out: "out", start: "query_start", length: "s.queries" }, (sum, r) => `${sum} * divisor${r}`)}  var logs = array<f32, ${rows}>(${Array.from(
+        { length: rows },
+        (_, r) => `select(top${r} + row_log(vec4f(total${r})).x, 0.0, total${r} == 0.0)`,
+      ).join(", ")});
+  for (var r = lane; r < min(${rows}u, s.queries - row); r += ${lanes}u) { store_logSumExp(query_start + row + r, logs[r]); }
 }
 `;
     },

@@ -211,29 +211,35 @@ ${loads}${products}    }
 `;
 }
 
-/** Stores a result whose rows are `start + row …` of a binding of `name`; rows behind `length` are left out. */
+/**
+ * Stores a result whose rows are `start + row …` of a binding of `name`; rows behind `length` are left out. A loop, since programs
+ * with many stores take CPU adapters long to compile.
+ */
 export function storeResult(
   tile: AttentionTile,
   result: ResultTile,
   { out, start, length }: { readonly out: string; readonly start: string; readonly length: string },
   value: (sum: string, r: number) => string,
 ): string {
-  const { lanes } = tile;
-  const { across } = columnsOf(lanes, result.quads);
+  const { lanes, rows } = tile;
+  const { across, each: own } = columnsOf(lanes, result.quads);
   let code = "";
   for (let far = across; far < lanes; far *= 2)
     code += sums(tile, result, (sum) => `  ${sum} += subgroupShuffleXor(${sum}, ${far}u);\n`);
-  return `${code}  {
-  let quads = (${result.size} + 3u) >> 2u;
-  let at = (${start} + row) * quads;
-  let c = lane % ${across}u;
-  let isMine = lane < ${across}u;
-${sums(
-  tile,
-  result,
-  (sum, i, r) =>
-    `  if (isMine && row + ${r}u < ${length} && c + ${i * across}u < quads) { store_${out}(at + ${r}u * quads + c + ${i * across}u, ${value(sum, r)}); }\n`,
-)}  }
+  const values = Array.from({ length: rows * own }, (_, n) => {
+    const [r, i] = [Math.floor(n / own), n % own];
+    return value(`${result.name}${r}_${i}`, r);
+  });
+  return `${code}  if (lane < ${across}u) {
+    var values = array<vec4f, ${rows * own}>(${values.join(", ")});
+    let quads = (${result.size} + 3u) >> 2u;
+    let at = (${start} + row) * quads;
+    let count = min(${rows}u, ${length} - row) * ${own}u;
+    for (var n = 0u; n < count; n++) {
+      let c = lane + n % ${own}u * ${across}u;
+      if (c < quads) { store_${out}(at + n / ${own}u * quads + c, values[n]); }
+    }
+  }
 `;
 }
 
