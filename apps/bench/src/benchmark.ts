@@ -39,6 +39,7 @@ export async function* benchmark(
       rounds: options.rounds,
       repetition: options.isQuick ? 20 : 50,
       budget: options.isQuick ? 3000 : 15_000,
+      isSoftware: machine.isSoftware,
       patience: options.isQuick ? 60_000 : 180_000,
       isChosen,
       say,

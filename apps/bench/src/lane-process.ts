@@ -164,7 +164,11 @@ export class LaneProcess {
     await this.#drain(ready.prepared);
     const milliseconds = (performance.now() - start) / calls;
     ready.estimate = Math.min(ready.estimate, milliseconds);
-    const work = workOf(before, waiting, cpuTime());
+    // Without WebGPU nothing polls: what the main thread does in the wait is work.
+    const after = cpuTime();
+    const work = this.#isMeterInstalled
+      ? workOf(before, waiting, after)
+      : after.process - before.process;
     return { milliseconds, cpuMilliseconds: work === undefined ? work : work / calls };
   }
 

@@ -17,6 +17,8 @@ export interface MeasureOptions {
   readonly repetition: number;
   /** Milliseconds that a lane may spend on one row: slow ones sit rounds out. */
   readonly budget: number;
+  /** Fractions of the limits are of CPU time then, which other work on the machine does not change. */
+  readonly isSoftware: boolean;
   /** Milliseconds after which a lane that does not answer is given up. */
   readonly patience: number;
   readonly isChosen: (chosen: Case) => boolean;
@@ -76,9 +78,10 @@ export async function measureWorkload(
     const limits = await Promise.all(limitCases.map((limit) => limitEntry(own, limit)));
     const { entries, refused } = await prepareAll(workload, cases, open, options.say);
     await runRounds([...limits, ...entries], options);
+    const rates = limitsOf(limits, options.isSoftware);
     return {
-      rows: rowsOf(workload, cases, entries, refused, limitsOf(limits)),
-      limits: limitsOf(limits),
+      rows: rowsOf(workload, cases, entries, refused, rates),
+      limits: rates,
       versions,
       missing,
     };
@@ -209,19 +212,28 @@ export const takesPart = (round: number, rounds: number, affordable: number): bo
   return Math.floor(((round + 1) * wanted) / rounds) > Math.floor((round * wanted) / rounds);
 };
 
-function limitsOf(entries: readonly Entry[]): Limits {
+function limitsOf(entries: readonly Entry[], isSoftware: boolean): Limits {
+  const isCpuTime =
+    isSoftware &&
+    entries.every(({ samples }) => samples.every((s) => s.cpuMilliseconds !== undefined));
   const rate = (name: string, amount: "bytes" | "operations"): number => {
     const entry = entries.find(({ chosen }) => chosen.name === name);
     if (!entry || entry.samples.length === 0)
       throw new Error(`the machine's limit "${name}" could not be measured: ${entry?.failure}`);
-    const milliseconds = median(entry.samples.map((sample) => sample.milliseconds));
+    const milliseconds = median(timesOf(entry.samples, isCpuTime));
     return (entry.chosen.cost("float32")[amount] / milliseconds) * 1000;
   };
   return {
+    isCpuTime,
     copyBytesPerSecond: rate("copy", "bytes"),
     operationsPerSecond: rate("fma", "operations"),
   };
 }
+
+const timesOf = (samples: readonly Sample[], isCpuTime: boolean): number[] =>
+  samples.map(({ milliseconds, cpuMilliseconds }) =>
+    isCpuTime ? (cpuMilliseconds as number) : milliseconds,
+  );
 
 const keyOf = ({ name, precision }: Subject, lane: string): string =>
   `${name}/${precision}/${lane}`;
@@ -286,7 +298,7 @@ function outcomeOf(entry: Entry, own: Entry | undefined, limits: Limits): Outcom
     ...(warmedUp.kernels && { kernels: warmedUp.kernels }),
     difference: entry.difference,
     ...(own && own.samples.length > 0 && { ratio: pairedRatio(own.samples, samples) }),
-    fractionOfLimit: least / milliseconds.median,
+    fractionOfLimit: least / median(timesOf(samples, limits.isCpuTime)),
     ...(chosen.items && {
       itemsPerSecond: (chosen.items.count * 1000) / milliseconds.median,
     }),

@@ -27,7 +27,7 @@ export interface Measured {
   readonly difference: number;
   /** How many times our time it took, in the same rounds. */
   readonly ratio?: number;
-  /** What the machine's limits allow at best, divided by what it took. */
+  /** What the machine's limits allow at best, divided by what it took; both in CPU time on a software adapter. */
   readonly fractionOfLimit: number;
   readonly itemsPerSecond?: number;
 }
@@ -47,6 +47,8 @@ export interface Row {
 
 /** What the machine can do, measured among the repetitions of one workload. */
 export interface Limits {
+  /** Whether seconds are of CPU time, all threads together, as on software adapters. */
+  readonly isCpuTime: boolean;
   readonly copyBytesPerSecond: number;
   readonly operationsPerSecond: number;
 }

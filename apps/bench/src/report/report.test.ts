@@ -76,7 +76,7 @@ const report: Report = {
     { name: "jax-webgpu", title: "jax-js webgpu", version: "0.1.25" },
     { name: "tfjs-wasm", title: "tfjs wasm", missing: "npm ci failed" },
   ],
-  limits: { gemm: { copyBytesPerSecond: 2e9, operationsPerSecond: 5e10 } },
+  limits: { gemm: { isCpuTime: true, copyBytesPerSecond: 2e9, operationsPerSecond: 5e10 } },
   rows: [
     row({
       outcomes: {
@@ -169,7 +169,9 @@ test("what failed its check is shown and never timed", () => {
 test("the page says where and how it was measured, and what is missing", () => {
   const text = markdownOf(tablesOf(report));
   expect(text).toContain("load average 0.5 before and 2.0 after");
-  expect(text).toContain("copy 2 GB/s");
+  expect(text).toContain(
+    "copy 2 GB/s (read and written), float32 multiply-add 50 GFLOP/s, both a core of CPU",
+  );
   expect(text).toContain("Missing: tfjs wasm: npm ci failed.");
   expect(text).toContain("peers on WebGPU: 2 comparisons, 1 lost, geometric mean 1.4×");
   expect(htmlOf(tablesOf(report))).toContain("Some &lt;GPU&gt;");

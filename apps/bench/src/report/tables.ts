@@ -60,6 +60,7 @@ function introduction({ machine, lanes, limits, rows, ...run }: Report): string[
   const rates = Object.values(limits);
   const middle = (name: "copyBytesPerSecond" | "operationsPerSecond"): number =>
     median(rates.map((rate) => rate[name]));
+  const isCpuTime = rates.some((rate) => rate.isCpuTime);
   const versions = lanes.flatMap(({ title, version }) => (version ? [`${title} ${version}`] : []));
   const missing = lanes.flatMap(({ title, missing }) => (missing ? [`${title}: ${missing}`] : []));
   return [
@@ -67,8 +68,9 @@ function introduction({ machine, lanes, limits, rows, ...run }: Report): string[
       `${run.date.slice(0, 10)}, ${run.mode} run of ${run.wallSeconds} s, ${run.rounds} interleaved rounds, ` +
       `load average ${machine.load.map((load) => load.toFixed(1)).join(" before and ")} after.`,
     `Limits of this machine, measured in the same rounds: copy ${formatRate(middle("copyBytesPerSecond"))}B/s (read and written), ` +
-      `float32 multiply-add ${formatRate(middle("operationsPerSecond"))}FLOP/s. A fraction of the limit is the time that they allow, ` +
-      "for operands touched once, divided by the median.",
+      `float32 multiply-add ${formatRate(middle("operationsPerSecond"))}FLOP/s${isCpuTime ? ", both a core of CPU time" : ""}. ` +
+      "A fraction of the limit is the time that they allow, for operands touched once, divided by the median" +
+      `${isCpuTime ? " of CPU time" : ""}.`,
     `Lanes: ${versions.join(", ")}.`,
     ...(missing.length > 0 ? [`Missing: ${missing.join("; ")}.`] : []),
     summary(rows),
