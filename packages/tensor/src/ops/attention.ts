@@ -80,7 +80,11 @@ const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
     const [out, logSumExp] = outputs as [Tensor, Tensor];
     const [gradient, mask] = [gradients[0] as Tensor, inputs[3]];
     const operands = inputs.slice(0, 3) as [Tensor, Tensor, Tensor];
-    if (isGradEnabled()) return composedAttentionGradients(operands, mask, gradient, attributes);
+    if (isGradEnabled()) {
+      const flags =
+        mask && attributes.mask?.kind === "lengths" ? flagsOf(mask, keysOf(operands)) : mask;
+      return composedAttentionGradients(operands, flags, gradient, attributes);
+    }
     const statistics = statisticsOp([out, gradient, logSumExp], null);
     const read = [...operands, gradient, statistics, ...(mask ? [mask] : [])];
     const query = needs[0] ? queryGradientOp(read, attributes) : undefined;
@@ -88,6 +92,8 @@ const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
     return [query, ...keyValueGradientOp.all(read, attributes)];
   },
 });
+
+const keysOf = ([, key]: readonly [Tensor, Tensor, Tensor]): number => key.shape.at(-2) as number;
 
 const statisticsOp: Op<null> = defineOp<null>({
   name: "attentionStatistics",
