@@ -218,7 +218,7 @@ const gpuCases: Readonly<Record<Tier, readonly Case[]>> = {
       queries: 40,
       keys: 36,
       size: 16,
-      width: 40,
+      width: 24,
       mask: ["lengths", [2, 1]],
       isCausal: true,
       storage: "float16",

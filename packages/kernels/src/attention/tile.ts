@@ -22,10 +22,11 @@ interface Columns {
 }
 
 /**
- * Registers of four numbers that a lane may keep from one step to the next. More would make the products faster by a fifth on a
- * CPU adapter, whose compiler then takes three times as long.
+ * Registers of four numbers that a lane may keep from one step to the next, and rows of a lane that shares none. More
+ * would be no faster on a CPU adapter, and take its compiler several seconds.
  */
-const maxRegisters = 40;
+const maxRegisters = 48;
+const maxRowsAlone = 2;
 
 /** The tile of a program with so many tiles of scores, and results of so many quads a row. */
 export function attentionTile(
@@ -35,7 +36,7 @@ export function attentionTile(
 ): AttentionTile {
   const lanes = Math.max(1, subgroupSize);
   const registers = results.reduce((sum, quads) => sum + columnsOf(lanes, quads).each, scores);
-  const sizes = [16, 8, 4, 2, 1].filter((rows) => rows <= Math.max(2, lanes));
+  const sizes = [16, 8, 4, 2, 1].filter((rows) => lanes > 1 || rows <= maxRowsAlone);
   return { lanes, rows: sizes.find((rows) => rows * registers <= maxRegisters) ?? 1 };
 }
 
