@@ -201,7 +201,7 @@ export const limitsName = "limits";
 function caseOf({ workload, name }: Subject): Case {
   const cases: readonly Case[] | undefined =
     workload === limitsName
-      ? limitCases
+      ? [...limitCases(true), ...limitCases(false)]
       : workloads.find((candidate: Workload) => candidate.name === workload)?.cases;
   const found = cases?.find((candidate) => candidate.name === name);
   if (!found) throw new RangeError(`there is no case ${name} in workload ${workload}`);

@@ -75,7 +75,9 @@ export async function measureWorkload(
     const open = clients.filter(({ name }) => versions.has(name));
     const own = open.find(({ name }) => name === ours.name);
     if (!own) throw new Error(missing.get(ours.name) ?? "our own lane did not open");
-    const limits = await Promise.all(limitCases.map((limit) => limitEntry(own, limit)));
+    const limits = await Promise.all(
+      limitCases(options.isSoftware).map((limit) => limitEntry(own, limit)),
+    );
     const { entries, refused } = await prepareAll(workload, cases, open, options.say);
     await runRounds([...limits, ...entries], options);
     const rates = limitsOf(limits, options.isSoftware);
@@ -217,7 +219,7 @@ function limitsOf(entries: readonly Entry[], isSoftware: boolean): Limits {
     isSoftware &&
     entries.every(({ samples }) => samples.every((s) => s.cpuMilliseconds !== undefined));
   const rate = (name: string, amount: "bytes" | "operations"): number => {
-    const entry = entries.find(({ chosen }) => chosen.name === name);
+    const entry = entries.find(({ chosen }) => chosen.name.startsWith(name));
     if (!entry || entry.samples.length === 0)
       throw new Error(`the machine's limit "${name}" could not be measured: ${entry?.failure}`);
     const milliseconds = median(timesOf(entry.samples, isCpuTime));

@@ -6,11 +6,17 @@ import type { Case, Prepared } from "../workload.js";
  * What the machine itself can do, with kernels of a few lines: the copy bandwidth and the rate of float32 additions and
  * multiplications. They are measured in the rounds of each workload, so that its rows can be given as a fraction of them.
  */
-export const limitCases: readonly Case[] = [copyLimit(32 * 2 ** 20), arithmeticLimit()];
+export const limitCases = (isSoftware: boolean): readonly Case[] =>
+  isSoftware
+    ? [copyLimit("copy", 32 * 2 ** 20), arithmeticLimit("fma", 64, 256)]
+    : [
+        copyLimit("copy on hardware", 256 * 2 ** 20),
+        arithmeticLimit("fma on hardware", 1024, 16_384),
+      ];
 
 /** A copy of more bytes than caches hold: reads and writes count both. */
-function copyLimit(bytes: number): Case {
-  return limit("copy", { operations: 0, bytes: 2 * bytes }, (device) => {
+function copyLimit(name: string, bytes: number): Case {
+  return limit(name, { operations: 0, bytes: 2 * bytes }, (device) => {
     const [source, copy] = [device.allocate(bytes), device.allocate(bytes)];
     return rawKernel(
       device,
@@ -25,26 +31,24 @@ function copyLimit(bytes: number): Case {
   });
 }
 
-/** Independent chains of fused multiply-adds: enough that none waits for its own last result. */
-function arithmeticLimit(): Case {
-  const chains = 8;
-  const rounds = 512;
-  const workgroups = 256;
-  const operations = 2 * 4 * chains * rounds * workgroups * 64;
+/** Scalars in independent chains: enough that none waits for its own last result, and few enough for registers. */
+function arithmeticLimit(title: string, rounds: number, workgroups: number): Case {
+  const [chains, unrolled] = [12, 16];
+  const operations = 2 * chains * unrolled * rounds * workgroups * 64;
   const names = Array.from({ length: chains }, (_, i) => `x${i}`);
-  return limit("fma", { operations, bytes: 0 }, (device) =>
+  const round = names.map((name) => `    ${name} = fma(${name}, factor, offset);\n`).join("");
+  return limit(title, { operations, bytes: 0 }, (device) =>
     rawKernel(
       device,
-      `@group(0) @binding(0) var<storage, read_write> out: array<vec4f>;
+      `@group(0) @binding(0) var<storage, read_write> out: array<f32>;
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
   let factor = out[0] + 0.999;
-  let offset = out[1] + vec4f(f32(id.x) * 1e-6);
+  let offset = out[1] + f32(id.x) * 1e-6;
 ${names.map((name, i) => `  var ${name} = offset + ${i}.0;`).join("\n")}
   for (var i = 0u; i < ${rounds}u; i++) {
-${names.map((name) => `    ${name} = fma(${name}, factor, offset);`).join("\n")}
-  }
+${round.repeat(unrolled)}  }
   let sum = ${names.join(" + ")};
-  if (all(sum == vec4f(1e30))) { out[id.x % 64u] = sum; }
+  if (sum == 1e30) { out[id.x % 64u] = sum; }
 }`,
       [device.allocate(1024)],
       workgroups,
