@@ -429,11 +429,17 @@ describe("other runs", { timeout: 120_000 }, () => {
     const flags = ["--limit", "192", "--batch-size", "16", "--precision", "float32,float16"];
     const [whole, broken] = [inFolder("whole"), inFolder("broken")];
     const first = [...flags, "--out", broken, "--save-every", "4"];
-    const kill = (line: RegExp, signal: NodeJS.Signals) => ({
-      onStderr(stderr: string, send: (signal: NodeJS.Signals) => void) {
-        if (line.test(stderr)) send(signal);
-      },
-    });
+    // Once: a second signal would end the process at once.
+    const kill = (line: RegExp, signal: NodeJS.Signals) => {
+      let isSent = false;
+      return {
+        onStderr(stderr: string, send: (signal: NodeJS.Signals) => void) {
+          if (isSent || !line.test(stderr)) return;
+          isSent = true;
+          send(signal);
+        },
+      };
+    };
     const saved = (): string[] =>
       readdirSync(join(broken, "checkpoints"), { recursive: true }).map(String);
     const replacing = await runBundle([...tiny, "--precision", "float32", "--out", broken]);
