@@ -1,10 +1,11 @@
 // Makes a fresh clone ready: `node scripts/bootstrap.mjs start|test`, run by npm before `npm start` and `npm test`.
-// It installs the npm dependencies when they are missing or stale, then looks for a WebGPU adapter and, where the
+// It installs the npm dependencies when they are missing or stale, for the tests also the data of all apps, then looks for a WebGPU adapter and, where the
 // machine allows it, installs Mesa's software Vulkan driver. Node built-ins only: nothing is installed yet when it runs.
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
+import { appsWithDatasets, installDatasets } from "./bootstrap/datasets.mjs";
 import { driverPlan, machine } from "./bootstrap/driver.mjs";
 import { readInstallState, staleInstall } from "./bootstrap/install.mjs";
 import { nodeIsTooOld } from "./bootstrap/node-version.mjs";
@@ -36,6 +37,13 @@ if (stale !== undefined) {
   if (result.code !== 0)
     fail(...lastLines(result.output, 15), "npm ci failed (its last lines above).");
   say(`npm ci done in ${result.seconds.toFixed(0)} s`);
+}
+
+// An app brings its data when it is first used; the tests use all apps.
+if (purpose === "test") {
+  const installs = appsWithDatasets(root).map((app) => installDatasets(root, app, say));
+  const failures = (await Promise.all(installs)).flat();
+  if (failures.length > 0) fail(...failures);
 }
 
 Object.assign(process.env, gpuEnvironment());

@@ -14,10 +14,10 @@ const width = 78;
  * line every ten seconds elsewhere.
  * @param {string} command
  * @param {readonly string[]} args
- * @param {{ label: string, cwd?: string, env?: Record<string, string | undefined> }} options
+ * @param {{ label: string, cwd?: string, env?: Record<string, string | undefined>, stream?: NodeJS.WriteStream }} options
  * @returns {Promise<{ code: number, output: string, seconds: number }>} code is 127 when the command cannot be started
  */
-export const run = (command, args, { label, cwd, env = process.env }) =>
+export const run = (command, args, { label, cwd, env = process.env, stream = process.stdout }) =>
   new Promise((resolve) => {
     const started = performance.now();
     const seconds = () => (performance.now() - started) / 1000;
@@ -34,18 +34,18 @@ export const run = (command, args, { label, cwd, env = process.env }) =>
     child.stdout.on("data", keep);
     child.stderr.on("data", keep);
 
-    const inPlace = process.stdout.isTTY;
+    const inPlace = stream.isTTY;
     const tick = setInterval(
       () => {
         const line = `  ${label}, ${seconds().toFixed(0)} s: ${lastLines(output, 1)[0] ?? ""}`;
         const shown = line.slice(0, width);
-        process.stdout.write(inPlace ? `\r${shown.padEnd(width)}` : `${shown}\n`);
+        stream.write(inPlace ? `\r${shown.padEnd(width)}` : `${shown}\n`);
       },
       inPlace ? 500 : 10_000,
     );
     const end = (code) => {
       clearInterval(tick);
-      if (inPlace) process.stdout.write(`\r${" ".repeat(width)}\r`);
+      if (inPlace) stream.write(`\r${" ".repeat(width)}\r`);
       resolve({ code, output, seconds: seconds() });
     };
     child.on("error", (error) => {
