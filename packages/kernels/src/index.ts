@@ -126,5 +126,6 @@ export {
   softmaxBackward,
 } from "./softmax.js";
 export { type CopiedDimension, type StridedCopyAttributes, stridedCopy } from "./strided-copy.js";
+export { type TopKAttributes, topK } from "./top-k.js";
 export { rescale, unscale } from "./unscale.js";
 export { gatherFoundInf, updateScale } from "./update-scale.js";

@@ -242,6 +242,10 @@ export abstract class TensorMethods {
   min(axis: number, options: { keepDimensions?: boolean } = {}): ops.Extremum {
     return ops.min(this.#self, axis, options.keepDimensions);
   }
+  /** The k largest along an axis, best first, and where they are. */
+  topK(k: number, options?: ops.TopKOptions): ops.Extremum {
+    return ops.topK(this.#self, k, options);
+  }
   variance(options?: ops.VarianceOptions): Tensor {
     return ops.variance(this.#self, options);
   }

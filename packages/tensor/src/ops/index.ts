@@ -168,6 +168,7 @@ export {
   type VectorNormOptions,
   variance,
 } from "./statistics.js";
+export { type TopKOptions, topK } from "./top-k.js";
 export {
   acos,
   asin,

@@ -71,6 +71,12 @@ export const statisticsCases: FamilyCases = {
   amin: reduction(ops.amin),
   max: extrema(ops.max),
   min: extrema(ops.min),
+  topK: checked(
+    of("last axis", (x) => ops.topK(x, 2).values.square(), [2, 5]),
+    of("smallest of the middle axis, unsorted", (x) =>
+      ops.topK(x, 2, { axis: 1, largest: false, sorted: false }).values.square(),
+    ),
+  ),
   variance: checked(
     of("all", (x) => ops.variance(x)),
     of("of columns, biased", (x) => ops.variance(x, { axes: 0, correction: 0 }), [3, 2]),

@@ -1,0 +1,58 @@
+import * as kernels from "@halfstep/kernels";
+import { ShapeError } from "../errors.js";
+import { noGrad } from "../grad-mode.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { floating } from "./floating.js";
+import { gather } from "./indexing.js";
+import { withAxisLast } from "./scan.js";
+import type { Extremum } from "./statistics.js";
+import { axisOf } from "./windows.js";
+
+export interface TopKOptions {
+  /** Default the last. */
+  readonly axis?: number;
+  /** False for the smallest. Default true. */
+  readonly largest?: boolean;
+  /** Best first; else in the order of their places. Default true. */
+  readonly sorted?: boolean;
+}
+
+/**
+ * The k largest (or smallest) elements along an axis, and their places as uint32, as torch.topk: [..., k, ...] each. Of equals the first
+ * are taken; NaN counts as larger than every number. The gradient goes to the elements that were taken.
+ *
+ * @throws ShapeError where the axis has fewer than k places
+ */
+export function topK(
+  x: Tensor,
+  k: number,
+  { axis = -1, largest = true, sorted = true }: TopKOptions = {},
+): Extremum {
+  const d = axisOf("topK", x, axis);
+  const indices = noGrad(() =>
+    withAxisLast(x, d, (rows) => placesOp([rows], { k, largest, sorted })),
+  );
+  return { values: gather(x, d, indices), indices };
+}
+
+type Places = Required<Omit<TopKOptions, "axis">> & { readonly k: number };
+
+const placesOp: Op<Places> = defineOp<Places>({
+  name: "topK",
+  castPolicy: "none",
+  shape([x], { k }) {
+    const { shape } = floating("topK", x as TensorSpec);
+    const columns = shape.at(-1) as number;
+    if (!(Number.isInteger(k) && k >= 1 && k <= columns))
+      throw new ShapeError(`topK: k is ${k}, but an axis of ${columns} needs 1 to ${columns}`);
+    return [{ shape: shape.with(-1, k), dtype: "uint32" }];
+  },
+  forward({ target, inputs, outputs, attributes }) {
+    const input = inputs[0] as Operand;
+    const columns = input.shape.at(-1) as number;
+    const rows = input.length / columns;
+    kernels.topK(target, { input, out: outputs[0] as Operand }, { rows, columns, ...attributes });
+  },
+  backward: "none",
+});
