@@ -35,7 +35,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(packages|apps)/([^/]+)/" },
       to: {
-        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox)\\.)",
+        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox|cli)\\.)",
         pathNot: "^packages/$2/",
       },
     },

@@ -1,0 +1,29 @@
+export { command } from "./cli/command.js";
+export {
+  type FollowOptions,
+  type FollowTraining,
+  followTraining,
+} from "./cli/follow-training.js";
+export {
+  type OpenedRuntime,
+  type OpenRuntimeOptions,
+  openRuntime,
+} from "./cli/open-runtime.js";
+export { exitCodeOf, exitCodes, type ProgramOptions, program, UsageError } from "./cli/program.js";
+export {
+  type ResumeOptions,
+  requireSettings,
+  resumePoint,
+  type Settings,
+  savedSettings,
+} from "./cli/resume.js";
+export { type FlagDetails, type RunFlags, runFlags } from "./cli/run-flags.js";
+export {
+  fraction,
+  listOf,
+  lossScale,
+  oneOf,
+  positiveNumber,
+  precisionName,
+  wholeNumber,
+} from "./cli/values.js";

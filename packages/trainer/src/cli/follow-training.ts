@@ -1,0 +1,68 @@
+import type { TrainingHook } from "../hooks.js";
+import { type ProgressStream, trainingProgress } from "../progress.js";
+import type { StepMetrics } from "../summary.js";
+
+export interface FollowOptions {
+  /** What stands before each line: the precision, say. */
+  readonly label: string;
+  readonly epochs: number;
+  /** Steps of all epochs. */
+  readonly steps: number;
+  /** Samples in a step, for samples/s. */
+  readonly batchSize: number;
+  /** Where steps are recorded: a `RunFolder`. Default: nowhere. */
+  readonly folder?: { record(metrics: StepMetrics): void } | undefined;
+  /** Where progress is shown. Default: stderr. */
+  readonly stream?: ProgressStream;
+}
+
+/** A hook that shows and records. */
+export interface FollowTraining extends TrainingHook {
+  readonly onStep: NonNullable<TrainingHook["onStep"]>;
+  /** A line that stays. */
+  note(line: string): void;
+  /** Shows the last state. To be called when training has ended, well or not. */
+  stop(): void;
+}
+
+/**
+ * A hook that records every step in a run folder, and shows progress: epoch, step, loss, speed, loss scale, time left, with
+ * a line for each step that was skipped.
+ *
+ * @example
+ * const progress = followTraining({ label: "float16", epochs, steps, batchSize, folder });
+ * await train({ …, hooks: { progress } }).finally(progress.stop);
+ */
+export function followTraining(options: FollowOptions): FollowTraining {
+  const { label, epochs, steps, batchSize, folder, stream = process.stderr } = options;
+  const progress = trainingProgress(label, stream);
+  const started = performance.now();
+  let first: number | undefined;
+  let skipped = 0;
+  return {
+    onStep(metrics, outcome) {
+      folder?.record(metrics);
+      // A resumed run has done the steps before in another process.
+      first ??= metrics.step;
+      if (outcome?.status === "skipped") {
+        skipped++;
+        progress.note(
+          `step ${metrics.step} skipped, scale ${outcome.scaleBefore} → ${outcome.scaleAfter}`,
+        );
+      }
+      const seconds = (performance.now() - started) / 1000;
+      progress.update({
+        epoch: metrics.epoch,
+        epochs,
+        step: metrics.step,
+        steps,
+        loss: metrics.loss ?? undefined,
+        samplesPerSecond: ((metrics.step - first + 1) * batchSize) / seconds,
+        scale: outcome?.scaleAfter ?? metrics.scale,
+        skipped,
+      });
+    },
+    note: (line) => progress.note(line),
+    stop: () => progress.stop(),
+  };
+}

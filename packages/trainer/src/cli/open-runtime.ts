@@ -1,0 +1,64 @@
+import { type Device, NoAdapterError } from "@halfstep/device";
+import { requestDevice } from "@halfstep/device/node";
+import { cpuRuntime, gpuRuntime, type Runtime, type RuntimeOptions } from "@halfstep/tensor";
+import type { RunDevice } from "../summary.js";
+
+export interface OpenRuntimeOptions extends RuntimeOptions {
+  /** Part of an adapter's name, or its number: the flag `--adapter`. */
+  readonly adapter?: string | undefined;
+  /** The flag `--device`. Undefined: the GPU, or the CPU where there is none and none was asked for by name. */
+  readonly device?: "gpu" | "cpu" | undefined;
+  /** Told, in one line, that the CPU has to do. */
+  readonly onNote?: ((line: string) => void) | undefined;
+}
+
+export interface OpenedRuntime {
+  readonly runtime: Runtime;
+  /** Undefined on the CPU. */
+  readonly device: Device | undefined;
+  /** For `summary.json`. */
+  readonly described: RunDevice;
+  /** Gives the device back. Nothing that is on it can be read any more. */
+  close(): void;
+}
+
+/**
+ * A runtime on the GPU that the flags name, or on the CPU.
+ * @throws NoAdapterError where a GPU was asked for and there is none
+ */
+export async function openRuntime({
+  adapter,
+  device: kind,
+  onNote,
+  ...options
+}: OpenRuntimeOptions = {}): Promise<OpenedRuntime> {
+  const device = kind === "cpu" ? undefined : await openDevice(adapter, kind, onNote);
+  if (!device)
+    return {
+      runtime: cpuRuntime(options),
+      device,
+      described: { kind: "cpu", adapter: "CPU", tier: "cpu" },
+      close: () => {},
+    };
+  return {
+    runtime: gpuRuntime(device, options),
+    device,
+    described: { kind: "gpu", adapter: device.label, tier: device.capabilities.tier },
+    close: () => device.destroy(),
+  };
+}
+
+async function openDevice(
+  adapter: string | undefined,
+  kind: "gpu" | undefined,
+  onNote: ((line: string) => void) | undefined,
+): Promise<Device | undefined> {
+  try {
+    return await requestDevice(adapter === undefined ? {} : { adapter });
+  } catch (error) {
+    const isChosen = kind ?? adapter ?? (process.env.HALFSTEP_ADAPTER || undefined);
+    if (!(error instanceof NoAdapterError) || isChosen !== undefined) throw error;
+    onNote?.("no WebGPU adapter: training on the CPU");
+    return undefined;
+  }
+}

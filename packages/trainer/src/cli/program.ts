@@ -1,0 +1,117 @@
+/** The exit codes of programs that {@link program} runs, for their help. */
+export const exitCodes =
+  "Exit codes: 0 done, 1 the run failed, 2 wrong flags, unreadable data or checkpoints, 3 no adapter or device lost, 4 storage, 130/143 stopped by a signal.";
+
+const brand = Symbol.for("@halfstep/UsageError");
+
+/** Flags that do not go together, or not with what they are about. The message says what to give instead. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "UsageError";
+    Object.defineProperty(this, brand, { value: true });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && brand in value;
+  }
+}
+
+export interface ProgramOptions {
+  /** Default: those of the process. */
+  readonly args?: readonly string[];
+  /** Where the line about what went wrong goes. Default: stderr. */
+  readonly say?: (line: string) => void;
+}
+
+/**
+ * Runs a program, and sets the exit code of the process: what `main` resolves to, or the one that {@link exitCodeOf} gives
+ * for what it throws. Of an error the first line of its message is shown, with the stack where `HALFSTEP_DEBUG` is set.
+ *
+ * @example
+ * await program(async (args) => {
+ *   const options = parse(args);
+ *   …
+ *   return stop.exitCode() ?? 0;
+ * });
+ */
+export async function program(
+  main: (args: readonly string[]) => Promise<number>,
+  {
+    args = process.argv.slice(2),
+    say = (line) => process.stderr.write(`${line}\n`),
+  }: ProgramOptions = {},
+): Promise<void> {
+  // What is thrown where nobody awaits it ends the process: in one line as well.
+  const onStray = (error: unknown): never => process.exit(report(error, say));
+  process.on("uncaughtException", onStray);
+  try {
+    process.exitCode = await main(args);
+  } catch (error) {
+    process.exitCode = report(error, say);
+  } finally {
+    process.off("uncaughtException", onStray);
+  }
+}
+
+/** The exit code of a program that ends by an error: see {@link exitCodes}. */
+export function exitCodeOf(error: unknown): number {
+  if (isOfCommander(error)) return error.exitCode === 0 ? 0 : 2;
+  if (typeof error !== "object" || error === null) return 1;
+  const known = Object.entries(codes).find(([name]) => Symbol.for(`@halfstep/${name}`) in error);
+  if (known) return known[1];
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  return (syscall !== undefined && systemCodes[code ?? ""]) || 1;
+}
+
+// By their brands: those who throw them may have other copies of the packages, or packages that are not here.
+const codes: Readonly<Record<string, number>> = {
+  UsageError: 2,
+  DataError: 2,
+  CheckpointError: 2,
+  SafetensorsError: 2,
+  NoAdapterError: 3,
+  DeviceLostError: 3,
+  StorageError: 4,
+};
+
+/** Errors of the system that nobody has given a type: input that is not there, and disks that take no more. */
+const systemCodes: Readonly<Record<string, number>> = {
+  ENOENT: 2,
+  ENOTDIR: 2,
+  EISDIR: 2,
+  EACCES: 2,
+  ENOSPC: 4,
+  EDQUOT: 4,
+  EROFS: 4,
+  EIO: 4,
+};
+
+function report(error: unknown, say: (line: string) => void): number {
+  const exitCode = exitCodeOf(error);
+  if (isOfCommander(error)) {
+    // Help that was asked for has been shown. A second line of an error may guess what was meant.
+    if (exitCode !== 0)
+      say(
+        error.code === "commander.help"
+          ? "error: no command was given: --help lists them"
+          : error.message.trim().replaceAll("\n", " "),
+      );
+    return exitCode;
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  say(`error: ${message.split("\n", 1)[0]}`);
+  if (process.env.HALFSTEP_DEBUG && error instanceof Error) say(error.stack ?? "");
+  return exitCode;
+}
+
+interface ErrorOfCommander extends Error {
+  readonly code: string;
+  readonly exitCode: number;
+}
+
+const isOfCommander = (error: unknown): error is ErrorOfCommander =>
+  error instanceof Error &&
+  "code" in error &&
+  typeof error.code === "string" &&
+  error.code.startsWith("commander.");

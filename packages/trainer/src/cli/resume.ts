@@ -1,0 +1,94 @@
+import type { Checkpoint } from "../checkpoint/checkpoint.js";
+import { CheckpointError } from "../checkpoint/checkpoint-error.js";
+import type { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
+import { readCheckpoint } from "../checkpoint/read-checkpoint.js";
+import type { Stateful } from "../stateful.js";
+
+/** What has to be the same when training goes on, by the flags that say it: `{ "batch-size": 128, lr: 0.1 }`. */
+export type Settings = Readonly<Record<string, string | number | boolean | null>>;
+
+export interface ResumeOptions {
+  /** The flag `--resume`: "auto", or the folder of a checkpoint. Undefined: training begins. */
+  readonly resume: string | undefined;
+  /** Where checkpoints are looked for; of several, in the order in which they are written. */
+  readonly store: CheckpointFolder | readonly CheckpointFolder[];
+  /** The folder that messages name. Default: that of the store. */
+  readonly out?: string;
+  /** What the checkpoint must have been saved with, by {@link savedSettings}. Default: nothing is compared. */
+  readonly settings?: Settings | undefined;
+  readonly onNote: (line: string) => void;
+}
+
+/**
+ * The checkpoint that `--resume` asks for, said in a line; undefined where training begins. With "auto" it is the newest that
+ * is whole, of the last store that has one.
+ * @throws CheckpointError where there is none that is whole, or it was saved with other settings
+ */
+export async function resumePoint(options: ResumeOptions): Promise<Checkpoint | undefined> {
+  const { resume, settings, onNote } = options;
+  const stores = "directory" in options.store ? [options.store] : options.store;
+  if (resume === undefined) {
+    const lists = await Promise.all(stores.map((store) => store.list()));
+    const last = lists.flatMap(([first]) => first ?? []).at(-1);
+    if (last)
+      onNote(`${last} is of a run that this one replaces; --resume auto would go on from it`);
+    return undefined;
+  }
+  const checkpoint =
+    resume === "auto" ? await newestOf(stores, onNote) : await readCheckpoint(resume);
+  if (checkpoint && settings) requireSettings(checkpoint, settings);
+  onNote(
+    checkpoint
+      ? `going on from ${checkpoint.path}, after step ${checkpoint.step}`
+      : `${options.out ?? stores[0]?.directory} has no checkpoint to go on from: training starts from the beginning`,
+  );
+  return checkpoint;
+}
+
+async function newestOf(
+  stores: readonly CheckpointFolder[],
+  onNote: (line: string) => void,
+): Promise<Checkpoint | undefined> {
+  let failure: CheckpointError | undefined;
+  for (const store of [...stores].reverse())
+    try {
+      const { checkpoint, skipped } = await store.newest();
+      for (const { message } of skipped) onNote(`a checkpoint is passed over: ${message}`);
+      if (checkpoint) return checkpoint;
+    } catch (error) {
+      if (!(error instanceof CheckpointError)) throw error;
+      onNote(error.message);
+      failure ??= error;
+    }
+  if (failure) throw failure;
+  return undefined;
+}
+
+/**
+ * Settings as a part of checkpoints, under the name `settings`: what is resumed reads them before there is a run.
+ *
+ * @example
+ * parts: { model, optimizer, log: folder, settings: savedSettings(settings) }
+ */
+export const savedSettings = (settings: Settings): Stateful => ({
+  stateDict: () => settings,
+  loadStateDict: () => {},
+});
+
+/**
+ * Compares what a checkpoint was saved with to what training is to go on with.
+ * @throws CheckpointError that names the first flag that differs
+ */
+export function requireSettings({ path, parts }: Checkpoint, settings: Settings): void {
+  const saved = parts.settings as Settings | undefined;
+  if (typeof saved !== "object" || saved === null)
+    throw new CheckpointError("misfit", path, "was not saved by this program");
+  const different = Object.keys(settings).find((name) => saved[name] !== settings[name]);
+  if (different === undefined) return;
+  const shown = (value: Settings[string] | undefined) => value ?? "left out";
+  throw new CheckpointError(
+    "misfit",
+    path,
+    `was saved with --${different} ${shown(saved[different])}, not ${shown(settings[different])}: go on with the same flags`,
+  );
+}

@@ -1,0 +1,141 @@
+import { type Command, Option } from "commander";
+import { lossScale, positiveNumber, precisionName, wholeNumber } from "./values.js";
+
+/** What the standard flags of a training program say. */
+export interface RunFlags {
+  /** The name of a recipe: "float32", "float16", "bfloat16", "O0" to "O3", or what else `recipeFor` takes. */
+  readonly precision: string;
+  readonly epochs: number;
+  /** Ends training after so many steps. */
+  readonly maxSteps?: number;
+  readonly batchSize: number;
+  readonly lr: number;
+  readonly seed: number;
+  /** Batches that make one step. */
+  readonly accumulate: number;
+  /** A fixed loss scale, in place of what the precision has. */
+  readonly staticLossScale?: number;
+  /** Where a dynamic loss scale starts. */
+  readonly initScale: number;
+  /** Steps between two checkpoints. */
+  readonly saveEvery: number;
+  /** "auto", or the folder of a checkpoint. Undefined: from the beginning. */
+  readonly resume?: string;
+  readonly out: string;
+  readonly adapter?: string;
+  /** Undefined: the GPU, or the CPU where there is none. */
+  readonly device?: "gpu" | "cpu";
+  /** Print `summary.json` in place of the table. */
+  readonly json: boolean;
+  /** Print the plan of the first step. */
+  readonly dumpPlan: boolean;
+}
+
+/** What a program changes about a flag. */
+export interface FlagDetails {
+  readonly description?: string;
+  readonly parse?: (text: string) => unknown;
+}
+
+/** A standard flag, with values that a program may change. */
+interface Flag extends FlagDetails {
+  readonly flags: string;
+  readonly description: string;
+  readonly choices?: readonly string[];
+  readonly conflicts?: keyof RunFlags;
+}
+
+const standard: Readonly<Record<keyof RunFlags, Flag>> = {
+  precision: {
+    flags: "--precision <name>",
+    description: "float32, float16, bfloat16, O0, O1, O2, O3, or another recipe",
+    parse: precisionName,
+  },
+  epochs: {
+    flags: "--epochs <n>",
+    description: "passes over the training data",
+    parse: wholeNumber(1),
+  },
+  maxSteps: {
+    flags: "--max-steps <n>",
+    description: "end training after n steps",
+    parse: wholeNumber(1),
+  },
+  batchSize: {
+    flags: "--batch-size <n>",
+    description: "samples in a batch",
+    parse: wholeNumber(1),
+  },
+  lr: { flags: "--lr <rate>", description: "largest learning rate", parse: positiveNumber },
+  seed: {
+    flags: "--seed <n>",
+    description: "seed of all that is random",
+    parse: wholeNumber(0),
+  },
+  accumulate: {
+    flags: "--accumulate <n>",
+    description: "batches that make one step",
+    parse: wholeNumber(1),
+  },
+  staticLossScale: {
+    flags: "--static-loss-scale <scale>",
+    description: "float16: a fixed loss scale instead of a dynamic one",
+    parse: lossScale("static"),
+    conflicts: "initScale",
+  },
+  initScale: {
+    flags: "--init-scale <scale>",
+    description: "float16: where the dynamic loss scale starts",
+    parse: lossScale(),
+  },
+  saveEvery: {
+    flags: "--save-every <n>",
+    description: "steps between two checkpoints",
+    parse: wholeNumber(1),
+  },
+  resume: {
+    flags: "--resume <from>",
+    description:
+      'go on from a checkpoint: its folder, or "auto" for the newest in --out that is whole',
+  },
+  out: { flags: "--out <dir>", description: "folder for metrics, checkpoints, summary and report" },
+  adapter: {
+    flags: "--adapter <name|index>",
+    description: "which GPU, by part of its name or by number (or HALFSTEP_ADAPTER)",
+  },
+  device: {
+    flags: "--device <kind>",
+    description: "where to compute (default: the GPU if there is one)",
+    choices: ["gpu", "cpu"],
+  },
+  json: { flags: "--json", description: "print summary.json instead of the table" },
+  dumpPlan: { flags: "--dump-plan", description: "print the plan of the first step" },
+};
+
+/**
+ * Adds the standard flags of training to a command: those that `defaults` names, with its values as defaults; `undefined`
+ * adds a flag that is absent unless it is given.
+ *
+ * @example
+ * runFlags(command("npm start -w images --", "Trains."), { epochs: 90, lr: 0.1, resume: undefined, json: false }, {
+ *   batchSize: { description: "images in a batch", parse: wholeNumber(2) },
+ * }).opts<Pick<RunFlags, "epochs" | "lr" | "resume" | "json">>();
+ */
+export function runFlags(
+  command: Command,
+  defaults: { readonly [Name in keyof RunFlags]?: RunFlags[Name] | undefined },
+  details: { readonly [Name in keyof RunFlags]?: FlagDetails } = {},
+): Command {
+  for (const [key, standardFlag] of Object.entries(standard)) {
+    const name = key as keyof RunFlags;
+    if (!(name in defaults)) continue;
+    const { flags, description, parse, choices, conflicts } = { ...standardFlag, ...details[name] };
+    const option = new Option(flags, description);
+    if (choices) option.choices([...choices]);
+    else if (parse) option.argParser(parse);
+    if (conflicts && conflicts in defaults) option.conflicts(conflicts);
+    if (defaults[name] !== undefined) option.default(defaults[name]);
+    command.addOption(option);
+  }
+  return command;
+}
