@@ -113,15 +113,16 @@ async function readDigits({ data }: DigitsOptions): Promise<ImageSplits> {
 }
 
 /** A runtime on what the options name; after the first one, on the same kind of device. */
-const open = (
+function open(
   { adapter, device, limit }: DigitsOptions,
   like?: OpenedRuntime,
-): Promise<OpenedRuntime> =>
-  openRuntime({
+): Promise<OpenedRuntime> {
+  return openRuntime({
     adapter,
     device: device ?? like?.described.kind,
     onNote: (line) => say(`${line}, on ${limit ?? cpuLimit} images`),
   });
+}
 
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
