@@ -30,8 +30,17 @@ export {
   type TensorSpec,
 } from "./op.js";
 export * from "./ops/index.js";
-export { dumpPlan } from "./plan/dump.js";
-export { allPasses, type PassName, type Plan, type PlanStatistics } from "./plan/plan.js";
+export { type DumpOptions, dumpPlan } from "./plan/dump.js";
+export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";
+export {
+  allPasses,
+  type PassName,
+  type Plan,
+  type PlanBuffer,
+  type PlannedLaunch,
+  type PlannedValue,
+  type PlanStatistics,
+} from "./plan/plan.js";
 export type { NonFiniteOrigin, ProvenanceMode } from "./provenance.js";
 export type { RecorderTarget } from "./recorder-target.js";
 export { cpuRuntime, gpuRuntime, type Runtime } from "./runtime.js";

@@ -1,4 +1,4 @@
-import type { Binding, KernelView } from "@halfstep/device";
+import type { Binding, KernelView, Launch } from "@halfstep/device";
 import type { ResidentTarget } from "@halfstep/kernels";
 import type { TensorAmpPrimitives } from "./amp.js";
 import type { ReadOptions } from "./run/runner.js";
@@ -19,3 +19,34 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
   /** Keeps what to undo if the open recording is dropped because its step throws. */
   onRollback(undo: () => void): void;
 }
+
+/** What a runtime does for its target. */
+export interface RecorderHooks {
+  lossScaling(): TensorAmpPrimitives;
+  launch(launch: Launch<Storage>): void;
+  /** Scratch of the open step; undefined where none is open. */
+  transient(bytes: number): Storage | undefined;
+  resident(bytes: number): Storage;
+  write(binding: Binding<Storage>, values: ArrayLike<number>): void;
+  /** Resolves when the open step has been submitted; undefined where none is open. */
+  afterStep(): Promise<void> | undefined;
+  read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
+  onDrop(undo: () => void): void;
+}
+
+export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
+  get ampPrimitives() {
+    return hooks.lossScaling();
+  },
+  launch: hooks.launch,
+  allocate: (bytes) => hooks.transient(bytes) ?? hooks.resident(bytes),
+  allocateResident: hooks.resident,
+  write: hooks.write,
+  async read(binding, options) {
+    // Asked for inside a step, it is read when the step has been submitted.
+    const step = hooks.afterStep();
+    if (step) await step;
+    return hooks.read(binding, options);
+  },
+  onRollback: hooks.onDrop,
+});

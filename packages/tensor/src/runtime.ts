@@ -11,7 +11,7 @@ import { type CpuTargetOptions, elementwise, identity } from "@halfstep/kernels"
 import { ampPrimitives } from "./amp.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { Handles } from "./handles.js";
-import { allPasses, type Plan, residentNumbers } from "./plan/plan.js";
+import { allPasses, type PassName, type Plan, plan } from "./plan/plan.js";
 import { PlanCache } from "./plan/plan-cache.js";
 import {
   insertSearch,
@@ -20,11 +20,12 @@ import {
   Provenance,
   type Search,
 } from "./provenance.js";
-import type { RecorderTarget } from "./recorder-target.js";
+import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import { Recording } from "./recording.js";
 import { requireSynchronous, tensorsIn } from "./returned.js";
 import { cpuRunner } from "./run/cpu-runner.js";
 import { gpuRunner } from "./run/gpu-runner.js";
+import { invocationOf } from "./run/invocation.js";
 import { macrotask } from "./run/macrotask.js";
 import type { ReadOptions, Runner } from "./run/runner.js";
 import type {
@@ -55,6 +56,7 @@ export class Runtime {
   readonly scratchTarget: LaunchTarget<Storage>;
   readonly #runner: Runner;
   readonly #plans: PlanCache;
+  readonly #passes: readonly PassName[];
   /** @internal Which steps are searched. */
   readonly provenance: Provenance;
   readonly #handles: Handles;
@@ -70,6 +72,7 @@ export class Runtime {
   /** @internal Use gpuRuntime() or cpuRuntime(). */
   constructor(runner: Runner, { passes = allPasses, provenance = "off" }: RuntimeOptions) {
     this.#runner = runner;
+    this.#passes = passes;
     this.#plans = new PlanCache(passes);
     this.#recording = this.#newRecording();
     this.#handles = new Handles((storage) => this.#release(storage));
@@ -78,25 +81,19 @@ export class Runtime {
       launch: (launch) => this.#append(launch),
       allocate: (bytes) => this.#transient(bytes),
     };
-    const lossScaling = () => ampPrimitives(this);
-    this.target = {
-      get ampPrimitives() {
-        return lossScaling();
-      },
+    this.target = recorderTarget({
+      lossScaling: () => ampPrimitives(this),
       launch: (launch) => {
         this.beforeOp();
         this.#append(launch);
       },
-      allocate: (bytes) => (this.#isInStep ? this.#transient(bytes) : this.#resident(bytes)),
-      allocateResident: (bytes) => this.#resident(bytes),
+      transient: (bytes) => (this.#isInStep ? this.#transient(bytes) : undefined),
+      resident: (bytes) => this.#resident(bytes),
       write: (binding, values) => this.#write(binding, values),
-      read: async (binding, options) => {
-        // Asked for inside a step, it is read when the step has been submitted.
-        if (this.#isInStep) await new Promise<void>((resolve) => this.#afterStep.push(resolve));
-        return this.#readBinding(binding, options);
-      },
-      onRollback: (undo) => this.onDrop(undo),
-    };
+      afterStep: () => (this.#isInStep ? this.#endOfStep() : undefined),
+      read: (binding, options) => this.#readBinding(binding, options),
+      onDrop: (undo) => this.onDrop(undo),
+    });
   }
 
   /** Where the runtime computes. */
@@ -232,15 +229,21 @@ export class Runtime {
    * which tensors cannot be used any more.
    */
   dryRun<T>(fn: () => T extends PromiseLike<unknown> ? never : T): T {
-    this.#assertNotInStep("dryRun()");
-    this.#closeKeeping();
-    this.#isInStep = true;
-    try {
-      return requireSynchronous("dryRun", fn());
-    } finally {
-      this.#abandon();
-      this.#isInStep = false;
-    }
+    return this.#rehearse("dryRun", fn as () => T);
+  }
+
+  /**
+   * The plan of a step of `fn`, which is recorded and dropped as by `dryRun()`. Its launches say which ops of which modules they
+   * compute: print it with `dumpPlan()`.
+   */
+  plan<T>(fn: () => T extends PromiseLike<unknown> ? never : T): Plan {
+    return this.#rehearse("plan", () => {
+      const { recording } = this;
+      recording.notes = new Map();
+      for (const tensor of tensorsIn(requireSynchronous("plan", fn())))
+        if (!tensor.storage.isResident) recording.kept.add(tensor.storage);
+      return plan(recording, this.#passes);
+    });
   }
 
   /**
@@ -329,6 +332,19 @@ export class Runtime {
     this.#handles.releaseSaved(tensors, (undo) => this.onDrop(undo));
   }
 
+  /** Calls `fn` as in a step, and drops what it recorded. */
+  #rehearse<T>(caller: string, fn: () => T): T {
+    this.#assertNotInStep(`${caller}()`);
+    this.#closeKeeping();
+    this.#isInStep = true;
+    try {
+      return requireSynchronous(caller, fn());
+    } finally {
+      this.#abandon();
+      this.#isInStep = false;
+    }
+  }
+
   #record<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
     this.#isInStep = true;
     this.provenance.begin(this.#recording);
@@ -378,15 +394,7 @@ export class Runtime {
   #run(recording: Recording): void {
     const found = this.#plans.planFor(recording);
     this.#lastPlan = found;
-    const residents = [...residentNumbers(recording).keys()].map(memoryOf);
-    const memory = this.#runner.run(found, {
-      residents,
-      inputs: recording.inputs.map((storage) => ({
-        data: storage.hostData as HostData,
-        binding: storage.inputBinding as Omit<Binding<never>, "buffer">,
-      })),
-      scalar: (launch, name) => recording.launches[launch]?.scalars[name] as number,
-    });
+    const memory = this.#runner.run(found, invocationOf(recording));
     for (const [i, storage] of [...recording.kept].entries()) storage.memory = memory[i];
   }
 
@@ -465,6 +473,10 @@ export class Runtime {
     this.#assertNotInStep("a read");
     this.#closeKeeping();
     return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) }, options);
+  }
+
+  #endOfStep(): Promise<void> {
+    return new Promise((resolve) => this.#afterStep.push(resolve));
   }
 
   #assertNotInStep(what: string): void {

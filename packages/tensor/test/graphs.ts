@@ -75,6 +75,7 @@ export function graph(
       return {
         launch,
         sources: new Map(runtime.map(({ name }) => [name, { launch: index, name }])),
+        recorded: [index],
         isBackward: index >= backward,
       };
     }),

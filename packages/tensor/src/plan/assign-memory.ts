@@ -7,11 +7,20 @@ export interface MemoryPlan {
   readonly slotOf: ReadonlyMap<Storage, number>;
   /** Bytes of each slot. */
   readonly slots: readonly number[];
+  /** The transients in the order in which they come to life. */
+  readonly lives: readonly Lifetime[];
 }
 
-interface Lifetime {
+/** From when to when a transient holds something that is wanted. */
+export interface Lifetime {
   readonly storage: Storage;
+  /** The node that writes it first; −1 where the host does. */
   readonly first: number;
+  /** The last node that uses it; the number of nodes where it outlives them. */
+  readonly last: number;
+}
+
+interface OpenLifetime extends Lifetime {
   last: number;
 }
 
@@ -29,7 +38,8 @@ interface Slot {
 export function assignMemory(graph: PlanGraph, reuse: boolean): MemoryPlan {
   const slots: Slot[] = [];
   const slotOf = new Map<Storage, number>();
-  for (const { storage, first, last } of lifetimes(graph)) {
+  const lives = lifetimes(graph);
+  for (const { storage, first, last } of lives) {
     // The sizes in which a device's pool hands out memory, so that a plan's peak is what will be allocated.
     const bytes = sizeClass(storage.byteLength);
     const free = reuse ? bestFit(slots, bytes, first) : undefined;
@@ -39,11 +49,11 @@ export function assignMemory(graph: PlanGraph, reuse: boolean): MemoryPlan {
     chosen.until = last;
     slotOf.set(storage, slot);
   }
-  return { slotOf, slots: slots.map(({ bytes }) => bytes) };
+  return { slotOf, slots: slots.map(({ bytes }) => bytes), lives };
 }
 
-function lifetimes({ nodes, kept }: PlanGraph): Lifetime[] {
-  const lives = new Map<Storage, Lifetime>();
+function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
+  const lives = new Map<Storage, OpenLifetime>();
   for (const [n, node] of nodes.entries())
     for (const { buffer } of node.launch.bindings) {
       if (buffer.isResident) continue;
@@ -75,8 +85,8 @@ function bestFit(slots: readonly Slot[], bytes: number, first: number): number |
   return best;
 }
 
-/** Bytes of what the forward pass leaves behind for the backward pass to read. */
-export function activationBytes(nodes: readonly PlanNode[]): number {
+/** What the forward pass leaves behind for the backward pass to read. */
+export function heldForBackward(nodes: readonly PlanNode[]): ReadonlySet<Storage> {
   const forward = new Set<Storage>();
   const held = new Set<Storage>();
   for (const node of nodes)
@@ -86,7 +96,5 @@ export function activationBytes(nodes: readonly PlanNode[]): number {
       if (node.isBackward && isRead(node, b) && (forward.has(buffer) || buffer.hostData))
         held.add(buffer);
     }
-  let bytes = 0;
-  for (const { byteLength } of held) bytes += byteLength;
-  return bytes;
+  return held;
 }

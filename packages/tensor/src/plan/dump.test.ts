@@ -8,21 +8,29 @@ import {
   type Plan,
   relu,
   type Variable,
+  withScope,
 } from "../index.js";
 
-test("the plan of a training step with autocast", async () => {
+test("the plan of a training step with autocast", () => {
   const runtime = cpuRuntime();
-  const parameter = (...shape: number[]): Variable =>
+  const parameter = (name: string, ...shape: number[]): Variable =>
     runtime.variable(new Float32Array(shape.reduce((a, b) => a * b)), shape, {
       requiresGrad: true,
+      name,
     });
-  const [hidden, bias, output] = [parameter(32, 16), parameter(32), parameter(4, 32)];
-  const loss = await runtime.step(() => {
+  const hidden = parameter("first.weight", 32, 16);
+  const bias = parameter("first.bias", 32);
+  const output = parameter("output.weight", 4, 32);
+  const plan = runtime.plan(() => {
     const x = runtime.tensor(new Float32Array(8 * 16), [8, 16]);
     const labels = runtime.tensor(new Uint32Array(8), [8]);
-    const loss = autocast({ dtype: "float16" }, () =>
-      crossEntropy(linear(relu([linear(x, hidden, bias)], null), output), labels),
-    );
+    const loss = autocast({ dtype: "float16" }, () => {
+      const y = withScope(
+        () => "first",
+        () => relu([linear(x, hidden, bias)], null),
+      );
+      return crossEntropy(linear(y, output), labels);
+    });
     loss.mul(65536).backward();
     for (const p of [hidden, bias, output]) {
       if (p.grad) p.assign(p.sub(p.grad.mul(0.1 / 65536)));
@@ -30,26 +38,77 @@ test("the plan of a training step with autocast", async () => {
     }
     return loss;
   });
-  expect(loss.dtype).toBe("float32");
+  expect(dumpPlan(plan)).toMatchInlineSnapshot(`
+    "17 launches for 37 recorded; 0 casts for 9 recorded
+    memory 4.3 KiB (4,352 bytes): 7 slots for 13 values of 4.4 KiB (4,544 bytes)
+    kept for the backward pass 1.2 KiB (1,184 bytes)
+    beside 5.3 KiB (5,392 bytes) of parameters, gradients and other state in 7 buffers
+    fullest at launch 11: gradient 2.0 KiB (2,048 bytes), kept 16 bytes
+
+       4 × identity (f32 → f32)
+       1 × matmul (f16 f16 → f16→f32)
+       2 × matmul (f16 f32→f16 → f16→f32)
+       1 × matmul+add+relu (f32→f16 f32→f16 f32→f16 → f16)
+       1 × matmul+reluBackward (f16 f32→f16 f16 → f16)
+       1 × reduce (f16 → f16→f32)
+       1 × reduce (f32 → f32)
+       1 × scale+scale (f32 → f32)
+       3 × scale+sub (f32 f32 → f32)
+       1 × softmaxCrossEntropy (f32 u32 → f32)
+       1 × softmaxCrossEntropyBackward (f32 u32 f32 → f16)
+
+    forward
+       0  matmul+add+relu              first: matmul, add, relu             s0 f32→f16[8×16], first.weight f32→f16[32×16], first.bias f32→f16[32] → s2 f16[8×32]
+       1  matmul                       matmul                               s2 f16[8×32], output.weight f32→f16[4×32] → s3 f16→f32[8×4]
+       2  softmaxCrossEntropy          crossEntropy                         s3 f32[8×4], s1 u32[8] → s4 f32[8]
+       3  reduce                       mean                                 s4 f32[8] → s5 f32[1]
+
+    backward and update
+       4  scale+scale                  grad of scale, grad of mean          r3 f32[] → s4 f32[1]
+       5  identity                     grad of mean                         s4 f32[1] → s6 f32[8]
+       6  softmaxCrossEntropyBackward  grad of crossEntropy                 s3 f32[8×4], s1 u32[8], s6 f32[8] → s4 f16[8×4]
+       7  matmul                       grad of matmul                       s4 f16[8×4], s2 f16[8×32] → grad f16→f32[4×32]
+       8  matmul+reluBackward          grad of matmul; first: grad of relu  s4 f16[8×4], output.weight f32→f16[4×32], s2 f16[8×32] → s1 f16[8×32]
+       9  reduce                       first: grad of add                   s1 f16[8×32] → grad f16→f32[32]
+      10  matmul                       first: grad of matmul                s1 f16[8×32], s0 f32→f16[8×16] → grad f16→f32[32×16]
+      11  scale+sub                    scale, sub                           grad f32[32×16], first.weight f32[32×16] → s0 f32[32×16]
+      12  identity                                                          s0 f32[32×16] → first.weight f32[32×16]
+      13  scale+sub                    scale, sub                           grad f32[32], first.bias f32[32] → s3 f32[32]
+      14  identity                                                          s3 f32[32] → first.bias f32[32]
+      15  scale+sub                    scale, sub                           grad f32[4×32], output.weight f32[4×32] → s1 f32[4×32]
+      16  identity                                                          s1 f32[4×32] → output.weight f32[4×32]
+
+    slot 0    2.0 KiB (2,048 bytes)          –10 activation | 11–12 gradient
+    slot 1    512 bytes                      –6 activation | 8–10 gradient | 15–16 gradient
+    slot 2    512 bytes                      0–8 activation
+    slot 3    256 bytes                      1–6 activation | 13–14 gradient
+    slot 4    256 bytes                      2–3 temporary | 4–5 gradient | 6–8 gradient
+    slot 5    256 bytes                      3– kept
+    slot 6    256 bytes                      5–6 gradient"
+  `);
+  expect(dumpPlan(plan)).toContain(dumpPlan(plan, { detail: "summary" }));
+  // Nothing has been computed, and no gradient is left.
+  expect(runtime.lastPlan).toBe(undefined);
+  expect([hidden, bias, output].map(({ grad }) => grad)).toEqual([undefined, undefined, undefined]);
+});
+
+test("the plan of a step that has run, which has no names", async () => {
+  const runtime = cpuRuntime();
+  const doubled = await runtime.step(() => runtime.tensor([1, 2]).mul(2));
+  expect([...(await doubled.toArray())]).toEqual([2, 4]);
   expect(dumpPlan(runtime.lastPlan as Plan)).toMatchInlineSnapshot(`
-    "   0  matmul+add+relu              slot 0 float32[128] through float16, resident 0 float32[512] through float16, resident 1 float32[32] through float16, → slot 2 float16[256]
-       1  matmul                       slot 2 float16[256], resident 2 float32[128] through float16, → slot 3 float32[32] through float16
-       2  softmaxCrossEntropy          slot 3 float32[32], slot 1 uint32[8], → slot 4 float32[8]
-       3  reduce                       slot 4 float32[8], → slot 5 float32[1]
-       4  scale+scale                  resident 3 float32[1], → slot 4 float32[1]
-       5  identity                     slot 4 float32[1], → slot 6 float32[8]
-       6  softmaxCrossEntropyBackward  slot 3 float32[32], slot 1 uint32[8], slot 6 float32[8], → slot 4 float16[32]
-       7  matmul                       slot 4 float16[32], slot 2 float16[256], → resident 6 float32[128] through float16
-       8  matmul+reluBackward          slot 4 float16[32], resident 2 float32[128] through float16, slot 2 float16[256], → slot 1 float16[256]
-       9  reduce                       slot 1 float16[256], → resident 5 float32[32] through float16
-      10  matmul                       slot 1 float16[256], slot 0 float32[128] through float16, → resident 4 float32[512] through float16
-      11  scale+sub                    resident 4 float32[512], resident 0 float32[512], → slot 0 float32[512]
-      12  identity                     slot 0 float32[512], → resident 0 float32[512]
-      13  scale+sub                    resident 5 float32[32], resident 1 float32[32], → slot 3 float32[32]
-      14  identity                     slot 3 float32[32], → resident 1 float32[32]
-      15  scale+sub                    resident 6 float32[128], resident 2 float32[128], → slot 1 float32[128]
-      16  identity                     slot 1 float32[128], → resident 2 float32[128]
-    slots: 0: 2048, 1: 512, 2: 512, 3: 256, 4: 256, 5: 256, 6: 256
-    37 launches recorded, 17 planned; 9 casts recorded, 0 left; 4352 bytes at most, 1184 held for the backward pass"
+    "1 launches for 1 recorded; 0 casts for 0 recorded
+    memory 768 bytes: 2 slots for 2 values of 32 bytes
+    kept for the backward pass 0 bytes
+    beside 0 bytes of parameters, gradients and other state in 0 buffers
+    fullest at launch 0: input 16 bytes, kept 16 bytes
+
+       1 × scale (f32 → f32)
+
+    forward
+       0  scale    s0 f32[2] → s1 f32[2]
+
+    slot 0    256 bytes                      –0 input
+    slot 1    256 bytes                      0– kept"
   `);
 });

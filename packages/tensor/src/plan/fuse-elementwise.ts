@@ -78,7 +78,7 @@ function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): Pla
   const outputs = second.launch.bindings.slice(b.inputs.length);
   if (!isAligned || builder.inputs.length + outputs.length > maxBindings) return undefined;
   return builder.node(
-    second,
+    [first, second],
     outputs,
     b.outputs.map((o) => secondSteps + o),
   );
@@ -146,7 +146,7 @@ class ProgramBuilder {
   }
 
   node(
-    last: PlanNode,
+    [first, last]: readonly [PlanNode, PlanNode],
     outputs: readonly Binding<Storage>[],
     outputSteps: readonly number[],
   ): PlanNode {
@@ -171,6 +171,7 @@ class ProgramBuilder {
         scalars,
       },
       sources: this.#sources,
+      recorded: [...first.recorded, ...last.recorded],
       isBackward: last.isBackward,
     };
   }

@@ -68,6 +68,7 @@ function weave(product: PlanNode, reader: PlanNode): PlanNode | undefined {
   return {
     launch: fused,
     sources: new Map([...product.sources, ...reader.sources]),
+    recorded: [...product.recorded, ...reader.recorded],
     isBackward: reader.isBackward,
   };
 }

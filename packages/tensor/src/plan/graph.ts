@@ -19,6 +19,8 @@ export interface PlanNode {
   readonly launch: Launch<Storage>;
   /** For each runtime scalar. */
   readonly sources: ReadonlyMap<string, ScalarSource>;
+  /** Positions in the recording of the launches that this one stands for: more than one where they were fused. */
+  readonly recorded: readonly number[];
   readonly isBackward: boolean;
 }
 

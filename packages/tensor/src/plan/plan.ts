@@ -1,11 +1,12 @@
 import { type Binding, type Launch, sizeClass } from "@halfstep/device";
 import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
-import { activationBytes, assignMemory } from "./assign-memory.js";
+import { assignMemory, heldForBackward } from "./assign-memory.js";
 import { foldCasts, isCopy } from "./fold-casts.js";
 import { fuseElementwise } from "./fuse-elementwise.js";
 import { fuseEpilogues } from "./fuse-epilogues.js";
 import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
+import { type LaunchNote, launchNotes } from "./launch-notes.js";
 import { removeDead } from "./remove-dead.js";
 
 export type PassName =
@@ -36,10 +37,30 @@ export type PlanBuffer =
   | { readonly kind: "slot"; readonly index: number }
   | { readonly kind: "resident"; readonly index: number };
 
-interface PlannedLaunch {
+export interface PlannedLaunch {
   readonly launch: Launch<PlanBuffer>;
   /** Runtime scalars, to be read from each recording that the plan runs. */
   readonly sources: ReadonlyMap<string, ScalarSource>;
+  /** Positions in the recording of the launches that this one stands for: more than one where they were fused. */
+  readonly recorded: readonly number[];
+  readonly isBackward: boolean;
+  /** Present where the recording noted its ops, as that of `runtime.plan()` does. */
+  readonly note?: LaunchNote;
+}
+
+/** A value that takes turns with others in a slot. */
+export interface PlannedValue {
+  readonly slot: number;
+  readonly bytes: number;
+  /** The launch that writes it first; −1 where the host does. */
+  readonly first: number;
+  /** The last launch that uses it; the number of launches where it outlives them. */
+  readonly last: number;
+  /**
+   * `input`: from the host; `activation`: of the forward pass, and read by the backward pass; `kept`: outlives the step;
+   * `gradient`: first written by the backward pass or after it; `temporary`: of the forward pass alone. The first that fits.
+   */
+  readonly role: "kept" | "activation" | "input" | "gradient" | "temporary";
 }
 
 /** What a recording becomes: launches over slots. It holds for every recording of equal structure. */
@@ -47,6 +68,10 @@ export interface Plan {
   readonly launches: readonly PlannedLaunch[];
   /** Bytes of each slot. */
   readonly slots: readonly number[];
+  /** What the slots hold, in the order in which it comes to life. */
+  readonly values: readonly PlannedValue[];
+  /** Bytes of the memory of its own that the plan uses: parameters, gradients, the optimizer's state. */
+  readonly residents: readonly number[];
   /** Slot of each of the recording's inputs, in order; undefined where nothing reads the input. */
   readonly inputs: readonly (number | undefined)[];
   /** Slot of each transient that the recording keeps, in order. */
@@ -73,7 +98,7 @@ export function plan(recording: Recording, passes: readonly PassName[] = allPass
   let graph = recorded;
   for (const name of allPasses)
     if (name !== "reuseMemory" && passes.includes(name)) graph = graphPasses[name](graph);
-  const { slotOf, slots } = assignMemory(graph, passes.includes("reuseMemory"));
+  const { slotOf, slots, lives } = assignMemory(graph, passes.includes("reuseMemory"));
   const residents = residentNumbers(recording);
   const locate = (storage: Storage): PlanBuffer =>
     storage.isResident
@@ -83,16 +108,24 @@ export function plan(recording: Recording, passes: readonly PassName[] = allPass
     slot: slotOf.get(storage) as number,
     bytes: storage.byteLength,
   }));
-  const sum = (bytes: readonly number[]): number => bytes.reduce((a, b) => a + b, 0);
+  const held = heldForBackward(graph.nodes);
+  const noteOf = launchNotes(recording);
   return {
-    launches: graph.nodes.map(({ launch, sources }) => ({
-      launch: {
-        ...launch,
-        bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })),
-      },
-      sources,
-    })),
+    launches: graph.nodes.map((node): PlannedLaunch => {
+      const { launch, sources, recorded: positions, isBackward } = node;
+      const bindings = launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) }));
+      const note = noteOf?.(node);
+      const planned = { launch: { ...launch, bindings }, sources, recorded: positions, isBackward };
+      return note ? { ...planned, note } : planned;
+    }),
     slots,
+    values: lives.map(({ storage, first, last }) => ({
+      slot: slotOf.get(storage) as number,
+      bytes: storage.byteLength,
+      ...{ first, last },
+      role: roleOf(storage, recording, held, graph.nodes[first]),
+    })),
+    residents: [...residents.keys()].map(({ byteLength }) => byteLength),
     inputs: recording.inputs.map((storage) => slotOf.get(storage)),
     kept,
     statistics: {
@@ -101,9 +134,23 @@ export function plan(recording: Recording, passes: readonly PassName[] = allPass
       recordedCasts: recorded.nodes.filter(isCast).length,
       casts: graph.nodes.filter(isCast).length,
       peakBytes: sum(slots) + sum(kept.map(({ bytes }) => sizeClass(bytes))),
-      activationBytes: activationBytes(graph.nodes),
+      activationBytes: sum([...held].map(({ byteLength }) => byteLength)),
     },
   };
+}
+
+const sum = (bytes: readonly number[]): number => bytes.reduce((a, b) => a + b, 0);
+
+function roleOf(
+  storage: Storage,
+  { kept }: Recording,
+  held: ReadonlySet<Storage>,
+  writer: PlanNode | undefined,
+): PlannedValue["role"] {
+  if (kept.has(storage)) return "kept";
+  if (held.has(storage)) return "activation";
+  if (storage.hostData) return "input";
+  return writer?.isBackward ? "gradient" : "temporary";
 }
 
 /** Residents in the order in which a recording first uses them. */
@@ -121,7 +168,8 @@ export function graphOf({ launches, backwardStart, kept }: Recording): PlanGraph
     const sources = new Map<string, ScalarSource>();
     for (const { name, runtime } of launch.kernel.scalars)
       if (runtime) sources.set(name, { launch: index, name });
-    return { launch, sources, isBackward: backwardStart !== undefined && index >= backwardStart };
+    const isBackward = backwardStart !== undefined && index >= backwardStart;
+    return { launch, sources, recorded: [index], isBackward };
   });
   return { nodes, kept };
 }

@@ -1,0 +1,64 @@
+import type { Binding } from "@halfstep/device";
+import type { OpNote } from "../op-notes.js";
+import type { Recording } from "../recording.js";
+import type { Storage } from "../storage.js";
+import type { Tensor } from "../tensor.js";
+import type { PlanNode } from "./graph.js";
+
+/** An op that a launch computes, or a part of it. */
+export interface LaunchedOp {
+  readonly op: string;
+  /** Path of the module that applied the op; "" where none did. */
+  readonly module: string;
+  /** The op whose gradient this one is part of, in backward passes. */
+  readonly backwardOf?: string;
+}
+
+/** What people call a launch, and what it binds. */
+export interface LaunchNote {
+  /** In the order in which they were recorded. Empty for launches of no op: optimizers, loss scaling. */
+  readonly ops: readonly LaunchedOp[];
+  /** Shape and name of each operand, where they are known. */
+  readonly operands: readonly {
+    readonly shape?: readonly number[];
+    readonly name?: string;
+  }[];
+}
+
+/** Tells of the nodes of a recording's graph what people call them; undefined where the recording has not noted its ops. */
+export function launchNotes({
+  notes,
+  launches,
+}: Recording): ((node: PlanNode) => LaunchNote) | undefined {
+  if (!notes) return undefined;
+  const tensors = new Map<Storage, Set<Tensor>>();
+  for (const { inputs, outputs } of new Set(notes.values()))
+    for (const tensor of [...inputs, ...outputs]) {
+      const known = tensors.get(tensor.storage);
+      if (known) known.add(tensor);
+      else tensors.set(tensor.storage, new Set([tensor]));
+    }
+  return ({ launch, recorded }) => {
+    const applied = new Set(recorded.map((i) => launches[i] && notes.get(launches[i])));
+    return {
+      ops: [...applied].flatMap((note) => (note ? opOf(note) : [])),
+      operands: launch.bindings.map((binding) => operandOf(binding, tensors.get(binding.buffer))),
+    };
+  };
+}
+
+function opOf({ op, scope }: OpNote): LaunchedOp {
+  const module = scope?.path() ?? "";
+  return { op, module, ...(scope?.backwardOf && { backwardOf: scope.backwardOf }) };
+}
+
+function operandOf(
+  { offset, length }: Binding<Storage>,
+  tensors: ReadonlySet<Tensor> = new Set(),
+): LaunchNote["operands"][number] {
+  const same = [...tensors].filter((tensor) => tensor.offset === offset && tensor.size === length);
+  const [first] = same;
+  if (!first) return {};
+  const named = same.map(({ name }: Tensor & { readonly name?: string }) => name).find(Boolean);
+  return { shape: first.shape, ...(named && { name: named }) };
+}

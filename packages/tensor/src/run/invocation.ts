@@ -1,0 +1,15 @@
+import type { Binding } from "@halfstep/device";
+import { residentNumbers } from "../plan/plan.js";
+import type { Recording } from "../recording.js";
+import { type HostData, memoryOf } from "../storage.js";
+import type { Invocation } from "./runner.js";
+
+/** What a recording gives to the plan that it runs by. */
+export const invocationOf = (recording: Recording): Invocation => ({
+  residents: [...residentNumbers(recording).keys()].map(memoryOf),
+  inputs: recording.inputs.map((storage) => ({
+    data: storage.hostData as HostData,
+    binding: storage.inputBinding as Omit<Binding<never>, "buffer">,
+  })),
+  scalar: (launch, name) => recording.launches[launch]?.scalars[name] as number,
+});
