@@ -12,6 +12,17 @@ test("a seed and an offset are the whole state", () => {
   expect(Array.from({ length: 20 }, () => other.uint32())).not.toEqual(drawn);
 });
 
+test("words are those of their offset, from wherever it was moved there", () => {
+  const words = (offset: number): number => Object.assign(new Generator(9), { offset }).uint32();
+  const generator = new Generator(9);
+  const offsets = [0, 1, 2, 7, 6, 5, 4, 3, 2 ** 34 + 3, 3, 2 ** 34 + 2, 2 ** 34 + 4];
+  const drawn = offsets.map((offset) => {
+    generator.offset = offset;
+    return generator.uint32();
+  });
+  expect(drawn).toEqual(offsets.map(words));
+});
+
 test("the first numbers of a seed never change", () => {
   const generator = new Generator(42);
   expect([generator.uint32(), generator.uniform(), generator.normal()]).toMatchInlineSnapshot(`

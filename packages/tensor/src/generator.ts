@@ -14,6 +14,9 @@ export class Generator {
   readonly seed: number;
   /** How many 32-bit words have been drawn. Set it to go back, or on. */
   offset = 0;
+  /** The words of the block that was drawn from last. */
+  #words: ArrayLike<number> = [];
+  #block = -1;
 
   /** @param seed a whole number from 0 to 2^53 − 1. */
   constructor(seed: number) {
@@ -25,11 +28,14 @@ export class Generator {
   /** A uniform u32. */
   uint32(): number {
     const block = Math.floor(this.offset / 4);
-    const words = philox4x32(
-      [block >>> 0, Math.floor(block / 2 ** 32), 0, stream],
-      [this.seed >>> 0, Math.floor(this.seed / 2 ** 32)],
-    );
-    return words[this.offset++ % 4] as number;
+    if (block !== this.#block) {
+      this.#words = philox4x32(
+        [block >>> 0, Math.floor(block / 2 ** 32), 0, stream],
+        [this.seed >>> 0, Math.floor(this.seed / 2 ** 32)],
+      );
+      this.#block = block;
+    }
+    return this.#words[this.offset++ % 4] as number;
   }
 
   /**

@@ -70,7 +70,8 @@ export class Provenance {
   begin(recording: Recording): void {
     if (this.#mode === "off" || (this.#mode === "afterSkip" && this.#stepsLeft === 0)) return;
     this.#stepsLeft = Math.max(0, this.#stepsLeft - 1);
-    recording.notes = new Map();
+    recording.notes ??= new Map();
+    recording.isSearched = true;
   }
 
   /** Keeps the search of a step that has been submitted, and tells those who wait for it. */
@@ -96,7 +97,7 @@ interface Look {
 }
 
 /**
- * Adds to a recording that has notes of its ops a look at each of their results, and at their arguments that the step did not
+ * Adds to a recording that is to be searched a look at each of their results, and at their arguments that the step did not
  * make. Whatever the step computes stays the same bits.
  *
  * @param allocate memory of the recording, which it then keeps.
@@ -105,7 +106,7 @@ export function insertSearch(
   recording: Recording,
   allocate: (bytes: number) => Storage,
 ): Search | undefined {
-  const looks = [...looksOf(recording)];
+  const looks = recording.isSearched ? [...looksOf(recording)] : [];
   if (looks.length === 0) return undefined;
   const length = looks.length;
   const found: Binding<Storage> = {

@@ -25,6 +25,8 @@ export class Recording {
   readonly released: Storage[] = [];
   /** Which op each launch belongs to, where somebody wants to know. */
   notes: OpNotes | undefined;
+  /** Whether the results of its ops, which it notes then, are searched for values that are not finite. */
+  isSearched = false;
   /** Told of the search for values that are not finite, where the recording is searched. */
   readonly searchListeners: ((search: Search) => void)[] = [];
   /** Launches from here on belong to a backward pass. */
@@ -35,8 +37,9 @@ export class Recording {
   readonly #writes: WriteEvent[] = [];
   readonly #tick: () => number;
 
-  constructor(number: number, tick: () => number) {
+  constructor(number: number, tick: () => number, noteOps = false) {
     this.number = number;
+    if (noteOps) this.notes = new Map();
     this.#tick = tick;
   }
 

@@ -9,6 +9,8 @@ export interface RuntimeOptions {
   readonly maxInFlight?: number;
   /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */
   readonly provenance?: ProvenanceMode;
+  /** Note which ops of which modules each launch computes, so that `dumpPlan(runtime.lastPlan)` tells. Default false. */
+  readonly noteOps?: boolean;
 }
 
 export interface TensorOptions {

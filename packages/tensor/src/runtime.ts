@@ -57,6 +57,7 @@ export class Runtime {
   readonly #runner: Runner;
   readonly #plans: PlanCache;
   readonly #passes: readonly PassName[];
+  readonly #noteOps: boolean;
   /** @internal Which steps are searched. */
   readonly provenance: Provenance;
   readonly #handles: Handles;
@@ -70,8 +71,12 @@ export class Runtime {
   #lastPlan: Plan | undefined;
 
   /** @internal Use gpuRuntime() or cpuRuntime(). */
-  constructor(runner: Runner, { passes = allPasses, provenance = "off" }: RuntimeOptions) {
+  constructor(
+    runner: Runner,
+    { passes = allPasses, provenance = "off", noteOps = false }: RuntimeOptions,
+  ) {
     this.#runner = runner;
+    this.#noteOps = noteOps;
     this.#passes = passes;
     this.#plans = new PlanCache(passes);
     this.#recording = this.#newRecording();
@@ -239,7 +244,7 @@ export class Runtime {
   plan<T>(fn: () => T extends PromiseLike<unknown> ? never : T): Plan {
     return this.#rehearse("plan", () => {
       const { recording } = this;
-      recording.notes = new Map();
+      recording.notes ??= new Map();
       for (const tensor of tensorsIn(requireSynchronous("plan", fn())))
         if (!tensor.storage.isResident) recording.kept.add(tensor.storage);
       return plan(recording, this.#passes);
@@ -411,7 +416,7 @@ export class Runtime {
   }
 
   #newRecording(): Recording {
-    return new Recording(++this.#recordings, () => ++this.#clock);
+    return new Recording(++this.#recordings, () => ++this.#clock, this.#noteOps);
   }
 
   #append(launch: Launch<Storage>): void {

@@ -92,8 +92,8 @@ test("the plan of a training step with autocast", () => {
   expect([hidden, bias, output].map(({ grad }) => grad)).toEqual([undefined, undefined, undefined]);
 });
 
-test("the plan of a step that has run, which has no names", async () => {
-  const runtime = cpuRuntime();
+test("the plan of a step that has run", async () => {
+  const runtime = cpuRuntime({ noteOps: true });
   const doubled = await runtime.step(() => runtime.tensor([1, 2]).mul(2));
   expect([...(await doubled.toArray())]).toEqual([2, 4]);
   expect(dumpPlan(runtime.lastPlan as Plan)).toMatchInlineSnapshot(`
@@ -106,7 +106,7 @@ test("the plan of a step that has run, which has no names", async () => {
        1 × scale (f32 → f32)
 
     forward
-       0  scale    s0 f32[2] → s1 f32[2]
+       0  scale  scale  s0 f32[2] → s1 f32[2]
 
     slot 0    256 bytes                      –0 input
     slot 1    256 bytes                      0– kept"
