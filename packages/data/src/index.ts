@@ -17,3 +17,4 @@ export {
   mnistNormalization,
   type Normalization,
 } from "./images.js";
+export { readJsonLines, readTsv } from "./lines.js";
