@@ -1,7 +1,7 @@
 import type { ImageSplits } from "@halfstep/data/node";
 import { requestDevice } from "@halfstep/device/node";
 import { gpuRuntime } from "@halfstep/tensor";
-import type { Precision } from "@halfstep/trainer";
+import type { Precision, StudyOutcome } from "@halfstep/trainer";
 import { type DigitsRun, firstOf, trainDigits } from "./digits.js";
 
 /** A way to train, to be compared with float32 from the same seed. */
@@ -26,14 +26,7 @@ export const withoutMasters: Variant = {
   weights: "bfloat16",
 };
 
-/** One trained model. */
-export interface Outcome {
-  readonly variant: string;
-  readonly seed: number;
-  /** On the test images: percent, and nats. */
-  readonly accuracy: number;
-  readonly loss: number;
-}
+export const variants: readonly Variant[] = [float32, ...mixedPrecisions, withoutMasters];
 
 export type ParityOptions = Pick<DigitsRun, "epochs" | "batchSize" | "lr"> & {
   readonly data: ImageSplits;
@@ -41,12 +34,12 @@ export type ParityOptions = Pick<DigitsRun, "epochs" | "batchSize" | "lr"> & {
   readonly limit: number;
 };
 
-/** Trains one variant from one seed on a device of its own. */
+/** Trains one variant from one seed on a device of its own. The metric is accuracy on the test images, in percent. */
 export async function trainVariant(
-  { name, precision, weights = "float32" }: Variant,
+  { precision, weights = "float32" }: Variant,
   seed: number,
   { data, limit, ...options }: ParityOptions,
-): Promise<Outcome> {
+): Promise<StudyOutcome> {
   const device = await requestDevice();
   const summary = await trainDigits({
     ...options,
@@ -61,20 +54,6 @@ export async function trainVariant(
   });
   device.destroy();
   if (!summary) throw new Error("training ended early, though nothing stopped it");
-  return { variant: name, seed, accuracy: 100 * summary.test.accuracy, loss: summary.test.loss };
-}
-
-/** Mean difference from float32 over the seeds that both have, paired by seed. */
-export function meanDifference(
-  outcomes: readonly Outcome[],
-  variant: string,
-  of: "accuracy" | "loss",
-): number {
-  const baseline = new Map(
-    outcomes.filter((o) => o.variant === float32.name).map((o) => [o.seed, o[of]]),
-  );
-  const differences = outcomes
-    .filter((o) => o.variant === variant && baseline.has(o.seed))
-    .map((o) => o[of] - (baseline.get(o.seed) as number));
-  return differences.reduce((sum, d) => sum + d, 0) / differences.length;
+  const { test, wallSeconds, peakBytes, skippedSteps } = summary;
+  return { metric: 100 * test.accuracy, loss: test.loss, wallSeconds, peakBytes, skippedSteps };
 }

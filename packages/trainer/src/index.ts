@@ -34,6 +34,16 @@ export {
   type StatefulModel,
   savedGenerator,
 } from "./stateful.js";
+export {
+  missingRuns,
+  pairedDifference,
+  type Spread,
+  type Study,
+  type StudyOutcome,
+  type StudyRun,
+  spreadOf,
+} from "./study.js";
+export { renderStudy } from "./study-report.js";
 export type {
   Precision,
   RunDevice,

@@ -1,0 +1,137 @@
+import { autocast } from "@halfstep/autocast";
+import { GradScaler } from "@halfstep/grad-scaler";
+import {
+  BertForMaskedLM,
+  DigitsCnn,
+  GPT,
+  Mlp,
+  ResNet,
+  resnet18,
+  resnet20,
+  UNet,
+} from "@halfstep/models";
+import type { Module } from "@halfstep/nn";
+import { AdamW, clipGradNorm } from "@halfstep/optim";
+import {
+  ampPrimitives,
+  crossEntropy,
+  flatten,
+  type Plan,
+  type Runtime,
+  type Tensor,
+} from "@halfstep/tensor";
+
+/** Storage of activations; parameters are float32 in all. */
+export type Precision = "float32" | "float16" | "bfloat16";
+export const precisions: readonly Precision[] = ["float32", "float16", "bfloat16"];
+
+interface Reference {
+  readonly name: string;
+  make(runtime: Runtime): {
+    readonly model: Module & { forward(x: Tensor): Tensor };
+    readonly input: Tensor;
+  };
+}
+
+const images = (runtime: Runtime, batch: number, size: number, channels: number): Tensor =>
+  runtime.zeros([batch, size, size, channels]);
+const tokens = (runtime: Runtime, batch: number, length: number): Tensor =>
+  runtime.tensor(new Uint32Array(batch * length), [batch, length]);
+
+/** The reference models, as deep as they are trained, and narrower where that makes no other plan. */
+export const references: readonly Reference[] = [
+  {
+    name: "MLP 784-512-512-10, batch 128",
+    make: (runtime) => ({
+      model: new Mlp(runtime, { seed: 0, sizes: [784, 512, 512, 10] }),
+      input: runtime.zeros([128, 784]),
+    }),
+  },
+  {
+    name: "DigitsCnn, batch 128",
+    make: (runtime) => ({
+      model: new DigitsCnn(runtime, { seed: 0 }),
+      input: images(runtime, 128, 28, 1),
+    }),
+  },
+  {
+    name: "ResNet-20, 32×32, batch 64",
+    make: (runtime) => ({
+      model: resnet20(runtime, { seed: 0 }),
+      input: images(runtime, 64, 32, 3),
+    }),
+  },
+  {
+    name: "ResNet-18 of width 16, 224×224, batch 8",
+    make: (runtime) => ({
+      model: resnet18(runtime, { seed: 0, width: 16 }),
+      input: images(runtime, 8, 224, 3),
+    }),
+  },
+  {
+    name: "BERT-small of width 128, 16 × 128 tokens",
+    make: (runtime) => ({
+      model: new BertForMaskedLM(runtime, {
+        seed: 0,
+        vocabSize: 2048,
+        hiddenSize: 128,
+        numHiddenLayers: 4,
+        numAttentionHeads: 2,
+        intermediateSize: 512,
+        maxPositionEmbeddings: 128,
+      }),
+      input: tokens(runtime, 16, 128),
+    }),
+  },
+  {
+    name: "GPT of 6 layers of 192, 8 × 256 tokens",
+    make: (runtime) => ({
+      model: new GPT(runtime, {
+        ...{ seed: 0, vocabSize: 65, blockSize: 256 },
+        ...{ nLayer: 6, nHead: 3, nEmbd: 192, dropout: 0.1 },
+      }),
+      input: tokens(runtime, 8, 256),
+    }),
+  },
+  {
+    name: "U-Net of width 8, 64×64, batch 4",
+    make: (runtime) => ({
+      model: new UNet(runtime, { seed: 0, width: 8 }),
+      input: images(runtime, 4, 64, 3),
+    }),
+  },
+];
+
+/**
+ * The plan of an AMP training step in each precision: loss scaling in float16, gradients clipped, AdamW. Nothing is computed.
+ */
+export function plansOf(runtime: Runtime, { make }: Reference): Record<Precision, Plan> {
+  const { model, input } = make(runtime);
+  const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr: 1e-3 });
+  const forward = (): Tensor => {
+    const scores = model.forward(input);
+    const rows = scores.reshape([-1, scores.shape.at(-1) as number]);
+    return crossEntropy(rows, runtime.tensor(new Uint32Array(rows.shape[0] as number)));
+  };
+  const planIn = (precision: Precision): Plan => {
+    const scaler = new GradScaler(ampPrimitives(runtime), {
+      enabled: precision === "float16",
+      outcomeSchedule: false,
+    });
+    return runtime.plan(() => {
+      const loss = precision === "float32" ? forward() : autocast({ dtype: precision }, forward);
+      scaler.scale(loss).backward();
+      scaler.unscale(optimizer);
+      clipGradNorm(optimizer, 1);
+      scaler.step(optimizer);
+      scaler.update();
+      optimizer.zeroGrad();
+      return loss;
+    });
+  };
+  return {
+    float32: planIn("float32"),
+    float16: planIn("float16"),
+    bfloat16: planIn("bfloat16"),
+  };
+}

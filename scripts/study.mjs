@@ -1,0 +1,56 @@
+// `npm run study -- APP [--seeds N] [--variants A,B] [--out DIR]`: trains every variant of an app's study (apps/APP/src/study.ts)
+// from every seed, each in a process of its own. Outcomes are lines of docs/benchmarks/APP-study.jsonl; those that are there
+// are not trained again, so a study may be stopped and resumed. Then APP-study.md is written from them.
+import { existsSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
+import { bundleApp } from "./start/bundle.mjs";
+import { readRuns, runStudy } from "./study/run-study.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { seeds: { type: "string" }, variants: { type: "string" }, out: { type: "string" } },
+});
+const [app] = positionals;
+const entry = join(root, "apps", app ?? "", "src/study.ts");
+if (app === undefined || !existsSync(entry)) {
+  console.error(`Name an app that has a study: npm run study -- digits. ${entry} is not there.`);
+  process.exit(2);
+}
+
+Object.assign(process.env, gpuEnvironment());
+const bundle = join(root, "apps", app, "dist/study.js");
+const trainer = join(root, "packages/trainer");
+const trainerBundle = join(trainer, "node_modules/.cache/index.js");
+await bundleApp(entry, bundle);
+await bundleApp(join(trainer, "src/index.ts"), trainerBundle);
+const { default: described } = await import(pathToFileURL(bundle).href);
+const { missingRuns, renderStudy } = await import(pathToFileURL(trainerBundle).href);
+
+const seeds = Number(values.seeds ?? described.seeds);
+if (!Number.isSafeInteger(seeds) || seeds < 1) {
+  console.error(`--seeds ${values.seeds}: it must be a whole number from 1 on.`);
+  process.exit(2);
+}
+const variants = values.variants?.split(",") ?? described.variants;
+const unknown = variants.find((name) => !described.variants.includes(name));
+if (unknown !== undefined) {
+  console.error(`--variants ${unknown}: ${app} has ${described.variants.join(", ")}.`);
+  process.exit(2);
+}
+
+const out = values.out ?? join(root, "docs/benchmarks");
+const file = join(out, `${app}-study.jsonl`);
+const { adapter = "CPU" } = await probeAdapter(root);
+const machine = `${adapter}, ${availableParallelism()} cores, Node ${process.versions.node}`;
+const missing = missingRuns({ variants, seeds }, readRuns(file));
+console.log(`${app}: ${missing.length} runs to do`);
+const failed = await runStudy({ bundle, missing, file, machine, say: console.log });
+const runs = readRuns(file);
+if (runs.length > 0)
+  writeFileSync(join(out, `${app}-study.md`), renderStudy(described, runs, `${app}-study.jsonl`));
+process.exitCode = failed === 0 ? 0 : 1;
