@@ -1,0 +1,42 @@
+import { permutation } from "@halfstep/data";
+
+/** A text and its class. */
+export interface Labelled {
+  readonly text: string;
+  /** Place in the names of the classes. */
+  readonly label: number;
+}
+
+/** A sentence and the tag of each of its words. */
+export interface Tagged {
+  readonly words: readonly string[];
+  /** Places in the names of the tags, one a word. */
+  readonly tags: readonly number[];
+}
+
+export interface Splits<Example> {
+  readonly train: readonly Example[];
+  readonly test: readonly Example[];
+}
+
+/** How often examples are split into five parts to tell training from test data. */
+export const folds = 5;
+
+/**
+ * One of five splits, of which each example is tested in exactly one. The order behind them is the same whatever seed a model
+ * has: models are compared on the same examples.
+ */
+export function splitOf<Example>(examples: readonly Example[], fold: number): Splits<Example> {
+  const order = [...permutation(examples.length, 0, 0)];
+  const part = (isTest: boolean): Example[] =>
+    order.flatMap((index, i) =>
+      (i % folds === fold) === isTest ? [examples[index] as Example] : [],
+    );
+  return { train: part(false), test: part(true) };
+}
+
+/** The first examples of both parts: at most `limit` to train on, and as many to test on. */
+export const limited = <Example>(
+  { train, test }: Splits<Example>,
+  limit: number | undefined,
+): Splits<Example> => ({ train: train.slice(0, limit), test: test.slice(0, limit) });
