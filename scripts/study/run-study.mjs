@@ -30,7 +30,9 @@ export async function runStudy({ bundle, missing, file, machine, say }) {
       continue;
     }
     appendFileSync(file, `${JSON.stringify({ variant, seed, machine, outcome })}\n`);
-    say(`${variant}, seed ${seed}: ${outcome.metric}, in ${Math.round(outcome.wallSeconds)} s`);
+    say(
+      `${variant}, seed ${seed}: ${Number(outcome.metric?.toPrecision(6) ?? Number.NaN)}, in ${Math.round(outcome.wallSeconds)} s`,
+    );
   }
   rmSync(scratch, { recursive: true });
   return failed;

@@ -9,7 +9,9 @@ describe.each(references)("$name", (reference) => {
   const plans = plansOf(cpuRuntime(), reference);
 
   test("its plans are those of the snapshot", async () => {
-    const text = precisions.map((name) => `${name}\n${dumpPlan(plans[name], { detail: "summary" })}`);
+    const text = precisions.map(
+      (name) => `${name}\n${dumpPlan(plans[name], { detail: "summary" })}`,
+    );
     const file = reference.name.replace(/\W+/g, "-").toLowerCase();
     await expect(`${text.join("\n\n")}\n`).toMatchFileSnapshot(`./plans/${file}.txt`);
   });

@@ -1,15 +1,6 @@
 import { autocast } from "@halfstep/autocast";
 import { GradScaler } from "@halfstep/grad-scaler";
-import {
-  BertForMaskedLM,
-  DigitsCnn,
-  GPT,
-  Mlp,
-  ResNet,
-  resnet18,
-  resnet20,
-  UNet,
-} from "@halfstep/models";
+import { BertForMaskedLM, DigitsCnn, GPT, Mlp, resnet18, resnet20, UNet } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import { AdamW, clipGradNorm } from "@halfstep/optim";
 import {
