@@ -1,0 +1,188 @@
+import { join } from "node:path";
+import { DataError } from "@halfstep/data";
+import type { Summary } from "@halfstep/trainer";
+import {
+  followTraining,
+  openRuntime,
+  program,
+  resumePoint,
+  type Settings,
+  savedSettings,
+} from "@halfstep/trainer/cli";
+import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
+import { wittenBell } from "./baseline.js";
+import { scoreText } from "./evaluate.js";
+import {
+  type EvaluateCommand,
+  type PredictCommand,
+  parseOptions,
+  type TrainCommand,
+} from "./options.js";
+import { sampleText } from "./sample.js";
+import { openLanguageModel } from "./saved-model.js";
+import { excerpt, readCorpus } from "./text.js";
+import { trainTokenizer } from "./tokenizers/tokenizer.js";
+import { samplesPerStep, trainLanguageModel } from "./train.js";
+
+await program(async (args) => {
+  const options = parseOptions(args);
+  switch (options.command) {
+    case "train":
+      return await train(options);
+    case "evaluate":
+      return await evaluate(options);
+    case "predict":
+      return await predict(options);
+  }
+});
+
+async function train(options: TrainCommand): Promise<number> {
+  const stop = stopSignals();
+  const corpus = readCorpus(options.text);
+  const tokenizer = trainTokenizer(options.tokenizer, corpus, options.vocabSize);
+  const folder = new RunFolder(options.out, { onNote: say });
+  try {
+    const settings = settingsOf(options);
+    const checkpoint = await resumePoint({
+      resume: options.resume,
+      store: folder.checkpoints,
+      out: options.out,
+      settings,
+      onNote: say,
+    });
+    const { runtime, device, described, close } = await openRuntime({ ...options, onNote: say });
+    say(
+      `${corpus.name}: ${corpus.train.length} characters and ${corpus.heldOut.length} held out · ${tokenizer.vocabSize} tokens · ${described.adapter} · writing to ${options.out}`,
+    );
+    const progress = followTraining({
+      label: options.precision,
+      epochs: 1,
+      steps: options.maxSteps,
+      batchSize: samplesPerStep(options),
+      folder,
+    });
+    const result = await trainLanguageModel({
+      ...options,
+      minLr: options.minLr ?? options.lr / 10,
+      runtime,
+      device,
+      tokenizer,
+      text: corpus.train,
+      heldOut: excerpt(corpus.heldOut, options.evalCharacters),
+      signal: stop.signal,
+      hooks: { progress },
+      onEvaluation: ({ bitsPerCharacter }, { step, isBest }) =>
+        progress.note(
+          `step ${step}: ${bitsPerCharacter.toFixed(3)} bits per character${isBest ? "" : ", no better"}`,
+        ),
+      checkpoints: {
+        store: folder.checkpoints,
+        parts: { log: folder, settings: savedSettings(settings) },
+        every: { steps: options.saveEvery },
+        resume: checkpoint,
+        onNote: say,
+      },
+    }).finally(progress.stop);
+    close();
+    if (!result) {
+      say(`stopped; --resume auto --out ${options.out} goes on from here`);
+      return stop.exitCode() ?? 1;
+    }
+    const summary: Summary = {
+      schema: 1,
+      task: "language-model",
+      seed: options.seed,
+      device: described,
+      runs: [result],
+    };
+    await folder.finish(summary);
+    print(
+      options.json
+        ? JSON.stringify(summary, undefined, 2)
+        : `${resultsTable(summary)}\n${result.test.bitsPerCharacter.toFixed(3)} bits per character on ${result.test.characters} held-out characters`,
+    );
+    say(`report: ${join(options.out, "report.html")}`);
+    return 0;
+  } finally {
+    folder.close();
+  }
+}
+
+/** What has to be the same when training goes on, by flag. */
+function settingsOf(options: TrainCommand): Settings {
+  return {
+    text: options.text ?? null,
+    tokenizer: options.tokenizer,
+    "vocab-size": options.vocabSize,
+    layers: options.layers,
+    heads: options.heads,
+    width: options.width,
+    context: options.context,
+    dropout: options.dropout,
+    bias: options.bias,
+    precision: options.precision,
+    "max-steps": options.maxSteps,
+    "batch-size": options.batchSize,
+    accumulate: options.accumulate,
+    lr: options.lr,
+    "min-lr": options.minLr ?? null,
+    "warm-up": options.warmUp,
+    "weight-decay": options.weightDecay,
+    beta2: options.beta2,
+    clip: options.clip,
+    ema: options.ema ?? null,
+    seed: options.seed,
+    "static-loss-scale": options.staticLossScale ?? null,
+    "init-scale": options.initScale,
+  };
+}
+
+async function evaluate(options: EvaluateCommand): Promise<number> {
+  const corpus = readCorpus(options.text);
+  const text = excerpt(corpus.heldOut, options.characters ?? corpus.heldOut.length);
+  const { runtime, close } = await openRuntime({ ...options, onNote: say });
+  const opened = await openLanguageModel(runtime, options.model, options.precision);
+  const score = await scoreText({ ...options, ...opened, runtime, text });
+  close();
+  const nGrams =
+    options.baseline === 0 ? [] : wittenBell({ ...corpus, heldOut: text }, options.baseline);
+  const rows = [
+    ...nGrams.map(({ order, bitsPerCharacter }) => ({
+      name: `Witten–Bell ${order}-gram`,
+      bitsPerCharacter,
+    })),
+    {
+      name: `GPT after ${opened.step} steps, ${opened.precision}`,
+      bitsPerCharacter: score.bitsPerCharacter,
+    },
+  ];
+  print(
+    options.json
+      ? JSON.stringify({ corpus: corpus.name, ...score, model: opened.path, nGrams }, undefined, 2)
+      : rows
+          .map(({ name, bitsPerCharacter }) => `${bitsPerCharacter.toFixed(3)}  ${name}`)
+          .join("\n"),
+  );
+  return 0;
+}
+
+async function predict(options: PredictCommand): Promise<number> {
+  if (options.prompt === "") throw new DataError("--prompt", "is empty: give it a character");
+  const { runtime, close } = await openRuntime({ ...options, onNote: say });
+  const opened = await openLanguageModel(runtime, options.model, options.precision);
+  const { model, tokenizer, precision } = opened;
+  if (options.half) model.store(precision === "bfloat16" ? "bfloat16" : "float16");
+  const tokens = await sampleText(runtime, opened, options);
+  close();
+  const text = tokenizer.decode(tokens);
+  print(options.json ? JSON.stringify({ text, tokens, model: opened.path }, undefined, 2) : text);
+  return 0;
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

@@ -1,0 +1,99 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DataError } from "@halfstep/data";
+import { GPT, type GPTOptions } from "@halfstep/models";
+import { applyRecipe, type SavedTensor, type StateDict } from "@halfstep/nn";
+import type { Runtime } from "@halfstep/tensor";
+import { type Checkpoint, CheckpointError, recipeFor, type Stateful } from "@halfstep/trainer";
+import { CheckpointFolder, readCheckpoint } from "@halfstep/trainer/node";
+import { savedTokenizer, type Tokenizer, type TokenizerState } from "./tokenizers/tokenizer.js";
+
+/** A model to predict with, in evaluation mode. */
+export interface LanguageModel {
+  readonly model: GPT;
+  readonly tokenizer: Tokenizer;
+  /** Name of the recipe that it runs by. */
+  readonly precision: string;
+  /** The checkpoint that it is from. */
+  readonly path: string;
+  /** Optimizer steps that it was trained. */
+  readonly step: number;
+}
+
+interface LanguageState {
+  readonly config: GPTOptions;
+  readonly tokenizer: TokenizerState;
+  readonly precision: string;
+}
+
+/** What has to be known of a model besides its parameters, as a part of checkpoints. */
+export const savedLanguageModel = (
+  { config }: GPT,
+  tokenizer: Tokenizer,
+  precision: string,
+): Stateful => ({
+  stateDict: (): LanguageState => ({ config, tokenizer: tokenizer.state(), precision }),
+  loadStateDict: () => {},
+});
+
+/**
+ * The best model of a run folder, or that of a checkpoint; with averaged parameters if it was trained with them.
+ * @param precision of the model from now on. Default: the one that it was trained in.
+ * @throws CheckpointError, DataError
+ */
+export async function openLanguageModel(
+  runtime: Runtime,
+  directory: string,
+  precision?: string,
+): Promise<LanguageModel> {
+  const checkpoint = await checkpointIn(directory);
+  const { path, parts, step } = checkpoint;
+  const saved = (parts.language ?? {}) as Partial<LanguageState>;
+  if (!saved.config || saved.precision === undefined)
+    throw new CheckpointError("misfit", path, "was not saved by this program");
+  const tokenizer = savedTokenizer(saved.tokenizer, path);
+  const model = new GPT(runtime, saved.config);
+  try {
+    model.loadStateDict(withAverages(parts));
+  } catch (error) {
+    throw new CheckpointError("misfit", path, (error as Error).message, error as Error);
+  }
+  const name = precision ?? saved.precision;
+  applyRecipe(model, recipeFor(name)).eval();
+  return { model, tokenizer, precision: name, path, step };
+}
+
+async function checkpointIn(directory: string): Promise<Checkpoint> {
+  const inside = join(directory, "checkpoints");
+  if (!existsSync(inside)) {
+    if (!existsSync(directory))
+      throw new DataError(directory, "is not there: train a model first, or name its --out folder");
+    return readCheckpoint(directory);
+  }
+  const folder = new CheckpointFolder(inside);
+  const checkpoint = (await folder.best()) ?? (await folder.newest()).checkpoint;
+  if (!checkpoint) throw new DataError(inside, "has no checkpoint: train a model first");
+  return checkpoint;
+}
+
+/** The state of the model, its parameters replaced by their averages where there are any. */
+function withAverages({ model, ema }: Checkpoint["parts"]): StateDict {
+  const state = model as StateDict;
+  if (ema === undefined) return state;
+  const { groups } = ema as { groups: readonly { parameters: Record<string, Averaged> }[] };
+  const averages = Object.assign({}, ...groups.map(({ parameters }) => parameters)) as Record<
+    string,
+    Averaged
+  >;
+  const tied = { "lmHead.weight": "transformer.wte.weight" } as Readonly<Record<string, string>>;
+  return Object.fromEntries(
+    Object.entries(state).map(([name, saved]): [string, SavedTensor] => {
+      const average = averages[tied[name] ?? name];
+      return [name, average ? { ...saved, dtype: "float32", data: average.average } : saved];
+    }),
+  );
+}
+
+interface Averaged {
+  readonly average: Float32Array;
+}

@@ -1,0 +1,36 @@
+import { CheckpointError } from "@halfstep/trainer";
+import { BytePairs, type BytePairsState } from "./byte-pairs.js";
+import { Characters, type CharactersState } from "./characters.js";
+
+/** How text becomes numbers, and back. */
+export interface Tokenizer {
+  readonly vocabSize: number;
+  /** @throws UsageError where the text has something that the tokenizer does not know */
+  encode(text: string): Uint32Array;
+  decode(tokens: Iterable<number>): string;
+  /** Plain data for checkpoints. */
+  state(): TokenizerState;
+}
+
+export type TokenizerState = CharactersState | BytePairsState;
+
+export type TokenizerName = TokenizerState["type"];
+
+/** Makes a tokenizer for texts. The held-out one gives it characters at most, never frequencies. */
+export const trainTokenizer = (
+  type: TokenizerName,
+  { train, heldOut }: { readonly train: string; readonly heldOut: string },
+  vocabSize: number,
+): Tokenizer =>
+  type === "char" ? Characters.of(train + heldOut) : BytePairs.train(train, vocabSize);
+
+/**
+ * The tokenizer that a checkpoint has.
+ * @throws CheckpointError where that is none of this program's
+ */
+export function savedTokenizer(state: unknown, path: string): Tokenizer {
+  const { type } = (state ?? {}) as Partial<TokenizerState>;
+  if (type === "char") return new Characters(state as CharactersState);
+  if (type === "bpe") return new BytePairs(state as BytePairsState);
+  throw new CheckpointError("misfit", path, "has no tokenizer of this program");
+}

@@ -1,0 +1,229 @@
+import type { Device } from "@halfstep/device";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { GPT, type GPTOptions } from "@halfstep/models";
+import { applyRecipe } from "@halfstep/nn";
+import { AdamW, clipGradNorm, cosine, ExponentialMovingAverage } from "@halfstep/optim";
+import {
+  ampPrimitives,
+  crossEntropy,
+  type FlatVariables,
+  flattenByDType,
+  type Runtime,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
+import {
+  type EvaluatedAt,
+  evaluateEvery,
+  parameterSha256,
+  type RunSummary,
+  recipeFor,
+  type Stateful,
+  savedGenerator,
+  scalerOptionsFor,
+  storageFor,
+  type TrainingCheckpoints,
+  type TrainingHook,
+  type TrainingPrecision,
+  train,
+} from "@halfstep/trainer";
+import { logitsOf, scoreText, type TextScore } from "./evaluate.js";
+import { savedLanguageModel } from "./saved-model.js";
+import type { Tokenizer } from "./tokenizers/tokenizer.js";
+import { type Batch, batchesPerEpoch, trainingWindows } from "./windows.js";
+
+/** One training run. */
+export interface LanguageRun {
+  readonly runtime: Runtime;
+  readonly device: Device | undefined;
+  readonly precision: TrainingPrecision;
+  readonly tokenizer: Tokenizer;
+  readonly text: string;
+  /** What the model is judged by, in training and after it. */
+  readonly heldOut: string;
+  readonly layers: number;
+  readonly heads: number;
+  readonly width: number;
+  /** Tokens that the model sees at most. */
+  readonly context: number;
+  readonly dropout: number;
+  readonly bias: boolean;
+  readonly batchSize: number;
+  readonly accumulate: number;
+  readonly maxSteps: number;
+  readonly lr: number;
+  readonly minLr: number;
+  /** Steps in which the learning rate rises. */
+  readonly warmUp: number;
+  readonly weightDecay: number;
+  readonly beta2: number;
+  /** The largest norm of all gradients. */
+  readonly clip: number;
+  /** Decay of an average of the parameters, which is what is judged and used then. Undefined: none. */
+  readonly ema?: number | undefined;
+  readonly evalEvery: number;
+  readonly patience?: number | undefined;
+  readonly seed: number;
+  readonly initScale?: number | undefined;
+  readonly staticLossScale?: number | undefined;
+  /** What the loss is multiplied by, for studies of underflow. Default 1. */
+  readonly lossWeight?: number | undefined;
+  /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
+  readonly scaling?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly checkpoints?: LanguageCheckpoints | undefined;
+  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
+  readonly onEvaluation?: ((score: TextScore, at: EvaluatedAt) => void) | undefined;
+}
+
+interface LanguageCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
+  readonly parts: Readonly<Record<string, Stateful>>;
+}
+
+/** The result of a run. `test` is about the held-out text. */
+export interface LanguageSummary extends RunSummary {
+  readonly test: TextScore;
+}
+
+/** Trains a GPT, and judges it on the held-out text. Undefined if the signal stopped it. */
+export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSummary | undefined> {
+  const { runtime, device, tokenizer } = run;
+  const started = performance.now();
+  device?.memory.resetPeak();
+  const recipe = recipeFor(run.precision);
+  const model = applyRecipe(new GPT(runtime, gptOptions(run)), recipe);
+  const groups = parameterGroups(model, run.weightDecay);
+  const schedule = cosine({
+    lr: run.lr,
+    minLr: run.minLr,
+    warmupSteps: Math.min(run.warmUp, run.maxSteps - 1),
+    totalSteps: run.maxSteps,
+  });
+  const optimizer = new AdamW(runtime.target, groups, {
+    lr: schedule,
+    betas: [0.9, run.beta2],
+    storage: storageFor(recipe),
+  });
+  const scaler = new GradScaler(ampPrimitives(runtime), {
+    ...(run.scaling === false ? { enabled: false } : scalerOptionsFor(recipe)),
+    ...(run.initScale !== undefined && { initScale: run.initScale }),
+    ...(run.staticLossScale !== undefined && {
+      preset: "static",
+      initScale: run.staticLossScale,
+    }),
+    // The loop drains outcomes itself, with the losses.
+    outcomeSchedule: false,
+  });
+  const ema =
+    run.ema === undefined
+      ? undefined
+      : new ExponentialMovingAverage(optimizer, { decay: run.ema, warmUp: true });
+
+  const tokens = tokenizer.encode(run.text);
+  const windows = { ...run, tokens };
+  batchesPerEpoch(windows);
+  const score = (): Promise<TextScore> =>
+    scoreText({ ...run, model, text: run.heldOut, batchSize: 2 * run.batchSize });
+  const judge = (): Promise<TextScore> => (ema ? ema.during(score) : score());
+  const loss = (batch: Batch): Tensor => {
+    const mean = crossEntropy(logitsOf(runtime, model, batch), runtime.tensor(batch.targets));
+    return run.lossWeight === undefined ? mean : mean.mul(run.lossWeight);
+  };
+
+  const result = await train<Batch>({
+    runtime,
+    device,
+    precision: recipe,
+    optimizer,
+    scaler,
+    epochs: Number.POSITIVE_INFINITY,
+    maxSteps: run.maxSteps,
+    accumulate: run.accumulate,
+    batches: (epoch) => trainingWindows(windows, epoch),
+    batchesFrom: (epoch, first) => trainingWindows(windows, epoch, first),
+    loss,
+    clip: () => clipGradNorm(optimizer, run.clip),
+    lr: schedule,
+    signal: run.signal,
+    hooks: {
+      ...(ema && { average: { record: () => ema.update() } }),
+      ...run.hooks,
+      evaluation: evaluateEvery({
+        every: { steps: run.evalEvery },
+        model,
+        evaluate: judge,
+        ...(run.patience !== undefined && { patience: run.patience }),
+        ...(run.onEvaluation && { onResult: run.onEvaluation }),
+      }),
+    },
+    checkpoints: run.checkpoints && {
+      ...run.checkpoints,
+      parts: {
+        ...run.checkpoints.parts,
+        model,
+        optimizer,
+        language: savedLanguageModel(model, tokenizer, recipe.name),
+        dropout: savedGenerator(model.generator),
+        ...(ema && { ema }),
+      },
+    },
+  });
+  if (result.isAborted || run.signal?.aborted) return undefined;
+
+  const peakBytes = device?.memory.peak;
+  model.eval();
+  const test = await judge();
+  const bytesOf = (which: "values" | "gradients"): number =>
+    groups.reduce((sum, { params }) => sum + params[which].byteLength, 0);
+  const parameterBytes = bytesOf("values");
+  // AdamW keeps two float32 moments for each parameter.
+  const optimizerBytes = 2 * bytesOf("gradients");
+  return {
+    precision: recipe.name,
+    steps: result.steps,
+    appliedSteps: result.appliedSteps,
+    skippedSteps: result.skippedSteps,
+    finalScale: result.finalScale,
+    test,
+    msPerStep: result.msPerStep,
+    samplesPerSecond: result.msPerStep === 0 ? 0 : (samplesPerStep(run) * 1000) / result.msPerStep,
+    peakBytes:
+      peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
+    activationBytes: result.activationBytes,
+    parameterBytes,
+    optimizerBytes,
+    perStep: result.perStep,
+    parameterSha256: await parameterSha256(model.namedParameters()),
+    wallSeconds: (performance.now() - started) / 1000,
+  };
+}
+
+/** Sequences in a step. */
+export const samplesPerStep = ({
+  batchSize,
+  accumulate,
+}: Pick<LanguageRun, "batchSize" | "accumulate">): number => batchSize * accumulate;
+
+const gptOptions = (run: LanguageRun): GPTOptions => ({
+  seed: run.seed,
+  vocabSize: run.tokenizer.vocabSize,
+  blockSize: run.context,
+  nLayer: run.layers,
+  nHead: run.heads,
+  nEmbd: run.width,
+  dropout: run.dropout,
+  bias: run.bias,
+});
+
+interface ParameterGroup {
+  readonly params: FlatVariables;
+  readonly weightDecay: number;
+}
+
+/** As nanoGPT: matrices and embeddings decay, biases and norms do not. */
+export function parameterGroups(model: GPT, weightDecay: number): readonly ParameterGroup[] {
+  const parameters = [...model.parameters()];
+  const groups = (isWanted: (variable: Variable) => boolean, decay: number): ParameterGroup[] =>
+    flattenByDType(parameters.filter(isWanted)).map((params) => ({ params, weightDecay: decay }));
+  return [...groups(({ rank }) => rank >= 2, weightDecay), ...groups(({ rank }) => rank < 2, 0)];
+}
