@@ -1,6 +1,7 @@
 import { cpus, loadavg } from "node:os";
 import { listAdapters, requestDevice } from "@halfstep/device/node";
 import { laneNames, ours } from "./lanes/names.js";
+import { findTorch } from "./lanes/torch.js";
 import { measureWorkload } from "./measure.js";
 import type { BenchOptions } from "./options.js";
 import { UsageError } from "./options.js";
@@ -16,13 +17,18 @@ export async function* benchmark(
   say: (line: string) => void,
 ): AsyncGenerator<Report> {
   const started = performance.now();
-  const chosen = chosenWorkloads(options);
   const machine = await describeMachine(options.adapter);
+  const chosen = chosenWorkloads(options, machine);
   say(`${machine.adapter} · ${machine.processor} · load ${machine.load[0].toFixed(1)}`);
   const missing = new Map<string, string>();
   const peersProblem = options.withPeers ? await installPeers(peersFolder, say) : undefined;
   if (peersProblem !== undefined) say(`${peersProblem}; going on without peers`);
-  const wanted = laneNames.filter((lane) => options.withPeers || lane === ours);
+  const python = options.withPeers ? await findTorch(options.python) : undefined;
+  if (python !== undefined) process.env.HALFSTEP_BENCH_PYTHON = python;
+  const wanted = laneNames.filter(
+    (lane) =>
+      lane === ours || (options.withPeers && (lane.library !== "torch" || python !== undefined)),
+  );
   const lanes = peersProblem === undefined ? wanted : [ours];
   if (peersProblem !== undefined)
     for (const { name } of wanted.slice(1)) missing.set(name, peersProblem);
@@ -73,17 +79,19 @@ interface Chosen {
   readonly isChosen: (candidate: Case) => boolean;
 }
 
-function chosenWorkloads({ only, isQuick }: BenchOptions): Chosen[] {
+function chosenWorkloads({ only, isQuick }: BenchOptions, { isSoftware }: Machine): Chosen[] {
   const chosen = workloads.flatMap((workload): Chosen[] => {
     const isNamed = ({ name }: { readonly name: string }) =>
       only.length === 0 || only.some((part) => name.includes(part));
     const isChosen = (candidate: Case) =>
-      (!isQuick || candidate.isQuick) && (isNamed(workload) || isNamed(candidate));
+      (!isQuick || candidate.isQuick) &&
+      !(isSoftware && candidate.isForHardware) &&
+      (isNamed(workload) || isNamed(candidate));
     return workload.cases.some(isChosen) ? [{ workload, isChosen }] : [];
   });
   if (chosen.length === 0)
     throw new UsageError(
-      `--only ${only.join()} names nothing${isQuick ? " that --quick runs" : ""}: workloads are ${workloads.map(({ name }) => name).join(", ")}`,
+      `--only ${only.join()} names nothing${isQuick ? " that --quick runs" : ""} on ${isSoftware ? "a software adapter" : "this adapter"}: workloads are ${workloads.map(({ name }) => name).join(", ")}`,
     );
   return chosen;
 }

@@ -95,6 +95,7 @@ export class LaneProcess {
     if (!lane) throw new RangeError(`there is no lane ${name}`);
     this.#lane = await openLane(lane, {
       peersFolder,
+      python: process.env.HALFSTEP_BENCH_PYTHON ?? "python3",
       onDevice: (device) => {
         if (!this.#isMeterInstalled) this.#meter.install(device);
         this.#isMeterInstalled = true;
@@ -164,6 +165,7 @@ export class LaneProcess {
     await this.#drain(ready.prepared);
     const milliseconds = (performance.now() - start) / calls;
     ready.estimate = Math.min(ready.estimate, milliseconds);
+    if (this.#lane?.isElsewhere) return { milliseconds, cpuMilliseconds: undefined };
     // Without WebGPU nothing polls: what the main thread does in the wait is work.
     const after = cpuTime();
     const work = this.#isMeterInstalled

@@ -173,7 +173,7 @@ function takesOn(
   chosen: Case,
   precision: Precision,
 ): boolean {
-  if (name === ours.name) return true;
+  if (name === ours.name || library === "torch") return true;
   if (backend === "cpu" && chosen.cost(precision).operations > mostOfJavaScript) return false;
   if (precision === "float32") return true;
   if (precision === "bfloat16" || level !== "operation" || library === "tfjs") return false;

@@ -9,6 +9,8 @@ export interface BenchOptions {
   /** Folder of bench.json, bench.md and bench.html. */
   readonly out: string;
   readonly adapter?: string;
+  /** A Python with PyTorch. Undefined: `python3`, where its PyTorch has a GPU. */
+  readonly python?: string;
   /** Write a tar for a machine without Node and network, instead of measuring. */
   readonly pack?: string;
   /** Print JSON instead of the table. */
@@ -23,6 +25,7 @@ export const help: string = `npm run bench -- [flags]
   --rounds N         interleaved repetitions (15; with --quick 7)
   --out DIR          where bench.json, bench.md and bench.html go (runs/bench)
   --adapter NAME|N   the GPU, also HALFSTEP_ADAPTER
+  --python PATH      a Python whose PyTorch is measured, too (python3, where its PyTorch has a GPU)
   --pack FILE        write a .tar.xz for a machine without Node and network, where \`sh bench/run.sh [flags]\` measures
   --json             print the results as JSON
   --help`;
@@ -47,6 +50,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | "help" {
     out: values.out ?? "runs/bench",
     json: values.json ?? false,
     ...(values.adapter !== undefined && { adapter: values.adapter }),
+    ...(values.python !== undefined && { python: values.python }),
     ...(values.pack !== undefined && { pack: values.pack }),
   };
 }
@@ -62,6 +66,7 @@ function parse(args: readonly string[]) {
         rounds: { type: "string" },
         out: { type: "string" },
         adapter: { type: "string" },
+        python: { type: "string" },
         json: { type: "boolean" },
         pack: { type: "string" },
         help: { type: "boolean", short: "h" },

@@ -21,6 +21,7 @@ const peerFiles = [
 ];
 const ownFiles = [
   "package-lock.json",
+  "torch_lane.py",
   ...["browser", "versions", "jax", "tfjs", "onnx"].map((name) => `${name}.mjs`),
 ];
 

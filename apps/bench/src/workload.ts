@@ -2,6 +2,7 @@ import type { HalfstepLibrary } from "./lanes/halfstep.js";
 import type { JaxLibrary } from "./lanes/jax.js";
 import type { OnnxLibrary } from "./lanes/onnx.js";
 import type { TfjsLibrary } from "./lanes/tfjs.js";
+import type { TorchLibrary } from "./lanes/torch.js";
 
 /** Storage of operands and results; training keeps float32 parameters in every one of them. */
 export type Precision = "float32" | "float16" | "bfloat16";
@@ -42,6 +43,7 @@ interface Implementations {
   readonly jax?: (library: JaxLibrary, precision: Precision) => Promise<Prepared>;
   readonly tfjs?: (library: TfjsLibrary, precision: Precision) => Promise<Prepared>;
   readonly onnx?: (library: OnnxLibrary, precision: Precision) => Promise<Prepared>;
+  readonly torch?: (library: TorchLibrary, precision: Precision) => Promise<Prepared>;
 }
 
 export interface Case {
@@ -49,6 +51,8 @@ export interface Case {
   readonly precisions: readonly Precision[];
   /** Whether `--quick` runs it. */
   readonly isQuick: boolean;
+  /** Whether a software adapter would take minutes for it. */
+  readonly isForHardware?: boolean;
   cost(precision: Precision): Cost;
   /** What one call processes: 128 images, 4,096 tokens. */
   readonly items?: { readonly count: number; readonly unit: string };

@@ -1,8 +1,8 @@
 /** A library on one of its backends. */
 export interface LaneName {
   readonly name: string;
-  readonly library: "halfstep" | "jax" | "tfjs" | "onnx";
-  readonly backend: "webgpu" | "wasm" | "cpu";
+  readonly library: "halfstep" | "jax" | "tfjs" | "onnx" | "torch";
+  readonly backend: "webgpu" | "wasm" | "cpu" | "native";
   readonly title: string;
 }
 
@@ -24,4 +24,5 @@ export const laneNames: readonly LaneName[] = [
   lane("tfjs", "cpu", "tfjs cpu"),
   lane("onnx", "webgpu", "onnxruntime webgpu"),
   lane("onnx", "wasm", "onnxruntime wasm"),
+  lane("torch", "native", "PyTorch"),
 ];

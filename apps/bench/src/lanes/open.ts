@@ -6,6 +6,7 @@ import type { JaxLibrary } from "./jax.js";
 import type { LaneName } from "./names.js";
 import type { OnnxLibrary } from "./onnx.js";
 import type { TfjsLibrary } from "./tfjs.js";
+import { openTorch } from "./torch.js";
 
 /** A library that is ready to compute. */
 export interface Lane {
@@ -14,11 +15,15 @@ export interface Lane {
   prepare(chosen: Case, precision: Precision): Promise<Prepared> | undefined;
   /** Resolves when all that was submitted is done. */
   drain(): Promise<void>;
+  /** Whether it computes in yet another process, whose CPU time nobody counts here. */
+  readonly isElsewhere?: boolean;
 }
 
 export interface OpenOptions {
   /** Where the peers are installed. */
   readonly peersFolder: string;
+  /** The Python that has PyTorch. */
+  readonly python: string;
   /** Sees every device before the library does. */
   readonly onDevice: (device: GPUDevice) => void;
   /** Awaited before a library waits for its device. */
@@ -33,7 +38,7 @@ interface Peer<L> {
 
 export async function openLane(
   { library, backend }: LaneName,
-  { peersFolder, onDevice, beforeWait }: OpenOptions,
+  { peersFolder, python, onDevice, beforeWait }: OpenOptions,
 ): Promise<Lane> {
   if (library === "halfstep") {
     const own: HalfstepLibrary = halfstepLibrary(onDevice);
@@ -41,6 +46,15 @@ export async function openLane(
       version: "this repository",
       prepare: ({ on }, precision) => on.halfstep?.(own, precision),
       async drain() {},
+    };
+  }
+  if (library === "torch") {
+    const torch = await openTorch(python, peersFolder);
+    return {
+      version: torch.version,
+      prepare: ({ on }, precision) => on.torch?.(torch.library, precision),
+      async drain() {},
+      isElsewhere: true,
     };
   }
   const { open } = await import(pathToFileURL(join(peersFolder, `${library}.mjs`)).href);

@@ -93,7 +93,10 @@ function summary(rows: readonly Row[]): string {
   };
   return [
     sentence("peers on WebGPU", (lane) => lane.endsWith("webgpu")),
-    sentence("peers on the CPU", (lane) => !lane.endsWith("webgpu")),
+    sentence("peers on the CPU", (lane) => lane.endsWith("wasm") || lane.endsWith("cpu")),
+    ...(rows.some((row) => measured(row, torch))
+      ? [sentence("PyTorch", (lane) => lane === torch)]
+      : []),
   ].join(" ");
 }
 
@@ -156,6 +159,9 @@ function processorTime({ machine, lanes, rows }: Report): Table {
   };
 }
 
+/** Neither in a browser nor in WebAssembly: what the hardware's own library does. */
+const torch = "torch-native";
+
 const labelOf = (row: Row): string =>
   row.name.includes(row.workload) ? row.name : `${row.workload} ${row.name}`;
 
@@ -192,6 +198,7 @@ function halfPrecision({ rows, machine }: Report): Table {
       "",
       "precision",
       "speed",
+      "speed in CPU time",
       "peak bytes",
       "activation bytes",
       "casts that cost a launch",
@@ -257,8 +264,11 @@ function stepCosts({ rows, lanes }: Report): Table {
               cell(row.precision),
               cell(title),
               ...callNames.map((call) => (isGpu ? cell(number(own.callsPerStep[call])) : nothing)),
-              isGpu ? cell(formatBytes(own.peakBytes)) : nothing,
-              cell(formatMilliseconds(own.hostMicroseconds / 1000)),
+              isGpu || name === torch
+                ? cell(formatBytes(isGpu ? own.peakBytes : (own.facts?.allocatorPeakBytes ?? 0)))
+                : nothing,
+              // Steps of PyTorch are asked for by the repetition.
+              name === torch ? nothing : cell(formatMilliseconds(own.hostMicroseconds / 1000)),
               cell(formatMilliseconds(own.milliseconds.median)),
             ],
           ];

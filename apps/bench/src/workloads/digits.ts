@@ -1,4 +1,5 @@
 import { DigitsCnn } from "@halfstep/models";
+import type { Runtime } from "@halfstep/tensor";
 import { type JaxArray, type JaxTree, jaxArray, jaxTraining } from "../lanes/jax.js";
 import { type TfTensor, tfjsTraining } from "../lanes/tfjs.js";
 import {
@@ -58,6 +59,18 @@ const cost = (precision: Precision) => ({
   bytes: 28 * parameterCount + 6 * activations * bytesOf(precision),
 });
 
+/** The model of @halfstep/models with the parameters that all libraries start from. */
+function digitsModel(runtime: Runtime): DigitsCnn {
+  const model = new DigitsCnn(runtime, { seed: 0 });
+  for (const [i, conv] of [model.conv1, model.conv2, model.conv3].entries())
+    conv.weight.assign(runtime.tensor(filter(i), conv.weight.shape));
+  model.fc.weight.assign(
+    runtime.tensor(transposed(head(), features, classes), [classes, features]),
+  );
+  model.fc.bias?.assign(runtime.zeros([classes]));
+  return model;
+}
+
 const step: Case = {
   name: "digits CNN, batch 128",
   isQuick: true,
@@ -68,17 +81,19 @@ const step: Case = {
   on: {
     async halfstep(library, precision) {
       const place = await library.open();
-      const { runtime } = place;
-      const model = new DigitsCnn(runtime, { seed: 0 });
-      for (const [i, conv] of [model.conv1, model.conv2, model.conv3].entries())
-        conv.weight.assign(runtime.tensor(filter(i), conv.weight.shape));
-      model.fc.weight.assign(
-        runtime.tensor(transposed(head(), features, classes), [classes, features]),
-      );
-      model.fc.bias?.assign(runtime.zeros([classes]));
-      const input = runtime.tensor(images(), [batch, 28, 28, 1]);
+      const model = digitsModel(place.runtime);
+      const input = place.runtime.tensor(images(), [batch, 28, 28, 1]);
       return trainModel(place, { model, input, labels, precision, lr });
     },
+    torch: (library, precision) =>
+      library.training({
+        name: "digits",
+        make: digitsModel,
+        input: { data: images(), shape: [batch, 28, 28, 1] },
+        labels,
+        precision,
+        lr,
+      }),
     async jax(library) {
       const { numpy: np, nn, lax } = library;
       const parameters: JaxTree = {};

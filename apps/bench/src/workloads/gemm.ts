@@ -5,13 +5,15 @@ import { tfjsOperation } from "../lanes/tfjs.js";
 import { randomNumbers } from "../samples.js";
 import { bytesOf, type Case, usualTolerance, type Workload } from "../workload.js";
 
-function product(name: string, m: number, n: number, k: number, isQuick: boolean): Case {
+type Chosen = Pick<Case, "isQuick" | "isForHardware">;
+
+function product(name: string, m: number, n: number, k: number, chosen: Chosen): Case {
   const left = () => randomNumbers(m * k);
   const right = () => randomNumbers(k * n, 0.9, 99);
   let operands: readonly [Float32Array, Float32Array] | undefined;
   return {
     name,
-    isQuick,
+    ...chosen,
     precisions: ["float32", "float16", "bfloat16"],
     cost: (precision) => ({
       operations: 2 * m * n * k,
@@ -43,6 +45,12 @@ function product(name: string, m: number, n: number, k: number, isQuick: boolean
         const [a, b] = [tf.tensor(left(), [m, k]), tf.tensor(right(), [k, n])];
         return tfjsOperation(library, () => tf.matMul(a, b));
       },
+      torch: (library, precision) =>
+        library.product(
+          { data: left(), shape: [m, k] },
+          { data: right(), shape: [k, n] },
+          precision,
+        ),
       onnx: (library, precision) =>
         onnxOperation(
           library,
@@ -54,18 +62,20 @@ function product(name: string, m: number, n: number, k: number, isQuick: boolean
   };
 }
 
-const square = (size: number, isQuick: boolean): Case =>
-  product(`${size}³`, size, size, size, isQuick);
+const square = (size: number, chosen: Chosen): Case =>
+  product(`${size}³`, size, size, size, chosen);
 
 export const gemm: Workload = {
   name: "gemm",
   title: "Matrix product C = A·B",
   level: "operation",
   cases: [
-    square(256, true),
-    square(512, false),
-    square(1024, true),
+    square(256, { isQuick: true }),
+    square(512, { isQuick: false }),
+    square(1024, { isQuick: true }),
+    square(4096, { isQuick: true, isForHardware: true }),
+    square(8192, { isQuick: false, isForHardware: true }),
     // A weight gradient: few outputs, long sums.
-    product("64×64×16384", 64, 64, 16384, true),
+    product("64×64×16384", 64, 64, 16384, { isQuick: true }),
   ],
 };

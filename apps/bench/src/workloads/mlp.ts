@@ -1,4 +1,5 @@
 import { Mlp } from "@halfstep/models";
+import type { Runtime } from "@halfstep/tensor";
 import type { HalfstepLibrary } from "../lanes/halfstep.js";
 import { type JaxArray, type JaxTree, jaxArray, jaxTraining } from "../lanes/jax.js";
 import { type TfTensor, tfjsTraining } from "../lanes/tfjs.js";
@@ -60,22 +61,26 @@ export function mlpCost(
   };
 }
 
+/** The model of @halfstep/models with the parameters that all libraries start from. */
+function mlpModel(runtime: Runtime, size: MlpSize): Mlp {
+  const model = new Mlp(runtime, { sizes: size.sizes, seed: 0 });
+  for (const [i, { inputs, outputs, weight }] of layersOf(size).entries()) {
+    const layer = model.layers[i] as Mlp["layers"][number];
+    // torch keeps weights as [outputs, inputs].
+    layer.weight.assign(runtime.tensor(transposed(weight, inputs, outputs), [outputs, inputs]));
+    layer.bias?.assign(runtime.zeros([outputs]));
+  }
+  return model;
+}
+
 export async function halfstepMlp(
   library: HalfstepLibrary,
   size: MlpSize,
   precision: Precision,
 ): Promise<Prepared> {
   const place = await library.open();
-  const model = new Mlp(place.runtime, { sizes: size.sizes, seed: 0 });
-  for (const [i, { inputs, outputs, weight }] of layersOf(size).entries()) {
-    const layer = model.layers[i] as Mlp["layers"][number];
-    // torch keeps weights as [outputs, inputs].
-    layer.weight.assign(
-      place.runtime.tensor(transposed(weight, inputs, outputs), [outputs, inputs]),
-    );
-    layer.bias?.assign(place.runtime.zeros([outputs]));
-  }
   const { x, labels } = batchOf(size);
+  const model = mlpModel(place.runtime, size);
   const input = place.runtime.tensor(x, [size.batch, size.sizes[0]]);
   return trainModel(place, { model, input, labels, precision, lr });
 }
@@ -92,6 +97,17 @@ export function mlpCase(name: string, size: MlpSize, isQuick: boolean): Case {
     tolerance: trainingTolerance,
     on: {
       halfstep: (library, precision) => halfstepMlp(library, size, precision),
+      torch(library, precision) {
+        const { x, labels } = batchOf(size);
+        return library.training({
+          name: "mlp",
+          make: (runtime) => mlpModel(runtime, size),
+          input: { data: x, shape: [batch, sizes[0]] },
+          labels,
+          precision,
+          lr,
+        });
+      },
       async jax(library) {
         const { numpy: np, nn } = library;
         const layers = layersOf(size);

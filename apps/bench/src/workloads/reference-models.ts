@@ -1,9 +1,10 @@
 import { BertForMaskedLM, GPT, resnet20 } from "@halfstep/models";
 import { Module } from "@halfstep/nn";
 import type { Runtime, Tensor } from "@halfstep/tensor";
+import type { TorchModel } from "../lanes/torch.js";
 import { cyclicLabels, randomNumbers } from "../samples.js";
 import { bytesOf, type Case, trainingTolerance, type Workload } from "../workload.js";
-import { type Classifier, trainModel } from "./train-model.js";
+import { trainModel } from "./train-model.js";
 
 /** A model, and how much there is to do for it. */
 interface Reference {
@@ -14,14 +15,20 @@ interface Reference {
   readonly multiplications: number;
   /** Elements of the results that a backward pass needs. */
   readonly activations: number;
-  make(runtime: Runtime): Pick<Classifier, "model" | "input" | "labels">;
+  readonly isForHardware?: boolean;
+  make(runtime: Runtime): Model;
+  readonly input: () => TorchModel["input"];
+  readonly labels: Uint32Array;
+  readonly torch: Pick<TorchModel, "name" | "options">;
 }
+
+type Model = Module & { forward(x: Tensor): Tensor };
 
 /** Scores [batch, length, words] as a score for each token, as losses of classifiers have them. */
 class PerToken extends Module {
-  readonly model: Module & { forward(x: Tensor): Tensor };
+  readonly model: Model;
 
-  constructor(model: Module & { forward(x: Tensor): Tensor }) {
+  constructor(model: Model) {
     super();
     this.model = model;
   }
@@ -51,11 +58,10 @@ function resnet(batch: number): Reference {
     parameters: 272_474,
     multiplications: batch * (sum("multiplications") + 32 * 32 * 27 * 16 + 640),
     activations: batch * (sum("activations") + 3 * 32 * 32 * 16),
-    make: (runtime) => ({
-      model: resnet20(runtime, { seed: 0 }),
-      input: runtime.tensor(randomNumbers(batch * 32 * 32 * 3), [batch, 32, 32, 3]),
-      labels: cyclicLabels(batch, 10),
-    }),
+    make: (runtime) => resnet20(runtime, { seed: 0 }),
+    input: () => ({ data: randomNumbers(batch * 32 * 32 * 3), shape: [batch, 32, 32, 3] }),
+    labels: cyclicLabels(batch, 10),
+    torch: { name: "resnet" },
   };
 }
 
@@ -71,7 +77,8 @@ interface TransformerSize {
 /** A transformer's parameters but for embeddings are each multiplied once a token; attention is what comes on top. */
 function transformer(
   { layers, size, heads, words, batch, length }: TransformerSize,
-  about: Pick<Reference, "name" | "parameters"> & { make(runtime: Runtime): PerToken },
+  about: Pick<Reference, "name" | "parameters" | "isForHardware" | "make">,
+  family: "gpt" | "bert",
 ): Reference {
   const tokens = batch * length;
   return {
@@ -79,11 +86,9 @@ function transformer(
     items: { count: tokens, unit: "tokens" },
     multiplications: tokens * (layers * (12 * size ** 2 + 2 * length * size) + size * words),
     activations: tokens * (layers * (18 * size + 2 * heads * length) + 2 * words),
-    make: (runtime) => ({
-      model: about.make(runtime),
-      input: runtime.tensor(cyclicLabels(tokens, words), [batch, length]),
-      labels: cyclicLabels(tokens, words - 1),
-    }),
+    input: () => ({ data: cyclicLabels(tokens, words), shape: [batch, length] }),
+    labels: cyclicLabels(tokens, words - 1),
+    torch: { name: family, options: { layers, heads } },
   };
 }
 
@@ -93,39 +98,40 @@ interface GPTSize {
   readonly nEmbd: number;
   readonly batch: number;
   readonly length: number;
+  /** Default: nanoGPT's for text by characters. */
+  readonly vocabSize?: number;
+  readonly isForHardware?: boolean;
 }
 
-/** nanoGPT's sizes for text by characters. */
-function gpt({ nLayer, nHead, nEmbd, batch, length }: GPTSize): Reference {
-  const vocabSize = 65;
+function gpt({ nLayer, nHead, nEmbd, batch, length, vocabSize = 65, ...size }: GPTSize): Reference {
   const options = { vocabSize, blockSize: length, nLayer, nHead, nEmbd };
   return transformer(
     { layers: nLayer, size: nEmbd, heads: nHead, words: vocabSize, batch, length },
     {
       name: `GPT, ${nLayer} layers of ${nEmbd}, ${batch} × ${length} tokens`,
       parameters: GPT.parameterCount(options),
-      make: (runtime) => new PerToken(new GPT(runtime, { seed: 0, ...options })),
+      make: (runtime) => new GPT(runtime, { seed: 0, ...options }),
+      ...size,
     },
+    "gpt",
   );
 }
 
 /** BERT-small of Turc et al. (2019), with fewer words and without dropout. */
 function bert(batch: number, length: number): Reference {
   const [layers, size, heads, words] = [4, 512, 8, 8192];
-  const make = (runtime: Runtime): PerToken =>
-    new PerToken(
-      new BertForMaskedLM(runtime, {
-        seed: 0,
-        vocabSize: words,
-        hiddenSize: size,
-        numHiddenLayers: layers,
-        numAttentionHeads: heads,
-        intermediateSize: 4 * size,
-        maxPositionEmbeddings: length,
-        hiddenDropoutProb: 0,
-        attentionProbsDropoutProb: 0,
-      }),
-    );
+  const make = (runtime: Runtime): Model =>
+    new BertForMaskedLM(runtime, {
+      seed: 0,
+      vocabSize: words,
+      hiddenSize: size,
+      numHiddenLayers: layers,
+      numAttentionHeads: heads,
+      intermediateSize: 4 * size,
+      maxPositionEmbeddings: length,
+      hiddenDropoutProb: 0,
+      attentionProbsDropoutProb: 0,
+    });
   return transformer(
     { layers, size, heads, words, batch, length },
     {
@@ -133,12 +139,16 @@ function bert(batch: number, length: number): Reference {
       parameters: (words + length + 2) * size + layers * 12 * size ** 2 + size ** 2,
       make,
     },
+    "bert",
   );
 }
 
-const caseOf = ({ make, ...about }: Reference): Case => ({
+const lr = 1e-4;
+
+const caseOf = ({ make, input, labels, torch, ...about }: Reference): Case => ({
   name: about.name,
   isQuick: false,
+  ...(about.isForHardware && { isForHardware: true }),
   precisions: ["float32", "float16", "bfloat16"],
   items: about.items,
   // A forward pass, and two products backward for each of its own; Adam's seven arrays.
@@ -150,8 +160,18 @@ const caseOf = ({ make, ...about }: Reference): Case => ({
   on: {
     async halfstep(library, precision) {
       const place = await library.open();
-      return trainModel(place, { ...make(place.runtime), precision, lr: 1e-4 });
+      const model = make(place.runtime);
+      const { data, shape } = input();
+      return trainModel(place, {
+        model: shape.length === 2 ? new PerToken(model) : model,
+        input: place.runtime.tensor(data, shape),
+        labels,
+        precision,
+        lr,
+      });
     },
+    torch: (library, precision) =>
+      library.training({ ...torch, make, input: input(), labels, precision, lr }),
   },
 });
 
@@ -164,5 +184,14 @@ export const referenceModels: Workload = {
     gpt({ nLayer: 4, nHead: 4, nEmbd: 128, batch: 12, length: 64 }),
     gpt({ nLayer: 6, nHead: 6, nEmbd: 384, batch: 2, length: 256 }),
     bert(2, 128),
+    gpt({
+      nLayer: 12,
+      nHead: 12,
+      nEmbd: 768,
+      batch: 8,
+      length: 1024,
+      vocabSize: 50_304,
+      isForHardware: true,
+    }),
   ].map(caseOf),
 };
