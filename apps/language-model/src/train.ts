@@ -213,6 +213,8 @@ const gptOptions = (run: LanguageRun): GPTOptions => ({
   nEmbd: run.width,
   dropout: run.dropout,
   bias: run.bias,
+  // GPT-2's 0.02 is for 768 features. Attention of a narrow model that starts so small is flat, and stays so for long.
+  initializerRange: 0.02 * Math.sqrt(768 / run.width),
 });
 
 interface ParameterGroup {

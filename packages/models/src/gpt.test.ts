@@ -54,6 +54,25 @@ test("weights start as in nanoGPT: those that end a branch smaller by √(2 · n
   expect(deviation("transformer.h.3.attn.cAttn.bias")).toBe(0);
 });
 
+test("initializerRange scales all weights that start at random", async () => {
+  const [usual, wide] = await Promise.all(
+    [0.02, 0.05].map((initializerRange) =>
+      new GPT(cpuRuntime(), { seed: 1, ...tiny, initializerRange }).stateDict(),
+    ),
+  );
+  const ratios = (name: string): number[] =>
+    Array.from(
+      wide?.[name]?.data as Float32Array,
+      (value, i) => value / (usual?.[name]?.data[i] as number),
+    );
+  for (const name of [
+    "transformer.wte.weight",
+    "transformer.wpe.weight",
+    "transformer.h.0.mlp.cProj.weight",
+  ])
+    for (const ratio of ratios(name)) expect(ratio).toBeCloseTo(2.5, 4);
+});
+
 test("dropout is drawn in training alone, and from the generator's place on", async () => {
   const runtime = cpuRuntime();
   const model = new GPT(runtime, { seed: 1, ...tiny, dropout: 0.3 });

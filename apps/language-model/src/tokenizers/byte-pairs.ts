@@ -54,7 +54,8 @@ export class BytePairs implements Tokenizer {
   }
 
   decode(tokens: Iterable<number>): string {
-    return this.#tokenizer.decode([...tokens]);
+    const ids = [...tokens];
+    return ids.length === 0 ? "" : this.#tokenizer.decode(ids);
   }
 
   state(): BytePairsState {

@@ -1,0 +1,77 @@
+import { CheckpointError } from "@halfstep/trainer";
+import { UsageError } from "@halfstep/trainer/cli";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { readCorpus } from "../src/text.js";
+import { BytePairs } from "../src/tokenizers/byte-pairs.js";
+import { Characters } from "../src/tokenizers/characters.js";
+import { learnMerges } from "../src/tokenizers/merges.js";
+import { savedTokenizer } from "../src/tokenizers/tokenizer.js";
+
+const sample = readCorpus().heldOut.slice(0, 50_000);
+
+describe("characters", () => {
+  it("are numbered by code point, and come back", () => {
+    const tokenizer = Characters.of("cab 𝄞 cab");
+    expect(tokenizer.vocabSize).toBe(5);
+    expect([...tokenizer.encode("abc 𝄞")]).toEqual([1, 2, 3, 0, 4]);
+    expect(tokenizer.decode([1, 2, 3, 0, 4])).toBe("abc 𝄞");
+  });
+
+  it("that the model does not know are named", () => {
+    expect(() => Characters.of("abc").encode("abd")).toThrow(UsageError);
+    expect(() => Characters.of("abc").encode("abd")).toThrow(/^"d" is none of the 3 characters/);
+  });
+});
+
+describe("byte pairs", () => {
+  const tokenizer = BytePairs.train(sample, 512);
+
+  it("are as many as asked for, and shorten the text", () => {
+    expect(tokenizer.vocabSize).toBe(512);
+    expect(tokenizer.encode(sample).length).toBeLessThan(0.6 * sample.length);
+  });
+
+  it("give every text back, characters that were never seen included", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), (text) => {
+        expect(tokenizer.decode(tokenizer.encode(text))).toBe(text);
+      }),
+    );
+    expect(tokenizer.decode(tokenizer.encode(sample))).toBe(sample);
+  });
+
+  it("merge the most frequent pair first, and of equals the first", () => {
+    // "ab" is in 5 words, then "abc" in 3; "xy" and "de" in 2 each.
+    const words = ["abc", "abc", "abc", "ab", "ab", "xy", "xy", "de", "de", "q"];
+    const counted = words.map((word) => ({ symbols: [...word], count: 1 }));
+    expect(learnMerges(counted, 10).map((pair) => pair.join("+"))).toEqual([
+      "a+b",
+      "ab+c",
+      "d+e",
+      "x+y",
+    ]);
+  });
+
+  it("overlap in no word: aaa is one pair and a rest", () => {
+    expect(learnMerges([{ symbols: [..."aaa"], count: 2 }], 2)).toEqual([
+      ["a", "a"],
+      ["aa", "a"],
+    ]);
+  });
+});
+
+describe("a saved tokenizer", () => {
+  it.each([Characters.of(sample), BytePairs.train(sample.slice(0, 5000), 300)])(
+    "encodes as it did",
+    (tokenizer) => {
+      const saved = savedTokenizer(JSON.parse(JSON.stringify(tokenizer.state())), "step-1");
+      expect(saved.encode(sample)).toEqual(tokenizer.encode(sample));
+    },
+  );
+
+  it("that is none is refused", () => {
+    expect(() => savedTokenizer({ type: "words" }, "step-1")).toThrow(CheckpointError);
+    expect(() => savedTokenizer(undefined, "step-1")).toThrow(/^step-1/);
+  });
+});
