@@ -97,6 +97,27 @@ test("scores of given places are those among all", async () => {
   expect([...(some as Float32Array)]).toEqual(rows);
 });
 
+test("a perturbation moves the word embeddings for one pass", async () => {
+  const runtime = cpuRuntime();
+  const [model, moved] = [1, 1].map((seed) => new BertModel(runtime, { seed, ...tiny }).eval()) as [
+    BertModel,
+    BertModel,
+  ];
+  const tokens = ids(runtime, [[3, 4, 3]]);
+  const { weight } = moved.embeddings.wordEmbeddings;
+  const perturbation = runtime.tensor(
+    Float32Array.from({ length: 13 * 8 }, (_, i) => Math.sin(i) / 4),
+    [13, 8],
+  );
+  const before = await noGrad(() => model.forward(tokens)).toArray();
+  const during = await noGrad(() => model.forward(tokens, { perturbation })).toArray();
+  const after = await noGrad(() => model.forward(tokens)).toArray();
+  noGrad(() => weight.assign(weight.add(perturbation)));
+  expect(await noGrad(() => moved.forward(tokens)).toArray()).toEqual(during);
+  expect(after).toEqual(before);
+  expect(during).not.toEqual(before);
+});
+
 test("a checkpoint with old names and another head loads into a model for tags", async () => {
   const runtime = cpuRuntime();
   const state = await torchStateDict(new BertForMaskedLM(runtime, { seed: 1, ...tiny }));

@@ -8,7 +8,7 @@ import {
   Module,
   type TorchLayout,
 } from "@halfstep/nn";
-import { type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
+import { embedding, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
 import { BertEncoder } from "./encoder.js";
 import {
   type BertConfig,
@@ -24,6 +24,11 @@ export interface BertInputs {
   readonly attentionMask?: Tensor;
   /** uint32 [batch, length]: which segment a token belongs to. Default: all to segment 0. */
   readonly tokenTypeIds?: Tensor;
+  /**
+   * [vocabSize, hiddenSize]: added to the word embeddings for this pass, which adversarial training makes worse that way (Miyato
+   * et al. 2017). Default: nothing.
+   */
+  readonly perturbation?: Tensor;
 }
 
 /**
@@ -83,7 +88,10 @@ export class BertModel extends Module {
    * @param inputIds uint32 [batch, length]
    * @returns features of each token, [batch, length, hiddenSize]
    */
-  forward(inputIds: Tensor, { attentionMask, tokenTypeIds }: BertInputs = {}): Tensor {
+  forward(
+    inputIds: Tensor,
+    { attentionMask, tokenTypeIds, perturbation }: BertInputs = {},
+  ): Tensor {
     const [batch, length] = inputIds.shape as [number, number];
     const { maxPositionEmbeddings } = this.config;
     if (inputIds.rank !== 2 || length > maxPositionEmbeddings)
@@ -99,7 +107,8 @@ export class BertModel extends Module {
         );
     }
     const mask = attentionMask?.reshape([batch, 1, 1, length]);
-    return this.encoder.forward(this.embeddings.forward(inputIds, tokenTypeIds), mask);
+    const embedded = this.embeddings.forward(inputIds, tokenTypeIds, perturbation);
+    return this.encoder.forward(embedded, mask);
   }
 }
 
@@ -128,12 +137,14 @@ class BertEmbeddings extends Module {
     return { names: { layerNorm: "LayerNorm" }, ignored: ["position_ids", "token_type_ids"] };
   }
 
-  forward(inputIds: Tensor, tokenTypeIds?: Tensor): Tensor {
+  forward(inputIds: Tensor, tokenTypeIds?: Tensor, perturbation?: Tensor): Tensor {
     const positions = this.positionEmbeddings.weight.narrow(0, 0, inputIds.shape[1] as number);
     const types = tokenTypeIds
       ? this.tokenTypeEmbeddings.forward(tokenTypeIds)
       : this.tokenTypeEmbeddings.weight.narrow(0, 0, 1);
-    const sum = this.wordEmbeddings.forward(inputIds).add(types).add(positions);
+    const words = this.wordEmbeddings.forward(inputIds);
+    const moved = perturbation ? words.add(embedding(inputIds, perturbation)) : words;
+    const sum = moved.add(types).add(positions);
     return this.dropout.forward(this.layerNorm.forward(sum));
   }
 }
