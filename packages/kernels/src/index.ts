@@ -57,6 +57,10 @@ export {
   cpuTarget,
   runOnCpu,
 } from "./cpu.js";
+export { type CrfLossOperands, crfLoss } from "./crf/loss.js";
+export { type CrfLossBackwardOperands, crfLossBackward } from "./crf/loss-backward.js";
+export { type CrfOperands, type CrfShape, maxCrfTags } from "./crf/shape.js";
+export { type CrfDecodeOperands, crfDecode } from "./crf/viterbi.js";
 export {
   type CrossEntropyAttributes,
   softmaxCrossEntropy,

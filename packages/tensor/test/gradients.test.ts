@@ -24,8 +24,8 @@ import {
 
 /** Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none": what changes variables. */
 const writes = ["accumulate", "assign", "updateRunningStatistics"];
-/** Functions whose results are masks or drawn by chance. */
-const constants = ["eq", "ne", "lt", "le", "gt", "ge", "any", "all", "oneHot"].concat([
+/** Functions whose results are masks, decisions or drawn by chance. */
+const constants = ["eq", "ne", "lt", "le", "gt", "ge", "any", "all", "oneHot", "crfDecode"].concat([
   "rand",
   "randn",
   "bernoulli",

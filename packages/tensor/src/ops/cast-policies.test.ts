@@ -13,8 +13,13 @@ import { cpuRuntime } from "../index.js";
 /** Not ops of torch's: a cast has no policy, and `sumTo` is a sum. */
 const others = ["castTo", "sumTo"];
 
-/** Not in torch's table, since torch composes them of ops that are. */
-const composed: CastPolicies = { softmin: "float32Output", gaussianNllLoss: "float32" };
+/** Not in torch's table, since torch composes them of ops that are, or lacks them. */
+const composed: CastPolicies = {
+  softmin: "float32Output",
+  gaussianNllLoss: "float32",
+  crfLoss: "float32",
+  crfLogPartition: "float32",
+};
 
 /** Statistics and parameters of these are float32 whatever their input is. */
 const keepsParameters = ["batchNorm", "batchNormInference"];

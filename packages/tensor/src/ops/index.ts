@@ -50,6 +50,14 @@ export {
   convTranspose2d,
 } from "./convolutions.js";
 export {
+  type CrfDecoded,
+  type CrfOptions,
+  type CrfWeights,
+  crfDecode,
+  crfLogPartition,
+  crfLoss,
+} from "./crf.js";
+export {
   type CosineSimilarityOptions,
   cdist,
   cosineSimilarity,

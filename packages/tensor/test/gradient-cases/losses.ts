@@ -1,4 +1,4 @@
-import type { Tensor } from "../../src/index.js";
+import type { Runtime, Tensor } from "../../src/index.js";
 import * as ops from "../../src/ops/index.js";
 import type { GradientCase } from "../gradient-check.js";
 import {
@@ -40,8 +40,31 @@ const probable: typeof positive = (shape, seed) => ({
   values: positive(shape, seed).values.map((value) => value / 2),
 });
 
+const integers = (runtime: Runtime, values: readonly number[]): Tensor =>
+  runtime.tensor(Uint32Array.from(values), [2, 3]);
+
+/** A function of emissions [2, 3, 3], starts, ends and transitions. */
+const crf = (apply: (x: Tensor, weights: ops.CrfWeights, runtime: Runtime) => Tensor): OpCases => ({
+  second: "refused",
+  cases: [
+    on("a chain", [[2, 3, 3], [3], [3], [3, 3]], ([x, start, end, transitions], runtime) =>
+      apply(
+        x as Tensor,
+        { start: start as Tensor, end: end as Tensor, transitions: transitions as Tensor },
+        runtime,
+      ),
+    ),
+  ],
+});
+
 /** Losses of elements, of pairs and of classes; their values are torch's in test/torch-losses.test.ts. */
 export const lossCases: FamilyCases = {
+  crfLogPartition: crf((x, weights) => ops.crfLogPartition(x, weights)),
+  crfLoss: crf((x, weights, runtime) =>
+    ops.crfLoss(x, integers(runtime, [0, 2, 1, 1, 9, 9]), weights, {
+      mask: integers(runtime, [1, 1, 1, 1, 0, 0]),
+    }),
+  ),
   l1Loss: checked(pair("mean", ops.l1Loss)),
   mseLoss: checked(
     pair("mean", ops.mseLoss),
