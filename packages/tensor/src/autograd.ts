@@ -4,6 +4,7 @@ import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import { withGradMode } from "./grad-mode.js";
 import type { GradNode } from "./grad-node.js";
 import * as ops from "./ops/index.js";
+import { Recomputations } from "./recomputation.js";
 import { inScope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 
@@ -54,28 +55,30 @@ function propagate(
   runtime.recording.backwardStart ??= runtime.recording.launches.length;
   const gradients = new Map<Tensor, Tensor>([[root, gradient ?? seedOf(root)]]);
   const nodes = reachable(root);
-  const freed = new Map<GradNode, readonly Tensor[]>();
+  const recomputations = new Recomputations();
+  const freed = new Map<GradNode, Pick<GradNode, "inputs" | "position">>();
   runtime.onDrop(() => {
-    for (const [node, inputs] of freed) Object.assign(node, { inputs, isFreed: false });
+    for (const [node, before] of freed) Object.assign(node, { ...before, isFreed: false });
   });
   withGradMode(createGraph, () =>
     withoutAutocast(() => {
       for (const node of nodes) {
         const scope = { path: node.scope?.path ?? (() => ""), backwardOf: node.op.name };
-        inScope(scope, () => visit(node, gradients, createGraph));
+        inScope(scope, () => visit(node, gradients, recomputations, createGraph));
         if (!retainGraph && !node.isFreed) {
           node.isFreed = true;
-          freed.set(node, node.inputs);
+          freed.set(node, { inputs: node.inputs, position: node.position });
         }
         for (const output of node.outputs)
           if (output !== root && !sources?.has(output)) gradients.delete(output);
       }
     }),
   );
-  for (const [node, inputs] of freed) {
+  for (const [node, { inputs }] of freed) {
     runtime.releaseSaved([...inputs, ...node.outputs]);
     // A loss that is held on to must not hold the whole graph below it.
     node.inputs = [];
+    node.position = undefined;
   }
   return gradients;
 }
@@ -109,8 +112,13 @@ function reachable(root: Tensor): readonly GradNode[] {
   return order.reverse();
 }
 
-function visit(node: GradNode, gradients: Map<Tensor, Tensor>, createGraph: boolean): void {
-  const { op, inputs, outputs, attributes } = node;
+function visit(
+  node: GradNode,
+  gradients: Map<Tensor, Tensor>,
+  recomputations: Recomputations,
+  createGraph: boolean,
+): void {
+  const { op, inputs, outputs } = node;
   const incoming = outputs.map((output) => gradients.get(output));
   if (incoming.every((gradient) => gradient === undefined)) return;
   if (node.isFreed)
@@ -118,12 +126,14 @@ function visit(node: GradNode, gradients: Map<Tensor, Tensor>, createGraph: bool
       `backward() came to ${op.name} a second time, and its graph was freed by the first: pass { retainGraph: true } to the first`,
     );
   if (op.backward === "none") return;
-  const results = op.backward({
-    inputs: inputs.map((input) => asOf(input, node, createGraph)),
-    outputs,
+  const present = recomputations.nodeFor(node);
+  const rule = present.op.backward as Exclude<typeof op.backward, "none">;
+  const results = rule({
+    inputs: present.inputs.map((input) => asOf(input, present, createGraph)),
+    outputs: present.outputs,
     gradients: incoming,
     needs: inputs.map(({ requiresGrad }) => requiresGrad),
-    attributes,
+    attributes: present.attributes,
   });
   for (const [i, input] of inputs.entries()) {
     const result = results[i];

@@ -1,5 +1,6 @@
 import { philox4x32 } from "@halfstep/formats/philox";
 import type { RandomSource } from "@halfstep/kernels";
+import { noteDraw } from "./recomputation.js";
 import type { Runtime } from "./runtime.js";
 
 /** Sets the numbers of this generator apart from those of others with the same seed. */
@@ -27,6 +28,7 @@ export class Generator {
 
   /** A uniform u32. */
   uint32(): number {
+    noteDraw(this);
     const block = Math.floor(this.offset / 4);
     if (block !== this.#block) {
       this.#words = philox4x32(
@@ -43,6 +45,7 @@ export class Generator {
    * them back; a step that the loss scaler skips does not.
    */
   take(runtime: Runtime, elements: number): RandomSource {
+    noteDraw(this);
     const before = this.offset;
     const block = Math.ceil(before / 4);
     this.offset = 4 * (block + Math.ceil(elements / 4));

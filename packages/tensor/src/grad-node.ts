@@ -1,4 +1,5 @@
 import type { OpDefinition } from "./op.js";
+import { enrol, type Position } from "./recomputation.js";
 import { currentScope, type Scope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 
@@ -15,6 +16,8 @@ export interface GradNode {
   readonly scope: Scope | undefined;
   /** True once a backward pass has used the node up. */
   isFreed: boolean;
+  /** Where to find the node again once a checkpoint has been recomputed, whose results are not kept. */
+  position: Position | undefined;
 }
 
 /** Makes outputs depend on inputs: a backward pass that comes to one of them goes on to these. */
@@ -26,6 +29,11 @@ export function dependOn(
 ): void {
   const { clock } = outputs[0].runtime;
   const scope = currentScope();
-  const node: GradNode = { op, inputs, outputs, attributes, clock, scope, isFreed: false };
+  const node: GradNode = {
+    ...{ op, inputs, outputs, attributes, clock, scope },
+    isFreed: false,
+    position: undefined,
+  };
+  node.position = enrol(node);
   for (const output of outputs) output.attachNode(node);
 }

@@ -2,6 +2,7 @@ export { ampPrimitives, type TensorAmpPrimitives } from "./amp.js";
 export { type BackwardOptions, grad } from "./autograd.js";
 export { castTo } from "./cast.js";
 export { castAll } from "./cast-all.js";
+export { checkpoint } from "./checkpoint.js";
 export { type Composite, type CompositeDefinition, composite } from "./composite.js";
 export {
   ClosedTensorError,

@@ -1,3 +1,4 @@
+import type { GradNode } from "./grad-node.js";
 import { isTensor } from "./is-tensor.js";
 import type { Tensor } from "./tensor.js";
 
@@ -28,14 +29,22 @@ export function* tensorsIn(value: unknown): Generator<Tensor> {
     for (const item of Object.values(value)) yield* tensorsIn(item);
 }
 
-/** Everything that a backward pass from this tensor could read. */
+/** Everything that a backward pass from this tensor could read: what it will compute again is not among it. */
 export function savedBelow(root: Tensor): Set<Tensor> {
-  const saved = new Set<Tensor>();
-  const stack = [root];
-  for (let tensor = stack.pop(); tensor; tensor = stack.pop()) {
-    if (saved.has(tensor)) continue;
-    saved.add(tensor);
-    if (tensor.gradNode) stack.push(...tensor.gradNode.inputs, ...tensor.gradNode.outputs);
+  const saved = new Set([root]);
+  const seen = new Set<GradNode>();
+  const stack = [root.gradNode];
+  while (stack.length > 0) {
+    const node = stack.pop();
+    if (!node || seen.has(node)) continue;
+    seen.add(node);
+    const { inputs, outputs, position } = node;
+    if (!position) for (const output of outputs) saved.add(output);
+    for (const input of inputs) {
+      const isRecomputed = position && input.gradNode?.position?.segment === position.segment;
+      if (!isRecomputed) saved.add(input);
+      stack.push(input.gradNode);
+    }
   }
   return saved;
 }

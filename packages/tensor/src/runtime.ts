@@ -21,6 +21,7 @@ import {
   type Search,
 } from "./provenance.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
+import { isRepeatedWrite } from "./recomputation.js";
 import { Recording } from "./recording.js";
 import { requireSynchronous, tensorsIn } from "./returned.js";
 import { cpuRunner } from "./run/cpu-runner.js";
@@ -34,7 +35,7 @@ import type {
   TensorOptions,
   VariableOptions,
 } from "./runtime-options.js";
-import { dtypeOf, type HostData, memoryOf, Storage } from "./storage.js";
+import { dtypeOf, type HostData, memoryOf, Storage, type WriteEvent } from "./storage.js";
 import { sizeOf, Tensor, Variable } from "./tensor.js";
 
 /** A recording outside a step closes by itself at this many launches. */
@@ -296,14 +297,19 @@ export class Runtime {
 
   /** @internal The tensor as it was at an earlier time of the clock. */
   versionAt(tensor: Tensor, clock: number, forHigherDerivative: boolean): Tensor {
-    const { storage, offset, dtype, size } = tensor;
-    const write = storage.firstWriteSince(clock, offset, offset + size * bytesPerElement(dtype));
+    const { dtype } = tensor;
+    const write = this.writeSince(tensor, clock);
     if (!write) return tensor;
     const name = tensor instanceof Variable ? tensor.name : `a tensor of shape [${tensor.shape}]`;
     if (write.recording !== this.#recording || forHigherDerivative)
       throw new RecordingError(
         `backward() needs ${name} at version ${clock}, but it was assigned since and has version ${write.clock}: ` +
           "call backward() before the assignment",
+  /** @internal The first write after a time of the clock. */
+  writeSince({ storage, offset, dtype, size }: Tensor, clock: number): WriteEvent | undefined {
+    return storage.firstWriteSince(clock, offset, offset + size * bytesPerElement(dtype));
+  }
+
       );
     const copy = this.result(tensor.shape, dtype);
     this.#recording.insert(write.index, elementwise(identity, [tensor.operand()], copy.operand()));
@@ -425,7 +431,7 @@ export class Runtime {
         throw new RecordingError(
           `${launch.kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
         );
-    this.#recording.append(launch);
+    if (!isRepeatedWrite(launch)) this.#recording.append(launch);
   }
 
   /** Closes a recording outside a step: every tensor that has a handle stays. */

@@ -1,0 +1,78 @@
+import { autocast, currentRegion } from "@halfstep/autocast";
+import { RecordingError } from "./errors.js";
+import type { Generator } from "./generator.js";
+import { isGradEnabled, withGradMode } from "./grad-mode.js";
+import { openSegment, runAgain, runOpen, type Segment } from "./recomputation.js";
+import { requireSynchronous, tensorsIn } from "./returned.js";
+import { currentScope, inScope } from "./scope.js";
+import type { Tensor } from "./tensor.js";
+
+/**
+ * Calls `fn(...inputs)` and keeps nothing of what it computes on the way: the backward pass calls it again, from the inputs. It
+ * takes time to save memory, as torch.utils.checkpoint does (Chen et al. 2016, "Training deep nets with sublinear memory cost"),
+ * and changes no bit of any gradient.
+ *
+ * The second call is made under the same autocast region, draws the same random numbers and changes no variable, so that running
+ * statistics move once. What `fn` reads besides its inputs (parameters, tensors that it closes over) must not have been assigned
+ * in between. Checkpoints may be nested, and `fn` may return tensors in arrays, maps and plain objects.
+ *
+ * ```ts
+ * for (const block of this.blocks) x = checkpoint((x) => block.forward(x), x);
+ * ```
+ *
+ * @throws RecordingError in `backward()`, if `fn` did something else when it was called again
+ */
+export function checkpoint<A extends readonly unknown[], R>(
+  fn: (...inputs: A) => R,
+  ...inputs: A
+): R {
+  const call = (): R => requireSynchronous("checkpoint", fn(...inputs));
+  if (!isGradEnabled()) return call();
+  const [first] = tensorsIn(inputs);
+  if (!first)
+    throw new RecordingError(
+      "checkpoint() needs a tensor among its inputs: what the function closes over is kept in any case",
+    );
+  const { runtime } = first;
+  const draws = new Map<Generator, number>();
+  const region = currentRegion();
+  const scope = currentScope();
+  const { casts } = runtime.recording;
+  const castsBefore = new Map(casts);
+  const outer = openSegment();
+  const segment: Segment = {
+    outer: outer?.segment && { segment: outer.segment, index: outer.tape.inner.length },
+    tape: { nodes: [], inner: [] },
+    again: () =>
+      runAgain(draws, () =>
+        withCasts(runtime.recording.casts, castsBefore, () =>
+          withGradMode(true, () =>
+            autocast(region ?? { enabled: false }, () =>
+              inScope({ path: scope?.path ?? (() => ""), backwardOf: "checkpoint" }, call as never),
+            ),
+          ),
+        ),
+      ),
+  };
+  outer?.tape.inner.push(segment);
+  return runOpen(segment, draws, call);
+}
+
+/** Runs `fn` while the shared casts of a recording are those that there were before: it makes its own again. */
+function withCasts(
+  casts: Map<string, Tensor>,
+  before: ReadonlyMap<string, Tensor>,
+  fn: () => unknown,
+): void {
+  const now = [...casts];
+  const replace = (entries: Iterable<readonly [string, Tensor]>): void => {
+    casts.clear();
+    for (const [key, cast] of entries) casts.set(key, cast);
+  };
+  replace(before);
+  try {
+    fn();
+  } finally {
+    replace(now);
+  }
+}
