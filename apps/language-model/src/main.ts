@@ -71,10 +71,6 @@ async function train(options: TrainCommand): Promise<number> {
       heldOut: excerpt(corpus.heldOut, options.evalCharacters),
       signal: stop.signal,
       hooks: { progress },
-      onEvaluation: ({ bitsPerCharacter }, { step, isBest }) =>
-        progress.note(
-          `step ${step}: ${bitsPerCharacter.toFixed(3)} bits per character${isBest ? "" : ", no better"}`,
-        ),
       checkpoints: {
         store: folder.checkpoints,
         parts: { log: folder, settings: savedSettings(settings) },
@@ -96,11 +92,7 @@ async function train(options: TrainCommand): Promise<number> {
       runs: [result],
     };
     await folder.finish(summary);
-    print(
-      options.json
-        ? JSON.stringify(summary, undefined, 2)
-        : `${resultsTable(summary)}\n${result.test.bitsPerCharacter.toFixed(3)} bits per character on ${result.test.characters} held-out characters`,
-    );
+    print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);
     return 0;
   } finally {

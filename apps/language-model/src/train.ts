@@ -13,7 +13,6 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 import {
-  type EvaluatedAt,
   evaluateEvery,
   parameterSha256,
   type RunSummary,
@@ -22,6 +21,7 @@ import {
   savedGenerator,
   scalerOptionsFor,
   storageFor,
+  type TestResult,
   type TrainingCheckpoints,
   type TrainingHook,
   type TrainingPrecision,
@@ -73,7 +73,6 @@ export interface LanguageRun {
   readonly signal?: AbortSignal | undefined;
   readonly checkpoints?: LanguageCheckpoints | undefined;
   readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
-  readonly onEvaluation?: ((score: TextScore, at: EvaluatedAt) => void) | undefined;
 }
 
 interface LanguageCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
@@ -82,7 +81,7 @@ interface LanguageCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
 
 /** The result of a run. `test` is about the held-out text. */
 export interface LanguageSummary extends RunSummary {
-  readonly test: TextScore;
+  readonly test: TestResult & Pick<TextScore, "bitsPerCharacter">;
 }
 
 /** Trains a GPT, and judges it on the held-out text. Undefined if the signal stopped it. */
@@ -153,7 +152,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
         model,
         evaluate: judge,
         ...(run.patience !== undefined && { patience: run.patience }),
-        ...(run.onEvaluation && { onResult: run.onEvaluation }),
+        values: metricsOf,
       }),
     },
     checkpoints: run.checkpoints && {
@@ -172,7 +171,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
 
   const peakBytes = device?.memory.peak;
   model.eval();
-  const test = await judge();
+  const test = metricsOf(await judge());
   const bytesOf = (which: "values" | "gradients"): number =>
     groups.reduce((sum, { params }) => sum + params[which].byteLength, 0);
   const parameterBytes = bytesOf("values");
@@ -197,6 +196,12 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     wallSeconds: (performance.now() - started) / 1000,
   };
 }
+
+const metricsOf = ({ bitsPerCharacter, accuracy, loss }: TextScore): LanguageSummary["test"] => ({
+  bitsPerCharacter,
+  accuracy,
+  loss,
+});
 
 /** Sequences in a step. */
 export const samplesPerStep = ({

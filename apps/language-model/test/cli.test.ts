@@ -1,0 +1,120 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { requestTestDevice } from "@halfstep/device/testing";
+import { gpuRuntime, type Runtime } from "@halfstep/tensor";
+import { isEvaluation, type MetricsLine } from "@halfstep/trainer";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { wittenBell } from "../src/baseline.js";
+import { scoreText } from "../src/evaluate.js";
+import { sampleText } from "../src/sample.js";
+import { openLanguageModel } from "../src/saved-model.js";
+import { excerpt, readCorpus } from "../src/text.js";
+import { type Ended, runApp } from "./run-app.js";
+
+const folder = mkdtempSync(join(tmpdir(), "halfstep-language-model-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const linesOf = (directory: string): MetricsLine[] =>
+  readFileSync(join(directory, "metrics.jsonl"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
+describe("a GPT on the State of the Union", { timeout: 300_000 }, () => {
+  const out = join(folder, "union");
+  let trained: Ended;
+  let runtime: Runtime;
+  beforeAll(async () => {
+    const size = "--layers 2 --heads 4 --width 96 --context 32 --batch-size 16";
+    const training = "--lr 4e-3 --warm-up 50 --max-steps 250 --eval-every 125 --save-every 1000";
+    trained = await runApp("train", ...`${size} ${training} --out ${out} --json`.split(" "));
+    runtime = gpuRuntime(await requestTestDevice());
+  }, 300_000);
+
+  it("beats the bigram on years that it has not seen, in float16", async () => {
+    expect(trained).toMatchObject({ code: 0 });
+    const [run] = JSON.parse(trained.stdout).runs;
+    expect(run).toMatchObject({ precision: "float16", steps: 250 });
+    // What the bigram reaches on all of them: see baseline.test.ts.
+    expect(run.test.bitsPerCharacter).toBeLessThan(3.36);
+    expect(run.skippedSteps).toBeLessThan(5);
+    expect(run.perStep).toMatchObject({ hostWaits: 0, buffersCreated: 0, castDispatches: 0 });
+  });
+
+  it("leaves a log of every step and evaluation", () => {
+    const lines = linesOf(out);
+    const steps = lines.filter((line) => !isEvaluation(line));
+    expect(steps.map(({ step }) => step)).toEqual(Array.from({ length: 250 }, (_, i) => i + 1));
+    expect(lines.filter(isEvaluation).map(({ step }) => step)).toEqual([125, 250]);
+  });
+
+  it("goes on with a text, and the same seed goes on with the same", async () => {
+    const flags = ["--prompt", "The state of", "--length", "30", "--seed", "5"];
+    const ended = await runApp("predict", "--model", out, ...flags);
+    expect(ended).toMatchObject({ code: 0 });
+    expect(ended.stdout).toMatch(/^The state of/);
+    const opened = await openLanguageModel(runtime, out);
+    const sample = async (seed: number): Promise<string> => {
+      const options = { prompt: "The state of", length: 30, temperature: 0.8, seed };
+      return opened.tokenizer.decode(await sampleText(runtime, opened, options));
+    };
+    expect(`${await sample(5)}\n`).toBe(ended.stdout);
+    expect(await sample(6)).not.toBe(await sample(5));
+  });
+
+  it("is as good in halves, and there too better than counting pairs of characters", async () => {
+    const { train, heldOut } = readCorpus();
+    const text = excerpt(heldOut, 4000);
+    const score = async (precision: string, half: boolean): Promise<number> => {
+      const opened = await openLanguageModel(runtime, out, precision);
+      if (half) opened.model.half();
+      const scored = await scoreText({ ...opened, runtime, text, batchSize: 32 });
+      return scored.bitsPerCharacter;
+    };
+    const [single, halved] = [await score("float32", false), await score("float16", true)];
+    expect(halved).toBeCloseTo(single, 2);
+    expect(halved).toBeLessThan(wittenBell({ train, heldOut: text }, 2)[1]?.bitsPerCharacter ?? 0);
+  });
+
+  it("refuses a prompt that it cannot read in one line", async () => {
+    const ended = await runApp("predict", "--model", out, "--prompt", "€");
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(ended.stderr.trimEnd().split("\n").at(-1)).toMatch(/^error: "€" is none of the 98/);
+  });
+});
+
+describe("training that goes on", { timeout: 120_000 }, () => {
+  const text = join(folder, "verse.txt");
+  writeFileSync(text, "Tyger Tyger, burning bright, in the forests of the night; ".repeat(20));
+  const flags = [
+    ...`--text ${text} --device cpu --tokenizer bpe --vocab-size 280 --layers 1 --heads 2`.split(
+      " ",
+    ),
+    ..."--width 8 --context 8 --batch-size 4 --accumulate 2 --dropout 0.1 --ema 0.9".split(" "),
+    ..."--max-steps 6 --warm-up 2 --eval-every 2 --save-every 3 --eval-characters 200".split(" "),
+    "--json",
+  ];
+  const train = (out: string, ...more: readonly string[]) =>
+    runApp("train", ...flags, "--out", join(folder, out), ...more);
+  const hashOf = ({ stdout }: Ended): string => JSON.parse(stdout).runs[0].parameterSha256;
+
+  it("ends with the bits of training that was never stopped, averages and dropout included", async () => {
+    const whole = await train("whole");
+    expect(whole).toMatchObject({ code: 0 });
+    const checkpoints = join(folder, "whole", "checkpoints");
+    const log = linesOf(join(folder, "whole"));
+    rmSync(join(checkpoints, "step-00000006"), { recursive: true });
+    rmSync(join(checkpoints, "step-00000004"), { recursive: true, force: true });
+    const resumed = await train("whole", "--resume", "auto");
+    expect(resumed.stderr).toContain("after step 3");
+    expect(hashOf(resumed)).toBe(hashOf(whole));
+    expect(linesOf(join(folder, "whole"))).toEqual(log);
+  });
+
+  it("needs the same flags", async () => {
+    const other = await train("whole", "--resume", "auto", "--beta2", "0.95");
+    expect(other).toMatchObject({ code: 2 });
+    expect(other.stderr).toMatch(/--beta2 0\.99, not 0\.95: go on with the same flags/);
+  });
+});

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { parseOptions } from "../src/options.js";
+
+const refusal = (...args: readonly string[]): string => {
+  try {
+    parseOptions(args);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "taken";
+};
+
+describe("the command line", () => {
+  it("has nanoGPT's flags, with defaults", () => {
+    expect(parseOptions(["train"])).toMatchObject({
+      command: "train",
+      tokenizer: "char",
+      layers: 4,
+      heads: 4,
+      width: 128,
+      context: 64,
+      dropout: 0,
+      bias: true,
+      precision: "float16",
+      accumulate: 1,
+      clip: 1,
+    });
+    const flags = "train --layers 2 --no-bias --tokenizer bpe --text a.txt --precision O2";
+    expect(parseOptions(flags.split(" "))).toMatchObject({
+      layers: 2,
+      bias: false,
+      tokenizer: "bpe",
+      text: "a.txt",
+      precision: "O2",
+    });
+  });
+
+  it.each([
+    [["train", "--layers", "0"], /--layers.*whole number from 1 on/],
+    [["train", "--dropout", "2"], /--dropout.*from 0 to 1/],
+    [["train", "--tokenizer", "word"], /--tokenizer.*none of char, bpe/],
+    [["train", "--precision", "float7"], /--precision/],
+    [["train", "--static-loss-scale", "8", "--init-scale", "8"], /cannot be used with/],
+    [["predict", "--temperature", "-1"], /--temperature.*from 0 on/],
+    [["predict", "--layers", "2"], /unknown option '--layers'/],
+    [["train", "more"], /too many arguments/],
+    [["write"], /unknown command 'write'/],
+  ])("refuses %j", (args, message) => {
+    expect(refusal(...args)).toMatch(message);
+  });
+});
