@@ -135,6 +135,8 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     parameterBytes,
     optimizerBytes,
     perStep: result.perStep,
+    deviceMsPerStep: result.deviceMsPerStep,
+    phases: result.phases,
     parameterSha256: await parameterSha256(model.namedParameters()),
     wallSeconds: (performance.now() - started) / 1000,
   };

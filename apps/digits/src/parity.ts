@@ -55,5 +55,11 @@ export async function trainVariant(
   device.destroy();
   if (!summary) throw new Error("training ended early, though nothing stopped it");
   const { test, wallSeconds, peakBytes, skippedSteps } = summary;
-  return { metric: 100 * test.accuracy, loss: test.loss, wallSeconds, peakBytes, skippedSteps };
+  return {
+    metric: 100 * (test.accuracy ?? Number.NaN),
+    loss: test.loss,
+    wallSeconds,
+    peakBytes,
+    skippedSteps,
+  };
 }

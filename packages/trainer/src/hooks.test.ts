@@ -214,9 +214,19 @@ describe("hooks", () => {
   };
 
   it("evaluate in evaluation mode, have the best saved, and stop early", async () => {
-    const { at, saved, hook, result, model } = await evaluating([3, 2, 2, Number.NaN, 1], {
-      patience: 2,
-    });
+    const told: string[] = [];
+    let steps = 0;
+    const { at, saved, hook, result, model } = await evaluating(
+      [3, 2, 2, Number.NaN, 1],
+      { patience: 2 },
+      {
+        onStep: () => void steps++,
+        onEvaluation: ({ step, epoch, best, values }) =>
+          told.push(
+            `${step === steps ? "steps" : "too early,"} ${step}, epoch ${epoch}, best ${best}, loss ${values.loss}`,
+          ),
+      },
+    );
     expect(at.map(({ step, isBest, isTraining }) => [step, isBest, isTraining])).toEqual([
       [5, true, false],
       [10, true, false],
@@ -229,6 +239,12 @@ describe("hooks", () => {
     ]);
     expect(saved[1]?.parts.hooks).toEqual({ evaluation: { best: 2, bestStep: 10, worse: 0 } });
     expect(result).toMatchObject({ steps: 20, isStopped: true, isAborted: false });
+    expect(told).toEqual([
+      "steps 5, epoch 1, best true, loss 3",
+      "steps 10, epoch 2, best true, loss 2",
+      "steps 15, epoch 3, best false, loss 2",
+      "steps 20, epoch 4, best false, loss null",
+    ]);
     expect(hook.state).toEqual({ best: 2, bestStep: 10, worse: 2 });
     expect(model.isTraining).toBe(true);
   });

@@ -1,7 +1,7 @@
 import type { StepOutcome } from "@halfstep/grad-scaler";
 import type { Evaluation } from "./evaluate.js";
 import type { Stateful } from "./stateful.js";
-import type { StepMetrics } from "./summary.js";
+import type { EvaluationMetrics, StepMetrics } from "./summary.js";
 
 /** How often something happens: after so many steps, or at the end of so many epochs. */
 export type Every = { readonly steps: number } | { readonly epochs: number };
@@ -18,6 +18,14 @@ export interface Training {
   stop(): void;
   /** Has a checkpoint saved here, if training saves any, once all hooks have been called. */
   save(options?: { readonly best?: boolean }): void;
+  /**
+   * Tells everybody who listens what an evaluation has found, by names of one's own, after all steps so far were told. Waits
+   * for the device.
+   */
+  evaluated(
+    values: Readonly<Record<string, number>>,
+    options?: { readonly best?: boolean },
+  ): Promise<void>;
 }
 
 /**
@@ -29,6 +37,8 @@ export interface TrainingHook extends Partial<Stateful> {
   readonly record?: () => void;
   /** Told of every step, in order, up to `reportInterval` steps late. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
+  /** Told of every evaluation, in order with the steps. */
+  readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
   /** Called after each step that was submitted. Training goes on when it resolves. */
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }
@@ -47,6 +57,8 @@ export interface EvaluationOptions<E> {
   /** Early stopping: training ends after so many evaluations in a row that were no better. Default: it does not. */
   readonly patience?: number;
   readonly onResult?: (evaluation: E, at: EvaluatedAt) => void;
+  /** What goes into the log. Default: the members of an evaluation that are numbers. */
+  readonly values?: (evaluation: E) => Readonly<Record<string, number>>;
 }
 
 /** What is known of an evaluation besides its result. */
@@ -74,8 +86,8 @@ export interface EvaluationHook extends TrainingHook {
 }
 
 /**
- * A hook that evaluates every so often, has the best saved as such, and stops early where it is asked to. A score that is NaN
- * is never better.
+ * A hook that evaluates every so often, tells what it found, has the best saved as such, and stops early where it is asked to.
+ * A score that is NaN is never better.
  *
  * @example
  * hooks: {
@@ -90,6 +102,7 @@ export function evaluateEvery<E>(
 ): EvaluationHook;
 export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook {
   const { every, mode = "min", minDelta = 0, patience = Number.POSITIVE_INFINITY } = options;
+  const values = options.values ?? numbersOf;
   const score = options.score ?? ((evaluation: E) => (evaluation as Pick<Evaluation, "loss">).loss);
   requireEvery("every", every);
   if (!(patience >= 1)) throw new RangeError(`patience is ${patience}: it must be at least 1`);
@@ -111,6 +124,7 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
       ? { best: value, bestStep: step, worse: 0 }
       : { ...state, worse: state.worse + 1 };
     options.onResult?.(evaluation, { step, epochs, score: value, isBest });
+    await training.evaluated(values(evaluation), { best: isBest });
     if (isBest) training.save({ best: true });
     if (state.worse >= patience) training.stop();
   };
@@ -127,6 +141,13 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
     },
   };
 }
+
+const numbersOf = (evaluation: unknown): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    Object.entries(evaluation ?? {}).filter(
+      (entry): entry is [string, number] => typeof entry[1] === "number",
+    ),
+  );
 
 export const isDue = (
   every: Every,

@@ -44,13 +44,20 @@ export {
   spreadOf,
 } from "./study.js";
 export { renderStudy } from "./study-report.js";
-export type {
-  Precision,
-  RunDevice,
-  RunSummary,
-  StepCounters,
-  StepMetrics,
-  Summary,
+export {
+  type EvaluationMetrics,
+  isEvaluation,
+  type MetricsLine,
+  type PhaseCost,
+  type PhaseCosts,
+  type PhaseName,
+  type Precision,
+  type RunDevice,
+  type RunSummary,
+  type StepCounters,
+  type StepMetrics,
+  type Summary,
+  type TestResult,
 } from "./summary.js";
 export {
   type TrainableOptimizer,

@@ -1,7 +1,7 @@
 import { compile, type TopLevelSpec } from "vega-lite";
 import { describe, expect, it, vi } from "vitest";
 import { exampleMetrics, exampleSummary } from "../test/example-run.js";
-import { lossChart, memoryChart, scaleChart } from "./report/charts.js";
+import { evaluationChart, lossChart, memoryChart, scaleChart } from "./report/charts.js";
 import { renderReport } from "./report.js";
 
 const count = (text: string, part: RegExp): number => [...text.matchAll(part)].length;
@@ -33,6 +33,34 @@ describe("renderReport", () => {
     expect(html).toContain("<td>32,768</td>");
     expect(count(html, /fill="#cc0000"/g)).toBe(3);
     expect(html).toContain("A red cross marks a skipped step (3)");
+  });
+
+  it("shows evaluations, a chart for each metric, and what time went into", async () => {
+    const evaluations = [1, 2, 3].map((at) => ({
+      ...{ kind: "evaluation" as const, precision: "O2", step: 150 * at, epoch: at, best: at < 3 },
+      values: { loss: 1 / at, accuracy: at === 2 ? null : 0.9, "mean IoU": 0.5 },
+    }));
+    const runs = exampleSummary.runs.map((run) => ({
+      ...run,
+      test: { loss: 0.1, "mean IoU": 0.51 },
+      deviceMsPerStep: 101.5,
+      phases: { evaluation: { milliseconds: 3000, times: 3, peakBytes: 2 ** 20 } },
+    }));
+    const html = await renderReport({ ...exampleSummary, runs }, [
+      ...exampleMetrics(20),
+      ...evaluations,
+    ]);
+    expect(count(html, /<svg /g)).toBe(6);
+    for (const text of ["<h2>Evaluations</h2>", "test mean IoU", "<td>0.5100</td>", "<td>102</td>"])
+      expect(html).toContain(text);
+    expect(html).toContain(
+      "<td>evaluations and other hooks</td><td>3 s</td><td>3</td><td>1,000</td><td>1.0 MiB</td>",
+    );
+    const [lines = [], best = []] = drawn(evaluationChart("accuracy", evaluations));
+    expect([lines.map(({ step }) => step), best.map(({ step }) => step)]).toEqual([
+      [150, 450],
+      [150],
+    ]);
   });
 
   it("is rendered without a word on the terminal", async () => {

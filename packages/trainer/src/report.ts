@@ -1,17 +1,27 @@
 import type { TopLevelSpec } from "vega-lite";
-import { formatDuration } from "./quantities.js";
-import { lossChart, memoryChart, scaleChart } from "./report/charts.js";
+import { formatBytes, formatDuration, formatNumber } from "./quantities.js";
+import { evaluationChart, lossChart, memoryChart, scaleChart } from "./report/charts.js";
 import { resultRows } from "./results.js";
-import type { StepMetrics, Summary } from "./summary.js";
+import {
+  type EvaluationMetrics,
+  isEvaluation,
+  type MetricsLine,
+  type PhaseName,
+  type StepMetrics,
+  type Summary,
+} from "./summary.js";
 
 /**
- * One HTML page without scripts or links to elsewhere: loss curves, loss scale with skipped steps, memory, results.
+ * One HTML page without scripts or links to elsewhere: loss curves, evaluations, loss scale with skipped steps, memory, results,
+ * what steps and phases cost.
  * The charts are SVG rendered by Vega, so the page opens from disk and prints.
  */
 export const renderReport = async (
   summary: Summary,
-  metrics: readonly StepMetrics[],
+  lines: readonly MetricsLine[],
 ): Promise<string> => {
+  const metrics = lines.filter((line): line is StepMetrics => !isEvaluation(line));
+  const evaluations = await evaluationCharts(lines.filter(isEvaluation));
   const scales = scaleChart(metrics);
   const skipped = metrics.filter(({ applied }) => !applied).length;
   const sections = [
@@ -20,6 +30,7 @@ export const renderReport = async (
       "Training loss",
       metrics.length === 0 ? text("No steps were recorded.") : await svg(lossChart(metrics)),
     ),
+    ...(evaluations === "" ? [] : [section("Evaluations", evaluations)]),
     section(
       "Loss scale",
       scales === undefined
@@ -38,6 +49,9 @@ export const renderReport = async (
         : await svg(memoryChart(summary.runs)),
     ),
     section("What a step costs", table(stepRows(summary))),
+    ...(summary.runs.some(({ phases }) => phases)
+      ? [section("What time went into", table(phaseRows(summary)))]
+      : []),
   ];
   const { task, seed, device } = summary;
   const seconds = summary.runs.reduce((sum, { wallSeconds }) => sum + wallSeconds, 0);
@@ -59,6 +73,34 @@ ${sections.join("\n")}
 `;
 };
 
+const evaluationCharts = async (evaluations: readonly EvaluationMetrics[]): Promise<string> => {
+  const names = new Set(evaluations.flatMap(({ values }) => Object.keys(values)));
+  const charts = [...names].map((name) => svg(evaluationChart(name, evaluations)));
+  return (await Promise.all(charts)).join("\n");
+};
+
+const phaseTitles: Readonly<Record<PhaseName, string>> = {
+  data: "batches",
+  record: "recording",
+  submit: "planning, submitting, backpressure",
+  evaluation: "evaluations and other hooks",
+  checkpoint: "checkpoints",
+};
+
+const phaseRows = ({ runs }: Summary): string[][] => [
+  ["precision", "phase", "time", "times", "ms each", "memory"],
+  ...runs.flatMap(({ precision, phases = {} }) =>
+    Object.entries(phases).map(([name, { milliseconds, times, peakBytes }]) => [
+      precision,
+      phaseTitles[name as PhaseName],
+      formatDuration(milliseconds / 1000),
+      String(times),
+      formatNumber(milliseconds / times),
+      peakBytes === 0 ? "–" : formatBytes(peakBytes),
+    ]),
+  ),
+];
+
 const stepRows = ({ runs }: Summary): string[][] => [
   [
     "precision",
@@ -68,9 +110,10 @@ const stepRows = ({ runs }: Summary): string[][] => [
     "host waits",
     "new buffers",
     "new bind groups",
+    "device ms",
     "time",
   ],
-  ...runs.map(({ precision, perStep, wallSeconds }) => [
+  ...runs.map(({ precision, perStep, deviceMsPerStep, wallSeconds }) => [
     precision,
     ...[
       perStep.dispatches,
@@ -80,6 +123,7 @@ const stepRows = ({ runs }: Summary): string[][] => [
       perStep.buffersCreated,
       perStep.bindGroupsCreated,
     ].map(String),
+    deviceMsPerStep === undefined ? "–" : formatNumber(deviceMsPerStep),
     formatDuration(wallSeconds),
   ]),
 ];

@@ -7,10 +7,12 @@ interface ResultColumn {
   cell(run: RunSummary): string;
 }
 
-/** The table that ends a run, in the terminal and in the report. */
-const resultColumns: readonly ResultColumn[] = [
+const columns = (runs: readonly RunSummary[]): readonly ResultColumn[] => [
   { title: "precision", cell: (run) => run.precision },
-  { title: "test accuracy", cell: (run) => `${(run.test.accuracy * 100).toFixed(2)} %` },
+  ...metricsOf(runs).map((name) => ({
+    title: `test ${name}`,
+    cell: ({ test }: RunSummary) => metricCell(name, test[name]),
+  })),
   { title: "test loss", cell: (run) => run.test.loss.toFixed(4) },
   { title: "ms/step", cell: (run) => formatNumber(run.msPerStep) },
   { title: "samples/s", cell: (run) => formatNumber(run.samplesPerSecond) },
@@ -20,8 +22,19 @@ const resultColumns: readonly ResultColumn[] = [
   { title: "final scale", cell: (run) => formatScale(run.finalScale) },
 ];
 
-/** The rows of the table of results, its titles first. */
+const metricsOf = (runs: readonly RunSummary[]): readonly string[] =>
+  [...new Set(runs.flatMap(({ test }) => Object.keys(test)))].filter((name) => name !== "loss");
+
+/** A metric as people read it: accuracies are shares. */
+export const metricCell = (name: string, value: number | null | undefined): string => {
+  if (value === undefined || value === null) return "–";
+  return name.toLowerCase().endsWith("accuracy")
+    ? `${(value * 100).toFixed(2)} %`
+    : value.toFixed(4);
+};
+
+/** The rows of the table that ends a run, in the terminal and in the report; its titles first. */
 export const resultRows = ({ runs }: Summary): string[][] => [
-  resultColumns.map(({ title }) => title),
-  ...runs.map((run) => resultColumns.map((column) => column.cell(run))),
+  columns(runs).map(({ title }) => title),
+  ...runs.map((run) => columns(runs).map((column) => column.cell(run))),
 ];

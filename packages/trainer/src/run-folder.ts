@@ -17,7 +17,7 @@ import { storing } from "./errors.js";
 import { makeDirectory } from "./make-directory.js";
 import { renderReport } from "./report.js";
 import { RunLock } from "./run-lock.js";
-import type { StepMetrics, Summary } from "./summary.js";
+import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
 
 export interface RunFolderOptions extends CheckpointFolderOptions {
   /** Told what a run that was killed has left behind. */
@@ -30,7 +30,7 @@ export interface LogState {
 }
 
 /**
- * The folder of one run: `metrics.jsonl` grows with every step, `checkpoints/` holds where it can go on from, `summary.json`
+ * The folder of one run: `metrics.jsonl` grows with every step and evaluation, `checkpoints/` holds where it can go on from, `summary.json`
  * and `report.html` appear at the end, whole or not at all. No other run can use the folder until it is finished or closed.
  *
  * As a part of checkpoints (`parts: { model, optimizer, log: folder }`) it cuts `metrics.jsonl` to what was logged when the
@@ -68,10 +68,11 @@ export class RunFolder {
    * Appends a line to `metrics.jsonl`.
    * @throws StorageError; Error after `finish` or `close`
    */
-  record(metrics: StepMetrics): void {
+  record(metrics: MetricsLine): void {
     const file = this.#open();
     this.#startAnew(file);
-    const finite = Number.isFinite(metrics.loss) ? metrics : { ...metrics, loss: null };
+    const finite =
+      isEvaluation(metrics) || Number.isFinite(metrics.loss) ? metrics : { ...metrics, loss: null };
     const line = Buffer.from(`${JSON.stringify(finite)}\n`);
     storing(this.#metricsPath, () => {
       // A disk that is nearly full takes a part of the line, and says so with the next.
@@ -172,8 +173,8 @@ export class RunFolder {
   }
 }
 
-/** The steps of a `metrics.jsonl`. */
-const readMetrics = (path: string): StepMetrics[] =>
+/** The lines of a `metrics.jsonl`. */
+const readMetrics = (path: string): MetricsLine[] =>
   readFileSync(path, "utf8")
     .split("\n")
     .filter((line) => line !== "")

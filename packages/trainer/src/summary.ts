@@ -18,6 +18,27 @@ export interface StepMetrics {
   readonly lr: number;
 }
 
+/** A line of `metrics.jsonl` that tells of an evaluation. Lines of steps have no `kind`. */
+export interface EvaluationMetrics {
+  readonly kind: "evaluation";
+  /** Name of the recipe. */
+  readonly precision: string;
+  /** After how many steps. */
+  readonly step: number;
+  /** That the last of these steps was of; counts from 1. */
+  readonly epoch: number;
+  /** Whether it is the best so far. */
+  readonly best: boolean;
+  /** By their names: loss, accuracy, … Null where one was not finite. */
+  readonly values: Readonly<Record<string, number | null>>;
+}
+
+/** A line of `metrics.jsonl`. */
+export type MetricsLine = StepMetrics | EvaluationMetrics;
+
+/** Whether a line tells of an evaluation. */
+export const isEvaluation = (line: MetricsLine): line is EvaluationMetrics => "kind" in line;
+
 /** The device that a run used. */
 export interface RunDevice {
   readonly kind: "gpu" | "cpu";
@@ -37,6 +58,29 @@ export interface StepCounters {
   readonly bindGroupsCreated: number;
 }
 
+/**
+ * What training does: getting batches; recording a step; planning, encoding and submitting it, with waiting where the host is
+ * too far ahead of the device; hooks that take their time, evaluations above all; saving checkpoints.
+ */
+export type PhaseName = "data" | "record" | "submit" | "evaluation" | "checkpoint";
+
+export interface PhaseCost {
+  /** In all, on the host's clock. */
+  readonly milliseconds: number;
+  readonly times: number;
+  /** The most pooled memory that the device was seen to hold in it; 0 on the CPU. */
+  readonly peakBytes: number;
+}
+
+/** The phases that there were. */
+export type PhaseCosts = { readonly [Phase in PhaseName]?: PhaseCost };
+
+/** What a test found: the mean loss in nats, and metrics by their names. `accuracy` is from 0 to 1. */
+export interface TestResult {
+  readonly loss: number;
+  readonly [metric: string]: number;
+}
+
 /** The result of training once in one precision. */
 export interface RunSummary {
   /** Name of the recipe. */
@@ -46,8 +90,8 @@ export interface RunSummary {
   readonly skippedSteps: number;
   /** 1 without scaling. */
   readonly finalScale: number;
-  /** Accuracy from 0 to 1; mean loss in nats, which `summary.json` gives as null where training diverged. */
-  readonly test: { readonly accuracy: number; readonly loss: number };
+  /** `summary.json` has null for what is no finite number, where training diverged. */
+  readonly test: TestResult;
   /** Median over steady state. */
   readonly msPerStep: number;
   readonly samplesPerSecond: number;
@@ -58,6 +102,9 @@ export interface RunSummary {
   readonly parameterBytes: number;
   readonly optimizerBytes: number;
   readonly perStep: StepCounters;
+  /** Milliseconds of a step on the GPU's clock, median of samples; absent where the device has no timestamps. */
+  readonly deviceMsPerStep?: number | undefined;
+  readonly phases?: PhaseCosts | undefined;
   /** Of all parameters after training, as stored, in the order of their names. */
   readonly parameterSha256: string;
   readonly wallSeconds: number;

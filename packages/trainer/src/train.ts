@@ -4,7 +4,7 @@ import type { Runtime, Storage, Tensor } from "@halfstep/tensor";
 import type { Batches } from "./batch-source.js";
 import type { TrainingHook } from "./hooks.js";
 import type { TrainingPrecision } from "./precision.js";
-import type { StepCounters, StepMetrics } from "./summary.js";
+import type { EvaluationMetrics, PhaseCosts, StepCounters, StepMetrics } from "./summary.js";
 import { startRun } from "./training-run.js";
 import type { TrainingCheckpoints } from "./training-state.js";
 
@@ -56,6 +56,8 @@ export interface TrainOptions<Batch> {
   readonly onOverflow?: "skip" | "retry";
   /** Called for every step, in order, up to {@link reportInterval} steps late: what a step did is known when the device tells. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
+  /** Called for every evaluation that a hook tells of, in order with the steps. */
+  readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
   /** Ends training after the step, or micro-step, that is under way; with `checkpoints`, what there is by then is saved. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -74,6 +76,10 @@ export interface TrainResult {
   /** Bytes that the plan of a step holds at most, parameters and optimizer state aside. */
   readonly stepBytes: number;
   readonly perStep: StepCounters;
+  /** Of a step on the GPU's clock, median of samples; undefined where the device has no timestamps, or there were too few steps. */
+  readonly deviceMsPerStep: number | undefined;
+  /** What the host's time went into, and how much memory the device held. */
+  readonly phases: PhaseCosts;
   /** True where `signal` ended training early. */
   readonly isAborted: boolean;
   /** True where a hook did. */

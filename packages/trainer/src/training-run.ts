@@ -3,10 +3,13 @@ import type { PlanStatistics, Tensor } from "@halfstep/tensor";
 import { BatchSource } from "./batch-source.js";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
+import { DeviceClock } from "./device-clock.js";
 import { isDue, requireEvery, type Training, type TrainingHook } from "./hooks.js";
+import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision, recipeFor } from "./precision.js";
 import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
 import { StepMeter } from "./step-meter.js";
+import type { EvaluationMetrics } from "./summary.js";
 import type { TrainableOptimizer, TrainOptions, TrainResult } from "./train.js";
 import {
   collectStates,
@@ -88,6 +91,8 @@ class TrainingRun<Batch> {
   readonly #hooks: Readonly<Record<string, TrainingHook>>;
   readonly #reporter: Reporter;
   readonly #meter: StepMeter;
+  readonly #phases: PhaseMeter;
+  readonly #clock: DeviceClock | undefined;
   readonly #start: TrainingState;
   /** Until its gradients, if it has any, are in their place. */
   #checkpoint: Checkpoint | undefined;
@@ -129,6 +134,8 @@ class TrainingRun<Batch> {
     };
     this.#reporter = new Reporter(reporting, state, stepsBefore);
     this.#meter = new StepMeter(device);
+    this.#phases = new PhaseMeter(device);
+    this.#clock = DeviceClock.on(device);
   }
 
   async train(): Promise<void> {
@@ -140,7 +147,7 @@ class TrainingRun<Batch> {
       const source = new BatchSource(isPositioned ? batchesFrom(epoch, first) : batches(epoch));
       try {
         if (!isPositioned) await this.#skip(source, first);
-        if (await source.hasNext()) {
+        if (await this.#phases.during("data", () => source.hasNext())) {
           while (this.#epoch === epoch && !this.#isOver()) await this.#stepFrom(source);
         } else if (epochs === Number.POSITIVE_INFINITY)
           throw new RangeError(
@@ -167,7 +174,7 @@ class TrainingRun<Batch> {
     }
   }
 
-  result(): TrainResult {
+  async result(): Promise<TrainResult> {
     const { applied, scale } = this.#reporter;
     const { activationBytes, stepBytes } = this.#bytes();
     const sum = (of: "casts" | "launches"): number =>
@@ -181,6 +188,8 @@ class TrainingRun<Batch> {
       activationBytes,
       stepBytes,
       perStep: this.#meter.counters({ casts: sum("casts"), launches: sum("launches") }),
+      deviceMsPerStep: await this.#clock?.median(),
+      phases: this.#phases.costs(),
       isAborted: this.#isAborted,
       isStopped: this.#isStopped,
       resumedAt: this.#start.step,
@@ -213,21 +222,30 @@ class TrainingRun<Batch> {
   /** One step, and its repetitions where it is to be applied in any case. */
   async #stepFrom(source: BatchSource<Batch>): Promise<void> {
     const { accumulate = 1, onOverflow = "skip" } = this.#options;
-    const batches = await source.take(accumulate);
+    const batches = await this.#phases.during("data", () => source.take(accumulate));
     const counts = batches.map((batch) => this.#options.samples?.(batch) ?? 1);
     for (let isDone = false; !isDone && !this.#isOver(); ) {
       this.#meter.begin();
-      if (!(await this.#accumulate(batches, counts))) return;
+      const endSample = this.#isSampled() ? this.#clock?.begin() : undefined;
+      const isComplete = await this.#accumulate(batches, counts);
+      endSample?.();
+      if (!isComplete) return;
       this.#meter.end(++this.#step - this.#start.step);
       this.#reporter.add({ step: this.#step, epoch: this.#epoch + 1, losses: this.#micro });
       this.#micro = [];
       if (this.#step % reportInterval === 0) await this.#reporter.report();
       isDone = onOverflow === "skip" || (await this.#reporter.isLastApplied());
-      const isEpochEnd = isDone && !(await source.hasNext());
+      const isEpochEnd = isDone && !(await this.#phases.during("data", () => source.hasNext()));
       if (isDone) this.#batch += batches.length;
       if (isEpochEnd) this.#endEpoch();
       await this.#between(isEpochEnd);
     }
+  }
+
+  /** Steps whose counters are looked at are not timed: submits of the clock would be counted as theirs. */
+  #isSampled(): boolean {
+    const step = this.#step - this.#start.step;
+    return step > reportInterval && step % reportInterval === reportInterval / 4;
   }
 
   /** The micro-steps of one step. False where the signal came in between. */
@@ -241,7 +259,9 @@ class TrainingRun<Batch> {
       if (i < this.#micro.length) continue;
       if (i > 0 && this.#isOver()) return false;
       const count = counts[i] as number;
-      const loss = await runtime.step(() => this.#record(batch, count, window));
+      const loss = await this.#phases.step((recording) =>
+        runtime.step(recording(() => this.#record(batch, count, window))),
+      );
       if (this.#step === this.#start.step && runtime.lastPlan)
         this.#plans.push(runtime.lastPlan.statistics);
       this.#micro.push({ loss, weight: count / total });
@@ -298,22 +318,40 @@ class TrainingRun<Batch> {
         isWanted = true;
         isBest ||= best;
       },
+      evaluated: async (values, { best = false } = {}) => {
+        await this.#reporter.flush();
+        this.#tellEvaluation({
+          ...{ kind: "evaluation", precision: this.#start.recipe, step: this.#step },
+          ...{ epoch: this.#epoch + (isEpochEnd ? 0 : 1), best, values: finiteOnly(values) },
+        });
+      },
     };
     for (const hook of Object.values(this.#hooks)) {
       const underWay = hook.afterStep?.(training);
       if (!underWay) continue;
       this.#meter.pause();
-      await underWay;
+      await this.#phases.during("evaluation", async () => underWay);
     }
     isWanted ||= checkpoints?.every !== undefined && isDue(checkpoints.every, training);
     if (isWanted) await this.#save(isBest);
   }
 
+  #tellEvaluation(metrics: EvaluationMetrics): void {
+    this.#options.onEvaluation?.(metrics);
+    for (const hook of Object.values(this.#hooks)) hook.onEvaluation?.(metrics);
+  }
+
   async #save(best: boolean): Promise<void> {
-    const { checkpoints, scaler } = this.#options;
+    const { checkpoints } = this.#options;
     const place = `${this.#step}.${this.#micro.length}`;
     if (!checkpoints || place === this.#saved) return;
     this.#meter.pause();
+    await this.#phases.during("checkpoint", () => this.#write(checkpoints, best));
+    this.#saved = place;
+  }
+
+  async #write({ store, parts }: TrainingCheckpoints, best: boolean): Promise<void> {
+    const { scaler } = this.#options;
     // What is saved after a failure of the device would be wrong: this throws then.
     await this.#reporter.flush();
     const training: TrainingState = {
@@ -324,14 +362,13 @@ class TrainingRun<Batch> {
       ...this.#bytes(),
       isStopped: this.#isStopped,
     };
-    const everything = { parts: checkpoints.parts, scaler, hooks: this.#hooks };
-    await checkpoints.store.save({
+    const everything = { parts, scaler, hooks: this.#hooks };
+    await store.save({
       step: this.#step,
       microStep: this.#micro.length,
       best,
       parts: await collectStates(everything, training),
     });
-    this.#saved = place;
   }
 
   /** The last batch of an epoch may be smaller: the first step of all speaks for all. */
@@ -348,3 +385,9 @@ class TrainingRun<Batch> {
     this.#window = undefined;
   }
 }
+
+/** JSON has no NaN. */
+const finiteOnly = (values: Readonly<Record<string, number>>): EvaluationMetrics["values"] =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, Number.isFinite(value) ? value : null]),
+  );

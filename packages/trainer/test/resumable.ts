@@ -79,6 +79,7 @@ export async function trainResumable({
     },
     onStep: (metrics) => folder.record(metrics),
     hooks: {
+      log: { onEvaluation: (metrics) => folder.record(metrics) },
       ema: { record: () => ema.update() },
       evaluation: evaluateEvery({
         every: { epochs: 1 },

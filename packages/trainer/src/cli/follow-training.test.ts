@@ -1,11 +1,11 @@
 import type { StepOutcome } from "@halfstep/grad-scaler";
 import { expect, it } from "vitest";
-import type { StepMetrics } from "../summary.js";
+import type { MetricsLine } from "../summary.js";
 import { followTraining } from "./follow-training.js";
 
 it("records every step, shows some, and says which were skipped", () => {
   const shown: string[] = [];
-  const recorded: StepMetrics[] = [];
+  const recorded: MetricsLine[] = [];
   const follow = followTraining({
     ...{ label: "float16", epochs: 1, steps: 3, batchSize: 8 },
     folder: { record: (metrics) => recorded.push(metrics) },
@@ -24,13 +24,18 @@ it("records every step, shows some, and says which were skipped", () => {
       } as StepOutcome,
     );
   }
+  follow.onEvaluation({
+    ...{ kind: "evaluation", precision: "float16", step: 3, epoch: 1, best: true },
+    values: { loss: 0.25, accuracy: 0.875, iou: null },
+  });
   follow.note("a note");
   follow.stop();
-  expect(recorded.map(({ step }) => step)).toEqual([1, 2, 3]);
+  expect(recorded.map(({ step }) => step)).toEqual([1, 2, 3, 3]);
   expect(shown).toEqual([
     expect.stringMatching(/^float16 · epoch 1\/1 · step 1\/3 · loss 1\.0000 · .* samples\/s/),
     "step 2 skipped, scale 8 → 4\n",
     expect.stringMatching(/^float16 · .* step 3\/3 · loss 0\.3333 · .* scale 4 · skipped 1 · /),
+    "evaluation after step 3, epoch 1 · loss 0.2500 · accuracy 87.50 % · iou – · best\n",
     "a note\n",
   ]);
 });

@@ -1,6 +1,7 @@
 import type { TrainingHook } from "../hooks.js";
 import { type ProgressStream, trainingProgress } from "../progress.js";
-import type { StepMetrics } from "../summary.js";
+import { metricCell } from "../results.js";
+import type { MetricsLine } from "../summary.js";
 
 export interface FollowOptions {
   /** What stands before each line: the precision, say. */
@@ -10,8 +11,8 @@ export interface FollowOptions {
   readonly steps: number;
   /** Samples in a step, for samples/s. */
   readonly batchSize: number;
-  /** Where steps are recorded: a `RunFolder`. Default: nowhere. */
-  readonly folder?: { record(metrics: StepMetrics): void } | undefined;
+  /** Where steps and evaluations are recorded: a `RunFolder`. Default: nowhere. */
+  readonly folder?: { record(metrics: MetricsLine): void } | undefined;
   /** Where progress is shown. Default: stderr. */
   readonly stream?: ProgressStream;
 }
@@ -19,6 +20,7 @@ export interface FollowOptions {
 /** A hook that shows and records. */
 export interface FollowTraining extends TrainingHook {
   readonly onStep: NonNullable<TrainingHook["onStep"]>;
+  readonly onEvaluation: NonNullable<TrainingHook["onEvaluation"]>;
   /** A line that stays. */
   note(line: string): void;
   /** Shows the last state. To be called when training has ended, well or not. */
@@ -27,7 +29,7 @@ export interface FollowTraining extends TrainingHook {
 
 /**
  * A hook that records every step in a run folder, and shows progress: epoch, step, loss, speed, loss scale, time left, with
- * a line for each step that was skipped.
+ * a line for each step that was skipped and for each evaluation.
  *
  * @example
  * const progress = followTraining({ label: "float16", epochs, steps, batchSize, folder });
@@ -61,6 +63,18 @@ export function followTraining(options: FollowOptions): FollowTraining {
         scale: outcome?.scaleAfter ?? metrics.scale,
         skipped,
       });
+    },
+    onEvaluation(metrics) {
+      folder?.record(metrics);
+      const { step, epoch, values, best } = metrics;
+      const found = Object.entries(values).map(
+        ([name, value]) => `${name} ${metricCell(name, value)}`,
+      );
+      progress.note(
+        [`evaluation after step ${step}, epoch ${epoch}`, ...found, ...(best ? ["best"] : [])].join(
+          " · ",
+        ),
+      );
     },
     note: (line) => progress.note(line),
     stop: () => progress.stop(),

@@ -1,12 +1,17 @@
 import type { TopLevelSpec } from "vega-lite";
 import { formatBytes } from "../quantities.js";
-import type { RunSummary, StepMetrics } from "../summary.js";
+import type { EvaluationMetrics, RunSummary, StepMetrics } from "../summary.js";
 import { byPrecision, rawCurve, smoothCurve } from "./curves.js";
 
 // Okabe and Ito's colours, which people with any colour vision can tell apart.
-const colors = { float32: "#0072b2", float16: "#d55e00", bfloat16: "#009e73" } as const;
+const colors: Readonly<Record<string, string>> = {
+  float32: "#0072b2",
+  float16: "#d55e00",
+  bfloat16: "#009e73",
+};
+const moreColors = ["#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 // Curves of equal runs lie on each other: the later one is thinner, so that the earlier one stays visible.
-const widths = { float32: 4, float16: 2.5, bfloat16: 1.2 } as const;
+const widths: Readonly<Record<string, number>> = { float32: 4, float16: 2.5, bfloat16: 1.2 };
 
 const width = 820;
 const frame = {
@@ -25,21 +30,42 @@ const stepAxis = {
   scale: { nice: false },
 } as const;
 
-/** A scale from precisions to what shows them. Only the precisions that were run belong in a legend. */
+interface PrecisionScale<T> {
+  readonly domain: string[];
+  readonly range: T[];
+}
+
+/** A scale from precisions to what shows them, known ones first. Only the precisions that were run belong in a legend. */
 const scaleOf = <T>(
-  shown: Readonly<Record<RunSummary["precision"], T>>,
+  known: Readonly<Record<string, T>>,
+  more: readonly T[],
   runs: Iterable<string>,
-): { readonly domain: string[]; readonly range: T[] } => {
-  const names = [...runs];
-  const known = Object.entries(shown).filter(([precision]) => names.includes(precision));
-  return { domain: known.map(([precision]) => precision), range: known.map(([, value]) => value) };
+): PrecisionScale<T> => {
+  const names = new Set(runs);
+  const domain = [
+    ...Object.keys(known).filter((name) => names.has(name)),
+    ...[...names].filter((name) => !(name in known)),
+  ];
+  let others = 0;
+  const range = domain.map((name) => known[name] ?? (more[others++ % more.length] as T));
+  return { domain, range };
 };
 
 const precisionColor = (runs: Iterable<string>) =>
-  ({ field: "precision", type: "nominal", title: null, scale: scaleOf(colors, runs) }) as const;
+  ({
+    field: "precision",
+    type: "nominal",
+    title: null,
+    scale: scaleOf(colors, moreColors, runs),
+  }) as const;
 
 const precisionWidth = (runs: Iterable<string>) =>
-  ({ field: "precision", type: "ordinal", scale: scaleOf(widths, runs), legend: null }) as const;
+  ({
+    field: "precision",
+    type: "ordinal",
+    scale: scaleOf(widths, [2], runs),
+    legend: null,
+  }) as const;
 
 /** Training loss over steps: every step faintly, its moving average on top. */
 export const lossChart = (metrics: readonly StepMetrics[]): TopLevelSpec => {
@@ -120,6 +146,36 @@ const scaleChanges = (run: readonly StepMetrics[]): readonly StepMetrics[] =>
     ({ scale }, index) =>
       index === 0 || index === run.length - 1 || run[index - 1]?.scale !== scale,
   );
+
+/** What evaluations found, over steps: a curve for each precision, its best points filled. */
+export const evaluationChart = (
+  name: string,
+  evaluations: readonly EvaluationMetrics[],
+): TopLevelSpec => {
+  const values = evaluations.flatMap(({ precision, step, best, values }) => {
+    const value = values[name];
+    return typeof value === "number" ? [{ precision, step, best, value }] : [];
+  });
+  const color = precisionColor(values.map(({ precision }) => precision));
+  const y = { field: "value", type: "quantitative", title: name, scale: { zero: false } } as const;
+  return {
+    ...frame,
+    width,
+    height: 200,
+    layer: [
+      {
+        data: { values },
+        mark: { type: "line", strokeWidth: 2 },
+        encoding: { x: stepAxis, y, color },
+      },
+      {
+        data: { values: values.filter(({ best }) => best) },
+        mark: { type: "point", filled: true, size: 50, opacity: 1 },
+        encoding: { x: stepAxis, y, color },
+      },
+    ],
+  };
+};
 
 /** Bytes held, as bars: peak, activations, parameters and optimizer state, a bar for each precision. */
 export const memoryChart = (runs: readonly RunSummary[]): TopLevelSpec => {

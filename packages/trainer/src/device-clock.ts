@@ -1,0 +1,64 @@
+import type { Device } from "@halfstep/device";
+
+/** Of `GPUBufferUsage` and `GPUMapMode`, which are globals only where there is a browser. */
+const usage = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, queryResolve: 0x200 } as const;
+const mapModeRead = 0x1;
+
+/** Times what is submitted between two moments on the GPU's own clock, without waiting for it. */
+export class DeviceClock {
+  readonly #device: Device;
+  readonly #samples: number[] = [];
+  readonly #pending: Set<Promise<void>> = new Set();
+
+  /** Undefined where the device has no timestamps. */
+  static on(device: Device | undefined): DeviceClock | undefined {
+    return device?.capabilities.hasTimestamps ? new DeviceClock(device) : undefined;
+  }
+
+  private constructor(device: Device) {
+    this.#device = device;
+  }
+
+  /** Begins a sample; the function that is returned ends it. */
+  begin(): () => void {
+    const { gpu } = this.#device;
+    const querySet = gpu.createQuerySet({ type: "timestamp", count: 2 });
+    const before = gpu.createCommandEncoder();
+    before.beginComputePass({ timestampWrites: { querySet, endOfPassWriteIndex: 0 } }).end();
+    gpu.queue.submit([before.finish()]);
+    return () => {
+      const reading = this.#end(querySet).catch(() => {
+        // A device that is lost is reported by the step that it fails.
+      });
+      this.#pending.add(reading);
+      void reading.then(() => this.#pending.delete(reading));
+    };
+  }
+
+  /** The median of the samples, in milliseconds; undefined where there is none. To be asked when the device has finished. */
+  async median(): Promise<number | undefined> {
+    await Promise.all(this.#pending);
+    const sorted = [...this.#samples].sort((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)];
+  }
+
+  async #end(querySet: GPUQuerySet): Promise<void> {
+    const { gpu } = this.#device;
+    const resolved = gpu.createBuffer({ size: 16, usage: usage.queryResolve | usage.copySource });
+    const staging = gpu.createBuffer({ size: 16, usage: usage.mapRead | usage.copyTarget });
+    try {
+      const after = gpu.createCommandEncoder();
+      after.beginComputePass({ timestampWrites: { querySet, beginningOfPassWriteIndex: 1 } }).end();
+      after.resolveQuerySet(querySet, 0, 2, resolved, 0);
+      after.copyBufferToBuffer(resolved, 0, staging, 0, 16);
+      gpu.queue.submit([after.finish()]);
+      await staging.mapAsync(mapModeRead);
+      const [begin = 0n, end = 0n] = new BigUint64Array(staging.getMappedRange().slice(0));
+      this.#samples.push(Number(end - begin) / 1e6);
+    } finally {
+      querySet.destroy();
+      resolved.destroy();
+      staging.destroy();
+    }
+  }
+}
