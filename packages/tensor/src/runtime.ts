@@ -274,6 +274,16 @@ export class Runtime {
     await this.#noticing(this.#runner.ready());
   }
 
+  /**
+   * Gives back the memory that steps compute in and buffers that are kept for reuse: what is live afterwards are variables and
+   * kept tensors. The next step of every kind is planned, and gets memory, anew. Between steps only.
+   */
+  emptyCache(): void {
+    this.#assertNotInStep("emptyCache()");
+    this.#closeKeeping();
+    this.#runner.forget(this.#plans.clear());
+  }
+
   /** @internal Where an op begins: a long recording outside a step closes between ops, never inside one. */
   beforeOp(): void {
     if (!this.#isInStep && this.#recording.launches.length >= longestRecording)

@@ -14,6 +14,13 @@ export class PlanCache {
     this.#passes = passes;
   }
 
+  /** Empties the cache; returns what it had. */
+  clear(): readonly Plan[] {
+    const plans = [...this.#plans.values()];
+    this.#plans.clear();
+    return plans;
+  }
+
   planFor(recording: Recording): Plan {
     const key = structureOf(recording, this.#passes);
     const found = this.#plans.get(key) ?? plan(recording, this.#passes);

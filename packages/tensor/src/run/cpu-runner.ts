@@ -38,6 +38,7 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
       }
       return plan.kept.map(({ slot, bytes }) => copyOf(slots[slot] as CpuBuffer, bytes));
     },
+    forget() {},
     async ready() {},
     async assertWell() {},
   };

@@ -106,6 +106,14 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
       inFlight++;
       return kept;
     },
+    forget(plans) {
+      for (const plan of plans) {
+        for (const { pass } of instances.get(plan)?.passes ?? []) pass.destroy();
+        instances.delete(plan);
+      }
+      for (const buffer of slots.splice(0)) device.release(buffer);
+      device.trim();
+    },
     async ready() {
       await assertWell();
       if (inFlight < maxInFlight) return;

@@ -37,6 +37,8 @@ export interface Runner {
    * MemoryBudgetError), nothing has run, and no memory was taken for what is kept.
    */
   run(plan: Plan, invocation: Invocation): readonly Memory[];
+  /** Gives back the memory that these plans were run in, which no other plan may use meanwhile. */
+  forget(plans: Iterable<Plan>): void;
   /** Waits while too much is in flight, and rejects if something has failed. */
   ready(): Promise<void>;
   /** Rejects if the runner has failed. */
