@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { IdxArray } from "./idx.js";
-import { gatherImages, gatherLabels, imageSet } from "./images.js";
+import {
+  gatherImages,
+  gatherLabels,
+  type ImageSet,
+  imageSet,
+  normalizationOf,
+  normalizedBytes,
+} from "./images.js";
 
 const images: IdxArray = {
   dtype: "uint8",
@@ -18,6 +25,7 @@ describe("imageSet", () => {
       count: 3,
       height: 1,
       width: 2,
+      channels: 1,
     });
   });
 
@@ -53,6 +61,25 @@ describe("gathering", () => {
     const gathered = gatherImages(set, [2, 0], { mean: 0.5, std: 0.5 });
     expect([...gathered]).toEqual([0.6, 1, -1, -0.6].map((value) => Math.fround(value)));
     expect([...gatherImages(set, [1])]).toEqual([0.4, 0.6].map((value) => Math.fround(value)));
+  });
+
+  it("normalises every channel by its own mean and deviation", () => {
+    const colored: ImageSet = {
+      ...set,
+      images: Uint8Array.of(0, 51, 255, 255, 102, 0),
+      labels: Uint8Array.of(0, 1),
+      count: 2,
+      width: 1,
+      channels: 3,
+    };
+    const gathered = gatherImages(colored, [1, 0], { mean: [0, 0.2, 0.5], std: [1, 0.1, 0.5] });
+    expect([...gathered]).toEqual([1, 2, -1, 0, 0, 1].map((value) => expect.closeTo(value, 6)));
+    expect(() => gatherImages(colored, [0], { mean: [0, 0], std: 1 })).toThrow("2 values of mean");
+    const { mean, std } = normalizationOf(colored);
+    expect(mean).toEqual([0.5, 0.3, 0.5].map((value) => expect.closeTo(value, 12)));
+    expect(std).toEqual([0.5, 0.1, 0.5].map((value) => expect.closeTo(value, 12)));
+    expect(normalizationOf({ images: Uint8Array.of(9, 9), channels: 1 }).std).toEqual([1]);
+    expect(normalizedBytes({ mean: 0, std: 1 }, 2)).toHaveLength(512);
   });
 
   it("takes labels as uint32", () => {

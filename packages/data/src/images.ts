@@ -1,9 +1,9 @@
 import { DataError } from "./error.js";
 import type { IdxArray } from "./idx.js";
 
-/** Labelled grey images of one size. */
+/** Labelled images of one size. */
 export interface ImageSet {
-  /** [count, height, width], one byte a pixel. */
+  /** [count, height, width, channels], one byte a channel. */
   readonly images: Uint8Array;
   /** [count], the class of each image. */
   readonly labels: Uint8Array;
@@ -12,10 +12,12 @@ export interface ImageSet {
   readonly height: number;
   /** Pixels. */
   readonly width: number;
+  /** 1 for grey, 3 for red, green and blue. */
+  readonly channels: number;
 }
 
 /**
- * Pairs an IDX file of images (uint8 [count, height, width]) with one of labels (uint8 [count]).
+ * Pairs an IDX file of grey images (uint8 [count, height, width]) with one of labels (uint8 [count]).
  * @param classes labels must be below this number
  * @throws DataError when a type, a shape, the two counts or a label is wrong
  */
@@ -46,45 +48,102 @@ export const imageSet = (
       `label ${classOf[strange]} at ${strange} is not below ${classes}`,
     );
   }
-  return { images: pixels, labels: classOf, count, height, width };
+  return { images: pixels, labels: classOf, count, height, width, channels: 1 };
 };
 
-/** How bytes become numbers: `(byte / 255 - mean) / std`. */
+/** How bytes become numbers: `(byte / 255 - mean) / std`, with one number for all channels or one for each. */
 export interface Normalization {
-  readonly mean: number;
-  readonly std: number;
+  readonly mean: number | readonly number[];
+  readonly std: number | readonly number[];
 }
 
 /** Mean and standard deviation of MNIST's training pixels, as torchvision's examples use them. */
 export const mnistNormalization: Normalization = { mean: 0.1307, std: 0.3081 };
 
+/** Mean and standard deviation of ImageNet's channels, as torchvision's examples use them for images of any kind. */
+export const imagenetNormalization: Normalization = {
+  mean: [0.485, 0.456, 0.406],
+  std: [0.229, 0.224, 0.225],
+};
+
 /**
- * The images at `indices`, normalised, row-major [indices.length, height, width].
+ * Mean and standard deviation of each channel over all pixels of a set.
+ * A channel that is the same everywhere has the deviation 1, so that normalising by it is defined.
+ */
+export const normalizationOf = ({
+  images,
+  channels,
+}: Pick<ImageSet, "images" | "channels">): Normalization => {
+  const counts = Array.from({ length: channels }, () => new Float64Array(256));
+  for (let i = 0; i < images.length; i += channels)
+    for (let channel = 0; channel < channels; channel++) {
+      const histogram = counts[channel] as Float64Array;
+      const byte = images[i + channel] as number;
+      histogram[byte] = (histogram[byte] as number) + 1;
+    }
+  const pixels = images.length / channels;
+  const mean = counts.map((histogram) => sumOf(histogram, (byte) => byte / 255) / pixels);
+  const std = counts.map((histogram, channel) => {
+    const center = mean[channel] as number;
+    return Math.sqrt(sumOf(histogram, (byte) => (byte / 255 - center) ** 2) / pixels) || 1;
+  });
+  return { mean, std };
+};
+
+const sumOf = (histogram: Float64Array, value: (byte: number) => number): number =>
+  histogram.reduce((sum, count, byte) => sum + count * value(byte), 0);
+
+/**
+ * What each byte becomes in each channel: 256 numbers a channel, channel after channel.
+ * @throws RangeError when there is another number of means or deviations than channels
+ */
+export const normalizedBytes = (
+  { mean, std }: Normalization,
+  channels: number,
+): Float32Array<ArrayBuffer> => {
+  const of = (name: string, given: number | readonly number[], channel: number): number => {
+    if (typeof given === "number") return given;
+    if (given.length === channels) return given[channel] as number;
+    throw new RangeError(`${given.length} values of ${name} do not go with ${channels} channels`);
+  };
+  return Float32Array.from({ length: 256 * channels }, (_, i) => {
+    const channel = i >> 8;
+    return ((i & 255) / 255 - of("mean", mean, channel)) / of("std", std, channel);
+  });
+};
+
+/**
+ * The images at `indices`, normalised, row-major [indices.length, height, width, channels].
  * @param into written and returned when given; at least as long as the result, of which a longer array is a prefix
  * @throws RangeError when an index is not in the set or `into` is too short
  */
 export const gatherImages = (
   set: ImageSet,
   indices: ArrayLike<number>,
-  { mean, std }: Normalization = { mean: 0, std: 1 },
-  into: Float32Array = new Float32Array(indices.length * set.height * set.width),
+  normalization: Normalization = { mean: 0, std: 1 },
+  into: Float32Array = new Float32Array(indices.length * bytesOf(set)),
 ): Float32Array => {
-  const pixels = set.height * set.width;
-  if (into.length < indices.length * pixels) {
+  const { channels } = set;
+  const bytes = bytesOf(set);
+  if (into.length < indices.length * bytes) {
     throw new RangeError(
-      `gatherImages: ${indices.length} images of ${set.height}×${set.width} need ${indices.length * pixels} elements, the array has ${into.length}`,
+      `gatherImages: ${indices.length} images of ${set.height}×${set.width}${channels === 1 ? "" : `×${channels}`} need ${indices.length * bytes} elements, the array has ${into.length}`,
     );
   }
-  const normalized = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255 - mean) / std);
+  const normalized = normalizedBytes(normalization, channels);
   for (let row = 0; row < indices.length; row++) {
-    const start = checkedIndex("gatherImages", indices[row], set.count) * pixels;
-    const target = row * pixels;
-    for (let pixel = 0; pixel < pixels; pixel++) {
-      into[target + pixel] = normalized[set.images[start + pixel] as number] as number;
+    const start = checkedIndex("gatherImages", indices[row], set.count) * bytes;
+    const target = row * bytes;
+    for (let i = 0, channel = 0; i < bytes; i++) {
+      into[target + i] = normalized[256 * channel + (set.images[start + i] as number)] as number;
+      if (++channel === channels) channel = 0;
     }
   }
   return into;
 };
+
+/** Of one image. */
+const bytesOf = ({ height, width, channels }: ImageSet): number => height * width * channels;
 
 /**
  * The labels at `indices`, as the class indices that a cross-entropy takes.

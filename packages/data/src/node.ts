@@ -4,9 +4,12 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
+import { readCifar10 } from "./cifar.js";
 import { DataError } from "./error.js";
 import { type IdxArray, readIdx } from "./idx.js";
 import { type ImageSet, imageSet } from "./images.js";
+
+export { type ImageFolder, type ImageFolderOptions, imageFolder } from "./image-folder.js";
 
 /** A training and a test set. */
 export interface ImageSplits {
@@ -19,9 +22,7 @@ export interface ImageSplits {
  * @throws DataError when it cannot be read or is malformed
  */
 export const readIdxFile = async (path: string): Promise<IdxArray> => {
-  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
-  });
+  const bytes = await bytesOf(path);
   if (!path.endsWith(".gz")) return readIdx(bytes, path);
   const plain = await promisify(gunzip)(bytes).catch((error: Error) => {
     throw new DataError(path, `cannot be decompressed (${error.message})`);
@@ -51,6 +52,41 @@ export const mnist = async (directory: string): Promise<ImageSplits> => {
   return { train, test };
 };
 
+/** Names of CIFAR-10's classes, by label. */
+export const cifar10Classes: readonly string[] = [
+  "airplane",
+  "automobile",
+  "bird",
+  "cat",
+  "deer",
+  "dog",
+  "frog",
+  "horse",
+  "ship",
+  "truck",
+];
+
+/**
+ * Reads CIFAR-10 from the folder of its binary version: `data_batch_1.bin` to `data_batch_5.bin`, and `test_batch.bin`.
+ * @throws DataError when a file is missing or malformed
+ */
+export const cifar10 = async (directory: string): Promise<ImageSplits> => {
+  const read = async (names: readonly string[]): Promise<ImageSet> =>
+    readCifar10(
+      await Promise.all(
+        names.map(async (file) => {
+          const name = join(directory, file);
+          return { name, bytes: await bytesOf(name) };
+        }),
+      ),
+    );
+  const [train, test] = await Promise.all([
+    read([1, 2, 3, 4, 5].map((i) => `data_batch_${i}.bin`)),
+    read(["test_batch.bin"]),
+  ]);
+  return { train, test };
+};
+
 /**
  * The directory of an installed npm package, for data sets that are shipped as one.
  * @param from `import.meta.url` of the module that depends on the package
@@ -75,3 +111,8 @@ const find = (directory: string, stem: string): string => {
   }
   return found;
 };
+
+const bytesOf = (path: string): Promise<Uint8Array> =>
+  readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
+  });

@@ -1,0 +1,42 @@
+export interface PrefetchOptions {
+  /** Results that are under way or waiting while one is used. Default 2. */
+  readonly ahead?: number;
+}
+
+/**
+ * Makes something of each item, in their order, ahead of whoever uses it: while one result is used the next ones are made, so
+ * that decoding overlaps with training. An error is thrown in the place of its result. What is under way when the loop is
+ * left is let run out, and its errors are nobody's.
+ * @throws RangeError when `ahead` is no whole number from 1 on
+ *
+ * @example
+ * for await (const batch of prefetch(sampler, decode, { ahead: 2 })) await step(batch);
+ */
+export async function* prefetch<Item, Made>(
+  items: Iterable<Item>,
+  make: (item: Item) => Promise<Made>,
+  { ahead = 2 }: PrefetchOptions = {},
+): AsyncGenerator<Made, void, undefined> {
+  if (!Number.isSafeInteger(ahead) || ahead < 1)
+    throw new RangeError(`ahead is ${ahead}: it must be a whole number from 1 on`);
+  const underWay: Promise<Made>[] = [];
+  const source = items[Symbol.iterator]();
+  const begin = (): void => {
+    const next = source.next();
+    if (next.done) return;
+    const made = make(next.value);
+    // Thrown when its turn comes; until then it must not count as unhandled.
+    made.catch(() => {});
+    underWay.push(made);
+  };
+  try {
+    for (let i = 0; i <= ahead; i++) begin();
+    for (let first = underWay.shift(); first; first = underWay.shift()) {
+      const made = await first;
+      yield made;
+      begin();
+    }
+  } finally {
+    source.return?.();
+  }
+}
