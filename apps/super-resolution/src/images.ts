@@ -1,0 +1,98 @@
+import { DataError } from "@halfstep/data";
+import sharp, { type Sharp } from "sharp";
+
+/** An image in RGB. */
+export interface Picture {
+  readonly width: number;
+  readonly height: number;
+  /** [height, width, 3], from 0 to 255 */
+  readonly pixels: Uint8Array;
+}
+
+/** How an image is made smaller, by the names of sharp's kernels. */
+export const shrinkKernels = ["nearest", "cubic", "mitchell", "lanczos2", "lanczos3"] as const;
+
+export type ShrinkKernel = (typeof shrinkKernels)[number];
+
+/**
+ * An image file as RGB; whatever is transparent in it shows what is under it.
+ * @throws DataError where it cannot be read
+ */
+export async function readPicture(path: string): Promise<Picture> {
+  try {
+    const { data, info } = await sharp(path)
+      .rotate()
+      .toColourspace("srgb")
+      .removeAlpha()
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    if (info.channels !== 3) throw new Error(`it has ${info.channels} channels`);
+    return { width: info.width, height: info.height, pixels: new Uint8Array(data) };
+  } catch (error) {
+    throw new DataError(path, `is no image that can be read (${(error as Error).message})`);
+  }
+}
+
+/** Writes an image as PNG, or as what the name ends in. */
+export async function writePicture(path: string, picture: Picture): Promise<void> {
+  await raw(picture).toFile(path);
+}
+
+/** The image in another size. */
+export async function resized(
+  picture: Picture,
+  factor: number,
+  kernel: ShrinkKernel,
+): Promise<Picture> {
+  const width = Math.round(picture.width * factor);
+  const height = Math.round(picture.height * factor);
+  const data = await raw(picture).resize(width, height, { kernel, fit: "fill" }).raw().toBuffer();
+  return { width, height, pixels: new Uint8Array(data) };
+}
+
+/** A rectangle of an image, in pixels. */
+export interface Area {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A part of an image. */
+export function cropped({ width, pixels }: Picture, area: Area): Picture {
+  const cut = new Uint8Array(area.width * area.height * 3);
+  for (let row = 0; row < area.height; row++) {
+    const start = ((area.y + row) * width + area.x) * 3;
+    cut.set(pixels.subarray(start, start + area.width * 3), row * area.width * 3);
+  }
+  return { width: area.width, height: area.height, pixels: cut };
+}
+
+/** Puts an image into another one, with its upper left corner at (x, y). */
+export function paste(part: Picture, into: Picture, x: number, y: number): void {
+  const length = part.width * 3;
+  for (let row = 0; row < part.height; row++)
+    into.pixels.set(
+      part.pixels.subarray(row * length, (row + 1) * length),
+      ((y + row) * into.width + x) * 3,
+    );
+}
+
+/** Numbers from a network, rounded and clamped to bytes. */
+export const toBytes = (values: ArrayLike<number>): Uint8Array =>
+  Uint8Array.from(values, (value) => Math.min(255, Math.max(0, Math.round(value))));
+
+/**
+ * Peak signal-to-noise ratio in dB, 10 · log10(255² / mean squared error): Infinity for equal images.
+ * @throws RangeError where they differ in size
+ */
+export function psnr(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  if (a.length !== b.length || a.length === 0)
+    throw new RangeError(`psnr: images of ${a.length} and ${b.length} values`);
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += ((a[i] as number) - (b[i] as number)) ** 2;
+  return 10 * Math.log10(255 ** 2 / (sum / a.length));
+}
+
+const raw = ({ width, height, pixels }: Picture): Sharp =>
+  sharp(pixels, { raw: { width, height, channels: 3 } });
