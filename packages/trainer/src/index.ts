@@ -26,6 +26,12 @@ export {
   storageFor,
   type TrainingPrecision,
 } from "./precision.js";
+export {
+  Predictor,
+  type PredictorOptions,
+  type PredictorUsage,
+  type Row,
+} from "./predictor.js";
 export { renderReport } from "./report.js";
 export { reportInterval } from "./reporter.js";
 export {

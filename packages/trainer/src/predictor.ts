@@ -1,0 +1,267 @@
+import { type Recipe, recipeOf } from "@halfstep/autocast";
+import { bytesPerElement, type Device } from "@halfstep/device";
+import { applyRecipe, type Module } from "@halfstep/nn";
+import { noGrad, type Runtime, Tensor } from "@halfstep/tensor";
+import { DeviceClock } from "./device-clock.js";
+import { PhaseMeter } from "./phase-meter.js";
+import { inPrecision, recipeFor, type TrainingPrecision } from "./precision.js";
+
+export interface PredictorOptions<Sample, Output, Result> {
+  readonly runtime: Runtime;
+  /** The device of a GPU runtime: for {@link Predictor.usage}. */
+  readonly device?: Device | undefined;
+  readonly model: Module;
+  /**
+   * Records the forward pass of some samples: a tensor, or several in objects and lists. It is called in evaluation mode, without
+   * gradients, and in the precision that was chosen.
+   */
+  readonly forward: (samples: readonly Sample[]) => Output;
+  /** The most samples that `forward` gets. */
+  readonly batchSize: number;
+  /**
+   * Reads the results of the samples, one for each, from what `forward` has returned; its tensors are disposed afterwards.
+   * Default: of one tensor [samples, …], a typed array of a sample's elements.
+   */
+  readonly read?: (output: Output, samples: readonly Sample[]) => Promise<readonly Result[]>;
+  /** The recipe that the model runs by already. Default: as its parameters are stored. */
+  readonly precision?: TrainingPrecision | undefined;
+}
+
+/** A sample's elements of the tensor that `forward` has returned. */
+export type Row = Float32Array | Float64Array | Int32Array | Uint32Array;
+
+/** What predictions have cost since the predictor was made, or its precision changed. */
+export interface PredictorUsage {
+  readonly samples: number;
+  readonly batches: number;
+  /** On the host's clock, without the time that samples and whoever takes the results need. */
+  readonly milliseconds: number;
+  /** Of a batch on the GPU's clock, median; undefined where the device has no timestamps. */
+  readonly deviceMsPerBatch: number | undefined;
+  /** Of the model's parameters and buffers. */
+  readonly parameterBytes: number;
+  /** What the plan of the last batch holds at most, parameters aside. */
+  readonly batchBytes: number;
+  /** The most pooled memory that the device was seen to hold; 0 on the CPU. */
+  readonly peakBytes: number;
+}
+
+/**
+ * A model for inference: samples in, results out, in batches, in evaluation mode, without gradients, in float32 or in half
+ * precision. While the device computes one batch the host prepares the next.
+ *
+ * @example
+ * const predictor = new Predictor({
+ *   runtime, model, batchSize: 64,
+ *   forward: (images) => softmax(model.forward(batchOf(images))),
+ * });
+ * predictor.half();
+ * const probabilities = await predictor.predict(images);
+ */
+export class Predictor<Sample, Output = Tensor, Result = Row> {
+  readonly #options: PredictorOptions<Sample, Output, Result>;
+  #precision: Recipe | undefined;
+  #phases: PhaseMeter;
+  #clock: DeviceClock | undefined;
+  #samples = 0;
+  #batches = 0;
+  #milliseconds = 0;
+  #batchBytes = 0;
+  #isBusy = false;
+  #isDisposed = false;
+
+  /** @throws RangeError unless `batchSize` is a whole number from 1 on */
+  constructor(options: PredictorOptions<Sample, Output, Result>) {
+    const { batchSize, precision, device } = options;
+    if (!Number.isSafeInteger(batchSize) || batchSize < 1)
+      throw new RangeError(`batchSize is ${batchSize}: it must be a whole number from 1 on`);
+    this.#options = options;
+    this.#precision = precision === undefined ? undefined : recipeFor(precision);
+    this.#phases = new PhaseMeter(device);
+    this.#clock = DeviceClock.on(device);
+  }
+
+  /**
+   * Stores the model's parameters in float16, batch norm aside, and computes in it; results are float32. The float32 parameters
+   * are gone: load them again to go back.
+   */
+  half(): this {
+    return this.use("params=float16,compute=float16,output=float32");
+  }
+
+  /** As {@link half}, in bfloat16. */
+  bfloat16(): this {
+    return this.use("params=bfloat16,compute=bfloat16,output=float32");
+  }
+
+  /** Stores the model and computes as a recipe wants: "float16" casts op by op and leaves float32 parameters. */
+  use(precision: TrainingPrecision): this {
+    this.#requireIdle("use()");
+    const { model, device } = this.#options;
+    const recipe = typeof precision === "string" ? recipeOf(precision) : precision;
+    applyRecipe(model, recipe);
+    this.#precision = recipe;
+    this.#phases = new PhaseMeter(device);
+    this.#clock = DeviceClock.on(device);
+    this.#samples = 0;
+    this.#batches = 0;
+    this.#milliseconds = 0;
+    return this;
+  }
+
+  /** The results of samples, in their order. */
+  async predict(samples: Iterable<Sample> | AsyncIterable<Sample>): Promise<Result[]> {
+    const results: Result[] = [];
+    for await (const result of this.stream(samples)) results.push(result);
+    return results;
+  }
+
+  /** As {@link predict}, one after the other: of samples without an end only the batches under way are in memory. */
+  async *stream(samples: Iterable<Sample> | AsyncIterable<Sample>): AsyncGenerator<Result> {
+    this.#requireIdle("predict()");
+    this.#isBusy = true;
+    const { model } = this.#options;
+    const wasTraining = model.isTraining;
+    model.train(false);
+    try {
+      let underWay: Promise<readonly Result[]> | undefined;
+      for await (const batch of batched(samples, this.#options.batchSize)) {
+        const results: Promise<readonly Result[]> = this.#read(batch, await this.#run(batch));
+        // A failure is thrown when its turn comes; until then it must not count as unhandled.
+        results.catch(() => {});
+        const before = underWay;
+        underWay = results;
+        if (before) yield* await this.#timed(before);
+      }
+      if (underWay) yield* await this.#timed(underWay);
+    } finally {
+      if (wasTraining) model.train(true);
+      this.#isBusy = false;
+    }
+  }
+
+  /** What predictions have cost. Waits for the device. */
+  async usage(): Promise<PredictorUsage> {
+    const { model } = this.#options;
+    const { submit } = this.#phases.costs();
+    return {
+      samples: this.#samples,
+      batches: this.#batches,
+      milliseconds: this.#milliseconds,
+      deviceMsPerBatch: await this.#clock?.median(),
+      parameterBytes: bytesOf(model),
+      batchBytes: this.#batchBytes,
+      peakBytes: submit?.peakBytes ?? 0,
+    };
+  }
+
+  /**
+   * Gives back the memory that batches were computed in, and what the device keeps for reuse; parameters stay. The next batch
+   * is planned, and gets memory, anew.
+   */
+  emptyCache(): void {
+    this.#requireIdle("emptyCache()");
+    this.#options.runtime.emptyCache();
+  }
+
+  /** Gives back all but the parameters, which are the model's. The predictor cannot be used any more. */
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.emptyCache();
+    this.#isDisposed = true;
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  async #run(batch: readonly Sample[]): Promise<Output> {
+    const { runtime, forward } = this.#options;
+    const record = (): Output =>
+      noGrad(() =>
+        this.#precision
+          ? inPrecision(this.#precision, () => forward(batch) as never)
+          : forward(batch),
+      );
+    const endSample = this.#clock?.begin();
+    const output = await this.#timed(
+      this.#phases.step((recording) => runtime.step(recording(record) as () => never)),
+    );
+    endSample?.();
+    this.#batchBytes = runtime.lastPlan?.statistics.peakBytes ?? 0;
+    return output;
+  }
+
+  async #read(batch: readonly Sample[], output: Output): Promise<readonly Result[]> {
+    const { read } = this.#options;
+    try {
+      const results = await (read ? read(output, batch) : rowsOf(output, batch.length));
+      if (results.length !== batch.length)
+        throw new RangeError(
+          `read() gave ${results.length} results of ${batch.length} samples: it must give one for each`,
+        );
+      this.#samples += batch.length;
+      this.#batches++;
+      return results as readonly Result[];
+    } finally {
+      for (const tensor of tensorsIn(output)) tensor.dispose();
+    }
+  }
+
+  async #timed<T>(work: Promise<T>): Promise<T> {
+    const started = performance.now();
+    try {
+      return await work;
+    } finally {
+      this.#milliseconds += performance.now() - started;
+    }
+  }
+
+  #requireIdle(what: string): void {
+    if (this.#isDisposed) throw new Error(`${what} after dispose(): make a new Predictor`);
+    if (this.#isBusy)
+      throw new Error(
+        `${what} while samples are predicted: await predict(), or end stream(), first`,
+      );
+  }
+}
+
+async function* batched<Sample>(
+  samples: Iterable<Sample> | AsyncIterable<Sample>,
+  size: number,
+): AsyncGenerator<readonly Sample[]> {
+  let batch: Sample[] = [];
+  for await (const sample of samples) {
+    batch.push(sample);
+    if (batch.length < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** The elements of each sample of a tensor [samples, …]. */
+async function rowsOf(output: unknown, samples: number): Promise<readonly Row[]> {
+  if (!(output instanceof Tensor))
+    throw new TypeError("forward() returned something else than a tensor: give `read` as well");
+  if (output.shape[0] !== samples)
+    throw new RangeError(
+      `forward() returned a tensor of shape [${output.shape}] for ${samples} samples: its first dimension must be theirs, or give \`read\` as well`,
+    );
+  const values = (await output.toArray()) as Row;
+  const size = values.length / samples;
+  return Array.from({ length: samples }, (_, i) => values.subarray(i * size, (i + 1) * size));
+}
+
+/** The tensors in a result: itself, or in lists and plain objects. */
+function* tensorsIn(value: unknown): Generator<Tensor> {
+  if (value instanceof Tensor) yield value;
+  else if (typeof value === "object" && value !== null)
+    for (const each of Object.values(value)) yield* tensorsIn(each);
+}
+
+const bytesOf = (model: Module): number =>
+  [...new Set([...model.namedVariables()].map(([, variable]) => variable))].reduce(
+    (sum, { size, dtype }) => sum + size * bytesPerElement(dtype),
+    0,
+  );
