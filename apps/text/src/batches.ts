@@ -1,0 +1,78 @@
+import { permutation } from "@halfstep/data";
+import type { BertConfig } from "@halfstep/models";
+import type { Runtime, Tensor } from "@halfstep/tensor";
+import type { Encoded } from "./tokenizer.js";
+
+/** Windows of so many batches are sorted by length. Few, since texts of one length are alike in more than that: batches must not be. */
+const window = 8;
+
+/** Lengths are rounded up to a multiple of this, so that few shapes, and so few plans, do for all batches. */
+const lengthStep = 16;
+
+/**
+ * The batches of an epoch in a random order that follows from seed and epoch alone. Sequences of a batch are about equally long,
+ * which leaves little padding.
+ */
+export function shuffledByLength<Example extends Encoded>(
+  examples: readonly Example[],
+  { batchSize, seed, epoch }: { batchSize: number; seed: number; epoch: number },
+): readonly (readonly Example[])[] {
+  const order = [...permutation(examples.length, seed, epoch)].map(
+    (index) => examples[index] as Example,
+  );
+  const windows = chunks(order, batchSize * window).map((each) => each.sort(byLength));
+  const batches = windows.flatMap((each) => chunks(each, batchSize));
+  return [...permutation(batches.length, seed + 1, epoch)].map(
+    (index) => batches[index] as Example[],
+  );
+}
+
+/** All examples, the shortest first, in batches. */
+export const sortedByLength = <Example extends Encoded>(
+  examples: readonly Example[],
+  batchSize: number,
+): readonly (readonly Example[])[] => chunks([...examples].sort(byLength), batchSize);
+
+const byLength = (a: Encoded, b: Encoded): number => a.ids.length - b.ids.length;
+
+const chunks = <T>(list: readonly T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(list.length / size) }, (_, i) =>
+    list.slice(i * size, (i + 1) * size),
+  );
+
+/** Sequences as a rectangle, padded behind. */
+interface Padded {
+  /** [count, length], row by row */
+  readonly values: Uint32Array;
+  /** 1 for what the sequences hold, 0 for padding. */
+  readonly mask: Uint32Array;
+  readonly shape: readonly [count: number, length: number];
+}
+
+/** @param most what no sequence is longer than, and the rectangle neither */
+export function padded(
+  sequences: readonly (readonly number[])[],
+  padding: number,
+  most: number,
+): Padded {
+  const longest = Math.max(1, ...sequences.map((sequence) => sequence.length));
+  const length = Math.min(most, Math.ceil(longest / lengthStep) * lengthStep);
+  const values = new Uint32Array(sequences.length * length).fill(padding);
+  const mask = new Uint32Array(sequences.length * length);
+  for (const [i, sequence] of sequences.entries()) {
+    values.set(sequence, i * length);
+    mask.fill(1, i * length, i * length + sequence.length);
+  }
+  return { values, mask, shape: [sequences.length, length] };
+}
+
+/** A batch as BERT takes it: uint32 tensors [batch, length]. */
+export function bertInputs(
+  runtime: Runtime,
+  batch: readonly Encoded[],
+  { padTokenId, maxPositionEmbeddings }: BertConfig,
+): { readonly inputIds: Tensor; readonly attentionMask: Tensor } {
+  const ids = batch.map((example) => example.ids);
+  const { values, mask, shape } = padded(ids, padTokenId, maxPositionEmbeddings);
+  return { inputIds: runtime.tensor(values, shape), attentionMask: runtime.tensor(mask, shape) };
+}

@@ -1,0 +1,34 @@
+import { openRuntime } from "@halfstep/trainer/cli";
+import type { EvaluateCommand } from "./options.js";
+import { describeBaselines, percent, print, say } from "./say.js";
+import { baselineOf, readTask, type TaskData } from "./tasks.js";
+import { openTrained, useModel } from "./use-model.js";
+
+/** Tests a trained model on what it was not trained on. */
+export async function evaluateCommand(options: EvaluateCommand): Promise<number> {
+  const saved = await openTrained(options.model);
+  const { purpose } = saved;
+  const data = await readTask({ ...purpose, data: options.data });
+  const { train, test } = data.splits;
+  // Files of one's own are tested whole.
+  const tested = options.data === undefined ? test : [...train, ...test];
+  const splits = { train: [], test: tested.slice(0, options.limit) };
+  const { runtime, described, close } = await openRuntime({ ...options, onNote: say });
+  const prepared = useModel(runtime, saved, { ...data, splits } as TaskData, options.half);
+  const score = await prepared.evaluate();
+  close();
+  const baselines = options.data === undefined ? baselineOf(data) : {};
+  const result = {
+    ...{ task: purpose.task, model: saved.directory, precision: options.half ? "half" : "float32" },
+    ...{ device: described, examples: splits.test.length, ...score, ...baselines },
+  };
+  print(
+    options.json
+      ? JSON.stringify(result, undefined, 2)
+      : [
+          `accuracy ${percent(score.accuracy)} · loss ${score.loss.toFixed(4)} · ${splits.test.length} examples · ${result.precision}`,
+          ...(Object.keys(baselines).length > 0 ? [describeBaselines(baselines)] : []),
+        ].join("\n"),
+  );
+  return 0;
+}

@@ -1,0 +1,31 @@
+import { crossEntropy, type Tensor } from "@halfstep/tensor";
+
+export interface ClassificationLoss {
+  /** Share of the target that is spread over all classes (Szegedy et al. 2016). Default 0. */
+  readonly labelSmoothing?: number | undefined;
+  /** How much less those count that are told already: γ of the focal loss (Lin et al. 2017), from 1 on. Default 0: as much. */
+  readonly focal?: number | undefined;
+}
+
+/** The label of rows that do not count. */
+export const ignoredLabel = 0xffff_ffff;
+
+/**
+ * Cross-entropy of classes, or what was asked for in its place: the mean over rows with a label.
+ * @param logits [rows, classes]
+ * @param labels uint32 [rows]; {@link ignoredLabel} for rows that do not count
+ * @param count how many count
+ */
+export function classificationLoss(
+  logits: Tensor,
+  labels: Tensor,
+  count: number,
+  { labelSmoothing = 0, focal = 0 }: ClassificationLoss,
+): Tensor {
+  const ignoring = { ignoreIndex: ignoredLabel };
+  if (focal === 0) return crossEntropy(logits, labels, { labelSmoothing, ...ignoring });
+  const losses = crossEntropy(logits, labels, { reduction: "none", ...ignoring });
+  // A loss is −log p of the label, so that this is 1 − p.
+  const missing = losses.neg().exp().neg().add(1);
+  return missing.pow(focal).mul(losses).sum().div(count);
+}

@@ -1,0 +1,79 @@
+import type { BertModel } from "@halfstep/models";
+import type { Module } from "@halfstep/nn";
+import { BertAdam, type ParameterStorage } from "@halfstep/optim";
+import { flattenByDType, type Runtime, type Storage, type Variable } from "@halfstep/tensor";
+
+export interface BertOptimizerOptions {
+  readonly lr: number;
+  /** Part of the steps in which the rate rises from 0. */
+  readonly warmup: number;
+  readonly steps: number;
+  /** The rate of each layer is that of the layer above it times this. 1: all learn alike. */
+  readonly layerDecay: number;
+  readonly storage: ParameterStorage;
+}
+
+/** What run_classifier trains with: BertAdam with a linear warm-up, and no decay of biases and norms. */
+export function bertOptimizer(
+  runtime: Runtime,
+  model: Module & { readonly bert: BertModel },
+  { lr, warmup, steps, layerDecay, storage }: BertOptimizerOptions,
+): {
+  readonly optimizer: BertAdam<Storage>;
+  readonly parameterBytes: number;
+  readonly gradientBytes: number;
+} {
+  const groups = parameterGroups(model, layerDecay).flatMap(({ parameters, decays, rate }) =>
+    flattenByDType(parameters).map((params) => ({
+      params,
+      lr: lr * rate,
+      weightDecay: decays ? 0.01 : 0,
+    })),
+  );
+  const optimizer = new BertAdam(runtime.target, groups, {
+    lr,
+    warmup,
+    tTotal: steps,
+    schedule: "warmup_linear",
+    storage,
+  });
+  const bytesOf = (which: "values" | "gradients"): number =>
+    groups.reduce((sum, { params }) => sum + params[which].byteLength, 0);
+  return {
+    optimizer,
+    parameterBytes: bytesOf("values"),
+    gradientBytes: bytesOf("gradients"),
+  };
+}
+
+interface ParameterGroup {
+  readonly parameters: readonly Variable[];
+  readonly decays: boolean;
+  /** What the learning rate is multiplied by. */
+  readonly rate: number;
+}
+
+/** Parameters that learn alike: of one depth where depths differ in rate, with and without decay. */
+export function parameterGroups(
+  model: Module & { readonly bert: BertModel },
+  layerDecay: number,
+): readonly ParameterGroup[] {
+  const layers = model.bert.config.numHiddenLayers;
+  const groups = new Map<string, { parameters: Variable[]; decays: boolean; rate: number }>();
+  for (const [name, parameter] of model.namedParameters()) {
+    const decays = !/(^|\.)bias$|layerNorm\./.test(name);
+    const rate = layerDecay ** (layers + 1 - depthOf(name, layers));
+    const key = `${decays} ${rate}`;
+    const group = groups.get(key) ?? { parameters: [], decays, rate };
+    groups.set(key, group);
+    group.parameters.push(parameter);
+  }
+  return [...groups.values()];
+}
+
+/** 0 for embeddings, then the number of the layer; what is above all layers learns fastest. */
+function depthOf(name: string, layers: number): number {
+  if (name.startsWith("bert.embeddings.")) return 0;
+  const [, layer] = /^bert\.encoder\.layer\.(\d+)\./.exec(name) ?? [];
+  return layer === undefined ? layers + 1 : Number(layer) + 1;
+}

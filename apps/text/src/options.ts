@@ -1,0 +1,252 @@
+import {
+  command,
+  fraction,
+  oneOf,
+  positiveNumber,
+  type RunFlags,
+  runFlags,
+  UsageError,
+  wholeNumber,
+} from "@halfstep/trainer/cli";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { folds } from "./examples.js";
+import { type MailPart, mailParts } from "./mails.js";
+import { type Corpus, corpora, type TaskName, taskNames } from "./tasks.js";
+
+/** What `train` is asked for. What is undefined is the task's: see `task-defaults.ts`. */
+export interface TrainCommand
+  extends Pick<
+    RunFlags,
+    "maxSteps" | "seed" | "saveEvery" | "resume" | "adapter" | "device" | "json"
+  > {
+  readonly command: "train";
+  readonly task: TaskName;
+  readonly isTraining: boolean;
+  readonly isEvaluating: boolean;
+  readonly precision: string;
+  /** Where a dynamic loss scale starts. */
+  readonly initScale?: number | undefined;
+  readonly staticLossScale?: number | undefined;
+  readonly epochs?: number | undefined;
+  readonly batchSize?: number | undefined;
+  readonly lr?: number | undefined;
+  readonly maxLength?: number | undefined;
+  readonly accumulate: number;
+  readonly warmup: number;
+  readonly data?: string;
+  readonly limit?: number;
+  readonly mailPart: MailPart;
+  readonly words: number;
+  readonly corpus: Corpus;
+  readonly fold: number | "all";
+  readonly init?: string;
+  readonly hiddenSize?: number;
+  readonly layers?: number;
+  readonly heads?: number;
+  readonly dropout?: number;
+  readonly leastCount?: number;
+  readonly crf: boolean;
+  readonly labelSmoothing: number;
+  readonly focal: number;
+  readonly layerDecay: number;
+  readonly adversarial: number;
+  readonly out: string;
+}
+
+interface Use extends Pick<RunFlags, "adapter" | "device" | "json"> {
+  readonly model: string;
+  readonly half: boolean;
+}
+
+export interface EvaluateCommand extends Use {
+  readonly command: "evaluate";
+  readonly data?: string;
+  readonly limit?: number;
+}
+
+export interface PredictCommand extends Use {
+  readonly command: "predict";
+  /** Empty: the lines of standard input. */
+  readonly texts: readonly string[];
+}
+
+/** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
+export function parseOptions(
+  args: readonly string[],
+): TrainCommand | EvaluateCommand | PredictCommand {
+  let chosen: TrainCommand | EvaluateCommand | PredictCommand | undefined;
+  const main = command(
+    "npm start -w text --",
+    "BERT, small: learns to classify texts, to tag words, or to tell hidden words, in mixed precision.",
+  );
+  trainFlags(main.command("train").description("trains a model of a task, and tests it")).action(
+    (flags) => {
+      chosen = trainCommand(flags);
+    },
+  );
+  useFlags(main.command("evaluate").description("tests a trained model"))
+    .option("--data <file>", "examples of your own, in place of the task's test data")
+    .option("--limit <n>", "test on at most n examples", wholeNumber(1))
+    .action((flags) => {
+      chosen = { command: "evaluate", ...flags };
+    });
+  useFlags(main.command("predict").description("classes of texts, tags of words, or hidden words"))
+    .argument("[texts...]", "texts (default: the lines of standard input)")
+    .action((texts, flags) => {
+      chosen = { command: "predict", texts, ...flags };
+    });
+  main.parse(args, { from: "user" });
+  // Without a command, commander shows the help and throws.
+  return chosen as NonNullable<typeof chosen>;
+}
+
+/** Flags as commander has them: those with underscores keep their names. */
+interface TrainFlags extends Omit<TrainCommand, "command" | "precision" | "out"> {
+  readonly do_train?: boolean;
+  readonly do_eval?: boolean;
+  readonly fp16?: boolean;
+  readonly precision?: string;
+  readonly loss_scale: number;
+  readonly gradient_accumulation_steps: number;
+  readonly warmup_proportion: number;
+  readonly max_seq_length?: number;
+  readonly learning_rate?: number;
+  readonly num_train_epochs?: number;
+  readonly train_batch_size?: number;
+  readonly out?: string;
+}
+
+const trainFlags = (train: Command): Command => {
+  train
+    .addOption(
+      new Option("--task <name>", "spam, sentences, tags, or mlm: pre-training")
+        .argParser(oneOf(taskNames))
+        .makeOptionMandatory(),
+    )
+    // Those of pytorch-pretrained-BERT's run_classifier.
+    .option("--do_train", "train (default: train and test)")
+    .option("--do_eval", "test; alone, the model that is in --out")
+    .option("--fp16", "train in float16 mixed precision: --precision float16")
+    .option(
+      "--loss_scale <scale>",
+      "with --fp16: 0 for a dynamic loss scale, or a fixed one",
+      scaleOrZero,
+      0,
+    )
+    .option("--gradient_accumulation_steps <n>", "batches that make one step", wholeNumber(1), 1)
+    .option("--warmup_proportion <part>", "of the steps, in which the rate rises", fraction, 0.1)
+    .option("--max_seq_length <n>", "tokens of a text, the rest is cut off", wholeNumber(8))
+    .option("--learning_rate <rate>", "largest learning rate", positiveNumber)
+    .option("--num_train_epochs <n>", "passes over the training data", wholeNumber(1))
+    .option("--train_batch_size <n>", "texts in a batch", wholeNumber(1))
+    .option("--data <file>", "data of your own: label TAB text, .jsonl, word/tag lines, or lines")
+    .option("--limit <n>", "train on n examples, and test on at most n", wholeNumber(2))
+    .option("--mail-part <part>", mailParts.join(", "), oneOf(mailParts), "body")
+    .option("--words <n>", "words of a mail that are read", wholeNumber(1), 60)
+    .option("--corpus <name>", `of mlm: ${corpora.join(", ")}`, oneOf(corpora), "brown")
+    .option(
+      "--fold <k>",
+      `which fifth is tested, 0 to ${folds - 1}, or all: cross-validation`,
+      foldOrAll,
+      0,
+    )
+    .option("--init <dir>", "go on from a BERT's folder: its vocabulary, size and parameters")
+    .option("--hidden-size <n>", "features of a token", wholeNumber(1))
+    .option("--layers <n>", "transformer layers", wholeNumber(1))
+    .option("--heads <n>", "attention heads", wholeNumber(1))
+    .option("--dropout <p>", "dropout", fraction)
+    .option("--least-count <n>", "how often a token occurs that gets a place", wholeNumber(1))
+    .option("--no-crf", "tags: score each tag alone")
+    .option("--label-smoothing <part>", "of the target, spread over all classes", fraction, 0)
+    .option("--focal <gamma>", "focal loss, from 1 on; 0 for none", focalGamma, 0)
+    .option("--layer-decay <factor>", "of the learning rate, layer by layer down", fraction, 1)
+    .option("--adversarial <epsilon>", "perturb the word embeddings so far: FGM", notNegative, 0);
+  return runFlags(
+    train,
+    {
+      precision: undefined,
+      maxSteps: undefined,
+      seed: 0,
+      initScale: undefined,
+      saveEvery: 200,
+      resume: undefined,
+      out: undefined,
+      adapter: undefined,
+      device: undefined,
+      json: false,
+    },
+    {
+      precision: {
+        description: "float32 (default), float16, bfloat16, O0, O1, O2, O3, or another recipe",
+      },
+      out: {
+        description:
+          "folder for the model, metrics, checkpoints, summary and report (default: runs/text/TASK)",
+      },
+    },
+  );
+};
+
+const useFlags = (use: Command): Command =>
+  runFlags(
+    use
+      .requiredOption("--model <dir>", "the folder of a model: --out of train")
+      .option("--half", "store and compute in float16", false),
+    { adapter: undefined, device: undefined, json: false },
+  );
+
+function trainCommand(flags: TrainFlags): TrainCommand {
+  const { task, do_train, do_eval, fp16, loss_scale, labelSmoothing, focal } = flags;
+  if (fp16 && flags.precision !== undefined)
+    throw new UsageError("--fp16 is --precision float16: give one of the two");
+  if (loss_scale > 0 && flags.initScale !== undefined)
+    throw new UsageError("--loss_scale is fixed, and --init-scale where a dynamic one starts");
+  if (labelSmoothing > 0 && focal > 0)
+    throw new UsageError("--label-smoothing and --focal are two losses: give one of them");
+  if (task === "tags" && flags.crf && (labelSmoothing > 0 || focal > 0))
+    throw new UsageError(
+      "--label-smoothing and --focal are for tags that stand alone: add --no-crf",
+    );
+  if (task === "mlm" && (labelSmoothing > 0 || focal > 0))
+    throw new UsageError("--label-smoothing and --focal are for classes and tags, not for mlm");
+  const isBoth = !do_train && !do_eval;
+  return {
+    ...flags,
+    command: "train",
+    isTraining: isBoth || do_train === true,
+    isEvaluating: isBoth || do_eval === true,
+    precision: fp16 ? "float16" : (flags.precision ?? "float32"),
+    ...(loss_scale > 0 && { staticLossScale: loss_scale }),
+    epochs: flags.num_train_epochs,
+    batchSize: flags.train_batch_size,
+    lr: flags.learning_rate,
+    maxLength: flags.max_seq_length,
+    accumulate: flags.gradient_accumulation_steps,
+    warmup: flags.warmup_proportion,
+    out: flags.out ?? `runs/text/${task}`,
+  };
+}
+
+function notNegative(text: string): number {
+  return text.trim() === "0" ? 0 : positiveNumber(text);
+}
+
+function scaleOrZero(text: string): number {
+  const scale = notNegative(text);
+  if (scale > 0 && !Number.isInteger(Math.log2(scale)))
+    throw new InvalidArgumentError("it must be 0, or a power of 2.");
+  return scale;
+}
+
+function focalGamma(text: string): number {
+  const gamma = notNegative(text);
+  if (gamma > 0 && gamma < 1) throw new InvalidArgumentError("it must be 0, or from 1 on.");
+  return gamma;
+}
+
+function foldOrAll(text: string): number | "all" {
+  if (text === "all") return "all";
+  const fold = wholeNumber(0)(text);
+  if (fold >= folds) throw new InvalidArgumentError(`it must be 0 to ${folds - 1}, or all.`);
+  return fold;
+}

@@ -1,0 +1,20 @@
+import { text as allOf } from "node:stream/consumers";
+import { openRuntime, UsageError } from "@halfstep/trainer/cli";
+import type { PredictCommand } from "./options.js";
+import { predict } from "./predict.js";
+import { print, say } from "./say.js";
+import { openTrained } from "./use-model.js";
+
+/** Prints what a model says of each text: `class TAB text`, `word/tag` words, or the text with its masks filled in. */
+export async function predictCommand(options: PredictCommand): Promise<number> {
+  const given = options.texts.length > 0 ? options.texts : (await allOf(process.stdin)).split("\n");
+  const texts = given.filter((line) => line.trim() !== "");
+  if (texts.length === 0)
+    throw new UsageError("there is no text: give some behind the flags, or on standard input");
+  const saved = await openTrained(options.model);
+  const { runtime, close } = await openRuntime({ ...options, onNote: say });
+  const said = await predict(runtime, saved, texts, options.half);
+  close();
+  for (const prediction of said) print(options.json ? JSON.stringify(prediction) : prediction.line);
+  return 0;
+}

@@ -1,0 +1,22 @@
+/** To the person: standard output is for results. */
+export const say = (line: string): void => {
+  process.stderr.write(`${line}\n`);
+};
+
+export const print = (text: string): void => {
+  process.stdout.write(`${text}\n`);
+};
+
+/** An accuracy as percent. */
+export const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
+
+const baselineNames: Readonly<Record<string, string>> = {
+  naiveBayes: "naive Bayes",
+  mostFrequentTag: "most frequent tag",
+};
+
+/** What counting reaches, in a line. */
+export const describeBaselines = (baselines: Readonly<Record<string, number>>): string =>
+  Object.entries(baselines)
+    .map(([name, share]) => `${baselineNames[name] ?? name} ${percent(share)}`)
+    .join(" · ");

@@ -1,0 +1,152 @@
+import { BertForTokenClassification } from "@halfstep/models";
+import { argmax, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
+import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
+import { bertInputs, padded, sortedByLength } from "./batches.js";
+import type { Learner, Score } from "./learner.js";
+import { type ClassificationLoss, classificationLoss, ignoredLabel } from "./losses.js";
+import type { ModelShape } from "./model-shape.js";
+import type { EncodedWords } from "./tokenizer.js";
+
+/** A sentence as a model takes it, and the tags of its words that were not cut off. */
+export interface EncodedSentence extends EncodedWords {
+  readonly tags: readonly number[];
+  /** How many words were cut off: they count as wrong. */
+  readonly cut: number;
+}
+
+export interface TaggerOptions extends ClassificationLoss {
+  readonly shape: ModelShape;
+  readonly seed: number;
+  readonly tags: number;
+  /** Whether the tags of a sentence are scored together. */
+  readonly crf: boolean;
+  readonly precision: TrainingPrecision;
+}
+
+/** What a model says of the words of a batch. */
+interface Emissions {
+  /** [sentences, words, tags] */
+  readonly scores: Tensor;
+  /** uint32 [sentences, words]: 1 for words, 0 for padding. */
+  readonly mask: Tensor;
+}
+
+/** BERT that tells the tag of each word, by the word's first token. */
+export class Tagger implements Learner<EncodedSentence> {
+  readonly model: BertForTokenClassification;
+  readonly #runtime: Runtime;
+  readonly #options: TaggerOptions;
+
+  constructor(runtime: Runtime, options: TaggerOptions) {
+    const { shape, seed, tags, crf } = options;
+    this.#runtime = runtime;
+    this.#options = options;
+    this.model = new BertForTokenClassification(runtime, { ...shape, seed, numLabels: tags, crf });
+  }
+
+  loss(batch: readonly EncodedSentence[], perturbation?: Tensor): Tensor {
+    const { scores, mask } = this.#emissions(batch, perturbation);
+    return this.#lossOf(scores, mask, batch);
+  }
+
+  async evaluate(examples: readonly EncodedSentence[], signal?: AbortSignal): Promise<Score> {
+    let correct = 0;
+    let loss = 0;
+    let words = 0;
+    let cut = 0;
+    for await (const { batch, tags, width, mean } of this.#results(examples, signal)) {
+      let inBatch = 0;
+      for (const [i, sentence] of batch.entries())
+        for (const [word, tag] of sentence.tags.entries()) {
+          if (tags[i * width + word] === tag) correct++;
+          inBatch++;
+        }
+      words += inBatch;
+      cut += batch.reduce((sum, sentence) => sum + sentence.cut, 0);
+      loss += mean * inBatch;
+    }
+    return { accuracy: correct / (words + cut), loss: loss / words };
+  }
+
+  /** The tags of the words of sentences, in their order. */
+  async predict(sentences: readonly EncodedWords[]): Promise<readonly (readonly number[])[]> {
+    const found = new Map<EncodedWords, readonly number[]>();
+    const examples = sentences.map((sentence) => ({
+      ...sentence,
+      tags: sentence.starts.map(() => 0),
+      cut: 0,
+    }));
+    for await (const { batch, tags, width } of this.#results(examples))
+      for (const [i, sentence] of batch.entries())
+        found.set(sentence, [...tags.slice(i * width, i * width + sentence.starts.length)]);
+    return examples.map((sentence) => found.get(sentence) ?? []);
+  }
+
+  async *#results(
+    examples: readonly EncodedSentence[],
+    signal?: AbortSignal,
+  ): AsyncGenerator<{
+    batch: readonly EncodedSentence[];
+    /** [sentences, width] */
+    tags: Uint32Array;
+    width: number;
+    /** Loss of a word in nats. */
+    mean: number;
+  }> {
+    for (const batch of sortedByLength(examples, 64)) {
+      if (signal?.aborted) return;
+      const results = await this.#runtime.step(() =>
+        noGrad(() => {
+          const { scores, mask } = inPrecision(this.#options.precision, () =>
+            this.#emissions(batch),
+          );
+          const { crf } = this.model;
+          const tags = crf ? crf.decode(scores, { mask }).tags : argmax([scores], null);
+          return { tags, mean: this.#lossOf(scores, mask, batch) };
+        }),
+      );
+      const width = results.tags.shape[1] as number;
+      const tags = (await results.tags.toArray()) as Uint32Array;
+      yield { batch, tags, width, mean: await results.mean.item() };
+      results.tags.dispose();
+      results.mean.dispose();
+    }
+  }
+
+  #emissions(batch: readonly EncodedWords[], perturbation?: Tensor): Emissions {
+    const runtime = this.#runtime;
+    const { inputIds, attentionMask } = bertInputs(runtime, batch, this.model.bert.config);
+    const scores = this.model.forward(inputIds, {
+      attentionMask,
+      ...(perturbation && { perturbation }),
+    });
+    const [count, length, tags] = scores.shape as [number, number, number];
+    const starts = batch.map((sentence, i) => sentence.starts.map((start) => i * length + start));
+    const { values, mask, shape } = padded(starts, 0, length);
+    return {
+      scores: scores
+        .reshape([count * length, tags])
+        .indexSelect(0, runtime.tensor(values))
+        .reshape([...shape, tags]),
+      mask: runtime.tensor(mask, shape),
+    };
+  }
+
+  /** Nats for each word: of a sentence's tags together where they are scored together. */
+  #lossOf(scores: Tensor, mask: Tensor, batch: readonly EncodedSentence[]): Tensor {
+    const [, width, tags] = scores.shape as [number, number, number];
+    const given = padded(
+      batch.map((sentence) => sentence.tags),
+      this.model.crf ? 0 : ignoredLabel,
+      width,
+    );
+    const { crf } = this.model;
+    const wanted = this.#runtime.tensor(given.values, given.shape);
+    const words = batch.reduce((sum, sentence) => sum + sentence.tags.length, 0);
+    if (!crf) {
+      const rows = [scores.reshape([-1, tags]), wanted.reshape([-1])] as const;
+      return classificationLoss(...rows, words, this.#options);
+    }
+    return crf.forward(scores, wanted, { mask, reduction: "sum" }).div(words);
+  }
+}

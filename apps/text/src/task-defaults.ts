@@ -1,0 +1,25 @@
+import type { TaskName } from "./tasks.js";
+
+/** What a task is trained with unless flags say otherwise. */
+export interface TaskDefaults {
+  readonly epochs: number;
+  readonly batchSize: number;
+  readonly lr: number;
+  /** Tokens of a text. */
+  readonly maxLength: number;
+  readonly hiddenSize: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly dropout: number;
+  /** How often a token occurs that gets a place in the vocabulary. */
+  readonly leastCount: number;
+}
+
+const small = { layers: 2, heads: 2, hiddenSize: 64, dropout: 0.1, leastCount: 3 };
+
+export const taskDefaults: Readonly<Record<TaskName, TaskDefaults>> = {
+  spam: { ...small, epochs: 4, batchSize: 32, lr: 1e-3, maxLength: 128 },
+  sentences: { ...small, epochs: 10, batchSize: 32, lr: 1e-3, maxLength: 64, dropout: 0.3 },
+  tags: { ...small, epochs: 1, batchSize: 32, lr: 2e-3, maxLength: 160, leastCount: 10 },
+  mlm: { ...small, epochs: 1, batchSize: 32, lr: 1e-3, maxLength: 64, leastCount: 10 },
+};

@@ -1,0 +1,180 @@
+import type { Device } from "@halfstep/device";
+import { GradScaler, type GradScalerOptions } from "@halfstep/grad-scaler";
+import { applyRecipe } from "@halfstep/nn";
+import { warmupLinear } from "@halfstep/optim";
+import { ampPrimitives, type Runtime } from "@halfstep/tensor";
+import {
+  parameterSha256,
+  type RunSummary,
+  recipeFor,
+  type Stateful,
+  savedGenerator,
+  scalerOptionsFor,
+  storageFor,
+  type TrainingCheckpoints,
+  type TrainingHook,
+  type TrainingPrecision,
+  train,
+} from "@halfstep/trainer";
+import { fastGradient } from "./adversary.js";
+import { shuffledByLength } from "./batches.js";
+import type { Learner } from "./learner.js";
+import { bertOptimizer } from "./optimizer.js";
+import type { Encoded } from "./tokenizer.js";
+
+/** How a model is trained. */
+export interface TrainingSettings {
+  readonly precision: TrainingPrecision;
+  readonly epochs: number;
+  /** Ends training after so many steps. */
+  readonly maxSteps?: number | undefined;
+  readonly batchSize: number;
+  /** Batches that make one step. */
+  readonly accumulate: number;
+  readonly lr: number;
+  /** Part of the steps in which the rate rises. */
+  readonly warmup: number;
+  readonly layerDecay: number;
+  /** Length of adversarial perturbations of the word embeddings; 0 for none. */
+  readonly adversarial: number;
+  readonly seed: number;
+  /** A fixed loss scale, in place of what the precision has. */
+  readonly staticLossScale?: number | undefined;
+  /** Where a dynamic loss scale starts. */
+  readonly initScale?: number | undefined;
+  /** What losses are multiplied by, for studies of underflow. Default 1. */
+  readonly lossWeight?: number | undefined;
+  /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
+  readonly scaling?: boolean | undefined;
+}
+
+export interface TextRun<Example extends Encoded> extends TrainingSettings {
+  readonly runtime: Runtime;
+  readonly device: Device | undefined;
+  readonly learner: Learner<Example>;
+  /** What an epoch trains on; always as many. */
+  readonly train: (epoch: number) => readonly Example[];
+  readonly test: readonly Example[];
+  /** Default true. Without, accuracy and loss are NaN. */
+  readonly isTested?: boolean;
+  readonly signal?: AbortSignal | undefined;
+  readonly checkpoints?: TextCheckpoints | undefined;
+  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
+}
+
+interface TextCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
+  readonly parts: Readonly<Record<string, Stateful>>;
+}
+
+interface Batch<Example> {
+  readonly examples: readonly Example[];
+  /** Whether the word embeddings are made worse: what the gradients of the batch before say is worst. */
+  readonly isAdversarial: boolean;
+}
+
+/** Steps of a run. */
+export const stepsOf = (
+  examples: number,
+  { batchSize, accumulate, epochs, maxSteps = Number.POSITIVE_INFINITY }: TrainingSettings,
+): number => Math.min(maxSteps, Math.ceil(Math.ceil(examples / batchSize) / accumulate) * epochs);
+
+/** Trains a model, and tests it. Undefined if the signal stopped it. */
+export async function trainText<Example extends Encoded>(
+  run: TextRun<Example>,
+): Promise<RunSummary | undefined> {
+  const { runtime, device, learner, signal, seed, batchSize, adversarial } = run;
+  const { model } = learner;
+  const started = performance.now();
+  device?.memory.resetPeak();
+  const recipe = recipeFor(run.precision);
+  applyRecipe(model, recipe);
+  const steps = stepsOf(run.train(0).length, run);
+  const { optimizer, parameterBytes, gradientBytes } = bertOptimizer(runtime, model, {
+    ...run,
+    steps,
+    storage: storageFor(recipe),
+  });
+  const batches = (epoch: number): readonly Batch<Example>[] =>
+    shuffledByLength(run.train(epoch), { batchSize, seed, epoch }).flatMap((examples) => {
+      const batch = { examples, isAdversarial: false };
+      return adversarial > 0 ? [batch, { examples, isAdversarial: true }] : [batch];
+    });
+  const words = model.bert.embeddings.wordEmbeddings.weight;
+  const result = await train<Batch<Example>>({
+    runtime,
+    device,
+    precision: recipe,
+    optimizer,
+    scaler: new GradScaler(ampPrimitives(runtime), scalerOptions(run)),
+    epochs: run.epochs,
+    maxSteps: run.maxSteps,
+    // The clean and the adversarial pass of a batch are two micro-steps of one step.
+    accumulate: (adversarial > 0 ? 2 : 1) * run.accumulate,
+    batches,
+    batchesFrom: (epoch, first) => batches(epoch).slice(first),
+    loss: ({ examples, isAdversarial }) => {
+      const loss = learner.loss(
+        examples,
+        isAdversarial ? fastGradient(words, adversarial) : undefined,
+      );
+      return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
+    },
+    lr: warmupLinear({ lr: run.lr, warmup: run.warmup, totalSteps: steps }),
+    signal,
+    hooks: run.hooks,
+    checkpoints: run.checkpoints && {
+      ...run.checkpoints,
+      parts: {
+        ...run.checkpoints.parts,
+        model,
+        optimizer,
+        dropout: savedGenerator(model.bert.generator),
+      },
+    },
+  });
+  if (result.isAborted || signal?.aborted) return undefined;
+
+  const peakBytes = device?.memory.peak;
+  model.eval();
+  const test =
+    run.isTested === false
+      ? { accuracy: Number.NaN, loss: Number.NaN }
+      : await learner.evaluate(run.test, signal);
+  if (signal?.aborted) return undefined;
+  // BertAdam keeps two float32 moments for each parameter.
+  const optimizerBytes = 2 * gradientBytes;
+  return {
+    precision: recipe.name,
+    steps: result.steps,
+    appliedSteps: result.appliedSteps,
+    skippedSteps: result.skippedSteps,
+    finalScale: result.finalScale,
+    test,
+    msPerStep: result.msPerStep,
+    samplesPerSecond:
+      result.msPerStep === 0 ? 0 : (batchSize * run.accumulate * 1000) / result.msPerStep,
+    peakBytes: peakBytes ?? result.stepBytes + parameterBytes + gradientBytes + optimizerBytes,
+    activationBytes: result.activationBytes,
+    parameterBytes,
+    optimizerBytes,
+    perStep: result.perStep,
+    parameterSha256: await parameterSha256(model.namedParameters()),
+    wallSeconds: (performance.now() - started) / 1000,
+  };
+}
+
+function scalerOptions({
+  precision,
+  scaling,
+  initScale,
+  staticLossScale,
+}: TrainingSettings): GradScalerOptions {
+  const options = scaling === false ? { enabled: false } : scalerOptionsFor(recipeFor(precision));
+  return {
+    ...options,
+    ...(initScale !== undefined && { initScale }),
+    ...(staticLossScale !== undefined && { preset: "static", initScale: staticLossScale }),
+    // The loop drains outcomes itself, with the losses.
+    outcomeSchedule: false,
+  };
+}
