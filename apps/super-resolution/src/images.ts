@@ -82,17 +82,22 @@ export function paste(part: Picture, into: Picture, x: number, y: number): void 
 export const toBytes = (values: ArrayLike<number>): Uint8Array =>
   Uint8Array.from(values, (value) => Math.min(255, Math.max(0, Math.round(value))));
 
-/**
- * Peak signal-to-noise ratio in dB, 10 · log10(255² / mean squared error): Infinity for equal images.
- * @throws RangeError where they differ in size
- */
-export function psnr(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  if (a.length !== b.length || a.length === 0)
-    throw new RangeError(`psnr: images of ${a.length} and ${b.length} values`);
+/** Sum of the squared differences of two images of one size. */
+export function squaredError(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  if (a.length !== b.length)
+    throw new RangeError(`images of ${a.length} and ${b.length} values cannot be compared`);
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += ((a[i] as number) - (b[i] as number)) ** 2;
-  return 10 * Math.log10(255 ** 2 / (sum / a.length));
+  return sum;
 }
+
+/** Peak signal-to-noise ratio in dB of a mean squared error: Infinity for 0. */
+export const decibels = (meanSquaredError: number): number =>
+  10 * Math.log10(255 ** 2 / meanSquaredError);
+
+/** Peak signal-to-noise ratio in dB of an image to another one. */
+export const psnr = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
+  decibels(squaredError(a, b) / a.length);
 
 const raw = ({ width, height, pixels }: Picture): Sharp =>
   sharp(pixels, { raw: { width, height, channels: 3 } });

@@ -1,43 +1,56 @@
-import { noGrad, type Runtime } from "@halfstep/tensor";
-import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
+import type { Device } from "@halfstep/device";
+import type { Runtime } from "@halfstep/tensor";
+import { Predictor, type TrainingPrecision } from "@halfstep/trainer";
 import { type Area, cropped, type Picture, paste, toBytes } from "./images.js";
 import type { LayersModel } from "./keras/layers-model.js";
 
-export interface UpscaleOptions {
-  readonly precision: TrainingPrecision;
-  /** Pixels in a row and in a column of the pieces that go through the network. Default: the image is one piece. */
-  readonly tile?: number | undefined;
-}
+/** Makes images of one size larger: values [height · scale, width · scale, 3], from about 0 to 255. */
+export type Upscaler = Predictor<Picture>;
+
+/** A network for prediction: by the recipe that it runs by already, and in 16 bits after `half()` or `bfloat16()`. */
+export const upscalerOf = (
+  runtime: Runtime,
+  device: Device | undefined,
+  model: LayersModel,
+  precision?: TrainingPrecision,
+): Upscaler =>
+  new Predictor({
+    runtime,
+    device,
+    model,
+    precision,
+    batchSize: 1,
+    forward: ([image]) => {
+      const { height, width, pixels } = image as Picture;
+      return model.forward(runtime.tensor(Float32Array.from(pixels), [1, height, width, 3]));
+    },
+  });
 
 /**
- * An image made larger by the network. In tiles it needs the memory of one tile: they overlap by as far as the network looks
- * around, so that the result is that of the whole image.
+ * An image made larger. In tiles of so many pixels in a row and in a column it needs the memory of one of them; they overlap by
+ * as far as the network looks around, so that the result is that of the whole image.
  * @throws RangeError where tiles are so small that they are all overlap
  */
 export async function upscale(
-  runtime: Runtime,
-  model: LayersModel,
+  upscaler: Upscaler,
+  { scale, radius }: Pick<LayersModel, "scale" | "radius">,
   image: Picture,
-  { precision, tile }: UpscaleOptions,
+  tile?: number,
 ): Promise<Picture> {
-  const { scale } = model;
   const result: Picture = {
     width: image.width * scale,
     height: image.height * scale,
     pixels: new Uint8Array(image.width * image.height * 3 * scale ** 2),
   };
-  for (const { area, inner } of tilesOf(image, tile, model.radius)) {
-    const { pixels } = cropped(image, area);
-    using output = await runtime.step(() =>
-      noGrad(() => {
-        const x = runtime.tensor(Float32Array.from(pixels), [1, area.height, area.width, 3]);
-        return inPrecision(precision, () => model.forward(x)).to("float32");
-      }),
-    );
+  const tiles = [...tilesOf(image, tile, radius)];
+  const parts = upscaler.stream(tiles.map(({ area }) => cropped(image, area)));
+  let next = 0;
+  for await (const values of parts) {
+    const { area, inner } = tiles[next++] as Tile;
     const enlarged: Picture = {
       width: area.width * scale,
       height: area.height * scale,
-      pixels: toBytes(await output.toArray()),
+      pixels: toBytes(values),
     };
     const part = cropped(enlarged, {
       x: (inner.x - area.x) * scale,

@@ -1,0 +1,93 @@
+import { openRuntime } from "@halfstep/trainer/cli";
+import { type Picture, psnr, readPicture, type ShrinkKernel, toBytes } from "./images.js";
+import { type Judgement, judge } from "./judge.js";
+import type { Stored } from "./options.js";
+import { golden, photograph } from "./pretrained.js";
+import { openModel } from "./saved-model.js";
+import { upscalerOf } from "./upscale.js";
+
+export interface CompareOptions {
+  /** The run folder of a training. Undefined: the pretrained network. */
+  readonly model?: string | undefined;
+  readonly precision: readonly Stored[];
+  readonly pictures: readonly Picture[];
+  readonly kernel: ShrinkKernel;
+  readonly tile: number;
+  readonly adapter?: string | undefined;
+  readonly device?: "gpu" | "cpu" | undefined;
+  readonly onNote: (line: string) => void;
+}
+
+/** What a precision makes of the package's photograph and of the images to judge by, and what that costs. */
+export interface Compared {
+  readonly precision: Stored;
+  /** dB of the bytes of the enlarged photograph to those of its authors' result. */
+  readonly golden: number;
+  /** dB of the numbers before they are bytes to those in float32; null where float32 was not asked for. */
+  readonly float32: number | null;
+  /** dB of images that were made smaller and larger again to what they were. */
+  readonly judged: Judgement;
+  /** Of all parameters. */
+  readonly parameterBytes: number;
+  /** The most that the device held at once while the photograph was enlarged; on the CPU what the plan says. */
+  readonly peakBytes: number;
+  /** To enlarge the photograph, the second time. */
+  readonly milliseconds: number;
+}
+
+/** Runs the network in several precisions, each on a device of its own, so that its memory is its own. */
+export async function comparePrecisions(options: CompareOptions): Promise<readonly Compared[]> {
+  const photo = await readPicture(photograph());
+  const { pixels: expected } = await readPicture(golden());
+  let exact: ArrayLike<number> | undefined;
+  const rows: Compared[] = [];
+  for (const precision of options.precision) {
+    const { runtime, device, close } = await openRuntime(options);
+    const model = await openModel(runtime, options.model);
+    const upscaler = upscalerOf(runtime, device, model);
+    if (precision !== "float32") upscaler[precision === "float16" ? "half" : "bfloat16"]();
+    device?.memory.resetPeak();
+    const [values = new Float32Array()] = await upscaler.predict([photo]);
+    const first = await upscaler.usage();
+    await upscaler.predict([photo]);
+    const { milliseconds, parameterBytes, batchBytes, peakBytes } = await upscaler.usage();
+    if (precision === "float32") exact = values;
+    rows.push({
+      precision,
+      golden: psnr(toBytes(values), expected),
+      float32: exact ? psnr(values, exact) : null,
+      judged: await judge(upscaler, model, options.pictures, options),
+      parameterBytes,
+      peakBytes: device ? peakBytes : batchBytes + parameterBytes,
+      milliseconds: milliseconds - first.milliseconds,
+    });
+    close();
+  }
+  return rows;
+}
+
+/** The comparison as a table. */
+export function comparisonTable(rows: readonly Compared[]): string {
+  const decibels = (value: number | null): string =>
+    value === null ? "–" : value === Number.POSITIVE_INFINITY ? "equal" : value.toFixed(2);
+  const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  const cells = [
+    ["", "golden dB", "float32 dB", "judged dB", "cubic dB", "parameters", "peak", "time"],
+    ...rows.map((row) => [
+      row.precision,
+      decibels(row.golden),
+      decibels(row.float32),
+      decibels(row.judged.network),
+      decibels(row.judged.interpolation),
+      mebibytes(row.parameterBytes),
+      mebibytes(row.peakBytes),
+      `${Math.round(row.milliseconds)} ms`,
+    ]),
+  ];
+  const widths = cells[0]?.map((_, column) =>
+    Math.max(...cells.map((row) => row[column]?.length ?? 0)),
+  );
+  return cells
+    .map((row) => row.map((cell, column) => cell.padStart(widths?.[column] ?? 0)).join("  "))
+    .join("\n");
+}

@@ -1,0 +1,145 @@
+import {
+  command,
+  listOf,
+  oneOf,
+  type RunFlags,
+  runFlags,
+  wholeNumber,
+} from "@halfstep/trainer/cli";
+import type { Command } from "commander";
+import { type ShrinkKernel, shrinkKernels } from "./images.js";
+
+/** How parameters are stored for prediction. */
+export const storages = ["float32", "float16", "bfloat16"] as const;
+
+export type Stored = (typeof storages)[number];
+
+interface Judged {
+  /** Undefined: the photograph that comes with the network. */
+  readonly images?: string;
+  readonly kernel: ShrinkKernel;
+}
+
+/** What `train` is asked for. */
+export interface TrainCommand extends Omit<RunFlags, "epochs" | "accumulate" | "dumpPlan">, Judged {
+  readonly command: "train";
+  readonly maxSteps: number;
+  readonly crop: number;
+  readonly evalEvery: number;
+}
+
+type Place = Pick<RunFlags, "adapter" | "device">;
+
+/** What `evaluate` is asked for. */
+export interface EvaluateCommand extends Place, Judged {
+  readonly command: "evaluate";
+  /** Undefined: as it comes with the package. */
+  readonly model?: string;
+  readonly precision: readonly Stored[];
+  readonly tile: number;
+  readonly json: boolean;
+}
+
+/** What `predict` is asked for. */
+export interface PredictCommand extends Place {
+  readonly command: "predict";
+  readonly input: string;
+  readonly output: string;
+  readonly model?: string;
+  readonly half: boolean;
+  readonly tile: number;
+}
+
+export type SuperResolutionCommand = TrainCommand | EvaluateCommand | PredictCommand;
+
+/** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
+export function parseOptions(args: readonly string[]): SuperResolutionCommand {
+  let chosen: SuperResolutionCommand | undefined;
+  const main = command(
+    "npm start -w super-resolution --",
+    "Doubles images by a pretrained network, in float32 or in 16 bits, and trains it further.",
+  );
+  trainFlags(main.command("train").description("trains the network further")).action((flags) => {
+    chosen = { command: "train", ...flags };
+  });
+  evaluateFlags(
+    main
+      .command("evaluate")
+      .description(
+        "compares precisions: with the golden image, with each other, in memory and time",
+      ),
+  ).action((flags) => {
+    chosen = { command: "evaluate", ...flags };
+  });
+  predictFlags(main.command("predict <image> <result>").description("doubles an image")).action(
+    (input, output, flags) => {
+      chosen = { command: "predict", input, output, ...flags };
+    },
+  );
+  main.parse(args, { from: "user" });
+  // Without a command, commander shows the help and throws.
+  return chosen as SuperResolutionCommand;
+}
+
+const trainFlags = (train: Command): Command =>
+  runFlags(
+    judgedFlags(train)
+      .option("--crop <n>", "side of what is cut out of images, in pixels", wholeNumber(8), 48)
+      .option("--eval-every <n>", "steps between two evaluations", wholeNumber(1), 50),
+    {
+      precision: "float16",
+      maxSteps: 200,
+      batchSize: 8,
+      lr: 2e-4,
+      seed: 0,
+      staticLossScale: undefined,
+      initScale: 65536,
+      saveEvery: 100,
+      resume: undefined,
+      out: "runs/super-resolution",
+      adapter: undefined,
+      device: undefined,
+      json: false,
+    },
+    {
+      maxSteps: { description: "steps to train" },
+      batchSize: { description: "crops in a step" },
+      lr: { description: "learning rate at the start of a cosine" },
+    },
+  );
+
+const evaluateFlags = (evaluate: Command): Command =>
+  runFlags(
+    modelFlags(judgedFlags(evaluate)).option(
+      "--precision <list>",
+      "which of float32, float16, bfloat16, separated by commas",
+      listOf(storages, "precision"),
+      storages,
+    ),
+    { adapter: undefined, device: undefined, json: false },
+    { json: { description: "print JSON instead of the table" } },
+  );
+
+const predictFlags = (predict: Command): Command =>
+  runFlags(
+    modelFlags(predict).option("--half", "store the network, and compute, in float16", false),
+    {
+      adapter: undefined,
+      device: undefined,
+    },
+  );
+
+const judgedFlags = (each: Command): Command =>
+  each
+    .option("--images <dir>", "images of one's own (default: the photograph of the package)")
+    .option(
+      "--kernel <name>",
+      `how images are made smaller: ${shrinkKernels.join(", ")}`,
+      oneOf(shrinkKernels),
+      "nearest",
+    );
+
+const modelFlags = (each: Command): Command =>
+  each
+    .option("--model <dir>", "the --out folder of a training (default: the pretrained network)")
+    .option("--tile <n>", "side of the pieces that are computed at once", wholeNumber(32), 256);
