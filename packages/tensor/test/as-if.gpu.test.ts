@@ -81,6 +81,8 @@ const subsets: readonly (readonly PassName[])[] = [
   ["removeDead"],
   ["foldCasts"],
   ["fuseElementwise"],
+  ["foldCasts", "narrowStorage"],
+  ["recomputeSums"],
   ["fuseEpilogues"],
   ["reuseMemory"],
 ];

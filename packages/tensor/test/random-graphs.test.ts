@@ -19,7 +19,9 @@ import { foldCasts } from "../src/plan/fold-casts.js";
 import { fuseElementwise } from "../src/plan/fuse-elementwise.js";
 import { fuseEpilogues } from "../src/plan/fuse-epilogues.js";
 import { hasConflict, type Pass } from "../src/plan/graph.js";
+import { narrowStorage } from "../src/plan/narrow-storage.js";
 import { graphOf } from "../src/plan/plan.js";
+import { recomputeSums } from "../src/plan/recompute-sums.js";
 import { removeDead } from "../src/plan/remove-dead.js";
 import { memoryMistakes } from "./graphs.js";
 
@@ -197,6 +199,8 @@ const stages: readonly Pass[] = [
   removeDead,
   foldCasts,
   fuseElementwise,
+  narrowStorage,
+  recomputeSums,
   fuseEpilogues,
 ];
 

@@ -20,4 +20,10 @@ describe.each(references)("$name", (reference) => {
     const casts = precisions.map((name) => plans[name].statistics.casts);
     expect(casts).toEqual([0, 0, 0]);
   });
+
+  test("half precision keeps little more than half as much for the backward pass", () => {
+    const bytes = precisions.map((name) => plans[name].statistics.activationBytes);
+    const [single, ...halves] = bytes as [number, number, number];
+    expect(Math.max(...halves) / single).toBeLessThanOrEqual(0.55);
+  });
 });

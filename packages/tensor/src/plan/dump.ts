@@ -122,21 +122,17 @@ function operandsOf({ launch, note }: PlannedLaunch): string {
 const placeOf = ({ kind, index }: PlanBuffer, offset: number): string =>
   `${kind === "slot" ? "s" : "r"}${index}${offset > 0 ? `+${offset}` : ""}`;
 
-const shortNames: Readonly<Record<DType, string>> = {
-  float32: "f32",
-  float16: "f16",
-  bfloat16: "bf16",
-  int32: "i32",
-  uint32: "u32",
-};
+/** "f32" of float32, "bf16" of bfloat16, "f8e4m3fn" of float8e4m3fn. */
+const shortName = (dtype: DType): string =>
+  dtype.replace("float", "f").replace("uint", "u").replace("int", "i");
 
 function storage(
   { dtype, rounding }: { readonly dtype: DType; readonly rounding?: DType },
   access: string,
 ): string {
-  const stored = shortNames[dtype];
+  const stored = shortName(dtype);
   if (!rounding) return stored;
-  const rounded = shortNames[rounding];
+  const rounded = shortName(rounding);
   return access === "read" ? `${stored}→${rounded}` : `${rounded}→${stored}`;
 }
 

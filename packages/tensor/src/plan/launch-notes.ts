@@ -1,9 +1,11 @@
-import type { Binding } from "@halfstep/device";
+import type { Launch as AnyLaunch, Binding } from "@halfstep/device";
 import type { OpNote } from "../op-notes.js";
 import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
 import type { Tensor } from "../tensor.js";
 import type { PlanNode } from "./graph.js";
+
+type Launch = AnyLaunch<Storage>;
 
 /** An op that a launch computes, or a part of it. */
 export interface LaunchedOp {
@@ -39,10 +41,20 @@ export function launchNotes({
       else tensors.set(tensor.storage, new Set([tensor]));
     }
   return ({ launch, recorded }) => {
-    const applied = new Set(recorded.map((i) => launches[i] && notes.get(launches[i])));
+    const applied = [...new Set(recorded.flatMap((i) => notes.get(launches[i] as Launch) ?? []))];
+    // A value that a pass has moved to another storage keeps its size.
+    const shapeOf = (length: number): LaunchNote["operands"][number] => {
+      const results = applied.flatMap(({ outputs, inputs }) => [...outputs, ...inputs]);
+      const same = results.find(({ size }) => size === length);
+      return same ? { shape: same.shape } : {};
+    };
     return {
-      ops: [...applied].flatMap((note) => (note ? opOf(note) : [])),
-      operands: launch.bindings.map((binding) => operandOf(binding, tensors.get(binding.buffer))),
+      ops: applied.map(opOf),
+      operands: launch.bindings.map(
+        (binding) =>
+          operandOf(binding, tensors.get(binding.buffer)) ??
+          (binding.buffer.isResident ? {} : shapeOf(binding.length)),
+      ),
     };
   };
 }
@@ -55,10 +67,10 @@ function opOf({ op, scope }: OpNote): LaunchedOp {
 function operandOf(
   { offset, length }: Binding<Storage>,
   tensors: ReadonlySet<Tensor> = new Set(),
-): LaunchNote["operands"][number] {
+): LaunchNote["operands"][number] | undefined {
   const same = [...tensors].filter((tensor) => tensor.offset === offset && tensor.size === length);
   const [first] = same;
-  if (!first) return {};
+  if (!first) return undefined;
   const named = same.map(({ name }: Tensor & { readonly name?: string }) => name).find(Boolean);
   return { shape: first.shape, ...(named && { name: named }) };
 }

@@ -7,6 +7,8 @@ import { fuseElementwise } from "./fuse-elementwise.js";
 import { fuseEpilogues } from "./fuse-epilogues.js";
 import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
+import { narrowStorage } from "./narrow-storage.js";
+import { recomputeSums } from "./recompute-sums.js";
 import { removeDead } from "./remove-dead.js";
 
 export type PassName =
@@ -15,6 +17,8 @@ export type PassName =
   | "fuseElementwise"
   | "fuseEpilogues"
   | "reuseMemory";
+  | "narrowStorage"
+  | "recomputeSums"
 
 /** Every pass, in the order in which they run. */
 export const allPasses: readonly PassName[] = [
@@ -24,6 +28,8 @@ export const allPasses: readonly PassName[] = [
   "fuseEpilogues",
   "reuseMemory",
 ];
+  "narrowStorage",
+  "recomputeSums",
 
 const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   removeDead,
@@ -33,6 +39,8 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
 };
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */
+  narrowStorage,
+  recomputeSums,
 export type PlanBuffer =
   | { readonly kind: "slot"; readonly index: number }
   | { readonly kind: "resident"; readonly index: number };
