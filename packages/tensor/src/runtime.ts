@@ -20,8 +20,8 @@ import {
   Provenance,
   type Search,
 } from "./provenance.js";
-import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import { isRepeatedWrite } from "./recomputation.js";
+import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import { Recording } from "./recording.js";
 import { requireSynchronous, tensorsIn } from "./returned.js";
 import { cpuRunner } from "./run/cpu-runner.js";
@@ -305,6 +305,11 @@ export class Runtime {
     return this.#isInStep ? view : this.track(view);
   }
 
+  /** @internal The first write after a time of the clock. */
+  writeSince({ storage, offset, dtype, size }: Tensor, clock: number): WriteEvent | undefined {
+    return storage.firstWriteSince(clock, offset, offset + size * bytesPerElement(dtype));
+  }
+
   /** @internal The tensor as it was at an earlier time of the clock. */
   versionAt(tensor: Tensor, clock: number, forHigherDerivative: boolean): Tensor {
     const { dtype } = tensor;
@@ -315,11 +320,6 @@ export class Runtime {
       throw new RecordingError(
         `backward() needs ${name} at version ${clock}, but it was assigned since and has version ${write.clock}: ` +
           "call backward() before the assignment",
-  /** @internal The first write after a time of the clock. */
-  writeSince({ storage, offset, dtype, size }: Tensor, clock: number): WriteEvent | undefined {
-    return storage.firstWriteSince(clock, offset, offset + size * bytesPerElement(dtype));
-  }
-
       );
     const copy = this.result(tensor.shape, dtype);
     this.#recording.insert(write.index, elementwise(identity, [tensor.operand()], copy.operand()));

@@ -15,32 +15,32 @@ export type PassName =
   | "removeDead"
   | "foldCasts"
   | "fuseElementwise"
-  | "fuseEpilogues"
-  | "reuseMemory";
   | "narrowStorage"
   | "recomputeSums"
+  | "fuseEpilogues"
+  | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
 export const allPasses: readonly PassName[] = [
   "removeDead",
   "foldCasts",
   "fuseElementwise",
+  "narrowStorage",
+  "recomputeSums",
   "fuseEpilogues",
   "reuseMemory",
 ];
-  "narrowStorage",
-  "recomputeSums",
 
 const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   removeDead,
   foldCasts,
   fuseElementwise,
+  narrowStorage,
+  recomputeSums,
   fuseEpilogues,
 };
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */
-  narrowStorage,
-  recomputeSums,
 export type PlanBuffer =
   | { readonly kind: "slot"; readonly index: number }
   | { readonly kind: "resident"; readonly index: number };
