@@ -116,7 +116,7 @@ const trainFlags = (train: Command): Command =>
       .option("--beta2 <x>", "AdamW's second beta", fraction, 0.99)
       .option("--clip <norm>", "largest norm of the gradients", positiveNumber, 1)
       .option("--ema <decay>", "use an average of the parameters", fraction)
-      .option("--eval-every <n>", "steps between two evaluations", wholeNumber(1), 250)
+      .option("--eval-every <n>", "steps between two evaluations", wholeNumber(1), 200)
       .option(
         "--eval-characters <n>",
         "held-out characters in an evaluation while training",
@@ -130,10 +130,10 @@ const trainFlags = (train: Command): Command =>
       ),
     {
       precision: "float16",
-      maxSteps: 2000,
+      maxSteps: 1200,
       batchSize: 16,
       accumulate: 1,
-      lr: 2e-3,
+      lr: 3e-3,
       seed: 0,
       staticLossScale: undefined,
       initScale: 65536,

@@ -8,18 +8,12 @@ export interface Ended {
   readonly stderr: string;
 }
 
-const fromRoot = (path: string): string =>
-  fileURLToPath(new URL(`../../../${path}`, import.meta.url));
-
 /** The app as `npm start -w language-model -- …` runs it. */
-export const runApp = (...args: readonly string[]): Promise<Ended> =>
-  run([fromRoot("scripts/run-app.mjs"), "language-model", "main", ...args]);
-
-function run(
-  args: readonly string[],
-  onStderr?: (stderr: string, kill: (signal: NodeJS.Signals) => void) => void,
-): Promise<Ended> {
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+export function runApp(...args: readonly string[]): Promise<Ended> {
+  const runner = fileURLToPath(new URL("../../../scripts/run-app.mjs", import.meta.url));
+  const child = spawn(process.execPath, [runner, "language-model", "main", ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (chunk) => {
@@ -27,7 +21,6 @@ function run(
   });
   child.stderr.on("data", (chunk) => {
     stderr += chunk;
-    onStderr?.(stderr, (signal) => child.kill(signal));
   });
   return new Promise((resolve, reject) => {
     child.on("error", reject);

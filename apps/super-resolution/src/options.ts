@@ -90,7 +90,7 @@ const trainFlags = (train: Command): Command =>
       precision: "float16",
       maxSteps: 200,
       batchSize: 8,
-      lr: 2e-4,
+      lr: 5e-4,
       seed: 0,
       staticLossScale: undefined,
       initScale: 65536,

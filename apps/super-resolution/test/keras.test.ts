@@ -1,0 +1,208 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DataError } from "@halfstep/data";
+import { cpuRuntime } from "@halfstep/tensor";
+import { afterAll, describe, expect, it } from "vitest";
+import { loadLayersModel } from "../src/keras/layers-model.js";
+
+const folder = mkdtempSync(join(tmpdir(), "halfstep-keras-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+type Settings = Record<string, unknown>;
+
+const layer = (type: string, name: string, inputs: readonly string[], config: Settings = {}) => ({
+  class_name: type,
+  name,
+  config: { name, ...config },
+  inbound_nodes: inputs.length === 0 ? [] : [inputs.map((input) => [input, 0, 0, {}])],
+});
+
+const input = layer("InputLayer", "image", [], { batch_input_shape: [null, null, null, 2] });
+const convolution = (name: string, from: string, config: Settings = {}) =>
+  layer("Conv2D", name, [from], {
+    filters: 1,
+    kernel_size: [1, 1],
+    strides: [1, 1],
+    padding: "same",
+    data_format: "channels_last",
+    dilation_rate: [1, 1],
+    groups: 1,
+    activation: "linear",
+    use_bias: true,
+    ...config,
+  });
+const doubled = layer("UpSampling2D", "up", ["mix"], {
+  size: [2, 2],
+  data_format: "channels_last",
+  interpolation: "nearest",
+});
+
+const weights = [
+  { name: "mix/kernel", shape: [1, 1, 2, 1], dtype: "float32" },
+  { name: "mix/bias", shape: [1], dtype: "float32" },
+];
+
+interface Parts {
+  readonly layers?: readonly object[];
+  readonly output?: string;
+  readonly listed?: readonly object[];
+  readonly paths?: readonly string[];
+  readonly values?: readonly number[];
+}
+
+let models = 0;
+
+/** A model in files: one convolution, doubled, unless parts are others. */
+function modelOf({
+  layers = [input, convolution("mix", "image"), doubled],
+  output = "up",
+  listed = weights,
+  paths = ["w.bin"],
+  values = [2, -1, 0.5],
+}: Parts = {}): string {
+  const path = join(folder, `model-${models++}.json`);
+  const config = { layers, input_layers: [["image", 0, 0]], output_layers: [[output, 0, 0]] };
+  writeFileSync(
+    path,
+    JSON.stringify({
+      modelTopology: { model_config: { class_name: "Functional", config } },
+      weightsManifest: [{ paths, weights: listed }],
+    }),
+  );
+  writeFileSync(join(folder, "w.bin"), new Uint8Array(Float32Array.from(values).buffer));
+  return path;
+}
+
+describe("a layers model", () => {
+  it("computes what its layers say", async () => {
+    const runtime = cpuRuntime();
+    const model = await loadLayersModel(runtime, modelOf());
+    expect(model.scale).toBe(2);
+    expect([...model.namedParameters()].map(([name]) => name)).toEqual(["mix.weight", "mix.bias"]);
+    const y = model.forward(runtime.tensor([1, 2, 3, 4], [1, 1, 2, 2]));
+    expect(y.shape).toEqual([1, 2, 4, 1]);
+    expect([...(await y.toArray())]).toEqual([0.5, 0.5, 2.5, 2.5, 0.5, 0.5, 2.5, 2.5]);
+  });
+
+  it("adds, joins and cuts off what is negative", async () => {
+    const runtime = cpuRuntime();
+    const path = modelOf({
+      layers: [
+        input,
+        layer("Activation", "cut", ["image"], { activation: "relu" }),
+        layer("Concatenate", "both", ["image", "cut"], { axis: -1 }),
+        layer("Add", "sum", ["both", "both"]),
+      ],
+      output: "sum",
+      listed: [],
+      values: [],
+    });
+    const model = await loadLayersModel(runtime, path);
+    const y = model.forward(runtime.tensor([-1, 3], [1, 1, 1, 2]));
+    expect([...(await y.toArray())]).toEqual([-2, 6, 0, 6]);
+  });
+
+  it("knows how far it looks around", async () => {
+    const wide = (name: string, from: string, side: number) =>
+      convolution(name, from, { kernel_size: [side, side], use_bias: false });
+    const path = modelOf({
+      layers: [
+        input,
+        wide("mix", "image", 5),
+        doubled,
+        convolution("last", "up", { kernel_size: [3, 3], use_bias: false }),
+      ],
+      output: "last",
+      listed: [
+        { name: "mix/kernel", shape: [5, 5, 2, 1], dtype: "float32" },
+        { name: "last/kernel", shape: [3, 3, 1, 1], dtype: "float32" },
+      ],
+      values: new Array(59).fill(0),
+    });
+    // Two pixels, and half a one after doubling.
+    expect((await loadLayersModel(cpuRuntime(), path)).radius).toBe(3);
+  });
+});
+
+const refused: readonly [string, () => Parts, RegExp][] = [
+  [
+    "an unknown layer",
+    () => ({ layers: [input, layer("Dense", "up", ["image"])] }),
+    /up is a Dense/,
+  ],
+  [
+    "strides",
+    () => ({ layers: [input, convolution("up", "image", { strides: [2, 2] })] }),
+    /up \(Conv2D\) has strides \[2,2\], which is not supported/,
+  ],
+  [
+    "an even kernel with padding",
+    () => ({ layers: [input, convolution("up", "image", { kernel_size: [2, 2] })] }),
+    /kernel_size \[2,2\]/,
+  ],
+  [
+    "another activation",
+    () => ({ layers: [input, convolution("up", "image", { activation: "tanh" })] }),
+    /activation "tanh"/,
+  ],
+  [
+    "bilinear upsampling",
+    () => ({
+      layers: [
+        input,
+        layer("UpSampling2D", "up", ["image"], {
+          size: [2, 2],
+          data_format: "channels_last",
+          interpolation: "bilinear",
+        }),
+      ],
+    }),
+    /interpolation "bilinear"/,
+  ],
+  ["a layer before its inputs", () => ({ layers: [input, doubled] }), /up needs mix/],
+  ["no such output", () => ({ output: "end" }), /needs output_layers/],
+  ["two layers of a name", () => ({ layers: [input, input] }), /two layers called image/],
+  [
+    "a missing weight",
+    () => ({ listed: weights.slice(0, 1), values: [2, -1] }),
+    /mix\.bias is missing/,
+  ],
+  ["too few bytes", () => ({ values: [2, -1] }), /end at byte 8, inside of mix\/bias/],
+  ["too many bytes", () => ({ values: [2, -1, 0.5, 9] }), /4 bytes more/],
+  ["a path that leads away", () => ({ paths: ["../w.bin"] }), /must be beside it/],
+  [
+    "a file that is not there",
+    () => ({ paths: ["none.bin"] }),
+    /none\.bin: cannot be read \(ENOENT\)/,
+  ],
+  [
+    "quantized weights",
+    () => ({ listed: [{ ...weights[0], quantization: { dtype: "uint8" } }] }),
+    /mix\/kernel as quantized/,
+  ],
+  [
+    "sums of unequal channels",
+    () => ({
+      layers: [input, convolution("mix", "image"), layer("Add", "up", ["mix", "image"])],
+    }),
+    /adds layers of 1 and 2 channels/,
+  ],
+];
+
+describe("a layers model that is not supported, or damaged, is refused in a line", () => {
+  it.each(refused)("%s", async (_, parts, message) => {
+    const loading = loadLayersModel(cpuRuntime(), modelOf(parts()));
+    await expect(loading).rejects.toThrow(message);
+    await expect(loading).rejects.toBeInstanceOf(DataError);
+  });
+
+  it("no model at all", async () => {
+    const path = join(folder, "none.json");
+    await expect(loadLayersModel(cpuRuntime(), path)).rejects.toThrow(/cannot be read/);
+    writeFileSync(path, "{");
+    await expect(loadLayersModel(cpuRuntime(), path)).rejects.toThrow(/is no JSON/);
+    writeFileSync(path, "[]");
+    await expect(loadLayersModel(cpuRuntime(), path)).rejects.toThrow(/is no Keras layers model/);
+  });
+});
