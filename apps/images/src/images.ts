@@ -1,0 +1,111 @@
+import { type ImageSet, type Normalization, normalizedBytes, prefetch } from "@halfstep/data";
+import { type Random, randomShift } from "./augment.js";
+
+/** Images to train on or to be tested by, as the network takes them: squares, channels-last, normalised. */
+export interface Images {
+  readonly count: number;
+  /** [count] */
+  readonly labels: ArrayLike<number>;
+  /** Pixels of a side. */
+  readonly size: number;
+  readonly channels: number;
+  /**
+   * Writes an image, [size, size, channels]. With random numbers it is augmented.
+   * @throws DataError naming the file that cannot be decoded
+   */
+  load(index: number, into: Float32Array, random?: Random): void | Promise<void>;
+}
+
+export interface Batch {
+  /** [n, size, size, channels] */
+  readonly images: Float32Array;
+  /** [n] */
+  readonly labels: Uint32Array;
+}
+
+export interface Augmentation {
+  /** Pixels by which an image is moved at most. */
+  readonly pad: number;
+  /** Whether half of the images are mirrored. */
+  readonly flip: boolean;
+}
+
+/** Images that are in memory. What a moved image leaves empty is black. */
+export function pixelImages(
+  set: ImageSet,
+  normalization: Normalization,
+  { pad, flip }: Augmentation,
+): Images {
+  const { images, labels, count, height, width, channels } = set;
+  const numbers = normalizedBytes(normalization, channels);
+  return {
+    ...{ count, labels, channels, size: height },
+    load(index, into, random) {
+      const { down, right, isMirrored } = random
+        ? randomShift(pad, flip, random)
+        : { down: 0, right: 0, isMirrored: false };
+      const start = index * height * width * channels;
+      for (let y = 0, at = 0; y < height; y++)
+        for (let x = 0; x < width; x++) {
+          const fromY = y - down;
+          const fromX = (isMirrored ? width - 1 - x : x) - right;
+          const isInside = fromY >= 0 && fromY < height && fromX >= 0 && fromX < width;
+          const from = start + (fromY * width + fromX) * channels;
+          for (let channel = 0; channel < channels; channel++) {
+            const byte = isInside ? (images[from + channel] as number) : 0;
+            into[at++] = numbers[256 * channel + byte] as number;
+          }
+        }
+    },
+  };
+}
+
+/** The first images of some. */
+export const firstOf = (images: Images, limit: number | undefined): Images => ({
+  ...images,
+  count: Math.min(images.count, limit ?? images.count),
+});
+
+/**
+ * Batches of the images at some places, decoded ahead of whoever trains on them.
+ * @param workers images that are decoded at a time
+ * @param randomFor the random numbers of an image's augmentation; absent for none
+ */
+export const batchesOf = (
+  images: Images,
+  places: Iterable<Uint32Array>,
+  workers: number,
+  randomFor?: (index: number) => Random,
+): AsyncGenerator<Batch, void, undefined> =>
+  prefetch(places, (indices) => loadBatch(images, indices, workers, randomFor), { ahead: 2 });
+
+async function loadBatch(
+  images: Images,
+  indices: Uint32Array,
+  workers: number,
+  randomFor?: (index: number) => Random,
+): Promise<Batch> {
+  const length = images.size ** 2 * images.channels;
+  const pixels = new Float32Array(indices.length * length);
+  const rows = indices.entries();
+  let hasFailed = false;
+  const work = async (): Promise<void> => {
+    for (const [row, index] of rows) {
+      if (hasFailed) return;
+      await images.load(
+        index,
+        pixels.subarray(row * length, (row + 1) * length),
+        randomFor?.(index),
+      );
+    }
+  };
+  await Promise.all(
+    Array.from({ length: workers }, () =>
+      work().catch((error) => {
+        hasFailed = true;
+        throw error;
+      }),
+    ),
+  );
+  return { images: pixels, labels: indices.map((index) => images.labels[index] as number) };
+}

@@ -1,0 +1,72 @@
+import { openRuntime } from "@halfstep/trainer/cli";
+import { mnistDirectory, openTest } from "./data.js";
+import { classLines, scoreImages } from "./evaluate.js";
+import { firstOf } from "./images.js";
+import type { PredictCommand, TrainCommand } from "./options.js";
+import { choosePrecision } from "./precision.js";
+import { predictImages } from "./predict.js";
+import { openNetwork } from "./saved-network.js";
+import { testBatches } from "./train.js";
+
+/** `DIR --evaluate`: tests a trained network, in the precision that flags choose, or else in that of its training. */
+export async function evaluate(options: TrainCommand): Promise<number> {
+  const { resume, out, limit } = options;
+  const isChosen = options.fp16 || options.optLevel || options.precision;
+  const { recipe, warnings } = choosePrecision(options);
+  for (const warning of warnings) say(warning);
+  const { runtime, close } = await openRuntime({ ...options, onNote: say });
+  const from = resume === undefined || resume === "auto" ? out : resume;
+  const network = await openNetwork(runtime, from, isChosen ? recipe : undefined);
+  const directory = options.directory ?? mnistDirectory();
+  const test = firstOf(await openTest(directory, network.view), limit);
+  say(`${test.count} images of ${directory} · ${network.path}, ${network.recipe.name}`);
+  const score = await scoreImages({
+    ...{ runtime, model: network.model, precision: network.recipe, classes: network.view.classes },
+    batches: testBatches({ ...options, test }),
+  });
+  close();
+  const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
+  print(
+    options.json
+      ? JSON.stringify(
+          { model: network.path, precision: network.recipe.name, ...score },
+          undefined,
+          2,
+        )
+      : [
+          `top-1 ${percent(score.accuracy)}  top-5 ${percent(score.top5Accuracy)}  loss ${score.loss.toFixed(4)}  ${score.samples} images`,
+          classLines(score),
+        ].join("\n"),
+  );
+  return 0;
+}
+
+/** `predict IMAGE…` */
+export async function predict(options: PredictCommand): Promise<number> {
+  const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
+  const network = await openNetwork(runtime, options.model);
+  const { predictions, usage } = await predictImages(network, options.files, {
+    ...options,
+    ...{ runtime, device },
+  });
+  close();
+  print(
+    options.json
+      ? JSON.stringify({ model: network.path, predictions, usage }, undefined, 2)
+      : predictions
+          .map(
+            ({ file, classes }) =>
+              `${file}: ${classes.map(({ name, probability }) => `${name} ${(100 * probability).toFixed(1)} %`).join(", ")}`,
+          )
+          .join("\n"),
+  );
+  return 0;
+}
+
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+export function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

@@ -1,0 +1,21 @@
+import { program } from "@halfstep/trainer/cli";
+import { mnistDirectory } from "./data.js";
+import { exportFolder } from "./export-folder.js";
+import { evaluate, predict } from "./inference.js";
+import { parseOptions } from "./options.js";
+import { train } from "./training.js";
+
+await program(async (args) => {
+  const options = parseOptions(args);
+  switch (options.command) {
+    case "train":
+      return options.evaluate ? await evaluate(options) : await train(options);
+    case "predict":
+      return await predict(options);
+    case "export-folder": {
+      const count = await exportFolder(options.from ?? mnistDirectory(), options.to, options);
+      process.stdout.write(`${count} images in ${options.to}\n`);
+      return 0;
+    }
+  }
+});

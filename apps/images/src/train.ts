@@ -1,0 +1,261 @@
+import { permutation } from "@halfstep/data";
+import type { Device } from "@halfstep/device";
+import { GradScaler } from "@halfstep/grad-scaler";
+import type { ResNet } from "@halfstep/models";
+import { applyRecipe } from "@halfstep/nn";
+import { imagenet, type Schedule, SGD } from "@halfstep/optim";
+import {
+  ampPrimitives,
+  crossEntropy,
+  type FlatVariables,
+  flattenByDType,
+  type Runtime,
+  type Variable,
+} from "@halfstep/tensor";
+import {
+  evaluateEvery,
+  parameterSha256,
+  type RunSummary,
+  type Stateful,
+  storageFor,
+  type TestResult,
+  type TrainingCheckpoints,
+  type TrainingHook,
+  train,
+} from "@halfstep/trainer";
+import { randomOf } from "./augment.js";
+import type { TrainingData } from "./data.js";
+import { logitsOf, type Score, scoreImages } from "./evaluate.js";
+import { type Batch, batchesOf, type Images } from "./images.js";
+import { type NetworkOptions, networkOf } from "./model.js";
+import type { ChosenPrecision } from "./precision.js";
+import { savedNetwork } from "./saved-network.js";
+
+/** One training run. */
+export interface ImagesRun
+  extends Pick<ChosenPrecision, "recipe" | "scaler">,
+    Pick<TrainingData, "view" | "train" | "test" | "isAugmented"> {
+  readonly runtime: Runtime;
+  readonly device: Device | undefined;
+  readonly network: NetworkOptions;
+  readonly epochs: number;
+  readonly maxSteps?: number | undefined;
+  readonly batchSize: number;
+  readonly accumulate: number;
+  /** Of 256 images in a step: it grows with them. */
+  readonly lr: number;
+  readonly momentum: number;
+  readonly weightDecay: number;
+  /** Whether batch norm and biases decay too, as in apex's script. */
+  readonly normDecay: boolean;
+  /** Epochs in which the learning rate rises. */
+  readonly warmUp: number;
+  /** Epochs at which it becomes a tenth. */
+  readonly milestones: readonly number[];
+  readonly labelSmoothing: number;
+  readonly seed: number;
+  /** Images that are decoded at a time. */
+  readonly workers: number;
+  /** Epochs between two evaluations. */
+  readonly evalEvery: number;
+  /** What the loss is multiplied by, for studies of underflow. Default 1. */
+  readonly lossWeight?: number | undefined;
+  /** Called before the optimizer is made: to load weights. */
+  readonly prepare?: ((model: ResNet) => Promise<void>) | undefined;
+  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly checkpoints?: ImagesCheckpoints | undefined;
+}
+
+interface ImagesCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
+  readonly parts: Readonly<Record<string, Stateful>>;
+}
+
+/** The result of a run, and what the test said of each class. */
+export interface ImagesResult {
+  readonly summary: RunSummary;
+  readonly score: Score;
+}
+
+/** Steps of an epoch. */
+export const stepsPerEpoch = ({
+  train: { count },
+  batchSize,
+  accumulate,
+}: Pick<ImagesRun, "train" | "batchSize" | "accumulate">): number =>
+  Math.ceil(Math.ceil(count / batchSize) / accumulate);
+
+/** Steps of a run. */
+export const stepsOf = (run: ImagesRun): number =>
+  Math.min(run.maxSteps ?? Number.POSITIVE_INFINITY, stepsPerEpoch(run) * run.epochs);
+
+/** The learning rates of apex's script: for 256 images in a step, in proportion for more or fewer; warmed up, and divided by ten. */
+export const scheduleOf = (run: ImagesRun): Schedule =>
+  imagenet({
+    lr: (run.lr * run.batchSize * run.accumulate) / 256,
+    stepsPerEpoch: stepsPerEpoch(run),
+    warmupEpochs: run.warmUp,
+    milestones: run.milestones,
+  });
+
+/** Trains a ResNet, and tests it. Undefined if the signal stopped it. */
+export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefined> {
+  const { runtime, device, recipe, view } = run;
+  const started = performance.now();
+  device?.memory.resetPeak();
+  const model = networkOf(runtime, run.network, run.seed);
+  await run.prepare?.(model);
+  applyRecipe(model, recipe);
+  const groups = parameterGroups(model, run);
+  const schedule = scheduleOf(run);
+  const optimizer = new SGD(runtime.target, groups, {
+    lr: schedule,
+    momentum: run.momentum,
+    storage: storageFor(recipe),
+  });
+  // The loop drains outcomes itself, with the losses.
+  const scaler = new GradScaler(ampPrimitives(runtime), { ...run.scaler, outcomeSchedule: false });
+
+  const judged = { runtime, precision: recipe, model };
+  const score = (signal?: AbortSignal): Promise<Score> =>
+    scoreImages({ ...judged, batches: testBatches(run), classes: view.classes, signal });
+  let last: { readonly step: number; readonly score: Score } | undefined;
+
+  const result = await train<Batch>({
+    runtime,
+    device,
+    precision: recipe,
+    optimizer,
+    scaler,
+    epochs: run.epochs,
+    maxSteps: run.maxSteps,
+    accumulate: run.accumulate,
+    samples: ({ labels }) => labels.length,
+    batches: (epoch) => trainingBatches(run, epoch),
+    batchesFrom: (epoch, first) => trainingBatches(run, epoch, first),
+    loss(batch) {
+      const logits = logitsOf(judged, batch);
+      const labels = runtime.tensor(batch.labels);
+      const loss = crossEntropy(logits, labels, { labelSmoothing: run.labelSmoothing });
+      return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
+    },
+    lr: schedule,
+    signal: run.signal,
+    hooks: {
+      ...run.hooks,
+      evaluation: evaluateEvery({
+        every: { epochs: run.evalEvery },
+        model,
+        evaluate: () => score(),
+        score: ({ accuracy }) => accuracy,
+        mode: "max",
+        onResult(evaluation, { step }) {
+          last = { step, score: evaluation };
+        },
+        values: metricsOf,
+      }),
+    },
+    checkpoints: run.checkpoints && {
+      ...run.checkpoints,
+      parts: {
+        ...run.checkpoints.parts,
+        ...{ model, optimizer },
+        network: savedNetwork({ network: run.network, view, recipe }),
+      },
+    },
+  });
+  if (result.isAborted || run.signal?.aborted) return undefined;
+
+  const peakBytes = device?.memory.peak;
+  model.eval();
+  const test = last?.step === result.steps ? last.score : await score(run.signal);
+  if (run.signal?.aborted) return undefined;
+  const { parameterBytes, gradientBytes, optimizerBytes } = bytesOf(groups, run);
+  const samplesPerStep = Math.min(run.batchSize * run.accumulate, run.train.count);
+  return {
+    score: test,
+    summary: {
+      precision: recipe.name,
+      steps: result.steps,
+      appliedSteps: result.appliedSteps,
+      skippedSteps: result.skippedSteps,
+      finalScale: result.finalScale,
+      test: metricsOf(test),
+      msPerStep: result.msPerStep,
+      samplesPerSecond: result.msPerStep === 0 ? 0 : (samplesPerStep * 1000) / result.msPerStep,
+      peakBytes: peakBytes ?? result.stepBytes + parameterBytes + gradientBytes + optimizerBytes,
+      activationBytes: result.activationBytes,
+      parameterBytes,
+      optimizerBytes,
+      perStep: result.perStep,
+      deviceMsPerStep: result.deviceMsPerStep,
+      phases: result.phases,
+      parameterSha256: await parameterSha256(model.namedParameters()),
+      wallSeconds: (performance.now() - started) / 1000,
+    },
+  };
+}
+
+const metricsOf = ({ accuracy, top5Accuracy, loss }: Score): TestResult => ({
+  accuracy,
+  top5Accuracy,
+  loss,
+});
+
+/** The batches of an epoch from number `first` on, every image as this epoch's random numbers want it. */
+function trainingBatches(run: ImagesRun, epoch: number, first = 0) {
+  const { train: images, batchSize, seed, workers, isAugmented } = run;
+  const order = permutation(images.count, seed, epoch);
+  const places = chunks(order, batchSize, first * batchSize);
+  const randomFor = (image: number) => randomOf(seed, epoch, image);
+  return batchesOf(images, places, workers, isAugmented ? randomFor : undefined);
+}
+
+/** All test images in their order. */
+export const testBatches = ({
+  test,
+  batchSize,
+  workers,
+}: {
+  readonly test: Images;
+  readonly batchSize: number;
+  readonly workers: number;
+}) => {
+  const order = Uint32Array.from({ length: test.count }, (_, i) => i);
+  return batchesOf(test, chunks(order, 2 * batchSize, 0), workers);
+};
+
+function* chunks(order: Uint32Array, size: number, from: number): Generator<Uint32Array> {
+  for (let start = from; start < order.length; start += size)
+    yield order.subarray(start, start + size);
+}
+
+type Group = { readonly params: FlatVariables; readonly weightDecay: number };
+
+/** All parameters decay, or all but those of batch norm and biases. */
+function parameterGroups(
+  model: ResNet,
+  { weightDecay, normDecay }: Pick<ImagesRun, "weightDecay" | "normDecay">,
+): readonly Group[] {
+  const groups = (isWanted: (variable: Variable) => boolean, decay: number): Group[] =>
+    flattenByDType([...model.parameters()].filter(isWanted)).map((params) => ({
+      ...{ params, weightDecay: decay },
+    }));
+  if (normDecay) return groups(() => true, weightDecay);
+  return [...groups(({ rank }) => rank > 1, weightDecay), ...groups(({ rank }) => rank <= 1, 0)];
+}
+
+/** SGD keeps a float32 momentum for each parameter, and float32 masters of those that have 16 bits. */
+function bytesOf(groups: readonly Group[], { recipe, momentum }: ImagesRun) {
+  const sum = (of: (group: Group) => number): number =>
+    groups.reduce((total, group) => total + of(group), 0);
+  const gradientBytes = sum(({ params }) => params.gradients.byteLength);
+  const masters = sum(({ params }) =>
+    params.dtype !== "float32" && recipe.masterWeights ? params.gradients.byteLength : 0,
+  );
+  return {
+    parameterBytes: sum(({ params }) => params.values.byteLength),
+    gradientBytes,
+    optimizerBytes: (momentum > 0 ? gradientBytes : 0) + masters,
+  };
+}
