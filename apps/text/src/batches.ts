@@ -33,6 +33,17 @@ export const sortedByLength = <Example extends Encoded>(
   batchSize: number,
 ): readonly (readonly Example[])[] => chunks([...examples].sort(byLength), batchSize);
 
+/** Batches up to the signal; the first comes in any case. */
+export function* until<Batch>(
+  signal: AbortSignal | undefined,
+  batches: readonly Batch[],
+): Generator<Batch> {
+  for (const batch of batches) {
+    yield batch;
+    if (signal?.aborted) return;
+  }
+}
+
 const byLength = (a: Encoded, b: Encoded): number => a.ids.length - b.ids.length;
 
 const chunks = <T>(list: readonly T[], size: number): T[][] =>

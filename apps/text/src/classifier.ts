@@ -1,7 +1,7 @@
 import { BertForSequenceClassification } from "@halfstep/models";
-import { argmax, crossEntropy, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
-import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
-import { bertInputs, sortedByLength } from "./batches.js";
+import type { Runtime, Tensor } from "@halfstep/tensor";
+import { evaluate, type TrainingPrecision } from "@halfstep/trainer";
+import { bertInputs, sortedByLength, until } from "./batches.js";
 import type { Learner, Score } from "./learner.js";
 import { type ClassificationLoss, classificationLoss } from "./losses.js";
 import type { ModelShape } from "./model-shape.js";
@@ -34,57 +34,22 @@ export class Classifier implements Learner<EncodedText> {
 
   loss(batch: readonly EncodedText[], perturbation?: Tensor): Tensor {
     const labels = this.#runtime.tensor(Uint32Array.from(batch, ({ label }) => label));
-    const logits = this.#logits(batch, perturbation);
+    const logits = this.logits(batch, perturbation);
     return classificationLoss(logits, labels, batch.length, this.#options);
   }
 
   async evaluate(examples: readonly EncodedText[], signal?: AbortSignal): Promise<Score> {
-    let correct = 0;
-    let loss = 0;
-    for await (const { batch, classes, losses } of this.#results(examples, signal))
-      for (const [i, { label }] of batch.entries()) {
-        if (classes[i] === label) correct++;
-        loss += losses[i] as number;
-      }
-    return { accuracy: correct / examples.length, loss: loss / examples.length };
+    return await evaluate<readonly EncodedText[]>({
+      runtime: this.#runtime,
+      precision: this.#options.precision,
+      logits: (batch) => this.logits(batch),
+      labels: (batch) => Uint32Array.from(batch, ({ label }) => label),
+      batches: until(signal, sortedByLength(examples, 64)),
+    });
   }
 
-  /** The classes of texts, in their order. */
-  async predict(texts: readonly Encoded[]): Promise<readonly number[]> {
-    const found = new Map<Encoded, number>();
-    const examples = texts.map((text, place) => ({ ...text, label: 0, place }));
-    for await (const { batch, classes } of this.#results(examples))
-      for (const [i, example] of batch.entries()) found.set(example, classes[i] as number);
-    return examples.map((example) => found.get(example) as number);
-  }
-
-  async *#results<Example extends EncodedText>(
-    examples: readonly Example[],
-    signal?: AbortSignal,
-  ): AsyncGenerator<{
-    batch: readonly Example[];
-    classes: ArrayLike<number>;
-    losses: ArrayLike<number>;
-  }> {
-    for (const batch of sortedByLength(examples, 64)) {
-      if (signal?.aborted) return;
-      const labels = this.#runtime.tensor(Uint32Array.from(batch, ({ label }) => label));
-      const { classes, losses } = await this.#runtime.step(() =>
-        noGrad(() => {
-          const logits = inPrecision(this.#options.precision, () => this.#logits(batch));
-          return {
-            classes: argmax([logits], null),
-            losses: crossEntropy(logits, labels, { reduction: "none" }),
-          };
-        }),
-      );
-      yield { batch, classes: await classes.toArray(), losses: await losses.toArray() };
-      classes.dispose();
-      losses.dispose();
-    }
-  }
-
-  #logits(batch: readonly Encoded[], perturbation?: Tensor): Tensor {
+  /** [texts, classes] */
+  logits(batch: readonly Encoded[], perturbation?: Tensor): Tensor {
     const { inputIds, attentionMask } = bertInputs(this.#runtime, batch, this.model.bert.config);
     return this.model.forward(inputIds, { attentionMask, ...(perturbation && { perturbation }) });
   }

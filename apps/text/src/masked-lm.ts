@@ -2,7 +2,7 @@ import { philox4x32 } from "@halfstep/formats/philox";
 import { BertForMaskedLM } from "@halfstep/models";
 import { argmax, crossEntropy, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
 import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
-import { bertInputs, sortedByLength } from "./batches.js";
+import { bertInputs, sortedByLength, until } from "./batches.js";
 import type { Learner, Score } from "./learner.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
@@ -75,18 +75,17 @@ export class MaskedLearner implements Learner<MaskedText> {
   }
 
   loss(batch: readonly MaskedText[], perturbation?: Tensor): Tensor {
-    return crossEntropy(this.#logits(batch, perturbation), this.#hidden(batch));
+    return crossEntropy(this.logits(batch, perturbation), this.#hidden(batch));
   }
 
   async evaluate(examples: readonly MaskedText[], signal?: AbortSignal): Promise<Score> {
     let correct = 0;
     let loss = 0;
     let places = 0;
-    for (const batch of sortedByLength(examples, 32)) {
-      if (signal?.aborted) break;
+    for (const batch of until(signal, sortedByLength(examples, 32))) {
       const { tokens, sum } = await this.#runtime.step(() =>
         noGrad(() => {
-          const logits = inPrecision(this.#options.precision, () => this.#logits(batch));
+          const logits = inPrecision(this.#options.precision, () => this.logits(batch));
           const sum = crossEntropy(logits, this.#hidden(batch), { reduction: "sum" });
           return { tokens: argmax([logits], null), sum };
         }),
@@ -102,31 +101,12 @@ export class MaskedLearner implements Learner<MaskedText> {
     return { accuracy: correct / places, loss: loss / places };
   }
 
-  /** The likeliest token for each of the places of texts, in their order. */
-  async predict(texts: readonly MaskedText[]): Promise<readonly (readonly number[])[]> {
-    const told: number[][] = [];
-    for (const text of texts) {
-      if (text.places.length === 0) {
-        told.push([]);
-        continue;
-      }
-      const tokens = await this.#runtime.step(() =>
-        noGrad(() =>
-          argmax([inPrecision(this.#options.precision, () => this.#logits([text]))], null),
-        ),
-      );
-      told.push([...(await tokens.toArray())]);
-      tokens.dispose();
-    }
-    return told;
-  }
-
   #hidden(batch: readonly MaskedText[]): Tensor {
     return this.#runtime.tensor(Uint32Array.from(batch.flatMap(({ hidden }) => hidden)));
   }
 
-  /** [places, vocabSize] */
-  #logits(batch: readonly MaskedText[], perturbation?: Tensor): Tensor {
+  /** [places, vocabSize]: the places of all texts, one behind the other. */
+  logits(batch: readonly MaskedText[], perturbation?: Tensor): Tensor {
     const { inputIds, attentionMask } = bertInputs(this.#runtime, batch, this.model.bert.config);
     const length = inputIds.shape[1] as number;
     const places = batch.flatMap((text, i) => text.places.map((place) => i * length + place));

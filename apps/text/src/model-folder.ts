@@ -1,13 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
-import {
-  loadTorchStateDict,
-  type Module,
-  type StateDict,
-  type StateDictKeys,
-  torchStateDict,
-} from "@halfstep/nn";
+import { loadTorchStateDict, type Module, type StateDict, torchStateDict } from "@halfstep/nn";
 import { readSafetensors } from "@halfstep/safetensors";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import type { MailPart } from "./mails.js";
@@ -108,12 +102,16 @@ export async function openModel(directory: string): Promise<SavedModel> {
   };
 }
 
-/** Gives a model the parameters of another one that has the same body. Returns what has no counterpart. */
-export function loadBody(model: Module, { directory, state }: SavedModel): StateDictKeys {
-  const keys = loadTorchStateDict(model, state, { strict: false });
-  if (keys.missing.some((name) => name.startsWith("bert.encoder.")))
-    throw new DataError(directory, `lacks ${keys.missing.length} parameters: it is no such BERT`);
-  return keys;
+/** Gives a model all of its parameters. */
+export const loadParameters = (model: Module, { state }: SavedModel): unknown =>
+  loadTorchStateDict(model, state);
+
+/** Gives a model the parameters of another one that has the same body. Returns what has no counterpart there. */
+export function loadBody(model: Module, { directory, state }: SavedModel): readonly string[] {
+  const { missing } = loadTorchStateDict(model, state, { strict: false });
+  if (missing.some((name) => name.startsWith("bert.encoder.")))
+    throw new DataError(directory, `lacks ${missing.length} parameters: it is no such BERT`);
+  return missing;
 }
 
 const shapeNames = [

@@ -12,8 +12,8 @@ export async function predictCommand(options: PredictCommand): Promise<number> {
   if (texts.length === 0)
     throw new UsageError("there is no text: give some behind the flags, or on standard input");
   const saved = await openTrained(options.model);
-  const { runtime, close } = await openRuntime({ ...options, onNote: say });
-  const said = await predict(runtime, saved, texts, options.half);
+  const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
+  const said = await predict({ runtime, device, saved, half: options.half }, texts);
   close();
   for (const prediction of said) print(options.json ? JSON.stringify(prediction) : prediction.line);
   return 0;

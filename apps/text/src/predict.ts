@@ -1,8 +1,11 @@
-import { loadTorchStateDict, type Module } from "@halfstep/nn";
-import type { Runtime } from "@halfstep/tensor";
+import type { Device } from "@halfstep/device";
+import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
+import { Predictor } from "@halfstep/trainer";
 import { Classifier } from "./classifier.js";
-import { MaskedLearner } from "./masked-lm.js";
+import { MaskedLearner, type MaskedText } from "./masked-lm.js";
+import { loadParameters } from "./model-folder.js";
 import { Tagger } from "./tagger.js";
+import type { EncodedWords } from "./tokenizer.js";
 import type { UsableModel } from "./use-model.js";
 
 /** What a model says of a text. */
@@ -14,63 +17,111 @@ export interface Prediction {
   readonly line: string;
 }
 
-/** What a trained model says of texts, in their order. With `half`, parameters and activations are float16. */
+export interface PredictOptions {
+  readonly runtime: Runtime;
+  readonly device?: Device | undefined;
+  readonly saved: UsableModel;
+  /** Store parameters and compute in float16. What must not be half, the field of tags, stays float32. */
+  readonly half: boolean;
+}
+
+/** What a trained model says of texts, in their order. */
 export async function predict(
-  runtime: Runtime,
-  { shape, tokenizer, purpose, state }: UsableModel,
+  options: PredictOptions,
   texts: readonly string[],
-  half: boolean,
 ): Promise<readonly Prediction[]> {
-  const { labels, task, crf, maxLength } = purpose;
-  const settings = { shape, crf, seed: 0, precision: "float32" };
-  const ready = (model: Module): void => {
-    loadTorchStateDict(model, state);
-    if (half) model.half();
-    model.eval();
-  };
-  if (task === "tags") {
-    const tagger = new Tagger(runtime, { ...settings, tags: labels.length });
-    ready(tagger.model);
-    const sentences = texts.map((text) => text.match(wordOrMark) ?? []);
-    const tags = await tagger.predict(
-      sentences.map((words) => tokenizer.encodeWords(words, maxLength)),
-    );
-    return texts.map((text, i) => {
-      const names = (tags[i] ?? []).map((tag) => labels[tag] ?? "");
-      // Words that were cut off have no tag.
-      const line = names.map((tag, word) => `${sentences[i]?.[word]}/${tag}`).join(" ");
-      return { text, labels: names, line };
-    });
-  }
-  if (task === "mlm") {
-    const learner = new MaskedLearner(runtime, settings);
-    ready(learner.model);
-    const mask = tokenizer.ids["[MASK]"];
-    const told = await learner.predict(
-      texts.map((text) => {
-        const { ids } = tokenizer.encode(text, maxLength);
-        const places = ids.flatMap((id, place) => (id === mask ? [place] : []));
-        return { ids, places, hidden: places.map(() => mask) };
-      }),
-    );
-    return texts.map((text, i) => {
-      const tokens = (told[i] ?? []).map((id) => tokenizer.vocabulary[id] ?? "");
-      let next = 0;
-      return {
-        text,
-        labels: tokens,
-        line: text.replaceAll("[MASK]", () => tokens[next++] ?? "[MASK]"),
-      };
-    });
-  }
-  const classifier = new Classifier(runtime, { ...settings, classes: labels.length });
-  ready(classifier.model);
-  const classes = await classifier.predict(texts.map((text) => tokenizer.encode(text, maxLength)));
+  const { task } = options.saved.purpose;
+  if (task === "tags") return predictTags(options, texts);
+  if (task === "mlm") return predictHidden(options, texts);
+  return predictClasses(options, texts);
+}
+
+const settingsOf = ({ shape, purpose }: UsableModel) => ({
+  shape,
+  crf: purpose.crf,
+  seed: 0,
+  precision: "float32",
+});
+
+const batchSize = 64;
+
+async function predictClasses(
+  { runtime, device, saved, half }: PredictOptions,
+  texts: readonly string[],
+): Promise<readonly Prediction[]> {
+  const { tokenizer, purpose } = saved;
+  const { labels, maxLength } = purpose;
+  const classifier = new Classifier(runtime, { ...settingsOf(saved), classes: labels.length });
+  loadParameters(classifier.model, saved);
+  using predictor = new Predictor({
+    ...{ runtime, device, batchSize, model: classifier.model },
+    forward: (batch: readonly string[]) =>
+      argmax([classifier.logits(batch.map((text) => tokenizer.encode(text, maxLength)))], null),
+  });
+  if (half) predictor.half();
+  const classes = await predictor.predict(texts);
   return texts.map((text, i) => {
-    const label = labels[classes[i] as number] ?? "";
+    const label = labels[classes[i]?.[0] as number] as string;
     return { text, labels: [label], line: `${label}\t${text}` };
+  });
+}
+
+async function predictTags(
+  { runtime, device, saved, half }: PredictOptions,
+  texts: readonly string[],
+): Promise<readonly Prediction[]> {
+  const { tokenizer, purpose } = saved;
+  const { labels, maxLength } = purpose;
+  const tagger = new Tagger(runtime, { ...settingsOf(saved), tags: labels.length });
+  loadParameters(tagger.model, saved);
+  using predictor = new Predictor({
+    ...{ runtime, device, batchSize, model: tagger.model },
+    forward: (batch: readonly EncodedWords[]) => tagger.tagsOf(tagger.emissions(batch)),
+  });
+  if (half) predictor.half();
+  const sentences = texts.map((text) => text.match(wordOrMark) ?? []);
+  const tags = await predictor.predict(
+    sentences.map((words) => tokenizer.encodeWords(words, maxLength)),
+  );
+  return texts.map((text, i) => {
+    const words = sentences[i] ?? [];
+    // Words that were cut off have no tag, and padding has one that means nothing.
+    const kept = tokenizer.encodeWords(words, maxLength).starts.length;
+    const names = [...(tags[i] ?? [])].slice(0, kept).map((tag) => labels[tag] as string);
+    return { text, labels: names, line: names.map((name, j) => `${words[j]}/${name}`).join(" ") };
   });
 }
 
 /** What gets a tag of its own: words, and the marks that the Brown corpus parts from them. */
 const wordOrMark = /[^\s.,;:!?()"]+|[.,;:!?()"]/g;
+
+async function predictHidden(
+  { runtime, device, saved, half }: PredictOptions,
+  texts: readonly string[],
+): Promise<readonly Prediction[]> {
+  const { tokenizer, purpose } = saved;
+  const learner = new MaskedLearner(runtime, settingsOf(saved));
+  loadParameters(learner.model, saved);
+  using predictor = new Predictor({
+    ...{ runtime, device, batchSize, model: learner.model },
+    forward: (batch: readonly MaskedText[]) => argmax([learner.logits(batch)], null),
+    read: async (told: Tensor, batch) => {
+      const tokens = [...(await told.toArray())];
+      return batch.map(({ places }) => tokens.splice(0, places.length));
+    },
+  });
+  if (half) predictor.half();
+  const encoded = texts.map((text): MaskedText => {
+    const { ids } = tokenizer.encode(text, purpose.maxLength);
+    const mask = tokenizer.ids["[MASK]"];
+    return { ids, places: ids.flatMap((id, i) => (id === mask ? [i] : [])), hidden: [] };
+  });
+  const told = await predictor.predict(encoded.filter(({ places }) => places.length > 0));
+  const next = told.values();
+  return texts.map((text, i) => {
+    const tokens = encoded[i]?.places.length ? (next.next().value ?? []) : [];
+    const labels = tokens.map((id) => tokenizer.vocabulary[id] as string);
+    const given = labels.values();
+    return { text, labels, line: text.replaceAll("[MASK]", (mask) => given.next().value ?? mask) };
+  });
+}

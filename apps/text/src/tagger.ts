@@ -1,7 +1,7 @@
 import { BertForTokenClassification } from "@halfstep/models";
 import { argmax, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
 import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
-import { bertInputs, padded, sortedByLength } from "./batches.js";
+import { bertInputs, padded, sortedByLength, until } from "./batches.js";
 import type { Learner, Score } from "./learner.js";
 import { type ClassificationLoss, classificationLoss, ignoredLabel } from "./losses.js";
 import type { ModelShape } from "./model-shape.js";
@@ -24,7 +24,7 @@ export interface TaggerOptions extends ClassificationLoss {
 }
 
 /** What a model says of the words of a batch. */
-interface Emissions {
+export interface Emissions {
   /** [sentences, words, tags] */
   readonly scores: Tensor;
   /** uint32 [sentences, words]: 1 for words, 0 for padding. */
@@ -45,8 +45,7 @@ export class Tagger implements Learner<EncodedSentence> {
   }
 
   loss(batch: readonly EncodedSentence[], perturbation?: Tensor): Tensor {
-    const { scores, mask } = this.#emissions(batch, perturbation);
-    return this.#lossOf(scores, mask, batch);
+    return this.#lossOf(this.emissions(batch, perturbation), batch);
   }
 
   async evaluate(examples: readonly EncodedSentence[], signal?: AbortSignal): Promise<Score> {
@@ -54,66 +53,36 @@ export class Tagger implements Learner<EncodedSentence> {
     let loss = 0;
     let words = 0;
     let cut = 0;
-    for await (const { batch, tags, width, mean } of this.#results(examples, signal)) {
-      let inBatch = 0;
-      for (const [i, sentence] of batch.entries())
-        for (const [word, tag] of sentence.tags.entries()) {
-          if (tags[i * width + word] === tag) correct++;
-          inBatch++;
-        }
-      words += inBatch;
+    for (const batch of until(signal, sortedByLength(examples, 64))) {
+      const results = await this.#runtime.step(() =>
+        noGrad(() => {
+          const emissions = inPrecision(this.#options.precision, () => this.emissions(batch));
+          return { tags: this.tagsOf(emissions), mean: this.#lossOf(emissions, batch) };
+        }),
+      );
+      const width = results.tags.shape[1] as number;
+      const tags = await results.tags.toArray();
+      const given = batch.flatMap((sentence, i) =>
+        sentence.tags.map((tag, word) => tags[i * width + word] === tag),
+      );
+      correct += given.filter((isRight) => isRight).length;
+      words += given.length;
       cut += batch.reduce((sum, sentence) => sum + sentence.cut, 0);
-      loss += mean * inBatch;
+      loss += given.length * (await results.mean.item());
+      results.tags.dispose();
+      results.mean.dispose();
     }
     return { accuracy: correct / (words + cut), loss: loss / words };
   }
 
-  /** The tags of the words of sentences, in their order. */
-  async predict(sentences: readonly EncodedWords[]): Promise<readonly (readonly number[])[]> {
-    const found = new Map<EncodedWords, readonly number[]>();
-    const examples = sentences.map((sentence) => ({
-      ...sentence,
-      tags: sentence.starts.map(() => 0),
-      cut: 0,
-    }));
-    for await (const { batch, tags, width } of this.#results(examples))
-      for (const [i, sentence] of batch.entries())
-        found.set(sentence, [...tags.slice(i * width, i * width + sentence.starts.length)]);
-    return examples.map((sentence) => found.get(sentence) ?? []);
+  /** uint32 [sentences, words]: the best tags; in places of padding they mean nothing. */
+  tagsOf({ scores, mask }: Emissions): Tensor {
+    const { crf } = this.model;
+    return crf ? crf.decode(scores, { mask }).tags : argmax([scores], null);
   }
 
-  async *#results(
-    examples: readonly EncodedSentence[],
-    signal?: AbortSignal,
-  ): AsyncGenerator<{
-    batch: readonly EncodedSentence[];
-    /** [sentences, width] */
-    tags: Uint32Array;
-    width: number;
-    /** Loss of a word in nats. */
-    mean: number;
-  }> {
-    for (const batch of sortedByLength(examples, 64)) {
-      if (signal?.aborted) return;
-      const results = await this.#runtime.step(() =>
-        noGrad(() => {
-          const { scores, mask } = inPrecision(this.#options.precision, () =>
-            this.#emissions(batch),
-          );
-          const { crf } = this.model;
-          const tags = crf ? crf.decode(scores, { mask }).tags : argmax([scores], null);
-          return { tags, mean: this.#lossOf(scores, mask, batch) };
-        }),
-      );
-      const width = results.tags.shape[1] as number;
-      const tags = (await results.tags.toArray()) as Uint32Array;
-      yield { batch, tags, width, mean: await results.mean.item() };
-      results.tags.dispose();
-      results.mean.dispose();
-    }
-  }
-
-  #emissions(batch: readonly EncodedWords[], perturbation?: Tensor): Emissions {
+  /** What the model says of the words of sentences. */
+  emissions(batch: readonly EncodedWords[], perturbation?: Tensor): Emissions {
     const runtime = this.#runtime;
     const { inputIds, attentionMask } = bertInputs(runtime, batch, this.model.bert.config);
     const scores = this.model.forward(inputIds, {
@@ -133,7 +102,7 @@ export class Tagger implements Learner<EncodedSentence> {
   }
 
   /** Nats for each word: of a sentence's tags together where they are scored together. */
-  #lossOf(scores: Tensor, mask: Tensor, batch: readonly EncodedSentence[]): Tensor {
+  #lossOf({ scores, mask }: Emissions, batch: readonly EncodedSentence[]): Tensor {
     const [, width, tags] = scores.shape as [number, number, number];
     const given = padded(
       batch.map((sentence) => sentence.tags),

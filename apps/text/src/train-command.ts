@@ -84,7 +84,7 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
     });
     const { runtime, device, described, close } = await openRuntime({ ...options, onNote: say });
     const prepared = prepareTask(runtime, data, tokenizer, { ...options, shape, maxLength });
-    if (init) describeInit(init, loadBody(prepared.model, init).missing);
+    if (init) describeInit(init, loadBody(prepared.model, init));
     const baselines = baselineOf(data);
     say(
       `${task}: ${data.splits.train.length} to train on, ${data.splits.test.length} to test · ${tokenizer.vocabulary.length} tokens · ${described.adapter} · writing to ${out}`,

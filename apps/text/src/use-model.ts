@@ -1,7 +1,8 @@
-import { loadTorchStateDict } from "@halfstep/nn";
+import { applyRecipe } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
+import { recipeFor } from "@halfstep/trainer";
 import { UsageError } from "@halfstep/trainer/cli";
-import { type ModelPurpose, openModel, type SavedModel } from "./model-folder.js";
+import { loadParameters, type ModelPurpose, openModel, type SavedModel } from "./model-folder.js";
 import { type PreparedTask, prepareTask } from "./prepare.js";
 import type { TaskData } from "./tasks.js";
 
@@ -21,22 +22,19 @@ export async function openTrained(directory: string): Promise<UsableModel> {
   return { ...saved, purpose };
 }
 
-/** Puts a trained model onto a device, in float16 or as it was trained, ready to be used on data. */
+/** Puts a trained model onto a device, with data to be tested on; in float32, or stored and computed in float16. */
 export function useModel(
   runtime: Runtime,
-  { shape, tokenizer, purpose, state }: UsableModel,
+  saved: UsableModel,
   data: TaskData,
   half: boolean,
 ): PreparedTask {
-  const prepared = prepareTask(runtime, data, tokenizer, {
-    ...purpose,
-    shape,
-    seed: 0,
-    precision: "float32",
+  const precision = half ? "params=float16,compute=float16,output=float32" : "float32";
+  const prepared = prepareTask(runtime, data, saved.tokenizer, {
+    ...saved.purpose,
+    ...{ shape: saved.shape, seed: 0, precision },
   });
-  loadTorchStateDict(prepared.model, state);
-  // Half parameters take half activations along; what must not be half, the field of tags, stays float32.
-  if (half) prepared.model.half();
-  prepared.model.eval();
+  loadParameters(prepared.model, saved);
+  applyRecipe(prepared.model, recipeFor(precision)).eval();
   return prepared;
 }
