@@ -3,7 +3,13 @@ import type { Counters } from "./counters.js";
 import { ShaderError } from "./errors.js";
 import { shaderStageCompute } from "./flags.js";
 import type { Health } from "./health.js";
-import type { Binding, Kernel, Program, ProgramContext } from "./launch.js";
+import {
+  type Binding,
+  floatingDTypes,
+  type Kernel,
+  type Program,
+  type ProgramContext,
+} from "./launch.js";
 import { scalarBytes } from "./scalars.js";
 
 /** What a program is compiled for, besides the device. */
@@ -173,14 +179,12 @@ const descriptorOf = (
   compute: { module, entryPoint: "main" },
 });
 
-const floating = ["float32", "float16", "bfloat16"];
-
 function assertStorage(kernel: Kernel, storage: Storage): void {
   if (storage.length !== kernel.bindings.length)
     throw new TypeError(
       `kernel "${kernel.name}" has ${kernel.bindings.length} bindings (${kernel.bindings.map((b) => b.name).join(", ")}), but got ${storage.length}`,
     );
-  for (const [i, { name, dtypes = floating }] of kernel.bindings.entries()) {
+  for (const [i, { name, dtypes = floatingDTypes }] of kernel.bindings.entries()) {
     const dtype = storage[i]?.dtype as string;
     if (!(dtypes as readonly string[]).includes(dtype))
       throw new TypeError(

@@ -73,7 +73,7 @@ export function nonFiniteWgsl(
   { dtype, rounding }: { readonly dtype: DType; readonly rounding?: HalfDType },
 ): string {
   const head = `fn nonfinite_${x}(q: u32) -> vec4<bool> {`;
-  if (rounding || dtype === "float32")
+  if (rounding || (dtype !== "float16" && dtype !== "bfloat16"))
     return `${head} return (bitcast<vec4u>(load_${x}(q)) & vec4u(0x7f800000u)) == vec4u(0x7f800000u); }\n`;
   const exponent = dtype === "float16" ? "0x7c00u" : "0x7f80u";
   return `${head}

@@ -1,6 +1,10 @@
 import {
   type Binding,
   bytesPerElement,
+  type DType,
+  type Float8DType,
+  type HalfDType,
+  isFloat8,
   type KernelView,
   type Launch,
   type LaunchTarget,
@@ -10,6 +14,8 @@ import {
   decodeArray,
   encodeArray,
   type FloatFormat,
+  float8e4m3fn,
+  float8e5m2,
   float16,
   roundArray,
 } from "@halfstep/formats";
@@ -18,7 +24,7 @@ import {
 export interface CpuBuffer {
   readonly byteLength: number;
   readonly bytes: ArrayBuffer;
-  /** One float64 for each two bytes, so that an element of any dtype has a place of its own. */
+  /** One float64 for each byte, so that an element of any dtype has a place of its own. */
   readonly wide: Float64Array | undefined;
 }
 
@@ -43,7 +49,7 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
     allocate(bytes) {
       const byteLength = Math.ceil(bytes / 16) * 16;
       return arithmetic === "float64"
-        ? { byteLength, bytes: new ArrayBuffer(0), wide: new Float64Array(byteLength / 2) }
+        ? { byteLength, bytes: new ArrayBuffer(0), wide: new Float64Array(byteLength) }
         : { byteLength, bytes: new ArrayBuffer(byteLength), wide: undefined };
     },
     launch: runOnCpu,
@@ -71,8 +77,21 @@ export function runOnCpu(launch: Launch<CpuBuffer>): void {
     if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
 }
 
-export const formatOf = (dtype: "float16" | "bfloat16"): FloatFormat =>
-  dtype === "float16" ? float16 : bfloat16;
+/** The format of a dtype that is narrower than its decoded elements. */
+export function formatOf(dtype: HalfDType | Float8DType): FloatFormat {
+  if (dtype === "float16") return float16;
+  if (dtype === "bfloat16") return bfloat16;
+  return dtype === "float8e4m3fn" ? float8e4m3fn : float8e5m2;
+}
+
+/** The elements of a narrow dtype in a buffer, as codes. */
+const codesOf = (
+  bytes: ArrayBuffer,
+  offset: number,
+  length: number,
+  dtype: DType,
+): Uint8Array | Uint16Array =>
+  isFloat8(dtype) ? new Uint8Array(bytes, offset, length) : new Uint16Array(bytes, offset, length);
 
 function openView({ buffer, offset, length, dtype }: Binding<CpuBuffer>): KernelView {
   const end = offset + length * bytesPerElement(dtype);
@@ -92,7 +111,7 @@ function openView({ buffer, offset, length, dtype }: Binding<CpuBuffer>): Kernel
     case "uint32":
       return new Uint32Array(buffer.bytes, offset, length);
     default:
-      return decodeArray(new Uint16Array(buffer.bytes, offset, length), formatOf(dtype));
+      return decodeArray(codesOf(buffer.bytes, offset, length, dtype), formatOf(dtype));
   }
 }
 
@@ -100,10 +119,7 @@ function closeView(binding: Binding<CpuBuffer>, view: KernelView): void {
   const { buffer, offset, length, dtype, rounding } = binding;
   if (buffer.wide) return;
   if (rounding) roundArray(view as Float32Array, formatOf(rounding), view as Float32Array);
-  if (dtype === "float16" || dtype === "bfloat16")
-    encodeArray(
-      view as Float32Array,
-      formatOf(dtype),
-      new Uint16Array(buffer.bytes, offset, length),
-    );
+  if (dtype === "float32" || dtype === "int32" || dtype === "uint32") return;
+  const codes = codesOf(buffer.bytes, offset, length, dtype);
+  encodeArray(view as Float32Array, formatOf(dtype), codes, { saturate: isFloat8(dtype) });
 }

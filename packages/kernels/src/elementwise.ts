@@ -1,12 +1,13 @@
-import type {
-  Binding,
-  DType,
-  HalfDType,
-  Kernel,
-  KernelScalar,
-  KernelView,
-  Launch,
-  ProgramContext,
+import {
+  type Binding,
+  type DType,
+  floatingDTypes,
+  type HalfDType,
+  type Kernel,
+  type KernelScalar,
+  type KernelView,
+  type Launch,
+  type ProgramContext,
 } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex } from "./indexing.js";
@@ -110,13 +111,7 @@ export const programVariant = ({ inputs, steps, outputs }: ElementwiseProgram): 
 const quadsPerWorkgroup = 512;
 
 /** Integers are floats in between: exact up to 2^24 in magnitude, which is enough for masks and classes. */
-export const programDTypes: readonly DType[] = [
-  "float32",
-  "float16",
-  "bfloat16",
-  "uint32",
-  "int32",
-];
+export const programDTypes: readonly DType[] = [...floatingDTypes, "uint32", "int32"];
 
 function makeKernel(name: string, variant: string, program: ElementwiseProgram): ElementwiseKernel {
   const { inputs, steps, outputs } = program;

@@ -51,7 +51,7 @@ ${linearMain(groupSize)}
 /** WGSL `magnitudes(q: u32) -> vec4u`: the elements of quad q as float32 bits without sign, from the bits in memory. */
 function magnitudesWgsl({ dtype, rounding }: { dtype: DType; rounding?: HalfDType }): string {
   const head = "fn magnitudes(q: u32) -> vec4u {";
-  if (rounding || dtype === "float32")
+  if (rounding || (dtype !== "float16" && dtype !== "bfloat16"))
     return `${head} return bitcast<vec4u>(load_x(q)) & vec4u(0x7fffffffu); }\n`;
   const words = "let w = vec4u(x_data[q].x, x_data[q].x >> 16u, x_data[q].y, x_data[q].y >> 16u)";
   // Of float16 only the order around infinity matters here.

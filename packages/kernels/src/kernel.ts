@@ -9,7 +9,7 @@ import type {
 } from "@halfstep/device";
 import {
   conversionFunctions,
-  halfFormats,
+  narrowFormats,
   scalarDeclarations,
   storageDeclarations,
 } from "./wgsl/storage.js";
@@ -54,9 +54,9 @@ export function defineKernel(definition: KernelDefinition): Kernel {
     reference,
     ...(definition.operations && { operations: definition.operations }),
     program(context) {
-      const formats = halfFormats(context, conversions);
+      const formats = narrowFormats(context, conversions);
       const code =
-        (context.tier === "native" && formats.has("float16") ? "enable f16;\n" : "") +
+        (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context.tier) +
@@ -70,6 +70,10 @@ export function defineKernel(definition: KernelDefinition): Kernel {
     },
   };
 }
+
+/** Float16 loads itself; what is narrower is multiplied as float16 where hardware multiplies matrices. */
+const usesFloat16 = ({ tier }: ProgramContext, formats: ReadonlySet<string>): boolean =>
+  tier === "native" && [...formats].some((format) => format !== "bfloat16");
 
 const maxWorkgroups = 65_535;
 

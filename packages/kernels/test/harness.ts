@@ -3,14 +3,16 @@ import {
   bytesPerElement,
   type Device,
   type DType,
+  type Float8DType,
   type HalfDType,
   type Hardware,
+  isFloat8,
   type KernelView,
   type LaunchTarget,
   type ProgramContext,
 } from "@halfstep/device";
-import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
-import { type CpuTargetOptions, cpuTarget } from "../src/cpu.js";
+import { decodeArray, encodeArray } from "@halfstep/formats";
+import { type CpuTargetOptions, cpuTarget, formatOf } from "../src/cpu.js";
 
 /** A tensor operand of a test: its values, or just a length for one that launches fill. */
 interface Operand {
@@ -35,9 +37,7 @@ export type Results<O extends Operands> = { readonly [name in keyof O]: KernelVi
 const lengthOf = ({ values }: Operand): number =>
   typeof values === "number" ? values : values.length;
 
-const isHalf = (dtype: DType): dtype is HalfDType => dtype === "float16" || dtype === "bfloat16";
-
-const formatOf = (dtype: HalfDType) => (dtype === "float16" ? float16 : bfloat16);
+const isNarrow = (dtype: DType): dtype is HalfDType | Float8DType => bytesPerElement(dtype) < 4;
 
 const entries = <O extends Operands>(operands: O): [keyof O, Operand][] =>
   Object.entries(operands) as [keyof O, Operand][];
@@ -128,27 +128,28 @@ export const withHardware = <B>(target: LaunchTarget<B>, hardware: Hardware): La
 export const withoutSubgroups = <B>(target: LaunchTarget<B>): LaunchTarget<B> =>
   withSubgroups(target, 0);
 
-function encode(
-  values: ArrayLike<number>,
-  dtype: DType,
-): Uint16Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
-  if (isHalf(dtype))
-    return encodeArray(
-      values,
-      formatOf(dtype),
-      new Uint16Array(values.length),
-    ) as Uint16Array<ArrayBuffer>;
+function encode(values: ArrayLike<number>, dtype: DType): ArrayBufferView<ArrayBuffer> {
+  if (isNarrow(dtype))
+    return encodeArray(values, formatOf(dtype), codes(values.length, dtype), {
+      saturate: isFloat8(dtype),
+    }) as Uint16Array<ArrayBuffer>;
   return dtype === "float32" ? Float32Array.from(values) : Uint32Array.from(values);
 }
 
+const codes = (length: number, dtype: DType): Uint8Array | Uint16Array =>
+  isFloat8(dtype) ? new Uint8Array(length) : new Uint16Array(length);
+
 function decode(bytes: ArrayBuffer, dtype: DType): KernelView {
-  if (isHalf(dtype)) return decodeArray(new Uint16Array(bytes), formatOf(dtype));
+  if (isFloat8(dtype)) return decodeArray(new Uint8Array(bytes), formatOf(dtype));
+  if (isNarrow(dtype)) return decodeArray(new Uint16Array(bytes), formatOf(dtype));
   if (dtype === "float32") return new Float32Array(bytes);
   return dtype === "int32" ? new Int32Array(bytes) : new Uint32Array(bytes);
 }
 
 /** Half a unit in the last place of a storage format, relative to the value. */
-export const unitRoundoff: Readonly<Record<"float32" | HalfDType, number>> = {
+export const unitRoundoff: Readonly<Record<"float32" | HalfDType | Float8DType, number>> = {
+  float8e4m3fn: 2 ** -4,
+  float8e5m2: 2 ** -3,
   float32: 2 ** -24,
   float16: 2 ** -11,
   bfloat16: 2 ** -8,

@@ -1,4 +1,4 @@
-import type { ProgramContext, SubgroupMatrix } from "@halfstep/device";
+import { isFloat8, type ProgramContext, type SubgroupMatrix } from "@halfstep/device";
 import { type BlockSize, blocks, type MatrixBlock, type SharedBlock } from "./block-table.js";
 
 /** How a matrix product is computed. */
@@ -27,9 +27,12 @@ export function chooseEngine(
 ): Engine {
   if (!size || !hardware) return { kind: "rows" };
   const { shared, matrix: block } = blocks(hardware.class)[size];
+  // All numbers of 8 bits are numbers of float16.
   const isHalf = bindings
     .slice(0, 2)
-    .every(({ dtype, rounding }) => dtype === "float16" || rounding === "float16");
+    .every(
+      ({ dtype, rounding }) => dtype === "float16" || rounding === "float16" || isFloat8(dtype),
+    );
   const matrix =
     block &&
     hardware.subgroupMatrices.find(

@@ -1,7 +1,23 @@
-import type { HalfDType, KernelBinding, KernelScalar, ProgramContext } from "@halfstep/device";
+import {
+  bytesPerElement,
+  type DType,
+  type Float8DType,
+  floatingDTypes,
+  type HalfDType,
+  isFloat8,
+  type KernelBinding,
+  type KernelScalar,
+  type ProgramContext,
+} from "@halfstep/device";
 import {
   decode4Bfloat16,
+  decode4Float8e4m3fn,
+  decode4Float8e5m2,
+  decodeFloat8e4m3fn,
+  decodeFloat8e5m2,
   encode4Bfloat16,
+  encode4Float8e4m3fnSaturate,
+  encode4Float8e5m2Saturate,
   encode4Float16,
   round4Bfloat16,
   round4Float16,
@@ -15,7 +31,8 @@ import {
  *
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
- * to nearest even with integer arithmetic, because WGSL leaves the rounding of its own conversions open.
+ * to nearest even with integer arithmetic, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
+ * saturate besides.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
@@ -24,14 +41,14 @@ export function storageDeclarations(
   return bindings.map((_, index) => declareBinding(bindings, context, index)).join("");
 }
 
-/** The 16-bit formats that a program converts to or from. */
-export function halfFormats(
+/** The narrow formats that a program converts to or from. */
+export function narrowFormats(
   context: ProgramContext,
   more: readonly HalfDType[],
-): ReadonlySet<HalfDType> {
-  const formats = new Set<HalfDType>(more);
+): ReadonlySet<HalfDType | Float8DType> {
+  const formats = new Set<HalfDType | Float8DType>(more);
   for (const { dtype, rounding } of context.bindings) {
-    if (dtype === "float16" || dtype === "bfloat16") formats.add(dtype);
+    if (isNarrow(dtype)) formats.add(dtype);
     if (rounding) formats.add(rounding);
   }
   return formats;
@@ -39,7 +56,7 @@ export function halfFormats(
 
 /** WGSL conversions between float32 and these formats, and `round4_…` functions, which are both at once. */
 export function conversionFunctions(
-  formats: ReadonlySet<HalfDType>,
+  formats: ReadonlySet<HalfDType | Float8DType>,
   tier: ProgramContext["tier"],
 ): string {
   let code = "";
@@ -48,6 +65,10 @@ export function conversionFunctions(
   if (formats.has("bfloat16"))
     code +=
       encode4Bfloat16 + decode4Bfloat16 + loadBfloat16 + round4Bfloat16 + roundFewer("bfloat16");
+  if (formats.has("float8e4m3fn"))
+    code += encode4Float8e4m3fnSaturate + decode4Float8e4m3fn + decodeFloat8e4m3fn;
+  if (formats.has("float8e5m2"))
+    code += encode4Float8e5m2Saturate + decode4Float8e5m2 + decodeFloat8e5m2;
   return code;
 }
 
@@ -86,7 +107,7 @@ function declareBinding(
   const storage = context.bindings[index];
   if (!storage) throw new RangeError(`binding ${name} has no storage in the program context`);
   const { dtype, rounding } = storage;
-  const accepted = dtypes ?? ["float32", "float16", "bfloat16"];
+  const accepted = dtypes ?? floatingDTypes;
   if (!accepted.includes(dtype))
     throw new TypeError(`binding ${name} accepts ${accepted.join(", ")}, not ${dtype}`);
   if (atomic)
@@ -97,13 +118,14 @@ fn add_${name}(i: u32, count: u32) { atomicAdd(&${name}_data[i], count); }
 fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 `;
   const isHalf = dtype === "float16" || dtype === "bfloat16";
-  if (isHalf && unit === 1 && access !== "read")
+  const perWord = 4 / bytesPerElement(dtype);
+  if (unit < perWord && access !== "read")
     throw new TypeError(
-      `binding ${name} stores one element at a time, which 16-bit storage cannot`,
+      `binding ${name} stores ${unit === 1 ? "one element" : "two elements"} at a time, which ${32 / perWord}-bit storage cannot`,
     );
   const scalar = dtype === "uint32" ? "u32" : dtype === "int32" ? "i32" : "f32";
   const value = unit === 1 ? scalar : `vec${unit}<${scalar}>`;
-  const element = isHalf ? (unit === 4 ? "vec2u" : "u32") : value;
+  const element = isFloat8(dtype) ? "u32" : isHalf ? (unit === 4 ? "vec2u" : "u32") : value;
   const mode = access === "read" ? "read" : "read_write";
   const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
   const roundOne = rounding ? (v: string) => `round1_${rounding}(${v})` : (v: string) => v;
@@ -112,25 +134,41 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
   if (access !== "write") {
     const one = oneElement(name, dtype, unit);
     code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(one)}; }\n`;
-    const whole = isHalf
-      ? unit === 1
-        ? one
-        : `${unit === 4 ? "quad" : "pair"}_${dtype}(${name}_data[i])`
-      : `${name}_data[i]`;
+    const whole = isNarrow(dtype) ? wholeUnit(name, dtype, unit, one) : `${name}_data[i]`;
     code += `fn load_${name}(i: u32) -> ${value} { return ${round(whole)}; }\n`;
   }
   if (access !== "read") {
-    const packed = isHalf
-      ? unit === 4
-        ? `encode4_${dtype}(${round("v")})`
-        : `encode4_${dtype}(vec4f(${round("v")}, 0.0, 0.0)).x`
-      : round("v");
+    const packed = isFloat8(dtype)
+      ? `encode4_${dtype}_saturate(${round("v")})`
+      : isHalf
+        ? unit === 4
+          ? `encode4_${dtype}(${round("v")})`
+          : `encode4_${dtype}(vec4f(${round("v")}, 0.0, 0.0)).x`
+        : round("v");
     code += `fn store_${name}(i: u32, v: ${value}) { ${name}_data[i] = ${packed}; }\n`;
   }
   return code;
 }
 
-function oneElement(name: string, dtype: string, unit: 1 | 2 | 4): string {
+const isNarrow = (dtype: DType): dtype is HalfDType | Float8DType =>
+  dtype === "float16" || dtype === "bfloat16" || isFloat8(dtype);
+
+/** Unit i of a narrow binding, of which `one` is element i. */
+function wholeUnit(
+  name: string,
+  dtype: HalfDType | Float8DType,
+  unit: 1 | 2 | 4,
+  one: string,
+): string {
+  if (unit === 1) return one;
+  if (!isFloat8(dtype)) return `${unit === 4 ? "quad" : "pair"}_${dtype}(${name}_data[i])`;
+  const quad = `decode4_${dtype}(${name}_data[i${unit === 4 ? "" : " >> 1u"}])`;
+  return unit === 4 ? quad : `select(${quad}.xy, ${quad}.zw, (i & 1u) == 1u)`;
+}
+
+function oneElement(name: string, dtype: DType, unit: 1 | 2 | 4): string {
+  if (isFloat8(dtype))
+    return `${dtype.replace("float", "f")}_bits_to_f32(${name}_data[i >> 2u] >> ((i & 3u) * 8u))`;
   if (dtype === "float16" || dtype === "bfloat16") {
     const word = unit === 4 ? `${name}_data[i >> 2u][(i >> 1u) & 1u]` : `${name}_data[i >> 1u]`;
     return `pair_${dtype}(${word})[i & 1u]`;
