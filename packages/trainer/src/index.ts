@@ -72,3 +72,5 @@ export {
   train,
 } from "./train.js";
 export type { TrainingCheckpoints, TrainingParts } from "./training-state.js";
+export { auditRange, type RangeAudit, type TensorRange } from "./weights/audit-range.js";
+export { safetensorsOf, stateDictOf } from "./weights/state-dict.js";

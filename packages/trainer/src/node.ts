@@ -13,3 +13,9 @@ export { resultsTable } from "./results-table.js";
 export { type LogState, RunFolder, type RunFolderOptions } from "./run-folder.js";
 export { RunLock } from "./run-lock.js";
 export { type StopSignalOptions, type StopSignals, stopSignals } from "./stop-signals.js";
+export {
+  type TensorBoardLog,
+  type TensorBoardOptions,
+  tensorBoardLog,
+} from "./tensorboard/tensorboard-log.js";
+export { readWeights } from "./weights/read-weights.js";

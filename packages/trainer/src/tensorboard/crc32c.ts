@@ -1,0 +1,21 @@
+// Castagnoli's polynomial, bits reversed (RFC 3720, appendix B.4).
+const polynomial = 0x82f63b78;
+
+const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ polynomial : crc >>> 1;
+  return crc;
+});
+
+/** CRC-32C of bytes. */
+export function crc32c(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const byte of bytes) crc = (crc >>> 8) ^ (table[(crc ^ byte) & 0xff] as number);
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+/** As TFRecord files have it: turned, so that a checksum of data that holds checksums is none of those (LevelDB's `Mask`). */
+export function maskedCrc32c(bytes: Uint8Array): number {
+  const crc = crc32c(bytes);
+  return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
+}

@@ -1,0 +1,85 @@
+import { closeSync, openSync, writeSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { storing } from "../errors.js";
+import type { TrainingHook } from "../hooks.js";
+import { makeDirectory } from "../make-directory.js";
+import { type Event, eventRecord } from "./event.js";
+
+/** A hook that writes an event file, and what else may be written into it. */
+export interface TensorBoardLog extends TrainingHook {
+  /** Where the file is. */
+  readonly path: string;
+  /**
+   * Writes a number under a name such as "train/gradient norm".
+   * @throws StorageError; Error after `close`
+   */
+  scalar(tag: string, value: number, step: number): void;
+  close(): void;
+}
+
+export interface TensorBoardOptions {
+  /** Seconds since 1970. Default: the clock of the system. */
+  readonly now?: () => number;
+}
+
+/**
+ * A hook that writes loss, learning rate and loss scale of every step (`train/…`) and the values of every evaluation
+ * (`evaluation/…`) into an event file of TensorBoard, in a folder for one run: TensorBoard compares the folders below the one
+ * that it is given. A run that is resumed begins another file, and has TensorBoard forget what came after the checkpoint.
+ *
+ * @throws StorageError
+ * @example
+ * const tensorBoard = tensorBoardLog("runs/digits/tensorboard/float16");
+ * await train({ …, hooks: { tensorBoard } }).finally(tensorBoard.close);
+ * // tensorboard --logdir runs/digits/tensorboard
+ */
+export function tensorBoardLog(
+  directory: string,
+  { now = () => Date.now() / 1000 }: TensorBoardOptions = {},
+): TensorBoardLog {
+  storing(directory, () => makeDirectory(directory));
+  const began = now();
+  const path = join(directory, fileName(began));
+  let file: number | undefined = storing(path, () => openSync(path, "wx"));
+  let last = 0;
+
+  const write = (event: Omit<Event, "wallTime">): void => {
+    if (file === undefined) throw new Error(`${path} is closed: write to it before close()`);
+    const record = eventRecord({ wallTime: now(), ...event });
+    for (let at = 0; at < record.length; )
+      at += storing(path, () => writeSync(file as number, record, at));
+  };
+  const writeScalars = (prefix: string, values: object, step: number): void => {
+    const scalars = Object.entries(values).flatMap(([name, value]) =>
+      typeof value === "number" ? [{ tag: `${prefix}/${name}`, value }] : [],
+    );
+    if (scalars.length > 0) write({ step, scalars });
+    last = Math.max(last, step);
+  };
+  write({ fileVersion: "brain.Event:2" });
+  return {
+    path,
+    scalar: (tag, value, step) => write({ step, scalars: [{ tag, value }] }),
+    onStep: ({ step, loss, lr, scale, epoch }) =>
+      writeScalars("train", { loss, lr, "loss scale": scale, epoch }, step),
+    onEvaluation: ({ step, values }) => writeScalars("evaluation", values, step),
+    stateDict: () => ({ step: last }),
+    loadStateDict({ step }: { readonly step: number }) {
+      if (!Number.isSafeInteger(step) || step < 0)
+        throw new TypeError("the state of a TensorBoard log needs the step that it had come to");
+      last = step;
+      write({ step: step + 1, isRestart: true });
+    },
+    close() {
+      if (file !== undefined) closeSync(file);
+      file = undefined;
+    },
+  };
+}
+
+let files = 0;
+
+/** As TensorFlow names them; the number keeps two logs of one second and process apart. */
+const fileName = (seconds: number): string =>
+  `events.out.tfevents.${String(Math.floor(seconds)).padStart(10, "0")}.${hostname()}.${process.pid}.${files++}`;

@@ -1,0 +1,95 @@
+import {
+  bfloat16,
+  decodeArray,
+  encodeArray,
+  type FormatName,
+  float16,
+  formatOf,
+} from "@halfstep/formats";
+import type { SavedTensor, StateDict } from "@halfstep/nn";
+import { dtypeNames, type SafetensorsDtype, type SafetensorsTensor } from "@halfstep/safetensors";
+
+type Tensors = Readonly<Record<string, SafetensorsTensor>>;
+
+/** Eight-bit floats, which are decoded: no variable is stored in them. */
+const eightBit: readonly SafetensorsDtype[] = [
+  "F8_E4M3",
+  "F8_E5M2",
+  "F8_E8M0",
+  "F8_E4M3FNUZ",
+  "F8_E5M2FNUZ",
+];
+
+/**
+ * The tensors of a safetensors file as a state dict: what `model.loadStateDict()` and, for files of torch and Hugging Face,
+ * `loadTorchStateDict(model, …)` of `@halfstep/nn` take. F16, BF16 and F8 are decoded, which loses nothing; integers become
+ * int32 and BOOL uint32.
+ *
+ * @throws TypeError for a dtype that no model has, and an integer beyond 32 bits, naming the tensor
+ * @example
+ * const { tensors } = readSafetensors(await readFile("model.safetensors"));
+ * loadTorchStateDict(model, stateDictOf(tensors));
+ */
+export const stateDictOf = (tensors: Tensors): StateDict =>
+  Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, saved(name, tensor)]));
+
+/**
+ * A state dict as the tensors of a safetensors file, in the dtypes that it names.
+ * @throws TypeError for data that does not go with its dtype, naming the tensor
+ * @example
+ * await writeSafetensorsFile("model.safetensors", safetensorsOf(await torchStateDict(model)), { metadata: { format: "pt" } });
+ */
+export const safetensorsOf = (state: StateDict): Tensors =>
+  Object.fromEntries(Object.entries(state).map(([name, tensor]) => [name, stored(name, tensor)]));
+
+function saved(name: string, tensor: SafetensorsTensor): SavedTensor {
+  const { shape, dtype } = tensor;
+  if (tensor.dtype === "F32") return { shape, dtype: "float32", data: tensor.data };
+  if (tensor.dtype === "F64") return { shape, dtype: "float32", data: tensor.data };
+  if (tensor.dtype === "F16")
+    return { shape, dtype: "float16", data: floats(decodeArray(tensor.data, float16)) };
+  if (tensor.dtype === "BF16")
+    return { shape, dtype: "bfloat16", data: floats(decodeArray(tensor.data, bfloat16)) };
+  if (eightBit.includes(dtype)) {
+    const format = formatOf(dtypeNames[dtype] as FormatName);
+    return {
+      shape,
+      dtype: "float32",
+      data: floats(decodeArray(tensor.data as Uint8Array, format)),
+    };
+  }
+  if (tensor.dtype === "U32" || tensor.dtype === "BOOL")
+    return { shape, dtype: "uint32", data: Uint32Array.from(tensor.data) };
+  if (/^[IU](8|16|32|64)$/.test(dtype))
+    return {
+      shape,
+      dtype: "int32",
+      data: integers(name, tensor.data as Int32Array | BigInt64Array),
+    };
+  throw new TypeError(`${name} has the dtype ${dtype}, which no model here can load: convert it`);
+}
+
+const floats = (values: ArrayLike<number>): Float32Array =>
+  values instanceof Float32Array ? values : Float32Array.from(values);
+
+function integers(name: string, values: Int32Array | BigInt64Array): Int32Array {
+  const result = new Int32Array(values.length);
+  for (let i = 0; i < values.length; i++) {
+    const value = Number(values[i]);
+    result[i] = value;
+    if (result[i] !== value)
+      throw new TypeError(`${name} has the integer ${value}, which 32 bits do not hold`);
+  }
+  return result;
+}
+
+function stored(name: string, { shape, dtype, data }: SavedTensor): SafetensorsTensor {
+  if (dtype === "float32") return { dtype: "F32", shape, data: floats(data) };
+  if (dtype === "float16")
+    return { dtype: "F16", shape, data: encodeArray(data, float16) as Uint16Array };
+  if (dtype === "bfloat16")
+    return { dtype: "BF16", shape, data: encodeArray(data, bfloat16) as Uint16Array };
+  if (dtype === "int32" && data instanceof Int32Array) return { dtype: "I32", shape, data };
+  if (dtype === "uint32" && data instanceof Uint32Array) return { dtype: "U32", shape, data };
+  throw new TypeError(`${name} has the dtype ${dtype} and its data is a ${data.constructor.name}`);
+}
