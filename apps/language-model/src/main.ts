@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
+import type { Runtime } from "@halfstep/tensor";
 import type { Summary } from "@halfstep/trainer";
 import {
   followTraining,
@@ -12,14 +14,16 @@ import {
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { wittenBell } from "./baseline.js";
 import { scoreText } from "./evaluate.js";
+import { openHubModel, saveHubModel } from "./hub.js";
 import {
   type EvaluateCommand,
+  type ExportCommand,
   type PredictCommand,
   parseOptions,
   type TrainCommand,
 } from "./options.js";
 import { sampleText } from "./sample.js";
-import { openLanguageModel } from "./saved-model.js";
+import { type LanguageModel, openLanguageModel } from "./saved-model.js";
 import { excerpt, readCorpus } from "./text.js";
 import { trainTokenizer } from "./tokenizers/tokenizer.js";
 import { samplesPerStep, trainLanguageModel } from "./train.js";
@@ -33,6 +37,8 @@ await program(async (args) => {
       return await evaluate(options);
     case "predict":
       return await predict(options);
+    case "export":
+      return await exportModel(options);
   }
 });
 
@@ -133,7 +139,7 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
   const corpus = readCorpus(options.text);
   const text = excerpt(corpus.heldOut, options.characters ?? corpus.heldOut.length);
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
-  const opened = await openLanguageModel(runtime, options.model, options.precision);
+  const opened = await open(runtime, options);
   const score = await scoreText({ ...options, ...opened, runtime, text });
   close();
   const nGrams =
@@ -144,7 +150,7 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
       bitsPerCharacter,
     })),
     {
-      name: `GPT after ${opened.step} steps, ${opened.precision}`,
+      name: `GPT${opened.step === undefined ? "" : ` after ${opened.step} steps`}, ${opened.precision}`,
       bitsPerCharacter: score.bitsPerCharacter,
     },
   ];
@@ -161,7 +167,7 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
 async function predict(options: PredictCommand): Promise<number> {
   if (options.prompt === "") throw new DataError("--prompt", "is empty: give it a character");
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
-  const opened = await openLanguageModel(runtime, options.model, options.precision);
+  const opened = await open(runtime, options);
   const { model, tokenizer, precision } = opened;
   if (options.half) model.store(precision === "bfloat16" ? "bfloat16" : "float16");
   const tokens = await sampleText(runtime, opened, options);
@@ -169,6 +175,24 @@ async function predict(options: PredictCommand): Promise<number> {
   const text = tokenizer.decode(tokens);
   print(options.json ? JSON.stringify({ text, tokens, model: opened.path }, undefined, 2) : text);
   return 0;
+}
+
+async function exportModel(options: ExportCommand): Promise<number> {
+  const { runtime, close } = await openRuntime({ device: "cpu" });
+  await saveHubModel(options.directory, await openLanguageModel(runtime, options.model));
+  close();
+  say(`${options.directory}: config.json, tokenizer.json, model.safetensors`);
+  return 0;
+}
+
+/** A model of this program's, or one of the hub's GPT-2. */
+function open(
+  runtime: Runtime,
+  { model, precision }: Pick<PredictCommand, "model" | "precision">,
+): Promise<LanguageModel> {
+  return existsSync(join(model, "config.json"))
+    ? openHubModel(runtime, model, { precision, onNote: say })
+    : openLanguageModel(runtime, model, precision);
 }
 
 function print(text: string): void {

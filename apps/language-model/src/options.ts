@@ -69,7 +69,14 @@ export interface PredictCommand extends Place {
   readonly json: boolean;
 }
 
-export type LanguageCommand = TrainCommand | EvaluateCommand | PredictCommand;
+/** What `export` is asked for. */
+export interface ExportCommand {
+  readonly command: "export";
+  readonly directory: string;
+  readonly model: string;
+}
+
+export type LanguageCommand = TrainCommand | EvaluateCommand | PredictCommand | ExportCommand;
 
 /** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
 export function parseOptions(args: readonly string[]): LanguageCommand {
@@ -88,6 +95,13 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
   });
   predictFlags(main.command("predict").description("goes on with a text")).action((flags) => {
     chosen = { command: "predict", ...flags };
+  });
+  modelFlag(
+    main
+      .command("export <directory>")
+      .description("writes a model as a GPT-2 of Hugging Face: config, tokenizer, safetensors"),
+  ).action((directory, flags) => {
+    chosen = { command: "export", directory, ...flags };
   });
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.
@@ -178,18 +192,19 @@ const predictFlags = (predict: Command): Command =>
     { json: { description: "print JSON instead of the text alone" } },
   );
 
+const modelFlag = (each: Command): Command =>
+  each.option(
+    "--model <dir>",
+    "the --out folder of a training, a checkpoint, or a GPT-2 as Hugging Face has it",
+    "runs/language-model",
+  );
+
 const modelFlags = (each: Command): Command =>
-  each
-    .option(
-      "--model <dir>",
-      "the --out folder of a training, or a checkpoint",
-      "runs/language-model",
-    )
-    .option(
-      "--precision <name>",
-      "float32, float16, … (default: as the model was trained)",
-      precisionName,
-    );
+  modelFlag(each).option(
+    "--precision <name>",
+    "float32, float16, … (default: as the model was trained)",
+    precisionName,
+  );
 
 function notNegative(text: string): number {
   const value = Number(text);

@@ -16,8 +16,8 @@ export interface LanguageModel {
   readonly precision: string;
   /** The checkpoint that it is from. */
   readonly path: string;
-  /** Optimizer steps that it was trained. */
-  readonly step: number;
+  /** Optimizer steps that it was trained; undefined for a model from elsewhere. */
+  readonly step: number | undefined;
 }
 
 interface LanguageState {

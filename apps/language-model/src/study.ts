@@ -14,8 +14,8 @@ const variants: Readonly<
   float32: { precision: "float32" },
   float16: { precision: "float16" },
   bfloat16: { precision: "bfloat16" },
-  "float16, loss · 2⁻¹⁴": { precision: "float16", lossWeight },
-  "float16, loss · 2⁻¹⁴, not scaled": { precision: "float16", lossWeight, scaling: false },
+  "float16 on a tiny loss": { precision: "float16", lossWeight },
+  "float16 on a tiny loss without scaling": { precision: "float16", lossWeight, scaling: false },
 };
 
 const study: Study = {

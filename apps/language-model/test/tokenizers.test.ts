@@ -3,9 +3,10 @@ import { UsageError } from "@halfstep/trainer/cli";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readCorpus } from "../src/text.js";
-import { BytePairs } from "../src/tokenizers/byte-pairs.js";
+import { learnBytePairs } from "../src/tokenizers/byte-pairs.js";
 import { Characters } from "../src/tokenizers/characters.js";
 import { learnMerges } from "../src/tokenizers/merges.js";
+import { Subwords } from "../src/tokenizers/subwords.js";
 import { savedTokenizer } from "../src/tokenizers/tokenizer.js";
 
 const sample = readCorpus().heldOut.slice(0, 50_000);
@@ -25,7 +26,7 @@ describe("characters", () => {
 });
 
 describe("byte pairs", () => {
-  const tokenizer = BytePairs.train(sample, 512);
+  const tokenizer = new Subwords(learnBytePairs(sample, 512));
 
   it("are as many as asked for, and shorten the text", () => {
     expect(tokenizer.vocabSize).toBe(512);
@@ -62,13 +63,22 @@ describe("byte pairs", () => {
 });
 
 describe("a saved tokenizer", () => {
-  it.each([Characters.of(sample), BytePairs.train(sample.slice(0, 5000), 300)])(
+  it.each([Characters.of(sample), new Subwords(learnBytePairs(sample.slice(0, 5000), 300))])(
     "encodes as it did",
     (tokenizer) => {
       const saved = savedTokenizer(JSON.parse(JSON.stringify(tokenizer.state())), "step-1");
       expect(saved.encode(sample)).toEqual(tokenizer.encode(sample));
     },
   );
+
+  it("does the same as Hugging Face's would", () => {
+    const tokenizer = Characters.of(sample);
+    const theirs = new Subwords(JSON.parse(JSON.stringify(tokenizer.json)));
+    expect(theirs.vocabSize).toBe(tokenizer.vocabSize);
+    expect(theirs.encode(sample)).toEqual(tokenizer.encode(sample));
+    expect(theirs.decode(theirs.encode(sample))).toBe(sample);
+    expect(() => theirs.encode("€")).toThrow(UsageError);
+  });
 
   it("that is none is refused", () => {
     expect(() => savedTokenizer({ type: "words" }, "step-1")).toThrow(CheckpointError);

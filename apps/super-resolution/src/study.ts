@@ -10,11 +10,11 @@ const variants: Readonly<Record<string, Pick<FineTuning, "precision" | "storage"
   float16: { precision: "float16" },
   bfloat16: { precision: "bfloat16" },
   // Weights in 16 bits alone round away what a fine-tuning step changes; with float32 masters nothing is lost.
-  "bfloat16 weights, masters": {
+  "bfloat16 weights with masters": {
     precision: "params=bfloat16,compute=bfloat16,output=float32",
     storage: "master",
   },
-  "bfloat16 weights, no masters": {
+  "bfloat16 weights without masters": {
     precision: "params=bfloat16,compute=bfloat16,output=float32",
     storage: "plain",
   },

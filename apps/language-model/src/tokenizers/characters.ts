@@ -1,4 +1,5 @@
 import { UsageError } from "@halfstep/trainer/cli";
+import type { TokenizerJson } from "./subwords.js";
 import type { Tokenizer } from "./tokenizer.js";
 
 export interface CharactersState {
@@ -25,6 +26,19 @@ export class Characters implements Tokenizer {
 
   get vocabSize(): number {
     return this.#characters.length;
+  }
+
+  /** Byte-pair encoding without a merge, which leaves characters as they are. */
+  get json(): TokenizerJson {
+    return {
+      version: "1.0",
+      added_tokens: [],
+      normalizer: null,
+      pre_tokenizer: null,
+      post_processor: null,
+      decoder: { type: "Fuse" },
+      model: { type: "BPE", unk_token: null, vocab: Object.fromEntries(this.#ids), merges: [] },
+    };
   }
 
   encode(text: string): Uint32Array {

@@ -1,10 +1,13 @@
 import { CheckpointError } from "@halfstep/trainer";
-import { BytePairs, type BytePairsState } from "./byte-pairs.js";
+import { learnBytePairs } from "./byte-pairs.js";
 import { Characters, type CharactersState } from "./characters.js";
+import { Subwords, type SubwordsState, type TokenizerJson } from "./subwords.js";
 
 /** How text becomes numbers, and back. */
 export interface Tokenizer {
   readonly vocabSize: number;
+  /** The same for Hugging Face's libraries. */
+  readonly json: TokenizerJson;
   /** @throws UsageError where the text has something that the tokenizer does not know */
   encode(text: string): Uint32Array;
   decode(tokens: Iterable<number>): string;
@@ -12,7 +15,7 @@ export interface Tokenizer {
   state(): TokenizerState;
 }
 
-export type TokenizerState = CharactersState | BytePairsState;
+export type TokenizerState = CharactersState | SubwordsState;
 
 export type TokenizerName = TokenizerState["type"];
 
@@ -22,7 +25,7 @@ export const trainTokenizer = (
   { train, heldOut }: { readonly train: string; readonly heldOut: string },
   vocabSize: number,
 ): Tokenizer =>
-  type === "char" ? Characters.of(train + heldOut) : BytePairs.train(train, vocabSize);
+  type === "char" ? Characters.of(train + heldOut) : new Subwords(learnBytePairs(train, vocabSize));
 
 /**
  * The tokenizer that a checkpoint has.
@@ -31,6 +34,6 @@ export const trainTokenizer = (
 export function savedTokenizer(state: unknown, path: string): Tokenizer {
   const { type } = (state ?? {}) as Partial<TokenizerState>;
   if (type === "char") return new Characters(state as CharactersState);
-  if (type === "bpe") return new BytePairs(state as BytePairsState);
+  if (type === "bpe") return new Subwords((state as SubwordsState).json);
   throw new CheckpointError("misfit", path, "has no tokenizer of this program");
 }

@@ -1,0 +1,91 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DataError } from "@halfstep/data";
+import { GPT } from "@halfstep/models";
+import { readSafetensors } from "@halfstep/safetensors";
+import { cpuRuntime, noGrad, type Runtime } from "@halfstep/tensor";
+import { afterAll, describe, expect, it } from "vitest";
+import { openHubModel, saveHubModel } from "../src/hub.js";
+import { sampleText } from "../src/sample.js";
+import { learnBytePairs } from "../src/tokenizers/byte-pairs.js";
+import { Subwords } from "../src/tokenizers/subwords.js";
+
+const folder = mkdtempSync(join(tmpdir(), "halfstep-hub-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const tokenizer = new Subwords(
+  learnBytePairs("the cat sat on the mat; the rat sat on the cat", 264),
+);
+
+const gptOf = (runtime: Runtime): GPT =>
+  new GPT(runtime, {
+    ...{ seed: 4, vocabSize: tokenizer.vocabSize, blockSize: 12 },
+    ...{ nLayer: 2, nHead: 2, nEmbd: 8, initializerRange: 0.3 },
+  });
+
+async function saved(name: string): Promise<string> {
+  const directory = join(folder, name);
+  await saveHubModel(directory, { model: gptOf(cpuRuntime()), tokenizer });
+  return directory;
+}
+
+const silent = { onNote: () => {} };
+
+describe("a GPT-2 in Hugging Face's files", () => {
+  it("is the model that was saved", async () => {
+    const directory = await saved("same");
+    const runtime = cpuRuntime();
+    const ours = gptOf(runtime).eval();
+    const opened = await openHubModel(runtime, directory, silent);
+    const tokens = runtime.tensor(tokenizer.encode("the rat"), [1, 4]);
+    const [expected, actual] = await Promise.all(
+      [ours, opened.model].map((model) => noGrad(() => model.forward(tokens)).toArray()),
+    );
+    expect(actual).toEqual(expected);
+    const options = { prompt: "the", length: 8, temperature: 1, seed: 2 };
+    const text = opened.tokenizer.decode(await sampleText(runtime, opened, options));
+    expect(text).toMatch(/^the/);
+  });
+
+  it("has transformers' names and layouts, the tied head once", async () => {
+    const { tensors } = readSafetensors(
+      readFileSync(join(await saved("names"), "model.safetensors")),
+    );
+    const shapes = Object.entries(tensors).map(([name, { shape }]) => `${name} [${shape}]`);
+    expect(shapes).toContain("transformer.wte.weight [264,8]");
+    expect(shapes).toContain("transformer.h.1.attn.c_attn.weight [8,24]");
+    expect(shapes).toContain("transformer.h.0.mlp.c_proj.bias [8]");
+    expect(shapes).toContain("transformer.ln_f.weight [8]");
+    expect(shapes.some((line) => line.startsWith("lm_head"))).toBe(false);
+  });
+
+  it("is read in 16 bits with a warning where they do not hold it", async () => {
+    const runtime = cpuRuntime();
+    const model = gptOf(runtime);
+    const norm = model.transformer.lnF.weight;
+    norm.assign(runtime.tensor(new Float32Array(8).fill(1e5)));
+    const directory = join(folder, "large");
+    await saveHubModel(directory, { model, tokenizer });
+    const notes: string[] = [];
+    const onNote = (line: string) => notes.push(line);
+    await openHubModel(runtime, directory, { precision: "bfloat16", onNote });
+    expect(notes).toEqual([]);
+    await openHubModel(runtime, directory, { precision: "float16", onNote });
+    expect(notes).toHaveLength(1);
+    expect(notes[0]).toMatch(/^transformer\.ln_f\.weight: 8 of 8 elements are beyond float16/);
+  });
+
+  it.each([
+    [{ model_type: "llama" }, /"llama": this program runs gpt2/],
+    [{ n_layer: 0 }, /has n_layer 0/],
+    [{ activation_function: "relu" }, /has activation_function "relu"/],
+  ])("with %o is refused in a line", async (changes, message) => {
+    const directory = await saved("refused");
+    const path = join(directory, "config.json");
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...changes }));
+    const opening = openHubModel(cpuRuntime(), directory, silent);
+    await expect(opening).rejects.toThrow(message);
+    await expect(opening).rejects.toBeInstanceOf(DataError);
+  });
+});
