@@ -82,15 +82,16 @@ export function copyBits<B>(operands: {
 
 type Use = "average" | "copy";
 
-/** Kinds by where the exact number is read: a master is values of its own, and random rounding leaves plain values. */
-type ExactKind = Exclude<ParameterKind, "master" | "stochastic">;
+/** Kinds by where the exact number is read: a master is values of its own, and others leave plain values. */
+type ExactKind = Exclude<ParameterKind, "copied" | "master" | "stochastic">;
 
 function exactLaunch<B>(
   use: Use,
   { values, kind, storage }: KeptParameters<B>,
   operands: Readonly<Record<string, Binding<B>>>,
 ): Launch<B> {
-  const exactKind: ExactKind = kind === "master" || kind === "stochastic" ? "inPlace" : kind;
+  const exactKind: ExactKind =
+    kind === "master" || kind === "copied" || kind === "stochastic" ? "inPlace" : kind;
   const kernel = kernels[use][exactKind];
   const named: Readonly<Record<string, Binding<B> | undefined>> = {
     values: kind === "master" ? storage.master : values,

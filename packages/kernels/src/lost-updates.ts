@@ -54,7 +54,7 @@ export function countLostUpdates<B>(
 }
 
 /** Storages whose numbers are made from a float32 by {@link storeParameters}. */
-export type DerivedKind = Exclude<ParameterKind, "inPlace" | "master">;
+export type DerivedKind = Exclude<ParameterKind, "inPlace" | "copied" | "master">;
 
 /**
  * Stores the float32 numbers `exact` as a storage would have at the end of a step, unless that step was skipped: the same

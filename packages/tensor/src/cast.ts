@@ -40,6 +40,27 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
   return result;
 }
 
+/**
+ * {@link castTo} for what an op reads, and nobody else: parameters may come as the copy that their optimizer keeps, which
+ * changes with them.
+ */
+export function castOperand(tensor: Tensor, dtype: DType): Tensor {
+  if (tensor.dtype !== "float32" || (dtype !== "float16" && dtype !== "bfloat16"))
+    return castTo(tensor, dtype);
+  const { runtime } = tensor;
+  const copy = runtime.halfCopyOf(tensor, dtype);
+  if (!copy) return castTo(tensor, dtype);
+  if (!tensor.requiresGrad || !isGradEnabled()) return copy;
+  const { casts } = runtime.recording;
+  const key = `copy ${tensor.versionKey}:${tensor.shape}:${dtype}`;
+  const known = casts.get(key);
+  if (known?.castOf === tensor) return known;
+  dependOn([tensor], [copy], castOp as GradNode["op"], dtype);
+  copy.castOf = tensor;
+  casts.set(key, copy);
+  return copy;
+}
+
 // Not made by defineOp, whose ops go through dispatch: a cast is what dispatch itself needs.
 const castOp: OpDefinition<DType> = {
   name: "cast",

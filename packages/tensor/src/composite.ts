@@ -1,6 +1,6 @@
 import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
 import { isFloating } from "./cast.js";
-import { castAll } from "./cast-all.js";
+import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
 import { tensorsIn } from "./returned.js";
 import { currentScope } from "./scope.js";
@@ -44,7 +44,7 @@ export function composite<A extends readonly unknown[], R>(
     if (!dtype && (policy === "none" || !opListener())) return body(...args);
     const run = (): R => {
       if (!dtype) return body(...args);
-      const cast = castAll(args, dtype);
+      const cast = castOperands(args, dtype);
       return withoutAutocast(() => body(...cast) as never) as R;
     };
     return traceAsOne(

@@ -1,6 +1,6 @@
 import { type CastDType, currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
-import type { DType } from "@halfstep/device";
-import { castTo, isFloating } from "./cast.js";
+import { type DType, isFloat8 } from "@halfstep/device";
+import { castOperand, isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
 import { isGradEnabled } from "./grad-mode.js";
 import { dependOn } from "./grad-node.js";
@@ -69,7 +69,7 @@ const dtypeOf = ({ dtype }: Tensor): DType => dtype;
 function castInputs(op: Op<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
   const dtype = castDType(op, inputs);
   if (!dtype) return inputs;
-  return inputs.map((input) => (isFloating(input.dtype) ? castTo(input, dtype) : input));
+  return inputs.map((input) => (isFloating(input.dtype) ? castOperand(input, dtype) : input));
 }
 
 /** The dtype in which an op takes its floating inputs here; undefined where they stay as they are. */
@@ -78,9 +78,19 @@ export function castDType(
   inputs: readonly Tensor[],
 ): CastDType | undefined {
   const region = currentRegion();
-  const dtypes = inputs.map(dtypeOf);
+  const given = inputs.map(dtypeOf);
+  // 8 bits are for storage: they are computed with in the dtype of the other operands, or in float32.
+  const standIn = given.some(isFloat8) ? commonDType(given) : undefined;
+  const dtypes = standIn ? given.map((dtype) => (isFloat8(dtype) ? standIn : dtype)) : given;
   const policy = policyOf(op, region);
   const isMixed = policy === "promote" && new Set(dtypes.filter(isFloating)).size > 1;
   // Outside autocast mixed operands promote as well, as in torch: there float16 and bfloat16 meet in float32.
-  return resolveCast(policy, dtypes, region) ?? (isMixed ? "float32" : undefined);
+  return resolveCast(policy, dtypes, region) ?? (isMixed ? "float32" : standIn);
+}
+
+/** What operands are computed with in together, those of 8 bits aside. */
+function commonDType(dtypes: readonly DType[]): CastDType {
+  const computed = new Set(dtypes.filter((dtype) => isFloating(dtype) && !isFloat8(dtype)));
+  const [only] = computed as Set<CastDType>;
+  return only && computed.size === 1 ? only : "float32";
 }

@@ -25,20 +25,20 @@ const read = async (
 ];
 
 describe("flatten()", () => {
-  test("moves variables into one buffer, each at a multiple of 256 bytes", async () => {
+  test("moves variables into one buffer, each at a multiple of 128 elements", async () => {
     const runtime = cpuRuntime();
     const [a, b] = [variable(runtime, "a", [1, 2, 3]), variable(runtime, "b", [4, 5])];
     const flat = flatten([a, b]);
     expect(flat.segments).toEqual([
       { name: "a", offset: 0, shape: [3] },
-      { name: "b", offset: 64, shape: [2] },
+      { name: "b", offset: 128, shape: [2] },
     ]);
-    expect([await read(runtime, flat.values), await read(runtime, flat.values, 64)]).toEqual([
+    expect([await read(runtime, flat.values), await read(runtime, flat.values, 128)]).toEqual([
       [1, 2],
       [4, 5],
     ]);
     await runtime.step(() => b.assign(b.mul(10)));
-    expect(await read(runtime, flat.values, 64)).toEqual([40, 50]);
+    expect(await read(runtime, flat.values, 128)).toEqual([40, 50]);
     expect([...(await a.toArray())]).toEqual([1, 2, 3]);
   });
 
@@ -61,16 +61,16 @@ describe("flatten()", () => {
     expect(present()).toEqual([false, false]);
     const backward = (): Promise<void> => runtime.step(() => b.square().sum().backward());
     await backward();
-    expect([present(), await read(runtime, flat.gradients, 64)]).toEqual([
+    expect([present(), await read(runtime, flat.gradients, 128)]).toEqual([
       [false, true],
       [6, 8],
     ]);
     await backward();
-    expect(await read(runtime, flat.gradients, 64)).toEqual([12, 16]);
+    expect(await read(runtime, flat.gradients, 128)).toEqual([12, 16]);
     flat.zeroGrad();
     expect([present(), b.grad]).toEqual([[false, false], undefined]);
     await backward();
-    expect(await read(runtime, flat.gradients, 64)).toEqual([6, 8]);
+    expect(await read(runtime, flat.gradients, 128)).toEqual([6, 8]);
   });
 
   test("tied weights are one segment", () => {

@@ -1,6 +1,7 @@
-import { bytesPerElement, type DType, type HalfDType } from "@halfstep/device";
+import { bytesPerElement, type DType, type HalfDType, isFloat8 } from "@halfstep/device";
 import { RecordingError } from "./errors.js";
 import { noGrad } from "./grad-mode.js";
+import { HalfCopies } from "./half-copies.js";
 import * as ops from "./ops/index.js";
 import type { Storage } from "./storage.js";
 import type { Variable } from "./tensor.js";
@@ -23,8 +24,8 @@ export interface FlatVariables {
   zeroGrad(): void;
 }
 
-/** Elements between segment starts, in bytes of the values: each segment can be bound alone. */
-const alignment = 256;
+/** Elements between segment starts: each segment can be bound alone, in values of 16 bits and in 16-bit copies too. */
+const step = 128;
 
 const flattened = new WeakSet<Variable>();
 
@@ -40,9 +41,10 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
   const [first] = unique;
   if (!first) throw new RangeError("flatten() got no variables: pass model.parameters()");
   const { runtime, dtype } = first;
-  if (dtype === "int32" || dtype === "uint32")
-    throw new RangeError(`flatten() packs floating variables, and ${first.name} is ${dtype}`);
-  const step = alignment / bytesPerElement(dtype);
+  if (dtype === "int32" || dtype === "uint32" || isFloat8(dtype))
+    throw new RangeError(
+      `flatten() packs variables of float32, float16 or bfloat16, and ${first.name} is ${dtype}`,
+    );
   let length = 0;
   const segments = unique.map((variable) => {
     if (variable.runtime !== runtime || variable.dtype !== dtype)
@@ -59,6 +61,8 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
   });
   const values = runtime.target.allocateResident(length * bytesPerElement(dtype));
   const gradients = runtime.target.allocateResident(length * 4);
+  if (dtype === "float32")
+    values.halfCopies = new HalfCopies({ buffer: values, offset: 0, length, dtype });
   noGrad(() => {
     for (const [i, variable] of unique.entries()) {
       const offset = segments[i]?.offset ?? 0;

@@ -1,6 +1,7 @@
 import { bytesPerElement, type Launch } from "@halfstep/device";
 import { fill } from "@halfstep/kernels";
 import { ClosedTensorError } from "./errors.js";
+import { appendWithCopies } from "./half-copies.js";
 import type { OpNotes } from "./op-notes.js";
 import type { Search } from "./provenance.js";
 import type { Storage, WriteEvent } from "./storage.js";
@@ -12,6 +13,8 @@ import type { Tensor } from "./tensor.js";
  */
 export class Recording {
   readonly number: number;
+  /** What runs before this recording, whose plan it does not change. */
+  prelude: Recording | undefined;
   readonly launches: Launch<Storage>[] = [];
   /** Transients whose contents the host supplies. */
   readonly inputs: Storage[] = [];
@@ -44,6 +47,10 @@ export class Recording {
   }
 
   append(launch: Launch<Storage>): void {
+    appendWithCopies(launch, this, () => this.#append(launch));
+  }
+
+  #append(launch: Launch<Storage>): void {
     const { kernel, bindings } = launch;
     for (const [i, { buffer, offset, length, dtype }] of bindings.entries()) {
       if (!buffer.isResident && buffer.recording !== this)
@@ -66,6 +73,12 @@ export class Recording {
     this.launches.push(launch);
   }
 
+  /** The recording that runs before this one. */
+  takePrelude(): Recording {
+    this.prelude ??= new Recording(this.number, this.#tick);
+    return this.prelude;
+  }
+
   /** Puts a launch before position `index`: a copy of a version that a later reader still needs. */
   insert(index: number, launch: Launch<Storage>): void {
     this.launches.splice(index, 0, launch);
@@ -83,12 +96,15 @@ export class Recording {
   /** Restores all host state to what it was before the recording. */
   drop(): void {
     for (const undo of this.#undo.reverse()) undo();
+    this.prelude?.drop();
   }
 
   /** Lets go of everything that was recorded: residents remember the recording of their last write for as long as they live. */
   clear(): void {
     for (const list of [this.launches, this.inputs, this.transients, this.released])
       list.length = 0;
+    this.prelude?.clear();
+    this.prelude = undefined;
     this.#undo.length = 0;
     this.#writes.length = 0;
     this.casts.clear();

@@ -3,6 +3,7 @@ import {
   bytesPerElement,
   type Device,
   type DType,
+  type HalfDType,
   type KernelView,
   type Launch,
   type LaunchTarget,
@@ -297,6 +298,15 @@ export class Runtime {
     return this.#isInStep ? tensor : this.track(tensor);
   }
 
+  /** @internal The copy of a parameter that its optimizer keeps in a 16-bit format; undefined where there is none. */
+  halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
+    const { storage, offset, shape } = tensor;
+    if (!this.#isInStep || !storage.halfCopies) return undefined;
+    const allocate = (bytes: number): Storage => this.#resident(bytes);
+    const place = storage.halfCopies.placeOf(offset, dtype, this.#recording, allocate);
+    return place && new Tensor(this, place, shape, dtype);
+  }
+
   /** @internal The same memory in another shape. */
   viewOf(tensor: Tensor, shape: readonly number[]): Tensor {
     tensor.assertUsable();
@@ -388,6 +398,8 @@ export class Runtime {
     if (recording.launches.length > 0 || recording.inputs.length > 0) {
       try {
         const search = insertSearch(recording, (bytes) => this.#transient(bytes));
+        const { prelude } = recording;
+        if (prelude) this.#runner.run(this.#plans.planFor(prelude), invocationOf(prelude));
         this.#run(recording);
         if (search) this.provenance.publish(search, recording);
       } catch (error) {
@@ -488,6 +500,7 @@ export class Runtime {
     if (!this.#isInStep) this.#closeKeeping();
     const data = ArrayBuffer.isView(values) ? (values as HostData) : Array.from(values);
     this.#runner.write({ ...binding, buffer: memoryOf(binding.buffer) }, data);
+    binding.buffer.halfCopies?.valuesWritten(this.#recording);
   }
 
   async #readBinding(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
@@ -518,5 +531,6 @@ export class Runtime {
     if (storage.handles > 0 || !storage.memory) return;
     if (!storage.isForeign) this.#runner.release(storage.memory);
     storage.memory = undefined;
+    for (const copy of storage.halfCopies?.storages() ?? []) this.#handles.drop(copy);
   }
 }

@@ -1,6 +1,7 @@
 import type { Binding, DType } from "@halfstep/device";
 import type { CpuBuffer } from "@halfstep/kernels";
 import { RecordingError } from "./errors.js";
+import type { HalfCopies } from "./half-copies.js";
 import type { Recording } from "./recording.js";
 
 /** Memory of a runner. */
@@ -49,6 +50,8 @@ export class Storage {
   inputBinding: Omit<Binding<never>, "buffer"> | undefined;
   /** Tensors that keep the memory; at none it goes back to the pool. Tensors of a step that it does not return keep nothing. */
   handles = 0;
+  /** Rounded copies, where the memory holds the parameters of an optimizer. */
+  halfCopies: HalfCopies | undefined;
   /** Every write of the open recording, and of earlier ones the last to each range. */
   writes: readonly WriteEvent[] = [];
 

@@ -171,6 +171,7 @@ export class Tensor extends TensorMethods {
       throw new RecordingError(
         "buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()",
       );
+    this.place.storage.halfCopies?.valuesLent();
     return memory;
   }
 

@@ -6,6 +6,7 @@ export { adamaxRule } from "./adamax.js";
 export { bertAdamRule } from "./bert-adam.js";
 export { blockWords } from "./blockwise.js";
 export { clipPartials, partialsEach } from "./clip-partials.js";
+export { copyValues, isCopyOfValues, valuesOfUpdate, withCopy } from "./copy-values.js";
 export {
   type FactoredBuffers,
   type FactoredLayout,
@@ -43,3 +44,4 @@ export {
 export { type SegmentPlace, type SegmentTable, segmentTable } from "./segment-table.js";
 export { sgdRule } from "./sgd.js";
 export { type ClipOfStep, controlLength, stepControl } from "./step-control.js";
+export { type CopyingKernel, canCopy } from "./weave.js";

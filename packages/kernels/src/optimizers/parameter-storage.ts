@@ -14,6 +14,7 @@ import type { Draws } from "./draws.js";
  * How the float32 number that a rule calls `p` is kept:
  *
  * - `"inPlace"`: as the values themselves, rounded to nearest where they have 16 bits;
+ * - `"copied"`: as float32 values, of which a rounded `copy` is kept for those who read 16 bits;
  * - `"master"`: as a float32 `master`, from which the values are rounded;
  * - `"remainder"`: as bfloat16 values and the 16 bits that they lack, so that nothing is lost;
  * - `"kahanFloat16"`, `"kahanBfloat16"`: as 16-bit values and a 16-bit `compensation`, what rounding the values has lost so far;
@@ -21,6 +22,7 @@ import type { Draws } from "./draws.js";
  */
 export type ParameterKind =
   | "inPlace"
+  | "copied"
   | "master"
   | "remainder"
   | "kahanFloat16"
@@ -66,6 +68,27 @@ const inPlace: ParameterStorage = {
       load: (i) => own[i] as number,
       store(i, p) {
         own[i] = p;
+      },
+    };
+  },
+};
+
+const copied: ParameterStorage = {
+  buffers: [{ name: "copy", access: "readwrite", dtypes: ["float16", "bfloat16"] }],
+  readsValues: true,
+  draws: false,
+  functions: "",
+  load: "load_values(q)",
+  store: "store_values(q, p);\n    store_copy(q, p);",
+  view({ values, copy }) {
+    const own = values as KernelView;
+    const rounded = copy as KernelView;
+    return {
+      load: (i) => own[i] as number,
+      store(i, p) {
+        own[i] = p;
+        // Rounded once more, from what is kept.
+        rounded[i] = own[i] as number;
       },
     };
   },
@@ -165,6 +188,7 @@ const stochastic: ParameterStorage = {
 
 export const parameterStorages: Readonly<Record<ParameterKind, ParameterStorage>> = {
   inPlace,
+  copied,
   master,
   remainder,
   kahanFloat16: kahan(float16),

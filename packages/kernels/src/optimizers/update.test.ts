@@ -12,6 +12,7 @@ import {
 import { adafactorRule } from "./adafactor.js";
 import { adamRule } from "./adam.js";
 import { blockLength, blockWords } from "./blockwise.js";
+import { copyValues, withCopy } from "./copy-values.js";
 import { factoredLayout, factoredMoments } from "./factored-moments.js";
 import { lambRule } from "./lamb.js";
 import { launchUpdate, type UpdateRange } from "./launch-update.js";
@@ -19,6 +20,7 @@ import type { ParameterKind } from "./parameter-storage.js";
 import { type UpdateRule, updateRule } from "./rule.js";
 import { type SegmentPlace, segmentTable } from "./segment-table.js";
 import { sgdRule } from "./sgd.js";
+import { canCopy } from "./weave.js";
 
 type Floating = "float32" | "float16" | "bfloat16";
 
@@ -276,6 +278,47 @@ describe.each(await testTiers())("updates on the GPU, %s tier", (tier) => {
         found.push(...texts.map((text) => `${title(c)} ${name}${text}`));
       }
     }
+    expect(found).toEqual([]);
+  });
+
+  it("with a copy store what rounding all values afterwards stores", async () => {
+    const device = await requestTestDevice({ tier });
+    const found: string[] = [];
+    for (const [rule, dtype] of [
+      [adam, "float16"],
+      [lamb, "bfloat16"],
+    ] as const)
+      for (const applies of [1, 0]) {
+        const c: Case = { rule, values: "float32", segments: [1, 4] };
+        const values = testValues(length, 1);
+        const operands = { ...operandsOf(c, applies), copy: { values, dtype } };
+        const together: Launches<typeof operands> = (target, named) =>
+          launchesOf(c)(
+            {
+              ...target,
+              launch({ kernel, ...launch }) {
+                const copy = { ...named.copy, dtype };
+                target.launch(
+                  canCopy(kernel) ? withCopy({ ...launch, kernel }, copy) : { ...launch, kernel },
+                );
+              },
+            },
+            named,
+          );
+        const apart: Launches<typeof operands> = (target, named) => {
+          launchesOf(c)(target, named);
+          target.launch(copyValues({ values: named.values, copy: { ...named.copy, dtype } }));
+        };
+        const results = [
+          [await runOnGpu(device, operands, together), await runOnGpu(device, operands, apart)],
+          [runOnCpu(operands, together), runOnCpu(operands, apart)],
+        ] as const;
+        for (const [got, want] of results)
+          for (const name of ["values", "copy"] as const) {
+            const texts = mismatches(got[name], want[name], { relative: 0, absolute: 0 });
+            found.push(...texts.map((text) => `${title(c)} ${name}${text}`));
+          }
+      }
     expect(found).toEqual([]);
   });
 

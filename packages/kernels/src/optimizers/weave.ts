@@ -24,11 +24,21 @@ export function passKernel(
   const key = `${rule.name}/${index}/${parameters}/${moments}`;
   let kernel = kernels.get(key);
   if (!kernel) {
-    kernel = makeKernel(planPass(rule, index, parameters, moments), index);
+    const plan = planPass(rule, index, parameters, moments);
+    kernel = makeKernel(plan, index);
+    if (plan.storesParameter && parameters === "inPlace")
+      kernel = { ...kernel, copying: () => passKernel(rule, index, "copied", moments) } as Kernel;
     kernels.set(key, kernel);
   }
   return kernel;
 }
+
+/** The last pass of an update in place, which can store a 16-bit copy of float32 values as well. */
+export interface CopyingKernel extends Kernel {
+  copying(): Kernel;
+}
+
+export const canCopy = (kernel: Kernel): kernel is CopyingKernel => "copying" in kernel;
 
 function makeKernel(plan: PassPlan, index: number): Kernel {
   const { rule, bindings, walksChunks, storesParameter } = plan;

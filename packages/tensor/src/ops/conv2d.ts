@@ -1,6 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { castTo } from "../cast.js";
+import { castOperand } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
@@ -172,5 +172,5 @@ export function conv2d(
   options: Conv2dOptions = {},
 ): Tensor {
   const y = convolve([input, weight], options);
-  return bias ? add([y, castTo(bias, y.dtype)], null) : y;
+  return bias ? add([y, castOperand(bias, y.dtype)], null) : y;
 }

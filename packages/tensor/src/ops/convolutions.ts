@@ -1,4 +1,4 @@
-import { castTo } from "../cast.js";
+import { castOperand } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor.js";
@@ -41,7 +41,7 @@ type Convolution<Options> = Composite<
 >;
 
 const plusBias = (y: Tensor, bias: Tensor | undefined): Tensor =>
-  bias ? add([y, castTo(bias, y.dtype)], null) : y;
+  bias ? add([y, castOperand(bias, y.dtype)], null) : y;
 
 /** The transpose of {@link conv2d}: the gradient of a convolution with this weight by its input. */
 function transposed(

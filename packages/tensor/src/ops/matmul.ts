@@ -1,7 +1,7 @@
 import { DTypeError } from "@halfstep/autocast";
 import { bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
 import { elementwise, identity, matmul as matmulLaunch } from "@halfstep/kernels";
-import { castTo } from "../cast.js";
+import { castOperand, castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
@@ -153,6 +153,6 @@ export const linear: Composite<(x: Tensor, weight: Tensor, bias?: Tensor) => Ten
   { name: "linear", castPolicy: "lowerPrecision" },
   (x: Tensor, weight: Tensor, bias?: Tensor): Tensor => {
     const y = matmul([x, weight], { transB: true });
-    return bias ? add([y, castTo(bias, y.dtype)], null) : y;
+    return bias ? add([y, castOperand(bias, y.dtype)], null) : y;
   },
 );

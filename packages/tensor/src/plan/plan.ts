@@ -10,10 +10,12 @@ import { type LaunchNote, launchNotes } from "./launch-notes.js";
 import { narrowStorage } from "./narrow-storage.js";
 import { recomputeSums } from "./recompute-sums.js";
 import { removeDead } from "./remove-dead.js";
+import { storeCopies } from "./store-copies.js";
 
 export type PassName =
   | "removeDead"
   | "foldCasts"
+  | "storeCopies"
   | "fuseElementwise"
   | "narrowStorage"
   | "recomputeSums"
@@ -24,6 +26,7 @@ export type PassName =
 export const allPasses: readonly PassName[] = [
   "removeDead",
   "foldCasts",
+  "storeCopies",
   "fuseElementwise",
   "narrowStorage",
   "recomputeSums",
@@ -34,6 +37,7 @@ export const allPasses: readonly PassName[] = [
 const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   removeDead,
   foldCasts,
+  storeCopies,
   fuseElementwise,
   narrowStorage,
   recomputeSums,

@@ -1,0 +1,126 @@
+import type { Binding, HalfDType, Launch } from "@halfstep/device";
+import { canCopy, copyValues, elementwise, identity, valuesOfUpdate } from "@halfstep/kernels";
+import type { Recording } from "./recording.js";
+import type { Storage, WriteEvent } from "./storage.js";
+import type { Placement } from "./tensor.js";
+
+interface HalfCopy {
+  readonly binding: Binding<Storage> & { readonly dtype: HalfDType };
+  /** The writes that the values had seen when the copy was made: it holds the same numbers for as long as these are all. */
+  of: readonly WriteEvent[] | undefined;
+  /** The number of the last recording that reads the copy. */
+  lastRead: number;
+}
+
+/** For how many recordings a copy is kept up to date that none of them reads. */
+const keptUnread = 8;
+
+/**
+ * Copies of flat float32 parameters, rounded to 16-bit formats: what autocast's ops read instead of rounding each weight in every
+ * load. Where an optimizer's update is the last to change the values, its launch keeps the copies that steps read up to date;
+ * after any other write the next step that reads a copy rounds all values anew, in one launch before it.
+ */
+export class HalfCopies {
+  readonly #values: Binding<Storage>;
+  readonly #copies = new Map<HalfDType, HalfCopy>();
+  #isLent = false;
+
+  /** @param values Whole, float32. */
+  constructor(values: Binding<Storage>) {
+    this.#values = values;
+  }
+
+  /**
+   * Where the copy of what lies `offset` bytes from the start of the values will be once `recording` runs; undefined where
+   * there is none, or none that can be bound.
+   */
+  placeOf(
+    offset: number,
+    dtype: HalfDType,
+    recording: Recording,
+    allocate: (bytes: number) => Storage,
+  ): Placement | undefined {
+    if (this.#isLent || offset % 512 !== 0) return undefined;
+    const { length } = this.#values;
+    let copy = this.#copies.get(dtype);
+    if (!copy) {
+      const binding = { buffer: allocate(length * 2), offset: 0, length, dtype };
+      // Freed with the values, whatever tensors view it.
+      binding.buffer.handles++;
+      copy = { binding, of: undefined, lastRead: 0 };
+      this.#copies.set(dtype, copy);
+    }
+    const { buffer } = this.#values;
+    if (!this.#isCurrent(copy)) {
+      const isChanged = buffer.writes.some((write) => write.recording === recording);
+      this.#renew(copy, isChanged ? recording : recording.takePrelude());
+    }
+    copy.lastRead = recording.number;
+    return { storage: copy.binding.buffer, offset: offset / 2 };
+  }
+
+  /** Copies that an update of the values has to take along: up to date so far, and read lately. */
+  followed(recording: Recording): readonly HalfCopy[] {
+    return [...this.#copies.values()].filter(
+      (copy) => this.#isCurrent(copy) && recording.number - copy.lastRead <= keptUnread,
+    );
+  }
+
+  /** Records that a copy follows the update that was recorded last. */
+  follow(copy: HalfCopy, recording: Recording): void {
+    recording.append(copyValues({ values: this.#values, copy: copy.binding }));
+    this.#setCurrent(copy, recording);
+  }
+
+  /** Records that a copy is made of what the values are now, whatever it held before. */
+  #renew(copy: HalfCopy, recording: Recording): void {
+    const shape = [this.#values.length];
+    const values = { ...this.#values, shape };
+    recording.append(elementwise(identity, [values], { ...copy.binding, shape }));
+    this.#setCurrent(copy, recording);
+  }
+
+  #setCurrent(copy: HalfCopy, recording: Recording): void {
+    const before = copy.of;
+    copy.of = this.#values.buffer.writes;
+    recording.onDrop(() => {
+      copy.of = before;
+    });
+  }
+
+  /** The host has written values, which `recording` will find in place of the old. */
+  valuesWritten(recording: Recording): void {
+    for (const copy of this.#copies.values())
+      if (copy.lastRead === recording.number && this.#isCurrent(copy))
+        this.#renew(copy, recording.takePrelude());
+      else copy.of = undefined;
+  }
+
+  /** Somebody has got hold of the memory of the values, and may write it unseen. */
+  valuesLent(): void {
+    this.#isLent = true;
+    for (const copy of this.#copies.values()) copy.of = undefined;
+  }
+
+  /** The memory of all copies. */
+  *storages(): Generator<Storage> {
+    for (const { binding } of this.#copies.values()) yield binding.buffer;
+  }
+
+  #isCurrent({ of }: HalfCopy): boolean {
+    return of === this.#values.buffer.writes;
+  }
+}
+
+/** Appends an optimizer's update, and after it what keeps the copies of its parameters up to date. */
+export function appendWithCopies(
+  launch: Launch<Storage>,
+  recording: Recording,
+  append: () => void,
+): void {
+  const { kernel, bindings } = launch;
+  const copies = canCopy(kernel) ? bindings[valuesOfUpdate(kernel)]?.buffer.halfCopies : undefined;
+  const followed = copies?.followed(recording) ?? [];
+  append();
+  for (const copy of followed) copies?.follow(copy, recording);
+}
