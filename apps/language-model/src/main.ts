@@ -10,6 +10,7 @@ import {
   resumePoint,
   type Settings,
   savedSettings,
+  UsageError,
 } from "@halfstep/trainer/cli";
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { wittenBell } from "./baseline.js";
@@ -140,6 +141,11 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
   const text = excerpt(corpus.heldOut, options.characters ?? corpus.heldOut.length);
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
   const opened = await open(runtime, options);
+  const { blockSize } = opened.model.config;
+  if (options.stride !== undefined && options.stride > blockSize)
+    throw new UsageError(
+      `--stride ${options.stride} leaves tokens out: the model sees ${blockSize} at once`,
+    );
   const score = await scoreText({ ...options, ...opened, runtime, text });
   close();
   const nGrams =
