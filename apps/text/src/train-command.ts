@@ -28,7 +28,7 @@ type Complete = Omit<TrainCommand, keyof TaskDefaults | "fold"> &
 
 /** Trains, once or on each fold. */
 export async function trainCommand(options: TrainCommand): Promise<number> {
-  const { task, fold, out } = options;
+  const { fold, out } = options;
   if (options.staticLossScale !== undefined && options.precision !== "float16")
     say("--loss_scale is ignored without --fp16");
   if (!options.isTraining)

@@ -42,10 +42,6 @@ export interface TrainingSettings {
   readonly staticLossScale?: number | undefined;
   /** Where a dynamic loss scale starts. */
   readonly initScale?: number | undefined;
-  /** What losses are multiplied by, for studies of underflow. Default 1. */
-  readonly lossWeight?: number | undefined;
-  /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
-  readonly scaling?: boolean | undefined;
 }
 
 export interface TextRun<Example extends Encoded> extends TrainingSettings {
@@ -112,13 +108,8 @@ export async function trainText<Example extends Encoded>(
     accumulate: (adversarial > 0 ? 2 : 1) * run.accumulate,
     batches,
     batchesFrom: (epoch, first) => batches(epoch).slice(first),
-    loss: ({ examples, isAdversarial }) => {
-      const loss = learner.loss(
-        examples,
-        isAdversarial ? fastGradient(words, adversarial) : undefined,
-      );
-      return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
-    },
+    loss: ({ examples, isAdversarial }) =>
+      learner.loss(examples, isAdversarial ? fastGradient(words, adversarial) : undefined),
     lr: warmupLinear({ lr: run.lr, warmup: run.warmup, totalSteps: steps }),
     signal,
     hooks: run.hooks,
@@ -165,13 +156,11 @@ export async function trainText<Example extends Encoded>(
 
 function scalerOptions({
   precision,
-  scaling,
   initScale,
   staticLossScale,
 }: TrainingSettings): GradScalerOptions {
-  const options = scaling === false ? { enabled: false } : scalerOptionsFor(recipeFor(precision));
   return {
-    ...options,
+    ...scalerOptionsFor(recipeFor(precision)),
     ...(initScale !== undefined && { initScale }),
     ...(staticLossScale !== undefined && { preset: "static", initScale: staticLossScale }),
     // The loop drains outcomes itself, with the losses.
