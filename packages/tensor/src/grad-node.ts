@@ -30,7 +30,12 @@ export function dependOn(
   const { clock } = outputs[0].runtime;
   const scope = currentScope();
   const node: GradNode = {
-    ...{ op, inputs, outputs, attributes, clock, scope },
+    op,
+    inputs,
+    outputs,
+    attributes,
+    clock,
+    scope,
     isFreed: false,
     position: undefined,
   };

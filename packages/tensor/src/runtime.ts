@@ -425,9 +425,9 @@ export class Runtime {
   }
 
   #run(recording: Recording): void {
-    const found = this.#plans.planFor(recording);
+    const { plan: found, residents } = this.#plans.lookUp(recording);
     this.#lastPlan = found;
-    const memory = this.#runner.run(found, invocationOf(recording));
+    const memory = this.#runner.run(found, invocationOf(recording, residents));
     for (const [i, storage] of [...recording.kept].entries()) storage.memory = memory[i];
   }
 

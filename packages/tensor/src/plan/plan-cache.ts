@@ -1,14 +1,21 @@
 import type { Recording } from "../recording.js";
+import type { Storage } from "../storage.js";
 import { type PassName, type Plan, plan } from "./plan.js";
-import { structureOf } from "./structure.js";
+import { areEqual, type Structure, structureOf } from "./structure.js";
 
 /** Plans that are kept for reuse. */
 const capacity = 64;
 
+interface Entry {
+  readonly structure: Structure;
+  readonly plan: Plan;
+}
+
 /** Plans by the structure of their recordings; the least recently used one makes room. */
 export class PlanCache {
   readonly #passes: readonly PassName[];
-  readonly #plans: Map<string, Plan> = new Map();
+  /** The most recently used last. */
+  readonly #entries: Entry[] = [];
 
   constructor(passes: readonly PassName[]) {
     this.#passes = passes;
@@ -16,17 +23,24 @@ export class PlanCache {
 
   /** Empties the cache; returns what it had. */
   clear(): readonly Plan[] {
-    const plans = [...this.#plans.values()];
-    this.#plans.clear();
-    return plans;
+    return this.#entries.splice(0).map((entry) => entry.plan);
+  }
+
+  /** The plan of a recording, and the residents that it uses, in the plan's order. */
+  lookUp(recording: Recording): { readonly plan: Plan; readonly residents: readonly Storage[] } {
+    const structure = structureOf(recording, this.#passes);
+    const known = this.#entries.findLastIndex((entry) => areEqual(entry.structure, structure));
+    const [found] = known < 0 ? [] : this.#entries.splice(known, 1);
+    const entry = found ?? {
+      structure: { parts: structure.parts, residents: [] },
+      plan: plan(recording, this.#passes),
+    };
+    this.#entries.push(entry);
+    if (this.#entries.length > capacity) this.#entries.shift();
+    return { plan: entry.plan, residents: structure.residents };
   }
 
   planFor(recording: Recording): Plan {
-    const key = structureOf(recording, this.#passes);
-    const found = this.#plans.get(key) ?? plan(recording, this.#passes);
-    this.#plans.delete(key);
-    this.#plans.set(key, found);
-    if (this.#plans.size > capacity) this.#plans.delete(this.#plans.keys().next().value as string);
-    return found;
+    return this.lookUp(recording).plan;
   }
 }

@@ -12,7 +12,7 @@ async function structure(
   let text = "";
   await runtime.step(() => {
     fn(runtime);
-    text = structureOf(runtime.recording, passes);
+    text = structureOf(runtime.recording, passes).parts.join();
     return 0;
   });
   return text;

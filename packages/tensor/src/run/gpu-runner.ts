@@ -18,8 +18,25 @@ interface Instance {
   readonly slots: readonly GPUBuffer[];
   /** The launches at which its submits end. */
   readonly submitEnds: readonly number[];
+  /** Every runtime scalar of every launch. */
+  readonly scalars: readonly RuntimeScalar[];
   /** Passes by the residents that they bind, most recent last. */
-  readonly passes: { readonly residents: readonly Memory[]; readonly pass: PreparedPass }[];
+  readonly passes: BoundPass[];
+}
+
+interface RuntimeScalar {
+  /** Position of the launch in the plan. */
+  readonly index: number;
+  readonly name: string;
+  /** The launch of the recording that has the value, and its name there. */
+  readonly source: { readonly launch: number; readonly name: string };
+}
+
+interface BoundPass {
+  readonly residents: readonly Memory[];
+  readonly pass: PreparedPass;
+  /** What the runtime scalars were when they were written last, in the plan's order. */
+  readonly values: Float64Array;
 }
 
 /** Residents come in few combinations; a pass for each of the latest is kept. */
@@ -55,6 +72,9 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
       instance = {
         slots: takeSlots(device, slots, plan.slots, keptBytes),
         submitEnds: submitEnds(launches, rates),
+        scalars: plan.launches.flatMap(({ sources }, index) =>
+          [...sources].map(([name, source]): RuntimeScalar => ({ index, name, source })),
+        ),
         passes: [],
       };
       instances.set(plan, instance);
@@ -162,36 +182,33 @@ function takeSlots(
 function passFor(
   device: Device,
   plan: Plan,
-  { slots, passes }: Instance,
+  { slots, scalars, passes }: Instance,
   { residents, scalar }: Invocation,
 ): PreparedPass {
-  const scalarsOf = (i: number): Record<string, number> => {
-    const values: Record<string, number> = {};
-    for (const [name, { launch, name: source }] of plan.launches[i]?.sources ?? [])
-      values[name] = scalar(launch, source);
-    return values;
-  };
-  const known = passes.findIndex((p) => p.residents.every((memory, i) => memory === residents[i]));
+  const known = passes.findLastIndex((p) => p.residents.every((m, i) => m === residents[i]));
   const found = passes[known];
   if (found) {
-    passes.splice(known, 1);
-    passes.push(found);
-    const updates = new Map<number, Record<string, number>>();
-    for (const [i, { sources }] of plan.launches.entries())
-      if (sources.size > 0) updates.set(i, scalarsOf(i));
-    found.pass.updateScalars(updates);
+    if (known < passes.length - 1) {
+      passes.splice(known, 1);
+      passes.push(found);
+    }
+    updateScalars(found, scalars, scalar);
     return found.pass;
   }
   const locate = ({ kind, index }: PlanBuffer): GPUBuffer =>
     (kind === "slot" ? slots[index] : residents[index]) as GPUBuffer;
+  const values = Float64Array.from(scalars, ({ source }) => scalar(source.launch, source.name));
+  const own = plan.launches.map(({ launch }) => ({ ...launch.scalars }));
+  for (const [i, { index, name }] of scalars.entries())
+    (own[index] as Record<string, number>)[name] = values[i] as number;
   const pass = device.prepare(
     plan.launches.map(({ launch }, i) => ({
       ...launch,
-      scalars: { ...launch.scalars, ...scalarsOf(i) },
+      scalars: own[i] as Record<string, number>,
       bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })),
     })),
   );
-  passes.push({ residents, pass });
+  passes.push({ residents, pass, values });
   if (passes.length > keptPasses) passes.shift()?.pass.destroy();
   return pass;
 }
