@@ -213,6 +213,26 @@ function passFor(
   return pass;
 }
 
+/** Writes the runtime scalars that have changed: few do from one step to the next. */
+function updateScalars(
+  { pass, values }: BoundPass,
+  scalars: readonly RuntimeScalar[],
+  scalarOf: Invocation["scalar"],
+): void {
+  let updates: Map<number, Record<string, number>> | undefined;
+  for (let i = 0; i < scalars.length; i++) {
+    const { index, name, source } = scalars[i] as RuntimeScalar;
+    const value = scalarOf(source.launch, source.name);
+    if (Object.is(value, values[i])) continue;
+    values[i] = value;
+    updates ??= new Map();
+    const changed = updates.get(index);
+    if (changed) changed[name] = value;
+    else updates.set(index, { [name]: value });
+  }
+  if (updates) pass.updateScalars(updates);
+}
+
 function encode(data: HostData, dtype: DType): Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> {
   switch (dtype) {
     case "float32":
