@@ -228,7 +228,7 @@ interface ParameterGroup {
 }
 
 /** As nanoGPT: matrices and embeddings decay, biases and norms do not. */
-export function parameterGroups(model: GPT, weightDecay: number): readonly ParameterGroup[] {
+function parameterGroups(model: GPT, weightDecay: number): readonly ParameterGroup[] {
   const parameters = [...model.parameters()];
   const groups = (isWanted: (variable: Variable) => boolean, decay: number): ParameterGroup[] =>
     flattenByDType(parameters.filter(isWanted)).map((params) => ({ params, weightDecay: decay }));

@@ -2,8 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestTestDevice } from "@halfstep/device/testing";
-import { gpuRuntime, type Runtime } from "@halfstep/tensor";
+import type { StateDict } from "@halfstep/nn";
+import { cpuRuntime, gpuRuntime, type Runtime } from "@halfstep/tensor";
 import { isEvaluation, type MetricsLine } from "@halfstep/trainer";
+import { readCheckpoint } from "@halfstep/trainer/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { wittenBell } from "../src/baseline.js";
 import { scoreText } from "../src/evaluate.js";
@@ -110,6 +112,20 @@ describe("training that goes on", { timeout: 120_000 }, () => {
     expect(resumed.stderr).toContain("after step 3");
     expect(hashOf(resumed)).toBe(hashOf(whole));
     expect(linesOf(join(folder, "whole"))).toEqual(log);
+  });
+
+  it("is used with the averages of its parameters", async () => {
+    const opened = await openLanguageModel(cpuRuntime(), join(folder, "whole"));
+    const { parts } = await readCheckpoint(opened.path);
+    const name = "transformer.wte.weight";
+    const { groups } = parts.ema as {
+      groups: readonly { parameters: Record<string, { average: Float32Array }> }[];
+    };
+    const average = groups.flatMap(({ parameters }) => parameters[name] ?? [])[0]?.average;
+    const state = await opened.model.stateDict();
+    expect(state[name]?.data).toEqual(average);
+    expect(state["lmHead.weight"]?.data).toEqual(average);
+    expect((parts.model as StateDict)[name]?.data).not.toEqual(average);
   });
 
   it("needs the same flags", async () => {

@@ -35,6 +35,14 @@ describe("the command line", () => {
     });
   });
 
+  it("takes a folder to export to", () => {
+    expect(parseOptions(["export", "gpt2", "--model", "runs/a"])).toEqual({
+      command: "export",
+      directory: "gpt2",
+      model: "runs/a",
+    });
+  });
+
   it.each([
     [["train", "--layers", "0"], /--layers.*whole number from 1 on/],
     [["train", "--dropout", "2"], /--dropout.*from 0 to 1/],

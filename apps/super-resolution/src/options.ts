@@ -10,7 +10,7 @@ import type { Command } from "commander";
 import { type ShrinkKernel, shrinkKernels } from "./images.js";
 
 /** How parameters are stored for prediction. */
-export const storages = ["float32", "float16", "bfloat16"] as const;
+const storages = ["float32", "float16", "bfloat16"] as const;
 
 export type Stored = (typeof storages)[number];
 

@@ -15,7 +15,8 @@ export interface TokenizerJson {
 
 export interface SubwordsState {
   readonly type: "bpe";
-  readonly json: TokenizerJson;
+  /** As text: tokens are keys in it, and may be what checkpoints reserve. */
+  readonly json: string;
 }
 
 /** What a `tokenizer.json` says, applied by Hugging Face's own code: byte pairs that were learnt here, or those of GPT-2. */
@@ -59,6 +60,6 @@ export class Subwords implements Tokenizer {
   }
 
   state(): SubwordsState {
-    return { type: "bpe", json: this.json };
+    return { type: "bpe", json: JSON.stringify(this.json) };
   }
 }

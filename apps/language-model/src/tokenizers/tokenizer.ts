@@ -34,6 +34,6 @@ export const trainTokenizer = (
 export function savedTokenizer(state: unknown, path: string): Tokenizer {
   const { type } = (state ?? {}) as Partial<TokenizerState>;
   if (type === "char") return new Characters(state as CharactersState);
-  if (type === "bpe") return new Subwords((state as SubwordsState).json);
+  if (type === "bpe") return new Subwords(JSON.parse((state as SubwordsState).json));
   throw new CheckpointError("misfit", path, "has no tokenizer of this program");
 }
