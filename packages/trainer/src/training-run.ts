@@ -1,10 +1,12 @@
 import type { AccumulationWindow } from "@halfstep/grad-scaler";
+import { kernelTable } from "@halfstep/kernels";
 import type { PlanStatistics, Tensor } from "@halfstep/tensor";
 import { BatchSource } from "./batch-source.js";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { DeviceClock } from "./device-clock.js";
 import { isDue, requireEvery, type Training, type TrainingHook } from "./hooks.js";
+import { sha256OfText } from "./parameter-hash.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision, recipeFor } from "./precision.js";
 import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
@@ -32,7 +34,7 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     throw new RangeError(`accumulate is ${accumulate}: it must be a whole number from 1 on`);
   if (checkpoints?.every) requireEvery("checkpoints.every", checkpoints.every);
   if (checkpoints) requireFreeNames(checkpoints.parts);
-  const setting = settingOf(options);
+  const setting = settingOf(options, await tablesOf(options));
   const checkpoint = checkpoints && (await checkpointOf(checkpoints));
   const restored =
     checkpoints &&
@@ -46,7 +48,8 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
   // A scaler that has been used, or has loaded a state, counts on from there.
   const { scale = 1, step: counted = 0 } = await scaler.stateDict();
   const state: TrainingState = restored ?? { ...setting, ...beginning, scale };
-  return new TrainingRun(options, state, counted - state.step, restored && checkpoint);
+  const place = { state, setting, stepsBefore: counted - state.step };
+  return new TrainingRun(options, place, restored && checkpoint);
 }
 
 /** The checkpoint to go on from; says which it is, and what is wrong with newer ones. */
@@ -66,17 +69,25 @@ async function checkpointOf({
   return checkpoint;
 }
 
-const settingOf = <Batch>({
-  precision,
-  runtime,
-  accumulate = 1,
-  checkpoints,
-}: TrainOptions<Batch>): Setting => ({
+const settingOf = <Batch>(
+  { precision, runtime, accumulate = 1 }: TrainOptions<Batch>,
+  tables: string | null,
+): Setting => ({
   recipe: recipeFor(precision).name,
   adapter: runtime.label,
-  tables: checkpoints?.tables ?? null,
+  tables,
   accumulate,
 });
+
+/** What decides how sums are ordered, besides the adapter. */
+async function tablesOf<Batch>({
+  checkpoints,
+  device,
+}: TrainOptions<Batch>): Promise<string | null> {
+  if (!checkpoints) return null;
+  if (checkpoints.tables !== undefined) return checkpoints.tables;
+  return device ? sha256OfText(kernelTable(device.capabilities.hardware.class)) : null;
+}
 
 const beginning = {
   ...{ step: 0, epoch: 0, batch: 0, microLosses: [], applied: 0 },
@@ -84,6 +95,14 @@ const beginning = {
 };
 
 type Window = AccumulationWindow<Tensor, TrainableOptimizer, [count: number]>;
+
+/** From where training goes on, and with what. */
+interface Place {
+  readonly state: TrainingState;
+  readonly setting: Setting;
+  /** What the scaler has counted besides. */
+  readonly stepsBefore: number;
+}
 
 /** One call of `train()`. */
 class TrainingRun<Batch> {
@@ -94,6 +113,7 @@ class TrainingRun<Batch> {
   readonly #phases: PhaseMeter;
   readonly #clock: DeviceClock | undefined;
   readonly #start: TrainingState;
+  readonly #setting: Setting;
   /** Until its gradients, if it has any, are in their place. */
   #checkpoint: Checkpoint | undefined;
   #step: number;
@@ -111,14 +131,14 @@ class TrainingRun<Batch> {
 
   constructor(
     options: TrainOptions<Batch>,
-    state: TrainingState,
-    stepsBefore: number,
+    { state, setting, stepsBefore }: Place,
     checkpoint: Checkpoint | undefined,
   ) {
     const { scaler, lr, onStep, device, hooks = {} } = options;
     this.#options = options;
     this.#hooks = hooks;
     this.#start = state;
+    this.#setting = setting;
     this.#checkpoint = checkpoint;
     this.#step = state.step;
     this.#epoch = state.epoch;
@@ -355,7 +375,7 @@ class TrainingRun<Batch> {
     // What is saved after a failure of the device would be wrong: this throws then.
     await this.#reporter.flush();
     const training: TrainingState = {
-      ...settingOf(this.#options),
+      ...this.#setting,
       ...{ step: this.#step, epoch: this.#epoch, batch: this.#batch },
       microLosses: await Promise.all(this.#micro.map(({ loss }) => lossValue(loss))),
       ...{ applied: this.#reporter.applied, scale: this.#reporter.scale },
@@ -367,6 +387,7 @@ class TrainingRun<Batch> {
       step: this.#step,
       microStep: this.#micro.length,
       best,
+      tables: this.#setting.tables,
       parts: await collectStates(everything, training),
     });
   }

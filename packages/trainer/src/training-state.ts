@@ -19,7 +19,10 @@ export interface TrainingCheckpoints {
   readonly atEnd?: boolean | undefined;
   /** From where training goes on: the newest checkpoint that is whole, if there is one, or this one. Default: from the start. */
   readonly resume?: "auto" | Checkpoint | undefined;
-  /** A hash of the tables by which kernels are chosen, if they were tuned. */
+  /**
+   * A hash of the tables by which kernels are chosen, in the manifest: training that goes on with another says so. Default: of
+   * the committed table for the class of `device`.
+   */
   readonly tables?: string | undefined;
   /** Told from where training goes on, which checkpoints are damaged, and why bits may differ. */
   readonly onNote?: ((line: string) => void) | undefined;

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Generator } from "@halfstep/tensor";
@@ -10,6 +10,8 @@ import { type Ended, runProcess, type StartOptions, torture } from "./torture.js
 const parent = mkdtempSync(join(tmpdir(), "halfstep-processes-"));
 let program: string;
 let expected: Readonly<Record<string, string>>;
+let expectedOnGpu: Readonly<Record<string, string>>;
+const gpu = { device: "gpu" } as const;
 
 const inParent = (name: string): string => join(parent, name);
 const start = (name: string, options: StartOptions = {}): Promise<Ended> =>
@@ -18,30 +20,51 @@ const start = (name: string, options: StartOptions = {}): Promise<Ended> =>
 beforeAll(async () => {
   chmodSync(parent, 0o755);
   program = await bundleTrainingProcess();
-  const { code, stderr } = await start("unbroken");
-  if (code !== 0) throw new Error(stderr);
+  const unbroken = await Promise.all([start("unbroken"), start("gpu", { settings: gpu })]);
+  for (const { code, stderr } of unbroken) if (code !== 0) throw new Error(stderr);
   expected = leftBehind(inParent("unbroken"));
-});
+  expectedOnGpu = leftBehind(inParent("gpu"));
+}, 120_000);
 afterAll(() => rmSync(parent, { recursive: true }));
 
 describe("a process that is stopped, and another that goes on", () => {
   it("SIGTERM saves and exits within a micro-step, and the GPU's bits are those of a run without it", async () => {
-    const gpu = { device: "gpu" } as const;
-    const [unbroken, stopped] = await Promise.all([
-      start("gpu-unbroken", { settings: gpu }),
-      // In the middle of the accumulation of step 4.
-      start("gpu", { settings: { ...gpu, terminateAt: 6 } }),
-    ]);
-    expect([unbroken.code, stopped.code]).toEqual([0, 143]);
+    // In the middle of the accumulation of step 4.
+    const stopped = await start("gpu-stopped", { settings: { ...gpu, terminateAt: 6 } });
+    expect(stopped.code).toBe(143);
     const saved = "step-00000003-micro-0001";
-    expect(readdirSync(inParent("gpu/checkpoints"))).toContain(saved);
-    expect(readdirSync(inParent(`gpu/checkpoints/${saved}`))).toContain("gradients.safetensors");
-    const resumed = await start("gpu", { settings: gpu });
+    expect(readdirSync(inParent("gpu-stopped/checkpoints"))).toContain(saved);
+    expect(readdirSync(inParent(`gpu-stopped/checkpoints/${saved}`))).toContain(
+      "gradients.safetensors",
+    );
+    const resumed = await start("gpu-stopped", { settings: gpu });
     expect(resumed).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(/going on from .*micro-0001, after step 3/),
     });
-    expect(leftBehind(inParent("gpu"))).toEqual(leftBehind(inParent("gpu-unbroken")));
+    expect(leftBehind(inParent("gpu-stopped"))).toEqual(expectedOnGpu);
+  });
+
+  it("a device that is lost ends it with 3, and nothing is lost", async () => {
+    const lost = await start("lost", { settings: { ...gpu, loseAt: 6 } });
+    expect(lost).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/^error: device .* was destroyed: request a new device and/m),
+    });
+    expect(lost.stderr).not.toMatch(/^ +at /m);
+    const [newest = ""] = readdirSync(inParent("lost/checkpoints")).sort().reverse();
+    const manifest = readFileSync(inParent(`lost/checkpoints/${newest}/manifest.json`), "utf8");
+    expect(JSON.parse(manifest).tables).toMatch(/^[0-9a-f]{64}$/);
+    expect((await start("lost", { settings: gpu })).code).toBe(0);
+    expect(leftBehind(inParent("lost"))).toEqual(expectedOnGpu);
+  });
+
+  it("data that is gone ends it with 2, and nothing is lost", async () => {
+    const gone = await start("gone", { settings: { vanishAt: 6 } });
+    expect(gone).toMatchObject({ code: 2, stderr: expect.stringMatching(/^error: ENOENT.*data/m) });
+    expect(gone.stderr).not.toMatch(/^ +at /m);
+    expect((await start("gone")).code).toBe(0);
+    expect(leftBehind(inParent("gone"))).toEqual(expected);
   });
 
   it("a second signal ends it at once, in the middle of a save; meanwhile no other run gets the folder", async () => {
@@ -114,6 +137,15 @@ describe("a process that is stopped, and another that goes on", () => {
     expect(leftBehind(inParent("denied"))).toEqual(expected);
   });
 });
+
+it("the same seed gives the same bits in five processes, logs included, and another seed others", async () => {
+  const names = ["second", "third", "fourth", "fifth"];
+  const ended = await Promise.all(names.map((name) => start(name, { settings: gpu })));
+  expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+  expect(names.map((name) => leftBehind(inParent(name)))).toEqual(names.map(() => expectedOnGpu));
+  expect((await start("other", { settings: { seed: 8 } })).code).toBe(0);
+  expect(leftBehind(inParent("other")).log).not.toBe(expected.log);
+}, 120_000);
 
 describe("torture", () => {
   it("by ten kills leaves no checkpoint unreadable and changes no bit", async () => {

@@ -21,8 +21,12 @@ import { classCount, classifier, type Samples, sampleBatches } from "./classes.j
 export interface Resumable {
   readonly runtime: Runtime;
   readonly folder: RunFolder;
+  /** Of the model. */
+  readonly seed?: number | undefined;
   readonly resume?: TrainingCheckpoints["resume"];
   readonly every?: TrainingCheckpoints["every"];
+  /** See `TrainingCheckpoints`. */
+  readonly tables?: string;
   readonly onNote?: (line: string) => void;
   /** Called with the number of each micro-step of this call, from 1, before it is recorded. */
   readonly onMicroStep?: (count: number) => void;
@@ -40,13 +44,15 @@ export const batchesPerEpoch = 5;
 export async function trainResumable({
   runtime,
   folder,
+  seed,
   resume,
   every,
+  tables,
   onNote,
   onMicroStep,
   options,
 }: Resumable): Promise<TrainResult> {
-  const model = classifier(runtime);
+  const model = classifier(runtime, seed);
   model.half();
   const lr = oneCycle({ maxLr: 0.02, totalSteps: 3 * epochs });
   const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr });
@@ -92,7 +98,7 @@ export async function trainResumable({
     checkpoints: {
       store: folder.checkpoints,
       parts: { model, optimizer, ema, dropout: savedGenerator(generator), log: folder },
-      ...{ every, resume, onNote },
+      ...{ every, resume, tables, onNote },
     },
     ...options,
   });

@@ -133,6 +133,22 @@ describe("training that was stopped goes on with the bits of training that was n
   });
 });
 
+it("training that goes on with other tuned tables says that its bits may differ", async () => {
+  const notes: string[] = [];
+  await runIn("run", { tables: "those", options: { maxSteps: 2 } });
+  const { tables } = await readCheckpoint(join(parent, "run", "checkpoints", "step-00000002"));
+  expect(tables).toBe("those");
+  for (const now of ["those", "others"])
+    await runIn("run", {
+      ...{ resume: "auto", tables: now, onNote: (line: string) => notes.push(line) },
+      options: { maxSteps: 2 },
+    });
+  const differing = notes.filter((line) => line.includes("may differ"));
+  expect(differing).toEqual([
+    expect.stringMatching(/its kernels were chosen by other tuned tables, so the bits may differ/),
+  ]);
+});
+
 describe("a checkpoint of something else is refused", () => {
   const cases: readonly (readonly [string, Partial<Resumable>, RegExp])[] = [
     ["another recipe", { options: { precision: "O3" } }, /was trained by the recipe O2, not O3/],

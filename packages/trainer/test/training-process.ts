@@ -1,8 +1,7 @@
 // A training in a process of its own, to be killed: node training-process.js DIRECTORY SETTINGS
-import { requestDevice } from "@halfstep/device/node";
-import { cpuRuntime, gpuRuntime } from "@halfstep/tensor";
-import { CheckpointError } from "../src/checkpoint/checkpoint-error.js";
-import { StorageError } from "../src/errors.js";
+import { readFileSync } from "node:fs";
+import { openRuntime } from "../src/cli/open-runtime.js";
+import { program } from "../src/cli/program.js";
 import { RunFolder } from "../src/run-folder.js";
 import { stopSignals } from "../src/stop-signals.js";
 import { watchedFileSystem } from "./faulty-file-system.js";
@@ -11,28 +10,31 @@ import { trainResumable } from "./resumable.js";
 /** What the process does besides training. */
 export interface ProcessSettings {
   readonly device?: "cpu" | "gpu";
+  /** Of the model. */
+  readonly seed?: number;
   /** Ends itself by SIGKILL before this operation of its file system, counted from 1. */
   readonly killAt?: number;
   /** Never returns from this operation. */
   readonly hangAt?: number;
   /** Gets SIGTERM while it records this micro-step. */
   readonly terminateAt?: number;
+  /** Destroys its device while it records this micro-step. */
+  readonly loseAt?: number;
+  /** Finds its data gone when it records this micro-step. */
+  readonly vanishAt?: number;
   /** Gives up the right to write where permissions say so. */
   readonly unprivileged?: boolean;
 }
 
 const [directory = "", settings = "{}"] = process.argv.slice(2);
-const { device, killAt, hangAt, terminateAt, unprivileged }: ProcessSettings = JSON.parse(settings);
+const { device = "cpu", killAt, hangAt, ...at }: ProcessSettings = JSON.parse(settings);
 const stop = stopSignals({ echo: 0 });
-process.exitCode = await run().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
-  return error instanceof StorageError ? 4 : error instanceof CheckpointError ? 2 : 1;
-});
+await program(run);
 
 async function run(): Promise<number> {
   // Nobody: what the superuser may do says nothing about permissions.
-  if (unprivileged && process.getuid?.() === 0) process.seteuid?.(65534);
-  const gpu = device === "gpu" ? await requestDevice() : undefined;
+  if (at.unprivileged && process.getuid?.() === 0) process.seteuid?.(65534);
+  const opened = await openRuntime({ device });
   let operations = 0;
   const fileSystem = watchedFileSystem((): undefined | Promise<never> => {
     operations++;
@@ -46,17 +48,19 @@ async function run(): Promise<number> {
   process.stdout.write("ready\n");
   try {
     const { isAborted } = await trainResumable({
-      runtime: gpu ? gpuRuntime(gpu) : cpuRuntime(),
-      ...{ folder, onNote, every: { steps: 1 }, resume: "auto" },
+      runtime: opened.runtime,
+      ...{ folder, onNote, every: { steps: 1 }, resume: "auto", seed: at.seed },
       onMicroStep: (count) => {
-        if (count === terminateAt) process.emit("SIGTERM");
+        if (count === at.terminateAt) process.emit("SIGTERM");
+        if (count === at.loseAt) opened.close();
+        if (count === at.vanishAt) readFileSync("/no/such/data");
       },
-      options: { signal: stop.signal },
+      options: { signal: stop.signal, device: opened.device },
     });
     process.stdout.write("done\n");
     return isAborted ? (stop.exitCode() ?? 1) : 0;
   } finally {
     folder.close();
-    gpu?.destroy();
+    opened.close();
   }
 }

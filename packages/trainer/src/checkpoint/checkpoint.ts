@@ -8,6 +8,8 @@ export interface CheckpointContent {
   readonly microStep: number;
   /** Whether it is the best so far by whatever score training goes by; rotation keeps the newest of these. */
   readonly best: boolean;
+  /** A hash of the tables by which kernels were chosen; null where there are none. */
+  readonly tables?: string | null | undefined;
   /** States by name: plain objects, lists, typed arrays, numbers, strings, booleans and null, nested as they come. */
   readonly parts: Readonly<Record<string, unknown>>;
 }

@@ -14,6 +14,8 @@ export interface Manifest {
   readonly step: number;
   readonly microStep: number;
   readonly best: boolean;
+  /** Absent where nothing is known of tables. */
+  readonly tables?: string | undefined;
   /** All files but the manifest, by name. */
   readonly files: readonly FileEntry[];
 }
@@ -27,10 +29,11 @@ const version = 1;
 export const manifestLimit: number = 2 ** 21;
 
 /** `manifest.json`, whose last member is the hash of the members before it. */
-export function formatManifest({ step, microStep, best, files }: Manifest): string {
+export function formatManifest({ step, microStep, best, tables, files }: Manifest): string {
   const sorted = [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
     ...{ format, version, step, microStep, best },
+    ...(tables !== undefined && { tables }),
     files: sorted.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
   };
   return `${JSON.stringify({ ...content, sha256: sha256Of(JSON.stringify(content)) }, undefined, 2)}\n`;
@@ -52,10 +55,17 @@ export function parseManifest(text: string, path: string): Manifest {
       path,
       `has version ${parsed.version} of the format, and this program knows ${version}: update @halfstep/trainer`,
     );
-  const { step, microStep, best, files } = parsed;
+  const { step, microStep, best, tables, files } = parsed;
+  if (tables !== undefined && typeof tables !== "string") return damaged();
   if (!isCount(step) || !isCount(microStep) || typeof best !== "boolean") return damaged();
   if (!Array.isArray(files) || !files.every(isFileEntry)) return damaged();
-  const manifest: Manifest = { step, microStep, best, files };
+  const manifest: Manifest = {
+    step,
+    microStep,
+    best,
+    files,
+    ...(tables !== undefined && { tables }),
+  };
   return formatManifest(manifest) === text ? manifest : damaged();
 }
 

@@ -22,7 +22,7 @@ import { stateName } from "./write-checkpoint.js";
  * @throws CheckpointError
  */
 export async function readCheckpoint(path: string): Promise<Checkpoint> {
-  const { step, microStep, best, files } = await readManifest(path);
+  const { step, microStep, best, tables, files } = await readManifest(path);
   const found = await reading(path, () => readdir(path));
   const extra = found.find(
     (name) => name !== manifestName && !files.some((file) => file.name === name),
@@ -35,7 +35,14 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
     );
   const contents = new Map<string, Uint8Array>();
   for (const file of files) contents.set(file.name, await readChecked(path, file));
-  return { path, step, microStep, best, parts: partsOf(path, contents) };
+  return {
+    path,
+    step,
+    microStep,
+    best,
+    ...(tables !== undefined && { tables }),
+    parts: partsOf(path, contents),
+  };
 }
 
 /**

@@ -24,6 +24,7 @@ describe("a state cut into JSON and tensors", () => {
         },
       ],
       weight: { shape: [2, 2], dtype: "float32", data: Float32Array.of(1, 2, 3, 2 ** -149) },
+      small: { shape: [3], dtype: "float8e4m3fn", data: Float32Array.of(448, -0.0625, 2 ** -9) },
       steps: { shape: [], dtype: "uint32", data: Uint32Array.of(2 ** 32 - 1) },
       ["__proto__"]: { polluted: 1 },
     };
@@ -36,11 +37,13 @@ describe("a state cut into JSON and tensors", () => {
     const { tensors } = splitTree({
       "conv.weight": { shape: [1, 2], dtype: "float16", data: Float32Array.of(1, 65504) },
       bias: { shape: [2], dtype: "bfloat16", data: Float32Array.of(-2, 2 ** 100) },
+      small: { shape: [2], dtype: "float8e5m2", data: Float32Array.of(1, -57344) },
       groups: [{ expAvg: Float32Array.of(5) }],
     });
     expect(tensors).toEqual({
       "conv.weight": { dtype: "F16", shape: [1, 2], data: Uint16Array.of(0x3c00, 0x7bff) },
       bias: { dtype: "BF16", shape: [2], data: Uint16Array.of(0xc000, 0x7180) },
+      small: { dtype: "F8_E5M2", shape: [2], data: Uint8Array.of(0x3c, 0xfb) },
       "groups.0.expAvg": { dtype: "F32", shape: [1], data: Float32Array.of(5) },
     });
   });

@@ -1,4 +1,12 @@
-import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import {
+  bfloat16,
+  decodeArray,
+  encodeArray,
+  type FloatFormat,
+  float8e4m3fn,
+  float8e5m2,
+  float16,
+} from "@halfstep/formats";
 import type { SafetensorsTensor } from "@halfstep/safetensors";
 
 /** A state cut in two: what JSON can hold, with references, and the arrays that they stand for. */
@@ -21,10 +29,14 @@ const arrayDtypes = {
   Uint8Array: "U8",
 } as const;
 
-const halves = {
+const narrow: Readonly<
+  Record<string, { readonly dtype: SafetensorsTensor["dtype"]; readonly format: FloatFormat }>
+> = {
   float16: { dtype: "F16", format: float16 },
   bfloat16: { dtype: "BF16", format: bfloat16 },
-} as const;
+  float8e4m3fn: { dtype: "F8_E4M3", format: float8e4m3fn },
+  float8e5m2: { dtype: "F8_E5M2", format: float8e5m2 },
+};
 
 /**
  * Cuts a state of plain objects, lists, typed arrays and what JSON knows into JSON and tensors, which are named by their
@@ -109,7 +121,7 @@ export function joinTree({ json, tensors }: StateTree): unknown {
   return state;
 }
 
-/** A tensor as state dicts of modules have it: values of 16-bit dtypes are decoded. */
+/** A tensor as state dicts of modules have it: values of 16-bit and 8-bit dtypes are decoded. */
 interface SavedTensor {
   readonly shape: readonly number[];
   readonly dtype: string;
@@ -125,9 +137,6 @@ const isSavedTensor = (value: object): value is SavedTensor =>
   "data" in value &&
   ArrayBuffer.isView(value.data);
 
-const isHalf = (dtype: unknown): dtype is keyof typeof halves =>
-  typeof dtype === "string" && Object.hasOwn(halves, dtype);
-
 function plainTensor(data: ArrayBufferView): SafetensorsTensor | undefined {
   const kind = (data as Uint8Array)[Symbol.toStringTag];
   const dtype = Object.hasOwn(arrayDtypes, kind)
@@ -140,10 +149,13 @@ function plainTensor(data: ArrayBufferView): SafetensorsTensor | undefined {
 
 function storedTensor({ shape, dtype, data }: SavedTensor): SafetensorsTensor {
   // A runtime of float64 arithmetic does not round: its numbers stay what they are.
-  if (isHalf(dtype) && data instanceof Float32Array) {
-    const half = halves[dtype];
-    return { dtype: half.dtype, shape, data: encodeArray(data, half.format) as Uint16Array };
-  }
+  const stored = Object.hasOwn(narrow, dtype) ? narrow[dtype] : undefined;
+  if (stored && data instanceof Float32Array)
+    return {
+      dtype: stored.dtype,
+      shape,
+      data: encodeArray(data, stored.format),
+    } as SafetensorsTensor;
   const plain = plainTensor(data);
   if (!plain)
     throw new TypeError(
@@ -155,7 +167,7 @@ function storedTensor({ shape, dtype, data }: SavedTensor): SafetensorsTensor {
 function savedTensor(tensor: SafetensorsTensor, dtype: unknown): SavedTensor {
   if (typeof dtype !== "string") throw new TypeError("has a tensor without a dtype");
   const { shape } = tensor;
-  if (tensor.dtype === "F16") return { shape, dtype, data: decodeArray(tensor.data, float16) };
-  if (tensor.dtype === "BF16") return { shape, dtype, data: decodeArray(tensor.data, bfloat16) };
-  return { shape, dtype, data: tensor.data };
+  const stored = Object.values(narrow).find((each) => each.dtype === tensor.dtype);
+  const codes = tensor.data as Uint8Array | Uint16Array;
+  return { shape, dtype, data: stored ? decodeArray(codes, stored.format) : tensor.data };
 }

@@ -29,11 +29,14 @@ export function prepareCheckpoint(
   content: CheckpointContent,
 ): (fs: FileSystem, folder: string) => Promise<void> {
   const files = filesOf(content);
-  const { step, microStep, best } = content;
+  const { step, microStep, best, tables } = content;
   return async (fs, folder) => {
     const entries: FileEntry[] = [];
     for (const [name, fill] of files) entries.push(await writeFile(fs, folder, name, fill));
-    const manifest = formatManifest({ step, microStep, best, files: entries });
+    const manifest = formatManifest({
+      ...{ step, microStep, best, files: entries },
+      ...(typeof tables === "string" && { tables }),
+    });
     await writeFile(fs, folder, manifestName, textOf(manifest));
     await syncDirectory(fs, folder);
   };
