@@ -68,9 +68,7 @@ const castOp: OpDefinition<DType> = {
   shape([x], dtype) {
     const { shape, dtype: from } = x as TensorSpec;
     if (!isFloating(dtype))
-      throw new DTypeError(
-        `cast: ${from} to ${dtype} is not supported; cast to float32, float16 or bfloat16`,
-      );
+      throw new DTypeError(`cast: ${from} to ${dtype} is not supported; cast to a floating dtype`);
     return [{ shape, dtype }];
   },
   forward({ target, inputs, outputs }: ForwardContext<DType>) {

@@ -111,7 +111,8 @@ export const keepWhere: Op<null> = masked<null>(
 
 /** A finite number that a format cannot hold becomes the farthest that it can: −1e9 must not become −∞ in float16. */
 function withinRange(value: number, dtype: DType): number {
-  const limit = { float16, bfloat16, float32, uint32: float32, int32: float32 }[dtype].finfo.max;
+  const { max: limit } = (dtype === "float16" ? float16 : dtype === "bfloat16" ? bfloat16 : float32)
+    .finfo;
   return Number.isFinite(value) ? Math.min(Math.max(value, -limit), limit) : value;
 }
 

@@ -1,11 +1,11 @@
 import { withoutAutocast } from "@halfstep/autocast";
-import type { DType } from "@halfstep/device";
+import { type DType, isFloat8 } from "@halfstep/device";
 import { castTo } from "../cast.js";
 import type { Tensor } from "../tensor.js";
 
-/** What `f` computes of x in float32, in the dtype of x: several ops that round once. */
+/** What `f` computes of x in float32, in the dtype of x, unless that is for storage only: several ops that round once. */
 export const inFloat32 = (x: Tensor, f: (x: Tensor) => Tensor): Tensor =>
-  castTo(f(castTo(x, "float32")), x.dtype);
+  castTo(f(castTo(x, "float32")), isFloat8(x.dtype) ? "float32" : x.dtype);
 
 /**
  * The `dtype` argument of sums, norms and products, as in torch: x is cast to it before the op, and autocast has no say.

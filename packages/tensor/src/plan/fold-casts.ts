@@ -1,4 +1,4 @@
-import type { Binding, HalfDType } from "@halfstep/device";
+import { type Binding, type HalfDType, isFloat8 } from "@halfstep/device";
 import { isElementwise } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
@@ -64,7 +64,7 @@ function moveToProducer(
   const target = node.launch.bindings[producer.binding] as Binding<Storage>;
   const parameter = node.launch.kernel.bindings[producer.binding];
   if (parameter?.access !== "write" || !coversSame(target, from)) return undefined;
-  if (!accepts(parameter, to.dtype)) return undefined;
+  if (!accepts(parameter, to.dtype) || isRoundedTo8Bits(from, to)) return undefined;
   const chain = roundings(target.rounding, halfOf(target.dtype), from.rounding, to.rounding);
   if (chain.at(-1) === to.dtype) chain.pop();
   if (chain.length > 1) return undefined;
@@ -87,6 +87,10 @@ function moveToProducer(
   return moved;
 }
 
+/** Whether a cast reads what storage alone has rounded: no binding says so, unless its storage is that. */
+const isRoundedTo8Bits = (of: Binding<Storage>, moved: Binding<Storage>): boolean =>
+  isFloat8(of.dtype) && of.dtype !== moved.dtype;
+
 const coversSame = (a: Binding<Storage>, b: Binding<Storage>): boolean =>
   a.offset === b.offset && a.length === b.length && a.dtype === b.dtype;
 
@@ -99,6 +103,7 @@ function moveToConsumers(
 ): ReadonlyMap<number, PlanNode> | undefined {
   const { writes, reads } = work.usesOf(to.buffer);
   if (writes.length > 1 || to.buffer.isResident || work.kept.has(to.buffer)) return undefined;
+  if (isRoundedTo8Bits(to, from)) return undefined;
   const moved = new Map<number, PlanNode>();
   for (const use of reads) {
     const { node: reader, binding } = use;
@@ -110,7 +115,8 @@ function moveToConsumers(
     if (!isRead(node, binding) || !accepts(parameter, from.dtype)) return undefined;
     if (work.isTouchedBetween(from, cast, reader, "write")) return undefined;
     const chain = roundings(from.rounding, to.rounding, halfOf(to.dtype), read.rounding);
-    if (chain[0] === from.dtype) chain.shift();
+    // What storage holds already, and float16 and bfloat16 what 8 bits hold, is not rounded again.
+    if (chain[0] === from.dtype || isFloat8(from.dtype)) chain.shift();
     if (chain.length > 1) return undefined;
     const changed = withBinding(node, binding, rebound(read, from, chain[0]));
     if (hasConflict(changed.launch)) return undefined;

@@ -2,7 +2,9 @@ import {
   type Binding,
   bytesPerElement,
   type DType,
+  floatingDTypes,
   type HalfDType,
+  isFloat8,
   type KernelBinding,
   type Launch,
 } from "@halfstep/device";
@@ -73,9 +75,10 @@ export const halfOf = (dtype: DType): HalfDType | undefined =>
 /** Whether a kernel takes storage of this dtype for one of its bindings. */
 export function accepts(parameter: KernelBinding | undefined, dtype: DType): boolean {
   if (!parameter) return false;
-  const { dtypes = ["float32", "float16", "bfloat16"], unit = 4, access } = parameter;
+  const { dtypes = floatingDTypes, unit = 4, access } = parameter;
   if (!dtypes.includes(dtype)) return false;
-  return access === "read" || unit > 1 || !halfOf(dtype);
+  // A store fills whole words.
+  return access === "read" || unit * bytesPerElement(dtype) >= 4;
 }
 
 /** The formats through which a value passes, in order; more than one cannot be expressed by a single binding. */
@@ -90,6 +93,8 @@ export function roundingBetween(
   result: Binding<Storage>,
   loads: readonly Binding<Storage>[],
 ): HalfDType | undefined | "several" {
+  // No binding rounds to 8 bits but by its storage.
+  if (isFloat8(result.dtype)) return "several";
   const formats = new Set<HalfDType | undefined>();
   for (const { rounding } of loads) {
     const chain = roundings(result.rounding, halfOf(result.dtype), rounding);

@@ -45,7 +45,7 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
 
   function copyOf(from: CpuBuffer, bytes: number): CpuBuffer {
     const to = target.allocate(bytes);
-    if (from.wide && to.wide) to.wide.set(from.wide.subarray(0, Math.ceil(bytes / 2)));
+    if (from.wide && to.wide) to.wide.set(from.wide.subarray(0, bytes));
     else new Uint8Array(to.bytes).set(new Uint8Array(from.bytes, 0, bytes));
     return to;
   }

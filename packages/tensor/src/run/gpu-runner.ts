@@ -2,12 +2,21 @@ import {
   bytesPerElement,
   type Device,
   type DType,
+  isFloat8,
   type KernelView,
   MemoryBudgetError,
   type PreparedPass,
   sizeClass,
 } from "@halfstep/device";
-import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import {
+  bfloat16,
+  decodeArray,
+  encodeArray,
+  type FloatFormat,
+  float8e4m3fn,
+  float8e5m2,
+  float16,
+} from "@halfstep/formats";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
 import type { HostData, Memory } from "../storage.js";
 import type { Invocation, Runner } from "./runner.js";
@@ -233,6 +242,14 @@ function updateScalars(
   if (updates) pass.updateScalars(updates);
 }
 
+/** The formats of floats below 32 bits. */
+const formats: Readonly<Record<Exclude<DType, "float32" | "int32" | "uint32">, FloatFormat>> = {
+  float16,
+  bfloat16,
+  float8e4m3fn,
+  float8e5m2,
+};
+
 function encode(data: HostData, dtype: DType): Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> {
   switch (dtype) {
     case "float32":
@@ -244,7 +261,9 @@ function encode(data: HostData, dtype: DType): Uint8Array<ArrayBuffer> | Float32
     case "uint32":
       return bytesOf(data instanceof Uint32Array ? data : Uint32Array.from(data));
     default:
-      return bytesOf(encodeArray(data, dtype === "float16" ? float16 : bfloat16));
+      return bytesOf(
+        encodeArray(data, formats[dtype] as FloatFormat, undefined, { saturate: isFloat8(dtype) }),
+      );
   }
 }
 
@@ -261,8 +280,8 @@ function decode(bytes: ArrayBuffer, dtype: DType, length: number): KernelView {
       return new Uint32Array(bytes, 0, length);
     default:
       return decodeArray(
-        new Uint16Array(bytes, 0, length),
-        dtype === "float16" ? float16 : bfloat16,
+        isFloat8(dtype) ? new Uint8Array(bytes, 0, length) : new Uint16Array(bytes, 0, length),
+        formats[dtype],
       );
   }
 }
