@@ -22,11 +22,11 @@ export async function readEarth(scale = 0.25): Promise<SceneSet> {
   const water = await readPicture(join(pictures, "earth-water.png"), {
     channels: 1,
     size: image,
-    isMask: true,
   });
   const earth: Scene = {
     ...image,
     name: "Earth",
+    // The mask has 1600×800 pixels, so its greys are shares of water.
     labels: water.pixels.map((grey) => (grey < 128 ? classes.indexOf("land") : 0)),
   };
   return { ...splitByLongitude(earth), scale };

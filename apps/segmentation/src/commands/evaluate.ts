@@ -37,7 +37,7 @@ export async function evaluate(options: EvaluateCommand): Promise<number> {
   const width = Math.max(...rows.map(({ name }) => name.length));
   print(
     [
-      head(classes, judged).padStart(0),
+      head(classes, judged),
       ...rows.map(({ name, scores }) =>
         `${cells(classes, scores)}  ${name.padEnd(width)}`.trimEnd(),
       ),

@@ -12,11 +12,15 @@ import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { samplesPicture } from "../colours.js";
 import type { TrainCommand } from "../options.js";
 import { writePng } from "../pictures.js";
-import { crop, type SceneSet } from "../scene.js";
+import { crop, type Scene, type SceneSet } from "../scene.js";
 import { readScenes } from "../scenes.js";
 import { PictureSegmenter } from "../segment.js";
+import { starts } from "../tiles.js";
 import { stepsOf, trainUNet } from "../train.js";
 import { print, say } from "./say.js";
+
+/** How many held-out tiles the report shows. */
+const samples = 6;
 
 export async function train(options: TrainCommand): Promise<number> {
   const stop = stopSignals();
@@ -63,12 +67,12 @@ export async function train(options: TrainCommand): Promise<number> {
       return stop.exitCode() ?? 1;
     }
     const { summary: run, segmenter } = trained;
-    const samples = await samplesPicture(
+    const picture = await samplesPicture(
       new PictureSegmenter({ runtime, device, segmenter }),
       samplesOf(scenes, options.tile),
       scenes.classes.length,
     );
-    await writePng(join(options.out, "samples.png"), samples);
+    await writePng(join(options.out, "samples.png"), picture);
     close();
     const summary: Summary = {
       schema: 1,
@@ -87,17 +91,25 @@ export async function train(options: TrainCommand): Promise<number> {
   }
 }
 
-/** Held-out tiles to look at: from scenes in turn, where there is the most of the rarer classes. */
-function samplesOf({ heldOut }: SceneSet, tile: number) {
-  const most = 6;
-  return Array.from({ length: most }, (_, i) => {
-    const scene = heldOut[i % heldOut.length] as (typeof heldOut)[number];
-    const turn = Math.floor(i / heldOut.length) + 1;
-    const at = (length: number): number =>
-      Math.floor(((length - tile) * turn) / (most / heldOut.length + 1));
-    return crop(scene, { x: at(scene.width), y: at(scene.height), width: tile, height: tile });
-  });
+/** Held-out tiles to look at, from scenes in turn: those with the most pixels of another class than the most frequent one. */
+function samplesOf({ heldOut }: SceneSet, tile: number): readonly Scene[] {
+  const variety = ({ labels }: Scene): number => {
+    const counts = new Map<number, number>();
+    for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1);
+    return labels.length - Math.max(...counts.values());
+  };
+  const ranked = heldOut.map((scene) =>
+    tilesIn(scene, tile).sort((a, b) => variety(b) - variety(a)),
+  );
+  const inTurn = ranked.flatMap((tiles, i) => tiles.map((each, rank) => ({ each, rank, i })));
+  inTurn.sort((a, b) => a.rank - b.rank || a.i - b.i);
+  return inTurn.slice(0, samples).map(({ each }) => each);
 }
+
+const tilesIn = (scene: Scene, tile: number): Scene[] =>
+  starts(scene.height, tile).flatMap((y) =>
+    starts(scene.width, tile).map((x) => crop(scene, { x, y, width: tile, height: tile })),
+  );
 
 /** Adds the picture of samples to a report, beside which it lies. */
 function showSamples(path: string): void {
