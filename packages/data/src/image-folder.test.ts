@@ -56,6 +56,16 @@ describe("an image folder", () => {
     await expect(imageFolder(at(name))).rejects.toBeInstanceOf(DataError);
   });
 
+  it("of classes that are known some may have no images, but not all", async () => {
+    await touch("some", "cat", "1.png");
+    await mkdir(at("some", "dog"));
+    const { files, labels } = await imageFolder(at("some"), { classes: ["cat", "dog"] });
+    expect([files.length, ...labels]).toEqual([1, 0]);
+    await expect(imageFolder(at("bare"), { classes: ["dog"] })).rejects.toThrow(
+      "bare: has no images",
+    );
+  });
+
   it("refuses a class that training has not seen", async () => {
     await expect(imageFolder(at("strange"), { classes: ["cat", "dog"] })).rejects.toThrow(
       `${at("strange", "wolf")}: is a folder of none of the 2 classes`,

@@ -33,7 +33,8 @@ const imageExtensions: readonly string[] = [
 /**
  * Lists `directory/CLASS/…/IMAGE`, as torchvision's `ImageFolder` does: classes and files by name, so that every machine has the
  * same order. Files that are no images by their extension, and names that begin with a dot, are passed over.
- * @throws DataError when the directory cannot be read, has no class, a class that is not one of `classes`, or a class without images
+ * @throws DataError when the directory cannot be read, has no images, a class that is not one of `classes`, or, where these
+ * are not given, a class without images
  */
 export async function imageFolder(
   directory: string,
@@ -50,12 +51,15 @@ export async function imageFolder(
     if (label < 0)
       throw new DataError(path, `is a folder of none of the ${classes.length} classes`);
     const images = await imagesBelow(path, extensions);
-    if (images.length === 0) throw new DataError(path, `has no images (${extensions.join(", ")})`);
+    if (images.length === 0 && !known)
+      throw new DataError(path, `has no images (${extensions.join(", ")})`);
     for (const image of images) {
       files.push(image);
       labels.push(label);
     }
   }
+  if (files.length === 0)
+    throw new DataError(directory, `has no images (${extensions.join(", ")})`);
   return { classes, files, labels: Uint32Array.from(labels) };
 }
 
