@@ -1,0 +1,60 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { packageDirectory } from "@halfstep/data/node";
+import type { Summary } from "@halfstep/trainer";
+import { afterAll, expect, it } from "vitest";
+import { readPicture } from "../src/pictures.js";
+import { runApp } from "./run-app.js";
+
+const scratch = mkdtempSync(join(tmpdir(), "halfstep-segmentation-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+const out = join(scratch, "run");
+const earth = join(
+  packageDirectory("three-globe", new URL("../datasets/", import.meta.url).href),
+  "example/img/earth-blue-marble.jpg",
+);
+
+it("a U-Net in mixed precision finds land better than colours do", {
+  timeout: 240_000,
+}, async () => {
+  const flags = ["--amp", "--bilinear", "--batch-size", "4", "--lr", "2e-2"];
+  const trained = await runApp("train", ...flags, "--epochs", "3", "--out", out, "--json");
+  expect(trained).toMatchObject({ code: 0 });
+  const summary: Summary = JSON.parse(trained.stdout);
+  const [run] = summary.runs;
+  expect(summary.device.kind).toBe("gpu");
+  expect(run).toMatchObject({ precision: "float16", steps: 72 });
+  expect(run?.finalScale).toBeGreaterThan(1);
+  // What issue and data sheet name as the baseline: a threshold of colour.
+  expect(run?.test.landIou).toBeGreaterThan(0.906);
+  expect(readFileSync(join(out, "report.html"), "utf8")).toContain('<img src="samples.png"');
+  expect((await readPicture(join(out, "samples.png"), { channels: 3 })).width).toBe(796);
+
+  const evaluated = await runApp("evaluate", "--model", out, "--json");
+  expect(evaluated).toMatchObject({ code: 0 });
+  const { ious, baselines } = JSON.parse(evaluated.stdout);
+  const simple = baselines[0].scores.ious[1];
+  expect(ious[1]).toBeGreaterThan(simple);
+
+  const mask = join(scratch, "mask.png");
+  const predicted = await runApp(
+    ...["predict", earth, "-o", mask, "--model", out, "--scale", "0.125", "--viz", "--half"],
+  );
+  expect(predicted).toMatchObject({ code: 0, stdout: expect.stringContaining(`${mask}  water `) });
+  const { pixels, width, height } = await readPicture(mask, { channels: 1 });
+  expect([width, height]).toEqual([4096, 2048]);
+  const land = pixels.reduce((sum, grey) => sum + (grey === 255 ? 1 : 0), 0);
+  expect(pixels.every((grey) => grey === 0 || grey === 255)).toBe(true);
+  // As on the map: a third, for poles are stretched.
+  expect(land / pixels.length).toBeGreaterThan(0.28);
+  expect(land / pixels.length).toBeLessThan(0.4);
+  expect((await readPicture(join(scratch, "mask_VIZ.png"), { channels: 3 })).width).toBe(4096);
+});
+
+it("what cannot be done is refused in one line", { timeout: 60_000 }, async () => {
+  const refused = await runApp("train", "--tile", "256", "--out", join(scratch, "large"));
+  expect(refused).toMatchObject({ code: 2, stdout: "" });
+  expect(refused.stderr).toMatch(/error: 180° W to 112\.5° W: is 192×512 pixels, and tiles are/);
+});
