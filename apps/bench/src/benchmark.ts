@@ -74,15 +74,18 @@ export async function* benchmark(
   }
 }
 
-interface Chosen {
+export interface Chosen {
   readonly workload: Workload;
   readonly isChosen: (candidate: Case) => boolean;
 }
 
-function chosenWorkloads({ only, isQuick }: BenchOptions, { isSoftware }: Machine): Chosen[] {
+export function chosenWorkloads(
+  { only, isQuick }: BenchOptions,
+  { isSoftware }: Machine,
+): Chosen[] {
   const chosen = workloads.flatMap((workload): Chosen[] => {
     const isNamed = ({ name }: { readonly name: string }) =>
-      only.length === 0 || only.some((part) => name.includes(part));
+      only.length === 0 || only.some((part) => name.toLowerCase().includes(part.toLowerCase()));
     const isChosen = (candidate: Case) =>
       (!isQuick || candidate.isQuick) &&
       !(isSoftware && candidate.isForHardware) &&
@@ -97,7 +100,7 @@ function chosenWorkloads({ only, isQuick }: BenchOptions, { isSoftware }: Machin
 }
 
 /** Opens the adapter once, so that every lane can be told its full name, and describes it. */
-async function describeMachine(adapter: string | undefined): Promise<Machine> {
+export async function describeMachine(adapter: string | undefined): Promise<Machine> {
   if (adapter !== undefined) process.env.HALFSTEP_ADAPTER = adapter;
   const device = await requestDevice();
   const { adapter: found, tier, features } = device.capabilities;

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { NoAdapterError } from "@halfstep/device";
 import { benchmark } from "./benchmark.js";
+import { dumpPlans } from "./dump-plans.js";
 import { serveLane } from "./lane-process.js";
 import { help, parseOptions, UsageError } from "./options.js";
 import { pack } from "./pack.js";
@@ -26,6 +27,10 @@ async function main(args: readonly string[]): Promise<number> {
     if (problem !== undefined) say(`${problem}; packing without peers`);
     pack(resolve(options.pack), process.argv[1] as string, peersFolder);
     say(`packed ${options.pack}: unpack it elsewhere and run sh bench/run.sh`);
+    return 0;
+  }
+  if (options.dumpPlan) {
+    for await (const plan of dumpPlans(options)) console.log(plan);
     return 0;
   }
   let results: Report | undefined;

@@ -9,14 +9,18 @@ test("flags and their defaults", () => {
     withPeers: true,
     out: "runs/bench",
     json: false,
+    dumpPlan: false,
   });
-  expect(parseOptions(["--quick", "--only", "gemm,mlp", "--no-peers", "--adapter", "1"])).toEqual({
+  expect(
+    parseOptions(["--quick", "--only", "gemm,mlp", "--no-peers", "--adapter", "1", "--dump-plan"]),
+  ).toEqual({
     isQuick: true,
     rounds: 7,
     only: ["gemm", "mlp"],
     withPeers: false,
     out: "runs/bench",
     json: false,
+    dumpPlan: true,
     adapter: "1",
   });
   expect(parseOptions(["-h"])).toBe("help");

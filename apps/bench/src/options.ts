@@ -15,6 +15,8 @@ export interface BenchOptions {
   readonly pack?: string;
   /** Print JSON instead of the table. */
   readonly json: boolean;
+  /** Print the plans of what is chosen, instead of measuring it. */
+  readonly dumpPlan: boolean;
 }
 
 export const help: string = `npm run bench -- [flags]
@@ -27,6 +29,7 @@ export const help: string = `npm run bench -- [flags]
   --adapter NAME|N   the GPU, also HALFSTEP_ADAPTER
   --python PATH      a Python whose PyTorch is measured, too (python3, where its PyTorch has a GPU)
   --pack FILE        write a .tar.xz for a machine without Node and network, where \`sh bench/run.sh [flags]\` measures
+  --dump-plan        print how Halfstep would run what is chosen, launch by launch, and measure nothing
   --json             print the results as JSON
   --help`;
 
@@ -49,6 +52,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | "help" {
     withPeers: !values["no-peers"],
     out: values.out ?? "runs/bench",
     json: values.json ?? false,
+    dumpPlan: values["dump-plan"] ?? false,
     ...(values.adapter !== undefined && { adapter: values.adapter }),
     ...(values.python !== undefined && { python: values.python }),
     ...(values.pack !== undefined && { pack: values.pack }),
@@ -68,6 +72,7 @@ function parse(args: readonly string[]) {
         adapter: { type: "string" },
         python: { type: "string" },
         json: { type: "boolean" },
+        "dump-plan": { type: "boolean" },
         pack: { type: "string" },
         help: { type: "boolean", short: "h" },
       },

@@ -25,6 +25,8 @@ export interface Prepared {
   drain?(): Promise<void>;
   /** What only this library knows about itself. */
   facts?(): Facts;
+  /** How it would be run, launch by launch, for people. */
+  plan?(): string;
   dispose?(): void;
 }
 

@@ -1,7 +1,7 @@
 import { autocast } from "@halfstep/autocast";
 import type { Device } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
-import { gpuRuntime, type Runtime, type Tensor } from "@halfstep/tensor";
+import { dumpPlan, gpuRuntime, type Runtime, type Tensor } from "@halfstep/tensor";
 import type { Facts, Precision, Prepared } from "../workload.js";
 
 /** A device of its own for each computation, so that its memory is its own. */
@@ -49,6 +49,7 @@ export const operation = (place: Place, record: () => Tensor): Prepared => ({
     return Float32Array.from(await value.toArray());
   },
   facts: () => factsOf(place),
+  plan: () => dumpPlan(place.runtime.plan(record)),
   ...ends(place),
 });
 
