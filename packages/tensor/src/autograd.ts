@@ -3,6 +3,7 @@ import { castTo } from "./cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import { withGradMode } from "./grad-mode.js";
 import type { GradNode } from "./grad-node.js";
+import { Gradients } from "./gradients.js";
 import * as ops from "./ops/index.js";
 import { Recomputations } from "./recomputation.js";
 import { inScope } from "./scope.js";
@@ -46,14 +47,14 @@ function propagate(
   root: Tensor,
   { gradient, createGraph = false, retainGraph = createGraph }: BackwardOptions,
   sources?: ReadonlySet<Tensor>,
-): Map<Tensor, Tensor> {
+): ReadonlyMap<Tensor, Tensor> {
   if (!root.requiresGrad)
     throw new RecordingError(
       "backward() needs a tensor that depends on one with requiresGrad; this one does not (was it made under noGrad?)",
     );
   const { runtime } = root;
   runtime.recording.backwardStart ??= runtime.recording.launches.length;
-  const gradients = new Map<Tensor, Tensor>([[root, gradient ?? seedOf(root)]]);
+  const gradients = new Gradients(root, gradient ?? seedOf(root));
   const nodes = reachable(root);
   const recomputations = new Recomputations();
   const freed = new Map<GradNode, Pick<GradNode, "inputs" | "position">>();
@@ -72,6 +73,7 @@ function propagate(
         for (const output of node.outputs)
           if (output !== root && !sources?.has(output)) gradients.delete(output);
       }
+      gradients.finish();
     }),
   );
   for (const [node, { inputs }] of freed) {
@@ -80,7 +82,7 @@ function propagate(
     node.inputs = [];
     node.position = undefined;
   }
-  return gradients;
+  return gradients.finish();
 }
 
 function seedOf(root: Tensor): Tensor {
@@ -114,7 +116,7 @@ function reachable(root: Tensor): readonly GradNode[] {
 
 function visit(
   node: GradNode,
-  gradients: Map<Tensor, Tensor>,
+  gradients: Gradients,
   recomputations: Recomputations,
   createGraph: boolean,
 ): void {
@@ -126,26 +128,37 @@ function visit(
       `backward() came to ${op.name} a second time, and its graph was freed by the first: pass { retainGraph: true } to the first`,
     );
   if (op.backward === "none") return;
-  const present = recomputations.nodeFor(node);
-  const rule = present.op.backward as Exclude<typeof op.backward, "none">;
-  const results = rule({
-    inputs: present.inputs.map((input) => asOf(input, present, createGraph)),
-    outputs: present.outputs,
-    gradients: incoming,
-    needs: inputs.map(({ requiresGrad }) => requiresGrad),
-    attributes: present.attributes,
-  });
-  for (const [i, input] of inputs.entries()) {
-    const result = results[i];
-    if (!result || !input.requiresGrad) continue;
-    if (result.size !== input.size)
-      throw new ShapeError(
-        `${op.name}: backward gave a gradient of shape [${result.shape}] for input ${i} of shape [${input.shape}]`,
-      );
-    const known = gradients.get(input);
-    const typed = castTo(result, input.dtype);
-    gradients.set(input, known ? ops.add([known, typed], null) : typed);
-  }
+  const gradientsOf = (): readonly (Tensor | undefined)[] => {
+    const present = recomputations.nodeFor(node);
+    const rule = present.op.backward as Exclude<typeof op.backward, "none">;
+    const results = rule({
+      inputs: present.inputs.map((input) => asOf(input, present, createGraph)),
+      outputs: present.outputs,
+      gradients: incoming,
+      needs: inputs.map(({ requiresGrad }) => requiresGrad),
+      attributes: present.attributes,
+    });
+    return inputs.map((input, i) => typedGradient(node, i, input, results[i]));
+  };
+  const [first] = incoming;
+  if (first && gradients.addSlice(node, first, () => gradientsOf()[0] as Tensor)) return;
+  for (const [i, gradient] of gradientsOf().entries())
+    if (gradient) gradients.add(inputs[i] as Tensor, gradient);
+}
+
+/** A gradient in the dtype of its input; undefined where the input needs none. */
+function typedGradient(
+  { op }: GradNode,
+  i: number,
+  input: Tensor,
+  result: Tensor | undefined,
+): Tensor | undefined {
+  if (!result || !input.requiresGrad) return undefined;
+  if (result.size !== input.size)
+    throw new ShapeError(
+      `${op.name}: backward gave a gradient of shape [${result.shape}] for input ${i} of shape [${input.shape}]`,
+    );
+  return castTo(result, input.dtype);
 }
 
 /** An input as the node saw it: an older version is copied from before the write that replaced it. */

@@ -1,5 +1,6 @@
 import * as kernels from "@halfstep/kernels";
 import { ShapeError } from "../errors.js";
+import type { GradNode } from "../grad-node.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 
@@ -47,6 +48,28 @@ const window: Op<Windows> = defineOp<Windows>({
     }),
   ],
 });
+
+/** Some neighbouring places of one axis, and all of the others. */
+export interface Slice {
+  readonly axis: number;
+  readonly start: number;
+  readonly size: number;
+}
+
+/** @internal The slice that a node of a graph takes; undefined where it does something else. */
+export function sliceOf({ op, attributes, inputs }: GradNode): Slice | undefined {
+  const [x] = inputs;
+  if (op !== window || !x) return undefined;
+  const { places } = attributes as Windows;
+  const isWhole = ({ start, step, size }: Window, d: number): boolean =>
+    start === 0 && step === 1 && size === x.shape[d];
+  const axis = places.findIndex((place, d) => !isWhole(place, d));
+  const place = places[axis];
+  if (!place || places.some((other, d) => d !== axis && !isWhole(other, d))) return undefined;
+  const { start, step, size } = place;
+  const isInside = step === 1 && start >= 0 && start + size <= (x.shape[axis] as number);
+  return isInside ? { axis, start, size } : undefined;
+}
 
 const whole = ({ shape }: Tensor): Window[] => shape.map((size) => ({ start: 0, step: 1, size }));
 
