@@ -7,17 +7,19 @@ import {
   permutation,
 } from "@halfstep/data";
 import type { Device } from "@halfstep/device";
-import { GradScaler, type GradScalerOptions, type StepOutcome } from "@halfstep/grad-scaler";
+import { GradScaler, type StepOutcome } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW, oneCycle } from "@halfstep/optim";
 import { ampPrimitives, crossEntropy, flattenByDType, type Runtime } from "@halfstep/tensor";
 import {
   evaluate,
   type Precision,
-  parameterSha256,
   type RunSummary,
+  recipeFor,
+  runSummary,
   type Stateful,
   type StepMetrics,
+  scalerOptionsFor,
   type TrainingCheckpoints,
   train,
 } from "@halfstep/trainer";
@@ -80,7 +82,11 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     groups.map((params) => ({ params })),
     { lr: schedule, storage: run.weights === "bfloat16" ? "plain" : "float32" },
   );
-  const scaler = new GradScaler(ampPrimitives(runtime), scalerOptions(run));
+  const scaler = new GradScaler(ampPrimitives(runtime), {
+    ...scalerOptionsFor(recipeFor(precision), run),
+    // The loop drains outcomes itself, with the losses.
+    outcomeSchedule: false,
+  });
 
   const { height, width } = run.train;
   const logits = ({ images, labels }: Batch) =>
@@ -115,46 +121,13 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     batches: inOrder(run),
   });
   if (run.signal?.aborted) return undefined;
-  const bytesOf = (which: "values" | "gradients"): number =>
-    groups.reduce((sum, group) => sum + group[which].byteLength, 0);
-  const parameterBytes = bytesOf("values");
-  // AdamW keeps two float32 moments for each parameter.
-  const optimizerBytes = 2 * bytesOf("gradients");
-  return {
-    precision,
-    steps: result.steps,
-    appliedSteps: result.appliedSteps,
-    skippedSteps: result.skippedSteps,
-    finalScale: result.finalScale,
-    test: { accuracy: test.accuracy, loss: test.loss },
-    msPerStep: result.msPerStep,
-    samplesPerSecond: samplesPerSecond(run, result.msPerStep),
-    peakBytes:
-      peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
-    activationBytes: result.activationBytes,
-    parameterBytes,
-    optimizerBytes,
-    perStep: result.perStep,
-    deviceMsPerStep: result.deviceMsPerStep,
-    phases: result.phases,
-    parameterSha256: await parameterSha256(model.namedParameters()),
-    wallSeconds: (performance.now() - started) / 1000,
-  };
+  return runSummary({
+    ...{ precision, result, test: { accuracy: test.accuracy, loss: test.loss }, model, groups },
+    moments: 2,
+    samplesPerStep: Math.min(run.batchSize, run.train.count),
+    ...{ peakBytes, startedAt: started },
+  });
 }
-
-/** float16 alone needs scaling: bfloat16 has the range of float32. */
-function scalerOptions({ precision, staticLossScale, initScale }: DigitsRun): GradScalerOptions {
-  if (precision !== "float16") return { enabled: false };
-  // The loop drains outcomes itself, with the losses.
-  const outcomeSchedule = false;
-  return staticLossScale === undefined
-    ? { initScale, outcomeSchedule }
-    : { preset: "static", initScale: staticLossScale, outcomeSchedule };
-}
-
-/** 0 where a checkpoint had done all steps, so that none was timed. */
-const samplesPerSecond = ({ batchSize, train: { count } }: DigitsRun, msPerStep: number): number =>
-  msPerStep === 0 ? 0 : (Math.min(batchSize, count) * 1000) / msPerStep;
 
 function* shuffled(
   { train: set, batchSize, seed }: DigitsRun,

@@ -21,6 +21,7 @@ export {
 export { parameterSha256 } from "./parameter-hash.js";
 export {
   inPrecision,
+  type LossScaleFlags,
   recipeFor,
   scalerOptionsFor,
   storageFor,
@@ -34,6 +35,7 @@ export {
 } from "./predictor.js";
 export { renderReport } from "./report.js";
 export { reportInterval } from "./reporter.js";
+export { type RunSummaryOptions, runSummary } from "./run-summary.js";
 export {
   type SeededGenerator,
   type Stateful,

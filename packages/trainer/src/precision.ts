@@ -15,10 +15,27 @@ export const inPrecision = <T>(
   fn: () => T extends PromiseLike<unknown> ? never : T,
 ): T => withRecipe(recipeFor(precision), fn as () => never) as T;
 
-/** How a recipe scales the loss, as options of `GradScaler`. */
-export function scalerOptionsFor({ lossScale }: Recipe): GradScalerOptions {
-  if (lossScale === "dynamic") return {};
-  return lossScale === 1 ? { enabled: false } : { preset: "static", initScale: lossScale };
+/** What flags say about the loss scale. */
+export interface LossScaleFlags {
+  /** A fixed scale in place of what the recipe has. */
+  readonly staticLossScale?: number | undefined;
+  /** Where a dynamic scale starts. */
+  readonly initScale?: number | undefined;
+}
+
+/**
+ * How a recipe scales the loss, as options of `GradScaler`. Flags override it where it scales, or computes in float16:
+ * float32 and bfloat16 have the range that they need.
+ */
+export function scalerOptionsFor(
+  { lossScale, compute }: Recipe,
+  { staticLossScale, initScale }: LossScaleFlags = {},
+): GradScalerOptions {
+  const isScaled = lossScale !== 1 || (compute === "float16" && staticLossScale !== undefined);
+  if (!isScaled) return { enabled: false };
+  if (staticLossScale !== undefined) return { preset: "static", initScale: staticLossScale };
+  if (lossScale !== "dynamic") return { preset: "static", initScale: lossScale };
+  return initScale === undefined ? {} : { initScale };
 }
 
 /** How a recipe keeps parameters, as the option `storage` of an optimizer. */
