@@ -124,6 +124,7 @@ function weave(
       })),
       ...product.bindings.slice(own),
     ],
+    ...(product.operations && { factors: own }),
     scalars: [...(product.scalars ?? []), ...programScalars(program)],
     conversions: [
       ...(product.conversions ?? []),

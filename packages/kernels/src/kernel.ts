@@ -41,11 +41,14 @@ export interface KernelDefinition {
   reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
   /** Floating-point operations of one launch; leave it out where memory traffic takes the time. */
   operations?(scalars: Readonly<Record<string, number>>): number;
+  /** How many of the first bindings these operations multiply, over and over. Default: all, where there are operations. */
+  readonly factors?: number;
 }
 
 /** A kernel from its definition. */
 export function defineKernel(definition: KernelDefinition): Kernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
+  const factors = definition.factors ?? (definition.operations ? bindings.length : 0);
   return {
     name,
     variant,
@@ -59,8 +62,8 @@ export function defineKernel(definition: KernelDefinition): Kernel {
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
-        conversionFunctions(formats, context.tier) +
-        storageDeclarations(bindings, context) +
+        conversionFunctions(formats, context) +
+        storageDeclarations(bindings, context, factors) +
         scalarDeclarations(scalars, bindings.length) +
         definition.body(context);
       return {

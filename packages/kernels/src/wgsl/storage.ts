@@ -13,6 +13,7 @@ import {
   decode4Bfloat16,
   decode4Float8e4m3fn,
   decode4Float8e5m2,
+  decode4Float16,
   decodeFloat8e4m3fn,
   decodeFloat8e5m2,
   encode4Bfloat16,
@@ -33,12 +34,17 @@ import {
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even with integer arithmetic, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
  * saturate besides.
+ *
+ * @param factors how many of the first bindings are for the most part multiplied and added.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
+  factors: number,
 ): string {
-  return bindings.map((_, index) => declareBinding(bindings, context, index)).join("");
+  return bindings
+    .map((_, index) => declareBinding(bindings, context, index, index < factors))
+    .join("");
 }
 
 /** The narrow formats that a program converts to or from. */
@@ -57,11 +63,13 @@ export function narrowFormats(
 /** WGSL conversions between float32 and these formats, and `round4_…` functions, which are both at once. */
 export function conversionFunctions(
   formats: ReadonlySet<HalfDType | Float8DType>,
-  tier: ProgramContext["tier"],
+  { tier, hardware }: ProgramContext,
 ): string {
   let code = "";
-  if (formats.has("float16"))
+  if (formats.has("float16")) {
     code += encode4Float16 + loadFloat16(tier) + round4Float16 + roundFewer("float16");
+    if (isSoftware(hardware)) code += decode4Float16 + loadFloat16AsIntegers;
+  }
   if (formats.has("bfloat16"))
     code +=
       encode4Bfloat16 + decode4Bfloat16 + loadBfloat16 + round4Bfloat16 + roundFewer("bfloat16");
@@ -79,6 +87,9 @@ export function scalarDeclarations(scalars: readonly KernelScalar[], binding: nu
   return `struct Scalars { ${members} }\n@group(0) @binding(${binding}) var<uniform> s: Scalars;\n`;
 }
 
+const isSoftware = (hardware: ProgramContext["hardware"]): boolean =>
+  hardware?.class === "software";
+
 // Hardware conversions are exact when widening. Only they are fast enough for inner loops.
 const loadFloat16 = (tier: "native" | "packed"): string =>
   tier === "native"
@@ -87,6 +98,11 @@ fn pair_float16(w: u32) -> vec2f { return vec2f(bitcast<vec2<f16>>(w)); }
 `
     : `fn quad_float16(q: vec2u) -> vec4f { return vec4f(unpack2x16float(q.x), unpack2x16float(q.y)); }
 fn pair_float16(w: u32) -> vec2f { return unpack2x16float(w); }
+`;
+
+// Compilers for CPUs move a comparison before the conversion of what is compared, to float16, where it takes a call an element.
+const loadFloat16AsIntegers = `fn integer_quad_float16(q: vec2u) -> vec4f { return decode4_float16(q); }
+fn integer_pair_float16(w: u32) -> vec2f { return decode4_float16(vec2u(w, 0u)).xy; }
 `;
 
 const loadBfloat16 = `fn quad_bfloat16(q: vec2u) -> vec4f { return decode4_bfloat16(q); }
@@ -102,6 +118,7 @@ function declareBinding(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   index: number,
+  isFactor: boolean,
 ): string {
   const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
   const storage = context.bindings[index];
@@ -132,9 +149,11 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 
   let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${name}_data: array<${element}>;\n`;
   if (access !== "write") {
-    const one = oneElement(name, dtype, unit);
+    const asIntegers = dtype === "float16" && !isFactor && isSoftware(context.hardware);
+    const decoder = asIntegers ? "integer_" : "";
+    const one = oneElement(name, dtype, unit, decoder);
     code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(one)}; }\n`;
-    const whole = isNarrow(dtype) ? wholeUnit(name, dtype, unit, one) : `${name}_data[i]`;
+    const whole = isNarrow(dtype) ? wholeUnit(name, dtype, unit, one, decoder) : `${name}_data[i]`;
     code += `fn load_${name}(i: u32) -> ${value} { return ${round(whole)}; }\n`;
   }
   if (access !== "read") {
@@ -159,19 +178,21 @@ function wholeUnit(
   dtype: HalfDType | Float8DType,
   unit: 1 | 2 | 4,
   one: string,
+  decoder: string,
 ): string {
   if (unit === 1) return one;
-  if (!isFloat8(dtype)) return `${unit === 4 ? "quad" : "pair"}_${dtype}(${name}_data[i])`;
+  if (!isFloat8(dtype))
+    return `${decoder}${unit === 4 ? "quad" : "pair"}_${dtype}(${name}_data[i])`;
   const quad = `decode4_${dtype}(${name}_data[i${unit === 4 ? "" : " >> 1u"}])`;
   return unit === 4 ? quad : `select(${quad}.xy, ${quad}.zw, (i & 1u) == 1u)`;
 }
 
-function oneElement(name: string, dtype: DType, unit: 1 | 2 | 4): string {
+function oneElement(name: string, dtype: DType, unit: 1 | 2 | 4, decoder: string): string {
   if (isFloat8(dtype))
     return `${dtype.replace("float", "f")}_bits_to_f32(${name}_data[i >> 2u] >> ((i & 3u) * 8u))`;
   if (dtype === "float16" || dtype === "bfloat16") {
     const word = unit === 4 ? `${name}_data[i >> 2u][(i >> 1u) & 1u]` : `${name}_data[i >> 1u]`;
-    return `pair_${dtype}(${word})[i & 1u]`;
+    return `${decoder}pair_${dtype}(${word} >> ((i & 1u) * 16u)).x`;
   }
   if (unit === 1) return `${name}_data[i]`;
   return unit === 2 ? `${name}_data[i >> 1u][i & 1u]` : `${name}_data[i >> 2u][i & 3u]`;
