@@ -14,9 +14,9 @@ import {
 } from "@halfstep/tensor";
 import {
   evaluateEvery,
-  parameterSha256,
   type RunSummary,
   recipeFor,
+  runSummary,
   type Stateful,
   savedGenerator,
   scalerOptionsFor,
@@ -87,7 +87,7 @@ export interface LanguageSummary extends RunSummary {
 /** Trains a GPT, and judges it on the held-out text. Undefined if the signal stopped it. */
 export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSummary | undefined> {
   const { runtime, device, tokenizer } = run;
-  const started = performance.now();
+  const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
   const model = applyRecipe(new GPT(runtime, gptOptions(run)), recipe);
@@ -104,12 +104,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     storage: storageFor(recipe),
   });
   const scaler = new GradScaler(ampPrimitives(runtime), {
-    ...(run.scaling === false ? { enabled: false } : scalerOptionsFor(recipe)),
-    ...(run.initScale !== undefined && { initScale: run.initScale }),
-    ...(run.staticLossScale !== undefined && {
-      preset: "static",
-      initScale: run.staticLossScale,
-    }),
+    ...(run.scaling === false ? { enabled: false } : scalerOptionsFor(recipe, run)),
     // The loop drains outcomes itself, with the losses.
     outcomeSchedule: false,
   });
@@ -172,28 +167,15 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const peakBytes = device?.memory.peak;
   model.eval();
   const test = metricsOf(await judge());
-  const bytesOf = (which: "values" | "gradients"): number =>
-    groups.reduce((sum, { params }) => sum + params[which].byteLength, 0);
-  const parameterBytes = bytesOf("values");
-  // AdamW keeps two float32 moments for each parameter.
-  const optimizerBytes = 2 * bytesOf("gradients");
   return {
-    precision: recipe.name,
-    steps: result.steps,
-    appliedSteps: result.appliedSteps,
-    skippedSteps: result.skippedSteps,
-    finalScale: result.finalScale,
+    ...(await runSummary({
+      ...{ precision: recipe, result, test, model, peakBytes, startedAt },
+      groups: groups.map(({ params }) => params),
+      // AdamW's.
+      moments: 2,
+      samplesPerStep: samplesPerStep(run),
+    })),
     test,
-    msPerStep: result.msPerStep,
-    samplesPerSecond: result.msPerStep === 0 ? 0 : (samplesPerStep(run) * 1000) / result.msPerStep,
-    peakBytes:
-      peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
-    activationBytes: result.activationBytes,
-    parameterBytes,
-    optimizerBytes,
-    perStep: result.perStep,
-    parameterSha256: await parameterSha256(model.namedParameters()),
-    wallSeconds: (performance.now() - started) / 1000,
   };
 }
 

@@ -5,9 +5,9 @@ import { AdamW, clipGradNorm, cosine, type ParameterStorage } from "@halfstep/op
 import { ampPrimitives, flattenByDType, l1Loss, type Runtime, type Tensor } from "@halfstep/tensor";
 import {
   evaluateEvery,
-  parameterSha256,
   type RunSummary,
   recipeFor,
+  runSummary,
   type Stateful,
   scalerOptionsFor,
   storageFor,
@@ -60,10 +60,13 @@ export interface FineTuningSummary extends RunSummary {
   readonly test: TestResult & { readonly psnr: number; readonly before: number };
 }
 
+/** Steps in which the learning rate rises. */
+const warmUp = 20;
+
 /** Trains the network further. Undefined if the signal stopped it. */
 export async function fineTune(run: FineTuning): Promise<FineTuningSummary | undefined> {
   const { runtime, device, model, pictures } = run;
-  const started = performance.now();
+  const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
   applyRecipe(model, recipe);
@@ -72,16 +75,19 @@ export async function fineTune(run: FineTuning): Promise<FineTuningSummary | und
   const before = await score();
 
   const groups = flattenByDType(model.parameters());
-  const schedule = cosine({ lr: run.lr, totalSteps: run.maxSteps });
+  const schedule = cosine({
+    lr: run.lr,
+    // Adam's first steps are as long as its rate allows, in any direction, and would forget what is known.
+    warmupSteps: Math.min(warmUp, run.maxSteps - 1),
+    totalSteps: run.maxSteps,
+  });
   const optimizer = new AdamW(
     runtime.target,
     groups.map((params) => ({ params })),
     { lr: schedule, weightDecay: 0, storage: run.storage ?? storageFor(recipe) },
   );
   const scaler = new GradScaler(ampPrimitives(runtime), {
-    ...scalerOptionsFor(recipe),
-    ...(run.initScale !== undefined && { initScale: run.initScale }),
-    ...(run.staticLossScale !== undefined && { preset: "static", initScale: run.staticLossScale }),
+    ...scalerOptionsFor(recipe, run),
     // The loop drains outcomes itself, with the losses.
     outcomeSchedule: false,
   });
@@ -124,34 +130,21 @@ export async function fineTune(run: FineTuning): Promise<FineTuningSummary | und
 
   const peakBytes = device?.memory.peak;
   const after = await score();
-  const bytesOf = (which: "values" | "gradients"): number =>
-    groups.reduce((sum, group) => sum + group[which].byteLength, 0);
-  const parameterBytes = bytesOf("values");
-  // AdamW keeps two float32 moments for each parameter.
-  const optimizerBytes = 2 * bytesOf("gradients");
+  const test = {
+    psnr: after.network,
+    before: before.network,
+    interpolation: after.interpolation,
+    // Mean squared error, pixels from 0 to 1.
+    loss: 10 ** (-after.network / 10),
+  };
   return {
-    precision: recipe.name,
-    steps: result.steps,
-    appliedSteps: result.appliedSteps,
-    skippedSteps: result.skippedSteps,
-    finalScale: result.finalScale,
-    test: {
-      psnr: after.network,
-      before: before.network,
-      interpolation: after.interpolation,
-      // Mean squared error, pixels from 0 to 1.
-      loss: 10 ** (-after.network / 10),
-    },
-    msPerStep: result.msPerStep,
-    samplesPerSecond: result.msPerStep === 0 ? 0 : (run.batchSize * 1000) / result.msPerStep,
-    peakBytes:
-      peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
-    activationBytes: result.activationBytes,
-    parameterBytes,
-    optimizerBytes,
-    perStep: result.perStep,
-    parameterSha256: await parameterSha256(model.namedParameters()),
-    wallSeconds: (performance.now() - started) / 1000,
+    ...(await runSummary({
+      ...{ precision: recipe, result, test, model, groups, peakBytes, startedAt },
+      // AdamW's.
+      moments: 2,
+      samplesPerStep: run.batchSize,
+    })),
+    test,
   };
 }
 
