@@ -1,3 +1,4 @@
 import { gpu } from "@halfstep/vitest";
 
-export default gpu();
+// Seconds on a quiet machine; other people's training may be beside.
+export default gpu({ testTimeout: 300_000 });
