@@ -7,8 +7,8 @@ import type { Scene, SceneSet } from "./scene.js";
 /** Height and width of a canvas. */
 const side = 64;
 
-/** Digits on a canvas, at most. */
-const mostDigits = 4;
+/** Digits on a canvas: at least and at most. */
+const [fewestDigits, mostDigits] = [3, 6];
 
 /** From this grey on a pixel is of a digit. */
 const inkFrom = 96;
@@ -20,7 +20,7 @@ export interface CanvasOptions {
 }
 
 /**
- * Canvases with up to four digits of MNIST that may touch and overlap; the class of a pixel is its digit plus 1, or 0 for
+ * Canvases with three to six digits of MNIST that touch and overlap as it comes; the class of a pixel is its digit plus 1, or 0 for
  * paper. Canvases to learn from have digits of the training set, held-out ones of the test set.
  * @throws DataError where the package is not installed or malformed
  */
@@ -47,7 +47,7 @@ export async function readDigits({ count, seed }: CanvasOptions): Promise<SceneS
 export function canvas(digits: ImageSet, random: RandomNumbers): Scene {
   const pixels = new Uint8Array(side * side);
   const labels = new Uint8Array(side * side);
-  for (let left = 1 + random.below(mostDigits); left > 0; left--) {
+  for (let left = fewestDigits + random.below(mostDigits - fewestDigits + 1); left > 0; left--) {
     const digit = random.below(digits.count);
     const top = random.below(side - digits.height + 1);
     const start = random.below(side - digits.width + 1);

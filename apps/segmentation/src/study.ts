@@ -1,22 +1,21 @@
 // `npm run study -- segmentation`: land and water in every precision from several seeds, and float16 where gradients are small.
-import { requestDevice } from "@halfstep/device/node";
-import { gpuRuntime } from "@halfstep/tensor";
 import type { Study } from "@halfstep/trainer";
+import { openRuntime } from "@halfstep/trainer/cli";
 import { readEarth } from "./earth.js";
 import { headline } from "./scores.js";
 import { type SegmentationRun, trainUNet } from "./train.js";
 
 type Variant = Pick<SegmentationRun, "precision" | "lossWeight" | "scaling">;
 
-/** With a loss this small, gradients in float16 are lost without scaling. */
+/** A loss so small that gradients in float16 vanish unless it is scaled. */
 const lossWeight = 2 ** -10;
 
 const variants: Readonly<Record<string, Variant>> = {
   float32: { precision: "float32" },
   float16: { precision: "float16" },
   bfloat16: { precision: "bfloat16" },
-  "float16, loss × 2⁻¹⁰": { precision: "float16", lossWeight },
-  "float16, loss × 2⁻¹⁰, not scaled": { precision: "float16", lossWeight, scaling: false },
+  "float16 on a tiny loss": { precision: "float16", lossWeight },
+  "float16 on a tiny loss without scaling": { precision: "float16", lossWeight, scaling: false },
 };
 
 const study: Study = {
@@ -28,10 +27,10 @@ const study: Study = {
     const variant = variants[name];
     if (!variant) throw new RangeError(`there is no variant ${JSON.stringify(name)}`);
     const scenes = await readEarth();
-    const device = await requestDevice();
+    const { runtime, device, close } = await openRuntime();
     const trained = await trainUNet({
       ...variant,
-      runtime: gpuRuntime(device),
+      runtime,
       device,
       scenes,
       seed,
@@ -46,7 +45,7 @@ const study: Study = {
       weightDecay: 1e-2,
       clip: 1,
     });
-    device.destroy();
+    close();
     if (!trained) throw new Error("training ended early, though nothing stopped it");
     const { judged, summary } = trained;
     return {
