@@ -39,13 +39,14 @@ export class Classifier implements Learner<EncodedText> {
   }
 
   async evaluate(examples: readonly EncodedText[], signal?: AbortSignal): Promise<Score> {
-    return await evaluate<readonly EncodedText[]>({
+    const { accuracy, loss } = await evaluate<readonly EncodedText[]>({
       runtime: this.#runtime,
       precision: this.#options.precision,
       logits: (batch) => this.logits(batch),
       labels: (batch) => Uint32Array.from(batch, ({ label }) => label),
       batches: until(signal, sortedByLength(examples, 64)),
     });
+    return { accuracy, loss };
   }
 
   /** [texts, classes] */

