@@ -250,7 +250,7 @@ class MLP extends Module {
 
 /** A linear layer whose weight GPT-2's checkpoints have as [in, out]; transformers calls it so. */
 class Conv1D extends Linear {
-  constructor(parts: Parts, from: number, to: number, std = parts.config.initializerRange) {
+  constructor(parts: Parts, from: number, to: number, std: number = parts.config.initializerRange) {
     const { runtime, generator, config } = parts;
     const { bias } = config;
     super(runtime, from, to, { bias, generator, weightInit: normalOf(std), biasInit: zeros });
