@@ -85,7 +85,9 @@ function forward(): Tensor {
   return crossEntropy(linear(x.reshape([batch, -1]), weight, bias), runtime.tensor(labels));
 }
 
-for (let step = 0; step < 20 + steps; step++) {
+for (let step = 0; step < 20 + steps; step++) await train(step >= 20);
+
+async function train(isCounted: boolean): Promise<void> {
   Object.assign(times, { record: 0, plan: 0, encode: 0, driver: 0 });
   await runtime.step(() => {
     const start = now();
@@ -97,28 +99,56 @@ for (let step = 0; step < 20 + steps; step++) {
     times.record = recorded - start;
     return 0;
   });
-  if (step >= 20) samples.push({ ...times });
+  if (isCounted) samples.push({ ...times });
 }
 
+/** Microseconds of the calls of WebGPU that encode a step, made in a bare loop, between steps as those of a step are. */
+async function bareReplay(): Promise<readonly number[]> {
+  const { gpu } = device;
+  const calls: ((pass: GPUComputePassEncoder) => void)[] = [];
+  const pass = gpu.createCommandEncoder().beginComputePass();
+  const prototype: GPUComputePassEncoder = Object.getPrototypeOf(pass);
+  const { setPipeline, setBindGroup, dispatchWorkgroups } = prototype;
+  const own = { setPipeline, setBindGroup, dispatchWorkgroups };
+  for (const [name, method] of Object.entries(own))
+    Object.assign(prototype, {
+      [name](this: GPUComputePassEncoder, ...args: unknown[]) {
+        calls.push((to) => Reflect.apply(method, to, args));
+        Reflect.apply(method, this, args);
+      },
+    });
+  await train(false);
+  Object.assign(prototype, own);
+  const taken: number[] = [];
+  for (let i = 0; i < steps; i++) {
+    await train(false);
+    const start = now();
+    const commands = gpu.createCommandEncoder();
+    const encoder = commands.beginComputePass();
+    for (const call of calls) call(encoder);
+    encoder.end();
+    commands.finish();
+    taken.push(now() - start);
+  }
+  return taken;
+}
+
+const bare = await bareReplay();
 const launches = runtime.lastPlan?.launches.length as number;
-const quantile = (part: keyof typeof times, q: number): number =>
-  samples.map((sample) => sample[part]).sort((a, b) => a - b)[
-    Math.floor(q * (steps - 1))
-  ] as number;
 console.log(`${device.label}: a training step of ${launches} launches, ${steps} times`);
-console.log("part      µs a step (median, least)   µs a launch");
-const row = (name: string, parts: readonly (keyof typeof times)[]): void => {
-  const [median, least] = [0.5, 0].map((q) =>
-    parts.reduce((sum, part) => sum + quantile(part, q), 0),
-  ) as [number, number];
-  const perLaunch = [median, least].map((us) => (us / launches).toFixed(2));
-  console.log(
-    `${name.padEnd(10)}${median.toFixed(0).padStart(8)}${least.toFixed(0).padStart(8)}     ${perLaunch.join("  ")}`,
-  );
+console.log("                              µs a step       µs a launch");
+console.log("                           median   least   median  least");
+const row = (name: string, values: readonly number[]): void => {
+  const sorted = [...values].sort((x, y) => x - y);
+  const [median, least] = [sorted[Math.floor(steps / 2)], sorted[0]] as [number, number];
+  const perLaunch = [median, least].map((us) => (us / launches).toFixed(2).padStart(7));
+  const perStep = [median, least].map((us) => us.toFixed(0).padStart(8));
+  console.log(`${name.padEnd(25)}${perStep.join("")}  ${perLaunch.join("")}`);
 };
-row("record", ["record"]);
-row("plan", ["plan"]);
-row("encode", ["encode"]);
-row("replay", ["plan", "encode"]);
-row("driver", ["driver"]);
+const part = (name: keyof typeof times): number[] => samples.map((sample) => sample[name]);
+row("record", part("record"));
+row("look the plan up", part("plan"));
+row("encode", part("encode"));
+row("  the same calls, bare", bare);
+row("submit", part("driver"));
 device.destroy();
