@@ -1,7 +1,8 @@
 import { openRuntime } from "@halfstep/trainer/cli";
-import { type Picture, psnr, readPicture, type ShrinkKernel, toBytes } from "./images.js";
+import { psnr, readPicture, type ShrinkKernel, toBytes } from "./images.js";
 import { type Judgement, judge } from "./judge.js";
 import type { Stored } from "./options.js";
+import type { JudgedPicture } from "./pairs.js";
 import { golden, photograph } from "./pretrained.js";
 import { openModel } from "./saved-model.js";
 import { upscalerOf } from "./upscale.js";
@@ -10,7 +11,7 @@ export interface CompareOptions {
   /** The run folder of a training. Undefined: the pretrained network. */
   readonly model?: string | undefined;
   readonly precision: readonly Stored[];
-  readonly pictures: readonly Picture[];
+  readonly pictures: readonly JudgedPicture[];
   readonly kernel: ShrinkKernel;
   readonly tile: number;
   readonly adapter?: string | undefined;

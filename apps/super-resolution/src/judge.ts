@@ -7,6 +7,7 @@ import {
   squaredError,
 } from "./images.js";
 import type { LayersModel } from "./keras/layers-model.js";
+import type { JudgedPicture } from "./pairs.js";
 import { type Upscaler, upscale } from "./upscale.js";
 
 /** How near to images one comes from what they were made smaller to: peak signal-to-noise ratios in dB over all pixels. */
@@ -20,26 +21,29 @@ export interface Judgement {
 export async function judge(
   upscaler: Upscaler,
   model: LayersModel,
-  pictures: readonly Picture[],
+  pictures: readonly JudgedPicture[],
   { kernel, tile }: { readonly kernel: ShrinkKernel; readonly tile?: number | undefined },
 ): Promise<Judgement> {
   const { scale } = model;
   let network = 0;
   let interpolation = 0;
   let values = 0;
-  for (const picture of pictures) {
+  for (const { picture, area } of pictures) {
     const { width, height } = picture;
-    const large = cropped(picture, {
-      ...{ x: 0, y: 0 },
-      width: width - (width % scale),
-      height: height - (height % scale),
-    });
+    const [right, bottom] = [width - (width % scale), height - (height % scale)];
+    const large = cropped(picture, { x: 0, y: 0, width: right, height: bottom });
     const small = await resized(large, 1 / scale, kernel);
-    const ours = await upscale(upscaler, model, small, tile);
-    const theirs = await resized(small, scale, "cubic");
-    network += squaredError(ours.pixels, large.pixels);
-    interpolation += squaredError(theirs.pixels, large.pixels);
-    values += large.pixels.length;
+    const judged = {
+      ...area,
+      width: Math.min(area.width, right - area.x),
+      height: Math.min(area.height, bottom - area.y),
+    };
+    const { pixels: expected } = cropped(large, judged);
+    const errorOf = (enlarged: Picture): number =>
+      squaredError(cropped(enlarged, judged).pixels, expected);
+    network += errorOf(await upscale(upscaler, model, small, tile));
+    interpolation += errorOf(await resized(small, scale, "cubic"));
+    values += expected.length;
   }
   return { network: decibels(network / values), interpolation: decibels(interpolation / values) };
 }

@@ -88,9 +88,9 @@ const trainFlags = (train: Command): Command =>
       .option("--eval-every <n>", "steps between two evaluations", wholeNumber(1), 50),
     {
       precision: "float16",
-      maxSteps: 200,
+      maxSteps: 300,
       batchSize: 8,
-      lr: 5e-4,
+      lr: 1e-3,
       seed: 0,
       staticLossScale: undefined,
       initScale: 65536,

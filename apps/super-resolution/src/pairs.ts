@@ -12,10 +12,16 @@ import {
 } from "./images.js";
 import { photograph } from "./pretrained.js";
 
+/** An image of which a part is judged by; the rest is what the network sees around it. */
+export interface JudgedPicture {
+  readonly picture: Picture;
+  readonly area: Area;
+}
+
 /** Images to learn from, and images to judge by. */
 export interface Pictures {
   readonly train: readonly Picture[];
-  readonly test: readonly Picture[];
+  readonly test: readonly JudgedPicture[];
 }
 
 /**
@@ -25,11 +31,13 @@ export interface Pictures {
  */
 export async function readPictures(directory?: string): Promise<Pictures> {
   if (directory === undefined) {
-    const photo = await readPicture(photograph());
-    const seam = Math.floor((photo.width * 3) / 4);
-    const part = (x: number, end: number): Picture =>
-      cropped(photo, { x, y: 0, width: end - x, height: photo.height });
-    return { train: [part(0, seam)], test: [part(seam, photo.width)] };
+    const picture = await readPicture(photograph());
+    const { width, height } = picture;
+    const seam = Math.floor((width * 3) / 4);
+    return {
+      train: [cropped(picture, { x: 0, y: 0, width: seam, height })],
+      test: [{ picture, area: { x: seam, y: 0, width: width - seam, height } }],
+    };
   }
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     throw new DataError(directory, `cannot be read (${error.code})`);
@@ -43,7 +51,12 @@ export async function readPictures(directory?: string): Promise<Pictures> {
   const pictures = await Promise.all(images.map((name) => readPicture(join(directory, name))));
   return {
     train: pictures.filter((_, i) => i % 10 !== 0),
-    test: pictures.filter((_, i) => i % 10 === 0),
+    test: pictures
+      .filter((_, i) => i % 10 === 0)
+      .map((picture) => {
+        const { width, height } = picture;
+        return { picture, area: { x: 0, y: 0, width, height } };
+      }),
   };
 }
 
