@@ -1,4 +1,5 @@
 import { DataError } from "@halfstep/data";
+import { StorageError } from "@halfstep/trainer";
 import sharp, { type Sharp } from "sharp";
 
 /** An image in RGB. */
@@ -33,9 +34,25 @@ export async function readPicture(path: string): Promise<Picture> {
   }
 }
 
-/** Writes an image as PNG, or as what the name ends in. */
+const written = /\.(png|jpe?g|webp|tiff?)$/i;
+
+/**
+ * Writes an image as what the name ends in: PNG, JPEG, WebP or TIFF.
+ * @throws DataError for another ending, StorageError where it cannot be written
+ */
 export async function writePicture(path: string, picture: Picture): Promise<void> {
-  await raw(picture).toFile(path);
+  requireWritten(path);
+  try {
+    await raw(picture).toFile(path);
+  } catch (error) {
+    throw new StorageError(path, error);
+  }
+}
+
+/** @throws DataError unless {@link writePicture} knows the ending */
+export function requireWritten(path: string): void {
+  if (!written.test(path))
+    throw new DataError(path, "cannot be written: let it end in .png, .jpg, .webp or .tiff");
 }
 
 /** The image in another size. */

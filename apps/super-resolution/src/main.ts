@@ -12,7 +12,7 @@ import {
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { comparePrecisions, comparisonTable } from "./compare.js";
 import { fineTune } from "./fine-tune.js";
-import { readPicture, writePicture } from "./images.js";
+import { readPicture, requireWritten, writePicture } from "./images.js";
 import {
   type EvaluateCommand,
   type PredictCommand,
@@ -128,6 +128,7 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
 }
 
 async function predict(options: PredictCommand): Promise<number> {
+  requireWritten(options.output);
   const image = await readPicture(options.input);
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
   const model = await openModel(runtime, options.model);

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { StorageError } from "@halfstep/trainer";
 import sharp from "sharp";
 import { afterAll, describe, expect, it } from "vitest";
-import { readPicture } from "../src/images.js";
+import { readPicture, writePicture } from "../src/images.js";
 import { golden, photograph } from "../src/pretrained.js";
 import { runApp } from "./run-app.js";
 
@@ -64,6 +65,16 @@ describe("what cannot be done is refused in a line", { timeout: 60_000 }, () => 
     const ended = await runApp("predict", path, join(folder, "out.png"));
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(last(ended.stderr)).toMatch(/^error: .*text\.png: is no image that can be read/);
+  });
+
+  it("a result that cannot be written", async () => {
+    const ended = await runApp("predict", photograph(), join(folder, "out.gif"));
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(last(ended.stderr)).toMatch(/out\.gif: cannot be written: let it end in \.png/);
+    const nowhere = join(folder, "no", "where.png");
+    await expect(
+      writePicture(nowhere, { width: 1, height: 1, pixels: new Uint8Array(3) }),
+    ).rejects.toBeInstanceOf(StorageError);
   });
 
   it("a folder of one image", async () => {
