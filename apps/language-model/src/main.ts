@@ -138,7 +138,7 @@ function settingsOf(options: TrainCommand): Settings {
 
 async function evaluate(options: EvaluateCommand): Promise<number> {
   const corpus = readCorpus(options.text);
-  const text = excerpt(corpus.heldOut, options.characters ?? corpus.heldOut.length);
+  const text = excerpt(corpus.heldOut, options.characters);
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
   const opened = await open(runtime, options);
   const { blockSize } = opened.model.config;

@@ -45,8 +45,8 @@ export interface EvaluateCommand extends Place {
   readonly model: string;
   readonly text?: string;
   readonly precision?: string;
-  /** Undefined: all of the held-out text. */
-  readonly characters?: number;
+  /** Of the held-out text, in pieces from all over it. */
+  readonly characters: number;
   readonly batchSize: number;
   readonly stride?: number;
   /** Order of the n-grams to compare with; 0 for none. */
@@ -169,7 +169,12 @@ const evaluateFlags = (evaluate: Command): Command =>
   runFlags(
     modelFlags(evaluate)
       .option("--text <file>", "text whose end is held out (default: State of the Union)")
-      .option("--characters <n>", "held-out characters (default: all)", wholeNumber(100))
+      .option(
+        "--characters <n>",
+        "held-out characters, from all over them",
+        wholeNumber(100),
+        100_000,
+      )
       .option("--stride <n>", "tokens between two contexts (default: half a one)", wholeNumber(1))
       .option("--baseline <n>", "compare with n-grams up to n; 0 for none", wholeNumber(0), 5),
     { batchSize: 32, adapter: undefined, device: undefined, json: false },
