@@ -51,6 +51,12 @@ const packed = JSON.parse(
 );
 const tarballs = new Map(packed.map(({ name, filename }) => [name, join(work, filename)]));
 
+/** Optional peers are installed where an example needs them. */
+const optionalPeers = [
+  { peer: "webgpu", importedBy: /"(webgpu|@halfstep\/device\/(node|testing))"/ },
+  { peer: "commander", importedBy: /"(commander|@halfstep\/trainer\/cli)"/ },
+];
+
 const check = async ({ name, directory }) => {
   const examples = readmeExamples(readFileSync(join(directory, "README.md"), "utf8"));
   if (examples.length === 0) throw new Error("README.md has no block marked <!-- example -->");
@@ -61,9 +67,8 @@ const check = async ({ name, directory }) => {
     {},
     ...internal.map((each) => packages.find((pkg) => pkg.name === each).manifest.peerDependencies),
   );
-  // A peer that is optional is installed where an example needs it: `webgpu` for device/node.
-  const needsWebgpu = examples.some(({ code }) =>
-    /"(webgpu|@halfstep\/device\/(node|testing))"/.test(code),
+  const needed = optionalPeers.filter(({ importedBy }) =>
+    examples.some(({ code }) => importedBy.test(code)),
   );
   const project = join(work, name.replace("/", "-"));
   mkdirSync(project);
@@ -74,7 +79,7 @@ const check = async ({ name, directory }) => {
       type: "module",
       dependencies: {
         ...Object.fromEntries(internal.map((each) => [each, `file:${tarballs.get(each)}`])),
-        ...(needsWebgpu && { webgpu: peers.webgpu }),
+        ...Object.fromEntries(needed.map(({ peer }) => [peer, peers[peer]])),
       },
     }),
   );

@@ -11,7 +11,7 @@ export interface Variant {
   readonly weights?: DigitsRun["weights"];
 }
 
-export const float32: Variant = { name: "float32", precision: "float32" };
+const float32: Variant = { name: "float32", precision: "float32" };
 
 /** The precisions that must do as well as float32. */
 export const mixedPrecisions: readonly Variant[] = [

@@ -1,4 +1,5 @@
 export { command } from "./cli/command.js";
+export { dumpFirstPlan } from "./cli/dump-first-plan.js";
 export {
   type FollowOptions,
   type FollowTraining,

@@ -4,6 +4,7 @@ import { ampPrimitives, cpuRuntime, flatten } from "@halfstep/tensor";
 import { describe, expect, it } from "vitest";
 import { classifier, lossOf, type Samples, sampleBatches } from "../test/classes.js";
 import type { CheckpointContent } from "./checkpoint/checkpoint.js";
+import { dumpFirstPlan } from "./cli/dump-first-plan.js";
 import { type EvaluatedAt, type EvaluationOptions, evaluateEvery } from "./hooks.js";
 import type { StepMetrics } from "./summary.js";
 import { type TrainOptions, type TrainResult, train } from "./train.js";
@@ -288,6 +289,16 @@ describe("hooks", () => {
       "second told 1",
       "second told 2",
     ]);
+  });
+
+  it("show the plan of the first step, once", async () => {
+    const { run, runtime } = training();
+    const shown: string[] = [];
+    await run({
+      batches: () => sampleBatches(3, 16, 0),
+      hooks: { plan: dumpFirstPlan(runtime, (text) => shown.push(text)) },
+    });
+    expect(shown).toEqual([expect.stringMatching(/launch/)]);
   });
 
   it("refuse what makes no sense", () => {
