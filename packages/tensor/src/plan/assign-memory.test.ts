@@ -65,6 +65,21 @@ describe("slots", () => {
     expect([slotOf.has(w.buffer), slots.length]).toEqual([false, 1]);
   });
 
+  test("that are large wait for large values, and are not held by small ones that stay", () => {
+    const [first, second] = [transient(10_000), transient(10_000)];
+    const [before, small, after] = [transient(4), transient(10), transient(4)];
+    const plan = graph([
+      opaque([], [before, first]),
+      opaque([first], [small]),
+      opaque([before], [second]),
+      opaque([second], [after]),
+      opaque([small], [after]),
+    ]);
+    const memory = assignMemory(plan, true);
+    expect(memoryMistakes(plan, memory)).toEqual([]);
+    expect(memory.slots.filter((bytes) => bytes > 256)).toEqual([sizeClass(40_000)]);
+  });
+
   test("are as large as a pool would make them, and fit best what is in them", () => {
     const [large, small, again, mid] = [
       transient(40_000),

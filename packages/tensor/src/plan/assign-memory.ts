@@ -25,13 +25,13 @@ interface OpenLifetime extends Lifetime {
 }
 
 interface Slot {
-  bytes: number;
-  /** The last node that uses its present tenant. */
-  until: number;
+  readonly bytes: number;
+  readonly tenants: Lifetime[];
 }
 
 /**
- * Assigns transients to slots, greedily by best fit in the order in which they come to life. A slot is a whole buffer,
+ * Assigns transients to slots, the largest first, each to the smallest slot that is free for all its life (Pisarchyk and Lee 2020,
+ * "Efficient memory management for deep neural net inference": shared objects, greedy by size). A slot is a whole buffer,
  * because WebGPU forbids one dispatch to read and to write a buffer, even in disjoint ranges; so a launch's results never
  * take the slot of one of its operands.
  */
@@ -39,15 +39,16 @@ export function assignMemory(graph: PlanGraph, reuse: boolean): MemoryPlan {
   const slots: Slot[] = [];
   const slotOf = new Map<Storage, number>();
   const lives = lifetimes(graph);
-  for (const { storage, first, last } of lives) {
-    // The sizes in which a device's pool hands out memory, so that a plan's peak is what will be allocated.
-    const bytes = sizeClass(storage.byteLength);
-    const free = reuse ? bestFit(slots, bytes, first) : undefined;
-    const slot = free ?? slots.push({ bytes, until: -1 }) - 1;
-    const chosen = slots[slot] as Slot;
-    chosen.bytes = Math.max(chosen.bytes, bytes);
-    chosen.until = last;
-    slotOf.set(storage, slot);
+  // The sizes in which a device's pool hands out memory, so that a plan's peak is what will be allocated.
+  const sized = lives.map((life) => ({ life, bytes: sizeClass(life.storage.byteLength) }));
+  for (const { life, bytes } of sized.sort((x, y) => y.bytes - x.bytes)) {
+    const isFree = ({ tenants }: Slot): boolean =>
+      tenants.every(({ first, last }) => last < life.first || life.last < first);
+    // Slots were made in the order of their sizes: the last that is free wastes least.
+    const free = reuse ? slots.findLastIndex(isFree) : -1;
+    const slot = free >= 0 ? free : slots.push({ bytes, tenants: [] }) - 1;
+    slots[slot]?.tenants.push(life);
+    slotOf.set(life.storage, slot);
   }
   return { slotOf, slots: slots.map(({ bytes }) => bytes), lives };
 }
@@ -68,21 +69,6 @@ function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
     else if (storage.hostData) lives.set(storage, { storage, first: -1, last: nodes.length });
   }
   return [...lives.values()].sort((a, b) => a.first - b.first);
-}
-
-/** The free slot that wastes least; growing a slot costs more than leaving room in one. */
-function bestFit(slots: readonly Slot[], bytes: number, first: number): number | undefined {
-  let best: number | undefined;
-  let bestCost = Number.POSITIVE_INFINITY;
-  for (const [index, slot] of slots.entries()) {
-    if (slot.until >= first) continue;
-    const cost = slot.bytes >= bytes ? slot.bytes - bytes : (bytes - slot.bytes) * 4;
-    if (cost < bestCost) {
-      best = index;
-      bestCost = cost;
-    }
-  }
-  return best;
 }
 
 /** What the forward pass leaves behind for the backward pass to read. */
