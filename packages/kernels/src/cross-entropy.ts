@@ -1,13 +1,17 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel, linearWorkgroups } from "./kernel.js";
+import { defineKernel } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import { rowFunctions, softmaxStatistics, statisticsOf } from "./softmax.js";
 import {
+  byRowOwner,
+  type RowOwner,
   type RowProgramWalk,
   rowFold,
+  rowOwner,
   rowProgram,
   rowProgramWalk,
   rowProgramWorkgroups,
+  rowsUseSubgroups,
 } from "./wgsl/row-program.js";
 
 export interface CrossEntropyAttributes {
@@ -37,7 +41,7 @@ export function softmaxCrossEntropy<B>(
   });
   const { logits, labels, losses } = operands;
   return {
-    kernel: forwardKernel,
+    kernel: forwardKernels[rowOwner(classes)],
     bindings: [logits, labels, losses],
     scalars: { rows, columns: classes, ...ignored(attributes) },
   };
@@ -72,7 +76,7 @@ export function softmaxCrossEntropyBackward<B>(
     logitsGradient: rows * classes,
   });
   return {
-    kernel: backwardKernels[rowProgramWalk(classes)],
+    kernel: backwardKernels[rowProgramWalk(classes)][rowOwner(classes)],
     bindings: [logits, labels, lossGradient, logitsGradient],
     scalars: {
       rows,
@@ -108,15 +112,19 @@ fn counted(label: vec4u, v: vec4f) -> vec4f {
 }
 `;
 
-const forwardKernel: Kernel = defineKernel({
-  name: "softmaxCrossEntropy",
-  bindings: [
-    { name: "logits", access: "read" },
-    { name: "labels", access: "read", unit: 1, dtypes: ["uint32"] },
-    { name: "losses", access: "write" },
-  ],
-  scalars: commonScalars,
-  body: () => `${rowFunctions}${labelFunctions}
+const forwardKernels = byRowOwner(
+  (owner): Kernel =>
+    defineKernel({
+      name: "softmaxCrossEntropy",
+      variant: owner,
+      bindings: [
+        { name: "logits", access: "read" },
+        { name: "labels", access: "read", unit: 1, dtypes: ["uint32"] },
+        { name: "losses", access: "write" },
+      ],
+      scalars: commonScalars,
+      subgroups: (context) => rowsUseSubgroups(owner, context),
+      body: (context) => `${rowFunctions}${labelFunctions}
 fn logits_of(i: vec4u) -> vec4f {
   return vec4f(at_logits(i.x), at_logits(i.y), at_logits(i.z), at_logits(i.w));
 }
@@ -125,27 +133,29 @@ fn loss_of(row: vec4u, top: vec4f, total: vec4f) -> vec4f {
   let chosen = logits_of(row * s.columns + min(label, vec4u(s.columns - 1u)));
   return counted(label, row_log(total) - (chosen - top));
 }
-${rowFold(softmaxStatistics("logits"), "loss_of(row, top, total)", "losses")}`,
-  workgroups: ({ rows }) => linearWorkgroups(Math.ceil((rows as number) / 4)),
-  reference([logits, labels, losses], scalars) {
-    const { rows, columns } = scalars as { rows: number; columns: number };
-    for (let r = 0; r < rows; r++) {
-      const x = (logits as KernelView).subarray(r * columns, (r + 1) * columns);
-      const { top, total } = statisticsOf(x);
-      const label = labels?.[r] as number;
-      const loss = Math.log(total) - ((x[label] ?? Number.NaN) - top);
-      (losses as KernelView)[r] = isIgnored(label, scalars) ? 0 : loss;
-    }
-  },
-});
+${rowFold(softmaxStatistics("logits"), "loss_of(row, top, total)", "losses", owner, context)}`,
+      workgroups: ({ rows }, _, context) =>
+        rowProgramWorkgroups("lanes", rows as number, owner, context),
+      reference([logits, labels, losses], scalars) {
+        const { rows, columns } = scalars as { rows: number; columns: number };
+        for (let r = 0; r < rows; r++) {
+          const x = (logits as KernelView).subarray(r * columns, (r + 1) * columns);
+          const { top, total } = statisticsOf(x);
+          const label = labels?.[r] as number;
+          const loss = Math.log(total) - ((x[label] ?? Number.NaN) - top);
+          (losses as KernelView)[r] = isIgnored(label, scalars) ? 0 : loss;
+        }
+      },
+    }),
+);
 
 const isIgnored = (label: number, scalars: Readonly<Record<string, number>>): boolean =>
   scalars.ignores === 1 && label === scalars.ignore;
 
-const backwardKernel = (walk: RowProgramWalk): Kernel =>
+const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
   defineKernel({
     name: "softmaxCrossEntropyBackward",
-    variant: walk,
+    variant: `${walk}, ${owner}`,
     bindings: [
       { name: "logits", access: "read" },
       { name: "labels", access: "read", unit: 1, dtypes: ["uint32"] },
@@ -153,7 +163,8 @@ const backwardKernel = (walk: RowProgramWalk): Kernel =>
       { name: "logitsGradient", access: "write" },
     ],
     scalars: [...commonScalars, { name: "perRow", type: "u32" }, { name: "factor", type: "f32" }],
-    body: () => `${rowFunctions}${labelFunctions}
+    subgroups: (context) => rowsUseSubgroups(owner, context),
+    body: (context) => `${rowFunctions}${labelFunctions}
 fn gradient_of(row: vec4u, column: vec4u, p: vec4f) -> vec4f {
   let label = labels_of(row);
   let i = row * s.perRow;
@@ -165,8 +176,11 @@ ${rowProgram(
   softmaxStatistics("logits"),
   (load) => `gradient_of(row, column, row_exp(${load("logits")} - top) / total)`,
   "logitsGradient",
+  owner,
+  context,
 )}`,
-    workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),
+    workgroups: ({ rows }, _, context) =>
+      rowProgramWorkgroups(walk, rows as number, owner, context),
     reference([logits, labels, lossGradient, logitsGradient], scalars) {
       const { rows, columns, perRow, factor } = scalars as Readonly<
         Record<"rows" | "columns" | "perRow" | "factor", number>
@@ -186,7 +200,7 @@ ${rowProgram(
     },
   });
 
-const backwardKernels: Record<RowProgramWalk, Kernel> = {
-  quads: backwardKernel("quads"),
-  lanes: backwardKernel("lanes"),
+const backwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>> = {
+  quads: byRowOwner((owner) => backwardKernel("quads", owner)),
+  lanes: byRowOwner((owner) => backwardKernel("lanes", owner)),
 };

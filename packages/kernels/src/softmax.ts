@@ -2,11 +2,14 @@ import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import {
+  type RowOwner,
   type RowProgramWalk,
   type RowStatistic,
+  rowOwner,
   rowProgram,
   rowProgramWalk,
   rowProgramWorkgroups,
+  rowsUseSubgroups,
 } from "./wgsl/row-program.js";
 import { expOf, logOf } from "./wgsl/transcendental.js";
 
@@ -75,7 +78,8 @@ function rowsLaunch<B>(
 ): Launch<B> {
   const lengths = Object.fromEntries(Object.keys(operands).map((name) => [name, rows * columns]));
   requireLengths(op, operands as Record<string, Binding<B>>, lengths);
-  return { kernel: kernels[op][rowProgramWalk(columns)], bindings, scalars: { rows, columns } };
+  const kernel = kernelOf(op, rowProgramWalk(columns), rowOwner(columns));
+  return { kernel, bindings, scalars: { rows, columns } };
 }
 
 interface RowsRule {
@@ -142,10 +146,10 @@ export function statisticsOf(x: KernelView): { top: number; total: number } {
   return { top, total };
 }
 
-const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk): Kernel =>
+const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kernel =>
   defineKernel({
     name,
-    variant: walk,
+    variant: `${walk}, ${owner}`,
     bindings: [
       ...rule.inputs.map((input) => ({ name: input, access: "read" as const })),
       { name: "result", access: "write" },
@@ -154,8 +158,11 @@ const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk): Kernel 
       { name: "rows", type: "u32" },
       { name: "columns", type: "u32" },
     ],
-    body: () => rowFunctions + rowProgram(walk, rule.statistics, rule.result, "result"),
-    workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),
+    subgroups: (context) => rowsUseSubgroups(owner, context),
+    body: (context) =>
+      rowFunctions + rowProgram(walk, rule.statistics, rule.result, "result", owner, context),
+    workgroups: ({ rows }, _, context) =>
+      rowProgramWorkgroups(walk, rows as number, owner, context),
     reference(views, scalars) {
       const { rows, columns } = scalars as { rows: number; columns: number };
       for (let r = 0; r < rows; r++) {
@@ -167,9 +174,11 @@ const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk): Kernel 
     },
   });
 
-const kernels = Object.fromEntries(
-  Object.entries(rules).map(([name, rule]) => [
-    name,
-    { quads: makeKernel(name, rule, "quads"), lanes: makeKernel(name, rule, "lanes") },
-  ]),
-) as Record<keyof typeof rules, Record<RowProgramWalk, Kernel>>;
+const kernels = new Map<string, Kernel>();
+
+function kernelOf(op: keyof typeof rules, walk: RowProgramWalk, owner: RowOwner): Kernel {
+  const key = `${op}, ${walk}, ${owner}`;
+  const kernel = kernels.get(key) ?? makeKernel(op, rules[op], walk, owner);
+  kernels.set(key, kernel);
+  return kernel;
+}

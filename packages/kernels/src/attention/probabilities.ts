@@ -3,11 +3,15 @@ import { defineKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import type { RowsAttributes } from "../softmax.js";
 import {
+  byRowOwner,
+  type RowOwner,
   type RowProgramWalk,
   type RowStatistic,
+  rowOwner,
   rowProgram,
   rowProgramWalk,
   rowProgramWorkgroups,
+  rowsUseSubgroups,
 } from "../wgsl/row-program.js";
 import { expOf } from "../wgsl/transcendental.js";
 
@@ -31,7 +35,7 @@ export function attentionProbabilities<B>(
     probabilities: rows * columns,
   });
   return {
-    kernel: forwardKernels[rowProgramWalk(columns)],
+    kernel: forwardKernels[rowProgramWalk(columns)][rowOwner(columns)],
     bindings: [operands.scores, operands.probabilities],
     scalars: { rows, columns, scale, causalRows },
   };
@@ -54,7 +58,7 @@ export function attentionProbabilitiesBackward<B>(
   });
   const { probabilities, gradient, scoresGradient } = operands;
   return {
-    kernel: backwardKernels[rowProgramWalk(columns)],
+    kernel: backwardKernels[rowProgramWalk(columns)][rowOwner(columns)],
     bindings: [probabilities, gradient, scoresGradient],
     scalars: { rows, columns, scale },
   };
@@ -76,7 +80,7 @@ fn allowed(score: vec4f, row: vec4u, column: vec4u) -> vec4f {
 fn origin(top: vec4f) -> vec4f { return max(top, vec4f(-3.4e38)); }
 `;
 
-const forwardKernel = (walk: RowProgramWalk): Kernel => {
+const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
   // Where each walk stands while it folds a row.
   const placeAt = (j: string): string =>
     walk === "quads"
@@ -96,13 +100,14 @@ const forwardKernel = (walk: RowProgramWalk): Kernel => {
   ];
   return defineKernel({
     name: "attentionProbabilities",
-    variant: walk,
+    variant: `${walk}, ${owner}`,
     bindings: [
       { name: "scores", access: "read" },
       { name: "probabilities", access: "write" },
     ],
     scalars: [...shapeScalars, { name: "causalRows", type: "u32" }],
-    body: () =>
+    subgroups: (context) => rowsUseSubgroups(owner, context),
+    body: (context) =>
       functions +
       rowProgram(
         walk,
@@ -110,8 +115,11 @@ const forwardKernel = (walk: RowProgramWalk): Kernel => {
         (load) =>
           `row_exp(allowed(${load("scores")}, row, column) - origin(top)) / select(total, vec4f(1.0), total == vec4f(0.0))`,
         "probabilities",
+        owner,
+        context,
       ),
-    workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),
+    workgroups: ({ rows }, _, context) =>
+      rowProgramWorkgroups(walk, rows as number, owner, context),
     reference([scores, probabilities], scalars) {
       const { rows, columns, scale, causalRows } = scalars as Readonly<
         Record<"rows" | "columns" | "scale" | "causalRows", number>
@@ -133,22 +141,23 @@ const forwardKernel = (walk: RowProgramWalk): Kernel => {
   });
 };
 
-const forwardKernels: Record<RowProgramWalk, Kernel> = {
-  quads: forwardKernel("quads"),
-  lanes: forwardKernel("lanes"),
+const forwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>> = {
+  quads: byRowOwner((owner) => forwardKernel("quads", owner)),
+  lanes: byRowOwner((owner) => forwardKernel("lanes", owner)),
 };
 
-const backwardKernel = (walk: RowProgramWalk): Kernel =>
+const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
   defineKernel({
     name: "attentionProbabilitiesBackward",
-    variant: walk,
+    variant: `${walk}, ${owner}`,
     bindings: [
       { name: "probabilities", access: "read" },
       { name: "gradient", access: "read" },
       { name: "scoresGradient", access: "write" },
     ],
     scalars: shapeScalars,
-    body: () =>
+    subgroups: (context) => rowsUseSubgroups(owner, context),
+    body: (context) =>
       rowProgram(
         walk,
         [
@@ -160,8 +169,11 @@ const backwardKernel = (walk: RowProgramWalk): Kernel =>
         ],
         (load) => `${load("probabilities")} * (${load("gradient")} - dot) * s.scale`,
         "scoresGradient",
+        owner,
+        context,
       ),
-    workgroups: ({ rows }) => rowProgramWorkgroups(walk, rows as number),
+    workgroups: ({ rows }, _, context) =>
+      rowProgramWorkgroups(walk, rows as number, owner, context),
     reference([probabilities, gradient, scoresGradient], scalars) {
       const { rows, columns, scale } = scalars as Readonly<
         Record<"rows" | "columns" | "scale", number>
@@ -181,7 +193,7 @@ const backwardKernel = (walk: RowProgramWalk): Kernel =>
     },
   });
 
-const backwardKernels: Record<RowProgramWalk, Kernel> = {
-  quads: backwardKernel("quads"),
-  lanes: backwardKernel("lanes"),
+const backwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>> = {
+  quads: byRowOwner((owner) => backwardKernel("quads", owner)),
+  lanes: byRowOwner((owner) => backwardKernel("lanes", owner)),
 };

@@ -1,13 +1,64 @@
+import type { ProgramContext } from "@halfstep/device";
 import { linearMain, linearWorkgroups } from "../kernel.js";
 
 /**
  * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one
  * row; otherwise it owns four rows, which together are whole quads of the flat buffer, and each lane folds a row of its own.
+ * Where rows are long, a {@link RowTeam} of invocations takes the place of one.
  */
 export type RowProgramWalk = "quads" | "lanes";
 
 export const rowProgramWalk = (columns: number): RowProgramWalk =>
   columns % 4 === 0 ? "quads" : "lanes";
+
+/**
+ * Who owns a row, or four: one invocation, or where rows are long and subgroups have one size, a subgroup, whose lanes read
+ * neighbouring elements and keep more of a device busy.
+ */
+export type RowOwner = "invocation" | "subgroup";
+
+/** The owner that a row of so many columns asks for. A choice by shape alone. */
+export const rowOwner = (columns: number): RowOwner => (columns < 256 ? "invocation" : "subgroup");
+
+/** Something for each owner, as kernels are. */
+export const byRowOwner = <T>(make: (owner: RowOwner) => T): Readonly<Record<RowOwner, T>> => ({
+  invocation: make("invocation"),
+  subgroup: make("subgroup"),
+});
+
+/** Whether subgroups own the rows of a program, which then uses their built-ins. */
+export const rowsUseSubgroups = (owner: RowOwner, { subgroupSize }: ProgramContext): boolean =>
+  owner === "subgroup" && subgroupSize > 0;
+
+/** WGSL around the rows of an owner, whose `index` counts owners. */
+interface RowLoops {
+  readonly main: string;
+  /** For each `j` of an invocation's share. */
+  readonly each: string;
+  /** What all shares make together. */
+  together(fold: RowStatistic["fold"], own: string): string;
+  readonly isOne: string;
+}
+
+function rowLoops(owner: RowOwner, context: ProgramContext): RowLoops {
+  if (!rowsUseSubgroups(owner, context))
+    return {
+      main: linearMain(),
+      each: "for (var j = 0u; j < count; j++)",
+      together: (_, own) => own,
+      isOne: "true",
+    };
+  const lanes = context.subgroupSize;
+  return {
+    main: `@compute @workgroup_size(${lanes})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(subgroup_invocation_id) lane: u32) {
+  let index = group.x + group.y * groups.x;
+`,
+    each: `for (var j = lane; j < count; j += ${lanes}u)`,
+    together: (fold, own) => `${fold === "max" ? "subgroupMax" : "subgroupAdd"}(${own})`,
+    isOne: "lane == 0u",
+  };
+}
 
 /** A number for each row, folded from its elements. */
 export interface RowStatistic {
@@ -26,18 +77,21 @@ export function rowProgram(
   statistics: readonly RowStatistic[],
   result: (load: (name: string) => string) => string,
   out: string,
+  owner: RowOwner,
+  context: ProgramContext,
 ): string {
   const isQuads = walk === "quads";
+  const loops = rowLoops(owner, context);
   const head = isQuads
     ? `  if (index >= s.rows) { return; }
   let count = s.columns / 4u;
   let base = index * count;
 `
     : rowHead;
-  const code = statistics.map((statistic) => foldCode(statistic, isQuads));
+  const code = statistics.map((statistic) => foldCode(statistic, isQuads, loops));
   if (isQuads)
-    return `${linearMain()}${head}${code.join("")}  let row = vec4u(index);
-  for (var j = 0u; j < count; j++) {
+    return `${loops.main}${head}${code.join("")}  let row = vec4u(index);
+  ${loops.each} {
     let column = vec4u(j * 4u) + vec4u(0u, 1u, 2u, 3u);
     store_${out}(base + j, ${result((name) => `load_${name}(base + j)`)});
   }
@@ -48,9 +102,9 @@ export function rowProgram(
     ({ name }) =>
       `    let ${name} = vec4f(${lanes.map((lane) => `${name}_rows[part.${lane}]`).join(", ")});\n`,
   );
-  return `${linearMain()}${head}${code.join("")}${statistics
+  return `${loops.main}${head}${code.join("")}${statistics
     .map(({ name }) => `  let ${name}_rows = ${name};\n`)
-    .join("")}  for (var j = 0u; j < count; j++) {
+    .join("")}  ${loops.each} {
     let quad = index * count + j;
     if (quad * 4u >= s.rows * count) { break; }
     let element = vec4u(j * 4u) + vec4u(0u, 1u, 2u, 3u);
@@ -67,16 +121,28 @@ ${byElement.join("")}    store_${out}(quad, ${result((name) => `load_${name}(qua
 export const rowProgramWorkgroups = (
   walk: RowProgramWalk,
   rows: number,
+  owner: RowOwner,
+  context: ProgramContext,
 ): readonly [number, number, number] =>
-  linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4));
+  linearWorkgroups(
+    walk === "quads" ? rows : Math.ceil(rows / 4),
+    rowsUseSubgroups(owner, context) ? 1 : 64,
+  );
 
 /** An entry point that stores one number for each row, `result` of its statistics, in the [rows] binding `out`. */
-export const rowFold = (statistics: readonly RowStatistic[], result: string, out: string): string =>
-  `${linearMain()}${rowHead}${statistics
-    .map((statistic) => foldCode(statistic, false))
-    .join("")}  store_${out}(index, ${result});
+export function rowFold(
+  statistics: readonly RowStatistic[],
+  result: string,
+  out: string,
+  owner: RowOwner,
+  context: ProgramContext,
+): string {
+  const loops = rowLoops(owner, context);
+  const code = statistics.map((statistic) => foldCode(statistic, false, loops));
+  return `${loops.main}${rowHead}${code.join("")}  if (${loops.isOne}) { store_${out}(index, ${result}); }
 }
 `;
+}
 
 const rowHead = /* wgsl */ `  if (index * 4u >= s.rows) { return; }
   let count = s.columns;
@@ -89,7 +155,7 @@ const lanes = ["x", "y", "z", "w"] as const;
 const gathered = (name: string, index: (lane: string) => string): string =>
   `vec4f(${lanes.map((lane) => `at_${name}(${index(lane)})`).join(", ")})`;
 
-function foldCode({ name, fold, value }: RowStatistic, isQuads: boolean): string {
+function foldCode({ name, fold, value }: RowStatistic, isQuads: boolean, loops: RowLoops): string {
   const valueAt = (j: string): string =>
     value(
       (operand) =>
@@ -104,7 +170,8 @@ function foldCode({ name, fold, value }: RowStatistic, isQuads: boolean): string
       ? `max(max(${all}.x, ${all}.y), max(${all}.z, ${all}.w))`
       : `(${all}.x + ${all}.y) + (${all}.z + ${all}.w)`;
   return `  var ${all} = ${fold === "max" ? valueAt("0u") : "vec4f(0.0)"};
-  for (var j = 0u; j < count; j++) { ${all} = ${fold === "max" ? `max(${all}, ${valueAt("j")})` : `${all} + ${valueAt("j")}`}; }
+  ${loops.each} { ${all} = ${fold === "max" ? `max(${all}, ${valueAt("j")})` : `${all} + ${valueAt("j")}`}; }
+  ${all} = ${loops.together(fold, all)};
   let ${name} = ${isQuads ? `vec4f(${joined})` : all};
 `;
 }
