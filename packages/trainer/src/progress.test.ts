@@ -30,6 +30,11 @@ describe("describeProgress", () => {
     ).toBe("epoch 1/2 · step 0/100 · loss – · 0.00 samples/s · – left");
   });
 
+  it("guesses from the steps that this process has done", () => {
+    expect(describeProgress(at(60), 10, 40)).toMatch(/ · 20 s left$/);
+    expect(describeProgress(at(40), 10, 40)).toMatch(/ · – left$/);
+  });
+
   it("ends with the time that it took", () => {
     expect(describeProgress(at(100), 61)).toMatch(/ · 1 min 01 s$/);
   });

@@ -45,15 +45,26 @@ export const trainingProgress = (
   { interval = 5, now = () => performance.now() }: ProgressOptions = {},
 ): Progress => {
   const started = now();
-  const describe = (progress: TrainingProgress): string =>
-    describeProgress(progress, (now() - started) / 1000);
+  let first: number | undefined;
+  const describe = (progress: TrainingProgress): string => {
+    // A resumed run has done the steps before in another process.
+    first ??= progress.step;
+    return describeProgress(progress, (now() - started) / 1000, Math.max(0, first - 1));
+  };
   return stream.isTTY
     ? barProgress(label, stream as NodeJS.WriteStream, describe)
     : plainProgress(label, stream, describe, { interval, now });
 };
 
-/** Epoch, loss, speed, loss scale, skipped steps and time left, in one line. */
-export const describeProgress = (progress: TrainingProgress, seconds: number): string => {
+/**
+ * Epoch, loss, speed, loss scale, skipped steps and time left, in one line.
+ * @param seconds since step `before`, which an earlier process may have done
+ */
+export const describeProgress = (
+  progress: TrainingProgress,
+  seconds: number,
+  before: number = 0,
+): string => {
   const { epoch, epochs, step, steps, loss, samplesPerSecond, scale, skipped } = progress;
   return [
     `epoch ${epoch}/${epochs}`,
@@ -62,7 +73,7 @@ export const describeProgress = (progress: TrainingProgress, seconds: number): s
     `${formatNumber(samplesPerSecond)} samples/s`,
     ...(scale === 1 && skipped === 0 ? [] : [`scale ${formatScale(scale)}`, `skipped ${skipped}`]),
     step < steps
-      ? `${step === 0 ? "–" : formatDuration((seconds / step) * (steps - step))} left`
+      ? `${step <= before ? "–" : formatDuration((seconds / (step - before)) * (steps - step))} left`
       : formatDuration(seconds),
   ].join(" · ");
 };
