@@ -1,4 +1,4 @@
-import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import type { Binding, Kernel, KernelBinding, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import { sortIndices } from "./sort-indices.js";
@@ -15,7 +15,7 @@ export interface AddRowsAttributes {
 /**
  * out[outer, size, inner] = for each place of the middle axis the sum of the source's places with that index (uint32, [count]): the
  * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the places are sorted by index,
- * stably, and the segment of each is added up. Indices that are not below `size` are ignored.
+ * stably, the segment of each is found, and added up. Indices that are not below `size` are ignored.
  */
 export function addRows<B>(
   target: LaunchTarget<B>,
@@ -26,26 +26,75 @@ export function addRows<B>(
   const length = outer * size * inner;
   requireLengths("addRows", operands, { index: count, source: outer * count * inner, out: length });
   const order = sortIndices(target, index, size);
+  const starts: Binding<B> = {
+    buffer: target.allocate((size + 1) * 4),
+    offset: 0,
+    length: size + 1,
+    dtype: "uint32",
+  };
+  target.launch({
+    kernel: segmentStarts,
+    bindings: [index, order, starts],
+    scalars: { count, size },
+  });
   const unit = inner % 4 === 0 ? 4 : 1;
   target.launch({
     kernel: unit === 4 ? quads : lanes,
-    bindings: [index, order, source, out],
+    bindings: [starts, order, source, out],
     scalars: { length, size, inner: inner / unit, count },
   });
 }
+
+const quadsPerWorkgroup = 512;
+
+const integers = (name: string, access: "read" | "write"): KernelBinding => ({
+  name,
+  access,
+  unit: 1,
+  dtypes: ["uint32"],
+});
+
+/** starts[size + 1] = the first of the sorted places whose key is not below each; the last is where the valid ones end. */
+const segmentStarts: Kernel = defineKernel({
+  name: "segmentStarts",
+  bindings: [integers("keys", "read"), integers("order", "read"), integers("starts", "write")],
+  scalars: ["count", "size"].map((name) => ({ name, type: "u32" })),
+  body: () => `${linearMain()}
+  if (index > s.size) { return; }
+  var low = 0u;
+  var high = s.count;
+  while (low < high) {
+    let middle = (low + high) / 2u;
+    if (at_keys(at_order(middle)) < index) { low = middle + 1u; } else { high = middle; }
+  }
+  store_starts(index, low);
+}
+`,
+  workgroups: ({ size }) => linearWorkgroups((size as number) + 1),
+  reference([keys, , starts], { size }) {
+    const found = new Uint32Array((size as number) + 1);
+    for (const key of keys as KernelView) {
+      const next = Math.min(key, size as number) + 1;
+      if (next < found.length) found[next] = (found[next] as number) + 1;
+    }
+    for (let place = 1; place < found.length; place++)
+      found[place] = (found[place] as number) + (found[place - 1] as number);
+    (starts as KernelView).set(found);
+  },
+});
 
 const segments = (unit: 1 | 4): Kernel => {
   const value = unit === 4 ? "vec4f" : "f32";
   const stored =
     unit === 4
-      ? "total(index)"
-      : `vec4f(${[0, 1, 2, 3].map((l) => `total(index * 4u + ${l}u)`).join(", ")})`;
+      ? "total(q)"
+      : `vec4f(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
   return defineKernel({
     name: "addSegments",
     variant: unit === 4 ? "quads" : "lanes",
     bindings: [
-      { name: "keys", access: "read", unit: 1, dtypes: ["uint32"] },
-      { name: "order", access: "read", unit: 1, dtypes: ["uint32"] },
+      integers("starts", "read"),
+      integers("order", "read"),
       { name: "source", access: "read" },
       { name: "out", access: "write" },
     ],
@@ -54,38 +103,36 @@ const segments = (unit: 1 | 4): Kernel => {
 fn total(e: u32) -> ${value} {
   let place = e / s.inner % s.size;
   let start = e / s.inner / s.size * s.count;
-  // The first of the sorted places that is not below this one.
-  var low = 0u;
-  var high = s.count;
-  while (low < high) {
-    let middle = (low + high) / 2u;
-    if (at_keys(at_order(middle)) < place) { low = middle + 1u; } else { high = middle; }
-  }
+  let end = at_starts(place + 1u);
   var sum = ${value}(0.0);
-  for (var m = low; m < s.count; m++) {
-    let k = at_order(m);
-    if (at_keys(k) != place) { break; }
-    sum += ${unit === 4 ? "load" : "at"}_source((start + k) * s.inner + e % s.inner);
+  for (var m = at_starts(place); m < end; m++) {
+    sum += ${unit === 4 ? "load" : "at"}_source((start + at_order(m)) * s.inner + e % s.inner);
   }
   return sum;
 }
 ${linearMain()}
-  if (index * 4u >= s.length) { return; }
-  store_out(index, ${stored});
+  // Several quads an invocation: on software adapters starting one costs more than a quad.
+  let stride = groups.x * groups.y * 64u;
+  for (var q = index; q * 4u < s.length; q += stride) { store_out(q, ${stored}); }
 }
 `,
-    workgroups: ({ length }) => linearWorkgroups(Math.ceil((length as number) / 4)),
-    reference([keys, , source, out], scalars) {
-      const [rows, x, y] = [keys, source, out] as [KernelView, KernelView, KernelView];
+    workgroups: ({ length }) =>
+      linearWorkgroups(Math.ceil((length as number) / 4), quadsPerWorkgroup),
+    reference([starts, order, source, out], scalars) {
+      const [first, places] = [starts, order] as [KernelView, KernelView];
+      const [x, y] = [source, out] as [KernelView, KernelView];
       const { size, count } = scalars as { size: number; count: number };
       const inner = (scalars.inner as number) * unit;
+      const outer = y.length / (size * inner);
       const sums = new Float64Array(y.length);
-      for (let at = 0; at < x.length; at++) {
-        const row = rows[Math.floor(at / inner) % count] as number;
-        if (row >= size) continue;
-        const to = (Math.floor(at / (inner * count)) * size + row) * inner + (at % inner);
-        sums[to] = (sums[to] as number) + (x[at] as number);
-      }
+      for (let o = 0; o < outer; o++)
+        for (let place = 0; place < size; place++)
+          for (let m = first[place] as number; m < (first[place + 1] as number); m++) {
+            const from = (o * count + (places[m] as number)) * inner;
+            const to = (o * size + place) * inner;
+            for (let i = 0; i < inner; i++)
+              sums[to + i] = (sums[to + i] as number) + (x[from + i] as number);
+          }
       y.set(sums);
     },
   });
