@@ -1,7 +1,7 @@
-import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { bytesPerElement, type ProgramContext, type Workgroups } from "@halfstep/device";
 import type { EpilogueCode } from "../epilogue.js";
 import { linearWorkgroups } from "../kernel.js";
-import { storeTile } from "./store.js";
+import { storeQuad, storeTile } from "./store.js";
 
 /**
  * The part that matrix product and convolution share: an invocation holds `rows` × `width` results in registers and adds
@@ -77,6 +77,8 @@ export function tileProgram(
     lanes > 0 ? `subgroupBroadcast(a${Math.floor(part / lanes)}, ${part % lanes}u)` : `a${part}`;
   const each = (line: (i: number) => string): string =>
     Array.from({ length: height }, (_, i) => line(i)).join("");
+  if (isTall({ rows, width }, along, context))
+    return tallProgram(registers, { along, functions, next, loops }, epilogue);
   const accumulate =
     along === "k" ? addRows(height, vector, partValue) : addQuadsOfRows(height, vector, partValue);
   const store = storeTile(height, width, epilogue);
@@ -86,6 +88,59 @@ ${each((i) => `  var sum${i} = ${vector}();\n`)}
 ${loops({ rows: height, registers, accumulate })}
   if (column >= s.columns) { return; }
 ${store.statements}}
+`;
+}
+
+/**
+ * Where a subgroup of eight has sixteen columns, every lane may compute all of them for rows of its own, so that it is the right
+ * operand that is broadcast: half as often. Sums are added up in the same order. Measured on software adapters: a tenth faster,
+ * but a tenth slower where the left operand is float32 and lies along k.
+ */
+const isTall = (
+  { rows, width }: TileShape,
+  along: Contraction["along"],
+  { subgroupSize, bindings: [left] }: ProgramContext,
+): boolean =>
+  width === 2 &&
+  subgroupSize === 8 &&
+  rows === 32 &&
+  (along === "rows" || (left !== undefined && bytesPerElement(left.dtype) < 4));
+
+function tallProgram(
+  registers: readonly Register[],
+  { along, functions = "", next = "columns", loops }: Contraction,
+  epilogue: EpilogueCode | undefined,
+): string {
+  const rows = 32;
+  /** Of the four rows of a lane, which row of the tile is number i, and what its left operand is at a step's k number u. */
+  const rowOf = (i: string): string => (along === "k" ? `lane + ${i} * 8u` : `lane * 4u + ${i}`);
+  const leftOf = (i: number, u: number): string =>
+    along === "k" ? `a${i}.${"xyzw"[u]}` : `a${u}.${"xyzw"[i]}`;
+  const own = [0, 1, 2, 3];
+  let accumulate = "";
+  for (let u = 0; u < 4; u++)
+    for (const q of own) {
+      const [first, second] = [2 * q, 2 * q + 1].map((lane) =>
+        ["x", "y"].map((member) => `subgroupBroadcast(b${u}.${member}, ${lane}u)`).join(", "),
+      );
+      accumulate += `{ let c = vec4f(${first}, ${second});\n`;
+      for (const i of own)
+        accumulate += `sum${i}_${q} = fma(vec4f(${leftOf(i, u)}), c, sum${i}_${q});\n`;
+      accumulate += "}\n";
+    }
+  const sums = own.flatMap((i) => own.map((q) => `sum${i}_${q}`));
+  return `${functions}${storeQuad(2, epilogue)}
+${subgroupMain(8, rows, next)}
+${sums.map((sum) => `  var ${sum} = vec4f();\n`).join("")}
+${loops({ rows, registers, accumulate })}
+  var sums = array<vec4f, ${sums.length}>(${sums.join(", ")});
+  let quad = (column - lane) / 2u;
+  // A count from what is not constant, which no driver writes out.
+  for (var at = slice * 0u; at < ${sums.length}u; at++) {
+    let i = at / 4u;
+    store_quad(slice, row + ${rowOf("i")}, quad + at % 4u, sums[at]);
+  }
+}
 `;
 }
 
