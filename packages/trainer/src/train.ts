@@ -4,8 +4,8 @@ import type { Runtime, Storage, Tensor } from "@halfstep/tensor";
 import type { Batches } from "./batch-source.js";
 import type { TrainingHook } from "./hooks.js";
 import type { TrainingPrecision } from "./precision.js";
+import { startRun } from "./start-run.js";
 import type { EvaluationMetrics, PhaseCosts, StepCounters, StepMetrics } from "./summary.js";
-import { startRun } from "./training-run.js";
 import type { TrainingCheckpoints } from "./training-state.js";
 
 /** The part of an optimizer that the loop uses. */

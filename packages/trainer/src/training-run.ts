@@ -1,103 +1,28 @@
 import type { AccumulationWindow } from "@halfstep/grad-scaler";
-import { kernelTable } from "@halfstep/kernels";
 import type { PlanStatistics, Tensor } from "@halfstep/tensor";
 import { BatchSource } from "./batch-source.js";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { DeviceClock } from "./device-clock.js";
-import { isDue, requireEvery, type Training, type TrainingHook } from "./hooks.js";
-import { sha256OfText } from "./parameter-hash.js";
+import { isDue, type Training, type TrainingHook } from "./hooks.js";
 import { PhaseMeter } from "./phase-meter.js";
-import { inPrecision, recipeFor } from "./precision.js";
+import { inPrecision } from "./precision.js";
 import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
 import { StepMeter } from "./step-meter.js";
 import type { EvaluationMetrics } from "./summary.js";
 import type { TrainableOptimizer, TrainOptions, TrainResult } from "./train.js";
 import {
   collectStates,
-  requireFreeNames,
   restoreGradients,
-  restoreStates,
   type Setting,
   type TrainingCheckpoints,
   type TrainingState,
 } from "./training-state.js";
 
-/** Checks options, and gives everything the state of the checkpoint that training goes on from. */
-export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<TrainingRun<Batch>> {
-  const { scaler, onOverflow = "skip", accumulate = 1, hooks = {}, checkpoints } = options;
-  if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
-    throw new RangeError(
-      'onOverflow is "retry", but the loss scale is not dynamic: the batch would overflow again; use "skip"',
-    );
-  if (!Number.isSafeInteger(accumulate) || accumulate < 1)
-    throw new RangeError(`accumulate is ${accumulate}: it must be a whole number from 1 on`);
-  if (checkpoints?.every) requireEvery("checkpoints.every", checkpoints.every);
-  if (checkpoints) requireFreeNames(checkpoints.parts);
-  const setting = settingOf(options, await tablesOf(options));
-  const checkpoint = checkpoints && (await checkpointOf(checkpoints));
-  const restored =
-    checkpoints &&
-    checkpoint &&
-    (await restoreStates(
-      { parts: checkpoints.parts, scaler, hooks },
-      checkpoint,
-      setting,
-      checkpoints.onNote,
-    ));
-  // A scaler that has been used, or has loaded a state, counts on from there.
-  const { scale = 1, step: counted = 0 } = await scaler.stateDict();
-  const state: TrainingState = restored ?? { ...setting, ...beginning, scale };
-  const place = { state, setting, stepsBefore: counted - state.step };
-  return new TrainingRun(options, place, restored && checkpoint);
-}
-
-/** The checkpoint to go on from; says which it is, and what is wrong with newer ones. */
-async function checkpointOf({
-  resume,
-  store,
-  onNote,
-}: TrainingCheckpoints): Promise<Checkpoint | undefined> {
-  if (resume !== "auto") return resume;
-  const { checkpoint, skipped } = await store.newest();
-  for (const { message } of skipped) onNote?.(`a checkpoint is passed over: ${message}`);
-  onNote?.(
-    checkpoint
-      ? `going on from ${checkpoint.path}, after step ${checkpoint.step}`
-      : "there is no checkpoint to go on from: training starts from the beginning",
-  );
-  return checkpoint;
-}
-
-const settingOf = <Batch>(
-  { precision, runtime, accumulate = 1 }: TrainOptions<Batch>,
-  tables: string | null,
-): Setting => ({
-  recipe: recipeFor(precision).name,
-  adapter: runtime.label,
-  tables,
-  accumulate,
-});
-
-/** What decides how sums are ordered, besides the adapter. */
-async function tablesOf<Batch>({
-  checkpoints,
-  device,
-}: TrainOptions<Batch>): Promise<string | null> {
-  if (!checkpoints) return null;
-  if (checkpoints.tables !== undefined) return checkpoints.tables;
-  return device ? sha256OfText(kernelTable(device.capabilities.hardware.class)) : null;
-}
-
-const beginning = {
-  ...{ step: 0, epoch: 0, batch: 0, microLosses: [], applied: 0 },
-  ...{ activationBytes: 0, stepBytes: 0, isStopped: false },
-};
-
 type Window = AccumulationWindow<Tensor, TrainableOptimizer, [count: number]>;
 
 /** From where training goes on, and with what. */
-interface Place {
+export interface Place {
   readonly state: TrainingState;
   readonly setting: Setting;
   /** What the scaler has counted besides. */
@@ -105,7 +30,7 @@ interface Place {
 }
 
 /** One call of `train()`. */
-class TrainingRun<Batch> {
+export class TrainingRun<Batch> {
   readonly #options: TrainOptions<Batch>;
   readonly #hooks: Readonly<Record<string, TrainingHook>>;
   readonly #reporter: Reporter;
