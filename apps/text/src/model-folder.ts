@@ -2,8 +2,9 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { loadTorchStateDict, type Module, type StateDict, torchStateDict } from "@halfstep/nn";
-import { readSafetensors } from "@halfstep/safetensors";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
+import { safetensorsOf } from "@halfstep/trainer";
+import { readWeights } from "@halfstep/trainer/node";
 import type { MailPart } from "./mails.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Corpus, TaskName } from "./tasks.js";
@@ -56,15 +57,9 @@ export async function saveModel(
   };
   await writeFile(join(directory, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
   await writeFile(join(directory, "vocab.txt"), `${tokenizer.vocabulary.join("\n")}\n`);
-  const state = await torchStateDict(model);
   await writeSafetensorsFile(
     join(directory, "model.safetensors"),
-    Object.fromEntries(
-      Object.entries(state).map(([name, { shape, data }]) => [
-        name,
-        { dtype: "F32" as const, shape, data: Float32Array.from(data) },
-      ]),
-    ),
+    safetensorsOf(await torchStateDict(model)),
     { metadata: { format: "pt" } },
   );
 }
@@ -84,21 +79,12 @@ export async function openModel(directory: string): Promise<SavedModel> {
       return [name, value];
     }),
   ) as unknown as ModelShape;
-  const weights = join(directory, "model.safetensors");
-  const { tensors } = readSafetensors(await readFile(weights), { source: weights });
-  const state = Object.fromEntries(
-    Object.entries(tensors).flatMap(([name, { dtype, shape, data }]) =>
-      dtype === "F32"
-        ? [[name, { dtype: "float32" as const, shape, data: data as Float32Array }]]
-        : [],
-    ),
-  );
   return {
     directory,
     shape,
     tokenizer: new BertTokenizer(await readVocabulary(join(directory, "vocab.txt"))),
     purpose: config.halfstep as ModelPurpose | undefined,
-    state,
+    state: await readWeights(directory),
   };
 }
 

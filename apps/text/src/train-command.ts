@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { RunSummary, Summary } from "@halfstep/trainer";
+import { auditRange, type RunSummary, recipeFor, type Summary } from "@halfstep/trainer";
 import {
   followTraining,
   openRuntime,
@@ -82,7 +82,7 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
     });
     const { runtime, device, described, close } = await openRuntime({ ...options, onNote: say });
     const prepared = prepareTask(runtime, data, tokenizer, { ...options, shape, maxLength });
-    if (init) describeInit(init, loadBody(prepared.model, init));
+    if (init) describeInit(init, loadBody(prepared.model, init), options.precision);
     const baselines = baselineOf(data);
     say(
       `${task}: ${data.splits.train.length} to train on, ${data.splits.test.length} to test · ${tokenizer.vocabulary.length} tokens · ${described.adapter} · writing to ${out}`,
@@ -144,10 +144,17 @@ const dropouts = (
   attentionProbsDropoutProb: p,
 });
 
-function describeInit({ directory, shape }: SavedModel, missing: readonly string[]): void {
+function describeInit(
+  { directory, shape, state }: SavedModel,
+  missing: readonly string[],
+  precision: string,
+): void {
   say(
     `going on from ${directory}: ${shape.numHiddenLayers} layers of ${shape.hiddenSize} features${missing.length > 0 ? `; new: ${missing.join(", ")}` : ""}`,
   );
+  const { compute } = recipeFor(precision);
+  if (compute === "float16" || compute === "bfloat16")
+    for (const line of auditRange(state, compute).advice) say(line);
 }
 
 /** What has to be the same when training goes on, by flag. */
