@@ -12,8 +12,7 @@ import { type CpuTargetOptions, elementwise, identity } from "@halfstep/kernels"
 import { ampPrimitives } from "./amp.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { Handles } from "./handles.js";
-import { allPasses, type PassName, type Plan, plan } from "./plan/plan.js";
-import { PlanCache } from "./plan/plan-cache.js";
+import { allPasses, type Plan } from "./plan/plan.js";
 import {
   insertSearch,
   type NonFiniteOrigin,
@@ -24,10 +23,11 @@ import {
 import { isRepeatedWrite } from "./recomputation.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import { Recording } from "./recording.js";
+import { ResidentMemory } from "./resident-memory.js";
 import { requireSynchronous, tensorsIn } from "./returned.js";
 import { cpuRunner } from "./run/cpu-runner.js";
+import { Executor } from "./run/executor.js";
 import { gpuRunner } from "./run/gpu-runner.js";
-import { invocationOf } from "./run/invocation.js";
 import { macrotask } from "./run/macrotask.js";
 import type { ReadOptions, Runner } from "./run/runner.js";
 import type {
@@ -36,7 +36,7 @@ import type {
   TensorOptions,
   VariableOptions,
 } from "./runtime-options.js";
-import { dtypeOf, type HostData, memoryOf, Storage, type WriteEvent } from "./storage.js";
+import { dtypeOf, type HostData, Storage, type WriteEvent } from "./storage.js";
 import { sizeOf, Tensor, Variable } from "./tensor.js";
 
 /** A recording outside a step closes by itself at this many launches. */
@@ -57,12 +57,12 @@ export class Runtime {
   /** @internal Where ops put their launches; its memory is scratch of the recording. */
   readonly scratchTarget: LaunchTarget<Storage>;
   readonly #runner: Runner;
-  readonly #plans: PlanCache;
-  readonly #passes: readonly PassName[];
+  readonly #executor: Executor;
   readonly #noteOps: boolean;
   /** @internal Which steps are searched. */
   readonly provenance: Provenance;
   readonly #handles: Handles;
+  readonly #memory: ResidentMemory;
   #recording: Recording;
   #isInStep = false;
   #isRunning = false;
@@ -70,7 +70,6 @@ export class Runtime {
   #clock = 0;
   #recordings = 0;
   #one: Tensor | undefined;
-  #lastPlan: Plan | undefined;
 
   /** @internal Use gpuRuntime() or cpuRuntime(). */
   constructor(
@@ -78,9 +77,9 @@ export class Runtime {
     { passes = allPasses, provenance = "off", noteOps = false }: RuntimeOptions,
   ) {
     this.#runner = runner;
+    this.#memory = new ResidentMemory(runner, this);
     this.#noteOps = noteOps;
-    this.#passes = passes;
-    this.#plans = new PlanCache(passes);
+    this.#executor = new Executor(runner, passes);
     this.#recording = this.#newRecording();
     this.#handles = new Handles((storage) => this.#release(storage));
     this.provenance = new Provenance(provenance, ({ found }) => this.#handles.drop(found.buffer));
@@ -95,7 +94,7 @@ export class Runtime {
         this.#append(launch);
       },
       transient: (bytes) => (this.#isInStep ? this.#transient(bytes) : undefined),
-      resident: (bytes) => this.#resident(bytes),
+      resident: (bytes) => this.#memory.allocate(bytes),
       write: (binding, values) => this.#write(binding, values),
       afterStep: () => (this.#isInStep ? this.#endOfStep() : undefined),
       read: (binding, options) => this.#readBinding(binding, options),
@@ -116,7 +115,7 @@ export class Runtime {
   }
   /** The plan that ran last: for counters, and for `dumpPlan()`. */
   get lastPlan(): Plan | undefined {
-    return this.#lastPlan;
+    return this.#executor.lastPlan;
   }
   /** @internal */
   get recording(): Recording {
@@ -163,8 +162,7 @@ export class Runtime {
         `variable: shape [${shape}] needs ${sizeOf(shape)} elements, the data has ${data.length}`,
       );
     const dtype = options.dtype ?? dtypeOf(data);
-    const storage = this.#resident(data.length * bytesPerElement(dtype));
-    this.#writeElements(storage, data, dtype);
+    const storage = this.#memory.holding(data, dtype);
     const variable = new Variable(
       this,
       { storage, offset: 0 },
@@ -188,18 +186,7 @@ export class Runtime {
 
   /** A tensor over memory of the caller's, without a copy: a GPUBuffer with STORAGE usage for a GPU runtime. */
   fromBuffer(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Tensor {
-    if (this.kind !== "gpu")
-      throw new RecordingError(
-        "fromBuffer() takes a GPUBuffer, which only a runtime of gpuRuntime() can use",
-      );
-    const bytes = Math.ceil((sizeOf(shape) * bytesPerElement(dtype)) / 16) * 16;
-    if (buffer.size < bytes)
-      throw new ShapeError(
-        `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${bytes} bytes (a multiple of 16), this one has ${buffer.size}`,
-      );
-    const storage = new Storage(this, bytes);
-    storage.memory = buffer;
-    storage.isForeign = true;
+    const storage = this.#memory.foreign(buffer, shape, dtype);
     return this.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
   }
 
@@ -249,7 +236,7 @@ export class Runtime {
       recording.notes ??= new Map();
       for (const tensor of tensorsIn(requireSynchronous("plan", fn())))
         if (!tensor.storage.isResident) recording.kept.add(tensor.storage);
-      return plan(recording, this.#passes);
+      return this.#executor.plan(recording);
     });
   }
 
@@ -282,7 +269,7 @@ export class Runtime {
   emptyCache(): void {
     this.#assertNotInStep("emptyCache()");
     this.#closeKeeping();
-    this.#runner.forget(this.#plans.clear());
+    this.#executor.forget();
   }
 
   /** @internal Where an op begins: a long recording outside a step closes between ops, never inside one. */
@@ -302,7 +289,7 @@ export class Runtime {
   halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
     const { storage, offset, shape } = tensor;
     if (!this.#isInStep || !storage.halfCopies) return undefined;
-    const allocate = (bytes: number): Storage => this.#resident(bytes);
+    const allocate = (bytes: number): Storage => this.#memory.allocate(bytes);
     const place = storage.halfCopies.placeOf(offset, dtype, this.#recording, allocate);
     return place && new Tensor(this, place, shape, dtype);
   }
@@ -398,9 +385,7 @@ export class Runtime {
     if (recording.launches.length > 0 || recording.inputs.length > 0) {
       try {
         const search = insertSearch(recording, (bytes) => this.#transient(bytes));
-        const { prelude } = recording;
-        if (prelude) this.#runner.run(this.#plans.planFor(prelude), invocationOf(prelude));
-        this.#run(recording);
+        this.#executor.run(recording);
         if (search) this.provenance.publish(search, recording);
       } catch (error) {
         this.#abandon();
@@ -422,13 +407,6 @@ export class Runtime {
     for (const storage of recording.released) this.#free(storage);
     recording.clear();
     this.#recording = this.#newRecording();
-  }
-
-  #run(recording: Recording): void {
-    const { plan: found, residents } = this.#plans.lookUp(recording);
-    this.#lastPlan = found;
-    const memory = this.#runner.run(found, invocationOf(recording, residents));
-    for (const [i, storage] of [...recording.kept].entries()) storage.memory = memory[i];
   }
 
   /** Marks a failure of the device with the recording after which it was noticed. */
@@ -470,12 +448,6 @@ export class Runtime {
     return storage;
   }
 
-  #resident(bytes: number): Storage {
-    const storage = new Storage(this, Math.max(16, Math.ceil(bytes / 16) * 16));
-    storage.memory = this.#runner.allocate(storage.byteLength);
-    return storage;
-  }
-
   #makeInput(values: HostData, shape: readonly number[], dtype: DType): Tensor {
     const tensor = this.result(shape, dtype);
     const { storage } = tensor;
@@ -486,27 +458,20 @@ export class Runtime {
   }
 
   #makeResident(values: HostData, shape: readonly number[], dtype: DType): Tensor {
-    const storage = this.#resident(values.length * bytesPerElement(dtype));
-    this.#writeElements(storage, values, dtype);
+    const storage = this.#memory.holding(values, dtype);
     return this.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
-  }
-
-  #writeElements(storage: Storage, data: HostData, dtype: DType): void {
-    if (data.length === 0) return;
-    this.#runner.write({ buffer: memoryOf(storage), offset: 0, length: data.length, dtype }, data);
   }
 
   #write(binding: Binding<Storage>, values: ArrayLike<number>): void {
     if (!this.#isInStep) this.#closeKeeping();
-    const data = ArrayBuffer.isView(values) ? (values as HostData) : Array.from(values);
-    this.#runner.write({ ...binding, buffer: memoryOf(binding.buffer) }, data);
+    this.#memory.write(binding, values);
     binding.buffer.halfCopies?.valuesWritten(this.#recording);
   }
 
   async #readBinding(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
     this.#assertNotInStep("a read");
     this.#closeKeeping();
-    return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) }, options);
+    return this.#memory.read(binding, options);
   }
 
   #endOfStep(): Promise<void> {
@@ -528,9 +493,7 @@ export class Runtime {
   }
 
   #free(storage: Storage): void {
-    if (storage.handles > 0 || !storage.memory) return;
-    if (!storage.isForeign) this.#runner.release(storage.memory);
-    storage.memory = undefined;
+    if (!this.#memory.free(storage)) return;
     for (const copy of storage.halfCopies?.storages() ?? []) this.#handles.drop(copy);
   }
 }

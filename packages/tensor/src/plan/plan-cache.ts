@@ -39,8 +39,4 @@ export class PlanCache {
     if (this.#entries.length > capacity) this.#entries.shift();
     return { plan: entry.plan, residents: structure.residents };
   }
-
-  planFor(recording: Recording): Plan {
-    return this.lookUp(recording).plan;
-  }
 }

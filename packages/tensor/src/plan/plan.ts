@@ -166,7 +166,7 @@ function roleOf(
 }
 
 /** Residents in the order in which a recording first uses them. */
-export function residentNumbers(recording: Recording): Map<Storage, number> {
+function residentNumbers(recording: Recording): Map<Storage, number> {
   const numbers = new Map<Storage, number>();
   for (const { bindings } of recording.launches)
     for (const { buffer } of bindings)

@@ -1,0 +1,44 @@
+import { type PassName, type Plan, plan } from "../plan/plan.js";
+import { PlanCache } from "../plan/plan-cache.js";
+import type { Recording } from "../recording.js";
+import type { Memory } from "../storage.js";
+import { invocationOf } from "./invocation.js";
+import type { Runner } from "./runner.js";
+
+/** Plans recordings and runs them. */
+export class Executor {
+  /** The plan that ran last. */
+  lastPlan: Plan | undefined;
+  readonly #runner: Runner;
+  readonly #passes: readonly PassName[];
+  readonly #plans: PlanCache;
+
+  constructor(runner: Runner, passes: readonly PassName[]) {
+    this.#runner = runner;
+    this.#passes = passes;
+    this.#plans = new PlanCache(passes);
+  }
+
+  /** Runs a recording, after what has to run before it, and gives what it keeps its memory. */
+  run(recording: Recording): void {
+    if (recording.prelude) this.#execute(recording.prelude);
+    const memory = this.#execute(recording);
+    for (const [i, storage] of [...recording.kept].entries()) storage.memory = memory[i];
+  }
+
+  /** The plan of a recording that will not run. */
+  plan(recording: Recording): Plan {
+    return plan(recording, this.#passes);
+  }
+
+  /** Gives the memory of all plans back: those that run again are made anew. */
+  forget(): void {
+    this.#runner.forget(this.#plans.clear());
+  }
+
+  #execute(recording: Recording): readonly Memory[] {
+    const { plan: found, residents } = this.#plans.lookUp(recording);
+    this.lastPlan = found;
+    return this.#runner.run(found, invocationOf(recording, residents));
+  }
+}
