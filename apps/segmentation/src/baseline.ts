@@ -32,7 +32,7 @@ function blueExcess(red: number, green: number, blue: number): number {
 }
 
 /** The second class is where a measure of colour is at most a threshold: the best one on the scenes to learn from. */
-export function colourThresholds({ train, heldOut, classes }: SceneSet): readonly Baseline[] {
+function colourThresholds({ train, heldOut, classes }: SceneSet): readonly Baseline[] {
   return measures.map(({ name, of, fixed }) => {
     const threshold = fixed ?? bestThreshold(train, of);
     const scores = scoresOf(heldOut, classes, (scene) =>
@@ -71,7 +71,7 @@ function bestThreshold(scenes: readonly Scene[], of: Measure): number {
 const inkFrom = 96;
 
 /** All ink is of the class that most ink is of. */
-export function mostFrequentInk({ train, heldOut, classes }: SceneSet): Baseline {
+function mostFrequentInk({ train, heldOut, classes }: SceneSet): Baseline {
   const counts = classes.map(() => 0);
   for (const { labels } of train)
     for (const label of labels) counts[label] = (counts[label] as number) + 1;
@@ -85,7 +85,7 @@ export function mostFrequentInk({ train, heldOut, classes }: SceneSet): Baseline
 }
 
 /** Each connected piece of ink is of the class whose mean piece, centred, is nearest. */
-export function nearestMean({ train, heldOut, classes }: SceneSet): Baseline {
+function nearestMean({ train, heldOut, classes }: SceneSet): Baseline {
   const sums = classes.map(() => new Float64Array(patch * patch));
   const counts = classes.map(() => 0);
   for (const scene of train)

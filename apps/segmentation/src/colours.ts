@@ -9,7 +9,7 @@ const wrong: Colour = [230, 50, 50];
 const right: Colour = [40, 44, 52];
 
 /** A colour for each class; the first is dark. */
-export const coloursOf = (classes: number): readonly Colour[] =>
+const coloursOf = (classes: number): readonly Colour[] =>
   Array.from({ length: classes }, (_, i) => (i === 0 ? ink : hue((i - 1) / (classes - 1) + 0.3)));
 
 /** A picture with its classes in colours over it; the first class is left as it is. */

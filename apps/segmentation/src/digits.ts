@@ -44,7 +44,7 @@ export async function readDigits({ count, seed }: CanvasOptions): Promise<SceneS
 }
 
 /** A canvas with some digits. Where two overlap, a pixel is of the one with more ink. */
-export function canvas(digits: ImageSet, random: RandomNumbers): Scene {
+function canvas(digits: ImageSet, random: RandomNumbers): Scene {
   const pixels = new Uint8Array(side * side);
   const labels = new Uint8Array(side * side);
   for (let left = fewestDigits + random.below(mostDigits - fewestDigits + 1); left > 0; left--) {

@@ -33,7 +33,7 @@ export async function readEarth(scale = 0.25): Promise<SceneSet> {
 }
 
 /** Strips of a map of the whole Earth, to learn from and held out. */
-export function splitByLongitude(earth: Scene): Omit<SceneSet, "scale"> {
+function splitByLongitude(earth: Scene): Omit<SceneSet, "scale"> {
   const { height } = earth;
   const border = (part: number): number => Math.round((part * earth.width) / parts);
   const between = (first: number, end: number): Scene => ({

@@ -1,4 +1,6 @@
+import { writeFile } from "node:fs/promises";
 import { DataError } from "@halfstep/data";
+import { StorageError } from "@halfstep/trainer";
 import sharp from "sharp";
 
 /** Bytes of an image, [height, width, channels]. */
@@ -47,18 +49,20 @@ export async function readPicture(path: string, options: ReadPictureOptions): Pr
   }
 }
 
-/** Writes a PNG. @throws what the file system throws */
+/**
+ * Writes a PNG.
+ * @throws StorageError
+ */
 export async function writePng(path: string, picture: Picture): Promise<void> {
-  const { writeFile } = await import("node:fs/promises");
-  await writeFile(path, await pngOf(picture));
-}
-
-/** The bytes of a PNG. */
-export const pngOf = ({ pixels, height, width, channels }: Picture): Promise<Buffer> =>
-  sharp(pixels, { raw: { height, width, channels: channels as 1 | 3 } })
+  const { pixels, height, width, channels } = picture;
+  const bytes = await sharp(pixels, { raw: { height, width, channels: channels as 1 | 3 } })
     .toColourspace(channels === 1 ? "b-w" : "srgb")
     .png()
     .toBuffer();
+  await writeFile(path, bytes).catch((error) => {
+    throw new StorageError(path, error);
+  });
+}
 
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] as string;
