@@ -1,6 +1,7 @@
 import { type Binding, bytesPerElement, type DType } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
+import { withHardware } from "../test/harness.js";
 import { checkFinite } from "./check-finite.js";
 import { cpuTarget } from "./cpu.js";
 import { deviceTarget, type ResidentTarget } from "./resident-target.js";
@@ -142,4 +143,17 @@ describe.each(await testTiers())("checkFinite and unscale on the GPU, %s tier", 
     behaves(deviceTarget(await requestTestDevice({ tier }))));
   it("multiplies by the reciprocal, up to the end of the range", async () =>
     unscales(deviceTarget(await requestTestDevice({ tier }))));
+});
+
+it("unscale alike where a loop's quads are loaded at once, as on a GPU of its own", async () => {
+  const target = deviceTarget(await requestTestDevice());
+  const hardware = {
+    class: "a real one",
+    workgroupBytes: 16_384,
+    workgroupInvocations: 256,
+    matrixSubgroupSize: 0,
+    subgroupMatrices: [],
+  };
+  const { launch } = withHardware(target, hardware);
+  await unscales({ ...target, launch });
 });

@@ -6,6 +6,7 @@ import type {
   KernelBinding,
   KernelView,
   Launch,
+  ProgramContext,
   Workgroups,
 } from "@halfstep/device";
 import { defineKernel } from "./kernel.js";
@@ -28,8 +29,22 @@ const groupsOf = (count: number): number =>
 /** How many partial sums gradients of this length make. */
 export const partialsOf = (count: number): number => groupsOf(count) * groupSize;
 
-/** WGSL: `statements` for every quad `q` of `s.count` elements, with the elements that lie `inside`. */
-export const forEachQuadWgsl = (statements: string): string => `
+/**
+ * WGSL: `statements` for every quad `q` of `s.count` elements, with the elements that lie `inside`. CPU adapters take a loop of
+ * unknown length: they are slower where they unroll one, and four times as long at compiling it.
+ */
+export const forEachQuadWgsl = (
+  statements: string,
+  { hardware }: Pick<ProgramContext, "hardware">,
+): string =>
+  hardware?.class === "software"
+    ? `
+  for (var q = group.x * ${groupSize}u + local; q * 4u < s.count; q += groups.x * ${groupSize}u) {
+    let inside = (vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u)) < vec4u(s.count);
+    ${statements}
+  }
+`
+    : `
   for (var block = group.x * ${blockSize}u; block * 4u < s.count; block += groups.x * ${blockSize}u) {
     for (var k = 0u; k < ${quadsEach}u; k++) {
       let q = block + k * ${groupSize}u + local;
@@ -95,11 +110,11 @@ const makeKernel = (sums: boolean): Kernel =>
         : []),
     ],
     scalars: [{ name: "count", type: "u32" }],
-    body: ({ bindings: [x] }) => `${nonFiniteWgsl("x", x as { dtype: DType })}
+    body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
 ${quadMain}
   var bad = vec4<bool>();
   ${sums ? "var sum = vec4f(); let inverse = at_state(1u);" : ""}
-  ${forEachQuadWgsl(`bad |= nonfinite_x(q) & inside; ${sums ? "let g = select(vec4f(), load_x(q) * inverse, inside); sum += g * g;" : ""}`)}
+  ${forEachQuadWgsl(`bad |= nonfinite_x(q) & inside; ${sums ? "let g = select(vec4f(), load_x(q) * inverse, inside); sum += g * g;" : ""}`, context)}
   if (any(bad)) { or_foundInf(0u, ${flagBits}u); }
   ${sums ? addPartialWgsl : ""}
 }

@@ -24,9 +24,9 @@ const kernel = defineKernel({
   body: ({ bindings: [x] }) => `${magnitudesWgsl(x as { dtype: DType })}
 ${linearMain(groupSize)}
   let first = index % ${groupSize}u + index / ${groupSize}u * ${groupSize * quadsEach}u;
-  for (var k = 0u; k < ${quadsEach}u; k++) {
-    let q = first + k * ${groupSize}u;
-    if (q * 4u >= s.count) { break; }
+  // CPU adapters are slower where they unroll: this loop has no length that is known.
+  let end = min(first + ${groupSize * quadsEach}u, (s.count + 3u) / 4u);
+  for (var q = first; q < end; q += ${groupSize}u) {
     let a = magnitudes(q);
     let element = vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u);
     let bad = (a >= vec4u(0x7f800000u)) & (element < vec4u(s.count));

@@ -35,16 +35,19 @@ const makeKernel = (sums: boolean): Kernel =>
     ],
     scalars: [{ name: "count", type: "u32" }],
     // A range may end inside a quad that goes on with elements of somebody else.
-    body: ({ bindings: [x] }) => `${nonFiniteWgsl("x", x as { dtype: DType })}
+    body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
 ${quadMain}
   let inverse = at_state(1u);
   var bad = vec4<bool>();
   ${sums ? "var sum = vec4f();" : ""}
-  ${forEachQuadWgsl(`bad |= nonfinite_x(q) & inside;
+  ${forEachQuadWgsl(
+    `bad |= nonfinite_x(q) & inside;
         let v = load_x(q);
         let g = v * inverse;
         ${sums ? "let own = select(vec4f(), g, inside); sum += own * own;" : ""}
-        store_x(q, select(v, g, inside));`)}
+        store_x(q, select(v, g, inside));`,
+    context,
+  )}
   if (any(bad)) { or_foundInf(0u, ${flagBits}u); }
   ${sums ? addPartialWgsl : ""}
 }
@@ -96,15 +99,18 @@ const rescaleKernel = defineKernel({
     flagBinding,
   ],
   scalars: [{ name: "count", type: "u32" }],
-  body: ({ bindings: [x] }) => `${nonFiniteWgsl("x", x as { dtype: DType })}
+  body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
 ${quadMain}
   let inverse = at_from(1u);
   let scale = at_to(0u);
   var found = vec4<bool>();
-  ${forEachQuadWgsl(`let bad = nonfinite_x(q);
+  ${forEachQuadWgsl(
+    `let bad = nonfinite_x(q);
         found |= bad & inside;
         let v = load_x(q);
-        store_x(q, select(v, select((v * inverse) * scale, vec4f(), bad), inside));`)}
+        store_x(q, select(v, select((v * inverse) * scale, vec4f(), bad), inside));`,
+    context,
+  )}
   if (any(found)) { or_foundInf(0u, ${flagBits}u); }
 }
 `,
