@@ -3,7 +3,6 @@ import { elementChunks, elementWorkgroups } from "./batch-norm.js";
 import { type BatchNormShape, chunkCount, shapeScalars } from "./batch-norm-statistics.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
-import { reduce } from "./reduce.js";
 import {
   atChannel,
   atRow,
@@ -55,16 +54,14 @@ export function batchNormBackward<B>(
     const length = chunks * channels;
     return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
   };
-  const weightPartials = partial();
-  const biasPartials = partial();
+  const weightSums = partial();
+  const biasSums = partial();
   target.launch({
     kernel: sumKernels[walk],
-    bindings: [input, mean, variance, outGradient, weightPartials, biasPartials],
+    bindings: [input, mean, variance, outGradient, weightSums, biasSums],
     scalars: { rows, channels, chunks, eps },
   });
-  const sums = { op: "sum", outer: 1, size: chunks, inner: channels } as const;
-  reduce(target, { input: weightPartials, out: weightGradient }, sums);
-  reduce(target, { input: biasPartials, out: biasGradient }, sums);
+  mergeSums(target, { weightSums, biasSums, weightGradient, biasGradient }, { chunks, channels });
   target.launch({
     kernel: inputKernels[walk],
     bindings: [
@@ -80,6 +77,101 @@ export function batchNormBackward<B>(
     scalars: { rows, channels, chunks: elementChunks(rows), eps, perRow: 1 / rows },
   });
 }
+
+/** Chunks that one launch adds up; more are added in groups of as many first. */
+const mergedAtOnce = 64;
+
+/** The sums of both partial sums over their chunks, in a fixed order. */
+function mergeSums<B>(
+  target: LaunchTarget<B>,
+  operands: {
+    readonly weightSums: Binding<B>;
+    readonly biasSums: Binding<B>;
+    readonly weightGradient: Binding<B>;
+    readonly biasGradient: Binding<B>;
+  },
+  { chunks, channels }: { readonly chunks: number; readonly channels: number },
+): void {
+  let { weightSums, biasSums } = operands;
+  let size = chunks;
+  const merge = (weights: Binding<B>, biases: Binding<B>, groups: number): void =>
+    target.launch({
+      kernel: mergeKernel,
+      bindings: [weightSums, biasSums, weights, biases],
+      scalars: { channels, chunks: size, groups },
+    });
+  if (size > mergedAtOnce) {
+    const groups = Math.ceil(size / mergedAtOnce);
+    const partial = (): Binding<B> => {
+      const length = groups * channels;
+      return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
+    };
+    const [weights, biases] = [partial(), partial()];
+    merge(weights, biases, groups);
+    weightSums = weights;
+    biasSums = biases;
+    size = groups;
+  }
+  merge(operands.weightGradient, operands.biasGradient, 1);
+}
+
+/** Group g of the result is the sum of the chunks g, g + groups, … of either operand. */
+const mergeKernel: Kernel = defineKernel({
+  name: "batchNormGradientMerge",
+  factors: 4,
+  bindings: [
+    { name: "weightSums", access: "read" },
+    { name: "biasSums", access: "read" },
+    { name: "weights", access: "write" },
+    { name: "biases", access: "write" },
+  ],
+  scalars: [
+    { name: "channels", type: "u32" },
+    { name: "chunks", type: "u32" },
+    { name: "groups", type: "u32" },
+  ],
+  body: () => `${linearMain()}
+  if (index * 4u >= s.groups * s.channels) { return; }
+  var weight = vec4f();
+  var bias = vec4f();
+  if (((s.groups * s.channels) & 3u) == 0u) {
+    let quads = s.groups * s.channels / 4u;
+    let all = s.chunks * s.channels / 4u;
+    for (var q = index; q < all; q += quads) {
+      weight += load_weightSums(q);
+      bias += load_biasSums(q);
+    }
+  } else {
+    let all = s.chunks * s.channels;
+    for (var e = 0u; e < 4u; e++) {
+      for (var i = index * 4u + e; i < all; i += s.groups * s.channels) {
+        weight[e] += at_weightSums(i);
+        bias[e] += at_biasSums(i);
+      }
+    }
+  }
+  store_weights(index, weight);
+  store_biases(index, bias);
+}
+`,
+  workgroups: (_, [, , merged]) => linearWorkgroups(Math.ceil((merged as number) / 4)),
+  reference([weightSums, biasSums, weights, biases], scalars) {
+    const { channels, chunks, groups } = scalars as Readonly<
+      Record<"channels" | "chunks" | "groups", number>
+    >;
+    const [inputs, outputs] = [
+      [weightSums, biasSums] as [KernelView, KernelView],
+      [weights, biases] as [KernelView, KernelView],
+    ];
+    const stride = groups * channels;
+    for (const [n, input] of inputs.entries())
+      for (let i = 0; i < stride; i++) {
+        let sum = 0;
+        for (let at = i; at < chunks * channels; at += stride) sum += input[at] as number;
+        (outputs[n] as KernelView)[i] = sum;
+      }
+  },
+});
 
 const backwardScalars = [...shapeScalars, { name: "eps", type: "f32" }] as const;
 
@@ -99,6 +191,7 @@ const sumKernel = (walk: RowWalk): Kernel =>
   defineKernel({
     name: "batchNormGradientSums",
     variant: walk,
+    factors: 6,
     bindings: [
       { name: "input", access: "read" },
       { name: "mean", access: "read" },
@@ -153,6 +246,7 @@ const inputKernel = (walk: RowWalk): Kernel =>
   defineKernel({
     name: "batchNormInputGradient",
     variant: walk,
+    factors: 8,
     bindings: [
       { name: "input", access: "read" },
       { name: "mean", access: "read" },

@@ -88,6 +88,7 @@ const partialKernel = (walk: RowWalk): Kernel =>
   defineKernel({
     name: "batchNormPartials",
     variant: walk,
+    factors: 3,
     bindings: [
       { name: "input", access: "read" },
       { name: "mean", access: "write" },

@@ -87,6 +87,7 @@ const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
   defineKernel({
     name: "batchNormNormalize",
     variant: `${activation},${walk}`,
+    factors: 6,
     bindings: [
       { name: "input", access: "read" },
       { name: "mean", access: "read" },
