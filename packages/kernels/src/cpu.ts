@@ -85,7 +85,7 @@ export function formatOf(dtype: HalfDType | Float8DType): FloatFormat {
 }
 
 /** The elements of a narrow dtype in a buffer, as codes. */
-const codesOf = (
+export const codesOf = (
   bytes: ArrayBuffer,
   offset: number,
   length: number,

@@ -3,11 +3,12 @@ import {
   bytesPerElement,
   type Device,
   type DType,
+  isFloat8,
   type KernelView,
   type LaunchTarget,
 } from "@halfstep/device";
 import { decodeArray, encodeArray } from "@halfstep/formats";
-import { formatOf } from "./cpu.js";
+import { codesOf, formatOf } from "./cpu.js";
 
 /**
  * Where optimizers and loss scalers live: launches, and memory that outlives a step and that the host fills and reads.
@@ -68,9 +69,8 @@ function encoded(values: ArrayLike<number>, dtype: DType): BufferSource {
     case "uint32":
       return Uint32Array.from(values);
     default: {
-      const codes = new Uint16Array(values.length);
-      encodeArray(Float32Array.from(values), formatOf(dtype), codes);
-      return codes;
+      const options = { saturate: isFloat8(dtype) };
+      return encodeArray(values, formatOf(dtype), undefined, options) as Uint16Array<ArrayBuffer>;
     }
   }
 }
@@ -84,6 +84,9 @@ function decoded(bytes: ArrayBuffer, dtype: DType): KernelView {
     case "uint32":
       return new Uint32Array(bytes);
     default:
-      return decodeArray(new Uint16Array(bytes), formatOf(dtype));
+      return decodeArray(
+        codesOf(bytes, 0, bytes.byteLength / bytesPerElement(dtype), dtype),
+        formatOf(dtype),
+      );
   }
 }

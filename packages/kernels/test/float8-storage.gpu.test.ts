@@ -7,7 +7,15 @@ import { requestNullDevice } from "@halfstep/device/node";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { decodeArray, encodeArray, float8e4m3fn, float8e5m2 } from "@halfstep/formats";
 import { describe, expect, it } from "vitest";
-import { elementwise, identity, type MatmulAttributes, matmul } from "../src/index.js";
+import {
+  cpuTarget,
+  deviceTarget,
+  elementwise,
+  identity,
+  type MatmulAttributes,
+  matmul,
+  type ResidentTarget,
+} from "../src/index.js";
 import { defineKernel } from "../src/kernel.js";
 import { bitsOf, differences, floats, patterns } from "./conversions.js";
 import { deviceMismatches, testValues, withHardware } from "./harness.js";
@@ -44,6 +52,22 @@ describe.each(tiers)("float8 storage, %s tier", (tier) => {
     const want = encodeArray(floats, format, undefined, { saturate: true });
     expect(differences(patterns, stored, want)).toEqual([]);
   });
+});
+
+it("float8 elements are written to targets and read back, rounded and saturated", async () => {
+  async function roundTrip<B>(target: ResidentTarget<B>, dtype: Float8): Promise<number[]> {
+    const binding = { buffer: target.allocate(5), offset: 0, length: 5, dtype };
+    target.write(binding, [1, -1.1, 1e6, 0.5, 3]);
+    return [...(await target.read(binding))];
+  }
+  const gpu = deviceTarget(await requestTestDevice());
+  for (const [dtype, want] of [
+    ["float8e4m3fn", [1, -1.125, 448, 0.5, 3]],
+    ["float8e5m2", [1, -1, 57_344, 0.5, 3]],
+  ] as const) {
+    expect(await roundTrip(cpuTarget(), dtype)).toEqual(want);
+    expect(await roundTrip(gpu, dtype)).toEqual(want);
+  }
 });
 
 interface Product extends MatmulAttributes {
