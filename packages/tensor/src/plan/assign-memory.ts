@@ -12,7 +12,7 @@ export interface MemoryPlan {
 }
 
 /** From when to when a transient holds something that is wanted. */
-export interface Lifetime {
+interface Lifetime {
   readonly storage: Storage;
   /** The node that writes it first; −1 where the host does. */
   readonly first: number;
