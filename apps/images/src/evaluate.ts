@@ -1,5 +1,5 @@
 import type { ResNet } from "@halfstep/models";
-import { crossEntropy, noGrad, type Runtime, topK } from "@halfstep/tensor";
+import { crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
 import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
 import type { Batch } from "./images.js";
 
@@ -87,7 +87,7 @@ export async function scoreImages(options: ScoreOptions): Promise<Score> {
 export const logitsOf = (
   { runtime, precision, model }: Pick<ScoreOptions, "runtime" | "precision" | "model">,
   { images, labels }: Batch,
-) => {
+): Tensor => {
   const channels = model.conv1.weight.shape[2] as number;
   const size = Math.sqrt(images.length / labels.length / channels);
   return inPrecision(precision, () =>

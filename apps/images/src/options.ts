@@ -1,23 +1,12 @@
-import type { ApexLevel } from "@halfstep/autocast";
-import {
-  command,
-  fraction,
-  lossScale,
-  oneOf,
-  positiveNumber,
-  precisionName,
-  type RunFlags,
-  runFlags,
-  wholeNumber,
-} from "@halfstep/trainer/cli";
-import { type Command, InvalidArgumentError } from "commander";
-import { type Architecture, architectures } from "./model.js";
+import { command, type RunFlags, wholeNumber } from "@halfstep/trainer/cli";
+import { predictFlags, trainFlags } from "./flags.js";
+import type { Architecture } from "./model.js";
 import type { PrecisionFlags } from "./precision.js";
 
 /** What training is asked for: the flags of apex's ImageNet trainers, and of this one. */
 export interface TrainCommand
   extends PrecisionFlags,
-    Omit<RunFlags, "precision" | "staticLossScale" | "initScale" | "dumpPlan"> {
+    Omit<RunFlags, "precision" | "staticLossScale" | "initScale"> {
   readonly command: "train";
   /** Undefined: the MNIST that comes with the app. */
   readonly directory: string | undefined;
@@ -69,14 +58,14 @@ export type ImagesCommand = TrainCommand | PredictCommand | ExportCommand;
 /** Defaults that depend on whether there is a folder: apex's, or those of a demonstration that ends soon. */
 type Standard = Pick<
   TrainCommand,
-  "arch" | "width" | "epochs" | "batchSize" | "lr" | "warmUp" | "milestones" | "limit"
+  "arch" | "stem" | "epochs" | "batchSize" | "lr" | "warmUp" | "milestones" | "limit"
 >;
 const apex: Standard = {
   ...{ arch: "resnet18", epochs: 90, batchSize: 256, lr: 0.1 },
   ...{ warmUp: 5, milestones: [30, 60, 80] },
 };
 export const demonstration: Standard = {
-  ...{ arch: "resnet20", width: 8, epochs: 3, batchSize: 64, lr: 0.4 },
+  ...{ arch: "resnet20", stem: "imagenet", epochs: 3, batchSize: 64, lr: 0.4 },
   ...{ warmUp: 1, milestones: [2], limit: 4000 },
 };
 
@@ -127,150 +116,4 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
   main.addHelpText("after", () => `\n${train.helpInformation()}`);
   main.parse(args, { from: "user" });
   return chosen as unknown as ImagesCommand;
-}
-
-const trainFlags = (train: Command): Command =>
-  runFlags(
-    train
-      .option(
-        "-a, --arch <name>",
-        `${architectures.join(", ")} (default: resnet18)`,
-        oneOf(architectures),
-      )
-      .option(
-        "--width <n>",
-        "channels of the first stage (default: 64, resnet20: 16)",
-        wholeNumber(1),
-      )
-      .option(
-        "--stem <name>",
-        "imagenet or cifar (default: by the image size)",
-        oneOf(["imagenet", "cifar"]),
-      )
-      .option("-b, --batch-size <n>", "images in a batch (default: 256)", wholeNumber(2))
-      .option(
-        "--learning-rate, --lr <rate>",
-        "for 256 images in a step; scaled by their number (default: 0.1)",
-        positiveNumber,
-      )
-      .option("--momentum <x>", "of SGD", fraction, 0.9)
-      .option("--wd, --weight-decay <x>", "weight decay", notNegative, 1e-4)
-      .option("--no-norm-decay", "no weight decay of batch norm and biases")
-      .option(
-        "--warm-up <n>",
-        "epochs in which the learning rate rises (default: 5)",
-        wholeNumber(0),
-      )
-      .option(
-        "--milestones <list>",
-        "epochs at which it becomes a tenth (default: 30,60,80)",
-        epochList,
-      )
-      .option(
-        "--label-smoothing <x>",
-        "share of the target that is spread over all classes",
-        fraction,
-        0,
-      )
-      .option("--fp16", "float16 with float32 masters and batch norm: FP16_Optimizer")
-      .option(
-        "--static-loss-scale <scale>",
-        "--fp16: a fixed loss scale (default: 1)",
-        lossScale("static"),
-      )
-      .option(
-        "--dynamic-loss-scale",
-        "--fp16: a dynamic loss scale; supersedes --static-loss-scale",
-      )
-      .option(
-        "--opt-level <level>",
-        "O0, O1, O2 or O3 of apex.amp",
-        oneOf<ApexLevel>(["O0", "O1", "O2", "O3"]),
-      )
-      .option(
-        "--keep-batchnorm-fp32 <bool>",
-        "--opt-level: True or False",
-        oneOf(["True", "False"]),
-      )
-      .option("--loss-scale <scale>", '--opt-level: a number, or "dynamic"')
-      .option(
-        "--precision <name>",
-        "another recipe: float16, bfloat16, mixed_float16, …",
-        precisionName,
-      )
-      .option(
-        "--init-scale <scale>",
-        "where a dynamic loss scale starts (default: as apex)",
-        lossScale(),
-      )
-      .option("--limit <n>", "train on the first n images and test on at most n", wholeNumber(2))
-      .option(
-        "--image-size <n>",
-        "pixels of a side that image files are brought to (default: 224)",
-        wholeNumber(8),
-      )
-      .option(
-        "--crop-scale <x>",
-        "smallest part of an image file that training sees",
-        fraction,
-        0.08,
-      )
-      .option("--flip", "mirror half of the images (default: image files and CIFAR-10)")
-      .option("--no-flip", "mirror none")
-      .option("--no-augment", "train on the images as they are")
-      .option("-j, --workers <n>", "images that are decoded at a time", wholeNumber(1), 4)
-      .option("--eval-every <n>", "epochs between two evaluations", wholeNumber(1), 1)
-      .option("--pretrained <file>", "start from a safetensors file with torchvision's names")
-      .option(
-        "-e, --evaluate",
-        "test the network of --resume, or the best of --out, and end",
-        false,
-      )
-      .option(
-        "--deterministic",
-        "the same seed gives the same bits (it always does: this says so)",
-        false,
-      )
-      .option(
-        "--prof <n>",
-        "end ten steps after step n, and show where the time went",
-        wholeNumber(0),
-      ),
-    {
-      ...{ epochs: undefined, maxSteps: undefined, seed: 0, accumulate: 1, saveEvery: 500 },
-      ...{
-        resume: undefined,
-        out: "runs/images",
-        adapter: undefined,
-        device: undefined,
-        json: false,
-      },
-    },
-    { epochs: { description: "passes over the training images (default: 90)" } },
-  );
-
-const predictFlags = (predict: Command): Command =>
-  runFlags(
-    predict
-      .option("--model <dir>", "the --out folder of a training, or a checkpoint", "runs/images")
-      .option("--half", "compute in float16", false),
-    { batchSize: 32, adapter: undefined, device: undefined, json: false },
-    {
-      batchSize: { description: "images in a batch" },
-      json: { description: "print JSON instead of lines" },
-    },
-  );
-
-function epochList(text: string): readonly number[] {
-  const epochs = text === "" ? [] : text.split(",").map(wholeNumber(1));
-  if (epochs.some((epoch, i) => i > 0 && epoch <= (epochs[i - 1] as number)))
-    throw new InvalidArgumentError("epochs must rise.");
-  return epochs;
-}
-
-function notNegative(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0 && value < Number.POSITIVE_INFINITY) || text.trim() === "")
-    throw new InvalidArgumentError("it must be a number from 0 on.");
-  return value;
 }

@@ -14,8 +14,8 @@ import {
 } from "@halfstep/tensor";
 import {
   evaluateEvery,
-  parameterSha256,
   type RunSummary,
+  runSummary,
   type Stateful,
   storageFor,
   type TestResult,
@@ -101,7 +101,7 @@ export const scheduleOf = (run: ImagesRun): Schedule =>
 /** Trains a ResNet, and tests it. Undefined if the signal stopped it. */
 export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefined> {
   const { runtime, device, recipe, view } = run;
-  const started = performance.now();
+  const startedAt = performance.now();
   device?.memory.resetPeak();
   const model = networkOf(runtime, run.network, run.seed);
   await run.prepare?.(model);
@@ -170,29 +170,14 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   model.eval();
   const test = last?.step === result.steps ? last.score : await score(run.signal);
   if (run.signal?.aborted) return undefined;
-  const { parameterBytes, gradientBytes, optimizerBytes } = bytesOf(groups, run);
-  const samplesPerStep = Math.min(run.batchSize * run.accumulate, run.train.count);
   return {
     score: test,
-    summary: {
-      precision: recipe.name,
-      steps: result.steps,
-      appliedSteps: result.appliedSteps,
-      skippedSteps: result.skippedSteps,
-      finalScale: result.finalScale,
+    summary: await runSummary({
+      ...{ precision: recipe, result, model, peakBytes, startedAt },
+      ...{ groups: groups.map(({ params }) => params), moments: run.momentum > 0 ? 1 : 0 },
+      samplesPerStep: Math.min(run.batchSize * run.accumulate, run.train.count),
       test: metricsOf(test),
-      msPerStep: result.msPerStep,
-      samplesPerSecond: result.msPerStep === 0 ? 0 : (samplesPerStep * 1000) / result.msPerStep,
-      peakBytes: peakBytes ?? result.stepBytes + parameterBytes + gradientBytes + optimizerBytes,
-      activationBytes: result.activationBytes,
-      parameterBytes,
-      optimizerBytes,
-      perStep: result.perStep,
-      deviceMsPerStep: result.deviceMsPerStep,
-      phases: result.phases,
-      parameterSha256: await parameterSha256(model.namedParameters()),
-      wallSeconds: (performance.now() - started) / 1000,
-    },
+    }),
   };
 }
 
@@ -203,7 +188,7 @@ const metricsOf = ({ accuracy, top5Accuracy, loss }: Score): TestResult => ({
 });
 
 /** The batches of an epoch from number `first` on, every image as this epoch's random numbers want it. */
-function trainingBatches(run: ImagesRun, epoch: number, first = 0) {
+function trainingBatches(run: ImagesRun, epoch: number, first = 0): AsyncGenerator<Batch> {
   const { train: images, batchSize, seed, workers, isAugmented } = run;
   const order = permutation(images.count, seed, epoch);
   const places = chunks(order, batchSize, first * batchSize);
@@ -220,7 +205,7 @@ export const testBatches = ({
   readonly test: Images;
   readonly batchSize: number;
   readonly workers: number;
-}) => {
+}): AsyncGenerator<Batch> => {
   const order = Uint32Array.from({ length: test.count }, (_, i) => i);
   return batchesOf(test, chunks(order, 2 * batchSize, 0), workers);
 };
@@ -243,19 +228,4 @@ function parameterGroups(
     }));
   if (normDecay) return groups(() => true, weightDecay);
   return [...groups(({ rank }) => rank > 1, weightDecay), ...groups(({ rank }) => rank <= 1, 0)];
-}
-
-/** SGD keeps a float32 momentum for each parameter, and float32 masters of those that have 16 bits. */
-function bytesOf(groups: readonly Group[], { recipe, momentum }: ImagesRun) {
-  const sum = (of: (group: Group) => number): number =>
-    groups.reduce((total, group) => total + of(group), 0);
-  const gradientBytes = sum(({ params }) => params.gradients.byteLength);
-  const masters = sum(({ params }) =>
-    params.dtype !== "float32" && recipe.masterWeights ? params.gradients.byteLength : 0,
-  );
-  return {
-    parameterBytes: sum(({ params }) => params.values.byteLength),
-    gradientBytes,
-    optimizerBytes: (momentum > 0 ? gradientBytes : 0) + masters,
-  };
 }

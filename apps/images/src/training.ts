@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Summary } from "@halfstep/trainer";
 import {
+  dumpFirstPlan,
   followTraining,
   openRuntime,
   resumePoint,
@@ -15,6 +16,7 @@ import { print, say } from "./inference.js";
 import { networkFor } from "./model.js";
 import { demonstration, type TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
+import { loadPretrained } from "./pretrained.js";
 import { type ImagesRun, stepsOf, trainImages } from "./train.js";
 
 /** Steps that `--prof` looks at. */
@@ -59,7 +61,13 @@ export async function train(options: TrainCommand): Promise<number> {
     });
     const result = await trainImages({
       ...run,
-      hooks: { progress },
+      ...(options.pretrained !== undefined && {
+        prepare: (model) => loadPretrained(model, options.pretrained as string, recipe, say),
+      }),
+      hooks: {
+        progress,
+        ...(options.dumpPlan && { plan: dumpFirstPlan(runtime, say) }),
+      },
       checkpoints: {
         store: folder.checkpoints,
         parts: { log: folder, settings: savedSettings(settings) },
@@ -101,6 +109,7 @@ const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   ...{ limit: options.limit ?? null, "image-size": options.imageSize ?? null },
   ...{ "crop-scale": options.cropScale, flip: options.flip ?? null, augment: options.augment },
   ...{ "eval-every": options.evalEvery, seed: options.seed },
+  pretrained: options.pretrained ?? null,
   "static-loss-scale": options.staticLossScale ?? null,
   "dynamic-loss-scale": options.dynamicLossScale ?? false,
   "loss-scale": options.lossScale ?? null,

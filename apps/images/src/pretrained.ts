@@ -1,0 +1,46 @@
+import type { Recipe } from "@halfstep/autocast";
+import { DataError } from "@halfstep/data";
+import type { ResNet } from "@halfstep/models";
+import { loadTorchStateDict, StateDictError } from "@halfstep/nn";
+import { auditRange } from "@halfstep/trainer";
+import { readWeights } from "@halfstep/trainer/node";
+
+/** The layer that tells classes apart: of other classes it is of no use. */
+const head = /^fc\./;
+
+/**
+ * Starts a network from a safetensors file with torchvision's names and layouts. The last layer is left as it was drawn where the
+ * file's has other classes. What 16 bits cannot hold is said, with advice.
+ * @throws DataError where another parameter is missing or has another shape
+ */
+export async function loadPretrained(
+  model: ResNet,
+  path: string,
+  { params, compute }: Recipe,
+  say: (line: string) => void,
+): Promise<void> {
+  const weights = await readWeights(path);
+  const half = [params, compute].find((dtype) => dtype !== "float32");
+  if (half === "float16" || half === "bfloat16")
+    for (const line of auditRange(weights, half).advice) say(line);
+  const body = Object.fromEntries(Object.entries(weights).filter(([name]) => !head.test(name)));
+  const classes = weights["fc.weight"]?.shape[0];
+  const isSame = classes === model.fc.weight.shape[0];
+  try {
+    const { missing, unexpected } = loadTorchStateDict(model, isSame ? weights : body, {
+      strict: isSame,
+    });
+    const lacking = missing.filter((name) => !head.test(name));
+    const strange = unexpected.filter((name) => !head.test(name));
+    if (lacking.length + strange.length > 0)
+      throw new DataError(path, `is of another network: ${[...lacking, ...strange].join(", ")}`);
+  } catch (error) {
+    if (error instanceof StateDictError) throw new DataError(path, error.message);
+    throw error;
+  }
+  say(
+    isSame
+      ? `weights of ${path}`
+      : `weights of ${path}, but for the last layer, which has ${classes ?? "no"} classes there`,
+  );
+}

@@ -1,0 +1,102 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Summary } from "@halfstep/trainer";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { mnistDirectory, openTraining } from "../src/data.js";
+import type { Score } from "../src/evaluate.js";
+import { exportFolder } from "../src/export-folder.js";
+import type { Prediction } from "../src/predict.js";
+import { nearestMeanAccuracy } from "./nearest-mean.js";
+
+const root = mkdtempSync(join(tmpdir(), "halfstep-images-"));
+const digits = join(root, "digits");
+const out = join(root, "run");
+beforeAll(() => exportFolder(mnistDirectory(), digits, { train: 640, test: 200 }));
+afterAll(() => rmSync(root, { recursive: true }));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `npm start -w images -- …flags`. */
+function images(...flags: readonly string[]): Promise<Ended> {
+  const script = fileURLToPath(new URL("../../../scripts/run-app.mjs", import.meta.url));
+  const child = spawn(process.execPath, [script, "images", "main", ...flags], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, HALFSTEP_ADAPTER: "" },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+it("a folder of PNG files: trained in --fp16, evaluated, and asked what images show", async () => {
+  const network = ["--arch", "resnet20", "--stem", "imagenet", "--image-size", "28"];
+  const schedule = ["--epochs", "4", "-b", "32", "--lr", "0.4", "--warm-up", "1"];
+  const trained = await images(
+    ...[digits, ...network, ...schedule, "--milestones", "3", "--crop-scale", "0.7", "--no-flip"],
+    ...["--fp16", "--static-loss-scale", "128", "--dynamic-loss-scale", "--init-scale", "65536"],
+    ...["--eval-every", "4", "--out", out, "--json"],
+  );
+  expect(trained.stderr).toContain(
+    "--dynamic-loss-scale supersedes --static-loss-scale 128, which is ignored",
+  );
+  expect(trained.code).toBe(0);
+  const [run] = (JSON.parse(trained.stdout) as Summary).runs;
+  const { accuracy = 0, loss } = run?.test ?? expect.unreachable();
+  expect([run?.precision, run?.steps]).toEqual(["O2", 80]);
+
+  const data = await openTraining(digits, { imageSize: 28, cropScale: 1, augment: false });
+  const baseline = await nearestMeanAccuracy(data.train, data.test, 10);
+  console.info(`O2: ${accuracy}, nearest mean: ${baseline}`);
+  expect(baseline).toBeGreaterThan(0.5);
+  expect(accuracy).toBeGreaterThan(baseline + 0.05);
+  expect(readdirSync(out).sort()).toEqual(
+    ["checkpoints", "metrics.jsonl", "report.html", "summary.json"].sort(),
+  );
+
+  const evaluated = await images(digits, "--evaluate", "--out", out, "--json");
+  const score = JSON.parse(evaluated.stdout) as Score;
+  expect(score).toMatchObject({ accuracy, loss, samples: 200 });
+  expect(score.classes.reduce((sum, { correct }) => sum + correct, 0)).toBeCloseTo(200 * accuracy);
+
+  const files = readdirSync(join(digits, "val", "3")).map((name) => join(digits, "val", "3", name));
+  const predicted = await images("predict", ...files, "--model", out, "--half", "--json");
+  const { predictions } = JSON.parse(predicted.stdout) as { predictions: Prediction[] };
+  const right = predictions.filter(({ classes: [first] }) => first?.name === "3").length;
+  expect(right).toBe(score.classes.find(({ name }) => name === "3")?.correct);
+  expect(predictions.map(({ file }) => basename(file))).toEqual(
+    files.map((file) => basename(file)),
+  );
+  const metrics = readFileSync(join(out, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+  expect(metrics.map((line) => JSON.parse(line)).filter(({ step }) => step === 80)).toHaveLength(2);
+});
+
+it("what is wrong is one line, and exit code 2", async () => {
+  const [ignored, missing] = await Promise.all([
+    images(join(root, "nowhere"), "--static-loss-scale", "128"),
+    images("predict", "x.png", "--model", join(root, "nowhere")),
+  ]);
+  expect([ignored.code, missing.code]).toEqual([2, 2]);
+  expect(ignored.stderr.trimEnd().split("\n")).toEqual([
+    "Warning: --static-loss-scale 128 is ignored, since nothing is float16: add --fp16",
+    `error: ${join(root, "nowhere")}: is not there`,
+  ]);
+  expect(missing.stderr).toContain(
+    `error: ${join(root, "nowhere")}: is not there: train a network`,
+  );
+});
