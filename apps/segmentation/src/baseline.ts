@@ -21,7 +21,7 @@ const measures: readonly {
   readonly of: Measure;
   readonly fixed?: number;
 }[] = [
-  { name: "blue over red and green by 5", of: blueExcess, fixed: 5 },
+  { name: "blue over red and green, unfitted", of: blueExcess, fixed: 5 },
   { name: "blue over red", of: (red, _, blue) => blue - red },
   { name: "blue over red and green", of: blueExcess },
   { name: "blue in 100 parts of light", of: (r, g, b) => Math.round((100 * b) / (r + g + b + 1)) },
@@ -38,7 +38,7 @@ function colourThresholds({ train, heldOut, classes }: SceneSet): readonly Basel
     const scores = scoresOf(heldOut, classes, (scene) =>
       scene.labels.map((_, i) => (measureAt(scene, i, of) <= threshold ? 1 : 0)),
     );
-    return { name: fixed === undefined ? `${name}, from ${threshold + 1} on` : name, scores };
+    return { name: `${name}, from ${threshold + 1} on`, scores };
   });
 }
 
