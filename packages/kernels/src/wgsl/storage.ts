@@ -32,7 +32,7 @@ import {
  *
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
- * to nearest even with integer arithmetic, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
+ * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
  * saturate besides.
  *
  * @param factors how many of the first bindings are for the most part multiplied and added.
@@ -67,8 +67,10 @@ export function conversionFunctions(
 ): string {
   let code = "";
   if (formats.has("float16")) {
-    code += encode4Float16 + loadFloat16(tier) + round4Float16 + roundFewer("float16");
-    if (isSoftware(hardware)) code += decode4Float16 + loadFloat16AsIntegers;
+    code += loadFloat16(tier) + round4Float16 + roundFewer("float16");
+    code += isSoftware(hardware)
+      ? encodeFloat16OnCpu + decode4Float16 + loadFloat16AsIntegers
+      : encode4Float16;
   }
   if (formats.has("bfloat16"))
     code +=
@@ -98,6 +100,18 @@ fn pair_float16(w: u32) -> vec2f { return vec2f(bitcast<vec2<f16>>(w)); }
 `
     : `fn quad_float16(q: vec2u) -> vec4f { return vec4f(unpack2x16float(q.x), unpack2x16float(q.y)); }
 fn pair_float16(w: u32) -> vec2f { return unpack2x16float(w); }
+`;
+
+// The addition rounds to nearest even, which WGSL leaves open but CPUs do: it brings a subnormal to the last bit that it has.
+const encodeFloat16OnCpu = `fn encode4_float16(x: vec4f) -> vec2u {
+  let u = bitcast<vec4u>(x);
+  let a = u & vec4u(0x7fffffffu);
+  let n = min((a + vec4u(0xc8000fffu) + ((a >> vec4u(13u)) & vec4u(1u))) >> vec4u(13u), vec4u(0x7c00u));
+  let s = bitcast<vec4u>(bitcast<vec4f>(a) + 0.5) - vec4u(0x3f000000u);
+  let h = select(select(n, s, a < vec4u(0x38800000u)), vec4u(0x7e00u), a > vec4u(0x7f800000u));
+  let c = h | ((u >> vec4u(16u)) & vec4u(0x8000u));
+  return c.xz | (c.yw << vec2u(16u));
+}
 `;
 
 // Compilers for CPUs move a comparison before the conversion of what is compared, to float16, where it takes a call an element.
