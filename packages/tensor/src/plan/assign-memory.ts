@@ -42,15 +42,24 @@ export function assignMemory(graph: PlanGraph, reuse: boolean): MemoryPlan {
   // The sizes in which a device's pool hands out memory, so that a plan's peak is what will be allocated.
   const sized = lives.map((life) => ({ life, bytes: sizeClass(life.storage.byteLength) }));
   for (const { life, bytes } of sized.sort((x, y) => y.bytes - x.bytes)) {
-    const isFree = ({ tenants }: Slot): boolean =>
-      tenants.every(({ first, last }) => last < life.first || life.last < first);
-    // Slots were made in the order of their sizes: the last that is free wastes least.
-    const free = reuse ? slots.findLastIndex(isFree) : -1;
-    const slot = free >= 0 ? free : slots.push({ bytes, tenants: [] }) - 1;
+    const free = reuse ? freeSlot(slots, life) : undefined;
+    const slot = free ?? slots.push({ bytes, tenants: [] }) - 1;
     slots[slot]?.tenants.push(life);
     slotOf.set(life.storage, slot);
   }
   return { slotOf, slots: slots.map(({ bytes }) => bytes), lives };
+}
+
+/** Slots that are looked at for a value, so that recordings of thousands of kept values are planned in no time. */
+const nearest = 512;
+
+/** The smallest slot that is free while a value lives. Slots were made in the order of their sizes, largest first. */
+function freeSlot(slots: readonly Slot[], { first, last }: Lifetime): number | undefined {
+  const stop = Math.max(0, slots.length - nearest);
+  for (let i = slots.length - 1; i >= stop; i--)
+    if ((slots[i] as Slot).tenants.every((other) => other.last < first || last < other.first))
+      return i;
+  return undefined;
 }
 
 function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
