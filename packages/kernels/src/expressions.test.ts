@@ -69,7 +69,7 @@ const exactOnes = [
 ]
   .concat(["isFiniteNumber", "logicalAnd", "logicalOr", "logicalXor", "logicalNot"])
   .concat(["gt", "ge", "lt", "le", "eq", "ne"].map((name) => `${name}Scalar`))
-  .concat(["maskedFill", "keepWhere", "fromInteger"])
+  .concat(["maskedFill", "keepWhere", "fromInteger", "toInteger"])
   .concat(["identity", "neg", "abs", "sign", "relu", "reluBackward", "maximum", "minimum"])
   .concat(["where", "gt", "ge", "lt", "le", "eq", "ne"])
   .concat(["add", "sub", "mul", "square"]);
@@ -92,6 +92,7 @@ const constantsOf: Readonly<Record<string, readonly number[]>> = {
   ),
   scale: [0.3],
   addScalar: [-0.7],
+  toInteger: [-3, 1e6],
   pow: [2.5],
 };
 

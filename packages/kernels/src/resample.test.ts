@@ -18,7 +18,9 @@ const sizes = [
   { outer: 1, size: 3, newSize: 100, inner: 1 },
 ];
 const cases: readonly ResampleAttributes[] = sizes.flatMap((shape) =>
-  (["nearest", "linear", "linearCorners"] as const).map((mode) => ({ ...shape, mode })),
+  (["nearest", "nearestExact", "linear", "linearCorners", "cubic", "cubicCorners"] as const).map(
+    (mode) => ({ ...shape, mode }),
+  ),
 );
 
 const operandsOf = ({ outer, size, newSize, inner }: ResampleAttributes) => ({
@@ -38,9 +40,19 @@ const launches =
 /** Where torch's documentation puts place o: half a place off, but for the nearest and for corners kept in place. */
 function weights({ mode, size, newSize }: ResampleAttributes, o: number): readonly number[] {
   const row = Array<number>(size).fill(0);
+  const corners = newSize === 1 ? 0 : (o * (size - 1)) / (newSize - 1);
   if (mode === "nearest") row[Math.floor((o * size) / newSize)] = 1;
-  else {
-    const corners = newSize === 1 ? 0 : (o * (size - 1)) / (newSize - 1);
+  else if (mode === "nearestExact") row[Math.floor(((o + 0.5) * size) / newSize)] = 1;
+  else if (mode.startsWith("cubic")) {
+    const x = mode === "cubic" ? ((o + 0.5) * size) / newSize - 0.5 : corners;
+    for (let k = Math.floor(x) - 1; k <= Math.floor(x) + 2; k++) {
+      const d = Math.abs(x - k);
+      const weight =
+        d <= 1 ? 1.25 * d ** 3 - 2.25 * d ** 2 + 1 : -0.75 * (d ** 3 - 5 * d ** 2 + 8 * d - 4);
+      const at = Math.min(Math.max(k, 0), size - 1);
+      row[at] = (row[at] as number) + weight;
+    }
+  } else {
     const x = mode === "linear" ? Math.max(((o + 0.5) * size) / newSize - 0.5, 0) : corners;
     const low = Math.min(Math.floor(x), size - 1);
     const high = Math.min(low + 1, size - 1);
@@ -88,6 +100,9 @@ describe("resample", () => {
     expect(run("nearest")).toEqual([1, 1, 2, 2, 4]);
     expect(run("linear")).toEqual([1, 1.4, 2, 3.2, 4]);
     expect(run("linearCorners")).toEqual([1, 1.5, 2, 3, 4]);
+    expect(run("nearestExact")).toEqual([1, 1, 2, 4, 4]);
+    expect(run("cubic")).toEqual([0.904, 1.244, 2, 3.296, 4.192]);
+    expect(run("cubicCorners")).toEqual([1, 1.3125, 2, 3.0938, 4]);
   });
 
   it.each(tiers)("equals the reference on the GPU, %s tier", async (tier) => {

@@ -2,8 +2,17 @@ import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 
-/** How places of a longer or shorter axis find theirs: the nearest below, or between two; "corners" keeps the ends in place. */
-export type ResampleMode = "nearest" | "linear" | "linearCorners";
+/**
+ * How places of a longer or shorter axis find theirs: the nearest below, or ("exact") to their middle; between two, or by the cubic
+ * through four (Keys 1981, with the −0.75 of torch). "Corners" keeps the ends in place.
+ */
+export type ResampleMode =
+  | "nearest"
+  | "nearestExact"
+  | "linear"
+  | "linearCorners"
+  | "cubic"
+  | "cubicCorners";
 
 export interface ResampleAttributes {
   readonly mode: ResampleMode;
@@ -25,7 +34,7 @@ export function resample<B>(
     out: outer * newSize * inner,
   });
   return {
-    kernel: inner % 4 === 0 ? kernels.quads : kernels.lanes,
+    kernel: kernelOf(forward, attributes),
     bindings: [operands.input, operands.out],
     scalars: scalarsOf(attributes),
   };
@@ -42,7 +51,7 @@ export function resampleBackward<B>(
     inputGradient: outer * size * inner,
   });
   return {
-    kernel: inner % 4 === 0 ? backwardKernels.quads : backwardKernels.lanes,
+    kernel: kernelOf(backward, attributes),
     bindings: [operands.outGradient, operands.inputGradient],
     scalars: scalarsOf(attributes),
   };
@@ -53,13 +62,18 @@ export function resampleBackward<B>(
  * program and its transpose cannot disagree.
  */
 function scalarsOf({ mode, outer, size, newSize, inner }: ResampleAttributes) {
+  const edges = { step: 2 * size, start: size - newSize, unit: 2 * newSize };
+  const corners = { step: size - 1, start: 0, unit: Math.max(1, newSize - 1) };
   const place = {
     nearest: { step: size, start: 0, unit: newSize },
-    linear: { step: 2 * size, start: size - newSize, unit: 2 * newSize },
-    linearCorners: { step: size - 1, start: 0, unit: Math.max(1, newSize - 1) },
+    nearestExact: { step: 2 * size, start: size, unit: 2 * newSize },
+    linear: edges,
+    linearCorners: corners,
+    cubic: edges,
+    cubicCorners: corners,
   }[mode];
   const columns = inner % 4 === 0 ? inner / 4 : inner;
-  return { outer, size, newSize, columns, ...place, blends: mode === "nearest" ? 0 : 1 };
+  return { outer, size, newSize, columns, ...place, blends: mode.startsWith("nearest") ? 0 : 1 };
 }
 
 const scalars = [
@@ -73,32 +87,80 @@ const scalars = [
   { name: "blends", type: "i32" },
 ] as const;
 
-const taps = /* wgsl */ `
-struct Taps { low: i32, high: i32, weight: f32 }
+/** The places that one reads, and with what weights. */
+interface Curve {
+  readonly name: "linear" | "cubic";
+  /** How far a place may be from those that it reads. */
+  readonly reach: number;
+  readonly count: number;
+  /** `fn taps(o: i32) -> Taps`: places `at` and their weights `by`, of which those of 0 are not read. */
+  readonly taps: string;
+  readonly tapsOf: (
+    values: Readonly<Record<(typeof scalars)[number]["name"], number>>,
+  ) => (o: number) => readonly (readonly [place: number, weight: number])[];
+}
+
+const linear: Curve = {
+  name: "linear",
+  reach: 1,
+  count: 2,
+  taps: /* wgsl */ `
+struct Taps { at: vec2i, by: vec2f }
 fn taps(o: i32) -> Taps {
   let n = max(s.step * o + s.start, 0);
   let low = min(n / s.unit, s.size - 1);
-  return Taps(low, min(low + s.blends, s.size - 1), f32(s.blends * (n % s.unit)) / f32(s.unit));
+  let t = f32(s.blends * (n % s.unit)) / f32(s.unit);
+  return Taps(vec2i(low, min(low + 1, s.size - 1)), vec2f(1.0 - t, t));
 }
-`;
+`,
+  tapsOf:
+    ({ size, step, start, unit, blends }) =>
+    (o) => {
+      const n = Math.max(step * o + start, 0);
+      const low = Math.min(Math.floor(n / unit), size - 1);
+      const t = (blends * (n % unit)) / unit;
+      return [
+        [low, 1 - t],
+        [Math.min(low + 1, size - 1), t],
+      ];
+    },
+};
 
-interface Place {
-  readonly low: number;
-  readonly high: number;
-  readonly weight: number;
-}
+const sharpness = -0.75;
 
-function tapsOf(values: Readonly<Record<string, number>>): (o: number) => Place {
-  const { size, step, start, unit, blends } = values as Record<
-    (typeof scalars)[number]["name"],
-    number
-  >;
-  return (o) => {
-    const n = Math.max(step * o + start, 0);
-    const low = Math.min(Math.floor(n / unit), size - 1);
-    return { low, high: Math.min(low + blends, size - 1), weight: (blends * (n % unit)) / unit };
-  };
+/** The weight of a place whose distance is up to 1, and of one whose is between 1 and 2. */
+const near = (d: number): number => ((sharpness + 2) * d - (sharpness + 3)) * d * d + 1;
+const far = (d: number): number =>
+  ((sharpness * d - 5 * sharpness) * d + 8 * sharpness) * d - 4 * sharpness;
+
+const cubic: Curve = {
+  name: "cubic",
+  reach: 2,
+  count: 4,
+  taps: /* wgsl */ `
+struct Taps { at: vec4i, by: vec4f }
+fn near(d: f32) -> f32 { return (${sharpness + 2} * d - ${sharpness + 3}) * d * d + 1.0; }
+fn far(d: f32) -> f32 { return ((${sharpness} * d + ${-5 * sharpness}) * d - ${-8 * sharpness}.0) * d + ${-4 * sharpness}.0; }
+fn taps(o: i32) -> Taps {
+  // Nothing lies further than one place before the first: so much is added before the division, which rounds towards zero.
+  let n = s.step * o + s.start + s.unit;
+  let low = n / s.unit - 1;
+  let t = f32(n % s.unit) / f32(s.unit);
+  return Taps(
+    clamp(vec4i(low) + vec4i(-1, 0, 1, 2), vec4i(0), vec4i(s.size - 1)),
+    vec4f(far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)),
+  );
 }
+`,
+  tapsOf:
+    ({ size, step, start, unit }) =>
+    (o) => {
+      const low = Math.floor((step * o + start) / unit);
+      const t = (step * o + start - low * unit) / unit;
+      const weights = [far(t + 1), near(t), near(1 - t), far(2 - t)];
+      return weights.map((weight, i) => [Math.min(Math.max(low - 1 + i, 0), size - 1), weight]);
+    },
+};
 
 interface Direction {
   readonly name: string;
@@ -107,12 +169,7 @@ interface Direction {
   /** The size of the result's axis. */
   readonly axis: "size" | "newSize";
   /** Statements that end by returning the element at place `p` of the axis, for column `c` of row `o` of the outer axis. */
-  value(type: string, load: string): string;
-  accumulate(
-    place: Place,
-    from: number,
-    visit: (out: number, from: number, w: number) => void,
-  ): void;
+  value(type: string, load: string, curve: Curve): string;
 }
 
 const forward: Direction = {
@@ -120,16 +177,15 @@ const forward: Direction = {
   input: "input",
   out: "out",
   axis: "newSize",
-  value: (_, load) => `
+  // Where nothing is blended, one place is read: 0 times an infinity would be no number.
+  value: (_, load, { count }) => `
   let t = taps(p);
   let base = o * u32(s.size);
-  let low = ${load}_input((base + u32(t.low)) * s.columns + c);
-  if (s.blends == 0) { return low; }
-  return low * (1.0 - t.weight) + ${load}_input((base + u32(t.high)) * s.columns + c) * t.weight;`,
-  accumulate({ low, high, weight }, at, visit) {
-    visit(at, low, 1 - weight);
-    if (weight !== 0) visit(at, high, weight);
-  },
+  var sum = ${load}_input((base + u32(t.at[0])) * s.columns + c);
+  if (s.blends == 0) { return sum; }
+  sum *= t.by[0];
+  for (var i = 1; i < ${count}; i++) { sum += t.by[i] * ${load}_input((base + u32(t.at[i])) * s.columns + c); }
+  return sum;`,
 };
 
 const backward: Direction = {
@@ -138,42 +194,39 @@ const backward: Direction = {
   out: "inputGradient",
   axis: "size",
   // The places that may read p: all before it at the lower end, all behind it at the upper, and between by division.
-  value: (type, load) => `
+  value: (type, load, { count, reach }) => `
   var first = 0;
   var last = s.newSize - 1;
-  if (p > 0 && s.step > 0) { first = max(((p - 1) * s.unit - s.start) / s.step - 1, 0); }
-  if (p < s.size - 1 && s.step > 0) { last = min(((p + 1) * s.unit - s.start) / s.step + 1, last); }
+  if (p > 0 && s.step > 0) { first = max(((p - ${reach}) * s.unit - s.start) / s.step - 1, 0); }
+  if (p < s.size - 1 && s.step > 0) { last = min(((p + ${reach}) * s.unit - s.start) / s.step + 1, last); }
   var sum = ${type}(0.0);
   for (var q = first; q <= last; q++) {
     let t = taps(q);
-    let weight = select(0.0, 1.0 - t.weight, t.low == p) + select(0.0, t.weight, t.high == p);
+    var weight = 0.0;
+    for (var i = 0; i < ${count}; i++) { weight += select(0.0, t.by[i], t.at[i] == p); }
     if (weight != 0.0) { sum += weight * ${load}_outGradient((o * u32(s.newSize) + u32(q)) * s.columns + c); }
   }
   return sum;`,
-  accumulate({ low, high, weight }, at, visit) {
-    visit(low, at, 1 - weight);
-    if (weight !== 0) visit(high, at, weight);
-  },
 };
 
-function makeKernel(direction: Direction, walk: "quads" | "lanes"): Kernel {
+function makeKernel(direction: Direction, curve: Curve, walk: "quads" | "lanes"): Kernel {
   const { name, input, out, axis } = direction;
   const isQuads = walk === "quads";
   const type = isQuads ? "vec4f" : "f32";
   const lanes = [0, 1, 2, 3].map((l) => `value(index * 4u + ${l}u)`).join(", ");
   return defineKernel({
     name,
-    variant: walk,
+    variant: `${curve.name}, ${walk}`,
     bindings: [
       { name: input, access: "read" },
       { name: out, access: "write" },
     ],
     scalars,
-    body: () => `${taps}
+    body: () => `${curve.taps}
 fn value(e: u32) -> ${type} {
   let c = e % s.columns;
   let p = i32(e / s.columns % u32(s.${axis}));
-  let o = e / s.columns / u32(s.${axis});${direction.value(type, isQuads ? "load" : "at")}
+  let o = e / s.columns / u32(s.${axis});${direction.value(type, isQuads ? "load" : "at", curve)}
 }
 ${linearMain()}
   if (index * ${isQuads ? 1 : 4}u >= s.outer * u32(s.${axis}) * s.columns) { return; }
@@ -185,24 +238,32 @@ ${linearMain()}
       const [x, y] = [input, out] as [KernelView, KernelView];
       const { outer, size, newSize } = values as Record<string, number> & ResampleAttributes;
       const inner = (values.columns as number) * (isQuads ? 4 : 1);
-      const tapsAt = tapsOf(values);
+      const tapsAt = curve.tapsOf(values as Record<(typeof scalars)[number]["name"], number>);
       const sums = new Float64Array(y.length);
-      const [sizeIn, sizeOut] = axis === "newSize" ? [size, newSize] : [newSize, size];
+      const isForward = axis === "newSize";
+      const [sizeIn, sizeOut] = isForward ? [size, newSize] : [newSize, size];
       for (let o = 0; o < outer; o++)
         for (let place = 0; place < newSize; place++)
-          direction.accumulate(tapsAt(place), place, (to, from, w) => {
+          for (const [tap, weight] of tapsAt(place)) {
+            if (weight === 0) continue;
+            const [to, from] = isForward ? [place, tap] : [tap, place];
             const start = (o * sizeOut + to) * inner;
             const source = (o * sizeIn + from) * inner;
             for (let c = 0; c < inner; c++)
-              sums[start + c] = (sums[start + c] as number) + w * (x[source + c] as number);
-          });
+              sums[start + c] = (sums[start + c] as number) + weight * (x[source + c] as number);
+          }
       y.set(sums);
     },
   });
 }
 
-const kernels = { quads: makeKernel(forward, "quads"), lanes: makeKernel(forward, "lanes") };
-const backwardKernels = {
-  quads: makeKernel(backward, "quads"),
-  lanes: makeKernel(backward, "lanes"),
-};
+const kernels = new Map<string, Kernel>();
+
+function kernelOf(direction: Direction, { mode, inner }: ResampleAttributes): Kernel {
+  const curve = mode.startsWith("cubic") ? cubic : linear;
+  const walk = inner % 4 === 0 ? "quads" : "lanes";
+  const key = `${direction.name}, ${curve.name}, ${walk}`;
+  const kernel = kernels.get(key) ?? makeKernel(direction, curve, walk);
+  kernels.set(key, kernel);
+  return kernel;
+}

@@ -1,7 +1,8 @@
 import { autocast } from "@halfstep/autocast";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { describe, expect, test } from "vitest";
-import { cpuRuntime, linear, type Tensor } from "./index.js";
+import { cpuRuntime, gpuRuntime, linear, type Tensor } from "./index.js";
 
 const read = async (tensor: Tensor): Promise<number[]> => [...(await tensor.toArray())];
 
@@ -49,12 +50,29 @@ describe("casts", () => {
     expect(x.to("float32")).toBe(x);
   });
 
-  test("of integers give their numbers, and to integers they are refused", async () => {
+  test("of integers give their numbers", async () => {
     const runtime = cpuRuntime();
     const labels = runtime.tensor(Uint32Array.of(1, 2049));
     expect(await read(labels.to("float32").mul(2))).toEqual([2, 4098]);
     expect(await read(labels.to("float16"))).toEqual([1, 2048]);
-    expect(() => runtime.zeros([1]).to("uint32")).toThrow(/float32 to uint32 is not supported/);
+  });
+
+  test("to integers cut the fraction off, within the range of the integers", async () => {
+    const values = [1.9, -1.9, 2 ** 24, 3e9, -3e9, 1e20, Infinity, -Infinity, Number.NaN, -0.5];
+    const runtimes = [cpuRuntime(), gpuRuntime(await requestTestDevice())];
+    for (const runtime of runtimes) {
+      const x = runtime.tensor(values, [10], { requiresGrad: true });
+      const [i, u] = [x.to("int32"), x.to("uint32")];
+      const [low, high] = [-(2 ** 31), 2 ** 31 - 128];
+      expect(await i.toArray()).toEqual(
+        Int32Array.of(1, -1, 2 ** 24, high, low, high, high, low, 0, 0),
+      );
+      const top = 2 ** 32 - 256;
+      expect(await u.toArray()).toEqual(Uint32Array.of(1, 0, 2 ** 24, 3e9, 0, top, top, 0, 0, 0));
+      expect(i.requiresGrad).toBe(false);
+      const back = await runtime.step(() => x.mul(0.5).to("int32").to("float16").add(0.25));
+      expect([...(await back.toArray())].slice(0, 2)).toEqual([0.25, 0.25]);
+    }
   });
 
   test("between unlike halves go through both formats", async () => {

@@ -1,6 +1,5 @@
-import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
-import { elementwise, fromInteger, identity } from "@halfstep/kernels";
+import { elementwise, fromInteger, identity, toInteger } from "@halfstep/kernels";
 import { isGradEnabled } from "./grad-mode.js";
 import { dependOn, type GradNode } from "./grad-node.js";
 import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
@@ -10,15 +9,16 @@ import type { Tensor } from "./tensor.js";
 export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype !== "uint32";
 
 /**
- * The tensor in another floating dtype; the tensor itself where it already has it. Of integers it is their number, exact up to
- * 2^24 in magnitude. Within a recording the same version is
+ * The tensor in another dtype; the tensor itself where it already has it. Of integers it is their number, exact up to 2^24 in
+ * magnitude. Integers lose the fraction, as in torch; numbers beyond their range become the end of it, and NaN 0, which torch leaves
+ * open; no gradient flows through them. Within a recording the same version is
  * cast to the same dtype once, however often it is asked for: that is autocast's weight cache.
  */
 export function castTo(tensor: Tensor, dtype: DType): Tensor {
   if (tensor.dtype === dtype) return tensor;
   const { runtime } = tensor;
   const { casts } = runtime.recording;
-  const needsGrad = tensor.requiresGrad && isGradEnabled();
+  const needsGrad = tensor.requiresGrad && isGradEnabled() && isFloating(dtype);
   const key = `${tensor.versionKey}:${tensor.shape}:${dtype}:${needsGrad}`;
   const known = casts.get(key);
   if (known && !known.isDisposed && (!needsGrad || known.castOf === tensor)) return known;
@@ -61,18 +61,26 @@ export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   return copy;
 }
 
+/** Integers that float32 holds, from the smallest to the largest. */
+const integerRanges: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
+  int32: [-(2 ** 31), 2 ** 31 - 128],
+  uint32: [0, 2 ** 32 - 256],
+};
+
 // Not made by defineOp, whose ops go through dispatch: a cast is what dispatch itself needs.
 const castOp: OpDefinition<DType> = {
   name: "cast",
   castPolicy: "none",
   shape([x], dtype) {
-    const { shape, dtype: from } = x as TensorSpec;
-    if (!isFloating(dtype))
-      throw new DTypeError(`cast: ${from} to ${dtype} is not supported; cast to a floating dtype`);
-    return [{ shape, dtype }];
+    return [{ shape: (x as TensorSpec).shape, dtype }];
   },
-  forward({ target, inputs, outputs }: ForwardContext<DType>) {
+  forward({ target, inputs, outputs, attributes: dtype }: ForwardContext<DType>) {
     const [x] = inputs as [ForwardContext<DType>["inputs"][number]];
+    const range = integerRanges[dtype];
+    if (range) {
+      target.launch(elementwise(toInteger, [x], outputs[0] as typeof x, range));
+      return;
+    }
     // Only casts between floats are folded into their neighbours, which know them by their expression.
     const expression = isFloating(x.dtype) ? identity : fromInteger;
     target.launch(elementwise(expression, [x], outputs[0] as typeof x));

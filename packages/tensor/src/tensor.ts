@@ -124,7 +124,7 @@ export class Tensor extends TensorMethods {
     return this.runtime.viewOf(this, this.shape);
   }
 
-  /** The values in another floating dtype. */
+  /** The values in another dtype: {@link castTo}. */
   to(dtype: DType): Tensor {
     return castTo(this, dtype);
   }

@@ -51,6 +51,10 @@ const indexed =
   ([x, source], runtime) =>
     apply(x as Tensor, runtime.tensor(Uint32Array.from(values), shape), source as Tensor);
 
+/** Places in the first two dimensions. */
+const pairs = (runtime: Runtime, columns: readonly number[]): Tensor[] =>
+  [[2, 0, 2], columns].map((values) => runtime.tensor(Uint32Array.from(values)));
+
 const repeated = [0, 4, 2, 2, 1, 3, 0, 0, 4, 4, 3, 1];
 const distinct = [0, 4, 2, 2, 1, 3, 0, 0, 4, 2, 3, 1];
 
@@ -121,6 +125,10 @@ const computed: Readonly<Record<string, Apply>> = {
   "indexPut, added": indexed([3], [2, 0, 2], (x, index, values) =>
     ops.indexPut(x, index, values, { accumulate: true }),
   ),
+  "indexPut by two": ([x, values], runtime) =>
+    ops.indexPut(x as Tensor, pairs(runtime, [4, 1, 0]), values as Tensor),
+  "indexPut by two, added": ([x, values], runtime) =>
+    ops.indexPut(x as Tensor, pairs(runtime, [4, 1, 4]), values as Tensor, { accumulate: true }),
   embedding: indexed([2, 3], [1, 5, 1, 0, 0, 3], (weight, index) => ops.embedding(index, weight)),
   upsampleNearest2d: one((x) => ops.upsampleNearest2d(x, { scale: 2 })),
   "upsampleNearest2d to a size": one((x) => ops.upsampleNearest2d(x, { size: [7, 4] })),
@@ -128,9 +136,26 @@ const computed: Readonly<Record<string, Apply>> = {
   "upsampleBilinear2d, corners": one((x) =>
     ops.upsampleBilinear2d(x, { size: [4, 9], alignCorners: true }),
   ),
+  upsampleBicubic2d: one((x) => ops.upsampleBicubic2d(x, { size: [6, 3] })),
+  "upsampleBicubic2d, align_corners": one((x) =>
+    ops.upsampleBicubic2d(x, { size: [4, 9], alignCorners: true }),
+  ),
+  "upsampleNearest2d, exact": one((x) => ops.upsampleNearest2d(x, { size: [7, 4], exact: true })),
+  upsampleNearest1d: one((x) => ops.upsampleNearest1d(x, { size: [8] })),
+  upsampleLinear1d: one((x) => ops.upsampleLinear1d(x, { size: [3] })),
+  upsampleNearest3d: one((x) => ops.upsampleNearest3d(x, { scale: 2, exact: true })),
+  upsampleTrilinear3d: one((x) =>
+    ops.upsampleTrilinear3d(x, { size: [3, 2, 5], alignCorners: true }),
+  ),
   gridSampler: two((x, grid) => ops.gridSampler(x, grid)),
   "gridSampler, padding_mode border, align_corners True": two((x, grid) =>
     ops.gridSampler(x, grid, { padding: "border", alignCorners: true }),
+  ),
+  "gridSampler, padding_mode reflection": two((x, grid) =>
+    ops.gridSampler(x, grid, { padding: "reflection" }),
+  ),
+  "gridSampler, padding_mode reflection, align_corners True": two((x, grid) =>
+    ops.gridSampler(x, grid, { padding: "reflection", alignCorners: true }),
   ),
   "gridSampler, mode nearest": two((x, grid) => ops.gridSampler(x, grid, { mode: "nearest" })),
   dot: two(ops.dot),

@@ -162,3 +162,20 @@ export const fromInteger: Expression = unary(
   (x) => x,
   (x) => x,
 );
+
+/**
+ * x without its fraction, within the smallest and the largest of the two scalars; 0 for NaN. What a store as integers then keeps as
+ * it is, on every adapter.
+ */
+export const toInteger: Expression = {
+  name: "toInteger",
+  arity: 1,
+  scalars: 2,
+  wgsl: ([x], [low, high]) =>
+    `select(clamp(trunc(${x}), vec4f(${low}), vec4f(${high})), vec4f(0.0), (bitcast<vec4u>(${x}) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u))`,
+  evaluate(x, c) {
+    const value = x[0] as number;
+    if (Number.isNaN(value)) return 0;
+    return Math.min(Math.max(Math.trunc(value), c[0] as number), c[1] as number);
+  },
+};

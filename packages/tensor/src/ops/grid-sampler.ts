@@ -1,11 +1,9 @@
-import * as kernels from "@halfstep/kernels";
 import { castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { noGrad } from "../grad-mode.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { ge, keepWhere, le, logicalAnd } from "./comparison.js";
+import { ge, keepWhere, le, logicalAnd, where } from "./comparison.js";
 import { indexSelect } from "./indexing.js";
 import { inFloat32 } from "./precision.js";
 import { select } from "./windows.js";
@@ -13,21 +11,11 @@ import { select } from "./windows.js";
 export interface GridSamplerOptions {
   /** Between the four pixels around a place, or the nearest. Default "bilinear". */
   readonly mode?: "bilinear" | "nearest";
-  /** What lies outside the image: zeros, or its border. Default "zeros". */
-  readonly padding?: "zeros" | "border";
+  /** What lies outside the image: zeros, its border, or the image mirrored. Default "zeros". */
+  readonly padding?: "zeros" | "border" | "reflection";
   /** Whether −1 and 1 are the centres of the outermost pixels, or their outer edges. Default false. */
   readonly alignCorners?: boolean;
 }
-
-/** The whole numbers of a float tensor as uint32. */
-const asIndex: Op<null> = defineOp<null>({
-  name: "asIndex",
-  castPolicy: "none",
-  shape: ([x]) => [{ shape: (x as TensorSpec).shape, dtype: "uint32" }],
-  forward: ({ target, inputs, outputs }) =>
-    target.launch(kernels.elementwise(kernels.fromInteger, inputs, outputs[0] as Operand)),
-  backward: "none",
-});
 
 /** A column or row of pixels that places read, and with what weight. */
 interface Tap {
@@ -79,7 +67,9 @@ function sample(
   const along = (coordinate: number, size: number): readonly Tap[] => {
     const unit = select(grid, -1, coordinate).add(1);
     const place = alignCorners ? unit.mul((size - 1) / 2) : unit.mul(size / 2).sub(0.5);
-    return tapsOf(padding === "border" ? place.clamp({ min: 0, max: size - 1 }) : place, mode);
+    const mirrored =
+      padding === "reflection" ? reflected(place, size, alignCorners ? 0 : -0.5) : place;
+    return tapsOf(padding === "zeros" ? place : mirrored.clamp({ min: 0, max: size - 1 }), mode);
   };
   const entries = Float32Array.from({ length: batch }, (_, n) => n * height);
   const firstRows = image.runtime.tensor(entries, [batch, 1, 1]);
@@ -89,7 +79,7 @@ function sample(
       const index = noGrad(() => {
         const y = row.place.clamp({ min: 0, max: height - 1 });
         const x = column.place.clamp({ min: 0, max: width - 1 });
-        return asIndex([y.add(firstRows).mul(width).add(x)], null);
+        return castTo(y.add(firstRows).mul(width).add(x), "uint32");
       });
       const values = indexSelect(pixels, 0, index.reshape([-1])).reshape([
         ...index.shape,
@@ -97,12 +87,23 @@ function sample(
       ]);
       const weight = product(row.weight, column.weight);
       const weighted = weight ? values.mul(weight.unsqueeze(-1)) : values;
-      if (padding === "border") return weighted;
+      if (padding !== "zeros") return weighted;
       const inside = logicalAnd([within(row.place, height), within(column.place, width)], null);
       return keepWhere([weighted, inside.unsqueeze(-1)], null);
     }),
   );
   return terms.reduce((sum, term) => sum.add(term));
+}
+
+/** Places mirrored at `first` and at as far behind the last pixel, as often as it takes. */
+function reflected(place: Tensor, size: number, first: number): Tensor {
+  const span = size - 1 - 2 * first;
+  if (span === 0) return place.mul(0);
+  const distance = place.sub(first).abs();
+  const times = noGrad(() => distance.div(span).floor());
+  const extra = distance.sub(times.mul(span));
+  const isOdd = noGrad(() => times.sub(times.mul(0.5).floor().mul(2)));
+  return where([isOdd, extra.neg().add(span), extra], null).add(first);
 }
 
 const within = (place: Tensor, size: number): Tensor =>

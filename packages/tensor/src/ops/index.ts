@@ -203,9 +203,17 @@ export {
   tanh,
 } from "./transcendental.js";
 export {
+  type Upsample1dOptions,
+  type Upsample3dOptions,
   type UpsampleBilinearOptions,
+  type UpsampleNearestOptions,
   type UpsampleOptions,
+  upsampleBicubic2d,
   upsampleBilinear2d,
+  upsampleLinear1d,
+  upsampleNearest1d,
   upsampleNearest2d,
+  upsampleNearest3d,
+  upsampleTrilinear3d,
 } from "./upsample.js";
 export { chunk, flip, narrow, pad, select, slice, split } from "./windows.js";

@@ -3,9 +3,11 @@ import * as kernels from "@halfstep/kernels";
 import { castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import { noGrad } from "../grad-mode.js";
+import { isTensor } from "../is-tensor.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { eq, where } from "./comparison.js";
+import { eq, ge, where } from "./comparison.js";
 import { floating } from "./floating.js";
 import { axisOf, narrow } from "./windows.js";
 
@@ -192,24 +194,63 @@ export interface IndexPutOptions {
   readonly accumulate?: boolean;
 }
 
-/** x with rows replaced by those of `values` [places, …], or added to, where a uint32 index [places] says; of equal places the last. */
+/**
+ * x with rows replaced by those of `values` [places, …], or added to, where a uint32 index [places] says; of equal places the last.
+ * Several indices of one shape name a place in as many dimensions, of up to 2^24 places together.
+ */
 export const indexPut: Composite<
-  (x: Tensor, index: Tensor, values: Tensor, options?: IndexPutOptions) => Tensor
+  (
+    x: Tensor,
+    index: Tensor | readonly Tensor[],
+    values: Tensor,
+    options?: IndexPutOptions,
+  ) => Tensor
 > = composite(
   { name: "indexPut", castPolicy: "promote" },
   (
     x: Tensor,
-    index: Tensor,
+    given: Tensor | readonly Tensor[],
     values: Tensor,
     { accumulate = false }: IndexPutOptions = {},
   ): Tensor => {
+    if (!isTensor(given)) {
+      const dimensions = x.shape.slice(0, given.length);
+      const flat = x.reshape([product(dimensions), ...x.shape.slice(given.length)]);
+      return indexPut(flat, flatIndex(given, dimensions), values, { accumulate }).reshape(x.shape);
+    }
+    const index = given;
     const rows = [index.size, ...x.shape.slice(1)];
-    const given = values.shape.join() === rows.join() ? values : values.expand(rows);
-    if (accumulate) return x.add(addRows([given, index], { axis: 0, size: x.shape[0] as number }));
+    const all = values.shape.join() === rows.join() ? values : values.expand(rows);
+    if (accumulate) return x.add(addRows([all, index], { axis: 0, size: x.shape[0] as number }));
     const column = index.reshape([index.size, ...rows.slice(1).map(() => 1)]);
-    return scatter(x, 0, column.expand(rows), given);
+    return scatter(x, 0, column.expand(rows), all);
   },
 );
+
+/** Where uint32 indices of one shape, one for each dimension, point to in all of them together; past the end where one does. */
+function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): Tensor {
+  const [first] = indices;
+  if (!first || indices.length !== dimensions.length)
+    throw new ShapeError(
+      `indexPut: ${indices.length} indices do not fit the dimensions [${dimensions}]`,
+    );
+  const odd = indices.find(({ shape }) => shape.join() !== first.shape.join());
+  if (odd)
+    throw new ShapeError(`indexPut: indices [${first.shape}] and [${odd.shape}] need one shape`);
+  return noGrad(() => {
+    const places = indices.reduce<Tensor | undefined>((sum, index, d) => {
+      const size = dimensions[d] as number;
+      // An index out of range must not become another place.
+      const place = castTo(index, "float32").add(
+        ge(index, size)
+          .to("float32")
+          .mul(2 ** 25),
+      );
+      return sum ? sum.mul(size).add(place) : place;
+    }, undefined) as Tensor;
+    return castTo(places, "uint32").reshape([first.size]);
+  });
+}
 
 export interface EmbeddingOptions {
   /** The row that stands for no word: it gets no gradient. */

@@ -55,60 +55,124 @@ const resampleBackward: Op<Resample> = defineOp<Resample>({
   backward: ({ gradients, attributes }) => [resample([gradients[0] as Tensor], attributes)],
 });
 
-export interface UpsampleOptions {
-  /** Height and width of the result; or `scale`. */
-  readonly size?: readonly [height: number, width: number];
-  /** Both sizes times this, rounded down. */
+/** Sizes of an image, outermost first: of length 1 for sequences, 2 for images, 3 for volumes. */
+type Sizes = readonly [number] | readonly [number, number] | readonly [number, number, number];
+
+interface Resized<S extends Sizes> {
+  /** Sizes of the result, outermost first; or `scale`. */
+  readonly size?: S;
+  /** All sizes times this, rounded down. */
   readonly scale?: number;
 }
 
-export interface UpsampleBilinearOptions extends UpsampleOptions {
+/** Height and width of the result as `size`; or `scale`. */
+export type UpsampleOptions = Resized<readonly [height: number, width: number]>;
+
+interface Exact {
+  /** The nearest of a pixel's middle, as torch's "nearest-exact"; else of its upper left corner. Default false. */
+  readonly exact?: boolean;
+}
+
+interface Corners {
   /** Keep the corners in place, instead of the outer edges. Default false. */
   readonly alignCorners?: boolean;
 }
 
+export type UpsampleNearestOptions = UpsampleOptions & Exact;
+export type UpsampleBilinearOptions = UpsampleOptions & Corners;
+export type Upsample1dOptions = Resized<readonly [length: number]>;
+export type Upsample3dOptions = Resized<readonly [depth: number, height: number, width: number]>;
+
+const layouts = ["length", "height, width", "depth, height, width"];
+
 function resampleImage(
   op: string,
   x: Tensor,
-  { size, scale = 1 }: UpsampleOptions,
+  { size, scale = 1 }: Resized<Sizes>,
+  rank: 1 | 2 | 3,
   mode: kernels.ResampleMode,
 ): Tensor {
-  const [, height, width] = x.shape as [number, number, number, number];
-  if (x.rank !== 4)
-    throw new ShapeError(`${op} needs an input [batch, height, width, channels], not [${x.shape}]`);
-  const sizes = size ?? [Math.floor(height * scale), Math.floor(width * scale)];
-  if (!sizes.every((length) => Number.isInteger(length) && length > 0))
-    throw new ShapeError(`${op}: [${sizes}] is no height and width of an image`);
-  // The shorter axis first: less to do for the second.
-  const order = sizes[0] / height <= sizes[1] / width ? ([1, 2] as const) : ([2, 1] as const);
-  return order.reduce((image, axis) => {
-    const [before, after] = [image.shape[axis] as number, sizes[axis - 1] as number];
-    return before === after
-      ? image
-      : resample([image], { axis, mode, size: before, newSize: after });
-  }, x);
+  if (x.rank !== rank + 2)
+    throw new ShapeError(
+      `${op} needs an input [batch, ${layouts[rank - 1]}, channels], not [${x.shape}]`,
+    );
+  const before = x.shape.slice(1, -1);
+  const sizes = size ?? before.map((length) => Math.floor(length * scale));
+  if (sizes.length !== rank || !sizes.every((length) => Number.isInteger(length) && length > 0))
+    throw new ShapeError(`${op}: [${sizes}] is no ${layouts[rank - 1]} of a result`);
+  const axes = sizes.map((newSize, d) => ({ axis: d + 1, size: before[d] as number, newSize }));
+  // What becomes shorter first: less to do for the others.
+  axes.sort((a, b) => a.newSize / a.size - b.newSize / b.size);
+  return axes.reduce(
+    (image, axis) => (axis.size === axis.newSize ? image : resample([image], { ...axis, mode })),
+    x,
+  );
 }
 
-/** An image [batch, height, width, channels] of another size, each pixel that of the nearest place above and left. */
-export const upsampleNearest2d: Composite<(x: Tensor, options: UpsampleOptions) => Tensor> =
+const nearest = <O extends Resized<Sizes>>(
+  name: string,
+  rank: 1 | 2 | 3,
+): Composite<(x: Tensor, options: O & Exact) => Tensor> =>
   composite(
-    { name: "upsampleNearest2d", castPolicy: "float32" },
-    (x: Tensor, options: UpsampleOptions): Tensor =>
-      resampleImage("upsampleNearest2d", x, options, "nearest"),
+    { name, castPolicy: "float32" },
+    (x: Tensor, options: O & Exact): Tensor =>
+      resampleImage(name, x, options, rank, options.exact ? "nearestExact" : "nearest"),
   );
 
+const smooth = <O extends Resized<Sizes>>(
+  name: string,
+  rank: 1 | 2 | 3,
+  mode: "linear" | "cubic",
+): Composite<(x: Tensor, options: O & Corners) => Tensor> =>
+  composite({ name, castPolicy: "float32" }, (x: Tensor, options: O & Corners): Tensor => {
+    const by: kernels.ResampleMode = options.alignCorners ? `${mode}Corners` : mode;
+    return inFloat32(x, (image) => resampleImage(name, image, options, rank, by));
+  });
+
+type Upsampling<O> = Composite<(x: Tensor, options: O) => Tensor>;
+
+/** A sequence [batch, length, channels] of another length, each place that of the nearest. */
+export const upsampleNearest1d: Upsampling<Upsample1dOptions & Exact> = nearest(
+  "upsampleNearest1d",
+  1,
+);
+
+/** An image [batch, height, width, channels] of another size, each pixel that of the nearest place above and left. */
+export const upsampleNearest2d: Upsampling<UpsampleNearestOptions> = nearest(
+  "upsampleNearest2d",
+  2,
+);
+
+/** A volume [batch, depth, height, width, channels] of another size, each place that of the nearest. */
+export const upsampleNearest3d: Upsampling<Upsample3dOptions & Exact> = nearest(
+  "upsampleNearest3d",
+  3,
+);
+
+/** A sequence [batch, length, channels] of another length, each place between the two around it. */
+export const upsampleLinear1d: Upsampling<Upsample1dOptions & Corners> = smooth(
+  "upsampleLinear1d",
+  1,
+  "linear",
+);
+
 /** An image [batch, height, width, channels] of another size, each pixel between the four around its place. */
-export const upsampleBilinear2d: Composite<
-  (x: Tensor, options: UpsampleBilinearOptions) => Tensor
-> = composite(
-  { name: "upsampleBilinear2d", castPolicy: "float32" },
-  (x: Tensor, { alignCorners = false, ...options }: UpsampleBilinearOptions): Tensor =>
-    inFloat32(x, (image) =>
-      resampleImage(
-        "upsampleBilinear2d",
-        image,
-        options,
-        alignCorners ? "linearCorners" : "linear",
-      ),
-    ),
+export const upsampleBilinear2d: Upsampling<UpsampleBilinearOptions> = smooth(
+  "upsampleBilinear2d",
+  2,
+  "linear",
+);
+
+/** An image [batch, height, width, channels] of another size, by cubics through the sixteen pixels around each place. */
+export const upsampleBicubic2d: Upsampling<UpsampleBilinearOptions> = smooth(
+  "upsampleBicubic2d",
+  2,
+  "cubic",
+);
+
+/** A volume [batch, depth, height, width, channels] of another size, each place between the eight around it. */
+export const upsampleTrilinear3d: Upsampling<Upsample3dOptions & Corners> = smooth(
+  "upsampleTrilinear3d",
+  3,
+  "linear",
 );

@@ -98,6 +98,8 @@ case("scatter", [x, numbers([3, 2, 2], 9)], lambda x, s, i: x.scatter(1, i, s), 
 case("indexSelect", [x], lambda x, i: x.index_select(1, i), [3, 0, 3])
 case("indexPut", [x, numbers([2, 5, 2], 10)], lambda x, v, i: x.index_put((i,), v), [2, 0])
 case("indexPut, added", [x, numbers([3, 5, 2], 10)], lambda x, v, i: x.index_put((i,), v, True), [2, 0, 2])
+case("indexPut by two", [x, numbers([3, 2], 10)], lambda x, v: x.index_put((torch.tensor([2, 0, 2]), torch.tensor([4, 1, 0])), v))
+case("indexPut by two, added", [x, numbers([3, 2], 10)], lambda x, v: x.index_put((torch.tensor([2, 0, 2]), torch.tensor([4, 1, 4])), v, True))
 case("embedding", [numbers([6, 4], 11)], lambda w, i: F.embedding(i, w), [[1, 5, 1], [0, 0, 3]])
 
 channels_last = lambda image: image.permute(0, 2, 3, 1)
@@ -108,12 +110,25 @@ case("upsampleNearest2d", [image], resized(scale_factor=2, mode="nearest"))
 case("upsampleNearest2d to a size", [image], resized(size=(7, 4), mode="nearest"))
 case("upsampleBilinear2d", [image], resized(size=(6, 3), mode="bilinear"))
 case("upsampleBilinear2d, corners", [image], resized(size=(4, 9), mode="bilinear", align_corners=True))
+for options in [{"size": (6, 3)}, {"size": (4, 9), "align_corners": True}]:
+    case(", ".join(["upsampleBicubic2d", *list(options)[1:]]), [image], resized(mode="bicubic", **options))
+case("upsampleNearest2d, exact", [image], resized(size=(7, 4), mode="nearest-exact"))
+sequence, volume = numbers([2, 5, 3], 23), numbers([1, 2, 3, 2, 3], 24)
+resized1 = lambda **options: lambda x: F.interpolate(x.mT, **options).mT
+resized3 = lambda **options: lambda x: F.interpolate(x.permute(0, 4, 1, 2, 3), **options).permute(0, 2, 3, 4, 1)
+case("upsampleNearest1d", [sequence], resized1(size=8, mode="nearest"))
+case("upsampleLinear1d", [sequence], resized1(size=3, mode="linear"))
+case("upsampleNearest3d", [volume], resized3(scale_factor=2, mode="nearest-exact"))
+case("upsampleTrilinear3d", [volume], resized3(size=(3, 2, 5), mode="trilinear", align_corners=True))
 
 grid = numbers([2, 4, 3, 2], 22, -1.3, 1.3) + 1 / 64
-for options in [{}, {"padding_mode": "border", "align_corners": True}, {"mode": "nearest"}]:
+far = numbers([2, 4, 3, 2], 25, -3.9, 3.9) + 1 / 64
+reflection = {"padding_mode": "reflection"}
+cornered = [{"padding_mode": "border", "align_corners": True}, {**reflection, "align_corners": True}]
+for options in [{}, *cornered, reflection, {"mode": "nearest"}]:
     name = ", ".join(["gridSampler", *(f"{key} {value}" for key, value in options.items())])
     options = {"align_corners": False, **options}
-    case(name, [image, grid], lambda x, g: channels_last(F.grid_sample(channels_first(x), g, **options)))
+    case(name, [image, far if options.get("padding_mode") == "reflection" else grid], lambda x, g: channels_last(F.grid_sample(channels_first(x), g, **options)))
 
 v, w = numbers([7], 13), numbers([7], 14)
 case("dot", [v, w], torch.dot)

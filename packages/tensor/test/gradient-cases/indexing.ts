@@ -145,6 +145,22 @@ export const indexingCases: FamilyCases = {
         })
         .square(),
     ),
+    on(
+      "accumulate at pairs",
+      [
+        [3, 2, 2],
+        [3, 2],
+      ],
+      ([x, values], runtime) =>
+        ops
+          .indexPut(
+            x as Tensor,
+            [indices(runtime, [3], 2, 0, 2), indices(runtime, [3], 1, 1, 1)],
+            values as Tensor,
+            { accumulate: true },
+          )
+          .square(),
+    ),
   ),
   embedding: checked(
     of("words", (x, runtime) => ops.embedding(indices(runtime, [2, 2], 1, 0, 1, 2), x), [3, 4]),
@@ -156,6 +172,27 @@ export const indexingCases: FamilyCases = {
   upsampleNearest2d: checked(
     of("twice", (x) => ops.upsampleNearest2d(x, { scale: 2 }), [1, 2, 3, 2]),
     of("to a size", (x) => ops.upsampleNearest2d(x, { size: [2, 5] }), [1, 3, 2, 1]),
+    of("exact", (x) => ops.upsampleNearest2d(x, { size: [2, 5], exact: true }), [1, 3, 2, 1]),
+  ),
+  upsampleNearest1d: checked(
+    of("to a size", (x) => ops.upsampleNearest1d(x, { size: [4] }), [2, 3, 1]),
+  ),
+  upsampleNearest3d: checked(
+    of("twice", (x) => ops.upsampleNearest3d(x, { scale: 2 }), [1, 1, 2, 1, 1]),
+  ),
+  upsampleLinear1d: checked(
+    of("to a size", (x) => ops.upsampleLinear1d(x, { size: [2] }), [2, 3, 1]),
+  ),
+  upsampleTrilinear3d: checked(
+    of("to a size", (x) => ops.upsampleTrilinear3d(x, { size: [1, 3, 2] }), [1, 2, 2, 1, 1]),
+  ),
+  upsampleBicubic2d: checked(
+    of("to a size", (x) => ops.upsampleBicubic2d(x, { size: [2, 5] }), [1, 3, 2, 1]),
+    of(
+      "corners",
+      (x) => ops.upsampleBicubic2d(x, { size: [4, 2], alignCorners: true }),
+      [1, 2, 3, 1],
+    ),
   ),
   upsampleBilinear2d: checked(
     of("twice", (x) => ops.upsampleBilinear2d(x, { scale: 2 }), [1, 2, 3, 2]),
@@ -182,6 +219,15 @@ export const indexingCases: FamilyCases = {
       ],
       ([x, grid]) =>
         ops.gridSampler(x as Tensor, grid as Tensor, { padding: "border", alignCorners: true }),
+    ),
+    on(
+      "mirrored",
+      [
+        [1, 3, 2, 1],
+        [1, 2, 2, 2],
+      ],
+      ([x, grid]) =>
+        ops.gridSampler(x as Tensor, (grid as Tensor).mul(2.3), { padding: "reflection" }),
     ),
   ),
   dot: checked(on("vectors", [[4], [4]], ([a, b]) => ops.dot(a as Tensor, b as Tensor))),
