@@ -1,4 +1,8 @@
-import { cpuRuntime, dumpPlan } from "@halfstep/tensor";
+import { autocast } from "@halfstep/autocast";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { GPT } from "@halfstep/models";
+import { AdamW } from "@halfstep/optim";
+import { ampPrimitives, cpuRuntime, crossEntropy, dumpPlan, flatten } from "@halfstep/tensor";
 import { describe, expect, test } from "vitest";
 import { plansOf, precisions, references } from "./reference-steps.js";
 
@@ -26,4 +30,41 @@ describe.each(references)("$name", (reference) => {
     const [single, ...halves] = bytes as [number, number, number];
     expect(Math.max(...halves) / single).toBeLessThanOrEqual(0.55);
   });
+});
+
+test("planning a step leaves no trace", async () => {
+  const train = async (isPlanned: boolean) => {
+    const runtime = cpuRuntime();
+    const model = new GPT(runtime, {
+      ...{ seed: 1, vocabSize: 20, blockSize: 8 },
+      ...{ nLayer: 1, nHead: 2, nEmbd: 16, dropout: 0.1 },
+    });
+    const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr: 0.01 });
+    const scaler = new GradScaler(ampPrimitives(runtime), {
+      growthInterval: 2,
+      outcomeSchedule: false,
+    });
+    const words = runtime.tensor(Uint32Array.from({ length: 8 }, (_, i) => i * 2));
+    const step = () => {
+      const scores = autocast({ dtype: "float16" }, () => model.forward(words.reshape([1, 8])));
+      scaler.scale(crossEntropy(scores.reshape([8, 20]), words)).backward();
+      scaler.step(optimizer);
+      scaler.update();
+      optimizer.zeroGrad();
+      return 0;
+    };
+    for (let i = 0; i < 5; i++) {
+      if (isPlanned) expect(runtime.plan(step).launches.length).toBeGreaterThan(20);
+      await runtime.step(step);
+    }
+    const parameters = await Promise.all([...model.parameters()].map((p) => p.toArray()));
+    const outcomes = await scaler.drain();
+    return {
+      parameters,
+      outcomes,
+      state: await scaler.stateDict(),
+      offset: model.generator.offset,
+    };
+  };
+  expect(await train(true)).toEqual(await train(false));
 });
