@@ -4,7 +4,7 @@ import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
 import type { Batch } from "./images.js";
 
 /** How many of the images of a class got its name. */
-export interface ClassScore {
+interface ClassScore {
   readonly name: string;
   readonly correct: number;
   readonly samples: number;

@@ -136,15 +136,20 @@ export const trainFlags = (train: Command): Command =>
 /** Adds the flags of `predict`. */
 export const predictFlags = (predict: Command): Command =>
   runFlags(
-    predict
-      .option("--model <dir>", "the --out folder of a training, or a checkpoint", "runs/images")
-      .option("--half", "compute in float16", false),
+    modelFlag(predict).option("--half", "compute in float16", false),
     { batchSize: 32, adapter: undefined, device: undefined, json: false },
     {
       batchSize: { description: "images in a batch" },
       json: { description: "print JSON instead of lines" },
     },
   );
+
+/** Adds the flags of `export`. */
+export const exportFlags = (each: Command): Command =>
+  runFlags(modelFlag(each), { adapter: undefined, device: undefined });
+
+const modelFlag = (each: Command): Command =>
+  each.option("--model <dir>", "the --out folder of a training, or a checkpoint", "runs/images");
 
 function epochList(text: string): readonly number[] {
   const epochs = text === "" ? [] : text.split(",").map(wholeNumber(1));

@@ -1,12 +1,14 @@
+import { recipeFor } from "@halfstep/trainer";
 import { openRuntime } from "@halfstep/trainer/cli";
 import { mnistDirectory, openTest } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
 import { firstOf } from "./images.js";
-import type { PredictCommand, TrainCommand } from "./options.js";
+import type { ExportWeightsCommand, PredictCommand, TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
 import { predictImages } from "./predict.js";
 import { openNetwork } from "./saved-network.js";
 import { testBatches } from "./train.js";
+import { exportWeights } from "./weights.js";
 
 /** `DIR --evaluate`: tests a trained network, in the precision that flags choose, or else in that of its training. */
 export async function evaluate(options: TrainCommand): Promise<number> {
@@ -60,6 +62,20 @@ export async function predict(options: PredictCommand): Promise<number> {
           )
           .join("\n"),
   );
+  return 0;
+}
+
+/** `export FILE` */
+export async function exportNetwork({
+  file,
+  model,
+  ...place
+}: ExportWeightsCommand): Promise<number> {
+  const { runtime, close } = await openRuntime({ ...place, onNote: say });
+  const network = await openNetwork(runtime, model, recipeFor("float32"));
+  await exportWeights(network.model, file);
+  close();
+  print(`${network.path} as ${file}`);
   return 0;
 }
 

@@ -1,7 +1,7 @@
 import { program } from "@halfstep/trainer/cli";
 import { mnistDirectory } from "./data.js";
 import { exportFolder } from "./export-folder.js";
-import { evaluate, predict } from "./inference.js";
+import { evaluate, exportNetwork, predict } from "./inference.js";
 import { parseOptions } from "./options.js";
 import { train } from "./training.js";
 
@@ -12,6 +12,8 @@ await program(async (args) => {
       return options.evaluate ? await evaluate(options) : await train(options);
     case "predict":
       return await predict(options);
+    case "export":
+      return await exportNetwork(options);
     case "export-folder": {
       const count = await exportFolder(options.from ?? mnistDirectory(), options.to, options);
       process.stdout.write(`${count} images in ${options.to}\n`);

@@ -1,5 +1,5 @@
 import { command, type RunFlags, wholeNumber } from "@halfstep/trainer/cli";
-import { predictFlags, trainFlags } from "./flags.js";
+import { exportFlags, predictFlags, trainFlags } from "./flags.js";
 import type { Architecture } from "./model.js";
 import type { PrecisionFlags } from "./precision.js";
 
@@ -44,7 +44,7 @@ export interface PredictCommand extends Pick<RunFlags, "adapter" | "device" | "j
 }
 
 /** What `export-folder` is asked for. */
-export interface ExportCommand {
+interface ExportCommand {
   readonly command: "export-folder";
   /** Undefined: the MNIST that comes with the app. */
   readonly from?: string;
@@ -53,7 +53,14 @@ export interface ExportCommand {
   readonly test?: number;
 }
 
-export type ImagesCommand = TrainCommand | PredictCommand | ExportCommand;
+/** What `export` is asked for. */
+export interface ExportWeightsCommand extends Pick<RunFlags, "adapter" | "device"> {
+  readonly command: "export";
+  readonly file: string;
+  readonly model: string;
+}
+
+export type ImagesCommand = TrainCommand | PredictCommand | ExportWeightsCommand | ExportCommand;
 
 /** Defaults that depend on whether there is a folder: apex's, or those of a demonstration that ends soon. */
 type Standard = Pick<
@@ -102,6 +109,11 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
       chosen = { command: "predict", files, ...flags };
     },
   );
+  exportFlags(
+    main.command("export <file>").description("writes a network as safetensors for torchvision"),
+  ).action((file: string, flags) => {
+    chosen = { command: "export", file, ...flags };
+  });
   main
     .command("export-folder <dir>")
     .description(

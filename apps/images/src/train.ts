@@ -78,7 +78,7 @@ export interface ImagesResult {
 }
 
 /** Steps of an epoch. */
-export const stepsPerEpoch = ({
+const stepsPerEpoch = ({
   train: { count },
   batchSize,
   accumulate,

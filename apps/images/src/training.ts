@@ -16,8 +16,8 @@ import { print, say } from "./inference.js";
 import { networkFor } from "./model.js";
 import { demonstration, type TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
-import { loadPretrained } from "./pretrained.js";
 import { type ImagesRun, stepsOf, trainImages } from "./train.js";
+import { loadPretrained } from "./weights.js";
 
 /** Steps that `--prof` looks at. */
 const profiled = 10;

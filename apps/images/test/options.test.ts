@@ -53,6 +53,9 @@ describe("the command line of apex's ImageNet trainers", () => {
     expect(parseOptions(["predict", "a.png", "b.jpg", "--half"])).toMatchObject({
       ...{ command: "predict", files: ["a.png", "b.jpg"], half: true, model: "runs/images" },
     });
+    expect(parseOptions(["export", "net.safetensors"])).toEqual({
+      ...{ command: "export", file: "net.safetensors", model: "runs/images" },
+    });
     expect(parseOptions(["export-folder", "out", "--train", "9"])).toEqual({
       ...{ command: "export-folder", to: "out", train: 9 },
     });

@@ -1,8 +1,9 @@
 import type { Recipe } from "@halfstep/autocast";
 import { DataError } from "@halfstep/data";
 import type { ResNet } from "@halfstep/models";
-import { loadTorchStateDict, StateDictError } from "@halfstep/nn";
-import { auditRange } from "@halfstep/trainer";
+import { loadTorchStateDict, StateDictError, torchStateDict } from "@halfstep/nn";
+import { writeSafetensorsFile } from "@halfstep/safetensors/node";
+import { auditRange, safetensorsOf } from "@halfstep/trainer";
 import { readWeights } from "@halfstep/trainer/node";
 
 /** The layer that tells classes apart: of other classes it is of no use. */
@@ -43,4 +44,10 @@ export async function loadPretrained(
       ? `weights of ${path}`
       : `weights of ${path}, but for the last layer, which has ${classes ?? "no"} classes there`,
   );
+}
+
+/** Writes a network as a safetensors file with torchvision's names and layouts, for `load_state_dict` there. */
+export async function exportWeights(model: ResNet, path: string): Promise<void> {
+  const tensors = safetensorsOf(await torchStateDict(model));
+  await writeSafetensorsFile(path, tensors, { metadata: { format: "pt" } });
 }

@@ -8,7 +8,7 @@ import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { cpuRuntime } from "@halfstep/tensor";
 import { recipeFor, safetensorsOf } from "@halfstep/trainer";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { loadPretrained } from "../src/pretrained.js";
+import { exportWeights, loadPretrained } from "../src/weights.js";
 
 const runtime = cpuRuntime();
 const root = mkdtempSync(join(tmpdir(), "halfstep-images-"));
@@ -63,3 +63,11 @@ it.each([{ layers: [1, 2, 1] }, { width: 4 }, { layers: [2, 1, 1], classes: 7 }]
     await expect(loading).rejects.toThrow(file);
   },
 );
+
+it("comes back from the file that it was written to", async () => {
+  const written = join(root, "written.safetensors");
+  await exportWeights(source, written);
+  const model = network(2);
+  await loadPretrained(model, written, recipeFor("float32"), () => {});
+  expect(await valuesOf(model)).toEqual(await valuesOf(source));
+});
