@@ -20,11 +20,47 @@ export interface AddRowsAttributes {
 export function addRows<B>(
   target: LaunchTarget<B>,
   operands: { readonly index: Binding<B>; readonly source: Binding<B>; readonly out: Binding<B> },
+  attributes: AddRowsAttributes,
+): void {
+  launchSegments(target, "addRows", operands, attributes);
+}
+
+/**
+ * out[outer, size, inner] = base, with places of the middle axis replaced by the source's places with that index; of several the last
+ * counts. Found as in {@link addRows}.
+ */
+export function putRows<B>(
+  target: LaunchTarget<B>,
+  operands: {
+    readonly index: Binding<B>;
+    readonly base: Binding<B>;
+    readonly source: Binding<B>;
+    readonly out: Binding<B>;
+  },
+  attributes: AddRowsAttributes,
+): void {
+  launchSegments(target, "putRows", operands, attributes);
+}
+
+function launchSegments<B>(
+  target: LaunchTarget<B>,
+  op: Segments,
+  {
+    index,
+    base,
+    source,
+    out,
+  }: Readonly<Record<"index" | "source" | "out", Binding<B>>> & {
+    readonly base?: Binding<B>;
+  },
   { outer, count, inner, size }: AddRowsAttributes,
 ): void {
-  const { index, source, out } = operands;
   const length = outer * size * inner;
-  requireLengths("addRows", operands, { index: count, source: outer * count * inner, out: length });
+  requireLengths(
+    op,
+    { index, base, source, out },
+    { index: count, base: length, source: outer * count * inner, out: length },
+  );
   const order = sortIndices(target, index, size);
   const starts: Binding<B> = {
     buffer: target.allocate((size + 1) * 4),
@@ -39,11 +75,13 @@ export function addRows<B>(
   });
   const unit = inner % 4 === 0 ? 4 : 1;
   target.launch({
-    kernel: unit === 4 ? quads : lanes,
-    bindings: [starts, order, source, out],
+    kernel: segmentKernels[op][unit],
+    bindings: [starts, order, ...(base ? [base] : []), source, out],
     scalars: { length, size, inner: inner / unit, count },
   });
 }
+
+type Segments = "addRows" | "putRows";
 
 const quadsPerWorkgroup = 512;
 
@@ -83,18 +121,23 @@ const segmentStarts: Kernel = defineKernel({
   },
 });
 
-const segments = (unit: 1 | 4): Kernel => {
+function makeKernel(op: Segments, unit: 1 | 4): Kernel {
   const value = unit === 4 ? "vec4f" : "f32";
+  const load = unit === 4 ? "load" : "at";
+  const adds = op === "addRows";
+  const from = (m: string): string =>
+    `${load}_source((start + at_order(${m})) * s.inner + e % s.inner)`;
   const stored =
     unit === 4
       ? "total(q)"
       : `vec4f(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
   return defineKernel({
-    name: "addSegments",
+    name: adds ? "addSegments" : "putSegments",
     variant: unit === 4 ? "quads" : "lanes",
     bindings: [
       integers("starts", "read"),
       integers("order", "read"),
+      ...(adds ? [] : [{ name: "base", access: "read" } as const]),
       { name: "source", access: "read" },
       { name: "out", access: "write" },
     ],
@@ -103,12 +146,16 @@ const segments = (unit: 1 | 4): Kernel => {
 fn total(e: u32) -> ${value} {
   let place = e / s.inner % s.size;
   let start = e / s.inner / s.size * s.count;
+  let first = at_starts(place);
   let end = at_starts(place + 1u);
-  var sum = ${value}(0.0);
-  for (var m = at_starts(place); m < end; m++) {
-    sum += ${unit === 4 ? "load" : "at"}_source((start + at_order(m)) * s.inner + e % s.inner);
-  }
-  return sum;
+${
+  adds
+    ? `  var sum = ${value}(0.0);
+  for (var m = first; m < end; m++) { sum += ${from("m")}; }
+  return sum;`
+    : `  if (first == end) { return ${load}_base(e); }
+  return ${from("end - 1u")};`
+}
 }
 ${linearMain()}
   // Several quads an invocation: on software adapters starting one costs more than a quad.
@@ -118,25 +165,27 @@ ${linearMain()}
 `,
     workgroups: ({ length }) =>
       linearWorkgroups(Math.ceil((length as number) / 4), quadsPerWorkgroup),
-    reference([starts, order, source, out], scalars) {
-      const [first, places] = [starts, order] as [KernelView, KernelView];
-      const [x, y] = [source, out] as [KernelView, KernelView];
+    reference(views, scalars) {
+      const [first, places] = views as [KernelView, KernelView];
+      const [x, y] = views.slice(-2) as [KernelView, KernelView];
       const { size, count } = scalars as { size: number; count: number };
       const inner = (scalars.inner as number) * unit;
       const outer = y.length / (size * inner);
-      const sums = new Float64Array(y.length);
+      const results = adds ? new Float64Array(y.length) : Float64Array.from(views[2] as KernelView);
       for (let o = 0; o < outer; o++)
         for (let place = 0; place < size; place++)
           for (let m = first[place] as number; m < (first[place + 1] as number); m++) {
             const from = (o * count + (places[m] as number)) * inner;
             const to = (o * size + place) * inner;
             for (let i = 0; i < inner; i++)
-              sums[to + i] = (sums[to + i] as number) + (x[from + i] as number);
+              results[to + i] = (adds ? (results[to + i] as number) : 0) + (x[from + i] as number);
           }
-      y.set(sums);
+      y.set(results);
     },
   });
-};
+}
 
-const quads = segments(4);
-const lanes = segments(1);
+const segmentKernels = {
+  addRows: { 1: makeKernel("addRows", 1), 4: makeKernel("addRows", 4) },
+  putRows: { 1: makeKernel("putRows", 1), 4: makeKernel("putRows", 4) },
+} as const;

@@ -9,7 +9,7 @@ import {
   testValues,
   unitRoundoff,
 } from "../test/harness.js";
-import { addRows } from "./add-rows.js";
+import { addRows, putRows } from "./add-rows.js";
 import { gather } from "./gather.js";
 import { scatter } from "./scatter.js";
 
@@ -60,6 +60,7 @@ function operandsOf(check: Case) {
     added: { values: outer * size * inner, dtype },
     assigned: { values: outer * size * inner, dtype },
     sums: { values: outer * size * inner, dtype },
+    put: { values: outer * size * inner, dtype },
   };
 }
 
@@ -75,11 +76,12 @@ const launches =
     target.launch(scatter({ ...places, out: o.added }, { ...check, op: "add" }));
     target.launch(scatter({ ...places, out: o.assigned }, { ...check, op: "assign" }));
     addRows(target, { index: row, source, out: o.sums }, check);
+    putRows(target, { index: row, base: input, source, out: o.put }, check);
   };
 
 const tiers = await testTiers();
 
-describe("gather, scatter and addRows", () => {
+describe("gather, scatter, addRows and putRows", () => {
   it("move each element to or from the place that its index names", () => {
     const found: string[] = [];
     for (const check of cases) {
@@ -89,6 +91,7 @@ describe("gather, scatter and addRows", () => {
       const added = Float64Array.from(input);
       const assigned = Float64Array.from(input);
       const sums = new Float64Array(input.length);
+      const put = Float64Array.from(input);
       const byRow: number[] = [];
       const byEach: number[] = [];
       for (const [e, value] of [...source].entries()) {
@@ -96,7 +99,10 @@ describe("gather, scatter and addRows", () => {
         const [r, own] = [row[k] as number, each[e] as number];
         byRow.push(r < size ? (input[at(r)] as number) : nan);
         byEach.push(own < size ? (input[at(own)] as number) : nan);
-        if (r < size) sums[at(r)] = (sums[at(r)] as number) + value;
+        if (r < size) {
+          sums[at(r)] = (sums[at(r)] as number) + value;
+          put[at(r)] = value;
+        }
         if (own >= size) continue;
         added[at(own)] = (added[at(own)] as number) + value;
         assigned[at(own)] = value;
@@ -109,6 +115,7 @@ describe("gather, scatter and addRows", () => {
         ...mismatches(got.assigned, assigned, exact),
         ...mismatches(got.added, added, rounded),
         ...mismatches(got.sums, sums, rounded),
+        ...mismatches(got.put, put, exact),
       );
     }
     expect(found).toEqual([]);
@@ -126,6 +133,7 @@ describe("gather, scatter and addRows", () => {
         added: exact,
         assigned: exact,
         sums: exact,
+        put: exact,
       });
       found.push(...texts.map((text) => `${JSON.stringify(check)}: ${text}`));
     }

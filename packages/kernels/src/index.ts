@@ -1,4 +1,4 @@
-export { type AddRowsAttributes, addRows } from "./add-rows.js";
+export { type AddRowsAttributes, addRows, putRows } from "./add-rows.js";
 export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";

@@ -185,6 +185,39 @@ const addRows: Op<{ readonly axis: number; readonly size: number }> = defineOp<{
   ],
 });
 
+/** [base, source, index]: the base with places along the first axis replaced by the source's, where the index says. */
+const putRows: Op<null> = defineOp<null>({
+  name: "putRows",
+  castPolicy: "none",
+  shape([base, source, index]) {
+    indices("indexPut", index as TensorSpec);
+    const { dtype } = floating("indexPut", base as TensorSpec);
+    if ((source as TensorSpec).dtype !== dtype)
+      throw new DTypeError(
+        `indexPut: operands are ${dtype} and ${(source as TensorSpec).dtype}; cast one with to()`,
+      );
+    return [base as TensorSpec];
+  },
+  forward({ target, inputs, outputs }) {
+    const [base, source, index] = inputs as [Operand, Operand, Operand];
+    const { outer, inner, size } = around(base.shape, 0);
+    kernels.putRows(
+      target,
+      { index, base, source, out: outputs[0] as Operand },
+      { outer, inner, size, count: index.length },
+    );
+  },
+  backward({ inputs, gradients, needs }) {
+    const [, source, index] = inputs as [Tensor, Tensor, Tensor];
+    const g = gradients[0] as Tensor;
+    return [
+      needs[0] ? putRows([g, zeros(g, source.shape), index], null) : undefined,
+      needs[1] ? selectOp([g, index], 0) : undefined,
+      undefined,
+    ];
+  },
+});
+
 /** The places along an axis that a uint32 index [places] names, in its order. An index out of range gives NaN. */
 export const indexSelect = (x: Tensor, axis: number, index: Tensor): Tensor =>
   selectOp([x, index], axisOf("indexSelect", x, axis));
@@ -222,8 +255,7 @@ export const indexPut: Composite<
     const rows = [index.size, ...x.shape.slice(1)];
     const all = values.shape.join() === rows.join() ? values : values.expand(rows);
     if (accumulate) return x.add(addRows([all, index], { axis: 0, size: x.shape[0] as number }));
-    const column = index.reshape([index.size, ...rows.slice(1).map(() => 1)]);
-    return scatter(x, 0, column.expand(rows), all);
+    return putRows([x, all, index], null);
   },
 );
 
