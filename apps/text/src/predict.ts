@@ -1,4 +1,5 @@
 import type { Device } from "@halfstep/device";
+import type { Module } from "@halfstep/nn";
 import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
 import { Predictor } from "@halfstep/trainer";
 import { Classifier } from "./classifier.js";
@@ -45,20 +46,27 @@ const settingsOf = ({ shape, purpose }: UsableModel) => ({
 
 const batchSize = 64;
 
+/** Gives a model its parameters, in float32 or in halves. */
+function ready(model: Module, { saved, half }: PredictOptions): void {
+  loadParameters(model, saved);
+  // Not the predictor's half(), whose recipe would store the field of tags in float16 as well.
+  if (half) model.half();
+}
+
 async function predictClasses(
-  { runtime, device, saved, half }: PredictOptions,
+  options: PredictOptions,
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
+  const { runtime, device, saved } = options;
   const { tokenizer, purpose } = saved;
   const { labels, maxLength } = purpose;
   const classifier = new Classifier(runtime, { ...settingsOf(saved), classes: labels.length });
-  loadParameters(classifier.model, saved);
+  ready(classifier.model, options);
   using predictor = new Predictor({
     ...{ runtime, device, batchSize, model: classifier.model },
     forward: (batch: readonly string[]) =>
       argmax([classifier.logits(batch.map((text) => tokenizer.encode(text, maxLength)))], null),
   });
-  if (half) predictor.half();
   const classes = await predictor.predict(texts);
   return texts.map((text, i) => {
     const label = labels[classes[i]?.[0] as number] as string;
@@ -67,18 +75,18 @@ async function predictClasses(
 }
 
 async function predictTags(
-  { runtime, device, saved, half }: PredictOptions,
+  options: PredictOptions,
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
+  const { runtime, device, saved } = options;
   const { tokenizer, purpose } = saved;
   const { labels, maxLength } = purpose;
   const tagger = new Tagger(runtime, { ...settingsOf(saved), tags: labels.length });
-  loadParameters(tagger.model, saved);
+  ready(tagger.model, options);
   using predictor = new Predictor({
     ...{ runtime, device, batchSize, model: tagger.model },
     forward: (batch: readonly EncodedWords[]) => tagger.tagsOf(tagger.emissions(batch)),
   });
-  if (half) predictor.half();
   const sentences = texts.map((text) => text.match(wordOrMark) ?? []);
   const tags = await predictor.predict(
     sentences.map((words) => tokenizer.encodeWords(words, maxLength)),
@@ -96,12 +104,13 @@ async function predictTags(
 const wordOrMark = /[^\s.,;:!?()"]+|[.,;:!?()"]/g;
 
 async function predictHidden(
-  { runtime, device, saved, half }: PredictOptions,
+  options: PredictOptions,
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
+  const { runtime, device, saved } = options;
   const { tokenizer, purpose } = saved;
   const learner = new MaskedLearner(runtime, settingsOf(saved));
-  loadParameters(learner.model, saved);
+  ready(learner.model, options);
   using predictor = new Predictor({
     ...{ runtime, device, batchSize, model: learner.model },
     forward: (batch: readonly MaskedText[]) => argmax([learner.logits(batch)], null),
@@ -110,7 +119,6 @@ async function predictHidden(
       return batch.map(({ places }) => tokens.splice(0, places.length));
     },
   });
-  if (half) predictor.half();
   const encoded = texts.map((text): MaskedText => {
     const { ids } = tokenizer.encode(text, purpose.maxLength);
     const mask = tokenizer.ids["[MASK]"];

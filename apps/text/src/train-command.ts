@@ -27,8 +27,8 @@ type Complete = Omit<TrainCommand, keyof TaskDefaults | "fold"> &
 /** Trains, once or on each fold. */
 export async function trainCommand(options: TrainCommand): Promise<number> {
   const { fold, out } = options;
-  if (options.staticLossScale !== undefined && options.precision !== "float16")
-    say("--loss_scale is ignored without --fp16");
+  if (options.staticLossScale !== undefined && recipeFor(options.precision).lossScale === 1)
+    say(`--loss_scale is ignored: ${options.precision} needs none; --fp16 does`);
   if (!options.isTraining)
     return evaluateCommand({ ...options, command: "evaluate", model: out, half: false });
   const stop = stopSignals();

@@ -1,6 +1,4 @@
-import { applyRecipe } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
-import { recipeFor } from "@halfstep/trainer";
 import { UsageError } from "@halfstep/trainer/cli";
 import { loadParameters, type ModelPurpose, openModel, type SavedModel } from "./model-folder.js";
 import { type PreparedTask, prepareTask } from "./prepare.js";
@@ -29,12 +27,13 @@ export function useModel(
   data: TaskData,
   half: boolean,
 ): PreparedTask {
-  const precision = half ? "params=float16,compute=float16,output=float32" : "float32";
   const prepared = prepareTask(runtime, data, saved.tokenizer, {
     ...saved.purpose,
-    ...{ shape: saved.shape, seed: 0, precision },
+    ...{ shape: saved.shape, seed: 0, precision: "float32" },
   });
   loadParameters(prepared.model, saved);
-  applyRecipe(prepared.model, recipeFor(precision)).eval();
+  // Halves in, halves out: activations follow the parameters. The field of tags stays float32.
+  if (half) prepared.model.half();
+  prepared.model.eval();
   return prepared;
 }

@@ -1,7 +1,7 @@
 import { GradScaler } from "@halfstep/grad-scaler";
 import { BertForSequenceClassification } from "@halfstep/models";
 import { ampPrimitives, cpuRuntime } from "@halfstep/tensor";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import { fastGradient } from "../src/adversary.js";
 import { Classifier } from "../src/classifier.js";
 import { classificationLoss, ignoredLabel } from "../src/losses.js";
@@ -182,4 +182,19 @@ describe("an adversarial perturbation", () => {
     expect((await scaler.drain()).map(({ status }) => status)).toEqual(["skipped"]);
     expect(await weight.toArray()).toEqual(before);
   });
+});
+
+test("a tagger in halves keeps its field of tags in float32", () => {
+  const runtime = cpuRuntime();
+  const { model } = new Tagger(runtime, {
+    ...{ shape, seed: 1, tags: 2, crf: true, precision: "float32" },
+  });
+  const dtypes = new Map(
+    [...model.half().namedParameters()].map(([name, { dtype }]) => [name, dtype]),
+  );
+  const fields = [...dtypes.keys()].filter((name) => name.startsWith("crf."));
+  expect(fields.map((name) => dtypes.get(name))).toEqual(["float32", "float32", "float32"]);
+  expect(
+    [...dtypes].filter(([name, dtype]) => !fields.includes(name) && dtype !== "float16"),
+  ).toEqual([]);
 });
