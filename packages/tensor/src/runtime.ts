@@ -58,7 +58,8 @@ export class Runtime {
   readonly scratchTarget: LaunchTarget<Storage>;
   readonly #runner: Runner;
   readonly #executor: Executor;
-  readonly #noteOps: boolean;
+  /** Whether steps from now on note which ops of which modules each launch computes: see the option of that name. */
+  noteOps: boolean;
   /** @internal Which steps are searched. */
   readonly provenance: Provenance;
   readonly #handles: Handles;
@@ -78,7 +79,7 @@ export class Runtime {
   ) {
     this.#runner = runner;
     this.#memory = new ResidentMemory(runner, this);
-    this.#noteOps = noteOps;
+    this.noteOps = noteOps;
     this.#executor = new Executor(runner, passes);
     this.#recording = this.#newRecording();
     this.#handles = new Handles((storage) => this.#release(storage));
@@ -96,7 +97,8 @@ export class Runtime {
       transient: (bytes) => (this.#isInStep ? this.#transient(bytes) : undefined),
       resident: (bytes) => this.#memory.allocate(bytes),
       write: (binding, values) => this.#write(binding, values),
-      afterStep: () => (this.#isInStep ? this.#endOfStep() : undefined),
+      afterStep: () =>
+        this.#isInStep ? new Promise((resolve) => this.#afterStep.push(resolve)) : undefined,
       read: (binding, options) => this.#readBinding(binding, options),
       onDrop: (undo) => this.onDrop(undo),
     });
@@ -422,7 +424,7 @@ export class Runtime {
   }
 
   #newRecording(): Recording {
-    return new Recording(++this.#recordings, () => ++this.#clock, this.#noteOps);
+    return new Recording(++this.#recordings, () => ++this.#clock, this.noteOps);
   }
 
   #append(launch: Launch<Storage>): void {
@@ -472,10 +474,6 @@ export class Runtime {
     this.#assertNotInStep("a read");
     this.#closeKeeping();
     return this.#memory.read(binding, options);
-  }
-
-  #endOfStep(): Promise<void> {
-    return new Promise((resolve) => this.#afterStep.push(resolve));
   }
 
   #assertNotInStep(what: string): void {
