@@ -14,7 +14,9 @@ import type { Tensor } from "./tensor.js";
  *
  * The second call is made under the same autocast region, draws the same random numbers and changes no variable, so that running
  * statistics move once. What `fn` reads besides its inputs (parameters, tensors that it closes over) must not have been assigned
- * in between. Checkpoints may be nested, and `fn` may return tensors in arrays, maps and plain objects.
+ * in between. Checkpoints may be nested, and `fn` may return tensors in arrays, maps and plain objects; where several of them reach the
+ * loss by ways of their own, the backward pass may hold more than one checkpoint's results at a time. Gradients of gradients are
+ * added in another order.
  *
  * ```ts
  * for (const block of this.blocks) x = checkpoint((x) => block.forward(x), x);
