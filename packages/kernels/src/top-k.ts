@@ -68,6 +68,9 @@ export function topK<B>(
 /** Elements that one invocation selects from, unless k asks for more. */
 const chunkSize = 1024;
 
+/** Up to so many, the best keys are found one by one. */
+const fewBest = 10;
+
 type Order = "largest" | "smallest";
 
 /** Bits of a key that differ between numbers of a storage format. */
@@ -111,14 +114,15 @@ const comparing = (
 
 /**
  * next = the columns of the k best of each chunk of `count` candidates a row, in the order in which they come. The k-th best key is
- * found two bits at a time, by counting how many are not below; those above it stay, and of its equals the first.
+ * found from the best downwards, or two bits at a time, by counting how many are not below; those above it stay, and of its
+ * equals the first.
  */
 const select = (order: Order, candidates: "all" | "listed"): Kernel =>
   defineKernel({
     name: "topKSelect",
     variant: `${order}, ${candidates}`,
     bindings: [
-      { name: "input", access: "read" },
+      { name: "input", access: "read", unit: 1 },
       ...(candidates === "listed"
         ? [{ name: "listed", access: "read", unit: 1, dtypes: ["uint32"] } as const]
         : []),
@@ -142,20 +146,39 @@ const select = (order: Order, candidates: "all" | "listed"): Kernel =>
   var bound = 0u;
   var above = 0u;
   if (keep < end - start) {
-    for (var shift = ${bits}u; shift > 0u; ) {
-      shift -= 2u;
-      let one = bound + (1u << shift);
-      let two = bound + (2u << shift);
-      let three = bound + (3u << shift);
-      var counts = vec3u(0u);
-      for (var i = start; i < end; i++) {
-        let own = key(at_input(row * s.columns + ${column}));
-        counts += select(vec3u(0u), vec3u(1u), vec3u(own) >= vec3u(one, two, three));
+    if (s.k <= ${fewBest}u) {
+      var is_first = true;
+      loop {
+        var best = 0u;
+        var equal = 0u;
+        for (var i = start; i < end; i++) {
+          let own = key(at_input(row * s.columns + ${column}));
+          let is_below = is_first | (own < bound);
+          let is_better = is_below & ((equal == 0u) | (own > best));
+          equal = select(equal + u32(is_below & (own == best)), 1u, is_better);
+          best = select(best, own, is_better);
+        }
+        bound = best;
+        is_first = false;
+        if (above + equal >= keep) { break; }
+        above += equal;
       }
-      if (counts.z >= keep) { bound = three; }
-      else if (counts.y >= keep) { bound = two; above = counts.z; }
-      else if (counts.x >= keep) { bound = one; above = counts.y; }
-      else { above = counts.x; }
+    } else {
+      for (var shift = ${bits}u; shift > 0u; ) {
+        shift -= 2u;
+        let one = bound + (1u << shift);
+        let two = bound + (2u << shift);
+        let three = bound + (3u << shift);
+        var counts = vec3u(0u);
+        for (var i = start; i < end; i++) {
+          let own = key(at_input(row * s.columns + ${column}));
+          counts += select(vec3u(0u), vec3u(1u), vec3u(own) >= vec3u(one, two, three));
+        }
+        if (counts.z >= keep) { bound = three; }
+        else if (counts.y >= keep) { bound = two; above = counts.z; }
+        else if (counts.x >= keep) { bound = one; above = counts.y; }
+        else { above = counts.x; }
+      }
     }
   }
   // With everything kept all are equals of a bound that none is below.
@@ -206,7 +229,7 @@ const sort = (order: Order): Kernel =>
     name: "topKSort",
     variant: order,
     bindings: [
-      { name: "input", access: "read" },
+      { name: "input", access: "read", unit: 1 },
       { name: "listed", access: "read", unit: 1, dtypes: ["uint32"] },
       { name: "out", access: "write", unit: 1, dtypes: ["uint32"] },
     ],
