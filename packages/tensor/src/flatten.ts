@@ -62,7 +62,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
   const values = runtime.target.allocateResident(length * bytesPerElement(dtype));
   const gradients = runtime.target.allocateResident(length * 4);
   if (dtype === "float32")
-    values.halfCopies = new HalfCopies({ buffer: values, offset: 0, length, dtype });
+    values.halfCopies = new HalfCopies({ buffer: values, offset: 0, length, dtype }, true);
   noGrad(() => {
     for (const [i, variable] of unique.entries()) {
       const offset = segments[i]?.offset ?? 0;

@@ -16,18 +16,27 @@ interface HalfCopy {
 const keptUnread = 8;
 
 /**
- * Copies of flat float32 parameters, rounded to 16-bit formats: what autocast's ops read instead of rounding each weight in every
- * load. Where an optimizer's update is the last to change the values, its launch keeps the copies that steps read up to date;
- * after any other write the next step that reads a copy rounds all values anew, in one launch before it.
+ * Copies of float32 numbers that stay in memory, rounded to 16-bit formats: what autocast's ops read instead of rounding each
+ * number in every load. Where an optimizer's update is the last to change its flat parameters, its launch keeps the copies that
+ * steps read up to date; after any other write the next step that reads a copy rounds all of them anew, in one launch before it.
+ * Other numbers are copied when a second recording reads them as they were for the first: what changes from step to step has its
+ * casts folded into loads.
  */
 export class HalfCopies {
   readonly #values: Binding<Storage>;
+  readonly #isFlat: boolean;
   readonly #copies = new Map<HalfDType, HalfCopy>();
   #isLent = false;
+  /** The recording that asked for a copy first, and the writes before it. */
+  #asked: { readonly by: number; readonly after: readonly WriteEvent[] } | undefined;
 
-  /** @param values Whole, float32. */
-  constructor(values: Binding<Storage>) {
+  /**
+   * @param values Whole, float32.
+   * @param isFlat Whether they are the parameters of an optimizer.
+   */
+  constructor(values: Binding<Storage>, isFlat: boolean) {
     this.#values = values;
+    this.#isFlat = isFlat;
   }
 
   /**
@@ -42,6 +51,7 @@ export class HalfCopies {
   ): Placement | undefined {
     if (this.#isLent || offset % 512 !== 0) return undefined;
     const { length } = this.#values;
+    if (!this.#isFlat && !this.#isAskedAgain(recording)) return undefined;
     let copy = this.#copies.get(dtype);
     if (!copy) {
       const binding = { buffer: allocate(length * 2), offset: 0, length, dtype };
@@ -88,8 +98,16 @@ export class HalfCopies {
     });
   }
 
+  /** Whether an earlier recording than this one has read the values as they are. */
+  #isAskedAgain({ number }: Recording): boolean {
+    const { writes } = this.#values.buffer;
+    if (this.#asked?.after !== writes) this.#asked = { by: number, after: writes };
+    return this.#asked.by !== number;
+  }
+
   /** The host has written values, which `recording` will find in place of the old. */
   valuesWritten(recording: Recording): void {
+    this.#asked = undefined;
     for (const copy of this.#copies.values())
       if (copy.lastRead === recording.number && this.#isCurrent(copy))
         this.#renew(copy, recording.takePrelude());
@@ -110,6 +128,16 @@ export class HalfCopies {
   #isCurrent({ of }: HalfCopy): boolean {
     return of === this.#values.buffer.writes;
   }
+}
+
+/** The copies of a storage that is resident and nobody else's, of float32 numbers. */
+export function halfCopiesOf(storage: Storage): HalfCopies | undefined {
+  if (!storage.isResident || storage.isForeign) return undefined;
+  storage.halfCopies ??= new HalfCopies(
+    { buffer: storage, offset: 0, length: storage.byteLength / 4, dtype: "float32" },
+    false,
+  );
+  return storage.halfCopies;
 }
 
 /** Appends an optimizer's update, and after it what keeps the copies of its parameters up to date. */

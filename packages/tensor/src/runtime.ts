@@ -11,6 +11,7 @@ import {
 import { type CpuTargetOptions, elementwise, identity } from "@halfstep/kernels";
 import { ampPrimitives } from "./amp.js";
 import { RecordingError, ShapeError } from "./errors.js";
+import { halfCopiesOf } from "./half-copies.js";
 import { Handles } from "./handles.js";
 import { allPasses, type Plan } from "./plan/plan.js";
 import {
@@ -287,12 +288,12 @@ export class Runtime {
     return this.#isInStep ? tensor : this.track(tensor);
   }
 
-  /** @internal The copy of a parameter that its optimizer keeps in a 16-bit format; undefined where there is none. */
+  /** @internal The copy that is kept of a float32 tensor in a 16-bit format; undefined where there is none. */
   halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
     const { storage, offset, shape } = tensor;
-    if (!this.#isInStep || !storage.halfCopies) return undefined;
+    if (!this.#isInStep) return undefined;
     const allocate = (bytes: number): Storage => this.#memory.allocate(bytes);
-    const place = storage.halfCopies.placeOf(offset, dtype, this.#recording, allocate);
+    const place = halfCopiesOf(storage)?.placeOf(offset, dtype, this.#recording, allocate);
     return place && new Tensor(this, place, shape, dtype);
   }
 

@@ -50,7 +50,7 @@ export class Storage {
   inputBinding: Omit<Binding<never>, "buffer"> | undefined;
   /** Tensors that keep the memory; at none it goes back to the pool. Tensors of a step that it does not return keep nothing. */
   handles = 0;
-  /** Rounded copies, where the memory holds the parameters of an optimizer. */
+  /** Rounded copies of what a resident holds. */
   halfCopies: HalfCopies | undefined;
   /** Every write of the open recording, and of earlier ones the last to each range. */
   writes: readonly WriteEvent[] = [];

@@ -4,6 +4,7 @@ import { type BackwardOptions, backward } from "./autograd.js";
 import { castTo } from "./cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
+import { halfCopiesOf } from "./half-copies.js";
 import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
@@ -171,7 +172,7 @@ export class Tensor extends TensorMethods {
       throw new RecordingError(
         "buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()",
       );
-    this.place.storage.halfCopies?.valuesLent();
+    halfCopiesOf(this.place.storage)?.valuesLent();
     return memory;
   }
 

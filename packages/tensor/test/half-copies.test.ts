@@ -195,6 +195,35 @@ test("parameters that change otherwise are rounded anew", async () => {
   expect(new Set(states.map(([mine]) => mine)).size).toBe(states.length);
 });
 
+test("other numbers are copied when a second step reads them unchanged", async () => {
+  const runtime = cpuRuntime();
+  const [a, b] = [numbers(12, 1), numbers(12, 2)].map((values) =>
+    runtime.variable(values, [3, 4]),
+  ) as [Variable, Variable];
+  const results: string[] = [];
+  const roundings: number[] = [];
+  for (let step = 0; step < 4; step++) {
+    using y = await runtime.step(() => {
+      const y = autocast({ dtype: "bfloat16" }, () => linear(a, b));
+      b.assign(b.mul(-1));
+      return y.to("float32").abs();
+    });
+    results.push((await y.toArray()).join());
+    const launches = runtime.lastPlan?.launches ?? [];
+    roundings.push(
+      launches.flatMap(({ launch }) =>
+        launch.bindings.filter(({ buffer, rounding }) => buffer.kind === "resident" && rounding),
+      ).length,
+    );
+  }
+  // Of a and b first, then of b alone, which every step changes.
+  expect(roundings).toEqual([2, 1, 1, 1]);
+  expect(new Set(results).size).toBe(1);
+  runtime.target.write(a.operand(), numbers(12, 3));
+  using fresh = await runtime.step(() => autocast({ dtype: "bfloat16" }, () => linear(a, b)));
+  expect((await fresh.toArray()).join()).not.toBe(results[0]);
+});
+
 test("copies that nobody reads any more are not kept", async () => {
   const training = new Training(cpuRuntime());
   await training.step();
