@@ -109,7 +109,7 @@ export function plansOf(runtime: Runtime, { make }: Reference): Record<Precision
       enabled: precision === "float16",
       outcomeSchedule: false,
     });
-    return runtime.plan(() => {
+    const step = (): Tensor => {
       const loss = precision === "float32" ? forward() : autocast({ dtype: precision }, forward);
       scaler.scale(loss).backward();
       scaler.unscale(optimizer);
@@ -118,7 +118,10 @@ export function plansOf(runtime: Runtime, { make }: Reference): Record<Precision
       scaler.update();
       optimizer.zeroGrad();
       return loss;
-    });
+    };
+    // From the second step on, autocast reads 16-bit copies of what has stayed the same.
+    runtime.plan(step);
+    return runtime.plan(step);
   };
   return {
     float32: planIn("float32"),
