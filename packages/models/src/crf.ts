@@ -38,6 +38,7 @@ export class CRF extends Module {
   /** [from, to] */
   readonly transitions: Variable;
 
+  /** @param numTags up to 512 */
   constructor(runtime: Runtime, numTags: number, { generator }: { generator: Generator }) {
     super();
     this.numTags = numTags;
