@@ -54,6 +54,7 @@ const cases: readonly Case[] = [
     rounding: "float16",
   },
   { attributes: square([2, 14, 16, 32, 3]), storage: ["float16", "float16", "float16"] },
+  { attributes: square([2, 9, 16, 16, 3]), storage: ["float16", "float16", "float16"] },
   {
     attributes: square([2, 7, 32, 64, 3]),
     storage: ["bfloat16", "float32", "float32"],
