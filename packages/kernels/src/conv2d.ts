@@ -62,10 +62,7 @@ export function conv2d<B>(
   }
   const m = size.output / Math.max(1, outChannels);
   const plan = { ...planTiles(m, outChannels), splits: 1 };
-  const kernel = gatherKernel(plan, {
-    isQuads: inChannels % 4 === 0,
-    isDense: attributes.dilation[1] === 1,
-  });
+  const kernel = gatherKernel(plan, inChannels % 4 === 0);
   launchProduct(target, plan, out, { batch: 1, m, n: outChannels }, (result) => ({
     kernel,
     bindings: [input, weight, result],

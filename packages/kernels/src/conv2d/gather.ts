@@ -6,12 +6,7 @@ export type GatherLayout = {
   /** The number of channels gathered is a multiple of 4. */
   readonly isQuads: boolean;
 } & (
-  | {
-      readonly direction: "forward";
-      readonly isAligned: boolean;
-      /** Taps of a line lie side by side: no dilation along it. */
-      readonly isDense: boolean;
-    }
+  | { readonly direction: "forward"; readonly isAligned: boolean }
   | { readonly direction: "backward"; readonly isUnitStride: boolean }
 );
 
@@ -22,11 +17,7 @@ export function gatherContraction({ width }: TileShape, layout: GatherLayout): C
     functions: sourceCoordinate("y", layout) + sourceCoordinate("x", layout),
     loops: (tile) =>
       originsOf(tile, layout) +
-      (layout.isQuads
-        ? quadLoops(tile, layout, width)
-        : layout.direction === "forward" && layout.isDense
-          ? lineLoops(tile, layout.isAligned, width)
-          : elementLoop(tile, layout, width)),
+      (layout.isQuads ? quadLoops(tile, layout, width) : elementLoop(tile, layout, width)),
   };
 }
 
@@ -123,48 +114,6 @@ const weightColumns = (width: 2 | 4): string =>
     { length: width },
     (_, j) => `let d${j} = load_weight((tap * s.n + column * ${width}u + ${j}u) * quads + quad);\n`,
   ).join("") + transposeColumns(width);
-
-/**
- * Any number of channels where what a line of taps meets are neighbours in memory: position `at` of them is inside the image
- * where it lies in the image's line. What lies before the line's start wraps around to large numbers.
- */
-function lineLoops({ registers, accumulate }: Tile, isAligned: boolean, width: 2 | 4): string {
-  const starts = registers
-    .map(({ name }) => `let ${name}_start = ${name}_x * s.channels;\n`)
-    .join("");
-  const lines = registers
-    .map(
-      ({ name }) => `let ${name}_row = source_y(${name}_y, ky);
-let ${name}_line = (${name}_image + ${name}_row) * long;
-let ${name}_end = select(0u, long, ${name}_row < s.source_height);
-`,
-    )
-    .join("");
-  const us = [0, 1, 2, 3];
-  const left = registers
-    .map(({ name }) => {
-      const elements = us.map((u) => {
-        const at = `${name}_start + at${u}`;
-        const isInside = `(${at} < ${name}_end) & (at${u} < span)`;
-        return `select(0.0, at_source(select(0u, ${name}_line + ${at}, ${isInside})), ${isInside})`;
-      });
-      return `let ${name} = vec4f(${elements.join(", ")});\n`;
-    })
-    .join("");
-  const right = us
-    .map(
-      (u) =>
-        `let b${u} = select(vec${width}f(), ${weightRow(`(ky * span + at${u})`, isAligned, width)}, at${u} < span);\n`,
-    )
-    .join("");
-  return `  let long = s.source_width * s.channels;
-  let span = s.kernel_width * s.channels;
-  ${starts}  for (var ky = 0u; ky < s.kernel_height; ky++) {
-${lines}  for (var at0 = 0u; at0 < span; at0 += 4u) {
-${[1, 2, 3].map((u) => `let at${u} = at0 + ${u}u;\n`).join("")}${right}${left}${accumulate}  }
-  }
-`;
-}
 
 /** Any number of channels: tap and channel advance with k, one element at a time. */
 function elementLoop(tile: Tile, layout: GatherLayout, width: 2 | 4): string {

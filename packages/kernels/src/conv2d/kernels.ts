@@ -13,28 +13,19 @@ type Reference = (
 ) => void;
 
 /** Products whose left operand is gathered from images while it is loaded: implicit GEMM. */
-export const gatherKernel = (
-  plan: TilePlan,
-  { isQuads, isDense }: { readonly isQuads: boolean; readonly isDense: boolean },
-): Kernel =>
-  convolutionKernel(
-    "conv2d",
-    plan,
-    `${isQuads ? "c" : isDense ? "d" : ""}${plan.isAligned ? "n" : ""}`,
-    () => ({
-      bindings: [
-        { name: "source", access: "read" },
-        { name: "weight", access: "read", unit: plan.width },
-      ],
-      contraction: gatherContraction(plan, {
-        direction: "forward",
-        isQuads,
-        isDense,
-        isAligned: plan.isAligned,
-      }),
-      reference: forwardReference,
+export const gatherKernel = (plan: TilePlan, isQuads: boolean): Kernel =>
+  convolutionKernel("conv2d", plan, `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}`, () => ({
+    bindings: [
+      { name: "source", access: "read" },
+      { name: "weight", access: "read", unit: plan.width },
+    ],
+    contraction: gatherContraction(plan, {
+      direction: "forward",
+      isQuads,
+      isAligned: plan.isAligned,
     }),
-  );
+    reference: forwardReference,
+  }));
 
 export const inputGradientKernel = (
   plan: TilePlan,
