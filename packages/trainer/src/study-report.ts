@@ -25,9 +25,9 @@ export function renderStudy(study: Study, runs: readonly StudyRun[], file: strin
       String(of(variant, "metric").count),
       plusMinus(of(variant, "metric"), "deviation"),
       plusMinus(of(variant, "loss"), "deviation"),
-      `${formatNumber(of(variant, "wallSeconds").mean)} s`,
-      formatBytes(of(variant, "peakBytes").mean),
-      formatNumber(of(variant, "skippedSteps").mean),
+      meanOf(of(variant, "wallSeconds"), (seconds) => `${formatNumber(seconds)} s`),
+      meanOf(of(variant, "peakBytes"), formatBytes),
+      meanOf(of(variant, "skippedSteps"), formatNumber),
       ...extras.map((name) => plusMinus(of(variant, name), "deviation")),
     ]),
   );
@@ -77,6 +77,9 @@ const outcomeOf = ({ outcome }: StudyRun, name: string): number => outcome[name]
 
 const digits = (value: number): string =>
   Number.isNaN(value) ? "–" : Math.abs(value) >= 10 ? value.toFixed(2) : value.toFixed(4);
+
+const meanOf = ({ mean }: Spread, format: (mean: number) => string): string =>
+  Number.isNaN(mean) ? "–" : format(mean);
 
 function plusMinus(spread: Spread, which: "deviation" | "error", signed = false): string {
   if (spread.count === 0) return "–";

@@ -72,5 +72,8 @@ describe("a study", () => {
     ]);
     expect(page).toContain("[squares-study.jsonl](squares-study.jsonl)");
     expect(renderStudy(study, runs, "x")).toContain("| 2 | 94.00, 0.3000 | missing |");
+    expect(renderStudy(study, runs.slice(0, 3), "x")).toContain(
+      "| float16 | 0 | – | – | – | – | – | – |",
+    );
   });
 });
