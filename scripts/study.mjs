@@ -1,7 +1,7 @@
 // `npm run study -- APP [--seeds N] [--variants A,B] [--out DIR]`: trains every variant of an app's study (apps/APP/src/study.ts)
 // from every seed, each in a process of its own. Outcomes are lines of docs/benchmarks/APP-study.jsonl; those that are there
 // are not trained again, so a study may be stopped and resumed. Then APP-study.md is written from them.
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -44,6 +44,7 @@ if (unknown !== undefined) {
 }
 
 const out = values.out ?? join(root, "docs/benchmarks");
+mkdirSync(out, { recursive: true });
 const file = join(out, `${app}-study.jsonl`);
 const { adapter = "CPU" } = await probeAdapter(root);
 const machine = `${adapter}, ${availableParallelism()} cores, Node ${process.versions.node}`;
