@@ -102,7 +102,8 @@ describe("the cache of casts", () => {
       w.assign(runtime.tensor([10, 20], [1, 2]));
       return [before, apply(x)];
     });
-    expect(runtime.lastPlan?.statistics.recordedCasts).toBe(2);
+    // The version that the step before has read, too, has a half copy by now.
+    expect(runtime.lastPlan?.statistics.recordedCasts).toBe(1);
     expect(await Promise.all(results.map((t) => t.item()))).toEqual([3, 30]);
   });
 
