@@ -47,7 +47,8 @@ test("what a step costs, and what planning saves", { timeout: 300_000 }, async (
       buffersCreated: 0,
       bindGroupsCreated: 0,
     });
-  expect(unplanned.perStep.castDispatches).toBeGreaterThanOrEqual(10);
+  // Casts of parameters are not among them: those are read from half copies.
+  expect(unplanned.perStep.castDispatches).toBe(9);
   expect(float16.perStep.dispatches).toBeLessThan(unplanned.perStep.dispatches - 10);
   expect(float16.activationBytes / float32.activationBytes).toBeLessThanOrEqual(0.55);
   expect(float16.peakBytes).toBeLessThan(unplanned.peakBytes);

@@ -118,6 +118,14 @@ describe("Predictor", () => {
     await expect(broken.predictor.predict(samplesOf(1))).rejects.toThrow("after dispose()");
   });
 
+  it("leaves in float32 what modules keep there", () => {
+    const runtime = cpuRuntime();
+    const model = new DigitsCnn(runtime, { seed: 0 });
+    new Predictor({ runtime, model, batchSize: 1, forward: () => runtime.zeros([1]) }).half();
+    expect(model.conv1.weight.dtype).toBe("float16");
+    expect(model.bn1.weight.dtype).toBe("float32");
+  });
+
   it("takes half the memory in half precision, agrees, and gives back what it used", async () => {
     const device = await requestTestDevice();
     const runtime = gpuRuntime(device);

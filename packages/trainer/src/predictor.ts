@@ -1,5 +1,5 @@
 import { type Recipe, recipeOf } from "@halfstep/autocast";
-import { bytesPerElement, type Device } from "@halfstep/device";
+import { bytesPerElement, type Device, type HalfDType } from "@halfstep/device";
 import { applyRecipe, type Module } from "@halfstep/nn";
 import { noGrad, type Runtime, Tensor } from "@halfstep/tensor";
 import { DeviceClock } from "./device-clock.js";
@@ -82,16 +82,16 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
   }
 
   /**
-   * Stores the model's parameters in float16, batch norm aside, and computes in it; results are float32. The float32 parameters
-   * are gone: load them again to go back.
+   * Stores the model's parameters in float16, but for those that modules keep in float32 (batch norm's, a conditional random
+   * field's), and computes in it; results are float32. The float32 parameters are gone: load them again to go back.
    */
   half(): this {
-    return this.use("params=float16,compute=float16,output=float32");
+    return this.use(inferenceIn("float16"));
   }
 
   /** As {@link half}, in bfloat16. */
   bfloat16(): this {
-    return this.use("params=bfloat16,compute=bfloat16,output=float32");
+    return this.use(inferenceIn("bfloat16"));
   }
 
   /** Stores the model and computes as a recipe wants: "float16" casts op by op and leaves float32 parameters. */
@@ -265,3 +265,8 @@ const bytesOf = (model: Module): number =>
     (sum, { size, dtype }) => sum + size * bytesPerElement(dtype),
     0,
   );
+
+const inferenceIn = (dtype: HalfDType): Recipe => ({
+  ...recipeOf(`params=${dtype},compute=${dtype},output=float32`),
+  keepBatchNormFloat32: true,
+});
