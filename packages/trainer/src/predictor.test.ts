@@ -1,5 +1,5 @@
 import { requestTestDevice } from "@halfstep/device/testing";
-import { Mlp } from "@halfstep/models";
+import { DigitsCnn, Mlp } from "@halfstep/models";
 import { argmax, cpuRuntime, gpuRuntime, type Runtime, type Tensor } from "@halfstep/tensor";
 import { describe, expect, it } from "vitest";
 import { Predictor, type PredictorOptions, type Row } from "./predictor.js";
