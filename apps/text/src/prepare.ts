@@ -78,7 +78,7 @@ export function prepareTask(
 }
 
 /** A sentence and its tags, as far as they fit. */
-export function encodeTagged(
+function encodeTagged(
   { words, tags }: Tagged,
   tokenizer: BertTokenizer,
   maxLength: number,
