@@ -49,7 +49,7 @@ const batchSize = 64;
 /** Gives a model its parameters, in float32 or in halves. */
 function ready(model: Module, { saved, half }: PredictOptions): void {
   loadParameters(model, saved);
-  // Not the predictor's half(), whose recipe would store the field of tags in float16 as well.
+  // The predictor computes as the parameters are stored.
   if (half) model.half();
 }
 
