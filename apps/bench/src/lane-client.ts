@@ -66,6 +66,7 @@ export class LaneClient {
 
   #ask<T>(request: Request): Promise<T> {
     if (this.#end) return Promise.reject(this.#end);
+    this.#signal("SIGCONT");
     const id = ++this.#requests;
     const answer = new Promise<T>((resolve, reject) => {
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
@@ -75,7 +76,15 @@ export class LaneClient {
       this.#die(`no answer in ${this.#patience / 1000} s`);
       this.#child.kill("SIGKILL");
     }, this.#patience);
-    return answer.finally(() => clearTimeout(timer));
+    return answer.finally(() => {
+      clearTimeout(timer);
+      if (this.#waiting.size === 0) this.#signal("SIGSTOP");
+    });
+  }
+
+  /** Libraries that poll or spin while they have nothing to do would take the processor from the one that is measured. */
+  #signal(signal: "SIGSTOP" | "SIGCONT"): void {
+    if (process.platform !== "win32" && !this.#end) this.#child.kill(signal);
   }
 
   #die(reason: string): void {
