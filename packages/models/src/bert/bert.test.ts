@@ -118,6 +118,35 @@ test("a perturbation moves the word embeddings for one pass", async () => {
   expect(during).not.toEqual(before);
 });
 
+test("features of tokens are added to their embeddings", async () => {
+  const runtime = cpuRuntime();
+  const model = new BertModel(runtime, { seed: 1, ...tiny }).eval();
+  const [same, given] = [
+    [3, 4, 3],
+    [3, 5, 3],
+  ].map((row) => ids(runtime, [row])) as [Tensor, Tensor];
+  const { weight } = model.embeddings.wordEmbeddings;
+  // What makes token 5 of token 4, at the second place alone.
+  const difference = noGrad(() => weight.narrow(0, 5, 1).sub(weight.narrow(0, 4, 1)));
+  const values = new Float32Array(24);
+  values.set(await difference.toArray(), 8);
+  const tokenFeatures = runtime.tensor(values, [1, 3, 8]);
+  const [plain, moved, wanted] = (await Promise.all(
+    noGrad(() => [
+      model.forward(same),
+      model.forward(same, { tokenFeatures }),
+      model.forward(given),
+    ]).map((y) => y.toArray()),
+  )) as [Float32Array, Float32Array, Float32Array];
+  const worst = (x: Float32Array): number =>
+    Math.max(...x.map((value, i) => Math.abs(value - (wanted[i] as number))));
+  expect(worst(moved)).toBeLessThan(1e-5);
+  expect(worst(plain)).toBeGreaterThan(1e-2);
+  expect(() => model.forward(same, { tokenFeatures: runtime.zeros([1, 3, 4]) })).toThrow(
+    "tokenFeatures [1,3,8], not [1,3,4]",
+  );
+});
+
 test("a checkpoint with old names and another head loads into a model for tags", async () => {
   const runtime = cpuRuntime();
   const state = await torchStateDict(new BertForMaskedLM(runtime, { seed: 1, ...tiny }));

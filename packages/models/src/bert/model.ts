@@ -29,6 +29,11 @@ export interface BertInputs {
    * et al. 2017). Default: nothing.
    */
   readonly perturbation?: Tensor;
+  /**
+   * [batch, length, hiddenSize]: added to the embeddings of tokens before their norm, for what is known of a token besides what it
+   * is, such as how its word is spelt. Default: nothing.
+   */
+  readonly tokenFeatures?: Tensor;
 }
 
 /**
@@ -90,10 +95,10 @@ export class BertModel extends Module {
    */
   forward(
     inputIds: Tensor,
-    { attentionMask, tokenTypeIds, perturbation }: BertInputs = {},
+    { attentionMask, tokenTypeIds, perturbation, tokenFeatures }: BertInputs = {},
   ): Tensor {
     const [batch, length] = inputIds.shape as [number, number];
-    const { maxPositionEmbeddings } = this.config;
+    const { maxPositionEmbeddings, hiddenSize } = this.config;
     if (inputIds.rank !== 2 || length > maxPositionEmbeddings)
       throw new ShapeError(
         `BERT needs inputIds [batch, length] with at most ${maxPositionEmbeddings} in a sequence, not [${inputIds.shape}]`,
@@ -106,8 +111,15 @@ export class BertModel extends Module {
           `BERT: ${name} [${tensor.shape}] need the shape of inputIds [${inputIds.shape}]`,
         );
     }
+    const features = [...inputIds.shape, hiddenSize];
+    if (tokenFeatures && tokenFeatures.shape.join() !== features.join())
+      throw new ShapeError(`BERT needs tokenFeatures [${features}], not [${tokenFeatures.shape}]`);
     const mask = attentionMask?.reshape([batch, 1, 1, length]);
-    const embedded = this.embeddings.forward(inputIds, tokenTypeIds, perturbation);
+    const embedded = this.embeddings.forward(inputIds, {
+      tokenTypeIds,
+      perturbation,
+      tokenFeatures,
+    });
     return this.encoder.forward(embedded, mask);
   }
 }
@@ -137,14 +149,24 @@ class BertEmbeddings extends Module {
     return { names: { layerNorm: "LayerNorm" }, ignored: ["position_ids", "token_type_ids"] };
   }
 
-  forward(inputIds: Tensor, tokenTypeIds?: Tensor, perturbation?: Tensor): Tensor {
+  forward(
+    inputIds: Tensor,
+    {
+      tokenTypeIds,
+      perturbation,
+      tokenFeatures,
+    }: {
+      readonly [Input in "tokenTypeIds" | "perturbation" | "tokenFeatures"]: Tensor | undefined;
+    },
+  ): Tensor {
     const positions = this.positionEmbeddings.weight.narrow(0, 0, inputIds.shape[1] as number);
     const types = tokenTypeIds
       ? this.tokenTypeEmbeddings.forward(tokenTypeIds)
       : this.tokenTypeEmbeddings.weight.narrow(0, 0, 1);
     const words = this.wordEmbeddings.forward(inputIds);
     const moved = perturbation ? words.add(embedding(inputIds, perturbation)) : words;
-    const sum = moved.add(types).add(positions);
+    const known = tokenFeatures ? moved.add(tokenFeatures) : moved;
+    const sum = known.add(types).add(positions);
     return this.dropout.forward(this.layerNorm.forward(sum));
   }
 }
