@@ -1,31 +1,18 @@
-import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import type { Binding, Launch } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
 import {
-  byParts,
-  type CrfOperands,
-  type CrfScalars,
-  type CrfShape,
   chainMain,
   chainWorkgroups,
   crfFunctions,
-  crfScalars,
-  given,
   half,
   highestFunction,
   highestOf,
   logSumExp,
   logSumExpCode,
-  maskBinding,
-  named,
-  partsOf,
   placeArrays,
-  requireCrf,
-  scalarsOf,
-  single,
-  tagsBinding,
-  variantOf,
-} from "./shape.js";
+} from "./chain.js";
+import { crfKernel, maskBinding, partsOf, single, tagsBinding } from "./crf-kernel.js";
+import { type CrfOperands, type CrfShape, given, requireCrf, scalarsOf } from "./shape.js";
 
 export interface CrfLossOperands<B> extends CrfOperands<B> {
   /** uint32 [batch, length]. */
@@ -59,23 +46,22 @@ export function crfLoss<B>(operands: CrfLossOperands<B>, shape: CrfShape): Launc
   };
 }
 
-const lossKernel = byParts((parts): Kernel => {
+const lossKernel = crfKernel<
+  "emissions" | "start" | "end" | "transitions" | "tags" | "mask" | "losses" | "alphas"
+>((parts) => {
   const { hasTags, hasMask } = parts;
-  const bindings: readonly KernelBinding[] = [
-    { name: "emissions", access: "read" },
-    { name: "start", access: "read" },
-    { name: "end", access: "read" },
-    { name: "transitions", access: "read" },
-    ...tagsBinding(parts),
-    ...maskBinding(parts),
-    single("losses", "write"),
-    single("alphas", "write"),
-  ];
-  return defineKernel({
+  return {
     name: "crfLoss",
-    variant: variantOf(parts),
-    bindings,
-    scalars: crfScalars,
+    bindings: [
+      { name: "emissions", access: "read" },
+      { name: "start", access: "read" },
+      { name: "end", access: "read" },
+      { name: "transitions", access: "read" },
+      ...tagsBinding(parts),
+      ...maskBinding(parts),
+      single("losses", "write"),
+      single("alphas", "write"),
+    ],
     // The end is one more place with a single tag: a second copy of the sum would take as long again to compile.
     body: (context) => `${crfFunctions(parts)}${highestFunction}${placeArrays("rows")}
 fn four(i: u32) -> vec4f { return vec4f(rows[i], rows[i + 1u], rows[i + 2u], rows[i + 3u]); }
@@ -136,12 +122,10 @@ ${chainMain(context, parts)}
 }
 `,
     workgroups: chainWorkgroups,
-    reference(views, scalars) {
-      const { emissions, start, end, transitions, tags, mask, losses, alphas } = named(
-        bindings,
-        views,
-      ) as Readonly<Record<string, KernelView>> & CrfLossViews;
-      const { batch, length, tags: count } = scalars as unknown as CrfScalars;
+    reference(
+      { emissions, start, end, transitions, tags, mask, losses, alphas },
+      { batch, length, tags: count },
+    ) {
       for (let b = 0; b < batch; b++) {
         let score = 0;
         let previous: number | undefined;
@@ -178,16 +162,5 @@ ${chainMain(context, parts)}
           logSumExp(count, (i) => (alphas[last + i] as number) + (end[i] as number)) - score;
       }
     },
-  });
+  };
 });
-
-interface CrfLossViews {
-  readonly emissions: KernelView;
-  readonly start: KernelView;
-  readonly end: KernelView;
-  readonly transitions: KernelView;
-  readonly tags: KernelView;
-  readonly mask: KernelView;
-  readonly losses: KernelView;
-  readonly alphas: KernelView;
-}

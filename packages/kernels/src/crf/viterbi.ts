@@ -1,26 +1,8 @@
-import type { Binding, Kernel, KernelBinding, KernelView, LaunchTarget } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import type { Binding, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
-import {
-  byParts,
-  type CrfOperands,
-  type CrfScalars,
-  type CrfShape,
-  chainMain,
-  chainWorkgroups,
-  crfFunctions,
-  crfScalars,
-  given,
-  half,
-  maskBinding,
-  named,
-  partsOf,
-  placeArrays,
-  requireCrf,
-  scalarsOf,
-  single,
-  variantOf,
-} from "./shape.js";
+import { chainMain, chainWorkgroups, crfFunctions, half, placeArrays } from "./chain.js";
+import { crfKernel, maskBinding, partsOf, single } from "./crf-kernel.js";
+import { type CrfOperands, type CrfShape, given, requireCrf, scalarsOf } from "./shape.js";
 
 export interface CrfDecodeOperands<B> extends CrfOperands<B> {
   /** uint32 [batch, length]: the best tags; where the mask is 0, the last one before. */
@@ -53,24 +35,23 @@ export function crfDecode<B>(
   });
 }
 
-const decodeKernel = byParts((parts): Kernel => {
+const decodeKernel = crfKernel<
+  "emissions" | "start" | "end" | "transitions" | "mask" | "pointers" | "tags" | "scores"
+>((parts) => {
   const { hasMask } = parts;
-  const bindings: readonly KernelBinding[] = [
-    { name: "emissions", access: "read" },
-    { name: "start", access: "read" },
-    { name: "end", access: "read" },
-    { name: "transitions", access: "read" },
-    ...maskBinding(parts),
-    // Where the best way to each tag of a place comes from.
-    { name: "pointers", access: "readwrite", unit: 1, dtypes: ["uint32"] },
-    { name: "tags", access: "write", unit: 1, dtypes: ["uint32"] },
-    single("scores", "write"),
-  ];
-  return defineKernel({
+  return {
     name: "crfDecode",
-    variant: variantOf(parts),
-    bindings,
-    scalars: crfScalars,
+    bindings: [
+      { name: "emissions", access: "read" },
+      { name: "start", access: "read" },
+      { name: "end", access: "read" },
+      { name: "transitions", access: "read" },
+      ...maskBinding(parts),
+      // Where the best way to each tag of a place comes from.
+      { name: "pointers", access: "readwrite", unit: 1, dtypes: ["uint32"] },
+      { name: "tags", access: "write", unit: 1, dtypes: ["uint32"] },
+      single("scores", "write"),
+    ],
     // The bits of a NaN decide, as in argmax.
     body: (context) => `${crfFunctions(parts)}${placeArrays("rows")}
 fn is_nan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
@@ -125,12 +106,10 @@ ${chainMain(context, parts)}
 }
 `,
     workgroups: chainWorkgroups,
-    reference(views, scalars) {
-      const { emissions, start, end, transitions, mask, pointers, tags, scores } = named(
-        bindings,
-        views,
-      ) as Record<string, KernelView> & CrfDecodeViews;
-      const { batch, length, tags: count } = scalars as unknown as CrfScalars;
+    reference(
+      { emissions, start, end, transitions, mask, pointers, tags, scores },
+      { batch, length, tags: count },
+    ) {
       const isSingle = scores instanceof Float32Array;
       // Rounded as on a GPU, so that equal scores are equal there and here.
       const rounded = (x: number): number => (isSingle ? Math.fround(x) : x);
@@ -162,19 +141,8 @@ ${chainMain(context, parts)}
         }
       }
     },
-  });
+  };
 });
-
-interface CrfDecodeViews {
-  readonly emissions: KernelView;
-  readonly start: KernelView;
-  readonly end: KernelView;
-  readonly transitions: KernelView;
-  readonly mask: KernelView;
-  readonly pointers: KernelView;
-  readonly tags: KernelView;
-  readonly scores: KernelView;
-}
 
 /** The largest of `count` numbers and where it is: the first of equals, a NaN before all. */
 function bestOf(count: number, value: (i: number) => number): [best: number, place: number] {
