@@ -6,6 +6,13 @@ export {
   followTraining,
 } from "./cli/follow-training.js";
 export {
+  type OpenRunOptions,
+  openRun,
+  type Run,
+  type RunProgress,
+  type RunResults,
+} from "./cli/open-run.js";
+export {
   type OpenedRuntime,
   type OpenRuntimeOptions,
   openRuntime,
@@ -19,10 +26,12 @@ export {
   savedSettings,
 } from "./cli/resume.js";
 export { type FlagDetails, type RunFlags, runFlags } from "./cli/run-flags.js";
+export { print, say } from "./cli/say.js";
 export {
   fraction,
   listOf,
   lossScale,
+  notNegative,
   oneOf,
   positiveNumber,
   precisionName,

@@ -1,10 +1,14 @@
 const storageBrand = Symbol.for("@halfstep/StorageError");
 
-/** A run folder, a log or a checkpoint cannot be written, or its folder not be read. The message names the path and the cause. */
+/**
+ * A run folder, a log or a checkpoint cannot be written, or its folder not be read. The message names the path, the cause, and
+ * what to do.
+ */
 export class StorageError extends Error {
   constructor(path: string, cause: unknown, what: "written" | "read" = "written") {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    super(`${path} cannot be ${what} (${reasons[code ?? ""] ?? message})`, { cause });
+    const known = systemFault(cause);
+    const reason = known?.fact ?? (cause as Error).message;
+    super(`${path} cannot be ${what} (${reason})${known ? `: ${known.remedy}` : ""}`, { cause });
     this.name = "StorageError";
     Object.defineProperty(this, storageBrand, { value: true });
   }
@@ -14,18 +18,42 @@ export class StorageError extends Error {
   }
 }
 
-const reasons: Readonly<Record<string, string>> = {
-  EACCES: "permission denied",
-  EPERM: "permission denied",
-  EROFS: "the file system is read-only",
-  ENOSPC: "no space left on the disk",
-  EDQUOT: "the disk quota is used up",
-  EFBIG: "the file grows beyond what the system allows",
-  EIO: "the disk has failed",
-  ENOTDIR: "a part of the path is a file",
-  EEXIST: "a file of that name is in the way",
-  EISDIR: "a folder of that name is in the way",
+/** What an error of the system means, and what can be done about it. */
+export interface SystemFault {
+  readonly fact: string;
+  readonly remedy: string;
+}
+
+const denied: SystemFault = {
+  fact: "permission denied",
+  remedy: "change its permissions, or choose another place",
 };
+const full = "make room, or choose a place on another disk";
+const inTheWay = "remove it, or choose another place";
+
+const faults: Readonly<Record<string, SystemFault>> = {
+  ENOENT: { fact: "there is no such file or folder", remedy: "check the path" },
+  EACCES: denied,
+  EPERM: denied,
+  EROFS: { fact: "the file system is read-only", remedy: "choose another place" },
+  ENOSPC: { fact: "no space left on the disk", remedy: full },
+  EDQUOT: { fact: "the disk quota is used up", remedy: full },
+  EFBIG: {
+    fact: "the file grows beyond what the system allows",
+    remedy: "raise the limit (ulimit -f), or choose a place on another disk",
+  },
+  EIO: { fact: "the disk has failed", remedy: "choose a place on another disk" },
+  ENOTDIR: { fact: "a part of the path is a file", remedy: "check the path" },
+  EEXIST: { fact: "a file of that name is in the way", remedy: inTheWay },
+  EISDIR: { fact: "a folder of that name is in the way", remedy: inTheWay },
+  ENAMETOOLONG: { fact: "its name is too long", remedy: "choose a shorter one" },
+  EMFILE: { fact: "too many files are open", remedy: "raise the limit (ulimit -n)" },
+  ENFILE: { fact: "too many files are open", remedy: "end other programs" },
+};
+
+/** In plain words, where it is an error of the system that has some. */
+export const systemFault = (error: unknown): SystemFault | undefined =>
+  faults[(error as NodeJS.ErrnoException | undefined)?.code ?? ""];
 
 /**
  * Does something that writes, whose errors of the system become a StorageError that names `path`.
@@ -50,9 +78,8 @@ export async function storingAsync<T>(path: string, write: () => Promise<T>): Pr
 
 /** Errors that are not of the system, such as those of a tensor that cannot be stored, stay what they are. */
 const asStorageError = (path: string, error: unknown): unknown =>
-  error instanceof Error &&
-  "code" in error &&
-  !(error instanceof StorageError) &&
-  "syscall" in error
-    ? new StorageError(path, error)
-    : error;
+  isOfSystem(error) && !(error instanceof StorageError) ? new StorageError(path, error) : error;
+
+/** Whether an error came from a call of the system: what Node throws for files that are not there, and the like. */
+export const isOfSystem = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && "code" in error && "syscall" in error;

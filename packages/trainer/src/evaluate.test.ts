@@ -88,6 +88,63 @@ describe.each([
     expect(found.loss).toBeGreaterThan(0.8 * Math.log(classCount));
   });
 
+  it("counts whose class is among the best, and tells predictions of batches that take time", async () => {
+    const runtime = await open();
+    const model = classifier(runtime, 4);
+    const set = samples(43, 5);
+    const predictions: number[] = [];
+    const options = {
+      ...{ runtime, precision: "float32" },
+      logits: (batch: Samples) => logitsOf(model, batch),
+      labels: ({ labels }: Samples) => labels,
+      onBatch: (_: Samples, best: Uint32Array) => void predictions.push(...best),
+    };
+    async function* later(): AsyncGenerator<Samples> {
+      for (const batch of inBatches(set)) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        yield batch;
+      }
+    }
+    const one = await evaluate<Samples>({ ...options, batches: inBatches(set) });
+    const single = predictions.splice(0);
+    const two = await evaluate<Samples>({ ...options, batches: later(), topK: 2 });
+    // Each sample's logits, ranked here.
+    const logits = await logitsOf(model, set).toArray();
+    const rankOf = (label: number, i: number): number => {
+      const row = logits.subarray(i * classCount, (i + 1) * classCount);
+      return row.filter((logit) => logit > (row[label] as number)).length;
+    };
+    const ranks = Array.from(set.labels, rankOf);
+    expect(one).not.toHaveProperty("topKAccuracy");
+    expect(two).toEqual({ ...one, topKAccuracy: ranks.filter((rank) => rank < 2).length / 43 });
+    expect(two.topKAccuracy).toBeGreaterThan(one.accuracy);
+    expect(predictions).toEqual(single);
+    expect(predictions.map((best, i) => best === set.labels[i])).toEqual(
+      ranks.map((rank) => rank === 0),
+    );
+    const all = await evaluate<Samples>({ ...options, batches: inBatches(set), topK: 9 });
+    expect(all.topKAccuracy).toBe(1);
+    await expect(evaluate<Samples>({ ...options, batches: [], topK: 0 })).rejects.toThrow(
+      "topK is 0: it must be a whole number from 1 on",
+    );
+  });
+
+  it("ends with the batch that is under way when the signal says so", async () => {
+    const runtime = await open();
+    const model = classifier(runtime);
+    const stop = new AbortController();
+    const found = await evaluate<Samples>({
+      ...{ runtime, precision: "float32", signal: stop.signal },
+      logits: (batch) => {
+        stop.abort();
+        return logitsOf(model, batch);
+      },
+      labels: ({ labels }) => labels,
+      batches: inBatches(samples(40, 1)),
+    });
+    expect(found.samples).toBe(16);
+  });
+
   it("rejects with what logits() throws", async () => {
     const runtime = await open();
     const model = classifier(runtime);

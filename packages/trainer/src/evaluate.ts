@@ -1,4 +1,5 @@
-import { argmax, crossEntropy, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
+import { argmax, crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
+import type { Batches } from "./batch-source.js";
 import { inPrecision, type TrainingPrecision } from "./precision.js";
 
 export interface EvaluateOptions<Batch> {
@@ -8,7 +9,14 @@ export interface EvaluateOptions<Batch> {
   readonly logits: (batch: Batch) => Tensor;
   /** The class of each sample of a batch. */
   readonly labels: (batch: Batch) => Uint32Array;
-  readonly batches: Iterable<Batch>;
+  /** Also those that take time, as files do: the next is asked for while the device is still at the one before. */
+  readonly batches: Batches<Batch>;
+  /** How many guesses a sample has for `topKAccuracy`, at most all classes. Default: there is none. */
+  readonly topK?: number | undefined;
+  /** Told the likeliest class of each sample, batch by batch, for figures of one's own. */
+  readonly onBatch?: ((batch: Batch, predictions: Uint32Array) => void) | undefined;
+  /** Ends it after the batch that is under way, with the figures of those so far. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Evaluation {
@@ -19,48 +27,77 @@ export interface Evaluation {
   readonly samples: number;
 }
 
+/** With the option `topK`. */
+export interface TopKEvaluation extends Evaluation {
+  /** Share of samples whose class has one of the `topK` largest logits; of equal ones the first classes count. */
+  readonly topKAccuracy: number;
+}
+
 /**
  * Accuracy and loss of a classifier, in the precision that it is trained in.
- * @throws RangeError where there is no sample
+ * @throws RangeError where there is no sample, and for a `topK` that is no whole number from 1 on
  */
-export async function evaluate<Batch>(options: EvaluateOptions<Batch>): Promise<Evaluation> {
-  const { runtime, precision } = options;
-  let correct = 0;
+export function evaluate<Batch>(
+  options: EvaluateOptions<Batch> & { readonly topK: number },
+): Promise<TopKEvaluation>;
+export function evaluate<Batch>(options: EvaluateOptions<Batch>): Promise<Evaluation>;
+export async function evaluate<Batch>(
+  options: EvaluateOptions<Batch>,
+): Promise<Evaluation | TopKEvaluation> {
+  const { runtime, precision, topK: guesses, signal } = options;
+  if (guesses !== undefined && !(Number.isSafeInteger(guesses) && guesses >= 1))
+    throw new RangeError(`topK is ${guesses}: it must be a whole number from 1 on`);
+  let first = 0;
+  let among = 0;
   let loss = 0;
   let samples = 0;
   let underWay: Promise<void> = Promise.resolve();
-  for (const batch of options.batches) {
+  for await (const batch of options.batches) {
     const labels = options.labels(batch);
     const results = await runtime.step(() =>
       noGrad(() => {
         const logits = inPrecision(precision, () => options.logits(batch));
         return {
-          predictions: argmax([logits], null),
+          best: bestOf(logits, guesses),
           losses: crossEntropy(logits, runtime.tensor(labels), { reduction: "none" }),
         };
       }),
     );
     await underWay;
     underWay = (async () => {
-      const [predictions, losses] = await Promise.all([
-        results.predictions.toArray(),
-        results.losses.toArray(),
-      ]);
-      results.predictions.dispose();
-      results.losses.dispose();
+      using best = results.best;
+      using losses = results.losses;
+      const [places, nats] = await Promise.all([best.toArray(), losses.toArray()]);
+      const width = guesses === undefined ? 1 : (best.shape.at(-1) as number);
+      const predictions = Uint32Array.from(labels, (_, i) => places[i * width] as number);
       for (const [i, label] of labels.entries()) {
-        if (predictions[i] === label) correct++;
-        loss += losses[i] as number;
+        const place = places.subarray(i * width, (i + 1) * width).indexOf(label);
+        if (place === 0) first++;
+        if (place >= 0) among++;
+        loss += nats[i] as number;
       }
       samples += labels.length;
+      options.onBatch?.(batch, predictions);
     })();
     // A failure is thrown by the next await; until then it must not count as unhandled.
     underWay.catch(() => {});
+    if (signal?.aborted) break;
   }
   await underWay;
   if (samples === 0)
     throw new RangeError(
       "evaluate() got no samples: its batches may be an iterator that is used up",
     );
-  return { accuracy: correct / samples, loss: loss / samples, samples };
+  return {
+    accuracy: first / samples,
+    ...(guesses !== undefined && { topKAccuracy: among / samples }),
+    loss: loss / samples,
+    samples,
+  };
 }
+
+/** The classes with the largest logits, the largest first. */
+const bestOf = (logits: Tensor, guesses: number | undefined): Tensor =>
+  guesses === undefined
+    ? argmax([logits], null)
+    : topK(logits, Math.min(guesses, logits.shape.at(-1) as number)).indices;

@@ -6,8 +6,14 @@ export type {
   NewestCheckpoint,
 } from "./checkpoint/checkpoint.js";
 export { CheckpointError, type CheckpointProblem } from "./checkpoint/checkpoint-error.js";
+export { loadModel } from "./checkpoint/load-model.js";
 export { StorageError } from "./errors.js";
-export { type EvaluateOptions, type Evaluation, evaluate } from "./evaluate.js";
+export {
+  type EvaluateOptions,
+  type Evaluation,
+  evaluate,
+  type TopKEvaluation,
+} from "./evaluate.js";
 export {
   type EvaluatedAt,
   type EvaluationHook,
@@ -33,13 +39,15 @@ export {
   type PredictorUsage,
   type Row,
 } from "./predictor.js";
-export { renderReport } from "./report.js";
+export { type ReportOptions, type ReportSection, renderReport } from "./report.js";
 export { reportInterval } from "./reporter.js";
+export { type ContextCheckpoints, type RunContext, withParts } from "./run-context.js";
 export { type RunSummaryOptions, runSummary } from "./run-summary.js";
 export {
   type SeededGenerator,
   type Stateful,
   type StatefulModel,
+  savedData,
   savedGenerator,
 } from "./stateful.js";
 export {

@@ -1,4 +1,5 @@
 export { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
+export { checkpointIn } from "./checkpoint/checkpoint-in.js";
 export { readCheckpoint } from "./checkpoint/read-checkpoint.js";
 export type { FileSystem } from "./checkpoint/write-checkpoint.js";
 export {

@@ -11,6 +11,19 @@ import {
   type Summary,
 } from "./summary.js";
 
+/** A part of a report that a program adds. */
+export interface ReportSection {
+  /** Plain text. */
+  readonly title: string;
+  /** As it is to be in the page: escape what was not written for it. */
+  readonly html: string;
+}
+
+export interface ReportOptions {
+  /** They stand at the end, in their order. */
+  readonly sections?: readonly ReportSection[] | undefined;
+}
+
 /**
  * One HTML page without scripts or links to elsewhere: loss curves, evaluations, loss scale with skipped steps, memory, results,
  * what steps and phases cost.
@@ -19,6 +32,7 @@ import {
 export const renderReport = async (
   summary: Summary,
   lines: readonly MetricsLine[],
+  { sections: own = [] }: ReportOptions = {},
 ): Promise<string> => {
   const metrics = lines.filter((line): line is StepMetrics => !isEvaluation(line));
   const evaluations = await evaluationCharts(lines.filter(isEvaluation));
@@ -52,6 +66,7 @@ export const renderReport = async (
     ...(summary.runs.some(({ phases }) => phases)
       ? [section("What time went into", table(phaseRows(summary)))]
       : []),
+    ...own.map(({ title, html }) => section(title, html)),
   ];
   const { task, seed, device } = summary;
   const seconds = summary.runs.reduce((sum, { wallSeconds }) => sum + wallSeconds, 0);
@@ -159,7 +174,7 @@ h1 { font-size: 1.5em; margin-bottom: 0; }
 h2 { font-size: 1.15em; margin-top: 2em; border-bottom: 1px solid #ddd; }
 p { color: #555; }
 figure { margin: 0; }
-svg { max-width: 100%; height: auto; }
+svg, img { max-width: 100%; height: auto; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: .35em .7em; text-align: right; white-space: nowrap; border-bottom: 1px solid #eee; }

@@ -16,6 +16,8 @@ interface PendingStep {
   /** Counts from 1. */
   readonly epoch: number;
   readonly losses: readonly MicroLoss[];
+  /** Where it has been read already. */
+  readonly outcome?: StepOutcome | undefined;
 }
 
 export interface ReporterOptions {
@@ -71,7 +73,7 @@ export class Reporter {
     return this.#isLastApplied;
   }
 
-  /** After a failure: tells what can still be told, as long as the device answers and whoever is told does not throw. */
+  /** After a failure: tells what can still be told, as long as the device answers. */
   async flushRest(): Promise<void> {
     await this.#underWay.catch(() => {});
     while (this.#waiting.length > 0 && !this.#isGivenUp) {
@@ -95,21 +97,33 @@ export class Reporter {
     ]);
     for (const step of steps) for (const { loss } of step.losses) disposeOf(loss);
     const byStep = new Map(drained.outcomes.map((outcome) => [outcome.step, outcome]));
+    const outcomeOf = ({ outcome, step }: PendingStep): StepOutcome | undefined =>
+      outcome ?? byStep.get(this.#stepsBefore + step);
+    // What is known of steps that a failure comes before is told by whoever asks once more.
+    const keepFrom = (first: number): void => {
+      const rest = steps
+        .slice(first)
+        .map((each, i) => known(each, losses[first + i], outcomeOf(each)));
+      this.#waiting = [...rest, ...this.#waiting];
+    };
     for (const [i, pending] of steps.entries()) {
       const loss = losses[i] as PromiseSettledResult<number>;
-      const outcome = byStep.get(this.#stepsBefore + pending.step);
+      const outcome = outcomeOf(pending);
       if (drained.failure && !outcome) {
         this.#isGivenUp ||= !(drained.failure instanceof ScaleCollapseError);
-        // The steps after a collapse are known, and are told by whoever asks once more.
-        const rest = steps.slice(i).map((each, j) => known(each, losses[i + j]));
-        this.#waiting = [...rest, ...this.#waiting];
+        keepFrom(i);
         throw drained.failure;
       }
       if (loss.status === "rejected") {
         this.#isGivenUp = true;
         throw loss.reason;
       }
-      this.#tell(pending, loss.value, outcome);
+      try {
+        this.#tell(pending, loss.value, outcome);
+      } catch (error) {
+        keepFrom(i + 1);
+        throw error;
+      }
     }
     if (drained.failure) throw drained.failure;
   }
@@ -129,12 +143,7 @@ export class Reporter {
     if (isApplied) this.applied++;
     this.#isLastApplied = isApplied;
     if (outcome) this.scale = outcome.scaleAfter;
-    try {
-      tell(metrics, outcome);
-    } catch (error) {
-      this.#isGivenUp = true;
-      throw error;
-    }
+    tell(metrics, outcome);
   }
 
   async #drain(): Promise<{ outcomes: readonly StepOutcome[]; failure?: unknown }> {
@@ -164,7 +173,8 @@ const disposeOf = (loss: Tensor | number): void => {
 const known = (
   pending: PendingStep,
   loss: PromiseSettledResult<number> | undefined,
+  outcome: StepOutcome | undefined,
 ): PendingStep => ({
-  ...pending,
+  ...{ ...pending, outcome },
   losses: [{ loss: loss?.status === "fulfilled" ? loss.value : Number.NaN, weight: 1 }],
 });

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
 import { storing } from "./errors.js";
 import { makeDirectory } from "./make-directory.js";
-import { renderReport } from "./report.js";
+import { type ReportOptions, renderReport } from "./report.js";
 import { RunLock } from "./run-lock.js";
 import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
 
@@ -109,15 +109,19 @@ export class RunFolder {
   }
 
   /**
-   * Writes `summary.json` and `report.html`, and closes the folder.
+   * Writes `summary.json` and `report.html`, which ends with the program's own sections if it has some, and closes the folder.
    * @throws StorageError
+   *
+   * @example
+   * await folder.finish(summary, { sections: [{ title: "Samples", html: '<img src="samples.png" alt="">' }] });
    */
-  async finish(summary: Summary): Promise<void> {
+  async finish(summary: Summary, options: ReportOptions = {}): Promise<void> {
     if (this.#file !== undefined) this.#startAnew(this.#file);
     this.#closeLog();
     try {
       this.#writeWhole("summary.json", `${JSON.stringify(summary, undefined, 2)}\n`);
-      this.#writeWhole("report.html", await renderReport(summary, readMetrics(this.#metricsPath)));
+      const metrics = readMetrics(this.#metricsPath);
+      this.#writeWhole("report.html", await renderReport(summary, metrics, options));
     } finally {
       this.close();
     }

@@ -38,3 +38,15 @@ export const savedGenerator = (generator: SeededGenerator): Stateful => ({
     generator.offset = offset;
   },
 });
+
+/**
+ * Plain data as a part of checkpoints, for whoever opens them: a model's options, names of classes. What is resumed reads it
+ * before there is a run, so that loading it does nothing.
+ *
+ * @example
+ * parts: { model, optimizer, network: savedData({ width, classes }) }
+ */
+export const savedData = (data: unknown): Stateful => ({
+  stateDict: () => data,
+  loadStateDict: () => {},
+});

@@ -1,4 +1,4 @@
-import type { Device } from "@halfstep/device";
+import { type Device, DeviceLostError } from "@halfstep/device";
 import { requestTestDevice } from "@halfstep/device/testing";
 import {
   GradScaler,
@@ -252,17 +252,58 @@ describe.each(places)("train() on the %s", (_, open) => {
     await expect(run({ batches: () => [hostile] })).rejects.toBeInstanceOf(ScaleCollapseError);
   });
 
-  it("rejects with what onStep() throws", async () => {
-    const { run } = training(await open(), {});
+  it("rejects with what onStep() throws, and tells the others every step that was done", async () => {
+    const { run, optimizer } = training(await open(), { initScale: 2 ** 40 });
     const failure = new Error("the disk is full");
+    const [first, last]: [number[], StepMetrics[]] = [[], []];
     const failing = run({
-      epochs: 2,
+      epochs: 3,
       onStep: ({ step }) => {
+        first.push(step);
         if (step === 5) throw failure;
       },
+      hooks: { log: { onStep: (metrics) => last.push(metrics) } },
     });
     await expect(failing).rejects.toBe(failure);
+    expect(first).toEqual(numbers(1, 5));
+    expect(last.length).toBeGreaterThan(16);
+    expect(last.map(({ step }) => step)).toEqual(numbers(1, last.length));
+    const applied = last.filter((metrics) => metrics.applied);
+    expect(await optimizer.appliedSteps()).toEqual([applied.length]);
+    expect(last.filter(({ scale }, i) => i > 0 && scale === last[i - 1]?.scale)).toHaveLength(
+      applied.length - 1,
+    );
   });
+
+  it("tells every step before a checkpoint that cannot be saved", async () => {
+    const { run, told, optimizer } = training(await open(), {});
+    const failure = new Error("the disk is full");
+    const store = {
+      save: async () => Promise.reject(failure),
+      newest: async () => ({ checkpoint: undefined, skipped: [] }),
+    };
+    const parts = { model: classifier(cpuRuntime()), optimizer };
+    const failing = run({ checkpoints: { store, parts, every: { steps: 9 } } });
+    await expect(failing).rejects.toBe(failure);
+    expect(told.map(({ metrics }) => metrics.step)).toEqual(numbers(1, 9));
+  });
+});
+
+it("of a device that is lost it tells the steps that were read, in order, and says so", async () => {
+  const device = await requestTestDevice();
+  const { run, told, loss } = training({ runtime: gpuRuntime(device), device }, {});
+  let recorded = 0;
+  const failing = run({
+    epochs: 3,
+    loss: (batch) => {
+      if (++recorded === 40) device.destroy();
+      return loss(batch);
+    },
+  });
+  await expect(failing).rejects.toBeInstanceOf(DeviceLostError);
+  // The report of step 32 has waited for the first 16; those after it may still be under way.
+  expect(told.length).toBeGreaterThanOrEqual(16);
+  expect(told.map(({ metrics }) => metrics.step)).toEqual(numbers(1, told.length));
 });
 
 describe("a step on the GPU", () => {

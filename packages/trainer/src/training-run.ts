@@ -70,13 +70,8 @@ export class TrainingRun<Batch> {
     this.#batch = state.batch;
     this.#isStopped = state.isStopped;
     this.#saved = `${state.step}.${state.microLosses.length}`;
-    const listeners = [onStep, ...Object.values(hooks).map((hook) => hook.onStep)];
-    const reporting = {
-      ...{ scaler, lr, precision: state.recipe },
-      tell: (...told: Parameters<NonNullable<typeof onStep>>) => {
-        for (const listener of listeners) listener?.(...told);
-      },
-    };
+    const tell = toldToAll([onStep, ...Object.values(hooks).map((hook) => hook.onStep)]);
+    const reporting = { scaler, lr, precision: state.recipe, tell };
     this.#reporter = new Reporter(reporting, state, stepsBefore);
     this.#meter = new StepMeter(device);
     this.#phases = new PhaseMeter(device);
@@ -330,6 +325,24 @@ export class TrainingRun<Batch> {
     this.#window?.reset();
     this.#window = undefined;
   }
+}
+
+type Listener = NonNullable<TrainingHook["onStep"]>;
+
+/** Tells a step to all. Who throws is told no more; the others are, when training that has failed tells what is left. */
+function toldToAll(listeners: readonly (Listener | undefined)[]): Listener {
+  const listening = new Set(listeners.filter((each) => each !== undefined));
+  return (...told) => {
+    const failures: unknown[] = [];
+    for (const listener of listening)
+      try {
+        listener(...told);
+      } catch (error) {
+        listening.delete(listener);
+        failures.push(error);
+      }
+    if (failures.length > 0) throw failures[0];
+  };
 }
 
 /** JSON has no NaN. */

@@ -1,6 +1,7 @@
 import { lstat, open, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { readSafetensors, SafetensorsError, type SafetensorsTensor } from "@halfstep/safetensors";
+import { systemFault } from "../errors.js";
 import type { Checkpoint } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 import {
@@ -115,12 +116,8 @@ async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
       throw error;
     if (error.code === "ENOENT")
       throw new CheckpointError("missing-file", path, `is missing: ${remedy}`, error);
-    throw new CheckpointError(
-      "unreadable",
-      path,
-      `cannot be read (${error.code}): ${remedy}`,
-      error,
-    );
+    const reason = systemFault(error)?.fact ?? error.code;
+    throw new CheckpointError("unreadable", path, `cannot be read (${reason}): ${remedy}`, error);
   }
 }
 

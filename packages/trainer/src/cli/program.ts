@@ -1,3 +1,5 @@
+import { isOfSystem, systemFault } from "../errors.js";
+
 /** The exit codes of programs that {@link program} runs, for their help. */
 export const exitCodes =
   "Exit codes: 0 done, 1 the run failed, 2 wrong flags, unreadable data or checkpoints, 3 no adapter or device lost, 4 storage, 130/143 stopped by a signal.";
@@ -99,10 +101,15 @@ function report(error: unknown, say: (line: string) => void): number {
       );
     return exitCode;
   }
-  const message = error instanceof Error ? error.message : String(error);
-  say(`error: ${message.split("\n", 1)[0]}`);
+  say(`error: ${messageOf(error).split("\n", 1)[0]}`);
   if (process.env.HALFSTEP_DEBUG && error instanceof Error) say(error.stack ?? "");
   return exitCode;
+}
+
+function messageOf(error: unknown): string {
+  const fault = isOfSystem(error) && error.path !== undefined ? systemFault(error) : undefined;
+  if (fault) return `${(error as NodeJS.ErrnoException).path}: ${fault.fact}: ${fault.remedy}`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 interface ErrorOfCommander extends Error {

@@ -2,7 +2,7 @@ import type { Checkpoint } from "../checkpoint/checkpoint.js";
 import { CheckpointError } from "../checkpoint/checkpoint-error.js";
 import type { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
 import { readCheckpoint } from "../checkpoint/read-checkpoint.js";
-import type { Stateful } from "../stateful.js";
+import { type Stateful, savedData } from "../stateful.js";
 
 /** What has to be the same when training goes on, by the flags that say it: `{ "batch-size": 128, lr: 0.1 }`. */
 export type Settings = Readonly<Record<string, string | number | boolean | null>>;
@@ -70,10 +70,7 @@ async function newestOf(
  * @example
  * parts: { model, optimizer, log: folder, settings: savedSettings(settings) }
  */
-export const savedSettings = (settings: Settings): Stateful => ({
-  stateDict: () => settings,
-  loadStateDict: () => {},
-});
+export const savedSettings = (settings: Settings): Stateful => savedData(settings);
 
 /**
  * Compares what a checkpoint was saved with to what training is to go on with.

@@ -2,13 +2,21 @@ import { describe, expect, it } from "vitest";
 import { command } from "./command.js";
 import { exitCodeOf, exitCodes } from "./program.js";
 import { type RunFlags, runFlags } from "./run-flags.js";
-import { fraction, listOf, oneOf, positiveNumber, precisionName, wholeNumber } from "./values.js";
+import {
+  fraction,
+  listOf,
+  notNegative,
+  oneOf,
+  positiveNumber,
+  precisionName,
+  wholeNumber,
+} from "./values.js";
 
 const all = {
   ...{ precision: "float32", epochs: 2, maxSteps: undefined, batchSize: 8, lr: 0.1, seed: 0 },
   ...{ accumulate: 1, staticLossScale: undefined, initScale: 65536, saveEvery: 100 },
   ...{ resume: undefined, out: "runs/x", adapter: undefined, device: undefined },
-  ...{ json: false, dumpPlan: false },
+  ...{ json: false, dumpPlan: false, tensorboard: false },
 } satisfies { readonly [Name in keyof RunFlags]: RunFlags[Name] | undefined };
 
 const parse = (args: readonly string[]): RunFlags =>
@@ -27,17 +35,19 @@ describe("runFlags", () => {
   it("has the defaults, and nothing where there is none", () => {
     expect(parse([])).toEqual({
       ...{ precision: "float32", epochs: 2, batchSize: 8, lr: 0.1, seed: 0, accumulate: 1 },
-      ...{ initScale: 65536, saveEvery: 100, out: "runs/x", json: false, dumpPlan: false },
+      ...{ initScale: 65536, saveEvery: 100, out: "runs/x" },
+      ...{ json: false, dumpPlan: false, tensorboard: false },
     });
   });
 
   it("reads every flag", () => {
     const line =
-      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan";
+      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard";
     expect(parse(line.split(" "))).toEqual({
       ...{ precision: "O2", epochs: 3, maxSteps: 40, batchSize: 16, lr: 2e-3, seed: 7 },
       ...{ accumulate: 4, staticLossScale: 128, initScale: 65536, saveEvery: 5, resume: "auto" },
       ...{ out: "there", adapter: "1", device: "cpu", json: true, dumpPlan: true },
+      tensorboard: true,
     });
   });
 
@@ -80,6 +90,19 @@ describe("runFlags", () => {
     expect(small.opts()).toMatchObject({ staticLossScale: 8 });
   });
 
+  it("takes other spellings of the program's own", () => {
+    const flags = runFlags(
+      command("x", "Trains."),
+      { batchSize: 4, lr: undefined },
+      { batchSize: { also: "-b" }, lr: { also: "--learning-rate" } },
+    );
+    const read = (line: string): unknown => flags.parse(line.split(" "), { from: "user" }).opts();
+    expect(read("-b 8 --learning-rate 0.5")).toEqual({ batchSize: 8, lr: 0.5 });
+    expect(read("--batch-size 16 --lr 0.25")).toEqual({ batchSize: 16, lr: 0.25 });
+    expect(flags.helpInformation()).toMatch(/-b, --batch-size <n> .*\n +--learning-rate, --lr/);
+    expect(() => read("-b 0")).toThrow(/-b, --batch-size.*from 1/);
+  });
+
   it("ends the help of commands and subcommands with the exit codes", () => {
     let shown = "";
     const main = command("x", "Trains and predicts.").configureOutput({
@@ -107,6 +130,7 @@ describe("parsers of values", () => {
     const parsers = {
       whole: wholeNumber(1),
       positive: positiveNumber,
+      notNegative,
       fraction,
       one: oneOf(["a", "b"]),
       list: listOf(["a", "b"], "letter"),
@@ -126,6 +150,9 @@ describe("parsers of values", () => {
       ["positive", "1e-3", 1e-3],
       ["positive", "Infinity", "it must be a number above 0."],
       ["positive", "NaN", "it must be a number above 0."],
+      ["notNegative", "0", 0],
+      ["notNegative", "-1", "it must be a number from 0 on."],
+      ["notNegative", "", "it must be a number from 0 on."],
       ["fraction", "0", 0],
       ["fraction", "1", 1],
       ["fraction", "1.1", "it must be a number from 0 to 1."],

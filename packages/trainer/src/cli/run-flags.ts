@@ -29,10 +29,14 @@ export interface RunFlags {
   readonly json: boolean;
   /** Print the plan of the first step. */
   readonly dumpPlan: boolean;
+  /** Write event files of TensorBoard below `out`. */
+  readonly tensorboard: boolean;
 }
 
 /** What a program changes about a flag. */
 export interface FlagDetails {
+  /** Another spelling: "-b" of `--batch-size`, "--learning-rate" of `--lr`. */
+  readonly also?: `-${string}`;
   readonly description?: string;
   readonly parse?: (text: string) => unknown;
 }
@@ -110,6 +114,10 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
   },
   json: { flags: "--json", description: "print summary.json instead of the table" },
   dumpPlan: { flags: "--dump-plan", description: "print the plan of the first step" },
+  tensorboard: {
+    flags: "--tensorboard",
+    description: "write event files into --out: tensorboard --logdir OUT/tensorboard",
+  },
 };
 
 /**
@@ -118,7 +126,7 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
  *
  * @example
  * runFlags(command("npm start -w images --", "Trains."), { epochs: 90, lr: 0.1, resume: undefined, json: false }, {
- *   batchSize: { description: "images in a batch", parse: wholeNumber(2) },
+ *   batchSize: { also: "-b", description: "images in a batch", parse: wholeNumber(2) },
  * }).opts<Pick<RunFlags, "epochs" | "lr" | "resume" | "json">>();
  */
 export function runFlags(
@@ -129,8 +137,11 @@ export function runFlags(
   for (const [key, standardFlag] of Object.entries(standard)) {
     const name = key as keyof RunFlags;
     if (!(name in defaults)) continue;
-    const { flags, description, parse, choices, conflicts } = { ...standardFlag, ...details[name] };
-    const option = new Option(flags, description);
+    const { flags, also, description, parse, choices, conflicts } = {
+      ...standardFlag,
+      ...details[name],
+    };
+    const option = new Option(also === undefined ? flags : `${also}, ${flags}`, description);
     if (choices) option.choices([...choices]);
     else if (parse) option.argParser(parse);
     if (conflicts && conflicts in defaults) option.conflicts(conflicts);

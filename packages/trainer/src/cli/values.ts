@@ -23,6 +23,14 @@ export function positiveNumber(text: string): number {
   return value;
 }
 
+/** A finite number from 0 on. */
+export function notNegative(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0) || !Number.isFinite(value) || text.trim() === "")
+    throw new InvalidArgumentError("it must be a number from 0 on.");
+  return value;
+}
+
 /** A number from 0 to 1, both included. */
 export function fraction(text: string): number {
   const value = Number(text);
