@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { loadTorchStateDict, type Module, type StateDict, torchStateDict } from "@halfstep/nn";
@@ -10,6 +10,7 @@ import type { ModelShape } from "./model-shape.js";
 import type { Corpus, TaskName } from "./tasks.js";
 import { BertTokenizer } from "./tokenizer.js";
 import { readVocabulary } from "./vocabulary.js";
+import { readFeatures, type WordFeatures } from "./word-features.js";
 
 // A model as transformers keeps it: config.json, vocab.txt and model.safetensors, with its names. So BERTs from there can be
 // gone on from, and those from here be read there.
@@ -32,6 +33,8 @@ export interface SavedModel {
   readonly directory: string;
   readonly shape: ModelShape;
   readonly tokenizer: BertTokenizer;
+  /** Of models that tag: what they know of words besides their tokens. */
+  readonly features: WordFeatures | undefined;
   /** Undefined for models from elsewhere. */
   readonly purpose: ModelPurpose | undefined;
   readonly state: StateDict;
@@ -42,7 +45,7 @@ export async function saveModel(
   directory: string,
   model: Module,
   shape: ModelShape,
-  tokenizer: BertTokenizer,
+  { tokenizer, features }: Pick<SavedModel, "tokenizer"> & Partial<Pick<SavedModel, "features">>,
   { task, labels, maxLength, crf, mailPart, words, corpus, fold }: ModelPurpose,
 ): Promise<void> {
   await mkdir(directory, { recursive: true });
@@ -57,6 +60,8 @@ export async function saveModel(
   };
   await writeFile(join(directory, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
   await writeFile(join(directory, "vocab.txt"), `${tokenizer.vocabulary.join("\n")}\n`);
+  const path = join(directory, featureFile);
+  await (features ? writeFile(path, `${features.names.join("\n")}\n`) : rm(path, { force: true }));
   await writeSafetensorsFile(
     join(directory, "model.safetensors"),
     safetensorsOf(await torchStateDict(model)),
@@ -83,6 +88,7 @@ export async function openModel(directory: string): Promise<SavedModel> {
     directory,
     shape,
     tokenizer: new BertTokenizer(await readVocabulary(join(directory, "vocab.txt"))),
+    features: await readFeatures(join(directory, featureFile)),
     purpose: config.halfstep as ModelPurpose | undefined,
     state: await readWeights(directory),
   };
@@ -99,6 +105,8 @@ export function loadBody(model: Module, { directory, state }: SavedModel): reado
     throw new DataError(directory, `lacks ${missing.length} parameters: it is no such BERT`);
   return missing;
 }
+
+const featureFile = "features.txt";
 
 const shapeNames = [
   "vocabSize",

@@ -73,7 +73,7 @@ export function parameterGroups(
 
 /** 0 for embeddings, then the number of the layer; what is above all layers learns fastest. */
 function depthOf(name: string, layers: number): number {
-  if (name.startsWith("bert.embeddings.")) return 0;
+  if (/^(bert\.embeddings|features)\./.test(name)) return 0;
   const [, layer] = /^bert\.encoder\.layer\.(\d+)\./.exec(name) ?? [];
   return layer === undefined ? layers + 1 : Number(layer) + 1;
 }

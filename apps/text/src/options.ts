@@ -45,7 +45,9 @@ export interface TrainCommand
   readonly heads?: number;
   readonly dropout?: number;
   readonly leastCount?: number;
+  readonly leastFeature?: number;
   readonly crf: boolean;
+  readonly wordFeatures: boolean;
   readonly labelSmoothing: number;
   readonly focal: number;
   readonly layerDecay: number;
@@ -157,6 +159,8 @@ const trainFlags = (train: Command): Command => {
     .option("--dropout <p>", "dropout", fraction)
     .option("--least-count <n>", "how often a token occurs that gets a place", wholeNumber(1))
     .option("--no-crf", "tags: score each tag alone")
+    .option("--no-word-features", "tags: look at tokens alone, not at how words are spelt")
+    .option("--least-feature <n>", "tags: how often a word's feature occurs", wholeNumber(1))
     .option("--label-smoothing <part>", "of the target, spread over all classes", fraction, 0)
     .option("--focal <gamma>", "focal loss, from 1 on; 0 for none", focalGamma, 0)
     .option("--layer-decay <factor>", "of the learning rate, layer by layer down", fraction, 1)

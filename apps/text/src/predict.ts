@@ -79,9 +79,9 @@ async function predictTags(
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
   const { runtime, device, saved } = options;
-  const { tokenizer, purpose } = saved;
+  const { tokenizer, features, purpose } = saved;
   const { labels, maxLength } = purpose;
-  const tagger = new Tagger(runtime, { ...settingsOf(saved), tags: labels.length });
+  const tagger = new Tagger(runtime, { ...settingsOf(saved), features, tags: labels.length });
   ready(tagger.model, options);
   using predictor = new Predictor({
     ...{ runtime, device, batchSize, model: tagger.model },
@@ -89,7 +89,7 @@ async function predictTags(
   });
   const sentences = texts.map((text) => text.match(wordOrMark) ?? []);
   const tags = await predictor.predict(
-    sentences.map((words) => tokenizer.encodeWords(words, maxLength)),
+    sentences.map((words) => tokenizer.encodeWords(words, maxLength, features)),
   );
   return texts.map((text, i) => {
     const words = sentences[i] ?? [];

@@ -13,6 +13,7 @@ import { dataPackage, type TaskData, trainingTexts } from "./tasks.js";
 import { BertTokenizer, type Encoded } from "./tokenizer.js";
 import { stepsOf, type TextRun, type TrainingSettings, trainText } from "./train.js";
 import { bertVocabulary, restrictedVocabulary } from "./vocabulary.js";
+import { WordFeatures } from "./word-features.js";
 
 /** What a model of a task is made of. */
 export interface ModelSettings extends ClassificationLoss {
@@ -20,6 +21,8 @@ export interface ModelSettings extends ClassificationLoss {
   /** Tokens of a text, the rest is cut off. */
   readonly maxLength: number;
   readonly crf: boolean;
+  /** Of words that are tagged: what is known of them besides their tokens. */
+  readonly features?: WordFeatures | undefined;
   readonly seed: number;
   readonly precision: TrainingPrecision;
 }
@@ -45,6 +48,15 @@ export async function tokenizerFor(data: TaskData, leastCount: number): Promise<
   return new BertTokenizer(restrictedVocabulary(all, trainingTexts(data), leastCount, tokenizerOf));
 }
 
+/** What the training data's words have `leastCount` times or more often besides their tokens; of tags alone. */
+export const featuresFor = (data: TaskData, leastCount: number): WordFeatures | undefined =>
+  data.kind === "tags"
+    ? WordFeatures.of(
+        data.splits.train.map(({ words }) => words),
+        leastCount,
+      )
+    : undefined;
+
 /** Makes the model of a task, and what it is trained and tested on. */
 export function prepareTask(
   runtime: Runtime,
@@ -59,7 +71,7 @@ export function prepareTask(
     return prepared(learner, always(data.splits.train.map(encode)), data.splits.test.map(encode));
   }
   if (data.kind === "tags") {
-    const encode = (sentence: Tagged) => encodeTagged(sentence, tokenizer, maxLength);
+    const encode = (sentence: Tagged) => encodeTagged(sentence, tokenizer, settings);
     const learner = new Tagger(runtime, { ...settings, tags: data.labels.length });
     return prepared(learner, always(data.splits.train.map(encode)), data.splits.test.map(encode));
   }
@@ -81,9 +93,9 @@ export function prepareTask(
 function encodeTagged(
   { words, tags }: Tagged,
   tokenizer: BertTokenizer,
-  maxLength: number,
+  { maxLength, features }: ModelSettings,
 ): EncodedSentence {
-  const encoded = tokenizer.encodeWords(words, maxLength);
+  const encoded = tokenizer.encodeWords(words, maxLength, features);
   const kept = encoded.starts.length;
   return { ...encoded, tags: tags.slice(0, kept), cut: words.length - kept };
 }

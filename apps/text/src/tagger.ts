@@ -1,4 +1,3 @@
-import { BertForTokenClassification } from "@halfstep/models";
 import { argmax, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
 import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
 import { bertInputs, padded, sortedByLength, until } from "./batches.js";
@@ -6,6 +5,8 @@ import type { Learner, Score } from "./learner.js";
 import { type ClassificationLoss, classificationLoss, ignoredLabel } from "./losses.js";
 import type { ModelShape } from "./model-shape.js";
 import type { EncodedWords } from "./tokenizer.js";
+import { featuresPerWord, type WordFeatures } from "./word-features.js";
+import { WordTagger } from "./word-tagger.js";
 
 /** A sentence as a model takes it, and the tags of its words that were not cut off. */
 export interface EncodedSentence extends EncodedWords {
@@ -20,6 +21,8 @@ export interface TaggerOptions extends ClassificationLoss {
   readonly tags: number;
   /** Whether the tags of a sentence are scored together. */
   readonly crf: boolean;
+  /** What the model knows of words besides their tokens. Default: nothing. */
+  readonly features?: WordFeatures | undefined;
   readonly precision: TrainingPrecision;
 }
 
@@ -33,15 +36,18 @@ export interface Emissions {
 
 /** BERT that tells the tag of each word, by the word's first token. */
 export class Tagger implements Learner<EncodedSentence> {
-  readonly model: BertForTokenClassification;
+  readonly model: WordTagger;
   readonly #runtime: Runtime;
   readonly #options: TaggerOptions;
 
   constructor(runtime: Runtime, options: TaggerOptions) {
-    const { shape, seed, tags, crf } = options;
+    const { shape, seed, tags, crf, features } = options;
     this.#runtime = runtime;
     this.#options = options;
-    this.model = new BertForTokenClassification(runtime, { ...shape, seed, numLabels: tags, crf });
+    this.model = new WordTagger(runtime, {
+      ...{ ...shape, seed, numLabels: tags, crf },
+      features: features?.names.length ?? 0,
+    });
   }
 
   loss(batch: readonly EncodedSentence[], perturbation?: Tensor): Tensor {
@@ -87,6 +93,7 @@ export class Tagger implements Learner<EncodedSentence> {
     const { inputIds, attentionMask } = bertInputs(runtime, batch, this.model.bert.config);
     const scores = this.model.forward(inputIds, {
       attentionMask,
+      wordFeatures: this.#featuresOf(batch, inputIds.shape),
       ...(perturbation && { perturbation }),
     });
     const [count, length, tags] = scores.shape as [number, number, number];
@@ -99,6 +106,17 @@ export class Tagger implements Learner<EncodedSentence> {
         .reshape([...shape, tags]),
       mask: runtime.tensor(mask, shape),
     };
+  }
+
+  /** uint32 [sentences, tokens, features of a word]: at the first token of each word. */
+  #featuresOf(batch: readonly EncodedWords[], tokens: readonly number[]): Tensor | undefined {
+    if (!this.#options.features) return undefined;
+    const shape = [...tokens, featuresPerWord];
+    const values = new Uint32Array(shape.reduce((size, each) => size * each, 1));
+    for (const [i, { starts, features = [] }] of batch.entries())
+      for (const [word, start] of starts.entries())
+        values.set(features[word] ?? [], (i * (tokens[1] as number) + start) * featuresPerWord);
+    return this.#runtime.tensor(values, shape);
   }
 
   /** Nats for each word: of a sentence's tags together where they are scored together. */

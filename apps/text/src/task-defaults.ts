@@ -13,13 +13,22 @@ export interface TaskDefaults {
   readonly dropout: number;
   /** How often a token occurs that gets a place in the vocabulary. */
   readonly leastCount: number;
+  /** How often a feature of words occurs that gets a place, where words are tagged. */
+  readonly leastFeature: number;
 }
 
-const small = { layers: 2, heads: 2, hiddenSize: 64, dropout: 0.1, leastCount: 3 };
+const small = {
+  layers: 2,
+  heads: 2,
+  hiddenSize: 64,
+  dropout: 0.1,
+  leastCount: 3,
+  leastFeature: 50,
+};
 
 export const taskDefaults: Readonly<Record<TaskName, TaskDefaults>> = {
   spam: { ...small, epochs: 4, batchSize: 32, lr: 1e-3, maxLength: 128 },
   sentences: { ...small, epochs: 10, batchSize: 32, lr: 1e-3, maxLength: 64, dropout: 0.3 },
-  tags: { ...small, epochs: 1, batchSize: 32, lr: 2e-3, maxLength: 160, leastCount: 10 },
+  tags: { ...small, epochs: 1, batchSize: 32, lr: 3e-3, maxLength: 160, leastCount: 10 },
   mlm: { ...small, epochs: 1, batchSize: 32, lr: 1e-3, maxLength: 64, leastCount: 10 },
 };

@@ -1,5 +1,6 @@
 import { Tokenizer } from "@huggingface/tokenizers";
 import { specialTokens } from "./vocabulary.js";
+import type { WordFeatures } from "./word-features.js";
 
 /** A sequence as a model takes it. */
 export interface Encoded {
@@ -11,6 +12,8 @@ export interface Encoded {
 export interface EncodedWords extends Encoded {
   /** Where the words begin among the tokens: one place for each word that is left when the sentence is cut. */
   readonly starts: readonly number[];
+  /** What else is known of each of these words, for models that look at it. */
+  readonly features?: readonly (readonly number[])[] | undefined;
 }
 
 /** BERT's tokenization, uncased: words and punctuation in lower case, cut into WordPiece tokens of a vocabulary. */
@@ -50,7 +53,7 @@ export class BertTokenizer {
   }
 
   /** A sentence of at most `maxLength` tokens; words that do not fit whole are cut off. */
-  encodeWords(words: readonly string[], maxLength: number): EncodedWords {
+  encodeWords(words: readonly string[], maxLength: number, features?: WordFeatures): EncodedWords {
     const ids: number[] = [];
     const starts: number[] = [];
     for (const word of words) {
@@ -61,7 +64,10 @@ export class BertTokenizer {
       starts.push(ids.length + 1);
       ids.push(...present);
     }
-    return { ids: this.#enclosed(ids), starts };
+    const encoded = { ids: this.#enclosed(ids), starts };
+    return features
+      ? { ...encoded, features: features.encode(words).slice(0, starts.length) }
+      : encoded;
   }
 
   #piecesOf(word: string): readonly number[] {

@@ -15,7 +15,7 @@ import { folds } from "./examples.js";
 import { loadBody, openModel, type SavedModel, saveModel } from "./model-folder.js";
 import { type ModelShape, smallShape } from "./model-shape.js";
 import type { TrainCommand } from "./options.js";
-import { prepareTask, tokenizerFor } from "./prepare.js";
+import { featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
 import { describeBaselines, percent, print, say } from "./say.js";
 import { type TaskDefaults, taskDefaults } from "./task-defaults.js";
 import { baselineOf, readTask } from "./tasks.js";
@@ -66,6 +66,10 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
   const data = await readTask(options);
   const init = options.init === undefined ? undefined : await openModel(options.init);
   const tokenizer = init?.tokenizer ?? (await tokenizerFor(data, options.leastCount));
+  const features =
+    task === "tags" && options.wordFeatures
+      ? (init?.features ?? featuresFor(data, options.leastFeature))
+      : undefined;
   const shape: ModelShape = init
     ? { ...init.shape, ...dropouts(options.dropout) }
     : smallShape({ ...options, vocabulary: tokenizer.vocabulary });
@@ -81,7 +85,10 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
       onNote: say,
     });
     const { runtime, device, described, close } = await openRuntime({ ...options, onNote: say });
-    const prepared = prepareTask(runtime, data, tokenizer, { ...options, shape, maxLength });
+    const prepared = prepareTask(runtime, data, tokenizer, {
+      ...options,
+      ...{ shape, maxLength, features },
+    });
     if (init) describeInit(init, loadBody(prepared.model, init), options.precision);
     const baselines = baselineOf(data);
     say(
@@ -114,11 +121,9 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
       .finally(progress.stop);
     if (result) {
       const { labels } = data;
-      await saveModel(out, prepared.model, shape, tokenizer, {
-        ...options,
-        labels,
-        maxLength,
-      });
+      const text = { tokenizer, features };
+      const purpose = { ...options, labels, maxLength };
+      await saveModel(out, prepared.model, shape, text, purpose);
     }
     close();
     if (!result) return undefined;
@@ -182,6 +187,8 @@ function settingsOf(options: Complete): Settings {
     dropout: options.dropout,
     "least-count": options.leastCount,
     crf: options.crf,
+    "word-features": options.wordFeatures,
+    "least-feature": options.leastFeature,
     "label-smoothing": options.labelSmoothing,
     focal: options.focal,
     "layer-decay": options.layerDecay,

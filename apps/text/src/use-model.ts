@@ -29,6 +29,7 @@ export function useModel(
 ): PreparedTask {
   const prepared = prepareTask(runtime, data, saved.tokenizer, {
     ...saved.purpose,
+    features: saved.features,
     ...{ shape: saved.shape, seed: 0, precision: "float32" },
   });
   loadParameters(prepared.model, saved);

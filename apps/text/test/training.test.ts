@@ -10,7 +10,7 @@ import { mostFrequentClass } from "../src/baseline.js";
 import { saveModel } from "../src/model-folder.js";
 import { smallShape } from "../src/model-shape.js";
 import { predict } from "../src/predict.js";
-import { prepareTask, tokenizerFor } from "../src/prepare.js";
+import { featuresFor, prepareTask, tokenizerFor } from "../src/prepare.js";
 import { taskDefaults } from "../src/task-defaults.js";
 import { readTask, type TaskData, type TaskName, type TaskSource } from "../src/tasks.js";
 import { openTrained, type UsableModel } from "../src/use-model.js";
@@ -49,7 +49,8 @@ async function trained(
   const defaults = { ...taskDefaults[task], ...changed };
   const tokenizer = await tokenizerFor(data, defaults.leastCount);
   const shape = smallShape({ ...defaults, vocabulary: tokenizer.vocabulary });
-  const settings = { ...defaults, precision: "float16", seed: 0, crf: true };
+  const features = featuresFor(data, defaults.leastFeature);
+  const settings = { ...defaults, features, precision: "float16", seed: 0, crf: true };
   const prepared = prepareTask(runtime, data, tokenizer, { ...settings, shape });
   const run = await prepared.train({
     ...settings,
@@ -57,7 +58,13 @@ async function trained(
   });
   const directory = join(folder, task);
   const { labels } = data;
-  await saveModel(directory, prepared.model, shape, tokenizer, { ...source, ...settings, labels });
+  await saveModel(
+    directory,
+    prepared.model,
+    shape,
+    { tokenizer, features },
+    { ...source, ...settings, labels },
+  );
   return { data, run: run as RunSummary, saved: await openTrained(directory) };
 }
 
