@@ -1,40 +1,12 @@
 import {
   bfloat16,
   type FloatFormat,
-  float4e2m1fn,
-  float6e2m3fn,
-  float6e3m2fn,
-  float8e3m4,
-  float8e4m3,
-  float8e4m3b11fnuz,
   float8e4m3fn,
-  float8e4m3fnuz,
   float8e5m2,
-  float8e5m2fnuz,
-  float8e8m0fnu,
   float16,
   float32,
-  tfloat32,
 } from "../src/index.js";
-
-/** All formats with codes, the widest first. */
-export const formats: readonly FloatFormat[] = [
-  float32,
-  tfloat32,
-  float16,
-  bfloat16,
-  float8e4m3fn,
-  float8e5m2,
-  float8e4m3fnuz,
-  float8e5m2fnuz,
-  float8e4m3b11fnuz,
-  float8e4m3,
-  float8e3m4,
-  float8e8m0fnu,
-  float6e2m3fn,
-  float6e3m2fn,
-  float4e2m1fn,
-];
+import { allFormats } from "./samples.js";
 
 const width = 900;
 const left = 150;
@@ -47,7 +19,7 @@ const grey = "#8a8f98";
 /** Where each bit of a code belongs: sign, exponent, mantissa. */
 export function drawLayouts(): string {
   const cell = 20;
-  const rows = formats.map((format, row) => {
+  const rows = allFormats.map((format, row) => {
     const y = 34 + row * rowHeight;
     const { bits, mantissaBits, exponentBits, isSigned } = format;
     const cells = Array.from({ length: bits }, (_, bit) => {
@@ -71,7 +43,7 @@ export function drawLayouts(): string {
     ([color, text], i) =>
       `<rect x="${left + i * 110}" y="10" width="14" height="14" rx="3" fill="${color}"/>${label(left + 20 + i * 110, 22, text as string)}`,
   );
-  return svg(34 + formats.length * rowHeight + 8, "Bits of the formats", [
+  return svg(34 + allFormats.length * rowHeight + 8, "Bits of the formats", [
     ...legend,
     ...rows.flat(),
   ]);
@@ -81,14 +53,14 @@ export function drawLayouts(): string {
 export function drawRanges(): string {
   const right = 810;
   const start = 235;
-  const bottom = 16 + formats.length * rowHeight;
+  const bottom = 16 + allFormats.length * rowHeight;
   const x = (value: number): number =>
     start + ((Math.log10(value) + 46) / (39 + 46)) * (right - start);
   const grid = [-40, -30, -20, -10, 0, 10, 20, 30].map((power) => {
     const at = tenth(x(10 ** power));
     return `<line x1="${at}" y1="10" x2="${at}" y2="${bottom}" stroke="#e3e5e8"/>${label(at, bottom + 16, power === 0 ? "1" : `1e${power}`, "middle")}`;
   });
-  const rows = formats.map(({ name, finfo }, row) => {
+  const rows = allFormats.map(({ name, finfo }, row) => {
     const y = 14 + row * rowHeight;
     const { smallestSubnormal, smallestNormal, max } = finfo;
     const bar = (from: number, to: number, color: string): string =>

@@ -1,9 +1,9 @@
 import * as wgsl from "../src/wgsl.js";
-import { formats } from "./pictures.js";
+import { allFormats } from "./samples.js";
 
 /** README's table of formats, from their definitions. */
 export function formatTable(): string {
-  const rows = formats.map((format) => {
+  const rows = allFormats.map((format) => {
     const { name, bits, exponentBits, mantissaBits, isSigned, bias, finfo, hasInfinity } = format;
     return [
       `\`${name}\``,

@@ -18,11 +18,12 @@ import {
   tfloat32,
 } from "../src/index.js";
 
+/** All formats with codes, the widest first. */
 export const allFormats: readonly FloatFormat[] = [
+  float32,
+  tfloat32,
   float16,
   bfloat16,
-  tfloat32,
-  float32,
   float8e4m3fn,
   float8e5m2,
   float8e4m3fnuz,
