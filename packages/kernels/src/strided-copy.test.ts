@@ -73,6 +73,21 @@ const cases: readonly Case[] = [
     fill: 9,
     dtype: "uint32",
   },
+  // Rows of more quads than an invocation copies, in a row and an element at a time.
+  {
+    dimensions: [
+      { size: 2, stride: 80 },
+      { size: 72, stride: 1 },
+    ],
+    dtype: "float16",
+  },
+  {
+    dimensions: [
+      { size: 3, stride: 1, from: 1 },
+      { size: 68, stride: 2, from: 3, to: 67 },
+    ],
+    dtype: "bfloat16",
+  },
   { dimensions: [2, 3, 2, 3, 2, 3].map((size, d) => ({ size, stride: 1 + 7 * d })) },
   { dimensions: [{ size: 0, stride: 1 }] },
 ];

@@ -1,4 +1,4 @@
-import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import { anyDType, valueType } from "./value-type.js";
@@ -51,7 +51,12 @@ export function stridedCopy<B>(
   }
   if (isPadded) scalars.fill = fill;
   return {
-    kernel: kernelOf({ rank: merged.length, unit, isPadded }),
+    kernel: kernelOf({
+      rank: merged.length,
+      unit,
+      isPadded,
+      byRows: lastOf(merged).size % 4 === 0,
+    }),
     bindings: [operands.input, operands.out],
     scalars,
   };
@@ -79,9 +84,11 @@ function merge(dimensions: readonly CopiedDimension[]): readonly Walked[] {
   return merged.length > 0 ? merged : [{ size: 1, stride: 0, from: 0, to: 1 }];
 }
 
+const lastOf = (merged: readonly Walked[]): Walked => merged.at(-1) as Walked;
+
 /** Rows that stay whole move a quad at a time. */
 function movesQuads(merged: readonly Walked[], offset: number): boolean {
-  const last = merged.at(-1) as Walked;
+  const last = lastOf(merged);
   const isWhole = (n: number): boolean => n % 4 === 0;
   return (
     last.stride === 1 &&
@@ -94,12 +101,15 @@ interface Variant {
   readonly rank: number;
   readonly unit: 1 | 4;
   readonly isPadded: boolean;
+  /** Whether no quad of the result belongs to two rows: places of the last dimension. */
+  readonly byRows: boolean;
 }
 
 const kernels = new Map<string, Kernel>();
 
 function kernelOf(variant: Variant): Kernel {
-  const key = `${variant.rank}${variant.unit === 4 ? ",quads" : ""}${variant.isPadded ? ",padded" : ""}`;
+  const { rank, unit, isPadded, byRows } = variant;
+  const key = `${rank}${unit === 4 ? ",quads" : byRows ? ",rows" : ""}${isPadded ? ",padded" : ""}`;
   let kernel = kernels.get(key);
   if (!kernel) {
     kernel = makeKernel(variant, key);
@@ -108,7 +118,29 @@ function kernelOf(variant: Variant): Kernel {
   return kernel;
 }
 
-function makeKernel({ rank, unit, isPadded }: Variant, variant: string): Kernel {
+/**
+ * Quads of a row that an invocation copies: CPUs divide slowly, and do so once for each invocation. On GPUs neighbours copy
+ * neighbouring quads, so that they share lines of memory.
+ */
+const quadsEach = ({ hardware }: Pick<ProgramContext, "hardware">): number =>
+  hardware?.class === "software" ? 16 : 1;
+
+const quadsOfRow = (size: number, unit: number): number => (size * unit) / 4;
+
+/** WGSL that goes from the number `rest` of a place of the dimensions up to `last` to `at` in the input, and whether it is `inside`. */
+function walk(last: number, isPadded: boolean): string {
+  let code = "  var at = s.offset;\n  var inside = true;\n  var c = 0;\n";
+  for (let d = last; d >= 0; d--) {
+    code += d === 0 ? "  c = rest;\n" : `  c = rest % s.size${d};\n  rest /= s.size${d};\n`;
+    code += `  at += c * s.stride${d};\n`;
+    if (isPadded) code += `  inside = inside & ${isBetween("c", d)};\n`;
+  }
+  return code;
+}
+
+const isBetween = (c: string, d: number): string => `((${c} >= s.from${d}) & (${c} < s.to${d}))`;
+
+function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string): Kernel {
   const axes = Array.from({ length: rank }, (_, d) => d);
   const perAxis = isPadded ? ["size", "stride", "from", "to"] : ["size", "stride"];
   return defineKernel({
@@ -126,28 +158,62 @@ function makeKernel({ rank, unit, isPadded }: Variant, variant: string): Kernel 
       ),
       ...(isPadded ? [{ name: "fill", type: "f32" as const, runtime: true }] : []),
     ],
-    body({ bindings }) {
-      const scalar = valueType(bindings[1]?.dtype);
-      const value = unit === 4 ? `vec4<${scalar}>` : scalar;
-      let walk = "  var rest = i32(i);\n  var at = s.offset;\n  var inside = true;\n  var c = 0;\n";
-      for (const d of [...axes].reverse()) {
-        walk += d === 0 ? "  c = rest;\n" : `  c = rest % s.size${d};\n  rest /= s.size${d};\n`;
-        walk += `  at += c * s.stride${d};\n`;
-        if (isPadded) walk += `  inside = inside & (c >= s.from${d}) & (c < s.to${d});\n`;
-      }
-      const load = unit === 4 ? "load_input(u32(at))" : "at_input(u32(at))";
-      const parts = [0, 1, 2, 3].map((j) => `value(index * 4u + ${j}u)`).join(", ");
-      return `
-fn value(i: u32) -> ${value} {
-${walk}${isPadded ? `  if (!inside) { return ${value}(${scalar}(s.fill)); }\n` : ""}  return ${load};
+    body(context) {
+      const [from, to] = context.bindings;
+      const scalar = valueType(to?.dtype);
+      const last = rank - 1;
+      if (!byRows) {
+        const lanes = [0, 1, 2, 3].map((l) => `value(i32(index) * 4 + ${l})`).join(", ");
+        return `
+fn value(i: i32) -> ${scalar} {
+  var rest = i;
+${walk(last, isPadded)}${isPadded ? `  if (!inside) { return ${scalar}(s.fill); }\n` : ""}  return at_input(u32(at));
 }
 ${linearMain()}
   if (index * 4u >= s.count) { return; }
-  store_out(index, ${unit === 4 ? "value(index)" : `vec4<${scalar}>(${parts})`});
+  store_out(index, vec4<${scalar}>(${lanes}));
+}
+`;
+      }
+      // What is only moved keeps its bits, and needs no conversion.
+      const isMoved = from?.dtype === to?.dtype && !from?.rounding && !to?.rounding;
+      const move = isMoved
+        ? "out_data[q] = input_data[place];"
+        : "store_out(q, load_input(place));";
+      const fill = `${scalar}(s.fill)`;
+      const element = (l: number): string => {
+        const value = `at_input(u32(at + (j * 4 + ${l}) * s.stride${last}))`;
+        return isPadded
+          ? `select(${fill}, ${value}, inside & ${isBetween(`(j * 4 + ${l})`, last)})`
+          : value;
+      };
+      const quad =
+        unit === 1
+          ? `store_out(q, vec4<${scalar}>(${[0, 1, 2, 3].map(element).join(", ")}));`
+          : `let place = u32(at + j * s.stride${last});
+    ${isPadded ? `if (!(inside & ${isBetween("j", last)})) { store_out(q, vec4<${scalar}>(${fill})); continue; }` : ""}
+    ${move}`;
+      const each = quadsEach(context);
+      return `${linearMain()}
+  let length = s.size${last}${unit === 4 ? "" : " / 4"};
+  let parts = (length + ${each - 1}) / ${each};
+  let row = i32(index) / parts;
+  let first = i32(index) % parts * ${each};
+  if (u32(row * length) * 4u >= s.count) { return; }
+  var rest = row;
+${rank > 1 ? walk(last - 1, isPadded) : "  let at = s.offset;\n  let inside = true;\n"}  for (var j = first; j < min(first + ${each}, length); j++) {
+    let q = u32(row * length + j);
+    ${quad}
+  }
 }
 `;
     },
-    workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+    workgroups(scalars, _, context) {
+      const quads = Math.ceil((scalars.count as number) / 4);
+      if (!byRows || quads === 0) return linearWorkgroups(quads);
+      const length = quadsOfRow(scalars[`size${rank - 1}`] as number, unit);
+      return linearWorkgroups((quads / length) * Math.ceil(length / quadsEach(context)));
+    },
     reference([input, out], scalars) {
       const [x, y] = [input, out] as [KernelView, KernelView];
       const all = (name: string): number[] => axes.map((d) => scalars[`${name}${d}`] as number);
