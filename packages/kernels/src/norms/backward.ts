@@ -116,7 +116,7 @@ const foldKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight } = parts;
   const unit = rowUnit(walk);
   const kept = (value: string): string =>
-    walk === "quads" ? value : `select(vec4f(), ${value}, inside)`;
+    walk !== "lanes" ? value : `select(vec4f(), ${value}, inside)`;
   return defineKernel({
     name: "normGradientSums",
     variant: variantOf(walk, parts),
@@ -149,7 +149,7 @@ ${mean ? `  store_sums(index, ${total(walk, "sum")});\n` : ""}  store_products(i
 `,
     workgroups: ({ batch, chunks, groups }) => {
       const rows = (batch as number) * (chunks as number) * (groups as number);
-      return linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4));
+      return linearWorkgroups(walk !== "lanes" ? rows : Math.ceil(rows / 4));
     },
     reference(views, values) {
       const { x, mean: means, rstd, weight: gain, dy, sum, products } = named(views, parts);
@@ -187,17 +187,27 @@ const inputKernel = byVariant((walk, parts): Kernel => {
       { name: "inputGradient", access: "write" },
     ]),
     scalars,
-    body: () =>
+    body: (context) =>
       elementMain(
         walk,
-        `    let rstd = ${statistic(walk, "rstd", "row")};
-    let h = load_outGradient(q)${weight ? ` * ${channel(walk, "weight")}` : ""};
-    let normalized = (load_input(q)${mean ? ` - ${statistic(walk, "mean", "row")}` : ""}) * rstd;
+        {
+          head: `    let rstd = ${statistic(walk, "rstd", "row")};
     let slope = ${statistic(walk, "products", "row")} * s.scale;
-    store_inputGradient(q, (h${mean ? ` - ${statistic(walk, "sums", "row")} * s.scale` : ""} - normalized * slope) * rstd);
+${
+  mean
+    ? `    let mean = ${statistic(walk, "mean", "row")};
+    let shift = ${statistic(walk, "sums", "row")} * s.scale;
+`
+    : ""
+}`,
+          body: `    let h = load_outGradient(q)${weight ? ` * ${channel(walk, "weight")}` : ""};
+    let normalized = (load_input(q)${mean ? " - mean" : ""}) * rstd;
+    store_inputGradient(q, (h${mean ? " - shift" : ""} - normalized * slope) * rstd);
 `,
+        },
+        context,
       ),
-    workgroups: (values) => elementWorkgroups(values),
+    workgroups: (values, _, context) => elementWorkgroups(walk, values, context),
     reference(views, values) {
       const { x, mean: means, rstd, weight: gain, dy, sum, products, dx } = named(views, parts);
       const { scale } = values as unknown as Numbers;

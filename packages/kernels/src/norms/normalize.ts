@@ -1,4 +1,4 @@
-import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
@@ -48,16 +48,34 @@ export function normNormalize<B>(
 }
 
 /**
- * An entry point over the flat quads `q` of [batch, pixels, groups, width]: `body` may use `row`, the group's place in the
- * statistics, and `c`, the channel (in units of quads, or a lane each).
+ * An entry point over the flat quads `q` of [batch, pixels, groups, width]: `body` may use what `head` declares from `row`, the
+ * group's place in the statistics, and `c`, the channel (in units of quads, or a lane each).
  */
-export const elementMain = (walk: NormWalk, body: string): string => `${linearMain()}
+export const elementMain = (
+  walk: NormWalk,
+  { head, body }: { readonly head: string; readonly body: string },
+  context: ProgramContext,
+): string =>
+  takesRows(walk, context)
+    ? `${linearMain()}
+  let item = group.x + group.y * groups.x;
+  let parts = (s.width + ${4 * quadsOfPart - 1}u) / ${4 * quadsOfPart}u;
+  let row = item / parts * 64u + local;
+  if (row >= s.batch) { return; }
+${head}  let steps = s.width / 4u;
+  let first = item % parts * ${quadsOfPart}u;
+  for (var c = first; c < min(first + ${quadsOfPart}u, steps); c++) {
+    let q = row * steps + c;
+${body}  }
+}
+`
+    : `${linearMain()}
   let channels = s.groups * s.width;
   let size = s.batch * s.pixels * channels;
   let stride = groups.x * groups.y * 64u;
   for (var q = index; q * 4u < size; q += stride) {
 ${
-  walk === "quads"
+  walk !== "lanes"
     ? `    let e = q * 4u;
     let c = e % channels / 4u;
     let row = e / (s.pixels * channels) * s.groups + c * 4u / s.width;
@@ -66,24 +84,37 @@ ${
     let c = e % channels;
     let row = e / (s.pixels * channels) * s.groups + c / s.width;
 `
-}${body}  }
+}${head}${body}  }
 }
 `;
 
+/**
+ * CPUs load an element at a time, but for what all invocations of a workgroup load from one place. There, a workgroup takes the same
+ * part of 64 rows, so that its invocations load the parameters together.
+ */
+const takesRows = (walk: NormWalk, { hardware }: Pick<ProgramContext, "hardware">): boolean =>
+  walk === "rows" && hardware?.class === "software";
+
+const quadsOfPart = 16;
+
 /** Workgroups of an {@link elementMain}. */
-export const elementWorkgroups = ({
-  batch,
-  pixels,
-  groups,
-  width,
-}: Readonly<Record<string, number>>): readonly [number, number, number] => {
+export const elementWorkgroups = (
+  walk: NormWalk,
+  { batch, pixels, groups, width }: Readonly<Record<string, number>>,
+  context: ProgramContext,
+): readonly [number, number, number] => {
+  if (takesRows(walk, context))
+    return linearWorkgroups(
+      Math.ceil((batch as number) / 64) * Math.ceil((width as number) / (4 * quadsOfPart)),
+      1,
+    );
   const size = (batch as number) * (pixels as number) * (groups as number) * (width as number);
   return linearWorkgroups(Math.ceil(size / 4), 256);
 };
 
 /** The elements of a [channels] operand in {@link elementMain}. */
 export const channel = (walk: NormWalk, name: string): string =>
-  walk === "quads" ? `load_${name}(c)` : gathered(name, "c");
+  walk !== "lanes" ? `load_${name}(c)` : gathered(name, "c");
 
 const normalizeKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight, bias } = parts;
@@ -99,15 +130,20 @@ const normalizeKernel = byVariant((walk, parts): Kernel => {
       { name: "out", access: "write" },
     ]),
     scalars: shapeScalars,
-    body: () =>
+    body: (context) =>
       elementMain(
         walk,
-        `    let centred = load_input(q)${mean ? ` - ${statistic(walk, "mean", "row")}` : ""};
-    let scaled = centred * ${statistic(walk, "rstd", "row")}${weight ? ` * ${channel(walk, "weight")}` : ""};
+        {
+          head: `${mean ? `    let mean = ${statistic(walk, "mean", "row")};\n` : ""}    let rstd = ${statistic(walk, "rstd", "row")};
+`,
+          body: `    let centred = load_input(q)${mean ? " - mean" : ""};
+    let scaled = centred * rstd${weight ? ` * ${channel(walk, "weight")}` : ""};
     store_out(q, scaled${bias ? ` + ${channel(walk, "bias")}` : ""});
 `,
+        },
+        context,
       ),
-    workgroups: (scalars) => elementWorkgroups(scalars),
+    workgroups: (scalars, _, context) => elementWorkgroups(walk, scalars, context),
     reference(views, scalars) {
       const rest = [...views];
       const x = rest.shift() as KernelView;

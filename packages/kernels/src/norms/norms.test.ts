@@ -26,7 +26,7 @@ const rows = (batch: number, width: number) => ({ batch, pixels: 1, groups: 1, w
 
 /** Rows in quads and not, with every tail, one and none; groups in one chunk and in many. Each new program costs half a second. */
 const gpuCases: readonly Case[] = [
-  rows(37, 64),
+  rows(70, 136),
   rows(5, 7),
   rows(0, 8),
   { ...rows(130, 12), isRms: true, affine: "weight", storage: "bfloat16" },

@@ -57,11 +57,13 @@ export function normParameterGradients<B>(
 
 const sumKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight, bias } = parts;
-  const rows = walk === "quads" ? "quads" : "gather";
+  const rows = walk !== "lanes" ? "quads" : "gather";
   const place =
-    walk === "quads"
-      ? "r / s.pixels * s.groups + c * 4u / s.width"
-      : "min(r, vec4u(s.rows - 1u)) / s.pixels * s.groups + c / s.width";
+    walk === "rows"
+      ? "r"
+      : walk === "quads"
+        ? "r / s.pixels * s.groups + c * 4u / s.width"
+        : "min(r, vec4u(s.rows - 1u)) / s.pixels * s.groups + c / s.width";
   const centred = `${atRow(rows, "input", "r")}${mean ? ` - ${statistic(walk, "mean", "place")}` : ""}`;
   return defineKernel({
     name: "normParameterGradients",

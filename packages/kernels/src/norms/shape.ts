@@ -19,10 +19,14 @@ export interface NormStatistics<B> {
   readonly rstd: Binding<B>;
 }
 
-/** With a width in whole quads an invocation works on quads of one group; otherwise each of its four lanes has a group of its own. */
-export type NormWalk = "quads" | "lanes";
+/**
+ * With a width in whole quads an invocation works on quads of one group, which are `rows` where there is one group and one pixel;
+ * otherwise each of its four lanes has a group of its own.
+ */
+export type NormWalk = "rows" | "quads" | "lanes";
 
-export const normWalk = ({ width }: NormShape): NormWalk => (width % 4 === 0 ? "quads" : "lanes");
+export const normWalk = ({ width, pixels, groups }: NormShape): NormWalk =>
+  width % 4 !== 0 ? "lanes" : pixels === 1 && groups === 1 ? "rows" : "quads";
 
 /** The optional operands of a kernel: a program each. */
 export interface NormParts {
@@ -66,6 +70,17 @@ export function pixelChunks({ batch, pixels, groups, width }: NormShape): number
 
 /** Rows of a fold: row (b, k, g) has the pixels k, k + chunks, … of group g of entry b. */
 export const foldHead: Record<NormWalk, string> = {
+  rows: /* wgsl */ `
+  if (index >= s.batch) { return; }
+  let row = index;
+  let g = 0u;
+  let k = 0u;
+  let b = row;
+  let steps = s.width / 4u;
+  let line = steps;
+  let base = row * steps;
+  let count = f32(s.width);
+`,
   quads: /* wgsl */ `
   if (index >= s.batch * s.chunks * s.groups) { return; }
   let row = index;
@@ -95,7 +110,7 @@ export function foldLoop(
   walk: NormWalk,
   body: (load: (name: string) => string, channel: (name: string) => string) => string,
 ): string {
-  if (walk === "quads")
+  if (walk !== "lanes")
     return `for (var p = k; p < s.pixels; p += s.chunks) { for (var j = 0u; j < steps; j++) {
     let at = base + p * line + j;
 ${body(
@@ -121,11 +136,11 @@ export const gathered = (name: string, index: string): string =>
 
 /** A lane's total from its accumulator: in the walk by quads the lanes belong together. */
 export const total = (walk: NormWalk, sum: string): string =>
-  walk === "quads" ? `(${sum}.x + ${sum}.y) + (${sum}.z + ${sum}.w)` : sum;
+  walk !== "lanes" ? `(${sum}.x + ${sum}.y) + (${sum}.z + ${sum}.w)` : sum;
 
 /** The unit in which a fold stores one number for each row. */
-export const rowUnit = (walk: NormWalk): 1 | 4 => (walk === "quads" ? 1 : 4);
+export const rowUnit = (walk: NormWalk): 1 | 4 => (walk !== "lanes" ? 1 : 4);
 
 /** A statistic of the row at hand: one number for the quads of a group, or one a lane. */
 export const statistic = (walk: NormWalk, name: string, row: string): string =>
-  walk === "quads" ? `at_${name}(${row})` : gathered(name, row);
+  walk !== "lanes" ? `at_${name}(${row})` : gathered(name, row);

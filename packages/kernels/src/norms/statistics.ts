@@ -71,9 +71,9 @@ type Numbers = Readonly<
 // A fold in one chunk is the last there is, and stores rstd in place of the squared deviations.
 const foldKernel = byVariant((walk, { mean }): Kernel => {
   const unit = rowUnit(walk);
-  const isLast = walk === "quads" ? "s.chunks == 1u" : "vec4<bool>(s.chunks == 1u)";
+  const isLast = walk !== "lanes" ? "s.chunks == 1u" : "vec4<bool>(s.chunks == 1u)";
   const centred = (x: string): string =>
-    walk === "quads" ? `${x} - mean` : `select(vec4f(), ${x} - mean, inside)`;
+    walk !== "lanes" ? `${x} - mean` : `select(vec4f(), ${x} - mean, inside)`;
   return defineKernel({
     name: "normStatistics",
     variant: `${walk}${mean ? ",mean" : ""}`,
@@ -105,7 +105,7 @@ ${mean ? "  store_mean(index, mean);\n" : ""}  store_spread(index, select(spread
 `,
     workgroups: ({ batch, chunks, groups }) => {
       const rows = (batch as number) * (chunks as number) * (groups as number);
-      return linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4));
+      return linearWorkgroups(walk !== "lanes" ? rows : Math.ceil(rows / 4));
     },
     reference(views, values) {
       const s = values as Numbers;
