@@ -6,28 +6,24 @@ import {
   batches as orderedBatches,
   permutation,
 } from "@halfstep/data";
-import type { Device } from "@halfstep/device";
-import { GradScaler, type StepOutcome } from "@halfstep/grad-scaler";
+import { GradScaler } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW, oneCycle } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, flattenByDType, type Runtime } from "@halfstep/tensor";
+import { ampPrimitives, crossEntropy, flattenByDType } from "@halfstep/tensor";
 import {
   evaluate,
   type Precision,
+  type RunContext,
   type RunSummary,
   recipeFor,
   runSummary,
-  type Stateful,
-  type StepMetrics,
   scalerOptionsFor,
-  type TrainingCheckpoints,
   train,
+  withParts,
 } from "@halfstep/trainer";
 
 /** One training run. */
-export interface DigitsRun {
-  readonly runtime: Runtime;
-  readonly device: Device | undefined;
+export interface DigitsRun extends RunContext {
   readonly precision: Precision;
   readonly train: ImageSet;
   readonly test: ImageSet;
@@ -42,14 +38,6 @@ export interface DigitsRun {
    * for. Default "float32".
    */
   readonly weights?: "float32" | "bfloat16";
-  readonly signal?: AbortSignal | undefined;
-  /** Where checkpoints go, and what they hold besides the model and its optimizer. */
-  readonly checkpoints?: DigitsCheckpoints | undefined;
-  readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
-}
-
-interface DigitsCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
-  readonly parts: Readonly<Record<string, Stateful>>;
 }
 
 interface Batch {
@@ -103,11 +91,8 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     loss: (batch) => crossEntropy(logits(batch), runtime.tensor(batch.labels)),
     lr: schedule,
     signal: run.signal,
-    checkpoints: run.checkpoints && {
-      ...run.checkpoints,
-      parts: { ...run.checkpoints.parts, model, optimizer },
-    },
-    ...(run.onStep && { onStep: run.onStep }),
+    hooks: run.hooks,
+    checkpoints: withParts(run.checkpoints, { model, optimizer }),
   });
   if (result.isAborted || run.signal?.aborted) return undefined;
 
@@ -119,6 +104,7 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     logits,
     labels: ({ labels }) => labels,
     batches: inOrder(run),
+    signal: run.signal,
   });
   if (run.signal?.aborted) return undefined;
   return runSummary({
@@ -139,12 +125,9 @@ function* shuffled(
     yield batchOf(set, order.subarray(start, start + batchSize));
 }
 
-/** The test images, or what of them comes before the signal. */
-function* inOrder({ test: set, signal }: DigitsRun): Generator<Batch> {
-  for (const indices of orderedBatches({ count: set.count, batchSize: testBatch })) {
+function* inOrder({ test: set }: DigitsRun): Generator<Batch> {
+  for (const indices of orderedBatches({ count: set.count, batchSize: testBatch }))
     yield batchOf(set, indices);
-    if (signal?.aborted) return;
-  }
 }
 
 const batchOf = (set: ImageSet, indices: Uint32Array): Batch => ({

@@ -3,12 +3,16 @@ import { DataError } from "@halfstep/data";
 import { type ImageSplits, mnist, packageDirectory } from "@halfstep/data/node";
 import type { RunDevice, RunSummary, Summary } from "@halfstep/trainer";
 import {
+  eventsOf,
   followTraining,
   type OpenedRuntime,
   openRuntime,
+  print,
   program,
+  removeEvents,
   resumePoint,
   savedSettings,
+  say,
 } from "@halfstep/trainer/cli";
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { firstOf, stepsOf, trainDigits } from "./digits.js";
@@ -43,6 +47,7 @@ async function main(args: readonly string[]): Promise<number> {
       `MNIST: ${train.count} training and ${test.count} test images · ${first.described.adapter} · writing to ${options.out}`,
     );
     const settings = settingsOf(options, train.count);
+    if (!checkpoint) removeEvents(options.out);
     const runs: RunSummary[] = checkpoint ? [...runsDone(checkpoint, settings)] : [];
     const resumed = runs.length;
     let described: RunDevice = first.described;
@@ -54,12 +59,12 @@ async function main(args: readonly string[]): Promise<number> {
       // Each run has a device of its own, so that its peak memory is its own.
       const { runtime, device, ...opened } = i === resumed ? first : await open(options, first);
       described = opened.described;
+      const resume = i === resumed ? checkpoint : undefined;
       const checkpoints = {
         store,
         parts: { log: folder, settings: savedSettings(settings), runs: savedRuns(runs) },
         every: { steps: options.saveEvery },
-        resume: i === resumed ? checkpoint : undefined,
-        onNote: say,
+        ...{ resume, onNote: say },
       };
       const run = { ...options, precision, train, test, device, signal: stop.signal, checkpoints };
       const progress = followTraining({
@@ -69,9 +74,12 @@ async function main(args: readonly string[]): Promise<number> {
         batchSize: Math.min(run.batchSize, train.count),
         folder,
       });
-      const summary = await trainDigits({ ...run, runtime, onStep: progress.onStep }).finally(
-        progress.stop,
-      );
+      const tensorBoard = options.tensorboard && eventsOf(options.out, precision, resume);
+      const hooks = { progress, ...(tensorBoard && { tensorBoard }) };
+      const summary = await trainDigits({ ...run, runtime, hooks }).finally(() => {
+        progress.stop();
+        if (tensorBoard) tensorBoard.close();
+      });
       opened.close();
       if (!summary) {
         say(`stopped; --resume auto --out ${options.out} goes on from here`);
@@ -87,9 +95,7 @@ async function main(args: readonly string[]): Promise<number> {
       runs,
     };
     await folder.finish(summary);
-    process.stdout.write(
-      options.json ? `${JSON.stringify(summary, undefined, 2)}\n` : `${resultsTable(summary)}\n`,
-    );
+    print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);
     return 0;
   } finally {
@@ -122,8 +128,4 @@ function open(
     device: device ?? like?.described.kind,
     onNote: (line) => say(`${line}, on ${limit ?? cpuLimit} images`),
   });
-}
-
-function say(line: string): void {
-  process.stderr.write(`${line}\n`);
 }

@@ -56,6 +56,7 @@ export function parseOptions(args: readonly string[]): DigitsOptions {
       adapter: undefined,
       device: undefined,
       json: false,
+      tensorboard: false,
     },
     {
       epochs: { description: "passes over the training images" },

@@ -4,6 +4,7 @@ import {
   CheckpointError,
   type RunSummary,
   type Stateful,
+  savedData,
 } from "@halfstep/trainer";
 import { requireSettings, type Settings } from "@halfstep/trainer/cli";
 import { CheckpointFolder } from "@halfstep/trainer/node";
@@ -25,10 +26,7 @@ export const checkpointsOf = (out: string, precision: string): CheckpointFolder 
   new CheckpointFolder(join(out, "checkpoints", precision));
 
 /** The summaries of the precisions that are done, as a part of checkpoints. What is resumed reads them before there is a run. */
-export const savedRuns = (done: readonly RunSummary[]): Stateful => ({
-  stateDict: () => [...done],
-  loadStateDict: () => {},
-});
+export const savedRuns = (done: readonly RunSummary[]): Stateful => savedData([...done]);
 
 /**
  * The summaries of the precisions that were done when a checkpoint was saved.

@@ -12,16 +12,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { packageDirectory } from "@halfstep/data/node";
 import type { RunSummary, StepMetrics, Summary } from "@halfstep/trainer";
+import { type Ended, type RunAppOptions, runBundle, runStart } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Ended, npmStart, runBundle } from "./run-app.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-digits-"));
 const inFolder = (name: string): string => join(folder, name);
 const tiny = ["--limit", "64", "--batch-size", "32"];
 
+/** The app, once it has been bundled. */
+const digits = (flags: readonly string[], options?: RunAppOptions): Promise<Ended> =>
+  runBundle("digits", flags, options);
+
 let help: Ended;
 beforeAll(async () => {
-  help = await npmStart("--help");
+  help = await runStart(["--help"]);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -59,6 +63,7 @@ describe("npm start -- --help", () => {
         "--save-every",
         "--resume",
         "--json",
+        "--tensorboard",
         "--adapter",
         "--device",
         "--help",
@@ -169,7 +174,7 @@ describe("what cannot be done is refused in one line", { timeout: 300_000 }, () 
   it.each(refusals)("%s", async (name, flags, code, line) => {
     const given = flags();
     const out = given.includes("--out") ? [] : ["--out", inFolder("refused")];
-    const ended = await runBundle([...given, ...out]);
+    const ended = await digits([...given, ...out]);
     expect({ name, code: ended.code, stdout: ended.stdout }).toEqual({ name, code, stdout: "" });
     const said = saidOn(ended);
     expect(said).toEqual([expect.stringMatching(line)]);
@@ -177,7 +182,7 @@ describe("what cannot be done is refused in one line", { timeout: 300_000 }, () 
   });
 
   it("an adapter that the environment names and that is not there", async () => {
-    const ended = await runBundle([...tiny, "--out", inFolder("refused")], {
+    const ended = await digits([...tiny, "--out", inFolder("refused")], {
       env: { HALFSTEP_ADAPTER: "nosuch" },
     });
     expect(ended).toMatchObject({ code: 3, stdout: "" });
@@ -188,7 +193,7 @@ describe("what cannot be done is refused in one line", { timeout: 300_000 }, () 
     const directory = inFolder("full");
     mkdirSync(directory);
     symlinkSync("/dev/full", join(directory, "metrics.jsonl"));
-    const ended = await runBundle([...tiny, "--out", directory]);
+    const ended = await digits([...tiny, "--out", directory]);
     expect(ended).toMatchObject({ code: 4, stdout: "" });
     expect(saidOn(ended).at(-1)).toMatch(/^error: .*metrics.jsonl cannot be written \(no space/);
     expect(ended.stderr).not.toMatch(/^ +at /m);
@@ -259,7 +264,7 @@ describe("a short run", { timeout: 300_000 }, () => {
   let metrics: StepMetrics[];
 
   beforeAll(async () => {
-    ended = await runBundle([...flags, "--seed", "5", "--json", "--out", out]);
+    ended = await digits([...flags, "--seed", "5", "--json", "--out", out]);
     summary = summaryOf(out);
     metrics = metricsOf(out);
   }, 300_000);
@@ -352,7 +357,7 @@ describe("a short run", { timeout: 300_000 }, () => {
   it("gives the same bits for the same seed, and others for another", async () => {
     const hashes: Record<string, string[]> = {};
     for (const seed of ["5", "6"]) {
-      const again = await runBundle([...flags, "--seed", seed, "--json", "--out", inFolder(seed)]);
+      const again = await digits([...flags, "--seed", seed, "--json", "--out", inFolder(seed)]);
       const { runs }: Summary = JSON.parse(again.stdout);
       hashes[seed] = runs.map(({ parameterSha256 }) => parameterSha256);
     }
@@ -365,7 +370,7 @@ describe("a short run", { timeout: 300_000 }, () => {
 describe("other runs", { timeout: 300_000 }, () => {
   it("a static loss scale stays as it is", async () => {
     const out = inFolder("static");
-    const { code, stdout } = await runBundle([
+    const { code, stdout } = await digits([
       ...tiny,
       ...["--precision", "float16", "--static-loss-scale", "128", "--out", out],
     ]);
@@ -377,7 +382,7 @@ describe("other runs", { timeout: 300_000 }, () => {
 
   it("training that diverges ends as such: null for what is no number", async () => {
     const out = inFolder("diverged");
-    const { code, stdout } = await runBundle([
+    const { code, stdout } = await digits([
       ...["--limit", "256", "--batch-size", "32", "--precision", "float32,float16"],
       ...["--lr", "1e30", "--out", out],
     ]);
@@ -389,7 +394,7 @@ describe("other runs", { timeout: 300_000 }, () => {
 
   it("the CPU does as well, where it is asked for", async () => {
     const out = inFolder("cpu");
-    const ended = await runBundle([...tiny, "--device", "cpu", "--out", out]);
+    const ended = await digits([...tiny, "--device", "cpu", "--out", out]);
     expect(ended.code).toBe(0);
     const { device, runs } = summaryOf(out);
     expect(device).toEqual({ kind: "cpu", adapter: expect.any(String), tier: "cpu" });
@@ -400,7 +405,7 @@ describe("other runs", { timeout: 300_000 }, () => {
   it("the CPU does, with one line of notice, where there is no adapter", async () => {
     const out = inFolder("no-adapter");
     const env = { VK_DRIVER_FILES: "/nonexistent", VK_ICD_FILENAMES: "/nonexistent" };
-    const { code, stderr } = await runBundle(
+    const { code, stderr } = await digits(
       [...tiny, "--precision", "float32,bfloat16", "--out", out],
       { env },
     );
@@ -418,7 +423,7 @@ describe("other runs", { timeout: 300_000 }, () => {
     const out = inFolder(signal);
     let sentAt = 0;
     const started = performance.now();
-    const ended = await runBundle(["--batch-size", "32", "--out", out], {
+    const ended = await digits(["--batch-size", "32", "--out", out], {
       onStderr(stderr, kill) {
         if (sentAt > 0 || !/step \d+\/1875/.test(stderr)) return;
         sentAt = performance.now() - started;
@@ -453,25 +458,25 @@ describe("other runs", { timeout: 300_000 }, () => {
     };
     const saved = (): string[] =>
       readdirSync(join(broken, "checkpoints"), { recursive: true }).map(String);
-    const replacing = await runBundle([...tiny, "--precision", "float32", "--out", broken]);
-    const again = await runBundle([...tiny, "--precision", "float32", "--out", broken]);
+    const replacing = await digits([...tiny, "--precision", "float32", "--out", broken]);
+    const again = await digits([...tiny, "--precision", "float32", "--out", broken]);
     expect(
       [replacing, again].map(({ stderr }) => stderr.includes("that this one replaces")),
     ).toEqual([false, true]);
     const endings = [
-      await runBundle([...flags, "--out", whole]),
-      await runBundle(first, kill(/float32 +· epoch 1/, "SIGTERM")),
-      await runBundle([...first, "--resume", "auto"], kill(/float16 +· epoch 1/, "SIGINT")),
+      await digits([...flags, "--out", whole]),
+      await digits(first, kill(/float32 +· epoch 1/, "SIGTERM")),
+      await digits([...first, "--resume", "auto"], kill(/float16 +· epoch 1/, "SIGINT")),
     ];
     expect(endings.map(({ code }) => code)).toEqual([0, 143, 130]);
     expect(saved().some((name) => /^float16\/step-\d+\/manifest.json$/.test(name))).toBe(true);
 
-    const other = await runBundle([...first, "--resume", "auto", "--seed", "3"]);
+    const other = await digits([...first, "--resume", "auto", "--seed", "3"]);
     expect(other.code).toBe(2);
     expect(saidOn(other).at(-1)).toMatch(
       /^error: .*was saved with --seed 0, not 3: go on with the same flags$/,
     );
-    const last = await runBundle([...first, "--resume", "auto"]);
+    const last = await digits([...first, "--resume", "auto"]);
     expect(last.code).toBe(0);
     expect(last.stderr).toMatch(/^going on from .*float16\/step-\d+, after step \d+$/m);
     expect(readFileSync(join(broken, "metrics.jsonl"), "utf8")).toBe(

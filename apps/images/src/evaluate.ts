@@ -1,6 +1,6 @@
 import type { ResNet } from "@halfstep/models";
-import { crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
-import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
+import type { Runtime, Tensor } from "@halfstep/tensor";
+import { evaluate, inPrecision, type TrainingPrecision } from "@halfstep/trainer";
 import type { Batch } from "./images.js";
 
 /** How many of the images of a class got its name. */
@@ -21,11 +21,15 @@ export interface Score {
   readonly classes: readonly ClassScore[];
 }
 
-export interface ScoreOptions {
+/** What makes logits of images. */
+interface Network {
   readonly runtime: Runtime;
   readonly precision: TrainingPrecision;
   /** In evaluation mode. */
   readonly model: ResNet;
+}
+
+export interface ScoreOptions extends Network {
   readonly batches: AsyncIterable<Batch>;
   /** Names of the classes. */
   readonly classes: readonly string[];
@@ -34,49 +38,26 @@ export interface ScoreOptions {
 }
 
 /** What a network makes of images. While the device looks at a batch the next one is decoded. */
-export async function scoreImages(options: ScoreOptions): Promise<Score> {
-  const { runtime, classes } = options;
-  const guesses = Math.min(5, classes.length);
+export async function scoreImages({ classes, ...options }: ScoreOptions): Promise<Score> {
   const correct = new Uint32Array(classes.length);
   const counts = new Uint32Array(classes.length);
-  let inFive = 0;
-  let loss = 0;
-  let underWay: Promise<void> = Promise.resolve();
-  for await (const { images, labels } of options.batches) {
-    const results = await runtime.step(() =>
-      noGrad(() => {
-        const logits = logitsOf(options, { images, labels });
-        return {
-          best: topK(logits, guesses).indices,
-          losses: crossEntropy(logits, runtime.tensor(labels), { reduction: "none" }),
-        };
-      }),
-    );
-    await underWay;
-    underWay = (async () => {
-      using best = results.best;
-      using losses = results.losses;
-      const [places, nats] = await Promise.all([best.toArray(), losses.toArray()]);
+  const count = (counter: Uint32Array, label: number): void => {
+    counter[label] = (counter[label] as number) + 1;
+  };
+  const { accuracy, topKAccuracy, loss, samples } = await evaluate<Batch>({
+    ...options,
+    logits: (batch) => logitsOf(options, batch),
+    labels: ({ labels }) => labels,
+    topK: 5,
+    onBatch: ({ labels }, predictions) => {
       for (const [i, label] of labels.entries()) {
-        const place = places.subarray(i * guesses, (i + 1) * guesses).indexOf(label);
-        counts[label] = (counts[label] as number) + 1;
-        if (place === 0) correct[label] = (correct[label] as number) + 1;
-        if (place >= 0) inFive++;
-        loss += nats[i] as number;
+        count(counts, label);
+        if (predictions[i] === label) count(correct, label);
       }
-    })();
-    // A failure is thrown by the next await; until then it must not count as unhandled.
-    underWay.catch(() => {});
-    if (options.signal?.aborted) break;
-  }
-  await underWay;
-  const sum = (values: Uint32Array): number => values.reduce((total, value) => total + value, 0);
-  const samples = sum(counts);
+    },
+  });
   return {
-    accuracy: sum(correct) / samples,
-    top5Accuracy: inFive / samples,
-    loss: loss / samples,
-    samples,
+    ...{ accuracy, top5Accuracy: topKAccuracy, loss, samples },
     classes: classes.map((name, label) => ({
       ...{ name, correct: correct[label] as number, samples: counts[label] as number },
     })),
@@ -85,7 +66,7 @@ export async function scoreImages(options: ScoreOptions): Promise<Score> {
 
 /** Records the forward pass of a batch: logits [n, classes]. */
 export const logitsOf = (
-  { runtime, precision, model }: Pick<ScoreOptions, "runtime" | "precision" | "model">,
+  { runtime, precision, model }: Network,
   { images, labels }: Batch,
 ): Tensor => {
   const channels = model.conv1.weight.shape[2] as number;

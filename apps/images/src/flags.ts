@@ -2,9 +2,8 @@ import type { ApexLevel } from "@halfstep/autocast";
 import {
   fraction,
   lossScale,
+  notNegative,
   oneOf,
-  positiveNumber,
-  precisionName,
   runFlags,
   wholeNumber,
 } from "@halfstep/trainer/cli";
@@ -29,12 +28,6 @@ export const trainFlags = (train: Command): Command =>
         "--stem <name>",
         "imagenet or cifar (default: by the image size)",
         oneOf(["imagenet", "cifar"]),
-      )
-      .option("-b, --batch-size <n>", "images in a batch (default: 256)", wholeNumber(2))
-      .option(
-        "--learning-rate, --lr <rate>",
-        "for 256 images in a step; scaled by their number (default: 0.1)",
-        positiveNumber,
       )
       .option("--momentum <x>", "of SGD", fraction, 0.9)
       .option("--wd, --weight-decay <x>", "weight decay", notNegative, 1e-4)
@@ -77,11 +70,6 @@ export const trainFlags = (train: Command): Command =>
       )
       .option("--loss-scale <scale>", '--opt-level: a number, or "dynamic"')
       .option(
-        "--precision <name>",
-        "another recipe: float16, bfloat16, mixed_float16, …",
-        precisionName,
-      )
-      .option(
         "--init-scale <scale>",
         "where a dynamic loss scale starts (default: as apex)",
         lossScale(),
@@ -120,7 +108,8 @@ export const trainFlags = (train: Command): Command =>
         wholeNumber(0),
       ),
     {
-      ...{ epochs: undefined, maxSteps: undefined, seed: 0, accumulate: 1, saveEvery: 500 },
+      ...{ precision: undefined, epochs: undefined, maxSteps: undefined, batchSize: undefined },
+      ...{ lr: undefined, seed: 0, accumulate: 1, saveEvery: 500 },
       ...{
         resume: undefined,
         out: "runs/images",
@@ -128,9 +117,22 @@ export const trainFlags = (train: Command): Command =>
         device: undefined,
         json: false,
         dumpPlan: false,
+        tensorboard: false,
       },
     },
-    { epochs: { description: "passes over the training images (default: 90)" } },
+    {
+      precision: { description: "another recipe: float16, bfloat16, mixed_float16, …" },
+      epochs: { description: "passes over the training images (default: 90)" },
+      batchSize: {
+        also: "-b",
+        description: "images in a batch (default: 256)",
+        parse: wholeNumber(2),
+      },
+      lr: {
+        also: "--learning-rate",
+        description: "for 256 images in a step; scaled by their number (default: 0.1)",
+      },
+    },
   );
 
 /** Adds the flags of `predict`. */
@@ -156,11 +158,4 @@ function epochList(text: string): readonly number[] {
   if (epochs.some((epoch, i) => i > 0 && epoch <= (epochs[i - 1] as number)))
     throw new InvalidArgumentError("epochs must rise.");
   return epochs;
-}
-
-function notNegative(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0 && value < Number.POSITIVE_INFINITY) || text.trim() === "")
-    throw new InvalidArgumentError("it must be a number from 0 on.");
-  return value;
 }

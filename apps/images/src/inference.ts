@@ -1,5 +1,5 @@
 import { recipeFor } from "@halfstep/trainer";
-import { openRuntime } from "@halfstep/trainer/cli";
+import { openRuntime, print, say } from "@halfstep/trainer/cli";
 import { mnistDirectory, openTest } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
 import { firstOf } from "./images.js";
@@ -77,12 +77,4 @@ export async function exportNetwork({
   close();
   print(`${network.path} as ${file}`);
   return 0;
-}
-
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
-}
-
-export function say(line: string): void {
-  process.stderr.write(`${line}\n`);
 }

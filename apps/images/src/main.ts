@@ -1,4 +1,4 @@
-import { program } from "@halfstep/trainer/cli";
+import { print, program } from "@halfstep/trainer/cli";
 import { mnistDirectory } from "./data.js";
 import { exportFolder } from "./export-folder.js";
 import { evaluate, exportNetwork, predict } from "./inference.js";
@@ -16,7 +16,7 @@ await program(async (args) => {
       return await exportNetwork(options);
     case "export-folder": {
       const count = await exportFolder(options.from ?? mnistDirectory(), options.to, options);
-      process.stdout.write(`${count} images in ${options.to}\n`);
+      print(`${count} images in ${options.to}`);
       return 0;
     }
   }

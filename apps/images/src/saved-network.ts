@@ -1,12 +1,9 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type Recipe, recipeOf } from "@halfstep/autocast";
-import { DataError } from "@halfstep/data";
 import type { ResNet } from "@halfstep/models";
-import { applyRecipe, type StateDict } from "@halfstep/nn";
+import { applyRecipe } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
-import { type Checkpoint, CheckpointError, type Stateful } from "@halfstep/trainer";
-import { CheckpointFolder, readCheckpoint } from "@halfstep/trainer/node";
+import { CheckpointError, loadModel, type Stateful, savedData } from "@halfstep/trainer";
+import { checkpointIn } from "@halfstep/trainer/node";
 import type { View } from "./data.js";
 import { type NetworkOptions, networkOf } from "./model.js";
 
@@ -27,48 +24,25 @@ export interface OpenedNetwork extends NetworkState {
 }
 
 /** What has to be known of a network besides its parameters, as a part of checkpoints. */
-export const savedNetwork = (state: NetworkState): Stateful => ({
-  stateDict: () => state,
-  loadStateDict: () => {},
-});
+export const savedNetwork = (state: NetworkState): Stateful => savedData(state);
 
 /**
  * The best network of a run folder, or that of a checkpoint.
  * @param recipe that it runs by from now on. Default: the one that it was trained by.
- * @throws CheckpointError, DataError
+ * @throws CheckpointError
  */
 export async function openNetwork(
   runtime: Runtime,
   directory: string,
   recipe?: Recipe,
 ): Promise<OpenedNetwork> {
-  const { path, parts, step } = await checkpointIn(directory);
+  const checkpoint = await checkpointIn(directory);
+  const { path, parts, step } = checkpoint;
   const { network, view, recipe: trained } = (parts.network ?? {}) as Partial<NetworkState>;
   if (!network || !view || !trained)
     throw new CheckpointError("misfit", path, "was not saved by this program");
-  const model = networkOf(runtime, network, 0);
-  try {
-    model.loadStateDict(parts.model as StateDict);
-  } catch (error) {
-    throw new CheckpointError("misfit", path, (error as Error).message, error as Error);
-  }
+  const model = loadModel(networkOf(runtime, network, 0), checkpoint);
   const chosen = recipe ?? recipeOf(trained);
   applyRecipe(model, chosen).eval();
   return { network, view, recipe: chosen, model, path, step };
-}
-
-async function checkpointIn(directory: string): Promise<Checkpoint> {
-  const inside = join(directory, "checkpoints");
-  if (!existsSync(inside)) {
-    if (!existsSync(directory))
-      throw new DataError(
-        directory,
-        "is not there: train a network first, or name its --out folder",
-      );
-    return readCheckpoint(directory);
-  }
-  const folder = new CheckpointFolder(inside);
-  const checkpoint = (await folder.best()) ?? (await folder.newest()).checkpoint;
-  if (!checkpoint) throw new DataError(inside, "has no checkpoint: train a network first");
-  return checkpoint;
 }

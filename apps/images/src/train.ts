@@ -1,5 +1,4 @@
 import { permutation } from "@halfstep/data";
-import type { Device } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
 import type { ResNet } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
@@ -9,19 +8,17 @@ import {
   crossEntropy,
   type FlatVariables,
   flattenByDType,
-  type Runtime,
   type Variable,
 } from "@halfstep/tensor";
 import {
   evaluateEvery,
+  type RunContext,
   type RunSummary,
   runSummary,
-  type Stateful,
   storageFor,
   type TestResult,
-  type TrainingCheckpoints,
-  type TrainingHook,
   train,
+  withParts,
 } from "@halfstep/trainer";
 import { randomOf } from "./augment.js";
 import type { TrainingData } from "./data.js";
@@ -33,10 +30,9 @@ import { savedNetwork } from "./saved-network.js";
 
 /** One training run. */
 export interface ImagesRun
-  extends Pick<ChosenPrecision, "recipe" | "scaler">,
+  extends RunContext,
+    Pick<ChosenPrecision, "recipe" | "scaler">,
     Pick<TrainingData, "view" | "train" | "test" | "isAugmented"> {
-  readonly runtime: Runtime;
-  readonly device: Device | undefined;
   readonly network: NetworkOptions;
   readonly epochs: number;
   readonly maxSteps?: number | undefined;
@@ -62,13 +58,6 @@ export interface ImagesRun
   readonly lossWeight?: number | undefined;
   /** Called before the optimizer is made: to load weights. */
   readonly prepare?: ((model: ResNet) => Promise<void>) | undefined;
-  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly checkpoints?: ImagesCheckpoints | undefined;
-}
-
-interface ImagesCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
-  readonly parts: Readonly<Record<string, Stateful>>;
 }
 
 /** The result of a run, and what the test said of each class. */
@@ -86,8 +75,9 @@ const stepsPerEpoch = ({
   Math.ceil(Math.ceil(count / batchSize) / accumulate);
 
 /** Steps of a run. */
-export const stepsOf = (run: ImagesRun): number =>
-  Math.min(run.maxSteps ?? Number.POSITIVE_INFINITY, stepsPerEpoch(run) * run.epochs);
+export const stepsOf = (
+  run: Pick<ImagesRun, "train" | "batchSize" | "accumulate" | "epochs" | "maxSteps">,
+): number => Math.min(run.maxSteps ?? Number.POSITIVE_INFINITY, stepsPerEpoch(run) * run.epochs);
 
 /** The learning rates of apex's script: for 256 images in a step, in proportion for more or fewer; warmed up, and divided by ten. */
 export const scheduleOf = (run: ImagesRun): Schedule =>
@@ -155,14 +145,10 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
         values: metricsOf,
       }),
     },
-    checkpoints: run.checkpoints && {
-      ...run.checkpoints,
-      parts: {
-        ...run.checkpoints.parts,
-        ...{ model, optimizer },
-        network: savedNetwork({ network: run.network, view, recipe }),
-      },
-    },
+    checkpoints: withParts(run.checkpoints, {
+      ...{ model, optimizer },
+      network: savedNetwork({ network: run.network, view, recipe }),
+    }),
   });
   if (result.isAborted || run.signal?.aborted) return undefined;
 

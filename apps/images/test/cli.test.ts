@@ -1,9 +1,8 @@
-import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Summary } from "@halfstep/trainer";
+import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { mnistDirectory, openTraining } from "../src/data.js";
 import type { Score } from "../src/evaluate.js";
@@ -17,32 +16,7 @@ const out = join(root, "run");
 beforeAll(() => exportFolder(mnistDirectory(), digits, { train: 640, test: 200 }));
 afterAll(() => rmSync(root, { recursive: true }));
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** `npm start -w images -- …flags`. */
-function images(...flags: readonly string[]): Promise<Ended> {
-  const script = fileURLToPath(new URL("../../../scripts/run-app.mjs", import.meta.url));
-  const child = spawn(process.execPath, [script, "images", "main", ...flags], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, HALFSTEP_ADAPTER: "" },
-  });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  return new Promise((resolve, reject) => {
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ code, stdout, stderr }));
-  });
-}
+const images = (...flags: readonly string[]): Promise<Ended> => runApp("images", flags);
 
 it("a folder of PNG files: trained in --fp16, evaluated, and asked what images show", async () => {
   const network = ["--arch", "resnet20", "--stem", "imagenet", "--image-size", "28"];
@@ -96,7 +70,5 @@ it("what is wrong is one line, and exit code 2", async () => {
     "Warning: --static-loss-scale 128 is ignored, since nothing is float16: add --fp16",
     `error: ${join(root, "nowhere")}: is not there`,
   ]);
-  expect(missing.stderr).toContain(
-    `error: ${join(root, "nowhere")}: is not there: train a network`,
-  );
+  expect(missing.stderr).toContain(`error: ${join(root, "nowhere")} is not there: train first`);
 });

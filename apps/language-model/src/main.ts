@@ -2,17 +2,15 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import type { Runtime } from "@halfstep/tensor";
-import type { Summary } from "@halfstep/trainer";
 import {
-  followTraining,
+  openRun,
   openRuntime,
+  print,
   program,
-  resumePoint,
   type Settings,
-  savedSettings,
+  say,
   UsageError,
 } from "@halfstep/trainer/cli";
-import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { wittenBell } from "./baseline.js";
 import { scoreText } from "./evaluate.js";
 import { openHubModel, saveHubModel } from "./hub.js";
@@ -44,67 +42,31 @@ await program(async (args) => {
 });
 
 async function train(options: TrainCommand): Promise<number> {
-  const stop = stopSignals();
   const corpus = readCorpus(options.text);
   const tokenizer = trainTokenizer(options.tokenizer, corpus, options.vocabSize);
-  const folder = new RunFolder(options.out, { onNote: say });
-  try {
-    const settings = settingsOf(options);
-    const checkpoint = await resumePoint({
-      resume: options.resume,
-      store: folder.checkpoints,
-      out: options.out,
-      settings,
-      onNote: say,
-    });
-    const { runtime, device, described, close } = await openRuntime({ ...options, onNote: say });
-    say(
-      `${corpus.name}: ${corpus.train.length} characters and ${corpus.heldOut.length} held out · ${tokenizer.vocabSize} tokens · ${described.adapter} · writing to ${options.out}`,
-    );
-    const progress = followTraining({
-      label: options.precision,
-      epochs: 1,
-      steps: options.maxSteps,
-      batchSize: samplesPerStep(options),
-      folder,
-    });
-    const result = await trainLanguageModel({
-      ...options,
-      minLr: options.minLr ?? options.lr / 10,
-      runtime,
-      device,
-      tokenizer,
-      text: corpus.train,
-      heldOut: excerpt(corpus.heldOut, options.evalCharacters),
-      signal: stop.signal,
-      hooks: { progress },
-      checkpoints: {
-        store: folder.checkpoints,
-        parts: { log: folder, settings: savedSettings(settings) },
-        every: { steps: options.saveEvery },
-        resume: checkpoint,
-        onNote: say,
-      },
-    }).finally(progress.stop);
-    close();
-    if (!result) {
-      say(`stopped; --resume auto --out ${options.out} goes on from here`);
-      return stop.exitCode() ?? 1;
-    }
-    const summary: Summary = {
-      schema: 1,
-      task: "language-model",
-      seed: options.seed,
-      device: described,
-      runs: [result],
-    };
-    await folder.finish(summary);
-    print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
-    say(`report: ${join(options.out, "report.html")}`);
-    return 0;
-  } finally {
-    folder.close();
-  }
+  using run = await openRun({
+    ...options,
+    task: "language-model",
+    settings: settingsOf(options),
+  });
+  say(
+    `${corpus.name}: ${corpus.train.length} characters and ${corpus.heldOut.length} held out · ${tokenizer.vocabSize} tokens · ${run.described.adapter} · writing to ${options.out}`,
+  );
+  const context = run.follow({
+    label: options.precision,
+    epochs: 1,
+    steps: options.maxSteps,
+    batchSize: samplesPerStep(options),
+  });
+  const summary = await trainLanguageModel({
+    ...options,
+    ...context,
+    minLr: options.minLr ?? options.lr / 10,
+    tokenizer,
+    text: corpus.train,
+    heldOut: excerpt(corpus.heldOut, options.evalCharacters),
+  });
+  return run.finish(summary);
 }
 
 /** What has to be the same when training goes on, by flag. */
@@ -199,12 +161,4 @@ function open(
   return existsSync(join(model, "config.json"))
     ? openHubModel(runtime, model, { precision, onNote: say })
     : openLanguageModel(runtime, model, precision);
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
-}
-
-function say(line: string): void {
-  process.stderr.write(`${line}\n`);
 }

@@ -1,6 +1,7 @@
 import {
   command,
   fraction,
+  notNegative,
   oneOf,
   positiveNumber,
   precisionName,
@@ -8,7 +9,7 @@ import {
   runFlags,
   wholeNumber,
 } from "@halfstep/trainer/cli";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { TokenizerName } from "./tokenizers/tokenizer.js";
 
 /** What `train` is asked for. */
@@ -157,6 +158,7 @@ const trainFlags = (train: Command): Command =>
       adapter: undefined,
       device: undefined,
       json: false,
+      tensorboard: false,
     },
     {
       maxSteps: { description: "steps to train" },
@@ -210,10 +212,3 @@ const modelFlags = (each: Command): Command =>
     "float32, float16, … (default: as the model was trained)",
     precisionName,
   );
-
-function notNegative(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0 && value < Number.POSITIVE_INFINITY) || text.trim() === "")
-    throw new InvalidArgumentError("it must be a number from 0 on.");
-  return value;
-}

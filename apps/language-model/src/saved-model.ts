@@ -1,11 +1,15 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { DataError } from "@halfstep/data";
 import { GPT, type GPTOptions } from "@halfstep/models";
 import { applyRecipe, type SavedTensor, type StateDict } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
-import { type Checkpoint, CheckpointError, recipeFor, type Stateful } from "@halfstep/trainer";
-import { CheckpointFolder, readCheckpoint } from "@halfstep/trainer/node";
+import {
+  type Checkpoint,
+  CheckpointError,
+  loadModel,
+  recipeFor,
+  type Stateful,
+  savedData,
+} from "@halfstep/trainer";
+import { checkpointIn } from "@halfstep/trainer/node";
 import { savedTokenizer, type Tokenizer, type TokenizerState } from "./tokenizers/tokenizer.js";
 
 /** A model to predict with, in evaluation mode. */
@@ -31,15 +35,13 @@ export const savedLanguageModel = (
   { config }: GPT,
   tokenizer: Tokenizer,
   precision: string,
-): Stateful => ({
-  stateDict: (): LanguageState => ({ config, tokenizer: tokenizer.state(), precision }),
-  loadStateDict: () => {},
-});
+): Stateful =>
+  savedData({ config, tokenizer: tokenizer.state(), precision } satisfies LanguageState);
 
 /**
  * The best model of a run folder, or that of a checkpoint; with averaged parameters if it was trained with them.
  * @param precision of the model from now on. Default: the one that it was trained in.
- * @throws CheckpointError, DataError
+ * @throws CheckpointError
  */
 export async function openLanguageModel(
   runtime: Runtime,
@@ -52,28 +54,10 @@ export async function openLanguageModel(
   if (!saved.config || saved.precision === undefined)
     throw new CheckpointError("misfit", path, "was not saved by this program");
   const tokenizer = savedTokenizer(saved.tokenizer, path);
-  const model = new GPT(runtime, saved.config);
-  try {
-    model.loadStateDict(withAverages(parts));
-  } catch (error) {
-    throw new CheckpointError("misfit", path, (error as Error).message, error as Error);
-  }
+  const model = loadModel(new GPT(runtime, saved.config), checkpoint, withAverages(parts));
   const name = precision ?? saved.precision;
   applyRecipe(model, recipeFor(name)).eval();
   return { model, tokenizer, precision: name, path, step };
-}
-
-async function checkpointIn(directory: string): Promise<Checkpoint> {
-  const inside = join(directory, "checkpoints");
-  if (!existsSync(inside)) {
-    if (!existsSync(directory))
-      throw new DataError(directory, "is not there: train a model first, or name its --out folder");
-    return readCheckpoint(directory);
-  }
-  const folder = new CheckpointFolder(inside);
-  const checkpoint = (await folder.best()) ?? (await folder.newest()).checkpoint;
-  if (!checkpoint) throw new DataError(inside, "has no checkpoint: train a model first");
-  return checkpoint;
 }
 
 /** The state of the model, its parameters replaced by their averages where there are any. */

@@ -1,4 +1,3 @@
-import type { Device } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { GPT, type GPTOptions } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
@@ -8,24 +7,22 @@ import {
   crossEntropy,
   type FlatVariables,
   flattenByDType,
-  type Runtime,
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
 import {
   evaluateEvery,
+  type RunContext,
   type RunSummary,
   recipeFor,
   runSummary,
-  type Stateful,
   savedGenerator,
   scalerOptionsFor,
   storageFor,
   type TestResult,
-  type TrainingCheckpoints,
-  type TrainingHook,
   type TrainingPrecision,
   train,
+  withParts,
 } from "@halfstep/trainer";
 import { logitsOf, scoreText, type TextScore } from "./evaluate.js";
 import { savedLanguageModel } from "./saved-model.js";
@@ -33,9 +30,7 @@ import type { Tokenizer } from "./tokenizers/tokenizer.js";
 import { type Batch, batchesPerEpoch, trainingWindows } from "./windows.js";
 
 /** One training run. */
-export interface LanguageRun {
-  readonly runtime: Runtime;
-  readonly device: Device | undefined;
+export interface LanguageRun extends RunContext {
   readonly precision: TrainingPrecision;
   readonly tokenizer: Tokenizer;
   readonly text: string;
@@ -70,13 +65,6 @@ export interface LanguageRun {
   readonly lossWeight?: number | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
   readonly scaling?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly checkpoints?: LanguageCheckpoints | undefined;
-  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
-}
-
-interface LanguageCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
-  readonly parts: Readonly<Record<string, Stateful>>;
 }
 
 /** The result of a run. `test` is about the held-out text. */
@@ -150,17 +138,13 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
         values: metricsOf,
       }),
     },
-    checkpoints: run.checkpoints && {
-      ...run.checkpoints,
-      parts: {
-        ...run.checkpoints.parts,
-        model,
-        optimizer,
-        language: savedLanguageModel(model, tokenizer, recipe.name),
-        dropout: savedGenerator(model.generator),
-        ...(ema && { ema }),
-      },
-    },
+    checkpoints: withParts(run.checkpoints, {
+      model,
+      optimizer,
+      language: savedLanguageModel(model, tokenizer, recipe.name),
+      dropout: savedGenerator(model.generator),
+      ...(ema && { ema }),
+    }),
   });
   if (result.isAborted || run.signal?.aborted) return undefined;
 

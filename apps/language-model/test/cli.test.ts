@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestTestDevice } from "@halfstep/device/testing";
@@ -6,16 +6,19 @@ import type { StateDict } from "@halfstep/nn";
 import { cpuRuntime, gpuRuntime, type Runtime } from "@halfstep/tensor";
 import { isEvaluation, type MetricsLine } from "@halfstep/trainer";
 import { readCheckpoint } from "@halfstep/trainer/node";
+import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { wittenBell } from "../src/baseline.js";
 import { scoreText } from "../src/evaluate.js";
 import { sampleText } from "../src/sample.js";
 import { openLanguageModel } from "../src/saved-model.js";
 import { excerpt, readCorpus } from "../src/text.js";
-import { type Ended, runApp } from "./run-app.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-language-model-"));
 afterAll(() => rmSync(folder, { recursive: true }));
+
+const languageModel = (...args: readonly string[]): Promise<Ended> =>
+  runApp("language-model", args);
 
 const linesOf = (directory: string): MetricsLine[] =>
   readFileSync(join(directory, "metrics.jsonl"), "utf8")
@@ -30,7 +33,7 @@ describe("a GPT on the State of the Union", { timeout: 300_000 }, () => {
   beforeAll(async () => {
     const size = "--layers 2 --heads 4 --width 96 --context 32 --batch-size 16";
     const training = "--lr 4e-3 --warm-up 50 --max-steps 250 --eval-every 125 --save-every 1000";
-    trained = await runApp("train", ...`${size} ${training} --out ${out} --json`.split(" "));
+    trained = await languageModel("train", ...`${size} ${training} --out ${out} --json`.split(" "));
     runtime = gpuRuntime(await requestTestDevice());
   }, 300_000);
 
@@ -53,7 +56,7 @@ describe("a GPT on the State of the Union", { timeout: 300_000 }, () => {
 
   it("goes on with a text, and the same seed goes on with the same", async () => {
     const flags = ["--prompt", "The state of", "--length", "30", "--seed", "5"];
-    const ended = await runApp("predict", "--model", out, ...flags);
+    const ended = await languageModel("predict", "--model", out, ...flags);
     expect(ended).toMatchObject({ code: 0 });
     expect(ended.stdout).toMatch(/^The state of/);
     const opened = await openLanguageModel(runtime, out);
@@ -80,7 +83,7 @@ describe("a GPT on the State of the Union", { timeout: 300_000 }, () => {
   });
 
   it("refuses a prompt that it cannot read in one line", async () => {
-    const ended = await runApp("predict", "--model", out, "--prompt", "€");
+    const ended = await languageModel("predict", "--model", out, "--prompt", "€");
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(ended.stderr.trimEnd().split("\n").at(-1)).toMatch(/^error: "€" is none of the 98/);
   });
@@ -95,10 +98,10 @@ describe("training that goes on", { timeout: 120_000 }, () => {
     ),
     ..."--width 8 --context 8 --batch-size 4 --accumulate 2 --dropout 0.1 --ema 0.9".split(" "),
     ..."--max-steps 6 --warm-up 2 --eval-every 2 --save-every 3 --eval-characters 200".split(" "),
-    "--json",
+    ..."--tensorboard --json".split(" "),
   ];
   const train = (out: string, ...more: readonly string[]) =>
-    runApp("train", ...flags, "--out", join(folder, out), ...more);
+    languageModel("train", ...flags, "--out", join(folder, out), ...more);
   const hashOf = ({ stdout }: Ended): string => JSON.parse(stdout).runs[0].parameterSha256;
 
   it("ends with the bits of training that was never stopped, averages and dropout included", async () => {
@@ -112,6 +115,20 @@ describe("training that goes on", { timeout: 120_000 }, () => {
     expect(resumed.stderr).toContain("after step 3");
     expect(hashOf(resumed)).toBe(hashOf(whole));
     expect(linesOf(join(folder, "whole"))).toEqual(log);
+  });
+
+  it("writes what TensorBoard shows, as --tensorboard asks: every step and evaluation, by each process", () => {
+    const events = join(folder, "whole", "tensorboard", "float16");
+    const [first = "", second = "", ...more] = readdirSync(events).sort();
+    expect(more).toEqual([]);
+    const scalars = (file: string, tag: string): number =>
+      readFileSync(join(events, file), "latin1").split(tag).length - 1;
+    const tags = ["train/loss", "train/lr", "evaluation/bitsPerCharacter"];
+    const counts = [first, second].map((file) => tags.map((tag) => scalars(file, tag)));
+    expect(counts).toEqual([
+      [12, 6, 3],
+      [6, 3, 2],
+    ]);
   });
 
   it("is used with the averages of its parameters", async () => {

@@ -1,6 +1,7 @@
 import {
   command,
   fraction,
+  notNegative,
   oneOf,
   positiveNumber,
   precisionName,
@@ -94,38 +95,37 @@ const trainFlags = (train: Command): Command =>
       .addOption(
         new Option("--amp", "mixed precision in float16").default(false).conflicts("precision"),
       )
-      .option(
-        "--precision <name>",
-        "float32, float16, bfloat16, O0, O1, O2, O3, or another recipe (default: float32)",
-        precisionName,
-      )
       .option("--width <n>", "channels of the first level", wholeNumber(2), 8)
       .option("--bilinear", "enlarge by interpolation, without transposed convolutions", false)
       .option("--tile <pixels>", "height and width of the tiles", wholeNumber(16), 64)
       .option("--optimizer <name>", "adamw or rmsprop", oneOf(["adamw", "rmsprop"]), "adamw")
       .option("--schedule <name>", "cosine or plateau", oneOf(["cosine", "plateau"]), "cosine")
       .option("--weight-decay <x>", "of AdamW", notNegative, 1e-2)
-      .option("--clip <norm>", "largest norm of the gradients", positiveNumber, 1)
-      .addOption(
-        new Option("--init-scale <scale>", "float16: where the dynamic loss scale starts")
-          .argParser(positiveNumber)
-          .conflicts("staticLossScale"),
-      ),
+      .option("--clip <norm>", "largest norm of the gradients", positiveNumber, 1),
     {
+      precision: undefined,
       epochs: 30,
       maxSteps: undefined,
       batchSize: 8,
       lr: 1e-2,
       seed: 0,
       staticLossScale: undefined,
+      initScale: undefined,
       saveEvery: 200,
       resume: undefined,
       out: "runs/segmentation",
       adapter: undefined,
       device: undefined,
       json: false,
+      tensorboard: false,
     },
-    { batchSize: { description: "tiles in a batch" } },
+    {
+      precision: {
+        description:
+          "float32, float16, bfloat16, O0, O1, O2, O3, or another recipe (default: float32)",
+      },
+      batchSize: { description: "tiles in a batch" },
+    },
   );
 
 const evaluateFlags = (evaluate: Command): Command =>
@@ -180,13 +180,6 @@ const modelFlags = (each: Command): Command =>
       "float32, float16, … (default: as the network was trained)",
       precisionName,
     );
-
-function notNegative(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0 && value < Number.POSITIVE_INFINITY) || text.trim() === "")
-    throw new InvalidArgumentError("it must be a number from 0 on.");
-  return value;
-}
 
 function percentage(text: string): number {
   const value = Number(text);

@@ -1,20 +1,19 @@
-import type { Device } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { applyRecipe } from "@halfstep/nn";
 import { AdamW, clipGradNorm, cosine, ReduceOnPlateau, RMSprop } from "@halfstep/optim";
-import { ampPrimitives, flattenByDType, type Runtime, type Storage } from "@halfstep/tensor";
+import { ampPrimitives, flattenByDType, type Storage } from "@halfstep/tensor";
 import {
   evaluateEvery,
-  parameterSha256,
+  type RunContext,
   type RunSummary,
   recipeFor,
-  type Stateful,
+  runSummary,
   scalerOptionsFor,
   storageFor,
-  type TrainingCheckpoints,
   type TrainingHook,
   type TrainingPrecision,
   train,
+  withParts,
 } from "@halfstep/trainer";
 import { type Judged, judge } from "./evaluate.js";
 import { segmentationLoss } from "./loss.js";
@@ -49,22 +48,13 @@ export interface SegmentationSettings {
 }
 
 /** One training run. */
-export interface SegmentationRun extends SegmentationSettings {
-  readonly runtime: Runtime;
-  readonly device: Device | undefined;
+export interface SegmentationRun extends RunContext, SegmentationSettings {
   readonly precision: TrainingPrecision;
   readonly scenes: SceneSet;
   /** What the loss is multiplied by, for studies of underflow. Default 1. */
   readonly lossWeight?: number | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
   readonly scaling?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly checkpoints?: SegmentationCheckpoints | undefined;
-  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
-}
-
-interface SegmentationCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
-  readonly parts: Readonly<Record<string, Stateful>>;
 }
 
 export interface Trained {
@@ -78,7 +68,7 @@ export interface Trained {
 /** Trains a U-Net, and judges it on the held-out scenes after every epoch. Undefined if the signal stopped it. */
 export async function trainUNet(run: SegmentationRun): Promise<Trained | undefined> {
   const { runtime, device, scenes } = run;
-  const started = performance.now();
+  const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
   const { channels, classes, maskValues, scale } = scenes;
@@ -90,12 +80,7 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
   const model = applyRecipe(makeUNet(runtime, segmenter, run.seed), recipe);
   const groups = flattenByDType(model.parameters());
   const scaler = new GradScaler(ampPrimitives(runtime), {
-    ...(run.scaling === false ? { enabled: false } : scalerOptionsFor(recipe)),
-    ...(run.initScale !== undefined && { initScale: run.initScale }),
-    ...(run.staticLossScale !== undefined && {
-      preset: "static",
-      initScale: run.staticLossScale,
-    }),
+    ...(run.scaling === false ? { enabled: false } : scalerOptionsFor(recipe, run)),
     // The loop drains outcomes itself, with the losses.
     outcomeSchedule: false,
   });
@@ -147,46 +132,22 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
         values: (judged) => testOf(classes, judged),
       }),
     },
-    checkpoints: run.checkpoints && {
-      ...run.checkpoints,
-      parts: {
-        ...run.checkpoints.parts,
-        model,
-        optimizer,
-        segmenter: savedSegmenter(segmenter),
-      },
-    },
+    checkpoints: withParts(run.checkpoints, {
+      model,
+      optimizer,
+      segmenter: savedSegmenter(segmenter),
+    }),
   });
   if (result.isAborted || run.signal?.aborted) return undefined;
 
   const peakBytes = device?.memory.peak;
   model.eval();
   const judged = await judgeNow();
-  const bytesOf = (which: "values" | "gradients"): number =>
-    groups.reduce((sum, group) => sum + group[which].byteLength, 0);
-  const parameterBytes = bytesOf("values");
-  // AdamW's moments, or RMSprop's mean square and momentum, in float32.
-  const optimizerBytes = 2 * bytesOf("gradients");
-  const summary: RunSummary = {
-    precision: recipe.name,
-    steps: result.steps,
-    appliedSteps: result.appliedSteps,
-    skippedSteps: result.skippedSteps,
-    finalScale: result.finalScale,
-    test: testOf(classes, judged),
-    msPerStep: result.msPerStep,
-    samplesPerSecond: result.msPerStep === 0 ? 0 : (run.batchSize * 1000) / result.msPerStep,
-    peakBytes:
-      peakBytes ?? result.stepBytes + parameterBytes + bytesOf("gradients") + optimizerBytes,
-    activationBytes: result.activationBytes,
-    parameterBytes,
-    optimizerBytes,
-    perStep: result.perStep,
-    deviceMsPerStep: result.deviceMsPerStep,
-    phases: result.phases,
-    parameterSha256: await parameterSha256(model.namedParameters()),
-    wallSeconds: (performance.now() - started) / 1000,
-  };
+  const summary = await runSummary({
+    ...{ precision: recipe, result, test: testOf(classes, judged), model, groups, peakBytes },
+    // AdamW's two, or RMSprop's mean square and momentum.
+    ...{ moments: 2, samplesPerStep: run.batchSize, startedAt },
+  });
   return { summary, segmenter: { ...segmenter, model }, judged };
 }
 

@@ -56,6 +56,6 @@ it("training that was stopped ends with the bytes of training that was not", {
 it("what is no run folder is refused", async () => {
   const runtime = cpuRuntime();
   await expect(openSegmenter(runtime, join(scratch, "nowhere"))).rejects.toThrow(
-    /nowhere: is not there: train a network first/,
+    /nowhere is not there: train first/,
   );
 });

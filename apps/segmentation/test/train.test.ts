@@ -3,12 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { packageDirectory } from "@halfstep/data/node";
 import type { Summary } from "@halfstep/trainer";
+import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import { afterAll, expect, it } from "vitest";
 import { readPicture } from "../src/pictures.js";
-import { runApp } from "./run-app.js";
 
 const scratch = mkdtempSync(join(tmpdir(), "halfstep-segmentation-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
+
+const segmentation = (...args: readonly string[]): Promise<Ended> => runApp("segmentation", args);
 
 const out = join(scratch, "run");
 const earth = join(
@@ -20,7 +22,7 @@ it("a U-Net in mixed precision finds land better than colours do", {
   timeout: 240_000,
 }, async () => {
   const flags = ["--amp", "--bilinear", "--batch-size", "4", "--lr", "2e-2"];
-  const trained = await runApp("train", ...flags, "--epochs", "3", "--out", out, "--json");
+  const trained = await segmentation("train", ...flags, "--epochs", "3", "--out", out, "--json");
   expect(trained).toMatchObject({ code: 0 });
   const summary: Summary = JSON.parse(trained.stdout);
   const [run] = summary.runs;
@@ -32,7 +34,7 @@ it("a U-Net in mixed precision finds land better than colours do", {
   expect(readFileSync(join(out, "report.html"), "utf8")).toContain('<img src="samples.png"');
   expect((await readPicture(join(out, "samples.png"), { channels: 3 })).width).toBe(796);
 
-  const evaluated = await runApp("evaluate", "--model", out, "--json");
+  const evaluated = await segmentation("evaluate", "--model", out, "--json");
   expect(evaluated).toMatchObject({ code: 0 });
   const { ious, baselines } = JSON.parse(evaluated.stdout);
   const [unfitted, blueOverRed] = baselines.map(
@@ -42,7 +44,7 @@ it("a U-Net in mixed precision finds land better than colours do", {
   expect(ious[1]).toBeGreaterThan(blueOverRed);
 
   const mask = join(scratch, "mask.png");
-  const predicted = await runApp(
+  const predicted = await segmentation(
     ...["predict", earth, "-o", mask, "--model", out, "--scale", "0.125", "--viz", "--half"],
   );
   expect(predicted).toMatchObject({ code: 0, stdout: expect.stringContaining(`${mask}  water `) });
@@ -57,7 +59,7 @@ it("a U-Net in mixed precision finds land better than colours do", {
 });
 
 it("what cannot be done is refused in one line", { timeout: 60_000 }, async () => {
-  const refused = await runApp("train", "--tile", "256", "--out", join(scratch, "large"));
+  const refused = await segmentation("train", "--tile", "256", "--out", join(scratch, "large"));
   expect(refused).toMatchObject({ code: 2, stdout: "" });
   expect(refused.stderr).toMatch(/error: 180° W to 112\.5° W: is 192×512 pixels, and tiles are/);
 });

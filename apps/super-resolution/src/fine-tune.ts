@@ -1,21 +1,19 @@
-import type { Device } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { applyRecipe } from "@halfstep/nn";
 import { AdamW, clipGradNorm, cosine, type ParameterStorage } from "@halfstep/optim";
 import { ampPrimitives, flattenByDType, l1Loss, type Runtime, type Tensor } from "@halfstep/tensor";
 import {
   evaluateEvery,
+  type RunContext,
   type RunSummary,
   recipeFor,
   runSummary,
-  type Stateful,
   scalerOptionsFor,
   storageFor,
   type TestResult,
-  type TrainingCheckpoints,
-  type TrainingHook,
   type TrainingPrecision,
   train,
+  withParts,
 } from "@halfstep/trainer";
 import type { ShrinkKernel } from "./images.js";
 import { type Judgement, judge } from "./judge.js";
@@ -24,9 +22,7 @@ import { type Pairs, type Pictures, randomPairs } from "./pairs.js";
 import { upscalerOf } from "./upscale.js";
 
 /** One fine-tuning. */
-export interface FineTuning {
-  readonly runtime: Runtime;
-  readonly device: Device | undefined;
+export interface FineTuning extends RunContext {
   /** What training starts from, and changes. */
   readonly model: LayersModel;
   readonly precision: TrainingPrecision;
@@ -46,13 +42,6 @@ export interface FineTuning {
   readonly staticLossScale?: number | undefined;
   /** How parameters are kept, for studies of what is lost. Default: as the precision has it. */
   readonly storage?: ParameterStorage | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly checkpoints?: FineTuningCheckpoints | undefined;
-  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
-}
-
-interface FineTuningCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
-  readonly parts: Readonly<Record<string, Stateful>>;
 }
 
 /** The result of a fine-tuning, on the pictures to judge by, in dB. */
@@ -121,10 +110,7 @@ export async function fineTune(run: FineTuning): Promise<FineTuningSummary | und
         values: ({ network }) => ({ psnr: network }),
       }),
     },
-    checkpoints: run.checkpoints && {
-      ...run.checkpoints,
-      parts: { ...run.checkpoints.parts, model, optimizer },
-    },
+    checkpoints: withParts(run.checkpoints, { model, optimizer }),
   });
   if (result.isAborted || run.signal?.aborted) return undefined;
 

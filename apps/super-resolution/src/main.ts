@@ -1,15 +1,12 @@
-import { join } from "node:path";
-import type { Summary } from "@halfstep/trainer";
 import {
-  followTraining,
+  openRun,
   openRuntime,
+  print,
   program,
-  resumePoint,
   type Settings,
-  savedSettings,
+  say,
   UsageError,
 } from "@halfstep/trainer/cli";
-import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { comparePrecisions, comparisonTable } from "./compare.js";
 import { fineTune } from "./fine-tune.js";
 import { readPicture, requireWritten, writePicture } from "./images.js";
@@ -40,68 +37,26 @@ await program(async (args) => {
 });
 
 async function train(options: TrainCommand): Promise<number> {
-  const stop = stopSignals();
   const pictures = await readPictures(options.images);
-  const folder = new RunFolder(options.out, { onNote: say });
-  try {
-    const settings = settingsOf(options);
-    const checkpoint = await resumePoint({
-      resume: options.resume,
-      store: folder.checkpoints,
-      out: options.out,
-      settings,
-      onNote: say,
-    });
-    const { runtime, device, described, close } = await openRuntime({ ...options, onNote: say });
-    const model = await pretrained(runtime);
-    if (options.crop % model.scale !== 0)
-      throw new UsageError(`--crop ${options.crop} is no multiple of ${model.scale}`);
-    say(
-      `${pictures.train.length} images, and ${pictures.test.length} to judge by · ${described.adapter} · writing to ${options.out}`,
-    );
-    const progress = followTraining({
-      label: options.precision,
-      epochs: Math.ceil(options.maxSteps / stepsPerEpoch),
-      steps: options.maxSteps,
-      batchSize: options.batchSize,
-      folder,
-    });
-    const result = await fineTune({
-      ...options,
-      runtime,
-      device,
-      model,
-      pictures,
-      stepsPerEpoch,
-      signal: stop.signal,
-      hooks: { progress },
-      checkpoints: {
-        store: folder.checkpoints,
-        parts: { log: folder, settings: savedSettings(settings) },
-        every: { steps: options.saveEvery },
-        resume: checkpoint,
-        onNote: say,
-      },
-    }).finally(progress.stop);
-    close();
-    if (!result) {
-      say(`stopped; --resume auto --out ${options.out} goes on from here`);
-      return stop.exitCode() ?? 1;
-    }
-    const summary: Summary = {
-      schema: 1,
-      task: "super-resolution",
-      seed: options.seed,
-      device: described,
-      runs: [result],
-    };
-    await folder.finish(summary);
-    print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
-    say(`report: ${join(options.out, "report.html")}`);
-    return 0;
-  } finally {
-    folder.close();
-  }
+  using run = await openRun({
+    ...options,
+    task: "super-resolution",
+    settings: settingsOf(options),
+  });
+  const model = await pretrained(run.runtime);
+  if (options.crop % model.scale !== 0)
+    throw new UsageError(`--crop ${options.crop} is no multiple of ${model.scale}`);
+  say(
+    `${pictures.train.length} images, and ${pictures.test.length} to judge by · ${run.described.adapter} · writing to ${options.out}`,
+  );
+  const context = run.follow({
+    label: options.precision,
+    epochs: Math.ceil(options.maxSteps / stepsPerEpoch),
+    steps: options.maxSteps,
+    batchSize: options.batchSize,
+  });
+  const summary = await fineTune({ ...options, ...context, model, pictures, stepsPerEpoch });
+  return run.finish(summary);
 }
 
 /** What has to be the same when training goes on, by flag. */
@@ -142,12 +97,4 @@ async function predict(options: PredictCommand): Promise<number> {
     `${options.output}: ${result.width}×${result.height} pixels · ${batches} tiles in ${(milliseconds / 1000).toFixed(1)} s · ${(peakBytes / 2 ** 20).toFixed(1)} MiB`,
   );
   return 0;
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
-}
-
-function say(line: string): void {
-  process.stderr.write(`${line}\n`);
 }

@@ -100,6 +100,7 @@ const trainFlags = (train: Command): Command =>
       adapter: undefined,
       device: undefined,
       json: false,
+      tensorboard: false,
     },
     {
       maxSteps: { description: "steps to train" },

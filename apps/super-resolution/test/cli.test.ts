@@ -2,18 +2,21 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StorageError } from "@halfstep/trainer";
+import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import sharp from "sharp";
 import { afterAll, describe, expect, it } from "vitest";
 import { readPicture, writePicture } from "../src/images.js";
 import { golden, photograph } from "../src/pretrained.js";
-import { runApp } from "./run-app.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-super-resolution-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+const superResolution = (...args: readonly string[]): Promise<Ended> =>
+  runApp("super-resolution", args);
+
 describe("the pretrained network", { timeout: 120_000 }, () => {
   it("makes what its authors made, in halves with half of the memory", async () => {
-    const ended = await runApp("evaluate", "--json");
+    const ended = await superResolution("evaluate", "--json");
     expect(ended).toMatchObject({ code: 0 });
     const [single, half, brain] = JSON.parse(ended.stdout);
     expect(single).toMatchObject({ precision: "float32" });
@@ -29,7 +32,7 @@ describe("the pretrained network", { timeout: 120_000 }, () => {
 
   it("doubles an image file in tiles", async () => {
     const result = join(folder, "doubled.png");
-    const ended = await runApp("predict", photograph(), result, "--tile", "80");
+    const ended = await superResolution("predict", photograph(), result, "--tile", "80");
     expect(ended).toMatchObject({ code: 0, stdout: "" });
     expect(ended.stderr).toContain("256×256 pixels");
     const [ours, theirs] = [await readPicture(result), await readPicture(golden())];
@@ -43,14 +46,22 @@ describe("training it further", { timeout: 240_000 }, () => {
 
   it("makes it better at images that lost every second pixel, and resumes", async () => {
     const flags = ["--max-steps", "30", "--lr", "5e-4", "--eval-every", "30", "--save-every", "20"];
-    const ended = await runApp("train", ...flags, "--out", out, "--json");
+    const ended = await superResolution("train", ...flags, "--out", out, "--json");
     expect(ended).toMatchObject({ code: 0 });
     const [run] = JSON.parse(ended.stdout).runs;
     expect(run).toMatchObject({ precision: "float16", steps: 30 });
     // Seen: more than 1 dB.
     expect(run.test.psnr).toBeGreaterThan(run.test.before + 0.5);
     rmSync(join(out, "checkpoints", "step-00000030"), { recursive: true });
-    const resumed = await runApp("train", ...flags, "--out", out, "--json", "--resume", "auto");
+    const resumed = await superResolution(
+      "train",
+      ...flags,
+      "--out",
+      out,
+      "--json",
+      "--resume",
+      "auto",
+    );
     expect(resumed.stderr).toContain("after step 20");
     expect(JSON.parse(resumed.stdout).runs[0].parameterSha256).toBe(run.parameterSha256);
   });
@@ -62,13 +73,13 @@ describe("what cannot be done is refused in a line", { timeout: 60_000 }, () => 
   it("a file that is no image", async () => {
     const path = join(folder, "text.png");
     writeFileSync(path, "no image");
-    const ended = await runApp("predict", path, join(folder, "out.png"));
+    const ended = await superResolution("predict", path, join(folder, "out.png"));
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(last(ended.stderr)).toMatch(/^error: .*text\.png: is no image that can be read/);
   });
 
   it("a result that cannot be written", async () => {
-    const ended = await runApp("predict", photograph(), join(folder, "out.gif"));
+    const ended = await superResolution("predict", photograph(), join(folder, "out.gif"));
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(last(ended.stderr)).toMatch(/out\.gif: cannot be written: let it end in \.png/);
     const nowhere = join(folder, "no", "where.png");
@@ -82,13 +93,13 @@ describe("what cannot be done is refused in a line", { timeout: 60_000 }, () => 
     await sharp({ create: { width: 8, height: 8, channels: 3, background: "red" } })
       .png()
       .toFile(join(images, "red.png"));
-    const ended = await runApp("train", "--images", images, "--out", join(folder, "none"));
+    const ended = await superResolution("train", "--images", images, "--out", join(folder, "none"));
     expect(ended).toMatchObject({ code: 2 });
     expect(last(ended.stderr)).toMatch(/has 1 images .* one to learn from and one to judge by$/);
   });
 
   it("flags that are wrong", async () => {
-    const ended = await runApp("train", "--crop", "47", "--kernel", "best");
+    const ended = await superResolution("train", "--crop", "47", "--kernel", "best");
     expect(ended).toMatchObject({ code: 2 });
     expect(last(ended.stderr)).toMatch(/--kernel.*none of nearest, cubic/);
   });

@@ -1,5 +1,6 @@
 export { command } from "./cli/command.js";
 export { dumpFirstPlan } from "./cli/dump-first-plan.js";
+export { type EventsHook, eventsOf, removeEvents } from "./cli/events.js";
 export {
   type FollowOptions,
   type FollowTraining,

@@ -1,11 +1,10 @@
-import { openRuntime } from "@halfstep/trainer/cli";
+import { openRuntime, print, say } from "@halfstep/trainer/cli";
 import { baselinesOf } from "../baseline.js";
 import { judge } from "../evaluate.js";
 import type { EvaluateCommand } from "../options.js";
 import { openSegmenter } from "../saved-model.js";
 import { readScenes } from "../scenes.js";
 import { headline, type Scores } from "../scores.js";
-import { print, say } from "./say.js";
 
 export async function evaluate(options: EvaluateCommand): Promise<number> {
   const { runtime, close } = await openRuntime({ ...options, onNote: say });

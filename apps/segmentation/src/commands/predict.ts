@@ -1,11 +1,10 @@
 import { format, parse } from "node:path";
-import { openRuntime, UsageError } from "@halfstep/trainer/cli";
+import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import { overlay } from "../colours.js";
 import type { PredictCommand } from "../options.js";
 import { readPicture, writePng } from "../pictures.js";
 import { openSegmenter } from "../saved-model.js";
 import { labelsOf, PictureSegmenter } from "../segment.js";
-import { print, say } from "./say.js";
 
 export async function predict(options: PredictCommand): Promise<number> {
   const { pictures, output } = options;

@@ -76,7 +76,7 @@ async function command(
   const context = run.follow({ label: "float16", epochs: 1, steps, batchSize: 16 });
   const summary = await recipe(context, stopAfter);
   const sections = [{ title: "Points", html: "<p>all of them</p>" }];
-  const code = await run.finish(summary, { sections, lines: "and more" });
+  const code = await run.finish(summary, { sections, lines: "and more", note: "by the way" });
   return { code, ...said };
 }
 
@@ -91,7 +91,9 @@ describe("openRun", () => {
     const ended = await command("whole");
     expect(ended.code).toBe(0);
     expect(ended.stdout).toMatch(/precision.*test loss[\s\S]*float16[\s\S]*\nand more\n$/);
-    expect(ended.stderr).toMatch(/float16 · epoch 1\/1 · step 6\/6 .*\nreport: .*report\.html\n$/);
+    expect(ended.stderr).toMatch(
+      /float16 · epoch 1\/1 · step 6\/6 .*\nby the way\nreport: .*report\.html\n$/,
+    );
     const summary = JSON.parse(readFileSync(join(parent, "whole/summary.json"), "utf8"));
     expect(summary).toMatchObject({
       ...{ schema: 1, task: "points", seed: 3, device: { kind: "cpu" } },

@@ -1,17 +1,14 @@
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Device } from "@halfstep/device";
 import type { Runtime } from "@halfstep/tensor";
-import type { Checkpoint } from "../checkpoint/checkpoint.js";
-import { storing } from "../errors.js";
 import type { ReportOptions } from "../report.js";
 import { resultsTable } from "../results-table.js";
 import type { RunContext } from "../run-context.js";
 import { RunFolder } from "../run-folder.js";
 import { stopSignals } from "../stop-signals.js";
 import type { RunDevice, RunSummary } from "../summary.js";
-import { type TensorBoardLog, tensorBoardLog } from "../tensorboard/tensorboard-log.js";
 import { dumpFirstPlan } from "./dump-first-plan.js";
+import { eventsOf, removeEvents } from "./events.js";
 import { type FollowOptions, followTraining } from "./follow-training.js";
 import { openRuntime } from "./open-runtime.js";
 import { resumePoint, type Settings, savedSettings } from "./resume.js";
@@ -35,6 +32,8 @@ export type RunProgress = Omit<FollowOptions, "folder" | "stream">;
 export interface RunResults extends ReportOptions {
   /** Lines below the table, not with `--json`. */
   readonly lines?: string | undefined;
+  /** Lines for the person, whatever is printed. */
+  readonly note?: string | undefined;
 }
 
 /** A `train` command from its first line to its exit code. */
@@ -87,7 +86,8 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
       follow(asked) {
         const progress = followTraining({ ...asked, folder });
         ends.push(progress.stop);
-        const tensorBoard = eventsOf(options, asked.label, checkpoint);
+        if (!checkpoint) removeEvents(out);
+        const tensorBoard = options.tensorboard && eventsOf(out, asked.label, checkpoint);
         if (tensorBoard) ends.push(tensorBoard.close);
         return {
           ...{ runtime, device: opened.device, signal: stop.signal },
@@ -104,7 +104,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           },
         };
       },
-      async finish(summary, { sections, lines } = {}) {
+      async finish(summary, { sections, lines, note } = {}) {
         // The folder is closed last, and signals until then.
         for (const end of ends.splice(2).reverse()) end();
         if (!summary) {
@@ -113,6 +113,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         }
         const whole = { schema: 1, task, seed, device: described, runs: [summary] } as const;
         await folder.finish(whole, { sections });
+        if (note !== undefined) say(note);
         const shown = [resultsTable(whole), ...(lines === undefined ? [] : [lines])];
         print(options.json ? JSON.stringify(whole, undefined, 2) : shown.join("\n"));
         say(`report: ${join(out, "report.html")}`);
@@ -125,22 +126,3 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
     throw error;
   }
 }
-
-/** The hook of `--tensorboard`. */
-function eventsOf(
-  { out, tensorboard }: OpenRunOptions,
-  label: string,
-  checkpoint: Checkpoint | undefined,
-): Omit<TensorBoardLog, "scalar"> | undefined {
-  const directory = join(out, "tensorboard");
-  // TensorBoard would draw an earlier run into this one.
-  if (!checkpoint) storing(directory, () => rmSync(directory, { recursive: true, force: true }));
-  if (!tensorboard) return undefined;
-  const log = tensorBoardLog(join(directory, label));
-  const { loadStateDict: _, ...withoutState } = log;
-  // The flag may come with --resume alone: then there is no state to go on from.
-  return checkpoint && !hasEvents(checkpoint) ? withoutState : log;
-}
-
-const hasEvents = ({ parts: { hooks } }: Checkpoint): boolean =>
-  typeof hooks === "object" && hooks !== null && "tensorBoard" in hooks;

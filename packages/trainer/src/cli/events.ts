@@ -1,0 +1,32 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Checkpoint } from "../checkpoint/checkpoint.js";
+import { storing } from "../errors.js";
+import { type TensorBoardLog, tensorBoardLog } from "../tensorboard/tensorboard-log.js";
+
+/** A hook that writes event files of TensorBoard. */
+export type EventsHook = Omit<TensorBoardLog, "scalar">;
+
+/**
+ * The hook of `--tensorboard`, under the name `tensorBoard`: event files in `out/tensorboard/label`. `openRun()` has it; programs that
+ * train several times make one for each.
+ * @param checkpoint that training goes on from
+ * @throws StorageError
+ */
+export function eventsOf(out: string, label: string, checkpoint?: Checkpoint): EventsHook {
+  const log = tensorBoardLog(join(folderIn(out), label));
+  const { loadStateDict: _, ...withoutState } = log;
+  // The flag may come with --resume alone: then there is no state to go on from.
+  return checkpoint && !hasEvents(checkpoint) ? withoutState : log;
+}
+
+/** Before a run that replaces an earlier one, which TensorBoard would draw into it. @throws StorageError */
+export function removeEvents(out: string): void {
+  const folder = folderIn(out);
+  storing(folder, () => rmSync(folder, { recursive: true, force: true }));
+}
+
+const folderIn = (out: string): string => join(out, "tensorboard");
+
+const hasEvents = ({ parts: { hooks } }: Checkpoint): boolean =>
+  typeof hooks === "object" && hooks !== null && "tensorBoard" in hooks;

@@ -1,0 +1,41 @@
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const fromRoot = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+/** `npm start -w APP -- …args`, without npm. */
+export const runApp = (app, args, options) =>
+  runNode([fromRoot("scripts/run-app.mjs"), app, "main", ...args], options);
+
+/** `npm start -- …args`, without npm and its set-up. */
+export const runStart = (args, options) =>
+  runNode([fromRoot("scripts/start.mjs"), ...args], options);
+
+/** The bundle that one of the others has left behind: as they run it, without bundling again. */
+export const runBundle = (app, args, options) =>
+  runNode([fromRoot(`apps/${app}/dist/main.js`), ...args], options);
+
+function runNode(args, { input, env, onStderr } = {}) {
+  const started = performance.now();
+  const child = spawn(process.execPath, args, {
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+    // Whoever runs the tests may have chosen another adapter for other programs.
+    env: { ...process.env, HALFSTEP_ADAPTER: "", ...env },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+    onStderr?.(stderr, (signal) => child.kill(signal));
+  });
+  child.stdin?.end(input);
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) =>
+      resolve({ code, stdout, stderr, seconds: (performance.now() - started) / 1000 }),
+    );
+  });
+}
