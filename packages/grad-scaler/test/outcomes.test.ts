@@ -32,7 +32,7 @@ function training(options: GradScalerOptions = {}) {
   const steps = (count: number): void => {
     for (let i = 0; i < count; i += 1) train();
   };
-  return { device, scaler, train, steps };
+  return { device, scaler, optimizer, train, steps };
 }
 
 const stepsOf = (outcomes: readonly StepOutcome[]): number[] => outcomes.map(({ step }) => step);
@@ -44,6 +44,28 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.useRealTimers();
+});
+
+test('the scale of preset "torch" falls to 0 and trains on, as in torch; only that it has is told', async () => {
+  const outcomes = async (options: GradScalerOptions) => {
+    const { scaler, optimizer, train } = training({
+      ...{ preset: "torch", initScale: 2 ** -148, outcomeSchedule: false, ...options },
+    });
+    for (const overflow of [true, true, true]) train(overflow);
+    const drained = await scaler.drain().catch((error: unknown) => error);
+    const before = [...optimizer.parameters];
+    train();
+    const { scale } = await scaler.stateDict();
+    return { drained, scale, before, after: [...optimizer.parameters] };
+  };
+  const told = await outcomes({});
+  expect(told.drained).toBeInstanceOf(ScaleCollapseError);
+  expect(told.drained).toMatchObject({ step: 3, scale: 0, skips: 3 });
+  const silent = await outcomes({ raiseAtFloor: false });
+  expect(stepsOf(silent.drained as readonly StepOutcome[])).toEqual([1, 2, 3]);
+  // Seen in torch 2.13 with the same scales: gradients are 0, finite, and then multiplied by 1 / 0.
+  for (const { scale, before, after } of [told, silent])
+    expect([scale, before, after]).toEqual([0, [0], [Number.NaN]]);
 });
 
 describe("drain", () => {
