@@ -9,12 +9,12 @@ import { type LanguageRun, trainLanguageModel } from "./train.js";
 const lossWeight = 2 ** -14;
 
 const variants: Readonly<
-  Record<string, Pick<LanguageRun, "precision" | "lossWeight" | "scaling">>
+  Record<string, Pick<LanguageRun, "precision" | "lossWeight" | "initScale" | "scaling">>
 > = {
   float32: { precision: "float32" },
   float16: { precision: "float16" },
   bfloat16: { precision: "bfloat16" },
-  "float16 on a tiny loss": { precision: "float16", lossWeight },
+  "float16 on a tiny loss": { precision: "float16", lossWeight, initScale: 2 ** 24 },
   "float16 on a tiny loss without scaling": { precision: "float16", lossWeight, scaling: false },
 };
 

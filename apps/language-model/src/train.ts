@@ -61,7 +61,10 @@ export interface LanguageRun extends RunContext {
   readonly seed: number;
   readonly initScale?: number | undefined;
   readonly staticLossScale?: number | undefined;
-  /** What the loss is multiplied by, for studies of underflow. Default 1. */
+  /**
+   * What the loss is multiplied by, for studies of underflow; Adam's eps and the largest norm are as well, so that with exact
+   * arithmetic nothing changes. Default 1.
+   */
   readonly lossWeight?: number | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
   readonly scaling?: boolean | undefined;
@@ -74,7 +77,7 @@ export interface LanguageSummary extends RunSummary {
 
 /** Trains a GPT, and judges it on the held-out text. Undefined if the signal stopped it. */
 export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSummary | undefined> {
-  const { runtime, device, tokenizer } = run;
+  const { runtime, device, tokenizer, lossWeight = 1 } = run;
   const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
@@ -89,6 +92,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const optimizer = new AdamW(runtime.target, groups, {
     lr: schedule,
     betas: [0.9, run.beta2],
+    eps: 1e-8 * lossWeight,
     storage: storageFor(recipe),
   });
   const scaler = new GradScaler(ampPrimitives(runtime), {
@@ -109,7 +113,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const judge = (): Promise<TextScore> => (ema ? ema.during(score) : score());
   const loss = (batch: Batch): Tensor => {
     const mean = crossEntropy(logitsOf(runtime, model, batch), runtime.tensor(batch.targets));
-    return run.lossWeight === undefined ? mean : mean.mul(run.lossWeight);
+    return lossWeight === 1 ? mean : mean.mul(lossWeight);
   };
 
   const result = await train<Batch>({
@@ -124,7 +128,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     batches: (epoch) => trainingWindows(windows, epoch),
     batchesFrom: (epoch, first) => trainingWindows(windows, epoch, first),
     loss,
-    clip: () => clipGradNorm(optimizer, run.clip),
+    clip: () => clipGradNorm(optimizer, run.clip * lossWeight),
     lr: schedule,
     signal: run.signal,
     hooks: {

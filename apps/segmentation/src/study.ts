@@ -5,16 +5,16 @@ import { readEarth } from "./earth.js";
 import { headline } from "./scores.js";
 import { type SegmentationRun, trainUNet } from "./train.js";
 
-type Variant = Pick<SegmentationRun, "precision" | "lossWeight" | "scaling">;
+type Variant = Pick<SegmentationRun, "precision" | "lossWeight" | "initScale" | "scaling">;
 
 /** A loss so small that gradients in float16 vanish unless it is scaled. */
-const lossWeight = 2 ** -10;
+const lossWeight = 2 ** -14;
 
 const variants: Readonly<Record<string, Variant>> = {
   float32: { precision: "float32" },
   float16: { precision: "float16" },
   bfloat16: { precision: "bfloat16" },
-  "float16 on a tiny loss": { precision: "float16", lossWeight },
+  "float16 on a tiny loss": { precision: "float16", lossWeight, initScale: 2 ** 24 },
   "float16 on a tiny loss without scaling": { precision: "float16", lossWeight, scaling: false },
 };
 

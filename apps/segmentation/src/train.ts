@@ -51,7 +51,10 @@ export interface SegmentationSettings {
 export interface SegmentationRun extends RunContext, SegmentationSettings {
   readonly precision: TrainingPrecision;
   readonly scenes: SceneSet;
-  /** What the loss is multiplied by, for studies of underflow. Default 1. */
+  /**
+   * What the loss is multiplied by, for studies of underflow; Adam's eps and the largest norm are as well, so that with exact
+   * arithmetic nothing changes. Default 1.
+   */
   readonly lossWeight?: number | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
   readonly scaling?: boolean | undefined;
@@ -67,7 +70,7 @@ export interface Trained {
 
 /** Trains a U-Net, and judges it on the held-out scenes after every epoch. Undefined if the signal stopped it. */
 export async function trainUNet(run: SegmentationRun): Promise<Trained | undefined> {
-  const { runtime, device, scenes } = run;
+  const { runtime, device, scenes, lossWeight = 1 } = run;
   const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
@@ -114,10 +117,10 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
         model.forward(runtime.tensor(images, shape)),
         runtime.tensor(labels),
       );
-      return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
+      return lossWeight === 1 ? loss : loss.mul(lossWeight);
     },
     // The loop unscales before it clips.
-    clip: () => clipGradNorm(optimizer, run.clip),
+    clip: () => clipGradNorm(optimizer, run.clip * lossWeight),
     lr: (applied) => (typeof lr === "number" ? rateOf(optimizer.paramGroups) : lr(applied)),
     signal: run.signal,
     hooks: {
@@ -173,14 +176,16 @@ function makeOptimizer(
   storage: ReturnType<typeof storageFor>,
 ): Optimizer {
   const inputs = groups.map((params) => ({ params }));
+  const eps = 1e-8 * (run.lossWeight ?? 1);
   return run.optimizer === "rmsprop"
     ? new RMSprop(run.runtime.target, inputs, {
         lr,
         momentum: 0.999,
+        eps,
         weightDecay: 1e-8,
         storage,
       })
-    : new AdamW(run.runtime.target, inputs, { lr, weightDecay: run.weightDecay, storage });
+    : new AdamW(run.runtime.target, inputs, { lr, eps, weightDecay: run.weightDecay, storage });
 }
 
 type Groups = Optimizer["paramGroups"];
