@@ -28,8 +28,8 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
       .join("");
   return {
     along: transA ? "rows" : "k",
-    // Where both factors lie in rows, software adapters are up to 1.7 times as fast down the columns, else slower.
-    next: transA || transB ? "columns" : "rows",
+    // Rows of the left factor that a megabyte of cache holds; where both factors lie in rows, more is faster.
+    band: transA || transB ? "clamp(8192u / max(1u, s.k / s.splits), 1u, 32u)" : "32u",
     functions: factorFunctions(width, layout),
     loops: (tile) => `  let batch = slice / s.splits;
   let a_start = batch * s.a_batch;

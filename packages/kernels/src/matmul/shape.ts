@@ -24,6 +24,8 @@ export function planTiles(m: number, n: number): TilePlan {
 
 /** Workgroups that keep a device busy. */
 const enoughTiles = 256;
+/** Workgroups from which on a second launch, and writing and reading the parts, takes longer than dividing k saves. */
+const fewTiles = 64;
 /** Fewer k than this in a part do not repay the second launch. */
 const leastDepth = 128;
 
@@ -32,7 +34,6 @@ export function planProduct(m: number, n: number, k: number, batch = 1): Product
   const plan = planTiles(m, n);
   const tiles = Math.ceil(m / plan.rows) * Math.ceil(plan.columns / 8) * batch;
   const wanted = Math.ceil(enoughTiles / Math.max(1, tiles));
-  const isEnough = tiles * 4 > enoughTiles;
-  const splits = isEnough ? 1 : Math.max(1, Math.min(wanted, Math.floor(k / leastDepth)));
+  const splits = tiles >= fewTiles ? 1 : Math.max(1, Math.min(wanted, Math.floor(k / leastDepth)));
   return { ...plan, splits };
 }

@@ -1,7 +1,7 @@
-import { bytesPerElement, type ProgramContext, type Workgroups } from "@halfstep/device";
+import type { ProgramContext, Workgroups } from "@halfstep/device";
 import type { EpilogueCode } from "../epilogue.js";
 import { linearWorkgroups } from "../kernel.js";
-import { storeQuad, storeTile } from "./store.js";
+import { storeTile } from "./store.js";
 
 /**
  * The part that matrix product and convolution share: an invocation holds `rows` × `width` results in registers and adds
@@ -37,8 +37,8 @@ export interface Contraction {
   readonly along: "k" | "rows";
   /** Functions that `loops` calls. */
   readonly functions?: string;
-  /** Where the next tile lies: in the same rows, or (in bands of rows) in the same columns. Default "columns". */
-  readonly next?: "columns" | "rows";
+  /** WGSL (u32): how many tiles below each other follow one another before those to their right. Default: 1. */
+  readonly band?: string;
   /**
    * Statements that declare the tile's registers and `b0 … b3` (`vec4f` or `vec2f`: the right operand's columns at four
    * successive k) in the innermost of their loops, followed there by `tile.accumulate`.
@@ -59,7 +59,7 @@ export interface Tile {
  */
 export function tileProgram(
   { rows, width }: TileShape,
-  { along, functions = "", next = "columns", loops }: Contraction,
+  { along, functions = "", band = "1u", loops }: Contraction,
   context: ProgramContext,
   epilogue?: EpilogueCode,
 ): string {
@@ -74,16 +74,14 @@ export function tileProgram(
         }))
       : Array.from({ length: height }, (_, part) => ({ name: `a${part}`, part: `${part}u` }));
   const partValue = (part: number): string =>
-    lanes > 0 ? `subgroupBroadcast(a${Math.floor(part / lanes)}, ${part % lanes}u)` : `a${part}`;
+    lanes > 0 ? ofLane(context, `a${Math.floor(part / lanes)}`, part % lanes) : `a${part}`;
   const each = (line: (i: number) => string): string =>
     Array.from({ length: height }, (_, i) => line(i)).join("");
-  if (isTall({ rows, width }, along, context))
-    return tallProgram(registers, { along, functions, next, loops }, epilogue);
   const accumulate =
     along === "k" ? addRows(height, vector, partValue) : addQuadsOfRows(height, vector, partValue);
   const store = storeTile(height, width, epilogue);
   return `${functions}${store.functions}
-${lanes > 0 ? subgroupMain(lanes, height, next) : directMain(height)}
+${lanes > 0 ? subgroupMain(lanes, height, band) : directMain(height)}
 ${each((i) => `  var sum${i} = ${vector}();\n`)}
 ${loops({ rows: height, registers, accumulate })}
   if (column >= s.columns) { return; }
@@ -92,57 +90,11 @@ ${store.statements}}
 }
 
 /**
- * Where a subgroup of eight has sixteen columns, every lane may compute all of them for rows of its own, so that it is the right
- * operand that is broadcast: half as often. Sums are added up in the same order. Measured on software adapters: a tenth faster,
- * but a tenth slower where the left operand is float32 and lies along k.
+ * What a register holds in one lane. llvmpipe shuffles by one instruction, and broadcasts by three, because it masks what came
+ * from lanes that are off: a tenth of a product's time. On hardware a constant lane is the cheaper one.
  */
-const isTall = (
-  { rows, width }: TileShape,
-  along: Contraction["along"],
-  { subgroupSize, bindings: [left] }: ProgramContext,
-): boolean =>
-  width === 2 &&
-  subgroupSize === 8 &&
-  rows === 32 &&
-  (along === "rows" || (left !== undefined && bytesPerElement(left.dtype) < 4));
-
-function tallProgram(
-  registers: readonly Register[],
-  { along, functions = "", next = "columns", loops }: Contraction,
-  epilogue: EpilogueCode | undefined,
-): string {
-  const rows = 32;
-  /** Of the four rows of a lane, which row of the tile is number i, and what its left operand is at a step's k number u. */
-  const rowOf = (i: string): string => (along === "k" ? `lane + ${i} * 8u` : `lane * 4u + ${i}`);
-  const leftOf = (i: number, u: number): string =>
-    along === "k" ? `a${i}.${"xyzw"[u]}` : `a${u}.${"xyzw"[i]}`;
-  const own = [0, 1, 2, 3];
-  let accumulate = "";
-  for (let u = 0; u < 4; u++)
-    for (const q of own) {
-      const [first, second] = [2 * q, 2 * q + 1].map((lane) =>
-        ["x", "y"].map((member) => `subgroupBroadcast(b${u}.${member}, ${lane}u)`).join(", "),
-      );
-      accumulate += `{ let c = vec4f(${first}, ${second});\n`;
-      for (const i of own)
-        accumulate += `sum${i}_${q} = fma(vec4f(${leftOf(i, u)}), c, sum${i}_${q});\n`;
-      accumulate += "}\n";
-    }
-  const sums = own.flatMap((i) => own.map((q) => `sum${i}_${q}`));
-  return `${functions}${storeQuad(2, epilogue)}
-${subgroupMain(8, rows, next)}
-${sums.map((sum) => `  var ${sum} = vec4f();\n`).join("")}
-${loops({ rows, registers, accumulate })}
-  var sums = array<vec4f, ${sums.length}>(${sums.join(", ")});
-  let quad = (column - lane) / 2u;
-  // A count from what is not constant, which no driver writes out.
-  for (var at = slice * 0u; at < ${sums.length}u; at++) {
-    let i = at / 4u;
-    store_quad(slice, row + ${rowOf("i")}, quad + at % 4u, sums[at]);
-  }
-}
-`;
-}
+const ofLane = ({ hardware }: ProgramContext, register: string, lane: number): string =>
+  `${hardware?.class === "software" ? "subgroupShuffle" : "subgroupBroadcast"}(${register}, ${lane}u)`;
 
 /** Rows of an invocation where there are no subgroups: each loads its left operand itself, so it holds fewer. */
 const directRows = 8;
@@ -160,7 +112,7 @@ export function tileWorkgroups(
   return linearWorkgroups(Math.ceil(columns / subgroupSize) * Math.ceil(m / rows) * slices, 1);
 }
 
-const subgroupMain = (lanes: number, rows: number, next: "columns" | "rows"): string =>
+const subgroupMain = (lanes: number, rows: number, band: string): string =>
   `@compute @workgroup_size(${lanes})
 fn main(
   @builtin(workgroup_id) group: vec3u,
@@ -170,25 +122,16 @@ fn main(
   let tile = group.x + group.y * groups.x;
   let across = (s.columns + ${lanes - 1}u) / ${lanes}u;
   let down = (s.m + ${rows - 1}u) / ${rows}u;
-${placeOfTile[next](lanes, rows)}  let slice = tile / (across * down);
+  let slice = tile / (across * down);
   if (slice >= s.slices) { return; }
-`;
-
-/** Rows of tiles in a band, over which the columns of the right factor stay in the cache. */
-const band = 32;
-
-const placeOfTile = {
-  columns: (lanes: number, rows: number) => `  let column = tile % across * ${lanes}u + lane;
-  let row = tile / across % down * ${rows}u;
-`,
-  rows: (lanes: number, rows: number) => `  let place = tile % (across * down);
-  let above = place / (${band}u * across) * ${band}u;
-  let high = min(${band}u, down - above);
+  let place = tile % (across * down);
+  let band = ${band};
+  let above = place / (band * across) * band;
+  let high = min(band, down - above);
   let inside = place - above * across;
   let column = inside / high * ${lanes}u + lane;
   let row = (above + inside % high) * ${rows}u;
-`,
-};
+`;
 
 const directMain = (rows: number): string => `@compute @workgroup_size(${directSize})
 fn main(
