@@ -42,7 +42,11 @@ export function putRows<B>(
   launchSegments(target, "putRows", operands, attributes);
 }
 
-function launchSegments<B>(
+/**
+ * What the functions above do, and "addTo": out = base, with the source's places added to those that their indices name, in the
+ * order of the source.
+ */
+export function launchSegments<B>(
   target: LaunchTarget<B>,
   op: Segments,
   {
@@ -81,7 +85,7 @@ function launchSegments<B>(
   });
 }
 
-type Segments = "addRows" | "putRows";
+type Segments = "addRows" | "addTo" | "putRows";
 
 const quadsPerWorkgroup = 512;
 
@@ -124,7 +128,8 @@ const segmentStarts: Kernel = defineKernel({
 function makeKernel(op: Segments, unit: 1 | 4): Kernel {
   const value = unit === 4 ? "vec4f" : "f32";
   const load = unit === 4 ? "load" : "at";
-  const adds = op === "addRows";
+  const adds = op !== "putRows";
+  const hasBase = op !== "addRows";
   const from = (m: string): string =>
     `${load}_source((start + at_order(${m})) * s.inner + e % s.inner)`;
   const stored =
@@ -133,11 +138,11 @@ function makeKernel(op: Segments, unit: 1 | 4): Kernel {
       : `vec4f(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
   return defineKernel({
     name: adds ? "addSegments" : "putSegments",
-    variant: unit === 4 ? "quads" : "lanes",
+    variant: `${unit === 4 ? "quads" : "lanes"}${adds && hasBase ? ",base" : ""}`,
     bindings: [
       integers("starts", "read"),
       integers("order", "read"),
-      ...(adds ? [] : [{ name: "base", access: "read" } as const]),
+      ...(hasBase ? [{ name: "base", access: "read" } as const] : []),
       { name: "source", access: "read" },
       { name: "out", access: "write" },
     ],
@@ -150,7 +155,7 @@ fn total(e: u32) -> ${value} {
   let end = at_starts(place + 1u);
 ${
   adds
-    ? `  var sum = ${value}(0.0);
+    ? `  var sum = ${hasBase ? `${load}_base(e)` : `${value}(0.0)`};
   for (var m = first; m < end; m++) { sum += ${from("m")}; }
   return sum;`
     : `  if (first == end) { return ${load}_base(e); }
@@ -171,7 +176,9 @@ ${linearMain()}
       const { size, count } = scalars as { size: number; count: number };
       const inner = (scalars.inner as number) * unit;
       const outer = y.length / (size * inner);
-      const results = adds ? new Float64Array(y.length) : Float64Array.from(views[2] as KernelView);
+      const results = hasBase
+        ? Float64Array.from(views[2] as KernelView)
+        : new Float64Array(y.length);
       for (let o = 0; o < outer; o++)
         for (let place = 0; place < size; place++)
           for (let m = first[place] as number; m < (first[place + 1] as number); m++) {
@@ -187,5 +194,6 @@ ${linearMain()}
 
 const segmentKernels = {
   addRows: { 1: makeKernel("addRows", 1), 4: makeKernel("addRows", 4) },
+  addTo: { 1: makeKernel("addTo", 1), 4: makeKernel("addTo", 4) },
   putRows: { 1: makeKernel("putRows", 1), 4: makeKernel("putRows", 4) },
 } as const;

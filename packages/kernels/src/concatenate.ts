@@ -36,6 +36,15 @@ export function concatenate<B>(
   return { kernel: kernelOf(inputs.length, unit), bindings: [...inputs, out], scalars };
 }
 
+/** Where each input begins in the result of a launch that puts whole inputs one after the other; undefined for any other launch. */
+export function concatenatedStarts({ kernel, scalars }: Launch<unknown>): number[] | undefined {
+  if (kernel.name !== "concatenate") return undefined;
+  const ends = kernel.bindings.slice(0, -1).map((_, p) => scalars[`end${p}`] as number);
+  const inner = (scalars.inner as number) * (kernel.variant.endsWith("quads") ? 4 : 1);
+  if ((ends.at(-1) as number) * inner !== scalars.count) return undefined;
+  return [0, ...ends.slice(0, -1)].map((end) => end * inner);
+}
+
 const kernels = new Map<string, Kernel>();
 
 function kernelOf(parts: number, unit: 1 | 4): Kernel {

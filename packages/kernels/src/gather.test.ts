@@ -27,6 +27,7 @@ const cases: readonly Case[] = [
   { outer: 1, size: 5, inner: 8, count: 7, dtype: "float32" },
   { outer: 3, size: 4, inner: 3, count: 5, dtype: "float16" },
   { outer: 2, size: 300, inner: 4, count: 129, dtype: "float32" },
+  { outer: 2, size: 40, inner: 11, count: 150, dtype: "bfloat16" },
   { outer: 7, size: 10, inner: 1, count: 1, dtype: "float32" },
   { outer: 1, size: 3, inner: 1, count: 0, dtype: "float32" },
 ];
@@ -73,8 +74,8 @@ const launches =
     target.launch(gather({ input, index: row, out: o.byRow }, { ...check, indexing: "rows" }));
     target.launch(gather({ input, index: each, out: o.byEach }, { ...check, indexing: "each" }));
     const places = { base: input, index: each, source };
-    target.launch(scatter({ ...places, out: o.added }, { ...check, op: "add" }));
-    target.launch(scatter({ ...places, out: o.assigned }, { ...check, op: "assign" }));
+    scatter(target, { ...places, out: o.added }, { ...check, op: "add" });
+    scatter(target, { ...places, out: o.assigned }, { ...check, op: "assign" });
     addRows(target, { index: row, source, out: o.sums }, check);
     putRows(target, { index: row, base: input, source, out: o.put }, check);
   };

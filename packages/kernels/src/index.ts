@@ -42,7 +42,12 @@ export { type BatchNormShape, batchNormStatistics } from "./batch-norm-statistic
 export { checkFinite, type SquareSums } from "./check-finite.js";
 export { clampGradients, clipGradients } from "./clip-gradients.js";
 export { combineFlags } from "./combine-flags.js";
-export { type ConcatenateAttributes, concatenate, maxConcatenated } from "./concatenate.js";
+export {
+  type ConcatenateAttributes,
+  concatenate,
+  concatenatedStarts,
+  maxConcatenated,
+} from "./concatenate.js";
 export {
   type Conv2dAttributes,
   conv2d,
@@ -129,7 +134,12 @@ export {
   softmax,
   softmaxBackward,
 } from "./softmax.js";
-export { type CopiedDimension, type StridedCopyAttributes, stridedCopy } from "./strided-copy.js";
+export {
+  type CopiedDimension,
+  contiguousStart,
+  type StridedCopyAttributes,
+  stridedCopy,
+} from "./strided-copy.js";
 export { type TopKAttributes, topK } from "./top-k.js";
 export { rescale, unscale } from "./unscale.js";
 export { gatherFoundInf, updateScale } from "./update-scale.js";

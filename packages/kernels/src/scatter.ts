@@ -1,4 +1,5 @@
-import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { launchSegments } from "./add-rows.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 
@@ -13,12 +14,16 @@ export interface ScatterAttributes {
   readonly op: "add" | "assign";
 }
 
+/** Up to so many places each element of the result looks through all of them: less work than sorting them. */
+const fewPlaces = 16;
+
 /**
  * out = base [outer, size, inner] with source [outer, count, inner] brought to the places that index (uint32, a number for each
- * element of the source) names along the middle axis. Every element of the result looks through the source's `count` places:
- * no atomics, and one order. Indices that are not below `size` are ignored. For rows under one index each, see `addRows`.
+ * element of the source) names along the middle axis. No atomics, and one order: where there are more than a few places, what
+ * goes to one element is found by sorting, as in `addRows`. Indices that are not below `size` are ignored.
  */
 export function scatter<B>(
+  target: LaunchTarget<B>,
   operands: {
     readonly base: Binding<B>;
     readonly index: Binding<B>;
@@ -26,17 +31,66 @@ export function scatter<B>(
     readonly out: Binding<B>;
   },
   { outer, size, inner, count, op }: ScatterAttributes,
-): Launch<B> {
+): void {
   const length = outer * size * inner;
   const given = outer * count * inner;
   requireLengths("scatter", operands, { base: length, index: given, source: given, out: length });
   const { base, index, source, out } = operands;
-  return {
-    kernel: kernels[op],
-    bindings: [base, index, source, out],
-    scalars: { length, size, inner, count },
+  if (count <= fewPlaces) {
+    target.launch({
+      kernel: kernels[op],
+      bindings: [base, index, source, out],
+      scalars: { length, size, inner, count },
+    });
+    return;
+  }
+  const places: Binding<B> = {
+    buffer: target.allocate(given * 4),
+    offset: 0,
+    length: given,
+    dtype: "uint32",
   };
+  target.launch({
+    kernel: flatPlaces,
+    bindings: [index, places],
+    scalars: { length, size, inner, count, given },
+  });
+  launchSegments(
+    target,
+    op === "add" ? "addTo" : "putRows",
+    { index: places, base, source, out },
+    { outer: 1, count: given, inner: 1, size: length },
+  );
 }
+
+/** The element of the result to which each element of the source goes; `length` for those that go nowhere. */
+const flatPlaces: Kernel = defineKernel({
+  name: "scatterPlaces",
+  bindings: [
+    { name: "index", access: "read", unit: 1, dtypes: ["uint32"] },
+    { name: "places", access: "write", unit: 1, dtypes: ["uint32"] },
+  ],
+  scalars: ["length", "size", "inner", "count", "given"].map((name) => ({ name, type: "u32" })),
+  body: () => `${linearMain()}
+  if (index >= s.given) { return; }
+  let place = at_index(index);
+  let line = index / s.inner / s.count * s.size + place;
+  store_places(index, select(s.length, line * s.inner + index % s.inner, place < s.size));
+}
+`,
+  workgroups: ({ given }) => linearWorkgroups(given as number),
+  reference([index, places], scalars) {
+    const { length, size, inner, count } = scalars as Readonly<
+      Record<"length" | "size" | "inner" | "count", number>
+    >;
+    const [from, to] = [index, places] as [KernelView, KernelView];
+    for (let at = 0; at < to.length; at++) {
+      const place = from[at] as number;
+      const line = Math.floor(at / (inner * count)) * size + place;
+      to[at] = place < size ? line * inner + (at % inner) : length;
+    }
+  },
+});
 
 const makeKernel = (op: "add" | "assign"): Kernel =>
   defineKernel({

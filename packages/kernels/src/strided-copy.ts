@@ -62,6 +62,12 @@ export function stridedCopy<B>(
   };
 }
 
+/** The first of the elements that a launch copies, where it copies neighbours to neighbours; undefined for any other launch. */
+export const contiguousStart = ({ kernel, scalars }: Launch<unknown>): number | undefined =>
+  kernel.name === "stridedCopy" && kernel.variant === "1,quads"
+    ? (scalars.offset as number) * 4
+    : undefined;
+
 type Walked = Required<CopiedDimension>;
 
 /** The same walk with neighbours that can be walked as one merged. */

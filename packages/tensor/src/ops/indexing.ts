@@ -101,11 +101,10 @@ const scatterOp = (name: string, op: Scatter["op"]): Op<number> =>
     },
     forward({ target, inputs, outputs, attributes: axis }) {
       const [base, index, source] = inputs as [Operand, Operand, Operand];
-      target.launch(
-        kernels.scatter(
-          { base, index, source, out: outputs[0] as Operand },
-          { ...around(base.shape, axis), count: index.shape[axis] as number, op },
-        ),
+      kernels.scatter(
+        target,
+        { base, index, source, out: outputs[0] as Operand },
+        { ...around(base.shape, axis), count: index.shape[axis] as number, op },
       );
     },
     backward({ inputs, gradients, needs, attributes: axis }) {

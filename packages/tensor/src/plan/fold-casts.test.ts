@@ -1,5 +1,11 @@
 import type { Binding, DType } from "@halfstep/device";
-import { elementwise, identity, type ShapedBinding } from "@halfstep/kernels";
+import {
+  concatenate,
+  elementwise,
+  identity,
+  type ShapedBinding,
+  stridedCopy,
+} from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
 import {
   graph,
@@ -173,6 +179,92 @@ describe("into the consumers", () => {
     const [w, h, z] = [resident(), transient(8, "float16"), transient()];
     const before = graph([cast(w, h), opaque([h], [z])], { kept: [h.buffer, z.buffer] });
     expect(foldCasts(before)).toEqual(before);
+  });
+});
+
+describe("pieces", () => {
+  const slice = (x: ShapedBinding<Storage>, offset: number, out: ShapedBinding<Storage>) =>
+    stridedCopy({ input: x, out }, { dimensions: [{ size: out.length, stride: 1 }], offset });
+  const joined = (inputs: readonly ShapedBinding<Storage>[], out: ShapedBinding<Storage>) =>
+    concatenate(
+      { inputs, out },
+      { outer: 1, sizes: inputs.map(({ length }) => length / 4), inner: 4 },
+    );
+  const placesOf = ({ nodes }: ReturnType<typeof foldCasts>) =>
+    nodes.map(({ launch }) => launch.bindings.map(({ offset, length }) => [offset, length]));
+
+  test("a slice in one piece is read where it lies, if it can be bound there", () => {
+    const [x, z] = [transient(512, "float16"), transient()];
+    const [near, far] = [transient(128, "float16"), transient(128, "float16")];
+    const folded = foldCasts(
+      graph([opaque([], [x]), slice(x, 128, near), slice(x, 4, far), opaque([near, far], [z])], {
+        kept: [z.buffer],
+      }),
+    );
+    expect(names(folded)).toEqual(["opaque", "stridedCopy", "opaque"]);
+    expect(placesOf(folded)[2]?.slice(0, 2)).toEqual([
+      [256, 128],
+      [0, 128],
+    ]);
+    expect(folded.nodes[2]?.launch.bindings[0]?.buffer).toBe(x.buffer);
+  });
+
+  test("a slice of what changes before it is read stays a copy", () => {
+    const [x, y, z] = [transient(512), transient(128), transient()];
+    const before = graph(
+      [opaque([], [x]), slice(x, 128, y), inPlace(part(x, 512, 128)), opaque([y], [z])],
+      { kept: [z.buffer] },
+    );
+    expect(foldCasts(before)).toEqual(before);
+  });
+
+  test("results are stored where they are put one after the other, two of one launch as well", () => {
+    const [a, b, c] = [transient(128), transient(128), transient(60)];
+    const [all, z] = [transient(316), transient()];
+    const folded = foldCasts(
+      graph([opaque([], [a, c]), opaque([a], [b]), joined([a, b, c], all), opaque([all], [z])], {
+        kept: [z.buffer],
+      }),
+    );
+    // The second producer would read one part of a buffer of which it writes another.
+    expect(names(folded)).toEqual(["opaque", "opaque", "concatenate", "opaque"]);
+    const free = foldCasts(
+      graph([opaque([], [a, c]), opaque([], [b]), joined([a, b, c], all), opaque([all], [z])], {
+        kept: [z.buffer],
+      }),
+    );
+    expect(placesOf(free)).toEqual([
+      [
+        [0, 128],
+        [1024, 60],
+      ],
+      [[512, 128]],
+      [
+        [0, 316],
+        [0, 8],
+      ],
+    ]);
+    expect(
+      new Set(
+        free.nodes.slice(0, 2).flatMap(({ launch }) => launch.bindings.map(({ buffer }) => buffer)),
+      ),
+    ).toEqual(new Set([all.buffer]));
+  });
+
+  test("all stay apart where one is kept, comes twice, or would not begin where memory can be bound", () => {
+    const [a, b, odd] = [transient(128), transient(128), transient(100)];
+    const [all, twice, shifted] = [transient(256), transient(256), transient(228)];
+    for (const [inputs, out, kept] of [
+      [[a, b], all, [b.buffer]],
+      [[a, a], twice, []],
+      [[odd, b], shifted, []],
+    ] as const) {
+      const before = graph(
+        [...new Set(inputs)].map((x) => opaque([], [x])).concat([joined(inputs, out)]),
+        { kept: [out.buffer, ...kept] },
+      );
+      expect(foldCasts(before)).toEqual(before);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
-import { type Binding, type HalfDType, isFloat8 } from "@halfstep/device";
-import { isElementwise } from "@halfstep/kernels";
+import { type Binding, bytesPerElement, type HalfDType, isFloat8 } from "@halfstep/device";
+import { concatenatedStarts, contiguousStart, isElementwise } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
   accepts,
@@ -16,21 +16,73 @@ import { Rewriting } from "./rewriting.js";
 
 /**
  * Folds casts and copies into their neighbours, so that they cost no kernel of their own: the producer stores what the cast
- * would have stored, or the consumers load through the cast. A folded cast still rounds wherever it would have rounded.
+ * would have stored, or the consumers load through the cast. A folded cast still rounds wherever it would have rounded. Consumers
+ * of a slice that lies in one piece read it where it lies, and producers of what is put one after the other store it there.
  */
 export const foldCasts: Pass = (graph) => {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
-    const node = work.at(n);
-    if (!node || !isCopy(node)) continue;
-    const [from, to] = node.launch.bindings as [Binding<Storage>, Binding<Storage>];
-    const moved = moveToProducer(work, n, from, to) ?? moveToConsumers(work, n, from, to);
+    const moved = folded(work, n);
     if (!moved) continue;
     work.remove(n);
     for (const [position, changed] of moved) work.replace(position, changed);
   }
   return work.graph();
 };
+
+type Changes = ReadonlyMap<number, PlanNode>;
+
+/** The nodes that change where the one at a position is folded into them; undefined where it stays. */
+function folded(work: Rewriting, n: number): Changes | undefined {
+  const node = work.at(n);
+  if (!node) return undefined;
+  const starts = concatenatedStarts(node.launch);
+  if (starts) return movePartsToProducers(work, n, starts);
+  const [from, to] = copied(node) ?? [];
+  return from && to && (moveToProducer(work, n, from, to) ?? moveToConsumers(work, n, from, to));
+}
+
+/** What a launch that only copies reads and writes; undefined for others, and where the memory cannot be bound. */
+function copied(node: PlanNode): readonly Binding<Storage>[] | undefined {
+  const start = isCopy(node) ? 0 : contiguousStart(node.launch);
+  const [input, out] = node.launch.bindings as [Binding<Storage>, Binding<Storage>];
+  return start === undefined ? undefined : [part(input, start, out.length), out];
+}
+
+/** Elements of a binding that lie one after the other. */
+const part = (whole: Binding<Storage>, start: number, length: number): Binding<Storage> => ({
+  ...whole,
+  offset: whole.offset + start * bytesPerElement(whole.dtype),
+  length,
+});
+
+/** Where the offset of every binding has to lie. */
+const alignment = 256;
+
+/** The nodes that change where the producers of what is put one after the other store it in its place; undefined unless all can. */
+function movePartsToProducers(
+  work: Rewriting,
+  position: number,
+  starts: readonly number[],
+): Changes | undefined {
+  const { bindings } = (work.at(position) as PlanNode).launch;
+  const parts = bindings.slice(0, -1);
+  const out = bindings.at(-1) as Binding<Storage>;
+  if (new Set(parts.map(({ buffer }) => buffer)).size < parts.length) return undefined;
+  const moved = new Map<number, PlanNode>();
+  for (const [p, from] of parts.entries()) {
+    const changes = moveToProducer(
+      work,
+      position,
+      from,
+      part(out, starts[p] as number, from.length),
+      moved,
+    );
+    if (!changes) return undefined;
+    for (const [changed, node] of changes) moved.set(changed, node);
+  }
+  return moved;
+}
 
 /** True for a launch that only copies, and perhaps casts. */
 export function isCopy({ launch: { kernel } }: PlanNode): boolean {
@@ -55,12 +107,13 @@ function moveToProducer(
   cast: number,
   from: Binding<Storage>,
   to: Binding<Storage>,
-): ReadonlyMap<number, PlanNode> | undefined {
+  before: Changes = new Map(),
+): Changes | undefined {
   const { writes, reads } = work.usesOf(from.buffer);
   const [producer] = writes;
-  if (!producer || writes.length > 1) return undefined;
+  if (!producer || writes.length > 1 || to.offset % alignment !== 0) return undefined;
   if (from.buffer.isResident || work.kept.has(from.buffer)) return undefined;
-  const node = work.nodeOf(producer);
+  const node = before.get(producer.node) ?? work.nodeOf(producer);
   const target = node.launch.bindings[producer.binding] as Binding<Storage>;
   const parameter = node.launch.kernel.bindings[producer.binding];
   if (parameter?.access !== "write" || !coversSame(target, from)) return undefined;
@@ -76,7 +129,7 @@ function moveToProducer(
   for (const use of reads) {
     const { node: reader, binding } = use;
     if (reader === cast) continue;
-    const other = moved.get(reader) ?? work.nodeOf(use);
+    const other = moved.get(reader) ?? before.get(reader) ?? work.nodeOf(use);
     const read = other.launch.bindings[binding] as Binding<Storage>;
     const isPlain = to.dtype === from.dtype && !from.rounding && !to.rounding;
     if (!isPlain || !coversSame(read, from)) return undefined;
@@ -100,8 +153,9 @@ function moveToConsumers(
   cast: number,
   from: Binding<Storage>,
   to: Binding<Storage>,
-): ReadonlyMap<number, PlanNode> | undefined {
+): Changes | undefined {
   const { writes, reads } = work.usesOf(to.buffer);
+  if (from.offset % alignment !== 0) return undefined;
   if (writes.length > 1 || to.buffer.isResident || work.kept.has(to.buffer)) return undefined;
   if (isRoundedTo8Bits(to, from)) return undefined;
   const moved = new Map<number, PlanNode>();
