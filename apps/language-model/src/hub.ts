@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
+import { unreadable } from "@halfstep/data/node";
 import { GPT } from "@halfstep/models";
 import { applyRecipe, loadTorchStateDict, torchStateDict } from "@halfstep/nn";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
@@ -94,8 +95,8 @@ export async function saveHubModel(
 
 async function readJson(directory: string, name: string): Promise<unknown> {
   const path = join(directory, name);
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new DataError(path, `cannot be read (${error.code})`);
+  const text = await readFile(path, "utf8").catch((error: unknown) => {
+    throw unreadable(path, error);
   });
   try {
     return JSON.parse(text);

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
-import { packageDirectory } from "@halfstep/data/node";
+import { packageDirectory, unreadable } from "@halfstep/data/node";
 
 /** Text to learn from, and text of the same kind that nothing is learnt from. */
 export interface Corpus {
@@ -61,10 +61,7 @@ function readText(file: string): string {
   try {
     bytes = readFileSync(file);
   } catch (error) {
-    throw new DataError(
-      file,
-      `cannot be read (${(error as NodeJS.ErrnoException).code ?? (error as Error).message})`,
-    );
+    throw unreadable(file, error);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);

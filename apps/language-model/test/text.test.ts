@@ -47,7 +47,11 @@ describe("a text file", () => {
   });
 
   it.each([
-    ["that is not there", () => join(folder, "none.txt"), /none\.txt: cannot be read \(ENOENT\)$/],
+    [
+      "that is not there",
+      () => join(folder, "none.txt"),
+      /none\.txt: is not there: check the path$/,
+    ],
     ["that is empty", () => fileOf("empty.txt", ""), /empty\.txt: has no text$/],
     [
       "in Latin-1",

@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join, parse } from "node:path";
 import { DataError, permutation } from "@halfstep/data";
+import { unreadable } from "@halfstep/data/node";
 import { type Picture, readPicture } from "./pictures.js";
 import type { Scene, SceneSet } from "./scene.js";
 
@@ -81,6 +82,6 @@ function filesOf(directory: string): ReadonlyMap<string, string> {
     );
     return new Map(names.sort().map((name) => [parse(name).name, join(directory, name)]));
   } catch (error) {
-    throw new DataError(directory, `cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    throw unreadable(directory, error);
   }
 }

@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError, permutation } from "@halfstep/data";
+import { unreadable } from "@halfstep/data/node";
 import { Generator } from "@halfstep/nn";
 import {
   type Area,
@@ -39,8 +40,8 @@ export async function readPictures(directory?: string): Promise<Pictures> {
       test: [{ picture, area: { x: seam, y: 0, width: width - seam, height } }],
     };
   }
-  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    throw new DataError(directory, `cannot be read (${error.code})`);
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw unreadable(directory, error);
   });
   const images = names.filter((name) => /\.(png|jpe?g|webp|tiff?)$/i.test(name)).sort();
   if (images.length < 2)

@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { DataError } from "./error.js";
+import { unreadable } from "./unreadable.js";
 
 /** Image files of a folder with one folder a class. They are not decoded: that is for a library of your choice. */
 export interface ImageFolder {
@@ -79,11 +80,9 @@ interface Entry {
 
 /** Sorted by code units, which no locale changes. Symbolic links count as what their names say. */
 async function entriesOf(directory: string): Promise<readonly Entry[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw new DataError(directory, `cannot be read (${error.code ?? error.message})`);
-    },
-  );
+  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
+    throw unreadable(directory, error);
+  });
   return entries
     .filter(({ name }) => !name.startsWith("."))
     .map((entry) => ({

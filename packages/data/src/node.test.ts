@@ -54,7 +54,7 @@ describe("readIdxFile", () => {
   });
 
   it.each([
-    ["a missing file", "absent", undefined, "cannot be read (ENOENT)"],
+    ["a missing file", "absent", undefined, "is not there: check the path"],
     ["broken gzip", "broken.gz", Buffer.from("no gzip"), "cannot be decompressed"],
     ["a truncated file", "short", Buffer.from([0, 0, 8, 1, 0, 0, 0, 9, 1]), "is truncated"],
   ])("refuses %s by name", async (_, name, content, message) => {

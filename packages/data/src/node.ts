@@ -8,8 +8,10 @@ import { readCifar10 } from "./cifar.js";
 import { DataError } from "./error.js";
 import { type IdxArray, readIdx } from "./idx.js";
 import { type ImageSet, imageSet } from "./images.js";
+import { unreadable } from "./unreadable.js";
 
 export { type ImageFolder, type ImageFolderOptions, imageFolder } from "./image-folder.js";
+export { unreadable } from "./unreadable.js";
 
 /** A training and a test set. */
 export interface ImageSplits {
@@ -118,6 +120,6 @@ const find = (directory: string, stem: string): string => {
 };
 
 const bytesOf = (path: string): Promise<Uint8Array> =>
-  readFile(path).catch((error: NodeJS.ErrnoException) => {
-    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
+  readFile(path).catch((error: unknown) => {
+    throw unreadable(path, error);
   });

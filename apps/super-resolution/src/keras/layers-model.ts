@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DataError } from "@halfstep/data";
+import { unreadable } from "@halfstep/data/node";
 import { Conv2d, Generator, Module, type StateDict, zeros } from "@halfstep/nn";
 import { cat, type Runtime, type Tensor, upsampleNearest2d } from "@halfstep/tensor";
 import { type LayerSpec, readTopology, type Topology } from "./topology.js";
@@ -86,13 +87,10 @@ export class LayersModel extends Module {
  * @throws DataError where it cannot be read, has what is not supported, or lacks a weight
  */
 export async function loadLayersModel(runtime: Runtime, path: string): Promise<LayersModel> {
-  const read = async (file: string): Promise<Uint8Array> => {
-    try {
-      return await readFile(file);
-    } catch (error) {
-      throw new DataError(file, `cannot be read (${(error as NodeJS.ErrnoException).code})`);
-    }
-  };
+  const read = (file: string): Promise<Uint8Array> =>
+    readFile(file).catch((error: unknown) => {
+      throw unreadable(file, error);
+    });
   const json = parsed(new TextDecoder().decode(await read(path)), path);
   const topology = readTopology(json, path);
   const weights = await readWeights(json, path, (name) => read(join(dirname(path), name)));
