@@ -1,4 +1,7 @@
+import type { EncodedText } from "./classifier.js";
 import type { Labelled, Splits, Tagged } from "./examples.js";
+import type { MaskedText } from "./masked-lm.js";
+import type { Encoded } from "./tokenizer.js";
 import { wordsOf } from "./words.js";
 
 // What simple counting reaches: shown beside what a model does, which has to be worth its cost.
@@ -34,6 +37,46 @@ export function naiveBayes({ train, test }: Splits<Labelled>, classes: number): 
   return correct.length / test.length;
 }
 
+/**
+ * What naive Bayes says of tokens: log p(token | class), with one added to each count, less its mean over classes; for the
+ * token that begins each text, how frequent the class is. [vocabSize, classes], row by row. A bag of words that begins with it
+ * is Wang and Manning's (2012).
+ */
+export function naiveBayesScores(
+  train: readonly EncodedText[],
+  classes: number,
+  vocabSize: number,
+): Float32Array {
+  const counts = new Float64Array(vocabSize * classes).fill(1);
+  const totals = new Float64Array(classes).fill(vocabSize);
+  const examples = new Float64Array(classes);
+  const begin = train[0]?.ids[0];
+  for (const { ids, label } of train) {
+    examples[label] = (examples[label] as number) + 1;
+    for (const token of ids.slice(1, -1)) {
+      counts[token * classes + label] = (counts[token * classes + label] as number) + 1;
+      totals[label] = (totals[label] as number) + 1;
+    }
+  }
+  const scores = new Float32Array(vocabSize * classes);
+  for (let token = 0; token < vocabSize; token++) {
+    const row = [...counts.subarray(token * classes, (token + 1) * classes)];
+    // What training does not have says nothing, whatever the totals.
+    if (token !== begin && row.every((count) => count === 1)) continue;
+    const logs = row.map((count, label) =>
+      token === begin
+        ? Math.log((examples[label] as number) + 1)
+        : Math.log(count / (totals[label] as number)),
+    );
+    const mean = logs.reduce((sum, log) => sum + log, 0) / classes;
+    scores.set(
+      logs.map((log) => log - mean),
+      token * classes,
+    );
+  }
+  return scores;
+}
+
 /** Accuracy from 0 to 1, on the words of the test data, of giving each word the tag that it has most often. */
 export function mostFrequentTag({ train, test }: Splits<Tagged>, tags: number): number {
   const counts = new Map<string, Uint32Array>();
@@ -55,6 +98,23 @@ export function mostFrequentTag({ train, test }: Splits<Tagged>, tags: number): 
       total++;
     }
   return correct / total;
+}
+
+/** Nats for each hidden token, of telling tokens by how often training has them, with one added to each count. */
+export function unigramLoss(
+  train: readonly Encoded[],
+  test: readonly MaskedText[],
+  vocabSize: number,
+): number {
+  const counts = new Float64Array(vocabSize).fill(1);
+  // Neither [CLS] nor [SEP] is ever hidden.
+  const given = train.flatMap(({ ids }) => ids.slice(1, -1));
+  for (const token of given) counts[token] = (counts[token] as number) + 1;
+  const total = Math.log(given.length + vocabSize);
+  const losses = test
+    .flatMap(({ hidden }) => hidden)
+    .map((token) => total - Math.log(counts[token] as number));
+  return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
 }
 
 /** Accuracy from 0 to 1 of always giving the class that is most frequent in training. */

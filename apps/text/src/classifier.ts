@@ -1,6 +1,6 @@
-import { BertForSequenceClassification } from "@halfstep/models";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 import { evaluate, type TrainingPrecision } from "@halfstep/trainer";
+import { BagClassifier } from "./bag-classifier.js";
 import { bertInputs, sortedByLength, until } from "./batches.js";
 import type { Learner, Score } from "./learner.js";
 import { type ClassificationLoss, classificationLoss } from "./losses.js";
@@ -16,20 +16,22 @@ export interface ClassifierOptions extends ClassificationLoss {
   readonly shape: ModelShape;
   readonly seed: number;
   readonly classes: number;
+  /** What each token says for each class, [vocabSize, classes]: where a bag of words begins that learns with the model. */
+  readonly tokenScores?: Float32Array | undefined;
   readonly precision: TrainingPrecision;
 }
 
 /** BERT that tells the class of a text. */
 export class Classifier implements Learner<EncodedText> {
-  readonly model: BertForSequenceClassification;
+  readonly model: BagClassifier;
   readonly #runtime: Runtime;
   readonly #options: ClassifierOptions;
 
   constructor(runtime: Runtime, options: ClassifierOptions) {
-    const { shape, seed, classes } = options;
+    const { shape, seed, classes, tokenScores } = options;
     this.#runtime = runtime;
     this.#options = options;
-    this.model = new BertForSequenceClassification(runtime, { ...shape, seed, numLabels: classes });
+    this.model = new BagClassifier(runtime, { ...shape, seed, numLabels: classes, tokenScores });
   }
 
   loss(batch: readonly EncodedText[], perturbation?: Tensor): Tensor {

@@ -1,7 +1,8 @@
 import { openRuntime } from "@halfstep/trainer/cli";
 import type { EvaluateCommand } from "./options.js";
-import { describeBaselines, percent, print, say } from "./say.js";
-import { baselineOf, readTask, type TaskData } from "./tasks.js";
+import { baselinesOf } from "./prepare.js";
+import { describeBaselines, nats, percent, print, say } from "./say.js";
+import { readTask, type TaskData } from "./tasks.js";
 import { openTrained, useModel } from "./use-model.js";
 
 /** Tests a trained model on what it was not trained on. */
@@ -17,7 +18,8 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
   const prepared = useModel(runtime, saved, { ...data, splits } as TaskData, options.half);
   const score = await prepared.evaluate();
   close();
-  const baselines = options.data === undefined ? baselineOf(data) : {};
+  const baselines =
+    options.data === undefined ? baselinesOf(data, saved.tokenizer, purpose.maxLength) : {};
   const result = {
     ...{ task: purpose.task, model: saved.directory, precision: options.half ? "half" : "float32" },
     ...{ device: described, examples: splits.test.length, ...score, ...baselines },
@@ -26,7 +28,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
     options.json
       ? JSON.stringify(result, undefined, 2)
       : [
-          `accuracy ${percent(score.accuracy)} · loss ${score.loss.toFixed(4)} · ${splits.test.length} examples · ${result.precision}`,
+          `accuracy ${percent(score.accuracy)} · loss ${nats(score.loss)} · ${splits.test.length} examples · ${result.precision}`,
           ...(Object.keys(baselines).length > 0 ? [describeBaselines(baselines)] : []),
         ].join("\n"),
   );

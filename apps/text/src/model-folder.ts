@@ -22,6 +22,7 @@ export interface ModelPurpose {
   readonly labels: readonly string[];
   /** Tokens of a text. */
   readonly maxLength: number;
+  readonly bag: boolean;
   readonly crf: boolean;
   readonly mailPart: MailPart;
   readonly words: number;
@@ -46,7 +47,7 @@ export async function saveModel(
   model: Module,
   shape: ModelShape,
   { tokenizer, features }: Pick<SavedModel, "tokenizer"> & Partial<Pick<SavedModel, "features">>,
-  { task, labels, maxLength, crf, mailPart, words, corpus, fold }: ModelPurpose,
+  { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold }: ModelPurpose,
 ): Promise<void> {
   await mkdir(directory, { recursive: true });
   const config = {
@@ -56,7 +57,7 @@ export async function saveModel(
     ...Object.fromEntries(shapeNames.map((name) => [snakeCase(name), shape[name]])),
     id2label: Object.fromEntries(labels.map((label, i) => [i, label])),
     label2id: Object.fromEntries(labels.map((label, i) => [label, i])),
-    halfstep: { task, labels, maxLength, crf, mailPart, words, corpus, fold },
+    halfstep: { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold },
   };
   await writeFile(join(directory, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
   await writeFile(join(directory, "vocab.txt"), `${tokenizer.vocabulary.join("\n")}\n`);

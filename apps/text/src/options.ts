@@ -46,6 +46,7 @@ export interface TrainCommand
   readonly dropout?: number;
   readonly leastCount?: number;
   readonly leastFeature?: number;
+  readonly bag?: boolean;
   readonly crf: boolean;
   readonly wordFeatures: boolean;
   readonly labelSmoothing: number;
@@ -158,6 +159,8 @@ const trainFlags = (train: Command): Command => {
     .option("--heads <n>", "attention heads", wholeNumber(1))
     .option("--dropout <p>", "dropout", fraction)
     .option("--least-count <n>", "how often a token occurs that gets a place", wholeNumber(1))
+    .option("--bag", "classes: add the scores of a bag of words, which begins as naive Bayes")
+    .option("--no-bag", "classes: BERT alone")
     .option("--no-crf", "tags: score each tag alone")
     .option("--no-word-features", "tags: look at tokens alone, not at how words are spelt")
     .option("--least-feature <n>", "tags: how often a word's feature occurs", wholeNumber(1))

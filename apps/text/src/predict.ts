@@ -60,7 +60,11 @@ async function predictClasses(
   const { runtime, device, saved } = options;
   const { tokenizer, purpose } = saved;
   const { labels, maxLength } = purpose;
-  const classifier = new Classifier(runtime, { ...settingsOf(saved), classes: labels.length });
+  const classifier = new Classifier(runtime, {
+    ...{ ...settingsOf(saved), classes: labels.length },
+    // The scores that were learnt replace these.
+    tokenScores: purpose.bag ? new Float32Array(saved.shape.vocabSize * labels.length) : undefined,
+  });
   ready(classifier.model, options);
   using predictor = new Predictor({
     ...{ runtime, device, batchSize, model: classifier.model },

@@ -2,11 +2,12 @@ import type { BertModel } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
 import type { RunSummary, TrainingPrecision } from "@halfstep/trainer";
+import { mostFrequentTag, naiveBayes, naiveBayesScores, unigramLoss } from "./baseline.js";
 import { Classifier } from "./classifier.js";
-import type { Labelled, Tagged } from "./examples.js";
+import type { Labelled, Splits, Tagged } from "./examples.js";
 import type { Learner, Score } from "./learner.js";
 import type { ClassificationLoss } from "./losses.js";
-import { MaskedLearner, masked } from "./masked-lm.js";
+import { MaskedLearner, type MaskedText, type MaskingOptions, masked } from "./masked-lm.js";
 import type { ModelShape } from "./model-shape.js";
 import { type EncodedSentence, Tagger } from "./tagger.js";
 import { dataPackage, type TaskData, trainingTexts } from "./tasks.js";
@@ -20,6 +21,8 @@ export interface ModelSettings extends ClassificationLoss {
   readonly shape: ModelShape;
   /** Tokens of a text, the rest is cut off. */
   readonly maxLength: number;
+  /** Of classes: whether a bag of words learns with the model. */
+  readonly bag: boolean;
   readonly crf: boolean;
   /** Of words that are tagged: what is known of them besides their tokens. */
   readonly features?: WordFeatures | undefined;
@@ -67,26 +70,65 @@ export function prepareTask(
   const { maxLength } = settings;
   if (data.kind === "classes") {
     const encode = ({ text, label }: Labelled) => ({ ...tokenizer.encode(text, maxLength), label });
-    const learner = new Classifier(runtime, { ...settings, classes: data.labels.length });
-    return prepared(learner, always(data.splits.train.map(encode)), data.splits.test.map(encode));
+    const [train, test] = [data.splits.train.map(encode), data.splits.test.map(encode)];
+    const classes = data.labels.length;
+    const tokenScores = settings.bag
+      ? naiveBayesScores(train, classes, tokenizer.vocabulary.length)
+      : undefined;
+    return prepared(
+      new Classifier(runtime, { ...settings, classes, tokenScores }),
+      always(train),
+      test,
+    );
   }
   if (data.kind === "tags") {
     const encode = (sentence: Tagged) => encodeTagged(sentence, tokenizer, settings);
     const learner = new Tagger(runtime, { ...settings, tags: data.labels.length });
     return prepared(learner, always(data.splits.train.map(encode)), data.splits.test.map(encode));
   }
-  const encode = (text: string) => tokenizer.encode(text, maxLength);
-  // A text without a token has nothing to hide.
-  const [train, test] = [data.splits.train, data.splits.test].map((texts) =>
-    texts.map(encode).filter(({ ids }) => ids.length > 2),
-  ) as [Encoded[], Encoded[]];
-  const hide = { mask: tokenizer.ids["[MASK]"], vocabSize: tokenizer.vocabulary.length };
+  const { train, test, hide } = maskedSplits(data.splits, tokenizer, maxLength);
   return prepared(
     new MaskedLearner(runtime, settings),
-    (epoch) => train.map((text, i) => masked(text, i, { ...hide, seed: settings.seed, epoch })),
-    // What is hidden in the test data is the same for all models.
-    test.map((text, i) => masked(text, i, { ...hide, seed: 0, epoch: 2 ** 32 - 1 })),
+    latest((epoch) => train.map((text, i) => masked(text, i, { ...hide, ...settings, epoch }))),
+    test,
   );
+}
+
+/** What counting words, or tags, or tokens, reaches on the same data, by the name of the method: accuracies from 0 to 1, or losses. */
+export function baselinesOf(
+  data: TaskData,
+  tokenizer: BertTokenizer,
+  maxLength: number,
+): Readonly<Record<string, number>> {
+  if (data.kind === "classes") return { naiveBayes: naiveBayes(data.splits, data.labels.length) };
+  if (data.kind === "tags")
+    return { mostFrequentTag: mostFrequentTag(data.splits, data.labels.length) };
+  const { train, test } = maskedSplits(data.splits, tokenizer, maxLength);
+  return { unigramLoss: unigramLoss(train, test, tokenizer.vocabulary.length) };
+}
+
+/** Texts as tokens, of which the test data's are hidden already: the same for all models. */
+function maskedSplits(
+  splits: Splits<string>,
+  tokenizer: BertTokenizer,
+  maxLength: number,
+): {
+  readonly train: readonly Encoded[];
+  readonly test: readonly MaskedText[];
+  readonly hide: Pick<MaskingOptions, "mask" | "vocabSize">;
+} {
+  const hide = { mask: tokenizer.ids["[MASK]"], vocabSize: tokenizer.vocabulary.length };
+  const [train, test] = [splits.train, splits.test].map((texts) =>
+    texts
+      .map((text) => tokenizer.encode(text, maxLength))
+      // A text without a token has nothing to hide.
+      .filter(({ ids }) => ids.length > 2),
+  ) as [Encoded[], Encoded[]];
+  return {
+    train,
+    test: test.map((text, i) => masked(text, i, { ...hide, seed: 0, epoch: 2 ** 32 - 1 })),
+    hide,
+  };
 }
 
 /** A sentence and its tags, as far as they fit. */
@@ -98,6 +140,15 @@ function encodeTagged(
   const encoded = tokenizer.encodeWords(words, maxLength, features);
   const kept = encoded.starts.length;
   return { ...encoded, tags: tags.slice(0, kept), cut: words.length - kept };
+}
+
+/** A function of the epoch that keeps its last result. */
+function latest<T>(make: (epoch: number) => T): (epoch: number) => T {
+  let last: { readonly epoch: number; readonly value: T } | undefined;
+  return (epoch) => {
+    if (last?.epoch !== epoch) last = { epoch, value: make(epoch) };
+    return last.value;
+  };
 }
 
 const always =

@@ -11,6 +11,8 @@ export interface TaskDefaults {
   readonly layers: number;
   readonly heads: number;
   readonly dropout: number;
+  /** Whether a bag of words learns with a model of classes. */
+  readonly bag: boolean;
   /** How often a token occurs that gets a place in the vocabulary. */
   readonly leastCount: number;
   /** How often a feature of words occurs that gets a place, where words are tagged. */
@@ -22,13 +24,17 @@ const small = {
   heads: 2,
   hiddenSize: 64,
   dropout: 0.1,
+  bag: false,
   leastCount: 3,
   leastFeature: 50,
 };
 
 export const taskDefaults: Readonly<Record<TaskName, TaskDefaults>> = {
   spam: { ...small, epochs: 4, batchSize: 32, lr: 1e-3, maxLength: 128 },
-  sentences: { ...small, epochs: 10, batchSize: 32, lr: 1e-3, maxLength: 64, dropout: 0.3 },
+  sentences: {
+    ...{ ...small, epochs: 4, batchSize: 32, lr: 1e-3, maxLength: 64 },
+    ...{ dropout: 0.3, bag: true },
+  },
   tags: { ...small, epochs: 1, batchSize: 32, lr: 3e-3, maxLength: 160, leastCount: 10 },
-  mlm: { ...small, epochs: 1, batchSize: 32, lr: 1e-3, maxLength: 64, leastCount: 10 },
+  mlm: { ...small, epochs: 1, batchSize: 32, lr: 2e-3, maxLength: 64, leastCount: 10 },
 };

@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError, readJsonLines, readTsv } from "@halfstep/data";
 import { packageDirectory } from "@halfstep/data/node";
-import { mostFrequentTag, naiveBayes } from "./baseline.js";
 import { readBrown, taggedSentences, universalTags } from "./brown.js";
 import { type Labelled, limited, type Splits, splitOf, type Tagged } from "./examples.js";
 import { type MailPart, mailClasses, readMails } from "./mails.js";
@@ -12,7 +11,7 @@ export const taskNames = ["spam", "sentences", "tags", "mlm"] as const;
 export type TaskName = (typeof taskNames)[number];
 
 /** What texts a model is pre-trained on. */
-export const corpora = ["brown", "mails", "sentences"] as const;
+export const corpora = ["brown", "mails", "sentences", "all"] as const;
 export type Corpus = (typeof corpora)[number];
 
 /** What a task is read from. */
@@ -47,21 +46,13 @@ export async function readTask(source: TaskSource): Promise<TaskData> {
     return { kind: "tags", labels, splits: limited(splits, limit) };
   }
   if (task === "mlm") {
-    const texts = data ? linesOf(await ownText(data)) : await corpusTexts(source);
-    return { kind: "text", labels: [], splits: limited(splitOf(texts, fold), limit) };
+    const splits = data ? splitOf(linesOf(await ownText(data)), fold) : await corpusTexts(source);
+    return { kind: "text", labels: [], splits: limited(splits, limit) };
   }
   const { labels, examples } = data
     ? ownClasses(await ownText(data), data, source.labels)
     : await classes(source);
   return { kind: "classes", labels, splits: limited(splitOf(examples, fold), limit) };
-}
-
-/** What counting words, or tags, reaches on the same data, from 0 to 1, by the name of the method. */
-export function baselineOf(data: TaskData): Readonly<Record<string, number>> {
-  if (data.kind === "classes") return { naiveBayes: naiveBayes(data.splits, data.labels.length) };
-  if (data.kind === "tags")
-    return { mostFrequentTag: mostFrequentTag(data.splits, data.labels.length) };
-  return {};
 }
 
 /** The texts that a vocabulary is made for. */
@@ -95,12 +86,23 @@ const classes = async ({
     ? { labels: mailClasses, examples: await mails(mailPart, words) }
     : { labels: sentenceClasses, examples: await sentences() };
 
-async function corpusTexts({ corpus, words }: TaskSource): Promise<readonly string[]> {
-  if (corpus === "mails") return (await mails("text", words)).map(({ text }) => text);
-  if (corpus === "sentences") return (await sentences()).map(({ text }) => text);
-  const { splits } = await brown();
-  // The test data of tagging are no data for training.
-  return splits.train.map(({ words }) => words.join(" "));
+/** Texts of a corpus; what other tasks test on in the same fold is for testing here, too. */
+async function corpusTexts(source: TaskSource): Promise<Splits<string>> {
+  const { corpus, words, fold } = source;
+  if (corpus === "all") {
+    const names = corpora.filter((name) => name !== "all");
+    const all = await Promise.all(names.map((each) => corpusTexts({ ...source, corpus: each })));
+    return { train: all.flatMap(({ train }) => train), test: all.flatMap(({ test }) => test) };
+  }
+  if (corpus === "brown") {
+    const { splits } = await brown();
+    const joined = (sentences: readonly Tagged[]): string[] =>
+      sentences.map((sentence) => sentence.words.join(" "));
+    return { train: joined(splits.train), test: joined(splits.test) };
+  }
+  const texts = corpus === "mails" ? await mails("text", words) : await sentences();
+  const { train, test } = splitOf(texts, fold);
+  return { train: train.map(({ text }) => text), test: test.map(({ text }) => text) };
 }
 
 const ownText = (path: string): Promise<string> =>

@@ -15,10 +15,10 @@ import { folds } from "./examples.js";
 import { loadBody, openModel, type SavedModel, saveModel } from "./model-folder.js";
 import { type ModelShape, smallShape } from "./model-shape.js";
 import type { TrainCommand } from "./options.js";
-import { featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
-import { describeBaselines, percent, print, say } from "./say.js";
+import { baselinesOf, featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
+import { describeBaselines, nats, percent, print, say } from "./say.js";
 import { type TaskDefaults, taskDefaults } from "./task-defaults.js";
-import { baselineOf, readTask } from "./tasks.js";
+import { readTask } from "./tasks.js";
 
 /** A command with nothing left to the task. */
 type Complete = Omit<TrainCommand, keyof TaskDefaults | "fold"> &
@@ -62,9 +62,9 @@ function completed(options: TrainCommand, fold: number, out: string): Complete {
 
 /** Trains one model. Undefined if a signal stopped it. */
 async function trainFold(options: Complete, stop: StopSignals): Promise<Summary | undefined> {
-  const { task, out } = options;
+  const { task, fold, out } = options;
   const data = await readTask(options);
-  const init = options.init === undefined ? undefined : await openModel(options.init);
+  const init = options.init === undefined ? undefined : await openModel(ofFold(options.init, fold));
   const tokenizer = init?.tokenizer ?? (await tokenizerFor(data, options.leastCount));
   const features =
     task === "tags" && options.wordFeatures
@@ -90,7 +90,7 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
       ...{ shape, maxLength, features },
     });
     if (init) describeInit(init, loadBody(prepared.model, init), options.precision);
-    const baselines = baselineOf(data);
+    const baselines = baselinesOf(data, tokenizer, maxLength);
     say(
       `${task}: ${data.splits.train.length} to train on, ${data.splits.test.length} to test · ${tokenizer.vocabulary.length} tokens · ${described.adapter} · writing to ${out}`,
     );
@@ -142,6 +142,12 @@ async function trainFold(options: Complete, stop: StopSignals): Promise<Summary 
   }
 }
 
+/** The folder of a fold's model where each fold has its own. */
+const ofFold = (directory: string, fold: number): string => {
+  const own = join(directory, `fold-${fold}`);
+  return existsSync(own) ? own : directory;
+};
+
 const dropouts = (
   p: number,
 ): Pick<ModelShape, "hiddenDropoutProb" | "attentionProbsDropoutProb"> => ({
@@ -186,6 +192,7 @@ function settingsOf(options: Complete): Settings {
     heads: options.heads,
     dropout: options.dropout,
     "least-count": options.leastCount,
+    bag: options.bag,
     crf: options.crf,
     "word-features": options.wordFeatures,
     "least-feature": options.leastFeature,
@@ -217,6 +224,7 @@ function tableOf(summary: Summary): string {
   const { loss: _, accuracy: __, ...baselines } = summary.runs[0]?.test ?? { loss: Number.NaN };
   const lines = [
     `accuracy ${percent(mean(({ test }) => test.accuracy ?? Number.NaN))}`,
+    `loss ${nats(mean(({ test }) => test.loss))}`,
     ...Object.keys(baselines).map((name) =>
       describeBaselines({ [name]: mean(({ test }) => test[name] ?? Number.NaN) }),
     ),

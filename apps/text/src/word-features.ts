@@ -13,6 +13,8 @@ export class WordFeatures {
   /** Place 0 is for features that are not known, and for what is no word. */
   readonly names: readonly string[];
   readonly #places: ReadonlyMap<string, number>;
+  /** Of words that have been seen, by mark and word. */
+  readonly #known = new Map<string, readonly number[]>();
 
   constructor(names: readonly string[]) {
     this.names = names;
@@ -21,43 +23,50 @@ export class WordFeatures {
 
   /** The features that the words of some sentences have at least so often. */
   static of(sentences: Iterable<readonly string[]>, least: number): WordFeatures {
-    const counts = new Map<string, number>();
+    const seen = new Map<string, number>();
     for (const words of sentences)
       for (const place of words.keys())
-        for (const name of candidates(words, place).flat())
-          counts.set(name, (counts.get(name) ?? 0) + 1);
+        for (const each of views(words, place)) seen.set(each, (seen.get(each) ?? 0) + 1);
+    const counts = new Map<string, number>();
+    for (const [view, times] of seen)
+      for (const name of candidates(view).flat()) counts.set(name, (counts.get(name) ?? 0) + times);
     const often = [...counts].flatMap(([name, count]) => (count >= least ? [name] : []));
     return new WordFeatures([unknown, ...often.sort()]);
   }
 
   /** The features of the words of a sentence, {@link featuresPerWord} each, as places in `names`. */
   encode(words: readonly string[]): readonly (readonly number[])[] {
-    return words.map((_, place) =>
-      candidates(words, place).map((names) => {
-        const known = names.find((name) => this.#places.has(name));
-        return known === undefined ? 0 : (this.#places.get(known) as number);
-      }),
-    );
+    return words.map((_, place) => views(words, place).flatMap((view) => this.#featuresOf(view)));
+  }
+
+  #featuresOf(view: string): readonly number[] {
+    const known = this.#known.get(view);
+    if (known) return known;
+    const features = candidates(view).map((names) => {
+      const name = names.find((each) => this.#places.has(each));
+      return name === undefined ? 0 : (this.#places.get(name) as number);
+    });
+    this.#known.set(view, features);
+    return features;
   }
 }
 
 const unknown = "[NONE]";
 
-/** The names of the features that a word may have: for each kind, the most precise first. */
-function candidates(words: readonly string[], place: number): readonly (readonly string[])[] {
-  const word = words[place] as string;
-  const small = word.toLowerCase();
-  const beside = (mark: string, other: string | undefined): readonly string[] => {
-    const name = other?.toLowerCase() ?? "";
-    return [`${mark}${name}`, ...[3, 2].map((count) => `${mark}~${name.slice(-count)}`)];
-  };
-  return [
-    [`shape ${shapeOf(word)}`],
-    [`~${small.slice(-2)}`],
-    [5, 4, 3].filter((count) => small.length > count).map((count) => `~${small.slice(-count)}`),
-    beside("before ", words[place - 1]),
-    beside("behind ", words[place + 1]),
-  ];
+/** A word, the one before it and the one behind it: `=Word`, `<word`, `>word`. Features of each depend on nothing else. */
+const views = (words: readonly string[], place: number): readonly string[] => [
+  `=${words[place]}`,
+  `<${words[place - 1]?.toLowerCase() ?? ""}`,
+  `>${words[place + 1]?.toLowerCase() ?? ""}`,
+];
+
+/** The names of the features that a view may have: for each kind, the most precise first. */
+function candidates(view: string): readonly (readonly string[])[] {
+  const [mark, word] = [view.slice(0, 1), view.slice(1)];
+  const ending = (count: number): string => `${mark}~${word.toLowerCase().slice(-count)}`;
+  if (mark !== "=") return [[view, ending(3), ending(2)]];
+  const long = [5, 4, 3].filter((count) => word.length > count);
+  return [[`shape ${shapeOf(word)}`], [ending(2)], long.map(ending)];
 }
 
 /** Of capitals, digits, hyphens and apostrophes, what a word has: `Xx`, `XX`, `9`, `-`, `'`. */

@@ -18,7 +18,7 @@ writeFileSync(inFolder("own.tsv"), rows.join("\n"));
 writeFileSync(inFolder("own.txt"), "the/D dog/N barks/V ./.\na/D cat/N sleeps/V ./.\n".repeat(8));
 
 const tiny =
-  "--device cpu --hidden-size 8 --layers 1 --heads 2 --max_seq_length 16 --train_batch_size 4 --least-count 1 --learning_rate 0.01".split(
+  "--device cpu --hidden-size 8 --layers 1 --heads 2 --max_seq_length 16 --train_batch_size 4 --least-count 1 --least-feature 1 --learning_rate 0.01".split(
     " ",
   );
 const train = (out: string, ...flags: readonly string[]): Promise<Ended> =>

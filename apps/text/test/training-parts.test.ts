@@ -3,11 +3,14 @@ import { BertForSequenceClassification } from "@halfstep/models";
 import { ampPrimitives, cpuRuntime } from "@halfstep/tensor";
 import { describe, expect, it, test } from "vitest";
 import { fastGradient } from "../src/adversary.js";
+import { BagClassifier } from "../src/bag-classifier.js";
+import { naiveBayesScores } from "../src/baseline.js";
 import { Classifier } from "../src/classifier.js";
 import { classificationLoss, ignoredLabel } from "../src/losses.js";
 import { smallShape } from "../src/model-shape.js";
 import { bertOptimizer, parameterGroups } from "../src/optimizer.js";
 import { Tagger } from "../src/tagger.js";
+import { WordFeatures } from "../src/word-features.js";
 
 const vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"];
 const shape = smallShape({
@@ -182,6 +185,121 @@ describe("an adversarial perturbation", () => {
     expect((await scaler.drain()).map(({ status }) => status)).toEqual(["skipped"]);
     expect(await weight.toArray()).toEqual(before);
   });
+});
+
+describe("a step through the scaler", () => {
+  const cases = {
+    "label smoothing": { labelSmoothing: 0.1 },
+    "focal loss": { focal: 2 },
+    "a rate for each layer": { layerDecay: 0.5 },
+    "adversarial perturbations": { adversarial: 0.5 },
+    "all at once": { labelSmoothing: 0.1, layerDecay: 0.5, adversarial: 0.5 },
+  };
+
+  /** The parameters after two steps, in one row. */
+  async function trainedWith(
+    scale: number,
+    { layerDecay = 1, adversarial = 0, ...loss }: Readonly<Record<string, number>>,
+  ): Promise<number[]> {
+    const runtime = cpuRuntime();
+    const learner = new Classifier(runtime, {
+      ...{ shape, seed: 1, classes: 2, precision: "float32" },
+      ...loss,
+    });
+    const { optimizer } = bertOptimizer(runtime, learner.model, {
+      ...{ lr: 0.01, warmup: 0.1, steps: 10, layerDecay, storage: "float32" },
+    });
+    const scaler = new GradScaler(ampPrimitives(runtime), { initScale: scale });
+    const { weight } = learner.model.bert.embeddings.wordEmbeddings;
+    for (let step = 0; step < 2; step++) {
+      const window = scaler.window(optimizer, { microSteps: adversarial > 0 ? 2 : 1 });
+      await runtime.step(() => {
+        window.scale(learner.loss(texts)).backward();
+        if (adversarial === 0) window.step();
+      });
+      if (adversarial > 0)
+        await runtime.step(() => {
+          window.scale(learner.loss(texts, fastGradient(weight, adversarial))).backward();
+          window.step();
+        });
+    }
+    expect((await scaler.drain()).map(({ status }) => status)).toEqual(["applied", "applied"]);
+    const values = await Promise.all([...learner.model.parameters()].map((each) => each.toArray()));
+    return values.flatMap((each) => [...each]);
+  }
+
+  it.each(Object.entries(cases))("is the same at any loss scale, with %s", async (_, options) => {
+    const [plain, scaled, without] = await Promise.all([
+      trainedWith(1, options),
+      trainedWith(2 ** 12, options),
+      trainedWith(1, {}),
+    ]);
+    expect(scaled).toEqual(plain);
+    expect(plain).not.toEqual(without);
+  });
+});
+
+describe("a bag of words beside BERT", () => {
+  it("begins as naive Bayes, which learns from what each class has", () => {
+    const scores = naiveBayesScores(texts, 2, vocabulary.length);
+    // Class 0 has the tokens 5, 6 and 7, class 1 has 8; one is added to each of 9 counts.
+    const [[rare, often], [none, once]] = [
+      [Math.log(1 / 12), Math.log(2 / 12)],
+      [Math.log(1 / 10), Math.log(2 / 10)],
+    ] as [[number, number], [number, number]];
+    const row = (token: number): number[] => [...scores.subarray(2 * token, 2 * token + 2)];
+    const halves = (first: number, second: number): number[] =>
+      [first - second, second - first].map((difference) => Math.fround(difference / 2));
+    expect(row(5).map((x) => x.toFixed(6))).toEqual(halves(often, none).map((x) => x.toFixed(6)));
+    expect(row(8).map((x) => x.toFixed(6))).toEqual(halves(rare, once).map((x) => x.toFixed(6)));
+    // What no text has, and classes that are as frequent, say nothing.
+    expect([1, 2, 3, 4].flatMap(row)).toEqual(Array(8).fill(0));
+  });
+
+  it("adds what its tokens say, and nothing for padding", async () => {
+    const runtime = cpuRuntime();
+    const tokenScores = Float32Array.from({ length: 18 }, (_, i) => i);
+    const [alone, both] = [undefined, tokenScores].map((scores) =>
+      new BagClassifier(runtime, { ...shape, seed: 1, numLabels: 2, tokenScores: scores }).eval(),
+    ) as [BagClassifier, BagClassifier];
+    const ids = runtime.tensor(Uint32Array.of(2, 5, 3, 0, 2, 6, 7, 3), [2, 4]);
+    const attentionMask = runtime.tensor(Uint32Array.of(1, 1, 1, 0, 1, 1, 1, 1), [2, 4]);
+    const [plain, added] = await Promise.all(
+      [alone, both].map((model) => model.forward(ids, { attentionMask }).toArray()),
+    );
+    const differences = [...(added as Float32Array)].map((x, i) => x - (plain?.[i] as number));
+    const wanted = [20, 23, 36, 40];
+    expect(differences.map((x) => Math.round(x))).toEqual(wanted);
+    expect(
+      Math.max(...differences.map((x, i) => Math.abs(x - (wanted[i] as number)))),
+    ).toBeLessThan(1e-4);
+  });
+});
+
+test("a tagger looks at features of words beside their tokens", async () => {
+  const runtime = cpuRuntime();
+  const features = new WordFeatures(["[NONE]", "~ed", "<the"]);
+  const tagger = new Tagger(runtime, {
+    ...{ shape, seed: 1, tags: 2, crf: true, precision: "float32", features },
+  });
+  tagger.model.eval();
+  const given = (...words: readonly (readonly number[])[]) => ({
+    ...{ ids: [2, 5, 6, 3], starts: [1, 2], features: words },
+  });
+  const scoresOf = async (words: ReturnType<typeof given>): Promise<number[]> => [
+    ...(await tagger.emissions([words]).scores.toArray()),
+  ];
+  const none = [0, 0, 0, 0, 0];
+  const [first, again, other] = await Promise.all([
+    scoresOf(given(none, none)),
+    scoresOf(given(none, none)),
+    scoresOf(given(none, [0, 1, 0, 2, 0])),
+  ]);
+  expect(again).toEqual(first);
+  expect(other).not.toEqual(first);
+  const groups = parameterGroups(tagger.model, 0.5);
+  const { weight } = tagger.model.features as NonNullable<typeof tagger.model.features>;
+  expect(groups.find(({ parameters }) => parameters.includes(weight))?.rate).toBe(0.125);
 });
 
 test("a tagger in halves keeps its field of tags in float32", () => {
