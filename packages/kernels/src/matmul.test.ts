@@ -30,6 +30,9 @@ const shapes: readonly Case[] = [
   { m: 10, n: 68, k: 260, transA: true },
   { m: 7, n: 9, k: 300, transA: true },
   { m: 40, n: 48, k: 1024, transA: true },
+  // Rows far apart; a band of tiles that ends inside the matrix.
+  { m: 20, n: 8, k: 16_384 },
+  { m: 300, n: 40, k: 2048, transA: true },
   { m: 5, n: 7, k: 9, transB: true },
   { m: 20, n: 32, k: 24, transA: true, transB: true },
   { m: 6, n: 5, k: 3, transA: true, transB: true },
@@ -144,6 +147,8 @@ describe("matmul on the CPU", () => {
     expect(scratchOf({ m: 64, n: 64, k: 64 })).toBe(0);
     expect(scratchOf({ m: 4, n: 5, k: 6 })).toBe(4 * 6 * 4);
     expect(scratchOf({ m: 32, n: 32, k: 1024, transA: true })).toBe(8 * 32 * 32 * 4);
+    expect(scratchOf({ m: 128, n: 480, k: 512 })).toBe(4 * 128 * 480 * 4);
+    expect(scratchOf({ m: 128, n: 512, k: 512 })).toBe(0);
   });
 });
 

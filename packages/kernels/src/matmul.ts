@@ -44,7 +44,7 @@ export function matmul<B>(
   checkLength("out", out.length, [batch * m * n], [batch, m, n]);
   checkLength("a", a.length, [batch * m * k, m * k], transA ? [batch, k, m] : [batch, m, k]);
   checkLength("b", b.length, [batch * k * n, k * n], transB ? [batch, n, k] : [batch, k, n]);
-  const plan = planProduct(m, n, k, batch);
+  const plan = planProduct(m, n, k, batch, transA ? 0 : k);
   const layout = {
     transA,
     transB,

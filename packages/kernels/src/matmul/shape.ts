@@ -29,9 +29,18 @@ const fewTiles = 64;
 /** Fewer k than this in a part do not repay the second launch. */
 const leastDepth = 128;
 
-/** The plan of `batch` products [m, k] · [k, n], which may divide k. */
-export function planProduct(m: number, n: number, k: number, batch = 1): ProductPlan {
-  const plan = planTiles(m, n);
+/** Elements: rows that lie a multiple of this apart share so few places of a CPU's cache that 32 of them push each other out. */
+const farApart = 16_384;
+
+/**
+ * The plan of `batch` products [m, k] · [k, n], which may divide k.
+ *
+ * @param stride elements between rows of the left factor; 0 where it is transposed.
+ */
+export function planProduct(m: number, n: number, k: number, batch = 1, stride = 0): ProductPlan {
+  const tiling = planTiles(m, n);
+  const isFar = stride > 0 && stride % farApart === 0;
+  const plan: TilePlan = isFar && tiling.rows === 32 ? { ...tiling, rows: 16 } : tiling;
   const tiles = Math.ceil(m / plan.rows) * Math.ceil(plan.columns / 8) * batch;
   const wanted = Math.ceil(enoughTiles / Math.max(1, tiles));
   const splits = tiles >= fewTiles ? 1 : Math.max(1, Math.min(wanted, Math.floor(k / leastDepth)));
