@@ -9,6 +9,7 @@ import {
   program,
   type Settings,
   say,
+  settingsOf,
   UsageError,
 } from "@halfstep/trainer/cli";
 import { wittenBell } from "./baseline.js";
@@ -47,7 +48,7 @@ async function train(options: TrainCommand): Promise<number> {
   using run = await openRun({
     ...options,
     task: "language-model",
-    settings: settingsOf(options),
+    settings: settings(options),
   });
   say(
     `${corpus.name}: ${corpus.train.length} characters and ${corpus.heldOut.length} held out · ${tokenizer.vocabSize} tokens · ${run.described.adapter} · writing to ${options.out}`,
@@ -70,32 +71,32 @@ async function train(options: TrainCommand): Promise<number> {
 }
 
 /** What has to be the same when training goes on, by flag. */
-function settingsOf(options: TrainCommand): Settings {
-  return {
-    text: options.text ?? null,
-    tokenizer: options.tokenizer,
-    "vocab-size": options.vocabSize,
-    layers: options.layers,
-    heads: options.heads,
-    width: options.width,
-    context: options.context,
-    dropout: options.dropout,
-    bias: options.bias,
-    precision: options.precision,
-    "max-steps": options.maxSteps,
-    "batch-size": options.batchSize,
-    accumulate: options.accumulate,
-    lr: options.lr,
-    "min-lr": options.minLr ?? null,
-    "warm-up": options.warmUp,
-    "weight-decay": options.weightDecay,
-    beta2: options.beta2,
-    clip: options.clip,
-    ema: options.ema ?? null,
-    seed: options.seed,
-    "static-loss-scale": options.staticLossScale ?? null,
-    "init-scale": options.initScale,
-  };
+function settings(options: TrainCommand): Settings {
+  return settingsOf(options, [
+    "text",
+    "tokenizer",
+    "vocabSize",
+    "layers",
+    "heads",
+    "width",
+    "context",
+    "dropout",
+    "bias",
+    "precision",
+    "maxSteps",
+    "batchSize",
+    "accumulate",
+    "lr",
+    "minLr",
+    "warmUp",
+    "weightDecay",
+    "beta2",
+    "clip",
+    "ema",
+    "seed",
+    "staticLossScale",
+    "initScale",
+  ]);
 }
 
 async function evaluate(options: EvaluateCommand): Promise<number> {

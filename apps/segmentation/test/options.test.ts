@@ -39,7 +39,7 @@ describe("train", () => {
       "--optimizer sgd": /^2 .*--optimizer.*none of adamw, rmsprop/,
       "--schedule step": /^2 .*--schedule.*none of cosine, plateau/,
       "--weight-decay -1": /^2 .*--weight-decay.*from 0/,
-      "--static-loss-scale 8 --init-scale 8": /^2 .*--init-scale.*--static-loss-scale/,
+      "--static-loss-scale 8 --init-scale 8": /^2 .*--static-loss-scale.*--init-scale/,
       extra: /^2 .*too many arguments/,
     };
     const failures = Object.entries(wrong).filter(([flags, expected]) => {

@@ -5,6 +5,7 @@ import {
   program,
   type Settings,
   say,
+  settingsOf,
   UsageError,
 } from "@halfstep/trainer/cli";
 import { comparePrecisions, comparisonTable } from "./compare.js";
@@ -41,7 +42,7 @@ async function train(options: TrainCommand): Promise<number> {
   using run = await openRun({
     ...options,
     task: "super-resolution",
-    settings: settingsOf(options),
+    settings: settings(options),
   });
   const model = await pretrained(run.runtime);
   if (options.crop % model.scale !== 0)
@@ -60,19 +61,19 @@ async function train(options: TrainCommand): Promise<number> {
 }
 
 /** What has to be the same when training goes on, by flag. */
-function settingsOf(options: TrainCommand): Settings {
-  return {
-    images: options.images ?? null,
-    kernel: options.kernel,
-    crop: options.crop,
-    precision: options.precision,
-    "max-steps": options.maxSteps,
-    "batch-size": options.batchSize,
-    lr: options.lr,
-    seed: options.seed,
-    "static-loss-scale": options.staticLossScale ?? null,
-    "init-scale": options.initScale,
-  };
+function settings(options: TrainCommand): Settings {
+  return settingsOf(options, [
+    "images",
+    "kernel",
+    "crop",
+    "precision",
+    "maxSteps",
+    "batchSize",
+    "lr",
+    "seed",
+    "staticLossScale",
+    "initScale",
+  ]);
 }
 
 async function evaluate(options: EvaluateCommand): Promise<number> {

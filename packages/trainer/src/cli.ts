@@ -25,6 +25,7 @@ export {
   resumePoint,
   type Settings,
   savedSettings,
+  settingsOf,
 } from "./cli/resume.js";
 export { type FlagDetails, type RunFlags, runFlags } from "./cli/run-flags.js";
 export { print, say } from "./cli/say.js";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ReportSection } from "@halfstep/trainer";
-import { openRun, type Settings, say } from "@halfstep/trainer/cli";
+import { openRun, type Settings, say, settingsOf } from "@halfstep/trainer/cli";
 import { samplesPicture } from "../colours.js";
 import type { TrainCommand } from "../options.js";
 import { writePng } from "../pictures.js";
@@ -15,7 +15,7 @@ const samples = 6;
 
 export async function train(options: TrainCommand): Promise<number> {
   const scenes = await readScenes(options);
-  using run = await openRun({ ...options, task: "segmentation", settings: settingsOf(options) });
+  using run = await openRun({ ...options, task: "segmentation", settings: settings(options) });
   say(
     `${scenes.name}: ${scenes.train.length} scenes and ${scenes.heldOut.length} held out · ${scenes.classes.length} classes · ${run.described.adapter} · writing to ${options.out}`,
   );
@@ -64,26 +64,26 @@ const tilesIn = (scene: Scene, tile: number): Scene[] =>
   );
 
 /** What has to be the same when training goes on, by flag. */
-function settingsOf(options: TrainCommand): Settings {
-  return {
-    data: options.data,
-    scale: options.scale ?? null,
-    validation: options.validation ?? null,
-    canvases: options.canvases ?? null,
-    precision: options.precision,
-    width: options.width,
-    bilinear: options.bilinear,
-    tile: options.tile,
-    optimizer: options.optimizer,
-    schedule: options.schedule,
-    "weight-decay": options.weightDecay,
-    clip: options.clip,
-    epochs: options.epochs,
-    "max-steps": options.maxSteps ?? null,
-    "batch-size": options.batchSize,
-    lr: options.lr,
-    seed: options.seed,
-    "static-loss-scale": options.staticLossScale ?? null,
-    "init-scale": options.initScale ?? null,
-  };
+function settings(options: TrainCommand): Settings {
+  return settingsOf(options, [
+    "data",
+    "scale",
+    "validation",
+    "canvases",
+    "precision",
+    "width",
+    "bilinear",
+    "tile",
+    "optimizer",
+    "schedule",
+    "weightDecay",
+    "clip",
+    "epochs",
+    "maxSteps",
+    "batchSize",
+    "lr",
+    "seed",
+    "staticLossScale",
+    "initScale",
+  ]);
 }

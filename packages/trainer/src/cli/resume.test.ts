@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
-import { resumePoint, savedSettings } from "./resume.js";
+import { resumePoint, savedSettings, settingsOf } from "./resume.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-resume-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -33,6 +33,23 @@ async function outcome(
   );
   return [step, ...said];
 }
+
+it("settingsOf names options by their flags", () => {
+  const options: {
+    readonly lr: number;
+    readonly batchSize: number;
+    readonly initScale?: number;
+    readonly precision: readonly string[];
+  } = { lr: 0.1, batchSize: 4, precision: ["float32"] };
+  const found = settingsOf(options, ["lr", "batchSize", "initScale"]);
+  expect(Object.entries(found)).toEqual([
+    ["lr", 0.1],
+    ["batch-size", 4],
+    ["init-scale", null],
+  ]);
+  // @ts-expect-error a list is no setting: join it
+  expect(settingsOf(options, ["precision"])).toEqual({ precision: ["float32"] });
+});
 
 describe("resumePoint", () => {
   it("goes on from the newest, and says so", async () => {

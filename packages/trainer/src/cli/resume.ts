@@ -7,6 +7,30 @@ import { type Stateful, savedData } from "../stateful.js";
 /** What has to be the same when training goes on, by the flags that say it: `{ "batch-size": 128, lr: 0.1 }`. */
 export type Settings = Readonly<Record<string, string | number | boolean | null>>;
 
+type Flag<Options> = {
+  readonly [Name in keyof Options]: Options[Name] extends Settings[string] | undefined
+    ? Name
+    : never;
+}[keyof Options] &
+  string;
+
+/**
+ * Settings of some options by the flags that say them; what was left out is null.
+ *
+ * @example
+ * settingsOf(options, ["lr", "batchSize", "staticLossScale"]); // { lr: 0.1, "batch-size": 128, "static-loss-scale": null }
+ */
+export const settingsOf = <Options extends object>(
+  options: Options,
+  names: readonly Flag<Options>[],
+): Settings =>
+  Object.fromEntries(
+    names.map((name) => [
+      name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+      (options[name] as Settings[string] | undefined) ?? null,
+    ]),
+  );
+
 export interface ResumeOptions {
   /** The flag `--resume`: "auto", or the folder of a checkpoint. Undefined: training begins. */
   readonly resume: string | undefined;
