@@ -20,7 +20,7 @@ describe("train", () => {
       ...{ command: "train", data: "earth", precision: "float32", width: 8, bilinear: false },
       ...{ tile: 64, epochs: 30, batchSize: 8, optimizer: "adamw", schedule: "cosine", lr: 0.01 },
       ...{ weightDecay: 0.01, clip: 1, seed: 0, saveEvery: 200, out: "runs/segmentation" },
-      json: false,
+      ...{ json: false, tensorboard: false },
     });
   });
 
