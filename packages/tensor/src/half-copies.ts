@@ -12,6 +12,12 @@ interface HalfCopy {
   lastRead: number;
 }
 
+/** Where copies get their memory, and give it back. */
+interface CopyMemory {
+  allocate(bytes: number): Storage;
+  release(copy: Storage): void;
+}
+
 /** For how many recordings a copy is kept up to date that none of them reads. */
 const keptUnread = 8;
 
@@ -41,32 +47,48 @@ export class HalfCopies {
 
   /**
    * Where the copy of what lies `offset` bytes from the start of the values will be once `recording` runs; undefined where
-   * there is none, or none that can be bound.
+   * there is none, or none that can be bound. If the recording is dropped, nobody has asked.
    */
   placeOf(
     offset: number,
     dtype: HalfDType,
     recording: Recording,
-    allocate: (bytes: number) => Storage,
+    memory: CopyMemory,
   ): Placement | undefined {
     if (this.#isLent || offset % 512 !== 0) return undefined;
-    const { length } = this.#values;
     if (!this.#isFlat && !this.#isAskedAgain(recording)) return undefined;
-    let copy = this.#copies.get(dtype);
-    if (!copy) {
-      const binding = { buffer: allocate(length * 2), offset: 0, length, dtype };
-      // Freed with the values, whatever tensors view it.
-      binding.buffer.handles++;
-      copy = { binding, of: undefined, lastRead: 0 };
-      this.#copies.set(dtype, copy);
-    }
+    const copy = this.#copies.get(dtype) ?? this.#newCopy(dtype, recording, memory);
     const { buffer } = this.#values;
     if (!this.#isCurrent(copy)) {
       const isChanged = buffer.writes.some((write) => write.recording === recording);
       this.#renew(copy, isChanged ? recording : recording.takePrelude());
     }
-    copy.lastRead = recording.number;
+    const { lastRead } = copy;
+    if (lastRead !== recording.number) {
+      copy.lastRead = recording.number;
+      recording.onDrop(() => {
+        copy.lastRead = lastRead;
+      });
+    }
     return { storage: copy.binding.buffer, offset: offset / 2 };
+  }
+
+  #newCopy(dtype: HalfDType, recording: Recording, { allocate, release }: CopyMemory): HalfCopy {
+    const { length } = this.#values;
+    const buffer = allocate(length * 2);
+    // Freed with the values, whatever tensors view it.
+    buffer.handles++;
+    const copy: HalfCopy = {
+      binding: { buffer, offset: 0, length, dtype },
+      of: undefined,
+      lastRead: 0,
+    };
+    this.#copies.set(dtype, copy);
+    recording.onDrop(() => {
+      this.#copies.delete(dtype);
+      release(buffer);
+    });
+    return copy;
   }
 
   /** Copies that an update of the values has to take along: up to date so far, and read lately. */
@@ -99,10 +121,15 @@ export class HalfCopies {
   }
 
   /** Whether an earlier recording than this one has read the values as they are. */
-  #isAskedAgain({ number }: Recording): boolean {
+  #isAskedAgain(recording: Recording): boolean {
     const { writes } = this.#values.buffer;
-    if (this.#asked?.after !== writes) this.#asked = { by: number, after: writes };
-    return this.#asked.by !== number;
+    const before = this.#asked;
+    if (before?.after === writes) return before.by !== recording.number;
+    this.#asked = { by: recording.number, after: writes };
+    recording.onDrop(() => {
+      this.#asked = before;
+    });
+    return false;
   }
 
   /** The host has written values, which `recording` will find in place of the old. */

@@ -292,8 +292,10 @@ export class Runtime {
   halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
     const { storage, offset, shape } = tensor;
     if (!this.#isInStep) return undefined;
-    const allocate = (bytes: number): Storage => this.#memory.allocate(bytes);
-    const place = halfCopiesOf(storage)?.placeOf(offset, dtype, this.#recording, allocate);
+    const place = halfCopiesOf(storage)?.placeOf(offset, dtype, this.#recording, {
+      allocate: (bytes) => this.#memory.allocate(bytes),
+      release: (copy) => this.#handles.drop(copy),
+    });
     return place && new Tensor(this, place, shape, dtype);
   }
 

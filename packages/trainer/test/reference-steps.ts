@@ -119,8 +119,6 @@ export function plansOf(runtime: Runtime, { make }: Reference): Record<Precision
       optimizer.zeroGrad();
       return loss;
     };
-    // From the second step on, autocast reads 16-bit copies of what has stayed the same.
-    runtime.plan(step);
     return runtime.plan(step);
   };
   return {
