@@ -142,6 +142,24 @@ describe("hidden words and tags", { timeout: 120_000 }, () => {
     expect(tagged.stdout).toMatch(/^the\/\S+ cat\/\S+ barks\/\S+ \.\/\S+\n$/);
   });
 
+  it("in float16 need a loss scale that adapts", async () => {
+    const scaleOf = (...flags: readonly string[]) =>
+      train(
+        `scale${flags.join("")}`,
+        ..."--task tags --fp16 --num_train_epochs 10 --train_batch_size 2".split(" "),
+        ...["--data", inFolder("own.txt"), ...flags],
+      );
+    const [fixed, adapting] = [
+      await scaleOf("--loss_scale", `${2 ** 32}`),
+      await scaleOf("--init-scale", `${2 ** 32}`),
+    ].map(({ stdout }) => JSON.parse(stdout).runs[0]);
+    expect(fixed).toMatchObject({ appliedSteps: 0, finalScale: 2 ** 32 });
+    expect(adapting.skippedSteps).toBeGreaterThan(0);
+    expect(adapting.skippedSteps).toBeLessThan(adapting.steps / 2);
+    expect(adapting.finalScale).toBeLessThan(2 ** 32);
+    expect(adapting.test.loss).toBeLessThan(fixed.test.loss);
+  });
+
   it("are refused without a model, in one line", async () => {
     const ended = await runApp(["predict", "--model", inFolder("none"), "text"]);
     expect(ended).toMatchObject({ code: 2, stdout: "" });
