@@ -1,7 +1,8 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { launchSlices, type Slices } from "./conv2d/assemble.js";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
-import { planProduct, planTiles } from "./matmul/shape.js";
+import { type ProductPlan, planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 import { launchProduct } from "./split-k.js";
 
@@ -55,29 +56,31 @@ export function conv2d<B>(
     weight: size.weight,
     out: size.output,
   });
-  const { inChannels, outChannels } = attributes;
-  if (size.groups > 1) {
+  const { groups, groupIn, groupOut } = size;
+  if (groups > 1 && isSmall(size)) {
     target.launch(groupedConv2d(operands, { attributes, ...size }));
     return;
   }
-  const m = size.output / Math.max(1, outChannels);
-  const plan = { ...planTiles(m, outChannels), splits: 1 };
-  const kernel = gatherKernel(plan, inChannels % 4 === 0);
-  launchProduct(target, plan, out, { batch: 1, m, n: outChannels }, (result) => ({
+  const m = size.output / Math.max(1, attributes.outChannels);
+  const plan = { ...planTiles(m, groupOut), splits: 1 };
+  const kernel = gatherKernel(plan, groupIn % 4 === 0);
+  launch(target, plan, out, { ...size, m, n: groupOut, width: m }, (result) => ({
     kernel,
     bindings: [input, weight, result],
     scalars: {
       ...window(attributes),
+      ...undivided,
       m,
-      n: outChannels,
+      n: groupOut,
       columns: plan.columns,
-      slices: 1,
+      slices: groups,
+      groups,
       images: attributes.batch,
       target_height: size.outHeight,
       target_width: size.outWidth,
       source_height: attributes.height,
       source_width: attributes.width,
-      channels: inChannels,
+      channels: groupIn,
     },
   }));
 }
@@ -99,30 +102,41 @@ export function conv2dInputGradient<B>(
     weight: size.weight,
     inputGradient: size.input,
   });
-  if (size.groups > 1) {
+  const { groups, groupIn, groupOut } = size;
+  if (groups > 1 && isSmall(size)) {
     target.launch(groupedInputGradient(operands, { attributes, ...size }));
     return;
   }
-  const { inChannels, outChannels, stride, height, width } = attributes;
-  const m = size.input / Math.max(1, inChannels);
-  const plan = { ...planTiles(m, inChannels), splits: 1 };
-  const isUnitStride = stride[0] === 1 && stride[1] === 1;
-  const kernel = inputGradientKernel(plan, outChannels % 4 === 0, isUnitStride);
-  launchProduct(target, plan, inputGradient, { batch: 1, m, n: inChannels }, (result) => ({
+  const { batch, height, width, stride, dilation } = attributes;
+  const isQuads = groupOut % 4 === 0;
+  const isUnit = stride[0] === 1 && stride[1] === 1;
+  const hasPhases = !isUnit && isQuads && dilation[0] === 1 && dilation[1] === 1;
+  const phases = hasPhases ? stride : ([1, 1] as const);
+  const gridHeight = Math.ceil(height / phases[0]);
+  const gridWidth = Math.ceil(width / phases[1]);
+  const m = batch * gridHeight * gridWidth;
+  const plan = { ...planTiles(m, groupIn), splits: 1 };
+  const kernel = inputGradientKernel(plan, isQuads, isUnit ? "unit" : hasPhases ? "phases" : "any");
+  const slices = { groups, m, n: groupIn, phases, height, width };
+  launch(target, plan, inputGradient, slices, (result) => ({
     kernel,
     bindings: [outGradient, weight, result],
     scalars: {
       ...window(attributes),
       m,
-      n: inChannels,
+      n: groupIn,
       columns: plan.columns,
-      slices: 1,
-      images: attributes.batch,
-      target_height: height,
-      target_width: width,
+      slices: phases[0] * phases[1] * groups,
+      groups,
+      splits: 1,
+      phases_y: phases[0],
+      phases_x: phases[1],
+      images: batch,
+      target_height: gridHeight,
+      target_width: gridWidth,
       source_height: size.outHeight,
       source_width: size.outWidth,
-      channels: outChannels,
+      channels: groupOut,
     },
   }));
 }
@@ -144,39 +158,64 @@ export function conv2dWeightGradient<B>(
     outGradient: size.output,
     weightGradient: size.weight,
   });
-  if (size.groups > 1) {
+  const { groups, groupIn, groupOut } = size;
+  if (groups > 1 && isSmall(size)) {
     groupedWeightGradient(target, operands, { attributes, ...size });
     return;
   }
-  const { inChannels, outChannels } = attributes;
+  const { outChannels } = attributes;
   const m = size.weight / Math.max(1, outChannels);
   const pixels = size.output / Math.max(1, outChannels);
-  const plan = planProduct(m, outChannels, pixels);
-  const kernel = weightGradientKernel(plan, inChannels % 4 === 0);
-  launchProduct(
+  const plan = planProduct(m, groupOut, pixels, groups);
+  const kernel = weightGradientKernel(plan, groupIn % 4 === 0);
+  launch(
     target,
     plan,
     weightGradient,
-    { batch: 1, m, n: outChannels },
+    { ...size, m, n: groupOut, width: m },
     (result): Launch<B> => ({
       kernel,
       bindings: [input, outGradient, result],
       scalars: {
         ...window(attributes),
+        ...undivided,
         m,
-        n: outChannels,
+        n: groupOut,
         columns: plan.columns,
-        slices: plan.splits,
+        slices: groups * plan.splits,
+        groups,
+        splits: plan.splits,
         images: attributes.batch,
         target_height: size.outHeight,
         target_width: size.outWidth,
         source_height: attributes.height,
         source_width: attributes.width,
-        channels: inChannels,
+        channels: groupIn,
       },
     }),
   );
 }
+
+/** One part of one phase. */
+const undivided = { splits: 1, phases_y: 1, phases_x: 1 } as const;
+
+/** Launches a product of groups or phases, which must be assembled, or of none. */
+function launch<B>(
+  target: LaunchTarget<B>,
+  plan: ProductPlan,
+  out: Binding<B>,
+  slices: Partial<Slices> & Pick<Slices, "m" | "n" | "groups" | "width">,
+  product: (result: Binding<B>) => Launch<B>,
+): void {
+  const { m, n, groups, phases = [1, 1], height = 1, width } = slices;
+  if (groups === 1 && phases[0] === 1 && phases[1] === 1)
+    launchProduct(target, plan, out, { batch: 1, m, n }, product);
+  else launchSlices(target, plan, out, { m, n, groups, phases, height, width }, product);
+}
+
+/** Groups that would leave most of a tile empty. */
+const isSmall = ({ groupIn, groupOut }: { groupIn: number; groupOut: number }): boolean =>
+  groupIn < 4 || groupOut < 4;
 
 function sizeOf(op: string, attributes: Conv2dAttributes) {
   const { batch, height, width, inChannels, outChannels, kernelHeight, kernelWidth } = attributes;
@@ -193,6 +232,8 @@ function sizeOf(op: string, attributes: Conv2dAttributes) {
   const [outHeight, outWidth] = conv2dOutputSize(attributes);
   return {
     groups,
+    groupIn: inChannels / Math.max(1, groups),
+    groupOut: outChannels / Math.max(1, groups),
     input: batch * height * width * inChannels,
     weight: (kernelHeight * kernelWidth * inChannels * outChannels) / groups,
     output: batch * outHeight * outWidth * outChannels,

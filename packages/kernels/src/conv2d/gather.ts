@@ -7,8 +7,14 @@ export type GatherLayout = {
   readonly isQuads: boolean;
 } & (
   | { readonly direction: "forward"; readonly isAligned: boolean }
-  | { readonly direction: "backward"; readonly isUnitStride: boolean }
+  | { readonly direction: "backward"; readonly stride: BackwardStride }
 );
+
+/**
+ * How the taps that meet a pixel of the input are found. "phases": pixels whose coordinates leave the same remainder by the stride
+ * meet the same taps, so that each such phase is a product by itself, of every so manieth tap; for undilated windows of quads.
+ */
+export type BackwardStride = "unit" | "phases" | "any";
 
 /** Row i is target pixel i; the left operand is what its taps meet in the source, zeros outside. */
 export function gatherContraction({ width }: TileShape, layout: GatherLayout): Contraction {
@@ -16,6 +22,7 @@ export function gatherContraction({ width }: TileShape, layout: GatherLayout): C
     along: "k",
     functions: sourceCoordinate("y", layout) + sourceCoordinate("x", layout),
     loops: (tile) =>
+      placeOfSlice(layout, width) +
       originsOf(tile, layout) +
       (layout.isQuads ? quadLoops(tile, layout, width) : elementLoop(tile, layout, width)),
   };
@@ -30,7 +37,8 @@ function sourceCoordinate(axis: "x" | "y", layout: GatherLayout): string {
   if (layout.direction === "forward")
     return `${head} return origin + tap * s.dilation_${axis}; }\n`;
   const scaled = `origin - tap * s.dilation_${axis}`;
-  return layout.isUnitStride
+  // The taps of a phase are counted one by one, and its pixels too.
+  return layout.stride !== "any"
     ? `${head} return ${scaled}; }\n`
     : `${head}
   let scaled = ${scaled};
@@ -39,11 +47,33 @@ function sourceCoordinate(axis: "x" | "y", layout: GatherLayout): string {
 `;
 }
 
-function originsOf({ registers }: Tile, { direction }: GatherLayout): string {
-  const origin = (axis: "x" | "y", at: string): string =>
-    direction === "forward"
-      ? `(${at}) * s.stride_${axis} - s.padding_${axis}`
+/** A slice is a group of channels, in the backward direction of a phase. */
+function placeOfSlice(layout: GatherLayout, width: 2 | 4): string {
+  const group = "  let channel_group = slice % s.groups;\n";
+  if (layout.direction === "forward") {
+    const [columns, column] = layout.isAligned
+      ? ["s.columns", "column"]
+      : ["s.n", `column * ${width}u`];
+    return `${group}  let weight_pitch = ${columns} * s.groups;
+  let weight_column = channel_group * ${columns} + ${column};
+`;
+  }
+  if (layout.stride !== "phases") return group;
+  return `${group}  let phase_y = slice / s.groups / s.phases_x + s.padding_y;
+  let phase_x = slice / s.groups % s.phases_x + s.padding_x;
+`;
+}
+
+const isPhased = (layout: GatherLayout): boolean =>
+  layout.direction === "backward" && layout.stride === "phases";
+
+function originsOf({ registers }: Tile, layout: GatherLayout): string {
+  const origin = (axis: "x" | "y", at: string): string => {
+    if (layout.direction === "forward") return `(${at}) * s.stride_${axis} - s.padding_${axis}`;
+    return layout.stride === "phases"
+      ? `(${at}) + phase_${axis} / s.stride_${axis}`
       : `(${at}) + s.padding_${axis}`;
+  };
   return registers
     .map(
       ({ name, part }) => `  let ${name}_pixel = row + ${part};
@@ -73,14 +103,24 @@ function quadLoops(tile: Tile, layout: GatherLayout, width: 2 | 4): string {
   const left = tile.registers
     .map(
       ({ name }) =>
-        `let ${name} = select(vec4f(), load_source(${name}_at + quad), ${name}_inside);\n`,
+        `let ${name} = select(vec4f(), load_source(${name}_at + first_quad + quad), ${name}_inside);\n`,
     )
     .join("");
+  const isPhases = isPhased(layout);
+  const taps = (axis: "x" | "y", size: string): string =>
+    isPhases
+      ? `  let first_${axis} = phase_${axis} % s.stride_${axis};
+  for (var k${axis} = 0u; first_${axis} + k${axis} * s.stride_${axis} < ${size}; k${axis}++) {
+`
+      : `  for (var k${axis} = 0u; k${axis} < ${size}; k${axis}++) {\n`;
+  const tap = isPhases
+    ? "(first_y + ky * s.stride_y) * s.kernel_width + first_x + kx * s.stride_x"
+    : "ky * s.kernel_width + kx";
   return `  let quads = s.channels >> 2u;
-  for (var ky = 0u; ky < s.kernel_height; ky++) {
-  for (var kx = 0u; kx < s.kernel_width; kx++) {
-  let tap = ky * s.kernel_width + kx;
-${findPixels(tile, "ky", "kx", "quads")}
+  let pitch = quads * s.groups;
+  let first_quad = channel_group * quads;
+${taps("y", "s.kernel_height")}${taps("x", "s.kernel_width")}  let tap = ${tap};
+${findPixels(tile, "ky", "kx", "pitch")}
   for (var quad = 0u; quad < quads; quad++) {
 ${layout.direction === "forward" ? weightRows(layout.isAligned, width) : weightColumns(width)}
 ${left}${tile.accumulate}  }
@@ -100,10 +140,10 @@ function weightRows(isAligned: boolean, width: 2 | 4): string {
 }
 
 const weightRow = (row: string, isAligned: boolean, width: 2 | 4): string => {
-  if (isAligned) return `load_weight(${row} * s.columns + column)`;
+  if (isAligned) return `load_weight(${row} * weight_pitch + weight_column)`;
   const elements = Array.from(
     { length: width },
-    (_, j) => `at_weight(${row} * s.n + column * ${width}u + ${j}u)`,
+    (_, j) => `at_weight(${row} * weight_pitch + weight_column + ${j}u)`,
   );
   return `vec${width}f(${elements.join(", ")})`;
 };
@@ -112,12 +152,15 @@ const weightRow = (row: string, isAligned: boolean, width: 2 | 4): string => {
 const weightColumns = (width: 2 | 4): string =>
   Array.from(
     { length: width },
-    (_, j) => `let d${j} = load_weight((tap * s.n + column * ${width}u + ${j}u) * quads + quad);\n`,
+    (_, j) =>
+      `let d${j} = load_weight((tap * s.n + column * ${width}u + ${j}u) * pitch + first_quad + quad);\n`,
   ).join("") + transposeColumns(width);
 
 /** Any number of channels: tap and channel advance with k, one element at a time. */
 function elementLoop(tile: Tile, layout: GatherLayout, width: 2 | 4): string {
-  let code = `  let depth = s.kernel_height * s.kernel_width * s.channels;
+  let code = `  let pitch = s.channels * s.groups;
+  let first_channel = channel_group * s.channels;
+  let depth = s.kernel_height * s.kernel_width * s.channels;
   var ky = 0u;
   var kx = 0u;
   var channel = 0u;
@@ -126,9 +169,9 @@ ${tile.registers.map(({ name }) => `var ${name} = vec4f();\n`).join("")}`;
   for (let u = 0; u < 4; u++) {
     code += `let k${u} = k + ${u}u;
 let has${u} = k${u} < depth;
-${findPixels(tile, "ky", "kx", "s.channels", `_${u}`)}`;
+${findPixels(tile, "ky", "kx", "pitch", `_${u}`)}`;
     for (const { name } of tile.registers)
-      code += `${name}[${u}] = select(0.0, at_source(${name}_${u}_at + channel), ${name}_${u}_inside && has${u});\n`;
+      code += `${name}[${u}] = select(0.0, at_source(${name}_${u}_at + first_channel + channel), ${name}_${u}_inside && has${u});\n`;
     code += `let b${u} = select(vec${width}f(), ${weightElements(layout, width, u)}, has${u});
 channel++;
 let turn${u} = channel == s.channels;
@@ -148,7 +191,7 @@ function weightElements(layout: GatherLayout, width: 2 | 4, u: number): string {
   const elements = Array.from(
     { length: width },
     (_, j) =>
-      `at_weight(((ky * s.kernel_width + kx) * s.n + column * ${width}u + ${j}u) * s.channels + channel)`,
+      `at_weight(((ky * s.kernel_width + kx) * s.n + column * ${width}u + ${j}u) * pitch + first_channel + channel)`,
   );
   return `vec${width}f(${elements.join(", ")})`;
 }

@@ -2,7 +2,7 @@ import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/
 import { defineProduct } from "../epilogue.js";
 import type { TilePlan } from "../matmul/shape.js";
 import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
-import { gatherContraction } from "./gather.js";
+import { type BackwardStride, gatherContraction } from "./gather.js";
 import { forwardReference, inputGradientReference, weightGradientReference } from "./reference.js";
 import { weightGradientContraction } from "./weight-gradient.js";
 
@@ -30,21 +30,23 @@ export const gatherKernel = (plan: TilePlan, isQuads: boolean): Kernel =>
 export const inputGradientKernel = (
   plan: TilePlan,
   isQuads: boolean,
-  isUnitStride: boolean,
+  stride: BackwardStride,
 ): Kernel =>
   convolutionKernel(
     "conv2dInputGradient",
     plan,
-    `${isQuads ? "c" : ""}${isUnitStride ? "1" : ""}`,
+    `${isQuads ? "c" : ""}${strideMarks[stride]}`,
     () => ({
       bindings: [
         { name: "source", access: "read" },
         { name: "weight", access: "read" },
       ],
-      contraction: gatherContraction(plan, { direction: "backward", isQuads, isUnitStride }),
+      contraction: gatherContraction(plan, { direction: "backward", isQuads, stride }),
       reference: inputGradientReference,
     }),
   );
+
+const strideMarks: Readonly<Record<BackwardStride, string>> = { unit: "1", phases: "p", any: "" };
 
 export const weightGradientKernel = (plan: TilePlan, isQuads: boolean): Kernel =>
   convolutionKernel(
@@ -63,13 +65,19 @@ export const weightGradientKernel = (plan: TilePlan, isQuads: boolean): Kernel =
 
 /**
  * `target` is the image whose pixels the product walks, `source` the one that it gathers from: output and input in the
- * forward pass and for the weight's gradient, the other way round for the input's gradient.
+ * forward pass and for the weight's gradient, the other way round for the input's gradient. `channels` and `n` are those of one
+ * group. Slices are groups, in the weight's gradient each in `splits` parts, in the input's gradient once for each phase, of which
+ * `target_height` and `target_width` are then the size.
  */
 const scalars: readonly KernelScalar[] = [
   "m",
   "n",
   "columns",
   "slices",
+  "groups",
+  "splits",
+  "phases_y",
+  "phases_x",
   "images",
   "target_height",
   "target_width",
@@ -90,7 +98,7 @@ const scalars: readonly KernelScalar[] = [
 const operations = (s: Readonly<Record<string, number>>): number => {
   const pixels = (s.images ?? 0) * (s.target_height ?? 0) * (s.target_width ?? 0);
   const taps = (s.kernel_height ?? 0) * (s.kernel_width ?? 0);
-  return 2 * pixels * taps * (s.channels ?? 0) * (s.n ?? 0);
+  return 2 * pixels * taps * (s.channels ?? 0) * (s.n ?? 0) * (s.groups ?? 1);
 };
 
 const kernels = new Map<string, Kernel>();

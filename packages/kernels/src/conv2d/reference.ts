@@ -1,6 +1,9 @@
 import type { KernelView } from "@halfstep/device";
 
 type Scalars = Readonly<Record<string, number>>;
+type Sizes = Readonly<
+  Record<"m" | "n" | "channels" | "columns" | "slices" | "groups" | "splits", number>
+>;
 
 /** Finds the source coordinate of a target coordinate and a tap, or -1. */
 type Source = (at: number, tap: number) => number;
@@ -21,16 +24,24 @@ const outputAt =
     return scaled >= 0 && scaled % stride === 0 && scaled / stride < size ? scaled / stride : -1;
   };
 
-const sources = (s: Scalars, of: typeof inputAt): readonly [y: Source, x: Source] => {
+/** Target coordinates are those of a phase: every so manieth of an image. */
+const sources = (s: Scalars, of: typeof inputAt, phase = 0): readonly [y: Source, x: Source] => {
   const values = s as Record<string, number>;
-  const along = (axis: "x" | "y", size: string): Source =>
-    of(
+  const along = (axis: "x" | "y", size: string, first: number): Source => {
+    const source = of(
       values[`stride_${axis}`] as number,
       values[`padding_${axis}`] as number,
       values[`dilation_${axis}`] as number,
       values[size] as number,
     );
-  return [along("y", "source_height"), along("x", "source_width")];
+    const phases = values[`phases_${axis}`] as number;
+    return (at, tap) => source(at * phases + first, tap);
+  };
+  const across = values.phases_x as number;
+  return [
+    along("y", "source_height", Math.floor(phase / across)),
+    along("x", "source_width", phase % across),
+  ];
 };
 
 /** Calls `visit` for each pair of a target pixel and a tap that meets a source pixel. */
@@ -68,25 +79,26 @@ export function forwardReference(
   width: number,
 ): void {
   if (!source || !weight || !out) return;
-  const { m, n, channels, columns } = s as Record<"m" | "n" | "channels" | "columns", number>;
+  const { m, n, channels, columns, groups } = s as Sizes;
   const sums = new Float64Array(n);
-  walk(
-    s,
-    sources(s, inputAt),
-    [0, m],
-    (_, tap, at) => {
-      for (let c = 0; c < channels; c++) {
-        const value = source[at * channels + c] as number;
-        const row = (tap * channels + c) * n;
-        for (let o = 0; o < n; o++)
-          sums[o] = (sums[o] as number) + value * (weight[row + o] as number);
-      }
-    },
-    (pixel) => {
-      out.set(sums, pixel * columns * width);
-      sums.fill(0);
-    },
-  );
+  for (let group = 0; group < groups; group++)
+    walk(
+      s,
+      sources(s, inputAt),
+      [0, m],
+      (_, tap, at) => {
+        for (let c = 0; c < channels; c++) {
+          const value = source[(at * groups + group) * channels + c] as number;
+          const row = ((tap * channels + c) * groups + group) * n;
+          for (let o = 0; o < n; o++)
+            sums[o] = (sums[o] as number) + value * (weight[row + o] as number);
+        }
+      },
+      (pixel) => {
+        out.set(sums, (group * m + pixel) * columns * width);
+        sums.fill(0);
+      },
+    );
 }
 
 export function inputGradientReference(
@@ -95,26 +107,30 @@ export function inputGradientReference(
   width: number,
 ): void {
   if (!source || !weight || !out) return;
-  const { m, n, channels, columns } = s as Record<"m" | "n" | "channels" | "columns", number>;
+  const { m, n, channels, columns, slices, groups } = s as Sizes;
   const sums = new Float64Array(n);
-  walk(
-    s,
-    sources(s, outputAt),
-    [0, m],
-    (_, tap, at) => {
-      for (let c = 0; c < n; c++) {
-        const row = (tap * n + c) * channels;
-        let sum = 0;
-        for (let o = 0; o < channels; o++)
-          sum += (source[at * channels + o] as number) * (weight[row + o] as number);
-        sums[c] = (sums[c] as number) + sum;
-      }
-    },
-    (pixel) => {
-      out.set(sums, pixel * columns * width);
-      sums.fill(0);
-    },
-  );
+  for (let slice = 0; slice < slices; slice++) {
+    const group = slice % groups;
+    walk(
+      s,
+      sources(s, outputAt, Math.floor(slice / groups)),
+      [0, m],
+      (_, tap, at) => {
+        const from = (at * groups + group) * channels;
+        for (let c = 0; c < n; c++) {
+          const row = ((tap * n + c) * groups + group) * channels;
+          let sum = 0;
+          for (let o = 0; o < channels; o++)
+            sum += (source[from + o] as number) * (weight[row + o] as number);
+          sums[c] = (sums[c] as number) + sum;
+        }
+      },
+      (pixel) => {
+        out.set(sums, (slice * m + pixel) * columns * width);
+        sums.fill(0);
+      },
+    );
+  }
 }
 
 export function weightGradientReference(
@@ -123,22 +139,22 @@ export function weightGradientReference(
   width: number,
 ): void {
   if (!source || !gradient || !out) return;
-  const { m, n, channels, columns, slices } = s as Record<
-    "m" | "n" | "channels" | "columns" | "slices",
-    number
-  >;
+  const { m, n, channels, columns, slices, groups, splits } = s as Sizes;
   const pixels = (s.images as number) * (s.target_height as number) * (s.target_width as number);
-  const depth = Math.ceil(Math.ceil(pixels / 4) / slices) * 4;
+  const depth = Math.ceil(Math.ceil(pixels / 4) / splits) * 4;
   const stride = columns * width;
   const sums = new Float64Array(m * stride);
   for (let slice = 0; slice < slices; slice++) {
-    const range = [Math.min(pixels, slice * depth), Math.min(pixels, (slice + 1) * depth)] as const;
+    const group = Math.floor(slice / splits);
+    const part = slice % splits;
+    const range = [Math.min(pixels, part * depth), Math.min(pixels, (part + 1) * depth)] as const;
     walk(s, sources(s, inputAt), range, (pixel, tap, at) => {
       for (let c = 0; c < channels; c++) {
-        const value = source[at * channels + c] as number;
+        const value = source[(at * groups + group) * channels + c] as number;
         const row = (tap * channels + c) * stride;
+        const from = (pixel * groups + group) * n;
         for (let o = 0; o < n; o++)
-          sums[row + o] = (sums[row + o] as number) + value * (gradient[pixel * n + o] as number);
+          sums[row + o] = (sums[row + o] as number) + value * (gradient[from + o] as number);
       }
     });
     out.set(sums, slice * m * stride);

@@ -17,14 +17,13 @@ export function weightGradientContraction(
   const load = isQuads ? loadQuad : loadElements;
   return {
     along: "rows",
-    loops: ({
-      rows,
-      registers,
-      accumulate,
-    }) => `  let pixels = s.images * s.target_height * s.target_width;
+    loops: ({ rows, registers, accumulate }) => `  let channel_group = slice / s.splits;
+  let pitch = ${isAligned ? "s.columns" : "s.n"} * s.groups;
+  let first_column = channel_group * ${isAligned ? "s.columns + column" : `s.n + column * ${width}u`};
+  let pixels = s.images * s.target_height * s.target_width;
   let steps = (pixels + 3u) >> 2u;
-  let depth = (steps + s.slices - 1u) / s.slices;
-  let begin = slice * depth;
+  let depth = (steps + s.splits - 1u) / s.splits;
+  let begin = slice % s.splits * depth;
   let end = min(steps, begin + depth);
   // Four pixels further in lines and images, so that no step divides.
   let ahead_x = 4u % s.target_width;
@@ -66,13 +65,13 @@ const tapOf = (id: string, at: string): string => `  let ${id}_tap = ${at} / s.c
 `;
 
 const declareQuad = ({ name }: Register): string =>
-  `${tapOf(name, `(${name}_quad * 4u)`)}  let ${name}_channel = ${name}_quad % (s.channels >> 2u);\n`;
+  `${tapOf(name, `(${name}_quad * 4u)`)}  let ${name}_channel = channel_group * (s.channels >> 2u) + ${name}_quad % (s.channels >> 2u);\n`;
 
 const declareElements = ({ name }: Register): string =>
   [0, 1, 2, 3]
     .map((e) => {
       const at = `(${name}_quad * 4u + ${e}u)`;
-      return `${tapOf(`${name}_${e}`, at)}  let ${name}_${e}_channel = ${at} % s.channels;\n`;
+      return `${tapOf(`${name}_${e}`, at)}  let ${name}_${e}_channel = channel_group * s.channels + ${at} % s.channels;\n`;
     })
     .join("");
 
@@ -87,22 +86,22 @@ let ${id}_at = select(0u, ((${name}_image * s.source_height + ${id}_row) * s.sou
 `;
 
 const loadQuad = ({ name }: Register): string =>
-  `${findPixel(name, name, "(s.channels >> 2u)")}let ${name} = select(vec4f(), load_source(${name}_at), ${name}_inside);\n`;
+  `${findPixel(name, name, "(s.channels >> 2u) * s.groups")}let ${name} = select(vec4f(), load_source(${name}_at), ${name}_inside);\n`;
 
 const loadElements = ({ name }: Register): string => {
   const ids = [0, 1, 2, 3].map((e) => `${name}_${e}`);
   const elements = ids.map((id) => `select(0.0, at_source(${id}_at), ${id}_inside)`);
-  return `${ids.map((id) => findPixel(name, id, "s.channels")).join("")}let ${name} = vec4f(${elements.join(", ")});\n`;
+  return `${ids.map((id) => findPixel(name, id, "s.channels * s.groups")).join("")}let ${name} = vec4f(${elements.join(", ")});\n`;
 };
 
 function right(u: number, isAligned: boolean, width: 2 | 4): string {
   const pixel = `(step * 4u + ${u}u)`;
   const elements = Array.from(
     { length: width },
-    (_, j) => `at_gradient(${pixel} * s.n + column * ${width}u + ${j}u)`,
+    (_, j) => `at_gradient(${pixel} * pitch + first_column + ${j}u)`,
   );
   const value = isAligned
-    ? `load_gradient(${pixel} * s.columns + column)`
+    ? `load_gradient(${pixel} * pitch + first_column)`
     : `vec${width}f(${elements.join(", ")})`;
   return `let b${u} = select(vec${width}f(), ${value}, ${pixel} < pixels);\n`;
 }

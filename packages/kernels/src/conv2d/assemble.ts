@@ -1,0 +1,178 @@
+import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { defineProduct } from "../epilogue.js";
+import { indexingWgsl } from "../indexing.js";
+import { linearMain, linearWorkgroups } from "../kernel.js";
+import type { ProductPlan } from "../matmul/shape.js";
+
+/** Where the slices of a product belong in the result. */
+export interface Slices {
+  /** Rows, and columns, of one slice. */
+  readonly m: number;
+  readonly n: number;
+  /** Groups of channels. */
+  readonly groups: number;
+  /** Lines, and columns, of an image in turn, each in a slice of its own. */
+  readonly phases: readonly [y: number, x: number];
+  /** Of an image of the result. */
+  readonly height: number;
+  readonly width: number;
+}
+
+/**
+ * Launches a product whose slices are interleaved in the result: slices [phases, groups, splits, m, n], where the m rows are
+ * pixels [images, ⌈height / phases⌉, ⌈width / phases⌉], become `out` [images, height, width, groups, n]. Splits are added up.
+ */
+export function launchSlices<B>(
+  target: LaunchTarget<B>,
+  plan: ProductPlan,
+  out: Binding<B>,
+  slices: Slices,
+  product: (parts: Binding<B>) => Launch<B>,
+): void {
+  if (out.length === 0) return;
+  const { m, n, groups, phases, height, width } = slices;
+  const stride = plan.columns * plan.width;
+  const length = phases[0] * phases[1] * groups * plan.splits * m * stride;
+  const buffer = target.allocate(length * 4);
+  const parts: Binding<B> = { buffer, offset: 0, length, dtype: "float32" };
+  target.launch(product(parts));
+  target.launch({
+    kernel: n % 4 === 0 ? quadsKernel : elementsKernel,
+    bindings: [parts, out],
+    scalars: {
+      count: out.length,
+      n: groups * n,
+      group_n: n,
+      stride,
+      m,
+      splits: plan.splits,
+      groups,
+      phases_y: phases[0],
+      phases_x: phases[1],
+      height,
+      width,
+    },
+  });
+}
+
+const scalarNames = [
+  "count",
+  "n",
+  "group_n",
+  "stride",
+  "m",
+  "splits",
+  "groups",
+  "phases_y",
+  "phases_x",
+  "height",
+  "width",
+] as const;
+
+type Numbers = Readonly<Record<(typeof scalarNames)[number], number>>;
+
+/** `first_of(row)`: where the first part of a row of n channels begins, counting rows of the result. */
+const firstOf = `fn first_of(row: u32) -> u32 {
+  let channel_group = row % s.groups;
+  let pixel = row / s.groups;
+  let x = pixel % s.width;
+  let line = pixel / s.width;
+  let y = line % s.height;
+  let grid_height = (s.height + s.phases_y - 1u) / s.phases_y;
+  let grid_width = (s.width + s.phases_x - 1u) / s.phases_x;
+  let slice = (y % s.phases_y * s.phases_x + x % s.phases_x) * s.groups + channel_group;
+  let place = (line / s.height * grid_height + y / s.phases_y) * grid_width + x / s.phases_x;
+  return (slice * s.splits * s.m + place) * s.stride;
+}
+`;
+
+/** An invocation stores a row of n channels in quads, so that it finds its place once; or one quad of elements of any row. */
+function assembleKernel(isQuads: boolean) {
+  return defineProduct({
+    name: "assembleSlices",
+    variant: isQuads ? "quads" : "",
+    unit: 4,
+    bindings: [
+      { name: "parts", access: "read", dtypes: ["float32"] },
+      { name: "out", access: "write" },
+    ],
+    scalars: scalarNames.map((name) => ({ name, type: "u32" })),
+    body: (_, epilogue) => {
+      const operands = epilogue?.operands ?? [];
+      const stored =
+        epilogue?.call(
+          "sum",
+          operands.map(({ name }) => `quad_${name}(at)`),
+        ) ?? "sum";
+      return `${epilogue?.functions ?? ""}${operands.map(({ name, kind }) => indexingWgsl(kind, name)).join("")}${firstOf}
+${isQuads ? storeRows(stored) : storeElements(stored)}`;
+    },
+    workgroups: ({ count, group_n }) =>
+      linearWorkgroups(Math.ceil((count as number) / (isQuads ? (group_n as number) : 4))),
+    reference([parts, out], scalars) {
+      const s = scalars as unknown as Numbers;
+      if (!parts || !out) return;
+      for (let row = 0; row < s.count / s.group_n; row++) {
+        const first = firstPart(s, row);
+        for (let c = 0; c < s.group_n; c++) {
+          let sum = 0;
+          for (let part = 0; part < s.splits; part++)
+            sum += parts[first + part * s.m * s.stride + c] as number;
+          out[row * s.group_n + c] = sum;
+        }
+      }
+    },
+  });
+}
+
+const storeRows = (stored: string): string => `${linearMain()}
+  let quads = s.group_n >> 2u;
+  if (index * s.group_n >= s.count) { return; }
+  let first = first_of(index) >> 2u;
+  let pitch = (s.m * s.stride) >> 2u;
+  for (var quad = 0u; quad < quads; quad++) {
+    var sum = vec4f();
+    for (var part = 0u; part < s.splits; part++) { sum += load_parts(first + part * pitch + quad); }
+    let at = index * quads + quad;
+    store_out(at, ${stored});
+  }
+}
+`;
+
+const storeElements = (stored: string): string => `
+fn sum_at(i: u32) -> f32 {
+  var at = first_of(i / s.group_n) + i % s.group_n;
+  var sum = 0.0;
+  for (var part = 0u; part < s.splits; part++) {
+    sum += at_parts(at);
+    at += s.m * s.stride;
+  }
+  return sum;
+}
+${linearMain()}
+  if (index * 4u >= s.count) { return; }
+  let at = index;
+  let i = index * 4u;
+  let sum = vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u));
+  store_out(at, ${stored});
+}
+`;
+
+/** The same as {@link firstOf}. */
+function firstPart(s: Numbers, row: number): number {
+  const group = row % s.groups;
+  const pixel = Math.floor(row / s.groups);
+  const x = pixel % s.width;
+  const line = Math.floor(pixel / s.width);
+  const y = line % s.height;
+  const gridHeight = Math.ceil(s.height / s.phases_y);
+  const gridWidth = Math.ceil(s.width / s.phases_x);
+  const slice = ((y % s.phases_y) * s.phases_x + (x % s.phases_x)) * s.groups + group;
+  const place =
+    (Math.floor(line / s.height) * gridHeight + Math.floor(y / s.phases_y)) * gridWidth +
+    Math.floor(x / s.phases_x);
+  return (slice * s.splits * s.m + place) * s.stride;
+}
+
+const quadsKernel = assembleKernel(true);
+const elementsKernel = assembleKernel(false);
