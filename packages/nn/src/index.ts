@@ -51,7 +51,7 @@ export { type AffineOptions, GroupNorm, LayerNorm, RMSNorm } from "./layers/norm
 export type { Pair } from "./layers/pair.js";
 export { AvgPool2d, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
 export { Sequential } from "./layers/sequential.js";
-export { Upsample, type UpsampleLayerOptions } from "./layers/upsample.js";
+export { Upsample, type UpsampleLayerOptions, type UpsampleMode } from "./layers/upsample.js";
 export * from "./losses.js";
 export {
   buffer,

@@ -1,4 +1,4 @@
-import { cpuRuntime, Generator, type Tensor } from "@halfstep/tensor";
+import { cpuRuntime, Generator, ShapeError, type Tensor } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import {
   Dropout,
@@ -12,6 +12,7 @@ import {
   SiLU,
   Softplus,
   Upsample,
+  type UpsampleLayerOptions,
 } from "../index.js";
 
 const valuesOf = async (x: Tensor): Promise<number[]> => [...(await x.toArray())];
@@ -83,4 +84,37 @@ test("upsampling", async () => {
   ]);
   const corners = new Upsample({ size: [2, 3], mode: "bilinear", alignCorners: true });
   expect(await valuesOf(corners.forward(image))).toEqual([1, 1.5, 2, 3, 3.5, 4]);
+});
+
+// torch.nn.functional.interpolate of torch 2.13.0, with channels first.
+test.each<[UpsampleLayerOptions, readonly number[], readonly number[]]>([
+  [{ size: [5], mode: "nearest" }, [1, 3, 1], [0, 0, 1, 1, 2]],
+  [{ size: [5], mode: "nearest-exact" }, [1, 3, 1], [0, 0, 1, 2, 2]],
+  [{ size: [5], mode: "linear" }, [1, 3, 1], [0, 0.4, 1, 1.6, 2]],
+  [{ size: [5], mode: "linear", alignCorners: true }, [1, 3, 1], [0, 0.5, 1, 1.5, 2]],
+  [{ size: [1, 3], mode: "nearest-exact" }, [1, 1, 2, 1], [0, 1, 1]],
+  [{ size: [1, 4], mode: "bicubic" }, [1, 1, 2, 1], [-0.10547, 0.22656, 0.77344, 1.10547]],
+  [{ size: [2, 1, 1], mode: "trilinear" }, [1, 2, 2, 2, 1], [1.5, 5.5]],
+  [
+    { scale: 2, mode: "nearest" },
+    [1, 1, 1, 2, 1],
+    [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1],
+  ],
+])("upsampling by %o of [%s]", async (options, shape, expected) => {
+  const count = shape.reduce((a, b) => a * b, 1);
+  const x = cpuRuntime().tensor(
+    Array.from({ length: count }, (_, i) => i),
+    shape,
+  );
+  const found = await valuesOf(new Upsample(options).forward(x));
+  expect(found.map((v) => Math.round(v * 1e5) / 1e5)).toEqual(expected);
+});
+
+test("upsampling tells what does not fit", () => {
+  const runtime = cpuRuntime();
+  expect(() => new Upsample({ scale: 2, alignCorners: true })).toThrow('mode "nearest" never does');
+  expect(() => new Upsample({ scale: 2 }).forward(runtime.zeros([2, 2]))).toThrow(ShapeError);
+  expect(() =>
+    new Upsample({ scale: 2, mode: "linear" }).forward(runtime.zeros([1, 2, 2, 1])),
+  ).toThrow("upsampleLinear1d needs an input [batch, length, channels]");
 });

@@ -1,29 +1,82 @@
 import {
+  ShapeError,
   type Tensor,
-  type UpsampleBilinearOptions,
+  upsampleBicubic2d,
   upsampleBilinear2d,
+  upsampleLinear1d,
+  upsampleNearest1d,
   upsampleNearest2d,
+  upsampleNearest3d,
+  upsampleTrilinear3d,
 } from "@halfstep/tensor";
 import { Module } from "../module.js";
 
-export interface UpsampleLayerOptions extends UpsampleBilinearOptions {
-  /** Default "nearest". */
-  readonly mode?: "nearest" | "bilinear";
+/** How torch calls what stands between the places of an input. */
+export type UpsampleMode =
+  | "nearest"
+  | "nearest-exact"
+  | "linear"
+  | "bilinear"
+  | "bicubic"
+  | "trilinear";
+
+export interface UpsampleLayerOptions {
+  /** Sizes of the result, outermost first: [length], [height, width], or [depth, height, width]; or `scale`. */
+  readonly size?: readonly number[];
+  /** All sizes times this, rounded down. */
+  readonly scale?: number;
+  /**
+   * Default "nearest", which like "nearest-exact" takes sequences, images and volumes; "linear" takes sequences, "bilinear" and
+   * "bicubic" images, "trilinear" volumes.
+   */
+  readonly mode?: UpsampleMode;
+  /** Keep the corners in place, instead of the outer edges. Not where the nearest place counts. Default false. */
+  readonly alignCorners?: boolean;
 }
 
-/** Images [batch, height, width, channels] of another size: of a given one, or scaled. */
+type Ranked = (x: Tensor, options: object) => Tensor;
+
+/** By the rank of the input: sequences [batch, length, channels], images, volumes. */
+const nearest: Readonly<Record<number, Ranked>> = {
+  3: upsampleNearest1d,
+  4: upsampleNearest2d,
+  5: upsampleNearest3d,
+};
+
+const smooth: Readonly<Record<Exclude<UpsampleMode, "nearest" | "nearest-exact">, Ranked>> = {
+  linear: upsampleLinear1d,
+  bilinear: upsampleBilinear2d,
+  bicubic: upsampleBicubic2d,
+  trilinear: upsampleTrilinear3d,
+};
+
+/**
+ * Sequences [batch, length, channels], images [batch, height, width, channels] or volumes [batch, depth, height, width, channels]
+ * of another size: of a given one, or scaled.
+ */
 export class Upsample extends Module {
   readonly options: UpsampleLayerOptions;
 
   constructor(options: UpsampleLayerOptions) {
     super();
+    const { mode = "nearest", alignCorners } = options;
+    if (alignCorners !== undefined && mode.startsWith("nearest"))
+      throw new RangeError(
+        `Upsample: alignCorners says where to look between places, which mode "${mode}" never does; leave it out`,
+      );
     this.options = options;
   }
 
   forward(x: Tensor): Tensor {
-    const { mode = "nearest" } = this.options;
-    return mode === "nearest"
-      ? upsampleNearest2d(x, this.options)
-      : upsampleBilinear2d(x, this.options);
+    const { mode = "nearest", size, scale, alignCorners } = this.options;
+    const options = { ...(size && { size }), ...(scale && { scale }) };
+    if (mode !== "nearest" && mode !== "nearest-exact")
+      return smooth[mode](x, { ...options, ...(alignCorners && { alignCorners }) });
+    const upsample = nearest[x.rank];
+    if (!upsample)
+      throw new ShapeError(
+        `${this.label} needs an input [batch, length, channels], [batch, height, width, channels] or [batch, depth, height, width, channels], not [${x.shape}]`,
+      );
+    return upsample(x, { ...options, exact: mode === "nearest-exact" });
   }
 }
