@@ -11,7 +11,7 @@ import {
 } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex } from "./indexing.js";
-import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { defineKernel, walkMain, walkWorkgroups } from "./kernel.js";
 
 /** A function of a few floats, as WGSL over quads and as JavaScript. */
 export interface Expression {
@@ -129,8 +129,8 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
     scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
     body: (context) => wgslOf(program, context),
-    workgroups: ({ count }) =>
-      linearWorkgroups(Math.ceil((count as number) / 4), quadsPerWorkgroup),
+    workgroups: ({ count }, _, context) =>
+      walkWorkgroups(Math.ceil((count as number) / 4), context, quadsPerWorkgroup),
     reference: (views, values) => evaluateProgram(program, views, values),
   });
   return { ...kernel, elementwise: program };
@@ -175,19 +175,17 @@ export function stepStatements({ inputs, steps }: ElementwiseProgram): string {
   return code;
 }
 
-function wgslOf(program: ElementwiseProgram, { bindings }: ProgramContext): string {
+function wgslOf(program: ElementwiseProgram, context: ProgramContext): string {
   const { inputs, outputs } = program;
   let code = stepFunctions(program);
   for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
-  // Several quads an invocation: on software adapters starting one costs more than a quad.
-  code += `${linearMain()}  let stride = groups.x * groups.y * 64u;
-  for (var q = index; q * 4u < s.count; q += stride) {\n`;
-  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(q);\n`;
+  code += walkMain("(s.count + 3u) / 4u", context);
+  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(index);\n`;
   code += stepStatements(program);
   for (const [i, step] of outputs.entries()) {
-    const dtype = bindings[inputs.length + i]?.dtype;
+    const dtype = context.bindings[inputs.length + i]?.dtype;
     const stored = dtype === "uint32" ? "vec4u" : dtype === "int32" ? "vec4i" : "";
-    code += `  store_y${i}(q, ${stored}(v${inputs.length + step}));\n`;
+    code += `  store_y${i}(index, ${stored}(v${inputs.length + step}));\n`;
   }
   return `${code}  }\n}\n`;
 }

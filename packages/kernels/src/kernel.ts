@@ -96,3 +96,33 @@ export const linearMain = (size = 64): string => `@compute @workgroup_size(${siz
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
   let index = (group.x + group.y * groups.x) * ${size}u + local;
 `;
+
+/**
+ * On CPU adapters a workgroup of eight walks so many items side by side: starting a workgroup, or a subgroup of it, takes as long
+ * as several items, and memory that is walked line after line is there when it is needed.
+ */
+const cpuWalk = { size: 8, items: 1024 };
+
+const isCpu = ({ hardware }: ProgramContext): boolean => hardware?.class === "software";
+
+/**
+ * The head of an entry point that does all items of work up to `end` (WGSL, u32): opens, after the statements `before`, a loop
+ * over `index`, which the caller closes. Laid out by {@link walkWorkgroups}.
+ */
+export function walkMain(end: string, context: ProgramContext, before = ""): string {
+  const { size, items } = isCpu(context) ? cpuWalk : { size: 64, items: 64 };
+  const [stop, step] = isCpu(context)
+    ? [`min(first_item + ${items}u, ${end})`, `${size}u`]
+    : [end, `groups.x * groups.y * ${size}u`];
+  return `@compute @workgroup_size(${size})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
+${before}  let first_item = (group.x + group.y * groups.x) * ${items}u;
+  let item_stop = ${stop};
+  let item_step = ${step};
+  for (var index = first_item + local; index < item_stop; index += item_step) {
+`;
+}
+
+/** Workgroups for `count` items of a {@link walkMain}, of which GPUs take `each` items a workgroup of 64. */
+export const walkWorkgroups = (count: number, context: ProgramContext, each = 64): Workgroups =>
+  linearWorkgroups(count, isCpu(context) ? cpuWalk.items : each);

@@ -1,7 +1,7 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import { defineProduct } from "./epilogue.js";
 import { indexingWgsl } from "./indexing.js";
-import { linearMain, linearWorkgroups } from "./kernel.js";
+import { walkMain, walkWorkgroups } from "./kernel.js";
 import type { ProductPlan } from "./matmul/shape.js";
 
 /**
@@ -65,7 +65,7 @@ const sumPartsKernel = defineProduct({
   ],
   // Quads of the result are quads of each part only where no row begins inside one.
   body: (
-    _,
+    context,
     epilogue,
   ) => `${epilogue?.functions ?? ""}${(epilogue?.operands ?? []).map(({ name, kind }) => indexingWgsl(kind, name)).join("")}
 fn sum_at(i: u32) -> f32 {
@@ -89,8 +89,7 @@ fn sum_quad_at(q: u32) -> vec4f {
   }
   return sum;
 }
-${linearMain()}  if (index * 4u >= s.count) { return; }
-  var sum: vec4f;
+${walkMain("(s.count + 3u) / 4u", context)}  var sum: vec4f;
   if (s.stride == s.n && ((s.m * s.n) & 3u) == 0u) {
     sum = sum_quad_at(index);
   } else {
@@ -103,9 +102,10 @@ ${linearMain()}  if (index * 4u >= s.count) { return; }
       epilogue.operands.map(({ name }) => `quad_${name}(index)`),
     ) ?? "sum"
   });
+  }
 }
 `,
-  workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+  workgroups: ({ count }, _, context) => walkWorkgroups(Math.ceil((count as number) / 4), context),
   reference([parts, out], scalars) {
     const { splits, m, n, stride } = scalars as Record<"splits" | "m" | "n" | "stride", number>;
     if (!parts || !out) return;

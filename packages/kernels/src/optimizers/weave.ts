@@ -1,6 +1,6 @@
-import type { Kernel, KernelScalar } from "@halfstep/device";
+import type { Kernel, KernelScalar, ProgramContext } from "@halfstep/device";
 import { encode4Bfloat16Stochastic } from "@halfstep/formats/wgsl";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { defineKernel, linearWorkgroups, walkMain, walkWorkgroups } from "../kernel.js";
 import { blockWords, blockwiseWgsl, smallestPeakBits } from "./blockwise.js";
 import { drawScalars, drawStep, drawWgsl } from "./draws.js";
 import { type ParameterKind, parameterStorages } from "./parameter-storage.js";
@@ -55,12 +55,14 @@ function makeKernel(plan: PassPlan, index: number): Kernel {
     variant: [index, plan.parameters, plan.moments].join(" "),
     bindings,
     scalars,
-    body: () =>
+    body: (context) =>
       (plan.loadsParameter || storesParameter ? storage.functions : "") +
       (plan.draws ? drawWgsl + encode4Bfloat16Stochastic : "") +
-      (walksChunks ? chunkProgram(plan) : flatProgram(plan)),
-    workgroups: ({ first, end }) =>
-      linearWorkgroups((end as number) - (first as number), walksChunks ? 1 : groupSize),
+      (walksChunks ? chunkProgram(plan) : flatProgram(plan, context)),
+    workgroups({ first, end }, _, context) {
+      const count = (end as number) - (first as number);
+      return walksChunks ? linearWorkgroups(count, 1) : walkWorkgroups(count, context);
+    },
     reference: referenceOf(plan),
   });
 }
@@ -116,11 +118,13 @@ const storesOf = (plan: PassPlan): string =>
     .map((line) => `    ${line}\n`)
     .join("");
 
-const flatProgram = (plan: PassPlan): string => `${linearMain(groupSize)}
-  let q = s.first + index;
-  if (q >= s.end) { return; }
-${head(plan)}${update(plan, ({ name }) => `load_${name}(q)`)}  {
+const flatProgram = (
+  plan: PassPlan,
+  context: ProgramContext,
+): string => `${walkMain("s.end - s.first", context, head(plan))}  let q = s.first + index;
+${update(plan, ({ name }) => `load_${name}(q)`)}  {
 ${storesOf(plan)}  }
+  }
 }
 `;
 
