@@ -88,6 +88,27 @@ const cases: readonly Case[] = [
     rounding: "float16",
   },
   { attributes: square([1, 7, 4, 8, 3], { groups: 4, stride: [2, 2] }), storage: single },
+  {
+    attributes: square([2, 9, 8, 16, 3], { groups: 2, stride: [2, 1], width: 5 }),
+    storage: ["float16", "float32", "float16"],
+    rounding: "float16",
+  },
+  { attributes: square([1, 6, 12, 15, 3], { groups: 3, stride: [1, 2] }), storage: single },
+  { attributes: square([1, 5, 8, 8, 1], { stride: [2, 3], padding: [0, 0] }), storage: single },
+  {
+    attributes: square([2, 5, 8, 8, 3], { groups: 8, width: 35, padding: [3, 0] }),
+    storage: ["bfloat16", "float32", "float32"],
+    rounding: "bfloat16",
+  },
+  {
+    attributes: square([2, 7, 12, 12, 3], {
+      groups: 12,
+      width: 38,
+      stride: [3, 2],
+      padding: [1, 2],
+    }),
+    storage: single,
+  },
 ];
 
 /** Nothing to add up: every gradient is zero. */

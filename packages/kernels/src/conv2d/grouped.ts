@@ -1,7 +1,15 @@
 import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
 import type { Conv2dAttributes } from "../conv2d.js";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { defineProduct } from "../epilogue.js";
+import { indexingWgsl } from "../indexing.js";
+import { linearMain, linearWorkgroups } from "../kernel.js";
 import { reduce } from "../reduce.js";
+import {
+  depthwiseConv2d,
+  depthwiseInputGradient,
+  depthwiseWeightGradient,
+  takesWindows,
+} from "./depthwise.js";
 
 /** What a grouped convolution needs besides its attributes. */
 export interface GroupedShape {
@@ -14,14 +22,16 @@ export interface GroupedShape {
 type Product = "forward" | "inputGradient" | "weightGradient";
 
 /**
- * Convolutions by groups of channels are summed directly, an element an invocation's lane: each group alone is too small for tiles.
- * Where each channel is a group of its own (depthwise), four channels go together.
+ * Convolutions by small groups of channels are summed directly, an element an invocation's lane: each group alone would leave most
+ * of a tile empty. Where each channel is a group of its own (depthwise), four channels go together.
  */
 export const groupedConv2d = <B>(
   operands: { readonly input: Binding<B>; readonly weight: Binding<B>; readonly out: Binding<B> },
   shape: GroupedShape,
 ): Launch<B> =>
-  launchOf("forward", [operands.input, operands.weight, operands.out], shape, { slices: 1 });
+  takesWindows(shape)
+    ? depthwiseConv2d(operands, shape)
+    : launchOf("forward", [operands.input, operands.weight, operands.out], shape, { slices: 1 });
 
 export const groupedInputGradient = <B>(
   operands: {
@@ -32,6 +42,9 @@ export const groupedInputGradient = <B>(
   shape: GroupedShape,
 ): Launch<B> => {
   const { outGradient, weight, inputGradient } = operands;
+  const { stride } = shape.attributes;
+  if (takesWindows(shape) && stride[0] === 1 && stride[1] === 1)
+    return depthwiseInputGradient(operands, shape);
   return launchOf("inputGradient", [outGradient, weight, inputGradient], shape, { slices: 1 });
 };
 
@@ -47,15 +60,22 @@ export function groupedWeightGradient<B>(
 ): void {
   const { input, outGradient, weightGradient } = operands;
   const size = weightGradient.length;
-  const pixels = shape.attributes.batch * shape.outHeight * shape.outWidth;
-  const enough = Math.ceil(16_384 / Math.max(1, size));
-  const slices = Math.max(1, Math.min(Math.ceil(pixels / 64), enough));
+  const lines = shape.attributes.batch * shape.outHeight;
+  const hasWindows = takesWindows(shape);
+  const [pieces, enough] = hasWindows
+    ? [lines, (4 * enoughInvocations) / shape.groups]
+    : [(lines * shape.outWidth) / 64, enoughElements / Math.max(1, size)];
+  const slices = Math.max(1, Math.min(Math.ceil(pieces), Math.ceil(enough)));
   const length = slices * size;
   const parts: Binding<B> =
     slices === 1
       ? weightGradient
       : { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
-  target.launch(launchOf("weightGradient", [input, outGradient, parts], shape, { slices }));
+  target.launch(
+    hasWindows
+      ? depthwiseWeightGradient({ input, outGradient, parts }, shape, slices)
+      : launchOf("weightGradient", [input, outGradient, parts], shape, { slices }),
+  );
   if (slices > 1)
     reduce(
       target,
@@ -63,6 +83,10 @@ export function groupedWeightGradient<B>(
       { op: "sum", outer: 1, size: slices, inner: size },
     );
 }
+
+/** Invocations that walk lines, and elements of partial sums, that keep a device busy. */
+const enoughInvocations = 2048;
+const enoughElements = 16_384;
 
 function launchOf<B>(
   product: Product,
@@ -77,6 +101,7 @@ function launchOf<B>(
     bindings,
     scalars: {
       count: (bindings[2] as Binding<B>).length,
+      n: product === "inputGradient" ? inChannels : outChannels,
       slices,
       images: attributes.batch,
       in_height: attributes.height,
@@ -101,6 +126,7 @@ function launchOf<B>(
 
 const scalarNames = [
   "count",
+  "n",
   "slices",
   "images",
   "in_height",
@@ -166,7 +192,13 @@ ${tapLoops(`${inputPixel} + first;
   let image = pixel / s.in_width / s.in_height;
   let first = ${isDepthwise ? "c" : "c / s.group_in * s.group_out"};
   let inner = ${isDepthwise ? "0u" : "c % s.group_in"};
-${tapLoops(`      let scaled_y = y + s.padding_y - i * s.dilation_y;
+  // Where windows are not dilated, taps that meet the pixel are as far apart as windows are.
+  let step_y = select(1u, s.stride_y, s.dilation_y == 1u);
+  let step_x = select(1u, s.stride_x, s.dilation_x == 1u);
+  for (var i = (y + s.padding_y) % step_y; i < s.kernel_height; i += step_y) {
+    for (var j = (x + s.padding_x) % step_x; j < s.kernel_width; j += step_x) {
+      let tap = i * s.kernel_width + j;
+      let scaled_y = y + s.padding_y - i * s.dilation_y;
       let scaled_x = x + s.padding_x - j * s.dilation_x;
       let row = scaled_y / s.stride_y;
       let column = scaled_x / s.stride_x;
@@ -176,7 +208,9 @@ ${tapLoops(`      let scaled_y = y + s.padding_y - i * s.dilation_y;
       for (var o = 0u; o < s.group_out; o++) {
         sum += ${read("a", "place + o")} * ${read("b", "(tap * s.group_in + inner) * outs + first + o")};
       }
-`)}`,
+    }
+  }
+`,
   weightGradient: ({ read, isDepthwise }) => `
   let size = s.kernel_height * s.kernel_width * s.group_in * outs;
   let slice = e / size;
@@ -212,16 +246,20 @@ function makeKernel(product: Product, isDepthwise: boolean): Kernel {
     isDepthwise,
   };
   const unit = isDepthwise ? " / 4u" : "";
-  return defineKernel({
+  return defineProduct({
     name: `groupedConv2d.${product}`,
     variant: isDepthwise ? "depthwise" : "",
+    unit: 4,
     bindings: [
       { name: a, access: "read" },
       { name: b, access: "read" },
       { name: result, access: "write" },
     ],
     scalars: scalarNames.map((name) => ({ name, type: "u32" })),
-    body: () => `
+    body: (
+      _,
+      epilogue,
+    ) => `${epilogue?.functions ?? ""}${(epilogue?.operands ?? []).map(({ name, kind }) => indexingWgsl(kind, name)).join("")}
 fn sum_at(e: u32) -> ${value} {
   let ins = s.in_channels${unit};
   let outs = s.out_channels${unit};
@@ -232,7 +270,13 @@ ${sums[product](access)}
 ${linearMain()}
   if (index * 4u >= s.count) { return; }
   let e = index * 4u;
-  store_${result}(index, ${isDepthwise ? "sum_at(index)" : "vec4f(sum_at(e), sum_at(e + 1u), sum_at(e + 2u), sum_at(e + 3u))"});
+  let sums = ${isDepthwise ? "sum_at(index)" : "vec4f(sum_at(e), sum_at(e + 1u), sum_at(e + 2u), sum_at(e + 3u))"};
+  store_${result}(index, ${
+    epilogue?.call(
+      "sums",
+      epilogue.operands.map(({ name }) => `quad_${name}(index)`),
+    ) ?? "sums"
+  });
 }
 `,
     workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
