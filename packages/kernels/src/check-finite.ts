@@ -29,19 +29,25 @@ const groupsOf = (count: number): number =>
 /** How many partial sums gradients of this length make. */
 export const partialsOf = (count: number): number => groupsOf(count) * groupSize;
 
+type OnHardware = Pick<ProgramContext, "hardware">;
+
+/** Invocations of a workgroup: on CPU adapters, where every subgroup takes time to start, one subgroup. */
+const invocationsOf = ({ hardware }: OnHardware): number =>
+  hardware?.class === "software" ? 8 : groupSize;
+
 /**
  * WGSL: `statements` for every quad `q` of `s.count` elements, with the elements that lie `inside`. CPU adapters take a loop of
  * unknown length: they are slower where they unroll one, and four times as long at compiling it.
  */
-export const forEachQuadWgsl = (
-  statements: string,
-  { hardware }: Pick<ProgramContext, "hardware">,
-): string =>
-  hardware?.class === "software"
+export const forEachQuadWgsl = (statements: string, context: OnHardware): string =>
+  invocationsOf(context) < groupSize
     ? `
-  for (var q = group.x * ${groupSize}u + local; q * 4u < s.count; q += groups.x * ${groupSize}u) {
-    let inside = (vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u)) < vec4u(s.count);
-    ${statements}
+  for (var block = group.x * ${blockSize}u; block * 4u < s.count; block += groups.x * ${blockSize}u) {
+    let stop = min(block + ${blockSize}u, (s.count + 3u) / 4u);
+    for (var q = block + local; q < stop; q += ${invocationsOf(context)}u) {
+      let inside = (vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u)) < vec4u(s.count);
+      ${statements}
+    }
   }
 `
     : `
@@ -58,7 +64,9 @@ export const forEachQuadWgsl = (
 export const quadWorkgroups = (count: number): Workgroups => [groupsOf(count), 1, 1];
 
 /** The head of the entry point around {@link forEachQuadWgsl}. */
-export const quadMain: string = `@compute @workgroup_size(${groupSize})
+export const quadMain = (
+  context: OnHardware,
+): string => `@compute @workgroup_size(${invocationsOf(context)})
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
 `;
 
@@ -111,7 +119,7 @@ const makeKernel = (sums: boolean): Kernel =>
     ],
     scalars: [{ name: "count", type: "u32" }],
     body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
-${quadMain}
+${quadMain(context)}
   var bad = vec4<bool>();
   ${sums ? "var sum = vec4f(); let inverse = at_state(1u);" : ""}
   ${forEachQuadWgsl(`bad |= nonfinite_x(q) & inside; ${sums ? "let g = select(vec4f(), load_x(q) * inverse, inside); sum += g * g;" : ""}`, context)}

@@ -36,7 +36,7 @@ const makeKernel = (sums: boolean): Kernel =>
     scalars: [{ name: "count", type: "u32" }],
     // A range may end inside a quad that goes on with elements of somebody else.
     body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
-${quadMain}
+${quadMain(context)}
   let inverse = at_state(1u);
   var bad = vec4<bool>();
   ${sums ? "var sum = vec4f();" : ""}
@@ -100,7 +100,7 @@ const rescaleKernel = defineKernel({
   ],
   scalars: [{ name: "count", type: "u32" }],
   body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
-${quadMain}
+${quadMain(context)}
   let inverse = at_from(1u);
   let scale = at_to(0u);
   var found = vec4<bool>();
