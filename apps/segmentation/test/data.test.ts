@@ -125,7 +125,7 @@ describe("a folder of pictures and masks", () => {
     for (const folder of Object.values(folders))
       said.push((await failure(readFolder(folder, options))).replaceAll(scratch, ""));
     expect(said).toEqual([
-      "/none/imgs: is not there",
+      "/none/imgs: is not there: check the path",
       "/few/imgs: has 1 pictures: at least one to learn from and one to hold out are needed",
       "/maskless/imgs/b.png: has no mask b.png in /maskless/masks",
       "/sizes/masks/b.png: is 20×5 where /sizes/imgs/b.png is 20×10, both at scale 0.5",
