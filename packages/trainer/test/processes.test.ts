@@ -155,7 +155,9 @@ it("the same seed gives the same bits in five processes, logs included, and anot
 }, 120_000);
 
 describe("torture", () => {
-  it("by ten kills leaves no checkpoint unreadable and changes no bit", async () => {
+  it("by ten kills leaves no checkpoint unreadable and changes no bit", {
+    timeout: 300_000,
+  }, async () => {
     const generator = new Generator(Date.now());
     const directory = inParent("torture");
     mkdirSync(directory);
