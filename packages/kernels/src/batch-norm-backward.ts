@@ -1,5 +1,5 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { elementChunks, elementWorkgroups } from "./batch-norm.js";
+import { elementChunks } from "./batch-norm.js";
 import { type BatchNormShape, chunkCount, shapeScalars } from "./batch-norm-statistics.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
@@ -7,6 +7,7 @@ import {
   atChannel,
   atRow,
   elementPass,
+  elementWorkgroups,
   kept,
   partialHead,
   type RowWalk,
@@ -258,18 +259,19 @@ const inputKernel = (walk: RowWalk): Kernel =>
       { name: "inputGradient", access: "write" },
     ],
     scalars: [...backwardScalars, { name: "perRow", type: "f32" }],
-    body: () => `${linearMain()}${elementPass(
-      walk,
-      `  let mean = ${atChannel(walk, "mean")};
+    body: (context) =>
+      elementPass(
+        walk,
+        `  let mean = ${atChannel(walk, "mean")};
   let inverse = inverseSqrt(${atChannel(walk, "variance")} + s.eps);
   let gain = ${atChannel(walk, "weight")} * inverse;
   let slope = ${atChannel(walk, "weightGradient")} * s.perRow * inverse;
   let shift = ${atChannel(walk, "biasGradient")} * s.perRow;`,
-      (load) => `(${load("outGradient")} - shift - (${load("input")} - mean) * slope) * gain`,
-      "inputGradient",
-    )}}
-`,
-    workgroups: (scalars) => elementWorkgroups(walk, scalars),
+        (load) => `(${load("outGradient")} - shift - (${load("input")} - mean) * slope) * gain`,
+        "inputGradient",
+        context,
+      ),
+    workgroups: (scalars, _, context) => elementWorkgroups(walk, scalars, context),
     reference(views, scalars) {
       const { rows, channels, eps, perRow } = scalars as Readonly<
         Record<"rows" | "channels" | "eps" | "perRow", number>

@@ -2,7 +2,13 @@ import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { type BatchNormShape, requireRows, shapeScalars } from "./batch-norm-statistics.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
-import { atChannel, elementPass, type RowWalk, rowWalk } from "./wgsl/row-walk.js";
+import {
+  atChannel,
+  elementPass,
+  elementWorkgroups,
+  type RowWalk,
+  rowWalk,
+} from "./wgsl/row-walk.js";
 
 export interface BatchNormNormalizeAttributes extends BatchNormShape {
   /** Added to the variance. torch's default is 1e-5. */
@@ -72,17 +78,6 @@ export function batchNormUpdateRunning<B>(
 /** In how many interleaved chunks an elementwise pass walks its rows: about 16 each. */
 export const elementChunks = (rows: number): number => Math.max(1, Math.ceil(rows / 16));
 
-/** Workgroups of an {@link elementPass}. */
-export const elementWorkgroups = (
-  walk: RowWalk,
-  { rows, channels, chunks }: Readonly<Record<string, number>>,
-): readonly [number, number, number] =>
-  linearWorkgroups(
-    walk === "quads"
-      ? ((chunks as number) * (channels as number)) / 4
-      : Math.ceil(((rows as number) * (channels as number)) / 4),
-  );
-
 const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
   defineKernel({
     name: "batchNormNormalize",
@@ -97,18 +92,18 @@ const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
       { name: "out", access: "write" },
     ],
     scalars: [...shapeScalars, { name: "eps", type: "f32" }],
-    body: () => `
+    body: (context) => `
 fn activated(y: vec4f) -> vec4f { return ${activation === "relu" ? "select(y, vec4f(0.0), y <= vec4f(0.0))" : "y"}; }
-${linearMain()}${elementPass(
+${elementPass(
   walk,
   `  let mean = ${atChannel(walk, "mean")};
   let gain = ${atChannel(walk, "weight")} * inverseSqrt(${atChannel(walk, "variance")} + s.eps);
   let bias = ${atChannel(walk, "bias")};`,
   (load) => `activated((${load("input")} - mean) * gain + bias)`,
   "out",
-)}}
-`,
-    workgroups: (scalars) => elementWorkgroups(walk, scalars),
+  context,
+)}`,
+    workgroups: (scalars, _, context) => elementWorkgroups(walk, scalars, context),
     reference([input, mean, variance, weight, bias, out], scalars) {
       const { rows, channels, eps } = scalars as Readonly<
         Record<"rows" | "channels" | "eps", number>

@@ -1,3 +1,6 @@
+import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { linearMain, linearWorkgroups } from "../kernel.js";
+
 /**
  * How a program over [rows, channels] visits its elements. With channels in whole quads an invocation keeps one quad of
  * channels `c` and walks down the rows `k`, `k + s.chunks`, …; otherwise each of its four lanes has a channel of its own.
@@ -48,29 +51,61 @@ export const atChannel = (walk: RowWalk, name: string): string =>
   walk === "quads" ? `load_${name}(c)` : gathered(name, (lane) => `c.${lane}`);
 
 /**
- * An elementwise pass over [rows, channels]: `prelude` runs once and may use the channels `c`, `element(load)` computes the
- * vec4f to be stored in `out` from quads of the big operands. In the walk by quads each invocation handles s.rows / s.chunks rows.
+ * The entry point of an elementwise pass over [rows, channels]: `prelude` runs once and may use the channels `c`, `element(load)`
+ * computes the vec4f to be stored in `out` from quads of the big operands. In the walk by quads each invocation handles
+ * s.rows / s.chunks rows; on CPU adapters neighbouring ones, and many, because starting an invocation takes as long as a few.
  */
 export function elementPass(
   walk: RowWalk,
   prelude: string,
   element: (load: (name: string) => string) => string,
   out: string,
+  context: ProgramContext,
 ): string {
-  if (walk === "quads")
-    return `${partialHead.quads}${prelude}
-  for (var r = k; r < s.rows; r += s.chunks) {
-    let q = r * quads + c;
-    store_${out}(q, ${element((name) => `load_${name}(q)`)});
-  }
-`;
-  return `
+  if (walk === "gather")
+    return `${linearMain()}
   if (index * 4u >= s.rows * s.channels) { return; }
   let c = (vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u)) % s.channels;
 ${prelude}
   store_${out}(index, ${element((name) => `load_${name}(index)`)});
+}
+`;
+  const [head, rows] = isCpu(context)
+    ? [
+        `${linearMain(cpuWalk.size)}
+  let quads = s.channels / 4u;
+  let c = index % quads;
+  let first = index / quads * ${cpuWalk.rows}u;
+  if (first >= s.rows) { return; }
+`,
+        `var r = first; r < min(first + ${cpuWalk.rows}u, s.rows); r++`,
+      ]
+    : [`${linearMain()}${partialHead.quads}`, "var r = k; r < s.rows; r += s.chunks"];
+  return `${head}${prelude}
+  for (${rows}) {
+    let q = r * quads + c;
+    store_${out}(q, ${element((name) => `load_${name}(q)`)});
+  }
+}
 `;
 }
+
+/** Workgroups of an {@link elementPass}. */
+export function elementWorkgroups(
+  walk: RowWalk,
+  { rows, channels, chunks }: Readonly<Record<string, number>>,
+  context: ProgramContext,
+): Workgroups {
+  const quads = (channels as number) / 4;
+  if (walk === "gather") return linearWorkgroups(Math.ceil((rows as number) * quads));
+  return isCpu(context)
+    ? linearWorkgroups(Math.ceil((rows as number) / cpuWalk.rows) * quads, cpuWalk.size)
+    : linearWorkgroups((chunks as number) * quads);
+}
+
+const cpuWalk = { size: 8, rows: 128 };
+
+const isCpu = ({ hardware }: ProgramContext): boolean => hardware?.class === "software";
 
 const gathered = (name: string, index: (lane: string) => string): string =>
   `vec4f(${["x", "y", "z", "w"].map((lane) => `at_${name}(${index(lane)})`).join(", ")})`;
