@@ -1,4 +1,4 @@
-import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { type Binding, bytesPerElement, type Launch, type LaunchTarget } from "@halfstep/device";
 import { defineProduct } from "../epilogue.js";
 import { indexingWgsl } from "../indexing.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
@@ -33,8 +33,11 @@ export function launchSlices<B>(
   const { m, n, groups, phases, height, width } = slices;
   const stride = plan.columns * plan.width;
   const length = phases[0] * phases[1] * groups * plan.splits * m * stride;
-  const buffer = target.allocate(length * 4);
-  const parts: Binding<B> = { buffer, offset: 0, length, dtype: "float32" };
+  // What is not added up is stored as in the result: it rounds once all the same.
+  const isHalf = out.dtype === "float16" || out.dtype === "bfloat16";
+  const dtype = isHalf && plan.splits === 1 ? out.dtype : "float32";
+  const buffer = target.allocate(length * bytesPerElement(dtype));
+  const parts: Binding<B> = { buffer, offset: 0, length, dtype };
   target.launch(product(parts));
   target.launch({
     kernel: n % 4 === 0 ? quadsKernel : elementsKernel,
@@ -93,7 +96,7 @@ function assembleKernel(isQuads: boolean) {
     variant: isQuads ? "quads" : "",
     unit: 4,
     bindings: [
-      { name: "parts", access: "read", dtypes: ["float32"] },
+      { name: "parts", access: "read" },
       { name: "out", access: "write" },
     ],
     scalars: scalarNames.map((name) => ({ name, type: "u32" })),
