@@ -53,6 +53,11 @@ const cases: readonly Case[] = [
     storage: ["float32", "float16", "float16"],
     rounding: "float16",
   },
+  {
+    attributes: square([2, 17, 3, 10, 3], { width: 9, padding: [0, 2] }),
+    storage: ["bfloat16", "float32", "float32"],
+    rounding: "bfloat16",
+  },
   { attributes: square([2, 14, 16, 32, 3]), storage: ["float16", "float16", "float16"] },
   { attributes: square([2, 9, 16, 16, 3]), storage: ["float16", "float16", "float16"] },
   {

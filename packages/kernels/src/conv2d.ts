@@ -2,6 +2,7 @@ import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import { launchSlices, type Slices } from "./conv2d/assemble.js";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
+import { patchSize } from "./conv2d/patch.js";
 import { type ProductPlan, planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 import { launchProduct } from "./split-k.js";
@@ -63,7 +64,8 @@ export function conv2d<B>(
   }
   const m = size.output / Math.max(1, attributes.outChannels);
   const plan = { ...planTiles(m, groupOut), splits: 1 };
-  const kernel = gatherKernel(plan, groupIn % 4 === 0);
+  const patch = hasPatches(attributes, plan) ? patchSize(size.outHeight, size.outWidth) : undefined;
+  const kernel = gatherKernel(plan, groupIn % 4 === 0, patch);
   launch(target, plan, out, { ...size, m, n: groupOut, width: m }, (result) => ({
     kernel,
     bindings: [input, weight, result],
@@ -195,6 +197,19 @@ export function conv2dWeightGradient<B>(
     }),
   );
 }
+
+/** Windows of 3×3 that move one pixel at a time over images of few channels, each loaded anew for every tap by tiles. */
+const hasPatches = (
+  { inChannels, groups = 1, kernelHeight, kernelWidth, stride, dilation }: Conv2dAttributes,
+  { width, isAligned }: ProductPlan,
+): boolean =>
+  inChannels < 4 &&
+  groups === 1 &&
+  kernelHeight === 3 &&
+  kernelWidth === 3 &&
+  [...stride, ...dilation].every((step) => step === 1) &&
+  width === 2 &&
+  isAligned;
 
 /** One part of one phase. */
 const undivided = { splits: 1, phases_y: 1, phases_x: 1 } as const;

@@ -34,6 +34,12 @@ const windows = (
 
 const cases: readonly Case[] = [
   {
+    name: "few channels",
+    kernel: "conv2d",
+    storage: "float16",
+    attributes: windows([3, 16, 1]),
+  },
+  {
     name: "groups of quads",
     kernel: "assembleSlices",
     storage: "float16",

@@ -3,6 +3,7 @@ import { defineProduct } from "../epilogue.js";
 import type { TilePlan } from "../matmul/shape.js";
 import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
 import { type BackwardStride, gatherContraction } from "./gather.js";
+import { type PatchSize, patchProgram, patchWorkgroups, takesPatches } from "./patch.js";
 import { forwardReference, inputGradientReference, weightGradientReference } from "./reference.js";
 import { weightGradientContraction } from "./weight-gradient.js";
 
@@ -12,20 +13,31 @@ type Reference = (
   width: number,
 ) => void;
 
-/** Products whose left operand is gathered from images while it is loaded: implicit GEMM. */
-export const gatherKernel = (plan: TilePlan, isQuads: boolean): Kernel =>
-  convolutionKernel("conv2d", plan, `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}`, () => ({
-    bindings: [
-      { name: "source", access: "read" },
-      { name: "weight", access: "read", unit: plan.width },
-    ],
-    contraction: gatherContraction(plan, {
-      direction: "forward",
-      isQuads,
-      isAligned: plan.isAligned,
+/**
+ * Products whose left operand is gathered from images while it is loaded: implicit GEMM.
+ *
+ * @param patch for images of few channels, whose windows of 3×3 have no strides: the square of pixels that software adapters
+ * compute at a time.
+ */
+export const gatherKernel = (plan: TilePlan, isQuads: boolean, patch?: PatchSize): Kernel =>
+  convolutionKernel(
+    "conv2d",
+    plan,
+    `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}${patch ? `,${patch}x${patch}` : ""}`,
+    () => ({
+      bindings: [
+        { name: "source", access: "read" },
+        { name: "weight", access: "read", unit: plan.width },
+      ],
+      contraction: gatherContraction(plan, {
+        direction: "forward",
+        isQuads,
+        isAligned: plan.isAligned,
+      }),
+      reference: forwardReference,
+      ...(patch && { patch }),
     }),
-    reference: forwardReference,
-  }));
+  );
 
 export const inputGradientKernel = (
   plan: TilePlan,
@@ -111,13 +123,14 @@ function convolutionKernel(
     readonly bindings: readonly KernelBinding[];
     readonly contraction: Contraction;
     readonly reference: Reference;
+    readonly patch?: PatchSize;
   },
 ): Kernel {
   const variant = `${rows}x${width},${layout}`;
   const key = `${name} ${variant}`;
   let kernel = kernels.get(key);
   if (!kernel) {
-    const { bindings, contraction, reference } = define();
+    const { bindings, contraction, reference, patch } = define();
     kernel = defineProduct({
       name,
       variant,
@@ -125,8 +138,14 @@ function convolutionKernel(
       bindings: [...bindings, { name: "out", access: "write", unit: width }],
       scalars,
       subgroups: ({ subgroupSize }) => subgroupSize > 0,
-      body: (context, epilogue) => tileProgram({ rows, width }, contraction, context, epilogue),
-      workgroups: (values, _, context) => tileWorkgroups({ rows, width }, values, context),
+      body: (context, epilogue) =>
+        patch && takesPatches(context)
+          ? patchProgram(patch, epilogue)
+          : tileProgram({ rows, width }, contraction, context, epilogue),
+      workgroups: (values, _, context) =>
+        patch && takesPatches(context)
+          ? patchWorkgroups(patch, values)
+          : tileWorkgroups({ rows, width }, values, context),
       reference: (views, values) => reference(views, values, width),
       operations,
     });
