@@ -95,7 +95,7 @@ async function predict(options: PredictCommand): Promise<number> {
   close();
   await writePicture(options.output, result);
   say(
-    `${options.output}: ${result.width}×${result.height} pixels · ${batches} tiles in ${(milliseconds / 1000).toFixed(1)} s · ${(peakBytes / 2 ** 20).toFixed(1)} MiB`,
+    `${options.output}: ${result.width}×${result.height} pixels · ${batches} ${batches === 1 ? "tile" : "tiles"} in ${(milliseconds / 1000).toFixed(1)} s · ${(peakBytes / 2 ** 20).toFixed(1)} MiB`,
   );
   return 0;
 }
