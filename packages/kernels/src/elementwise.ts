@@ -126,6 +126,7 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
         dtypes: programDTypes,
       })),
     ],
+    factors: readsAreArithmetic(program) ? inputs.length : 0,
     scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
     body: (context) => wgslOf(program, context),
@@ -135,6 +136,15 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
   });
   return { ...kernel, elementwise: program };
 }
+
+const arithmetic: ReadonlySet<string> = new Set(["add", "sub", "mul", "neg", "scale", "square"]);
+
+/** Whether all that a program reads is added or multiplied, before it is compared with anything. */
+export const readsAreArithmetic = ({ inputs, steps }: ElementwiseProgram): boolean =>
+  steps.every(
+    ({ expression, operands }) =>
+      arithmetic.has(expression.name) || operands.every((o) => o >= inputs.length),
+  );
 
 /** The scalars that a program reads: a one, what finds its operands' elements, and the constants of its steps. */
 export function programScalars({ inputs, steps }: ElementwiseProgram): KernelScalar[] {

@@ -8,6 +8,7 @@ import {
   programDTypes,
   programScalars,
   programVariant,
+  readsAreArithmetic,
   stepFunctions,
   stepStatements,
 } from "./elementwise.js";
@@ -124,7 +125,9 @@ function weave(
       })),
       ...product.bindings.slice(own),
     ],
-    ...(product.operations && { factors: own }),
+    ...(product.operations && {
+      factors: own + (readsAreArithmetic(program) ? operands.length : 0),
+    }),
     scalars: [...(product.scalars ?? []), ...programScalars(program)],
     conversions: [
       ...(product.conversions ?? []),

@@ -180,6 +180,8 @@ function makeKernel(fold: Fold, walk: Walk): Kernel {
   return defineKernel({
     name: "reduce",
     variant: `${fold},${walk}`,
+    // What is compared is not only multiplied and added.
+    factors: isExtremum(fold) ? 0 : 1,
     bindings: [
       { name: "input", access: "read" },
       { name: "out", access: "write" },

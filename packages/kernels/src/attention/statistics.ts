@@ -33,6 +33,7 @@ export function attentionStatistics<B>(
 const statisticsKernel = (isAligned: boolean): Kernel =>
   defineKernel({
     name: "attentionStatistics",
+    factors: 2,
     variant: isAligned ? "quads" : "",
     bindings: [
       { name: "out", access: "read" },

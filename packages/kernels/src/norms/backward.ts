@@ -119,6 +119,7 @@ const foldKernel = byVariant((walk, parts): Kernel => {
     walk !== "lanes" ? value : `select(vec4f(), ${value}, inside)`;
   return defineKernel({
     name: "normGradientSums",
+    factors: 8,
     variant: variantOf(walk, parts),
     bindings: present([
       { name: "input", access: "read" },
@@ -175,6 +176,7 @@ const inputKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight } = parts;
   return defineKernel({
     name: "normInputGradient",
+    factors: 8,
     variant: variantOf(walk, parts),
     bindings: present([
       { name: "input", access: "read" },

@@ -120,6 +120,7 @@ const normalizeKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight, bias } = parts;
   return defineKernel({
     name: "normNormalize",
+    factors: 8,
     variant: variantOf(walk, parts),
     bindings: present([
       { name: "input", access: "read" },

@@ -67,6 +67,7 @@ const sumKernel = byVariant((walk, parts): Kernel => {
   const centred = `${atRow(rows, "input", "r")}${mean ? ` - ${statistic(walk, "mean", "place")}` : ""}`;
   return defineKernel({
     name: "normParameterGradients",
+    factors: 8,
     variant: variantOf(walk, parts),
     bindings: present([
       { name: "input", access: "read" },

@@ -76,6 +76,7 @@ const foldKernel = byVariant((walk, { mean }): Kernel => {
     walk !== "lanes" ? `${x} - mean` : `select(vec4f(), ${x} - mean, inside)`;
   return defineKernel({
     name: "normStatistics",
+    factors: 8,
     variant: `${walk}${mean ? ",mean" : ""}`,
     bindings: present([
       { name: "input", access: "read" },
