@@ -47,7 +47,7 @@ export async function predict(options: PredictCommand): Promise<number> {
   const usage = await segmenter.usage();
   close();
   say(
-    `${usage.samples} windows in ${Math.round(usage.milliseconds)} ms · ${usage.parameterBytes} bytes of parameters`,
+    `${usage.samples} ${usage.samples === 1 ? "window" : "windows"} in ${Math.round(usage.milliseconds)} ms · ${usage.parameterBytes} bytes of parameters`,
   );
   print(
     options.json
