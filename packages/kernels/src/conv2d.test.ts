@@ -54,12 +54,19 @@ const cases: readonly Case[] = [
     rounding: "float16",
   },
   {
-    attributes: square([2, 17, 3, 10, 3], { width: 9, padding: [0, 2] }),
+    attributes: square([2, 17, 3, 10, 3], { width: 12, padding: [0, 2] }),
     storage: ["bfloat16", "float32", "float32"],
     rounding: "bfloat16",
   },
   { attributes: square([2, 14, 16, 32, 3]), storage: ["float16", "float16", "float16"] },
   { attributes: square([2, 9, 16, 16, 3]), storage: ["float16", "float16", "float16"] },
+  { attributes: square([1, 8, 10, 12, 3], { width: 16, padding: [0, 0] }), storage: single },
+  { attributes: square([1, 7, 12, 10, 3], { width: 14, padding: [2, 2] }), storage: single },
+  {
+    attributes: square([2, 14, 10, 12, 3]),
+    storage: ["float16", "float32", "float16"],
+    rounding: "float16",
+  },
   {
     attributes: square([2, 7, 32, 64, 3]),
     storage: ["bfloat16", "float32", "float32"],

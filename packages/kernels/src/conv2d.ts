@@ -2,7 +2,7 @@ import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import { launchSlices, type Slices } from "./conv2d/assemble.js";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
-import { patchSize } from "./conv2d/patch.js";
+import { type PatchSize, patchSize } from "./conv2d/patch.js";
 import { type ProductPlan, planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 import { launchProduct } from "./split-k.js";
@@ -64,7 +64,7 @@ export function conv2d<B>(
   }
   const m = size.output / Math.max(1, attributes.outChannels);
   const plan = { ...planTiles(m, groupOut), splits: 1 };
-  const patch = hasPatches(attributes, plan) ? patchSize(size.outHeight, size.outWidth) : undefined;
+  const patch = planPatch(attributes, plan, size);
   const kernel = gatherKernel(plan, groupIn % 4 === 0, patch);
   launch(target, plan, out, { ...size, m, n: groupOut, width: m }, (result) => ({
     kernel,
@@ -198,18 +198,21 @@ export function conv2dWeightGradient<B>(
   );
 }
 
-/** Windows of 3×3 that move one pixel at a time over images of few channels, each loaded anew for every tap by tiles. */
-const hasPatches = (
+/**
+ * The squares of pixels by which windows of 3×3 are computed that move one pixel at a time, where lanes have two columns: with
+ * wider ones, loads count for less than the longer programs do.
+ */
+function planPatch(
   { inChannels, groups = 1, kernelHeight, kernelWidth, stride, dilation }: Conv2dAttributes,
-  { width, isAligned }: ProductPlan,
-): boolean =>
-  inChannels < 4 &&
-  groups === 1 &&
-  kernelHeight === 3 &&
-  kernelWidth === 3 &&
-  [...stride, ...dilation].every((step) => step === 1) &&
-  width === 2 &&
-  isAligned;
+  plan: ProductPlan,
+  { outHeight, outWidth }: { readonly outHeight: number; readonly outWidth: number },
+): PatchSize | undefined {
+  const isPlain = [...stride, ...dilation, groups].every((step) => step === 1);
+  if (!isPlain || kernelHeight !== 3 || kernelWidth !== 3) return undefined;
+  if (plan.width !== 2 || !plan.isAligned || plan.rows !== 32) return undefined;
+  // Tiles load each pixel of few channels one by one, nine times.
+  return patchSize(outHeight, outWidth, inChannels < 4 ? 0.7 : 0.95);
+}
 
 /** One part of one phase. */
 const undivided = { splits: 1, phases_y: 1, phases_x: 1 } as const;

@@ -16,8 +16,7 @@ type Reference = (
 /**
  * Products whose left operand is gathered from images while it is loaded: implicit GEMM.
  *
- * @param patch for images of few channels, whose windows of 3×3 have no strides: the square of pixels that software adapters
- * compute at a time.
+ * @param patch for windows of 3×3 without strides: the square of pixels that software adapters compute at a time.
  */
 export const gatherKernel = (plan: TilePlan, isQuads: boolean, patch?: PatchSize): Kernel =>
   convolutionKernel(

@@ -6,8 +6,13 @@ import { linearWorkgroups } from "../kernel.js";
 /** Lines, and columns, of the pixels that a subgroup computes: those that images are whole multiples of. */
 export type PatchSize = 7 | 8;
 
-export const patchSize = (height: number, width: number): PatchSize =>
-  height % 7 === 0 && width % 7 === 0 ? 7 : 8;
+/** The size whose squares cover an image with the least left over, where `least` of what they cover is image. */
+export function patchSize(height: number, width: number, least: number): PatchSize | undefined {
+  const used = (size: number): number =>
+    (height * width) / (Math.ceil(height / size) * Math.ceil(width / size) * size ** 2);
+  const size = used(7) > used(8) ? 7 : 8;
+  return used(size) >= least ? size : undefined;
+}
 
 /** Where a load of one number takes as long as several vector multiply-adds. */
 export const takesPatches = ({ hardware, subgroupSize }: ProgramContext): boolean =>
@@ -28,9 +33,9 @@ export function patchWorkgroups(
 const lanes = 8;
 
 /**
- * A convolution of images of few channels by 3×3 windows without strides: a subgroup loads what lies under all the windows of a
- * square of pixels, one channel at a time, and every lane computes two columns of these pixels. Each number of the image is loaded
- * once for the nine taps, which leaves the loads of weights. Sums are added up channel by channel, in each tap by tap.
+ * A convolution by 3×3 windows without strides, of which a lane computes two columns: a subgroup loads what lies under all the
+ * windows of a square of pixels, one channel at a time. Each number of the image is loaded once for the nine taps, which leaves the
+ * loads of weights. Sums are added up channel by channel, in each tap by tap.
  */
 export function patchProgram(size: PatchSize, epilogue?: EpilogueCode): string {
   const side = size + 2;
