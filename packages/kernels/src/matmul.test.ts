@@ -27,8 +27,8 @@ const shapes: readonly Case[] = [
   { m: 33, n: 17, k: 5 },
   { m: 100, n: 10, k: 1040, transB: true },
   { m: 40, n: 60, k: 10 },
-  { m: 10, n: 68, k: 260, transA: true },
-  { m: 7, n: 9, k: 300, transA: true },
+  { m: 10, n: 68, k: 1028, transA: true },
+  { m: 7, n: 9, k: 1100, transA: true },
   { m: 40, n: 48, k: 1024, transA: true },
   // Rows far apart; a band of tiles that ends inside the matrix.
   { m: 20, n: 8, k: 16_384 },
@@ -38,7 +38,7 @@ const shapes: readonly Case[] = [
   { m: 6, n: 5, k: 3, transA: true, transB: true },
   { m: 12, n: 16, k: 20, batch: 3 },
   { m: 3, n: 5, k: 7, batch: 4, broadcast: "b" },
-  { m: 9, n: 6, k: 260, batch: 2, broadcast: "a", transB: true },
+  { m: 9, n: 6, k: 1030, batch: 2, broadcast: "a", transB: true },
   { m: 5, n: 6, k: 0 },
   { m: 0, n: 6, k: 4 },
   // More tiles than one dimension of a dispatch holds.
@@ -52,7 +52,7 @@ const halves: readonly Case[] = [
   {
     m: 64,
     n: 10,
-    k: 576,
+    k: 1152,
     transB: true,
     storage: ["float16", "float32", "float16"],
     rounding: "float16",
@@ -146,9 +146,9 @@ describe("matmul on the CPU", () => {
     };
     expect(scratchOf({ m: 64, n: 64, k: 64 })).toBe(0);
     expect(scratchOf({ m: 4, n: 5, k: 6 })).toBe(4 * 6 * 4);
-    expect(scratchOf({ m: 32, n: 32, k: 1024, transA: true })).toBe(8 * 32 * 32 * 4);
-    expect(scratchOf({ m: 128, n: 480, k: 512 })).toBe(4 * 128 * 480 * 4);
-    expect(scratchOf({ m: 128, n: 512, k: 512 })).toBe(0);
+    expect(scratchOf({ m: 32, n: 32, k: 1024, transA: true })).toBe(2 * 32 * 32 * 4);
+    expect(scratchOf({ m: 128, n: 480, k: 2048 })).toBe(4 * 128 * 480 * 4);
+    expect(scratchOf({ m: 128, n: 512, k: 2048 })).toBe(0);
   });
 });
 

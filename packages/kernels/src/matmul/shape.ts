@@ -27,7 +27,7 @@ const enoughTiles = 256;
 /** Workgroups from which on a second launch, and writing and reading the parts, takes longer than dividing k saves. */
 const fewTiles = 64;
 /** Fewer k than this in a part do not repay the second launch. */
-const leastDepth = 128;
+const leastDepth = 512;
 
 /** Elements: rows that lie a multiple of this apart share so few places of a CPU's cache that 32 of them push each other out. */
 const farApart = 16_384;
