@@ -48,7 +48,10 @@ export interface KernelDefinition {
 /** A kernel from its definition. */
 export function defineKernel(definition: KernelDefinition): Kernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
-  const factors = definition.factors ?? (definition.operations ? bindings.length : 0);
+  const decoding = {
+    factors: definition.factors ?? (definition.operations ? bindings.length : 0),
+    hasOne: scalars.some((scalar) => scalar.name === "one"),
+  };
   return {
     name,
     variant,
@@ -62,8 +65,8 @@ export function defineKernel(definition: KernelDefinition): Kernel {
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
-        conversionFunctions(formats, context) +
-        storageDeclarations(bindings, context, factors) +
+        conversionFunctions(formats, context, decoding) +
+        storageDeclarations(bindings, context, decoding) +
         scalarDeclarations(scalars, bindings.length) +
         definition.body(context);
       return {

@@ -34,17 +34,24 @@ import {
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
  * saturate besides.
- *
- * @param factors how many of the first bindings are for the most part multiplied and added.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
-  factors: number,
+  { factors, hasOne }: Decoding,
 ): string {
+  const prefix = hasOne ? "kept_" : "integer_";
   return bindings
-    .map((_, index) => declareBinding(bindings, context, index, index < factors))
+    .map((_, index) => declareBinding(bindings, context, index, index < factors ? "" : prefix))
     .join("");
+}
+
+/** What decides how CPU adapters decode float16. */
+export interface Decoding {
+  /** How many of the first bindings are for the most part multiplied and added. */
+  readonly factors: number;
+  /** Whether the program has a scalar `one`, which is 1 and of which compilers do not know that. */
+  readonly hasOne: boolean;
 }
 
 /** The narrow formats that a program converts to or from. */
@@ -64,12 +71,13 @@ export function narrowFormats(
 export function conversionFunctions(
   formats: ReadonlySet<HalfDType | Float8DType>,
   { tier, hardware }: ProgramContext,
+  { hasOne }: Decoding,
 ): string {
   let code = "";
   if (formats.has("float16")) {
     code += loadFloat16(tier) + round4Float16 + roundFewer("float16");
     code += isSoftware(hardware)
-      ? encodeFloat16OnCpu + decode4Float16 + loadFloat16AsIntegers
+      ? encodeFloat16OnCpu + (hasOne ? loadFloat16TimesOne : decode4Float16 + loadFloat16AsIntegers)
       : encode4Float16;
   }
   if (formats.has("bfloat16"))
@@ -114,7 +122,12 @@ const encodeFloat16OnCpu = `fn encode4_float16(x: vec4f) -> vec2u {
 }
 `;
 
-// Compilers for CPUs move a comparison before the conversion of what is compared, to float16, where it takes a call an element.
+// Compilers for CPUs move a comparison before the conversion of what is compared, to float16, where it takes a call an element: they
+// must not see the one in the other.
+const loadFloat16TimesOne = `fn kept_quad_float16(q: vec2u) -> vec4f { return quad_float16(q) * s.one; }
+fn kept_pair_float16(w: u32) -> vec2f { return pair_float16(w) * s.one; }
+`;
+
 const loadFloat16AsIntegers = `fn integer_quad_float16(q: vec2u) -> vec4f { return decode4_float16(q); }
 fn integer_pair_float16(w: u32) -> vec2f { return decode4_float16(vec2u(w, 0u)).xy; }
 `;
@@ -132,7 +145,7 @@ function declareBinding(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   index: number,
-  isFactor: boolean,
+  floats16: "" | "integer_" | "kept_",
 ): string {
   const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
   const storage = context.bindings[index];
@@ -163,8 +176,7 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 
   let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${name}_data: array<${element}>;\n`;
   if (access !== "write") {
-    const asIntegers = dtype === "float16" && !isFactor && isSoftware(context.hardware);
-    const decoder = asIntegers ? "integer_" : "";
+    const decoder = dtype === "float16" && isSoftware(context.hardware) ? floats16 : "";
     const one = oneElement(name, dtype, unit, decoder);
     code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(one)}; }\n`;
     const whole = isNarrow(dtype) ? wholeUnit(name, dtype, unit, one, decoder) : `${name}_data[i]`;
