@@ -113,6 +113,11 @@ const cases: readonly Case[] = [
     rounding: "bfloat16",
   },
   {
+    attributes: square([2, 7, 8, 8, 3], { groups: 8, width: 21, stride: [2, 2] }),
+    storage: ["float16", "float32", "float16"],
+    rounding: "float16",
+  },
+  {
     attributes: square([2, 7, 12, 12, 3], {
       groups: 12,
       width: 38,

@@ -44,7 +44,10 @@ export function depthwiseConv2d<B>(
   };
 }
 
-/** Of a convolution without strides: one with the taps in reverse. */
+/** Without strides this is a convolution with the taps in reverse. */
+export const takesWindowsBackward = (shape: GroupedShape): boolean =>
+  takesWindows(shape) && (shape.attributes.stride[1] === 2 || shape.attributes.stride[0] === 1);
+
 export function depthwiseInputGradient<B>(
   operands: {
     readonly outGradient: Binding<B>;
@@ -53,9 +56,12 @@ export function depthwiseInputGradient<B>(
   },
   { attributes, outHeight, outWidth }: GroupedShape,
 ): Launch<B> {
-  const { batch, height, width, outChannels, padding } = attributes;
+  const { batch, height, width, outChannels, stride, padding } = attributes;
+  const isUnit = stride[1] === 1;
+  // More than two lines of padding are lines of the result that are cut off: numbers wrap around.
+  const before = (d: 0 | 1): number => (isUnit ? (2 - padding[d]) >>> 0 : padding[d]);
   return {
-    kernel: kernels.reversed,
+    kernel: isUnit ? kernels.reversed : kernels.spread,
     bindings: [operands.outGradient, operands.weight, operands.inputGradient],
     scalars: {
       n: outChannels,
@@ -64,10 +70,9 @@ export function depthwiseInputGradient<B>(
       source_width: outWidth,
       target_height: height,
       target_width: width,
-      stride_y: 1,
-      // More than two lines of padding are lines of the result that are cut off: numbers wrap around.
-      padding_y: (2 - padding[0]) >>> 0,
-      padding_x: (2 - padding[1]) >>> 0,
+      stride_y: stride[0],
+      padding_y: before(0),
+      padding_x: before(1),
     },
   };
 }
@@ -224,6 +229,111 @@ ${sum.join("")}    let at = (line * s.target_width + x) * quads + c;
 `;
 }
 
+/** Pairs of columns that one invocation computes. */
+const pairsInStrip = 8;
+
+/**
+ * The gradient by the input where windows are two columns apart: of two neighbouring columns, one meets the outer taps of two windows,
+ * the other the middle tap of one.
+ */
+const spreadKernel = (): Kernel =>
+  defineProduct({
+    name: "depthwiseInputGradient",
+    variant: "3x3 by 2",
+    unit: 4,
+    bindings: [
+      { name: "source", access: "read" },
+      { name: "weight", access: "read" },
+      { name: "out", access: "write" },
+    ],
+    scalars: scalarNames.map((scalar) => ({ name: scalar, type: "u32" })),
+    body: (_, epilogue) => spreadProgram(epilogue),
+    workgroups: (scalars) => {
+      const s = scalars as Numbers;
+      const strips = Math.ceil((s.target_width + s.padding_x + 1) / 2 / pairsInStrip);
+      return linearWorkgroups((s.images * s.target_height * strips * s.n) / 4);
+    },
+    reference([source, weight, out], scalars) {
+      if (!source || !weight || !out) return;
+      const s = scalars as Numbers;
+      const sums = new Float64Array(out.length);
+      const forward = {
+        ...s,
+        source_height: s.target_height,
+        source_width: s.target_width,
+        target_height: s.source_height,
+        target_width: s.source_width,
+      };
+      eachTap(forward, 2, (tap, to, from) => {
+        for (let c = 0; c < s.n; c++)
+          sums[to + c] =
+            (sums[to + c] as number) +
+            (source[from + c] as number) * (weight[tap * s.n + c] as number);
+      });
+      out.set(sums);
+    },
+  });
+
+function spreadProgram(epilogue?: EpilogueCode): string {
+  const operands = epilogue?.operands ?? [];
+  const stored =
+    epilogue?.call(
+      "sum",
+      operands.map(({ name }) => `quad_${name}(at)`),
+    ) ?? "sum";
+  const store = (column: string, sum: string): string => `    if (${column} < s.target_width) {
+      let sum = ${sum};
+      let at = (line * s.target_width + ${column}) * quads + c;
+      store_out(at, ${stored});
+    }
+`;
+  const weights = taps.map(
+    ([i, j]) => `  let w${i}${j} = load_weight(${3 * i + j}u * quads + c);
+`,
+  );
+  const lines = three.map(
+    (i) => `  let scaled${i} = y + s.padding_y - ${i}u;
+  let row${i} = scaled${i} / s.stride_y;
+  let inside${i} = scaled${i} % s.stride_y == 0u && row${i} < s.source_height;
+  let line${i} = (image * s.source_height + row${i}) * s.source_width;
+  var before${i} = ${cell(i, "first - 1u")};
+`,
+  );
+  const outer = three.reduce(
+    (sum, i) => `fma(before${i}, w${i}2, fma(here${i}, w${i}0, ${sum}))`,
+    "vec4f()",
+  );
+  const middle = three.reduce((sum, i) => `fma(here${i}, w${i}1, ${sum})`, "vec4f()");
+  return `${epilogue?.functions ?? ""}${operands.map(({ name, kind }) => indexingWgsl(kind, name)).join("")}${sourceValue}
+${linearMain()}
+  let quads = s.n >> 2u;
+  let pairs = (s.target_width + s.padding_x + 1u) / 2u;
+  let strips = (pairs + ${pairsInStrip - 1}u) / ${pairsInStrip}u;
+  let c = index % quads;
+  let first = index / quads % strips * ${pairsInStrip}u;
+  let line = index / quads / strips;
+  let y = line % s.target_height;
+  let image = line / s.target_height;
+  if (image >= s.images) { return; }
+${lines.join("")}${weights.join("")}  for (var pair = first; pair < min(first + ${pairsInStrip}u, pairs); pair++) {
+${three
+  .map(
+    (i) => `    let here${i} = ${cell(i, "pair")};
+`,
+  )
+  .join("")}
+    let x = pair * 2u - s.padding_x;
+${store("x", outer)}${store("x + 1u", middle)}
+${three
+  .map(
+    (i) => `    before${i} = here${i};
+`,
+  )
+  .join("")}  }
+}
+`;
+}
+
 function weightKernel(stride: 1 | 2): Kernel {
   const add = taps.map(([i, j]) => `    sum${i}${j} = fma(v${i}${j}, g, sum${i}${j});\n`);
   return defineKernel({
@@ -300,6 +410,7 @@ const kernels = {
   forward: imageKernel("depthwiseConv2d", 1, false),
   strided: imageKernel("depthwiseConv2d", 2, false),
   reversed: imageKernel("depthwiseInputGradient", 1, true),
+  spread: spreadKernel(),
   weight: weightKernel(1),
   stridedWeight: weightKernel(2),
 };

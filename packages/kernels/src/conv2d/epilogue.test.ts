@@ -72,6 +72,13 @@ const cases: readonly Case[] = [
     attributes: windows([8, 8, 8]),
   },
   {
+    name: "depthwise gradient with strides",
+    kernel: "depthwiseInputGradient",
+    isBackward: true,
+    storage: "bfloat16",
+    attributes: windows([8, 8, 8], [2, 2]),
+  },
+  {
     name: "small groups",
     kernel: "groupedConv2d.forward",
     storage: "float16",

@@ -9,6 +9,7 @@ import {
   depthwiseInputGradient,
   depthwiseWeightGradient,
   takesWindows,
+  takesWindowsBackward,
 } from "./depthwise.js";
 
 /** What a grouped convolution needs besides its attributes. */
@@ -42,9 +43,7 @@ export const groupedInputGradient = <B>(
   shape: GroupedShape,
 ): Launch<B> => {
   const { outGradient, weight, inputGradient } = operands;
-  const { stride } = shape.attributes;
-  if (takesWindows(shape) && stride[0] === 1 && stride[1] === 1)
-    return depthwiseInputGradient(operands, shape);
+  if (takesWindowsBackward(shape)) return depthwiseInputGradient(operands, shape);
   return launchOf("inputGradient", [outGradient, weight, inputGradient], shape, { slices: 1 });
 };
 
