@@ -116,7 +116,7 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
   dumpPlan: { flags: "--dump-plan", description: "print the plan of the first step" },
   tensorboard: {
     flags: "--tensorboard",
-    description: "write event files into --out: tensorboard --logdir OUT/tensorboard",
+    description: "write event files for TensorBoard, in the folder tensorboard of the run",
   },
 };
 
