@@ -116,6 +116,22 @@ describe.each(await testTiers())("reduce on the GPU, %s tier", (tier) => {
     expect(found).toEqual([]);
   });
 
+  it("leaves zeros behind the last result, whatever is behind the input", async () => {
+    const device = await requestTestDevice({ tier });
+    const target = device.encoder();
+    const [outer, size, inner] = [1, 20, 3];
+    const values = new Float32Array(64).fill(Number.NaN).fill(1, 0, size * inner);
+    const input = { offset: 0, length: size * inner, dtype: "float32" } as const;
+    const out = { offset: 0, length: outer * inner, dtype: "float32" } as const;
+    const [from, to] = [target.allocate(values.byteLength), target.allocate(16)];
+    device.write(from, 0, values);
+    const operands = { input: { ...input, buffer: from }, out: { ...out, buffer: to } };
+    reduce(target, operands, { op: "sum", outer, size, inner });
+    target.submit();
+    expect([...new Float32Array(await device.read(to, 0, 16))]).toEqual([20, 20, 20, 0]);
+    for (const buffer of [from, to]) device.release(buffer);
+  });
+
   it("lets NaN and infinities through, wherever they are", async () => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];

@@ -171,7 +171,10 @@ ${loop.join("")}  }
     let v = ${gather("r")};
     acc = select(acc, ${combine("acc", "v")}, r < vec4u(s.size));
   }
-  store_out(index, acc * s.scale);
+  // Lanes behind the last result have read what is behind the input. Gradients lie in a flat buffer that is searched for
+  // infinities with its gaps: there must be none.
+  let length = s.outer * s.chunks * s.inner;
+  store_out(index, select(vec4f(0.0), acc * s.scale, e < vec4u(length)));
 }
 `;
 }
