@@ -32,7 +32,7 @@ const small = {
 export const taskDefaults: Readonly<Record<TaskName, TaskDefaults>> = {
   spam: { ...small, epochs: 4, batchSize: 32, lr: 1e-3, maxLength: 128 },
   sentences: {
-    ...{ ...small, epochs: 4, batchSize: 32, lr: 1e-3, maxLength: 64 },
+    ...{ ...small, epochs: 3, batchSize: 32, lr: 1e-3, maxLength: 64 },
     ...{ dropout: 0.3, bag: true },
   },
   tags: { ...small, epochs: 1, batchSize: 32, lr: 3e-3, maxLength: 160, leastCount: 10 },
