@@ -290,13 +290,12 @@ export class Runtime {
 
   /** @internal The copy that is kept of a float32 tensor in a 16-bit format; undefined where there is none. */
   halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
-    const { storage, offset, shape } = tensor;
     if (!this.#isInStep) return undefined;
-    const place = halfCopiesOf(storage)?.placeOf(offset, dtype, this.#recording, {
+    const place = halfCopiesOf(tensor.storage)?.placeOf(tensor.offset, dtype, this.#recording, {
       allocate: (bytes) => this.#memory.allocate(bytes),
       release: (copy) => this.#handles.drop(copy),
     });
-    return place && new Tensor(this, place, shape, dtype);
+    return place && new Tensor(this, place, tensor.shape, dtype);
   }
 
   /** @internal The same memory in another shape. */
