@@ -11,7 +11,7 @@ import {
 } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex } from "./indexing.js";
-import { defineKernel, walkMain, walkWorkgroups } from "./kernel.js";
+import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 
 /** A function of a few floats, as WGSL over quads and as JavaScript. */
 export interface Expression {
@@ -195,7 +195,7 @@ function wgslOf(program: ElementwiseProgram, context: ProgramContext): string {
   for (const [i, step] of outputs.entries()) {
     const dtype = context.bindings[inputs.length + i]?.dtype;
     const stored = dtype === "uint32" ? "vec4u" : dtype === "int32" ? "vec4i" : "";
-    code += `  store_y${i}(index, ${stored}(v${inputs.length + step}));\n`;
+    code += `  store_y${i}(index, ${stored}(${zeroBehind(`v${inputs.length + step}`, "s.count")}));\n`;
   }
   return `${code}  }\n}\n`;
 }

@@ -129,3 +129,11 @@ ${before}  let first_item = (group.x + group.y * groups.x) * ${items}u;
 /** Workgroups for `count` items of a {@link walkMain}, of which GPUs take `each` items a workgroup of 64. */
 export const walkWorkgroups = (count: number, context: ProgramContext, each = 64): Workgroups =>
   linearWorkgroups(count, isCpu(context) ? cpuWalk.items : each);
+
+/**
+ * WGSL: the quad `value` at quad `index` of a result of `count` elements, with zeros behind the last of them. What is computed
+ * there comes from memory behind the operands. Gradients lie in a flat buffer that is searched for infinities with its gaps,
+ * and steps would be skipped for what is found there.
+ */
+export const zeroBehind = (value: string, count: string): string =>
+  `select(vec4f(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;

@@ -1,5 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { defineKernel, linearMain, linearWorkgroups, zeroBehind } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 
 export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
@@ -153,7 +153,7 @@ function bodyOf(fold: Fold, walk: Walk): string {
 ${lanes.map((l, i) => `  var ${l} = ${start(`load_input(base + ${i}u * quads)`)};\n`).join("")}
   for (var j = 0u; j < quads; j++) {
 ${loop.join("")}  }
-  store_out(index, (${all}) * s.scale);
+  store_out(index, ${zeroBehind(`(${all}) * s.scale`, "s.outer")});
 }
 `;
   }
@@ -171,10 +171,7 @@ ${loop.join("")}  }
     let v = ${gather("r")};
     acc = select(acc, ${combine("acc", "v")}, r < vec4u(s.size));
   }
-  // Lanes behind the last result have read what is behind the input. Gradients lie in a flat buffer that is searched for
-  // infinities with its gaps: there must be none.
-  let length = s.outer * s.chunks * s.inner;
-  store_out(index, select(vec4f(0.0), acc * s.scale, e < vec4u(length)));
+  store_out(index, ${zeroBehind("acc * s.scale", "(s.outer * s.chunks * s.inner)")});
 }
 `;
 }

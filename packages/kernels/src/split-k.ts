@@ -1,7 +1,7 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import { defineProduct } from "./epilogue.js";
 import { indexingWgsl } from "./indexing.js";
-import { walkMain, walkWorkgroups } from "./kernel.js";
+import { walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 import type { ProductPlan } from "./matmul/shape.js";
 
 /**
@@ -96,12 +96,13 @@ ${walkMain("(s.count + 3u) / 4u", context)}  var sum: vec4f;
     let i = index * 4u;
     sum = vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u));
   }
-  store_out(index, ${
+  let value = ${
     epilogue?.call(
       "sum",
       epilogue.operands.map(({ name }) => `quad_${name}(index)`),
     ) ?? "sum"
-  });
+  };
+  store_out(index, ${zeroBehind("value", "s.count")});
   }
 }
 `,

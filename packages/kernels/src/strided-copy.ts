@@ -172,6 +172,8 @@ function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string):
         const lanes = [0, 1, 2, 3].map((l) => `value(i32(index) * 4 + ${l})`).join(", ");
         return `
 fn value(i: i32) -> ${scalar} {
+  // Behind the last element there are zeros, as zeroBehind() tells why.
+  if (u32(i) >= s.count) { return ${scalar}(); }
   var rest = i;
 ${walk(last, isPadded)}${isPadded ? `  if (!inside) { return ${scalar}(s.fill); }\n` : ""}  return at_input(u32(at));
 }
