@@ -11,11 +11,11 @@ export const drain = async () => {
 
 /**
  * Puts Dawn where a browser has WebGPU.
- * @param {{ adapter: string | undefined, onDevice: (device: GPUDevice) => void, beforeWait: () => Promise<void> }} options
- * `adapter`: its name, Dawn's choice by default; `onDevice` sees each device before the library does; `beforeWait` is awaited
- * before the library's own waits for the device
+ * @param {{ adapter: string | undefined, onDevice: (device: GPUDevice) => void, wait: <T>(promise: Promise<T>) => Promise<T> }} options
+ * `adapter`: its name, Dawn's choice by default; `onDevice` sees each device before the library does; `wait` is how
+ * the library's own waits for the device are awaited
  */
-export const provideWebGpu = ({ adapter, onDevice, beforeWait }) => {
+export const provideWebGpu = ({ adapter, onDevice, wait }) => {
   Object.assign(globalThis, globals);
   const gpu = create([
     "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
@@ -31,14 +31,13 @@ export const provideWebGpu = ({ adapter, onDevice, beforeWait }) => {
       return device;
     };
   });
-  for (const [owner, wait] of [
+  for (const [owner, method] of [
     [GPUBuffer, "mapAsync"],
     [GPUQueue, "onSubmittedWorkDone"],
   ])
-    replaceMethod(owner, wait, (original) => {
-      return async function (...args) {
-        await beforeWait();
-        return original.apply(this, args);
+    replaceMethod(owner, method, (original) => {
+      return function (...args) {
+        return wait(original.apply(this, args));
       };
     });
   replaceMethod(GPUQueue, "writeBuffer", (original) => {

@@ -1,4 +1,5 @@
 /** The child's side: one library in a process of its own, which does what the parent asks, one request at a time. */
+import { paced } from "@halfstep/device";
 import { CallMeter, type Calls, callsPerStep } from "./calls.js";
 import { cpuTime, workOf } from "./cpu-clock.js";
 import { type KernelTime, kernelTimes } from "./kernel-clock.js";
@@ -68,10 +69,7 @@ export class LaneProcess {
   readonly #meter: CallMeter = new CallMeter();
   readonly #ready: Map<string, Ready> = new Map();
   #isMeterInstalled = false;
-  #isSoftware = false;
   #latestDevice: GPUDevice | undefined;
-  /** When the work that is under way will be almost done. */
-  #quietUntil = 0;
   #lane: Lane | undefined;
 
   async answer(request: Request): Promise<unknown> {
@@ -96,13 +94,12 @@ export class LaneProcess {
     this.#lane = await openLane(lane, {
       peersFolder,
       python: process.env.HALFSTEP_BENCH_PYTHON ?? "python3",
+      wait: paced,
       onDevice: (device) => {
         if (!this.#isMeterInstalled) this.#meter.install(device);
         this.#isMeterInstalled = true;
         this.#latestDevice = device;
-        this.#isSoftware = device.adapterInfo?.isFallbackAdapter ?? false;
       },
-      beforeWait: () => this.#sleep(),
     });
     return { version: this.#lane.version };
   }
@@ -129,8 +126,7 @@ export class LaneProcess {
     const before = this.#meter.snapshot();
     for (let i = 0; i < steps; i++) {
       const start = performance.now();
-      this.#quietUntil = start + 0.85 * ready.estimate;
-      await prepared.run();
+      await this.#wait(prepared.run());
       hostTimes.push(performance.now() - start);
       await this.#drain(prepared);
     }
@@ -153,14 +149,9 @@ export class LaneProcess {
   }
 
   async #time(ready: Ready, calls: number): Promise<Timed> {
-    const known = Number.isFinite(ready.estimate) ? ready.estimate : 0;
     const before = cpuTime();
     const start = performance.now();
-    for (let i = 0; i < calls; i++) {
-      this.#quietUntil = performance.now() + 0.85 * known;
-      await ready.prepared.run();
-    }
-    this.#quietUntil = start + 0.85 * known * calls;
+    for (let i = 0; i < calls; i++) await this.#wait(ready.prepared.run());
     const waiting = cpuTime();
     await this.#drain(ready.prepared);
     const milliseconds = (performance.now() - start) / calls;
@@ -175,17 +166,12 @@ export class LaneProcess {
   }
 
   async #drain(prepared: Prepared): Promise<void> {
-    await this.#sleep();
-    await (prepared.drain ? prepared.drain() : this.#lane?.drain());
+    await this.#wait(prepared.drain ? prepared.drain() : this.#lane?.drain());
   }
 
-  /**
-   * Dawn in Node polls while a promise is pending, which takes a core from a software adapter: all libraries sleep first, for
-   * most of the time that their work is known to take.
-   */
-  async #sleep(): Promise<void> {
-    const rest = this.#quietUntil - performance.now();
-    if (this.#isSoftware && rest >= 1) await new Promise((resolve) => setTimeout(resolve, rest));
+  /** Dawn in Node polls while a promise is pending, which takes a core from a software adapter: libraries on it wait alike. */
+  async #wait(work: ReturnType<Prepared["run"]>): Promise<void> {
+    await (work && this.#isMeterInstalled ? paced(work) : work);
   }
 
   #readyFor(subject: Subject): Ready {

@@ -1,6 +1,7 @@
 import { BufferUsage, mapModeRead } from "./flags.js";
 import { type Hardware, hardwareOf, type SubgroupMatrix } from "./hardware.js";
 import { matrixProbe, matrixProbeSums } from "./matrix-probe.js";
+import { paced } from "./paced.js";
 
 /** "native": half precision in WGSL (`shader-f16`). "packed": two halves in a u32, nothing optional needed. */
 export type Tier = "native" | "packed";
@@ -157,10 +158,10 @@ async function runProbe(
   pass.end();
   commands.copyBufferToBuffer(out, 0, staging, 0, size);
   gpu.queue.submit([commands.finish()]);
-  const error = await gpu.popErrorScope();
+  const error = await paced(gpu.popErrorScope());
   try {
     if (error) return undefined;
-    await staging.mapAsync(mapModeRead);
+    await paced(staging.mapAsync(mapModeRead));
     return new Uint32Array(staging.getMappedRange().slice(0));
   } finally {
     out.destroy();

@@ -10,7 +10,6 @@ import { type CompiledKernel, PipelineCache, type Storage } from "./pipeline-cac
 import { type PreparedPass, preparePass, type Resolver } from "./prepared.js";
 import { ReadBack } from "./read-back.js";
 import { measure, type Timed } from "./timing.js";
-import { WaitClock } from "./wait-clock.js";
 
 /** On whose account a wait goes: the host's need of a result, its lead over the device, or nobody's. */
 export type WaitKind = "host" | "backpressure" | "background";
@@ -108,7 +107,6 @@ function makeDevice(
 ): Device {
   const counters = new Counters();
   const health = new Health(gpu, label);
-  const clock = new WaitClock(health);
   const bindGroups = new BindGroupCache(gpu, counters);
   const memory = new BufferPool(gpu, counters, budget, (buffer) => bindGroups.forget(buffer));
   const pipelines = new PipelineCache(gpu, capabilities, counters, health);
@@ -117,9 +115,8 @@ function makeDevice(
   const enqueue = (commands: readonly GPUCommandBuffer[]): void => {
     gpu.queue.submit(commands);
     counters.submits++;
-    clock.submitted(counters.submits + counters.dispatches);
   };
-  const readBack = new ReadBack(gpu, counters, health, clock, enqueue);
+  const readBack = new ReadBack(gpu, counters, health, enqueue);
   const submit = (commands: readonly GPUCommandBuffer[]): void => {
     readBack.flush();
     enqueue(commands);

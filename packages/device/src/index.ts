@@ -37,6 +37,7 @@ export {
   type ProgramContext,
   type Workgroups,
 } from "./launch.js";
+export { paced } from "./paced.js";
 export type { CompiledKernel } from "./pipeline-cache.js";
 export type { PreparedPass } from "./prepared.js";
 export type { DeviceOptions } from "./request.js";

@@ -10,6 +10,7 @@ import {
   type Program,
   type ProgramContext,
 } from "./launch.js";
+import { paced } from "./paced.js";
 import { scalarBytes } from "./scalars.js";
 
 /** What a program is compiled for, besides the device. */
@@ -86,10 +87,9 @@ export class PipelineCache {
     gpu.pushErrorScope("validation");
     const module = gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
     const created = gpu.createComputePipelineAsync(descriptorOf(kernel, module, layout));
-    const [error, pipeline] = await Promise.all([
-      gpu.popErrorScope(),
-      created.catch((reason: unknown) => String(reason)),
-    ]);
+    const [error, pipeline] = await paced(
+      Promise.all([gpu.popErrorScope(), created.catch((reason: unknown) => String(reason))]),
+    );
     const complaint = error?.message ?? (typeof pipeline === "string" ? pipeline : undefined);
     if (complaint !== undefined) throw await explain(kernel, storage, program, module, complaint);
     if (!this.#compiled.has(key))

@@ -2,7 +2,7 @@ import { sizeClass } from "./buffer-pool.js";
 import type { Counters } from "./counters.js";
 import { BufferUsage, mapModeRead } from "./flags.js";
 import type { Health } from "./health.js";
-import type { WaitClock } from "./wait-clock.js";
+import { paced } from "./paced.js";
 
 /** Staging buffers kept for reuse. */
 const kept = 6;
@@ -29,20 +29,17 @@ export class ReadBack {
   readonly #gpu: GPUDevice;
   readonly #counters: Counters;
   readonly #health: Health;
-  readonly #clock: WaitClock;
   readonly #submit: (commands: readonly GPUCommandBuffer[]) => void;
 
   constructor(
     gpu: GPUDevice,
     counters: Counters,
     health: Health,
-    clock: WaitClock,
     submit: (commands: readonly GPUCommandBuffer[]) => void,
   ) {
     this.#gpu = gpu;
     this.#counters = counters;
     this.#health = health;
-    this.#clock = clock;
     this.#submit = submit;
   }
 
@@ -69,7 +66,8 @@ export class ReadBack {
   async settled(): Promise<void> {
     this.flush();
     const staging = this.#take(4);
-    await this.#map(staging, 4, () => this.#gpu.queue.onSubmittedWorkDone());
+    await paced(this.#gpu.queue.onSubmittedWorkDone());
+    await this.#map(staging, 4);
     staging.unmap();
     this.#give(staging);
     await this.#health.assertWell();
@@ -111,12 +109,9 @@ export class ReadBack {
   }
 
   // onSubmittedWorkDone resolves on a lost device too, whereas mapping rejects there: hence a map in either case.
-  async #map(staging: GPUBuffer, bytes: number, before?: () => Promise<unknown>): Promise<void> {
+  async #map(staging: GPUBuffer, bytes: number): Promise<void> {
     try {
-      await this.#clock.wait(async () => {
-        await before?.();
-        await staging.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4);
-      });
+      await paced(staging.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4));
     } catch (reason) {
       // Mapping is refused when the device is gone, a moment before or after `lost` says so.
       await Promise.race([this.#health.lost, new Promise((resolve) => setTimeout(resolve, 100))]);

@@ -1,4 +1,5 @@
 import { BufferUsage, mapModeRead } from "./flags.js";
+import { paced } from "./paced.js";
 
 /** What a function returned, and the GPU time of what it submitted. */
 export interface Timed<T> {
@@ -34,7 +35,7 @@ export async function measure<T>(
     after.resolveQuerySet(querySet, 0, 2, resolved, 0);
     after.copyBufferToBuffer(resolved, 0, staging, 0, 16);
     submit([after.finish()]);
-    await staging.mapAsync(mapModeRead);
+    await paced(staging.mapAsync(mapModeRead));
     const [begin = 0n, end = 0n] = new BigUint64Array(staging.getMappedRange().slice(0));
     return { value, milliseconds: Number(end - begin) / 1e6 };
   } finally {

@@ -1,4 +1,4 @@
-import type { Device } from "@halfstep/device";
+import { type Device, paced } from "@halfstep/device";
 
 /** Of `GPUBufferUsage` and `GPUMapMode`, which are globals only where there is a browser. */
 const usage = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, queryResolve: 0x200 } as const;
@@ -52,7 +52,7 @@ export class DeviceClock {
       after.resolveQuerySet(querySet, 0, 2, resolved, 0);
       after.copyBufferToBuffer(resolved, 0, staging, 0, 16);
       gpu.queue.submit([after.finish()]);
-      await staging.mapAsync(mapModeRead);
+      await paced(staging.mapAsync(mapModeRead));
       const [begin = 0n, end = 0n] = new BigUint64Array(staging.getMappedRange().slice(0));
       this.#samples.push(Number(end - begin) / 1e6);
     } finally {

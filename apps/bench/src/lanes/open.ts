@@ -26,8 +26,8 @@ export interface OpenOptions {
   readonly python: string;
   /** Sees every device before the library does. */
   readonly onDevice: (device: GPUDevice) => void;
-  /** Awaited before a library waits for its device. */
-  readonly beforeWait: () => Promise<void>;
+  /** How a library's own waits for its device are awaited. */
+  readonly wait: <T>(promise: Promise<T>) => Promise<T>;
 }
 
 interface Peer<L> {
@@ -38,7 +38,7 @@ interface Peer<L> {
 
 export async function openLane(
   { library, backend }: LaneName,
-  { peersFolder, python, onDevice, beforeWait }: OpenOptions,
+  { peersFolder, python, onDevice, wait }: OpenOptions,
 ): Promise<Lane> {
   if (library === "halfstep") {
     const own: HalfstepLibrary = halfstepLibrary(onDevice);
@@ -59,7 +59,7 @@ export async function openLane(
   }
   const { open } = await import(pathToFileURL(join(peersFolder, `${library}.mjs`)).href);
   const adapter = process.env.HALFSTEP_ADAPTER || undefined;
-  const peer: Peer<unknown> = await open(backend, { adapter, onDevice, beforeWait });
+  const peer: Peer<unknown> = await open(backend, { adapter, onDevice, wait });
   return {
     version: peer.version,
     prepare({ on }, precision) {
