@@ -2,17 +2,15 @@ export { type AddRowsAttributes, addRows, putRows } from "./add-rows.js";
 export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
 export { argmax } from "./argmax.js";
 export { accumulate, assignUnless } from "./assign.js";
-export { type AttentionOperands, attention } from "./attention/forward.js";
+export { attention } from "./attention/forward.js";
 export { attentionKeyValueGradient } from "./attention/key-value-gradient.js";
+export type { AttentionGradientOperands, AttentionOperands } from "./attention/operands.js";
 export {
   type AttentionProbabilitiesAttributes,
   attentionProbabilities,
   attentionProbabilitiesBackward,
 } from "./attention/probabilities.js";
-export {
-  type AttentionGradientOperands,
-  attentionQueryGradient,
-} from "./attention/query-gradient.js";
+export { attentionQueryGradient } from "./attention/query-gradient.js";
 export {
   type AttentionAttributes,
   type AttentionMask,

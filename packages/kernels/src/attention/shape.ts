@@ -1,4 +1,4 @@
-import type { Binding, KernelScalar } from "@halfstep/device";
+import type { KernelScalar } from "@halfstep/device";
 import { type RandomSource, sourceScalars, sourceWords, thresholdOf } from "../random.js";
 
 /** Attention of queries [entries, queries, size] to keys [entries, keys, size] and values [entries, keys, width]. */
@@ -191,16 +191,3 @@ export const operationsOf =
     causal = 0,
   }: Readonly<Record<string, number>>): number =>
     (2 * entries * queries * keys * (sizes * size + widths * width)) / (1 + causal);
-
-/** Throws where an attribute is out of the kernels' range. */
-export function requireShape(op: string, { size, width }: AttentionShape): void {
-  for (const [name, value] of Object.entries({ size, width }))
-    if (value < 1 || value > maxAttentionSize)
-      throw new RangeError(
-        `${op}: ${name} is ${value}, but heads have 1 to ${maxAttentionSize} elements: compute larger ones by matmul and attentionProbabilities`,
-      );
-}
-
-/** Bindings of a mask, where there is one. */
-export const maskBindings = <B>(mask: Binding<B> | undefined): readonly Binding<B>[] =>
-  mask ? [mask] : [];

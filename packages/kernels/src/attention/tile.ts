@@ -137,12 +137,19 @@ ${each(4, (u) => `    let d${u} = quad_${columns}(column${u}, c);\n`)}${each(
 `;
 }
 
-/** A result tile: `name` of `quads` quads a row. */
+/** A result of a tile's rows: Σ weights · values over the columns, in registers `name…`. */
 export interface ResultTile {
   readonly name: string;
+  /** Of a row. */
   readonly quads: number;
   /** WGSL: elements of a row. */
-  readonly size: string;
+  readonly size: "s.size" | "s.width";
+  /** A tile of scores, of which every lane holds four columns a row, and the operand whose rows they multiply. */
+  readonly weights: string;
+  readonly values: string;
+  /** The binding that takes row r of the result, each of its sums as this expression makes it. */
+  readonly out: string;
+  finished(sum: string, r: number): string;
 }
 
 const sums = (
@@ -167,21 +174,16 @@ export const scaleRow = (
 ): string => each(columnsOf(tile.lanes, quads).each, (i) => `${name}${r}_${i} *= ${factor}; `);
 
 /**
- * Adds to a result the products of the weights `weights0 …`, of which every lane holds four columns a row, with the rows of
- * `values` that belong to these columns: those from `start + column` on, clamped to `start + last`.
+ * Adds to a result its weights times the rows of its values that belong to the tile's columns: those from `start + first_column` on,
+ * clamped to `start + last`.
  */
 export function accumulate(
   tile: AttentionTile,
   result: ResultTile,
-  weights: string,
-  values: string,
-  {
-    start,
-    column,
-    last,
-  }: { readonly start: string; readonly column: string; readonly last: string },
+  { start, last }: { readonly start: string; readonly last: string },
 ): string {
   const { lanes, rows } = tile;
+  const { name, weights, values } = result;
   const { across, each: own } = columnsOf(lanes, result.quads);
   const groups = lanes / across;
   const loads = each(own, (i) =>
@@ -197,30 +199,30 @@ export function accumulate(
       r,
     ) => `    { let w = ${lanes === 1 ? `${weights}${r}` : `subgroupShuffle(${weights}${r}, holder)`};
 ${each(own, (i) => {
-  const sum = `${result.name}${r}_${i}`;
+  const sum = `${name}${r}_${i}`;
   return `    ${sum} = fma(vec4f(w.x), b${i}_0, fma(vec4f(w.y), b${i}_1, fma(vec4f(w.z), b${i}_2, fma(vec4f(w.w), b${i}_3, ${sum}))));\n`;
 })}    }
 `,
   );
   const quads = `    let quads = (${result.size} + 3u) >> 2u;\n`;
-  if (lanes === 1) return `    {\n${quads}    let first = ${column};\n${loads}${products}    }\n`;
+  if (lanes === 1)
+    return `    {\n${quads}    let first = first_column;\n${loads}${products}    }\n`;
   // The loop's count is uniform, as shuffles want it; with few columns each group of lanes takes rows of its own.
   return `    for (var step = 0u; step < ${lanes / groups}u; step++) {
 ${quads}    let holder = step * ${groups}u + lane / ${across}u;
-    let first = ${column} + holder * 4u;
+    let first = first_column + holder * 4u;
 ${loads}${products}    }
 `;
 }
 
 /**
- * Stores a result whose rows are `start + row …` of a binding of `name`; rows behind `length` are left out. A loop, since programs
- * with many stores take CPU adapters long to compile.
+ * Stores a result, whose rows are `start + row …` of its binding; rows behind `length` are left out. A loop, since programs with
+ * many stores take CPU adapters long to compile.
  */
 export function storeResult(
   tile: AttentionTile,
   result: ResultTile,
-  { out, start, length }: { readonly out: string; readonly start: string; readonly length: string },
-  value: (sum: string, r: number) => string,
+  { start, length }: { readonly start: string; readonly length: string },
 ): string {
   const { lanes, rows } = tile;
   const { across, each: own } = columnsOf(lanes, result.quads);
@@ -229,7 +231,7 @@ export function storeResult(
     code += sums(tile, result, (sum) => `  ${sum} += subgroupShuffleXor(${sum}, ${far}u);\n`);
   const values = Array.from({ length: rows * own }, (_, n) => {
     const [r, i] = [Math.floor(n / own), n % own];
-    return value(`${result.name}${r}_${i}`, r);
+    return result.finished(`${result.name}${r}_${i}`, r);
   });
   return `${code}  if (lane < ${across}u) {
     var values = array<vec4f, ${rows * own}>(${values.join(", ")});
@@ -238,7 +240,7 @@ export function storeResult(
     let count = min(${rows}u, ${length} - row) * ${own}u;
     for (var n = 0u; n < count; n++) {
       let c = lane + n % ${own}u * ${across}u;
-      if (c < quads) { store_${out}(at + n / ${own}u * quads + c, values[n]); }
+      if (c < quads) { store_${result.out}(at + n / ${own}u * quads + c, values[n]); }
     }
   }
 `;
