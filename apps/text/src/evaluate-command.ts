@@ -1,7 +1,7 @@
-import { openRuntime } from "@halfstep/trainer/cli";
+import { openRuntime, print, say } from "@halfstep/trainer/cli";
+import { describeBaselines, nats, percent } from "./figures.js";
 import type { EvaluateCommand } from "./options.js";
 import { baselinesOf } from "./prepare.js";
-import { describeBaselines, nats, percent, print, say } from "./say.js";
 import { readTask, type TaskData } from "./tasks.js";
 import { openTrained, useModel } from "./use-model.js";
 

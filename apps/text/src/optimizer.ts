@@ -1,7 +1,13 @@
 import type { BertModel } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import { BertAdam, type ParameterStorage } from "@halfstep/optim";
-import { flattenByDType, type Runtime, type Storage, type Variable } from "@halfstep/tensor";
+import {
+  type FlatVariables,
+  flattenByDType,
+  type Runtime,
+  type Storage,
+  type Variable,
+} from "@halfstep/tensor";
 
 export interface BertOptimizerOptions {
   readonly lr: number;
@@ -18,11 +24,7 @@ export function bertOptimizer(
   runtime: Runtime,
   model: Module & { readonly bert: BertModel },
   { lr, warmup, steps, layerDecay, storage }: BertOptimizerOptions,
-): {
-  readonly optimizer: BertAdam<Storage>;
-  readonly parameterBytes: number;
-  readonly gradientBytes: number;
-} {
+): { readonly optimizer: BertAdam<Storage>; readonly groups: readonly FlatVariables[] } {
   const groups = parameterGroups(model, layerDecay).flatMap(({ parameters, decays, rate }) =>
     flattenByDType(parameters).map((params) => ({
       params,
@@ -37,13 +39,7 @@ export function bertOptimizer(
     schedule: "warmup_linear",
     storage,
   });
-  const bytesOf = (which: "values" | "gradients"): number =>
-    groups.reduce((sum, { params }) => sum + params[which].byteLength, 0);
-  return {
-    optimizer,
-    parameterBytes: bytesOf("values"),
-    gradientBytes: bytesOf("gradients"),
-  };
+  return { optimizer, groups: groups.map(({ params }) => params) };
 }
 
 interface ParameterGroup {

@@ -1,8 +1,8 @@
 import {
   command,
   fraction,
+  notNegative,
   oneOf,
-  positiveNumber,
   type RunFlags,
   runFlags,
   UsageError,
@@ -16,9 +16,10 @@ import { type Corpus, corpora, type TaskName, taskNames } from "./tasks.js";
 /** What `train` is asked for. What is undefined is the task's: see `task-defaults.ts`. */
 export interface TrainCommand
   extends Pick<
-    RunFlags,
-    "maxSteps" | "seed" | "saveEvery" | "resume" | "adapter" | "device" | "json"
-  > {
+      RunFlags,
+      "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume" | "tensorboard"
+    >,
+    Pick<RunFlags, "adapter" | "device" | "json"> {
   readonly command: "train";
   readonly task: TaskName;
   readonly isTraining: boolean;
@@ -31,7 +32,6 @@ export interface TrainCommand
   readonly batchSize?: number | undefined;
   readonly lr?: number | undefined;
   readonly maxLength?: number | undefined;
-  readonly accumulate: number;
   readonly warmup: number;
   readonly data?: string;
   readonly limit?: number;
@@ -103,19 +103,15 @@ export function parseOptions(
   return chosen as NonNullable<typeof chosen>;
 }
 
-/** Flags as commander has them: those with underscores keep their names. */
+/** Flags as commander has them: those of run_classifier that no program has but this keep their names. */
 interface TrainFlags extends Omit<TrainCommand, "command" | "precision" | "out"> {
   readonly do_train?: boolean;
   readonly do_eval?: boolean;
   readonly fp16?: boolean;
   readonly precision?: string;
   readonly loss_scale: number;
-  readonly gradient_accumulation_steps: number;
   readonly warmup_proportion: number;
   readonly max_seq_length?: number;
-  readonly learning_rate?: number;
-  readonly num_train_epochs?: number;
-  readonly train_batch_size?: number;
   readonly out?: string;
 }
 
@@ -136,12 +132,8 @@ const trainFlags = (train: Command): Command => {
       scaleOrZero,
       0,
     )
-    .option("--gradient_accumulation_steps <n>", "batches that make one step", wholeNumber(1), 1)
     .option("--warmup_proportion <part>", "of the steps, in which the rate rises", fraction, 0.1)
     .option("--max_seq_length <n>", "tokens of a text, the rest is cut off", wholeNumber(8))
-    .option("--learning_rate <rate>", "largest learning rate", positiveNumber)
-    .option("--num_train_epochs <n>", "passes over the training data", wholeNumber(1))
-    .option("--train_batch_size <n>", "texts in a batch", wholeNumber(1))
     .option("--data <file>", "data of your own: label TAB text, .jsonl, word/tag lines, or lines")
     .option("--limit <n>", "train on n examples, and test on at most n", wholeNumber(2))
     .option("--mail-part <part>", mailParts.join(", "), oneOf(mailParts), "body")
@@ -172,7 +164,11 @@ const trainFlags = (train: Command): Command => {
     train,
     {
       precision: undefined,
+      epochs: undefined,
       maxSteps: undefined,
+      batchSize: undefined,
+      lr: undefined,
+      accumulate: 1,
       seed: 0,
       initScale: undefined,
       saveEvery: 200,
@@ -181,8 +177,14 @@ const trainFlags = (train: Command): Command => {
       adapter: undefined,
       device: undefined,
       json: false,
+      tensorboard: false,
     },
+    // By run_classifier's names, too.
     {
+      epochs: { also: "--num_train_epochs" },
+      batchSize: { also: "--train_batch_size", description: "texts in a batch" },
+      lr: { also: "--learning_rate" },
+      accumulate: { also: "--gradient_accumulation_steps" },
       precision: {
         description: "float32 (default), float16, bfloat16, O0, O1, O2, O3, or another recipe",
       },
@@ -224,18 +226,10 @@ function trainCommand(flags: TrainFlags): TrainCommand {
     isEvaluating: isBoth || do_eval === true,
     precision: fp16 ? "float16" : (flags.precision ?? "float32"),
     ...(loss_scale > 0 && { staticLossScale: loss_scale }),
-    epochs: flags.num_train_epochs,
-    batchSize: flags.train_batch_size,
-    lr: flags.learning_rate,
     maxLength: flags.max_seq_length,
-    accumulate: flags.gradient_accumulation_steps,
     warmup: flags.warmup_proportion,
     out: flags.out ?? `runs/text/${task}`,
   };
-}
-
-function notNegative(text: string): number {
-  return text.trim() === "0" ? 0 : positiveNumber(text);
 }
 
 function scaleOrZero(text: string): number {

@@ -1,8 +1,7 @@
 import { text as allOf } from "node:stream/consumers";
-import { openRuntime, UsageError } from "@halfstep/trainer/cli";
+import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import type { PredictCommand } from "./options.js";
 import { predict } from "./predict.js";
-import { print, say } from "./say.js";
 import { openTrained } from "./use-model.js";
 
 /** Prints what a model says of each text: `class TAB text`, `word/tag` words, or the text with its masks filled in. */

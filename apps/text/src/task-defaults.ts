@@ -1,3 +1,4 @@
+import type { TrainCommand } from "./options.js";
 import type { TaskName } from "./tasks.js";
 
 /** What a task is trained with unless flags say otherwise. */
@@ -38,4 +39,16 @@ export const taskDefaults: Readonly<Record<TaskName, TaskDefaults>> = {
   tags: { ...small, epochs: 1, batchSize: 32, lr: 3e-3, maxLength: 160, leastCount: 10 },
   // At four times this rate it came to say little more than how often words occur, and sentences did not learn from it.
   mlm: { ...small, epochs: 1, batchSize: 32, lr: 5e-4, maxLength: 64, leastCount: 10 },
+};
+
+/** A command that leaves nothing to the task. */
+export type TaskCommand = Omit<TrainCommand, keyof TaskDefaults | "fold"> &
+  TaskDefaults & { readonly fold: number };
+
+/** A command with the task's own in place of what was not asked for. */
+export const withTaskDefaults = (
+  options: TrainCommand & { readonly fold: number },
+): TaskCommand => {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...taskDefaults[options.task], ...Object.fromEntries(given) } as TaskCommand;
 };

@@ -1,20 +1,18 @@
-import type { Device } from "@halfstep/device";
 import { GradScaler, type GradScalerOptions } from "@halfstep/grad-scaler";
 import { applyRecipe } from "@halfstep/nn";
 import { warmupLinear } from "@halfstep/optim";
-import { ampPrimitives, type Runtime } from "@halfstep/tensor";
+import { ampPrimitives } from "@halfstep/tensor";
 import {
-  parameterSha256,
+  type RunContext,
   type RunSummary,
   recipeFor,
-  type Stateful,
+  runSummary,
   savedGenerator,
   scalerOptionsFor,
   storageFor,
-  type TrainingCheckpoints,
-  type TrainingHook,
   type TrainingPrecision,
   train,
+  withParts,
 } from "@halfstep/trainer";
 import { fastGradient } from "./adversary.js";
 import { shuffledByLength } from "./batches.js";
@@ -44,22 +42,13 @@ export interface TrainingSettings {
   readonly initScale?: number | undefined;
 }
 
-export interface TextRun<Example extends Encoded> extends TrainingSettings {
-  readonly runtime: Runtime;
-  readonly device: Device | undefined;
+export interface TextRun<Example extends Encoded> extends TrainingSettings, RunContext {
   readonly learner: Learner<Example>;
   /** What an epoch trains on; always as many. */
   readonly train: (epoch: number) => readonly Example[];
   readonly test: readonly Example[];
   /** Default true. Without, accuracy and loss are NaN. */
   readonly isTested?: boolean;
-  readonly signal?: AbortSignal | undefined;
-  readonly checkpoints?: TextCheckpoints | undefined;
-  readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
-}
-
-interface TextCheckpoints extends Omit<TrainingCheckpoints, "parts"> {
-  readonly parts: Readonly<Record<string, Stateful>>;
 }
 
 interface Batch<Example> {
@@ -80,12 +69,12 @@ export async function trainText<Example extends Encoded>(
 ): Promise<RunSummary | undefined> {
   const { runtime, device, learner, signal, seed, batchSize, adversarial } = run;
   const { model } = learner;
-  const started = performance.now();
+  const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
   applyRecipe(model, recipe);
   const steps = stepsOf(run.train(0).length, run);
-  const { optimizer, parameterBytes, gradientBytes } = bertOptimizer(runtime, model, {
+  const { optimizer, groups } = bertOptimizer(runtime, model, {
     ...run,
     steps,
     storage: storageFor(recipe),
@@ -113,15 +102,9 @@ export async function trainText<Example extends Encoded>(
     lr: warmupLinear({ lr: run.lr, warmup: run.warmup, totalSteps: steps }),
     signal,
     hooks: run.hooks,
-    checkpoints: run.checkpoints && {
-      ...run.checkpoints,
-      parts: {
-        ...run.checkpoints.parts,
-        model,
-        optimizer,
-        dropout: savedGenerator(model.bert.generator),
-      },
-    },
+    checkpoints: withParts(run.checkpoints, {
+      ...{ model, optimizer, dropout: savedGenerator(model.bert.generator) },
+    }),
   });
   if (result.isAborted || signal?.aborted) return undefined;
 
@@ -132,26 +115,12 @@ export async function trainText<Example extends Encoded>(
       ? { accuracy: Number.NaN, loss: Number.NaN }
       : await learner.evaluate(run.test, signal);
   if (signal?.aborted) return undefined;
-  // BertAdam keeps two float32 moments for each parameter.
-  const optimizerBytes = 2 * gradientBytes;
-  return {
-    precision: recipe.name,
-    steps: result.steps,
-    appliedSteps: result.appliedSteps,
-    skippedSteps: result.skippedSteps,
-    finalScale: result.finalScale,
-    test,
-    msPerStep: result.msPerStep,
-    samplesPerSecond:
-      result.msPerStep === 0 ? 0 : (batchSize * run.accumulate * 1000) / result.msPerStep,
-    peakBytes: peakBytes ?? result.stepBytes + parameterBytes + gradientBytes + optimizerBytes,
-    activationBytes: result.activationBytes,
-    parameterBytes,
-    optimizerBytes,
-    perStep: result.perStep,
-    parameterSha256: await parameterSha256(model.namedParameters()),
-    wallSeconds: (performance.now() - started) / 1000,
-  };
+  return runSummary({
+    ...{ precision: recipe, result, test, model, groups, startedAt, peakBytes },
+    // BertAdam's two.
+    moments: 2,
+    samplesPerStep: batchSize * run.accumulate,
+  });
 }
 
 function scalerOptions({

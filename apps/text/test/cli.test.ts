@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSafetensors } from "@halfstep/safetensors";
+import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Ended, runApp } from "./run-app.js";
 
 // On the CPU, with models that are too small to learn much: what is tested is the program.
 
@@ -21,8 +21,9 @@ const tiny =
   "--device cpu --hidden-size 8 --layers 1 --heads 2 --max_seq_length 16 --train_batch_size 4 --least-count 1 --least-feature 1 --learning_rate 0.01".split(
     " ",
   );
+const text = runApp.bind(undefined, "text");
 const train = (out: string, ...flags: readonly string[]): Promise<Ended> =>
-  runApp(["train", ...tiny, "--out", inFolder(out), "--json", ...flags]);
+  text(["train", ...tiny, "--out", inFolder(out), "--json", ...flags]);
 const own = ["--task", "sentences", "--data", inFolder("own.tsv")];
 
 const lastLine = ({ stderr }: Ended): string => stderr.trimEnd().split("\n").at(-1) ?? "";
@@ -87,8 +88,8 @@ describe("classes of one's own", { timeout: 120_000 }, () => {
   it("are told of texts behind the flags and on standard input, in halves too", async () => {
     const flags = ["predict", "--model", inFolder("own"), "--device", "cpu"];
     const [given, piped] = await Promise.all([
-      runApp([...flags, "fine and nice", "poor and sad"]),
-      runApp([...flags, "--half", "--json"], "fine and nice\n\npoor and sad\n"),
+      text([...flags, "fine and nice", "poor and sad"]),
+      text([...flags, "--half", "--json"], { input: "fine and nice\n\npoor and sad\n" }),
     ]);
     expect(given).toMatchObject({ code: 0 });
     expect(given.stdout).toMatch(/^(good|bad)\tfine and nice\n(good|bad)\tpoor and sad\n$/);
@@ -102,7 +103,7 @@ describe("classes of one's own", { timeout: 120_000 }, () => {
   it("are tested again by evaluate, and by --do_eval alone", async () => {
     const test = ["--data", inFolder("own.tsv"), "--json"];
     const [again, alone] = await Promise.all([
-      runApp(["evaluate", "--model", inFolder("own"), "--device", "cpu", ...test]),
+      text(["evaluate", "--model", inFolder("own"), "--device", "cpu", ...test]),
       train("own", ...own, "--do_eval"),
     ]);
     expect(JSON.parse(again.stdout)).toMatchObject({ task: "sentences", examples: 20 });
@@ -115,7 +116,7 @@ describe("hidden words and tags", { timeout: 120_000 }, () => {
     writeFileSync(inFolder("lines.txt"), "the dog barks .\na cat sleeps .\n".repeat(8));
     const pre = await train("mlm", "--task", "mlm", "--data", inFolder("lines.txt"));
     expect(pre).toMatchObject({ code: 0 });
-    const told = await runApp([
+    const told = await text([
       "predict",
       "--model",
       inFolder("mlm"),
@@ -131,7 +132,7 @@ describe("hidden words and tags", { timeout: 120_000 }, () => {
       mostFrequentTag: 1,
       accuracy: expect.any(Number),
     });
-    const tagged = await runApp([
+    const tagged = await text([
       "predict",
       "--model",
       inFolder("tags"),
@@ -161,7 +162,7 @@ describe("hidden words and tags", { timeout: 120_000 }, () => {
   });
 
   it("are refused without a model, in one line", async () => {
-    const ended = await runApp(["predict", "--model", inFolder("none"), "text"]);
+    const ended = await text(["predict", "--model", inFolder("none"), "text"]);
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(lastLine(ended)).toMatch(/config\.json: cannot be read \(ENOENT\)/);
   });

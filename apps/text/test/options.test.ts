@@ -21,6 +21,13 @@ describe("the command line", () => {
     });
   });
 
+  it("has the names that other trainers give some of them, too", () => {
+    const flags = "--accumulate 2 --lr 5e-5 --epochs 3 --batch-size 8 --tensorboard";
+    expect(parseOptions(["train", "--task", "spam", ...flags.split(" ")])).toMatchObject({
+      ...{ accumulate: 2, lr: 5e-5, epochs: 3, batchSize: 8, tensorboard: true },
+    });
+  });
+
   it("trains and tests unless one of the two is asked for", () => {
     const asked = (...flags: readonly string[]) => {
       const options = parseOptions(["train", "--task", "tags", ...flags]);
@@ -56,7 +63,7 @@ describe("the command line", () => {
       [train("--focal", "2", "--label-smoothing", "0.1"), /give one of them/],
       [refusal("train", "--task", "tags", "--focal", "2"), /add --no-crf/],
       [refusal("train", "--task", "mlm", "--focal", "2"), /not for mlm/],
-      [train("--adversarial", "-1"), /a number above 0/],
+      [train("--adversarial", "-1"), /a number from 0 on/],
       [refusal("predict", "text"), /--model <dir>' not specified/],
       [refusal("evaluate", "--model", "x", "y"), /too many arguments/],
     ];

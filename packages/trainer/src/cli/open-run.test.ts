@@ -59,6 +59,7 @@ async function command(
   name: string,
   flags: Partial<OpenRunOptions> = {},
   stopAfter?: number,
+  isShown?: boolean,
 ): Promise<Outcome> {
   const said = { stdout: "", stderr: "" };
   for (const stream of ["stdout", "stderr"] as const)
@@ -76,7 +77,8 @@ async function command(
   const context = run.follow({ label: "float16", epochs: 1, steps, batchSize: 16 });
   const summary = await recipe(context, stopAfter);
   const sections = [{ title: "Points", html: "<p>all of them</p>" }];
-  const code = await run.finish(summary, { sections, lines: "and more", note: "by the way" });
+  const results = { sections, lines: "and more", note: "by the way", isShown };
+  const code = await run.finish(summary, results);
   return { code, ...said };
 }
 
@@ -127,6 +129,18 @@ describe("openRun", () => {
     expect(readFileSync(join(parent, "broken/metrics.jsonl"))).toEqual(
       readFileSync(join(parent, "unbroken/metrics.jsonl")),
     );
+  });
+
+  it("leaves it to others to show the results of one of several runs", async () => {
+    const whole = await command("part", {}, undefined, false);
+    expect(whole).toMatchObject({ code: 0, stdout: "" });
+    expect(whole.stderr).toMatch(/step 6\/6 .*\n$/);
+    expect(JSON.parse(readFileSync(join(parent, "part/summary.json"), "utf8"))).toMatchObject({
+      runs: [{ steps }],
+    });
+    const stopped = await command("part", {}, 3, false);
+    expect(stopped).toMatchObject({ code: 143, stdout: "" });
+    expect(stopped.stderr).not.toContain("stopped");
   });
 
   it("writes event files with --tensorboard: one for each process, none of a run that is replaced", async () => {

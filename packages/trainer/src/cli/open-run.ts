@@ -34,6 +34,8 @@ export interface RunResults extends ReportOptions {
   readonly lines?: string | undefined;
   /** Lines for the person, whatever is printed. */
   readonly note?: string | undefined;
+  /** Default true. Without, nothing is shown: of one of several runs, whose results are shown together. */
+  readonly isShown?: boolean | undefined;
 }
 
 /** A `train` command from its first line to its exit code. */
@@ -104,15 +106,16 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           },
         };
       },
-      async finish(summary, { sections, lines, note } = {}) {
+      async finish(summary, { sections, lines, note, isShown = true } = {}) {
         // The folder is closed last, and signals until then.
         for (const end of ends.splice(2).reverse()) end();
         if (!summary) {
-          say(`stopped; --resume auto --out ${out} goes on from here`);
+          if (isShown) say(`stopped; --resume auto --out ${out} goes on from here`);
           return stop.exitCode() ?? 1;
         }
         const whole = { schema: 1, task, seed, device: described, runs: [summary] } as const;
         await folder.finish(whole, { sections });
+        if (!isShown) return 0;
         if (note !== undefined) say(note);
         const shown = [resultsTable(whole), ...(lines === undefined ? [] : [lines])];
         print(options.json ? JSON.stringify(whole, undefined, 2) : shown.join("\n"));

@@ -1,11 +1,4 @@
-/** To the person: standard output is for results. */
-export const say = (line: string): void => {
-  process.stderr.write(`${line}\n`);
-};
-
-export const print = (text: string): void => {
-  process.stdout.write(`${text}\n`);
-};
+import type { RunSummary } from "@halfstep/trainer";
 
 /** An accuracy as percent. */
 export const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
@@ -27,3 +20,15 @@ export const describeBaselines = (baselines: Readonly<Record<string, number>>): 
       return `${baselineNames[name] ?? name} ${shown}`;
     })
     .join(" · ");
+
+/** What a test has found, and what counting reaches beside it; the mean of several. */
+export function describeTests(runs: readonly Pick<RunSummary, "test">[]): string {
+  const mean = (name: string): number =>
+    runs.reduce((sum, { test }) => sum + (test[name] ?? Number.NaN), 0) / runs.length;
+  const { loss: _, accuracy: __, ...baselines } = runs[0]?.test ?? { loss: Number.NaN };
+  return [
+    `accuracy ${percent(mean("accuracy"))}`,
+    `loss ${nats(mean("loss"))}`,
+    ...Object.keys(baselines).map((name) => describeBaselines({ [name]: mean(name) })),
+  ].join(" · ");
+}

@@ -1,0 +1,54 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Summary } from "@halfstep/trainer";
+import { print, say } from "@halfstep/trainer/cli";
+import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
+import { folds } from "./examples.js";
+import { describeTests } from "./figures.js";
+import type { TrainCommand } from "./options.js";
+import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
+
+/**
+ * Trains a model on each fold, in folders of their own, and shows what all have reached. Those that are done stay done where
+ * training goes on.
+ */
+export async function trainFolds(
+  options: TrainCommand,
+  trainModel: (options: TaskCommand) => Promise<number>,
+): Promise<number> {
+  const { out, resume, json } = options;
+  const summaries: Summary[] = [];
+  // Between two folds, too, a signal is for ending in order.
+  const stop = stopSignals();
+  for (let fold = 0; fold < folds; fold++) {
+    const place = placeOf(out, fold);
+    if (resume === undefined || !existsSync(summaryIn(place))) {
+      const one = withTaskDefaults({ ...options, fold, out: place });
+      const code = stop.exitCode() ?? (await trainModel(one));
+      if (code !== 0) {
+        say(`stopped; --resume auto --out ${out} goes on from here`);
+        return code;
+      }
+    }
+    summaries.push(JSON.parse(await readFile(summaryIn(place), "utf8")));
+  }
+  stop.dispose();
+  const runs = summaries.flatMap((summary) => summary.runs);
+  const whole = { ...(summaries[0] as Summary), runs };
+  const folder = new RunFolder(out, { onNote: say });
+  await folder.finish(whole).finally(() => folder.close());
+  print(
+    json ? JSON.stringify(whole, undefined, 2) : `${resultsTable(whole)}\n${describeTests(runs)}`,
+  );
+  say(`model: ${join(out, "fold-*")} · report: ${join(out, "report.html")}`);
+  return 0;
+}
+
+const placeOf = (directory: string, fold: number): string => join(directory, `fold-${fold}`);
+
+const summaryIn = (place: string): string => join(place, "summary.json");
+
+/** The folder of a fold's model where each fold has its own. */
+export const modelOfFold = (directory: string, fold: number): string =>
+  existsSync(placeOf(directory, fold)) ? placeOf(directory, fold) : directory;
