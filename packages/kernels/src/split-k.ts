@@ -1,8 +1,8 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import { defineProduct } from "./epilogue.js";
-import { indexingWgsl } from "./indexing.js";
 import { walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 import type { ProductPlan } from "./matmul/shape.js";
+import { quadEpilogue } from "./quad-epilogue.js";
 
 /**
  * Launches a product into `out` [batch, m, n]. Where k is divided, or rows of the result would begin inside a store, the
@@ -64,10 +64,9 @@ const sumPartsKernel = defineProduct({
     { name: "stride", type: "u32" },
   ],
   // Quads of the result are quads of each part only where no row begins inside one.
-  body: (
-    context,
-    epilogue,
-  ) => `${epilogue?.functions ?? ""}${(epilogue?.operands ?? []).map(({ name, kind }) => indexingWgsl(kind, name)).join("")}
+  body: (context, epilogue) => {
+    const { functions, stored } = quadEpilogue(epilogue, "sum", "index");
+    return `${functions}
 fn sum_at(i: u32) -> f32 {
   let row = i / s.n;
   let batch = row / s.m;
@@ -96,16 +95,12 @@ ${walkMain("(s.count + 3u) / 4u", context)}  var sum: vec4f;
     let i = index * 4u;
     sum = vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u));
   }
-  let value = ${
-    epilogue?.call(
-      "sum",
-      epilogue.operands.map(({ name }) => `quad_${name}(index)`),
-    ) ?? "sum"
-  };
+  let value = ${stored};
   store_out(index, ${zeroBehind("value", "s.count")});
   }
 }
-`,
+`;
+  },
   workgroups: ({ count }, _, context) => walkWorkgroups(Math.ceil((count as number) / 4), context),
   reference([parts, out], scalars) {
     const { splits, m, n, stride } = scalars as Record<"splits" | "m" | "n" | "stride", number>;

@@ -1,8 +1,8 @@
 import { type Binding, bytesPerElement, type Launch, type LaunchTarget } from "@halfstep/device";
 import { defineProduct } from "../epilogue.js";
-import { indexingWgsl } from "../indexing.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
 import type { ProductPlan } from "../matmul/shape.js";
+import { quadEpilogue } from "../quad-epilogue.js";
 
 /** Where the slices of a product belong in the result. */
 export interface Slices {
@@ -101,13 +101,8 @@ function assembleKernel(isQuads: boolean) {
     ],
     scalars: scalarNames.map((name) => ({ name, type: "u32" })),
     body: (_, epilogue) => {
-      const operands = epilogue?.operands ?? [];
-      const stored =
-        epilogue?.call(
-          "sum",
-          operands.map(({ name }) => `quad_${name}(at)`),
-        ) ?? "sum";
-      return `${epilogue?.functions ?? ""}${operands.map(({ name, kind }) => indexingWgsl(kind, name)).join("")}${firstOf}
+      const { functions, stored } = quadEpilogue(epilogue, "sum", "at");
+      return `${functions}${firstOf}
 ${isQuads ? storeRows(stored) : storeElements(stored)}`;
     },
     workgroups: ({ count, group_n }) =>
