@@ -29,7 +29,6 @@ export {
   type KeptParameters,
 } from "./average.js";
 export { averageSums } from "./average-sums.js";
-export { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
 export {
   type BatchNormNormalizeAttributes,
   batchNormNormalize,
@@ -100,14 +99,15 @@ export {
 } from "./lost-updates.js";
 export { kernelTable } from "./matmul/block-table.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
-export { maxPool2d, maxPool2dBackward } from "./max-pool.js";
 export { normBackward } from "./norms/backward.js";
 export { normNormalize } from "./norms/normalize.js";
 export type { NormShape, NormStatistics } from "./norms/shape.js";
 export { normStatistics } from "./norms/statistics.js";
 export * from "./optimizers/index.js";
 export { type PermuteAttributes, permute } from "./permute.js";
-export { type PoolAttributes, poolOutputSize } from "./pool.js";
+export { avgPool2d, avgPool2dBackward } from "./pool/avg-pool.js";
+export { maxPool2d, maxPool2dBackward } from "./pool/max-pool.js";
+export { type PoolAttributes, poolOutputSize } from "./pool/shape.js";
 export { bernoulli, dropout, normal, type RandomSource, uniform } from "./random.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";
 export {

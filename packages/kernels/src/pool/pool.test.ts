@@ -1,10 +1,10 @@
 import type { HalfDType, KernelView } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
-import { deviceMismatches, type Launches, runOnCpu, testValues } from "../test/harness.js";
+import { deviceMismatches, type Launches, runOnCpu, testValues } from "../../test/harness.js";
 import { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
 import { maxPool2d, maxPool2dBackward } from "./max-pool.js";
-import { type PoolAttributes, poolOutputSize } from "./pool.js";
+import { type PoolAttributes, poolOutputSize } from "./shape.js";
 
 interface Case extends PoolAttributes {
   readonly storage?: "float32" | HalfDType;

@@ -1,0 +1,84 @@
+import type { Binding } from "@halfstep/device";
+import { requireLengths } from "../operands.js";
+
+/** A window that slides over an NHWC image: [batch, height, width, channels]. */
+export interface PoolAttributes {
+  readonly batch: number;
+  readonly height: number;
+  readonly width: number;
+  readonly channels: number;
+  /** [height, width] of the window. */
+  readonly window: readonly [number, number];
+  readonly stride: readonly [number, number];
+  /** Rows above and below, columns left and right: at most half of the window. */
+  readonly padding: readonly [number, number];
+}
+
+/** [height, width] of the result: ⌊(size + 2·padding - window) / stride⌋ + 1, as torch without `ceil_mode`. */
+export function poolOutputSize({
+  height,
+  width,
+  window,
+  stride,
+  padding,
+}: Pick<PoolAttributes, "height" | "width" | "window" | "stride" | "padding">): [number, number] {
+  const size = (length: number, d: 0 | 1): number => {
+    if (window[d] < 1 || stride[d] < 1 || padding[d] < 0 || padding[d] * 2 > window[d])
+      throw new RangeError(
+        `pooling with window [${window}], stride [${stride}] and padding [${padding}]: window and stride must be at least 1, padding at most half of the window`,
+      );
+    const span = length + 2 * padding[d] - window[d];
+    if (span < 0)
+      throw new RangeError(
+        `pooling: a window of [${window}] does not fit into ${height}x${width} with padding [${padding}]`,
+      );
+    return Math.floor(span / stride[d]) + 1;
+  };
+  return [size(height, 0), size(width, 1)];
+}
+
+/** Checks the operands of a pooling launch and gives its scalars. */
+export function poolScalars<B>(
+  op: string,
+  inputs: Readonly<Record<string, Binding<B>>>,
+  outputs: Readonly<Record<string, Binding<B>>>,
+  attributes: PoolAttributes,
+): Record<string, number> {
+  const { batch, height, width, channels, window, stride, padding } = attributes;
+  const [outHeight, outWidth] = poolOutputSize(attributes);
+  const every = (operands: object, length: number): Record<string, number> =>
+    Object.fromEntries(Object.keys(operands).map((name) => [name, length]));
+  requireLengths(op, inputs, every(inputs, batch * height * width * channels));
+  requireLengths(op, outputs, every(outputs, batch * outHeight * outWidth * channels));
+  return {
+    batch,
+    height,
+    width,
+    channels,
+    outHeight,
+    outWidth,
+    windowHeight: window[0],
+    windowWidth: window[1],
+    strideHeight: stride[0],
+    strideWidth: stride[1],
+    paddingHeight: padding[0],
+    paddingWidth: padding[1],
+  };
+}
+
+export type PoolScalars = Readonly<Record<(typeof poolScalarNames)[number], number>>;
+
+export const poolScalarNames = [
+  "batch",
+  "height",
+  "width",
+  "channels",
+  "outHeight",
+  "outWidth",
+  "windowHeight",
+  "windowWidth",
+  "strideHeight",
+  "strideWidth",
+  "paddingHeight",
+  "paddingWidth",
+] as const;

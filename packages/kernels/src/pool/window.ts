@@ -1,0 +1,185 @@
+import type { Kernel, KernelView } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { type PoolAttributes, type PoolScalars, poolScalarNames } from "./shape.js";
+
+/** Whether an invocation handles a quad of channels of one place, or four elements with a place each. */
+export type PoolWalk = "quads" | "gather";
+
+export const poolWalk = ({ channels }: PoolAttributes): PoolWalk =>
+  channels % 4 === 0 ? "quads" : "gather";
+
+/** What a walk computes with: the type of a value, and how to read a binding by the value's number. */
+export const poolTypes: Record<
+  PoolWalk,
+  { readonly value: string; readonly index: string; readonly mask: string; readonly load: string }
+> = {
+  quads: { value: "vec4f", index: "vec4u", mask: "vec4<bool>", load: "load" },
+  gather: { value: "f32", index: "u32", mask: "bool", load: "at" },
+};
+
+/** The places of an image that a kernel has results for, in WGSL and in JavaScript. */
+export interface PoolPlaces {
+  readonly height: string;
+  readonly width: string;
+  size(scalars: PoolScalars): readonly [height: number, width: number];
+}
+
+/** A place for each element of the input. */
+export const cells: PoolPlaces = {
+  height: "s.height",
+  width: "s.width",
+  size: ({ height, width }) => [height, width],
+};
+
+/** A place for each window. */
+export const windows: PoolPlaces = {
+  height: "s.outHeight",
+  width: "s.outWidth",
+  size: ({ outHeight, outWidth }) => [outHeight, outWidth],
+};
+
+/** What a kernel's author writes; {@link definePool} adds what all pooling does. */
+interface PoolDefinition {
+  readonly name: string;
+  readonly variant: string;
+  readonly walk: PoolWalk;
+  /** Bindings that it reads, and the one that it stores. */
+  readonly reads: readonly string[];
+  readonly out: string;
+  readonly places: PoolPlaces;
+  /**
+   * WGSL with a function `compute(b, row, column, c)` that gives the value of `out` at a place. It may call `depth()`, the number of
+   * values at a place, `covered` and `covering`.
+   */
+  readonly code: string;
+  /** For walks by quads that store by themselves: the statement that runs at each place, in the place of `compute`. */
+  readonly statement?: string;
+  reference(views: readonly KernelView[], scalars: PoolScalars): void;
+}
+
+export function definePool(definition: PoolDefinition): Kernel {
+  const { name, variant, walk, reads, out, places, code, statement, reference } = definition;
+  return defineKernel({
+    name,
+    variant,
+    bindings: [
+      ...reads.map((read) => ({ name: read, access: "read" as const })),
+      { name: out, access: "write" },
+    ],
+    scalars: poolScalarNames.map((scalar) => ({ name: scalar, type: "u32" })),
+    body: () =>
+      windowFunctions(walk) +
+      code +
+      (statement ? placeLoop(places, statement) : placeMain(walk, out, places)),
+    workgroups(values) {
+      const scalars = values as PoolScalars;
+      const [height, width] = places.size(scalars);
+      const { batch, channels } = scalars;
+      return linearWorkgroups(
+        walk === "quads"
+          ? (batch * height * Math.ceil(width / stripLength) * channels) / 4
+          : Math.ceil((batch * height * width * channels) / 4),
+      );
+    },
+    reference: (views, scalars) => reference(views, scalars as PoolScalars),
+  });
+}
+
+/** A kernel for each walk. */
+export const byWalk = (make: (walk: PoolWalk) => Kernel): Readonly<Record<PoolWalk, Kernel>> => ({
+  quads: make("quads"),
+  gather: make("gather"),
+});
+
+const windowFunctions = (walk: PoolWalk): string => `
+fn depth() -> u32 { return ${walk === "quads" ? "s.channels / 4u" : "s.channels"}; }
+// The cells of an axis that a window covers, [from, to).
+fn covered(place: u32, stride: u32, padding: u32, window: u32, size: u32) -> vec2u {
+  let start = i32(place * stride) - i32(padding);
+  return vec2u(u32(max(start, 0)), u32(min(start + i32(window), i32(size))));
+}
+// The windows that cover a cell of an axis, [from, to).
+fn covering(cell: u32, stride: u32, padding: u32, window: u32, places: u32) -> vec2u {
+  let shifted = cell + padding;
+  let first = select((shifted - window) / stride + 1u, 0u, shifted < window);
+  return vec2u(first, min(shifted / stride + 1u, places));
+}
+`;
+
+/** Declares `rows` and `columns`, the cells that the window at a place covers. */
+export const coveredCells = (row: string, column: string): string => `
+  let rows = covered(${row}, s.strideHeight, s.paddingHeight, s.windowHeight, s.height);
+  let columns = covered(${column}, s.strideWidth, s.paddingWidth, s.windowWidth, s.width);
+`;
+
+/** Declares `ohs` and `ows`, the windows that cover the cell at hand. */
+export const coveringWindows: string = `
+  let ohs = covering(row, s.strideHeight, s.paddingHeight, s.windowHeight, s.outHeight);
+  let ows = covering(column, s.strideWidth, s.paddingWidth, s.windowWidth, s.outWidth);
+`;
+
+/** Places along a row that one invocation handles: finding where it starts costs as much as handling a few. */
+const stripLength = 4;
+
+/** An entry point that runs `statement` for each place (b, row, column) and each quad of channels `c`. */
+const placeLoop = ({ height, width }: PoolPlaces, statement: string): string => `${linearMain()}
+  let height = ${height};
+  let width = ${width};
+  let strips = (width + ${stripLength - 1}u) / ${stripLength}u;
+  if (index >= s.batch * height * strips * depth()) { return; }
+  let c = index % depth();
+  var rest = index / depth();
+  let start = rest % strips * ${stripLength}u;
+  rest /= strips;
+  let row = rest % height;
+  let b = rest / height;
+  for (var column = start; column < min(start + ${stripLength}u, width); column++) {
+    ${statement}
+  }
+}
+`;
+
+/** An entry point that stores `compute(b, row, column, c)` for each place of `out`. */
+function placeMain(walk: PoolWalk, out: string, places: PoolPlaces): string {
+  const { height, width } = places;
+  if (walk === "quads")
+    return placeLoop(
+      places,
+      `store_${out}(((b * ${height} + row) * ${width} + column) * depth() + c, compute(b, row, column, c));`,
+    );
+  return `${linearMain()}
+  let count = s.batch * ${height} * ${width} * depth();
+  if (index * 4u >= count) { return; }
+  var v = vec4f(0.0);
+  for (var lane = 0u; lane < 4u; lane++) {
+    let i = min(index * 4u + lane, count - 1u);
+    let place = i / depth();
+    let row = place / ${width};
+    v[lane] = compute(row / ${height}, row % ${height}, place % ${width}, i % depth());
+  }
+  store_${out}(index, v);
+}
+`;
+}
+
+/** Calls `visit` with the first channel of each window's result, and of each cell that the window covers. */
+export function eachWindow(
+  scalars: PoolScalars,
+  visit: (to: number, cells: readonly number[]) => void,
+): void {
+  const { batch, height, width, channels, outHeight, outWidth } = scalars;
+  const covered = (axis: "Height" | "Width", place: number, size: number): [number, number] => {
+    const start = place * scalars[`stride${axis}`] - scalars[`padding${axis}`];
+    return [Math.max(start, 0), Math.min(start + scalars[`window${axis}`], size)];
+  };
+  for (let b = 0, to = 0; b < batch; b++)
+    for (let oh = 0; oh < outHeight; oh++)
+      for (let ow = 0; ow < outWidth; ow++, to += channels) {
+        const [top, bottom] = covered("Height", oh, height);
+        const [left, right] = covered("Width", ow, width);
+        const found: number[] = [];
+        for (let h = top; h < bottom; h++)
+          for (let w = left; w < right; w++) found.push(((b * height + h) * width + w) * channels);
+        visit(to, found);
+      }
+}
