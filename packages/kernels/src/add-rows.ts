@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelBinding, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { scratch } from "./scratch.js";
 import { sortIndices } from "./sort-indices.js";
 
 export interface AddRowsAttributes {
@@ -66,12 +67,7 @@ export function launchSegments<B>(
     { index: count, base: length, source: outer * count * inner, out: length },
   );
   const order = sortIndices(target, index, size);
-  const starts: Binding<B> = {
-    buffer: target.allocate((size + 1) * 4),
-    offset: 0,
-    length: size + 1,
-    dtype: "uint32",
-  };
+  const starts = scratch(target, size + 1, "uint32");
   target.launch({
     kernel: segmentStarts,
     bindings: [index, order, starts],

@@ -3,6 +3,7 @@ import { elementChunks } from "./batch-norm.js";
 import { type BatchNormShape, chunkCount, shapeScalars } from "./batch-norm-statistics.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { scratch } from "./scratch.js";
 import {
   atChannel,
   atRow,
@@ -51,12 +52,8 @@ export function batchNormBackward<B>(
   const { inputGradient, weightGradient, biasGradient } = operands;
   const walk = rowWalk(channels);
   const chunks = Math.min(Math.max(1, rows), chunkCount(rows, channels));
-  const partial = (): Binding<B> => {
-    const length = chunks * channels;
-    return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
-  };
-  const weightSums = partial();
-  const biasSums = partial();
+  const weightSums = scratch(target, chunks * channels);
+  const biasSums = scratch(target, chunks * channels);
   target.launch({
     kernel: sumKernels[walk],
     bindings: [input, mean, variance, outGradient, weightSums, biasSums],
@@ -103,11 +100,8 @@ function mergeSums<B>(
     });
   if (size > mergedAtOnce) {
     const groups = Math.ceil(size / mergedAtOnce);
-    const partial = (): Binding<B> => {
-      const length = groups * channels;
-      return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
-    };
-    const [weights, biases] = [partial(), partial()];
+    const weights = scratch(target, groups * channels);
+    const biases = scratch(target, groups * channels);
     merge(weights, biases, groups);
     weightSums = weights;
     biasSums = biases;

@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { scratch } from "./scratch.js";
 import { atRow, kept, partialHead, type RowWalk, rowLoop, rowWalk } from "./wgsl/row-walk.js";
 
 export interface BatchNormShape {
@@ -31,13 +32,9 @@ export function batchNormStatistics<B>(
     variance: channels,
   });
   requireRows("batchNormStatistics", rows, 1);
-  const scratch = (groups: number): Binding<B> => {
-    const length = groups * channels;
-    return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
-  };
   const chunks = chunkCount(rows, channels);
-  let means = scratch(chunks);
-  let deviations = scratch(chunks);
+  let means = scratch(target, chunks * channels);
+  let deviations = scratch(target, chunks * channels);
   target.launch({
     kernel: partialKernels[rowWalk(channels)],
     bindings: [operands.input, means, deviations],
@@ -50,8 +47,8 @@ export function batchNormStatistics<B>(
       scalars: { rows, channels, chunks: from, groups, scale: groups === 1 ? 1 / rows : 1 },
     });
   if (chunks > mergeSize) {
-    const groupMeans = scratch(mergeSize);
-    const groupDeviations = scratch(mergeSize);
+    const groupMeans = scratch(target, mergeSize * channels);
+    const groupDeviations = scratch(target, mergeSize * channels);
     merge(mergeSize, groupMeans, groupDeviations, chunks);
     means = groupMeans;
     deviations = groupDeviations;

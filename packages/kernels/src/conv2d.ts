@@ -1,11 +1,10 @@
-import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
-import { launchSlices, type Slices } from "./conv2d/assemble.js";
+import type { Binding, LaunchTarget } from "@halfstep/device";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
+import { type ImageSize, launchConvolution } from "./conv2d/launch.js";
 import { type PatchSize, patchSize } from "./conv2d/patch.js";
 import { type ProductPlan, planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
-import { launchProduct } from "./split-k.js";
 
 /** A two-dimensional convolution (cross-correlation, as in torch) of NHWC activations with HWIO weights. */
 export interface Conv2dAttributes {
@@ -57,34 +56,23 @@ export function conv2d<B>(
     weight: size.weight,
     out: size.output,
   });
-  const { groups, groupIn, groupOut } = size;
-  if (groups > 1 && isSmall(size)) {
+  if (size.groups > 1 && isSmall(size)) {
     target.launch(groupedConv2d(operands, { attributes, ...size }));
     return;
   }
+  const { groups, groupIn, groupOut, image, outImage } = size;
   const m = size.output / Math.max(1, attributes.outChannels);
   const plan = { ...planTiles(m, groupOut), splits: 1 };
-  const patch = planPatch(attributes, plan, size);
-  const kernel = gatherKernel(plan, groupIn % 4 === 0, patch);
-  launch(target, plan, out, { ...size, m, n: groupOut, width: m }, (result) => ({
-    kernel,
-    bindings: [input, weight, result],
-    scalars: {
-      ...window(attributes),
-      ...undivided,
-      m,
-      n: groupOut,
-      columns: plan.columns,
-      slices: groups,
-      groups,
-      images: attributes.batch,
-      target_height: size.outHeight,
-      target_width: size.outWidth,
-      source_height: attributes.height,
-      source_width: attributes.width,
-      channels: groupIn,
-    },
-  }));
+  launchConvolution(target, plan, out, attributes, {
+    kernel: gatherKernel(plan, groupIn % 4 === 0, planPatch(attributes, plan, outImage)),
+    operands: [input, weight],
+    m,
+    n: groupOut,
+    groups,
+    channels: groupIn,
+    target: outImage,
+    source: image,
+  });
 }
 
 /** The gradient of {@link conv2d} by its input; shapes as there. */
@@ -104,43 +92,30 @@ export function conv2dInputGradient<B>(
     weight: size.weight,
     inputGradient: size.input,
   });
-  const { groups, groupIn, groupOut } = size;
-  if (groups > 1 && isSmall(size)) {
+  if (size.groups > 1 && isSmall(size)) {
     target.launch(groupedInputGradient(operands, { attributes, ...size }));
     return;
   }
-  const { batch, height, width, stride, dilation } = attributes;
+  const { groups, groupIn, groupOut, image, outImage } = size;
+  const { batch, stride, dilation } = attributes;
   const isQuads = groupOut % 4 === 0;
   const isUnit = stride[0] === 1 && stride[1] === 1;
   const hasPhases = !isUnit && isQuads && dilation[0] === 1 && dilation[1] === 1;
   const phases = hasPhases ? stride : ([1, 1] as const);
-  const gridHeight = Math.ceil(height / phases[0]);
-  const gridWidth = Math.ceil(width / phases[1]);
-  const m = batch * gridHeight * gridWidth;
+  const grid = [Math.ceil(image[0] / phases[0]), Math.ceil(image[1] / phases[1])] as const;
+  const m = batch * grid[0] * grid[1];
   const plan = { ...planTiles(m, groupIn), splits: 1 };
-  const kernel = inputGradientKernel(plan, isQuads, isUnit ? "unit" : hasPhases ? "phases" : "any");
-  const slices = { groups, m, n: groupIn, phases, height, width };
-  launch(target, plan, inputGradient, slices, (result) => ({
-    kernel,
-    bindings: [outGradient, weight, result],
-    scalars: {
-      ...window(attributes),
-      m,
-      n: groupIn,
-      columns: plan.columns,
-      slices: phases[0] * phases[1] * groups,
-      groups,
-      splits: 1,
-      phases_y: phases[0],
-      phases_x: phases[1],
-      images: batch,
-      target_height: gridHeight,
-      target_width: gridWidth,
-      source_height: size.outHeight,
-      source_width: size.outWidth,
-      channels: groupOut,
-    },
-  }));
+  launchConvolution(target, plan, inputGradient, attributes, {
+    kernel: inputGradientKernel(plan, isQuads, isUnit ? "unit" : hasPhases ? "phases" : "any"),
+    operands: [outGradient, weight],
+    m,
+    n: groupIn,
+    groups,
+    channels: groupOut,
+    target: grid,
+    source: outImage,
+    phases: { counts: phases, image },
+  });
 }
 
 /** The gradient of {@link conv2d} by its weight; shapes as there. Takes scratch memory where the weight is small. */
@@ -160,42 +135,25 @@ export function conv2dWeightGradient<B>(
     outGradient: size.output,
     weightGradient: size.weight,
   });
-  const { groups, groupIn, groupOut } = size;
-  if (groups > 1 && isSmall(size)) {
+  if (size.groups > 1 && isSmall(size)) {
     groupedWeightGradient(target, operands, { attributes, ...size });
     return;
   }
+  const { groups, groupIn, groupOut, image, outImage } = size;
   const { outChannels } = attributes;
   const m = size.weight / Math.max(1, outChannels);
   const pixels = size.output / Math.max(1, outChannels);
   const plan = planProduct(m, groupOut, pixels, groups);
-  const kernel = weightGradientKernel(plan, groupIn % 4 === 0);
-  launch(
-    target,
-    plan,
-    weightGradient,
-    { ...size, m, n: groupOut, width: m },
-    (result): Launch<B> => ({
-      kernel,
-      bindings: [input, outGradient, result],
-      scalars: {
-        ...window(attributes),
-        ...undivided,
-        m,
-        n: groupOut,
-        columns: plan.columns,
-        slices: groups * plan.splits,
-        groups,
-        splits: plan.splits,
-        images: attributes.batch,
-        target_height: size.outHeight,
-        target_width: size.outWidth,
-        source_height: attributes.height,
-        source_width: attributes.width,
-        channels: groupIn,
-      },
-    }),
-  );
+  launchConvolution(target, plan, weightGradient, attributes, {
+    kernel: weightGradientKernel(plan, groupIn % 4 === 0),
+    operands: [input, outGradient],
+    m,
+    n: groupOut,
+    groups,
+    channels: groupIn,
+    target: outImage,
+    source: image,
+  });
 }
 
 /**
@@ -205,30 +163,13 @@ export function conv2dWeightGradient<B>(
 function planPatch(
   { inChannels, groups = 1, kernelHeight, kernelWidth, stride, dilation }: Conv2dAttributes,
   plan: ProductPlan,
-  { outHeight, outWidth }: { readonly outHeight: number; readonly outWidth: number },
+  [height, width]: ImageSize,
 ): PatchSize | undefined {
   const isPlain = [...stride, ...dilation, groups].every((step) => step === 1);
   if (!isPlain || kernelHeight !== 3 || kernelWidth !== 3) return undefined;
   if (plan.width !== 2 || !plan.isAligned || plan.rows !== 32) return undefined;
   // Tiles load each pixel of few channels one by one, nine times.
-  return patchSize(outHeight, outWidth, inChannels < 4 ? 0.7 : 0.95);
-}
-
-/** One part of one phase. */
-const undivided = { splits: 1, phases_y: 1, phases_x: 1 } as const;
-
-/** Launches a product of groups or phases, which must be assembled, or of none. */
-function launch<B>(
-  target: LaunchTarget<B>,
-  plan: ProductPlan,
-  out: Binding<B>,
-  slices: Partial<Slices> & Pick<Slices, "m" | "n" | "groups" | "width">,
-  product: (result: Binding<B>) => Launch<B>,
-): void {
-  const { m, n, groups, phases = [1, 1], height = 1, width } = slices;
-  if (groups === 1 && phases[0] === 1 && phases[1] === 1)
-    launchProduct(target, plan, out, { batch: 1, m, n }, product);
-  else launchSlices(target, plan, out, { m, n, groups, phases, height, width }, product);
+  return patchSize(height, width, inChannels < 4 ? 0.7 : 0.95);
 }
 
 /** Groups that would leave most of a tile empty. */
@@ -247,26 +188,15 @@ function sizeOf(op: string, attributes: Conv2dAttributes) {
     throw new RangeError(
       `${op}: ${inChannels} input and ${outChannels} output channels cannot be divided into ${groups} groups`,
     );
-  const [outHeight, outWidth] = conv2dOutputSize(attributes);
+  const outImage = conv2dOutputSize(attributes);
   return {
     groups,
     groupIn: inChannels / Math.max(1, groups),
     groupOut: outChannels / Math.max(1, groups),
     input: batch * height * width * inChannels,
     weight: (kernelHeight * kernelWidth * inChannels * outChannels) / groups,
-    output: batch * outHeight * outWidth * outChannels,
-    outHeight,
-    outWidth,
-  };
+    output: batch * outImage[0] * outImage[1] * outChannels,
+    image: [height, width],
+    outImage,
+  } as const;
 }
-
-const window = ({ kernelHeight, kernelWidth, stride, padding, dilation }: Conv2dAttributes) => ({
-  kernel_height: kernelHeight,
-  kernel_width: kernelWidth,
-  stride_y: stride[0],
-  stride_x: stride[1],
-  padding_y: padding[0],
-  padding_x: padding[1],
-  dilation_y: dilation[0],
-  dilation_x: dilation[1],
-});

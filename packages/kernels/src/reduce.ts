@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups, zeroBehind } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { scratch } from "./scratch.js";
 
 export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
 
@@ -37,13 +38,7 @@ export function reduce<B>(
     // Long rows are summed as four interleaved columns, which a later stage brings together.
     const isRow = inner === 1 && size % 4 === 0;
     const columns = isRow ? 4 : inner;
-    const length = outer * chunks * columns;
-    const partial: Binding<B> = {
-      buffer: target.allocate(length * 4),
-      offset: 0,
-      length,
-      dtype: "float32",
-    };
+    const partial = scratch(target, outer * chunks * columns);
     const stage = { outer, size: isRow ? size / 4 : size, inner: columns, chunks };
     target.launch(launchOf(fold, input, partial, stage, 1));
     input = partial;

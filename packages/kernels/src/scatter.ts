@@ -2,6 +2,7 @@ import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device
 import { launchSegments } from "./add-rows.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { scratch } from "./scratch.js";
 
 export interface ScatterAttributes {
   /** The base is a contiguous [outer, size, inner]. */
@@ -44,12 +45,7 @@ export function scatter<B>(
     });
     return;
   }
-  const places: Binding<B> = {
-    buffer: target.allocate(given * 4),
-    offset: 0,
-    length: given,
-    dtype: "uint32",
-  };
+  const places = scratch(target, given, "uint32");
   target.launch({
     kernel: flatPlaces,
     bindings: [index, places],

@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { scratch } from "./scratch.js";
 
 /** Up to this many keys, comparing all with all is faster than the launches of a radix sort. */
 const fewKeys = 2048;
@@ -19,12 +20,7 @@ export function sortIndices<B>(
   size: number,
 ): Binding<B> {
   const count = keys.length;
-  const integers = (length: number): Binding<B> => ({
-    buffer: target.allocate(Math.max(1, length) * 4),
-    offset: 0,
-    length,
-    dtype: "uint32",
-  });
+  const integers = (length: number): Binding<B> => scratch(target, length, "uint32");
   if (count <= fewKeys) {
     const order = integers(count);
     target.launch({ kernel: compare, bindings: [keys, order], scalars: { count, size } });

@@ -3,6 +3,7 @@ import { defineProduct } from "./epilogue.js";
 import { walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 import type { ProductPlan } from "./matmul/shape.js";
 import { quadEpilogue } from "./quad-epilogue.js";
+import { scratch } from "./scratch.js";
 
 /**
  * Launches a product into `out` [batch, m, n]. Where k is divided, or rows of the result would begin inside a store, the
@@ -21,9 +22,7 @@ export function launchProduct<B>(
     target.launch(product(out));
     return;
   }
-  const length = batch * splits * m * columns * width;
-  const buffer = target.allocate(length * 4);
-  const parts: Binding<B> = { buffer, offset: 0, length, dtype: "float32" };
+  const parts = scratch(target, batch * splits * m * columns * width);
   target.launch(product(parts));
   target.launch(sumParts({ parts, out }, { splits, m, n, stride: columns * width }));
 }

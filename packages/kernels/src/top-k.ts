@@ -8,6 +8,7 @@ import type {
 } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { scratch } from "./scratch.js";
 
 export interface TopKAttributes {
   readonly rows: number;
@@ -35,12 +36,7 @@ export function topK<B>(
     throw new RangeError(`topK: k is ${k}; rows of ${columns} columns need 1 to ${columns}`);
   requireLengths("topK", { input, out }, { input: rows * columns, out: rows * k });
   const order = largest ? "largest" : "smallest";
-  const integers = (length: number): Binding<B> => ({
-    buffer: target.allocate(Math.max(1, length) * 4),
-    offset: 0,
-    length,
-    dtype: "uint32",
-  });
+  const integers = (length: number): Binding<B> => scratch(target, length, "uint32");
   const chunk = Math.max(chunkSize, 4 * k);
   let from: Binding<B> | undefined;
   let count = columns;

@@ -1,4 +1,5 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { scratch } from "../scratch.js";
 import { stridedCopy } from "../strided-copy.js";
 
 /**
@@ -23,8 +24,7 @@ export function withPadding<B>(
   width: number,
 ): Binding<B> {
   if (width % 4 === 0) return out;
-  const length = (out.length / width) * paddedWidth(width);
-  return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
+  return scratch(target, (out.length / width) * paddedWidth(width));
 }
 
 /** Copies padded rows to where they belong. */

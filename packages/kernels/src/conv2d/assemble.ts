@@ -1,8 +1,9 @@
-import { type Binding, bytesPerElement, type Launch, type LaunchTarget } from "@halfstep/device";
+import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import { defineProduct } from "../epilogue.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
 import type { ProductPlan } from "../matmul/shape.js";
 import { quadEpilogue } from "../quad-epilogue.js";
+import { scratch } from "../scratch.js";
 
 /** Where the slices of a product belong in the result. */
 export interface Slices {
@@ -36,8 +37,7 @@ export function launchSlices<B>(
   // What is not added up is stored as in the result: it rounds once all the same.
   const isHalf = out.dtype === "float16" || out.dtype === "bfloat16";
   const dtype = isHalf && plan.splits === 1 ? out.dtype : "float32";
-  const buffer = target.allocate(length * bytesPerElement(dtype));
-  const parts: Binding<B> = { buffer, offset: 0, length, dtype };
+  const parts = scratch(target, length, dtype);
   target.launch(product(parts));
   target.launch({
     kernel: n % 4 === 0 ? quadsKernel : elementsKernel,

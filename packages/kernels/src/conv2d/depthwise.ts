@@ -86,13 +86,13 @@ export function depthwiseWeightGradient<B>(
 /** Columns from one window to the next. */
 const strideOf = ({ attributes }: GroupedShape): 1 | 2 => (attributes.stride[1] === 1 ? 1 : 2);
 
-const scalarsOf = ({ attributes, outHeight, outWidth }: GroupedShape): WindowScalars => ({
+const scalarsOf = ({ attributes, outImage }: GroupedShape): WindowScalars => ({
   n: attributes.outChannels,
   images: attributes.batch,
   source_height: attributes.height,
   source_width: attributes.width,
-  target_height: outHeight,
-  target_width: outWidth,
+  target_height: outImage[0],
+  target_width: outImage[1],
   stride_y: attributes.stride[0],
   padding_y: attributes.padding[0],
   padding_x: attributes.padding[1],

@@ -1,6 +1,7 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import type { Conv2dAttributes } from "../conv2d.js";
 import { reduce } from "../reduce.js";
+import { scratch } from "../scratch.js";
 import {
   depthwiseConv2d,
   depthwiseInputGradient,
@@ -9,13 +10,13 @@ import {
   takesWindowsBackward,
 } from "./depthwise.js";
 import { type GroupedProduct, type GroupedScalars, groupedKernels } from "./grouped-kernels.js";
+import type { ImageSize } from "./launch.js";
 
 /** What a grouped convolution needs besides its attributes. */
 export interface GroupedShape {
   readonly attributes: Conv2dAttributes;
   readonly groups: number;
-  readonly outHeight: number;
-  readonly outWidth: number;
+  readonly outImage: ImageSize;
 }
 
 /**
@@ -55,17 +56,13 @@ export function groupedWeightGradient<B>(
 ): void {
   const { input, outGradient, weightGradient } = operands;
   const size = weightGradient.length;
-  const lines = shape.attributes.batch * shape.outHeight;
+  const lines = shape.attributes.batch * shape.outImage[0];
   const hasWindows = takesWindows(shape);
   const [pieces, enough] = hasWindows
     ? [lines, (4 * enoughInvocations) / shape.groups]
-    : [(lines * shape.outWidth) / 64, enoughElements / Math.max(1, size)];
+    : [(lines * shape.outImage[1]) / 64, enoughElements / Math.max(1, size)];
   const slices = Math.max(1, Math.min(Math.ceil(pieces), Math.ceil(enough)));
-  const length = slices * size;
-  const parts: Binding<B> =
-    slices === 1
-      ? weightGradient
-      : { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
+  const parts = slices === 1 ? weightGradient : scratch(target, slices * size);
   target.launch(
     hasWindows
       ? depthwiseWeightGradient({ input, outGradient, parts }, shape, slices)
@@ -86,7 +83,7 @@ const enoughElements = 16_384;
 function launchOf<B>(
   product: GroupedProduct,
   bindings: readonly Binding<B>[],
-  { attributes, groups, outHeight, outWidth }: GroupedShape,
+  { attributes, groups, outImage }: GroupedShape,
   { slices }: { readonly slices: number },
 ): Launch<B> {
   const { inChannels, outChannels, stride, padding, dilation } = attributes;
@@ -99,8 +96,8 @@ function launchOf<B>(
     in_height: attributes.height,
     in_width: attributes.width,
     in_channels: inChannels,
-    out_height: outHeight,
-    out_width: outWidth,
+    out_height: outImage[0],
+    out_width: outImage[1],
     out_channels: outChannels,
     group_in: inChannels / groups,
     group_out: outChannels / groups,

@@ -1,5 +1,6 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
+import { scratch } from "../scratch.js";
 import { partsOf } from "./crf-kernel.js";
 import { emissionKernel } from "./emission-gradient.js";
 import { marginalKernel } from "./marginals.js";
@@ -58,17 +59,11 @@ export function crfLossBackward<B>(
       transitionGradient: numTags ** 2,
     },
   );
-  const scratch = (count: number): Binding<B> => ({
-    buffer: target.allocate(count * 4),
-    offset: 0,
-    length: count,
-    dtype: "float32",
-  });
   const parts = partsOf(operands, shape);
   // Programs of one invocation for each number are the same for few tags and for many.
   const flatParts = { ...parts, isWide: false };
   const scalars = scalarsOf(shape);
-  const [marginals, drops] = [scratch(elements), scratch(elements)];
+  const [marginals, drops] = [scratch(target, elements), scratch(target, elements)];
   target.launch({
     kernel: marginalKernel({ ...parts, hasTags: false }),
     bindings: [emissions, end, transitions, ...given(mask), alphas, lossGradient, marginals, drops],
@@ -81,7 +76,7 @@ export function crfLossBackward<B>(
   });
   const cells = (numTags + 2) * numTags;
   const groups = Math.max(1, Math.min(batch, Math.floor(maxPartials / cells)));
-  const partials = scratch(groups * cells);
+  const partials = scratch(target, groups * cells);
   target.launch({
     kernel: pairKernel(flatParts),
     bindings: [marginals, drops, alphas, transitions, ...given(tags, mask), lossGradient, partials],

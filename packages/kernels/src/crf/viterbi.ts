@@ -1,5 +1,6 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
+import { scratch } from "../scratch.js";
 import { chainMain, chainWorkgroups, crfFunctions, half, placeArrays } from "./chain.js";
 import { crfKernel, maskBinding, partsOf, single } from "./crf-kernel.js";
 import { type CrfOperands, type CrfShape, given, requireCrf, scalarsOf } from "./shape.js";
@@ -21,13 +22,7 @@ export function crfDecode<B>(
   const { emissions, start, end, transitions, mask, tags, scores } = operands;
   const places = shape.batch * shape.length;
   requireLengths("crfDecode", { tags, scores }, { tags: places, scores: shape.batch });
-  const length = places * shape.numTags;
-  const pointers: Binding<B> = {
-    buffer: target.allocate(length * 4),
-    offset: 0,
-    length,
-    dtype: "uint32",
-  };
+  const pointers = scratch(target, places * shape.numTags, "uint32");
   target.launch({
     kernel: decodeKernel(partsOf({ mask }, shape)),
     bindings: [emissions, start, end, transitions, ...given(mask), pointers, tags, scores],

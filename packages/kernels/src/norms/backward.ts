@@ -2,6 +2,7 @@ import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { reduce } from "../reduce.js";
+import { scratch } from "../scratch.js";
 import { channel, elementMain, elementWorkgroups, forEachElement } from "./normalize.js";
 import { normParameterGradients } from "./parameter-gradients.js";
 import {
@@ -54,17 +55,11 @@ export function normBackward<B>(
     biasGradient: groups * width,
   });
   const { input, mean, rstd, weight, outGradient, inputGradient } = operands;
-  const scratch = (length: number): Binding<B> => ({
-    buffer: target.allocate(length * 4),
-    offset: 0,
-    length,
-    dtype: "float32",
-  });
   const walk = normWalk(shape);
   const parts = { mean: !!mean, weight: !!weight, bias: false };
   const chunks = pixelChunks(shape);
   const scalars = { batch, pixels, groups, width, chunks, scale: 1 / (pixels * width) };
-  const partials = [mean && scratch(rows * chunks), scratch(rows * chunks)];
+  const partials = [mean && scratch(target, rows * chunks), scratch(target, rows * chunks)];
   target.launch({
     kernel: foldKernel(walk, parts),
     bindings: presentBindings([input, mean, rstd, weight, outGradient, ...partials]),
@@ -72,7 +67,7 @@ export function normBackward<B>(
   });
   const sums = partials.map((partial) => {
     if (!partial || chunks === 1) return partial;
-    const sum = scratch(rows);
+    const sum = scratch(target, rows);
     const over = { op: "sum", outer: batch, size: chunks, inner: groups } as const;
     reduce(target, { input: partial, out: sum }, over);
     return sum;

@@ -2,6 +2,7 @@ import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device
 import { chunkCount } from "../batch-norm-statistics.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { reduce } from "../reduce.js";
+import { scratch } from "../scratch.js";
 import { atRow, kept, partialHead, rowLoop } from "../wgsl/row-walk.js";
 import { forEachElement } from "./normalize.js";
 import {
@@ -33,11 +34,9 @@ export function normParameterGradients<B>(
   const rows = batch * pixels;
   const channels = groups * width;
   const chunks = Math.min(Math.max(1, rows), chunkCount(rows, channels));
-  const partial = (): Binding<B> => {
-    const length = chunks * channels;
-    return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
-  };
-  const results = [weightGradient, biasGradient].map((out) => out && { out, sums: partial() });
+  const results = [weightGradient, biasGradient].map(
+    (out) => out && { out, sums: scratch(target, chunks * channels) },
+  );
   const [weight, bias] = results.map((result) => result?.sums);
   const parts = { mean: !!mean, weight: !!weight, bias: !!bias };
   // A bias alone needs no statistics, but is too rare for a program without them.

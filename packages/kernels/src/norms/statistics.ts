@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
+import { scratch } from "../scratch.js";
 import {
   byVariant,
   foldHead,
@@ -43,10 +44,7 @@ export function normStatistics<B>(
     target.launch({ kernel: fold, bindings: presentBindings([input, mean, rstd]), scalars });
     return;
   }
-  const partial = (): Binding<B> => {
-    const length = batch * chunks * groups;
-    return { buffer: target.allocate(length * 4), offset: 0, length, dtype: "float32" };
-  };
+  const partial = (): Binding<B> => scratch(target, batch * chunks * groups);
   const means = mean && partial();
   const deviations = partial();
   target.launch({ kernel: fold, bindings: presentBindings([input, means, deviations]), scalars });

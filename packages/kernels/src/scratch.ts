@@ -1,0 +1,11 @@
+import { type Binding, bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
+
+/** Memory for what one launch leaves to the next. */
+export function scratch<B>(
+  target: LaunchTarget<B>,
+  length: number,
+  dtype: DType = "float32",
+): Binding<B> {
+  const buffer = target.allocate(Math.max(1, length) * bytesPerElement(dtype));
+  return { buffer, offset: 0, length, dtype };
+}
