@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ampPrimitives, cpuRuntime, type Tensor } from "./index.js";
+import { ampPrimitives, cpuRuntime, flatten, type Tensor } from "./index.js";
 
 // The primitives' own contract is tested with the optimizers; here what a recorded step adds to it.
 
@@ -48,6 +48,25 @@ test("found_inf guards an assignment in the same step", async () => {
   expect(await w.item()).toBe(2);
   await step(Number.POSITIVE_INFINITY);
   expect([await w.item(), (await flag.toArray())[0] !== 0]).toEqual([2, true]);
+});
+
+test("an optimizer made of ops leaves everything to the flag that the scaler hands it", async () => {
+  const runtime = cpuRuntime();
+  const primitives = ampPrimitives(runtime);
+  const foundInf = primitives.allocate(1);
+  const w = runtime.variable([1], [1], { requiresGrad: true });
+  const { gradients } = flatten([w]);
+  const step = (factor: number): Promise<void> =>
+    runtime.step(() => {
+      w.mul(factor).sum().backward();
+      primitives.check([{ buffer: gradients, dtype: "float32" }], foundInf);
+      w.assign(w.add(1), { unless: foundInf });
+      w.zeroGrad();
+    });
+  await step(2);
+  expect(await w.item()).toBe(2);
+  await step(Number.NaN);
+  expect(await w.item()).toBe(2);
 });
 
 test("a loss is weighted before it is scaled, and flagged where it is not finite itself", async () => {

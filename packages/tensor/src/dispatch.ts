@@ -4,6 +4,7 @@ import { castOperand, isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
 import { isGradEnabled } from "./grad-mode.js";
 import { dependOn } from "./grad-node.js";
+import { isTensor } from "./is-tensor.js";
 import type { Op, OpDefinition, Operand } from "./op.js";
 import { noteOp } from "./op-notes.js";
 import { currentScope } from "./scope.js";
@@ -16,6 +17,11 @@ export function dispatch(
   inputs: readonly Tensor[],
   attributes: unknown,
 ): readonly Tensor[] {
+  for (const input of inputs)
+    if (!isTensor(input))
+      throw new TypeError(
+        `${op.name}: ${String(input)} is no tensor: make one with runtime.tensor()`,
+      );
   const runtime = inputs[0]?.runtime;
   if (!runtime) throw new RecordingError(`${op.name} needs at least one tensor`);
   for (const { runtime: other } of inputs)

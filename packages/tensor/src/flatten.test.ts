@@ -1,6 +1,7 @@
 import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, test } from "vitest";
 import {
+  ClosedTensorError,
   cpuRuntime,
   flatten,
   flattenByDType,
@@ -51,6 +52,18 @@ describe("flatten()", () => {
     expect([flat.dtype, flat.segments.map(({ offset }) => offset)]).toEqual(["bfloat16", [0, 128]]);
     await runtime.step(() => halves[1]?.mul(3).sum().backward());
     expect(await read(runtime, flat.gradients, 128, 1)).toEqual([3]);
+  });
+
+  test("a variable that is no more the model's is no silent end of its training", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [variable(runtime, "a", [1, 2]), variable(runtime, "b", [3, 4])];
+    const flat = flatten([a, b]);
+    a.dispose();
+    expect(flat.hasGradient(1)).toBe(false);
+    expect(() => flat.hasGradient(0)).toThrow(ClosedTensorError);
+    expect(() => flat.hasGradient(0)).toThrow(
+      "a is not the model's any more: it was disposed after flatten()",
+    );
   });
 
   test("backward writes into the flat gradients, and tells which segments have one", async () => {

@@ -1,5 +1,5 @@
 import { bytesPerElement, type DType, type HalfDType, isFloat8 } from "@halfstep/device";
-import { RecordingError } from "./errors.js";
+import { ClosedTensorError, RecordingError } from "./errors.js";
 import { noGrad } from "./grad-mode.js";
 import { HalfCopies } from "./half-copies.js";
 import * as ops from "./ops/index.js";
@@ -18,7 +18,10 @@ export interface FlatVariables {
     readonly offset: number;
     readonly shape: readonly number[];
   }[];
-  /** Whether `backward()` has left a gradient in a segment since the last `zeroGrad()`. */
+  /**
+   * Whether `backward()` has left a gradient in a segment since the last `zeroGrad()`.
+   * @throws ClosedTensorError where its variable is disposed: `half()` puts others in their places
+   */
   hasGradient(segment: number): boolean;
   /** Makes all gradients absent, so that the next `backward()` assigns them anew. */
   zeroGrad(): void;
@@ -47,9 +50,13 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
     );
   let length = 0;
   const segments = unique.map((variable) => {
-    if (variable.runtime !== runtime || variable.dtype !== dtype)
+    if (variable.runtime !== runtime)
       throw new RangeError(
-        `flatten(): ${first.name} is ${dtype} and ${variable.name} is ${variable.dtype}: pack each runtime and each dtype into a group of its own`,
+        `flatten(): ${first.name} and ${variable.name} belong to different runtimes: pack each runtime's into a group of its own`,
+      );
+    if (variable.dtype !== dtype)
+      throw new RangeError(
+        `flatten(): ${first.name} is ${dtype} and ${variable.name} is ${variable.dtype}: pack each dtype into a group of its own, as flattenByDType() does`,
       );
     if (flattened.has(variable))
       throw new RecordingError(
@@ -87,7 +94,15 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
     gradients,
     dtype,
     segments,
-    hasGradient: (segment) => unique[segment]?.grad !== undefined,
+    hasGradient(segment) {
+      const variable = unique[segment];
+      // Its gradient would never come, and training would go on without it.
+      if (variable?.isDisposed)
+        throw new ClosedTensorError(
+          `${variable.name} is not the model's any more: it was disposed after flatten(), as half() and applyRecipe() do with what they store anew. Call them before flatten()`,
+        );
+      return variable?.grad !== undefined;
+    },
     zeroGrad() {
       for (const variable of unique) variable.zeroGrad();
     },

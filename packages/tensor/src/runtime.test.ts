@@ -156,3 +156,16 @@ test("an op that fails outside a step leaves the others readable", async () => {
   expect(() => fails([y], null)).toThrow("no such kernel");
   expect([...(await y.toArray())]).toEqual([3, 4]);
 });
+
+test("an operand that is no tensor is named", () => {
+  const runtime = cpuRuntime();
+  const x = runtime.zeros([2]);
+  for (const [value, named] of [
+    [undefined, "add: undefined is no tensor"],
+    [true, "add: true is no tensor"],
+    [[1, 2], "add: 1,2 is no tensor"],
+  ] as const) {
+    // @ts-expect-error a plain value where a tensor belongs
+    expect(() => x.add(value)).toThrow(`${named}: make one with runtime.tensor()`);
+  }
+});

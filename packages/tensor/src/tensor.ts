@@ -5,6 +5,7 @@ import { castTo } from "./cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
 import { halfCopiesOf } from "./half-copies.js";
+import { isTensor } from "./is-tensor.js";
 import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
@@ -207,8 +208,8 @@ export class Tensor extends TensorMethods {
 }
 
 export interface AssignOptions {
-  /** One float32. Where it is not 0, the assignment changes nothing. */
-  readonly unless?: Tensor;
+  /** One float32, a tensor's or a loss scaler's flag. Where it is not 0, the assignment changes nothing. */
+  readonly unless?: Tensor | Storage | undefined;
 }
 
 /**
@@ -237,9 +238,10 @@ export class Variable extends Tensor {
       throw new ShapeError(
         `assign: ${this.name} has shape [${this.shape}], the value has [${value.shape}]`,
       );
-    if (options.unless && options.unless.dtype !== "float32")
-      throw new DTypeError(`assign: unless must be one float32, not ${options.unless.dtype}`);
-    ops.assign(this, value, options.unless);
+    const { unless } = options;
+    if (isTensor(unless) && unless.dtype !== "float32")
+      throw new DTypeError(`assign: unless must be one float32, not ${unless.dtype}`);
+    ops.assign(this, value, isTensor(unless) ? unless.operand() : unless && flagIn(unless));
   }
 
   /** @internal Moves the variable to another place, whose contents are already right. */
@@ -250,3 +252,8 @@ export class Variable extends Tensor {
     this.runtime.track(this);
   }
 }
+
+/** The float32 that primitives of loss scaling allocate for a flag. */
+const flagIn = (buffer: Storage): Operand => ({
+  ...{ buffer, offset: 0, length: 1, dtype: "float32", shape: [] },
+});

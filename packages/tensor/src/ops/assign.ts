@@ -2,10 +2,11 @@ import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
 import { isFloating } from "../cast.js";
 import { noGrad } from "../grad-mode.js";
+import type { Operand } from "../op.js";
 import type { Tensor, Variable } from "../tensor.js";
 
 /** variable = value, unless the flag is set. */
-export function assign(variable: Variable, value: Tensor, unless: Tensor | undefined): void {
+export function assign(variable: Variable, value: Tensor, unless: Operand | undefined): void {
   const { runtime } = variable;
   if (!isFloating(variable.dtype) || !isFloating(value.dtype))
     throw new DTypeError(
@@ -19,7 +20,7 @@ export function assign(variable: Variable, value: Tensor, unless: Tensor | undef
   const input = { ...source.operand(), shape: [value.size] };
   runtime.scratchTarget.launch(
     unless
-      ? kernels.assignUnless({ input, unless: unless.operand(), out })
+      ? kernels.assignUnless({ input, unless, out })
       : kernels.elementwise(kernels.identity, [input], out),
   );
 }
