@@ -17,7 +17,7 @@ import {
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { firstOf, stepsOf, trainDigits } from "./digits.js";
 import { type DigitsOptions, parseOptions } from "./options.js";
-import { checkpointsOf, runsDone, savedRuns, settingsOf } from "./resume.js";
+import { checkpointsOf, runsDone, savedRuns, settingsOf, storesOf } from "./resume.js";
 
 /** Images to train on where the CPU must do. */
 const cpuLimit = 3000;
@@ -35,7 +35,7 @@ async function main(args: readonly string[]): Promise<number> {
   try {
     const checkpoint = await resumePoint({
       resume: options.resume,
-      store: options.precision.map((name) => checkpointsOf(options.out, name)),
+      store: storesOf(options),
       out: options.out,
       onNote: say,
     });

@@ -19,7 +19,8 @@ export interface DigitsOptions
   readonly data?: string;
 }
 
-const precisions: readonly Precision[] = ["float32", "float16", "bfloat16"];
+/** The precisions that there are. */
+export const precisions: readonly Precision[] = ["float32", "float16", "bfloat16"];
 
 /** The command line's options. Throws a CommanderError for wrong ones, and for `--help` after it was shown. */
 export function parseOptions(args: readonly string[]): DigitsOptions {

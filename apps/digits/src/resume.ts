@@ -8,7 +8,7 @@ import {
 } from "@halfstep/trainer";
 import { requireSettings, type Settings } from "@halfstep/trainer/cli";
 import { CheckpointFolder } from "@halfstep/trainer/node";
-import type { DigitsOptions } from "./options.js";
+import { type DigitsOptions, precisions } from "./options.js";
 
 export const settingsOf = (options: DigitsOptions, images: number): Settings => ({
   precision: options.precision.join(),
@@ -24,6 +24,15 @@ export const settingsOf = (options: DigitsOptions, images: number): Settings => 
 /** Where the checkpoints of one precision are. */
 export const checkpointsOf = (out: string, precision: string): CheckpointFolder =>
   new CheckpointFolder(join(out, "checkpoints", precision));
+
+/**
+ * Where a run of the options could go on: last in the last of its precisions. First come those that it does not have, since
+ * their checkpoints are another run's, which it must not replace while it means to go on.
+ */
+export const storesOf = ({ out, precision }: DigitsOptions): readonly CheckpointFolder[] =>
+  [...precisions.filter((name) => !precision.includes(name)), ...precision].map((name) =>
+    checkpointsOf(out, name),
+  );
 
 /** The summaries of the precisions that are done, as a part of checkpoints. What is resumed reads them before there is a run. */
 export const savedRuns = (done: readonly RunSummary[]): Stateful => savedData([...done]);

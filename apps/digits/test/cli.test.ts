@@ -463,6 +463,14 @@ describe("other runs", { timeout: 300_000 }, () => {
     expect(
       [replacing, again].map(({ stderr }) => stderr.includes("that this one replaces")),
     ).toEqual([false, true]);
+    const others = await digits([
+      ...[...tiny, "--precision", "bfloat16", "--out", broken],
+      ...["--resume", "auto"],
+    ]);
+    expect([others.code, saved().length > 0]).toEqual([2, true]);
+    expect(saidOn(others).at(-1)).toMatch(
+      /^error: .*was saved with --precision float32, not bfloat16: go on with the same flags$/,
+    );
     const endings = [
       await digits([...flags, "--out", whole]),
       await digits(first, kill(/float32 +· epoch 1/, "SIGTERM")),
