@@ -22,6 +22,8 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     );
   if (!Number.isSafeInteger(accumulate) || accumulate < 1)
     throw new RangeError(`accumulate is ${accumulate}: it must be a whole number from 1 on`);
+  requireCount("epochs", options.epochs);
+  if (options.maxSteps !== undefined) requireCount("maxSteps", options.maxSteps);
   if (checkpoints?.every) requireEvery("checkpoints.every", checkpoints.every);
   if (checkpoints) requireFreeNames(checkpoints.parts);
   const setting = settingOf(options, await tablesOf(options));
@@ -40,6 +42,12 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
   const state: TrainingState = restored ?? { ...setting, ...beginning, scale };
   const place = { state, setting, stepsBefore: counted - state.step };
   return new TrainingRun(options, place, restored && checkpoint);
+}
+
+/** With a number that is none, training would never end. */
+function requireCount(name: string, count: number): void {
+  if (!(Number.isSafeInteger(count) && count >= 0) && count !== Number.POSITIVE_INFINITY)
+    throw new RangeError(`${name} is ${count}: it must be a whole number from 0 on, or Infinity`);
 }
 
 /** The checkpoint to go on from; says which it is, and what is wrong with newer ones. */

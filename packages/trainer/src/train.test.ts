@@ -154,6 +154,14 @@ describe.each(places)("train() on the %s", (_, open) => {
     await expect(run({ onOverflow: "retry" })).rejects.toThrow("the loss scale is not dynamic");
   });
 
+  it.each([{ epochs: Number.NaN }, { epochs: 0.5 }, { epochs: -1 }, { maxSteps: Number.NaN }])(
+    "refuses %o, which would never end",
+    async (count) => {
+      const { run } = training(await open(), {});
+      await expect(run(count)).rejects.toThrow("it must be a whole number from 0 on, or Infinity");
+    },
+  );
+
   it("trains without a scaler in float32: scale 1, every step applied", async () => {
     const { told, run } = training(await open(), { enabled: false });
     const result = await run({ precision: "float32", epochs: 2 });

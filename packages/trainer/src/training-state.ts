@@ -117,6 +117,25 @@ export async function restoreStates(
       throw new CheckpointError("misfit", path, `does not fit, ${name}: ${error.message}`, error);
     }
   };
+  const restoreScaler = async (): Promise<void> => {
+    if (!scaler.enabled) {
+      if (Object.keys(states.scaler ?? {}).length > 0)
+        throw new CheckpointError(
+          "misfit",
+          path,
+          "was trained with a loss scale, and the scaler is disabled: go on with one that is enabled",
+        );
+      return;
+    }
+    const given = Object.entries(scaler.rule);
+    await load("scaler", states.scaler, scaler);
+    const held: Readonly<Record<string, unknown>> = { ...scaler.rule };
+    const different = given.flatMap(([name, value]) => (held[name] === value ? [] : [name]));
+    if (different.length > 0)
+      onNote?.(
+        `the loss scale goes on by the rule of ${path}, not by the one that was given: ${different.join(", ")} differ`,
+      );
+  };
   const training = checkedTraining(states.training, path);
   for (const note of compareSettings(training, setting, path)) onNote?.(note);
   // Optimizers that keep masters take them from the model unless they have their own: the model comes first.
@@ -124,7 +143,7 @@ export async function restoreStates(
   await load("model", states.model, model);
   await load("optimizer", states.optimizer, optimizer);
   for (const [name, part] of Object.entries(others)) await load(name, states[name], part);
-  if (scaler.enabled) await load("scaler", states.scaler, scaler);
+  await restoreScaler();
   const ofHooks = (states.hooks ?? {}) as Readonly<Record<string, unknown>>;
   for (const [name, hook] of Object.entries(hooks))
     if (hook.loadStateDict)

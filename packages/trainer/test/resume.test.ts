@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestTestDevice } from "@halfstep/device/testing";
-import { cpuRuntime, gpuRuntime } from "@halfstep/tensor";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { ampPrimitives, cpuRuntime, gpuRuntime } from "@halfstep/tensor";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CheckpointError } from "../src/checkpoint/checkpoint-error.js";
 import { readCheckpoint } from "../src/checkpoint/read-checkpoint.js";
@@ -149,6 +150,21 @@ it("training that goes on with other tuned tables says that its bits may differ"
   ]);
 });
 
+it("training that goes on with another rule of the loss scale says which one holds", async () => {
+  const notes: string[] = [];
+  await runIn("run", { options: { maxSteps: 2 } });
+  const runtime = cpuRuntime();
+  const scaler = new GradScaler(ampPrimitives(runtime), { preset: "static", initScale: 2 ** 21 });
+  await runIn("run", {
+    ...{ runtime, resume: "auto", onNote: (line: string) => notes.push(line) },
+    options: { scaler, maxSteps: 2 },
+  });
+  expect(notes.at(-1)).toMatch(
+    /^the loss scale goes on by the rule of .*step-00000002, not by the one that was given: dynamic, growthInterval, minScale differ$/,
+  );
+  expect(scaler.rule.dynamic).toBe(true);
+});
+
 describe("a checkpoint of something else is refused", () => {
   const cases: readonly (readonly [string, Partial<Resumable>, RegExp])[] = [
     ["another recipe", { options: { precision: "O3" } }, /was trained by the recipe O2, not O3/],
@@ -157,6 +173,11 @@ describe("a checkpoint of something else is refused", () => {
       "less data",
       { options: { batches: () => [], batchesFrom: undefined } },
       /was saved after 2 batches of epoch 1, which has only 0 now/,
+    ],
+    [
+      "no loss scale",
+      { options: { scaler: new GradScaler(ampPrimitives(cpuRuntime()), { enabled: false }) } },
+      /was trained with a loss scale, and the scaler is disabled/,
     ],
     [
       "a part that it has not",
