@@ -57,7 +57,7 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
       return async (overflowed) => {
         if (!overflowed) return undefined;
         const origin = search && (await runtime.originIn(search, { wait: "background" }));
-        runtime.provenance.stepSkipped(origin !== undefined);
+        runtime.recorder.provenance.stepSkipped(origin !== undefined);
         return origin;
       };
     },

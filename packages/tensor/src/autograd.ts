@@ -8,6 +8,7 @@ import * as ops from "./ops/index.js";
 import { Recomputations } from "./recomputation.js";
 import { inScope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
+import { versionAt } from "./versions.js";
 
 export interface BackwardOptions {
   /** Gradient of the result, of its shape and dtype. Default: one, for a result of one element. */
@@ -58,7 +59,7 @@ function propagate(
   const nodes = reachable(root);
   const recomputations = new Recomputations();
   const freed = new Map<GradNode, Pick<GradNode, "inputs" | "position">>();
-  runtime.onDrop(() => {
+  runtime.recorder.onDrop(() => {
     for (const [node, before] of freed) Object.assign(node, { ...before, isFreed: false });
   });
   withGradMode(createGraph, () =>
@@ -77,7 +78,7 @@ function propagate(
     }),
   );
   for (const [node, { inputs }] of freed) {
-    runtime.releaseSaved([...inputs, ...node.outputs]);
+    runtime.recorder.releaseSaved([...inputs, ...node.outputs]);
     // A loss that is held on to must not hold the whole graph below it.
     node.inputs = [];
     node.position = undefined;
@@ -172,7 +173,7 @@ function asOf(input: Tensor, node: GradNode, createGraph: boolean): Tensor {
       );
     throw error;
   }
-  return input.runtime.versionAt(input, node.clock, createGraph);
+  return versionAt(input, node.clock, createGraph);
 }
 
 function accumulate(leaf: Tensor, gradient: Tensor): void {

@@ -23,10 +23,10 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
   const known = casts.get(key);
   if (known && !known.isDisposed && (!needsGrad || known.castOf === tensor)) return known;
   const [spec] = castOp.shape([tensor], dtype) as [TensorSpec];
-  const result = runtime.result(spec.shape, spec.dtype);
+  const result = runtime.recorder.result(spec.shape, spec.dtype);
   noteOp(runtime.recording, { op: castOp.name, inputs: [tensor], outputs: [result] }, () =>
     castOp.forward({
-      target: runtime.scratchTarget,
+      target: runtime.recorder.scratchTarget,
       inputs: [tensor.operand()],
       outputs: [result.operand()],
       attributes: dtype,
@@ -48,7 +48,7 @@ export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   if (tensor.dtype !== "float32" || (dtype !== "float16" && dtype !== "bfloat16"))
     return castTo(tensor, dtype);
   const { runtime } = tensor;
-  const copy = runtime.halfCopyOf(tensor, dtype);
+  const copy = runtime.recorder.halfCopyOf(tensor, dtype);
   if (!copy) return castTo(tensor, dtype);
   if (!tensor.requiresGrad || !isGradEnabled()) return copy;
   const { casts } = runtime.recording;

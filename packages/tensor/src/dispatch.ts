@@ -29,15 +29,15 @@ export function dispatch(
       throw new RecordingError(
         `${op.name}: its inputs belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
       );
-  runtime.beforeOp();
+  runtime.recorder.beforeOp();
   const cast = castInputs(op, inputs);
   const operands = cast.map(operandOf);
   const specs = op.shape(cast, attributes);
-  const outputs = specs.map(({ shape, dtype }) => runtime.result(shape, dtype));
+  const outputs = specs.map(({ shape, dtype }) => runtime.recorder.result(shape, dtype));
   try {
     noteOp(runtime.recording, { op: op.name, inputs: cast, outputs }, () =>
       op.forward({
-        target: runtime.scratchTarget,
+        target: runtime.recorder.scratchTarget,
         inputs: operands,
         outputs: outputs.map(operandOf),
         attributes,

@@ -49,7 +49,7 @@ export class Generator {
     const before = this.offset;
     const block = Math.ceil(before / 4);
     this.offset = 4 * (block + Math.ceil(elements / 4));
-    runtime.onDrop(() => {
+    runtime.recorder.onDrop(() => {
       this.offset = before;
     });
     return { seed: this.seed, block, stream };

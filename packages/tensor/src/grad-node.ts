@@ -27,7 +27,7 @@ export function dependOn(
   op: GradNode["op"],
   attributes: unknown = undefined,
 ): void {
-  const { clock } = outputs[0].runtime;
+  const { clock } = outputs[0].runtime.recorder;
   const scope = currentScope();
   const node: GradNode = {
     op,

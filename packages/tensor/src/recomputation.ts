@@ -3,6 +3,7 @@ import { RecordingError } from "./errors.js";
 import type { Generator } from "./generator.js";
 import type { GradNode } from "./grad-node.js";
 import type { Storage } from "./storage.js";
+import { writeSince } from "./versions.js";
 
 /** What one run of a checkpointed function left for a backward pass. */
 export interface Tape {
@@ -138,7 +139,7 @@ function requireUnchanged(before: GradNode, after: GradNode): void {
   for (const [i, input] of before.inputs.entries()) {
     if (after.inputs[i] !== input) continue;
     const { name = `a tensor [${input.shape}]` } = input as { readonly name?: string };
-    if (input.runtime.writeSince(input, before.clock))
+    if (writeSince(input, before.clock))
       throw new RecordingError(
         `checkpoint(): ${name} was assigned after the function read it, so that it cannot be computed again: call backward() before the assignment`,
       );

@@ -10,9 +10,9 @@ test("scratch that is read before it is written holds zeros, whatever lay in its
   const y = await runtime.step(() => {
     // The first result has died when the scratch comes to life: they share a slot.
     const sum = runtime.tensor(new Float32Array(64).fill(9)).add(1).sum();
-    const buffer = runtime.scratchTarget.allocate(256);
+    const buffer = runtime.recorder.scratchTarget.allocate(256);
     const scratch: Operand = { buffer, offset: 0, length: 64, dtype: "float32", shape: [64] };
-    const out = runtime.result([64], "float32");
+    const out = runtime.recorder.result([64], "float32");
     runtime.target.launch(elementwise(identity, [scratch], out.operand()));
     return out.add(sum);
   });

@@ -123,7 +123,7 @@ export class Tensor extends TensorMethods {
 
   /** The same values without history: no gradient flows through the result. */
   detach(): Tensor {
-    return this.runtime.viewOf(this, this.shape);
+    return this.runtime.recorder.viewOf(this, this.shape);
   }
 
   /** The values in another dtype: {@link castTo}. */
@@ -135,7 +135,7 @@ export class Tensor extends TensorMethods {
   keep(): this {
     this.assertUsable();
     if (!this.place.storage.isResident) this.runtime.recording.kept.add(this.place.storage);
-    this.runtime.track(this);
+    this.runtime.recorder.handles.track(this);
     return this;
   }
 
@@ -143,7 +143,7 @@ export class Tensor extends TensorMethods {
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    this.runtime.untrack(this, this.place.storage);
+    this.runtime.recorder.handles.untrack(this, this.place.storage);
   }
 
   [Symbol.dispose](): void {
@@ -196,7 +196,7 @@ export class Tensor extends TensorMethods {
     const before = this.#hasGradient;
     if (before === present) return;
     this.#hasGradient = present;
-    this.runtime.onDrop(() => {
+    this.runtime.recorder.onDrop(() => {
       this.#hasGradient = before;
     });
   }
@@ -247,9 +247,9 @@ export class Variable extends Tensor {
   /** @internal Moves the variable to another place, whose contents are already right. */
   moveTo(place: Placement): void {
     this.assertUsable();
-    this.runtime.untrack(this, this.place.storage);
+    this.runtime.recorder.handles.untrack(this, this.place.storage);
     this.place = place;
-    this.runtime.track(this);
+    this.runtime.recorder.handles.track(this);
   }
 }
 

@@ -12,13 +12,13 @@ export function assign(variable: Variable, value: Tensor, unless: Operand | unde
     throw new DTypeError(
       `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}; only floating variables can be assigned`,
     );
-  runtime.beforeOp();
+  runtime.recorder.beforeOp();
   const out = { ...variable.operand(), shape: [variable.size] };
   // One dispatch may not read the buffer that it writes.
   const source =
     value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
   const input = { ...source.operand(), shape: [value.size] };
-  runtime.scratchTarget.launch(
+  runtime.recorder.scratchTarget.launch(
     unless
       ? kernels.assignUnless({ input, unless, out })
       : kernels.elementwise(kernels.identity, [input], out),
@@ -27,8 +27,8 @@ export function assign(variable: Variable, value: Tensor, unless: Operand | unde
 
 /** variable += value, in float32. */
 export function accumulate(variable: Variable, value: Tensor): void {
-  variable.runtime.beforeOp();
-  variable.runtime.scratchTarget.launch(
+  variable.runtime.recorder.beforeOp();
+  variable.runtime.recorder.scratchTarget.launch(
     kernels.accumulate({ input: value.operand(), out: variable.operand() }),
   );
 }

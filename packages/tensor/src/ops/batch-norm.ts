@@ -197,7 +197,7 @@ export function updateRunningStatistics(
   { mean, variance }: Pick<BatchNormResult, "mean" | "variance">,
   { rows, momentum }: { readonly rows: number; readonly momentum: number },
 ): void {
-  mean.runtime.scratchTarget.launch(
+  mean.runtime.recorder.scratchTarget.launch(
     kernels.batchNormUpdateRunning(
       {
         mean: mean.operand(),

@@ -61,13 +61,13 @@ function drawn(
   launchOf: (
     out: Operand,
     source: kernels.RandomSource,
-  ) => Parameters<Runtime["scratchTarget"]["launch"]>[0],
+  ) => Parameters<Runtime["recorder"]["scratchTarget"]["launch"]>[0],
 ): Tensor {
-  runtime.beforeOp();
-  const result = runtime.result(shape, dtype);
+  runtime.recorder.beforeOp();
+  const result = runtime.recorder.result(shape, dtype);
   floating("a random tensor", result);
   const out = result.operand();
-  runtime.scratchTarget.launch(launchOf(out, generator.take(runtime, out.length)));
+  runtime.recorder.scratchTarget.launch(launchOf(out, generator.take(runtime, out.length)));
   return result;
 }
 

@@ -24,7 +24,7 @@ export function reshape(x: Tensor, shape: readonly number[]): Tensor {
     throw new ShapeError(
       `reshape: [${x.shape}] has ${x.size} elements, which do not fill [${shape}]`,
     );
-  const view = x.runtime.viewOf(x, inferred);
+  const view = x.runtime.recorder.viewOf(x, inferred);
   if (x.requiresGrad && isGradEnabled())
     dependOn([x], [view], {
       name: "reshape",

@@ -1,0 +1,270 @@
+import {
+  type Binding,
+  bytesPerElement,
+  type DType,
+  type HalfDType,
+  type KernelView,
+  type Launch,
+  type LaunchTarget,
+} from "@halfstep/device";
+import { RecordingError } from "./errors.js";
+import { halfCopiesOf } from "./half-copies.js";
+import { Handles } from "./handles.js";
+import type { Plan } from "./plan/plan.js";
+import { insertSearch, Provenance, type ProvenanceMode } from "./provenance.js";
+import { isRepeatedWrite } from "./recomputation.js";
+import { Recording } from "./recording.js";
+import type { ResidentMemory } from "./resident-memory.js";
+import { requireSynchronous, tensorsIn } from "./returned.js";
+import type { Executor } from "./run/executor.js";
+import type { ReadOptions } from "./run/runner.js";
+import type { Runtime } from "./runtime.js";
+import type { StepOptions } from "./runtime-options.js";
+import { type HostData, Storage } from "./storage.js";
+import { type Placement, sizeOf, Tensor } from "./tensor.js";
+
+/** A recording outside a step closes by itself at this many launches. */
+const longestRecording = 10_000;
+
+/**
+ * Holds a runtime's open recording. Ops and backward passes append to it and get their results from it; it closes and runs it, or
+ * drops it, and frees memory that nobody holds any more.
+ */
+export class Recorder {
+  /** Where ops put their launches; its memory is scratch of the recording. */
+  readonly scratchTarget: LaunchTarget<Storage>;
+  /** Which tensors keep their memory. */
+  readonly handles: Handles;
+  /** Which steps are searched. */
+  readonly provenance: Provenance;
+  /** Whether recordings from the next on note which op each launch belongs to. */
+  noteOps: boolean;
+  readonly #runtime: Runtime;
+  readonly #memory: ResidentMemory;
+  readonly #executor: Executor;
+  #recording: Recording;
+  #isInStep = false;
+  #clock = 0;
+  #recordings = 0;
+
+  constructor(
+    runtime: Runtime,
+    memory: ResidentMemory,
+    executor: Executor,
+    options: { readonly noteOps: boolean; readonly provenance: ProvenanceMode },
+  ) {
+    this.#runtime = runtime;
+    this.#memory = memory;
+    this.#executor = executor;
+    this.noteOps = options.noteOps;
+    this.scratchTarget = {
+      launch: (launch) => this.append(launch),
+      allocate: (bytes) => this.transient(bytes),
+    };
+    this.handles = new Handles((storage) => this.#release(storage));
+    this.provenance = new Provenance(options.provenance, ({ found }) =>
+      this.handles.drop(found.buffer),
+    );
+    this.#recording = this.#newRecording();
+  }
+
+  get recording(): Recording {
+    return this.#recording;
+  }
+  get isInStep(): boolean {
+    return this.#isInStep;
+  }
+  /** Grows with every write to resident memory. */
+  get clock(): number {
+    return this.#clock;
+  }
+
+  /** Where an op begins: a long recording outside a step closes between ops, never inside one. */
+  beforeOp(): void {
+    if (!this.#isInStep && this.#recording.launches.length >= longestRecording) this.flush();
+  }
+
+  append(launch: Launch<Storage>): void {
+    for (const { buffer } of launch.bindings)
+      if (buffer.owner !== this.#runtime)
+        throw new RecordingError(
+          `${launch.kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+        );
+    if (!isRepeatedWrite(launch)) this.#recording.append(launch);
+  }
+
+  /** Memory of the open recording: the planner will find a place for it. */
+  transient(bytes: number): Storage {
+    const storage = new Storage(this.#runtime, Math.ceil(bytes / 16) * 16);
+    storage.recording = this.#recording;
+    this.#recording.transients.push(storage);
+    return storage;
+  }
+
+  /** Result of an op. */
+  result(shape: readonly number[], dtype: DType): Tensor {
+    const storage = this.transient(Math.max(1, sizeOf(shape)) * bytesPerElement(dtype));
+    return this.#viewing({ storage, offset: 0 }, shape, dtype);
+  }
+
+  /** A tensor of numbers of the host, which lives as long as the open step. */
+  input(values: HostData, shape: readonly number[], dtype: DType): Tensor {
+    const tensor = this.result(shape, dtype);
+    const { storage } = tensor;
+    storage.hostData = values;
+    storage.inputBinding = { offset: 0, length: values.length, dtype };
+    this.#recording.inputs.push(storage);
+    return tensor;
+  }
+
+  /** The same memory in another shape. */
+  viewOf(tensor: Tensor, shape: readonly number[]): Tensor {
+    tensor.assertUsable();
+    const { storage, offset, dtype } = tensor;
+    return this.#viewing({ storage, offset }, shape, dtype);
+  }
+
+  /** The copy that is kept of a float32 tensor in a 16-bit format; undefined where there is none. */
+  halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
+    if (!this.#isInStep) return undefined;
+    const place = halfCopiesOf(tensor.storage)?.placeOf(tensor.offset, dtype, this.#recording, {
+      allocate: (bytes) => this.#memory.allocate(bytes),
+      release: (copy) => this.handles.drop(copy),
+    });
+    return place && new Tensor(this.#runtime, place, tensor.shape, dtype);
+  }
+
+  /** Keeps what to undo if the open step is dropped. */
+  onDrop(undo: () => void): void {
+    if (this.#isInStep) this.#recording.onDrop(undo);
+  }
+
+  /** Gives back what is kept for nothing but a backward pass that has now been. */
+  releaseSaved(tensors: readonly Tensor[]): void {
+    this.handles.releaseSaved(tensors, (undo) => this.onDrop(undo));
+  }
+
+  /** Records `fn`, whose tensors stay if it returns them, and submits it. If `fn` throws, nothing has happened. */
+  step<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
+    this.flush();
+    this.#isInStep = true;
+    this.provenance.begin(this.#recording);
+    let result: T;
+    try {
+      result = requireSynchronous("step", fn());
+      const results = [...tensorsIn(result)];
+      for (const tensor of results) tensor.keep();
+      if (keepGraph) this.handles.keepGraph(results);
+    } catch (error) {
+      this.#abandon();
+      throw error;
+    } finally {
+      this.#isInStep = false;
+    }
+    this.#close();
+    return result;
+  }
+
+  /** Calls `fn` as in a step, and drops what it recorded. */
+  rehearse<T>(caller: string, fn: () => T): T {
+    this.assertNotInStep(`${caller}()`);
+    this.flush();
+    this.#isInStep = true;
+    try {
+      return requireSynchronous(caller, fn());
+    } finally {
+      this.#abandon();
+      this.#isInStep = false;
+    }
+  }
+
+  /** The plan of a step of `fn`, which is recorded and dropped. */
+  plan(fn: () => unknown): Plan {
+    return this.rehearse("plan", () => {
+      const recording = this.#recording;
+      recording.notes ??= new Map();
+      for (const tensor of tensorsIn(requireSynchronous("plan", fn())))
+        if (!tensor.storage.isResident) recording.kept.add(tensor.storage);
+      return this.#executor.plan(recording);
+    });
+  }
+
+  /** Submits a recording outside a step: every tensor that has a handle stays. */
+  flush(): void {
+    for (const storage of this.#recording.transients)
+      if (storage.handles > 0) this.#recording.kept.add(storage);
+    this.#close();
+  }
+
+  /** Replaces elements of a resident, after everything recorded outside a step and before what the open step recorded. */
+  write(binding: Binding<Storage>, values: ArrayLike<number>): void {
+    if (!this.#isInStep) this.flush();
+    this.#memory.write(binding, values);
+    binding.buffer.halfCopies?.valuesWritten(this.#recording);
+  }
+
+  /** The elements of a resident, after everything that was recorded. */
+  async read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
+    this.assertNotInStep("a read");
+    this.flush();
+    return this.#memory.read(binding, options);
+  }
+
+  assertNotInStep(what: string): void {
+    if (this.#isInStep)
+      throw new RecordingError(
+        `${what} inside a step: nothing is computed before it ends. Return the tensor and read it after the step.`,
+      );
+  }
+
+  /** Outside a step every tensor keeps its memory. */
+  #viewing(place: Placement, shape: readonly number[], dtype: DType): Tensor {
+    const tensor = new Tensor(this.#runtime, place, shape, dtype);
+    return this.#isInStep ? tensor : this.handles.track(tensor);
+  }
+
+  #close(): void {
+    const recording = this.#recording;
+    if (recording.launches.length > 0 || recording.inputs.length > 0) {
+      try {
+        const search = insertSearch(recording, (bytes) => this.transient(bytes));
+        this.#executor.run(recording);
+        if (search) this.provenance.publish(search, recording);
+      } catch (error) {
+        this.#abandon();
+        throw error;
+      }
+    }
+    for (const storage of recording.inputs) storage.hostData = undefined;
+    for (const storage of recording.transients) storage.recording = undefined;
+    for (const storage of recording.kept) if (storage.handles === 0) this.#free(storage);
+    for (const storage of recording.released) this.#free(storage);
+    recording.clear();
+    this.#recording = this.#newRecording();
+  }
+
+  /** Drops the open recording: nothing of it has happened. */
+  #abandon(): void {
+    const recording = this.#recording;
+    recording.drop();
+    for (const storage of recording.released) this.#free(storage);
+    recording.clear();
+    this.#recording = this.#newRecording();
+  }
+
+  #newRecording(): Recording {
+    return new Recording(++this.#recordings, () => ++this.#clock, this.noteOps);
+  }
+
+  /** The last handle of this memory is gone: it is free once the open recording no longer needs it. */
+  #release(storage: Storage): void {
+    if (!storage.isResident) return;
+    if (this.#recording.launches.length > 0) this.#recording.released.push(storage);
+    else this.#free(storage);
+  }
+
+  #free(storage: Storage): void {
+    if (!this.#memory.free(storage)) return;
+    for (const copy of storage.halfCopies?.storages() ?? []) this.handles.drop(copy);
+  }
+}
