@@ -13,9 +13,10 @@ export function biasCorrections([beta1, beta2]: readonly [number, number]): Rate
 export const settledAt = (beta: number): number =>
   beta === 0 ? 1 : Math.ceil((27 * Math.LN2) / -Math.log(beta)) + 1;
 
-/** Throws a RangeError unless both are from 0 to less than 1. */
+/** Throws a RangeError unless there are two, from 0 to less than 1. */
 export function requireBetas(betas: readonly [number, number]): void {
-  for (const [i, beta] of betas.entries())
+  const [beta1, beta2] = betas;
+  for (const [i, beta] of [beta1, beta2].entries())
     if (!(beta >= 0 && beta < 1))
       throw new RangeError(`betas[${i}] is ${beta}: it must be at least 0 and less than 1`);
 }

@@ -12,14 +12,14 @@ export function requireSegments<B>({ segments }: FlatTensors<B>): void {
   }
 }
 
-/** Throws unless `least ≤ value ≤ most` and `value` is finite. */
+/** Throws unless `value` is a number, `least ≤ value ≤ most`, and finite: "0.1" of a command line would be neither rate nor schedule. */
 export function requireNumber(
   option: string,
   value: number,
   least: number,
   most: number = Number.MAX_VALUE,
 ): void {
-  if (!(value >= least && value <= most))
+  if (typeof value !== "number" || !(value >= least && value <= most))
     throw new RangeError(
       `${option} is ${value}: it must be a number ${most === Number.MAX_VALUE ? `of at least ${least}` : `from ${least} to ${most}`}`,
     );

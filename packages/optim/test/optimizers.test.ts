@@ -313,6 +313,10 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
     const wrong = [
       [() => new AdamW(target, flat, { lr: -1 }), "lr is -1"],
       [() => new AdamW(target, flat, { betas: [0.9, 1] }), "betas[1] is 1"],
+      // @ts-expect-error one of two
+      [() => new AdamW(target, flat, { betas: [0.9] }), "betas[1] is undefined"],
+      // @ts-expect-error what a command line gives is text
+      [() => new AdamW(target, flat, { lr: "0.1" }), "lr is 0.1: it must be a number"],
       [() => new AdamW(target, flat, misspelt), 'AdamW has no option "weight_decay": it has lr, '],
       [
         () => new AdamW(target, [{ params: flat, ...misspelt }]),
