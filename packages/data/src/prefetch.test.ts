@@ -45,6 +45,19 @@ it("throws an error where its result would be, and ends the source when the loop
   expect(isClosed).toBe(true);
 });
 
+it("gives what is thrown at once its place", async () => {
+  const seen: number[] = [];
+  const make = (item: number): Promise<number> => {
+    if (item === 2) throw new Error("no 2");
+    return Promise.resolve(item);
+  };
+  const run = async (): Promise<void> => {
+    for await (const made of prefetch([0, 1, 2], make, { ahead: 2 })) seen.push(made);
+  };
+  await expect(run()).rejects.toThrow("no 2");
+  expect(seen).toEqual([0, 1]);
+});
+
 it("has nothing of nothing, and refuses a distance that is none", async () => {
   const none = prefetch([], async () => 1);
   expect(await none.next()).toEqual({ done: true, value: undefined });

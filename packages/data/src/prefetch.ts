@@ -21,10 +21,12 @@ export async function* prefetch<Item, Made>(
     throw new RangeError(`ahead is ${ahead}: it must be a whole number from 1 on`);
   const underWay: Promise<Made>[] = [];
   const source = items[Symbol.iterator]();
+  // What `make` throws at once has its place as well.
+  const madeOf = async (item: Item): Promise<Made> => make(item);
   const begin = (): void => {
     const next = source.next();
     if (next.done) return;
-    const made = make(next.value);
+    const made = madeOf(next.value);
     // Thrown when its turn comes; until then it must not count as unhandled.
     made.catch(() => {});
     underWay.push(made);

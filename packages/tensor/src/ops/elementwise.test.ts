@@ -7,7 +7,7 @@ import {
   scattered,
 } from "../../test/forward-check.js";
 import type { CaseInput } from "../../test/gradient-check.js";
-import { cpuRuntime, type Op, ShapeError, type Tensor } from "../index.js";
+import { cpuRuntime, type Op, ShapeError, type Tensor, type Variable } from "../index.js";
 import * as ops from "./index.js";
 
 type Shape = readonly number[];
@@ -140,4 +140,32 @@ test("operands of two dtypes meet in float32, as in torch", () => {
   expect(dtypeOf("float16", "float16")).toBe("float16");
   expect(dtypeOf("float16", "float32")).toBe("float32");
   expect(dtypeOf("float16", "bfloat16")).toBe("float32");
+});
+
+test("gradients of powers and angles at 0 are torch's", async () => {
+  const runtime = cpuRuntime();
+  const gradients = async (
+    op: (a: Tensor, b: Tensor) => Tensor,
+    ...values: readonly (readonly number[])[]
+  ): Promise<readonly (readonly number[])[]> => {
+    const variables = values.map((each) =>
+      runtime.variable(each, [each.length], { requiresGrad: true }),
+    ) as unknown as [Variable, Variable];
+    await runtime.step(() =>
+      op(...variables)
+        .sum()
+        .backward(),
+    );
+    return Promise.all(variables.map(async ({ grad }) => [...((await grad?.toArray()) ?? [])]));
+  };
+  const powers = await gradients(ops.pow, [0, 0, 0, 1e-30], [0, 2, -1, 0.1]);
+  expect(powers[0]?.slice(0, 3)).toEqual([0, 0, Number.NEGATIVE_INFINITY]);
+  expect(powers[1]?.slice(0, 3)).toEqual([0, 0, Number.NEGATIVE_INFINITY]);
+  expect(powers[1]?.[3]).toBeCloseTo(-0.0691, 4);
+  const atan2 = (y: Tensor, x: Tensor): Tensor => ops.atan2([y, x], null);
+  const angles = await gradients(atan2, [0, 0, -0], [0, 2, -1]);
+  expect(angles).toEqual([
+    [0, 0.5, -1],
+    [-0, -0, 0],
+  ]);
 });

@@ -1,7 +1,7 @@
 import * as kernels from "@halfstep/kernels";
 import type { Op } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { gt, keepWhere, le, logicalAnd, ne } from "./comparison.js";
+import { eq, ge, keepWhere, le, logicalAnd, ne } from "./comparison.js";
 import { cut, pointwise, unary } from "./pointwise.js";
 
 export const exp: Op<null> = unary(kernels.exp, "float32", (g, _, y) => g.mul(y));
@@ -65,7 +65,11 @@ export const atan2: Op<null> = pointwise<null>({
   castPolicy: "promote",
   backward({ inputs, gradients, needs }) {
     const [y, x] = inputs as [Tensor, Tensor];
-    const scaled = (gradients[0] as Tensor).div(y.square().add(x.square()));
+    const squares = y.square().add(x.square());
+    // At the origin, where there is no angle, torch's gradient is 0, not 0 / 0.
+    const scaled = (gradients[0] as Tensor).div(
+      squares.maskedFill(eq(squares, 0), Number.POSITIVE_INFINITY),
+    );
     return [needs[0] ? scaled.mul(x) : undefined, needs[1] ? scaled.mul(y).neg() : undefined];
   },
 });
@@ -89,9 +93,9 @@ const powTensor: Op<null> = pointwise<null>({
     const [x, y] = inputs as [Tensor, Tensor];
     const g = gradients[0] as Tensor;
     const slope = (): Tensor => keepWhere([y.mul(pow(x, y.sub(1))), ne(y, 0)], null);
-    // Powers of 0 do not change with a positive exponent, though log 0 is infinite.
+    // As in torch, powers of 0 do not change with an exponent from 0 on, though log 0 is infinite.
     const growth = (): Tensor => {
-      const isFlat = logicalAnd([le(x.mul(x), 0), gt(y, 0)], null);
+      const isFlat = logicalAnd([eq(x, 0), ge(y, 0)], null);
       const logarithm = (outputs[0] as Tensor).mul(log([x], null));
       return keepWhere([logarithm, le(isFlat, 0)], null);
     };
