@@ -100,20 +100,19 @@ export function mostFrequentTag({ train, test }: Splits<Tagged>, tags: number): 
   return correct / total;
 }
 
-/** Nats for each hidden token, of telling tokens by how often training has them, with one added to each count. */
-export function unigramLoss(
-  train: readonly Encoded[],
-  test: readonly MaskedText[],
-  vocabSize: number,
-): number {
+/** log p of each token, [vocabSize], by how often training has it, with one added to each count. */
+export function logUnigrams(train: readonly Encoded[], vocabSize: number): Float64Array {
   const counts = new Float64Array(vocabSize).fill(1);
   // Neither [CLS] nor [SEP] is ever hidden.
   const given = train.flatMap(({ ids }) => ids.slice(1, -1));
   for (const token of given) counts[token] = (counts[token] as number) + 1;
   const total = Math.log(given.length + vocabSize);
-  const losses = test
-    .flatMap(({ hidden }) => hidden)
-    .map((token) => total - Math.log(counts[token] as number));
+  return counts.map((count) => Math.log(count) - total);
+}
+
+/** Nats for each hidden token, of telling tokens by how often training has them. */
+export function unigramLoss(unigrams: Float64Array, test: readonly MaskedText[]): number {
+  const losses = test.flatMap(({ hidden }) => hidden.map((token) => -(unigrams[token] as number)));
   return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
 }
 

@@ -1,8 +1,8 @@
-import type { Runtime, Tensor } from "@halfstep/tensor";
-import { evaluate, type TrainingPrecision } from "@halfstep/trainer";
+import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
+import type { TrainingPrecision } from "@halfstep/trainer";
 import { BagClassifier } from "./bag-classifier.js";
-import { bertInputs, sortedByLength, until } from "./batches.js";
-import type { Learner, Score } from "./learner.js";
+import { bertInputs } from "./batches.js";
+import type { Learner, Scores } from "./learner.js";
 import { type ClassificationLoss, classificationLoss } from "./losses.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
@@ -22,38 +22,41 @@ export interface ClassifierOptions extends ClassificationLoss {
 }
 
 /** BERT that tells the class of a text. */
-export class Classifier implements Learner<EncodedText> {
+export class Classifier implements Learner<EncodedText, Encoded> {
   readonly model: BagClassifier;
-  readonly #runtime: Runtime;
+  readonly runtime: Runtime;
+  readonly precision: TrainingPrecision;
   readonly #options: ClassifierOptions;
 
   constructor(runtime: Runtime, options: ClassifierOptions) {
-    const { shape, seed, classes, tokenScores } = options;
-    this.#runtime = runtime;
+    const { shape, seed, classes, tokenScores, precision } = options;
+    this.runtime = runtime;
+    this.precision = precision;
     this.#options = options;
     this.model = new BagClassifier(runtime, { ...shape, seed, numLabels: classes, tokenScores });
   }
 
-  loss(batch: readonly EncodedText[], perturbation?: Tensor): Tensor {
-    const labels = this.#runtime.tensor(Uint32Array.from(batch, ({ label }) => label));
-    const logits = this.logits(batch, perturbation);
-    return classificationLoss(logits, labels, batch.length, this.#options);
-  }
-
-  async evaluate(examples: readonly EncodedText[], signal?: AbortSignal): Promise<Score> {
-    const { accuracy, loss } = await evaluate<readonly EncodedText[]>({
-      runtime: this.#runtime,
-      precision: this.#options.precision,
-      logits: (batch) => this.logits(batch),
-      labels: (batch) => Uint32Array.from(batch, ({ label }) => label),
-      batches: until(signal, sortedByLength(examples, 64)),
-    });
-    return { accuracy, loss };
-  }
-
   /** [texts, classes] */
-  logits(batch: readonly Encoded[], perturbation?: Tensor): Tensor {
-    const { inputIds, attentionMask } = bertInputs(this.#runtime, batch, this.model.bert.config);
-    return this.model.forward(inputIds, { attentionMask, ...(perturbation && { perturbation }) });
+  scores(batch: readonly Encoded[], perturbation?: Tensor): Scores {
+    const { inputIds, attentionMask } = bertInputs(this.runtime, batch, this.model.bert.config);
+    const inputs = { attentionMask, ...(perturbation && { perturbation }) };
+    return { values: this.model.forward(inputIds, inputs) };
+  }
+
+  lossOf({ values }: Scores, batch: readonly EncodedText[]): Tensor {
+    const labels = this.runtime.tensor(Uint32Array.from(batch, ({ label }) => label));
+    return classificationLoss(values, labels, batch.length, this.#options);
+  }
+
+  decide({ values }: Scores): Tensor {
+    return argmax([values], null);
+  }
+
+  labelsOf(decided: Uint32Array): readonly (readonly number[])[] {
+    return Array.from(decided, (label) => [label]);
+  }
+
+  wanted({ label }: EncodedText): readonly number[] {
+    return [label];
   }
 }

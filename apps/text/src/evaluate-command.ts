@@ -1,9 +1,9 @@
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
-import { describeBaselines, nats, percent } from "./figures.js";
+import { describeBaselines, describeClose, nats, percent } from "./figures.js";
 import type { EvaluateCommand } from "./options.js";
 import { baselinesOf } from "./prepare.js";
 import { readTask, type TaskData } from "./tasks.js";
-import { openTrained, useModel } from "./use-model.js";
+import { openTrained, refereeOf, useModel } from "./use-model.js";
 
 /** Tests a trained model on what it was not trained on. */
 export async function evaluateCommand(options: EvaluateCommand): Promise<number> {
@@ -15,13 +15,14 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
   const tested = options.data === undefined ? test : [...train, ...test];
   const splits = { train: [], test: tested.slice(0, options.limit) };
   const { runtime, described, close } = await openRuntime({ ...options, onNote: say });
-  const prepared = useModel(runtime, saved, { ...data, splits } as TaskData, options.half);
-  const score = await prepared.evaluate();
+  const { half } = options;
+  const prepared = useModel(runtime, saved, half, { ...data, splits } as TaskData);
+  const score = await prepared.evaluate(half ? { referee: refereeOf(runtime, saved) } : {});
   close();
   const baselines =
     options.data === undefined ? baselinesOf(data, saved.tokenizer, purpose.maxLength) : {};
   const result = {
-    ...{ task: purpose.task, model: saved.directory, precision: options.half ? "half" : "float32" },
+    ...{ task: purpose.task, model: saved.directory, precision: half ? "half" : "float32" },
     ...{ device: described, examples: splits.test.length, ...score, ...baselines },
   };
   print(
@@ -29,6 +30,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
       ? JSON.stringify(result, undefined, 2)
       : [
           `accuracy ${percent(score.accuracy)} · loss ${nats(score.loss)} · ${splits.test.length} examples · ${result.precision}`,
+          ...(score.close === undefined ? [] : [describeClose(score.close, splits.test.length)]),
           ...(Object.keys(baselines).length > 0 ? [describeBaselines(baselines)] : []),
         ].join("\n"),
   );

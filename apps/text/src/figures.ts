@@ -32,3 +32,7 @@ export function describeTests(runs: readonly Pick<RunSummary, "test">[]): string
     ...Object.keys(baselines).map((name) => describeBaselines({ [name]: mean(name) })),
   ].join(" · ");
 }
+
+/** How much of what halves were asked they left to float32. */
+export const describeClose = (close: number, texts: number): string =>
+  `${close.toLocaleString("en")} of ${texts.toLocaleString("en")} texts were close and were decided in float32`;

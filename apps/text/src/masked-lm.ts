@@ -1,9 +1,9 @@
 import { philox4x32 } from "@halfstep/formats/philox";
 import { BertForMaskedLM } from "@halfstep/models";
-import { argmax, crossEntropy, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
-import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
-import { bertInputs, sortedByLength, until } from "./batches.js";
-import type { Learner, Score } from "./learner.js";
+import { argmax, crossEntropy, type Runtime, type Tensor } from "@halfstep/tensor";
+import type { TrainingPrecision } from "@halfstep/trainer";
+import { bertInputs } from "./batches.js";
+import type { Learner, Scores } from "./learner.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
 
@@ -21,19 +21,24 @@ export interface MaskingOptions {
   readonly epoch: number;
   readonly mask: number;
   readonly vocabSize: number;
+  /** Of the tokens that are to be told. */
+  readonly share: number;
 }
 
-/** Share of the tokens that are to be told. */
-const share = 0.15;
+/** What BERT hides: models are tested on that. */
+export const bertShare = 0.15;
+
+/** What small models learn from: more to tell in each text, with enough left to tell it from (Wettig et al. 2023). */
+export const learningShare = 0.4;
 
 /**
- * Hides tokens as BERT does (Devlin et al. 2018): 15 % of a text, at least one, are to be told. Of these 8 in 10 become `[MASK]`,
+ * Hides tokens as BERT does (Devlin et al. 2018): a share of a text, at least one, is to be told. Of these 8 in 10 become `[MASK]`,
  * one in 10 another token, one in 10 stays.
  */
 export function masked(
   { ids }: Encoded,
   index: number,
-  { seed, epoch, mask, vocabSize }: MaskingOptions,
+  { seed, epoch, mask, vocabSize, share }: MaskingOptions,
 ): MaskedText {
   const inner = ids.length - 2;
   const draws = ids.map((_, i) =>
@@ -60,60 +65,84 @@ export interface MaskedLearnerOptions {
   readonly shape: ModelShape;
   readonly seed: number;
   readonly precision: TrainingPrecision;
+  /**
+   * log p of each token, [vocabSize]: what the model says without knowing anything else, so that it learns from the first step what
+   * a text tells of its hidden tokens. Default: all are as likely.
+   */
+  readonly unigrams?: Float64Array | undefined;
 }
 
 /** BERT that tells which tokens stood at hidden places: what it learns of a language by itself. */
 export class MaskedLearner implements Learner<MaskedText> {
   readonly model: BertForMaskedLM;
-  readonly #runtime: Runtime;
-  readonly #options: MaskedLearnerOptions;
+  readonly runtime: Runtime;
+  readonly precision: TrainingPrecision;
 
   constructor(runtime: Runtime, options: MaskedLearnerOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
+    this.runtime = runtime;
+    this.precision = options.precision;
     this.model = new BertForMaskedLM(runtime, { ...options.shape, seed: options.seed });
-  }
-
-  loss(batch: readonly MaskedText[], perturbation?: Tensor): Tensor {
-    return crossEntropy(this.logits(batch, perturbation), this.#hidden(batch));
-  }
-
-  async evaluate(examples: readonly MaskedText[], signal?: AbortSignal): Promise<Score> {
-    let correct = 0;
-    let loss = 0;
-    let places = 0;
-    for (const batch of until(signal, sortedByLength(examples, 32))) {
-      const { tokens, sum } = await this.#runtime.step(() =>
-        noGrad(() => {
-          const logits = inPrecision(this.#options.precision, () => this.logits(batch));
-          const sum = crossEntropy(logits, this.#hidden(batch), { reduction: "sum" });
-          return { tokens: argmax([logits], null), sum };
-        }),
-      );
-      const told = await tokens.toArray();
-      const hidden = batch.flatMap((text) => text.hidden);
-      correct += hidden.filter((token, i) => told[i] === token).length;
-      places += hidden.length;
-      loss += await sum.item();
-      tokens.dispose();
-      sum.dispose();
-    }
-    return { accuracy: correct / places, loss: loss / places };
-  }
-
-  #hidden(batch: readonly MaskedText[]): Tensor {
-    return this.#runtime.tensor(Uint32Array.from(batch.flatMap(({ hidden }) => hidden)));
+    if (options.unigrams) begin(this.model, options.unigrams);
   }
 
   /** [places, vocabSize]: the places of all texts, one behind the other. */
-  logits(batch: readonly MaskedText[], perturbation?: Tensor): Tensor {
-    const { inputIds, attentionMask } = bertInputs(this.#runtime, batch, this.model.bert.config);
+  scores(batch: readonly MaskedText[], perturbation?: Tensor): Scores {
+    const { inputIds, attentionMask } = bertInputs(this.runtime, batch, this.model.bert.config);
     const length = inputIds.shape[1] as number;
     const places = batch.flatMap((text, i) => text.places.map((place) => i * length + place));
-    return this.model.forward(inputIds, {
-      attentionMask,
-      positions: this.#runtime.tensor(Uint32Array.from(places)),
-      ...(perturbation && { perturbation }),
-    });
+    return {
+      values: this.model.forward(inputIds, {
+        attentionMask,
+        positions: this.runtime.tensor(Uint32Array.from(places)),
+        ...(perturbation && { perturbation }),
+      }),
+    };
   }
+
+  lossOf({ values }: Scores, batch: readonly MaskedText[]): Tensor {
+    const hidden = Uint32Array.from(batch.flatMap((text) => text.hidden));
+    return crossEntropy(values, this.runtime.tensor(hidden));
+  }
+
+  decide({ values }: Scores): Tensor {
+    return argmax([values], null);
+  }
+
+  labelsOf(decided: Uint32Array, batch: readonly MaskedText[]): readonly (readonly number[])[] {
+    const tokens = [...decided];
+    return batch.map(({ places }) => tokens.splice(0, places.length));
+  }
+
+  wanted({ hidden }: MaskedText): readonly number[] {
+    return hidden;
+  }
+}
+
+/** From where a small model finds its way: random parameters take it long to say more than how often tokens occur. */
+function begin({ bert, cls }: BertForMaskedLM, unigrams: Float64Array): void {
+  const { bias } = cls.predictions;
+  bias.assign(bias.runtime.tensor(Float32Array.from(unigrams), bias.shape));
+  const { weight } = bert.embeddings.positionEmbeddings;
+  const { maxPositionEmbeddings, hiddenSize, initializerRange } = bert.config;
+  const waves = sinusoids(maxPositionEmbeddings, hiddenSize);
+  // As large on average as random ones.
+  const amplitude = Math.SQRT2 * initializerRange;
+  weight.assign(
+    weight.runtime.tensor(
+      waves.map((wave) => amplitude * wave),
+      weight.shape,
+    ),
+  );
+}
+
+/**
+ * Embeddings of positions as Vaswani et al. (2017) have them, [length, size]: what stands a few tokens further is a linear function
+ * of them, so that attention finds neighbours soon.
+ */
+function sinusoids(length: number, size: number): Float32Array {
+  return Float32Array.from({ length: length * size }, (_, i) => {
+    const [position, feature] = [Math.floor(i / size), i % size];
+    const angle = position / 10_000 ** ((feature - (feature % 2)) / size);
+    return feature % 2 === 0 ? Math.sin(angle) : Math.cos(angle);
+  });
 }

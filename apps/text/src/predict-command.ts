@@ -1,5 +1,6 @@
 import { text as allOf } from "node:stream/consumers";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
+import { describeClose } from "./figures.js";
 import type { PredictCommand } from "./options.js";
 import { predict } from "./predict.js";
 import { openTrained } from "./use-model.js";
@@ -14,6 +15,10 @@ export async function predictCommand(options: PredictCommand): Promise<number> {
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
   const said = await predict({ runtime, device, saved, half: options.half }, texts);
   close();
+  if (options.half) {
+    const close = said.filter((prediction) => prediction.close).length;
+    say(describeClose(close, said.length));
+  }
   for (const prediction of said) print(options.json ? JSON.stringify(prediction) : prediction.line);
   return 0;
 }

@@ -1,13 +1,10 @@
 import type { Device } from "@halfstep/device";
-import type { Module } from "@halfstep/nn";
-import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
+import type { Runtime } from "@halfstep/tensor";
 import { Predictor } from "@halfstep/trainer";
-import { Classifier } from "./classifier.js";
-import { MaskedLearner, type MaskedText } from "./masked-lm.js";
-import { loadParameters } from "./model-folder.js";
-import { Tagger } from "./tagger.js";
-import type { EncodedWords } from "./tokenizer.js";
-import type { UsableModel } from "./use-model.js";
+import { type Answer, answersOf, closeMargin, type Decision, decision } from "./answers.js";
+import type { MaskedText } from "./masked-lm.js";
+import type { Encoded } from "./tokenizer.js";
+import { type UsableModel, useModel } from "./use-model.js";
 
 /** What a model says of a text. */
 export interface Prediction {
@@ -16,14 +13,18 @@ export interface Prediction {
   readonly labels: readonly string[];
   /** All of it, for people. */
   readonly line: string;
+  /** In halves: whether it was close, and was decided in float32. */
+  readonly close?: boolean;
 }
 
 export interface PredictOptions {
   readonly runtime: Runtime;
   readonly device?: Device | undefined;
   readonly saved: UsableModel;
-  /** Store parameters and compute in float16. What must not be half, the field of tags, stays float32. */
+  /** Store parameters and compute in float16, which changes no label: what is close is decided again in float32. */
   readonly half: boolean;
+  /** What is close: see `decision()`. Default: {@link closeMargin}. */
+  readonly margin?: number | undefined;
 }
 
 /** What a trained model says of texts, in their order. */
@@ -31,109 +32,98 @@ export async function predict(
   options: PredictOptions,
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
-  const { task } = options.saved.purpose;
-  if (task === "tags") return predictTags(options, texts);
-  if (task === "mlm") return predictHidden(options, texts);
-  return predictClasses(options, texts);
-}
-
-const settingsOf = ({ shape, purpose }: UsableModel) => ({
-  shape,
-  crf: purpose.crf,
-  seed: 0,
-  precision: "float32",
-});
-
-const batchSize = 64;
-
-/** Gives a model its parameters, in float32 or in halves. */
-function ready(model: Module, { saved, half }: PredictOptions): void {
-  loadParameters(model, saved);
-  // The predictor computes as the parameters are stored.
-  if (half) model.half();
-}
-
-async function predictClasses(
-  options: PredictOptions,
-  texts: readonly string[],
-): Promise<readonly Prediction[]> {
-  const { runtime, device, saved } = options;
-  const { tokenizer, purpose } = saved;
-  const { labels, maxLength } = purpose;
-  const classifier = new Classifier(runtime, {
-    ...{ ...settingsOf(saved), classes: labels.length },
-    // The scores that were learnt replace these.
-    tokenScores: purpose.bag ? new Float32Array(saved.shape.vocabSize * labels.length) : undefined,
-  });
-  ready(classifier.model, options);
-  using predictor = new Predictor({
-    ...{ runtime, device, batchSize, model: classifier.model },
-    forward: (batch: readonly string[]) =>
-      argmax([classifier.logits(batch.map((text) => tokenizer.encode(text, maxLength)))], null),
-  });
-  const classes = await predictor.predict(texts);
+  const { saved, half } = options;
+  const { encode, nameOf, lineOf } = readerOf(saved);
+  const sequences = texts.map(encode);
+  // Where nothing is hidden, nothing is asked.
+  const isAsked = (sequence: Encoded | MaskedText) =>
+    !("places" in sequence) || sequence.places.length > 0;
+  const answers = (await decide(options, sequences.filter(isAsked))).values();
   return texts.map((text, i) => {
-    const label = labels[classes[i]?.[0] as number] as string;
-    return { text, labels: [label], line: `${label}\t${text}` };
+    const answer = isAsked(sequences[i] as Encoded) ? answers.next().value : undefined;
+    const labels = (answer?.labels ?? []).map(nameOf);
+    const prediction = { text, labels, line: lineOf(text, labels) };
+    return half ? { ...prediction, close: answer?.isSure === false } : prediction;
   });
 }
 
-async function predictTags(
+/** Decides in the precision that was asked for, and again in float32 what halves are not sure of. */
+async function decide(
   options: PredictOptions,
-  texts: readonly string[],
-): Promise<readonly Prediction[]> {
-  const { runtime, device, saved } = options;
-  const { tokenizer, features, purpose } = saved;
-  const { labels, maxLength } = purpose;
-  const tagger = new Tagger(runtime, { ...settingsOf(saved), features, tags: labels.length });
-  ready(tagger.model, options);
-  using predictor = new Predictor({
-    ...{ runtime, device, batchSize, model: tagger.model },
-    forward: (batch: readonly EncodedWords[]) => tagger.tagsOf(tagger.emissions(batch)),
-  });
-  const sentences = texts.map((text) => text.match(wordOrMark) ?? []);
-  const tags = await predictor.predict(
-    sentences.map((words) => tokenizer.encodeWords(words, maxLength, features)),
+  sequences: readonly Encoded[],
+): Promise<readonly Answer[]> {
+  const { half, margin = closeMargin } = options;
+  const answers = await answersIn(half, options, sequences, half ? margin : undefined);
+  const close = sequences.filter((_, i) => !answers[i]?.isSure);
+  if (close.length === 0) return answers;
+  const again = (await answersIn(false, options, close)).values();
+  return answers.map((answer) =>
+    answer.isSure ? answer : { ...(again.next().value as Answer), isSure: false },
   );
-  return texts.map((text, i) => {
-    const words = sentences[i] ?? [];
-    // Words that were cut off have no tag, and padding has one that means nothing.
-    const kept = tokenizer.encodeWords(words, maxLength).starts.length;
-    const names = [...(tags[i] ?? [])].slice(0, kept).map((tag) => labels[tag] as string);
-    return { text, labels: names, line: names.map((name, j) => `${words[j]}/${name}`).join(" ") };
-  });
+}
+
+async function answersIn(
+  half: boolean,
+  { runtime, device, saved }: PredictOptions,
+  sequences: readonly Encoded[],
+  margin?: number,
+): Promise<readonly Answer[]> {
+  const { learner } = useModel(runtime, saved, half);
+  const { model } = learner;
+  try {
+    using predictor = new Predictor<Encoded, Decision, Answer>({
+      ...{ runtime, device, model, batchSize: 64 },
+      forward: (batch) => decision(learner, learner.scores(batch), margin),
+      read: (decided, batch) => answersOf(learner, decided, batch),
+    });
+    return await predictor.predict(sequences);
+  } finally {
+    // Parameters in halves and in float32 are never on the device together.
+    for (const [, variable] of model.namedVariables()) variable.dispose();
+  }
+}
+
+/** How texts of a task become sequences, and labels text. */
+interface Reader {
+  readonly encode: (text: string) => Encoded;
+  readonly nameOf: (label: number) => string;
+  readonly lineOf: (text: string, labels: readonly string[]) => string;
+}
+
+function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
+  const { task, maxLength, labels } = purpose;
+  const nameOf = (label: number): string => labels[label] as string;
+  if (task === "tags")
+    return {
+      encode: (text) => tokenizer.encodeWords(wordsIn(text), maxLength, features),
+      nameOf,
+      // Words that were cut off have no tag.
+      lineOf: (text, tags) =>
+        wordsIn(text)
+          .slice(0, tags.length)
+          .map((word, i) => `${word}/${tags[i]}`)
+          .join(" "),
+    };
+  if (task === "mlm")
+    return {
+      encode: (text): MaskedText => {
+        const { ids } = tokenizer.encode(text, maxLength);
+        const mask = tokenizer.ids["[MASK]"];
+        return { ids, places: ids.flatMap((id, i) => (id === mask ? [i] : [])), hidden: [] };
+      },
+      nameOf: (token) => tokenizer.vocabulary[token] as string,
+      lineOf(text, tokens) {
+        const given = tokens.values();
+        return text.replaceAll("[MASK]", (mask) => given.next().value ?? mask);
+      },
+    };
+  return {
+    encode: (text) => tokenizer.encode(text, maxLength),
+    nameOf,
+    lineOf: (text, [label]) => `${label}\t${text}`,
+  };
 }
 
 /** What gets a tag of its own: words, and the marks that the Brown corpus parts from them. */
-const wordOrMark = /[^\s.,;:!?()"]+|[.,;:!?()"]/g;
-
-async function predictHidden(
-  options: PredictOptions,
-  texts: readonly string[],
-): Promise<readonly Prediction[]> {
-  const { runtime, device, saved } = options;
-  const { tokenizer, purpose } = saved;
-  const learner = new MaskedLearner(runtime, settingsOf(saved));
-  ready(learner.model, options);
-  using predictor = new Predictor({
-    ...{ runtime, device, batchSize, model: learner.model },
-    forward: (batch: readonly MaskedText[]) => argmax([learner.logits(batch)], null),
-    read: async (told: Tensor, batch) => {
-      const tokens = [...(await told.toArray())];
-      return batch.map(({ places }) => tokens.splice(0, places.length));
-    },
-  });
-  const encoded = texts.map((text): MaskedText => {
-    const { ids } = tokenizer.encode(text, purpose.maxLength);
-    const mask = tokenizer.ids["[MASK]"];
-    return { ids, places: ids.flatMap((id, i) => (id === mask ? [i] : [])), hidden: [] };
-  });
-  const told = await predictor.predict(encoded.filter(({ places }) => places.length > 0));
-  const next = told.values();
-  return texts.map((text, i) => {
-    const tokens = encoded[i]?.places.length ? (next.next().value ?? []) : [];
-    const labels = tokens.map((id) => tokenizer.vocabulary[id] as string);
-    const given = labels.values();
-    return { text, labels, line: text.replaceAll("[MASK]", (mask) => given.next().value ?? mask) };
-  });
-}
+const wordsIn = (text: string): readonly string[] =>
+  text.match(/[^\s.,;:!?()"]+|[.,;:!?()"]/g) ?? [];

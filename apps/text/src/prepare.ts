@@ -2,13 +2,27 @@ import type { BertModel } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
 import type { RunSummary, TrainingPrecision } from "@halfstep/trainer";
-import { mostFrequentTag, naiveBayes, naiveBayesScores, unigramLoss } from "./baseline.js";
+import {
+  logUnigrams,
+  mostFrequentTag,
+  naiveBayes,
+  naiveBayesScores,
+  unigramLoss,
+} from "./baseline.js";
 import { Classifier } from "./classifier.js";
 import type { Labelled, Splits, Tagged } from "./examples.js";
-import type { Learner, Score } from "./learner.js";
+import type { Learner } from "./learner.js";
 import type { ClassificationLoss } from "./losses.js";
-import { MaskedLearner, type MaskedText, type MaskingOptions, masked } from "./masked-lm.js";
+import {
+  bertShare,
+  learningShare,
+  MaskedLearner,
+  type MaskedText,
+  type MaskingOptions,
+  masked,
+} from "./masked-lm.js";
 import type { ModelShape } from "./model-shape.js";
+import { type Score, type ScoreOptions, scoreOf } from "./score.js";
 import { type EncodedSentence, Tagger } from "./tagger.js";
 import { dataPackage, type TaskData, trainingTexts } from "./tasks.js";
 import { BertTokenizer, type Encoded } from "./tokenizer.js";
@@ -32,13 +46,14 @@ export interface ModelSettings extends ClassificationLoss {
 
 /** A task whose model is there and whose data are encoded. */
 export interface PreparedTask {
+  readonly learner: Learner<Encoded>;
   readonly model: Module & { readonly bert: BertModel };
   /** How many examples an epoch trains on. */
   readonly examples: number;
   steps(settings: TrainingSettings): number;
   train(run: Omit<TextRun<Encoded>, "learner" | "train" | "test">): Promise<RunSummary | undefined>;
   /** On the test data. */
-  evaluate(signal?: AbortSignal): Promise<Score>;
+  evaluate(options?: ScoreOptions<Encoded>): Promise<Score>;
 }
 
 /** A tokenizer with the tokens of BERT base that the training data have `leastCount` times. */
@@ -87,9 +102,12 @@ export function prepareTask(
     return prepared(learner, always(data.splits.train.map(encode)), data.splits.test.map(encode));
   }
   const { train, test, hide } = maskedSplits(data.splits, tokenizer, maxLength);
+  const unigrams = logUnigrams(train, tokenizer.vocabulary.length);
+  const { seed } = settings;
+  const hidden = (epoch: number) => ({ ...hide, seed, epoch, share: learningShare });
   return prepared(
-    new MaskedLearner(runtime, settings),
-    latest((epoch) => train.map((text, i) => masked(text, i, { ...hide, ...settings, epoch }))),
+    new MaskedLearner(runtime, { ...settings, unigrams }),
+    latest((epoch) => train.map((text, i) => masked(text, i, hidden(epoch)))),
     test,
   );
 }
@@ -104,7 +122,7 @@ export function baselinesOf(
   if (data.kind === "tags")
     return { mostFrequentTag: mostFrequentTag(data.splits, data.labels.length) };
   const { train, test } = maskedSplits(data.splits, tokenizer, maxLength);
-  return { unigramLoss: unigramLoss(train, test, tokenizer.vocabulary.length) };
+  return { unigramLoss: unigramLoss(logUnigrams(train, tokenizer.vocabulary.length), test) };
 }
 
 /** Texts as tokens, of which the test data's are hidden already: the same for all models. */
@@ -124,9 +142,10 @@ function maskedSplits(
       // A text without a token has nothing to hide.
       .filter(({ ids }) => ids.length > 2),
   ) as [Encoded[], Encoded[]];
+  const tested = { ...hide, seed: 0, epoch: 2 ** 32 - 1, share: bertShare };
   return {
     train,
-    test: test.map((text, i) => masked(text, i, { ...hide, seed: 0, epoch: 2 ** 32 - 1 })),
+    test: test.map((text, i) => masked(text, i, tested)),
     hide,
   };
 }
@@ -161,9 +180,10 @@ const prepared = <Example extends Encoded>(
   train: (epoch: number) => readonly Example[],
   test: readonly Example[],
 ): PreparedTask => ({
+  learner,
   model: learner.model,
   examples: train(0).length,
   steps: (settings) => stepsOf(train(0).length, settings),
   train: (run) => trainText({ ...run, learner, train, test }),
-  evaluate: (signal) => learner.evaluate(test, signal),
+  evaluate: (options) => scoreOf(learner, test, options),
 });

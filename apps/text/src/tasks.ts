@@ -55,6 +55,17 @@ export async function readTask(source: TaskSource): Promise<TaskData> {
   return { kind: "classes", labels, splits: limited(splitOf(examples, fold), limit) };
 }
 
+const kinds = { spam: "classes", sentences: "classes", tags: "tags", mlm: "text" } as const;
+
+/** A task of which no example is known. */
+export const withoutExamples = ({
+  task,
+  labels,
+}: {
+  readonly task: TaskName;
+  readonly labels: readonly string[];
+}): TaskData => ({ kind: kinds[task], labels, splits: { train: [], test: [] } });
+
 /** The texts that a vocabulary is made for. */
 export function trainingTexts(data: TaskData): readonly string[] {
   if (data.kind === "text") return data.splits.train;

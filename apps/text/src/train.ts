@@ -16,8 +16,9 @@ import {
 } from "@halfstep/trainer";
 import { fastGradient } from "./adversary.js";
 import { shuffledByLength } from "./batches.js";
-import type { Learner } from "./learner.js";
+import { type Learner, lossOf } from "./learner.js";
 import { bertOptimizer } from "./optimizer.js";
+import { scoreOf } from "./score.js";
 import type { Encoded } from "./tokenizer.js";
 
 /** How a model is trained. */
@@ -98,7 +99,7 @@ export async function trainText<Example extends Encoded>(
     batches,
     batchesFrom: (epoch, first) => batches(epoch).slice(first),
     loss: ({ examples, isAdversarial }) =>
-      learner.loss(examples, isAdversarial ? fastGradient(words, adversarial) : undefined),
+      lossOf(learner, examples, isAdversarial ? fastGradient(words, adversarial) : undefined),
     lr: warmupLinear({ lr: run.lr, warmup: run.warmup, totalSteps: steps }),
     signal,
     hooks: run.hooks,
@@ -113,7 +114,7 @@ export async function trainText<Example extends Encoded>(
   const test =
     run.isTested === false
       ? { accuracy: Number.NaN, loss: Number.NaN }
-      : await learner.evaluate(run.test, signal);
+      : await scoreOf(learner, run.test, { signal });
   if (signal?.aborted) return undefined;
   return runSummary({
     ...{ precision: recipe, result, test, model, groups, startedAt, peakBytes },

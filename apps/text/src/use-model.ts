@@ -1,8 +1,11 @@
 import type { Runtime } from "@halfstep/tensor";
 import { UsageError } from "@halfstep/trainer/cli";
+import { closeMargin } from "./answers.js";
 import { loadParameters, type ModelPurpose, openModel, type SavedModel } from "./model-folder.js";
 import { type PreparedTask, prepareTask } from "./prepare.js";
-import type { TaskData } from "./tasks.js";
+import type { Referee } from "./score.js";
+import { type TaskData, withoutExamples } from "./tasks.js";
+import type { Encoded } from "./tokenizer.js";
 
 /** A trained model of here, with what it was made for. */
 export interface UsableModel extends SavedModel {
@@ -24,8 +27,8 @@ export async function openTrained(directory: string): Promise<UsableModel> {
 export function useModel(
   runtime: Runtime,
   saved: UsableModel,
-  data: TaskData,
   half: boolean,
+  data: TaskData = withoutExamples(saved.purpose),
 ): PreparedTask {
   const prepared = prepareTask(runtime, data, saved.tokenizer, {
     ...saved.purpose,
@@ -38,3 +41,9 @@ export function useModel(
   prepared.model.eval();
   return prepared;
 }
+
+/** Who decides what is close. Float32 parameters come onto the device where something is, beside those in halves. */
+export const refereeOf = (runtime: Runtime, saved: UsableModel): Referee<Encoded> => ({
+  margin: closeMargin,
+  open: () => useModel(runtime, saved, false).learner,
+});

@@ -93,9 +93,9 @@ describe("batches", () => {
 
 describe("masks", () => {
   const text = { ids: [2, ...Array.from({ length: 20 }, (_, i) => 10 + i), 3] };
-  const options = { seed: 3, epoch: 0, mask: 4, vocabSize: 1000 };
+  const options = { seed: 3, epoch: 0, mask: 4, vocabSize: 1000, share: 0.15 };
 
-  it("hide 15 % of a text, and never its ends", () => {
+  it("hide a share of a text, and never its ends", () => {
     const all = Array.from({ length: 2000 }, (_, i) => masked(text, i, options));
     expect(all.every(({ places }) => places.length === 3)).toBe(true);
     expect(

@@ -6,6 +6,7 @@ import { fastGradient } from "../src/adversary.js";
 import { BagClassifier } from "../src/bag-classifier.js";
 import { naiveBayesScores } from "../src/baseline.js";
 import { Classifier } from "../src/classifier.js";
+import { lossOf } from "../src/learner.js";
 import { classificationLoss, ignoredLabel } from "../src/losses.js";
 import { smallShape } from "../src/model-shape.js";
 import { bertOptimizer, parameterGroups } from "../src/optimizer.js";
@@ -116,7 +117,7 @@ describe("an adversarial perturbation", () => {
   const learner = new Classifier(runtime, { shape, seed: 1, classes: 2, precision: "float32" });
   const words = learner.model.bert.embeddings.wordEmbeddings.weight;
   const gradientOf = async (scale: number): Promise<Float32Array> => {
-    await runtime.step(() => learner.loss(texts).mul(scale).backward());
+    await runtime.step(() => lossOf(learner, texts).mul(scale).backward());
     return (await (words.grad as NonNullable<typeof words.grad>).toArray()) as Float32Array;
   };
   const forget = (): void => {
@@ -150,10 +151,10 @@ describe("an adversarial perturbation", () => {
         ),
       ) as [typeof words, typeof words];
       const length = Math.hypot(...Array.from({ length: words.size }, (_, i) => Math.sin(i * i)));
-      return [random, against].map((each) => learner.loss(texts, each.mul(0.5 / length)));
+      return [random, against].map((each) => lossOf(learner, texts, each.mul(0.5 / length)));
     });
-    const clean = await learner.loss(texts).item();
-    const adversarial = await learner.loss(texts, worst).item();
+    const clean = await lossOf(learner, texts).item();
+    const adversarial = await lossOf(learner, texts, worst).item();
     forget();
     expect(adversarial).toBeGreaterThan(clean);
     for (const loss of other) expect(adversarial).toBeGreaterThan(await loss.item());
@@ -176,10 +177,10 @@ describe("an adversarial perturbation", () => {
     const before = await weight.toArray();
     const window = scaler.window(optimizer, { microSteps: 2 });
     await runtime.step(() => {
-      window.scale(tagger.loss(sentences).mul(2 ** 20)).backward();
+      window.scale(lossOf(tagger, sentences).mul(2 ** 20)).backward();
     });
     await runtime.step(() => {
-      window.scale(tagger.loss(sentences, fastGradient(weight, 1))).backward();
+      window.scale(lossOf(tagger, sentences, fastGradient(weight, 1))).backward();
       window.step();
     });
     expect((await scaler.drain()).map(({ status }) => status)).toEqual(["skipped"]);
@@ -214,12 +215,12 @@ describe("a step through the scaler", () => {
     for (let step = 0; step < 2; step++) {
       const window = scaler.window(optimizer, { microSteps: adversarial > 0 ? 2 : 1 });
       await runtime.step(() => {
-        window.scale(learner.loss(texts)).backward();
+        window.scale(lossOf(learner, texts)).backward();
         if (adversarial === 0) window.step();
       });
       if (adversarial > 0)
         await runtime.step(() => {
-          window.scale(learner.loss(texts, fastGradient(weight, adversarial))).backward();
+          window.scale(lossOf(learner, texts, fastGradient(weight, adversarial))).backward();
           window.step();
         });
     }
@@ -287,7 +288,7 @@ test("a tagger looks at features of words beside their tokens", async () => {
     ...{ ids: [2, 5, 6, 3], starts: [1, 2], features: words },
   });
   const scoresOf = async (words: ReturnType<typeof given>): Promise<number[]> => [
-    ...(await tagger.emissions([words]).scores.toArray()),
+    ...(await tagger.scores([words]).values.toArray()),
   ];
   const none = [0, 0, 0, 0, 0];
   const [first, again, other] = await Promise.all([
