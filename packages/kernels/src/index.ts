@@ -1,7 +1,12 @@
-export { type AddRowsAttributes, addRows, putRows } from "./add-rows.js";
-export { ampPrimitives, type KernelAmpPrimitives, type ScaledGradient } from "./amp-primitives.js";
-export { argmax } from "./argmax.js";
-export { accumulate, assignUnless } from "./assign.js";
+export {
+  ampPrimitives,
+  type KernelAmpPrimitives,
+  type ScaledGradient,
+} from "./amp/amp-primitives.js";
+export { checkFinite, type SquareSums } from "./amp/check-finite.js";
+export { combineFlags } from "./amp/combine-flags.js";
+export { rescale, unscale } from "./amp/unscale.js";
+export { gatherFoundInf, updateScale } from "./amp/update-scale.js";
 export { attention } from "./attention/forward.js";
 export { attentionKeyValueGradient } from "./attention/key-value-gradient.js";
 export type { AttentionGradientOperands, AttentionOperands } from "./attention/operands.js";
@@ -20,31 +25,10 @@ export {
   maxAttentionSize,
 } from "./attention/shape.js";
 export { attentionStatistics } from "./attention/statistics.js";
-export {
-  averageControl,
-  averageControlLength,
-  averageParameters,
-  copyBits,
-  exactParameters,
-  type KeptParameters,
-} from "./average.js";
-export { averageSums } from "./average-sums.js";
-export {
-  type BatchNormNormalizeAttributes,
-  batchNormNormalize,
-  batchNormUpdateRunning,
-} from "./batch-norm.js";
-export { batchNormBackward } from "./batch-norm-backward.js";
-export { type BatchNormShape, batchNormStatistics } from "./batch-norm-statistics.js";
-export { checkFinite, type SquareSums } from "./check-finite.js";
-export { clampGradients, clipGradients } from "./clip-gradients.js";
-export { combineFlags } from "./combine-flags.js";
-export {
-  type ConcatenateAttributes,
-  concatenate,
-  concatenatedStarts,
-  maxConcatenated,
-} from "./concatenate.js";
+export { batchNormBackward } from "./batch-norm/backward.js";
+export { type BatchNormNormalizeAttributes, batchNormNormalize } from "./batch-norm/normalize.js";
+export { batchNormUpdateRunning } from "./batch-norm/running-statistics.js";
+export { type BatchNormShape, batchNormStatistics } from "./batch-norm/statistics.js";
 export {
   type Conv2dAttributes,
   conv2d,
@@ -52,6 +36,21 @@ export {
   conv2dOutputSize,
   conv2dWeightGradient,
 } from "./conv2d.js";
+export { accumulate, assignUnless } from "./copies/assign.js";
+export {
+  type ConcatenateAttributes,
+  concatenate,
+  concatenatedStarts,
+  maxConcatenated,
+} from "./copies/concatenate.js";
+export { fill } from "./copies/fill.js";
+export { type PermuteAttributes, permute } from "./copies/permute.js";
+export {
+  type CopiedDimension,
+  contiguousStart,
+  type StridedCopyAttributes,
+  stridedCopy,
+} from "./copies/strided-copy.js";
 export {
   type CpuBuffer,
   type CpuTarget,
@@ -63,11 +62,16 @@ export { type CrfLossOperands, crfLoss } from "./crf/loss.js";
 export { type CrfLossBackwardOperands, crfLossBackward } from "./crf/loss-backward.js";
 export { type CrfOperands, type CrfShape, maxCrfTags } from "./crf/shape.js";
 export { type CrfDecodeOperands, crfDecode } from "./crf/viterbi.js";
+export { countExponents } from "./diagnostics/exponent-histogram.js";
+export { decodeFound, findNonFinite, nothingFound } from "./diagnostics/find-non-finite.js";
 export {
-  type CrossEntropyAttributes,
-  softmaxCrossEntropy,
-  softmaxCrossEntropyBackward,
-} from "./cross-entropy.js";
+  countLostUpdates,
+  type DerivedKind,
+  errorUnit,
+  lostUpdateCounts,
+  lostUpdateWords,
+  storeParameters,
+} from "./diagnostics/lost-updates.js";
 export {
   type ElementwiseKernel,
   type ElementwiseProgram,
@@ -79,37 +83,45 @@ export {
   type ShapedBinding,
 } from "./elementwise.js";
 export { type Epilogue, type ProductKernel, takesEpilogue, withEpilogue } from "./epilogue.js";
-export { countExponents } from "./exponent-histogram.js";
 export * from "./expressions.js";
-export { fill } from "./fill.js";
-export { decodeFound, findNonFinite, nothingFound } from "./find-non-finite.js";
-export { type GatherAttributes, gather } from "./gather.js";
-export { gradientNorm, gradientNormScratchBytes } from "./gradient-norm.js";
+export { type AddRowsAttributes, addRows, putRows } from "./gather-scatter/add-rows.js";
+export { type GatherAttributes, gather } from "./gather-scatter/gather.js";
+export { type ScatterAttributes, scatter } from "./gather-scatter/scatter.js";
+export { averageSums } from "./gradients/average-sums.js";
+export { clampGradients, clipGradients } from "./gradients/clip-gradients.js";
+export { gradientNorm, gradientNormScratchBytes } from "./gradients/gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
+export {
+  type CrossEntropyAttributes,
+  softmaxCrossEntropy,
+  softmaxCrossEntropyBackward,
+} from "./losses/cross-entropy.js";
 export { labelCounts } from "./losses/label-counts.js";
 export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./losses/nll.js";
-export {
-  countLostUpdates,
-  type DerivedKind,
-  errorUnit,
-  lostUpdateCounts,
-  lostUpdateWords,
-  storeParameters,
-} from "./lost-updates.js";
 export { kernelTable } from "./matmul/block-table.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { normBackward } from "./norms/backward.js";
 export { normNormalize } from "./norms/normalize.js";
 export type { NormShape, NormStatistics } from "./norms/shape.js";
 export { normStatistics } from "./norms/statistics.js";
+export {
+  averageControl,
+  averageControlLength,
+  averageParameters,
+  copyBits,
+  exactParameters,
+  type KeptParameters,
+} from "./optimizers/average.js";
 export * from "./optimizers/index.js";
-export { type PermuteAttributes, permute } from "./permute.js";
 export { avgPool2d, avgPool2dBackward } from "./pool/avg-pool.js";
 export { maxPool2d, maxPool2dBackward } from "./pool/max-pool.js";
 export { type PoolAttributes, poolOutputSize } from "./pool/shape.js";
 export { bernoulli, dropout, normal, type RandomSource, uniform } from "./random.js";
-export { type ReduceAttributes, type ReduceOp, reduce } from "./reduce.js";
+export { argmax } from "./reductions/argmax.js";
+export { type ReduceAttributes, type ReduceOp, reduce } from "./reductions/reduce.js";
+export { type ScanAttributes, type ScanOp, scan } from "./reductions/scan.js";
+export { type TopKAttributes, topK } from "./reductions/top-k.js";
 export {
   type ResampleAttributes,
   type ResampleMode,
@@ -122,8 +134,6 @@ export {
   deviceTarget,
   type ResidentTarget,
 } from "./resident-target.js";
-export { type ScanAttributes, type ScanOp, scan } from "./scan.js";
-export { type ScatterAttributes, scatter } from "./scatter.js";
 export {
   logSoftmax,
   logSoftmaxBackward,
@@ -132,12 +142,3 @@ export {
   softmax,
   softmaxBackward,
 } from "./softmax.js";
-export {
-  type CopiedDimension,
-  contiguousStart,
-  type StridedCopyAttributes,
-  stridedCopy,
-} from "./strided-copy.js";
-export { type TopKAttributes, topK } from "./top-k.js";
-export { rescale, unscale } from "./unscale.js";
-export { gatherFoundInf, updateScale } from "./update-scale.js";

@@ -9,7 +9,7 @@ import {
   testValues,
   unitRoundoff,
 } from "../test/harness.js";
-import { softmaxCrossEntropy, softmaxCrossEntropyBackward } from "./cross-entropy.js";
+import { softmaxCrossEntropy, softmaxCrossEntropyBackward } from "./losses/cross-entropy.js";
 import { logSoftmax, logSoftmaxBackward, softmax, softmaxBackward } from "./softmax.js";
 
 interface Case {

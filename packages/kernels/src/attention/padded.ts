@@ -1,6 +1,6 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { stridedCopy } from "../copies/strided-copy.js";
 import { scratch } from "../scratch.js";
-import { stridedCopy } from "../strided-copy.js";
 
 /**
  * Launches what stores rows of `width` elements in whole quads. Where they are none, it stores into float32 scratch memory with

@@ -1,6 +1,6 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
 import type { Conv2dAttributes } from "../conv2d.js";
-import { reduce } from "../reduce.js";
+import { reduce } from "../reductions/reduce.js";
 import { scratch } from "../scratch.js";
 import {
   depthwiseConv2d,

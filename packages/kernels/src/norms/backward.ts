@@ -1,7 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
-import { reduce } from "../reduce.js";
+import { reduce } from "../reductions/reduce.js";
 import { scratch } from "../scratch.js";
 import { channel, elementMain, elementWorkgroups, forEachElement } from "./normalize.js";
 import { normParameterGradients } from "./parameter-gradients.js";

@@ -1,7 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { chunkCount } from "../batch-norm-statistics.js";
+import { chunkCount } from "../batch-norm/statistics.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { reduce } from "../reduce.js";
+import { reduce } from "../reductions/reduce.js";
 import { scratch } from "../scratch.js";
 import { atRow, kept, partialHead, rowLoop } from "../wgsl/row-walk.js";
 import { forEachElement } from "./normalize.js";

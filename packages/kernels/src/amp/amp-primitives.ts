@@ -1,0 +1,160 @@
+import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { ScaleRule } from "@halfstep/grad-scaler";
+import { countExponents } from "../diagnostics/exponent-histogram.js";
+import { allocateResident, type ResidentTarget } from "../resident-target.js";
+import { checkFinite, maxPartials, partialsOf, type SquareSums } from "./check-finite.js";
+import { combineFlags } from "./combine-flags.js";
+import { scaleLoss } from "./scale-loss.js";
+import { rescale, unscale } from "./unscale.js";
+import { gatherFoundInf, updateScale } from "./update-scale.js";
+
+/** A gradient as `@halfstep/grad-scaler` describes it. */
+export interface ScaledGradient<B> {
+  readonly buffer: B;
+  readonly dtype: "float32" | "float16" | "bfloat16";
+  /** Bytes, a multiple of 256; 0 where absent. */
+  readonly offset?: number;
+  /** Elements; up to the end of the buffer where absent. */
+  readonly length?: number;
+}
+
+/** What {@link ampPrimitives} makes: `AmpPrimitives<B, Binding<B>>` of `@halfstep/grad-scaler`, which says what each does. */
+export interface KernelAmpPrimitives<B> {
+  allocate(length: number): B;
+  writeState(state: B, words: readonly number[]): void;
+  scaleLoss(
+    loss: Binding<B>,
+    state: B,
+    options: { readonly weight: number; readonly lossFlag: B },
+  ): Binding<B>;
+  check(gradients: readonly ScaledGradient<B>[], foundInf: B, sum?: SquareSums<B>): void;
+  unscale(gradients: readonly ScaledGradient<B>[], state: B, foundInf: B, squares?: B): void;
+  readonly normPartials: number;
+  countExponents(gradients: readonly ScaledGradient<B>[], exponents: B): void;
+  rescale(gradients: readonly ScaledGradient<B>[], from: B, to: B, foundInf: B): void;
+  combine(flags: readonly B[], into: B): void;
+  updateScale(update: {
+    readonly state: B;
+    readonly foundInfs: readonly B[];
+    readonly rule: ScaleRule;
+    readonly newScale?: number;
+    readonly lossFlag: B;
+    readonly squares?: B;
+    readonly exponents?: B;
+    readonly outcomes: B;
+    readonly tag: number;
+  }): void;
+  read(buffer: B): Promise<Float32Array>;
+  onRollback?(undo: () => void): void;
+}
+
+/**
+ * The primitives of loss scaling as launches on a target, so that nothing in a step waits for the device. The scaled
+ * loss of a loss buffer is one float32 buffer, which the next scaling of that buffer overwrites.
+ *
+ * @example
+ * const scaler = new GradScaler(ampPrimitives(deviceTarget(device)));
+ */
+export function ampPrimitives<B extends object>(target: ResidentTarget<B>): KernelAmpPrimitives<B> {
+  const lengths = new WeakMap<B, number>();
+  const scaledLosses = new WeakMap<B, B>();
+  /** How many partial sums any gradient has made: those beyond are 0. */
+  const partials = new WeakMap<B, number>();
+  let mask: B | undefined;
+  const allocate = (length: number): B => {
+    const buffer = allocateResident(target, length * 4);
+    lengths.set(buffer, length);
+    return buffer;
+  };
+  const floats = (buffer: B, length: number): Binding<B> => ({
+    buffer,
+    offset: 0,
+    length,
+    dtype: "float32",
+  });
+  /** Remembers how many of the partial sums a launch over `x` uses. */
+  const summing = (x: Binding<B>, squares: B | undefined): Binding<B> => {
+    if (squares !== undefined)
+      partials.set(squares, Math.max(partials.get(squares) ?? 0, partialsOf(x.length)));
+    return x;
+  };
+  return {
+    allocate,
+    writeState(state, words) {
+      target.write(floats(state, words.length), words);
+    },
+    scaleLoss(loss, state, { weight, lossFlag }) {
+      let buffer = scaledLosses.get(loss.buffer);
+      if (buffer === undefined) {
+        buffer = allocateResident(target, loss.offset + loss.length * 4);
+        scaledLosses.set(loss.buffer, buffer);
+      }
+      const scaled = floats(buffer, loss.length);
+      target.launch(scaleLoss({ loss, state, lossFlag, scaled }, { weight }));
+      return scaled;
+    },
+    check(gradients, foundInf, sum) {
+      for (const gradient of gradients) {
+        const x = summing(bound(gradient), sum?.squares);
+        target.launch(checkFinite({ x, foundInf }, sum));
+      }
+    },
+    unscale(gradients, state, foundInf, squares) {
+      for (const gradient of gradients) {
+        const x = summing(bound(gradient), squares);
+        target.launch(unscale({ x, state, foundInf, squares }));
+      }
+    },
+    normPartials: maxPartials,
+    countExponents(gradients, exponents) {
+      for (const gradient of gradients)
+        target.launch(countExponents({ x: bound(gradient), exponents }));
+    },
+    rescale(gradients, from, to, foundInf) {
+      for (const gradient of gradients)
+        target.launch(rescale({ x: bound(gradient), from, to, foundInf }));
+    },
+    combine(flags, into) {
+      for (const [i, flag] of flags.entries())
+        target.launch(combineFlags({ flag, into }, { isFirst: i === 0 }));
+    },
+    updateScale({ foundInfs, rule, newScale, squares, tag, ...operands }) {
+      const [only] = foundInfs;
+      let foundInf = only;
+      if (foundInf === undefined || foundInfs.length > 1) {
+        mask ??= allocate(1);
+        foundInf = mask;
+        for (const [i, flag] of foundInfs.entries())
+          target.launch(gatherFoundInf({ foundInf: flag, mask }, i));
+      }
+      const isMask = foundInf === mask;
+      const used = squares === undefined ? 0 : (partials.get(squares) ?? 0);
+      const sums =
+        squares === undefined || used === 0 ? undefined : { buffer: squares, partials: used };
+      target.launch(
+        updateScale({ ...operands, foundInf, squares: sums }, { rule, tag, newScale, isMask }),
+      );
+    },
+    async read(buffer) {
+      const length = lengths.get(buffer) ?? Math.floor(byteLengthOf(buffer) / 4);
+      const values = await target.read(floats(buffer, length), { wait: "background" });
+      return Float32Array.from(values);
+    },
+    ...(target.onRollback && { onRollback: (undo) => target.onRollback?.(undo) }),
+  };
+
+  function bound({ buffer, dtype, offset = 0, length }: ScaledGradient<B>): Binding<B> {
+    const own = lengths.get(buffer);
+    const bytes = own === undefined ? byteLengthOf(buffer) : own * 4;
+    const rest = Math.floor((bytes - offset) / bytesPerElement(dtype));
+    return { buffer, offset, length: length ?? rest, dtype };
+  }
+}
+
+/** Bytes of a `GPUBuffer`, or of anything with a `byteLength`. */
+function byteLengthOf(buffer: object): number {
+  const { byteLength, size } = buffer as { byteLength?: unknown; size?: unknown };
+  if (typeof byteLength === "number") return byteLength;
+  if (typeof size === "number") return size;
+  throw new TypeError("the length of a gradient is not known: give its `length` in elements");
+}

@@ -1,0 +1,197 @@
+import type {
+  Binding,
+  DType,
+  HalfDType,
+  Kernel,
+  KernelBinding,
+  KernelView,
+  Launch,
+  ProgramContext,
+  Workgroups,
+} from "@halfstep/device";
+import { defineKernel } from "../kernel.js";
+
+const groupSize = 64;
+
+/** Quads that one invocation looks at in a row, so that several loads are under way at once. */
+const quadsEach = 8;
+const blockSize = groupSize * quadsEach;
+
+/** Workgroups at most: enough to fill a GPU, and few enough to add up what each invocation finds. */
+const maxGroups = 512;
+
+/** Partial sums that {@link checkFinite} and `unscale` may need: one for each invocation. */
+export const maxPartials: number = maxGroups * groupSize;
+
+const groupsOf = (count: number): number =>
+  Math.min(Math.ceil(Math.ceil(count / 4) / blockSize), maxGroups);
+
+/** How many partial sums gradients of this length make. */
+export const partialsOf = (count: number): number => groupsOf(count) * groupSize;
+
+type OnHardware = Pick<ProgramContext, "hardware">;
+
+/** Invocations of a workgroup: on CPU adapters, where every subgroup takes time to start, one subgroup. */
+const invocationsOf = ({ hardware }: OnHardware): number =>
+  hardware?.class === "software" ? 8 : groupSize;
+
+/**
+ * WGSL: `statements` for every quad `q` of `s.count` elements, with the elements that lie `inside`. CPU adapters take a loop of
+ * unknown length: they are slower where they unroll one, and four times as long at compiling it.
+ */
+export const forEachQuadWgsl = (statements: string, context: OnHardware): string =>
+  invocationsOf(context) < groupSize
+    ? `
+  for (var block = group.x * ${blockSize}u; block * 4u < s.count; block += groups.x * ${blockSize}u) {
+    let stop = min(block + ${blockSize}u, (s.count + 3u) / 4u);
+    for (var q = block + local; q < stop; q += ${invocationsOf(context)}u) {
+      let inside = (vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u)) < vec4u(s.count);
+      ${statements}
+    }
+  }
+`
+    : `
+  for (var block = group.x * ${blockSize}u; block * 4u < s.count; block += groups.x * ${blockSize}u) {
+    for (var k = 0u; k < ${quadsEach}u; k++) {
+      let q = block + k * ${groupSize}u + local;
+      let inside = (vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u)) < vec4u(s.count);
+      if (inside.x) { ${statements} }
+    }
+  }
+`;
+
+/** Workgroups for {@link forEachQuadWgsl}. */
+export const quadWorkgroups = (count: number): Workgroups => [groupsOf(count), 1, 1];
+
+/** The head of the entry point around {@link forEachQuadWgsl}. */
+export const quadMain = (
+  context: OnHardware,
+): string => `@compute @workgroup_size(${invocationsOf(context)})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
+`;
+
+/** WGSL that adds the vec4f `sum` of an invocation to its partial sum of binding `squares`. */
+export const addPartialWgsl: string = `
+  let own = group.x * ${groupSize}u + local;
+  store_squares(own, at_squares(own) + ((sum.x + sum.y) + (sum.z + sum.w)));
+`;
+
+/** Where partial sums of squares go. */
+export const squaresBinding: KernelBinding = {
+  name: "squares",
+  access: "readwrite",
+  unit: 1,
+  dtypes: ["float32"],
+};
+
+/** What is read from a float32 flag by kernels that change it: 1 where it is set. */
+export const flagBits = 0x3f80_0000;
+
+/**
+ * WGSL `nonfinite_x(q: u32) -> vec4<bool>`: which elements of quad q of binding `x` are ±infinity or NaN. It looks at
+ * bits in memory, because compilers of WGSL may assume that no float is infinite or NaN.
+ */
+export function nonFiniteWgsl(
+  x: string,
+  { dtype, rounding }: { readonly dtype: DType; readonly rounding?: HalfDType },
+): string {
+  const head = `fn nonfinite_${x}(q: u32) -> vec4<bool> {`;
+  if (rounding || (dtype !== "float16" && dtype !== "bfloat16"))
+    return `${head} return (bitcast<vec4u>(load_${x}(q)) & vec4u(0x7f800000u)) == vec4u(0x7f800000u); }\n`;
+  const exponent = dtype === "float16" ? "0x7c00u" : "0x7f80u";
+  return `${head}
+  let w = ${x}_data[q];
+  return (vec4u(w.x, w.x >> 16u, w.y, w.y >> 16u) & vec4u(${exponent})) == vec4u(${exponent});
+}
+`;
+}
+
+const makeKernel = (sums: boolean): Kernel =>
+  defineKernel({
+    name: "check-finite",
+    variant: sums ? "norm" : "",
+    bindings: [
+      { name: "x", access: "read" },
+      { name: "foundInf", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
+      ...(sums
+        ? [{ name: "state", access: "read", unit: 1, dtypes: ["float32"] } as const, squaresBinding]
+        : []),
+    ],
+    scalars: [{ name: "count", type: "u32" }],
+    body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
+${quadMain(context)}
+  var bad = vec4<bool>();
+  ${sums ? "var sum = vec4f(); let inverse = at_state(1u);" : ""}
+  ${forEachQuadWgsl(`bad |= nonfinite_x(q) & inside; ${sums ? "let g = select(vec4f(), load_x(q) * inverse, inside); sum += g * g;" : ""}`, context)}
+  if (any(bad)) { or_foundInf(0u, ${flagBits}u); }
+  ${sums ? addPartialWgsl : ""}
+}
+`,
+    workgroups: ({ count }) => quadWorkgroups(count as number),
+    reference([x, foundInf, state, squares]) {
+      const values = x as KernelView;
+      if (values.some((value: number) => !Number.isFinite(value))) setFlag(foundInf);
+      if (squares) addSquares(values, state?.[1] as number, squares);
+    },
+  });
+
+const plainKernel = makeKernel(false);
+const summingKernel = makeKernel(true);
+
+/** Sets a float32 flag that a kernel reaches as bits. With float64 arithmetic the CPU keeps the number itself. */
+export function setFlag(flag: { [index: number]: number } | undefined): void {
+  if (flag) flag[0] = flag instanceof Float64Array ? 1 : flagBits;
+}
+
+/** Adds Σ (value × inverse)² to the first partial sum. */
+export function addSquares(values: KernelView, inverse: number, squares: KernelView): void {
+  const isWide = values instanceof Float64Array;
+  let sum = squares[0] as number;
+  for (let i = 0; i < values.length; i++) {
+    const product = (values[i] as number) * inverse;
+    const value = isWide ? product : Math.fround(product);
+    sum += value * value;
+  }
+  squares[0] = sum;
+}
+
+/** Where {@link checkFinite} adds squares, and the scaler's float32 `[scale, 1 / scale, …]` to multiply by first. */
+export interface SquareSums<B> {
+  readonly state: B;
+  /** At least {@link partialsOf} float32 words; each invocation adds to one of its own. */
+  readonly squares: B;
+}
+
+/**
+ * Sets the float32 `foundInf[0]` to 1 where any element of `x` is ±infinity or NaN, tested on bits, and leaves it
+ * otherwise. Exact for every length, index and storage of `x`. With `sum`, adds up the squares of the elements, each
+ * multiplied by 1 / scale, in an order that depends on the length only.
+ */
+export function checkFinite<B>(
+  operands: { readonly x: Binding<B>; readonly foundInf: B },
+  sum?: SquareSums<B>,
+): Launch<B> {
+  const { x, foundInf } = operands;
+  const flag = { buffer: foundInf, offset: 0, length: 1, dtype: "uint32" } as const;
+  return {
+    kernel: sum ? summingKernel : plainKernel,
+    bindings: sum ? [x, flag, stateBinding(sum.state), squaresOf(sum.squares, x)] : [x, flag],
+    scalars: { count: x.length },
+  };
+}
+
+/** A scaler's float32 `[scale, 1 / scale]`. */
+export const stateBinding = <B>(buffer: B): Binding<B> => ({
+  buffer,
+  offset: 0,
+  length: 2,
+  dtype: "float32",
+});
+
+/** The partial sums that a launch over `x` adds to. */
+export const squaresOf = <B>(buffer: B, x: Binding<B>): Binding<B> => ({
+  buffer,
+  offset: 0,
+  length: partialsOf(x.length),
+  dtype: "float32",
+});

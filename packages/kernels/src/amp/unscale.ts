@@ -1,0 +1,156 @@
+import type { Binding, DType, Kernel, KernelView, Launch } from "@halfstep/device";
+import { defineKernel } from "../kernel.js";
+import {
+  addPartialWgsl,
+  addSquares,
+  flagBits,
+  forEachQuadWgsl,
+  nonFiniteWgsl,
+  quadMain,
+  quadWorkgroups,
+  setFlag,
+  squaresBinding,
+  squaresOf,
+  stateBinding,
+} from "./check-finite.js";
+
+const flagBinding = {
+  name: "foundInf",
+  access: "readwrite",
+  unit: 1,
+  atomic: true,
+  dtypes: ["uint32"],
+} as const;
+const stateWords = { access: "read", unit: 1, dtypes: ["float32"] } as const;
+
+const makeKernel = (sums: boolean): Kernel =>
+  defineKernel({
+    name: "unscale",
+    variant: sums ? "norm" : "",
+    bindings: [
+      { name: "x", access: "readwrite" },
+      { name: "state", ...stateWords },
+      flagBinding,
+      ...(sums ? [squaresBinding] : []),
+    ],
+    scalars: [{ name: "count", type: "u32" }],
+    // A range may end inside a quad that goes on with elements of somebody else.
+    body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
+${quadMain(context)}
+  let inverse = at_state(1u);
+  var bad = vec4<bool>();
+  ${sums ? "var sum = vec4f();" : ""}
+  ${forEachQuadWgsl(
+    `bad |= nonfinite_x(q) & inside;
+        let v = load_x(q);
+        let g = v * inverse;
+        ${sums ? "let own = select(vec4f(), g, inside); sum += own * own;" : ""}
+        store_x(q, select(v, g, inside));`,
+    context,
+  )}
+  if (any(bad)) { or_foundInf(0u, ${flagBits}u); }
+  ${sums ? addPartialWgsl : ""}
+}
+`,
+    workgroups: ({ count }) => quadWorkgroups(count as number),
+    reference([x, state, foundInf, squares]) {
+      const values = x as KernelView;
+      const inverse = state?.[1] as number;
+      if (squares) addSquares(values, inverse, squares);
+      let allFinite = true;
+      for (let i = 0; i < values.length; i++) {
+        const value = values[i] as number;
+        allFinite &&= Number.isFinite(value);
+        values[i] = value * inverse;
+      }
+      if (!allFinite) setFlag(foundInf);
+    },
+  });
+
+const plainKernel = makeKernel(false);
+const summingKernel = makeKernel(true);
+
+/**
+ * Multiplies `x` in place by the reciprocal of the loss scale, in float32, and sets the float32 `foundInf[0]` to 1 where
+ * any element came in as ±infinity or NaN. `state` is a scaler's float32 `[scale, 1 / scale, …]`. Exact for scales that
+ * are powers of two, short of subnormal results. With `squares`, adds up the squares of the results as `checkFinite` does.
+ */
+export function unscale<B>(operands: {
+  readonly x: Binding<B>;
+  readonly state: B;
+  readonly foundInf: B;
+  readonly squares?: B | undefined;
+}): Launch<B> {
+  const { x, state, foundInf, squares } = operands;
+  const bindings = [x, stateBinding(state), wordBinding(foundInf)];
+  return {
+    kernel: squares === undefined ? plainKernel : summingKernel,
+    bindings: squares === undefined ? bindings : [...bindings, squaresOf(squares, x)],
+    scalars: { count: x.length },
+  };
+}
+
+const rescaleKernel = defineKernel({
+  name: "rescale",
+  bindings: [
+    { name: "x", access: "readwrite" },
+    { name: "from", ...stateWords },
+    { name: "to", ...stateWords },
+    flagBinding,
+  ],
+  scalars: [{ name: "count", type: "u32" }],
+  body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
+${quadMain(context)}
+  let inverse = at_from(1u);
+  let scale = at_to(0u);
+  var found = vec4<bool>();
+  ${forEachQuadWgsl(
+    `let bad = nonfinite_x(q);
+        found |= bad & inside;
+        let v = load_x(q);
+        store_x(q, select(v, select((v * inverse) * scale, vec4f(), bad), inside));`,
+    context,
+  )}
+  if (any(found)) { or_foundInf(0u, ${flagBits}u); }
+}
+`,
+  workgroups: ({ count }) => quadWorkgroups(count as number),
+  reference([x, from, to, foundInf]) {
+    const values = x as KernelView;
+    const isWide = values instanceof Float64Array;
+    const inverse = from?.[1] as number;
+    const scale = to?.[0] as number;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i] as number;
+      const product = value * inverse;
+      if (!Number.isFinite(value)) setFlag(foundInf);
+      values[i] = Number.isFinite(value) ? (isWide ? product : Math.fround(product)) * scale : 0;
+    }
+  },
+});
+
+/**
+ * Gradients `x` that carry the loss scale of the state `from` carry that of `to` afterwards: × 1 / scale of the one, × scale
+ * of the other, each product rounded to float32. Sets the float32 `foundInf[0]` to 1 where any element came in as ±infinity
+ * or NaN; such elements become 0.
+ */
+export function rescale<B>(operands: {
+  readonly x: Binding<B>;
+  readonly from: B;
+  readonly to: B;
+  readonly foundInf: B;
+}): Launch<B> {
+  const { x, from, to, foundInf } = operands;
+  return {
+    kernel: rescaleKernel,
+    bindings: [x, stateBinding(from), stateBinding(to), wordBinding(foundInf)],
+    scalars: { count: x.length },
+  };
+}
+
+const wordBinding = <B>(buffer: B): Binding<B> => ({
+  buffer,
+  offset: 0,
+  length: 1,
+  dtype: "uint32",
+});

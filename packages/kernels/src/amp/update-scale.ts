@@ -1,0 +1,265 @@
+import type { Kernel, KernelView, Launch } from "@halfstep/device";
+import {
+  nextScale,
+  type ScaleRule,
+  type StateWords,
+  stateOfWords,
+  underflowShare,
+  wordsOfState,
+} from "@halfstep/grad-scaler";
+import {
+  scaleRuleFields,
+  scaleRuleOfValues,
+  scaleRuleValues,
+  scaleRuleWgsl,
+  underflowWgsl,
+} from "@halfstep/grad-scaler/wgsl";
+import { defineKernel } from "../kernel.js";
+
+/** Outcomes that a ring holds, float32 words of each, and float32 words of a state. */
+const ringLength = 256;
+const outcomeWords = 8;
+const stateWords = 8;
+const exponentBins = 256;
+
+const word = { access: "readwrite", unit: 1, dtypes: ["uint32"] } as const;
+const isSet = (bits: string): string => `(${bits} & 0x7fffffffu) != 0u`;
+
+const gatherKernel = defineKernel({
+  name: "gather-found-inf",
+  bindings: [
+    { name: "foundInf", ...word },
+    { name: "mask", ...word },
+  ],
+  scalars: [{ name: "bit", type: "f32" }],
+  body: () => `@compute @workgroup_size(1) fn main() {
+  if (${isSet("at_foundInf(0u)")}) { store_mask(0u, bitcast<u32>(bitcast<f32>(at_mask(0u)) + s.bit)); }
+  store_foundInf(0u, 0u);
+}
+`,
+  workgroups: () => [1, 1, 1],
+  reference([foundInf, mask], { bit }) {
+    const found = floatsOf(foundInf);
+    const gathered = floatsOf(mask);
+    if (found[0] !== 0) gathered[0] = (gathered[0] as number) + (bit as number);
+    found[0] = 0;
+  },
+});
+
+/** Adds 2^`index` to the float32 `mask[0]` where the float32 `foundInf[0]` is not 0, and clears it. */
+export function gatherFoundInf<B>(
+  { foundInf, mask }: { readonly foundInf: B; readonly mask: B },
+  index: number,
+): Launch<B> {
+  return {
+    kernel: gatherKernel,
+    bindings: [words(foundInf, 1), words(mask, 1)],
+    scalars: { bit: 2 ** index },
+  };
+}
+
+/** Threads that add up partial sums. */
+const groupSize = 256;
+
+/** Adds up partial sums, and clears them; the other threads are done. */
+const sumSquaresWgsl = `
+  var sum = vec4f();
+  for (var q = local; q * 4u < s.partials; q += ${groupSize}u) {
+    sum += load_squares(q);
+    store_squares(q, vec4f());
+  }
+  sums[local] = (sum.x + sum.y) + (sum.z + sum.w);
+  workgroupBarrier();
+  if (local > 0u) { return; }
+  var total = 0.0;
+  for (var k = 0u; k < ${groupSize}u; k++) { total += sums[k]; }
+`;
+
+const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
+  defineKernel({
+    name: "update-scale",
+    variant: [hasSquares ? "norm" : "", hasExponents ? "exponents" : ""].join(" ").trim(),
+    bindings: [
+      { name: "state", ...word },
+      { name: "foundInf", ...word },
+      { name: "lossFlag", ...word },
+      { name: "outcomes", ...word },
+      ...(hasSquares
+        ? [{ name: "squares", access: "readwrite", dtypes: ["float32"] } as const]
+        : []),
+      ...(hasExponents ? [{ name: "exponents", ...word }] : []),
+    ],
+    scalars: [
+      { name: "isMask", type: "u32" },
+      { name: "partials", type: "u32", runtime: true },
+      { name: "tag", type: "f32", runtime: true },
+      { name: "slot", type: "u32", runtime: true },
+      { name: "isReplaced", type: "u32", runtime: true },
+      { name: "newScale", type: "u32", runtime: true },
+      ...scaleRuleFields.map((field) => ({ ...field, runtime: true })),
+    ],
+    body: () => `${scaleRuleWgsl}${hasExponents ? underflowWgsl : ""}
+${hasSquares ? `var<workgroup> sums: array<f32, ${groupSize}>;` : ""}
+@compute @workgroup_size(${hasSquares ? groupSize : 1}) fn main(@builtin(local_invocation_index) local: u32) {
+${hasSquares ? sumSquaresWgsl : ""}
+  let flag = at_foundInf(0u);
+  let found = ${isSet("flag")};
+  let mask = select(bitcast<u32>(f32(found)), flag, s.isMask == 1u);
+  let rule = ScaleRule(${scaleRuleFields.map(({ name }) => `s.${name}`).join(", ")});
+  var before: ScaleState;
+  before.scale = at_state(0u);
+  before.growth = bitcast<f32>(at_state(2u));
+  before.tolerated = bitcast<f32>(at_state(3u));
+  before.steps = bitcast<f32>(at_state(4u));
+  before.overflows = bitcast<f32>(at_state(5u));
+  var after = before;
+  if (s.isReplaced == 1u) {
+    after.scale = s.newScale;
+  } else {
+    after = nextScale(before, found, ${hasExponents ? "true, underflowShift(rule)" : "false, 0"}, rule);
+    store_state(2u, bitcast<u32>(after.growth));
+    if (s.hysteresis > 1.0) { store_state(3u, bitcast<u32>(after.tolerated)); }
+    if (s.tolerance > 0u) {
+      store_state(4u, bitcast<u32>(after.steps));
+      store_state(5u, bitcast<u32>(after.overflows));
+    }
+  }
+  store_state(0u, after.scale);
+  store_state(1u, quotient(0x3f800000u, after.scale));
+  if (s.tag > 0.0) {
+    let causes = f32(${isSet("at_lossFlag(0u)")}) + select(0.0, 2.0, after.isCollapse);
+    let at = s.slot * ${outcomeWords}u;
+    store_outcomes(at, bitcast<u32>(s.tag));
+    store_outcomes(at + 1u, mask);
+    store_outcomes(at + 2u, before.scale);
+    store_outcomes(at + 3u, after.scale);
+    store_outcomes(at + 4u, bitcast<u32>(causes));
+    store_outcomes(at + 5u, bitcast<u32>(${hasSquares ? "sqrt(total)" : "-1.0"}));
+    store_outcomes(at + 6u, bitcast<u32>(${hasExponents ? "underflowShare(rule)" : "-1.0"}));
+    store_outcomes(at + 7u, 0u);
+  }
+  store_foundInf(0u, 0u);
+  store_lossFlag(0u, 0u);
+${hasExponents ? `  for (var k = 0u; k < ${exponentBins}u; k++) { store_exponents(k, 0u); }` : ""}
+}
+`,
+    workgroups: () => [1, 1, 1],
+    reference([state, foundInf, lossFlag, ring, ...views], scalars) {
+      const squares = hasSquares ? views[0] : undefined;
+      const exponents = hasExponents ? views.at(-1) : undefined;
+      const numbers = floatsOf(state);
+      const words = [...numbers] as unknown as StateWords;
+      const rule = scaleRuleOfValues(scalars);
+      const before = stateOfWords(words, rule);
+      const flag = floatsOf(foundInf)[0] as number;
+      const after = scalars.isReplaced
+        ? { state: { ...before, scale: floatOf(scalars.newScale) }, isCollapse: false }
+        : nextScale(before, flag !== 0, rule, exponents);
+      numbers.set(wordsOfState(after.state, rule, words));
+      if (scalars.tag) {
+        const outcome = [
+          scalars.tag,
+          scalars.isMask ? flag : Number(flag !== 0),
+          before.scale,
+          after.state.scale,
+          Number(floatsOf(lossFlag)[0] !== 0) + 2 * Number(after.isCollapse),
+          squares ? rootOfSum(squares) : -1,
+          exponents ? underflowShare(exponents, rule.underflowFormat) : -1,
+          0,
+        ];
+        floatsOf(ring).set(outcome, (scalars.slot as number) * outcomeWords);
+      }
+      for (const used of [foundInf, lossFlag, squares, exponents]) used?.fill(0);
+    },
+  });
+
+const kernels = [false, true].map((hasSquares) =>
+  [false, true].map((hasExponents) => makeKernel(hasSquares, hasExponents)),
+);
+
+/**
+ * One update of a loss scale by its rule, on the device: `nextScaleState` of `@halfstep/grad-scaler` bit for bit.
+ *
+ * - `state`: float32 `[scale, 1 / scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale, …]`, the
+ *   reciprocal rounded to nearest once.
+ * - `foundInf`: one float32, not 0 where gradients were not finite, or the sum of 2^i over the optimizers i that
+ *   {@link gatherFoundInf} made where `isMask`. `lossFlag`: one float32, not 0 where a loss was not finite. Both are cleared.
+ * - `squares`: float32 partial sums of squares, of which the first `partials` (a multiple of 4) are added up and cleared.
+ * - `exponents`: 256 uint32 counts, by which a rule with `targetUnderflow` decides, and which are cleared.
+ * - `outcomes`: a ring of 256 outcomes of eight float32 `[tag, mask, scale before, scale after, 1 where a loss was not finite +
+ *   2 where the scale could not back off, norm or -1, share that underflows or -1, 0]`; outcome `tag` goes to slot
+ *   `(tag - 1) % 256`, and tag 0 to none.
+ * - `newScale` replaces the scale instead of applying the rule.
+ */
+export function updateScale<B>(
+  operands: {
+    readonly state: B;
+    readonly foundInf: B;
+    readonly lossFlag: B;
+    readonly outcomes: B;
+    readonly squares?: { readonly buffer: B; readonly partials: number } | undefined;
+    readonly exponents?: B | undefined;
+  },
+  attributes: {
+    readonly rule: ScaleRule;
+    readonly tag: number;
+    readonly newScale?: number | undefined;
+    readonly isMask?: boolean;
+  },
+): Launch<B> {
+  const { state, foundInf, lossFlag, outcomes, squares, exponents } = operands;
+  const { rule, tag, newScale, isMask = false } = attributes;
+  const kernel = kernels[Number(squares !== undefined)]?.[Number(exponents !== undefined)];
+  return {
+    kernel: kernel as Kernel,
+    bindings: [
+      words(state, stateWords),
+      words(foundInf, 1),
+      words(lossFlag, 1),
+      words(outcomes, ringLength * outcomeWords),
+      ...(squares
+        ? [{ ...words(squares.buffer, squares.partials), dtype: "float32" } as const]
+        : []),
+      ...(exponents === undefined ? [] : [words(exponents, exponentBins)]),
+    ],
+    scalars: {
+      isMask: Number(isMask),
+      partials: squares?.partials ?? 0,
+      tag,
+      slot: tag > 0 ? (tag - 1) % ringLength : 0,
+      isReplaced: Number(newScale !== undefined),
+      newScale: bitsOf(newScale ?? 0),
+      ...scaleRuleValues(rule),
+    },
+  };
+}
+
+const words = <B>(buffer: B, length: number) =>
+  ({ buffer, offset: 0, length, dtype: "uint32" }) as const;
+
+const scratch = new Uint32Array(1);
+const scratchFloat = new Float32Array(scratch.buffer);
+
+function bitsOf(value: number): number {
+  scratchFloat[0] = value;
+  return scratch[0] as number;
+}
+
+function floatOf(bits: number | undefined): number {
+  scratch[0] = bits as number;
+  return scratchFloat[0] as number;
+}
+
+function rootOfSum(squares: KernelView): number {
+  let sum = 0;
+  for (const square of squares) sum += square;
+  return Math.sqrt(sum);
+}
+
+/** Float32 words that a kernel reaches as bits. With float64 arithmetic the CPU keeps the numbers themselves. */
+function floatsOf(view: KernelView | undefined): Float32Array | Float64Array {
+  const found = view as KernelView;
+  return found instanceof Float64Array
+    ? found
+    : new Float32Array(found.buffer, found.byteOffset, found.length);
+}

@@ -1,0 +1,100 @@
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { defineKernel } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import {
+  atChannel,
+  elementPass,
+  elementWorkgroups,
+  type RowWalk,
+  rowWalk,
+} from "../wgsl/row-walk.js";
+import { type BatchNormShape, shapeScalars } from "./statistics.js";
+
+export interface BatchNormNormalizeAttributes extends BatchNormShape {
+  /** Added to the variance. torch's default is 1e-5. */
+  readonly eps: number;
+  /** Applied to the result. Default "none". */
+  readonly activation?: "none" | "relu";
+}
+
+/** out = (input - mean) / √(variance + eps) · weight + bias, over [rows, channels]. */
+export function batchNormNormalize<B>(
+  operands: {
+    readonly input: Binding<B>;
+    readonly mean: Binding<B>;
+    readonly variance: Binding<B>;
+    readonly weight: Binding<B>;
+    readonly bias: Binding<B>;
+    readonly out: Binding<B>;
+  },
+  attributes: BatchNormNormalizeAttributes,
+): Launch<B> {
+  const { rows, channels, eps, activation = "none" } = attributes;
+  requireLengths("batchNormNormalize", operands, {
+    input: rows * channels,
+    mean: channels,
+    variance: channels,
+    weight: channels,
+    bias: channels,
+    out: rows * channels,
+  });
+  const { input, mean, variance, weight, bias, out } = operands;
+  return {
+    kernel: normalizeKernels[activation][rowWalk(channels)],
+    bindings: [input, mean, variance, weight, bias, out],
+    scalars: { rows, channels, chunks: elementChunks(rows), eps },
+  };
+}
+
+/** In how many interleaved chunks an elementwise pass walks its rows: about 16 each. */
+export const elementChunks = (rows: number): number => Math.max(1, Math.ceil(rows / 16));
+
+const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
+  defineKernel({
+    name: "batchNormNormalize",
+    variant: `${activation},${walk}`,
+    factors: 6,
+    bindings: [
+      { name: "input", access: "read" },
+      { name: "mean", access: "read" },
+      { name: "variance", access: "read" },
+      { name: "weight", access: "read" },
+      { name: "bias", access: "read" },
+      { name: "out", access: "write" },
+    ],
+    scalars: [...shapeScalars, { name: "eps", type: "f32" }],
+    body: (context) => `
+fn activated(y: vec4f) -> vec4f { return ${activation === "relu" ? "select(y, vec4f(0.0), y <= vec4f(0.0))" : "y"}; }
+${elementPass(
+  walk,
+  `  let mean = ${atChannel(walk, "mean")};
+  let gain = ${atChannel(walk, "weight")} * inverseSqrt(${atChannel(walk, "variance")} + s.eps);
+  let bias = ${atChannel(walk, "bias")};`,
+  (load) => `activated((${load("input")} - mean) * gain + bias)`,
+  "out",
+  context,
+)}`,
+    workgroups: (scalars, _, context) => elementWorkgroups(walk, scalars, context),
+    reference([input, mean, variance, weight, bias, out], scalars) {
+      const { rows, channels, eps } = scalars as Readonly<
+        Record<"rows" | "channels" | "eps", number>
+      >;
+      const [x, y] = [input, out] as [KernelView, KernelView];
+      const gain = Float64Array.from(
+        weight as KernelView,
+        (w, c) => w / Math.sqrt((variance?.[c] as number) + eps),
+      );
+      for (let r = 0, i = 0; r < rows; r++)
+        for (let c = 0; c < channels; c++, i++) {
+          const value =
+            ((x[i] as number) - (mean?.[c] as number)) * (gain[c] as number) +
+            (bias?.[c] as number);
+          y[i] = activation === "relu" && value <= 0 ? 0 : value;
+        }
+    },
+  });
+
+const normalizeKernels: Record<"none" | "relu", Record<RowWalk, Kernel>> = {
+  none: { quads: normalizeKernel("none", "quads"), gather: normalizeKernel("none", "gather") },
+  relu: { quads: normalizeKernel("relu", "quads"), gather: normalizeKernel("relu", "gather") },
+};

@@ -1,0 +1,67 @@
+import type { Binding, Kernel, Launch } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+
+const count = { name: "count", type: "u32" } as const;
+
+/** out += input, elementwise and in place, added in float32. */
+export function accumulate<B>(operands: {
+  readonly input: Binding<B>;
+  readonly out: Binding<B>;
+}): Launch<B> {
+  const { input, out } = operands;
+  requireLengths("accumulate", operands, { input: out.length, out: out.length });
+  return { kernel: accumulateKernel, bindings: [input, out], scalars: { count: out.length } };
+}
+
+/** out = input, but nothing changes where `unless[0]`, one float32, is not 0. */
+export function assignUnless<B>(operands: {
+  readonly input: Binding<B>;
+  readonly unless: Binding<B>;
+  readonly out: Binding<B>;
+}): Launch<B> {
+  const { input, unless, out } = operands;
+  requireLengths("assignUnless", operands, { input: out.length, unless: 1, out: out.length });
+  return {
+    kernel: assignUnlessKernel,
+    bindings: [input, unless, out],
+    scalars: { count: out.length },
+  };
+}
+
+const quads = (length: number): number => Math.ceil(length / 4);
+
+const accumulateKernel: Kernel = defineKernel({
+  name: "accumulate",
+  bindings: [
+    { name: "x", access: "read" },
+    { name: "y", access: "readwrite" },
+  ],
+  scalars: [count],
+  body: () => `${linearMain()}  if (index * 4u >= s.count) { return; }
+  store_y(index, load_y(index) + load_x(index));
+}
+`,
+  workgroups: ({ count: length }) => linearWorkgroups(quads(length as number)),
+  reference([x, y]) {
+    if (x && y) for (let i = 0; i < y.length; i++) y[i] = (y[i] as number) + (x[i] as number);
+  },
+});
+
+const assignUnlessKernel: Kernel = defineKernel({
+  name: "assignUnless",
+  bindings: [
+    { name: "x", access: "read" },
+    { name: "flag", access: "read", unit: 1, dtypes: ["float32"] },
+    { name: "y", access: "readwrite" },
+  ],
+  scalars: [count],
+  body: () => `${linearMain()}  if (index * 4u >= s.count || at_flag(0u) != 0.0) { return; }
+  store_y(index, load_x(index));
+}
+`,
+  workgroups: ({ count: length }) => linearWorkgroups(quads(length as number)),
+  reference([x, flag, y]) {
+    if (x && flag && y && flag[0] === 0) y.set(x as Float32Array);
+  },
+});

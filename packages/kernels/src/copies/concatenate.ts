@@ -1,0 +1,110 @@
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import { anyDType, valueType } from "./value-type.js";
+
+export interface ConcatenateAttributes {
+  /** Input p is a contiguous [outer, sizes[p], inner]. */
+  readonly outer: number;
+  readonly sizes: readonly number[];
+  readonly inner: number;
+}
+
+/** Inputs of one launch: with the result they stay within the eight buffers that every device binds. */
+export const maxConcatenated = 7;
+
+/** out[outer, sum of sizes, inner] = the inputs one after the other along their middle axis, of any dtype; two to seven of them. */
+export function concatenate<B>(
+  { inputs, out }: { readonly inputs: readonly Binding<B>[]; readonly out: Binding<B> },
+  { outer, sizes, inner }: ConcatenateAttributes,
+): Launch<B> {
+  if (inputs.length !== sizes.length || inputs.length < 1 || inputs.length > maxConcatenated)
+    throw new RangeError(
+      `concatenate joins 1 to ${maxConcatenated} inputs with a size each, not ${inputs.length} with ${sizes.length}`,
+    );
+  const total = sizes.reduce((a, b) => a + b, 0);
+  for (const [p, input] of inputs.entries())
+    requireLengths("concatenate", { input }, { input: outer * (sizes[p] as number) * inner });
+  requireLengths("concatenate", { out }, { out: outer * total * inner });
+  const unit = inner % 4 === 0 ? 4 : 1;
+  const scalars: Record<string, number> = { count: out.length, inner: inner / unit };
+  let end = 0;
+  for (const [p, size] of sizes.entries()) {
+    end += size;
+    scalars[`end${p}`] = end;
+  }
+  return { kernel: kernelOf(inputs.length, unit), bindings: [...inputs, out], scalars };
+}
+
+/** Where each input begins in the result of a launch that puts whole inputs one after the other; undefined for any other launch. */
+export function concatenatedStarts({ kernel, scalars }: Launch<unknown>): number[] | undefined {
+  if (kernel.name !== "concatenate") return undefined;
+  const ends = kernel.bindings.slice(0, -1).map((_, p) => scalars[`end${p}`] as number);
+  const inner = (scalars.inner as number) * (kernel.variant.endsWith("quads") ? 4 : 1);
+  if ((ends.at(-1) as number) * inner !== scalars.count) return undefined;
+  return [0, ...ends.slice(0, -1)].map((end) => end * inner);
+}
+
+const kernels = new Map<string, Kernel>();
+
+function kernelOf(parts: number, unit: 1 | 4): Kernel {
+  const variant = `${parts}${unit === 4 ? ",quads" : ""}`;
+  let kernel = kernels.get(variant);
+  if (!kernel) {
+    kernel = makeKernel(parts, unit, variant);
+    kernels.set(variant, kernel);
+  }
+  return kernel;
+}
+
+function makeKernel(parts: number, unit: 1 | 4, variant: string): Kernel {
+  const numbers = Array.from({ length: parts }, (_, p) => p);
+  return defineKernel({
+    name: "concatenate",
+    variant,
+    bindings: [
+      ...numbers.map((p) => ({ name: `x${p}`, access: "read" as const, dtypes: anyDType })),
+      { name: "out", access: "write", dtypes: anyDType },
+    ],
+    scalars: ["count", "inner", ...numbers.map((p) => `end${p}`)].map((name) => ({
+      name,
+      type: "u32",
+    })),
+    body({ bindings }) {
+      const scalar = valueType(bindings[parts]?.dtype);
+      const load = unit === 4 ? "load" : "at";
+      const pieces = numbers.map((p) => {
+        const start = p === 0 ? "0u" : `s.end${p - 1}`;
+        const at = `(o * (s.end${p} - ${start}) + j - ${start}) * s.inner + i`;
+        const condition = p < parts - 1 ? `if (j < s.end${p}) ` : "";
+        return `  ${condition}{ return ${load}_x${p}(${at}); }\n`;
+      });
+      const lanes = [0, 1, 2, 3].map((l) => `value(index * 4u + ${l}u)`).join(", ");
+      return `
+fn value(e: u32) -> ${unit === 4 ? `vec4<${scalar}>` : scalar} {
+  let i = e % s.inner;
+  let j = e / s.inner % s.end${parts - 1};
+  let o = e / s.inner / s.end${parts - 1};
+${pieces.join("")}}
+${linearMain()}
+  if (index * 4u >= s.count) { return; }
+  store_out(index, ${unit === 4 ? "value(index)" : `vec4<${scalar}>(${lanes})`});
+}
+`;
+    },
+    workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+    reference(views, scalars) {
+      const out = views[parts] as KernelView;
+      const row = (scalars.inner as number) * unit;
+      const ends = [0, ...numbers.map((p) => scalars[`end${p}`] as number)];
+      const whole = (ends[parts] as number) * row;
+      for (let p = 0; p < parts; p++) {
+        const start = (ends[p] as number) * row;
+        const length = (ends[p + 1] as number) * row - start;
+        const input = views[p] as KernelView;
+        for (let o = 0, at = 0; at < input.length; o++)
+          for (let k = 0; k < length; k++) out[o * whole + start + k] = input[at++] as number;
+      }
+    },
+  });
+}

@@ -1,0 +1,248 @@
+import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import { anyDType, valueType } from "./value-type.js";
+
+/** One dimension of a result that is read out of an input. */
+export interface CopiedDimension {
+  readonly size: number;
+  /** Elements of the input between neighbours: negative to walk backwards, 0 to repeat. */
+  readonly stride: number;
+  /** The places from `from` up to `to` are read, the others filled. Default: all are read. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+export interface StridedCopyAttributes {
+  /** Outermost first. At most six may stay apart, after those that can be walked as one. */
+  readonly dimensions: readonly CopiedDimension[];
+  /** The element of the input at the place of all zeros, whether it is read or not. Default 0. */
+  readonly offset?: number;
+  /** What stands at places that are not read. Default 0. */
+  readonly fill?: number;
+}
+
+const maxRank = 6;
+
+/**
+ * out = elements of the input, found by strides: slices, permutations, flips, padding and repetition in one kernel, for every dtype.
+ * Throws a `RangeError` where more than six dimensions stay apart.
+ */
+export function stridedCopy<B>(
+  operands: { readonly input: Binding<B>; readonly out: Binding<B> },
+  { dimensions, offset = 0, fill = 0 }: StridedCopyAttributes,
+): Launch<B> {
+  const count = dimensions.reduce((product, { size }) => product * size, 1);
+  requireLengths("stridedCopy", { out: operands.out }, { out: count });
+  const merged = merge(dimensions);
+  if (merged.length > maxRank)
+    throw new RangeError(
+      `a copy moves ${merged.length} groups of dimensions, at most ${maxRank} are possible: make it in two steps`,
+    );
+  const isPadded = merged.some(({ size, from, to }) => from > 0 || to < size);
+  const unit = movesQuads(merged, offset) ? 4 : 1;
+  const scalars: Record<string, number> = { count, offset: offset / unit };
+  for (const [d, { size, stride, from, to }] of merged.entries()) {
+    const isLast = d === merged.length - 1;
+    const own = isLast ? unit : 1;
+    scalars[`size${d}`] = size / own;
+    scalars[`stride${d}`] = isLast ? stride : stride / unit;
+    if (isPadded) Object.assign(scalars, { [`from${d}`]: from / own, [`to${d}`]: to / own });
+  }
+  if (isPadded) scalars.fill = fill;
+  return {
+    kernel: kernelOf({
+      rank: merged.length,
+      unit,
+      isPadded,
+      byRows: lastOf(merged).size % 4 === 0,
+    }),
+    bindings: [operands.input, operands.out],
+    scalars,
+  };
+}
+
+/** The first of the elements that a launch copies, where it copies neighbours to neighbours; undefined for any other launch. */
+export const contiguousStart = ({ kernel, scalars }: Launch<unknown>): number | undefined =>
+  kernel.name === "stridedCopy" && kernel.variant === "1,quads"
+    ? (scalars.offset as number) * 4
+    : undefined;
+
+type Walked = Required<CopiedDimension>;
+
+/** The same walk with neighbours that can be walked as one merged. */
+function merge(dimensions: readonly CopiedDimension[]): readonly Walked[] {
+  const merged: Walked[] = [];
+  for (const { size, stride, from = 0, to = size } of dimensions) {
+    const isWhole = from <= 0 && to >= size;
+    if (size === 1 && isWhole) continue;
+    const inner = { size, stride, from: Math.max(from, 0), to: Math.min(to, size) };
+    const outer = merged.at(-1);
+    if (outer && isWhole && outer.stride === stride * size)
+      merged[merged.length - 1] = {
+        size: outer.size * size,
+        stride,
+        from: outer.from * size,
+        to: outer.to * size,
+      };
+    else merged.push(inner);
+  }
+  return merged.length > 0 ? merged : [{ size: 1, stride: 0, from: 0, to: 1 }];
+}
+
+const lastOf = (merged: readonly Walked[]): Walked => merged.at(-1) as Walked;
+
+/** Rows that stay whole move a quad at a time. */
+function movesQuads(merged: readonly Walked[], offset: number): boolean {
+  const last = lastOf(merged);
+  const isWhole = (n: number): boolean => n % 4 === 0;
+  return (
+    last.stride === 1 &&
+    [offset, last.size, last.from, last.to].every(isWhole) &&
+    merged.slice(0, -1).every(({ stride }) => isWhole(stride))
+  );
+}
+
+interface Variant {
+  readonly rank: number;
+  readonly unit: 1 | 4;
+  readonly isPadded: boolean;
+  /** Whether no quad of the result belongs to two rows: places of the last dimension. */
+  readonly byRows: boolean;
+}
+
+const kernels = new Map<string, Kernel>();
+
+function kernelOf(variant: Variant): Kernel {
+  const { rank, unit, isPadded, byRows } = variant;
+  const key = `${rank}${unit === 4 ? ",quads" : byRows ? ",rows" : ""}${isPadded ? ",padded" : ""}`;
+  let kernel = kernels.get(key);
+  if (!kernel) {
+    kernel = makeKernel(variant, key);
+    kernels.set(key, kernel);
+  }
+  return kernel;
+}
+
+/**
+ * Quads of a row that an invocation copies: CPUs divide slowly, and do so once for each invocation. On GPUs neighbours copy
+ * neighbouring quads, so that they share lines of memory.
+ */
+const quadsEach = ({ hardware }: Pick<ProgramContext, "hardware">): number =>
+  hardware?.class === "software" ? 16 : 1;
+
+const quadsOfRow = (size: number, unit: number): number => (size * unit) / 4;
+
+/** WGSL that goes from the number `rest` of a place of the dimensions up to `last` to `at` in the input, and whether it is `inside`. */
+function walk(last: number, isPadded: boolean): string {
+  let code = "  var at = s.offset;\n  var inside = true;\n  var c = 0;\n";
+  for (let d = last; d >= 0; d--) {
+    code += d === 0 ? "  c = rest;\n" : `  c = rest % s.size${d};\n  rest /= s.size${d};\n`;
+    code += `  at += c * s.stride${d};\n`;
+    if (isPadded) code += `  inside = inside & ${isBetween("c", d)};\n`;
+  }
+  return code;
+}
+
+const isBetween = (c: string, d: number): string => `((${c} >= s.from${d}) & (${c} < s.to${d}))`;
+
+function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string): Kernel {
+  const axes = Array.from({ length: rank }, (_, d) => d);
+  const perAxis = isPadded ? ["size", "stride", "from", "to"] : ["size", "stride"];
+  return defineKernel({
+    name: "stridedCopy",
+    variant,
+    bindings: [
+      { name: "input", access: "read", dtypes: anyDType },
+      { name: "out", access: "write", dtypes: anyDType },
+    ],
+    scalars: [
+      { name: "count", type: "u32" },
+      { name: "offset", type: "i32" },
+      ...perAxis.flatMap((name) =>
+        axes.map((d) => ({ name: `${name}${d}`, type: "i32" as const })),
+      ),
+      ...(isPadded ? [{ name: "fill", type: "f32" as const, runtime: true }] : []),
+    ],
+    body(context) {
+      const [from, to] = context.bindings;
+      const scalar = valueType(to?.dtype);
+      const last = rank - 1;
+      if (!byRows) {
+        const lanes = [0, 1, 2, 3].map((l) => `value(i32(index) * 4 + ${l})`).join(", ");
+        return `
+fn value(i: i32) -> ${scalar} {
+  // Behind the last element there are zeros, as zeroBehind() tells why.
+  if (u32(i) >= s.count) { return ${scalar}(); }
+  var rest = i;
+${walk(last, isPadded)}${isPadded ? `  if (!inside) { return ${scalar}(s.fill); }\n` : ""}  return at_input(u32(at));
+}
+${linearMain()}
+  if (index * 4u >= s.count) { return; }
+  store_out(index, vec4<${scalar}>(${lanes}));
+}
+`;
+      }
+      // What is only moved keeps its bits, and needs no conversion.
+      const isMoved = from?.dtype === to?.dtype && !from?.rounding && !to?.rounding;
+      const move = isMoved
+        ? "out_data[q] = input_data[place];"
+        : "store_out(q, load_input(place));";
+      const fill = `${scalar}(s.fill)`;
+      const element = (l: number): string => {
+        const value = `at_input(u32(at + (j * 4 + ${l}) * s.stride${last}))`;
+        return isPadded
+          ? `select(${fill}, ${value}, inside & ${isBetween(`(j * 4 + ${l})`, last)})`
+          : value;
+      };
+      const quad =
+        unit === 1
+          ? `store_out(q, vec4<${scalar}>(${[0, 1, 2, 3].map(element).join(", ")}));`
+          : `let place = u32(at + j * s.stride${last});
+    ${isPadded ? `if (!(inside & ${isBetween("j", last)})) { store_out(q, vec4<${scalar}>(${fill})); continue; }` : ""}
+    ${move}`;
+      const each = quadsEach(context);
+      return `${linearMain()}
+  let length = s.size${last}${unit === 4 ? "" : " / 4"};
+  let parts = (length + ${each - 1}) / ${each};
+  let row = i32(index) / parts;
+  let first = i32(index) % parts * ${each};
+  if (u32(row * length) * 4u >= s.count) { return; }
+  var rest = row;
+${rank > 1 ? walk(last - 1, isPadded) : "  let at = s.offset;\n  let inside = true;\n"}  for (var j = first; j < min(first + ${each}, length); j++) {
+    let q = u32(row * length + j);
+    ${quad}
+  }
+}
+`;
+    },
+    workgroups(scalars, _, context) {
+      const quads = Math.ceil((scalars.count as number) / 4);
+      if (!byRows || quads === 0) return linearWorkgroups(quads);
+      const length = quadsOfRow(scalars[`size${rank - 1}`] as number, unit);
+      return linearWorkgroups((quads / length) * Math.ceil(length / quadsEach(context)));
+    },
+    reference([input, out], scalars) {
+      const [x, y] = [input, out] as [KernelView, KernelView];
+      const all = (name: string): number[] => axes.map((d) => scalars[`${name}${d}`] as number);
+      const [sizes, strides] = [all("size"), all("stride")];
+      const [from, to] = isPadded ? [all("from"), all("to")] : [sizes.map(() => 0), sizes];
+      const place = axes.map(() => 0);
+      let at = scalars.offset as number;
+      const isInside = (): boolean =>
+        place.every((c, d) => c >= (from[d] as number) && c < (to[d] as number));
+      for (let i = 0; i < y.length; i += unit) {
+        const isRead = !isPadded || isInside();
+        for (let j = 0; j < unit; j++)
+          y[i + j] = (isRead ? x[at * unit + j] : scalars.fill) as number;
+        for (let d = rank - 1; d >= 0; d--) {
+          at += strides[d] as number;
+          place[d] = (place[d] as number) + 1;
+          if ((place[d] as number) < (sizes[d] as number)) break;
+          at -= (strides[d] as number) * (sizes[d] as number);
+          place[d] = 0;
+        }
+      }
+    },
+  });
+}

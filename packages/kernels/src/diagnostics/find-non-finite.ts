@@ -1,0 +1,82 @@
+import type { Binding, DType, HalfDType, KernelView, Launch } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+
+/** What is found where every element is finite: what new memory holds. */
+export const nothingFound = 0;
+
+/** Codes count down, so that the first element has the largest. */
+const largestCode = 0xffff_ffff;
+
+/** Quads that one invocation looks at. */
+const quadsEach = 8;
+const groupSize = 64;
+
+const kernel = defineKernel({
+  name: "find-non-finite",
+  bindings: [
+    { name: "x", access: "read" },
+    { name: "found", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
+  ],
+  scalars: [
+    { name: "count", type: "u32" },
+    { name: "slot", type: "u32", runtime: true },
+  ],
+  body: ({ bindings: [x] }) => `${magnitudesWgsl(x as { dtype: DType })}
+${linearMain(groupSize)}
+  let first = index % ${groupSize}u + index / ${groupSize}u * ${groupSize * quadsEach}u;
+  // CPU adapters are slower where they unroll: this loop has no length that is known.
+  let end = min(first + ${groupSize * quadsEach}u, (s.count + 3u) / 4u);
+  for (var q = first; q < end; q += ${groupSize}u) {
+    let a = magnitudes(q);
+    let element = vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u);
+    let bad = (a >= vec4u(0x7f800000u)) & (element < vec4u(s.count));
+    if (!any(bad)) { continue; }
+    let code = ${largestCode}u - (element * 2u + vec4u(a > vec4u(0x7f800000u)));
+    let found = select(vec4u(), code, bad);
+    max_found(s.slot, max(max(found.x, found.y), max(found.z, found.w)));
+  }
+}
+`,
+  workgroups: ({ count }) =>
+    linearWorkgroups(Math.ceil((count as number) / 4), groupSize * quadsEach),
+  reference([x, found], { slot }) {
+    const words = found as KernelView;
+    const element = x?.findIndex((value) => !Number.isFinite(value)) ?? -1;
+    if (element < 0) return;
+    const code = largestCode - (element * 2 + Number(Number.isNaN(x?.[element])));
+    words[slot as number] = Math.max(words[slot as number] as number, code);
+  },
+});
+
+/** WGSL `magnitudes(q: u32) -> vec4u`: the elements of quad q as float32 bits without sign, from the bits in memory. */
+function magnitudesWgsl({ dtype, rounding }: { dtype: DType; rounding?: HalfDType }): string {
+  const head = "fn magnitudes(q: u32) -> vec4u {";
+  if (rounding || (dtype !== "float16" && dtype !== "bfloat16"))
+    return `${head} return bitcast<vec4u>(load_x(q)) & vec4u(0x7fffffffu); }\n`;
+  const words = "let w = vec4u(x_data[q].x, x_data[q].x >> 16u, x_data[q].y, x_data[q].y >> 16u)";
+  // Of float16 only the order around infinity matters here.
+  return dtype === "bfloat16"
+    ? `${head} ${words} & vec4u(0x7fffu); return w << vec4u(16u); }\n`
+    : `${head} ${words} & vec4u(0x7fffu); return select(w, w + vec4u(0x7f800000u - 0x7c00u), w >= vec4u(0x7c00u)); }\n`;
+}
+
+/**
+ * Looks for the first element of `x` that is ±infinity or NaN, tested on bits, and raises the uint32 `found[slot]` to a code
+ * for it, which {@link decodeFound} reads. Start from {@link nothingFound}. Exact for lengths below 2^31.
+ */
+export function findNonFinite<B>(
+  operands: { readonly x: Binding<B>; readonly found: Binding<B> },
+  slot: number,
+): Launch<B> {
+  const { x, found } = operands;
+  return { kernel, bindings: [x, found], scalars: { count: x.length, slot } };
+}
+
+/** What {@link findNonFinite} left: where the element is and what it is, or nothing. */
+export function decodeFound(
+  code: number,
+): { readonly element: number; readonly kind: "infinity" | "nan" } | undefined {
+  if (code === nothingFound) return undefined;
+  const down = largestCode - code;
+  return { element: Math.floor(down / 2), kind: down % 2 === 1 ? "nan" : "infinity" };
+}

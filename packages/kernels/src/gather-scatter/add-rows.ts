@@ -1,0 +1,196 @@
+import type { Binding, Kernel, KernelBinding, KernelView, LaunchTarget } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import { scratch } from "../scratch.js";
+import { sortIndices } from "./sort-indices.js";
+
+export interface AddRowsAttributes {
+  /** The source is a contiguous [outer, count, inner]. */
+  readonly outer: number;
+  readonly count: number;
+  readonly inner: number;
+  /** The result is [outer, size, inner]. */
+  readonly size: number;
+}
+
+/**
+ * out[outer, size, inner] = for each place of the middle axis the sum of the source's places with that index (uint32, [count]): the
+ * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the places are sorted by index,
+ * stably, the segment of each is found, and added up. Indices that are not below `size` are ignored.
+ */
+export function addRows<B>(
+  target: LaunchTarget<B>,
+  operands: { readonly index: Binding<B>; readonly source: Binding<B>; readonly out: Binding<B> },
+  attributes: AddRowsAttributes,
+): void {
+  launchSegments(target, "addRows", operands, attributes);
+}
+
+/**
+ * out[outer, size, inner] = base, with places of the middle axis replaced by the source's places with that index; of several the last
+ * counts. Found as in {@link addRows}.
+ */
+export function putRows<B>(
+  target: LaunchTarget<B>,
+  operands: {
+    readonly index: Binding<B>;
+    readonly base: Binding<B>;
+    readonly source: Binding<B>;
+    readonly out: Binding<B>;
+  },
+  attributes: AddRowsAttributes,
+): void {
+  launchSegments(target, "putRows", operands, attributes);
+}
+
+/**
+ * What the functions above do, and "addTo": out = base, with the source's places added to those that their indices name, in the
+ * order of the source.
+ */
+export function launchSegments<B>(
+  target: LaunchTarget<B>,
+  op: Segments,
+  {
+    index,
+    base,
+    source,
+    out,
+  }: Readonly<Record<"index" | "source" | "out", Binding<B>>> & {
+    readonly base?: Binding<B>;
+  },
+  { outer, count, inner, size }: AddRowsAttributes,
+): void {
+  const length = outer * size * inner;
+  requireLengths(
+    op,
+    { index, base, source, out },
+    { index: count, base: length, source: outer * count * inner, out: length },
+  );
+  const order = sortIndices(target, index, size);
+  const starts = scratch(target, size + 1, "uint32");
+  target.launch({
+    kernel: segmentStarts,
+    bindings: [index, order, starts],
+    scalars: { count, size },
+  });
+  const unit = inner % 4 === 0 ? 4 : 1;
+  target.launch({
+    kernel: segmentKernels[op][unit],
+    bindings: [starts, order, ...(base ? [base] : []), source, out],
+    scalars: { length, size, inner: inner / unit, count },
+  });
+}
+
+type Segments = "addRows" | "addTo" | "putRows";
+
+const quadsPerWorkgroup = 512;
+
+const integers = (name: string, access: "read" | "write"): KernelBinding => ({
+  name,
+  access,
+  unit: 1,
+  dtypes: ["uint32"],
+});
+
+/** starts[size + 1] = the first of the sorted places whose key is not below each; the last is where the valid ones end. */
+const segmentStarts: Kernel = defineKernel({
+  name: "segmentStarts",
+  bindings: [integers("keys", "read"), integers("order", "read"), integers("starts", "write")],
+  scalars: ["count", "size"].map((name) => ({ name, type: "u32" })),
+  body: () => `${linearMain()}
+  if (index > s.size) { return; }
+  var low = 0u;
+  var high = s.count;
+  while (low < high) {
+    let middle = (low + high) / 2u;
+    if (at_keys(at_order(middle)) < index) { low = middle + 1u; } else { high = middle; }
+  }
+  store_starts(index, low);
+}
+`,
+  workgroups: ({ size }) => linearWorkgroups((size as number) + 1),
+  reference([keys, , starts], { size }) {
+    const found = new Uint32Array((size as number) + 1);
+    for (const key of keys as KernelView) {
+      const next = Math.min(key, size as number) + 1;
+      if (next < found.length) found[next] = (found[next] as number) + 1;
+    }
+    for (let place = 1; place < found.length; place++)
+      found[place] = (found[place] as number) + (found[place - 1] as number);
+    (starts as KernelView).set(found);
+  },
+});
+
+function makeKernel(op: Segments, unit: 1 | 4): Kernel {
+  const value = unit === 4 ? "vec4f" : "f32";
+  const load = unit === 4 ? "load" : "at";
+  const adds = op !== "putRows";
+  const hasBase = op !== "addRows";
+  const from = (m: string): string =>
+    `${load}_source((start + at_order(${m})) * s.inner + e % s.inner)`;
+  const stored =
+    unit === 4
+      ? "total(q)"
+      : `vec4f(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
+  return defineKernel({
+    name: adds ? "addSegments" : "putSegments",
+    factors: 5,
+    variant: `${unit === 4 ? "quads" : "lanes"}${adds && hasBase ? ",base" : ""}`,
+    bindings: [
+      integers("starts", "read"),
+      integers("order", "read"),
+      ...(hasBase ? [{ name: "base", access: "read" } as const] : []),
+      { name: "source", access: "read" },
+      { name: "out", access: "write" },
+    ],
+    scalars: ["length", "size", "inner", "count"].map((name) => ({ name, type: "u32" })),
+    body: () => `
+fn total(e: u32) -> ${value} {
+  let place = e / s.inner % s.size;
+  let start = e / s.inner / s.size * s.count;
+  let first = at_starts(place);
+  let end = at_starts(place + 1u);
+${
+  adds
+    ? `  var sum = ${hasBase ? `${load}_base(e)` : `${value}(0.0)`};
+  for (var m = first; m < end; m++) { sum += ${from("m")}; }
+  return sum;`
+    : `  if (first == end) { return ${load}_base(e); }
+  return ${from("end - 1u")};`
+}
+}
+${linearMain()}
+  // Several quads an invocation: on software adapters starting one costs more than a quad.
+  let stride = groups.x * groups.y * 64u;
+  for (var q = index; q * 4u < s.length; q += stride) { store_out(q, ${stored}); }
+}
+`,
+    workgroups: ({ length }) =>
+      linearWorkgroups(Math.ceil((length as number) / 4), quadsPerWorkgroup),
+    reference(views, scalars) {
+      const [first, places] = views as [KernelView, KernelView];
+      const [x, y] = views.slice(-2) as [KernelView, KernelView];
+      const { size, count } = scalars as { size: number; count: number };
+      const inner = (scalars.inner as number) * unit;
+      const outer = y.length / (size * inner);
+      const results = hasBase
+        ? Float64Array.from(views[2] as KernelView)
+        : new Float64Array(y.length);
+      for (let o = 0; o < outer; o++)
+        for (let place = 0; place < size; place++)
+          for (let m = first[place] as number; m < (first[place + 1] as number); m++) {
+            const from = (o * count + (places[m] as number)) * inner;
+            const to = (o * size + place) * inner;
+            for (let i = 0; i < inner; i++)
+              results[to + i] = (adds ? (results[to + i] as number) : 0) + (x[from + i] as number);
+          }
+      y.set(results);
+    },
+  });
+}
+
+const segmentKernels = {
+  addRows: { 1: makeKernel("addRows", 1), 4: makeKernel("addRows", 4) },
+  addTo: { 1: makeKernel("addTo", 1), 4: makeKernel("addTo", 4) },
+  putRows: { 1: makeKernel("putRows", 1), 4: makeKernel("putRows", 4) },
+} as const;

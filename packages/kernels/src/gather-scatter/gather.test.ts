@@ -1,0 +1,143 @@
+import type { HalfDType } from "@halfstep/device";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { describe, expect, it } from "vitest";
+import {
+  deviceMismatches,
+  type Launches,
+  mismatches,
+  runOnCpu,
+  testValues,
+  unitRoundoff,
+} from "../../test/harness.js";
+import { addRows, putRows } from "./add-rows.js";
+import { gather } from "./gather.js";
+import { scatter } from "./scatter.js";
+
+const { NaN: nan } = Number;
+
+interface Case {
+  readonly outer: number;
+  readonly size: number;
+  readonly inner: number;
+  readonly count: number;
+  readonly dtype: "float32" | HalfDType;
+}
+
+const cases: readonly Case[] = [
+  { outer: 1, size: 5, inner: 8, count: 7, dtype: "float32" },
+  { outer: 3, size: 4, inner: 3, count: 5, dtype: "float16" },
+  { outer: 2, size: 300, inner: 4, count: 129, dtype: "float32" },
+  { outer: 2, size: 40, inner: 11, count: 150, dtype: "bfloat16" },
+  { outer: 7, size: 10, inner: 1, count: 1, dtype: "float32" },
+  { outer: 1, size: 3, inner: 1, count: 0, dtype: "float32" },
+];
+
+/** Indices with many repetitions, and one out of range. */
+const indices = (length: number, size: number) => ({
+  values: Uint32Array.from({ length }, (_, i) =>
+    i === 2 ? size : (i * i + 1) % Math.max(1, size - 1),
+  ),
+  dtype: "uint32" as const,
+});
+
+const placeOf = ({ size, inner, count }: Case, e: number) => {
+  const o = Math.floor(e / (count * inner));
+  return {
+    k: Math.floor(e / inner) % count,
+    at: (row: number) => (o * size + row) * inner + (e % inner),
+  };
+};
+
+function operandsOf(check: Case) {
+  const { outer, size, inner, count, dtype } = check;
+  const given = outer * count * inner;
+  return {
+    input: { values: testValues(outer * size * inner, 1), dtype },
+    source: { values: testValues(given, 2), dtype },
+    row: indices(count, size),
+    each: indices(given, size),
+    byRow: { values: given, dtype },
+    byEach: { values: given, dtype },
+    added: { values: outer * size * inner, dtype },
+    assigned: { values: outer * size * inner, dtype },
+    sums: { values: outer * size * inner, dtype },
+    put: { values: outer * size * inner, dtype },
+  };
+}
+
+type Operands = ReturnType<typeof operandsOf>;
+
+const launches =
+  (check: Case): Launches<Operands> =>
+  (target, o) => {
+    const { input, source, row, each } = o;
+    target.launch(gather({ input, index: row, out: o.byRow }, { ...check, indexing: "rows" }));
+    target.launch(gather({ input, index: each, out: o.byEach }, { ...check, indexing: "each" }));
+    const places = { base: input, index: each, source };
+    scatter(target, { ...places, out: o.added }, { ...check, op: "add" });
+    scatter(target, { ...places, out: o.assigned }, { ...check, op: "assign" });
+    addRows(target, { index: row, source, out: o.sums }, check);
+    putRows(target, { index: row, base: input, source, out: o.put }, check);
+  };
+
+const tiers = await testTiers();
+
+describe("gather, scatter, addRows and putRows", () => {
+  it("move each element to or from the place that its index names", () => {
+    const found: string[] = [];
+    for (const check of cases) {
+      const { size, dtype } = check;
+      const got = runOnCpu(operandsOf(check), launches(check));
+      const { input, source, row, each } = got;
+      const added = Float64Array.from(input);
+      const assigned = Float64Array.from(input);
+      const sums = new Float64Array(input.length);
+      const put = Float64Array.from(input);
+      const byRow: number[] = [];
+      const byEach: number[] = [];
+      for (const [e, value] of [...source].entries()) {
+        const { k, at } = placeOf(check, e);
+        const [r, own] = [row[k] as number, each[e] as number];
+        byRow.push(r < size ? (input[at(r)] as number) : nan);
+        byEach.push(own < size ? (input[at(own)] as number) : nan);
+        if (r < size) {
+          sums[at(r)] = (sums[at(r)] as number) + value;
+          put[at(r)] = value;
+        }
+        if (own >= size) continue;
+        added[at(own)] = (added[at(own)] as number) + value;
+        assigned[at(own)] = value;
+      }
+      const exact = { relative: 0, absolute: 0 };
+      const rounded = { relative: unitRoundoff[dtype], absolute: 0 };
+      found.push(
+        ...mismatches(got.byRow, byRow, exact),
+        ...mismatches(got.byEach, byEach, exact),
+        ...mismatches(got.assigned, assigned, exact),
+        ...mismatches(got.added, added, rounded),
+        ...mismatches(got.sums, sums, rounded),
+        ...mismatches(got.put, put, exact),
+      );
+    }
+    expect(found).toEqual([]);
+  });
+
+  it.each(tiers)("equal their references on the GPU, %s tier", async (tier) => {
+    const device = await requestTestDevice({ tier });
+    const exact = { relative: 0, absolute: 0 };
+    const found: string[] = [];
+    for (const check of cases) {
+      // All sums are of multiples of 2^-7: exact in float32, and rounded once.
+      const texts = await deviceMismatches(device, operandsOf(check), launches(check), {
+        byRow: exact,
+        byEach: exact,
+        added: exact,
+        assigned: exact,
+        sums: exact,
+        put: exact,
+      });
+      found.push(...texts.map((text) => `${JSON.stringify(check)}: ${text}`));
+    }
+    expect(found).toEqual([]);
+  });
+});

@@ -1,0 +1,235 @@
+import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import { scratch } from "../scratch.js";
+
+export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
+
+export interface ReduceAttributes {
+  readonly op: ReduceOp;
+  /** The input is a contiguous [outer, size, inner], reduced over `size`. */
+  readonly outer: number;
+  readonly size: number;
+  readonly inner: number;
+}
+
+/**
+ * out[outer, inner] = the sum, mean, maximum, minimum, product or sum of squares of input[outer, size, inner] over its middle axis.
+ *
+ * Sums are float32, in a fixed order. Long axes with few results are summed in stages through float32 scratch of the target.
+ * NaN and infinities propagate. Throws a `RangeError` where a length does not match, or for the extremum of nothing.
+ */
+export function reduce<B>(
+  target: LaunchTarget<B>,
+  operands: { readonly input: Binding<B>; readonly out: Binding<B> },
+  attributes: ReduceAttributes,
+): void {
+  const { op, outer } = attributes;
+  let { size, inner } = attributes;
+  const { out } = operands;
+  requireLengths("reduce", operands, { input: outer * size * inner, out: outer * inner });
+  if (isExtremum(op) && size === 0)
+    throw new RangeError(`reduce: the ${op}imum over an axis of size 0 is undefined`);
+  let fold: Fold = op === "mean" ? "sum" : op;
+  let input = operands.input;
+  for (;;) {
+    const chunks = chunkCount(outer, size, inner);
+    if (chunks === 1) break;
+    // Long rows are summed as four interleaved columns, which a later stage brings together.
+    const isRow = inner === 1 && size % 4 === 0;
+    const columns = isRow ? 4 : inner;
+    const partial = scratch(target, outer * chunks * columns);
+    const stage = { outer, size: isRow ? size / 4 : size, inner: columns, chunks };
+    target.launch(launchOf(fold, input, partial, stage, 1));
+    input = partial;
+    if (fold === "sumOfSquares") fold = "sum";
+    size = isRow ? chunks * 4 : chunks;
+    inner = isRow ? 1 : columns;
+  }
+  const scale = op === "mean" ? 1 / attributes.size : 1;
+  target.launch(launchOf(fold, input, out, { outer, size, inner, chunks: 1 }, scale));
+}
+
+type Fold = "sum" | "max" | "min" | "prod" | "sumOfSquares";
+type Walk = "quads" | "rows" | "gather";
+
+interface Stage {
+  readonly outer: number;
+  readonly size: number;
+  readonly inner: number;
+  /** Chunk k of an axis holds its elements k, k + chunks, k + 2·chunks, … */
+  readonly chunks: number;
+}
+
+const directSize = 128;
+const invocations = 16_384;
+
+/** In how many chunks to reduce each axis: 1 unless the axis is long and the results too few to occupy a device. */
+function chunkCount(outer: number, size: number, inner: number): number {
+  const isRow = inner === 1 && size % 4 === 0;
+  const steps = isRow ? size / 4 : size;
+  const quads = Math.ceil((outer * (isRow ? 4 : inner)) / 4);
+  if (steps <= directSize || quads === 0) return 1;
+  return Math.max(1, Math.min(Math.ceil(steps / 32), Math.floor(invocations / quads)));
+}
+
+function launchOf<B>(
+  fold: Fold,
+  input: Binding<B>,
+  out: Binding<B>,
+  { outer, size, inner, chunks }: Stage,
+  scale: number,
+): Launch<B> {
+  const walk: Walk =
+    inner % 4 === 0
+      ? "quads"
+      : inner === 1 && chunks === 1 && size % 4 === 0 && size > 0
+        ? "rows"
+        : "gather";
+  return {
+    kernel: kernels[fold][walk],
+    bindings: [input, out],
+    scalars: { outer, size, inner, chunks, scale },
+  };
+}
+
+const isExtremum = (op: string): op is "max" | "min" => op === "max" || op === "min";
+
+const foldOf: Record<Fold, (acc: string, value: string) => string> = {
+  sum: (acc, value) => `${acc} + ${value}`,
+  sumOfSquares: (acc, value) => `${acc} + ${value} * ${value}`,
+  prod: (acc, value) => `${acc} * ${value}`,
+  max: (acc, value) => `further(${acc}, ${value})`,
+  min: (acc, value) => `further(${acc}, ${value})`,
+};
+
+// The bits of a NaN decide, since WGSL may assume that comparisons never meet one.
+const further = (fold: "max" | "min"): string => /* wgsl */ `
+fn is_nan(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u); }
+fn further(a: vec4f, b: vec4f) -> vec4f { return select(select(a, b, (b ${fold === "max" ? ">" : "<"} a) | is_nan(b)), a, is_nan(a)); }
+`;
+
+function bodyOf(fold: Fold, walk: Walk): string {
+  const combine = foldOf[fold];
+  const start = (first: string): string =>
+    isExtremum(fold) ? first : fold === "prod" ? "vec4f(1.0)" : "vec4f(0.0)";
+  const head = `${isExtremum(fold) ? further(fold) : ""}${linearMain()}`;
+  if (walk === "quads")
+    return `${head}
+  let quads = s.inner / 4u;
+  if (index >= s.outer * s.chunks * quads) { return; }
+  let rest = index / quads;
+  let k = rest % s.chunks;
+  let base = rest / s.chunks * s.size * quads + index % quads;
+  var acc = ${start("load_input(base + k * quads)")};
+  for (var r = k; r < s.size; r += s.chunks) {
+    let v = load_input(base + r * quads);
+    acc = ${combine("acc", "v")};
+  }
+  store_out(index, acc * s.scale);
+}
+`;
+  if (walk === "rows") {
+    const lanes = ["x", "y", "z", "w"];
+    const loop = lanes.map((l, i) => {
+      const at = `load_input(base + ${i}u * quads + j)`;
+      return `    let v${l} = ${at};\n    ${l} = ${combine(l, `v${l}`)};\n`;
+    });
+    // Lane i of the transposed accumulators belongs to row i.
+    const columns = lanes.map((c) => `vec4f(${lanes.map((l) => `${l}.${c}`).join(", ")})`);
+    const join = foldOf[fold === "sumOfSquares" ? "sum" : fold];
+    const [a, b, c, d] = columns as [string, string, string, string];
+    const pair = join(c, d);
+    const all = join(join(a, b), isExtremum(fold) ? pair : `(${pair})`);
+    return `${head}
+  if (index * 4u >= s.outer) { return; }
+  let quads = s.size / 4u;
+  let base = index * 4u * quads;
+${lanes.map((l, i) => `  var ${l} = ${start(`load_input(base + ${i}u * quads)`)};\n`).join("")}
+  for (var j = 0u; j < quads; j++) {
+${loop.join("")}  }
+  store_out(index, ${zeroBehind(`(${all}) * s.scale`, "s.outer")});
+}
+`;
+  }
+  const gather = (r: string): string =>
+    `vec4f(${["x", "y", "z", "w"].map((l) => `at_input(base.${l} + ${r}.${l} * s.inner)`).join(", ")})`;
+  return `${head}
+  if (index * 4u >= s.outer * s.chunks * s.inner) { return; }
+  let e = vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u);
+  let rest = e / s.inner;
+  let k = rest % s.chunks;
+  let base = rest / s.chunks * (s.size * s.inner) + e % s.inner;
+  var acc = ${start(gather("k"))};
+  for (var skipped = 0u; skipped < s.size; skipped += s.chunks) {
+    let r = k + skipped;
+    let v = ${gather("r")};
+    acc = select(acc, ${combine("acc", "v")}, r < vec4u(s.size));
+  }
+  store_out(index, ${zeroBehind("acc * s.scale", "(s.outer * s.chunks * s.inner)")});
+}
+`;
+}
+
+function makeKernel(fold: Fold, walk: Walk): Kernel {
+  return defineKernel({
+    name: "reduce",
+    variant: `${fold},${walk}`,
+    // What is compared is not only multiplied and added.
+    factors: isExtremum(fold) ? 0 : 1,
+    bindings: [
+      { name: "input", access: "read" },
+      { name: "out", access: "write" },
+    ],
+    scalars: [
+      { name: "outer", type: "u32" },
+      { name: "size", type: "u32" },
+      { name: "inner", type: "u32" },
+      { name: "chunks", type: "u32" },
+      { name: "scale", type: "f32" },
+    ],
+    body: () => bodyOf(fold, walk),
+    workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
+    reference: ([input, out], scalars) =>
+      reduceReference(fold, input as KernelView, out as KernelView, scalars),
+  });
+}
+
+const walksOf = (fold: Fold): Record<Walk, Kernel> => ({
+  quads: makeKernel(fold, "quads"),
+  rows: makeKernel(fold, "rows"),
+  gather: makeKernel(fold, "gather"),
+});
+
+const kernels: Record<Fold, Record<Walk, Kernel>> = {
+  sum: walksOf("sum"),
+  max: walksOf("max"),
+  min: walksOf("min"),
+  prod: walksOf("prod"),
+  sumOfSquares: walksOf("sumOfSquares"),
+};
+
+/** Where a fold starts, and how it takes in a value. */
+const referenceOf: Record<Fold, readonly [number, (acc: number, value: number) => number]> = {
+  sum: [0, (acc, value) => acc + value],
+  sumOfSquares: [0, (acc, value) => acc + value * value],
+  prod: [1, (acc, value) => acc * value],
+  max: [Number.NEGATIVE_INFINITY, Math.max],
+  min: [Number.POSITIVE_INFINITY, Math.min],
+};
+
+function reduceReference(
+  fold: Fold,
+  input: KernelView,
+  out: KernelView,
+  scalars: Readonly<Record<string, number>>,
+): void {
+  const { outer, size, inner, chunks, scale } = scalars as unknown as Stage & { scale: number };
+  const [start, combine] = referenceOf[fold];
+  const acc = new Float64Array(outer * chunks * inner).fill(start);
+  for (let o = 0, at = 0; o < outer; o++)
+    for (let r = 0; r < size; r++)
+      for (let i = 0, to = (o * chunks + (r % chunks)) * inner; i < inner; i++, at++, to++)
+        acc[to] = combine(acc[to] as number, input[at] as number);
+  for (let i = 0; i < acc.length; i++) out[i] = (acc[i] as number) * scale;
+}

@@ -1,0 +1,108 @@
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+
+/**
+ * What runs along a row: h = h + x, h = h · x, or h = m · h + x, the linear recurrence, which is the derivative of all three.
+ * It starts at 0, 1 and 0.
+ */
+export type ScanOp = "sum" | "product" | "recurrence";
+
+export interface ScanAttributes {
+  readonly op: ScanOp;
+  readonly rows: number;
+  readonly columns: number;
+  /** From the last column to the first. Default false. */
+  readonly reverse?: boolean;
+}
+
+/** out[rows, columns] = the running sum, product or recurrence along each row, in float32. One invocation walks a row. */
+export function scan<B>(
+  operands: {
+    readonly input: Binding<B>;
+    /** m of the recurrence, like the input. */
+    readonly multiplier?: Binding<B>;
+    readonly out: Binding<B>;
+  },
+  { op, rows, columns, reverse = false }: ScanAttributes,
+): Launch<B> {
+  const { input, multiplier, out } = operands;
+  const count = rows * columns;
+  requireLengths("scan", operands, { input: count, multiplier: count, out: count });
+  if ((op === "recurrence") !== (multiplier !== undefined))
+    throw new RangeError(`scan: a multiplier belongs to a recurrence, not to a ${op}`);
+  // Of rows that are no whole quads an invocation walks four, which together are.
+  const quads = columns % 4 === 0 ? columns / 4 : columns;
+  return {
+    kernel: kernels[op][reverse ? "reverse" : "forward"],
+    bindings: multiplier ? [input, multiplier, out] : [input, out],
+    scalars: { count, columns, quads },
+  };
+}
+
+const steps: Record<ScanOp, { readonly start: number; readonly wgsl: string }> = {
+  sum: { start: 0, wgsl: "h + x[l]" },
+  product: { start: 1, wgsl: "h * x[l]" },
+  recurrence: { start: 0, wgsl: "m[l] * h + x[l]" },
+};
+
+function makeKernel(op: ScanOp, direction: "forward" | "reverse"): Kernel {
+  const isReverse = direction === "reverse";
+  const { start, wgsl } = steps[op];
+  const hasMultiplier = op === "recurrence";
+  return defineKernel({
+    name: "scan",
+    variant: `${op},${direction}`,
+    bindings: [
+      { name: "input", access: "read" },
+      ...(hasMultiplier ? [{ name: "multiplier", access: "read" as const }] : []),
+      { name: "out", access: "write" },
+    ],
+    scalars: ["count", "columns", "quads"].map((name) => ({ name, type: "u32" })),
+    body: () => `${linearMain()}
+  let first = index * s.quads;
+  if (first * 4u >= s.count) { return; }
+  let end = min(first + s.quads, (s.count + 3u) / 4u);
+  var h = ${start}.0;
+  for (var n = first; n < end; n++) {
+    let q = ${isReverse ? "end - 1u - (n - first)" : "n"};
+    let x = load_input(q);
+${hasMultiplier ? "    let m = load_multiplier(q);\n" : ""}    var y: vec4f;
+    for (var j = 0u; j < 4u; j++) {
+      let l = ${isReverse ? "3u - j" : "j"};
+      let e = q * 4u + l;
+      if (${isReverse ? "(e + 1u) % s.columns == 0u" : "e % s.columns == 0u"}) { h = ${start}.0; }
+      h = ${wgsl};
+      y[l] = h;
+    }
+    store_out(q, y);
+  }
+}
+`,
+    workgroups: ({ count, quads }) =>
+      linearWorkgroups(quads === 0 ? 0 : Math.ceil((count as number) / 4 / (quads as number))),
+    reference(views, { count, columns }) {
+      const [x, m, y] = (hasMultiplier ? views : [views[0], views[0], views[1]]) as [
+        KernelView,
+        KernelView,
+        KernelView,
+      ];
+      const size = columns as number;
+      let h = start;
+      for (let n = 0; n < (count as number); n++) {
+        if (n % size === 0) h = start;
+        const e = isReverse ? n - (n % size) + size - 1 - (n % size) : n;
+        const value = x[e] as number;
+        h = op === "sum" ? h + value : op === "product" ? h * value : (m[e] as number) * h + value;
+        y[e] = h;
+      }
+    },
+  });
+}
+
+const both = (op: ScanOp) => ({
+  forward: makeKernel(op, "forward"),
+  reverse: makeKernel(op, "reverse"),
+});
+
+const kernels = { sum: both("sum"), product: both("product"), recurrence: both("recurrence") };

@@ -1,0 +1,264 @@
+import type {
+  Binding,
+  DType,
+  Kernel,
+  KernelView,
+  LaunchTarget,
+  ProgramContext,
+} from "@halfstep/device";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import { scratch } from "../scratch.js";
+
+export interface TopKAttributes {
+  readonly rows: number;
+  readonly columns: number;
+  /** How many of each row, 1 to `columns`. */
+  readonly k: number;
+  /** False for the smallest. Default true. */
+  readonly largest?: boolean;
+  /** Best first; else in the order of their columns. Default true. */
+  readonly sorted?: boolean;
+}
+
+/**
+ * out[rows, k] (uint32) = the columns of the k largest (or smallest) elements of each row of input[rows, columns]. Of equals the
+ * first columns are taken, and come first. NaN counts as larger than every number, as in torch; -0 equals 0.
+ *
+ * Long rows are cut into chunks, of which each gives its k best, until one chunk is left: a launch a round, and one to sort.
+ */
+export function topK<B>(
+  target: LaunchTarget<B>,
+  { input, out }: { readonly input: Binding<B>; readonly out: Binding<B> },
+  { rows, columns, k, largest = true, sorted = true }: TopKAttributes,
+): void {
+  if (!(Number.isInteger(k) && k >= 1 && k <= columns))
+    throw new RangeError(`topK: k is ${k}; rows of ${columns} columns need 1 to ${columns}`);
+  requireLengths("topK", { input, out }, { input: rows * columns, out: rows * k });
+  const order = largest ? "largest" : "smallest";
+  const integers = (length: number): Binding<B> => scratch(target, length, "uint32");
+  const chunk = Math.max(chunkSize, 4 * k);
+  let from: Binding<B> | undefined;
+  let count = columns;
+  do {
+    const chunks = Math.ceil(count / chunk);
+    const kept = (chunks - 1) * k + Math.min(k, count - (chunks - 1) * chunk);
+    const isLast = kept === k;
+    const next = isLast && !sorted ? out : integers(rows * kept);
+    target.launch({
+      kernel: selecting[order][from ? "listed" : "all"],
+      bindings: from ? [input, from, next] : [input, next],
+      scalars: { rows, columns, count, chunk, chunks, kept, k },
+    });
+    from = next;
+    count = kept;
+  } while (count > k);
+  if (sorted)
+    target.launch({
+      kernel: sorting[order],
+      bindings: [input, from, out],
+      scalars: { rows, columns, k },
+    });
+}
+
+/** Elements that one invocation selects from, unless k asks for more. */
+const chunkSize = 1024;
+
+/** Up to so many, the best keys are found one by one. */
+const fewBest = 10;
+
+type Order = "largest" | "smallest";
+
+/** Bits of a key that differ between numbers of a storage format. */
+const keyBits = (dtype: DType | undefined): number =>
+  dtype === "bfloat16" ? 16 : dtype === "float16" ? 20 : 32;
+
+/** WGSL `key(v)`: an integer of `bits` bits that grows with how good v is. */
+function keyOf(order: Order, { bindings }: ProgramContext): { bits: number; code: string } {
+  const { dtype, rounding } = bindings[0] as ProgramContext["bindings"][number];
+  const bits = Math.min(keyBits(dtype), keyBits(rounding));
+  const flip = order === "smallest" ? "~" : "";
+  return {
+    bits,
+    code: `
+fn key(v: f32) -> u32 {
+  let bits = bitcast<u32>(v);
+  let size = bits & 0x7fffffffu;
+  var k = select(bits | 0x80000000u, ~bits, bits > 0x80000000u);
+  if (size == 0u) { k = 0x80000000u; }
+  if (size > 0x7f800000u) { k = 0xffffffffu; }
+  return (${flip}k) >> ${32 - bits}u;
+}
+`,
+  };
+}
+
+/** A row of the reference: its columns compared, the better first. */
+const comparing = (
+  x: KernelView,
+  base: number,
+  order: Order,
+): ((a: number, b: number) => number) => {
+  const sign = order === "largest" ? 1 : -1;
+  return (a, b) => {
+    const [u, v] = [x[base + a] as number, x[base + b] as number];
+    if (u > v) return -sign;
+    if (u < v) return sign;
+    return (u === v ? 0 : sign * (Number(Number.isNaN(v)) - Number(Number.isNaN(u)))) || a - b;
+  };
+};
+
+/**
+ * next = the columns of the k best of each chunk of `count` candidates a row, in the order in which they come. The k-th best key is
+ * found from the best downwards, or two bits at a time, by counting how many are not below; those above it stay, and of its
+ * equals the first.
+ */
+const select = (order: Order, candidates: "all" | "listed"): Kernel =>
+  defineKernel({
+    name: "topKSelect",
+    variant: `${order}, ${candidates}`,
+    bindings: [
+      { name: "input", access: "read", unit: 1 },
+      ...(candidates === "listed"
+        ? [{ name: "listed", access: "read", unit: 1, dtypes: ["uint32"] } as const]
+        : []),
+      { name: "next", access: "write", unit: 1, dtypes: ["uint32"] },
+    ],
+    scalars: ["rows", "columns", "count", "chunk", "chunks", "kept", "k"].map((name) => ({
+      name,
+      type: "u32",
+    })),
+    body(context) {
+      const { bits, code } = keyOf(order, context);
+      const column = candidates === "listed" ? "at_listed(row * s.count + i)" : "i";
+      return `${code}${linearMain()}
+  if (index >= s.rows * s.chunks) { return; }
+  let row = index / s.chunks;
+  let part = index % s.chunks;
+  let start = part * s.chunk;
+  let end = min(start + s.chunk, s.count);
+  let keep = min(s.k, end - start);
+  var at = row * s.kept + part * s.k;
+  var bound = 0u;
+  var above = 0u;
+  if (keep < end - start) {
+    if (s.k <= ${fewBest}u) {
+      var is_first = true;
+      loop {
+        var best = 0u;
+        var equal = 0u;
+        for (var i = start; i < end; i++) {
+          let own = key(at_input(row * s.columns + ${column}));
+          let is_below = is_first | (own < bound);
+          let is_better = is_below & ((equal == 0u) | (own > best));
+          equal = select(equal + u32(is_below & (own == best)), 1u, is_better);
+          best = select(best, own, is_better);
+        }
+        bound = best;
+        is_first = false;
+        if (above + equal >= keep) { break; }
+        above += equal;
+      }
+    } else {
+      for (var shift = ${bits}u; shift > 0u; ) {
+        shift -= 2u;
+        let one = bound + (1u << shift);
+        let two = bound + (2u << shift);
+        let three = bound + (3u << shift);
+        var counts = vec3u(0u);
+        for (var i = start; i < end; i++) {
+          let own = key(at_input(row * s.columns + ${column}));
+          counts += select(vec3u(0u), vec3u(1u), vec3u(own) >= vec3u(one, two, three));
+        }
+        if (counts.z >= keep) { bound = three; }
+        else if (counts.y >= keep) { bound = two; above = counts.z; }
+        else if (counts.x >= keep) { bound = one; above = counts.y; }
+        else { above = counts.x; }
+      }
+    }
+  }
+  // With everything kept all are equals of a bound that none is below.
+  var equals = keep - above;
+  let isAll = keep == end - start;
+  for (var i = start; i < end; i++) {
+    let c = ${column};
+    let own = key(at_input(row * s.columns + c));
+    let isEqual = (own == bound) & (equals > 0u);
+    if (isAll | (own > bound) | isEqual) {
+      store_next(at, c);
+      at++;
+      if (isEqual) { equals--; }
+    }
+  }
+}
+`;
+    },
+    workgroups: ({ rows, chunks }) => linearWorkgroups((rows as number) * (chunks as number)),
+    reference(views, scalars) {
+      const { rows, columns, count, chunk, kept, k } = scalars as Record<string, number> & {
+        rows: number;
+        columns: number;
+        count: number;
+        chunk: number;
+        kept: number;
+        k: number;
+      };
+      const [input, next] = [views[0], views.at(-1)] as [KernelView, KernelView];
+      const listed = candidates === "listed" ? (views[1] as KernelView) : undefined;
+      for (let r = 0; r < rows; r++) {
+        const compare = comparing(input, r * columns, order);
+        let at = r * kept;
+        for (let start = 0; start < count; start += chunk) {
+          const all = Array.from({ length: Math.min(chunk, count - start) }, (_, i) =>
+            listed ? (listed[r * count + start + i] as number) : start + i,
+          );
+          const best = all.sort(compare).slice(0, k);
+          for (const column of best.sort((a, b) => a - b)) next[at++] = column;
+        }
+      }
+    },
+  });
+
+/** out = the k columns of each row, best first: each counts those that are better. */
+const sort = (order: Order): Kernel =>
+  defineKernel({
+    name: "topKSort",
+    variant: order,
+    bindings: [
+      { name: "input", access: "read", unit: 1 },
+      { name: "listed", access: "read", unit: 1, dtypes: ["uint32"] },
+      { name: "out", access: "write", unit: 1, dtypes: ["uint32"] },
+    ],
+    scalars: ["rows", "columns", "k"].map((name) => ({ name, type: "u32" })),
+    body: (context) => `${keyOf(order, context).code}${linearMain()}
+  if (index >= s.rows * s.k) { return; }
+  let start = index / s.k * s.k;
+  let base = index / s.k * s.columns;
+  let column = at_listed(index);
+  let own = key(at_input(base + column));
+  var before = 0u;
+  for (var i = start; i < start + s.k; i++) {
+    let other = key(at_input(base + at_listed(i)));
+    before += select(0u, 1u, (other > own) | ((other == own) & (i < index)));
+  }
+  store_out(start + before, column);
+}
+`,
+    workgroups: ({ rows, k }) => linearWorkgroups((rows as number) * (k as number)),
+    reference([input, listed, out], scalars) {
+      const { rows, columns, k } = scalars as { rows: number; columns: number; k: number };
+      for (let r = 0; r < rows; r++) {
+        const row = Array.from((listed as KernelView).subarray(r * k, (r + 1) * k));
+        row.sort(comparing(input as KernelView, r * columns, order));
+        (out as KernelView).set(row, r * k);
+      }
+    },
+  });
+
+const both = <T>(make: (order: Order) => T): Record<Order, T> => ({
+  largest: make("largest"),
+  smallest: make("smallest"),
+});
+
+const selecting = both((order) => ({ all: select(order, "all"), listed: select(order, "listed") }));
+const sorting = both(sort);
