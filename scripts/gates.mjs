@@ -32,6 +32,7 @@ const gates = [
   { name: "boundaries", command: ["npm", "run", "--silent", "boundaries"] },
   { name: "typecheck", command: turbo("typecheck") },
   { name: "build", command: turbo("build") },
+  { name: "types", command: ["node", "scripts/built-types.mjs"] },
   { name: "knip", command: ["npm", "run", "--silent", "knip"] },
   { name: "pack", command: turbo("pack:check") },
   { name: "size", command: ["npm", "run", "--silent", "size"] },

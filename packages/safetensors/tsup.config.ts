@@ -1,3 +1,7 @@
 import { library } from "@halfstep/build";
 
-export default library({ entry: ["src/index.ts", "src/node.ts"], external: [/^node:/] });
+export default library({
+  entry: ["src/index.ts", "src/node.ts"],
+  external: [/^node:/],
+  usesDisposal: true,
+});
