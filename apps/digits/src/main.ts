@@ -5,6 +5,7 @@ import type { RunDevice, RunSummary, Summary } from "@halfstep/trainer";
 import {
   eventsOf,
   followTraining,
+  noteUnusedScale,
   type OpenedRuntime,
   openRuntime,
   print,
@@ -31,6 +32,7 @@ async function main(args: readonly string[]): Promise<number> {
   const options = parseOptions(args);
   const stop = stopSignals();
   const data = await readDigits(options);
+  noteUnusedScale(options.precision, { staticLossScale: options.staticLossScale }, say);
   const folder = new RunFolder(options.out, { onNote: say });
   try {
     const checkpoint = await resumePoint({

@@ -465,8 +465,9 @@ describe("other runs", { timeout: 300_000 }, () => {
     ).toEqual([false, true]);
     const others = await digits([
       ...[...tiny, "--precision", "bfloat16", "--out", broken],
-      ...["--resume", "auto"],
+      ...["--resume", "auto", "--static-loss-scale", "8"],
     ]);
+    expect(others.stderr).toMatch(/^--static-loss-scale 8 is ignored: bfloat16 has no such/m);
     expect([others.code, saved().length > 0]).toEqual([2, true]);
     expect(saidOn(others).at(-1)).toMatch(
       /^error: .*was saved with --precision float32, not bfloat16: go on with the same flags$/,

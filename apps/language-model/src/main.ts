@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import type { Runtime } from "@halfstep/tensor";
 import {
+  noteUnusedScale,
   openRun,
   openRuntime,
   print,
@@ -45,6 +46,7 @@ await program(async (args) => {
 async function train(options: TrainCommand): Promise<number> {
   const corpus = readCorpus(options.text);
   const tokenizer = trainTokenizer(options.tokenizer, corpus, options.vocabSize);
+  noteUnusedScale([options.precision], { staticLossScale: options.staticLossScale }, say);
   using run = await openRun({
     ...options,
     task: "language-model",

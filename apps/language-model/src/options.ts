@@ -7,6 +7,7 @@ import {
   precisionName,
   type RunFlags,
   runFlags,
+  UsageError,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import type { Command } from "commander";
@@ -87,7 +88,7 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
     "Trains a GPT on text by characters or byte pairs, judges it by bits per character, and lets it write.",
   );
   trainFlags(main.command("train").description("trains a model on a text")).action((flags) => {
-    chosen = { command: "train", ...flags };
+    chosen = trainCommand(flags);
   });
   evaluateFlags(
     main.command("evaluate").description("bits per character on held-out text, beside n-grams"),
@@ -107,6 +108,15 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.
   return chosen as LanguageCommand;
+}
+
+/** @throws UsageError for flags that do not go together */
+function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
+  const { width, heads, beta2 } = flags;
+  if (width % heads !== 0)
+    throw new UsageError(`--width ${width} is no multiple of --heads ${heads}`);
+  if (beta2 === 1) throw new UsageError("--beta2 is 1: it must be less");
+  return { command: "train", ...flags };
 }
 
 const trainFlags = (train: Command): Command =>

@@ -1,4 +1,5 @@
 import {
+  noteUnusedScale,
   openRun,
   openRuntime,
   print,
@@ -39,6 +40,7 @@ await program(async (args) => {
 
 async function train(options: TrainCommand): Promise<number> {
   const pictures = await readPictures(options.images);
+  noteUnusedScale([options.precision], { staticLossScale: options.staticLossScale }, say);
   using run = await openRun({
     ...options,
     task: "super-resolution",

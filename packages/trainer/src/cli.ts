@@ -29,6 +29,7 @@ export {
 } from "./cli/resume.js";
 export { type FlagDetails, type RunFlags, runFlags } from "./cli/run-flags.js";
 export { print, say } from "./cli/say.js";
+export { noteUnusedScale } from "./cli/unused-scale.js";
 export {
   fraction,
   listOf,

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ReportSection } from "@halfstep/trainer";
-import { openRun, type Settings, say, settingsOf } from "@halfstep/trainer/cli";
+import { noteUnusedScale, openRun, type Settings, say, settingsOf } from "@halfstep/trainer/cli";
 import { samplesPicture } from "../colours.js";
 import type { TrainCommand } from "../options.js";
 import { writePng } from "../pictures.js";
@@ -15,6 +15,7 @@ const samples = 6;
 
 export async function train(options: TrainCommand): Promise<number> {
   const scenes = await readScenes(options);
+  noteUnusedScale([options.precision], options, say);
   using run = await openRun({ ...options, task: "segmentation", settings: settings(options) });
   say(
     `${scenes.name}: ${scenes.train.length} scenes and ${scenes.heldOut.length} held out · ${scenes.classes.length} classes · ${run.described.adapter} · writing to ${options.out}`,

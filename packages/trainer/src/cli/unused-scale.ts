@@ -1,0 +1,21 @@
+import { type LossScaleFlags, recipeFor, scalerOptionsFor } from "../precision.js";
+
+/**
+ * Says which flags of the loss scale mean nothing, because no precision of the run has use for them: who gives them with
+ * float32 most likely forgot float16.
+ */
+export function noteUnusedScale(
+  precisions: readonly string[],
+  { staticLossScale, initScale }: LossScaleFlags,
+  onNote: (line: string) => void,
+): void {
+  const flags = { "--static-loss-scale": { staticLossScale }, "--init-scale": { initScale } };
+  for (const [flag, given] of Object.entries(flags)) {
+    const [value] = Object.values(given);
+    const isUsed = precisions.some(
+      (name) => scalerOptionsFor(recipeFor(name), given).initScale === value,
+    );
+    if (value !== undefined && !isUsed)
+      onNote(`${flag} ${value} is ignored: ${precisions.join(", ")} has no such loss scale`);
+  }
+}
