@@ -51,9 +51,9 @@ export function addRow(
   width: number,
   factor: number,
 ): void {
+  const [start, source] = [to * width, from * width];
   for (let i = 0; i < width; i++)
-    sums[to * width + i] =
-      (sums[to * width + i] as number) + factor * (x[from * width + i] as number);
+    sums[start + i] = (sums[start + i] as number) + factor * (x[source + i] as number);
 }
 
 /** Stores rows as programs do: padded to whole quads. */

@@ -219,28 +219,35 @@ fn scatter(b: u32, oh: u32, ow: u32, c: u32) {
 );
 
 function setMaxima(x: KernelView, y: KernelView, scalars: PoolScalars): void {
+  const { channels } = scalars;
   eachWindow(scalars, (to, covered) => {
-    for (const [n, from] of covered.entries())
-      for (let c = 0; c < scalars.channels; c++) {
+    for (const from of covered) {
+      const isFirst = from === covered[0];
+      for (let c = 0; c < channels; c++) {
         const v = x[from + c] as number;
-        if (n === 0 || v > (y[to + c] as number) || Number.isNaN(v)) y[to + c] = v;
+        if (isFirst || v > (y[to + c] as number) || Number.isNaN(v)) y[to + c] = v;
       }
+    }
   });
 }
 
 function setWinners(x: KernelView, dy: KernelView, dx: KernelView, scalars: PoolScalars): void {
   const { channels } = scalars;
+  const best = new Float64Array(channels);
+  const winners = new Uint32Array(channels);
   const sums = new Float64Array(dx.length);
   eachWindow(scalars, (to, covered) => {
-    for (let c = 0; c < channels; c++) {
-      let best = Number.NaN;
-      let winner = 0;
-      for (const [n, from] of covered.entries()) {
+    for (const from of covered) {
+      const isFirst = from === covered[0];
+      for (let c = 0; c < channels; c++) {
         const v = x[from + c] as number;
-        if (n > 0 && !(v > best) && !Number.isNaN(v)) continue;
-        best = v;
-        winner = from + c;
+        if (!isFirst && !(v > (best[c] as number)) && !Number.isNaN(v)) continue;
+        best[c] = v;
+        winners[c] = from + c;
       }
+    }
+    for (let c = 0; c < channels; c++) {
+      const winner = winners[c] as number;
       sums[winner] = (sums[winner] as number) + (dy[to + c] as number);
     }
   });

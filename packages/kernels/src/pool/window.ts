@@ -162,24 +162,26 @@ function placeMain(walk: PoolWalk, out: string, places: PoolPlaces): string {
 `;
 }
 
-/** Calls `visit` with the first channel of each window's result, and of each cell that the window covers. */
+/** Calls `visit` with the first channel of each window's result, and of each cell that the window covers: a list for this call only. */
 export function eachWindow(
   scalars: PoolScalars,
   visit: (to: number, cells: readonly number[]) => void,
 ): void {
   const { batch, height, width, channels, outHeight, outWidth } = scalars;
-  const covered = (axis: "Height" | "Width", place: number, size: number): [number, number] => {
-    const start = place * scalars[`stride${axis}`] - scalars[`padding${axis}`];
-    return [Math.max(start, 0), Math.min(start + scalars[`window${axis}`], size)];
-  };
+  const { strideHeight, paddingHeight, windowHeight } = scalars;
+  const { strideWidth, paddingWidth, windowWidth } = scalars;
+  const found: number[] = [];
   for (let b = 0, to = 0; b < batch; b++)
     for (let oh = 0; oh < outHeight; oh++)
       for (let ow = 0; ow < outWidth; ow++, to += channels) {
-        const [top, bottom] = covered("Height", oh, height);
-        const [left, right] = covered("Width", ow, width);
-        const found: number[] = [];
-        for (let h = top; h < bottom; h++)
-          for (let w = left; w < right; w++) found.push(((b * height + h) * width + w) * channels);
+        const [top, left] = [oh * strideHeight - paddingHeight, ow * strideWidth - paddingWidth];
+        const bottom = Math.min(top + windowHeight, height);
+        const right = Math.min(left + windowWidth, width);
+        let count = 0;
+        for (let h = Math.max(top, 0); h < bottom; h++)
+          for (let w = Math.max(left, 0); w < right; w++)
+            found[count++] = ((b * height + h) * width + w) * channels;
+        if (found.length > count) found.length = count;
         visit(to, found);
       }
 }
