@@ -128,8 +128,10 @@ describe("accumulation", () => {
     ]);
     expect(closed).toBe(2);
     await expect(run({ epochs: Number.POSITIVE_INFINITY, batches: () => [] })).rejects.toThrow(
-      "never end",
+      "epoch 1 has no batches",
     );
+    const once = sampleBatches(2, 16, 0)[Symbol.iterator]();
+    await expect(run({ epochs: 2, batches: () => once })).rejects.toThrow("epoch 2 has no batches");
     await expect(run({ accumulate: 0.5 })).rejects.toThrow("accumulate is 0.5");
   });
 });

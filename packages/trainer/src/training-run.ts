@@ -79,7 +79,7 @@ export class TrainingRun<Batch> {
   }
 
   async train(): Promise<void> {
-    const { batches, batchesFrom, epochs } = this.#options;
+    const { batches, batchesFrom } = this.#options;
     while (!this.#isOver()) {
       const epoch = this.#epoch;
       const first = this.#batch;
@@ -89,9 +89,9 @@ export class TrainingRun<Batch> {
         if (!isPositioned) await this.#skip(source, first);
         if (await this.#phases.during("data", () => source.hasNext())) {
           while (this.#epoch === epoch && !this.#isOver()) await this.#stepFrom(source);
-        } else if (epochs === Number.POSITIVE_INFINITY)
+        } else if (first === 0)
           throw new RangeError(
-            "an epoch has no batches, and epochs is Infinity: it would never end",
+            `epoch ${epoch + 1} has no batches: give batches() new ones for each epoch, since a generator ends with its first`,
           );
         else this.#endEpoch();
       } finally {
