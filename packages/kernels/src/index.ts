@@ -91,7 +91,13 @@ export { averageSums } from "./gradients/average-sums.js";
 export { clampGradients, clipGradients } from "./gradients/clip-gradients.js";
 export { gradientNorm, gradientNormScratchBytes } from "./gradients/gradient-norm.js";
 export type { Indexing } from "./indexing.js";
-export { defineKernel, type KernelDefinition, linearMain, linearWorkgroups } from "./kernel.js";
+export {
+  type DefinedKernel,
+  defineKernel,
+  type KernelDefinition,
+  linearMain,
+  linearWorkgroups,
+} from "./kernel.js";
 export {
   type CrossEntropyAttributes,
   softmaxCrossEntropy,
@@ -142,3 +148,4 @@ export {
   softmax,
   softmaxBackward,
 } from "./softmax.js";
+export { canStoreTwice, storingTwice } from "./twin.js";

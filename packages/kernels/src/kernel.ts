@@ -43,11 +43,14 @@ export interface KernelDefinition {
   operations?(scalars: Readonly<Record<string, number>>): number;
   /** How many of the first bindings these operations multiply, over and over. Default: all, where there are operations. */
   readonly factors?: number;
+  /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
+  readonly twinOf?: string;
 }
 
 /** A kernel from its definition. */
-export function defineKernel(definition: KernelDefinition): Kernel {
+export function defineKernel(definition: KernelDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
+  const twins = new Map<string, Kernel>();
   const decoding = {
     factors: definition.factors ?? (definition.operations ? bindings.length : 0),
     hasOne: scalars.some((scalar) => scalar.name === "one"),
@@ -66,13 +69,45 @@ export function defineKernel(definition: KernelDefinition): Kernel {
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context, decoding) +
-        storageDeclarations(bindings, context, decoding) +
+        storageDeclarations(bindings, context, decoding, definition.twinOf) +
         scalarDeclarations(scalars, bindings.length) +
         definition.body(context);
       return {
         code,
         workgroups: (values, lengths) => definition.workgroups(values, lengths, context),
       };
+    },
+    withTwin(result) {
+      const twin = twins.get(result) ?? defineKernel(withTwin(definition, result));
+      twins.set(result, twin);
+      return twin;
+    },
+  };
+}
+
+/** A kernel that can store a result twice. */
+export interface DefinedKernel extends Kernel {
+  /**
+   * The kernel with one more binding, the last, that takes what `store_…` stores in `result`, a float32 binding of access "write".
+   * A body that writes the buffer itself, not by `store_…`, has to look for the binding.
+   */
+  withTwin(result: string): Kernel;
+}
+
+function withTwin(definition: KernelDefinition, result: string): KernelDefinition {
+  const { bindings, variant = "", reference } = definition;
+  const index = bindings.findIndex(({ name }) => name === result);
+  const original = bindings[index];
+  if (original?.access !== "write" || definition.twinOf)
+    throw new RangeError(`${definition.name} cannot store ${result} twice`);
+  return {
+    ...definition,
+    variant: `${variant} twice`.trim(),
+    bindings: [...bindings, { ...original, name: `${result}_twin` }],
+    twinOf: result,
+    reference(views, scalars) {
+      reference(views.slice(0, -1), scalars);
+      views.at(-1)?.set(views[index] as KernelView);
     },
   };
 }

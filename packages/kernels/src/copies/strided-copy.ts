@@ -183,8 +183,12 @@ ${linearMain()}
 }
 `;
       }
-      // What is only moved keeps its bits, and needs no conversion.
-      const isMoved = from?.dtype === to?.dtype && !from?.rounding && !to?.rounding;
+      // What is only moved, to one place, keeps its bits and needs no conversion.
+      const isMoved =
+        from?.dtype === to?.dtype &&
+        !from?.rounding &&
+        !to?.rounding &&
+        context.bindings.length === 2;
       const move = isMoved
         ? "out_data[q] = input_data[place];"
         : "store_out(q, load_input(place));";

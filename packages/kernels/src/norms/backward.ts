@@ -59,25 +59,51 @@ export function normBackward<B>(
   const parts = { mean: !!mean, weight: !!weight, bias: false };
   const chunks = pixelChunks(shape);
   const scalars = { batch, pixels, groups, width, chunks, scale: 1 / (pixels * width) };
-  const partials = [mean && scratch(target, rows * chunks), scratch(target, rows * chunks)];
+  const partials = rowSums(target, rows * chunks, !!mean);
   target.launch({
     kernel: foldKernel(walk, parts),
-    bindings: presentBindings([input, mean, rstd, weight, outGradient, ...partials]),
+    bindings: presentBindings([
+      input,
+      mean,
+      rstd,
+      weight,
+      outGradient,
+      partials.sums,
+      partials.products,
+    ]),
     scalars,
   });
-  const sums = partials.map((partial) => {
-    if (!partial || chunks === 1) return partial;
-    const sum = scratch(target, rows);
-    const over = { op: "sum", outer: batch, size: chunks, inner: groups } as const;
-    reduce(target, { input: partial, out: sum }, over);
-    return sum;
-  });
+  const totals = chunks === 1 ? partials : rowSums(target, rows, !!mean);
+  if (chunks > 1)
+    for (const name of ["sums", "products"] as const) {
+      const [partial, sum] = [partials[name], totals[name]];
+      const over = { op: "sum", outer: batch, size: chunks, inner: groups } as const;
+      if (partial && sum) reduce(target, { input: partial, out: sum }, over);
+    }
   target.launch({
     kernel: inputKernel(walk, parts),
-    bindings: presentBindings([input, mean, rstd, weight, outGradient, ...sums, inputGradient]),
-    scalars,
+    bindings: presentBindings([input, mean, rstd, weight, outGradient, totals.both, inputGradient]),
+    scalars: { ...scalars, products_start: totals.productsStart },
   });
   normParameterGradients(target, operands, shape);
+}
+
+/** Elements from whose multiples on a part of a float32 buffer can be bound. */
+const bindable = 64;
+
+/**
+ * Scratch memory for two numbers a row, or one where norms are not centred. They lie in one buffer, of which the last launch needs
+ * one binding: with eight, it could not store its result twice (see twin.ts).
+ */
+function rowSums<B>(target: LaunchTarget<B>, rows: number, isCentred: boolean) {
+  const productsStart = isCentred ? Math.ceil(rows / bindable) * bindable : 0;
+  const both = scratch(target, productsStart + rows);
+  return {
+    both,
+    productsStart,
+    sums: isCentred ? { ...both, length: rows } : undefined,
+    products: { ...both, offset: 4 * productsStart, length: rows },
+  };
 }
 
 const scalars = [
@@ -101,9 +127,7 @@ function named(
     rstd: next(),
     weight: weight ? next() : undefined,
     dy: next(),
-    sum: mean ? next() : undefined,
-    products: next(),
-    dx: rest[0],
+    rest,
   };
 }
 
@@ -148,7 +172,8 @@ ${mean ? `  store_sums(index, ${total(walk, "sum")});\n` : ""}  store_products(i
       return linearWorkgroups(walk !== "lanes" ? rows : Math.ceil(rows / 4));
     },
     reference(views, values) {
-      const { x, mean: means, rstd, weight: gain, dy, sum, products } = named(views, parts);
+      const { x, mean: means, rstd, weight: gain, dy, rest } = named(views, parts);
+      const products = rest.at(-1) as KernelView;
       const { pixels, groups, width, chunks } = values as unknown as Numbers;
       const sums = new Float64Array(products.length);
       const dots = new Float64Array(products.length);
@@ -161,7 +186,7 @@ ${mean ? `  store_sums(index, ${total(walk, "sum")});\n` : ""}  store_products(i
         sums[row] = (sums[row] as number) + h;
         dots[row] = (dots[row] as number) + h * centred * (rstd[place] as number);
       });
-      sum?.set(sums);
+      if (means) rest[0]?.set(sums);
       products.set(dots);
     },
   });
@@ -179,17 +204,16 @@ const inputKernel = byVariant((walk, parts): Kernel => {
       { name: "rstd", access: "read", dtypes: ["float32"] },
       weight && { name: "weight", access: "read" },
       { name: "outGradient", access: "read" },
-      mean && { name: "sums", access: "read", dtypes: ["float32"] },
-      { name: "products", access: "read", dtypes: ["float32"] },
+      { name: "sums", access: "read", dtypes: ["float32"] },
       { name: "inputGradient", access: "write" },
     ]),
-    scalars,
+    scalars: [...scalars, { name: "products_start", type: "u32" }],
     body: (context) =>
       elementMain(
         walk,
         {
           head: `    let rstd = ${statistic(walk, "rstd", "row")};
-    let slope = ${statistic(walk, "products", "row")} * s.scale;
+    let slope = ${statistic(walk, "sums", "(row + s.products_start)")} * s.scale;
 ${
   mean
     ? `    let mean = ${statistic(walk, "mean", "row")};
@@ -206,15 +230,16 @@ ${
       ),
     workgroups: (values, _, context) => elementWorkgroups(walk, values, context),
     reference(views, values) {
-      const { x, mean: means, rstd, weight: gain, dy, sum, products, dx } = named(views, parts);
-      const { scale } = values as unknown as Numbers;
-      const out = dx as KernelView;
+      const { x, mean: means, rstd, weight: gain, dy, rest } = named(views, parts);
+      const [sums, out] = rest as [KernelView, KernelView];
+      const { scale, products_start } = values as unknown as Numbers & { products_start: number };
       forEachElement(values, (i, row, c) => {
         const inverse = rstd[row] as number;
         const h = (dy[i] as number) * (gain ? (gain[c] as number) : 1);
         const normalized = ((x[i] as number) - (means ? (means[row] as number) : 0)) * inverse;
-        const shift = sum ? (sum[row] as number) * scale : 0;
-        out[i] = (h - shift - normalized * (products[row] as number) * scale) * inverse;
+        const shift = means ? (sums[row] as number) * scale : 0;
+        const slope = (sums[row + products_start] as number) * scale;
+        out[i] = (h - shift - normalized * slope) * inverse;
       });
     },
   });

@@ -33,16 +33,20 @@ import {
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides.
+ * saturate besides. What is stored in `twinOf` is stored in the last binding too.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   { factors, hasOne }: Decoding,
+  twinOf?: string,
 ): string {
   const prefix = hasOne ? "kept_" : "integer_";
   return bindings
-    .map((_, index) => declareBinding(bindings, context, index, index < factors ? "" : prefix))
+    .map(({ name }, index) => {
+      const twin = name === twinOf ? bindings.at(-1)?.name : undefined;
+      return declareBinding(bindings, context, index, index < factors ? "" : prefix, twin);
+    })
     .join("");
 }
 
@@ -146,6 +150,7 @@ function declareBinding(
   context: ProgramContext,
   index: number,
   floats16: "" | "integer_" | "kept_",
+  twin: string | undefined,
 ): string {
   const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
   const storage = context.bindings[index];
@@ -190,7 +195,8 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
           ? `encode4_${dtype}(${round("v")})`
           : `encode4_${dtype}(vec4f(${round("v")}, 0.0, 0.0)).x`
         : round("v");
-    code += `fn store_${name}(i: u32, v: ${value}) { ${name}_data[i] = ${packed}; }\n`;
+    const again = twin ? ` store_${twin}(i, v);` : "";
+    code += `fn store_${name}(i: u32, v: ${value}) { ${name}_data[i] = ${packed};${again} }\n`;
   }
   return code;
 }

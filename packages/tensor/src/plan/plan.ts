@@ -11,6 +11,7 @@ import { narrowStorage } from "./narrow-storage.js";
 import { recomputeSums } from "./recompute-sums.js";
 import { removeDead } from "./remove-dead.js";
 import { storeCopies } from "./store-copies.js";
+import { storeFusedTwins, storeTwins } from "./store-twins.js";
 
 export type PassName =
   | "removeDead"
@@ -18,8 +19,10 @@ export type PassName =
   | "storeCopies"
   | "fuseElementwise"
   | "narrowStorage"
+  | "storeTwins"
   | "recomputeSums"
   | "fuseEpilogues"
+  | "storeFusedTwins"
   | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
@@ -29,8 +32,10 @@ export const allPasses: readonly PassName[] = [
   "storeCopies",
   "fuseElementwise",
   "narrowStorage",
+  "storeTwins",
   "recomputeSums",
   "fuseEpilogues",
+  "storeFusedTwins",
   "reuseMemory",
 ];
 
@@ -40,8 +45,10 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   storeCopies,
   fuseElementwise,
   narrowStorage,
+  storeTwins,
   recomputeSums,
   fuseEpilogues,
+  storeFusedTwins,
 };
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */

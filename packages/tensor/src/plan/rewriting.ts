@@ -3,7 +3,7 @@ import type { Storage } from "../storage.js";
 import { isRead, isWrite, overlaps, type PlanGraph, type PlanNode } from "./graph.js";
 
 /** One appearance of a storage in a launch. */
-interface Use {
+export interface Use {
   readonly node: number;
   readonly binding: number;
 }

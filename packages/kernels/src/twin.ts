@@ -1,0 +1,15 @@
+import type { Binding, Kernel, Launch } from "@halfstep/device";
+import type { DefinedKernel } from "./kernel.js";
+
+/** Whether a kernel can store a result a second time, in another format. */
+export const canStoreTwice = (kernel: Kernel): kernel is DefinedKernel => "withTwin" in kernel;
+
+/** The launch, which stores its float32 binding `result` into `twin`, too: as many elements, rounded to the format of `twin`. */
+export function storingTwice<B>(
+  { kernel, bindings, scalars }: Launch<B> & { readonly kernel: DefinedKernel },
+  result: number,
+  twin: Binding<B>,
+): Launch<B> {
+  const { name } = kernel.bindings[result] as DefinedKernel["bindings"][number];
+  return { kernel: kernel.withTwin(name), bindings: [...bindings, twin], scalars };
+}
