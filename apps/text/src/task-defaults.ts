@@ -37,8 +37,7 @@ export const taskDefaults: Readonly<Record<TaskName, TaskDefaults>> = {
     ...{ dropout: 0.3, bag: true },
   },
   tags: { ...small, epochs: 1, batchSize: 32, lr: 3e-3, maxLength: 160, leastCount: 10 },
-  // At four times this rate it came to say little more than how often words occur, and sentences did not learn from it.
-  mlm: { ...small, epochs: 1, batchSize: 32, lr: 5e-4, maxLength: 64, leastCount: 10 },
+  mlm: { ...small, epochs: 2, batchSize: 64, lr: 1.5e-3, maxLength: 64, leastCount: 10 },
 };
 
 /** A command that leaves nothing to the task. */

@@ -44,7 +44,7 @@ async function trained(
   init?: UsableModel,
 ): Promise<Trained> {
   const source: TaskSource = {
-    ...{ task, mailPart: "body", words: 60, corpus: "sentences", fold: 0, limit },
+    ...{ task, mailPart: "body", words: 60, corpus: "brown", fold: 0, limit },
   };
   const all = await readTask(source);
   // What is tested with has to be real, and need not be much.
@@ -109,14 +109,14 @@ const saidOf = async (
 describe("mails", { timeout: 300_000 }, () => {
   let spam: Trained;
   beforeAll(async () => {
-    spam = await trained("spam", 1600, { epochs: 2, batchSize: 16, maxLength: 64 });
+    spam = await trained("spam", 1600, { epochs: 1, batchSize: 16, maxLength: 64 });
   }, 300_000);
 
   it("are told from spam better than by the class that is most frequent", () => {
     const { data, run } = spam;
     if (data.kind !== "classes") throw new TypeError("mails have classes");
     expect(run.test.accuracy).toBeGreaterThan(mostFrequentClass(data.splits) + 0.05);
-    expect(run).toMatchObject({ precision: "float16", steps: 200 });
+    expect(run).toMatchObject({ precision: "float16", steps: 100 });
     expect(run.skippedSteps).toBeLessThan(5);
     expect(run.perStep).toMatchObject({ hostWaits: 0, castDispatches: 0 });
   });
@@ -153,19 +153,19 @@ describe("words", { timeout: 300_000 }, () => {
 describe("hidden words", { timeout: 300_000 }, () => {
   let hidden: Trained;
   beforeAll(async () => {
-    hidden = await trained("mlm", 2000, { batchSize: 16, maxLength: 48, leastCount: 3, lr: 4e-3 });
+    const changed = { epochs: 1, batchSize: 32, maxLength: 24, leastCount: 40 };
+    hidden = await trained("mlm", 6000, changed);
   }, 300_000);
 
-  it("are told much better than by chance, by a model that is trained no longer than this", () => {
+  it("are told better than by how often they occur, by a model that is trained no longer than this", () => {
     const { run, baselines, saved } = hidden;
     expect(run.skippedSteps).toBeLessThan(5);
-    const chance = Math.log(saved.shape.vocabSize);
-    expect(baselines.unigramLoss).toBeLessThan(chance - 1.5);
-    expect(run.test.loss).toBeLessThan(chance - 1);
+    expect(baselines.unigramLoss).toBeLessThan(Math.log(saved.shape.vocabSize) - 1.5);
+    expect(run.test.loss).toBeLessThan((baselines.unigramLoss as number) - 0.1);
   });
 
   it("prepare a model to classify: what it has learnt of words goes on to a new head", async () => {
-    const changed = { epochs: 1, batchSize: 16, maxLength: 48 };
+    const changed = { epochs: 1, batchSize: 16, maxLength: 24 };
     const { data, run } = await trained("sentences", 2000, changed, hidden.saved);
     if (data.kind !== "classes") throw new TypeError("sentences have classes");
     expect(run.test.accuracy).toBeGreaterThan(mostFrequentClass(data.splits) + 0.15);
