@@ -20,7 +20,7 @@ import type { Executor } from "./run/executor.js";
 import type { ReadOptions } from "./run/runner.js";
 import type { Runtime } from "./runtime.js";
 import type { StepOptions } from "./runtime-options.js";
-import { type HostData, Storage } from "./storage.js";
+import { copyOf, type HostData, Storage } from "./storage.js";
 import { type Placement, sizeOf, Tensor } from "./tensor.js";
 
 /** A recording outside a step closes by itself at this many launches. */
@@ -111,7 +111,7 @@ export class Recorder {
   input(values: HostData, shape: readonly number[], dtype: DType): Tensor {
     const tensor = this.result(shape, dtype);
     const { storage } = tensor;
-    storage.hostData = values;
+    storage.hostData = copyOf(values);
     storage.inputBinding = { offset: 0, length: values.length, dtype };
     this.#recording.inputs.push(storage);
     return tensor;

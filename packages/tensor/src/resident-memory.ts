@@ -1,7 +1,7 @@
 import { type Binding, bytesPerElement, type DType, type KernelView } from "@halfstep/device";
 import { RecordingError, ShapeError } from "./errors.js";
 import type { ReadOptions, Runner } from "./run/runner.js";
-import { type HostData, memoryOf, Storage } from "./storage.js";
+import { type HostData, memoryOf, requireNumbers, Storage } from "./storage.js";
 
 /** Memory of a runtime that outlives recordings: made, filled, read and given back through its runner. */
 export class ResidentMemory {
@@ -22,6 +22,7 @@ export class ResidentMemory {
 
   /** Memory that holds these elements. */
   holding(data: HostData, dtype: DType): Storage {
+    requireNumbers(data);
     const { length } = data;
     const storage = this.allocate(length * bytesPerElement(dtype));
     if (length > 0)

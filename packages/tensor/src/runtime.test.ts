@@ -169,3 +169,42 @@ test("an operand that is no tensor is named", () => {
     expect(() => x.add(value)).toThrow(`${named}: make one with runtime.tensor()`);
   }
 });
+
+test.each(runtimes)(
+  "an input is what the host's array held when it was given: %s",
+  async (_, open) => {
+    const runtime = await open();
+    const batch = Float32Array.of(1, 2);
+    const tensors = await runtime.step(() => {
+      const first = runtime.tensor(batch).mul(2);
+      batch.fill(3);
+      return [first, runtime.tensor(batch).mul(2)] as const;
+    });
+    const results = await Promise.all(tensors.map((each) => each.toArray()));
+    expect(results.map((values) => [...values])).toEqual([
+      [2, 4],
+      [6, 6],
+    ]);
+  },
+);
+
+test("data that would be stored as NaN is refused, in a step and outside", async () => {
+  const runtime = cpuRuntime();
+  const cases = [
+    [
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      "element 0 of its data is 1,2, not a number: pass one flat list",
+    ],
+    [[1, undefined], "element 1 of its data is undefined"],
+    [{ length: 1, get: () => 1 }, "neither a typed array nor a list of numbers"],
+  ] as const;
+  for (const [data, message] of cases) {
+    // @ts-expect-error none of these are numbers
+    const make = (): unknown => runtime.tensor(data);
+    expect(make).toThrow(message);
+    await expect(runtime.step(() => void make())).rejects.toThrow(message);
+  }
+});

@@ -16,6 +16,30 @@ export function dtypeOf(data: HostData): DType {
   return data instanceof Int32Array ? "int32" : "float32";
 }
 
+/**
+ * The numbers as they are now: who fills one array with batch after batch may do so within a step, which reads them at its
+ * end.
+ * @throws TypeError
+ */
+export function copyOf(data: HostData): HostData {
+  requireNumbers(data);
+  return data.slice();
+}
+
+/** @throws TypeError for what would be stored as NaN: lists of lists, and halves that only `get()` reads */
+export function requireNumbers(data: HostData): void {
+  if (ArrayBuffer.isView(data)) return;
+  if (!Array.isArray(data))
+    throw new TypeError(
+      "tensor: its data is neither a typed array nor a list of numbers: pass what toFloat32Array() of a Float16Array or BFloat16Array gives",
+    );
+  const wrong = data.findIndex((value) => typeof value !== "number");
+  if (wrong >= 0)
+    throw new TypeError(
+      `tensor: element ${wrong} of its data is ${String(data[wrong])}, not a number: pass one flat list, and the shape`,
+    );
+}
+
 /** A write to a resident storage, which later readers of an older version must know. */
 export interface WriteEvent {
   readonly from: number;
