@@ -29,6 +29,7 @@ const builtSuites = ["formats", "grad-scaler", "safetensors", "autocast", "data"
 
 const gates = [
   { name: "lint", command: ["npx", "biome", "check", ".", "--error-on-warnings"] },
+  { name: "documents", command: ["node", "scripts/documents.mjs"] },
   { name: "boundaries", command: ["npm", "run", "--silent", "boundaries"] },
   { name: "typecheck", command: turbo("typecheck") },
   { name: "build", command: turbo("build") },
