@@ -1,7 +1,7 @@
 // `npm run study -- APP [--seeds N] [--variants A,B] [--out DIR]`: trains every variant of an app's study (apps/APP/src/study.ts)
 // from every seed, each in a process of its own. Outcomes are lines of docs/benchmarks/APP-study.jsonl; those that are there
 // are not trained again, so a study may be stopped and resumed. Then APP-study.md is written from them.
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -11,16 +11,17 @@ import { bundleApp } from "./start/bundle.mjs";
 import { readRuns, runStudy } from "./study/run-study.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const { positionals, values } = parseArgs({
-  allowPositionals: true,
-  options: { seeds: { type: "string" }, variants: { type: "string" }, out: { type: "string" } },
-});
+const entryOf = (app) => join(root, "apps", app, "src/study.ts");
+const usage = "npm run study -- APP [--seeds N] [--variants A,B] [--out DIR]";
+
+const { positionals, values } = optionsOf(process.argv.slice(2));
 const [app] = positionals;
-const entry = join(root, "apps", app ?? "", "src/study.ts");
-if (app === undefined || !existsSync(entry)) {
-  console.error(`Name an app that has a study: npm run study -- digits. ${entry} is not there.`);
+if (app === undefined || !existsSync(entryOf(app))) {
+  const apps = readdirSync(join(root, "apps")).filter((name) => existsSync(entryOf(name)));
+  console.error(`${usage}: name an app that has a study, one of ${apps.join(", ")}.`);
   process.exit(2);
 }
+const entry = entryOf(app);
 
 Object.assign(process.env, gpuEnvironment());
 const bundle = join(root, "apps", app, "dist/study.js");
@@ -55,3 +56,14 @@ const runs = readRuns(file);
 if (runs.length > 0)
   writeFileSync(join(out, `${app}-study.md`), renderStudy(described, runs, `${app}-study.jsonl`));
 process.exitCode = failed === 0 ? 0 : 1;
+
+function optionsOf(args) {
+  const string = { type: "string" };
+  const options = { seeds: string, variants: string, out: string };
+  try {
+    return parseArgs({ args, allowPositionals: true, options });
+  } catch (error) {
+    console.error(`${usage}: ${error.message.split(". ", 1)[0]}.`);
+    process.exit(2);
+  }
+}

@@ -1,6 +1,8 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
 import { readRuns, runStudy } from "./run-study.mjs";
 
@@ -45,4 +47,16 @@ it("appends a line for each run that succeeds, and says what was wrong with the 
     outcome: { metric: 90, loss: null, wallSeconds: 2.4, peakBytes: 1, skippedSteps: 0 },
   });
   expect(readRuns(join(folder, "none.jsonl"))).toEqual([]);
+});
+
+it.each([
+  [[], "name an app that has a study, one of digits, "],
+  [["nosuch"], "name an app that has a study, one of digits, "],
+  [["digits", "--seed", "3"], "Unknown option '--seed'"],
+  [["digits", "--out"], "Option '--out <value>' argument missing"],
+])("wrong usage is said in one line: %j", (args, message) => {
+  const script = fileURLToPath(new URL("../study.mjs", import.meta.url));
+  const { status, stderr } = spawnSync(process.execPath, [script, ...args], { encoding: "utf8" });
+  expect([status, stderr.trimEnd().split("\n").length]).toEqual([2, 1]);
+  expect(stderr).toContain(message);
 });
