@@ -1,22 +1,27 @@
 import { type Binding, bytesPerElement, type DType, type KernelView } from "@halfstep/device";
 import { RecordingError, ShapeError } from "./errors.js";
 import type { ReadOptions, Runner } from "./run/runner.js";
-import { type HostData, memoryOf, requireNumbers, Storage } from "./storage.js";
+import { type HostData, type Memory, memoryOf, requireNumbers, Storage } from "./storage.js";
 
 /** Memory of a runtime that outlives recordings: made, filled, read and given back through its runner. */
 export class ResidentMemory {
   readonly #runner: Runner;
   readonly #owner: object;
+  /** Gives memory back whose storage nobody can reach any more: the state of an optimizer that is gone. */
+  readonly #unreachable: FinalizationRegistry<Memory>;
 
   constructor(runner: Runner, owner: object) {
     this.#runner = runner;
     this.#owner = owner;
+    this.#unreachable = new FinalizationRegistry((memory) => runner.release(memory));
   }
 
   /** Zeroed memory. */
   allocate(bytes: number): Storage {
     const storage = new Storage(this.#owner, Math.max(16, Math.ceil(bytes / 16) * 16));
-    storage.memory = this.#runner.allocate(storage.byteLength);
+    const memory = this.#runner.allocate(storage.byteLength);
+    storage.memory = memory;
+    this.#unreachable.register(storage, memory, storage);
     return storage;
   }
 
@@ -60,6 +65,7 @@ export class ResidentMemory {
   /** Gives memory back, unless somebody holds it; says whether it did. */
   free(storage: Storage): boolean {
     if (storage.handles > 0 || !storage.memory) return false;
+    this.#unreachable.unregister(storage);
     if (!storage.isForeign) this.#runner.release(storage.memory);
     storage.memory = undefined;
     return true;
