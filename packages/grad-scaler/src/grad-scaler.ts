@@ -65,7 +65,7 @@ export class GradScaler<B, L = B> {
 
   /**
    * @throws RangeError naming the option that is out of range or unknown; see {@link scalerRule}. TypeError where an option needs an
-   * optional primitive that is missing.
+   * optional primitive that is missing, or where there are no primitives.
    */
   constructor(primitives: AmpPrimitives<B, L>, options: GradScalerOptions = {}) {
     const {
@@ -78,6 +78,11 @@ export class GradScaler<B, L = B> {
       outcomeSchedule: schedule = { steps: 16, milliseconds: 250 },
       ...overrides
     } = options;
+    if (enabled && typeof primitives?.allocate !== "function") {
+      throw new TypeError(
+        "GradScaler takes primitives: pass ampPrimitives(runtime) of @halfstep/tensor, ampPrimitives(target) of @halfstep/kernels, or float32Primitives.",
+      );
+    }
     if (skip !== "perOptimizer" && skip !== "global") {
       throw new RangeError(`skip is ${skip}: it must be "perOptimizer" or "global".`);
     }

@@ -177,6 +177,13 @@ describe("several optimizers", () => {
 });
 
 describe("mistakes", () => {
+  test("a runtime in place of its primitives is refused by what to pass", () => {
+    // @ts-expect-error no primitives
+    expect(() => new GradScaler({ step: () => undefined })).toThrow(
+      "GradScaler takes primitives: pass ampPrimitives(runtime)",
+    );
+  });
+
   const ready = (skipBackward = false) => {
     const scaler = new GradScaler(float32Primitives);
     const optimizer = new Sgd([0]);

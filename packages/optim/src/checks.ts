@@ -1,6 +1,25 @@
 import { OptimizerStateError } from "./errors.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
+/** Throws unless `params` is what `flatten()` makes: parameters themselves, as torch takes them, are not. */
+export function requireFlat(
+  name: string,
+  params: { readonly segments?: unknown } | undefined,
+): void {
+  if (!Array.isArray(params?.segments))
+    throw new TypeError(
+      `${name} takes flat parameters, or groups of them: pass flatten(model.parameters()), or [{ params: flatten(…), …options }]`,
+    );
+}
+
+/** Throws unless `target` runs launches. */
+export function requireTarget(name: string, target: { readonly launch?: unknown }): void {
+  if (typeof target.launch !== "function")
+    throw new TypeError(
+      `${name} takes a target first: pass runtime.target, or deviceTarget(device) or cpuTarget()`,
+    );
+}
+
 export function requireSegments<B>({ segments }: FlatTensors<B>): void {
   const seen = new Set<string>();
   for (const { name } of segments) {

@@ -17,7 +17,14 @@ import type {
   ParameterGroup,
   StepOptions,
 } from "./algorithm.js";
-import { requireKnown, requireOneOf, requireSeed, requireSegments } from "./checks.js";
+import {
+  requireFlat,
+  requireKnown,
+  requireOneOf,
+  requireSeed,
+  requireSegments,
+  requireTarget,
+} from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
 import { type FlatTensors, gradientsOf, partOf, presentRanges } from "./flat-tensors.js";
 import type { MomentFormat } from "./group-state.js";
@@ -63,6 +70,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     options: Partial<H> & OptimizerOptions,
   ) {
     const { storage, moments = "float32", seed = 0, clipGradNorm, ...own } = options;
+    requireTarget(algorithm.name, target);
     requireKnown(algorithm.name, own, defaults);
     requireOneOf("moments", moments, ["float32", "bfloat16", "int8"]);
     if (storage !== undefined) requireOneOf("storage", storage, parameterStorages);
@@ -96,6 +104,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
    */
   addParamGroup(input: GroupInput<B, H>): void {
     const { params, ...own } = input;
+    requireFlat(this.#algorithm.name, params);
     requireKnown(`a group of ${this.#algorithm.name}`, own, this.#defaults);
     const options: ParameterGroup<B, H> = { ...this.#defaults, ...input };
     validateOptions(options, this.#algorithm);

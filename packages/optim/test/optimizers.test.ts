@@ -315,6 +315,10 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
       [() => new AdamW(target, flat, { betas: [0.9, 1] }), "betas[1] is 1"],
       // @ts-expect-error one of two
       [() => new AdamW(target, flat, { betas: [0.9] }), "betas[1] is undefined"],
+      // @ts-expect-error parameters themselves, as torch takes them
+      [() => new AdamW(target, [{ shape: [3] }]), "AdamW takes flat parameters, or groups of them"],
+      // @ts-expect-error the runtime in its target's place
+      [() => new AdamW({ target }, flat), "AdamW takes a target first: pass runtime.target"],
       // @ts-expect-error what a command line gives is text
       [() => new AdamW(target, flat, { lr: "0.1" }), "lr is 0.1: it must be a number"],
       [() => new AdamW(target, flat, misspelt), 'AdamW has no option "weight_decay": it has lr, '],

@@ -17,6 +17,10 @@ export function dispatch(
   inputs: readonly Tensor[],
   attributes: unknown,
 ): readonly Tensor[] {
+  if (!Array.isArray(inputs))
+    throw new TypeError(
+      `${op.name} takes its tensors in a list: ${op.name}([x], attributes), null where it has none`,
+    );
   for (const input of inputs)
     if (!isTensor(input))
       throw new TypeError(

@@ -9,6 +9,7 @@ import {
   linear,
   RecordingError,
   type Runtime,
+  relu,
   type TensorSpec,
 } from "./index.js";
 
@@ -168,6 +169,8 @@ test("an operand that is no tensor is named", () => {
     // @ts-expect-error a plain value where a tensor belongs
     expect(() => x.add(value)).toThrow(`${named}: make one with runtime.tensor()`);
   }
+  // @ts-expect-error a tensor where a list of them belongs
+  expect(() => relu(x)).toThrow("relu takes its tensors in a list: relu([x], attributes)");
 });
 
 test.each(runtimes)(
