@@ -10,6 +10,7 @@ import {
   Linear,
   loadTorchStateDict,
   Module,
+  MultiheadAttention,
   type SavedTensor,
   StateDictError,
   type TorchLayout,
@@ -169,4 +170,41 @@ test("nothing is loaded where anything is misshapen, and torch's names are in th
   expect(load).toThrow(StateDictError);
   expect(load).toThrow("heads.7.weight is unexpected; body.in_layer.weight has shape [3,3]");
   expect(await torchStateDict(model)).toEqual(state);
+});
+
+test("attention has torch's projections in one tensor", async () => {
+  const runtime = cpuRuntime();
+  const layer = new MultiheadAttention(runtime, 2, 1, { generator: new Generator(1) });
+  const saved = (shape: readonly number[], values: readonly number[]): SavedTensor => ({
+    ...{ shape, dtype: "float32", data: Float32Array.from(values) },
+  });
+  const range = (length: number, step: number): number[] =>
+    Array.from({ length }, (_, i) => i * step - 0.5);
+  const state = {
+    in_proj_weight: saved([6, 2], range(12, 1 / 8)),
+    in_proj_bias: saved([6], range(6, 1 / 4)),
+    "out_proj.weight": saved([2, 2], [1, -2, 0.5, 3]),
+    "out_proj.bias": saved([2], [0.25, -0.75]),
+  };
+  loadTorchStateDict(layer, state);
+  const y = await layer.forward(runtime.tensor([1, 2, -1, 0.5, 0, 3], [1, 3, 2])).toArray();
+  // torch 2.13: torch.nn.MultiheadAttention(2, 1, batch_first=True)
+  const expected = [-1.991282, 5.024745, -2.742125, 6.954369, -2.103621, 5.313195];
+  expect([...y].every((value, i) => Math.abs(value - (expected[i] ?? 0)) < 1e-5)).toBe(true);
+  expect(await torchStateDict(layer)).toEqual(state);
+
+  const { in_proj_weight: whole, ...others } = state;
+  expect(() => loadTorchStateDict(layer, others)).toThrow("query_projection.weight is missing");
+  const odd = { ...others, in_proj_weight: saved([4, 2], range(8, 1)) };
+  expect(() => loadTorchStateDict(layer, odd)).toThrow("in_proj_weight is unexpected");
+  const unbiased = new MultiheadAttention(runtime, 2, 1, {
+    bias: false,
+    generator: new Generator(2),
+  });
+  const halves = { in_proj_weight: whole, "out_proj.weight": state["out_proj.weight"] };
+  expect(loadTorchStateDict(unbiased, halves)).toEqual({ missing: [], unexpected: [] });
+  expect(Object.keys(await torchStateDict(unbiased))).toEqual([
+    "in_proj_weight",
+    "out_proj.weight",
+  ]);
 });

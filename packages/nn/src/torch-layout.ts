@@ -19,6 +19,11 @@ export interface TorchLayout {
   readonly orders?: Readonly<Record<string, readonly number[]>>;
   /** Older names that checkpoints may have for the module's own variables: `{ gamma: "weight" }`. */
   readonly aliases?: Readonly<Record<string, string>>;
+  /**
+   * What the counterpart has in one tensor, by its name there: the names of the parts as they would be without this, one
+   * below the other: `{ in_proj_bias: ["query.bias", "key.bias", "value.bias"] }`.
+   */
+  readonly stacked?: Readonly<Record<string, readonly string[]>>;
   /** What the counterpart saves and this module has no use for: `["num_batches_tracked"]`. */
   readonly ignored?: readonly string[];
   /**
@@ -44,12 +49,11 @@ interface Place {
  */
 export async function torchStateDict(model: Module): Promise<StateDict> {
   const state = await stateDictOf(model.namedVariables());
-  return Object.fromEntries(
-    Object.entries(state).map(([path, saved]) => {
-      const { name, order } = placeOf(model, path);
-      return [name, order ? permuted(saved, order) : saved];
-    }),
-  );
+  const named = Object.entries(state).map(([path, saved]) => {
+    const { name, order } = placeOf(model, path);
+    return [name, order ? permuted(saved, order) : saved] as const;
+  });
+  return stackedIn(model, Object.fromEntries(named));
 }
 
 /**
@@ -68,7 +72,7 @@ export function loadTorchStateDict(
     variable,
     ...placeOf(model, path),
   }));
-  const given = withoutExtras(model, withBase(model, state, places));
+  const given = unstackedIn(model, withoutExtras(model, withBase(model, state, places)));
   const laidOut = Object.fromEntries(
     Object.entries(given).map(([name, saved]) => {
       const order = places.find((place) => place.name === name)?.order;
@@ -124,8 +128,7 @@ function withoutExtras(model: Module, state: StateDict): StateDict {
   const ignored = new Set<string>();
   const renamed = new Map<string, string>();
   for (const [path, { torchLayout }] of model.namedModules()) {
-    const at = (name: string): string =>
-      path === "" ? name : `${placeOf(model, path).name}.${name}`;
+    const at = (name: string): string => placeIn(model, path, name);
     for (const name of torchLayout.ignored ?? []) ignored.add(at(name));
     for (const [old, name] of Object.entries(torchLayout.aliases ?? {}))
       renamed.set(at(old), at(name));
@@ -135,6 +138,57 @@ function withoutExtras(model: Module, state: StateDict): StateDict {
       .filter(([name]) => !ignored.has(name))
       .map(([name, saved]) => [renamed.get(name) ?? name, saved]),
   );
+}
+
+/** The name in the whole model of what a module at a path names. */
+const placeIn = (model: Module, path: string, name: string): string =>
+  path === "" ? name : `${placeOf(model, path).name}.${name}`;
+
+/** A tensor of torch's that is several here. */
+interface Stack {
+  readonly name: string;
+  readonly parts: readonly string[];
+}
+
+const stacksOf = (model: Module): Stack[] =>
+  [...model.namedModules()].flatMap(([path, { torchLayout }]) =>
+    Object.entries(torchLayout.stacked ?? {}).map(([name, parts]) => ({
+      name: placeIn(model, path, name),
+      parts: parts.map((part) => placeIn(model, path, part)),
+    })),
+  );
+
+/** The state with parts put one below the other, where the first of them was. */
+function stackedIn(model: Module, state: StateDict): StateDict {
+  const stacks = stacksOf(model);
+  const entries = Object.entries(state).flatMap(([name, saved]): [string, SavedTensor][] => {
+    const stack = stacks.find(({ parts }) => parts.includes(name));
+    if (!stack) return [[name, saved]];
+    if (stack.parts[0] !== name) return [];
+    const [rows = 0, ...rest] = saved.shape;
+    const data = new Float32Array(stack.parts.length * saved.data.length);
+    for (const [i, part] of stack.parts.entries())
+      data.set((state[part] as SavedTensor).data, i * saved.data.length);
+    const shape = [stack.parts.length * rows, ...rest];
+    return [[stack.name, { shape, dtype: saved.dtype, data }]];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The state with the parts of what torch has in one tensor; what does not divide stays as it is. */
+function unstackedIn(model: Module, state: StateDict): StateDict {
+  const stacks = stacksOf(model);
+  const entries = Object.entries(state).flatMap(([name, saved]): [string, SavedTensor][] => {
+    const { parts = [] } = stacks.find((stack) => stack.name === name) ?? {};
+    const [rows = 0, ...rest] = saved.shape;
+    if (parts.length === 0 || rows % parts.length !== 0) return [[name, saved]];
+    const length = saved.data.length / parts.length;
+    return parts.map((part, i) => {
+      const data = saved.data.slice(i * length, (i + 1) * length);
+      return [part, { shape: [rows / parts.length, ...rest], dtype: saved.dtype, data }];
+    });
+  });
+  return Object.fromEntries(entries);
 }
 
 /** "runningMean" as "running_mean". */

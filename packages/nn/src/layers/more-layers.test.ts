@@ -112,6 +112,8 @@ test.each<[UpsampleLayerOptions, readonly number[], readonly number[]]>([
 
 test("upsampling tells what does not fit", () => {
   const runtime = cpuRuntime();
+  expect(() => new Upsample({ mode: "bilinear" })).toThrow("neither a size nor a scale");
+  expect(() => new Upsample({ size: [2, 2], scale: 2 })).toThrow("a size and a scale");
   expect(() => new Upsample({ scale: 2, alignCorners: true })).toThrow('mode "nearest" never does');
   expect(() => new Upsample({ scale: 2 }).forward(runtime.zeros([2, 2]))).toThrow(ShapeError);
   expect(() =>

@@ -7,6 +7,7 @@ import {
   type Tensor,
 } from "@halfstep/tensor";
 import { Module } from "../module.js";
+import type { TorchLayout } from "../torch-layout.js";
 import { Linear } from "./linear.js";
 
 export interface MultiheadAttentionOptions {
@@ -75,6 +76,15 @@ export class MultiheadAttention extends Module {
       { ...options, ...(isDropping && { dropout: { p: dropout, generator } }) },
     );
     return this.outProjection.forward(attended.permute([0, 2, 1, 3]).reshape(query.shape));
+  }
+
+  override get torchLayout(): TorchLayout {
+    const projections = ["query_projection", "key_projection", "value_projection"];
+    const each = (field: string): string[] => projections.map((name) => `${name}.${field}`);
+    return {
+      names: { outProjection: "out_proj" },
+      stacked: { in_proj_weight: each("weight"), in_proj_bias: each("bias") },
+    };
   }
 
   /** [batch, length, size] as [batch, heads, length, size / heads]. */

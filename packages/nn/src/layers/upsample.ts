@@ -59,7 +59,11 @@ export class Upsample extends Module {
 
   constructor(options: UpsampleLayerOptions) {
     super();
-    const { mode = "nearest", alignCorners } = options;
+    const { mode = "nearest", size, scale, alignCorners } = options;
+    if ((size === undefined) === (scale === undefined))
+      throw new RangeError(
+        `Upsample: it has ${size ? "a size and a scale" : "neither a size nor a scale"}; give it one of them`,
+      );
     if (alignCorners !== undefined && mode.startsWith("nearest"))
       throw new RangeError(
         `Upsample: alignCorners says where to look between places, which mode "${mode}" never does; leave it out`,
