@@ -4,6 +4,7 @@ import { argmax, crossEntropy, type Runtime, type Tensor } from "@halfstep/tenso
 import type { TrainingPrecision } from "@halfstep/trainer";
 import { bertInputs } from "./batches.js";
 import type { Learner, Scores } from "./learner.js";
+import { ignoredLabel } from "./losses.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
 
@@ -85,7 +86,7 @@ export class MaskedLearner implements Learner<MaskedText> {
     if (options.unigrams) begin(this.model, options.unigrams);
   }
 
-  /** [places, vocabSize]: the places of all texts, one behind the other. */
+  /** [places, vocabSize]: the places of all texts, one behind the other, and others that mean nothing. */
   scores(batch: readonly MaskedText[], perturbation?: Tensor): Scores {
     const { inputIds, attentionMask } = bertInputs(this.runtime, batch, this.model.bert.config);
     const length = inputIds.shape[1] as number;
@@ -93,15 +94,18 @@ export class MaskedLearner implements Learner<MaskedText> {
     return {
       values: this.model.forward(inputIds, {
         attentionMask,
-        positions: this.runtime.tensor(Uint32Array.from(places)),
+        positions: this.runtime.tensor(filledUp(places, 0)),
         ...(perturbation && { perturbation }),
       }),
     };
   }
 
   lossOf({ values }: Scores, batch: readonly MaskedText[]): Tensor {
-    const hidden = Uint32Array.from(batch.flatMap((text) => text.hidden));
-    return crossEntropy(values, this.runtime.tensor(hidden));
+    const hidden = filledUp(
+      batch.flatMap((text) => text.hidden),
+      ignoredLabel,
+    );
+    return crossEntropy(values, this.runtime.tensor(hidden), { ignoreIndex: ignoredLabel });
   }
 
   decide({ values }: Scores): Tensor {
@@ -117,6 +121,18 @@ export class MaskedLearner implements Learner<MaskedText> {
     return hidden;
   }
 }
+
+/**
+ * How many places there are is rounded up to a multiple of this: batches hardly ever have as many, and each number would be a plan of
+ * its own, with bind groups of its own.
+ */
+const placesStep = 128;
+
+const filledUp = (list: readonly number[], filling: number): Uint32Array => {
+  const values = new Uint32Array(Math.ceil(list.length / placesStep) * placesStep).fill(filling);
+  values.set(list);
+  return values;
+};
 
 /** From where a small model finds its way: random parameters take it long to say more than how often tokens occur. */
 function begin({ bert, cls }: BertForMaskedLM, unigrams: Float64Array): void {

@@ -160,6 +160,8 @@ describe("hidden words", { timeout: 300_000 }, () => {
   it("are told better than by how often they occur, by a model that is trained no longer than this", () => {
     const { run, baselines, saved } = hidden;
     expect(run.skippedSteps).toBeLessThan(5);
+    // Batches have different numbers of hidden words, and few shapes all the same.
+    expect(run.perStep.bindGroupsCreated).toBeLessThan(20);
     expect(baselines.unigramLoss).toBeLessThan(Math.log(saved.shape.vocabSize) - 1.5);
     expect(run.test.loss).toBeLessThan((baselines.unigramLoss as number) - 0.1);
   });
