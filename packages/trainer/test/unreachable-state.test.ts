@@ -1,9 +1,9 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { requestTestDevice } from "@halfstep/device/testing";
+import { AdamW } from "@halfstep/optim";
 import { flatten, gpuRuntime } from "@halfstep/tensor";
 import { expect, test } from "vitest";
-import { AdamW } from "../src/index.js";
 
 test("the memory of optimizers that are gone, and of what they trained, is given back", async () => {
   setFlagsFromString("--expose-gc");
