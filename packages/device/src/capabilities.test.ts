@@ -34,3 +34,11 @@ test("a size that the adapter says may vary is not believed, whatever was seen",
   });
   expect((await probeCapabilities(varying, {})).subgroupSize).toBe(0);
 });
+
+test("a tier that there is not is refused", async () => {
+  const { gpu } = await requestTestDevice();
+  const tier = "fast" as "native";
+  await expect(probeCapabilities(gpu, { tier })).rejects.toThrow(
+    'there is no tier "fast": ask for "native" or "packed", or for none',
+  );
+});

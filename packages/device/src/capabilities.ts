@@ -36,6 +36,9 @@ export async function probeCapabilities(
   options: { readonly tier?: Tier | undefined },
 ): Promise<Capabilities> {
   const features = new Set<string>(gpu.features);
+  const { tier = "native" } = options;
+  if (tier !== "native" && tier !== "packed")
+    throw new TypeError(`there is no tier "${tier}": ask for "native" or "packed", or for none`);
   const wantsNative = options.tier !== "packed" && features.has("shader-f16");
   const hardware = hardwareOf(gpu.adapterInfo ?? {}, features, gpu.limits);
   const [hasHalf, subgroupSize, subgroupMatrices] = await Promise.all([

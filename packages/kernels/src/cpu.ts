@@ -64,6 +64,7 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
 
 /** Interprets one launch with its kernel's reference. */
 export function runOnCpu(launch: Launch<CpuBuffer>): void {
+  assertComplete(launch);
   const { kernel, bindings, scalars } = launch;
   const views = bindings.map((binding, index) => {
     const access = kernel.bindings[index]?.access;
@@ -75,6 +76,19 @@ export function runOnCpu(launch: Launch<CpuBuffer>): void {
   kernel.reference(views, scalars);
   for (const [index, binding] of bindings.entries())
     if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
+}
+
+/** What a device would refuse, too. */
+function assertComplete({ kernel, bindings, scalars }: Launch<CpuBuffer>): void {
+  if (bindings.length !== kernel.bindings.length)
+    throw new TypeError(
+      `kernel "${kernel.name}" has ${kernel.bindings.length} bindings (${kernel.bindings.map(({ name }) => name).join(", ")}), but got ${bindings.length}`,
+    );
+  const missing = kernel.scalars.find(({ name }) => scalars[name] === undefined);
+  if (missing)
+    throw new TypeError(
+      `kernel "${kernel.name}" needs the scalar "${missing.name}" (${missing.type}): add it to \`scalars\``,
+    );
 }
 
 /** The format of a dtype that is narrower than its decoded elements. */

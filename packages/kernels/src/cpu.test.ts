@@ -1,0 +1,20 @@
+import type { Launch } from "@halfstep/device";
+import { expect, test } from "vitest";
+import { fill } from "./copies/fill.js";
+import { type CpuBuffer, cpuTarget } from "./cpu.js";
+
+test("a launch that a device would refuse is refused in the same words", () => {
+  const target = cpuTarget();
+  const out = { buffer: target.allocate(16), offset: 0, length: 4, dtype: "float32" } as const;
+  const launch: Launch<CpuBuffer> = fill(out, 3);
+  const { bindings, scalars } = launch;
+  expect(() => target.launch({ ...launch, bindings: [...bindings, out] })).toThrow(
+    /^kernel "fill" has 1 bindings \(\w+\), but got 2$/,
+  );
+  const [name = ""] = Object.keys(scalars);
+  expect(() => target.launch({ ...launch, scalars: {} })).toThrow(
+    new RegExp(`^kernel "fill" needs the scalar "${name}" \\(\\w+\\): add it to \`scalars\`$`),
+  );
+  target.launch(launch);
+  expect([...target.read(out)]).toEqual([3, 3, 3, 3]);
+});
