@@ -211,3 +211,14 @@ test("data that would be stored as NaN is refused, in a step and outside", async
     await expect(runtime.step(() => void make())).rejects.toThrow(message);
   }
 });
+
+test("a dtype that tensors do not have is refused, with those that there are", () => {
+  const runtime = cpuRuntime();
+  const dtype = "float64" as "float32";
+  for (const make of [
+    () => runtime.tensor([1], [1], { dtype }),
+    () => runtime.variable([1], [1], { dtype }),
+    () => runtime.zeros([1], { dtype }),
+  ])
+    expect(make).toThrow(/^there is no dtype "float64": tensors have float32, float16, /);
+});

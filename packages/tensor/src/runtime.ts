@@ -19,7 +19,7 @@ import type {
   TensorOptions,
   VariableOptions,
 } from "./runtime-options.js";
-import { dtypeOf, type HostData, type Storage } from "./storage.js";
+import { dtypeOf, type HostData, requireDType, type Storage } from "./storage.js";
 import { sizeOf, Tensor, Variable } from "./tensor.js";
 
 /** A runtime that computes on a GPU. */
@@ -106,6 +106,7 @@ export class Runtime {
     const values = typeof data === "number" ? [data] : data;
     const dims = shape ?? (typeof data === "number" ? [] : [data.length]);
     const dtype = options.dtype ?? dtypeOf(values);
+    requireDType(dtype);
     if (sizeOf(dims) !== values.length)
       throw new ShapeError(
         `tensor: shape [${dims}] needs ${sizeOf(dims)} elements, the data has ${values.length}`,
@@ -132,6 +133,7 @@ export class Runtime {
         `variable: shape [${shape}] needs ${sizeOf(shape)} elements, the data has ${data.length}`,
       );
     const dtype = options.dtype ?? dtypeOf(data);
+    requireDType(dtype);
     const storage = this.#memory.holding(data, dtype);
     const variable = new Variable(
       this,

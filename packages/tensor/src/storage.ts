@@ -1,4 +1,4 @@
-import type { Binding, DType } from "@halfstep/device";
+import { type Binding, type DType, floatingDTypes } from "@halfstep/device";
 import type { CpuBuffer } from "@halfstep/kernels";
 import { RecordingError } from "./errors.js";
 import type { HalfCopies } from "./half-copies.js";
@@ -38,6 +38,14 @@ export function requireNumbers(data: HostData): void {
     throw new TypeError(
       `tensor: element ${wrong} of its data is ${String(data[wrong])}, not a number: pass one flat list, and the shape`,
     );
+}
+
+const dtypes: readonly DType[] = [...floatingDTypes, "int32", "uint32"];
+
+/** @throws TypeError for a dtype that tensors do not have */
+export function requireDType(dtype: DType): void {
+  if (!dtypes.includes(dtype))
+    throw new TypeError(`there is no dtype "${dtype}": tensors have ${dtypes.join(", ")}`);
 }
 
 /** A write to a resident storage, which later readers of an older version must know. */
