@@ -132,7 +132,7 @@ describe("mails", { timeout: 300_000 }, () => {
 describe("words", { timeout: 300_000 }, () => {
   let tags: Trained;
   beforeAll(async () => {
-    tags = await trained("tags", 2000, { batchSize: 16, maxLength: 96, leastFeature: 10 });
+    tags = await trained("tags", 1600, { batchSize: 16, maxLength: 96, leastFeature: 10 });
   }, 300_000);
 
   it("are tagged better than by the tag that each has most often", () => {
@@ -154,7 +154,7 @@ describe("hidden words", { timeout: 300_000 }, () => {
   let hidden: Trained;
   beforeAll(async () => {
     const changed = { epochs: 1, batchSize: 32, maxLength: 24, leastCount: 40 };
-    hidden = await trained("mlm", 6000, changed);
+    hidden = await trained("mlm", 5000, changed);
   }, 300_000);
 
   it("are told better than by how often they occur, by a model that is trained no longer than this", () => {
