@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
 import { copyLaunch } from "../test/kernels.js";
+import { BindGroupCache } from "./bind-groups.js";
+import { Counters } from "./counters.js";
+import { BufferUsage } from "./flags.js";
 import { type Device, wrapDevice } from "./index.js";
 import { requestTestDevice } from "./testing.js";
 
@@ -43,4 +46,32 @@ test("the bind groups of a destroyed buffer go with it", async () => {
   expect(await run()).toBe(3);
   expect(device.counters.since(before)).toMatchObject({ buffersCreated: 2, bindGroupsCreated: 1 });
   device.trim();
+});
+
+test("groups that were dropped are collected before there are too many of them", async () => {
+  const device = await open();
+  const [x, y] = [device.allocate(2 ** 21), device.allocate(256)];
+  const scalars = device.gpu.createBuffer({ size: 256, usage: BufferUsage.uniform });
+  const { kernel, bindings } = copyLaunch(x, y, 4);
+  const compiled = device.pipelineFor(kernel, bindings);
+  const cache = new BindGroupCache(device.gpu, new Counters());
+  let collected = 0;
+  let most = 0;
+  const registry = new FinalizationRegistry(() => {
+    collected++;
+  });
+  const [from, to] = bindings as [(typeof bindings)[0], (typeof bindings)[0]];
+  for (let i = 0; i < 45_000; i++) {
+    const place = { ...from, offset: (i % 8000) * 256, length: 4 + 4 * Math.floor(i / 8000) };
+    registry.register(cache.get(compiled, [place, to], { buffer: scalars, offset: 0 }), undefined);
+    if (i % 500 > 0) continue;
+    await new Promise((resolve) => setTimeout(resolve));
+    most = Math.max(most, i + 1 - collected);
+  }
+  // 8192 are kept, and 64 MiB of 4 KiB each may wait for the collector. Without their weight there were 31,000 to 34,000.
+  expect(most).toBeLessThan(26_000);
+  await device.settled();
+  scalars.destroy();
+  device.release(x);
+  device.release(y);
 });

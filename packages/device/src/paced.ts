@@ -1,14 +1,11 @@
+import { isNode } from "./environment.js";
+
 /** Longest nap, in ms: what else the event loop has to do waits no longer. */
 const longest = 1;
 /** Shortest nap, in ms. A system that sleeps for less takes as long, and waits that end sooner are only polled. */
 const shortest = 0.025;
 
-const { process, setImmediate: nextTurn } = globalThis as {
-  process?: { readonly versions?: { readonly node?: string } };
-  setImmediate?: (turn: () => void) => unknown;
-};
-// Dawn polls in Node alone, where the thread of JavaScript may sleep.
-const polls = process?.versions?.node !== undefined && !("document" in globalThis);
+const { setImmediate: nextTurn } = globalThis as { setImmediate?: (turn: () => void) => unknown };
 
 let waiting = 0;
 let isNapping = false;
@@ -30,7 +27,7 @@ let clock: Int32Array | undefined;
  * ```
  */
 export async function paced<T>(promise: Promise<T>): Promise<T> {
-  if (!polls || !nextTurn) return promise;
+  if (!isNode || !nextTurn) return promise;
   since = performance.now();
   waiting++;
   if (!isNapping) nap();
