@@ -10,6 +10,12 @@ import type { Limits, Machine, Report, Row } from "./results.js";
 import type { Case, Workload } from "./workload.js";
 import { workloads } from "./workloads/index.js";
 
+/**
+ * How much longer repetitions of training are: steps follow each other in a loop, where the host records the next while the device
+ * computes one.
+ */
+const stepsOfLoop = 10;
+
 /** Runs everything that is chosen, on one adapter, and tells what there is after each workload. `program` is the bundle that lanes run. */
 export async function* benchmark(
   options: BenchOptions,
@@ -43,7 +49,7 @@ export async function* benchmark(
       peersFolder,
       program,
       rounds: options.rounds,
-      repetition: options.isQuick ? 20 : 50,
+      repetition: (options.isQuick ? 20 : 50) * (workload.level === "operation" ? 1 : stepsOfLoop),
       budget: options.isQuick ? 3000 : 15_000,
       isSoftware: machine.isSoftware,
       patience: options.isQuick ? 60_000 : 180_000,
