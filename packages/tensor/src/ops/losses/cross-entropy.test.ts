@@ -6,7 +6,7 @@ import {
   places,
   scattered,
 } from "../../../test/forward-check.js";
-import { cpuRuntime, ShapeError, type Tensor } from "../../index.js";
+import { cpuRuntime, grad, ShapeError, type Tensor } from "../../index.js";
 import { crossEntropy } from "../index.js";
 
 const labelsOf = (rows: number, classes: number): Uint32Array =>
@@ -59,6 +59,30 @@ const cases = (
 
 test.each(places)("cross-entropy is −log softmax at the label: %s, %s", async (_, dtype, open) => {
   expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+});
+
+test.each(places)(
+  "the mean and its gradients are those of the losses: %s, %s",
+  async (_, dtype, open) => {
+    const runtime = await open();
+    const { shape, values } = scattered([7, 5]);
+    const labels = runtime.tensor(labelsOf(7, 5));
+    const of = async (reduce: (x: Tensor) => Tensor): Promise<number[][]> => {
+      const x = runtime.variable(Float32Array.from(values), shape, { dtype, requiresGrad: true });
+      const factor = runtime.variable(Float32Array.of(3), [], { requiresGrad: true });
+      const results = await runtime.step(() => {
+        const loss = reduce(x);
+        const [first] = grad(loss.mul(factor), [x], { createGraph: true }) as [Tensor];
+        const second = grad(first.square().sum(), [x, factor]) as [Tensor, Tensor];
+        return [loss, first, ...second];
+      });
+      return Promise.all(results.map(async (result) => Array.from(await result.toArray())));
+    };
+    const fused = await of((x) => crossEntropy(x, labels));
+    const composed = await of((x) => crossEntropy(x, labels, { reduction: "none" }).mean());
+    for (const [i, values] of fused.entries())
+    for (const [j, value] of values.entries())
+      expect(value).toBeCloseTo(composed[i]?.[j] as number, dtype === "float32" ? 6 : 2);
 });
 
 test("the loss of half logits is float32", () => {

@@ -18,6 +18,11 @@ interface Attributes {
   readonly ignoreIndex: number | undefined;
 }
 
+interface BackwardAttributes extends Attributes {
+  /** Whether the gradient is that of the rows' mean: one number. Otherwise there is one for each row. */
+  readonly ofMean: boolean;
+}
+
 const sizesOf = ({ shape }: TensorSpec): { rows: number; classes: number } => {
   const [rows, classes] = shape as [number, number];
   return { rows, classes };
@@ -43,37 +48,67 @@ const rowLosses: Op<Attributes> = defineOp<Attributes>({
   },
   backward({ inputs, gradients, attributes }) {
     const [logits, labels] = inputs as [Tensor, Tensor];
-    return [rowLossesBackward([logits, labels, gradients[0] as Tensor], attributes), undefined];
+    const operands = [logits, labels, gradients[0] as Tensor];
+    return [logitsGradient(operands, { ...attributes, ofMean: false }), undefined];
+  },
+});
+
+/**
+ * The loss of each row, and their mean. The gradient of the mean is the same for every row, so the backward pass takes it as the
+ * one number that it is.
+ */
+const meanLoss: Op<object> = defineOp<object>({
+  name: "crossEntropy",
+  castPolicy: "float32",
+  shape: ([, labels]) => [
+    { shape: (labels as TensorSpec).shape, dtype: "float32" },
+    { shape: [], dtype: "float32" },
+  ],
+  forward({ target, inputs, outputs }) {
+    const [logits, labels] = inputs as [Operand, Operand];
+    const [losses, out] = outputs as [Operand, Operand];
+    const { rows, classes } = sizesOf(logits);
+    target.launch(kernels.softmaxCrossEntropy({ logits, labels, losses }, { rows, classes }));
+    const attributes = { op: "mean", outer: 1, size: rows, inner: 1 } as const;
+    kernels.reduce(target, { input: losses, out }, attributes);
+  },
+  backward({ inputs, gradients }) {
+    const operands = [...(inputs as [Tensor, Tensor]), gradients[1] as Tensor];
+    return [logitsGradient(operands, { ignoreIndex: undefined, ofMean: true }), undefined];
   },
 });
 
 /** (softmax(logits) − onehot(labels)) · gradient of each row's loss. */
-const rowLossesBackward: Op<Attributes> = defineOp<Attributes>({
+const logitsGradient: Op<BackwardAttributes> = defineOp<BackwardAttributes>({
   name: "crossEntropyBackward",
   castPolicy: "float32",
   shape: ([logits]) => [logits as TensorSpec],
   forward({ target, inputs, outputs, attributes }) {
     const [logits, labels, lossGradient] = inputs as [Operand, Operand, Operand];
-    const logitsGradient = outputs[0] as Operand;
     target.launch(
       kernels.softmaxCrossEntropyBackward(
-        { logits, labels, lossGradient, logitsGradient },
-        { ...sizesOf(logits), ...ignoring(attributes), reduction: "none" },
+        { logits, labels, lossGradient, logitsGradient: outputs[0] as Operand },
+        {
+          ...sizesOf(logits),
+          ...ignoring(attributes),
+          reduction: attributes.ofMean ? "mean" : "none",
+        },
       ),
     );
   },
-  backward({ inputs, gradients, needs, attributes: { ignoreIndex } }) {
+  backward({ inputs, gradients, needs, attributes }) {
     const [logits, labels, g] = inputs as [Tensor, Tensor, Tensor];
     const v = gradients[0] as Tensor;
     const { rows, classes } = sizesOf(logits);
     const p = softmax(logits);
-    const counts = labelWeights({ scores: logits, labels, rows, classes }, { ignoreIndex });
-    const perLogit = g.mul(counts).reshape([-1, 1]);
-    const logitsGradient = p.mul(v.sub(p.mul(v).sum(-1, { keepDimensions: true }))).mul(perLogit);
-    if (!needs[2]) return [logitsGradient, undefined, undefined];
+    const counts = labelWeights({ scores: logits, labels, rows, classes }, attributes);
+    const perRow = attributes.ofMean ? g.div(rows) : g;
+    const perLogit = perRow.mul(counts).reshape([-1, 1]);
+    const toLogits = p.mul(v.sub(p.mul(v).sum(-1, { keepDimensions: true }))).mul(perLogit);
+    if (!needs[2]) return [toLogits, undefined, undefined];
     const ones = g.runtime.full(g.shape, 1);
-    const perRow = rowLossesBackward([logits, labels, ones], { ignoreIndex });
-    return [logitsGradient, undefined, v.mul(perRow).sum(-1)];
+    const weighted = v.mul(logitsGradient([logits, labels, ones], attributes));
+    return [toLogits, undefined, attributes.ofMean ? weighted.sum() : weighted.sum(-1)];
   },
 });
 
@@ -92,6 +127,9 @@ export const crossEntropy: Composite<
     const isSpread = isFloating(target.dtype) && target.shape.join() === logits.shape.join();
     if (isSpread && target.rank > 0) return againstProbabilities(logits, target, options);
     const rows = rowsOf("crossEntropy", logits, target, weight);
+    const isPlain = !weight && ignoreIndex === undefined && labelSmoothing === 0;
+    if (isPlain && (reduction ?? "mean") === "mean")
+      return meanLoss.all([rows.scores, rows.labels], {})[1] as Tensor;
     const losses =
       weight || labelSmoothing > 0
         ? smoothedLosses(rows, options, labelSmoothing)
