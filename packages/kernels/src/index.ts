@@ -26,8 +26,8 @@ export {
 } from "./attention/shape.js";
 export { attentionStatistics } from "./attention/statistics.js";
 export { batchNormBackward } from "./batch-norm/backward.js";
+export type { RunningBindings } from "./batch-norm/merge.js";
 export { type BatchNormNormalizeAttributes, batchNormNormalize } from "./batch-norm/normalize.js";
-export { batchNormUpdateRunning } from "./batch-norm/running-statistics.js";
 export { type BatchNormShape, batchNormStatistics } from "./batch-norm/statistics.js";
 export {
   type Conv2dAttributes,

@@ -8,7 +8,6 @@ import {
   linear,
   maxPool2d,
   type Tensor,
-  updateRunningStatistics,
   type Variable,
 } from "../src/index.js";
 import { gpuRunner } from "../src/run/gpu-runner.js";
@@ -78,9 +77,9 @@ const labels = new Uint32Array(batch);
 function forward(): Tensor {
   let x = runtime.tensor(images, [batch, 28, 28, 1]);
   for (const { kernel, gain, shift, mean, variance } of blocks) {
-    const normal = batchNorm(conv2d(x, kernel, undefined, { padding: 1 }), gain, shift);
-    updateRunningStatistics({ mean, variance }, normal, { rows: x.size, momentum: 0.1 });
-    x = maxPool2d([normal.output], { window: 2 }).relu();
+    const image = conv2d(x, kernel, undefined, { padding: 1 });
+    const { output } = batchNorm(image, gain, shift, { running: { mean, variance } });
+    x = maxPool2d([output], { window: 2 }).relu();
   }
   return crossEntropy(linear(x.reshape([batch, -1]), weight, bias), runtime.tensor(labels));
 }

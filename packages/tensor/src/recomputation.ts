@@ -85,6 +85,9 @@ export function enrol(node: GradNode): Position | undefined {
   return open.segment && { segment: open.segment, index };
 }
 
+/** Whether a function runs again that has changed its variables already: what computes and writes in one launch asks. */
+export const isRecomputation = (): boolean => isRunningAgain;
+
 /** Whether a launch is left out because a function runs again: the variables that it changes have changed already. */
 export const isRepeatedWrite = ({ kernel, bindings }: Launch<Storage>): boolean =>
   isRunningAgain &&

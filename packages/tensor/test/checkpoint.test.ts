@@ -14,7 +14,6 @@ import {
   type Plan,
   type Runtime,
   type Tensor,
-  updateRunningStatistics,
   type Variable,
 } from "../src/index.js";
 
@@ -50,8 +49,7 @@ function makeNetwork(runtime: Runtime, blocks = 4) {
   const tied = parameter("tied", [width, width], 11);
   const block = (x: Tensor, layer: (typeof layers)[number]): { y: Tensor; extra: Tensor } => {
     const hidden = linear(x, layer.up, layer.bias).gelu().dropout({ p: 0.25, generator });
-    const { output, mean, variance } = batchNorm(x, gain, shift);
-    updateRunningStatistics(running, { mean, variance }, { rows, momentum: 0.1 });
+    const { output } = batchNorm(x, gain, shift, { running });
     // A choice of the host, as stochastic depth makes it.
     const branch = generator.uniform() < 0.5 ? linear(hidden, layer.down) : output;
     return { y: x.add(branch).add(linear(output, tied).tanh()), extra: hidden.mean() };

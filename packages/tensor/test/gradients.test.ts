@@ -23,7 +23,7 @@ import {
 } from "./gradient-check.js";
 
 /** Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none": what changes variables. */
-const writes = ["accumulate", "assign", "updateRunningStatistics"];
+const writes = ["accumulate", "assign"];
 /** Functions whose results are masks, decisions or drawn by chance. */
 const constants = ["eq", "ne", "lt", "le", "gt", "ge", "any", "all", "oneHot", "crfDecode"].concat([
   "rand",

@@ -3,6 +3,7 @@ import { defineKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
   atChannel,
+  chunkScalars,
   elementPass,
   elementWorkgroups,
   type RowWalk,
@@ -10,7 +11,7 @@ import {
 } from "../wgsl/row-walk.js";
 import { gradientSums } from "./gradient-sums.js";
 import { elementChunks } from "./normalize.js";
-import { type BatchNormShape, shapeScalars } from "./statistics.js";
+import type { BatchNormShape } from "./statistics.js";
 
 /**
  * Gradients of batch normalisation in training mode, where mean and (biased) variance are those of the input itself.
@@ -90,7 +91,7 @@ const inputKernel = (walk: RowWalk): Kernel =>
       { name: "biasGradient", access: "read" },
       { name: "inputGradient", access: "write" },
     ],
-    scalars: [...shapeScalars, { name: "eps", type: "f32" }, { name: "perRow", type: "f32" }],
+    scalars: [...chunkScalars, { name: "eps", type: "f32" }, { name: "perRow", type: "f32" }],
     body: (context) =>
       elementPass(
         walk,

@@ -1,4 +1,4 @@
-import type { HalfDType, KernelView } from "@halfstep/device";
+import type { HalfDType, KernelView, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
@@ -9,10 +9,11 @@ import {
   runOnGpu,
   testValues,
   unitRoundoff,
+  withHardware,
+  withoutSubgroups,
 } from "../../test/harness.js";
 import { batchNormBackward } from "./backward.js";
 import { batchNormNormalize } from "./normalize.js";
-import { batchNormUpdateRunning } from "./running-statistics.js";
 import { batchNormStatistics } from "./statistics.js";
 
 interface Case {
@@ -22,7 +23,7 @@ interface Case {
   readonly activation?: "none" | "relu";
 }
 
-/** Quads and gathering; one chunk, a few, and so many that they merge in two stages. */
+/** Quads and gathering; one chunk, a few, and so many that workgroups merge them. */
 const cases: readonly Case[] = [
   { rows: 7000, channels: 8 },
   { rows: 300, channels: 16, activation: "relu" },
@@ -30,6 +31,8 @@ const cases: readonly Case[] = [
   { rows: 2500, channels: 3 },
   { rows: 37, channels: 5, activation: "relu" },
   { rows: 33, channels: 1 },
+  { rows: 9001, channels: 1 },
+  { rows: 1100, channels: 130, storage: "bfloat16" },
   { rows: 400, channels: 12, storage: "float16", activation: "relu" },
   { rows: 90, channels: 6, storage: "bfloat16" },
 ];
@@ -58,9 +61,9 @@ const momentum = 0.1;
 const launchesOf =
   (attributes: Case): Launches<ReturnType<typeof operandsOf>> =>
   (target, bindings) => {
-    batchNormStatistics(target, bindings, attributes);
+    const { runningMean: mean, runningVariance: variance } = bindings;
+    batchNormStatistics(target, { ...bindings, running: { mean, variance, momentum } }, attributes);
     target.launch(batchNormNormalize(bindings, { ...attributes, eps }));
-    target.launch(batchNormUpdateRunning(bindings, { ...attributes, momentum }));
     batchNormBackward(target, bindings, { ...attributes, eps });
   };
 
@@ -134,11 +137,8 @@ describe("batch norm on the CPU", () => {
 
   it("refuses one value per channel and lengths that do not match", () => {
     const operands = operandsOf({ rows: 1, channels: 4 });
-    const run = (rows: number) => () =>
-      runOnCpu(operands, (target, bindings) =>
-        target.launch(batchNormUpdateRunning(bindings, { rows, channels: 4, momentum })),
-      );
-    expect(run(1)).toThrow("1 values per channel, but statistics need at least 2");
+    const run = () => runOnCpu(operands, launchesOf({ rows: 1, channels: 4 }));
+    expect(run).toThrow("1 values per channel, but statistics need at least 2");
     expect(() =>
       runOnCpu(operands, (target, bindings) =>
         batchNormStatistics(target, bindings, { rows: 2, channels: 4 }),
@@ -167,6 +167,57 @@ describe.each(await testTiers())("batch norm on the GPU, %s tier", (tier) => {
       found.push(...texts.map((text) => `${title(attributes)} ${text}`));
     }
     expect(found).toEqual([]);
+  });
+
+  it("joins shares of chunks in memory where subgroups are not of a workgroup's size", async () => {
+    const device = await requestTestDevice({ tier });
+    const hardware = {
+      ...{ class: "nvidia", workgroupBytes: 16_384, workgroupInvocations: 256 },
+      ...{ matrixSubgroupSize: 0, subgroupMatrices: [] },
+    };
+    const found: string[] = [];
+    for (const attributes of cases.slice(0, 4)) {
+      const want = runOnCpu(operandsOf(attributes), launchesOf(attributes));
+      for (const place of [
+        withoutSubgroups,
+        <B>(target: LaunchTarget<B>) => withHardware(target, hardware),
+      ]) {
+        const got = await runOnGpu(device, operandsOf(attributes), (target, bindings) =>
+          launchesOf(attributes)(place(target), bindings),
+        );
+        for (const name of ["variance", "runningMean", "runningVariance", "biasGradient"] as const)
+          found.push(
+            ...mismatches(got[name], want[name], { relative: 2 ** -20, absolute: 2 ** -20 }).map(
+              (text) => `${title(attributes)} ${name}${text}`,
+            ),
+          );
+      }
+    }
+    expect(found).toEqual([]);
+  });
+
+  it("has statistics of one row, sums of none, and leaves what is not moved", async () => {
+    const device = await requestTestDevice({ tier });
+    const one = { rows: 1, channels: 5 };
+    const { mean, variance, runningMean } = await runOnGpu(
+      device,
+      operandsOf(one),
+      (target, bindings) => batchNormStatistics(target, bindings, one),
+    );
+    expect([...mean]).toEqual([...operandsOf(one).input.values].map(Math.fround));
+    expect([...variance, ...runningMean]).toEqual([0, 0, 0, 0, 0, 0.25, 0.25, 0.25, 0.25, 0.25]);
+    const none = { rows: 0, channels: 5 };
+    const operands = operandsOf(none);
+    const { weightGradient, biasGradient } = await runOnGpu(
+      device,
+      {
+        ...operands,
+        weightGradient: { values: new Float32Array(5).fill(7) },
+        biasGradient: { values: new Float32Array(5).fill(7) },
+      },
+      (target, bindings) => batchNormBackward(target, bindings, { ...none, eps }),
+    );
+    expect([...weightGradient, ...biasGradient]).toEqual(new Array(10).fill(0));
   });
 
   it.each([Number.NaN, Infinity, -Infinity, 3e38])(

@@ -3,12 +3,13 @@ import { defineKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
   atChannel,
+  chunkScalars,
   elementPass,
   elementWorkgroups,
   type RowWalk,
   rowWalk,
 } from "../wgsl/row-walk.js";
-import { type BatchNormShape, shapeScalars } from "./statistics.js";
+import type { BatchNormShape } from "./statistics.js";
 
 export interface BatchNormNormalizeAttributes extends BatchNormShape {
   /** Added to the variance. torch's default is 1e-5. */
@@ -62,7 +63,7 @@ const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
       { name: "bias", access: "read" },
       { name: "out", access: "write" },
     ],
-    scalars: [...shapeScalars, { name: "eps", type: "f32" }],
+    scalars: [...chunkScalars, { name: "eps", type: "f32" }],
     body: (context) => `
 fn activated(y: vec4f) -> vec4f { return ${activation === "relu" ? "select(y, vec4f(0.0), y <= vec4f(0.0))" : "y"}; }
 ${elementPass(

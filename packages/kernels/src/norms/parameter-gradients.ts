@@ -1,9 +1,15 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { chunkCount } from "../batch-norm/statistics.js";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { reduce } from "../reductions/reduce.js";
+import { mergeSums } from "../batch-norm/merge-sums.js";
+import { defineKernel } from "../kernel.js";
 import { scratch } from "../scratch.js";
-import { atRow, kept, partialHead, rowLoop } from "../wgsl/row-walk.js";
+import {
+  atRow,
+  chunkCount,
+  kept,
+  partialProgram,
+  partialWorkgroups,
+  rowLoop,
+} from "../wgsl/row-walk.js";
 import { forEachElement } from "./normalize.js";
 import {
   byVariant,
@@ -30,28 +36,22 @@ export function normParameterGradients<B>(
 ): void {
   const { batch, pixels, groups, width } = shape;
   const { input, mean, rstd, outGradient, weightGradient, biasGradient } = operands;
-  if (!weightGradient && !biasGradient) return;
   const rows = batch * pixels;
   const channels = groups * width;
-  const chunks = Math.min(Math.max(1, rows), chunkCount(rows, channels));
-  const results = [weightGradient, biasGradient].map(
-    (out) => out && { out, sums: scratch(target, chunks * channels) },
-  );
-  const [weight, bias] = results.map((result) => result?.sums);
+  const chunks = chunkCount(rows, channels);
+  const partial = (out: Binding<B> | undefined) =>
+    out && { sums: scratch(target, chunks * channels), out };
+  const [weight, bias] = [partial(weightGradient), partial(biasGradient)];
+  const [first, second] = weight ? [weight, bias] : [bias];
+  if (!first) return;
   const parts = { mean: !!mean, weight: !!weight, bias: !!bias };
   // A bias alone needs no statistics, but is too rare for a program without them.
   target.launch({
     kernel: sumKernel(normWalk(shape), parts),
-    bindings: presentBindings([input, mean, rstd, outGradient, weight, bias]),
+    bindings: presentBindings([input, mean, rstd, outGradient, weight?.sums, bias?.sums]),
     scalars: { batch, pixels, groups, width, rows, channels, chunks },
   });
-  for (const result of results)
-    if (result)
-      reduce(
-        target,
-        { input: result.sums, out: result.out },
-        { op: "sum", outer: 1, size: chunks, inner: channels },
-      );
+  mergeSums(target, [first, second], { rows, channels, chunks });
 }
 
 const sumKernel = byVariant((walk, parts): Kernel => {
@@ -82,8 +82,10 @@ const sumKernel = byVariant((walk, parts): Kernel => {
       { name: "channels", type: "u32" },
       { name: "chunks", type: "u32" },
     ],
-    body: () => `${linearMain()}${partialHead[rows]}
-  var products = vec4f();
+    body: (context) =>
+      partialProgram(
+        rows,
+        `  var products = vec4f();
   var sum = vec4f();
   ${rowLoop(
     rows,
@@ -93,10 +95,10 @@ const sumKernel = byVariant((walk, parts): Kernel => {
     products += ${kept(rows, `dy * (${centred}) * ${statistic(walk, "rstd", "place")}`)};
 `,
   )}
-${weight ? "  store_weightSums(index, products);\n" : ""}${bias ? "  store_biasSums(index, sum);\n" : ""}}
-`,
-    workgroups: ({ chunks, channels }) =>
-      linearWorkgroups(Math.ceil(((chunks as number) * (channels as number)) / 4)),
+${weight ? "  store_weightSums(index, products);\n" : ""}${bias ? "  store_biasSums(index, sum);\n" : ""}`,
+        context,
+      ),
+    workgroups: (scalars, _, context) => partialWorkgroups(scalars, context),
     reference(views, scalars) {
       const rest = [...views];
       const x = rest.shift() as KernelView;

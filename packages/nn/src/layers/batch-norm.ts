@@ -4,7 +4,6 @@ import {
   type Runtime,
   ShapeError,
   type Tensor,
-  updateRunningStatistics,
   type Variable,
 } from "@halfstep/tensor";
 import { buffer, Module, parameter } from "../module.js";
@@ -76,13 +75,10 @@ export class BatchNorm2d extends Module {
       );
     const running = { mean: this.runningMean, variance: this.runningVar };
     if (!this.isTraining) return batchNormInference(x, weight, bias, running, { eps });
-    const rows = x.size / channels;
-    if (rows < 2)
+    if (x.size < 2 * channels)
       throw new ShapeError(
         `${this.label} got one value a channel, [${x.shape}], which has no variance: train on more, or call eval()`,
       );
-    const { output, ...statistics } = batchNorm(x, weight, bias, { eps });
-    updateRunningStatistics(running, statistics, { rows, momentum });
-    return output;
+    return batchNorm(x, weight, bias, { eps, running, momentum }).output;
   }
 }

@@ -4,11 +4,29 @@ import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import { isRecomputation } from "../recomputation.js";
 import type { Tensor, Variable } from "../tensor.js";
 
 export interface BatchNormOptions {
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
+}
+
+export interface RunningStatistics {
+  /** float32 [channels] */
+  readonly mean: Variable;
+  /** float32 [channels] */
+  readonly variance: Variable;
+}
+
+export interface BatchNormTrainingOptions extends BatchNormOptions {
+  /**
+   * Moved towards the batch's statistics, in place, the variance towards the unbiased one, as in torch; a channel with a non-finite
+   * statistic keeps what it has. A checkpoint that computes the batch again moves them once.
+   */
+  readonly running?: RunningStatistics;
+  /** Weight of the batch in the running statistics. Default 0.1. */
+  readonly momentum?: number;
 }
 
 const defaultEps = 1e-5;
@@ -38,20 +56,35 @@ function check(x: TensorSpec, perChannel: readonly (TensorSpec | undefined)[]): 
  * Normalises [..., channels] by the statistics of the batch, then scales and shifts. Results: the normalised tensor in the
  * input's dtype, and the batch's mean and biased variance, float32 [channels].
  */
-const normalize: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
+const normalize: Op<BatchNormTrainingOptions> = defineOp<BatchNormTrainingOptions>({
   name: "batchNorm",
   castPolicy: "none",
-  shape([x, weight, bias]) {
+  shape([x, weight, bias], { running }) {
     const input = x as TensorSpec;
-    check(input, [weight, bias]);
+    check(input, [weight, bias, ...(running ? [running.mean, running.variance] : [])]);
+    const { rows } = rowsOf(input);
+    if (running && rows < 2)
+      throw new ShapeError(
+        `batchNorm got one value a channel, [${input.shape}], which has no variance for running statistics: train on more`,
+      );
     const statistic: TensorSpec = { shape: [rowsOf(input).channels], dtype: "float32" };
     return [input, statistic, statistic];
   },
-  forward({ target, inputs, outputs, attributes: { eps = defaultEps } }) {
+  forward({ target, inputs, outputs, attributes: { eps = defaultEps, running, momentum = 0.1 } }) {
     const [input, weight, bias] = inputs as [Operand, Operand, Operand];
     const [out, mean, variance] = outputs as [Operand, Operand, Operand];
     const shape = rowsOf(input);
-    kernels.batchNormStatistics(target, { input, mean, variance }, shape);
+    const moved = running &&
+      !isRecomputation() && {
+        mean: running.mean.operand(),
+        variance: running.variance.operand(),
+        momentum,
+      };
+    kernels.batchNormStatistics(
+      target,
+      { input, mean, variance, ...(moved && { running: moved }) },
+      shape,
+    );
     target.launch(
       kernels.batchNormNormalize({ input, mean, variance, weight, bias, out }, { ...shape, eps }),
     );
@@ -159,7 +192,7 @@ export function batchNorm(
   x: Tensor,
   weight: Tensor,
   bias: Tensor,
-  options: BatchNormOptions = {},
+  options: BatchNormTrainingOptions = {},
 ): BatchNormResult {
   const parameters = [weight, bias].map((parameter) => castTo(parameter, "float32"));
   const [output, mean, variance] = normalize.all([x, ...parameters], options) as [
@@ -168,11 +201,6 @@ export function batchNorm(
     Tensor,
   ];
   return { output, mean, variance };
-}
-
-export interface RunningStatistics {
-  readonly mean: Variable;
-  readonly variance: Variable;
 }
 
 /** Batch normalisation of [..., channels] by running statistics, as in evaluation mode. */
@@ -187,25 +215,3 @@ export const batchNormInference = (
     [x, castTo(weight, "float32"), castTo(bias, "float32"), running.mean, running.variance],
     options,
   );
-
-/**
- * Moves running statistics towards those of a batch of `rows` values a channel, by `momentum`. The running variance takes the
- * unbiased variance, as in torch; a channel with a non-finite statistic keeps what it has.
- */
-export function updateRunningStatistics(
-  running: RunningStatistics,
-  { mean, variance }: Pick<BatchNormResult, "mean" | "variance">,
-  { rows, momentum }: { readonly rows: number; readonly momentum: number },
-): void {
-  mean.runtime.recorder.scratchTarget.launch(
-    kernels.batchNormUpdateRunning(
-      {
-        mean: mean.operand(),
-        variance: variance.operand(),
-        runningMean: running.mean.operand(),
-        runningVariance: running.variance.operand(),
-      },
-      { rows, channels: mean.size, momentum },
-    ),
-  );
-}

@@ -15,10 +15,10 @@ export { type AttentionOptions, scaledDotProductAttention } from "./attention.js
 export {
   type BatchNormOptions,
   type BatchNormResult,
+  type BatchNormTrainingOptions,
   batchNorm,
   batchNormInference,
   type RunningStatistics,
-  updateRunningStatistics,
 } from "./batch-norm.js";
 export {
   eq,

@@ -1,0 +1,94 @@
+import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
+import { chunkFunctions, isCpu } from "./row-walk.js";
+
+/**
+ * How a program merges partials [chunks, channels] (see row-walk.ts). A quad of channels belongs to one invocation, or where chunks are
+ * many to a workgroup, whose invocations divide the chunks among them and join what they make of them. A choice by shape alone.
+ */
+export type MergeOwner = "invocation" | "workgroup";
+
+export const mergeOwner = (chunks: number): MergeOwner =>
+  chunks <= 32 ? "invocation" : "workgroup";
+
+/** A program whose `body` runs for each quad of channels, `index`, in all `lanes` of its owner, which count by `lane`. */
+export function mergeProgram(owner: MergeOwner, body: string, context: ProgramContext): string {
+  const size = sizeOf(context);
+  const functions = chunkFunctions(context);
+  if (owner === "invocation")
+    return `${functions}${linearMain(size)}
+  if (index * 4u >= s.channels) { return; }
+  let lane = 0u;
+  let lanes = 1u;
+${body}}
+`;
+  // A CPU runs the invocations of several subgroups in turns at each barrier: there the workgroup is one.
+  return `${functions}${joinsBySubgroup(context) ? "" : joinInMemory(size)}
+@compute @workgroup_size(${size})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+  let index = group.x + group.y * groups.x;
+  if (index * 4u >= s.channels) { return; }
+  let lanes = ${size}u;
+${body}}
+`;
+}
+
+/** Runs `body` for each chunk `k` of the invocation's share. */
+export const mergeLoop = (body: string): string =>
+  `for (var k = lane; k < chunk_count(); k += lanes) {\n${body}  }\n`;
+
+/** The quad of channels of chunk `k` in a binding of partials. */
+export const atChunk = (name: string, k: string): string => `merge_${name}(index, ${k})`;
+
+/** Declares what {@link atChunk} calls. */
+export const chunkLoads = (names: readonly string[]): string =>
+  names
+    .map(
+      (name) => `
+fn merge_${name}(index: u32, k: u32) -> vec4f {
+  if ((s.channels & 3u) == 0u) { return load_${name}(k * (s.channels / 4u) + index); }
+  let i = k * s.channels + index * 4u;
+  let quad = vec4f(at_${name}(i), at_${name}(i + 1u), at_${name}(i + 2u), at_${name}(i + 3u));
+  return ${zeroBehind("quad", "s.channels")};
+}`,
+    )
+    .join("");
+
+/** The sum of a vec4f over the lanes of the owner. */
+export const joined = (owner: MergeOwner, value: string, context: ProgramContext): string =>
+  owner === "invocation"
+    ? value
+    : joinsBySubgroup(context)
+      ? `subgroupAdd(${value})`
+      : `join(${value}, lane)`;
+
+/** Whether a {@link mergeProgram} needs subgroups. */
+export const mergeUsesSubgroups = (owner: MergeOwner, context: ProgramContext): boolean =>
+  owner === "workgroup" && joinsBySubgroup(context);
+
+/** Workgroups of a {@link mergeProgram}. */
+export const mergeWorkgroups = (
+  owner: MergeOwner,
+  channels: number,
+  context: ProgramContext,
+): Workgroups =>
+  linearWorkgroups(Math.ceil(channels / 4), owner === "invocation" ? sizeOf(context) : 1);
+
+const sizeOf = (context: ProgramContext): number => (isCpu(context) ? 8 : 64);
+
+const joinsBySubgroup = (context: ProgramContext): boolean =>
+  context.subgroupSize === sizeOf(context);
+
+const joinInMemory = (size: number): string => /* wgsl */ `
+var<workgroup> parts: array<vec4f, ${size}>;
+fn join(own: vec4f, lane: u32) -> vec4f {
+  workgroupBarrier();
+  parts[lane] = own;
+  for (var half = ${size / 2}u; half > 0u; half /= 2u) {
+    workgroupBarrier();
+    if (lane < half) { parts[lane] += parts[lane + half]; }
+  }
+  workgroupBarrier();
+  return parts[0];
+}
+`;
