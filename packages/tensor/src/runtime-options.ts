@@ -5,7 +5,7 @@ import type { ProvenanceMode } from "./provenance.js";
 export interface RuntimeOptions {
   /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
   readonly passes?: readonly PassName[];
-  /** Steps that may be unfinished while the host goes on. Default 2. */
+  /** Steps that may be unfinished while the host goes on, from 1. Default 4. */
   readonly maxInFlight?: number;
   /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */
   readonly provenance?: ProvenanceMode;

@@ -24,7 +24,7 @@ import { sizeOf, Tensor, Variable } from "./tensor.js";
 
 /** A runtime that computes on a GPU. */
 export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>
-  new Runtime(gpuRunner(device, options.maxInFlight ?? 2), options);
+  new Runtime(gpuRunner(device, options.maxInFlight ?? 4), options);
 
 /** A runtime that computes on the CPU: exact, slow, and the same results as a GPU up to the order of additions. */
 export const cpuRuntime = (options: RuntimeOptions & CpuTargetOptions = {}): Runtime =>

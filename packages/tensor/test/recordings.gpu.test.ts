@@ -76,7 +76,7 @@ describe("the steady state (14, 16)", () => {
   });
 });
 
-test("a step never waits for itself, only for earlier ones once two are unfinished (2)", async () => {
+test("a step never waits for itself; every other one sets a fence (2)", async () => {
   const device = await requestTestDevice();
   const asked = vi.spyOn(device.gpu.queue, "onSubmittedWorkDone");
   const step = trainer(gpuRuntime(device));

@@ -20,6 +20,7 @@ import {
 import type { Plan, PlanBuffer } from "../plan/plan.js";
 import type { HostData, Memory } from "../storage.js";
 import type { Invocation, Runner } from "./runner.js";
+import { StepsInFlight } from "./steps-in-flight.js";
 import { hardwareRates, softwareRates, submitEnds } from "./submits.js";
 
 /** A plan with its slots, ready to be replayed. */
@@ -57,7 +58,7 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
   /** Slots of all plans, which never run at the same time. */
   const slots: GPUBuffer[] = [];
   const rates = device.capabilities.adapter.isFallback ? softwareRates : hardwareRates;
-  let inFlight = 0;
+  const inFlight = new StepsInFlight(maxInFlight, () => device.settled({ wait: "backpressure" }));
 
   let compiled = 0;
   const assertWell = async (): Promise<void> => {
@@ -132,7 +133,7 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
           Math.ceil(bytes / 4) * 4,
         );
       device.submit([commands.finish()]);
-      inFlight++;
+      inFlight.submitted();
       return kept;
     },
     forget(plans) {
@@ -145,9 +146,7 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
     },
     async ready() {
       await assertWell();
-      if (inFlight < maxInFlight) return;
-      await device.settled({ wait: "backpressure" });
-      inFlight = 0;
+      await inFlight.room();
     },
     assertWell,
   };

@@ -81,9 +81,10 @@ test.each(places)(
     const fused = await of((x) => crossEntropy(x, labels));
     const composed = await of((x) => crossEntropy(x, labels, { reduction: "none" }).mean());
     for (const [i, values] of fused.entries())
-    for (const [j, value] of values.entries())
-      expect(value).toBeCloseTo(composed[i]?.[j] as number, dtype === "float32" ? 6 : 2);
-});
+      for (const [j, value] of values.entries())
+        expect(value).toBeCloseTo(composed[i]?.[j] as number, dtype === "float32" ? 6 : 2);
+  },
+);
 
 test("the loss of half logits is float32", () => {
   const runtime = cpuRuntime();
