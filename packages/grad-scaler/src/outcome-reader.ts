@@ -10,6 +10,15 @@ export interface OutcomeSchedule {
   readonly milliseconds: number;
 }
 
+function requireSchedule({ steps, milliseconds }: OutcomeSchedule): void {
+  if (!Number.isSafeInteger(steps) || steps < 1)
+    throw new RangeError(
+      `outcomeSchedule.steps is ${steps}: it must be a whole number from 1 on. Outcomes are left unread by \`outcomeSchedule: false\`.`,
+    );
+  if (!(milliseconds >= 0))
+    throw new RangeError(`outcomeSchedule.milliseconds is ${milliseconds}: it must be 0 or more.`);
+}
+
 /** Tags are exact in float32. */
 const TAGS = 2 ** 24;
 
@@ -37,6 +46,7 @@ export class OutcomeReader {
     log: OutcomeLog,
     schedule: OutcomeSchedule | false,
   ) {
+    if (schedule) requireSchedule(schedule);
     this.#read = read;
     this.#log = log;
     this.#schedule = schedule;

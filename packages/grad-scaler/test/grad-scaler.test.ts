@@ -284,6 +284,13 @@ describe("mistakes", () => {
     expect(() => new GradScaler(float32Primitives, { growthFactor: 0.5 })).toThrow(
       "growthFactor is 0.5: it must be",
     );
+    for (const schedule of [{ steps: 0 }, { steps: 1.5 }, { milliseconds: Number.NaN }]) {
+      const outcomeSchedule = { steps: 16, milliseconds: 250, ...schedule };
+      const [name, value] = Object.entries(schedule)[0] as [string, number];
+      expect(() => new GradScaler(float32Primitives, { outcomeSchedule })).toThrow(
+        `outcomeSchedule.${name} is ${value}: `,
+      );
+    }
     expect(() => new GradScaler(float32Primitives, { skip: "none" as "global" })).toThrow(
       "skip is none",
     );
