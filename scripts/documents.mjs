@@ -1,10 +1,11 @@
-// Checks that what Markdown files name exists: links and their headings, files, scripts of npm; and that the README of
-// each package names every value that it exports. A line a finding.
+// Checks that what Markdown files name exists: links and their headings, files, scripts of npm; that links of comments name
+// what their file knows; and that the README of each package names every value that it exports. A line a finding.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
+  deadLinksOf,
   exportedValues,
   headingsOf,
   isKnown,
@@ -57,6 +58,10 @@ for (const document of documents) {
     if (!scripts.get(workspace)?.has(script))
       found(line, `${workspace || "the root"} has no script ${script}`);
 }
+
+for (const source of files.filter((file) => /^(packages|apps)\/.*\.ts$/.test(file)))
+  for (const { line, name } of deadLinksOf(read(join(root, source))))
+    findings.push(`${source}:${line}: {@link ${name}} is neither declared nor imported there`);
 
 for (const { directory, manifest } of publicPackages(root)) {
   const readme = read(join(directory, "README.md"));

@@ -98,3 +98,14 @@ export const unmentioned = (names, text) => {
   const words = new Set(text.match(/\w+/g));
   return names.filter((name) => !words.has(name));
 };
+
+/**
+ * Links of comments, `{@link name}`, to what the file itself has no name for: `{ line, name }`. An editor leaves them dead.
+ * @param {string} source
+ */
+export const deadLinksOf = (source) => {
+  const names = new Set(source.replace(/\/\*\*.*?\*\//gs, "").match(/\w+/g));
+  return matchesOf(source, /\{@link (\w+)/g)
+    .map(({ match, line }) => ({ line, name: match[1] }))
+    .filter(({ name }) => !names.has(name));
+};

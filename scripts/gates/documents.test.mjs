@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  deadLinksOf,
   exportedValues,
   headingsOf,
   isKnown,
@@ -58,6 +59,13 @@ describe("headingsOf", () => {
       "raw-gpubuffers",
       "wgsl-what-why",
     ]);
+  });
+});
+
+describe("deadLinksOf", () => {
+  it("finds what only comments name", () => {
+    const source = `import { near } from "./near.js";\n/** As {@link near}, not {@link far.away}. */\nexport const x = near;\n`;
+    expect(deadLinksOf(source)).toEqual([{ line: 2, name: "far" }]);
   });
 });
 

@@ -10,7 +10,7 @@ export interface CounterValues {
   pipelinesCreated: number;
   /** Calls of `queue.writeBuffer`. */
   writes: number;
-  /** Calls of {@link Device.read}. */
+  /** Calls of `Device.read`. */
   reads: number;
   /** Times that the host waited for the device for a result. */
   hostWaits: number;

@@ -32,7 +32,7 @@ export interface WrapOptions {
  * A GPUDevice with pooled memory, cached pipelines and bind groups, and errors that arrive.
  *
  * Calls are checked at once where the host can tell. What only WebGPU can tell rejects the next await (`read`,
- * `settled`, `prewarm`, `timed`) with a {@link ShaderError}, {@link GpuError} or {@link DeviceLostError}; after that
+ * `settled`, `prewarm`, `timed`) with a `ShaderError`, `GpuError` or {@link DeviceLostError}; after that
  * every await rejects.
  */
 export interface Device {
@@ -48,7 +48,7 @@ export interface Device {
 
   /**
    * A storage buffer of at least `bytes` bytes (STORAGE, COPY_SRC, COPY_DST; a multiple of 256). Throws a
-   * {@link MemoryBudgetError} before anything is allocated.
+   * `MemoryBudgetError` before anything is allocated.
    */
   allocate(bytes: number, options?: AllocateOptions): GPUBuffer;
   /** Takes a buffer back for reuse. Commands that use it must have been submitted. */

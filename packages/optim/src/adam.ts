@@ -4,7 +4,7 @@ import { biasCorrections, requireBetas, requireEps } from "./bias-correction.js"
 import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
-/** Options of a parameter group of {@link Adam} and {@link AdamW}. */
+/** Options of a parameter group of {@link Adam} and `AdamW`. */
 export interface AdamGroupOptions extends CommonOptions {
   betas: readonly [number, number];
   /** Added to the denominator; at least 2^-126, below which it would vanish in float32. */

@@ -27,7 +27,7 @@ export interface FP16OptimizerOptions<B, L> {
   readonly primitives?: AmpPrimitives<B, L>;
 }
 
-/** The norm that {@link FP16Optimizer.clipMasterGrads} has clipped by. */
+/** The norm that `FP16Optimizer.clipMasterGrads` has clipped by. */
 export interface MasterGradNorm {
   /** The norm before clipping, or -1 where the gradients overflowed. Waits for the device. */
   read(): Promise<number>;

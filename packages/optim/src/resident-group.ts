@@ -195,7 +195,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
   /**
    * Reads a saved state and returns what puts it in place, so that nothing is changed before all groups are known to fit.
    *
-   * @throws OptimizerStateError as {@link FlatOptimizer.loadStateDict}.
+   * @throws OptimizerStateError as `FlatOptimizer.loadStateDict`.
    */
   loading(saved: GroupStateDict, index: number): () => void {
     const { options: group } = this;

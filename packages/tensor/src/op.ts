@@ -56,7 +56,7 @@ export interface Op<A> extends OpDefinition<A> {
 }
 
 /**
- * Defines an op: one of the library's, or a user's own around a kernel of {@link defineKernel}.
+ * Defines an op: one of the library's, or a user's own around a kernel of `defineKernel`.
  *
  * ```ts
  * const cube = defineOp<null>({

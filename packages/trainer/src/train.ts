@@ -54,7 +54,7 @@ export interface TrainOptions<Batch> {
    * the scale that is left, and so waits for the device after each step. Default "skip".
    */
   readonly onOverflow?: "skip" | "retry";
-  /** Called for every step, in order, up to {@link reportInterval} steps late: what a step did is known when the device tells. */
+  /** Called for every step, in order, up to `reportInterval` steps late: what a step did is known when the device tells. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
   /** Called for every evaluation that a hook tells of, in order with the steps. */
   readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
@@ -90,7 +90,7 @@ export interface TrainResult {
 
 /**
  * The training loop: forward, scaled backward, guarded step, update, for every batch of every epoch. No step waits for the
- * device; losses and the scaler's outcomes follow every {@link reportInterval} steps.
+ * device; losses and the scaler's outcomes follow every `reportInterval` steps.
  *
  * Resumed from a checkpoint, in this process or another, it goes on with the bits that it would have gone on with: parameters,
  * optimizer, scaler, random numbers, batches, learning rates, reports.

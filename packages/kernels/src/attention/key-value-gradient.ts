@@ -10,7 +10,7 @@ import { keptOf, scaledScores, seenColumns } from "./visibility.js";
 
 /**
  * keyGradient = Σ scoreGradient · query · scale and valueGradient = Σ p · outGradient, the sums over queries, with probabilities
- * and score gradients computed again as for {@link attentionQueryGradient}. Each key is summed by one subgroup, in a fixed order.
+ * and score gradients computed again as for `attentionQueryGradient`. Each key is summed by one subgroup, in a fixed order.
  */
 export function attentionKeyValueGradient<B>(
   target: LaunchTarget<B>,

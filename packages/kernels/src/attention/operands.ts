@@ -18,7 +18,7 @@ export interface AttentionOperands<B> {
 export interface AttentionGradientOperands<B> extends AttentionOperands<B> {
   /** [entries, queries, width] */
   readonly outGradient: Binding<B>;
-  /** Of {@link attentionStatistics}: float32 [entries, queries, 2]. */
+  /** Of `attentionStatistics`: float32 [entries, queries, 2]. */
   readonly statistics: Binding<B>;
 }
 

@@ -9,7 +9,7 @@ import { pairKernel, sumKernel } from "./transition-gradient.js";
 
 export interface CrfLossBackwardOperands<B> extends CrfOperands<B> {
   readonly tags?: Binding<B> | undefined;
-  /** What {@link crfLoss} left behind. */
+  /** What `crfLoss` left behind. */
   readonly alphas: Binding<B>;
   /** [batch] */
   readonly lossGradient: Binding<B>;
@@ -24,7 +24,7 @@ export interface CrfLossBackwardOperands<B> extends CrfOperands<B> {
 }
 
 /**
- * The gradients of {@link crfLoss}: the probabilities of tags and of pairs of tags, minus one for those that are given, in four
+ * The gradients of `crfLoss`: the probabilities of tags and of pairs of tags, minus one for those that are given, in four
  * launches. What a place's tag passes on to the place before is divided by how the forward algorithm came to it, which are
  * probabilities: nothing overflows, and no logarithm is taken. Sums over the batch have one order.
  */

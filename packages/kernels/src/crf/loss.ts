@@ -19,7 +19,7 @@ export interface CrfLossOperands<B> extends CrfOperands<B> {
   readonly tags?: Binding<B> | undefined;
   /** float32 [batch] */
   readonly losses: Binding<B>;
-  /** float32 [batch, length, tags]: what {@link crfLossBackward} needs. */
+  /** float32 [batch, length, tags]: what `crfLossBackward` needs. */
   readonly alphas: Binding<B>;
 }
 

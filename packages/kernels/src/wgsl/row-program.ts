@@ -4,7 +4,7 @@ import { linearMain, linearWorkgroups } from "../kernel.js";
 /**
  * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one
  * row; otherwise it owns four rows, which together are whole quads of the flat buffer, and each lane folds a row of its own.
- * Where rows are long, a {@link RowTeam} of invocations takes the place of one.
+ * Where rows are long, a subgroup takes the place of an invocation.
  */
 export type RowProgramWalk = "quads" | "lanes";
 
