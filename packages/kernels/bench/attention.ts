@@ -178,7 +178,7 @@ async function compare(test: Case): Promise<void> {
   ];
   const backwards: readonly Launches[] = [
     (target) => {
-      target.launch(attentionStatistics(fused, { rows, width: size }));
+      target.launch(attentionStatistics(fused, attributes));
       attentionQueryGradient(target, { ...fused, queryGradient }, attributes);
       attentionKeyValueGradient(target, { ...fused, keyGradient, valueGradient }, attributes);
     },

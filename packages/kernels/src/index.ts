@@ -8,6 +8,14 @@ export { combineFlags } from "./amp/combine-flags.js";
 export { rescale, unscale } from "./amp/unscale.js";
 export { gatherFoundInf, updateScale } from "./amp/update-scale.js";
 export { attention } from "./attention/forward.js";
+export {
+  type HeadLayout,
+  type HeadPlace,
+  type Heads,
+  headsOf,
+  withHeadCount,
+  withHeads,
+} from "./attention/heads.js";
 export { attentionKeyValueGradient } from "./attention/key-value-gradient.js";
 export type { AttentionGradientOperands, AttentionOperands } from "./attention/operands.js";
 export {
@@ -41,6 +49,7 @@ export {
   type ConcatenateAttributes,
   concatenate,
   concatenatedStarts,
+  concatenatedWalks,
   maxConcatenated,
 } from "./copies/concatenate.js";
 export { fill } from "./copies/fill.js";
@@ -48,9 +57,18 @@ export { type PermuteAttributes, permute } from "./copies/permute.js";
 export {
   type CopiedDimension,
   contiguousStart,
+  copiedWalk,
   type StridedCopyAttributes,
   stridedCopy,
 } from "./copies/strided-copy.js";
+export {
+  inverseWalk,
+  rangesThrough,
+  turnsOf,
+  type Walk,
+  type WalkedDimension,
+  type WalkedRange,
+} from "./copies/walk.js";
 export {
   type CpuBuffer,
   type CpuTarget,

@@ -92,8 +92,7 @@ const launchesOf =
     const bound = test.mask ? operands : { ...operands, mask: undefined };
     const attributes = attributesOf(test);
     attention(target, bound, attributes);
-    const rows = attributes.entries * attributes.queries;
-    target.launch(attentionStatistics(bound, { rows, width: attributes.width }));
+    target.launch(attentionStatistics(bound, attributes));
     attentionQueryGradient(target, bound, attributes);
     attentionKeyValueGradient(target, bound, attributes);
   };

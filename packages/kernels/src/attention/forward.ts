@@ -3,7 +3,7 @@ import { requireLengths } from "../operands.js";
 import { keepingNan } from "../wgsl/transcendental.js";
 import { type AttentionOperands, requireAttention } from "./operands.js";
 import { intoRows } from "./padded.js";
-import { definePass, launchOf } from "./pass.js";
+import { definePass, type HeadView, launchOf } from "./pass.js";
 import { addRow, product, setRows } from "./reference.js";
 import type { AttentionAttributes } from "./shape.js";
 import { each, overLanes, type ResultTile, scaleRow } from "./tile.js";
@@ -75,18 +75,19 @@ const forwardKernel = definePass((parts) => {
   for (var r = lane; r < min(${tile.rows}u, s.queries - row); r += ${tile.lanes}u) { store_logSumExp(query_start + row + r, logs[r]); }
 `,
     }),
-    reference({ query: q, key: k, value: v, others, limit, shown, kept, ...numbers }) {
+    reference({ query: q, key: k, value: v, results, stores, limit, shown, kept, ...numbers }) {
       const { entries, queries, keys, size, width, scale } = numbers;
-      const [out, logSumExp] = others as [KernelView, KernelView];
+      const logSumExp = stores[0] as KernelView;
       const scores = new Float64Array(keys);
       const sums = new Float64Array(entries * queries * width);
       for (let entry = 0; entry < entries; entry++)
         for (let query = 0; query < queries; query++) {
           const row = entry * queries + query;
           const seen = limit(entry, query);
+          const start = q.at(entry, query);
           let top = -3.4e38;
           for (let key = 0; key < seen; key++) {
-            const score = product(q, row * size, k, (entry * keys + key) * size, size) * scale;
+            const score = product(q.view, start, k.view, k.at(entry, key), size) * scale;
             scores[key] = shown(score, entry, query, key);
             top = Math.max(top, scores[key] as number);
           }
@@ -94,13 +95,13 @@ const forwardKernel = definePass((parts) => {
           for (let key = 0; key < seen; key++) {
             const p = Math.exp((scores[key] as number) - top);
             total += p;
-            addRow(sums, row, v, entry * keys + key, width, kept(p, entry, query, key));
+            addRow(sums, row, v.view, v.at(entry, key), width, kept(p, entry, query, key));
           }
           for (let i = row * width; i < (row + 1) * width; i++)
             sums[i] = (sums[i] as number) / (total === 0 ? 1 : total);
           logSumExp[row] = total === 0 ? 0 : top + Math.log(total);
         }
-      setRows(out, sums, width);
+      setRows(results[0] as HeadView, sums, { entries, tokens: queries, size: width });
     },
   };
 });

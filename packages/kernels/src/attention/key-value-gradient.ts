@@ -1,8 +1,8 @@
-import type { Binding, KernelView, LaunchTarget } from "@halfstep/device";
+import type { Binding, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
 import { type AttentionGradientOperands, requireGradient } from "./operands.js";
 import { withoutPadding, withPadding } from "./padded.js";
-import { definePass, launchOf } from "./pass.js";
+import { definePass, type HeadView, launchOf } from "./pass.js";
 import { addRow, eachScoreGradient, setRows } from "./reference.js";
 import type { AttentionAttributes } from "./shape.js";
 import { each } from "./tile.js";
@@ -59,7 +59,7 @@ const keyValueKernel = definePass((parts) => ({
     },
   ],
   statements: () => ({
-    columns: `${each(4, (u) => `    let own${u} = load_statistics(column${u});\n`)}    let logSums = vec4f(own0.x, own1.x, own2.x, own3.x);
+    columns: `${each(4, (u) => `    let own${u} = load_statistics(query_start + column${u});\n`)}    let logSums = vec4f(own0.x, own1.x, own2.x, own3.x);
     let averages = vec4f(own0.y, own1.y, own2.y, own3.y);
 `,
     weigh: (r) => `      let is_seen = ${seenColumns(parts, "keys", r)};
@@ -69,20 +69,16 @@ const keyValueKernel = definePass((parts) => ({
 `,
   }),
   reference(views) {
-    const { query: q, entries, keys, size, width, scale } = views;
-    const [g, , keyOut, valueOut] = views.others as [
-      KernelView,
-      KernelView,
-      KernelView,
-      KernelView,
-    ];
+    const { query, outGradient, results, entries, keys, size, width, scale } = views;
+    const [keyGradient, valueGradient] = results as [HeadView, HeadView];
     const keySums = new Float64Array(entries * keys * size);
     const valueSums = new Float64Array(entries * keys * width);
-    eachScoreGradient(views, (query, key, scoreGradient, probability) => {
-      addRow(keySums, key, q, query, size, scoreGradient * scale);
-      addRow(valueSums, key, g, query, width, probability);
+    eachScoreGradient(views, ({ entry, query: q, key, scoreGradient, probability }) => {
+      const row = entry * keys + key;
+      addRow(keySums, row, query.view, query.at(entry, q), size, scoreGradient * scale);
+      addRow(valueSums, row, outGradient.view, outGradient.at(entry, q), width, probability);
     });
-    setRows(keyOut, keySums, size);
-    setRows(valueOut, valueSums, width);
+    setRows(keyGradient, keySums, { entries, tokens: keys, size });
+    setRows(valueGradient, valueSums, { entries, tokens: keys, size: width });
   },
 }));

@@ -40,4 +40,4 @@ export function withoutPadding<B>(
 }
 
 /** Elements of a row that is stored in whole quads. */
-export const paddedWidth = (width: number): number => Math.ceil(width / 4) * 4;
+const paddedWidth = (width: number): number => Math.ceil(width / 4) * 4;

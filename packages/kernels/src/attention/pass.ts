@@ -1,5 +1,14 @@
-import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfstep/device";
+import type { Binding, KernelBinding, KernelView, Launch } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
+import {
+  denseScalars,
+  type HeadKernel,
+  type HeadOperand,
+  headBases,
+  headScalars,
+  type StoredResults,
+  tokenPlaces,
+} from "./heads.js";
 import type { AttentionOperands } from "./operands.js";
 import {
   type AttentionAttributes,
@@ -67,11 +76,21 @@ interface PassStatements {
 
 /** What a reference computes from. */
 export interface PassViews extends Visibility, PassNumbers {
-  readonly query: KernelView;
-  readonly key: KernelView;
-  readonly value: KernelView;
-  /** The bindings behind the mask. */
-  readonly others: readonly KernelView[];
+  readonly query: HeadView;
+  readonly key: HeadView;
+  readonly value: HeadView;
+  /** In a backward pass. */
+  readonly outGradient: HeadView;
+  readonly statistics: KernelView;
+  readonly results: readonly HeadView[];
+  /** What else is stored. */
+  readonly stores: readonly KernelView[];
+}
+
+/** An operand on the CPU: `at` says where a token of an entry starts. */
+export interface HeadView {
+  readonly view: KernelView;
+  at(entry: number, token: number): number;
 }
 
 type PassNumbers = Readonly<
@@ -79,55 +98,127 @@ type PassNumbers = Readonly<
 >;
 
 /** The kernels of a pass. */
-export const definePass = (
+export function definePass(
   pass: (parts: AttentionParts) => AttentionPass,
-): ((parts: AttentionParts) => Kernel) => byParts((parts) => passKernel(parts, pass(parts)));
+): (parts: AttentionParts) => HeadKernel {
+  const kernelOf = byParts(
+    (parts): HeadKernel =>
+      passKernel(parts, pass(parts), (results) => kernelOf({ ...parts, results })),
+  );
+  return kernelOf;
+}
 
 /** A launch of a pass, whose operands besides query, key, value and mask are `others`. */
 export const launchOf = <B>(
-  kernel: (parts: AttentionParts) => Kernel,
+  kernelOf: (parts: AttentionParts) => HeadKernel,
   { query, key, value, mask }: AttentionOperands<B>,
   others: readonly Binding<B>[],
   attributes: AttentionAttributes,
-): Launch<B> => ({
-  kernel: kernel(attentionParts(attributes)),
-  bindings: [query, key, value, ...(mask ? [mask] : []), ...others],
-  scalars: scalarValues(attributes),
-});
+): Launch<B> => {
+  const kernel = kernelOf(attentionParts(attributes));
+  const scalars = scalarValues(attributes);
+  return {
+    kernel,
+    bindings: [query, key, value, ...(mask ? [mask] : []), ...others],
+    scalars: { ...scalars, ...denseScalars(kernel.heads.operands, scalars) },
+  };
+};
 
-function passKernel(parts: AttentionParts, pass: AttentionPass): Kernel {
-  const { name, rows, isBackward, stores = [], results } = pass;
+/** Bindings of a pass, and which of them its operands are. */
+function boundOf(
+  parts: AttentionParts,
+  { rows, isBackward, stores = [], results }: AttentionPass,
+): { readonly bindings: readonly KernelBinding[]; readonly operands: readonly HeadOperand[] } {
+  const access = parts.results === "whole" ? "write" : "readwrite";
+  const stored = parts.results === "joined" ? ["results"] : results.map(({ out }) => out);
+  const bindings: readonly KernelBinding[] = [
+    { name: "query", access: "read" },
+    { name: "key", access: "read" },
+    { name: "value", access: "read" },
+    ...maskBinding(parts),
+    ...(isBackward ? backwardBindings : []),
+    ...stored.map((name) => ({ name, access }) as const),
+    ...stores,
+  ];
+  const operand = (
+    name: string,
+    binding: string,
+    along: Pick<HeadOperand, "tokens" | "size" | "isResult">,
+  ): HeadOperand => {
+    const isAligned = along.size === "size" ? parts.isSizeAligned : parts.isWidthAligned;
+    const unit = isAligned || along.isResult ? 4 : 1;
+    return { name, ...along, unit, binding: bindings.findIndex((each) => each.name === binding) };
+  };
+  const read = { isResult: false };
+  return {
+    bindings,
+    operands: [
+      operand("query", "query", { ...read, tokens: "queries", size: "size" }),
+      operand("key", "key", { ...read, tokens: "keys", size: "size" }),
+      operand("value", "value", { ...read, tokens: "keys", size: "width" }),
+      ...(isBackward
+        ? [operand("outGradient", "outGradient", { ...read, tokens: "queries", size: "width" })]
+        : []),
+      ...results.map(({ out, size }) =>
+        operand(out, stored.length < results.length ? "results" : out, {
+          isResult: true,
+          tokens: rows,
+          size: size === "s.size" ? "size" : "width",
+        }),
+      ),
+    ],
+  };
+}
+
+function passKernel(
+  parts: AttentionParts,
+  pass: AttentionPass,
+  storing: (results: StoredResults) => HeadKernel,
+): HeadKernel {
+  const { name, rows, results, isBackward } = pass;
+  const { bindings, operands } = boundOf(parts, pass);
   // Scores, and changes.
   const products = isBackward ? 2 : 1;
   const quads = results.map((result) => result.quads);
   const resultsOf = (size: ResultTile["size"]): number =>
     results.filter((result) => result.size === size).length;
-  return defineKernel({
+  const kernel = defineKernel({
     name,
     variant: variantOf(parts),
-    bindings: [
-      { name: "query", access: "read" },
-      { name: "key", access: "read" },
-      { name: "value", access: "read" },
-      ...maskBinding(parts),
-      ...(isBackward ? backwardBindings : []),
-      ...results.map(({ out }) => ({ name: out, access: "write" as const })),
-      ...stores,
-    ],
-    scalars: scalarsOf(parts),
+    bindings,
+    scalars: [...scalarsOf(parts), ...headScalars(operands)],
     subgroups: ({ subgroupSize }) => subgroupSize > 0,
-    body: (context) => passProgram(parts, pass, attentionTile(context, products, quads)),
+    body: (context) => passProgram(parts, pass, operands, attentionTile(context, products, quads)),
     workgroups: ({ entries = 0, [rows]: length = 0 }, _, context) =>
       tileWorkgroups(attentionTile(context, products, quads), entries, length),
     operations: operationsOf(1 + resultsOf("s.size"), products - 1 + resultsOf("s.width")),
     reference(views, scalars) {
-      const [query, key, value] = views as [KernelView, KernelView, KernelView];
-      const [mask, others] = parts.mask ? [views[3], views.slice(4)] : [undefined, views.slice(3)];
-      const numbers = scalars as unknown as PassNumbers;
-      const visibility = visibilityOf(parts, mask, scalars);
-      pass.reference({ query, key, value, others, ...numbers, ...visibility });
+      const viewOf = (binding: string): KernelView =>
+        views[bindings.findIndex((each) => each.name === binding)] as KernelView;
+      const heads = new Map(
+        operands.map((operand): [string, HeadView] => [
+          operand.name,
+          {
+            view: views[operand.binding] as KernelView,
+            at: tokenPlaces(operand, scalars),
+          },
+        ]),
+      );
+      const headView = (operand: string): HeadView => heads.get(operand) as HeadView;
+      pass.reference({
+        query: headView("query"),
+        key: headView("key"),
+        value: headView("value"),
+        outGradient: headView("outGradient"),
+        statistics: viewOf("statistics"),
+        results: results.map(({ out }) => headView(out)),
+        stores: (pass.stores ?? []).map((store) => viewOf(store.name)),
+        ...(scalars as unknown as PassNumbers),
+        ...visibilityOf(parts, viewOf("mask"), scalars),
+      });
     },
   });
+  return { ...kernel, heads: { operands, results: parts.results, storing } };
 }
 
 const backwardBindings: readonly KernelBinding[] = [
@@ -137,10 +228,10 @@ const backwardBindings: readonly KernelBinding[] = [
 
 /** The two sides of a tile, in WGSL. */
 interface Sides {
-  /** Where the rows of the tile's entry start among those of all entries, and how many there are. */
-  readonly rows: { readonly start: string; readonly length: string };
-  /** Where the columns of its entry start, and the last of them that anything may look at. */
-  readonly columns: { readonly start: string; readonly last: string };
+  /** How many rows the tile's entry has. */
+  readonly rows: string;
+  /** The last column of its entry that anything may look at. */
+  readonly lastColumn: string;
   /** Declares `end` of the walk, of which `first` is the first column. */
   bounds(rows: number): string;
   readonly first: string;
@@ -151,16 +242,16 @@ interface Sides {
 
 const sidesOf: Readonly<Record<TileRows, Sides>> = {
   queries: {
-    rows: { start: "query_start", length: "s.queries" },
-    columns: { start: "key_start", last: "seen - 1u" },
+    rows: "s.queries",
+    lastColumn: "seen - 1u",
     bounds: (rows) => `  let end = select(seen, min(seen, row + ${rows}u), s.causal != 0u);\n`,
     first: "0u",
     score: ["query", "key"],
     change: ["outGradient", "value"],
   },
   keys: {
-    rows: { start: "key_start", length: "s.keys" },
-    columns: { start: "query_start", last: "s.queries - 1u" },
+    rows: "s.keys",
+    lastColumn: "s.queries - 1u",
     bounds: () => `  let begin = select(0u, row, s.causal != 0u);
   let end = select(0u, s.queries, row < seen);
 `,
@@ -173,10 +264,11 @@ const sidesOf: Readonly<Record<TileRows, Sides>> = {
 function passProgram(
   parts: AttentionParts,
   { rows: side, isBackward, results, statements }: AttentionPass,
+  operands: readonly HeadOperand[],
   tile: AttentionTile,
 ): string {
   const { isSizeAligned, isWidthAligned } = parts;
-  const { rows, columns, bounds, first, score, change } = sidesOf[side];
+  const { rows, lastColumn, bounds, first, score, change } = sidesOf[side];
   const own = statements(tile);
   const functions = [
     rowQuads("query", "s.size", isSizeAligned),
@@ -188,29 +280,30 @@ function passProgram(
   ];
   const registers = [
     bounds(tile.rows),
-    rowPositions(tile, rows.start, rows.length),
+    rowPositions(tile, score[0], rows),
+    isBackward ? rowPositions(tile, change[0], rows) : "",
     own.registers,
     ...results.map((result) => resultTile(tile, result)),
   ];
-  const { start, last } = columns;
   const step = [
-    each(4, (u) => `    let column${u} = ${start} + min(column + ${u}u, ${last});\n`),
+    each(4, (u) => `    let column${u} = min(column + ${u}u, ${lastColumn});\n`),
     own.columns,
     scoreTile(tile, "score", ...score, "s.size"),
     isBackward ? scoreTile(tile, "change", ...change, "s.width") : "",
     tileVisibility(parts, side, tile.rows),
     each(tile.rows, (r) => `    {\n${own.weigh(r)}    }\n`),
-    ...results.map((result) => accumulate(tile, result, columns)),
+    ...results.map((result) => accumulate(tile, result, lastColumn)),
   ];
   const stores = [
     own.beforeStores,
-    ...results.map((result) => storeResult(tile, result, rows)),
+    ...results.map((result) =>
+      storeResult(tile, result, parts.results === "joined" ? "results" : result.out, rows),
+    ),
     own.afterStores,
   ];
   return `${functions.join("")}
-${tileMain(tile, rows.length)}
-  let query_start = entry * s.queries;
-  let key_start = entry * s.keys;
+${tileMain(tile, rows)}
+${headBases(operands)}  let query_start = entry * s.queries;
   let seen = seen_keys(entry);
 ${registers.join("")}
   for (var first_column = ${first}; first_column < end; first_column += ${4 * tile.lanes}u) {

@@ -1,8 +1,8 @@
-import type { Binding, KernelView, LaunchTarget } from "@halfstep/device";
+import type { Binding, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
 import { type AttentionGradientOperands, requireGradient } from "./operands.js";
 import { intoRows } from "./padded.js";
-import { definePass, launchOf } from "./pass.js";
+import { definePass, type HeadView, launchOf } from "./pass.js";
 import { addRow, eachScoreGradient, setRows } from "./reference.js";
 import type { AttentionAttributes } from "./shape.js";
 import { ofRow, rowRegisters } from "./tile.js";
@@ -53,13 +53,12 @@ const queryKernel = definePass((parts) => ({
 `,
   }),
   reference(views) {
-    const { key: k, entries, queries, size, scale } = views;
-    const out = views.others[2] as KernelView;
+    const { key: k, results, entries, queries, size, scale } = views;
     const sums = new Float64Array(entries * queries * size);
-    eachScoreGradient(views, (query, key, scoreGradient) =>
-      addRow(sums, query, k, key, size, scoreGradient),
+    eachScoreGradient(views, ({ entry, query, key, scoreGradient }) =>
+      addRow(sums, entry * queries + query, k.view, k.at(entry, key), size, scoreGradient),
     );
     const gradient = sums.map((sum) => sum * scale);
-    setRows(out, gradient, size);
+    setRows(results[0] as HeadView, gradient, { entries, tokens: queries, size });
   },
 }));

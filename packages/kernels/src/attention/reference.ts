@@ -1,6 +1,5 @@
 import type { KernelView } from "@halfstep/device";
-import { paddedWidth } from "./padded.js";
-import type { PassViews } from "./pass.js";
+import type { HeadView, PassViews } from "./pass.js";
 
 /** The scalar product of so many elements of two views. */
 export function product(
@@ -15,50 +14,59 @@ export function product(
   return sum;
 }
 
-/**
- * Calls `visit` for each query, counted over all entries, and each key that it sees, with the gradient of their score and with
- * their probability as dropout leaves it.
- */
-export function eachScoreGradient(
-  views: PassViews,
-  visit: (query: number, key: number, scoreGradient: number, probability: number) => void,
-): void {
-  const { query: q, key: k, value: v, entries, queries, keys, size, width, scale } = views;
-  const { limit, shown, kept } = views;
-  const [g, statistics] = views.others as [KernelView, KernelView];
+/** A query and a key that it sees, the gradient of their score, and their probability as dropout leaves it. */
+interface SeenKey {
+  readonly entry: number;
+  readonly query: number;
+  readonly key: number;
+  readonly scoreGradient: number;
+  readonly probability: number;
+}
+
+/** Calls `visit` for each query of each entry and each key that it sees. */
+export function eachScoreGradient(views: PassViews, visit: (seen: SeenKey) => void): void {
+  const { query: q, key: k, value: v, entries, queries, size, width, scale } = views;
+  const { outGradient: g, statistics, limit, shown, kept } = views;
   for (let entry = 0; entry < entries; entry++)
     for (let query = 0; query < queries; query++) {
       const row = entry * queries + query;
       const seen = limit(entry, query);
       const [logSum, average] = [statistics[row * 2] as number, statistics[row * 2 + 1] as number];
+      const [own, ownGradient] = [q.at(entry, query), g.at(entry, query)];
       for (let key = 0; key < seen; key++) {
-        const position = entry * keys + key;
-        const score = product(q, row * size, k, position * size, size) * scale;
+        const score = product(q.view, own, k.view, k.at(entry, key), size) * scale;
         const p = Math.exp(shown(score, entry, query, key) - logSum);
-        const change = product(g, row * width, v, position * width, width);
+        const change = product(g.view, ownGradient, v.view, v.at(entry, key), width);
         const scoreGradient = p * (kept(change, entry, query, key) - average);
-        visit(row, position, scoreGradient, kept(p, entry, query, key));
+        const probability = kept(p, entry, query, key);
+        visit({ entry, query, key, scoreGradient, probability });
       }
     }
 }
 
-/** Adds the row `from` of `x`, times a factor, to the row `to` of the sums. */
+/** Adds `width` elements of `x`, from `start` on, times a factor, to the row `to` of the sums. */
 export function addRow(
   sums: Float64Array,
   to: number,
   x: KernelView,
-  from: number,
+  start: number,
   width: number,
   factor: number,
 ): void {
-  const [start, source] = [to * width, from * width];
+  const first = to * width;
   for (let i = 0; i < width; i++)
-    sums[start + i] = (sums[start + i] as number) + factor * (x[source + i] as number);
+    sums[first + i] = (sums[first + i] as number) + factor * (x[start + i] as number);
 }
 
-/** Stores rows as programs do: padded to whole quads. */
-export function setRows(out: KernelView, rows: Float64Array, width: number): void {
-  const stride = paddedWidth(width);
-  for (let row = 0; row * width < rows.length; row++)
-    out.set(rows.subarray(row * width, (row + 1) * width), row * stride);
+/** Stores rows [entries, tokens, size] where a result has them. */
+export function setRows(
+  { view, at }: HeadView,
+  rows: Float64Array,
+  { entries, tokens, size }: Readonly<Record<"entries" | "tokens" | "size", number>>,
+): void {
+  for (let entry = 0; entry < entries; entry++)
+    for (let token = 0; token < tokens; token++) {
+      const row = (entry * tokens + token) * size;
+      view.set(rows.subarray(row, row + size), at(entry, token));
+    }
 }

@@ -1,5 +1,6 @@
 import type { KernelScalar } from "@halfstep/device";
 import { type RandomSource, sourceScalars, sourceWords, thresholdOf } from "../random.js";
+import type { StoredResults } from "./heads.js";
 
 /** Attention of queries [entries, queries, size] to keys [entries, keys, size] and values [entries, keys, width]. */
 export interface AttentionShape {
@@ -96,6 +97,7 @@ export interface AttentionParts {
   /** Quads of a query, and of a value, rounded up to where tiles differ. */
   readonly sizeQuads: number;
   readonly widthQuads: number;
+  readonly results: StoredResults;
 }
 
 export function attentionParts(attributes: AttentionAttributes): AttentionParts {
@@ -107,6 +109,7 @@ export function attentionParts(attributes: AttentionAttributes): AttentionParts 
     isWidthAligned: width % 4 === 0,
     sizeQuads: roundedQuads(size),
     widthQuads: roundedQuads(width),
+    results: "whole",
   };
 }
 
@@ -122,6 +125,7 @@ export const variantOf = (parts: AttentionParts): string =>
     `${parts.widthQuads}${parts.isWidthAligned ? "" : "-"}`,
     ...(parts.mask ? [parts.mask] : []),
     ...(parts.isDropping ? ["dropout"] : []),
+    ...(parts.results === "whole" ? [] : [parts.results]),
   ].join(",");
 
 /** A kernel for each combination of static choices, made when it is first asked for. */

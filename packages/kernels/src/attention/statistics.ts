@@ -1,10 +1,20 @@
-import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import type { Binding, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
-import { rowQuads } from "./tile.js";
+import {
+  denseScalars,
+  type HeadKernel,
+  type HeadOperand,
+  headBases,
+  headScalars,
+  tokenPlaces,
+} from "./heads.js";
+import { product } from "./reference.js";
+import type { AttentionShape } from "./shape.js";
+import { rowQuads, tokenOf } from "./tile.js";
 
 /**
- * What both backward passes need of each query, float32 [rows, 2]: the logarithm of its sum of exponentials, and
+ * What both backward passes need of each query, float32 [entries, queries, 2]: the logarithm of its sum of exponentials, and
  * Σ out · outGradient, which is the average gradient of its scores (Dao et al. 2022, appendix B.2).
  */
 export function attentionStatistics<B>(
@@ -14,8 +24,9 @@ export function attentionStatistics<B>(
     readonly logSumExp: Binding<B>;
     readonly statistics: Binding<B>;
   },
-  { rows, width }: { readonly rows: number; readonly width: number },
+  { entries, queries, width }: Pick<AttentionShape, "entries" | "queries" | "width">,
 ): Launch<B> {
+  const rows = entries * queries;
   requireLengths("attentionStatistics", operands, {
     out: rows * width,
     outGradient: rows * width,
@@ -23,15 +34,23 @@ export function attentionStatistics<B>(
     statistics: rows * 2,
   });
   const { out, outGradient, logSumExp, statistics } = operands;
+  const kernel = width % 4 === 0 ? kernels.aligned : kernels.unaligned;
+  const shape = { entries, queries, width };
   return {
-    kernel: width % 4 === 0 ? kernels.aligned : kernels.unaligned,
+    kernel,
     bindings: [out, outGradient, logSumExp, statistics],
-    scalars: { rows, width },
+    scalars: { ...shape, ...denseScalars(kernel.heads.operands, shape) },
   };
 }
 
-const statisticsKernel = (isAligned: boolean): Kernel =>
-  defineKernel({
+function statisticsKernel(isAligned: boolean): HeadKernel {
+  const operands = ["out", "outGradient"].map(
+    (name, binding): HeadOperand => ({
+      ...{ name, binding, tokens: "queries", size: "width" },
+      ...{ isResult: false, unit: isAligned ? 4 : 1 },
+    }),
+  );
+  const kernel = defineKernel({
     name: "attentionStatistics",
     factors: 2,
     variant: isAligned ? "quads" : "",
@@ -42,33 +61,45 @@ const statisticsKernel = (isAligned: boolean): Kernel =>
       { name: "statistics", access: "write", unit: 2, dtypes: ["float32"] },
     ],
     scalars: [
-      { name: "rows", type: "u32" },
+      { name: "entries", type: "u32" },
+      { name: "queries", type: "u32" },
       { name: "width", type: "u32" },
+      ...headScalars(operands),
     ],
     body: () => `${rowQuads("out", "s.width", isAligned)}${rowQuads("outGradient", "s.width", isAligned)}
-${linearMain()}  if (index >= s.rows) { return; }
+${linearMain()}  if (index >= s.entries * s.queries) { return; }
+  let entry = index / s.queries;
+${headBases(operands)}  let out_at = ${tokenOf("out", "index % s.queries")};
+  let outGradient_at = ${tokenOf("outGradient", "index % s.queries")};
   let quads = (s.width + 3u) >> 2u;
   var sum = vec4f();
-  for (var c = 0u; c < quads; c++) { sum = fma(quad_out(index, c), quad_outGradient(index, c), sum); }
+  for (var c = 0u; c < quads; c++) { sum = fma(quad_out(out_at, c), quad_outGradient(outGradient_at, c), sum); }
   store_statistics(index, vec2f(load_logSumExp(index), (sum.x + sum.y) + (sum.z + sum.w)));
 }
 `,
-    workgroups: ({ rows }) => linearWorkgroups(rows as number),
-    reference([out, outGradient, logSumExp, statistics], { rows = 0, width = 0 }) {
+    workgroups: ({ entries = 0, queries = 0 }) => linearWorkgroups(entries * queries),
+    reference([out, outGradient, logSumExp, statistics], scalars) {
       const [y, g, l, to] = [out, outGradient, logSumExp, statistics] as [
         KernelView,
         KernelView,
         KernelView,
         KernelView,
       ];
-      for (let row = 0; row < rows; row++) {
-        to[row * 2] = l[row] as number;
-        let sum = 0;
-        for (let i = row * width; i < (row + 1) * width; i++)
-          sum += (y[i] as number) * (g[i] as number);
-        to[row * 2 + 1] = sum;
-      }
+      const { entries = 0, queries = 0, width = 0 } = scalars;
+      const [ofOut, ofGradient] = operands.map((operand) => tokenPlaces(operand, scalars)) as [
+        ReturnType<typeof tokenPlaces>,
+        ReturnType<typeof tokenPlaces>,
+      ];
+      for (let entry = 0, row = 0; entry < entries; entry++)
+        for (let query = 0; query < queries; query++, row++) {
+          to[row * 2] = l[row] as number;
+          to[row * 2 + 1] = product(y, ofOut(entry, query), g, ofGradient(entry, query), width);
+        }
     },
   });
+  const heads: HeadKernel["heads"] = { operands, results: "whole", storing: () => whole };
+  const whole: HeadKernel = { ...kernel, heads };
+  return whole;
+}
 
 const kernels = { aligned: statisticsKernel(true), unaligned: statisticsKernel(false) };

@@ -69,15 +69,19 @@ fn main(
   if (entry >= s.entries) { return; }
 ${lanes > 1 ? "" : "  let lane = 0u;\n"}`;
 
-/** `fn quad_x(row: u32, c: u32) -> vec4f`: a quad of a row of `x` with so many elements, zeros behind its end. */
+/** `fn quad_x(start: u32, c: u32) -> vec4f`: quad c of the row of `x` that starts there, zeros behind the end of so many elements. */
 export const rowQuads = (x: string, size: string, isAligned: boolean): string =>
   isAligned
-    ? `fn quad_${x}(row: u32, c: u32) -> vec4f { return load_${x}(row * (${size} >> 2u) + c); }\n`
-    : `fn part_${x}(row: u32, c: u32) -> f32 { return select(0.0, at_${x}(row * ${size} + c), c < ${size}); }
-fn quad_${x}(row: u32, c: u32) -> vec4f {
-  return vec4f(part_${x}(row, c * 4u), part_${x}(row, c * 4u + 1u), part_${x}(row, c * 4u + 2u), part_${x}(row, c * 4u + 3u));
+    ? `fn quad_${x}(start: u32, c: u32) -> vec4f { return load_${x}(start + c); }\n`
+    : `fn part_${x}(start: u32, c: u32) -> f32 { return select(0.0, at_${x}(start + c), c < ${size}); }
+fn quad_${x}(start: u32, c: u32) -> vec4f {
+  return vec4f(part_${x}(start, c * 4u), part_${x}(start, c * 4u + 1u), part_${x}(start, c * 4u + 2u), part_${x}(start, c * 4u + 3u));
 }
 `;
+
+/** WGSL: where a token of an operand's entry starts. */
+export const tokenOf = (x: string, token: string): string =>
+  `${x}_base + (${token}) * s.${x}_token`;
 
 export const each = (count: number, line: (i: number) => string): string =>
   Array.from({ length: count }, (_, i) => line(i)).join("");
@@ -101,13 +105,13 @@ export function rowRegisters(
 export const ofRow = ({ lanes }: AttentionTile, name: string, r: number): string =>
   lanes === 1 ? `${name}${r}` : `subgroupBroadcast(${name}${Math.floor(r / lanes)}, ${r % lanes}u)`;
 
-/** Declares `position0 …`, clamped rows of the operands that belong to the rows of the tile. */
-export const rowPositions = (tile: AttentionTile, start: string, length: string): string =>
-  rowRegisters(tile, "position", (part) => `${start} + min(row + ${part}, ${length} - 1u)`);
+/** Declares `x_at0 …`, where the rows of an operand start that belong to the rows of the tile, clamped to `length`. */
+export const rowPositions = (tile: AttentionTile, x: string, length: string): string =>
+  rowRegisters(tile, `${x}_at`, (part) => tokenOf(x, `min(row + ${part}, ${length} - 1u)`));
 
 /**
- * Declares `name0 …`, a vec4f a row: products of the row with the lane's four columns, which are the rows `column0 … column3` of
- * `columns`. Needs {@link rowPositions}.
+ * Declares `name0 …`, a vec4f a row: products of the row with the lane's four columns, which are the tokens `column0 … column3` of
+ * `columns`. Needs {@link rowPositions} of `rows`.
  */
 export function scoreTile(
   tile: AttentionTile,
@@ -116,17 +120,20 @@ export function scoreTile(
   columns: string,
   size: string,
 ): string {
-  return `${each(tile.rows, (r) => `    var ${name}${r} = vec4f();\n`)}    for (var c = 0u; c < ((${size} + 3u) >> 2u); c++) {
-${each(4, (u) => `    let d${u} = quad_${columns}(column${u}, c);\n`)}${each(
+  return `${each(tile.rows, (r) => `    var ${name}${r} = vec4f();\n`)}${each(
+    4,
+    (u) => `    let ${columns}_at${u} = ${tokenOf(columns, `column${u}`)};\n`,
+  )}    for (var c = 0u; c < ((${size} + 3u) >> 2u); c++) {
+${each(4, (u) => `    let d${u} = quad_${columns}(${columns}_at${u}, c);\n`)}${each(
   4,
   (u) =>
     `    let b${u} = vec4f(d0.${members[u]}, d1.${members[u]}, d2.${members[u]}, d3.${members[u]});\n`,
 )}${
   tile.lanes === 1
-    ? each(tile.rows, (r) => `    let a${r} = quad_${rows}(position${r}, c);\n`)
+    ? each(tile.rows, (r) => `    let a${r} = quad_${rows}(${rows}_at${r}, c);\n`)
     : each(
         Math.ceil(tile.rows / tile.lanes),
-        (g) => `    let a${g} = quad_${rows}(position${g}, c);\n`,
+        (g) => `    let a${g} = quad_${rows}(${rows}_at${g}, c);\n`,
       )
 }${each(
   tile.rows,
@@ -147,7 +154,7 @@ export interface ResultTile {
   /** A tile of scores, of which every lane holds four columns a row, and the operand whose rows they multiply. */
   readonly weights: string;
   readonly values: string;
-  /** The binding that takes row r of the result, each of its sums as this expression makes it. */
+  /** The operand that takes row r of the result, each of its sums as this expression makes it. */
   readonly out: string;
   finished(sum: string, r: number): string;
 }
@@ -174,14 +181,10 @@ export const scaleRow = (
 ): string => each(columnsOf(tile.lanes, quads).each, (i) => `${name}${r}_${i} *= ${factor}; `);
 
 /**
- * Adds to a result its weights times the rows of its values that belong to the tile's columns: those from `start + first_column` on,
- * clamped to `start + last`.
+ * Adds to a result its weights times the rows of its values that belong to the tile's columns: those from `first_column` on, clamped to
+ * `last`.
  */
-export function accumulate(
-  tile: AttentionTile,
-  result: ResultTile,
-  { start, last }: { readonly start: string; readonly last: string },
-): string {
+export function accumulate(tile: AttentionTile, result: ResultTile, last: string): string {
   const { lanes, rows } = tile;
   const { name, weights, values } = result;
   const { across, each: own } = columnsOf(lanes, result.quads);
@@ -190,7 +193,7 @@ export function accumulate(
     each(
       4,
       (u) =>
-        `    let b${i}_${u} = quad_${values}(${start} + min(first + ${u}u, ${last}), min(lane % ${across}u + ${i * across}u, quads - 1u));\n`,
+        `    let b${i}_${u} = quad_${values}(${tokenOf(values, `min(first + ${u}u, ${last})`)}, min(lane % ${across}u + ${i * across}u, quads - 1u));\n`,
     ),
   );
   const products = each(
@@ -216,13 +219,14 @@ ${loads}${products}    }
 }
 
 /**
- * Stores a result, whose rows are `start + row …` of its binding; rows behind `length` are left out. A loop, since programs with
- * many stores take CPU adapters long to compile.
+ * Stores the rows of a result in a binding; those behind `length` are left out. A loop, since programs with many stores take CPU
+ * adapters long to compile.
  */
 export function storeResult(
   tile: AttentionTile,
   result: ResultTile,
-  { start, length }: { readonly start: string; readonly length: string },
+  binding: string,
+  length: string,
 ): string {
   const { lanes, rows } = tile;
   const { across, each: own } = columnsOf(lanes, result.quads);
@@ -236,11 +240,10 @@ export function storeResult(
   return `${code}  if (lane < ${across}u) {
     var values = array<vec4f, ${rows * own}>(${values.join(", ")});
     let quads = (${result.size} + 3u) >> 2u;
-    let at = (${start} + row) * quads;
     let count = min(${rows}u, ${length} - row) * ${own}u;
     for (var n = 0u; n < count; n++) {
       let c = lane + n % ${own}u * ${across}u;
-      if (c < quads) { store_${result.out}(at + n / ${own}u * quads + c, values[n]); }
+      if (c < quads) { store_${binding}(${tokenOf(result.out, `row + n / ${own}u`)} + c, values[n]); }
     }
   }
 `;

@@ -2,6 +2,7 @@ import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
+import type { Walk } from "./walk.js";
 
 export interface ConcatenateAttributes {
   /** Input p is a contiguous [outer, sizes[p], inner]. */
@@ -43,6 +44,20 @@ export function concatenatedStarts({ kernel, scalars }: Launch<unknown>): number
   const inner = (scalars.inner as number) * (kernel.variant.endsWith("quads") ? 4 : 1);
   if ((ends.at(-1) as number) * inner !== scalars.count) return undefined;
   return [0, ...ends.slice(0, -1)].map((end) => end * inner);
+}
+
+/** Where each element of each input goes in the result; undefined for launches that do not concatenate. */
+export function concatenatedWalks({ kernel, scalars }: Launch<unknown>): Walk[] | undefined {
+  if (kernel.name !== "concatenate") return undefined;
+  const ends = [0, ...kernel.bindings.slice(0, -1).map((_, p) => scalars[`end${p}`] as number)];
+  const inner = (scalars.inner as number) * (kernel.variant.endsWith("quads") ? 4 : 1);
+  const whole = (ends.at(-1) as number) * inner;
+  const outer = whole === 0 ? 0 : (scalars.count as number) / whole;
+  return ends.slice(1).map((end, p) => {
+    const start = ends[p] as number;
+    const row = { size: (end - start) * inner, stride: 1 };
+    return { offset: start * inner, dimensions: [{ size: outer, stride: whole }, row] };
+  });
 }
 
 const kernels = new Map<string, Kernel>();

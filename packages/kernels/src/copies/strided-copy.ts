@@ -2,6 +2,7 @@ import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfs
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
+import type { Walk } from "./walk.js";
 
 /** One dimension of a result that is read out of an input. */
 export interface CopiedDimension {
@@ -67,6 +68,18 @@ export const contiguousStart = ({ kernel, scalars }: Launch<unknown>): number | 
   kernel.name === "stridedCopy" && kernel.variant === "1,quads"
     ? (scalars.offset as number) * 4
     : undefined;
+
+/** The elements that a launch copies, one after the other; undefined for other launches, and for copies that fill places. */
+export function copiedWalk({ kernel, scalars }: Launch<unknown>): Walk | undefined {
+  if (kernel.name !== "stridedCopy" || kernel.variant.endsWith("padded")) return undefined;
+  const rank = Number.parseInt(kernel.variant, 10);
+  const unit = kernel.variant.endsWith("quads") ? 4 : 1;
+  const dimensions = Array.from({ length: rank }, (_, d) => {
+    const [size, stride] = [scalars[`size${d}`], scalars[`stride${d}`]] as [number, number];
+    return d === rank - 1 ? { size: size * unit, stride } : { size, stride: stride * unit };
+  });
+  return { offset: (scalars.offset as number) * unit, dimensions };
+}
 
 type Walked = Required<CopiedDimension>;
 

@@ -106,7 +106,11 @@ const statisticsOp: Op<null> = defineOp<null>({
     target.launch(
       kernels.attentionStatistics(
         { out, outGradient, logSumExp, statistics: outputs[0] as Operand },
-        { rows: product(logSumExp.shape), width: out.shape.at(-1) as number },
+        {
+          entries: product(logSumExp.shape.slice(0, -1)),
+          queries: logSumExp.shape.at(-1) as number,
+          width: out.shape.at(-1) as number,
+        },
       ),
     );
   },

@@ -1,6 +1,7 @@
 import { type Binding, type Launch, sizeClass } from "@halfstep/device";
 import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
+import { addressHeads } from "./address-heads.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
 import { foldCasts, isCopy } from "./fold-casts.js";
 import { fuseElementwise } from "./fuse-elementwise.js";
@@ -16,6 +17,7 @@ import { storeFusedTwins, storeTwins } from "./store-twins.js";
 export type PassName =
   | "removeDead"
   | "foldCasts"
+  | "addressHeads"
   | "storeCopies"
   | "fuseElementwise"
   | "narrowStorage"
@@ -29,6 +31,7 @@ export type PassName =
 export const allPasses: readonly PassName[] = [
   "removeDead",
   "foldCasts",
+  "addressHeads",
   "storeCopies",
   "fuseElementwise",
   "narrowStorage",
@@ -42,6 +45,7 @@ export const allPasses: readonly PassName[] = [
 const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   removeDead,
   foldCasts,
+  addressHeads,
   storeCopies,
   fuseElementwise,
   narrowStorage,

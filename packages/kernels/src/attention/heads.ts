@@ -1,0 +1,197 @@
+import type { Binding, Kernel, KernelScalar, Launch } from "@halfstep/device";
+
+/**
+ * Where the heads of an operand lie in its binding, in elements: element c of token t of head h of sequence b is at
+ * start + b · batch + h · head + t · token + c.
+ */
+export interface HeadLayout {
+  readonly start: number;
+  readonly batch: number;
+  readonly head: number;
+  readonly token: number;
+}
+
+/** An operand of a kernel that finds heads by their layout. */
+export interface HeadOperand {
+  readonly name: string;
+  readonly tokens: "queries" | "keys";
+  readonly size: "size" | "width";
+  readonly isResult: boolean;
+  /** Elements that are moved at a time; layouts consist of multiples of it. */
+  readonly unit: 1 | 4;
+  readonly binding: number;
+}
+
+/**
+ * How a kernel stores its results: each `whole` in a binding of its own, or as `parts` of bindings that keep their other elements;
+ * `joined` are the parts of one binding.
+ */
+export type StoredResults = "whole" | "parts" | "joined";
+
+/** A kernel of whose operands some may lie anywhere, head by head. */
+export interface HeadKernel extends Kernel {
+  readonly heads: {
+    readonly operands: readonly HeadOperand[];
+    readonly results: StoredResults;
+    /** The kernel that stores its results so. */
+    storing(results: StoredResults): HeadKernel;
+  };
+}
+
+const hasHeads = (kernel: Kernel): kernel is HeadKernel => "heads" in kernel;
+
+/** An operand of a launch that may lie elsewhere, as it lies now. */
+export interface Heads extends Pick<HeadOperand, "name" | "isResult" | "binding"> {
+  readonly layout: HeadLayout;
+  /** Sequences side by side, of which each `heads` make a batch. */
+  readonly entries: number;
+  readonly heads: number;
+  readonly tokens: number;
+  /** Elements of a head of a token. */
+  readonly size: number;
+}
+
+/** The operands of a launch that may lie elsewhere; none for kernels that cannot look for them. */
+export const headsOf = ({ kernel, scalars }: Launch<unknown>): readonly Heads[] =>
+  hasHeads(kernel)
+    ? kernel.heads.operands.map((operand) => ({
+        name: operand.name,
+        isResult: operand.isResult,
+        binding: operand.binding,
+        layout: layoutOf(operand, scalars),
+        entries: scalars.entries as number,
+        heads: scalars.heads as number,
+        tokens: scalars[operand.tokens] as number,
+        size: scalars[operand.size] as number,
+      }))
+    : [];
+
+/** A place for an operand: a binding, and where the heads lie in it. */
+export interface HeadPlace<B> {
+  readonly binding: Binding<B>;
+  readonly layout: HeadLayout;
+}
+
+/**
+ * The launch with some operands, by name, in other places, whose layouts count so many heads a batch. Results that do not fill
+ * their binding leave the rest of it as it was. Undefined where the kernel cannot reach these places.
+ */
+export function withHeads<B>(
+  { kernel, bindings, scalars }: Launch<B>,
+  moved: ReadonlyMap<string, HeadPlace<B>>,
+  heads: number,
+): Launch<B> | undefined {
+  if (!hasHeads(kernel)) return undefined;
+  const { operands } = kernel.heads;
+  const places = new Map<string, Binding<B>>();
+  const changed: Record<string, number> = { ...scalars, heads };
+  for (const operand of operands) {
+    const { name, binding, unit } = operand;
+    const layout =
+      moved.get(name)?.layout ??
+      withHeadCount(layoutOf(operand, scalars), scalars as unknown as HeadCounts, heads);
+    if (!layout || Object.values(layout).some((value) => value % unit !== 0)) return undefined;
+    Object.assign(changed, layoutScalars(operand, layout));
+    places.set(name, moved.get(name)?.binding ?? (bindings[binding] as Binding<B>));
+  }
+  const results = operands.filter(({ isResult }) => isResult);
+  const isMoved = results.some(({ name }) => moved.has(name));
+  const stored = isMoved ? storedAs(results, places, scalars) : kernel.heads.results;
+  if (!stored) return undefined;
+  const own = kernel.heads.storing(stored);
+  const bound = own.bindings.map(
+    ({ name }) => bindings[kernel.bindings.findIndex((old) => old.name === name)],
+  );
+  for (const { name, binding } of own.heads.operands) bound[binding] = places.get(name);
+  return { kernel: own, bindings: bound as Binding<B>[], scalars: changed };
+}
+
+/** How results have to be stored that are bound so. */
+function storedAs<B>(
+  results: readonly HeadOperand[],
+  places: ReadonlyMap<string, Binding<B>>,
+  scalars: Readonly<Record<string, number>>,
+): StoredResults | undefined {
+  const bound = results.map(({ name }) => places.get(name) as Binding<B>);
+  const [first, second] = bound as [Binding<B>, Binding<B> | undefined];
+  if (second && first.buffer === second.buffer && first.offset === second.offset) {
+    const isSame =
+      first.length === second.length &&
+      first.dtype === second.dtype &&
+      first.rounding === second.rounding;
+    return isSame ? "joined" : undefined;
+  }
+  const fills = ({ tokens, size }: HeadOperand, { length }: Binding<B>): boolean =>
+    [scalars.entries, scalars[tokens], scalars[size]].reduce<number>((a, b = 0) => a * b, 1) ===
+    length;
+  return results.every((result, r) => fills(result, bound[r] as Binding<B>)) ? "whole" : "parts";
+}
+
+interface HeadCounts {
+  readonly entries: number;
+  readonly heads: number;
+}
+
+/** The same places with another number of heads a batch; undefined where these are not evenly apart. */
+export function withHeadCount(
+  { start, batch, head, token }: HeadLayout,
+  { entries, heads }: HeadCounts,
+  count: number,
+): HeadLayout | undefined {
+  if (count === heads) return { start, batch, head, token };
+  const isEven = heads === entries || batch === head * heads;
+  const step = heads === 1 ? batch : isEven ? head : undefined;
+  return step === undefined ? undefined : { start, batch: step * count, head: step, token };
+}
+
+const strides = ["start", "batch", "head", "token"] as const;
+
+export const headScalars = (operands: readonly HeadOperand[]): readonly KernelScalar[] =>
+  ["heads", ...operands.flatMap(({ name }) => strides.map((stride) => `${name}_${stride}`))].map(
+    (name) => ({ name, type: "u32" }),
+  );
+
+const layoutOf = (
+  { name, unit }: HeadOperand,
+  scalars: Readonly<Record<string, number>>,
+): HeadLayout => {
+  const [start, batch, head, token] = strides.map(
+    (stride) => (scalars[`${name}_${stride}`] as number) * unit,
+  ) as [number, number, number, number];
+  return { start, batch, head, token };
+};
+
+const layoutScalars = ({ name, unit }: HeadOperand, layout: HeadLayout): Record<string, number> =>
+  Object.fromEntries(strides.map((stride) => [`${name}_${stride}`, layout[stride] / unit]));
+
+/** Scalars for operands that lie one head after the other; a row of a result takes whole units. */
+export function denseScalars(
+  operands: readonly HeadOperand[],
+  scalars: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const heads = Math.max(1, scalars.entries as number);
+  const values: Record<string, number> = { heads };
+  for (const operand of operands) {
+    const token = Math.ceil((scalars[operand.size] as number) / operand.unit) * operand.unit;
+    const head = (scalars[operand.tokens] as number) * token;
+    Object.assign(values, layoutScalars(operand, { start: 0, batch: heads * head, head, token }));
+  }
+  return values;
+}
+
+/** WGSL: declares `x_base` for each operand x, where the tokens of `entry` start, in units. */
+export const headBases = (operands: readonly HeadOperand[]): string =>
+  `  let batch = entry / s.heads;
+  let head = entry % s.heads;
+${operands.map(({ name }) => `  let ${name}_base = s.${name}_start + batch * s.${name}_batch + head * s.${name}_head;\n`).join("")}`;
+
+/** Where a token of an entry starts, in elements of the operand's binding. */
+export function tokenPlaces(
+  operand: HeadOperand,
+  scalars: Readonly<Record<string, number>>,
+): (entry: number, token: number) => number {
+  const { start, batch, head, token: step } = layoutOf(operand, scalars);
+  const heads = scalars.heads as number;
+  return (entry, token) =>
+    start + Math.floor(entry / heads) * batch + (entry % heads) * head + token * step;
+}
