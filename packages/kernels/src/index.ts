@@ -126,9 +126,8 @@ export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./lo
 export { kernelTable } from "./matmul/block-table.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { normBackward } from "./norms/backward.js";
-export { normNormalize } from "./norms/normalize.js";
+export { norm } from "./norms/norm.js";
 export type { NormShape, NormStatistics } from "./norms/shape.js";
-export { normStatistics } from "./norms/statistics.js";
 export {
   averageControl,
   averageControlLength,

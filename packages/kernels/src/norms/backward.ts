@@ -5,6 +5,8 @@ import { reduce } from "../reductions/reduce.js";
 import { scratch } from "../scratch.js";
 import { channel, elementMain, elementWorkgroups, forEachElement } from "./normalize.js";
 import { normParameterGradients } from "./parameter-gradients.js";
+import { rowGradient } from "./row-gradient.js";
+import { rowOwner } from "./row-owner.js";
 import {
   byVariant,
   foldHead,
@@ -54,6 +56,25 @@ export function normBackward<B>(
     weightGradient: groups * width,
     biasGradient: groups * width,
   });
+  const owner = rowOwner(shape);
+  if (owner) target.launch(rowGradient(owner, operands, shape));
+  else groupGradient(target, operands, shape);
+  normParameterGradients(target, operands, shape);
+}
+
+/** inputGradient of groups that are no rows: their sums, by chunks of pixels where groups are large, and then the gradient. */
+function groupGradient<B>(
+  target: LaunchTarget<B>,
+  operands: {
+    readonly input: Binding<B>;
+    readonly weight?: Binding<B> | undefined;
+    readonly outGradient: Binding<B>;
+    readonly inputGradient: Binding<B>;
+  } & NormStatistics<B>,
+  shape: NormShape,
+): void {
+  const { batch, pixels, groups, width } = shape;
+  const rows = batch * groups;
   const { input, mean, rstd, weight, outGradient, inputGradient } = operands;
   const walk = normWalk(shape);
   const parts = { mean: !!mean, weight: !!weight, bias: false };
@@ -85,7 +106,6 @@ export function normBackward<B>(
     bindings: presentBindings([input, mean, rstd, weight, outGradient, totals.both, inputGradient]),
     scalars: { ...scalars, products_start: totals.productsStart },
   });
-  normParameterGradients(target, operands, shape);
 }
 
 /** Elements from whose multiples on a part of a float32 buffer can be bound. */
@@ -208,11 +228,9 @@ const inputKernel = byVariant((walk, parts): Kernel => {
       { name: "inputGradient", access: "write" },
     ]),
     scalars: [...scalars, { name: "products_start", type: "u32" }],
-    body: (context) =>
-      elementMain(
-        walk,
-        {
-          head: `    let rstd = ${statistic(walk, "rstd", "row")};
+    body: () =>
+      elementMain(walk, {
+        head: `    let rstd = ${statistic(walk, "rstd", "row")};
     let slope = ${statistic(walk, "sums", "(row + s.products_start)")} * s.scale;
 ${
   mean
@@ -221,14 +239,12 @@ ${
 `
     : ""
 }`,
-          body: `    let h = load_outGradient(q)${weight ? ` * ${channel(walk, "weight")}` : ""};
+        body: `    let h = load_outGradient(q)${weight ? ` * ${channel(walk, "weight")}` : ""};
     let normalized = (load_input(q)${mean ? " - mean" : ""}) * rstd;
     store_inputGradient(q, (h${mean ? " - shift" : ""} - normalized * slope) * rstd);
 `,
-        },
-        context,
-      ),
-    workgroups: (values, _, context) => elementWorkgroups(walk, values, context),
+      }),
+    workgroups: (values) => elementWorkgroups(values),
     reference(views, values) {
       const { x, mean: means, rstd, weight: gain, dy, rest } = named(views, parts);
       const [sums, out] = rest as [KernelView, KernelView];

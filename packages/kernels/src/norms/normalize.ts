@@ -1,4 +1,4 @@
-import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
@@ -54,22 +54,7 @@ export function normNormalize<B>(
 export const elementMain = (
   walk: NormWalk,
   { head, body }: { readonly head: string; readonly body: string },
-  context: ProgramContext,
-): string =>
-  takesRows(walk, context)
-    ? `${linearMain()}
-  let item = group.x + group.y * groups.x;
-  let parts = (s.width + ${4 * quadsOfPart - 1}u) / ${4 * quadsOfPart}u;
-  let row = item / parts * 64u + local;
-  if (row >= s.batch) { return; }
-${head}  let steps = s.width / 4u;
-  let first = item % parts * ${quadsOfPart}u;
-  for (var c = first; c < min(first + ${quadsOfPart}u, steps); c++) {
-    let q = row * steps + c;
-${body}  }
-}
-`
-    : `${linearMain()}
+): string => `${linearMain()}
   let channels = s.groups * s.width;
   let size = s.batch * s.pixels * channels;
   let stride = groups.x * groups.y * 64u;
@@ -88,26 +73,13 @@ ${
 }
 `;
 
-/**
- * CPUs load an element at a time, but for what all invocations of a workgroup load from one place. There, a workgroup takes the same
- * part of 64 rows, so that its invocations load the parameters together.
- */
-const takesRows = (walk: NormWalk, { hardware }: Pick<ProgramContext, "hardware">): boolean =>
-  walk === "rows" && hardware?.class === "software";
-
-const quadsOfPart = 16;
-
 /** Workgroups of an {@link elementMain}. */
-export const elementWorkgroups = (
-  walk: NormWalk,
-  { batch, pixels, groups, width }: Readonly<Record<string, number>>,
-  context: ProgramContext,
-): readonly [number, number, number] => {
-  if (takesRows(walk, context))
-    return linearWorkgroups(
-      Math.ceil((batch as number) / 64) * Math.ceil((width as number) / (4 * quadsOfPart)),
-      1,
-    );
+export const elementWorkgroups = ({
+  batch,
+  pixels,
+  groups,
+  width,
+}: Readonly<Record<string, number>>): readonly [number, number, number] => {
   const size = (batch as number) * (pixels as number) * (groups as number) * (width as number);
   return linearWorkgroups(Math.ceil(size / 4), 256);
 };
@@ -131,20 +103,16 @@ const normalizeKernel = byVariant((walk, parts): Kernel => {
       { name: "out", access: "write" },
     ]),
     scalars: shapeScalars,
-    body: (context) =>
-      elementMain(
-        walk,
-        {
-          head: `${mean ? `    let mean = ${statistic(walk, "mean", "row")};\n` : ""}    let rstd = ${statistic(walk, "rstd", "row")};
+    body: () =>
+      elementMain(walk, {
+        head: `${mean ? `    let mean = ${statistic(walk, "mean", "row")};\n` : ""}    let rstd = ${statistic(walk, "rstd", "row")};
 `,
-          body: `    let centred = load_input(q)${mean ? " - mean" : ""};
+        body: `    let centred = load_input(q)${mean ? " - mean" : ""};
     let scaled = centred * rstd${weight ? ` * ${channel(walk, "weight")}` : ""};
     store_out(q, scaled${bias ? ` + ${channel(walk, "bias")}` : ""});
 `,
-        },
-        context,
-      ),
-    workgroups: (scalars, _, context) => elementWorkgroups(walk, scalars, context),
+      }),
+    workgroups: (scalars) => elementWorkgroups(scalars),
     reference(views, scalars) {
       const rest = [...views];
       const x = rest.shift() as KernelView;

@@ -11,10 +11,12 @@ import {
   rowLoop,
 } from "../wgsl/row-walk.js";
 import { forEachElement } from "./normalize.js";
+import { rowOwner } from "./row-owner.js";
 import {
   byVariant,
   type NormShape,
   type NormStatistics,
+  type NormWalk,
   normWalk,
   present,
   presentBindings,
@@ -47,14 +49,17 @@ export function normParameterGradients<B>(
   const parts = { mean: !!mean, weight: !!weight, bias: !!bias };
   // A bias alone needs no statistics, but is too rare for a program without them.
   target.launch({
-    kernel: sumKernel(normWalk(shape), parts),
+    kernel: sumKernel(rowOwner(shape) ? "rows" : normWalk(shape), parts),
     bindings: presentBindings([input, mean, rstd, outGradient, weight?.sums, bias?.sums]),
     scalars: { batch, pixels, groups, width, rows, channels, chunks },
   });
   mergeSums(target, [first, second], { rows, channels, chunks });
 }
 
-const sumKernel = byVariant((walk, parts): Kernel => {
+/** Of rows, the statistics of one are at its own place. */
+type SumWalk = NormWalk | "rows";
+
+const sumKernel = byVariant((walk: SumWalk, parts): Kernel => {
   const { mean, weight, bias } = parts;
   const rows = walk !== "lanes" ? "quads" : "gather";
   const place =
@@ -63,7 +68,7 @@ const sumKernel = byVariant((walk, parts): Kernel => {
       : walk === "quads"
         ? "r / s.pixels * s.groups + c * 4u / s.width"
         : "min(r, vec4u(s.rows - 1u)) / s.pixels * s.groups + c / s.width";
-  const centred = `${atRow(rows, "input", "r")}${mean ? ` - ${statistic(walk, "mean", "place")}` : ""}`;
+  const centred = `${atRow(rows, "input", "r")}${mean ? ` - ${statistic(walk === "lanes" ? "lanes" : "quads", "mean", "place")}` : ""}`;
   return defineKernel({
     name: "normParameterGradients",
     factors: 8,
@@ -92,7 +97,7 @@ const sumKernel = byVariant((walk, parts): Kernel => {
     `    let place = ${place};
     let dy = ${kept(rows, atRow(rows, "outGradient", "r"))};
     sum += dy;
-    products += ${kept(rows, `dy * (${centred}) * ${statistic(walk, "rstd", "place")}`)};
+    products += ${kept(rows, `dy * (${centred}) * ${statistic(walk === "lanes" ? "lanes" : "quads", "rstd", "place")}`)};
 `,
   )}
 ${weight ? "  store_weightSums(index, products);\n" : ""}${bias ? "  store_biasSums(index, sum);\n" : ""}`,

@@ -20,13 +20,11 @@ export interface NormStatistics<B> {
 }
 
 /**
- * With a width in whole quads an invocation works on quads of one group, which are `rows` where there is one group and one pixel;
- * otherwise each of its four lanes has a group of its own.
+ * With a width in whole quads an invocation works on quads of one group; otherwise each of its four lanes has a group of its own.
  */
-export type NormWalk = "rows" | "quads" | "lanes";
+export type NormWalk = "quads" | "lanes";
 
-export const normWalk = ({ width, pixels, groups }: NormShape): NormWalk =>
-  width % 4 !== 0 ? "lanes" : pixels === 1 && groups === 1 ? "rows" : "quads";
+export const normWalk = ({ width }: NormShape): NormWalk => (width % 4 !== 0 ? "lanes" : "quads");
 
 /** The optional operands of a kernel: a program each. */
 export interface NormParts {
@@ -35,7 +33,7 @@ export interface NormParts {
   readonly bias: boolean;
 }
 
-export const variantOf = (walk: NormWalk, parts: NormParts): string =>
+export const variantOf = (walk: string, parts: NormParts): string =>
   [walk, ...Object.entries(parts).flatMap(([name, isThere]) => (isThere ? [name] : []))].join(",");
 
 /** The bindings of those operands that are there. */
@@ -51,9 +49,9 @@ export const shapeScalars: readonly KernelScalar[] = (
 ).map((name) => ({ name, type: "u32" }));
 
 /** A program per combination of walk and optional operands, made when it is first asked for. */
-export function byVariant<K>(make: (walk: NormWalk, parts: NormParts) => K) {
+export function byVariant<K, W extends string = NormWalk>(make: (walk: W, parts: NormParts) => K) {
   const made = new Map<string, K>();
-  return (walk: NormWalk, parts: NormParts): K => {
+  return (walk: W, parts: NormParts): K => {
     const key = variantOf(walk, parts);
     const known = made.get(key) ?? make(walk, parts);
     made.set(key, known);
@@ -70,17 +68,6 @@ export function pixelChunks({ batch, pixels, groups, width }: NormShape): number
 
 /** Rows of a fold: row (b, k, g) has the pixels k, k + chunks, … of group g of entry b. */
 export const foldHead: Record<NormWalk, string> = {
-  rows: /* wgsl */ `
-  if (index >= s.batch) { return; }
-  let row = index;
-  let g = 0u;
-  let k = 0u;
-  let b = row;
-  let steps = s.width / 4u;
-  let line = steps;
-  let base = row * steps;
-  let count = f32(s.width);
-`,
   quads: /* wgsl */ `
   if (index >= s.batch * s.chunks * s.groups) { return; }
   let row = index;

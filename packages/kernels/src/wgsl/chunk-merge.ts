@@ -1,6 +1,7 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
 import { linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
 import { chunkFunctions, isCpu } from "./row-walk.js";
+import { type Team, team } from "./team.js";
 
 /**
  * How a program merges partials [chunks, channels] (see row-walk.ts). A quad of channels belongs to one invocation, or where chunks are
@@ -13,22 +14,21 @@ export const mergeOwner = (chunks: number): MergeOwner =>
 
 /** A program whose `body` runs for each quad of channels, `index`, in all `lanes` of its owner, which count by `lane`. */
 export function mergeProgram(owner: MergeOwner, body: string, context: ProgramContext): string {
-  const size = sizeOf(context);
+  const { lanes, declarations } = teamOf(context);
   const functions = chunkFunctions(context);
   if (owner === "invocation")
-    return `${functions}${linearMain(size)}
+    return `${functions}${linearMain(lanes)}
   if (index * 4u >= s.channels) { return; }
   let lane = 0u;
   let lanes = 1u;
 ${body}}
 `;
-  // A CPU runs the invocations of several subgroups in turns at each barrier: there the workgroup is one.
-  return `${functions}${joinsBySubgroup(context) ? "" : joinInMemory(size)}
-@compute @workgroup_size(${size})
+  return `${functions}${declarations}
+@compute @workgroup_size(${lanes})
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
   let index = group.x + group.y * groups.x;
   if (index * 4u >= s.channels) { return; }
-  let lanes = ${size}u;
+  let lanes = ${lanes}u;
 ${body}}
 `;
 }
@@ -56,15 +56,11 @@ fn merge_${name}(index: u32, k: u32) -> vec4f {
 
 /** The sum of a vec4f over the lanes of the owner. */
 export const joined = (owner: MergeOwner, value: string, context: ProgramContext): string =>
-  owner === "invocation"
-    ? value
-    : joinsBySubgroup(context)
-      ? `subgroupAdd(${value})`
-      : `join(${value}, lane)`;
+  owner === "invocation" ? value : teamOf(context).sum(value);
 
 /** Whether a {@link mergeProgram} needs subgroups. */
 export const mergeUsesSubgroups = (owner: MergeOwner, context: ProgramContext): boolean =>
-  owner === "workgroup" && joinsBySubgroup(context);
+  owner === "workgroup" && teamOf(context).usesSubgroups;
 
 /** Workgroups of a {@link mergeProgram}. */
 export const mergeWorkgroups = (
@@ -72,23 +68,6 @@ export const mergeWorkgroups = (
   channels: number,
   context: ProgramContext,
 ): Workgroups =>
-  linearWorkgroups(Math.ceil(channels / 4), owner === "invocation" ? sizeOf(context) : 1);
+  linearWorkgroups(Math.ceil(channels / 4), owner === "invocation" ? teamOf(context).lanes : 1);
 
-const sizeOf = (context: ProgramContext): number => (isCpu(context) ? 8 : 64);
-
-const joinsBySubgroup = (context: ProgramContext): boolean =>
-  context.subgroupSize === sizeOf(context);
-
-const joinInMemory = (size: number): string => /* wgsl */ `
-var<workgroup> parts: array<vec4f, ${size}>;
-fn join(own: vec4f, lane: u32) -> vec4f {
-  workgroupBarrier();
-  parts[lane] = own;
-  for (var half = ${size / 2}u; half > 0u; half /= 2u) {
-    workgroupBarrier();
-    if (lane < half) { parts[lane] += parts[lane + half]; }
-  }
-  workgroupBarrier();
-  return parts[0];
-}
-`;
+const teamOf = (context: ProgramContext): Team => team(isCpu(context) ? 8 : 64, context);

@@ -45,8 +45,7 @@ const normOp = (name: NormName): Op<NormAttributes> => {
       const { shape, eps } = attributes;
       const { x: input, weight, bias } = partsOf(inputs, attributes);
       const [out, rstd, mean] = outputs as [Operand, Operand, Operand | undefined];
-      kernels.normStatistics(target, { input, mean, rstd }, { ...shape, eps });
-      target.launch(kernels.normNormalize({ input, mean, rstd, weight, bias, out }, shape));
+      kernels.norm(target, { input, mean, rstd, weight, bias, out }, { ...shape, eps });
     },
     backward({ inputs, outputs, gradients, attributes }) {
       const { x, weight, bias } = partsOf(inputs, attributes);

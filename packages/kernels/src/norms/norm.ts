@@ -1,0 +1,173 @@
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { defineKernel } from "../kernel.js";
+import { requireLengths } from "../operands.js";
+import { normNormalize } from "./normalize.js";
+import {
+  across,
+  byOwner,
+  ownerVariant,
+  quadLoop,
+  rowOwner,
+  rowsProgram,
+  rowsUseSubgroups,
+  rowsWorkgroups,
+} from "./row-owner.js";
+import { type NormShape, type NormStatistics, present, presentBindings } from "./shape.js";
+import { normStatistics } from "./statistics.js";
+
+/**
+ * Group, layer and RMS norm: out = (input − mean) · rstd · weight + bias, with mean and rstd of each group, and parameters
+ * [groups · width]; what is absent is left out. Statistics are float32, about each group's own mean, by partial sums that are
+ * merged by their means and squared deviations (Chan, Golub and LeVeque 1983). Without `mean`, rstd is that of RMS norm.
+ *
+ * Layer and RMS norm of rows in whole quads take one launch.
+ */
+export function norm<B>(
+  target: LaunchTarget<B>,
+  operands: {
+    readonly input: Binding<B>;
+    readonly weight?: Binding<B> | undefined;
+    readonly bias?: Binding<B> | undefined;
+    readonly out: Binding<B>;
+  } & NormStatistics<B>,
+  attributes: NormShape & { readonly eps: number },
+): void {
+  const { eps, ...shape } = attributes;
+  const { input, mean, rstd, weight, bias, out } = operands;
+  const owner = rowOwner(shape);
+  const { batch, width } = shape;
+  if (!owner || width === 0) {
+    normStatistics(target, operands, attributes);
+    target.launch(normNormalize(operands, shape));
+    return;
+  }
+  requireLengths("norm", operands, {
+    input: batch * width,
+    mean: batch,
+    rstd: batch,
+    weight: width,
+    bias: width,
+    out: batch * width,
+  });
+  target.launch({
+    kernel: rowsKernel(owner, { mean: !!mean, weight: !!weight, bias: !!bias }),
+    bindings: presentBindings([input, mean, rstd, weight, bias, out]),
+    scalars: { batch, width, eps, scale: 1 / width },
+  });
+}
+
+interface Parts {
+  readonly mean: boolean;
+  readonly weight: boolean;
+  readonly bias: boolean;
+}
+
+/** Quads in a block of {@link centredStatistics}. */
+const block = 16;
+
+/**
+ * One pass. A block is summed about the mean of what was before it, the first about the median of three elements, which no single
+ * outlier moves, so that little is lost where its own mean is taken from its squares; each of the four lanes of a quad has a mean of its own until the end.
+ */
+const centredStatistics = (
+  sum: (value: string) => string,
+): string => `  let first = load_input(base);
+  let origin = max(min(first.x, first.y), min(max(first.x, first.y), first.z));
+  var own_mean = vec4f(origin);
+  var own_squares = vec4f();
+  var seen = 0.0;
+  for (var start = lane; start < steps; start += ${block}u * lanes) {
+    let stop = min(start + ${block}u * lanes, steps);
+    var block_sum = vec4f();
+    var block_squares = vec4f();
+    for (var c = start; c < stop; c += lanes) {
+      let d = load_input(base + c) - own_mean;
+      block_sum += d;
+      block_squares += d * d;
+    }
+    let n = f32((stop - start + lanes - 1u) / lanes);
+    let shift = block_sum / n;
+    let share = n / (seen + n);
+    own_squares += (block_squares - block_sum * shift) + shift * shift * (seen * share);
+    own_mean += shift * share;
+    seen += n;
+  }
+  let apart = ${sum("seen * (own_mean - origin)")};
+  let mean = origin + ${across("apart")} * s.scale;
+  let off = own_mean - mean;
+  let squares = ${sum("own_squares + seen * off * off")};
+`;
+
+const plainStatistics = (sum: (value: string) => string): string => `  var own_squares = vec4f();
+  ${quadLoop(`    let x = load_input(base + c);
+    own_squares += x * x;
+`)}  let squares = ${sum("own_squares")};
+`;
+
+const rowsKernel = byOwner<Parts, Kernel>((owner, parts) => {
+  const { mean, weight, bias } = parts;
+  return defineKernel({
+    name: "norm",
+    factors: 8,
+    variant: ownerVariant(owner, parts),
+    bindings: present([
+      { name: "input", access: "read" },
+      mean && { name: "mean", access: "write", unit: 1, dtypes: ["float32"] },
+      { name: "rstd", access: "write", unit: 1, dtypes: ["float32"] },
+      weight && { name: "weight", access: "read" },
+      bias && { name: "bias", access: "read" },
+      { name: "out", access: "write" },
+    ]),
+    scalars: [
+      { name: "batch", type: "u32" },
+      { name: "width", type: "u32" },
+      { name: "eps", type: "f32" },
+      { name: "scale", type: "f32" },
+    ],
+    body: (context) =>
+      rowsProgram(
+        owner,
+        (
+          sum,
+        ) => `${mean ? centredStatistics(sum) : plainStatistics(sum)}  let rstd = inverseSqrt(${across("squares")} * s.scale + s.eps);
+  if (lane == 0u) {
+${mean ? "    store_mean(row, mean);\n" : ""}    store_rstd(row, rstd);
+  }
+  ${quadLoop(`    let q = base + c;
+    let centred = load_input(q)${mean ? " - mean" : ""};
+    let scaled = centred * rstd${weight ? " * load_weight(c)" : ""};
+    store_out(q, scaled${bias ? " + load_bias(c)" : ""});
+`)}`,
+        context,
+      ),
+    subgroups: (context) => rowsUseSubgroups(owner, context),
+    workgroups: ({ batch }, _, context) => rowsWorkgroups(owner, batch as number, context),
+    reference(views, scalars) {
+      const { batch, width, eps } = scalars as Readonly<Record<"batch" | "width" | "eps", number>>;
+      const rest = [...views];
+      const x = rest.shift() as KernelView;
+      const means = mean ? rest.shift() : undefined;
+      const rstds = rest.shift() as KernelView;
+      const gain = weight ? rest.shift() : undefined;
+      const shift = bias ? rest.shift() : undefined;
+      const out = rest.shift() as KernelView;
+      for (let row = 0; row < batch; row++) {
+        const values = x.subarray(row * width, (row + 1) * width);
+        let total = 0;
+        if (means) for (const value of values) total += value;
+        const centre = total / width;
+        let squares = 0;
+        for (const value of values) squares += (value - centre) ** 2;
+        if (means) means[row] = centre;
+        rstds[row] = 1 / Math.sqrt(squares / width + eps);
+        // As they are stored, which is what a backward pass reads.
+        const [mid, inverse] = [means ? (means[row] as number) : 0, rstds[row] as number];
+        for (let c = 0; c < width; c++) {
+          const scaled = ((values[c] as number) - mid) * inverse;
+          out[row * width + c] =
+            scaled * (gain ? (gain[c] as number) : 1) + (shift ? (shift[c] as number) : 0);
+        }
+      }
+    },
+  });
+});

@@ -1,0 +1,103 @@
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { defineKernel } from "../kernel.js";
+import {
+  across,
+  byOwner,
+  ownerVariant,
+  quadLoop,
+  type RowOwner,
+  rowsProgram,
+  rowsUseSubgroups,
+  rowsWorkgroups,
+} from "./row-owner.js";
+import { type NormShape, type NormStatistics, present, presentBindings } from "./shape.js";
+
+/** inputGradient as in `normBackward`, of rows: an owner sums over its row, and then stores it. */
+export function rowGradient<B>(
+  owner: RowOwner,
+  operands: {
+    readonly input: Binding<B>;
+    readonly weight?: Binding<B> | undefined;
+    readonly outGradient: Binding<B>;
+    readonly inputGradient: Binding<B>;
+  } & NormStatistics<B>,
+  { batch, width }: NormShape,
+): Launch<B> {
+  const { input, mean, rstd, weight, outGradient, inputGradient } = operands;
+  return {
+    kernel: gradientKernel(owner, { mean: !!mean, weight: !!weight }),
+    bindings: presentBindings([input, mean, rstd, weight, outGradient, inputGradient]),
+    scalars: { batch, width, scale: 1 / width },
+  };
+}
+
+interface Parts {
+  readonly mean: boolean;
+  readonly weight: boolean;
+}
+
+const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
+  const { mean, weight } = parts;
+  const h = `load_outGradient(base + c)${weight ? " * load_weight(c)" : ""}`;
+  const centred = mean ? "(load_input(base + c) - mean)" : "load_input(base + c)";
+  return defineKernel({
+    name: "normInputGradient",
+    factors: 8,
+    variant: ownerVariant(owner, parts),
+    bindings: present([
+      { name: "input", access: "read" },
+      mean && { name: "mean", access: "read", dtypes: ["float32"] },
+      { name: "rstd", access: "read", dtypes: ["float32"] },
+      weight && { name: "weight", access: "read" },
+      { name: "outGradient", access: "read" },
+      { name: "inputGradient", access: "write" },
+    ]),
+    scalars: [
+      { name: "batch", type: "u32" },
+      { name: "width", type: "u32" },
+      { name: "scale", type: "f32" },
+    ],
+    body: (context) =>
+      rowsProgram(
+        owner,
+        (sum) => `${mean ? "  let mean = at_mean(row);\n" : ""}  let rstd = at_rstd(row);
+${mean ? "  var own_sum = vec4f();\n" : ""}  var own_products = vec4f();
+  ${quadLoop(`    let h = ${h};
+${mean ? "    own_sum += h;\n" : ""}    own_products += h * ${centred};
+`)}${mean ? `  let sum = ${sum("own_sum")};\n  let shift = ${across("sum")} * s.scale;\n` : ""}  let products = ${sum("own_products")};
+  let slope = ${across("products")} * rstd * s.scale * rstd;
+  ${quadLoop(`    store_inputGradient(base + c, (${h}${mean ? " - shift" : ""} - ${centred} * slope) * rstd);
+`)}`,
+        context,
+      ),
+    subgroups: (context) => rowsUseSubgroups(owner, context),
+    workgroups: ({ batch }, _, context) => rowsWorkgroups(owner, batch as number, context),
+    reference(views, scalars) {
+      const { batch, width } = scalars as Readonly<Record<"batch" | "width", number>>;
+      const rest = [...views];
+      const x = rest.shift() as KernelView;
+      const means = mean ? rest.shift() : undefined;
+      const rstds = rest.shift() as KernelView;
+      const gain = weight ? rest.shift() : undefined;
+      const dy = rest.shift() as KernelView;
+      const out = rest.shift() as KernelView;
+      for (let row = 0, start = 0; row < batch; row++, start += width) {
+        const centre = means ? (means[row] as number) : 0;
+        const inverse = rstds[row] as number;
+        const hAt = (c: number): number =>
+          (dy[start + c] as number) * (gain ? (gain[c] as number) : 1);
+        const normalized = (c: number): number => ((x[start + c] as number) - centre) * inverse;
+        let sum = 0;
+        let products = 0;
+        for (let c = 0; c < width; c++) {
+          sum += hAt(c);
+          products += hAt(c) * normalized(c);
+        }
+        const shift = means ? sum / width : 0;
+        const slope = products / width;
+        for (let c = 0; c < width; c++)
+          out[start + c] = (hAt(c) - shift - normalized(c) * slope) * inverse;
+      }
+    },
+  });
+});

@@ -1,0 +1,36 @@
+import type { ProgramContext } from "@halfstep/device";
+
+/** A workgroup whose invocations share a piece of work, and then add up what each of them made. */
+export interface Team {
+  readonly lanes: number;
+  readonly usesSubgroups: boolean;
+  /** WGSL that has to stand before `main`. */
+  readonly declarations: string;
+  /** The sum of a vec4f over all invocations, of which `lane` is one's number; in uniform control flow only. */
+  sum(value: string): string;
+}
+
+/** A team of so many, which is a subgroup where the device has such: barriers are dear on CPUs, and not cheap elsewhere. */
+export const team = (lanes: number, { subgroupSize }: ProgramContext): Team =>
+  subgroupSize === lanes
+    ? { lanes, usesSubgroups: true, declarations: "", sum: (value) => `subgroupAdd(${value})` }
+    : {
+        lanes,
+        usesSubgroups: false,
+        declarations: sumInMemory(lanes),
+        sum: (value) => `team_sum(${value}, lane)`,
+      };
+
+const sumInMemory = (lanes: number): string => /* wgsl */ `
+var<workgroup> team_parts: array<vec4f, ${lanes}>;
+fn team_sum(own: vec4f, lane: u32) -> vec4f {
+  workgroupBarrier();
+  team_parts[lane] = own;
+  for (var half = ${lanes / 2}u; half > 0u; half /= 2u) {
+    workgroupBarrier();
+    if (lane < half) { team_parts[lane] += team_parts[lane + half]; }
+  }
+  workgroupBarrier();
+  return team_parts[0];
+}
+`;
