@@ -24,8 +24,10 @@ import { Rewriting, type Use } from "./rewriting.js";
  */
 export const addressHeads: Pass = (graph) => {
   const work = new Rewriting(graph);
-  // The last of several copies first: what it read becomes what attention reads.
-  for (let n = work.length - 1; n >= 0; n--) apply(work, n, readBefore(work, n));
+  // The last of several copies first: what it read becomes what attention reads. Slices of one tensor wait for the second round,
+  // until attention reads all of them.
+  for (const isWorth of [isWorthReading, isWorthTogether])
+    for (let n = work.length - 1; n >= 0; n--) apply(work, n, readBefore(work, n, isWorth));
   for (let n = 0; n < work.length; n++) apply(work, n, storedAfter(work, n));
   return work.graph();
 };
@@ -54,12 +56,15 @@ function copiedBy(launch: Launch<Storage>): Copied | undefined {
 const isUnchanged = (from: Binding<Storage>, to: Binding<Storage>): boolean =>
   from.dtype === to.dtype && !from.rounding && !to.rounding && to.length > 0;
 
-/** The nodes that change where all readers of a copy read what was copied; undefined where one cannot, or memory would grow. */
-function readBefore(work: Rewriting, n: number): Changes | undefined {
+/** The nodes that change where all readers of a copy read what was copied; undefined where one cannot, or it is not worth it. */
+function readBefore(
+  work: Rewriting,
+  n: number,
+  isWorth: (work: Rewriting, n: number, copy: Copied) => boolean,
+): Changes | undefined {
   const launch = work.at(n)?.launch;
   const copy = launch && copiedBy(launch);
-  if (!copy || !(isWorthReading(work, n, copy) || isWorthTogether(work, copy))) return undefined;
-  return readersMoved(work, n, copy);
+  return copy && isWorth(work, n, copy) ? readersMoved(work, n, copy) : undefined;
 }
 
 function readersMoved(work: Rewriting, n: number, { from, to, walk }: Copied): Changes | undefined {
@@ -76,7 +81,7 @@ function readersMoved(work: Rewriting, n: number, { from, to, walk }: Copied): C
   return moved;
 }
 
-/** What is copied is no larger than its copy, or is there as long as the copy would be. */
+/** Memory does not grow: what is copied is no larger than its copy, or is there as long as the copy would be. */
 function isWorthReading(work: Rewriting, n: number, { from, to }: Copied): boolean {
   if (from.buffer.isResident || from.buffer.byteLength <= to.buffer.byteLength) return true;
   return lastUse(work, to.buffer, n) <= lastUse(work, from.buffer, n);
@@ -88,14 +93,15 @@ function lastUse(work: Rewriting, storage: Storage, besides: number): number {
   return Math.max(...[...writes, ...reads].map(({ node }) => (node === besides ? -1 : node)));
 }
 
-/** All copies of one storage that could be done without take as much memory as it does. */
-function isWorthTogether(work: Rewriting, { from }: Copied): boolean {
+/** The same, or all copies of one storage that could be done without take as much memory as it does. */
+function isWorthTogether(work: Rewriting, n: number, copy: Copied): boolean {
+  if (isWorthReading(work, n, copy)) return true;
   let bytes = 0;
-  for (const { node } of work.usesOf(from.buffer).reads) {
-    const copy = copiedBy((work.at(node) as PlanNode).launch);
-    if (copy && readersMoved(work, node, copy)) bytes += copy.to.buffer.byteLength;
+  for (const { node } of work.usesOf(copy.from.buffer).reads) {
+    const other = copiedBy((work.at(node) as PlanNode).launch);
+    if (other && readersMoved(work, node, other)) bytes += other.to.buffer.byteLength;
   }
-  return bytes >= from.buffer.byteLength;
+  return bytes >= copy.from.buffer.byteLength;
 }
 
 /** The nodes that change where those who compute what is copied, or put together, store it in its place; undefined where one cannot. */
