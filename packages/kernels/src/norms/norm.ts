@@ -3,7 +3,6 @@ import { defineKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { normNormalize } from "./normalize.js";
 import {
-  across,
   byOwner,
   ownerVariant,
   quadLoop,
@@ -70,7 +69,7 @@ const block = 16;
  * outlier moves, so that little is lost where its own mean is taken from its squares; each of the four lanes of a quad has a mean of its own until the end.
  */
 const centredStatistics = (
-  sum: (value: string) => string,
+  total: (value: string) => string,
 ): string => `  let first = load_input(base);
   let origin = max(min(first.x, first.y), min(max(first.x, first.y), first.z));
   var own_mean = vec4f(origin);
@@ -92,17 +91,16 @@ const centredStatistics = (
     own_mean += shift * share;
     seen += n;
   }
-  let apart = ${sum("seen * (own_mean - origin)")};
-  let mean = origin + ${across("apart")} * s.scale;
+  let apart = seen * (own_mean - origin);
+  let mean = origin + ${total("apart")} * s.scale;
   let off = own_mean - mean;
-  let squares = ${sum("own_squares + seen * off * off")};
+  own_squares += seen * off * off;
 `;
 
-const plainStatistics = (sum: (value: string) => string): string => `  var own_squares = vec4f();
+const plainStatistics = `  var own_squares = vec4f();
   ${quadLoop(`    let x = load_input(base + c);
     own_squares += x * x;
-`)}  let squares = ${sum("own_squares")};
-`;
+`)}`;
 
 const rowsKernel = byOwner<Parts, Kernel>((owner, parts) => {
   const { mean, weight, bias } = parts;
@@ -127,17 +125,21 @@ const rowsKernel = byOwner<Parts, Kernel>((owner, parts) => {
     body: (context) =>
       rowsProgram(
         owner,
-        (
-          sum,
-        ) => `${mean ? centredStatistics(sum) : plainStatistics(sum)}  let rstd = inverseSqrt(${across("squares")} * s.scale + s.eps);
+        {
+          numbers: (
+            total,
+          ) => `${mean ? centredStatistics(total) : plainStatistics}  let rstd = inverseSqrt(${total("own_squares")} * s.scale + s.eps);
   if (lane == 0u) {
 ${mean ? "    store_mean(row, mean);\n" : ""}    store_rstd(row, rstd);
   }
-  ${quadLoop(`    let q = base + c;
-    let centred = load_input(q)${mean ? " - mean" : ""};
-    let scaled = centred * rstd${weight ? " * load_weight(c)" : ""};
-    store_out(q, scaled${bias ? " + load_bias(c)" : ""});
-`)}`,
+  return vec4f(${mean ? "mean" : "0.0"}, rstd, 0.0, 0.0);
+`,
+          parameters: `${weight ? "    let gain = load_weight(c);\n" : ""}${bias ? "    let bias = load_bias(c);\n" : ""}`,
+          store: `      let centred = load_input(q)${mean ? " - numbers.x" : ""};
+      let scaled = centred * numbers.y${weight ? " * gain" : ""};
+      store_out(q, scaled${bias ? " + bias" : ""});
+`,
+        },
         context,
       ),
     subgroups: (context) => rowsUseSubgroups(owner, context),

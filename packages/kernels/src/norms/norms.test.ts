@@ -31,6 +31,7 @@ const gpuCases: readonly Case[] = [
   rows(70, 136),
   rows(5, 7),
   rows(0, 8),
+  { ...rows(66, 516), storage: "bfloat16" },
   { ...rows(3, 1028), storage: "float16" },
   { ...rows(2, 388), isRms: true, affine: "none" },
   { ...rows(130, 12), isRms: true, affine: "weight", storage: "bfloat16" },
@@ -198,7 +199,7 @@ describe.each(await testTiers())("layer, group and RMS norm on the GPU, %s tier"
       ...{ matrixSubgroupSize: 0, subgroupMatrices: [] },
     };
     const found: string[] = [];
-    for (const attributes of [rows(70, 136), rows(3, 1028)]) {
+    for (const attributes of [rows(70, 136), rows(66, 516), rows(3, 1028)]) {
       const operands = operandsOf(attributes);
       // Where a row is summed about its first elements, one of them far away must not cost the others their digits.
       for (let row = 0; row < attributes.batch; row++)

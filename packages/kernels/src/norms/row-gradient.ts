@@ -1,7 +1,6 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
 import {
-  across,
   byOwner,
   ownerVariant,
   quadLoop,
@@ -38,8 +37,6 @@ interface Parts {
 
 const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
   const { mean, weight } = parts;
-  const h = `load_outGradient(base + c)${weight ? " * load_weight(c)" : ""}`;
-  const centred = mean ? "(load_input(base + c) - mean)" : "load_input(base + c)";
   return defineKernel({
     name: "normInputGradient",
     factors: 8,
@@ -60,14 +57,24 @@ const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
     body: (context) =>
       rowsProgram(
         owner,
-        (sum) => `${mean ? "  let mean = at_mean(row);\n" : ""}  let rstd = at_rstd(row);
-${mean ? "  var own_sum = vec4f();\n" : ""}  var own_products = vec4f();
-  ${quadLoop(`    let h = ${h};
-${mean ? "    own_sum += h;\n" : ""}    own_products += h * ${centred};
-`)}${mean ? `  let sum = ${sum("own_sum")};\n  let shift = ${across("sum")} * s.scale;\n` : ""}  let products = ${sum("own_products")};
-  let slope = ${across("products")} * rstd * s.scale * rstd;
-  ${quadLoop(`    store_inputGradient(base + c, (${h}${mean ? " - shift" : ""} - ${centred} * slope) * rstd);
-`)}`,
+        {
+          numbers: (total) => `  let mean = ${mean ? "at_mean(row)" : "0.0"};
+  let rstd = at_rstd(row);
+  var sum = vec4f();
+  var products = vec4f();
+  ${quadLoop(`    let h = load_outGradient(base + c)${weight ? " * load_weight(c)" : ""};
+    sum += h;
+    products += h * (load_input(base + c)${mean ? " - mean" : ""});
+`)}  let shift = ${mean ? `${total("sum")} * s.scale` : "0.0"};
+  let slope = ${total("products")} * rstd * s.scale * rstd;
+  return vec4f(mean, rstd, shift, slope);
+`,
+          parameters: weight ? "    let gain = load_weight(c);\n" : "",
+          store: `      let h = load_outGradient(q)${weight ? " * gain" : ""};
+      let centred = load_input(q)${mean ? " - numbers.x" : ""};
+      store_inputGradient(q, (h${mean ? " - numbers.z" : ""} - centred * numbers.w) * numbers.y);
+`,
+        },
         context,
       ),
     subgroups: (context) => rowsUseSubgroups(owner, context),

@@ -5,67 +5,108 @@ import { type Team, team } from "../wgsl/team.js";
 import type { NormShape } from "./shape.js";
 
 /**
- * Who folds a row and then stores it, in one launch: an invocation where rows are `short`, a team where they are `few`. Other rows
- * belong to a team too, but on CPUs, whose invocations load what is one for all of them, as parameters are, at once.
+ * Who folds rows and then stores them, in one launch: an invocation where rows are `short`, a team where they are `few`, and else, as
+ * `middling` or `long`, what the device is fast at.
  */
-export type RowOwner = "short" | "many" | "few";
+export type RowOwner = "short" | "middling" | "long" | "few";
 
 /** The owner of the rows of a shape, a choice by shape alone; undefined where groups are no rows in whole quads. */
 export function rowOwner({ batch, pixels, groups, width }: NormShape): RowOwner | undefined {
   if (pixels !== 1 || groups !== 1 || width % 4 !== 0) return undefined;
   if (width < 64) return "short";
-  return batch < 64 ? "few" : "many";
+  if (batch < 64) return "few";
+  return width < 512 ? "middling" : "long";
 }
 
-const teamOf = (owner: RowOwner, context: ProgramContext): Team | undefined =>
-  owner === "short" || (owner === "many" && isCpu(context))
-    ? undefined
-    : team(context.subgroupSize || (isCpu(context) ? 8 : 64), context);
-
-const sizeAlone = (context: ProgramContext): number => (isCpu(context) ? 8 : 64);
-
-/**
- * A program whose `body` runs for each `row`, whose `steps` quads begin at quad `base`, in all `lanes` of its owner, which count by
- * `lane`. `body` may sum a vec4f over them.
- */
-export function rowsProgram(
-  owner: RowOwner,
-  body: (sum: (value: string) => string) => string,
-  context: ProgramContext,
-): string {
-  const whole = teamOf(owner, context);
-  const head = whole
-    ? `${whole.declarations}
-@compute @workgroup_size(${whole.lanes})
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-  let row = group.x + group.y * groups.x;
-  let lanes = ${whole.lanes}u;
-`
-    : `${linearMain(sizeAlone(context))}
-  let row = index;
-  let lane = 0u;
-  let lanes = 1u;
-`;
-  return `${head}  if (row >= s.batch) { return; }
-  let steps = s.width / 4u;
-  let base = row * steps;
-${body(whole?.sum ?? ((value) => value))}}
-`;
+/** What a program does to rows, in WGSL. */
+export interface RowsCode {
+  /**
+   * The body of a function from `row`, `lane` and `lanes` to a vec4f, the numbers of a row, whose `steps` quads begin at quad `base`;
+   * `total` is the sum of a vec4f's elements over all lanes, which take a {@link quadLoop} together.
+   */
+  numbers(total: (value: string) => string): string;
+  /** Statements before those of `store`, for each quad `c` of a row: what several rows have in common. */
+  readonly parameters: string;
+  /** Statements that store quad `q` of a row of `numbers`. */
+  readonly store: string;
 }
 
-/** Runs `body` for each quad `c` of the row that is the invocation's; in buffers of rows it is quad `base + c`. */
+/** Runs `body` for each quad `c` of the row that is the invocation's. */
 export const quadLoop = (body: string): string =>
   `for (var c = lane; c < steps; c += lanes) {\n${body}  }\n`;
 
+/** A program over `s.batch` rows of `s.width` elements. */
+export function rowsProgram(owner: RowOwner, code: RowsCode, context: ProgramContext): string {
+  const { whole, rows } = divisionOf(owner, context);
+  const total = whole?.total ?? across;
+  const each = (of: (r: number) => string): string =>
+    Array.from({ length: rows }, (_, r) => of(r)).join("");
+  const head = whole
+    ? `@compute @workgroup_size(${whole.lanes})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+  let index = group.x + group.y * groups.x;
+  let lanes = ${whole.lanes}u;
+`
+    : `${linearMain(sizeAlone(context))}
+  let lane = 0u;
+  let lanes = 1u;
+`;
+  // The rows of the last team may be fewer.
+  const row = (r: number): string => (rows === 1 ? "index" : `first + ${r}u`);
+  const known = (r: number): string => (rows === 1 ? "index" : `min(${row(r)}, s.batch - 1u)`);
+  return `${whole?.declarations ?? ""}
+fn numbers_of(row: u32, lane: u32, lanes: u32) -> vec4f {
+  let steps = s.width / 4u;
+  let base = row * steps;
+${code.numbers(total)}}
+${head}  let first = index * ${rows}u;
+  if (first >= s.batch) { return; }
+  let steps = s.width / 4u;
+${each((r) => `  let numbers_${r} = numbers_of(${known(r)}, lane, lanes);\n`)}  ${quadLoop(
+    `${code.parameters}${each(
+      (r) => `    ${rows === 1 ? "" : `if (${row(r)} < s.batch) `}{
+      let q = (${row(r)}) * steps + c;
+      let numbers = numbers_${r};
+${code.store}    }
+`,
+    )}`,
+  )}}
+`;
+}
+
 export const rowsUseSubgroups = (owner: RowOwner, context: ProgramContext): boolean =>
-  teamOf(owner, context)?.usesSubgroups ?? false;
+  divisionOf(owner, context).whole?.usesSubgroups ?? false;
 
 /** Workgroups of a {@link rowsProgram}. */
-export const rowsWorkgroups = (
+export function rowsWorkgroups(
   owner: RowOwner,
-  rows: number,
+  batch: number,
   context: ProgramContext,
-): Workgroups => linearWorkgroups(rows, teamOf(owner, context) ? 1 : sizeAlone(context));
+): Workgroups {
+  const { whole, rows } = divisionOf(owner, context);
+  return linearWorkgroups(Math.ceil(batch / rows), whole ? 1 : sizeAlone(context));
+}
+
+/**
+ * The team that owns `rows` rows, or an invocation that owns one. CPUs load fastest what is one for all invocations, as parameters are
+ * where each has a row of its own, and then what lies together, as a long row does for a team: there it takes four at a time, for
+ * which it loads parameters once.
+ */
+function divisionOf(
+  owner: RowOwner,
+  context: ProgramContext,
+): { readonly whole: Team | undefined; readonly rows: number } {
+  const alone = { whole: undefined, rows: 1 };
+  const { subgroupSize } = context;
+  if (owner === "short") return alone;
+  if (!isCpu(context)) return { whole: team(subgroupSize || 64, context), rows: 1 };
+  if (owner === "middling" || subgroupSize === 0) return alone;
+  return { whole: team(subgroupSize, context), rows: owner === "long" ? 4 : 1 };
+}
+
+const sizeAlone = (context: ProgramContext): number => (isCpu(context) ? 8 : 64);
+
+const across = (v: string): string => `((${v}.x + ${v}.y) + (${v}.z + ${v}.w))`;
 
 /** A kernel for each owner and each set of optional operands, made when it is first asked for. */
 export function byOwner<P extends object, K>(make: (owner: RowOwner, parts: P) => K) {
@@ -80,6 +121,3 @@ export function byOwner<P extends object, K>(make: (owner: RowOwner, parts: P) =
 
 export const ownerVariant = (owner: RowOwner, parts: object): string =>
   [owner, ...Object.entries(parts).flatMap(([name, isThere]) => (isThere ? [name] : []))].join(",");
-
-/** `vec4f` to the number that its lanes are together. */
-export const across = (v: string): string => `((${v}.x + ${v}.y) + (${v}.z + ${v}.w))`;

@@ -8,18 +8,31 @@ export interface Team {
   readonly declarations: string;
   /** The sum of a vec4f over all invocations, of which `lane` is one's number; in uniform control flow only. */
   sum(value: string): string;
+  /** The sum of a vec4f's elements over all invocations, likewise. */
+  total(value: string): string;
 }
 
 /** A team of so many, which is a subgroup where the device has such: barriers are dear on CPUs, and not cheap elsewhere. */
 export const team = (lanes: number, { subgroupSize }: ProgramContext): Team =>
   subgroupSize === lanes
-    ? { lanes, usesSubgroups: true, declarations: "", sum: (value) => `subgroupAdd(${value})` }
+    ? {
+        ...{ lanes, usesSubgroups: true, declarations: totalBySubgroup },
+        sum: (value) => `subgroupAdd(${value})`,
+        total: (value) => `team_total(${value}, lane)`,
+      }
     : {
         lanes,
         usesSubgroups: false,
         declarations: sumInMemory(lanes),
         sum: (value) => `team_sum(${value}, lane)`,
+        total: (value) => `team_total(${value}, lane)`,
       };
+
+const totalBySubgroup = /* wgsl */ `
+fn team_total(own: vec4f, lane: u32) -> f32 {
+  return subgroupAdd((own.x + own.y) + (own.z + own.w));
+}
+`;
 
 const sumInMemory = (lanes: number): string => /* wgsl */ `
 var<workgroup> team_parts: array<vec4f, ${lanes}>;
@@ -32,5 +45,9 @@ fn team_sum(own: vec4f, lane: u32) -> vec4f {
   }
   workgroupBarrier();
   return team_parts[0];
+}
+fn team_total(own: vec4f, lane: u32) -> f32 {
+  let sum = team_sum(own, lane);
+  return (sum.x + sum.y) + (sum.z + sum.w);
 }
 `;
