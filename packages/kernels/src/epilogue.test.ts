@@ -214,7 +214,12 @@ describe("a product with an epilogue", () => {
       steps: [{ expression: relu, operands: [0] }],
       outputs: [0, 0],
     };
-    expect(() => kernel.withEpilogue({ program: two, results: [0] })).toThrow(
+    const masks = {
+      kernel: elementwiseKernel(two),
+      bindings: [bind(16), bind(16), bind(16)],
+      scalars: { count: 16, one: 1 },
+    };
+    expect(() => withEpilogue({ ...product, kernel }, masks, { results: [0] })).toThrow(
       "matmul+relu: an epilogue stores one result, not 2",
     );
   });

@@ -80,6 +80,7 @@ export { type CrfLossOperands, crfLoss } from "./crf/loss.js";
 export { type CrfLossBackwardOperands, crfLossBackward } from "./crf/loss-backward.js";
 export { type CrfOperands, type CrfShape, maxCrfTags } from "./crf/shape.js";
 export { type CrfDecodeOperands, crfDecode } from "./crf/viterbi.js";
+export type { Epilogue, KernelDefinition } from "./definition.js";
 export { countExponents } from "./diagnostics/exponent-histogram.js";
 export { decodeFound, findNonFinite, nothingFound } from "./diagnostics/find-non-finite.js";
 export {
@@ -100,7 +101,7 @@ export {
   isElementwise,
   type ShapedBinding,
 } from "./elementwise.js";
-export { type Epilogue, type ProductKernel, takesEpilogue, withEpilogue } from "./epilogue.js";
+export { type EpilogueOptions, takesEpilogue, withEpilogue } from "./epilogue.js";
 export * from "./expressions.js";
 export { type AddRowsAttributes, addRows, putRows } from "./gather-scatter/add-rows.js";
 export { type GatherAttributes, gather } from "./gather-scatter/gather.js";
@@ -112,7 +113,7 @@ export type { Indexing } from "./indexing.js";
 export {
   type DefinedKernel,
   defineKernel,
-  type KernelDefinition,
+  type EpilogueKernel,
   linearMain,
   linearWorkgroups,
 } from "./kernel.js";

@@ -1,12 +1,7 @@
-import type {
-  HalfDType,
-  Kernel,
-  KernelBinding,
-  KernelScalar,
-  KernelView,
-  ProgramContext,
-  Workgroups,
-} from "@halfstep/device";
+import type { Kernel, KernelView, ProgramContext, Workgroups } from "@halfstep/device";
+import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
+import { indexingWgsl } from "./indexing.js";
+import { weaveEpilogue } from "./weave-epilogue.js";
 import {
   conversionFunctions,
   narrowFormats,
@@ -14,45 +9,14 @@ import {
   storageDeclarations,
 } from "./wgsl/storage.js";
 
-/** What a kernel's author writes; {@link defineKernel} adds the declarations of buffers and scalars. */
-export interface KernelDefinition {
-  readonly name: string;
-  /** Every static choice that shapes the program, besides the dtypes. */
-  readonly variant?: string;
-  readonly bindings: readonly KernelBinding[];
-  readonly scalars?: readonly KernelScalar[];
-  /** Formats to which `body` rounds by `round4_float16` or `round4_bfloat16`, besides those of the storage. */
-  readonly conversions?: readonly HalfDType[];
-  /**
-   * WGSL with an entry point `main`. Buffers are reached through `load_x`, `at_x` and `store_x` (see wgsl/storage.ts),
-   * scalars as members of `s`.
-   */
-  body(context: ProgramContext): string;
-  /** Directives of extensions that the program uses besides halves and subgroups. */
-  directives?(context: ProgramContext): string;
-  /** True when the program uses subgroup built-ins; such a program is only asked for where subgroups exist. */
-  subgroups?(context: ProgramContext): boolean;
-  workgroups(
-    scalars: Readonly<Record<string, number>>,
-    lengths: readonly number[],
-    context: ProgramContext,
-  ): Workgroups;
-  /** The same arithmetic on the CPU: reads `read` views, fills `write` views, in the order of the bindings. */
-  reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
-  /** Floating-point operations of one launch; leave it out where memory traffic takes the time. */
-  operations?(scalars: Readonly<Record<string, number>>): number;
-  /** How many of the first bindings these operations multiply, over and over. Default: all, where there are operations. */
-  readonly factors?: number;
-  /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
-  readonly twinOf?: string;
-}
-
 /** A kernel from its definition. */
 export function defineKernel(definition: KernelDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
   const twins = new Map<string, Kernel>();
+  const woven = new Map<string, Kernel>();
+  const takesEpilogue = definition.epilogue && !definition.woven && !definition.twinOf;
   const decoding = {
-    factors: definition.factors ?? (definition.operations ? bindings.length : 0),
+    factors: factorsOf(definition),
     hasOne: scalars.some((scalar) => scalar.name === "one"),
   };
   return {
@@ -69,9 +33,12 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context, decoding) +
-        storageDeclarations(bindings, context, decoding, definition.twinOf) +
+        storageDeclarations(bindings, context, decoding, definition) +
         scalarDeclarations(scalars, bindings.length) +
-        definition.body(context);
+        (definition.woven && definition.epilogue === "store"
+          ? finishedFunction(definition.woven)
+          : "") +
+        definition.body(context, definition.woven);
       return {
         code,
         workgroups: (values, lengths) => definition.workgroups(values, lengths, context),
@@ -82,6 +49,15 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
       twins.set(result, twin);
       return twin;
     },
+    ...(takesEpilogue && {
+      epilogue: definition.epilogue,
+      withEpilogue(epilogue: Epilogue) {
+        const key = `${epilogue.name} ${epilogue.variant}`;
+        const kernel = woven.get(key) ?? defineKernel(weaveEpilogue(definition, epilogue));
+        woven.set(key, kernel);
+        return kernel;
+      },
+    }),
   };
 }
 
@@ -92,6 +68,13 @@ export interface DefinedKernel extends Kernel {
    * A body that writes the buffer itself, not by `store_…`, has to look for the binding.
    */
   withTwin(result: string): Kernel;
+}
+
+/** A kernel whose result, its last binding, can pass through an epilogue. */
+export interface EpilogueKernel extends DefinedKernel {
+  readonly epilogue: "store" | "body";
+  /** The kernel with the epilogue's operands before its result, and the epilogue's scalars after its own. */
+  withEpilogue(epilogue: Epilogue): Kernel;
 }
 
 function withTwin(definition: KernelDefinition, result: string): KernelDefinition {
@@ -172,3 +155,15 @@ export const walkWorkgroups = (count: number, context: ProgramContext, each = 64
  */
 export const zeroBehind = (value: string, count: string): string =>
   `select(vec4f(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;
+
+/** WGSL `finished(index, result)`: what is stored at quad `index` in the place of `result`. */
+const finishedFunction = ({ functions, operands, call }: Epilogue): string =>
+  `${functions}${operands.map(({ name, kind }) => indexingWgsl(kind, name)).join("")}
+fn finished(index: u32, result: vec4f) -> vec4f {
+  let value = ${call(
+    "result",
+    operands.map(({ name }) => `quad_${name}(index)`),
+  )};
+  return ${zeroBehind("value", "s.elements")};
+}
+`;

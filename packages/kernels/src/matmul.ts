@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget, ProgramContext } from "@halfstep/device";
-import { defineProduct, type EpilogueCode } from "./epilogue.js";
+import type { Epilogue } from "./definition.js";
+import { defineKernel } from "./kernel.js";
 import { blockWorkgroups } from "./matmul/block.js";
 import type { BlockSize } from "./matmul/block-table.js";
 import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
@@ -7,9 +8,9 @@ import { blockSize, chooseEngine } from "./matmul/engine.js";
 import { matrixBlockProgram, matrixDirectives } from "./matmul/matrix-block.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
 import { sharedBlockProgram } from "./matmul/shared-block.js";
+import { launchProduct } from "./matmul/split-k.js";
 import { storeQuad } from "./matmul/store.js";
 import { type TileShape, tileProgram, tileWorkgroups } from "./matmul/tile.js";
-import { launchProduct } from "./split-k.js";
 
 export interface MatmulOperands<B> {
   /** [batch, m, k], or [batch, k, m] with `transA`; without the batch dimension it is used for every entry. */
@@ -95,10 +96,9 @@ function matmulKernel(
   let kernel = kernels.get(variant);
   if (!kernel) {
     const shape = { rows, width };
-    kernel = defineProduct({
+    kernel = defineKernel({
       name: "matmul",
       variant,
-      unit: width,
       bindings: [
         { name: "a", access: "read" },
         { name: "b", access: "read", unit: transB ? 4 : width },
@@ -107,6 +107,7 @@ function matmulKernel(
       scalars: (["m", "n", "k", "columns", "splits", "slices", "a_batch", "b_batch"] as const).map(
         (name) => ({ name, type: "u32" }),
       ),
+      epilogue: "body",
       subgroups: (context) => {
         const { kind } = chooseEngine(size, context);
         return kind === "matrix" || (kind === "rows" && context.subgroupSize > 0);
@@ -134,7 +135,7 @@ function productProgram(
   layout: MatmulLayout,
   size: BlockSize | undefined,
   context: ProgramContext,
-  epilogue: EpilogueCode | undefined,
+  epilogue: Epilogue | undefined,
 ): string {
   const engine = chooseEngine(size, context);
   if (engine.kind === "rows")

@@ -216,6 +216,7 @@ function makeKernel(direction: Direction, curve: Curve, walk: "quads" | "lanes")
   const lanes = [0, 1, 2, 3].map((l) => `value(index * 4u + ${l}u)`).join(", ");
   return defineKernel({
     name,
+    epilogue: "store",
     variant: `${curve.name}, ${walk}`,
     bindings: [
       { name: input, access: "read" },

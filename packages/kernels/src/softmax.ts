@@ -149,6 +149,7 @@ export function statisticsOf(x: KernelView): { top: number; total: number } {
 const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kernel =>
   defineKernel({
     name,
+    epilogue: "store",
     variant: `${walk}, ${owner}`,
     bindings: [
       ...rule.inputs.map((input) => ({ name: input, access: "read" as const })),

@@ -6,9 +6,9 @@ import { runOnCpu, runOnGpu, testValues } from "../test/harness.js";
 import { permute } from "./copies/permute.js";
 import { formatOf } from "./cpu.js";
 import { type ElementwiseKernel, elementwise } from "./elementwise.js";
-import { type ProductKernel, takesEpilogue, withEpilogue } from "./epilogue.js";
+import { takesEpilogue, withEpilogue } from "./epilogue.js";
 import { identity, relu } from "./expressions.js";
-import { defineKernel } from "./kernel.js";
+import { defineKernel, type EpilogueKernel } from "./kernel.js";
 import { matmul } from "./matmul.js";
 import { reduce } from "./reductions/reduce.js";
 import { canStoreTwice, storingTwice } from "./twin.js";
@@ -64,7 +64,7 @@ const producers: Readonly<Record<string, Producer>> = {
             const after = elementwise(relu, [scratch], shaped);
             target.launch(
               withEpilogue(
-                launch as typeof launch & { kernel: ProductKernel },
+                launch as typeof launch & { kernel: EpilogueKernel },
                 after as typeof after & { kernel: ElementwiseKernel },
                 { results: [0] },
               ),

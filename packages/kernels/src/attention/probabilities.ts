@@ -100,6 +100,7 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
   ];
   return defineKernel({
     name: "attentionProbabilities",
+    epilogue: "store",
     variant: `${walk}, ${owner}`,
     bindings: [
       { name: "scores", access: "read" },
@@ -149,6 +150,7 @@ const forwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>>
 const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
   defineKernel({
     name: "attentionProbabilitiesBackward",
+    epilogue: "store",
     variant: `${walk}, ${owner}`,
     bindings: [
       { name: "probabilities", access: "read" },

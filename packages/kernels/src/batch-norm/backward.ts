@@ -79,6 +79,7 @@ type Views = readonly [
 const inputKernel = (walk: RowWalk): Kernel =>
   defineKernel({
     name: "batchNormInputGradient",
+    epilogue: "store",
     variant: walk,
     factors: 8,
     bindings: [

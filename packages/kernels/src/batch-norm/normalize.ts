@@ -53,6 +53,7 @@ export const elementChunks = (rows: number): number => Math.max(1, Math.ceil(row
 const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
   defineKernel({
     name: "batchNormNormalize",
+    epilogue: "store",
     variant: `${activation},${walk}`,
     factors: 6,
     bindings: [

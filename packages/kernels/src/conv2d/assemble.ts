@@ -1,8 +1,6 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
-import { defineProduct } from "../epilogue.js";
-import { linearMain, linearWorkgroups } from "../kernel.js";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import type { ProductPlan } from "../matmul/shape.js";
-import { quadEpilogue } from "../quad-epilogue.js";
 import { scratch } from "../scratch.js";
 
 /** Where the slices of a product belong in the result. */
@@ -44,7 +42,6 @@ export function launchSlices<B>(
     bindings: [parts, out],
     scalars: {
       count: out.length,
-      n: groups * n,
       group_n: n,
       stride,
       m,
@@ -60,7 +57,6 @@ export function launchSlices<B>(
 
 const scalarNames = [
   "count",
-  "n",
   "group_n",
   "stride",
   "m",
@@ -91,20 +87,17 @@ const firstOf = `fn first_of(row: u32) -> u32 {
 
 /** An invocation stores a row of n channels in quads, so that it finds its place once; or one quad of elements of any row. */
 function assembleKernel(isQuads: boolean) {
-  return defineProduct({
+  return defineKernel({
     name: "assembleSlices",
     variant: isQuads ? "quads" : "",
-    unit: 4,
+    epilogue: "store",
     bindings: [
       { name: "parts", access: "read" },
       { name: "out", access: "write" },
     ],
     scalars: scalarNames.map((name) => ({ name, type: "u32" })),
-    body: (_, epilogue) => {
-      const { functions, stored } = quadEpilogue(epilogue, "sum", "at");
-      return `${functions}${firstOf}
-${isQuads ? storeRows(stored) : storeElements(stored)}`;
-    },
+    body: () => `${firstOf}
+${isQuads ? storeRows : storeElements}`,
     workgroups: ({ count, group_n }) =>
       linearWorkgroups(Math.ceil((count as number) / (isQuads ? (group_n as number) : 4))),
     reference([parts, out], scalars) {
@@ -123,7 +116,7 @@ ${isQuads ? storeRows(stored) : storeElements(stored)}`;
   });
 }
 
-const storeRows = (stored: string): string => `${linearMain()}
+const storeRows = `${linearMain()}
   let quads = s.group_n >> 2u;
   if (index * s.group_n >= s.count) { return; }
   let first = first_of(index) >> 2u;
@@ -131,13 +124,12 @@ const storeRows = (stored: string): string => `${linearMain()}
   for (var quad = 0u; quad < quads; quad++) {
     var sum = vec4f();
     for (var part = 0u; part < s.splits; part++) { sum += load_parts(first + part * pitch + quad); }
-    let at = index * quads + quad;
-    store_out(at, ${stored});
+    store_out(index * quads + quad, sum);
   }
 }
 `;
 
-const storeElements = (stored: string): string => `
+const storeElements = `
 fn sum_at(i: u32) -> f32 {
   var at = first_of(i / s.group_n) + i % s.group_n;
   var sum = 0.0;
@@ -149,10 +141,8 @@ fn sum_at(i: u32) -> f32 {
 }
 ${linearMain()}
   if (index * 4u >= s.count) { return; }
-  let at = index;
   let i = index * 4u;
-  let sum = vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u));
-  store_out(at, ${stored});
+  store_out(index, vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u)));
 }
 `;
 

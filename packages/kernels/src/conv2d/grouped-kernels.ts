@@ -1,7 +1,5 @@
 import type { Kernel, KernelView } from "@halfstep/device";
-import { defineProduct } from "../epilogue.js";
-import { linearMain, linearWorkgroups } from "../kernel.js";
-import { quadEpilogue } from "../quad-epilogue.js";
+import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 
 /** What a grouped convolution computes. */
 export type GroupedProduct = "forward" | "inputGradient" | "weightGradient";
@@ -128,19 +126,17 @@ function makeKernel(product: GroupedProduct, isDepthwise: boolean): Kernel {
     isDepthwise,
   };
   const unit = isDepthwise ? " / 4u" : "";
-  return defineProduct({
+  return defineKernel({
     name: `groupedConv2d.${product}`,
     variant: isDepthwise ? "depthwise" : "",
-    unit: 4,
+    epilogue: "store",
     bindings: [
       { name: a, access: "read" },
       { name: b, access: "read" },
       { name: result, access: "write" },
     ],
     scalars: scalarNames.map((name) => ({ name, type: "u32" })),
-    body: (_, epilogue) => {
-      const { functions, stored } = quadEpilogue(epilogue, "sums", "index");
-      return `${functions}
+    body: () => `
 fn sum_at(e: u32) -> ${value} {
   let ins = s.in_channels${unit};
   let outs = s.out_channels${unit};
@@ -151,11 +147,9 @@ ${sums[product](access)}
 ${linearMain()}
   if (index * 4u >= s.count) { return; }
   let e = index * 4u;
-  let sums = ${isDepthwise ? "sum_at(index)" : "vec4f(sum_at(e), sum_at(e + 1u), sum_at(e + 2u), sum_at(e + 3u))"};
-  store_${result}(index, ${stored});
+  store_${result}(index, ${isDepthwise ? "sum_at(index)" : "vec4f(sum_at(e), sum_at(e + 1u), sum_at(e + 2u), sum_at(e + 3u))"});
 }
-`;
-    },
+`,
     workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
     reference(views, scalars) {
       const [x, y, to] = views as readonly [KernelView, KernelView, KernelView];

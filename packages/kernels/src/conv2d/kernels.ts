@@ -1,5 +1,5 @@
 import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
-import { defineProduct } from "../epilogue.js";
+import { defineKernel } from "../kernel.js";
 import type { TilePlan } from "../matmul/shape.js";
 import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
 import { type BackwardStride, gatherContraction } from "./gather.js";
@@ -130,12 +130,12 @@ function convolutionKernel(
   let kernel = kernels.get(key);
   if (!kernel) {
     const { bindings, contraction, reference, patch } = define();
-    kernel = defineProduct({
+    kernel = defineKernel({
       name,
       variant,
-      unit: width,
       bindings: [...bindings, { name: "out", access: "write", unit: width }],
       scalars,
+      epilogue: "body",
       subgroups: ({ subgroupSize }) => subgroupSize > 0,
       body: (context, epilogue) =>
         patch && takesPatches(context)

@@ -1,7 +1,7 @@
 import type { Binding, Kernel, Launch, LaunchTarget } from "@halfstep/device";
 import type { Conv2dAttributes } from "../conv2d.js";
 import type { ProductPlan } from "../matmul/shape.js";
-import { launchProduct } from "../split-k.js";
+import { launchProduct } from "../matmul/split-k.js";
 import { launchSlices } from "./assemble.js";
 
 /** Of images, and of what divides them. */

@@ -1,5 +1,5 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
-import type { EpilogueCode } from "../epilogue.js";
+import type { Epilogue } from "../definition.js";
 import { indexingWgsl } from "../indexing.js";
 import { linearWorkgroups } from "../kernel.js";
 
@@ -37,7 +37,7 @@ const lanes = 8;
  * windows of a square of pixels, one channel at a time. Each number of the image is loaded once for the nine taps, which leaves the
  * loads of weights. Sums are added up channel by channel, in each tap by tap.
  */
-export function patchProgram(size: PatchSize, epilogue?: EpilogueCode): string {
+export function patchProgram(size: PatchSize, epilogue?: Epilogue): string {
   const side = size + 2;
   const registers = Math.ceil((side * side) / lanes);
   const each = (count: number, code: (i: number) => string): string =>
@@ -104,7 +104,7 @@ ${store.before}  for (var y = top; y < min(top + ${size}u, s.target_height); y++
 }
 
 /** The epilogue of two pixels at a time, whose pairs lie at `at` and `at + s.columns`. */
-function pairsThrough(epilogue: EpilogueCode | undefined): {
+function pairsThrough(epilogue: Epilogue | undefined): {
   readonly functions: string;
   readonly before: string;
   call(value: string): string;

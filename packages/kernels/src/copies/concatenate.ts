@@ -76,9 +76,10 @@ function makeKernel(parts: number, unit: 1 | 4, variant: string): Kernel {
   const numbers = Array.from({ length: parts }, (_, p) => p);
   return defineKernel({
     name: "concatenate",
+    epilogue: "store",
     variant,
     bindings: [
-      ...numbers.map((p) => ({ name: `x${p}`, access: "read" as const, dtypes: anyDType })),
+      ...numbers.map((p) => ({ name: `input${p}`, access: "read" as const, dtypes: anyDType })),
       { name: "out", access: "write", dtypes: anyDType },
     ],
     scalars: ["count", "inner", ...numbers.map((p) => `end${p}`)].map((name) => ({
@@ -92,7 +93,7 @@ function makeKernel(parts: number, unit: 1 | 4, variant: string): Kernel {
         const start = p === 0 ? "0u" : `s.end${p - 1}`;
         const at = `(o * (s.end${p} - ${start}) + j - ${start}) * s.inner + i`;
         const condition = p < parts - 1 ? `if (j < s.end${p}) ` : "";
-        return `  ${condition}{ return ${load}_x${p}(${at}); }\n`;
+        return `  ${condition}{ return ${load}_input${p}(${at}); }\n`;
       });
       const lanes = [0, 1, 2, 3].map((l) => `value(index * 4u + ${l}u)`).join(", ");
       return `

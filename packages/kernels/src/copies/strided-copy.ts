@@ -164,6 +164,7 @@ function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string):
   const perAxis = isPadded ? ["size", "stride", "from", "to"] : ["size", "stride"];
   return defineKernel({
     name: "stridedCopy",
+    epilogue: "store",
     variant,
     bindings: [
       { name: "input", access: "read", dtypes: anyDType },
@@ -177,7 +178,7 @@ function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string):
       ),
       ...(isPadded ? [{ name: "fill", type: "f32" as const, runtime: true }] : []),
     ],
-    body(context) {
+    body(context, epilogue) {
       const [from, to] = context.bindings;
       const scalar = valueType(to?.dtype);
       const last = rank - 1;
@@ -201,7 +202,8 @@ ${linearMain()}
         from?.dtype === to?.dtype &&
         !from?.rounding &&
         !to?.rounding &&
-        context.bindings.length === 2;
+        context.bindings.length === 2 &&
+        !epilogue;
       const move = isMoved
         ? "out_data[q] = input_data[place];"
         : "store_out(q, load_input(place));";

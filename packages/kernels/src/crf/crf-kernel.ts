@@ -1,5 +1,6 @@
 import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
-import { defineKernel, type KernelDefinition } from "../kernel.js";
+import type { KernelDefinition } from "../definition.js";
+import { defineKernel } from "../kernel.js";
 import type { CrfScalars, CrfShape } from "./shape.js";
 
 /** The operands that there may be, which are static choices of a program. */

@@ -134,6 +134,7 @@ function makeKernel(op: Segments, unit: 1 | 4): Kernel {
       : `vec4f(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
   return defineKernel({
     name: adds ? "addSegments" : "putSegments",
+    epilogue: "store",
     factors: 5,
     variant: `${unit === 4 ? "quads" : "lanes"}${adds && hasBase ? ",base" : ""}`,
     bindings: [

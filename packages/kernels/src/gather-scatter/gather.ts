@@ -42,6 +42,7 @@ type Walk = "quads" | "rows" | "each";
 const makeKernel = (walk: Walk): Kernel =>
   defineKernel({
     name: "gather",
+    epilogue: "store",
     variant: walk,
     bindings: [
       { name: "input", access: "read", dtypes: anyDType },

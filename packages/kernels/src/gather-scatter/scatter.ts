@@ -91,6 +91,7 @@ const flatPlaces: Kernel = defineKernel({
 const makeKernel = (op: "add" | "assign"): Kernel =>
   defineKernel({
     name: "scatter",
+    epilogue: "store",
     variant: op,
     bindings: [
       { name: "base", access: "read" },

@@ -116,6 +116,7 @@ const forwardKernels = byRowOwner(
   (owner): Kernel =>
     defineKernel({
       name: "softmaxCrossEntropy",
+      epilogue: "store",
       variant: owner,
       bindings: [
         { name: "logits", access: "read" },
@@ -155,6 +156,7 @@ const isIgnored = (label: number, scalars: Readonly<Record<string, number>>): bo
 const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
   defineKernel({
     name: "softmaxCrossEntropyBackward",
+    epilogue: "store",
     variant: `${walk}, ${owner}`,
     bindings: [
       { name: "logits", access: "read" },

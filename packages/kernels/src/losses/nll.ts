@@ -135,6 +135,7 @@ const makeKernel = (name: keyof typeof rules, isWeighted: boolean): Kernel => {
   const out = (bindings.at(-1) as KernelBinding).name;
   return defineKernel({
     name,
+    epilogue: "store",
     variant: isWeighted ? "weighted" : "",
     bindings: [
       { name: "labels", access: "read", unit: 1, dtypes: ["uint32"] },

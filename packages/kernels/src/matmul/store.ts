@@ -1,4 +1,4 @@
-import type { EpilogueCode } from "../epilogue.js";
+import type { Epilogue } from "../definition.js";
 import { indexingWgsl } from "../indexing.js";
 
 /** WGSL that stores the rows of a tile: declarations, and the statements that end the entry point. */
@@ -13,7 +13,7 @@ export interface TileStore {
  * three times as long to compile as the product itself. It counts rows of the matrix, because a count from zero to a constant
  * is a loop that drivers write out.
  */
-export function storeTile(rows: number, width: 2 | 4, epilogue?: EpilogueCode): TileStore {
+export function storeTile(rows: number, width: 2 | 4, epilogue?: Epilogue): TileStore {
   // Programs compute quads, so that pairs go through them two rows at a time.
   const together = epilogue ? 4 / width : 1;
   const sums = Array.from({ length: rows / together }, (_, i) =>
@@ -41,7 +41,7 @@ ${before}  for (var r = row; r < bottom; r += ${together}u) {
 }
 
 /** The epilogue of a quad at `at`, or of two pairs at `at` and below it. */
-function throughEpilogue(width: 2 | 4, epilogue: EpilogueCode) {
+function throughEpilogue(width: 2 | 4, epilogue: Epilogue) {
   let { functions } = epilogue;
   let before = "";
   const operands = epilogue.operands.map(({ name, kind }) => {
@@ -67,7 +67,7 @@ function throughEpilogue(width: 2 | 4, epilogue: EpilogueCode) {
 /**
  * `store_quad(slice, row, quad, value)`: stores four columns of a row through the epilogue, where the result has them.
  */
-export function storeQuad(width: 2 | 4, epilogue?: EpilogueCode): string {
+export function storeQuad(width: 2 | 4, epilogue?: Epilogue): string {
   let functions = epilogue?.functions ?? "";
   const pair = (name: string, at: string): string =>
     width === 4

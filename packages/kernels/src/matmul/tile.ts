@@ -1,5 +1,5 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
-import type { EpilogueCode } from "../epilogue.js";
+import type { Epilogue } from "../definition.js";
 import { linearWorkgroups } from "../kernel.js";
 import { storeTile } from "./store.js";
 
@@ -61,7 +61,7 @@ export function tileProgram(
   { rows, width }: TileShape,
   { along, functions = "", band = "1u", loops }: Contraction,
   context: ProgramContext,
-  epilogue?: EpilogueCode,
+  epilogue?: Epilogue,
 ): string {
   const lanes = context.subgroupSize;
   const height = lanes > 0 ? rows : directRows;

@@ -216,6 +216,7 @@ const inputKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight } = parts;
   return defineKernel({
     name: "normInputGradient",
+    epilogue: "store",
     factors: 8,
     variant: variantOf(walk, parts),
     bindings: present([

@@ -92,6 +92,7 @@ const normalizeKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight, bias } = parts;
   return defineKernel({
     name: "normNormalize",
+    epilogue: "store",
     factors: 8,
     variant: variantOf(walk, parts),
     bindings: present([

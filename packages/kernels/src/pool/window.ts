@@ -62,6 +62,7 @@ export function definePool(definition: PoolDefinition): Kernel {
   return defineKernel({
     name,
     variant,
+    epilogue: "store",
     bindings: [
       ...reads.map((read) => ({ name: read, access: "read" as const })),
       { name: out, access: "write" },

@@ -174,6 +174,7 @@ ${loop.join("")}  }
 function makeKernel(fold: Fold, walk: Walk): Kernel {
   return defineKernel({
     name: "reduce",
+    epilogue: "store",
     variant: `${fold},${walk}`,
     // What is compared is not only multiplied and added.
     factors: isExtremum(fold) ? 0 : 1,

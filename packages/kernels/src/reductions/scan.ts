@@ -52,6 +52,7 @@ function makeKernel(op: ScanOp, direction: "forward" | "reverse"): Kernel {
   const hasMultiplier = op === "recurrence";
   return defineKernel({
     name: "scan",
+    epilogue: "store",
     variant: `${op},${direction}`,
     bindings: [
       { name: "input", access: "read" },

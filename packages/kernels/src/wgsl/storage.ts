@@ -23,6 +23,7 @@ import {
   round4Bfloat16,
   round4Float16,
 } from "@halfstep/formats/wgsl";
+import type { KernelDefinition } from "../definition.js";
 
 /**
  * WGSL through which a kernel reaches its buffers, whatever their storage. For a binding `x` of unit 4 (quads of elements):
@@ -33,19 +34,26 @@ import {
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides. What is stored in `twinOf` is stored in the last binding too.
+ * saturate besides. What is stored in `twinOf` is stored in the last binding too. Where the store weaves an epilogue in, what is stored
+ * in the result is what the function `finished` makes of it.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   { factors, hasOne }: Decoding,
-  twinOf?: string,
+  { twinOf, woven, epilogue }: Pick<KernelDefinition, "twinOf" | "woven" | "epilogue">,
 ): string {
+  const isFinished = !!woven && epilogue === "store";
+  const result = bindings.length - (twinOf === undefined ? 1 : 2);
   const prefix = hasOne ? "kept_" : "integer_";
   return bindings
     .map(({ name }, index) => {
       const twin = name === twinOf ? bindings.at(-1)?.name : undefined;
-      return declareBinding(bindings, context, index, index < factors ? "" : prefix, twin);
+      return declareBinding(bindings, context, index, {
+        floats16: index < factors ? "" : prefix,
+        twin,
+        isFinished: isFinished && index === result,
+      });
     })
     .join("");
 }
@@ -149,8 +157,15 @@ function declareBinding(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   index: number,
-  floats16: "" | "integer_" | "kept_",
-  twin: string | undefined,
+  {
+    floats16,
+    twin,
+    isFinished,
+  }: {
+    readonly floats16: "" | "integer_" | "kept_";
+    readonly twin: string | undefined;
+    readonly isFinished: boolean;
+  },
 ): string {
   const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
   const storage = context.bindings[index];
@@ -196,7 +211,8 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
           : `encode4_${dtype}(vec4f(${round("v")}, 0.0, 0.0)).x`
         : round("v");
     const again = twin ? ` store_${twin}(i, v);` : "";
-    code += `fn store_${name}(i: u32, v: ${value}) { ${name}_data[i] = ${packed};${again} }\n`;
+    const [given, finish] = isFinished ? ["result", " let v = finished(i, result);"] : ["v", ""];
+    code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish} ${name}_data[i] = ${packed};${again} }\n`;
   }
   return code;
 }

@@ -1,8 +1,8 @@
-import type { Binding } from "@halfstep/device";
+import { type Binding, type DType, floatingDTypes } from "@halfstep/device";
 import {
   type ElementwiseKernel,
+  type EpilogueKernel,
   isElementwise,
-  type ProductKernel,
   takesEpilogue,
   withEpilogue,
 } from "@halfstep/kernels";
@@ -18,40 +18,75 @@ import {
 import { Rewriting } from "./rewriting.js";
 
 /**
- * Weaves an elementwise launch into the store of the product (of matrices, or a convolution) whose result it alone reads:
- * bias, activation, residual, scale. The result is never written by itself, but rounds as if it had been.
+ * Weaves an elementwise launch into the store of the launch whose result it alone reads: bias, activation, residual, scale. The
+ * result is never written by itself, but rounds as if it had been. Where two results meet in one elementwise launch, that of a product
+ * (of matrices, or a convolution) comes first.
  */
 export const fuseEpilogues: Pass = (graph) => {
   const work = new Rewriting(graph);
-  for (let n = 0; n < work.length; n++) {
-    const product = work.at(n);
-    if (!product || !takesEpilogue(product.launch.kernel)) continue;
-    const position = work.onlyReaderOf(n);
-    if (position === undefined) continue;
-    const node = weave(product, work.at(position) as PlanNode);
-    if (!node || hasConflict(node.launch)) continue;
-    work.remove(n);
-    work.replace(position, node);
-  }
+  for (const isProduct of [true, false])
+    for (let n = 0; n < work.length; n++) {
+      const producer = work.at(n);
+      const kernel = producer?.launch.kernel;
+      if (!producer || !kernel || !takesEpilogue(kernel)) continue;
+      if (!!kernel.operations !== isProduct) continue;
+      const position = work.onlyReaderOf(n);
+      if (position === undefined || livesLonger(work, n, position)) continue;
+      const node = weave(producer, kernel, work.at(position) as PlanNode);
+      if (!node || hasConflict(node.launch)) continue;
+      work.remove(n);
+      work.replace(position, node);
+    }
   return work.graph();
 };
 
-function weave(product: PlanNode, reader: PlanNode): PlanNode | undefined {
+/**
+ * Whether more memory would be held in between if a node moved to the place of its only reader: what it is the last to read would have
+ * to wait there, in the place of its result.
+ */
+function livesLonger(work: Rewriting, position: number, reader: number): boolean {
+  const { bindings } = (work.at(position) as PlanNode).launch;
+  const waiting = new Set<Storage>();
+  for (const { buffer } of bindings.slice(0, -1)) {
+    const { writes, reads } = work.usesOf(buffer);
+    const isUsedLater = [...writes, ...reads].some(({ node }) => node >= reader);
+    if (!isUsedLater && !buffer.isResident && !work.kept.has(buffer)) waiting.add(buffer);
+  }
+  let bytes = 0;
+  for (const { byteLength } of waiting) bytes += byteLength;
+  return (
+    bytes > (bindings.at(-1) as Binding<Storage>).buffer.byteLength &&
+    hasNodes(work, position, reader)
+  );
+}
+
+/** Whether anything runs strictly between two positions. */
+function hasNodes(work: Rewriting, after: number, before: number): boolean {
+  for (let n = after + 1; n < before; n++) if (work.at(n)) return true;
+  return false;
+}
+
+function weave(producer: PlanNode, kernel: EpilogueKernel, reader: PlanNode): PlanNode | undefined {
   const { launch } = reader;
-  if (!isElementwise(launch.kernel) || reader.isBackward !== product.isBackward) return undefined;
+  if (!isElementwise(launch.kernel) || reader.isBackward !== producer.isBackward) return undefined;
   const { inputs } = launch.kernel.elementwise;
-  const result = product.launch.bindings.at(-1) as Binding<Storage>;
+  const result = producer.launch.bindings.at(-1) as Binding<Storage>;
   const results = [...inputs.keys()].filter((i) => launch.bindings[i]?.buffer === result.buffer);
   const fits = inputs.every((kind, i) => {
     if (results.includes(i)) return kind === "same" && launch.bindings[i]?.length === result.length;
-    return kind !== "row" || launch.scalars[`x${i}_size0`] === product.launch.scalars.n;
+    return (
+      kind !== "row" ||
+      kernel.epilogue === "store" ||
+      launch.scalars[`x${i}_size0`] === producer.launch.scalars.n
+    );
   });
   const [out, ...others] = launch.bindings.slice(inputs.length);
   if (
     !fits ||
     !out ||
     others.length > 0 ||
-    !accepts(product.launch.kernel.bindings.at(-1), out.dtype)
+    ![result, out].every(({ dtype }) => isFloating(dtype)) ||
+    !accepts(kernel.bindings.at(-1), out.dtype)
   )
     return undefined;
   const rounding = roundingBetween(
@@ -60,15 +95,17 @@ function weave(product: PlanNode, reader: PlanNode): PlanNode | undefined {
   );
   if (rounding === "several") return undefined;
   const fused = withEpilogue(
-    product.launch as typeof product.launch & { kernel: ProductKernel },
+    { ...producer.launch, kernel },
     launch as typeof launch & { kernel: ElementwiseKernel },
     { results, ...(rounding && { rounding }) },
   );
   if (fused.bindings.length > maxBindings) return undefined;
   return {
     launch: fused,
-    sources: new Map([...product.sources, ...reader.sources]),
-    recorded: [...product.recorded, ...reader.recorded],
+    sources: new Map([...producer.sources, ...reader.sources]),
+    recorded: [...producer.recorded, ...reader.recorded],
     isBackward: reader.isBackward,
   };
 }
+
+const isFloating = (dtype: DType): boolean => floatingDTypes.includes(dtype);

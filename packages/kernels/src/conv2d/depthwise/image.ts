@@ -1,7 +1,5 @@
 import type { Kernel } from "@halfstep/device";
-import { defineProduct, type EpilogueCode } from "../../epilogue.js";
-import { linearMain, linearWorkgroups } from "../../kernel.js";
-import { quadEpilogue } from "../../quad-epilogue.js";
+import { defineKernel, linearMain, linearWorkgroups } from "../../kernel.js";
 import {
   addProducts,
   declareLines,
@@ -18,17 +16,17 @@ const stripLength = 16;
 
 /** Each pixel of the target is the sum of what lies under its window times the weights, whose taps may be in reverse. */
 function imageKernel(name: string, stride: 1 | 2, isReversed: boolean): Kernel {
-  return defineProduct({
+  return defineKernel({
     name,
     variant: `3x3 by ${stride}`,
-    unit: 4,
+    epilogue: "store",
     bindings: [
       { name: "source", access: "read" },
       { name: "weight", access: "read" },
       { name: "out", access: "write" },
     ],
     scalars: windowScalars,
-    body: (_, epilogue) => imageProgram(stride, isReversed, epilogue),
+    body: () => imageProgram(stride, isReversed),
     workgroups: (scalars) => {
       const s = scalars as WindowScalars;
       const strips = Math.ceil(s.target_width / stripLength);
@@ -46,10 +44,9 @@ function imageKernel(name: string, stride: 1 | 2, isReversed: boolean): Kernel {
   });
 }
 
-function imageProgram(stride: 1 | 2, isReversed: boolean, epilogue?: EpilogueCode): string {
-  const { functions, stored } = quadEpilogue(epilogue, "sum", "at");
+function imageProgram(stride: 1 | 2, isReversed: boolean): string {
   const tap = (i: number, j: number): number => (isReversed ? 8 - (3 * i + j) : 3 * i + j);
-  return `${functions}${sourceValue}
+  return `${sourceValue}
 ${linearMain()}
   let quads = s.n >> 2u;
   let strips = (s.target_width + ${stripLength - 1}u) / ${stripLength}u;
@@ -65,8 +62,7 @@ ${declareLines}${eachTap((i, j) => `  let w${i}${j} = load_weight(${tap(i, j)}u 
   "first",
   "last",
   `    var sum = vec4f();
-${eachTap((i, j) => `    sum = fma(v${i}${j}, w${i}${j}, sum);\n`)}    let at = (line * s.target_width + x) * quads + c;
-    store_out(at, ${stored});
+${eachTap((i, j) => `    sum = fma(v${i}${j}, w${i}${j}, sum);\n`)}    store_out((line * s.target_width + x) * quads + c, sum);
 `,
 )}}
 `;

@@ -1,7 +1,5 @@
 import type { Kernel } from "@halfstep/device";
-import { defineProduct, type EpilogueCode } from "../../epilogue.js";
-import { linearMain, linearWorkgroups } from "../../kernel.js";
-import { quadEpilogue } from "../../quad-epilogue.js";
+import { defineKernel, linearMain, linearWorkgroups } from "../../kernel.js";
 import {
   addProducts,
   cell,
@@ -20,17 +18,17 @@ const pairsInStrip = 8;
  * The gradient by the input where windows are two columns apart: of two neighbouring columns, one meets the outer taps of two windows,
  * the other the middle tap of one.
  */
-export const depthwiseSpread: Kernel = defineProduct({
+export const depthwiseSpread: Kernel = defineKernel({
   name: "depthwiseInputGradient",
   variant: "3x3 by 2",
-  unit: 4,
+  epilogue: "store",
   bindings: [
     { name: "source", access: "read" },
     { name: "weight", access: "read" },
     { name: "out", access: "write" },
   ],
   scalars: windowScalars,
-  body: (_, epilogue) => spreadProgram(epilogue),
+  body: spreadProgram,
   workgroups: (scalars) => {
     const s = scalars as WindowScalars;
     const strips = Math.ceil((s.target_width + s.padding_x + 1) / 2 / pairsInStrip);
@@ -54,13 +52,10 @@ export const depthwiseSpread: Kernel = defineProduct({
   },
 });
 
-function spreadProgram(epilogue?: EpilogueCode): string {
-  const { functions, stored } = quadEpilogue(epilogue, "sum", "at");
+function spreadProgram(): string {
   const eachLine = (code: (i: number) => string): string => three.map(code).join("");
   const store = (column: string, sum: string): string => `    if (${column} < s.target_width) {
-      let sum = ${sum};
-      let at = (line * s.target_width + ${column}) * quads + c;
-      store_out(at, ${stored});
+      store_out((line * s.target_width + ${column}) * quads + c, ${sum});
     }
 `;
   const lines = eachLine(
@@ -76,7 +71,7 @@ function spreadProgram(epilogue?: EpilogueCode): string {
     "vec4f()",
   );
   const middle = three.reduce((sum, i) => `fma(here${i}, w${i}1, ${sum})`, "vec4f()");
-  return `${functions}${sourceValue}
+  return `${sourceValue}
 ${linearMain()}
   let quads = s.n >> 2u;
   let pairs = (s.target_width + s.padding_x + 1u) / 2u;

@@ -1,9 +1,7 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
-import { defineProduct } from "./epilogue.js";
-import { walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
-import type { ProductPlan } from "./matmul/shape.js";
-import { quadEpilogue } from "./quad-epilogue.js";
-import { scratch } from "./scratch.js";
+import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "../kernel.js";
+import { scratch } from "../scratch.js";
+import type { ProductPlan } from "./shape.js";
 
 /**
  * Launches a product into `out` [batch, m, n]. Where k is divided, or rows of the result would begin inside a store, the
@@ -48,9 +46,9 @@ function sumParts<B>(
   };
 }
 
-const sumPartsKernel = defineProduct({
+const sumPartsKernel = defineKernel({
   name: "sumParts",
-  unit: 4,
+  epilogue: "store",
   bindings: [
     { name: "parts", access: "read", dtypes: ["float32"] },
     { name: "out", access: "write" },
@@ -63,9 +61,7 @@ const sumPartsKernel = defineProduct({
     { name: "stride", type: "u32" },
   ],
   // Quads of the result are quads of each part only where no row begins inside one.
-  body: (context, epilogue) => {
-    const { functions, stored } = quadEpilogue(epilogue, "sum", "index");
-    return `${functions}
+  body: (context) => `
 fn sum_at(i: u32) -> f32 {
   let row = i / s.n;
   let batch = row / s.m;
@@ -94,12 +90,10 @@ ${walkMain("(s.count + 3u) / 4u", context)}  var sum: vec4f;
     let i = index * 4u;
     sum = vec4f(sum_at(i), sum_at(i + 1u), sum_at(i + 2u), sum_at(i + 3u));
   }
-  let value = ${stored};
-  store_out(index, ${zeroBehind("value", "s.count")});
+  store_out(index, ${zeroBehind("sum", "s.count")});
   }
 }
-`;
-  },
+`,
   workgroups: ({ count }, _, context) => walkWorkgroups(Math.ceil((count as number) / 4), context),
   reference([parts, out], scalars) {
     const { splits, m, n, stride } = scalars as Record<"splits" | "m" | "n" | "stride", number>;

@@ -1,0 +1,85 @@
+import type {
+  DType,
+  HalfDType,
+  KernelBinding,
+  KernelScalar,
+  KernelView,
+  ProgramContext,
+  Workgroups,
+} from "@halfstep/device";
+import type { Indexing } from "./indexing.js";
+
+/** What a kernel's author writes; `defineKernel` adds the declarations of buffers and scalars. */
+export interface KernelDefinition {
+  readonly name: string;
+  /** Every static choice that shapes the program, besides the dtypes. */
+  readonly variant?: string;
+  readonly bindings: readonly KernelBinding[];
+  readonly scalars?: readonly KernelScalar[];
+  /** Formats to which `body` rounds by `round4_float16` or `round4_bfloat16`, besides those of the storage. */
+  readonly conversions?: readonly HalfDType[];
+  /**
+   * WGSL with an entry point `main`. Buffers are reached through `load_x`, `at_x` and `store_x` (see wgsl/storage.ts),
+   * scalars as members of `s`.
+   *
+   * @param epilogue what is woven into the store, for a body that has to do it itself or has to know of it.
+   */
+  body(context: ProgramContext, epilogue?: Epilogue): string;
+  /** Directives of extensions that the program uses besides halves and subgroups. */
+  directives?(context: ProgramContext): string;
+  /** True when the program uses subgroup built-ins; such a program is only asked for where subgroups exist. */
+  subgroups?(context: ProgramContext): boolean;
+  workgroups(
+    scalars: Readonly<Record<string, number>>,
+    lengths: readonly number[],
+    context: ProgramContext,
+  ): Workgroups;
+  /** The same arithmetic on the CPU: reads `read` views, fills `write` views, in the order of the bindings. */
+  reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
+  /** Floating-point operations of one launch; leave it out where memory traffic takes the time. */
+  operations?(scalars: Readonly<Record<string, number>>): number;
+  /** How many of the first bindings these operations multiply, over and over. Default: all, where there are operations. */
+  readonly factors?: number;
+  /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
+  readonly twinOf?: string;
+  /**
+   * Who weaves an {@link Epilogue} into the store of the result, which is all that the kernel writes, its last binding, of
+   * floating-point numbers. "store": each quad is stored once, by `store_x`, which does it. "body": the body does it, and its result
+   * has a scalar `n` of columns. Default: nobody.
+   */
+  readonly epilogue?: "store" | "body";
+  /** What is woven already. */
+  readonly woven?: Epilogue;
+}
+
+/** What a result passes through on its way to memory. epilogue.ts makes it from an elementwise program. */
+export interface Epilogue {
+  /** Names of its steps. */
+  readonly name: string;
+  /** Every other static choice. */
+  readonly variant: string;
+  readonly operands: readonly {
+    readonly name: string;
+    readonly kind: Indexing;
+    readonly dtypes: readonly DType[];
+  }[];
+  readonly scalars: readonly KernelScalar[];
+  /** Formats to which it rounds. */
+  readonly conversions: readonly HalfDType[];
+  /** Whether its operands are added and multiplied before anything is compared. */
+  readonly isArithmetic: boolean;
+  /** WGSL of what `call` calls. */
+  readonly functions: string;
+  /** A `vec4f` expression: four elements of the result, and those of each operand, on their way. */
+  call(result: string, operands: readonly string[]): string;
+  /** The same on the CPU, in place. */
+  reference(
+    out: KernelView,
+    operands: readonly KernelView[],
+    scalars: Readonly<Record<string, number>>,
+  ): void;
+}
+
+/** How many of the first bindings a kernel multiplies. */
+export const factorsOf = ({ factors, operations, bindings }: KernelDefinition): number =>
+  factors ?? (operations ? bindings.length : 0);

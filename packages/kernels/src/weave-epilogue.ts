@@ -1,0 +1,49 @@
+import type { KernelView, ProgramContext } from "@halfstep/device";
+import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
+
+/**
+ * The definition of a kernel whose result passes through an epilogue, whose operands are bound before the result. Where the store
+ * does it, there is a scalar `elements`: the number of elements of the result, behind which it stores zeros.
+ */
+export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue): KernelDefinition {
+  const { name, variant = "", bindings, scalars = [], conversions = [] } = definition;
+  const { body, directives, subgroups, workgroups, reference } = definition;
+  const { operands } = epilogue;
+  const own = bindings.length - 1;
+  const end = own + operands.length;
+  const unit = bindings[own]?.unit ?? 4;
+  const factors = factorsOf(definition);
+  /** What the kernel's own functions know of: everything but the epilogue's operands. */
+  const ownOf = <T>(all: readonly T[]): readonly T[] => all.filter((_, i) => i < own || i >= end);
+  const ownContext = (context: ProgramContext): ProgramContext => ({
+    ...context,
+    bindings: ownOf(context.bindings),
+  });
+  return {
+    ...definition,
+    name: `${name}+${epilogue.name}`,
+    variant: `${variant} ${epilogue.variant}`,
+    bindings: [
+      ...bindings.slice(0, own),
+      ...operands.map((x) => ({ name: x.name, access: "read" as const, unit, dtypes: x.dtypes })),
+      ...bindings.slice(own),
+    ],
+    factors: factors < own ? factors : own + (epilogue.isArithmetic ? operands.length : 0),
+    scalars: [
+      ...scalars,
+      ...epilogue.scalars,
+      ...(definition.epilogue === "store" ? [{ name: "elements", type: "u32" } as const] : []),
+    ],
+    conversions: [...conversions, ...epilogue.conversions],
+    woven: epilogue,
+    body: (context) => body(ownContext(context), epilogue),
+    ...(directives && { directives: (context) => directives(ownContext(context)) }),
+    ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
+    workgroups: (values, lengths, context) =>
+      workgroups(values, ownOf(lengths), ownContext(context)),
+    reference(views, values) {
+      reference(ownOf(views), values);
+      epilogue.reference(views[end] as KernelView, views.slice(own, end), values);
+    },
+  };
+}
