@@ -56,7 +56,9 @@ test("query, key and value, selected from one projection", async () => {
     const projection = x.mul(1);
     weighed([2, 0, 1].map((part) => select(projection, 0, part))).backward();
   };
-  expect(namesOf(runtime.plan(step)).filter((name) => name === "concatenate")).toHaveLength(1);
+  expect(namesOf(runtime.plan(step)).filter((name) => name.startsWith("concatenate"))).toHaveLength(
+    1,
+  );
   await runtime.step(step);
   const expected = Array.from(
     { length: 24 },

@@ -12,7 +12,7 @@ export interface MemoryPlan {
 }
 
 /** From when to when a transient holds something that is wanted. */
-interface Lifetime {
+export interface Lifetime {
   readonly storage: Storage;
   /** The node that writes it first; −1 where the host does. */
   readonly first: number;
@@ -62,7 +62,7 @@ function freeSlot(slots: readonly Slot[], { first, last }: Lifetime): number | u
   return undefined;
 }
 
-function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
+export function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
   const lives = new Map<Storage, OpenLifetime>();
   for (const [n, node] of nodes.entries())
     for (const { buffer } of node.launch.bindings) {

@@ -15,25 +15,30 @@ import {
   type PlanNode,
   roundingBetween,
 } from "./graph.js";
+import { LiveBytes } from "./live-bytes.js";
 import { Rewriting } from "./rewriting.js";
 
 /**
  * Weaves an elementwise launch into the store of the launch whose result it alone reads: bias, activation, residual, scale. The
  * result is never written by itself, but rounds as if it had been. Where two results meet in one elementwise launch, that of a product
- * (of matrices, or a convolution) comes first.
+ * (of matrices, or a convolution) comes first. Moving a launch to its reader's place never makes the step's memory grow.
  */
 export const fuseEpilogues: Pass = (graph) => {
   const work = new Rewriting(graph);
+  const live = new LiveBytes(graph);
   for (const isProduct of [true, false])
-    for (let n = 0; n < work.length; n++) {
+    for (let n = work.length - 1; n >= 0; n--) {
       const producer = work.at(n);
       const kernel = producer?.launch.kernel;
       if (!producer || !kernel || !takesEpilogue(kernel)) continue;
       if (!!kernel.operations !== isProduct) continue;
       const position = work.onlyReaderOf(n);
-      if (position === undefined || livesLonger(work, n, position)) continue;
+      if (position === undefined) continue;
+      const more = moreHeld(work, n, position);
+      if (!live.hasRoom(more, n, position)) continue;
       const node = weave(producer, kernel, work.at(position) as PlanNode);
       if (!node || hasConflict(node.launch)) continue;
+      live.add(more, n, position);
       work.remove(n);
       work.replace(position, node);
     }
@@ -41,10 +46,10 @@ export const fuseEpilogues: Pass = (graph) => {
 };
 
 /**
- * Whether more memory would be held in between if a node moved to the place of its only reader: what it is the last to read would have
- * to wait there, in the place of its result.
+ * How much more memory is held in between if a node moves to the place of its only reader: what it is the last to read waits there, in
+ * the place of its result.
  */
-function livesLonger(work: Rewriting, position: number, reader: number): boolean {
+function moreHeld(work: Rewriting, position: number, reader: number): number {
   const { bindings } = (work.at(position) as PlanNode).launch;
   const waiting = new Set<Storage>();
   for (const { buffer } of bindings.slice(0, -1)) {
@@ -52,18 +57,9 @@ function livesLonger(work: Rewriting, position: number, reader: number): boolean
     const isUsedLater = [...writes, ...reads].some(({ node }) => node >= reader);
     if (!isUsedLater && !buffer.isResident && !work.kept.has(buffer)) waiting.add(buffer);
   }
-  let bytes = 0;
+  let bytes = -(bindings.at(-1) as Binding<Storage>).buffer.byteLength;
   for (const { byteLength } of waiting) bytes += byteLength;
-  return (
-    bytes > (bindings.at(-1) as Binding<Storage>).buffer.byteLength &&
-    hasNodes(work, position, reader)
-  );
-}
-
-/** Whether anything runs strictly between two positions. */
-function hasNodes(work: Rewriting, after: number, before: number): boolean {
-  for (let n = after + 1; n < before; n++) if (work.at(n)) return true;
-  return false;
+  return bytes;
 }
 
 function weave(producer: PlanNode, kernel: EpilogueKernel, reader: PlanNode): PlanNode | undefined {
