@@ -43,8 +43,7 @@ export interface KernelDefinition {
   /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
   readonly twinOf?: string;
   /**
-   * Who weaves an {@link Epilogue} into the store of the result, which is all that the kernel writes, its last binding, of
-   * floating-point numbers. "store": each quad is stored once, by `store_x`, which does it. "body": the body does it, and its result
+   * Who weaves an {@link Epilogue} into the store of the result: the last binding, of floating-point numbers. "store": each quad is stored once, by `store_x`, which does it. "body": the body does it, and its result
    * has a scalar `n` of columns. Default: nobody.
    */
   readonly epilogue?: "store" | "body";

@@ -21,6 +21,7 @@ import { scatter } from "./gather-scatter/scatter.js";
 import { softmaxCrossEntropy, softmaxCrossEntropyBackward } from "./losses/cross-entropy.js";
 import { nllLossBackward } from "./losses/nll.js";
 import { normBackward } from "./norms/backward.js";
+import { norm } from "./norms/norm.js";
 import { normNormalize } from "./norms/normalize.js";
 import { avgPool2d, avgPool2dBackward } from "./pool/avg-pool.js";
 import { maxPool2d, maxPool2dBackward } from "./pool/max-pool.js";
@@ -77,7 +78,7 @@ const batchNorm = (rows: number, channels: number): Record<string, Family> => {
   };
 };
 
-const norm = (batch: number, pixels: number, groups: number, width: number) => {
+const norms = (batch: number, pixels: number, groups: number, width: number) => {
   const [length, rows] = [batch * pixels * groups * width, batch * groups];
   const shape = { batch, pixels, groups, width };
   const stats = { a: length, b: rows, c: rows, d: groups * width };
@@ -89,6 +90,11 @@ const norm = (batch: number, pixels: number, groups: number, width: number) => {
         target.launch(
           normNormalize({ input: a, mean: b, rstd: c, weight: d, bias: e, out }, shape),
         ),
+    },
+    [`norm ${of}`]: {
+      ...{ operands: { ...stats, e: groups * width }, statistics: "bcde", length },
+      run: (target, { a, b, c, d, e }, out) =>
+        norm(target, { input: a, mean: b, rstd: c, weight: d, bias: e, out }, { ...shape, eps: 1 }),
     },
     [`normInputGradient ${of}`]: {
       ...{ operands: { ...stats, g: length }, statistics: "bcd", length },
@@ -296,9 +302,9 @@ const threes = { window: [3, 3], stride: [2, 2], padding: [1, 1] } as const;
 const families: Readonly<Record<string, Family>> = {
   ...batchNorm(150, 8),
   ...batchNorm(37, 5),
-  ...norm(70, 1, 1, 12),
-  ...norm(3, 9, 2, 4),
-  ...norm(5, 1, 1, 7),
+  ...norms(70, 1, 1, 12),
+  ...norms(3, 9, 2, 4),
+  ...norms(5, 1, 1, 7),
   ...pool({ batch: 2, height: 7, width: 5, channels: 4, ...pairs }),
   ...pool({ batch: 1, height: 5, width: 7, channels: 3, ...threes }),
   ...rowOps(9, 12),
@@ -311,8 +317,8 @@ const families: Readonly<Record<string, Family>> = {
 /** One element, and none. */
 const smallest: Readonly<Record<string, Family>> = {
   ...batchNorm(0, 4),
-  ...norm(1, 1, 1, 1),
-  ...norm(0, 1, 1, 8),
+  ...norms(1, 1, 1, 1),
+  ...norms(0, 1, 1, 8),
   ...pool({ batch: 1, height: 2, width: 2, channels: 1, ...pairs }),
   ...pool({ batch: 0, height: 2, width: 2, channels: 4, ...pairs }),
   ...rowOps(1, 1),

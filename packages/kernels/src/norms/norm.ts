@@ -106,6 +106,7 @@ const rowsKernel = byOwner<Parts, Kernel>((owner, parts) => {
   const { mean, weight, bias } = parts;
   return defineKernel({
     name: "norm",
+    epilogue: "store",
     factors: 8,
     variant: ownerVariant(owner, parts),
     bindings: present([

@@ -39,6 +39,7 @@ const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
   const { mean, weight } = parts;
   return defineKernel({
     name: "normInputGradient",
+    epilogue: "store",
     factors: 8,
     variant: ownerVariant(owner, parts),
     bindings: present([

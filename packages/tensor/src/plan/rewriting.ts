@@ -89,7 +89,7 @@ export class Rewriting {
 
   /**
    * The node that alone reads the result (the last binding) of a node, where the two may become one in its place; undefined
-   * where the result is wanted elsewhere, or what the node reads changes in between.
+   * where the result is wanted elsewhere, what the node reads changes in between, or what else it writes is wanted there.
    */
   onlyReaderOf(position: number): number | undefined {
     const { bindings } = (this.#nodes[position] as PlanNode).launch;
@@ -99,9 +99,12 @@ export class Rewriting {
     const reader = reads[0]?.node;
     if (reader === undefined || writes.length !== 1) return undefined;
     if (reads.some(({ node }) => node !== reader)) return undefined;
+    const node = this.#nodes[position] as PlanNode;
     const isChanged = bindings
       .slice(0, -1)
-      .some((input) => this.isTouchedBetween(input, position, reader, "write"));
+      .some((other, b) =>
+        this.isTouchedBetween(other, position, reader, isWrite(node, b) ? "any" : "write"),
+      );
     return isChanged ? undefined : reader;
   }
 
