@@ -305,6 +305,8 @@ const families: Readonly<Record<string, Family>> = {
   ...norms(70, 1, 1, 12),
   ...norms(3, 9, 2, 4),
   ...norms(5, 1, 1, 7),
+  ...norms(66, 1, 1, 516),
+  ...norms(3, 1, 1, 72),
   ...pool({ batch: 2, height: 7, width: 5, channels: 4, ...pairs }),
   ...pool({ batch: 1, height: 5, width: 7, channels: 3, ...threes }),
   ...rowOps(9, 12),
