@@ -6,11 +6,13 @@ import type { BlockSize } from "./matmul/block-table.js";
 import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
 import { blockSize, chooseEngine } from "./matmul/engine.js";
 import { matrixBlockProgram, matrixDirectives } from "./matmul/matrix-block.js";
+import { rowSumsLength } from "./matmul/row-sums.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
 import { sharedBlockProgram } from "./matmul/shared-block.js";
-import { launchProduct } from "./matmul/split-k.js";
+import { launchProduct, type ProductResults } from "./matmul/split-k.js";
 import { storeQuad } from "./matmul/store.js";
 import { type TileShape, tileProgram, tileWorkgroups } from "./matmul/tile.js";
+import { reduce } from "./reductions/reduce.js";
 
 export interface MatmulOperands<B> {
   /** [batch, m, k], or [batch, k, m] with `transA`; without the batch dimension it is used for every entry. */
@@ -19,6 +21,8 @@ export interface MatmulOperands<B> {
   readonly b: Binding<B>;
   /** [batch, m, n] */
   readonly out: Binding<B>;
+  /** [m]: Σ over k of op(a), which is loaded anyway. With `transA` and without a batch only. */
+  readonly rowSums?: Binding<B>;
 }
 
 export interface MatmulAttributes {
@@ -33,18 +37,27 @@ export interface MatmulAttributes {
 
 /**
  * out = op(a) · op(b) for row-major contiguous matrices of any shape, accumulated in float32. Small results with a large k
- * are computed in parts that are added afterwards, which takes scratch memory and a second launch.
+ * are computed in parts that are added afterwards, which takes scratch memory and a second launch. `rowSums` take no launch.
  *
  * @throws RangeError where lengths and shape disagree.
  */
 export function matmul<B>(
   target: LaunchTarget<B>,
-  { a, b, out }: MatmulOperands<B>,
+  { a, b, out, rowSums }: MatmulOperands<B>,
   { m, n, k, batch = 1, transA = false, transB = false }: MatmulAttributes,
 ): void {
   checkLength("out", out.length, [batch * m * n], [batch, m, n]);
   checkLength("a", a.length, [batch * m * k, m * k], transA ? [batch, k, m] : [batch, m, k]);
   checkLength("b", b.length, [batch * k * n, k * n], transB ? [batch, n, k] : [batch, k, n]);
+  if (rowSums) {
+    checkLength("rowSums", rowSums.length, [m], [m]);
+    if (!transA || batch !== 1)
+      throw new RangeError(
+        "matmul: rowSums are those of a transposed left factor without a batch: pass transA, or use reduce()",
+      );
+    if (n === 0 && m > 0)
+      reduce(target, { input: a, out: rowSums }, { op: "sum", outer: 1, size: k, inner: m });
+  }
   const plan = planProduct(m, n, k, batch, transA ? 0 : k);
   const layout = {
     transA,
@@ -52,6 +65,7 @@ export function matmul<B>(
     isAlignedM: !transA || m % 4 === 0,
     isAlignedN: plan.isAligned,
     isAlignedK: k % 4 === 0,
+    hasRowSums: rowSums !== undefined,
   };
   const kernel = matmulKernel(plan, layout, blockSize(m, n, k, batch * plan.splits));
   const scalars = {
@@ -64,9 +78,10 @@ export function matmul<B>(
     a_batch: batch > 1 && a.length === batch * m * k ? m * k : 0,
     b_batch: batch > 1 && b.length === batch * k * n ? k * n : 0,
   };
-  launchProduct(target, plan, out, { batch, m, n }, (result) => ({
+  const results: ProductResults<B> = { out, ...(rowSums && { rowSums }) };
+  launchProduct(target, plan, results, { batch, m, n }, (to) => ({
     kernel,
-    bindings: [a, b, result],
+    bindings: [a, b, ...(to.rowSums ? [to.rowSums] : []), to.out],
     scalars,
   }));
 }
@@ -90,9 +105,9 @@ function matmulKernel(
   layout: MatmulLayout,
   size: BlockSize | undefined,
 ): Kernel {
-  const { transA, transB, isAlignedM, isAlignedN, isAlignedK } = layout;
+  const { transA, transB, isAlignedM, isAlignedN, isAlignedK, hasRowSums } = layout;
   const aligned = `${isAlignedM ? "m" : ""}${isAlignedN ? "n" : ""}${isAlignedK ? "k" : ""}`;
-  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}${size ? `,${size}` : ""}`;
+  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}${size ? `,${size}` : ""}${hasRowSums ? ",row sums" : ""}`;
   let kernel = kernels.get(variant);
   if (!kernel) {
     const shape = { rows, width };
@@ -102,6 +117,7 @@ function matmulKernel(
       bindings: [
         { name: "a", access: "read" },
         { name: "b", access: "read", unit: transB ? 4 : width },
+        ...(hasRowSums ? [{ name: "row_sums", access: "write" } as const] : []),
         { name: "out", access: "write", unit: width },
       ],
       scalars: (["m", "n", "k", "columns", "splits", "slices", "a_batch", "b_batch"] as const).map(
@@ -149,11 +165,13 @@ function productProgram(
 }
 
 function matmulReference(
-  [a, b, out]: readonly KernelView[],
+  views: readonly KernelView[],
   scalars: Readonly<Record<string, number>>,
-  { transA, transB }: MatmulLayout,
+  { transA, transB, hasRowSums }: MatmulLayout,
   width: number,
 ): void {
+  const [a, b, rowSums] = views;
+  const out = views.at(-1);
   if (!a || !b || !out) return;
   const { m, n, k, columns, splits, slices } = scalars as Record<
     "m" | "n" | "k" | "columns" | "splits" | "slices",
@@ -168,6 +186,11 @@ function matmulReference(
     const bStart = batch * (scalars.b_batch as number);
     for (let i = 0; i < m; i++) {
       sums.fill(0);
+      if (hasRowSums && rowSums) {
+        let sum = 0;
+        for (let p = first; p < last; p++) sum += a[p * m + i] as number;
+        rowSums[slice * rowSumsLength(m) + i] = sum;
+      }
       if (transB)
         for (let j = 0; j < n; j++) {
           const row = bStart + j * k;

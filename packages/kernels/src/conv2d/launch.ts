@@ -63,7 +63,8 @@ export function launchConvolution<B>(
       dilation_x: attributes.dilation[1],
     },
   });
-  if (slices === 1) launchProduct(target, plan, out, { batch: 1, m, n }, launchInto);
+  if (slices === 1)
+    launchProduct(target, plan, { out }, { batch: 1, m, n }, (results) => launchInto(results.out));
   else {
     const [height, width] = image;
     launchSlices(target, plan, out, { m, n, groups, phases: counts, height, width }, launchInto);

@@ -75,6 +75,8 @@ export interface BlockFactors {
   readonly functions: string;
   readonly left: FactorQuads;
   readonly right: FactorQuads;
+  /** Whether the rows of the left factor, which then lies across k, are added up besides. */
+  readonly hasRowSums: boolean;
 }
 
 /** The loads of a factor whose part of the block is `size` × `depth` and begins at `first` (WGSL, u32) across k. */

@@ -11,6 +11,8 @@ export interface MatmulLayout {
   readonly isAlignedN: boolean;
   /** k is a multiple of 4. */
   readonly isAlignedK: boolean;
+  /** Whether the rows of a transposed left operand are added up besides. */
+  readonly hasRowSums: boolean;
 }
 
 /** op(a) · op(b). Rows and columns past the end are loaded from wherever they fall, and never stored. */
@@ -28,6 +30,7 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
       .join("");
   return {
     along: transA ? "rows" : "k",
+    hasRowSums: layout.hasRowSums,
     // Rows of the left factor that a megabyte of cache holds; where both factors lie in rows, more is faster.
     band: transA || transB ? "clamp(8192u / max(1u, s.k / s.splits), 1u, 32u)" : "32u",
     functions: factorFunctions(width, layout),
@@ -51,6 +54,7 @@ const factorFunctions = (width: 2 | 4, layout: MatmulLayout): string =>
 /** The same product, of blocks in workgroup memory. */
 export const matmulFactors = (width: 2 | 4, layout: MatmulLayout): BlockFactors => ({
   functions: factorFunctions(width, layout),
+  hasRowSums: layout.hasRowSums,
   left: {
     along: layout.transA ? "across" : "k",
     of: (line, quad) => `left(${line}, ${quad}, a_start)`,

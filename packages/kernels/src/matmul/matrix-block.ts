@@ -2,6 +2,7 @@ import type { SubgroupMatrix } from "@halfstep/device";
 import { type BlockFactors, blockMain, type FactorLoads, factorLoads } from "./block.js";
 import type { MatrixBlock } from "./block-table.js";
 import { matrixSubgroups, skew } from "./engine.js";
+import { blockRowSums, noRowSums, rowSumStore } from "./row-sums.js";
 
 /** Directives before everything else in a program of {@link matrixBlockProgram}. */
 export const matrixDirectives = `enable subgroup_size_control;
@@ -18,7 +19,7 @@ export function matrixBlockProgram(
   block: MatrixBlock,
   matrix: SubgroupMatrix,
   width: 2 | 4,
-  { functions, left, right }: BlockFactors,
+  { functions, left, right, hasRowSums }: BlockFactors,
   store: string,
 ): string {
   const { rows, columns, depth, subgroupRows, subgroupColumns } = block;
@@ -34,6 +35,19 @@ export function matrixBlockProgram(
   const quads = component === "f16" ? "vec2u" : "vec4f";
   const encode = (value: string): string =>
     component === "f16" ? `bitcast<vec2u>(vec4<f16>(${value}))` : value;
+  const decode = (value: string): string =>
+    component === "f16" ? `vec4f(bitcast<vec4<f16>>(${value}))` : value;
+  const rowSums = hasRowSums
+    ? blockRowSums(
+        { rows, invocations: subgroups * 32 },
+        numbers(a.count).map((i) => decode(`next_a${i}`)),
+        {
+          capacity: (subgroups * m * n) / 4,
+          get: (place) => `sums[${place}]`,
+          put: (place, value) => `sums[${place}] = ${value};`,
+        },
+      )
+    : noRowSums;
   const down = numbers(subgroupRows / m);
   const across = numbers(subgroupColumns / n);
   const load = (step: string): string =>
@@ -79,7 +93,7 @@ ${sums.join("")}      }
     })
     .join("");
   const results = down.flatMap((i) => across.map((j) => [i, j] as const));
-  return `${functions}${store}
+  return `${functions}${hasRowSums ? rowSumStore : ""}${store}
 alias Left = subgroup_matrix_left<${component}, ${k}, ${m}>;
 alias Right = subgroup_matrix_right<${component}, ${n}, ${k}>;
 alias Sum = subgroup_matrix_result<f32, ${n}, ${m}>;
@@ -102,11 +116,11 @@ ${numbers(a.count)
   .map((i) => `  var next_a${i}: ${quads};\n`)
   .concat(numbers(b.count).map((i) => `  var next_b${i}: ${quads};\n`))
   .join("")}
-  if (begin < end) {
+${rowSums.before}  if (begin < end) {
 ${load("begin")}  }
   for (var step = begin; step < end; step += ${depth / 4}u) {
     workgroupBarrier();
-${put("a", a, aStride)}${put("b", b, bStride)}    workgroupBarrier();
+${put("a", a, aStride)}${put("b", b, bStride)}${rowSums.each}    workgroupBarrier();
     if (step + ${depth / 4}u < end) {
 ${load(`(step + ${depth / 4}u)`)}    }
 ${multiply}  }
@@ -128,7 +142,7 @@ ${results
   workgroupBarrier();
 `,
   )
-  .join("")}}
+  .join("")}${rowSums.after}}
 `;
 }
 

@@ -1,6 +1,7 @@
 import { type BlockFactors, blockMain, type FactorLoads, factorLoads } from "./block.js";
 import type { SharedBlock } from "./block-table.js";
 import { sharedInvocations, skew } from "./engine.js";
+import { blockRowSums, type MeetingPlace, noRowSums, rowSumStore } from "./row-sums.js";
 
 /**
  * A product by blocks in workgroup memory, exact in float32, for devices whose barriers are fast. Both factors lie there with
@@ -10,7 +11,7 @@ import { sharedInvocations, skew } from "./engine.js";
 export function sharedBlockProgram(
   block: SharedBlock,
   width: 2 | 4,
-  { functions, left, right }: BlockFactors,
+  { functions, left, right, hasRowSums }: BlockFactors,
   store: string,
 ): string {
   const { rows, columns, depth, perInvocation } = block;
@@ -20,6 +21,13 @@ export function sharedBlockProgram(
   const b = factorLoads(right, { size: columns, depth, first: "column0" }, invocations);
   const [aStride, bStride] = [rows + skew.shared, columns + skew.shared];
   const groups = perInvocation / 4;
+  const sums = hasRowSums
+    ? blockRowSums(
+        { rows, invocations },
+        numbers(a.count).map((i) => `next_a${i}`),
+        rowSumPlaces(depth * aStride),
+      )
+    : noRowSums;
   const load = (step: string): string =>
     numbers(a.count)
       .map((i) => `    next_a${i} = ${a.load(i, step)};\n`)
@@ -34,7 +42,7 @@ export function sharedBlockProgram(
   const results = numbers(perInvocation).flatMap((i) =>
     numbers(groups).map((g) => [i, g] as const),
   );
-  return `${functions}${store}
+  return `${functions}${hasRowSums ? rowSumStore : ""}${store}
 var<workgroup> a_block: array<f32, ${depth * aStride}>;
 var<workgroup> b_block: array<f32, ${depth * bStride}>;
 ${blockMain(block, width, invocations)}
@@ -45,11 +53,11 @@ ${numbers(a.count)
   .map((i) => `  var next_a${i}: vec4f;\n`)
   .concat(numbers(b.count).map((i) => `  var next_b${i}: vec4f;\n`))
   .join("")}
-  if (begin < end) {
+${sums.before}  if (begin < end) {
 ${load("begin")}  }
   for (var step = begin; step < end; step += ${depth / 4}u) {
     workgroupBarrier();
-${put("a", a, aStride)}${put("b", b, bStride)}    workgroupBarrier();
+${put("a", a, aStride)}${put("b", b, bStride)}${sums.each}    workgroupBarrier();
     if (step + ${depth / 4}u < end) {
 ${load(`(step + ${depth / 4}u)`)}    }
     for (var k = 0u; k < ${depth}u; k++) {
@@ -63,7 +71,7 @@ ${results
   )
   .join("")}    }
   }
-${results
+${sums.after}${results
   .map(([i, g]) => {
     const row = `row0 + ${(Math.floor(i / 4) * rows) / groups + (i % 4)}u + y * 4u`;
     const column = `(column0 + ${(g * columns) / groups}u) / 4u + x`;
@@ -72,6 +80,19 @@ ${results
   .join("")}}
 `;
 }
+
+/** The left factor's block, once nobody reads it any more. */
+const rowSumPlaces = (elements: number): MeetingPlace => ({
+  capacity: Math.floor(elements / 4),
+  get: (place) =>
+    `vec4f(${numbers(4)
+      .map((e) => `a_block[${place} * 4u + ${e}u]`)
+      .join(", ")})`,
+  put: (place, value) =>
+    `let v = ${value}; ${numbers(4)
+      .map((e) => `a_block[${place} * 4u + ${e}u] = v[${e}];`)
+      .join(" ")}`,
+});
 
 /** Statements that put what was loaded into workgroup memory, k outermost. */
 function put(name: string, { count, along, line, quad }: FactorLoads, stride: number): string {

@@ -1,7 +1,16 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import type { KernelDefinition } from "../definition.js";
 import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "../kernel.js";
 import { scratch } from "../scratch.js";
+import { rowSumsLength } from "./row-sums.js";
 import type { ProductPlan } from "./shape.js";
+
+/** Where a product goes, and where the sums of its left factor's rows go, if they are wanted. */
+export interface ProductResults<B> {
+  readonly out: Binding<B>;
+  /** [m] */
+  readonly rowSums?: Binding<B>;
+}
 
 /**
  * Launches a product into `out` [batch, m, n]. Where k is divided, or rows of the result would begin inside a store, the
@@ -10,19 +19,36 @@ import type { ProductPlan } from "./shape.js";
 export function launchProduct<B>(
   target: LaunchTarget<B>,
   plan: ProductPlan,
-  out: Binding<B>,
+  { out, rowSums }: ProductResults<B>,
   { batch, m, n }: { readonly batch: number; readonly m: number; readonly n: number },
-  product: (out: Binding<B>) => Launch<B>,
+  product: (results: ProductResults<B>) => Launch<B>,
 ): void {
   if (out.length === 0) return;
   const { splits, isAligned, columns, width } = plan;
+  const sums = rowSums && { rowSums };
   if (splits === 1 && isAligned) {
-    target.launch(product(out));
+    target.launch(product({ out, ...sums }));
     return;
   }
-  const parts = scratch(target, batch * splits * m * columns * width);
-  target.launch(product(parts));
-  target.launch(sumParts({ parts, out }, { splits, m, n, stride: columns * width }));
+  const stride = columns * width;
+  const parts = scratch(target, batch * splits * m * stride);
+  const shape = { splits, m, n, stride };
+  if (splits === 1 || !rowSums) {
+    target.launch(product({ out: parts, ...sums }));
+    target.launch(sumParts({ parts, out }, shape));
+  } else {
+    const sumsOfParts = scratch(target, splits * rowSumsLength(m));
+    target.launch(product({ out: parts, rowSums: sumsOfParts }));
+    target.launch(sumParts({ parts, out, sumsOfParts, rowSums }, shape));
+  }
+}
+
+interface SumPartsOperands<B> {
+  readonly parts: Binding<B>;
+  readonly out: Binding<B>;
+  /** Sums of rows: those of each part, and those of all. */
+  readonly sumsOfParts?: Binding<B>;
+  readonly rowSums?: Binding<B>;
 }
 
 /**
@@ -30,7 +56,7 @@ export function launchProduct<B>(
  * [batch, m, n] and contiguous.
  */
 function sumParts<B>(
-  { parts, out }: { readonly parts: Binding<B>; readonly out: Binding<B> },
+  { parts, out, sumsOfParts, rowSums }: SumPartsOperands<B>,
   attributes: {
     readonly splits: number;
     readonly m: number;
@@ -38,19 +64,28 @@ function sumParts<B>(
     readonly stride: number;
   },
 ): Launch<B> {
-  const { splits, m, n, stride } = attributes;
-  return {
-    kernel: sumPartsKernel,
-    bindings: [parts, out],
-    scalars: { count: out.length, splits, m, n, stride },
-  };
+  const scalars = { count: out.length, ...attributes };
+  return sumsOfParts && rowSums
+    ? {
+        kernel: sumPartsAndRowSumsKernel,
+        bindings: [parts, sumsOfParts, rowSums, out],
+        scalars,
+      }
+    : { kernel: sumPartsKernel, bindings: [parts, out], scalars };
 }
 
-const sumPartsKernel = defineKernel({
+const sumPartsDefinition = (hasRowSums: boolean): KernelDefinition => ({
   name: "sumParts",
+  variant: hasRowSums ? "row sums" : "",
   epilogue: "store",
   bindings: [
     { name: "parts", access: "read", dtypes: ["float32"] },
+    ...(hasRowSums
+      ? ([
+          { name: "sums_of_parts", access: "read", dtypes: ["float32"] },
+          { name: "row_sums", access: "write" },
+        ] as const)
+      : []),
     { name: "out", access: "write" },
   ],
   scalars: [
@@ -83,7 +118,7 @@ fn sum_quad_at(q: u32) -> vec4f {
   }
   return sum;
 }
-${walkMain("(s.count + 3u) / 4u", context)}  var sum: vec4f;
+${walkMain(`(s.count + 3u) / 4u${hasRowSums ? " + ((s.m + 3u) >> 2u)" : ""}`, context)}${hasRowSums ? addSums : ""}  var sum: vec4f;
   if (s.stride == s.n && ((s.m * s.n) & 3u) == 0u) {
     sum = sum_quad_at(index);
   } else {
@@ -94,10 +129,23 @@ ${walkMain("(s.count + 3u) / 4u", context)}  var sum: vec4f;
   }
 }
 `,
-  workgroups: ({ count }, _, context) => walkWorkgroups(Math.ceil((count as number) / 4), context),
-  reference([parts, out], scalars) {
+  workgroups: ({ count, m }, _, context) =>
+    walkWorkgroups(
+      Math.ceil((count as number) / 4) + (hasRowSums ? rowSumsLength(m as number) / 4 : 0),
+      context,
+    ),
+  reference(views, scalars) {
     const { splits, m, n, stride } = scalars as Record<"splits" | "m" | "n" | "stride", number>;
+    const [parts, out] = [views[0], views.at(-1)];
     if (!parts || !out) return;
+    const [, sumsOfParts, rowSums] = views;
+    if (hasRowSums && sumsOfParts && rowSums)
+      for (let i = 0; i < m; i++) {
+        let sum = 0;
+        for (let part = 0; part < splits; part++)
+          sum += sumsOfParts[part * rowSumsLength(m) + i] as number;
+        rowSums[i] = sum;
+      }
     for (let i = 0; i < out.length; i++) {
       const row = Math.floor(i / n);
       const batch = Math.floor(row / m);
@@ -108,3 +156,16 @@ ${walkMain("(s.count + 3u) / 4u", context)}  var sum: vec4f;
     }
   },
 });
+
+const addSums = `  if (index * 4u >= s.count) {
+    let quads = (s.m + 3u) >> 2u;
+    let quad = index - (s.count + 3u) / 4u;
+    var row_sum = vec4f();
+    for (var part = 0u; part < s.splits; part++) { row_sum += load_sums_of_parts(part * quads + quad); }
+    store_row_sums(quad, row_sum);
+    continue;
+  }
+`;
+
+const sumPartsKernel = defineKernel(sumPartsDefinition(false));
+const sumPartsAndRowSumsKernel = defineKernel(sumPartsDefinition(true));

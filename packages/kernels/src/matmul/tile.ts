@@ -1,6 +1,7 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
 import type { Epilogue } from "../definition.js";
 import { linearWorkgroups } from "../kernel.js";
+import { laneRowSums, noRowSums, ownRowSums, rowSumStore } from "./row-sums.js";
 import { storeTile } from "./store.js";
 
 /**
@@ -35,6 +36,8 @@ export interface Contraction {
    * `row + 4 * (part % (rows / 4))` on at the step's k number `part / (rows / 4)`.
    */
   readonly along: "k" | "rows";
+  /** Whether to store the sums of the left operand's rows besides, where it lies along "rows": see row-sums.ts. */
+  readonly hasRowSums?: boolean;
   /** Functions that `loops` calls. */
   readonly functions?: string;
   /** WGSL (u32): how many tiles below each other follow one another before those to their right. Default: 1. */
@@ -59,7 +62,7 @@ export interface Tile {
  */
 export function tileProgram(
   { rows, width }: TileShape,
-  { along, functions = "", band = "1u", loops }: Contraction,
+  { along, hasRowSums = false, functions = "", band = "1u", loops }: Contraction,
   context: ProgramContext,
   epilogue?: Epilogue,
 ): string {
@@ -73,18 +76,26 @@ export function tileProgram(
           part: lanes > height ? `min(lane, ${height - 1}u)` : `(lane + ${g * lanes}u)`,
         }))
       : Array.from({ length: height }, (_, part) => ({ name: `a${part}`, part: `${part}u` }));
-  const partValue = (part: number): string =>
-    lanes > 0 ? ofLane(context, `a${Math.floor(part / lanes)}`, part % lanes) : `a${part}`;
+  const partValue = (part: number, suffix = ""): string =>
+    lanes > 0
+      ? ofLane(context, `a${Math.floor(part / lanes)}${suffix}`, part % lanes)
+      : `a${part}${suffix}`;
   const each = (line: (i: number) => string): string =>
     Array.from({ length: height }, (_, i) => line(i)).join("");
   const accumulate =
     along === "k" ? addRows(height, vector, partValue) : addQuadsOfRows(height, vector, partValue);
+  const names = registers.map(({ name }) => name);
+  const sums = !hasRowSums
+    ? noRowSums
+    : lanes > 0
+      ? laneRowSums({ rows: height, lanes, registers: names }, partValue, "inside < high")
+      : ownRowSums(height, partValue);
   const store = storeTile(height, width, epilogue);
-  return `${functions}${store.functions}
+  return `${functions}${hasRowSums ? rowSumStore : ""}${store.functions}
 ${lanes > 0 ? subgroupMain(lanes, height, band) : directMain(height)}
 ${each((i) => `  var sum${i} = ${vector}();\n`)}
-${loops({ rows: height, registers, accumulate })}
-  if (column >= s.columns) { return; }
+${sums.before}${loops({ rows: height, registers, accumulate: sums.each + accumulate })}
+${sums.after}  if (column >= s.columns) { return; }
 ${store.statements}}
 `;
 }

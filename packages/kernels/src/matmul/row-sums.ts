@@ -1,0 +1,119 @@
+/**
+ * Sums of the left factor's rows beside a product, which loads them anyway: of a transposed factor, whose quads are four rows
+ * each. They go to a binding `row_sums`, [slices, m in whole quads]; only the first tiles or blocks of a row of them store any.
+ */
+export const rowSumStore = `fn store_row_sum(slice: u32, quad: u32, sum: vec4f) {
+  if (quad * 4u >= s.m) { return; }
+  let inside = vec4u(quad * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(s.m);
+  store_row_sums(slice * ((s.m + 3u) >> 2u) + quad, select(vec4f(), sum, inside));
+}
+`;
+
+/** Elements of row sums in one slice of several. */
+export const rowSumsLength = (m: number): number => Math.ceil(m / 4) * 4;
+
+/** WGSL of a program that adds up its left factor. */
+export interface RowSums {
+  /** Declarations before the loop over k. */
+  readonly before: string;
+  /** Statements behind each step's loads. */
+  readonly each: string;
+  /** Statements behind the loop, in uniform control flow. */
+  readonly after: string;
+}
+
+export const noRowSums: RowSums = { before: "", each: "", after: "" };
+
+/**
+ * Of a tile of `rows`, whose registers are lanes of a subgroup: `partValue` tells one part from among their sums, as
+ * `part = u · rows / 4 + quad` at the step's k number u. `isFirst` is WGSL (bool), uniform.
+ */
+export function laneRowSums(
+  {
+    rows,
+    lanes,
+    registers,
+  }: {
+    readonly rows: number;
+    readonly lanes: number;
+    readonly registers: readonly string[];
+  },
+  partValue: (part: number, suffix: string) => string,
+  isFirst: string,
+): RowSums {
+  const quads = rows / 4;
+  const totals = Array.from({ length: quads }, (_, q) =>
+    [0, 1, 2, 3].map((u) => partValue(u * quads + q, "_sum")).join(" + "),
+  );
+  return {
+    before: registers.map((name) => `  var ${name}_sum = vec4f();\n`).join(""),
+    each: registers.map((name) => `${name}_sum += ${name};\n`).join(""),
+    after: `  if (${isFirst}) {
+    var row_totals = array<vec4f, ${quads}>(${totals.join(", ")});
+    for (var q = lane; q < ${quads}u; q += ${lanes}u) { store_row_sum(slice, (row >> 2u) + q, row_totals[q]); }
+  }
+`,
+  };
+}
+
+/** Of a tile of `rows` that an invocation computes alone, from a register for each part. */
+export function ownRowSums(rows: number, register: (part: number) => string): RowSums {
+  const quads = Array.from({ length: rows / 4 }, (_, q) => q);
+  const each = quads.map((q) => {
+    const parts = [0, 1, 2, 3].map((u) => register((u * rows) / 4 + q));
+    return `row_sum${q} += ${parts.join(" + ")};`;
+  });
+  const after = quads.map((q) => `store_row_sum(slice, (row >> 2u) + ${q}u, row_sum${q});`);
+  return {
+    before: quads.map((q) => `  var row_sum${q} = vec4f();\n`).join(""),
+    each: `if (column == 0u) { ${each.join(" ")} }\n`,
+    after: `  if (column == 0u) { ${after.join(" ")} }\n`,
+  };
+}
+
+/** Workgroup memory in which the invocations of a block meet: `capacity` places for a `vec4f`, reached by WGSL. */
+export interface MeetingPlace {
+  readonly capacity: number;
+  /** WGSL (vec4f) of a place. */
+  get(place: string): string;
+  /** Statement that puts a `vec4f` in a place. */
+  put(place: string, value: string): string;
+}
+
+/**
+ * Of a block of `rows`, whose invocations load quads of them by turns: each always the same quad, at several k. `loaded` are the
+ * `vec4f` that an invocation has loaded for a step.
+ */
+export function blockRowSums(
+  { rows, invocations }: { readonly rows: number; readonly invocations: number },
+  loaded: readonly string[],
+  { capacity, get, put }: MeetingPlace,
+): RowSums {
+  const quads = rows / 4;
+  const places = Math.min(capacity, invocations);
+  if (invocations % quads !== 0 || places % quads !== 0)
+    throw new RangeError(
+      `a block of ${rows} rows cannot be added up by ${invocations} invocations in ${capacity} places`,
+    );
+  let meet = `    if (local < ${places}u) { ${put("local", "row_sum")} }\n    workgroupBarrier();\n`;
+  for (let first = places; first < invocations; first += places)
+    meet += `    if (local >= ${first}u && local < ${first + places}u) {
+      let place = local - ${first}u;
+      ${put("place", `${get("place")} + row_sum`)}
+    }
+    workgroupBarrier();
+`;
+  return {
+    before: "  var row_sum = vec4f();\n",
+    each: `    if (column0 == 0u) { row_sum += ${loaded.join(" + ")}; }\n`,
+    after: `  if (column0 == 0u) {
+    workgroupBarrier();
+${meet}    if (local < ${quads}u) {
+      var total = vec4f();
+      for (var place = local; place < ${places}u; place += ${quads}u) { total += ${get("place")}; }
+      store_row_sum(slice, (row0 >> 2u) + local, total);
+    }
+  }
+`,
+  };
+}
