@@ -97,6 +97,7 @@ export {
   scatter,
   scatterAdd,
 } from "./indexing.js";
+export { linear } from "./linear.js";
 export {
   type BinaryLogitsOptions,
   type BinaryOptions,
@@ -133,7 +134,7 @@ export {
   type SmoothL1Options,
   smoothL1Loss,
 } from "./losses/regression.js";
-export { linear, type MatmulOptions, matmul } from "./matmul.js";
+export { type MatmulOptions, matmul } from "./matmul.js";
 export { groupNorm, layerNorm, type NormOptions, type RmsNormOptions, rmsNorm } from "./norms.js";
 export { avgPool2d, maxPool2d, type PoolOptions } from "./pool.js";
 export {

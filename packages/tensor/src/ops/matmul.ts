@@ -1,13 +1,11 @@
 import { DTypeError } from "@halfstep/autocast";
 import { bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
 import { elementwise, identity, matmul as matmulLaunch } from "@halfstep/kernels";
-import { castOperand, castTo } from "../cast.js";
-import { type Composite, composite } from "../composite.js";
+import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Storage } from "../storage.js";
 import type { Tensor } from "../tensor.js";
-import { add } from "./elementwise.js";
 import { broadcastShapes } from "./pointwise.js";
 import { sumTo } from "./reduce.js";
 
@@ -147,12 +145,3 @@ function sharedFactorGradient(a: Tensor, g: Tensor, transB: boolean): Tensor {
     ? matmul([gradient, rows], { transA: true })
     : matmul([rows, gradient], { transA: true });
 }
-
-/** y = x Wᵀ + b with x [..., in], W [out, in] and b [out], as torch.nn.functional.linear. */
-export const linear: Composite<(x: Tensor, weight: Tensor, bias?: Tensor) => Tensor> = composite(
-  { name: "linear", castPolicy: "lowerPrecision" },
-  (x: Tensor, weight: Tensor, bias?: Tensor): Tensor => {
-    const y = matmul([x, weight], { transB: true });
-    return bias ? add([y, castOperand(bias, y.dtype)], null) : y;
-  },
-);

@@ -64,7 +64,17 @@ const linears: OpCases = {
       ([x, w]) => ops.linear(x as Tensor, w as Tensor),
     ),
     on("bias", [[3, 4], [2, 4], [2]], ([x, w, b]) => ops.linear(x as Tensor, w as Tensor, b)),
-    on("batches", [[2, 3, 2], [4, 2], [4]], ([x, w, b]) => ops.linear(x as Tensor, w as Tensor, b)),
+    ...(
+      [
+        ["batches", [2, 3, 2], [4, 2], [4]],
+        ["a vector", [3], [2, 3], [2]],
+        ["a bias for all", [2, 3], [2, 3], [1]],
+        ["a bias for each row", [2, 3], [2, 3], [2, 2]],
+        ["a batch of weights", [2, 2, 3], [2, 2, 3], [2]],
+      ] as const
+    ).map(([name, ...shapes]) =>
+      on(name, shapes, ([x, w, b]) => ops.linear(x as Tensor, w as Tensor, b)),
+    ),
   ],
 };
 

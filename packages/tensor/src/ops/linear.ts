@@ -1,0 +1,90 @@
+import { currentRegion } from "@halfstep/autocast";
+import { matmul as matmulLaunch } from "@halfstep/kernels";
+import { castOperand, castTo } from "../cast.js";
+import { type Composite, composite } from "../composite.js";
+import { isGradEnabled, noGrad } from "../grad-mode.js";
+import { dependOn, type GradNode } from "../grad-node.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import type { Tensor } from "../tensor.js";
+import { add } from "./elementwise.js";
+import { matmul } from "./matmul.js";
+import { sum } from "./reduce.js";
+
+/** y = x Wᵀ + b with x [..., in], W [out, in] and b [out], as torch.nn.functional.linear. */
+export const linear: Composite<(x: Tensor, weight: Tensor, bias?: Tensor) => Tensor> = composite(
+  { name: "linear", castPolicy: "lowerPrecision" },
+  (x: Tensor, weight: Tensor, bias?: Tensor): Tensor => {
+    if (!bias) return matmul([x, weight], { transB: true });
+    if (!isOneNode(x, weight, bias)) {
+      const y = matmul([x, weight], { transB: true });
+      return add([y, castOperand(bias, y.dtype)], null);
+    }
+    const inputs = [x, weight, castOperand(bias, x.dtype)] as const;
+    const y = noGrad(() => add([matmul([x, weight], { transB: true }), inputs[2]], null));
+    if (isGradEnabled() && inputs.some(({ requiresGrad }) => requiresGrad))
+      dependOn(inputs, [y], linearNode);
+    return y;
+  },
+);
+
+/** Whether the layer has the shapes and dtypes of torch's, of which {@link linearNode} knows the gradients. */
+const isOneNode = (x: Tensor, weight: Tensor, bias: Tensor): boolean =>
+  // Where a region casts the operands of each op by itself, each has a gradient of its own.
+  !currentRegion()?.enabled &&
+  x.dtype === weight.dtype &&
+  x.rank > 0 &&
+  weight.rank === 2 &&
+  bias.rank === 1 &&
+  bias.size === weight.shape[0];
+
+/** A product and the bias added to it, as one for autograd, so that one launch gives the gradients of both parameters. */
+const linearNode: GradNode["op"] = {
+  name: "linear",
+  backward({ inputs, gradients, needs }) {
+    const [x, weight] = inputs as [Tensor, Tensor];
+    const [out, size] = weight.shape as [number, number];
+    const count = x.shape.slice(0, -1).reduce((a, b) => a * b, 1);
+    const rows = x.reshape([count, size]);
+    const g = castTo(gradients[0] as Tensor, x.dtype).reshape([count, out]);
+    const ofX = needs[0] ? matmul([g, weight], {}).reshape(x.shape) : undefined;
+    if (needs[1] && needs[2]) return [ofX, ...parameterGradients.all([g, rows], null)];
+    return [
+      ofX,
+      needs[1] ? matmul([g, rows], { transA: true }) : undefined,
+      needs[2] ? sum(g, 0, false) : undefined,
+    ];
+  },
+};
+
+/** The gradients of weight and bias, gᵀ x [out, in] and the sum of g's rows [out], from g [rows, out] and x [rows, in]. */
+const parameterGradients: Op<null> = defineOp<null>({
+  name: "linearParameterGradients",
+  castPolicy: "lowerPrecision",
+  shape([g, x]) {
+    const [gradient, rows] = [g, x] as [TensorSpec, TensorSpec];
+    const [out, size] = [gradient.shape[1], rows.shape[1]] as [number, number];
+    const { dtype } = gradient;
+    return [
+      { shape: [out, size], dtype },
+      { shape: [out], dtype },
+    ];
+  },
+  forward({ target, inputs, outputs }) {
+    const [a, b] = inputs as [Operand, Operand];
+    const [out, rowSums] = outputs as [Operand, Operand];
+    const [k, m] = a.shape as [number, number];
+    const n = b.shape[1] as number;
+    matmulLaunch(target, { a, b, out, rowSums }, { m, n, k, transA: true });
+  },
+  backward({ inputs, gradients: [ofWeight, ofBias], needs }) {
+    const [g, x] = inputs as [Tensor, Tensor];
+    const product = (): Tensor | undefined => {
+      if (ofWeight && ofBias) return linear(x, ofWeight, ofBias);
+      return ofWeight ? matmul([x, ofWeight], { transB: true }) : ofBias?.expand(g.shape);
+    };
+    return [
+      needs[0] ? product() : undefined,
+      needs[1] && ofWeight ? matmul([g, ofWeight], {}) : undefined,
+    ];
+  },
+});
