@@ -25,14 +25,20 @@ const result = (dtype: DType = "float32"): Value => shaped(transient(m * n, dtyp
 
 /** The launches of out = a · b; with an odd number of columns, or a large k, there are two. */
 function product(a: Value, b: Value, out: Value, columns = n, depth = k): Launch<Storage>[] {
+  return launchesOf({ a, b, out }, { m, n: columns, k: depth });
+}
+
+function launchesOf(...[operands, attributes]: Tail<Parameters<typeof matmul<Storage>>>) {
   const launches: Launch<Storage>[] = [];
   matmul(
     { allocate: (bytes) => new Storage({}, bytes), launch: (l) => launches.push(l) },
-    { a, b, out },
-    { m, n: columns, k: depth },
+    operands,
+    attributes,
   );
   return launches;
 }
+
+type Tail<T extends readonly unknown[]> = T extends readonly [unknown, ...infer R] ? R : never;
 
 const stays = (before: PlanGraph): void => expect(fuseEpilogues(before)).toEqual(before);
 
@@ -71,6 +77,21 @@ describe("what alone reads a product becomes a part of it", () => {
     );
     expect(names(fused)).toEqual(["matmul+mul"]);
     expect(fused.nodes[0]?.launch.bindings).toHaveLength(3);
+  });
+
+  test("beside the sums of its rows, in whose place it stays while they are read", () => {
+    for (const [depth, fused] of [
+      [k, ["matmul+scale"]],
+      [1024, ["matmul", "sumParts+scale"]],
+    ] as const) {
+      const [a, b] = [resident(m * depth), resident(n * depth)];
+      const [y, z, rowSums, other] = [result(), result(), transient(m), transient(m)];
+      const launches = launchesOf({ a, b, out: y, rowSums }, { m, n, k: depth, transA: true });
+      const reader = elementwise(scale, [y], z, [3]);
+      const kept = [z.buffer, rowSums.buffer, other.buffer];
+      expect(names(fuseEpilogues(graph([...launches, reader], { kept })))).toEqual(fused);
+      stays(graph([...launches, opaque([rowSums], [other]), reader], { kept }));
+    }
   });
 
   test("in the reader's place, where operands made in between are known", () => {
