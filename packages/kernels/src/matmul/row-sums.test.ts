@@ -193,7 +193,7 @@ describe("sums of rows on other GPUs", () => {
     const device = await requestTestDevice();
     // A part of a larger subgroup behaves as a smaller one.
     const lanes = device.capabilities.features.has("subgroups") ? 4 : 0;
-    const some = cases.slice(0, 4);
+    const some = cases.filter(({ m }) => m === 64 || m === 7);
     expect(await wrongOnGpu(undefined, some, (target) => withSubgroups(target, lanes))).toEqual({});
   });
 

@@ -25,8 +25,8 @@ export interface RowSums {
 export const noRowSums: RowSums = { before: "", each: "", after: "" };
 
 /**
- * Of a tile of `rows`, whose registers are lanes of a subgroup: `partValue` tells one part from among their sums, as
- * `part = u · rows / 4 + quad` at the step's k number u. `isFirst` is WGSL (bool), uniform.
+ * Of a tile of `rows`, whose registers `registers[g]` hold, in lane l, part `u · quads + quad` = g · lanes + l at the step's k number
+ * u: lanes that hold a quad at several k, and registers, add up. `ofLane` tells a value of a lane, `isFirst` is WGSL (bool), uniform.
  */
 export function laneRowSums(
   {
@@ -38,19 +38,27 @@ export function laneRowSums(
     readonly lanes: number;
     readonly registers: readonly string[];
   },
-  partValue: (part: number, suffix: string) => string,
+  ofLane: (value: string, lane: number) => string,
   isFirst: string,
 ): RowSums {
   const quads = rows / 4;
-  const totals = Array.from({ length: quads }, (_, q) =>
-    [0, 1, 2, 3].map((u) => partValue(u * quads + q, "_sum")).join(" + "),
-  );
+  // Registers so far apart hold the same quads.
+  const apart = Math.max(1, quads / lanes);
+  const sums = Array.from({ length: apart }, (_, j) => j);
+  const totals = Array.from({ length: quads }, (_, q) => {
+    const terms: string[] = [];
+    for (let lane = q % lanes; lane < Math.min(lanes, rows); lane += quads)
+      terms.push(ofLane(`row_sum${Math.floor(q / lanes)}`, lane));
+    return terms.join(" + ");
+  });
   return {
-    before: registers.map((name) => `  var ${name}_sum = vec4f();\n`).join(""),
-    each: registers.map((name) => `${name}_sum += ${name};\n`).join(""),
+    before: sums.map((j) => `  var row_sum${j} = vec4f();\n`).join(""),
+    each: sums
+      .map((j) => `row_sum${j} += ${registers.filter((_, g) => g % apart === j).join(" + ")};\n`)
+      .join(""),
     after: `  if (${isFirst}) {
-    var row_totals = array<vec4f, ${quads}>(${totals.join(", ")});
-    for (var q = lane; q < ${quads}u; q += ${lanes}u) { store_row_sum(slice, (row >> 2u) + q, row_totals[q]); }
+    var totals = array<vec4f, ${quads}>(${totals.join(", ")});
+    for (var q = lane; q < ${quads}u; q += ${lanes}u) { store_row_sum(slice, (row >> 2u) + q, totals[q]); }
   }
 `,
   };

@@ -76,10 +76,9 @@ export function tileProgram(
           part: lanes > height ? `min(lane, ${height - 1}u)` : `(lane + ${g * lanes}u)`,
         }))
       : Array.from({ length: height }, (_, part) => ({ name: `a${part}`, part: `${part}u` }));
-  const partValue = (part: number, suffix = ""): string =>
-    lanes > 0
-      ? ofLane(context, `a${Math.floor(part / lanes)}${suffix}`, part % lanes)
-      : `a${part}${suffix}`;
+  const inLane = (value: string, lane: number): string => ofLane(context, value, lane);
+  const partValue = (part: number): string =>
+    lanes > 0 ? inLane(`a${Math.floor(part / lanes)}`, part % lanes) : `a${part}`;
   const each = (line: (i: number) => string): string =>
     Array.from({ length: height }, (_, i) => line(i)).join("");
   const accumulate =
@@ -88,7 +87,7 @@ export function tileProgram(
   const sums = !hasRowSums
     ? noRowSums
     : lanes > 0
-      ? laneRowSums({ rows: height, lanes, registers: names }, partValue, "inside < high")
+      ? laneRowSums({ rows: height, lanes, registers: names }, inLane, "inside < high")
       : ownRowSums(height, partValue);
   const store = storeTile(height, width, epilogue);
   return `${functions}${hasRowSums ? rowSumStore : ""}${store.functions}
@@ -104,8 +103,8 @@ ${store.statements}}
  * What a register holds in one lane. llvmpipe shuffles by one instruction, and broadcasts by three, because it masks what came
  * from lanes that are off: a tenth of a product's time. On hardware a constant lane is the cheaper one.
  */
-const ofLane = ({ hardware }: ProgramContext, register: string, lane: number): string =>
-  `${hardware?.class === "software" ? "subgroupShuffle" : "subgroupBroadcast"}(${register}, ${lane}u)`;
+const ofLane = ({ hardware }: ProgramContext, value: string, lane: number): string =>
+  `${hardware?.class === "software" ? "subgroupShuffle" : "subgroupBroadcast"}(${value}, ${lane}u)`;
 
 /** Rows of an invocation where there are no subgroups: each loads its left operand itself, so it holds fewer. */
 const directRows = 8;
