@@ -69,8 +69,11 @@ export interface Epilogue {
   readonly isArithmetic: boolean;
   /** WGSL of what `call` calls. */
   readonly functions: string;
-  /** A `vec4f` expression: four elements of the result, and those of each operand, on their way. */
-  call(result: string, operands: readonly string[]): string;
+  /**
+   * A `vec4f` expression: four elements of the result, and those of each operand, on their way. They are quad `quad` of the result,
+   * unless they are two pairs of it.
+   */
+  call(result: string, operands: readonly string[], quad?: string): string;
   /** The same on the CPU, in place. */
   reference(
     out: KernelView,

@@ -12,6 +12,14 @@ import {
 import { bfloat16, float16 } from "@halfstep/formats";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex } from "./indexing.js";
 import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
+import {
+  bitsOfElement,
+  drawBits,
+  drawnBits,
+  type RandomSource,
+  sourceScalars,
+  sourceWords,
+} from "./random-bits.js";
 
 /** A function of a few floats, as WGSL over quads and as JavaScript. */
 export interface Expression {
@@ -22,9 +30,11 @@ export interface Expression {
   readonly scalars?: number;
   /** WGSL functions that `wgsl` calls; their names start with the expression's name. */
   readonly functions?: string;
-  /** A `vec4f` expression of the operands `x` (vec4f) and the scalars `c` (f32). */
-  wgsl(x: readonly string[], c: readonly string[]): string;
-  evaluate(x: ArrayLike<number>, c: ArrayLike<number>): number;
+  /** True where each element of the result draws 24 random bits, from a {@link RandomSource} of the launch. */
+  readonly isRandom?: boolean;
+  /** A `vec4f` expression of the operands `x` (vec4f), the scalars `c` (f32) and the bits drawn (vec4u). */
+  wgsl(x: readonly string[], c: readonly string[], bits: string): string;
+  evaluate(x: ArrayLike<number>, c: ArrayLike<number>, bits: number): number;
 }
 
 /** One application of an expression. Operands number the inputs first, then the steps before this one. */
@@ -57,13 +67,14 @@ export interface ShapedBinding<B> extends Binding<B> {
 
 /**
  * out = expression(...inputs), with the inputs broadcast to the output's shape as in NumPy.
- * `constants` are the expression's runtime scalars.
+ * `constants` are the expression's runtime scalars, `source` is where a random one draws.
  */
 export function elementwise<B>(
   expression: Expression,
   inputs: readonly ShapedBinding<B>[],
   out: ShapedBinding<B>,
   constants: readonly number[] = [],
+  source?: RandomSource,
 ): Launch<B> {
   if (inputs.length !== expression.arity)
     throw new RangeError(
@@ -81,6 +92,8 @@ export function elementwise<B>(
     for (const [d, stride] of strides.entries()) scalars[`x${i}_stride${d}`] = stride;
   }
   for (const [j, value] of constants.entries()) scalars[`c0_${j}`] = value;
+  for (const [name, word] of Object.entries(source ? sourceWords(source) : {}))
+    scalars[stepPrefix(0) + name] = word;
   return { kernel, bindings: [...inputs, out].map(bindingOf), scalars };
 }
 
@@ -152,11 +165,22 @@ export function programScalars({ inputs, steps }: ElementwiseProgram): KernelSca
   for (const [i, kind] of inputs.entries())
     for (const member of indexingScalars(kind))
       scalars.push({ name: `x${i}_${member}`, type: "u32" });
-  for (const [k, { expression }] of steps.entries())
+  for (const [k, { expression }] of steps.entries()) {
     for (let j = 0; j < (expression.scalars ?? 0); j++)
       scalars.push({ name: `c${k}_${j}`, type: "f32", runtime: true });
+    if (expression.isRandom)
+      for (const scalar of sourceScalars)
+        scalars.push({ ...scalar, name: stepPrefix(k) + scalar.name });
+  }
   return scalars;
 }
+
+/** With what the names of a step's scalars begin. */
+export const stepPrefix = (step: number): string => `c${step}_`;
+
+/** Whether a program draws random numbers. It then has to know the place of each quad in the result. */
+export const isRandom = ({ steps }: ElementwiseProgram): boolean =>
+  steps.some(({ expression }) => expression.isRandom);
 
 function indexingScalars(kind: Indexing): string[] {
   const rank = kind === "row" ? 1 : kind.startsWith("strided") ? Number(kind.slice(7)) : 0;
@@ -165,18 +189,22 @@ function indexingScalars(kind: Indexing): string[] {
 }
 
 /** The WGSL functions that the steps of a program call. */
-export function stepFunctions({ steps }: ElementwiseProgram): string {
-  const functions = new Map(steps.map(({ expression: e }) => [e.name, e.functions ?? ""]));
-  return [...functions.values()].join("");
+export function stepFunctions(program: ElementwiseProgram): string {
+  const functions = new Map(program.steps.map(({ expression: e }) => [e.name, e.functions ?? ""]));
+  return (isRandom(program) ? drawBits : "") + [...functions.values()].join("");
 }
 
-/** Statements that compute `vK` (vec4f) for each step from the inputs `v0 …`; K counts the inputs first. */
-export function stepStatements({ inputs, steps }: ElementwiseProgram): string {
+/**
+ * Statements that compute `vK` (vec4f) for each step from the inputs `v0 …`; K counts the inputs first. They are of quad `quad` of
+ * the result, a WGSL expression.
+ */
+export function stepStatements({ inputs, steps }: ElementwiseProgram, quad: string): string {
   let code = "";
   for (const [k, { expression, operands, rounding: format }] of steps.entries()) {
     const x = operands.map((o) => `v${o}`);
     const c = Array.from({ length: expression.scalars ?? 0 }, (_, j) => `s.c${k}_${j}`);
-    const value = expression.wgsl(x, c);
+    if (expression.isRandom) code += `  let bits${k} = ${drawnBits(quad, stepPrefix(k))};\n`;
+    const value = expression.wgsl(x, c, `bits${k}`);
     // A product with a one that the compiler cannot know keeps it from contracting two steps into one rounding.
     const kept = k < steps.length - 1 ? `(${value}) * s.one` : value;
     const rounded = format ? `round4_${format}(${value})` : kept;
@@ -191,7 +219,7 @@ function wgslOf(program: ElementwiseProgram, context: ProgramContext): string {
   for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
   code += walkMain("(s.count + 3u) / 4u", context);
   for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(index);\n`;
-  code += stepStatements(program);
+  code += stepStatements(program, "index");
   for (const [i, step] of outputs.entries()) {
     const dtype = context.bindings[inputs.length + i]?.dtype;
     const stored = dtype === "uint32" ? "vec4u" : dtype === "int32" ? "vec4i" : "";
@@ -215,6 +243,9 @@ export function evaluateProgram(
       return isWide ? value : Math.fround(value);
     }),
   );
+  const drawn = steps.map(({ expression }, k) =>
+    expression.isRandom ? bitsOfElement(scalars, stepPrefix(k)) : undefined,
+  );
   const values = new Float64Array(inputs.length + steps.length);
   const operands = steps.map((step) => new Float64Array(step.operands.length));
   for (let e = 0; e < count; e++) {
@@ -224,7 +255,7 @@ export function evaluateProgram(
       const step = steps[k] as ElementwiseStep;
       const x = operands[k] as Float64Array;
       for (let o = 0; o < x.length; o++) x[o] = values[step.operands[o] as number] as number;
-      const value = step.expression.evaluate(x, constants[k] as number[]);
+      const value = step.expression.evaluate(x, constants[k] as number[], drawn[k]?.(e) ?? 0);
       values[inputs.length + k] = isWide ? value : roundStep(value, step.rounding);
     }
     for (let o = 0; o < outputs.length; o++)

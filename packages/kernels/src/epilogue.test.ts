@@ -11,9 +11,10 @@ import {
 } from "../test/harness.js";
 import { conv2d, conv2dInputGradient } from "./conv2d.js";
 import { type ElementwiseProgram, elementwiseKernel } from "./elementwise.js";
-import { takesEpilogue, withEpilogue } from "./epilogue.js";
+import { canPass, takesEpilogue, withEpilogue } from "./epilogue.js";
 import { add, gelu, mul, relu, scale, silu } from "./expressions.js";
 import { matmul } from "./matmul.js";
+import { dropoutExpression as dropout } from "./random.js";
 
 interface Case {
   readonly m: number;
@@ -48,6 +49,24 @@ const squared = (last: typeof gelu): ElementwiseProgram => ({
   ],
   outputs: [3],
 });
+/** dropout(result + bias) + residual, and some of that dropped too. */
+const dropped = (rounding?: HalfDType): ElementwiseProgram => ({
+  inputs: ["same", "row", "same"],
+  steps: [
+    { expression: add, operands: [0, 1], ...(rounding && { rounding }) },
+    { expression: dropout, operands: [3], ...(rounding && { rounding }) },
+    { expression: add, operands: [4, 2] },
+    { expression: dropout, operands: [5] },
+  ],
+  outputs: [3],
+});
+/** The scalars of both: other numbers for each. The first source's block crosses 2^32 within the draw. */
+const drawn: Readonly<Record<string, number>> = {
+  ...{ c1_0: 2, c1_1: 2 ** 23, c1_seed0: 7, c1_seed1: 9, c1_stream: 1 },
+  ...{ c1_block0: 2 ** 32 - 5, c1_block1: 3 },
+  ...{ c3_0: 1.25, c3_1: 0.8 * 2 ** 24, c3_seed0: 7, c3_seed1: 9, c3_stream: 2 },
+  ...{ c3_block0: 11, c3_block1: 0 },
+};
 
 // Quads, pairs of rows, an odd number of rows of pairs, rows of a result that begin inside a store, and parts of k.
 const cases: readonly Case[] = [
@@ -69,6 +88,12 @@ const cases: readonly Case[] = [
     program: squared(silu),
     convolution: "input gradient",
   },
+  { m: 37, n: 28, k: 20, storage: "float16", program: dropped("float16") },
+  { m: 9, n: 20, k: 12, storage: "bfloat16", program: dropped("bfloat16"), batch: 3 },
+  { m: 13, n: 7, k: 12, storage: "float32", program: dropped() },
+  { m: 8, n: 12, k: 1024, storage: "float32", program: dropped() },
+  { m: 36, n: 20, k: 36, storage: "float16", program: dropped("float16"), convolution: "forward" },
+  { m: 36, n: 7, k: 36, storage: "float32", program: dropped(), convolution: "forward" },
 ];
 
 const title = ({ m, n, k, storage, convolution, program: { steps } }: Case): string =>
@@ -129,6 +154,7 @@ const launchesOf =
         count: out.length,
         one: 1,
         c0_0: 0.5,
+        ...drawn,
         x1_size0: shape.program.inputs[1] === "row" ? n : batch * m,
         x1_size1: n,
         x1_stride0: 1,
@@ -195,6 +221,34 @@ describe("a product with an epilogue", () => {
       if (found.length > 0) wrong[title(shape)] = found;
     }
     expect(wrong).toEqual({});
+  });
+
+  it.each([
+    [32, true],
+    [10, false],
+    [7, true],
+  ])("draws random numbers where %i columns make whole quads: %s", (n, isWhole) => {
+    const launches: Launch<undefined>[] = [];
+    const bind = (length: number) =>
+      ({ buffer: undefined, offset: 0, length, dtype: "float32" }) as const;
+    matmul(
+      { allocate: () => undefined, launch: (l: Launch<undefined>) => launches.push(l) },
+      { a: bind(16), b: bind(4 * n), out: bind(4 * n) },
+      { m: 4, n, k: 4 },
+    );
+    const product = launches.at(-1);
+    if (!product || !takesEpilogue(product.kernel)) throw new TypeError("no product");
+    const { kernel } = product;
+    expect(canPass(kernel, dropped())).toBe(isWhole);
+    expect(canPass(kernel, program())).toBe(true);
+    const drops = {
+      kernel: elementwiseKernel(dropped()),
+      bindings: [bind(4 * n), bind(n), bind(4 * n), bind(4 * n)],
+      scalars: { count: 4 * n, one: 1, x1_size0: n, ...drawn },
+    };
+    const weave = () => withEpilogue({ ...product, kernel }, drops, { results: [0] });
+    if (isWhole) expect(weave().kernel.name).toContain("+add+dropout+add+dropout");
+    else expect(weave).toThrow("random numbers are drawn for quads, and this stores pairs");
   });
 
   it("does not take two results", () => {

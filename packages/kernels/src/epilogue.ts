@@ -6,6 +6,7 @@ import {
   type ElementwiseKernel,
   type ElementwiseProgram,
   evaluateProgram,
+  isRandom,
   programDTypes,
   programScalars,
   programVariant,
@@ -25,6 +26,10 @@ export interface EpilogueOptions {
 
 export const takesEpilogue = (kernel: Kernel): kernel is EpilogueKernel => "withEpilogue" in kernel;
 
+/** Whether a result can pass through a program where it is stored. Random numbers are drawn for quads, which some do not store whole. */
+export const canPass = ({ bindings }: Kernel, program: ElementwiseProgram): boolean =>
+  !isRandom(program) || (bindings.at(-1)?.unit ?? 4) === 4;
+
 /**
  * The launch whose result passes through the program of an elementwise launch before it is stored: bias, activation, residual, scale.
  * Where the kernel weaves it into its `body`, an operand that is broadcast along rows must have n elements, and n is one of its scalars.
@@ -39,6 +44,10 @@ export function withEpilogue<B>(
   if (outputs.length !== 1)
     throw new RangeError(
       `${producer.kernel.name}+${elementwise.kernel.name}: an epilogue stores one result, not ${outputs.length}`,
+    );
+  if (!canPass(producer.kernel, program))
+    throw new RangeError(
+      `${producer.kernel.name}+${elementwise.kernel.name}: random numbers are drawn for quads, and this stores pairs`,
     );
   const more = elementwise.bindings.filter((_, i) => !options.results.includes(i));
   const scalars: Record<string, number> = {
@@ -67,7 +76,8 @@ function epilogueOf(program: ElementwiseProgram, { results, rounding }: Epilogue
     conversions: [{ rounding }, ...steps].flatMap((step) => step.rounding ?? []),
     isArithmetic: readsAreArithmetic(program),
     functions: epilogueFunctions(program, { results, ...(rounding && { rounding }) }, operands),
-    call: (result, values) => `finish(${[result, ...values].join(", ")})`,
+    call: (result, values, quad) =>
+      `finish(${[result, ...values, ...(isRandom(program) ? [`${quad}`] : [])].join(", ")})`,
     reference(out, views, scalars) {
       if (rounding && out instanceof Float32Array) roundArray(out, formatOf(rounding), out);
       const read = new Map(operands.map(({ i }, o) => [i, views[o] as KernelView]));
@@ -84,13 +94,17 @@ function epilogueFunctions(
   { results, rounding }: EpilogueOptions,
   operands: readonly { readonly i: number }[],
 ): string {
-  const parameters = ["result: vec4f", ...operands.map(({ i }) => `v${i}: vec4f`)];
+  const parameters = [
+    "result: vec4f",
+    ...operands.map(({ i }) => `v${i}: vec4f`),
+    ...(isRandom(program) ? ["quad: u32"] : []),
+  ];
   // As between steps, a one that the compiler cannot know keeps it from contracting what computes the result with a step.
   const value = rounding ? `round4_${rounding}(result)` : "result * s.one";
   const last = program.inputs.length + (program.outputs[0] as number);
   return `${stepFunctions(program)}
 fn finish(${parameters.join(", ")}) -> vec4f {
-${results.map((r) => `  let v${r} = ${value};\n`).join("")}${stepStatements(program)}  return v${last};
+${results.map((r) => `  let v${r} = ${value};\n`).join("")}${stepStatements(program, "quad")}  return v${last};
 }
 `;
 }

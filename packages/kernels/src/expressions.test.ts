@@ -132,7 +132,7 @@ function operandsOf({ name, arity }: Expression) {
 }
 
 describe("expressions on the CPU", () => {
-  const evaluate = ({ evaluate }: Expression, x: number[], c: number[] = []) => evaluate(x, c);
+  const evaluate = ({ evaluate }: Expression, x: number[], c: number[] = []) => evaluate(x, c, 0);
   const { erf, gelu, geluTanh, sigmoid, silu, where, relu, reluBackward, sign, ne, eq, maximum } =
     expressions;
   const { sin, atan2, powTensor, log1p, expm1, erfinv, round } = expressions;

@@ -99,9 +99,11 @@ export {
   elementwise,
   elementwiseKernel,
   isElementwise,
+  isRandom,
   type ShapedBinding,
+  stepPrefix,
 } from "./elementwise.js";
-export { type EpilogueOptions, takesEpilogue, withEpilogue } from "./epilogue.js";
+export { canPass, type EpilogueOptions, takesEpilogue, withEpilogue } from "./epilogue.js";
 export * from "./expressions.js";
 export { type AddRowsAttributes, addRows, putRows } from "./gather-scatter/add-rows.js";
 export { type GatherAttributes, gather } from "./gather-scatter/gather.js";
@@ -141,7 +143,8 @@ export * from "./optimizers/index.js";
 export { avgPool2d, avgPool2dBackward } from "./pool/avg-pool.js";
 export { maxPool2d, maxPool2dBackward } from "./pool/max-pool.js";
 export { type PoolAttributes, poolOutputSize } from "./pool/shape.js";
-export { bernoulli, dropout, normal, type RandomSource, uniform } from "./random.js";
+export { bernoulli, dropout, normal, uniform } from "./random.js";
+export type { RandomSource } from "./random-bits.js";
 export { argmax } from "./reductions/argmax.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reductions/reduce.js";
 export { type ScanAttributes, type ScanOp, scan } from "./reductions/scan.js";

@@ -163,6 +163,7 @@ fn finished(index: u32, result: vec4f) -> vec4f {
   let value = ${call(
     "result",
     operands.map(({ name }) => `quad_${name}(index)`),
+    "index",
   )};
   return ${zeroBehind("value", "s.elements")};
 }

@@ -1,21 +1,15 @@
-import type { Binding, Kernel, KernelScalar, KernelView, Launch } from "@halfstep/device";
-import { philox4x32 } from "@halfstep/formats/philox";
-import { philox4x32 as philoxWgsl } from "@halfstep/formats/wgsl";
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { type Expression, elementwise } from "./elementwise.js";
 import { cos } from "./expressions/trigonometric.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
-
-/**
- * Where random numbers come from: four 32-bit words for each quad of elements, which are Philox4x32-10 of the counter
- * (block + quad, stream) under the key. The same on the CPU and on every GPU.
- */
-export interface RandomSource {
-  /** Whole numbers up to 2^53 − 1. */
-  readonly seed: number;
-  /** Of four words each: the one of the first quad. */
-  readonly block: number;
-  readonly stream: number;
-}
+import {
+  bitsOfQuad,
+  quadsOf,
+  type RandomSource,
+  sourceScalars,
+  sourceWords,
+} from "./random-bits.js";
 
 /** out = uniform numbers from [low, high), on a grid of 2^-24 of the range. */
 export const uniform = <B>(
@@ -43,63 +37,31 @@ export function dropout<B>(
 ): Launch<B> {
   const { input, out } = operands;
   requireLengths("dropout", { input }, { input: out.length });
-  return {
-    kernel: dropoutKernel,
-    bindings: [input, out],
-    scalars: {
-      count: out.length,
-      ...sourceWords(source),
-      threshold: thresholdOf(1 - p),
-      // The CPU multiplies by what a GPU is given.
-      factor: p === 1 ? 0 : Math.fround(1 / (1 - p)),
-    },
-  };
+  const shape = [out.length];
+  // The CPU multiplies by what a GPU is given.
+  const factor = p === 1 ? 0 : Math.fround(1 / (1 - p));
+  return elementwise(
+    dropoutExpression,
+    [{ ...input, shape }],
+    { ...out, shape },
+    [factor, thresholdOf(1 - p)],
+    source,
+  );
 }
+
+/** The scalars are the factor of what is kept, and the threshold of its bits: whole numbers up to 2^24, which floats hold. */
+export const dropoutExpression: Expression = {
+  name: "dropout",
+  arity: 1,
+  scalars: 2,
+  isRandom: true,
+  wgsl: ([x], [factor, threshold], bits) =>
+    `select(vec4f(), ${x} * ${factor}, ${bits} < vec4u(u32(${threshold})))`,
+  evaluate: (x, c, bits) => (bits < (c[1] as number) ? (x[0] as number) * (c[0] as number) : 0),
+};
 
 /** Random integers below 2^24 that are below this one come with probability p. */
 export const thresholdOf = (p: number): number => Math.round(p * 2 ** 24);
-
-/** The scalars of a source. None of them is part of a plan: a later step draws other numbers with the same programs. */
-export const sourceWords = ({ seed, block, stream }: RandomSource): Record<string, number> => ({
-  seed0: seed >>> 0,
-  seed1: Math.floor(seed / 2 ** 32),
-  block0: block >>> 0,
-  block1: Math.floor(block / 2 ** 32),
-  stream,
-});
-
-/** The scalars that {@link bitsOfQuad} needs. */
-export const sourceScalars: readonly KernelScalar[] = [
-  "seed0",
-  "seed1",
-  "block0",
-  "block1",
-  "stream",
-].map((name) => ({
-  name,
-  type: "u32" as const,
-  runtime: true,
-}));
-
-/** `fn bits_of_quad(q: u32) -> vec4u`: words of quad q, as integers below 2^24. */
-export const bitsOfQuad: string = /* wgsl */ `${philoxWgsl}
-fn bits_of_quad(q: u32) -> vec4u {
-  let low = s.block0 + q;
-  let high = s.block1 + select(0u, 1u, low < q);
-  return philox4x32(vec4u(low, high, 0u, s.stream), vec2u(s.seed0, s.seed1)) >> vec4u(8u);
-}
-`;
-
-/** The same words on the CPU. */
-export function quadsOf(scalars: Readonly<Record<string, number>>): (quad: number) => number[] {
-  const { seed0, seed1, block0, block1, stream } = scalars as Record<string, number> &
-    Record<"seed0" | "seed1" | "block0" | "block1" | "stream", number>;
-  return (quad) => {
-    const low = block0 + quad;
-    const high = block1 + (low >= 2 ** 32 ? 1 : 0);
-    return philox4x32([low >>> 0, high >>> 0, 0, stream], [seed0, seed1]).map((word) => word >>> 8);
-  };
-}
 
 interface Distribution {
   readonly functions?: string;
@@ -191,37 +153,3 @@ const kernels = {
   normal: makeKernel("normal"),
   bernoulli: makeKernel("bernoulli"),
 };
-
-const dropoutKernel: Kernel = defineKernel({
-  name: "dropout",
-  bindings: [
-    { name: "input", access: "read" },
-    { name: "out", access: "write" },
-  ],
-  scalars: [
-    { name: "count", type: "u32" },
-    ...sourceScalars,
-    { name: "threshold", type: "u32", runtime: true },
-    { name: "factor", type: "f32", runtime: true },
-  ],
-  body: () => `${bitsOfQuad}
-${linearMain()}
-  if (index * 4u >= s.count) { return; }
-  let kept = bits_of_quad(index) < vec4u(s.threshold);
-  store_out(index, select(vec4f(0.0), load_input(index) * s.factor, kept));
-}
-`,
-  workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
-  reference([input, out], scalars) {
-    const [x, y] = [input, out] as [KernelView, KernelView];
-    const bitsOf = quadsOf(scalars);
-    const { threshold, factor } = scalars as { threshold: number; factor: number };
-    for (let q = 0; q * 4 < y.length; q++) {
-      const bits = bitsOf(q);
-      for (let l = 0; l < 4 && q * 4 + l < y.length; l++) {
-        const e = q * 4 + l;
-        y[e] = (bits[l] as number) < threshold ? (x[e] as number) * factor : 0;
-      }
-    }
-  },
-});

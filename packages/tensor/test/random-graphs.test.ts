@@ -16,7 +16,7 @@ import {
 import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
 import { foldCasts } from "../src/plan/fold-casts.js";
-import { fuseElementwise } from "../src/plan/fuse-elementwise.js";
+import { fuseElementwise, fuseRandom } from "../src/plan/fuse-elementwise.js";
 import { fuseEpilogues } from "../src/plan/fuse-epilogues.js";
 import { hasConflict, type Pass } from "../src/plan/graph.js";
 import { narrowStorage } from "../src/plan/narrow-storage.js";
@@ -201,6 +201,7 @@ const stages: readonly Pass[] = [
   fuseElementwise,
   narrowStorage,
   recomputeSums,
+  fuseRandom,
   fuseEpilogues,
 ];
 

@@ -1,5 +1,6 @@
 import type { KernelScalar } from "@halfstep/device";
-import { type RandomSource, sourceScalars, sourceWords, thresholdOf } from "../random.js";
+import { thresholdOf } from "../random.js";
+import { type RandomSource, sourceScalars, sourceWords } from "../random-bits.js";
 import type { StoredResults } from "./heads.js";
 
 /** Attention of queries [entries, queries, size] to keys [entries, keys, size] and values [entries, keys, width]. */

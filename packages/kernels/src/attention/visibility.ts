@@ -1,5 +1,5 @@
 import type { DType, KernelBinding, KernelView } from "@halfstep/device";
-import { bitsOfQuad, quadsOf } from "../random.js";
+import { bitsOfQuad, quadsOf } from "../random-bits.js";
 import { expOf } from "../wgsl/transcendental.js";
 import type { AttentionMaskKind, AttentionParts } from "./shape.js";
 

@@ -61,7 +61,11 @@ function throughEpilogue(width: 2 | 4, epilogue: Epilogue) {
           .join(", ")})`;
     }
   });
-  return { functions, before, call: (value: string) => epilogue.call(value, operands) };
+  return {
+    functions,
+    before,
+    call: (value: string) => epilogue.call(value, operands, quadAt(width)),
+  };
 }
 
 /**
@@ -92,11 +96,14 @@ fn store_quad(slice: u32, row: u32, quad: u32, result: vec4f) {
   let column = quad${width === 4 ? "" : " * 2u"};
   if (row >= s.m || column >= s.columns) { return; }
   let at = (slice * s.m + row) * s.columns + column;
-  let value = ${epilogue ? epilogue.call("result", operands) : "result"};
+  let value = ${epilogue ? epilogue.call("result", operands, quadAt(width)) : "result"};
   ${store}
 }
 `;
 }
+
+/** Where the quad that is stored at `at` lies in the result. Two pairs may be of two quads. */
+const quadAt = (width: 2 | 4): string | undefined => (width === 4 ? "at" : undefined);
 
 const quadOf = (width: 2 | 4, load: (store: string) => string): string =>
   width === 4

@@ -1,6 +1,7 @@
 import {
   add,
   addScalar,
+  dropout,
   type ElementwiseKernel,
   elementwise,
   isElementwise,
@@ -11,7 +12,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { graph, inPlace, names, opaque, resident, transient } from "../../test/graphs.js";
 import type { Storage } from "../storage.js";
-import { fuseElementwise } from "./fuse-elementwise.js";
+import { fuseElementwise, fuseRandom } from "./fuse-elementwise.js";
 import type { PlanGraph, PlanNode } from "./graph.js";
 
 type Value = ShapedBinding<Storage>;
@@ -99,6 +100,28 @@ describe("a chain becomes one launch", () => {
     );
     const fused = fuseElementwise(graph(launches, { kept: [sums.at(-1)?.buffer as Storage] }));
     expect(fused.nodes.map(({ launch }) => launch.bindings.length)).toEqual([8, 7]);
+  });
+});
+
+describe("dropout", () => {
+  const drop = (a: Value, out: Value, block: number) =>
+    dropout({ input: a, out }, { seed: 2 ** 32 + 5, block, stream: 3 }, 0.25);
+
+  test("becomes a part of its neighbours when sums are settled, and each draws its own numbers", () => {
+    const [x, r, y] = [resident(), resident(), transient()];
+    const [a, b, c] = [transient(), transient(), transient()];
+    const launches = [times(x, 2, a), drop(a, b, 40), sum(b, r, c), drop(c, y, 50)];
+    const before = graph(launches, { kept: [y.buffer] });
+    expect(fuseElementwise(before)).toEqual(before);
+    const { launch, sources } = only(fuseRandom(before));
+    expect(launch.kernel.name).toBe("scale+dropout+add+dropout");
+    expect(launch.bindings.map(({ buffer }) => buffer)).toEqual([x.buffer, r.buffer, y.buffer]);
+    expect(launch.scalars).toMatchObject({ c0_0: 2, c1_1: 0.75 * 2 ** 24, c1_block0: 40 });
+    expect(launch.scalars).toMatchObject({ c3_block0: 50, c3_seed0: 5, c3_seed1: 1 });
+    expect(sources.get("c1_block0")).toEqual({ launch: 1, name: "c0_block0" });
+    expect(sources.get("c3_block0")).toEqual({ launch: 3, name: "c0_block0" });
+    const runtime = launch.kernel.scalars.filter((s) => s.runtime && s.name !== "one");
+    expect([...sources.keys()].sort()).toEqual(runtime.map(({ name }) => name).sort());
   });
 });
 

@@ -5,12 +5,15 @@ import {
   type ElementwiseStep,
   elementwiseKernel,
   isElementwise,
+  isRandom,
+  stepPrefix,
 } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
   hasConflict,
   maxBindings,
   type Pass,
+  type PlanGraph,
   type PlanNode,
   roundingBetween,
   type ScalarSource,
@@ -18,30 +21,41 @@ import {
 } from "./graph.js";
 import { Rewriting } from "./rewriting.js";
 
-/** Merges an elementwise launch into the elementwise launch that alone reads its result. */
-export const fuseElementwise: Pass = (graph) => {
+/**
+ * Merges an elementwise launch into the elementwise launch that alone reads its result. Leaves out those that draw random numbers:
+ * sums that are added again in the backward pass would draw them again.
+ */
+export const fuseElementwise: Pass = (graph) =>
+  fused(graph, ({ elementwise }) => !isRandom(elementwise));
+
+/** The same with random numbers, once it is known which sums are added again. */
+export const fuseRandom: Pass = (graph) => fused(graph, () => true);
+
+function fused(graph: PlanGraph, isMeant: (kernel: ElementwiseKernel) => boolean): PlanGraph {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
-    const fused = fuseIntoReader(work, n);
+    const fused = fuseIntoReader(work, n, isMeant);
     if (!fused) continue;
     work.remove(n);
     work.replace(fused.position, fused.node);
   }
   return work.graph();
-};
+}
 
 /** The launch that takes the place of a producer's only reader; undefined where the two stay apart. */
 function fuseIntoReader(
   work: Rewriting,
   producer: number,
+  isMeant: (kernel: ElementwiseKernel) => boolean,
 ): { readonly position: number; readonly node: PlanNode } | undefined {
   const first = work.at(producer);
-  if (!first || !isElementwise(first.launch.kernel)) return undefined;
+  if (!first || !isElementwise(first.launch.kernel) || !isMeant(first.launch.kernel))
+    return undefined;
   if (first.launch.kernel.elementwise.outputs.length !== 1) return undefined;
   const position = work.onlyReaderOf(producer);
   if (position === undefined) return undefined;
   const second = work.at(position) as PlanNode;
-  if (!isElementwise(second.launch.kernel)) return undefined;
+  if (!isElementwise(second.launch.kernel) || !isMeant(second.launch.kernel)) return undefined;
   if (first.launch.scalars.count !== second.launch.scalars.count) return undefined;
   const result = first.launch.bindings.at(-1) as Binding<Storage>;
   const node = merge(first, second, result);
@@ -135,10 +149,11 @@ class ProgramBuilder {
           o < inputs.length ? (inputs[o] as Operand) : { step: base + o - inputs.length },
         ),
       );
-      for (let j = 0; j < (step.expression.scalars ?? 0); j++) {
-        const name = `c${base + k}_${j}`;
-        this.#scalars.set(name, node.launch.scalars[`c${k}_${j}`] as number);
-        const source = node.sources.get(`c${k}_${j}`);
+      for (const { name: own } of node.launch.kernel.scalars) {
+        if (!own.startsWith(stepPrefix(k))) continue;
+        const name = stepPrefix(base + k) + own.slice(stepPrefix(k).length);
+        this.#scalars.set(name, node.launch.scalars[own] as number);
+        const source = node.sources.get(own);
         if (source) this.#sources.set(name, source);
       }
     }

@@ -1,5 +1,6 @@
 import { type Binding, type DType, floatingDTypes } from "@halfstep/device";
 import {
+  canPass,
   type ElementwiseKernel,
   type EpilogueKernel,
   isElementwise,
@@ -65,6 +66,7 @@ function moreHeld(work: Rewriting, position: number, reader: number): number {
 function weave(producer: PlanNode, kernel: EpilogueKernel, reader: PlanNode): PlanNode | undefined {
   const { launch } = reader;
   if (!isElementwise(launch.kernel) || reader.isBackward !== producer.isBackward) return undefined;
+  if (!canPass(kernel, launch.kernel.elementwise)) return undefined;
   const { inputs } = launch.kernel.elementwise;
   const result = producer.launch.bindings.at(-1) as Binding<Storage>;
   const results = [...inputs.keys()].filter((i) => launch.bindings[i]?.buffer === result.buffer);

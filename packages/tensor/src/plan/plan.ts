@@ -4,7 +4,7 @@ import type { Storage } from "../storage.js";
 import { addressHeads } from "./address-heads.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
 import { foldCasts, isCopy } from "./fold-casts.js";
-import { fuseElementwise } from "./fuse-elementwise.js";
+import { fuseElementwise, fuseRandom } from "./fuse-elementwise.js";
 import { fuseEpilogues } from "./fuse-epilogues.js";
 import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
@@ -23,6 +23,7 @@ export type PassName =
   | "narrowStorage"
   | "storeTwins"
   | "recomputeSums"
+  | "fuseRandom"
   | "fuseEpilogues"
   | "storeFusedTwins"
   | "reuseMemory";
@@ -37,6 +38,7 @@ export const allPasses: readonly PassName[] = [
   "narrowStorage",
   "storeTwins",
   "recomputeSums",
+  "fuseRandom",
   "fuseEpilogues",
   "storeFusedTwins",
   "reuseMemory",
@@ -51,6 +53,7 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   narrowStorage,
   storeTwins,
   recomputeSums,
+  fuseRandom,
   fuseEpilogues,
   storeFusedTwins,
 };

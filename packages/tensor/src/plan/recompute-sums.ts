@@ -2,7 +2,7 @@ import type { Binding } from "@halfstep/device";
 import { isElementwise } from "@halfstep/kernels";
 import { Storage } from "../storage.js";
 import { isWrite, type Pass, type PlanNode, withBinding } from "./graph.js";
-import { Rewriting } from "./rewriting.js";
+import { Rewriting, type Use } from "./rewriting.js";
 
 /** What a launch costs has to be worth as many bytes. */
 const leastSaved = 16_384;
@@ -71,7 +71,7 @@ function repeat(
   const isHeld = ({ buffer }: Binding<Storage>): boolean =>
     buffer.isResident ||
     (neededUntil.get(buffer) ?? 0) >= first ||
-    work.usesOf(buffer).reads.some((use) => use.node >= first);
+    work.usesOf(buffer).reads.some((use) => use.node >= first && !isRounded(work, use));
   const node = work.at(position) as PlanNode;
   const lookups: PlanNode[] = [];
   let sum = repeated(node);
@@ -87,6 +87,10 @@ function repeat(
   }
   return saved >= leastSaved ? [...lookups, sum] : undefined;
 }
+
+/** Whether a value is rounded while it is loaded. What the backward pass keeps of it is its twin, see store-twins.ts. */
+const isRounded = (work: Rewriting, use: Use): boolean =>
+  work.nodeOf(use).launch.bindings[use.binding]?.rounding !== undefined;
 
 /** The node that looks up the rows of a term again, if that is where it comes from and everything is still there. */
 function lookupOf(
