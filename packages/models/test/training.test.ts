@@ -45,13 +45,23 @@ describe.each(examples)("$name", (example) => {
 
 const onGpu = ["ResNet-20", "GPT", "BERT for tags, with a CRF", "U-Net"];
 
+/** Two steps of a GPU beside those of the CPU: the largest relative error of a loss. */
+async function lossError(example: Example, precision: Precision): Promise<number> {
+  const found = await losses(gpuRuntime(await requestTestDevice()), example, precision, 2);
+  const expected = await losses(cpuRuntime(), example, precision, 2);
+  return Math.max(...expected.map((loss, i) => Math.abs((found[i] as number) / loss - 1)));
+}
+
+// In float16 the gradients of so small a ResNet are noise to two hundredths, and sums in another order give other noise: after a
+// whole step its loss differs by up to 0.025 between orders, after a quarter of one by less than 0.007.
 test.each(examples.filter(({ name }) => onGpu.includes(name)))(
   "a GPU takes the same steps in float16: $name",
   async (example) => {
-    const gpu = gpuRuntime(await requestTestDevice());
-    const found = await losses(gpu, example, "float16", 2);
-    const expected = await losses(cpuRuntime(), example, "float16", 2);
-    for (const [i, loss] of expected.entries())
-      expect(Math.abs((found[i] as number) / loss - 1)).toBeLessThan(0.01);
+    expect(await lossError({ ...example, lr: example.lr / 4 }, "float16")).toBeLessThan(0.01);
   },
 );
+
+test("a GPU takes the same steps of a ResNet in float32", async () => {
+  const example = examples.find(({ name }) => name === "ResNet-20") as Example;
+  expect(await lossError(example, "float32")).toBeLessThan(1e-5);
+});
