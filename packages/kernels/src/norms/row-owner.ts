@@ -90,7 +90,7 @@ export function rowsWorkgroups(
 /**
  * The team that owns `rows` rows, or an invocation that owns one. CPUs load fastest what is one for all invocations, as parameters are
  * where each has a row of its own, and then what lies together, as a long row does for a team: there it takes four at a time, for
- * which it loads parameters once.
+ * which it loads parameters once. Elsewhere few rows keep a device busy only by many invocations each.
  */
 function divisionOf(
   owner: RowOwner,
@@ -99,7 +99,10 @@ function divisionOf(
   const alone = { whole: undefined, rows: 1 };
   const { subgroupSize } = context;
   if (owner === "short") return alone;
-  if (!isCpu(context)) return { whole: team(subgroupSize || 64, context), rows: 1 };
+  if (!isCpu(context)) {
+    const lanes = owner === "few" ? 256 : subgroupSize || 64;
+    return { whole: team(lanes, context), rows: 1 };
+  }
   if (owner === "middling" || subgroupSize === 0) return alone;
   return { whole: team(subgroupSize, context), rows: owner === "long" ? 4 : 1 };
 }
