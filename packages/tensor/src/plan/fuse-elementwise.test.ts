@@ -92,6 +92,21 @@ describe("a chain becomes one launch", () => {
     ]);
   });
 
+  test("also where a single number is broadcast: all that it is made of is read as one", () => {
+    const [loss, scale, a, b] = [resident(1), resident(1), transient(1), transient(1)];
+    const [big, y] = [resident(8), transient(8)];
+    const launches = [
+      elementwise(mul, [loss, scale], a),
+      times(a, 3, b),
+      sum(big, shaped(b, 1), y),
+    ];
+    const fused = only(fuseElementwise(graph(launches, { kept: [y.buffer] })));
+    expect(fused.launch.kernel.name).toBe("mul+scale+add");
+    expect(programOf(fused).inputs).toEqual(["scalar", "scalar", "same"]);
+    expect(fused.launch.scalars).toMatchObject({ count: 8, c1_0: 3 });
+    expect(fused.sources.get("c1_0")).toEqual({ launch: 1, name: "c0_0" });
+  });
+
   test("that stays within eight bindings", () => {
     const inputs = Array.from({ length: 12 }, () => resident());
     const sums = inputs.slice(1).map(() => transient());
@@ -193,6 +208,16 @@ describe("launches stay apart", () => {
         { kept: [y.buffer] },
       ),
     );
+  });
+
+  test("where a single number is drawn", () => {
+    const [x, a, y] = [resident(1), transient(1), transient(8)];
+    const source = { seed: 1, block: 2, stream: 3 };
+    const before = graph(
+      [dropout({ input: x, out: a }, source, 0.5), sum(resident(8), shaped(a, 1), y)],
+      { kept: [y.buffer] },
+    );
+    expect(fuseRandom(before)).toEqual(before);
   });
 
   test("where one of them is not elementwise", () => {

@@ -56,13 +56,30 @@ function fuseIntoReader(
   if (position === undefined) return undefined;
   const second = work.at(position) as PlanNode;
   if (!isElementwise(second.launch.kernel) || !isMeant(second.launch.kernel)) return undefined;
-  if (first.launch.scalars.count !== second.launch.scalars.count) return undefined;
+  const reads = readingOf(first, second);
+  if (!reads) return undefined;
   const result = first.launch.bindings.at(-1) as Binding<Storage>;
-  const node = merge(first, second, result);
+  const node = merge(first, second, result, reads);
   return node && !hasConflict(node.launch) ? { position, node } : undefined;
 }
 
-function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): PlanNode | undefined {
+/**
+ * How a launch reads the elements of one before it, if they can be computed where they are read: each in its place, or the only one
+ * everywhere, for which nothing is drawn.
+ */
+function readingOf(first: PlanNode, second: PlanNode): "same" | "scalar" | undefined {
+  const { count } = first.launch.scalars;
+  if (count === second.launch.scalars.count) return "same";
+  const { elementwise } = first.launch.kernel as ElementwiseKernel;
+  return count === 1 && !isRandom(elementwise) ? "scalar" : undefined;
+}
+
+function merge(
+  first: PlanNode,
+  second: PlanNode,
+  result: Binding<Storage>,
+  reads: "same" | "scalar",
+): PlanNode | undefined {
   const a = (first.launch.kernel as ElementwiseKernel).elementwise;
   const b = (second.launch.kernel as ElementwiseKernel).elementwise;
   const operands = second.launch.bindings.slice(0, b.inputs.length);
@@ -73,7 +90,7 @@ function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): Pla
   if (rounding === "several") return undefined;
 
   const builder = new ProgramBuilder();
-  const fromFirst = builder.addInputs(first, a, () => undefined);
+  const fromFirst = builder.addInputs(first, a, () => undefined, reads);
   const firstSteps = builder.addSteps(first, a, fromFirst);
   const last = a.outputs[0] as number;
   const lastStep = builder.steps[firstSteps + last] as ElementwiseStep;
@@ -85,7 +102,7 @@ function merge(first: PlanNode, second: PlanNode, result: Binding<Storage>): Pla
   let isAligned = true;
   const fromSecond = builder.addInputs(second, b, (input, indexing) => {
     if (input.buffer !== result.buffer) return undefined;
-    if (indexing !== "same" || input.length !== result.length) isAligned = false;
+    if (indexing !== reads || input.length !== result.length) isAligned = false;
     return { step: firstSteps + last };
   });
   const secondSteps = builder.addSteps(second, b, fromSecond);
@@ -114,8 +131,11 @@ class ProgramBuilder {
     node: PlanNode,
     program: ElementwiseProgram,
     replace: (binding: Binding<Storage>, indexing: string) => Operand | undefined,
+    reads: "same" | "scalar" = "same",
   ): Operand[] {
-    return program.inputs.map((indexing, i) => {
+    return program.inputs.map((own, i) => {
+      // All that a program of one element reads are single elements.
+      const indexing = reads === "scalar" ? reads : own;
       const binding = node.launch.bindings[i] as Binding<Storage>;
       const known = replace(binding, indexing);
       if (known) return known;
