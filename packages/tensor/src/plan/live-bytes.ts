@@ -7,9 +7,15 @@ export class LiveBytes {
   readonly #peak: number;
 
   constructor(graph: PlanGraph) {
-    this.#live = new Float64Array(graph.nodes.length);
-    for (const { storage, first, last } of lifetimes(graph))
-      this.add(storage.byteLength, first - 1, last + 1);
+    const { length } = graph.nodes;
+    const changes = new Float64Array(length + 1);
+    for (const { storage, first, last } of lifetimes(graph)) {
+      const [from, to] = [Math.max(0, first), Math.min(last + 1, length)];
+      changes[from] = (changes[from] as number) + storage.byteLength;
+      changes[to] = (changes[to] as number) - storage.byteLength;
+    }
+    let live = 0;
+    this.#live = changes.map((change) => (live += change));
     this.#peak = this.#live.reduce((a, b) => Math.max(a, b), 0);
   }
 
@@ -20,8 +26,8 @@ export class LiveBytes {
     );
   }
 
+  /** Counts so much more, or less, as held strictly between two nodes. */
   add(bytes: number, after: number, before: number): void {
-    for (let n = Math.max(0, after + 1); n < Math.min(before, this.#live.length); n++)
-      this.#live[n] = (this.#live[n] as number) + bytes;
+    for (let n = after + 1; n < before; n++) this.#live[n] = (this.#live[n] as number) + bytes;
   }
 }
