@@ -179,10 +179,10 @@ export function denseScalars(
   return values;
 }
 
-/** WGSL: declares `x_base` for each operand x, where the tokens of `entry` start, in units. */
+/** WGSL: declares `x_base` for each operand x, where the tokens of `entry` start, in units. CPUs divide slowly, and take remainders so. */
 export const headBases = (operands: readonly HeadOperand[]): string =>
   `  let batch = entry / s.heads;
-  let head = entry % s.heads;
+  let head = entry - batch * s.heads;
 ${operands.map(({ name }) => `  let ${name}_base = s.${name}_start + batch * s.${name}_batch + head * s.${name}_head;\n`).join("")}`;
 
 /** Where a token of an entry starts, in elements of the operand's binding. */

@@ -69,8 +69,9 @@ function statisticsKernel(isAligned: boolean): HeadKernel {
     body: () => `${rowQuads("out", "s.width", isAligned)}${rowQuads("outGradient", "s.width", isAligned)}
 ${linearMain()}  if (index >= s.entries * s.queries) { return; }
   let entry = index / s.queries;
-${headBases(operands)}  let out_at = ${tokenOf("out", "index % s.queries")};
-  let outGradient_at = ${tokenOf("outGradient", "index % s.queries")};
+  let query = index - entry * s.queries;
+${headBases(operands)}  let out_at = ${tokenOf("out", "query")};
+  let outGradient_at = ${tokenOf("outGradient", "query")};
   let quads = (s.width + 3u) >> 2u;
   var sum = vec4f();
   for (var c = 0u; c < quads; c++) { sum = fma(quad_out(out_at, c), quad_outGradient(outGradient_at, c), sum); }
