@@ -7,7 +7,7 @@ import {
   scattered,
 } from "../../test/forward-check.js";
 import { naiveEinsum } from "../../test/naive-einsum.js";
-import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
+import { cpuRuntime, grad, ShapeError, type Tensor } from "../index.js";
 import * as ops from "./index.js";
 
 interface Sizes {
@@ -115,6 +115,15 @@ const cases: readonly ForwardCase[] = [
 
 test.each(places)("matrix products equal their sums: %s, %s", async (_, dtype, open) => {
   expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+});
+
+test.each(places)("factors without rows have gradients: %s, %s", async (_, dtype, open) => {
+  const runtime = await open();
+  const x = runtime.variable(new Float32Array(0), [0, 3], { dtype, requiresGrad: true });
+  const w = runtime.variable(new Float32Array(6), [3, 2], { dtype, requiresGrad: true });
+  const gradients = await runtime.step(() => grad(x.matmul(w).sum(), [x, w]) as Tensor[]);
+  const [dx, dw] = await Promise.all(gradients.map((gradient) => gradient.toArray()));
+  expect([dx?.length, Array.from(dw ?? [])]).toEqual([0, [0, 0, 0, 0, 0, 0]]);
 });
 
 test("shapes and dtypes that do not fit are refused", () => {

@@ -75,7 +75,11 @@ export function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
   for (const storage of kept) {
     const life = lives.get(storage);
     if (life) life.last = nodes.length;
-    else if (storage.hostData) lives.set(storage, { storage, first: -1, last: nodes.length });
+    else {
+      // Nothing launches for results without elements, which have memory all the same.
+      const first = storage.hostData ? -1 : nodes.length;
+      lives.set(storage, { storage, first, last: nodes.length });
+    }
   }
   return [...lives.values()].sort((a, b) => a.first - b.first);
 }
