@@ -122,6 +122,12 @@ describe("nothing is added again", () => {
       graph([...start, sum(x, branch, y), read(y)], { backward: 3 }),
     ],
     [
+      "where the other term is only loaded rounded, so that its twin is kept",
+      graph([...start, sum(x, branch, y), read(y), read({ ...x, rounding: "float16" })], {
+        backward: 3,
+      }),
+    ],
+    [
       "where the terms take as much memory",
       graph([...start, opaque([], [other]), sum(x, other, y), ...ends], { backward: 4 }),
     ],
