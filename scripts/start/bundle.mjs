@@ -1,14 +1,17 @@
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { build } from "esbuild";
 
 /**
  * Bundles an app and the packages of this repository, read from their sources, into one ES module with a source map.
  * What npm installed stays outside and is imported at run time: `webgpu` is a native addon, and Node starts the rest
- * faster than esbuild can copy it.
+ * faster than esbuild can copy it. Files are put in place whole: an app may be started while it is being bundled for another.
  * @param {string} entry
  * @param {string} outfile
  */
-export const bundleApp = (entry, outfile) =>
-  build({
+export const bundleApp = async (entry, outfile) => {
+  const { outputFiles } = await build({
+    write: false,
     entryPoints: [entry],
     outfile,
     bundle: true,
@@ -31,3 +34,10 @@ export const bundleApp = (entry, outfile) =>
       },
     ],
   });
+  mkdirSync(dirname(outfile), { recursive: true });
+  for (const { path, contents } of outputFiles) {
+    const written = `${path}.${process.pid}`;
+    writeFileSync(written, contents);
+    renameSync(written, path);
+  }
+};
