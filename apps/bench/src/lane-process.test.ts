@@ -33,6 +33,22 @@ test("a lane prepares, warms up and times what it is asked for", async () => {
   await lane.answer({ kind: "close" });
 });
 
+test("bytes are those of a subject, whatever else was prepared in the process", async () => {
+  const lane = new LaneProcess();
+  await lane.answer({ kind: "open", lane: ours.name, peersFolder: "none" });
+  const subjects = (["float16", "float32"] as const).map((precision) => ({
+    ...{ workload: "gemm", name: "256³", precision },
+  }));
+  for (const subject of subjects) await lane.answer({ kind: "prepare", subject });
+  const peaks: number[] = [];
+  for (const subject of subjects)
+    peaks.push(((await lane.answer({ kind: "warmUp", subject })) as WarmedUp).peakBytes);
+  const [half, single] = peaks as [number, number];
+  expect(half).toBeGreaterThanOrEqual(3 * 256 * 256 * 2);
+  expect(single).toBeGreaterThan(1.5 * half);
+  await lane.answer({ kind: "close" });
+});
+
 test("what does not exist is named", async () => {
   const lane = new LaneProcess();
   await expect(lane.answer({ kind: "open", lane: "abacus", peersFolder: "" })).rejects.toThrow(

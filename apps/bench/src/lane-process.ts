@@ -60,7 +60,9 @@ interface Ready {
   readonly prepared: Prepared;
   /** The device that the library opened for it, if it opened one. */
   readonly device: GPUDevice | undefined;
-  readonly baseBytes: number;
+  /** Bytes of its own buffers once it was prepared, and the most until then. */
+  readonly ownBytes: number;
+  readonly preparedPeak: number;
   /** Shortest time of a call so far. */
   estimate: number;
 }
@@ -112,13 +114,19 @@ export class LaneProcess {
     const prepared = await this.#lane?.prepare(chosen, subject.precision);
     if (!prepared) return { result: undefined };
     const device = this.#latestDevice;
-    const ready = { prepared, device, baseBytes, estimate: Number.POSITIVE_INFINITY };
-    this.#ready.set(keyOf(subject), ready);
-    return { result: await prepared.result() };
+    const result = await prepared.result();
+    const ownBytes = this.#meter.liveBytes - baseBytes;
+    const preparedPeak = this.#meter.peakBytes - baseBytes;
+    const estimate = Number.POSITIVE_INFINITY;
+    this.#ready.set(keyOf(subject), { prepared, device, ownBytes, preparedPeak, estimate });
+    return { result };
   }
 
   async #warmUp(ready: Ready): Promise<WarmedUp> {
     const { prepared } = ready;
+    // Other subjects have memory in this process by now.
+    const othersBytes = this.#meter.liveBytes - ready.ownBytes;
+    this.#meter.resetPeak();
     await this.#time(ready, 1);
     if (ready.estimate < slow) for (let i = 0; i < 2; i++) await this.#time(ready, 1);
     const hostTimes: number[] = [];
@@ -131,7 +139,7 @@ export class LaneProcess {
       await this.#drain(prepared);
     }
     const calls = callsPerStep(before, this.#meter.snapshot(), steps);
-    const peakBytes = this.#meter.peakBytes - ready.baseBytes;
+    const peakBytes = Math.max(ready.preparedPeak, this.#meter.peakBytes - othersBytes);
     const kernels =
       ready.device &&
       (await kernelTimes(ready.device, async () => {
