@@ -11,6 +11,7 @@ import {
   byVariant,
   foldHead,
   foldLoop,
+  gradientViews,
   type NormShape,
   type NormStatistics,
   normWalk,
@@ -134,23 +135,6 @@ const scalars = [
 
 type Numbers = NormShape & { readonly chunks: number; readonly scale: number };
 
-/** The operands that are there, by name, from views in the order of the bindings. */
-function named(
-  views: readonly KernelView[],
-  { mean, weight }: { readonly mean: boolean; readonly weight: boolean },
-) {
-  const rest = [...views];
-  const next = (): KernelView => rest.shift() as KernelView;
-  return {
-    x: next(),
-    mean: mean ? next() : undefined,
-    rstd: next(),
-    weight: weight ? next() : undefined,
-    dy: next(),
-    rest,
-  };
-}
-
 const foldKernel = byVariant((walk, parts): Kernel => {
   const { mean, weight } = parts;
   const unit = rowUnit(walk);
@@ -192,7 +176,7 @@ ${mean ? `  store_sums(index, ${total(walk, "sum")});\n` : ""}  store_products(i
       return linearWorkgroups(walk !== "lanes" ? rows : Math.ceil(rows / 4));
     },
     reference(views, values) {
-      const { x, mean: means, rstd, weight: gain, dy, rest } = named(views, parts);
+      const { x, mean: means, rstd, weight: gain, dy, rest } = gradientViews(views, parts);
       const products = rest.at(-1) as KernelView;
       const { pixels, groups, width, chunks } = values as unknown as Numbers;
       const sums = new Float64Array(products.length);
@@ -247,7 +231,7 @@ ${
       }),
     workgroups: (values) => elementWorkgroups(values),
     reference(views, values) {
-      const { x, mean: means, rstd, weight: gain, dy, rest } = named(views, parts);
+      const { x, mean: means, rstd, weight: gain, dy, rest } = gradientViews(views, parts);
       const [sums, out] = rest as [KernelView, KernelView];
       const { scale, products_start } = values as unknown as Numbers & { products_start: number };
       forEachElement(values, (i, row, c) => {

@@ -9,7 +9,13 @@ import {
   rowsUseSubgroups,
   rowsWorkgroups,
 } from "./row-owner.js";
-import { type NormShape, type NormStatistics, present, presentBindings } from "./shape.js";
+import {
+  gradientViews,
+  type NormShape,
+  type NormStatistics,
+  present,
+  presentBindings,
+} from "./shape.js";
 
 /** inputGradient as in `normBackward`, of rows: an owner sums over its row, and then stores it. */
 export function rowGradient<B>(
@@ -82,13 +88,8 @@ const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
     workgroups: ({ batch }, _, context) => rowsWorkgroups(owner, batch as number, context),
     reference(views, scalars) {
       const { batch, width } = scalars as Readonly<Record<"batch" | "width", number>>;
-      const rest = [...views];
-      const x = rest.shift() as KernelView;
-      const means = mean ? rest.shift() : undefined;
-      const rstds = rest.shift() as KernelView;
-      const gain = weight ? rest.shift() : undefined;
-      const dy = rest.shift() as KernelView;
-      const out = rest.shift() as KernelView;
+      const { x, mean: means, rstd: rstds, weight: gain, dy, rest } = gradientViews(views, parts);
+      const out = rest[0] as KernelView;
       for (let row = 0, start = 0; row < batch; row++, start += width) {
         const centre = means ? (means[row] as number) : 0;
         const inverse = rstds[row] as number;

@@ -1,4 +1,4 @@
-import type { Binding, KernelBinding, KernelScalar } from "@halfstep/device";
+import type { Binding, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
 
 /**
  * An input [batch, pixels, groups, width], normalised over the pixels and the width of each group. Group norm of images in
@@ -131,3 +131,30 @@ export const rowUnit = (walk: NormWalk): 1 | 4 => (walk !== "lanes" ? 1 : 4);
 /** A statistic of the row at hand: one number for the quads of a group, or one a lane. */
 export const statistic = (walk: NormWalk, name: string, row: string): string =>
   walk !== "lanes" ? `at_${name}(${row})` : gathered(name, row);
+
+/** What a gradient reads, as far as it is there, and the views of the bindings that follow. */
+export interface GradientViews {
+  readonly x: KernelView;
+  readonly mean: KernelView | undefined;
+  readonly rstd: KernelView;
+  readonly weight: KernelView | undefined;
+  readonly dy: KernelView;
+  readonly rest: readonly KernelView[];
+}
+
+/** The views of a gradient's bindings by name. */
+export function gradientViews(
+  views: readonly KernelView[],
+  { mean, weight }: { readonly mean: boolean; readonly weight: boolean },
+): GradientViews {
+  const rest = [...views];
+  const next = (): KernelView => rest.shift() as KernelView;
+  return {
+    x: next(),
+    mean: mean ? next() : undefined,
+    rstd: next(),
+    weight: weight ? next() : undefined,
+    dy: next(),
+    rest,
+  };
+}
