@@ -22,6 +22,11 @@ test("a loss is scaled in float32 by the scale on the device, and its gradient w
     9 * 1024,
     6 * 1024,
   ]);
+  // The backward pass begins at the scale: no launch multiplies a one by it.
+  const names = runtime.lastPlan?.launches.map(({ launch, isBackward }) =>
+    isBackward ? launch.kernel.name : "",
+  );
+  expect(names?.filter(Boolean)).toHaveLength(1);
   // Another scale is other data, not another plan.
   const plan = runtime.lastPlan;
   w.zeroGrad();

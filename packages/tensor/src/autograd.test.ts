@@ -29,6 +29,20 @@ describe("grad()", () => {
     expect(x.grad).toBeUndefined();
   });
 
+  test("a gradient that is a variable's value is a tensor of its own", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [3, 5].map((v) => runtime.variable([v], [], { requiresGrad: true }));
+    const [x, y] = [a as Tensor, b as Tensor];
+    const [dx, dy] = await runtime.step(() => {
+      const both = grad(x.mul(y), [x, y]);
+      y.assign(runtime.tensor([7]));
+      return both;
+    });
+    expect([await read(dx), await read(dy)]).toEqual([[5], [3]]);
+    dx?.dispose();
+    expect(await y.item()).toBe(7);
+  });
+
   test("of grad(): second and third derivatives", async () => {
     const runtime = cpuRuntime({ arithmetic: "float64" });
     const x = runtime.variable([2], [1], { requiresGrad: true });

@@ -41,8 +41,12 @@ export function grad(
   options: BackwardOptions = {},
 ): readonly (Tensor | undefined)[] {
   const gradients = propagate(root, options, new Set(sources));
-  return sources.map((source) => gradients.get(source));
+  return sources.map((source) => owned(gradients.get(source)));
 }
+
+/** A gradient that is a variable, such as the one it began as, is the caller's only as a copy. */
+const owned = (gradient: Tensor | undefined): Tensor | undefined =>
+  gradient?.storage.isResident ? gradient.mul(1) : gradient;
 
 function propagate(
   root: Tensor,

@@ -29,10 +29,20 @@ export const sub: Op<null> = binary(kernels.sub, (context) => [only(context), on
 export const mul: Op<null> = binary(kernels.mul, (context) => {
   const [a, b] = context.inputs as [Tensor, Tensor];
   return [
-    context.needs[0] ? only(context).mul(b) : undefined,
-    context.needs[1] ? only(context).mul(a) : undefined,
+    context.needs[0] ? times(only(context), b) : undefined,
+    context.needs[1] ? times(only(context), a) : undefined,
   ];
 });
+
+/** gradient · factor. That of a scaled loss begins as one times the scale, which is no launch. */
+function times(gradient: Tensor, factor: Tensor): Tensor {
+  const isFactor =
+    gradient.storage === gradient.runtime.one.storage &&
+    factor.dtype === gradient.dtype &&
+    factor.shape.length === gradient.shape.length &&
+    factor.size === 1;
+  return isFactor ? factor : gradient.mul(factor);
+}
 
 export const div: Op<null> = binary(kernels.div, (context) => {
   const [, b] = context.inputs as [Tensor, Tensor];
