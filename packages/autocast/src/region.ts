@@ -102,8 +102,15 @@ function decorator(options: AutocastOptions): AutocastDecorator {
 
 const stackKey = Symbol.for("@halfstep/autocast");
 
+let stack: AutocastRegion[] | undefined;
+
 /** One stack for all copies of this package in a program: what one opens, ops that ask another must see. */
 function regionStack(): AutocastRegion[] {
+  stack ??= sharedStack();
+  return stack;
+}
+
+function sharedStack(): AutocastRegion[] {
   const shared = globalThis as { [stackKey]?: AutocastRegion[] };
   shared[stackKey] ??= [];
   return shared[stackKey];

@@ -51,10 +51,10 @@ export function policyOf(
   op: { readonly name: string; readonly castPolicy: CastPolicy },
   region: AutocastRegion | undefined,
 ): CastPolicy {
-  const { policies = {} } = region ?? {};
-  for (const name of [op.name, "*"])
-    if (Object.hasOwn(policies, name)) return policies[name] as CastPolicy;
-  return op.castPolicy;
+  const policies = region?.policies;
+  if (policies === undefined) return op.castPolicy;
+  if (Object.hasOwn(policies, op.name)) return policies[op.name] as CastPolicy;
+  return Object.hasOwn(policies, "*") ? (policies["*"] as CastPolicy) : op.castPolicy;
 }
 
 const isCastDType = (dtype: string): dtype is CastDType =>

@@ -80,25 +80,46 @@ export function elementwise<B>(
     throw new RangeError(
       `${expression.name} takes ${expression.arity} operands, not ${inputs.length}`,
     );
-  const indexing = inputs.map((input) => indexingOf(input.shape, out.shape));
-  const kernel = elementwiseKernel({
-    inputs: indexing.map(({ kind }) => kind),
-    steps: [{ expression, operands: inputs.map((_, i) => i) }],
-    outputs: [0],
-  });
   const scalars: Record<string, number> = { count: out.length, one: 1 };
-  for (const [i, { sizes, strides }] of indexing.entries()) {
-    for (const [d, size] of sizes.entries()) scalars[`x${i}_size${d}`] = size;
-    for (const [d, stride] of strides.entries()) scalars[`x${i}_stride${d}`] = stride;
+  const bindings: Binding<B>[] = [];
+  const kinds: Indexing[] = [];
+  for (let i = 0; i < inputs.length; i++) {
+    const input = inputs[i] as ShapedBinding<B>;
+    const { kind, sizes, strides } = indexingOf(input.shape, out.shape);
+    for (let d = 0; d < sizes.length; d++) scalars[`x${i}_size${d}`] = sizes[d] as number;
+    for (let d = 0; d < strides.length; d++) scalars[`x${i}_stride${d}`] = strides[d] as number;
+    kinds.push(kind);
+    bindings.push(bindingOf(input));
   }
-  for (const [j, value] of constants.entries()) scalars[`c0_${j}`] = value;
-  for (const [name, word] of Object.entries(source ? sourceWords(source) : {}))
-    scalars[stepPrefix(0) + name] = word;
-  return { kernel, bindings: [...inputs, out].map(bindingOf), scalars };
+  bindings.push(bindingOf(out));
+  for (let j = 0; j < constants.length; j++) scalars[`c0_${j}`] = constants[j] as number;
+  if (source)
+    for (const [name, word] of Object.entries(sourceWords(source)))
+      scalars[stepPrefix(0) + name] = word;
+  return { kernel: singleKernel(expression, kinds), bindings, scalars };
 }
 
 const bindingOf = <B>({ buffer, offset, length, dtype, rounding }: Binding<B>): Binding<B> =>
   rounding ? { buffer, offset, length, dtype, rounding } : { buffer, offset, length, dtype };
+
+const singleKernels = new WeakMap<Expression, Map<string, ElementwiseKernel>>();
+
+/** The kernel of one expression: found without spelling out its program, for that is what nearly every launch asks for. */
+function singleKernel(expression: Expression, inputs: readonly Indexing[]): ElementwiseKernel {
+  let kernels = singleKernels.get(expression);
+  if (!kernels) {
+    kernels = new Map();
+    singleKernels.set(expression, kernels);
+  }
+  const key = inputs.join();
+  let kernel = kernels.get(key);
+  if (!kernel) {
+    const step = { expression, operands: inputs.map((_, i) => i) };
+    kernel = elementwiseKernel({ inputs, steps: [step], outputs: [0] });
+    kernels.set(key, kernel);
+  }
+  return kernel;
+}
 
 const kernels = new Map<string, ElementwiseKernel>();
 

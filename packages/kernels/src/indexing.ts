@@ -14,6 +14,18 @@ export interface OperandIndexing {
 
 /** The indexing of an operand that is broadcast to a result, as in NumPy. Throws where the shapes do not broadcast. */
 export function indexingOf(operand: readonly number[], result: readonly number[]): OperandIndexing {
+  return isSame(operand, result) ? same : broadcastIndexing(operand, result);
+}
+
+const same: OperandIndexing = { kind: "same", sizes: [], strides: [] };
+
+function isSame(operand: readonly number[], result: readonly number[]): boolean {
+  if (operand.length !== result.length) return false;
+  for (let d = 0; d < operand.length; d++) if (operand[d] !== result[d]) return false;
+  return true;
+}
+
+function broadcastIndexing(operand: readonly number[], result: readonly number[]): OperandIndexing {
   const padded = [...Array<number>(result.length - operand.length).fill(1), ...operand];
   let stride = 1;
   const dimensions = result
@@ -37,8 +49,7 @@ export function indexingOf(operand: readonly number[], result: readonly number[]
     } else merged.push({ size, stride: own });
   }
   const [first, second] = merged;
-  if (!first || (merged.length === 1 && first.stride === 1))
-    return { kind: "same", sizes: [], strides: [] };
+  if (!first || (merged.length === 1 && first.stride === 1)) return same;
   if (merged.length === 1) return { kind: "scalar", sizes: [], strides: [] };
   if (merged.length === 2 && first.stride === 0 && second?.stride === 1)
     return { kind: "row", sizes: [second.size], strides: [] };

@@ -16,27 +16,23 @@ export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype 
  */
 export function castTo(tensor: Tensor, dtype: DType): Tensor {
   if (tensor.dtype === dtype) return tensor;
-  const { runtime } = tensor;
-  const { casts } = runtime.recording;
+  const { recorder, recording } = tensor.runtime;
+  const { casts } = recording;
   const needsGrad = tensor.requiresGrad && isGradEnabled() && isFloating(dtype);
-  const key = `${tensor.versionKey}:${tensor.shape}:${dtype}:${needsGrad}`;
-  const known = casts.get(key);
-  if (known && !known.isDisposed && (!needsGrad || known.castOf === tensor)) return known;
-  const [spec] = castOp.shape([tensor], dtype) as [TensorSpec];
-  const result = runtime.recorder.result(spec.shape, spec.dtype);
-  noteOp(runtime.recording, { op: castOp.name, inputs: [tensor], outputs: [result] }, () =>
-    castOp.forward({
-      target: runtime.recorder.scratchTarget,
-      inputs: [tensor.operand()],
-      outputs: [result.operand()],
-      attributes: dtype,
-    }),
-  );
-  if (needsGrad) {
-    dependOn([tensor], [result], castOp as GradNode["op"], dtype);
-    result.castOf = tensor;
-  }
-  casts.set(key, result);
+  const way = needsGrad ? "differentiable" : "plain";
+  const known = casts.get(tensor, dtype, way);
+  if (known && !known.isDisposed) return known;
+  const result = recorder.result(tensor.shape, dtype);
+  const first = recording.launches.length;
+  castOp.forward({
+    target: recorder.scratchTarget,
+    inputs: [tensor.operand()],
+    outputs: [result.operand()],
+    attributes: dtype,
+  });
+  noteOp(recording, first, castOp.name, [tensor], [result]);
+  if (needsGrad) dependOn([tensor], [result], castOp as GradNode["op"], dtype);
+  casts.set(tensor, dtype, way, result);
   return result;
 }
 
@@ -52,12 +48,10 @@ export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   if (!copy) return castTo(tensor, dtype);
   if (!tensor.requiresGrad || !isGradEnabled()) return copy;
   const { casts } = runtime.recording;
-  const key = `copy ${tensor.versionKey}:${tensor.shape}:${dtype}`;
-  const known = casts.get(key);
-  if (known?.castOf === tensor) return known;
+  const known = casts.get(tensor, dtype, "copy");
+  if (known) return known;
   dependOn([tensor], [copy], castOp as GradNode["op"], dtype);
-  copy.castOf = tensor;
-  casts.set(key, copy);
+  casts.set(tensor, dtype, "copy", copy);
   return copy;
 }
 

@@ -5,7 +5,6 @@ import { isGradEnabled, withGradMode } from "./grad-mode.js";
 import { openSegment, runAgain, runOpen, type Segment } from "./recomputation.js";
 import { requireSynchronous, tensorsIn } from "./returned.js";
 import { currentScope, inScope } from "./scope.js";
-import type { Tensor } from "./tensor.js";
 
 /**
  * Calls `fn(...inputs)` and keeps nothing of what it computes on the way: the backward pass calls it again, from the inputs. It
@@ -39,15 +38,15 @@ export function checkpoint<A extends readonly unknown[], R>(
   const draws = new Map<Generator, number>();
   const region = currentRegion();
   const scope = currentScope();
-  const { casts } = runtime.recording;
-  const castsBefore = new Map(casts);
+  const castsBefore = runtime.recording.casts.snapshot();
   const outer = openSegment();
   const segment: Segment = {
     outer: outer?.segment && { segment: outer.segment, index: outer.tape.inner.length },
     tape: { nodes: [], inner: [] },
     again: () =>
       runAgain(draws, () =>
-        withCasts(runtime.recording.casts, castsBefore, () =>
+        // It makes its own casts again.
+        runtime.recording.casts.during(castsBefore, () =>
           withGradMode(true, () =>
             autocast(region ?? { enabled: false }, () =>
               inScope({ path: scope?.path ?? (() => ""), backwardOf: "checkpoint" }, call as never),
@@ -58,23 +57,4 @@ export function checkpoint<A extends readonly unknown[], R>(
   };
   outer?.tape.inner.push(segment);
   return runOpen(segment, draws, call);
-}
-
-/** Runs `fn` while the shared casts of a recording are those that there were before: it makes its own again. */
-function withCasts(
-  casts: Map<string, Tensor>,
-  before: ReadonlyMap<string, Tensor>,
-  fn: () => unknown,
-): void {
-  const now = [...casts];
-  const replace = (entries: Iterable<readonly [string, Tensor]>): void => {
-    casts.clear();
-    for (const [key, cast] of entries) casts.set(key, cast);
-  };
-  replace(before);
-  try {
-    fn();
-  } finally {
-    replace(now);
-  }
 }

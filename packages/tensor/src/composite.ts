@@ -32,14 +32,15 @@ export type Composite<F> = F & CompositeDefinition;
  * ```
  */
 export function composite<A extends readonly unknown[], R>(
-  { name, castPolicy }: CompositeDefinition,
+  definition: CompositeDefinition,
   body: (...args: A) => R,
 ): Composite<(...args: A) => R> {
+  const { name, castPolicy } = definition;
   const call = (...args: A): R => {
-    const tensors = [...tensorsIn(args)];
+    const tensors = tensorsIn(args);
     const region = currentRegion();
-    const policy = policyOf({ name, castPolicy }, region);
-    const dtype = castDType({ name, castPolicy }, tensors);
+    const policy = policyOf(definition, region);
+    const dtype = castDType(definition, tensors);
     // Without frames of its own, so that a short stack trace still shows the caller.
     if (!dtype && (policy === "none" || !opListener())) return body(...args);
     const run = (): R => {
@@ -56,7 +57,7 @@ export function composite<A extends readonly unknown[], R>(
         region,
         inputs: tensors,
         cast: tensors.map((x) => (dtype && isFloating(x.dtype) ? dtype : x.dtype)),
-        outputs: [...tensorsIn(result)].map((x) => x.dtype),
+        outputs: tensorsIn(result).map((x) => x.dtype),
       }),
       run,
     );

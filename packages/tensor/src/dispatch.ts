@@ -5,78 +5,95 @@ import { RecordingError } from "./errors.js";
 import { isGradEnabled } from "./grad-mode.js";
 import { dependOn } from "./grad-node.js";
 import { isTensor } from "./is-tensor.js";
-import type { Op, OpDefinition, Operand } from "./op.js";
+import type { OpDefinition, Operand } from "./op.js";
 import { noteOp } from "./op-notes.js";
+import type { Runtime } from "./runtime.js";
 import { currentScope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 import { opListener } from "./trace.js";
 
 /** Applies an op: casts its inputs as autocast wants, checks them, records its launches, and notes it for autograd. */
 export function dispatch(
-  op: Op<unknown>,
+  op: OpDefinition<unknown>,
   inputs: readonly Tensor[],
   attributes: unknown,
 ): readonly Tensor[] {
-  if (!Array.isArray(inputs))
-    throw new TypeError(
-      `${op.name} takes its tensors in a list: ${op.name}([x], attributes), null where it has none`,
-    );
-  for (const input of inputs)
-    if (!isTensor(input))
-      throw new TypeError(
-        `${op.name}: ${String(input)} is no tensor: make one with runtime.tensor()`,
-      );
-  const runtime = inputs[0]?.runtime;
-  if (!runtime) throw new RecordingError(`${op.name} needs at least one tensor`);
-  for (const { runtime: other } of inputs)
-    if (other !== runtime)
-      throw new RecordingError(
-        `${op.name}: its inputs belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
-      );
-  runtime.recorder.beforeOp();
+  const runtime = runtimeOf(op.name, inputs);
+  const { recorder } = runtime;
+  recorder.beforeOp();
   const cast = castInputs(op, inputs);
   const operands = cast.map(operandOf);
-  const specs = op.shape(cast, attributes);
-  const outputs = specs.map(({ shape, dtype }) => runtime.recorder.result(shape, dtype));
+  const outputs = op
+    .shape(cast, attributes)
+    .map(({ shape, dtype }) => recorder.result(shape, dtype));
+  const { recording } = recorder;
+  const first = recording.launches.length;
   try {
-    noteOp(runtime.recording, { op: op.name, inputs: cast, outputs }, () =>
-      op.forward({
-        target: runtime.recorder.scratchTarget,
-        inputs: operands,
-        outputs: outputs.map(operandOf),
-        attributes,
-      }),
-    );
+    op.forward({
+      target: recorder.scratchTarget,
+      inputs: operands,
+      outputs: outputs.map(operandOf),
+      attributes,
+    });
   } catch (error) {
     // Outside a step every handle is kept, and nothing has written these.
     for (const output of outputs) output.dispose();
     throw error;
   }
+  noteOp(recording, first, op.name, cast, outputs);
   if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
     dependOn(cast, outputs as [Tensor, ...Tensor[]], op, attributes);
   }
-  const listener = opListener();
-  if (listener) {
-    const region = currentRegion();
-    listener({
-      op: op.name,
-      module: currentScope()?.path() ?? "",
-      policy: policyOf(op, region),
-      ownPolicy: op.castPolicy,
-      region,
-      inputs,
-      cast: cast.map(dtypeOf),
-      outputs: outputs.map(dtypeOf),
-    });
-  }
+  report(op, inputs, cast, outputs);
   return outputs;
+}
+
+/** The one runtime of an op's inputs. */
+function runtimeOf(op: string, inputs: readonly Tensor[]): Runtime {
+  if (!Array.isArray(inputs))
+    throw new TypeError(
+      `${op} takes its tensors in a list: ${op}([x], attributes), null where it has none`,
+    );
+  for (const input of inputs)
+    if (!isTensor(input))
+      throw new TypeError(`${op}: ${String(input)} is no tensor: make one with runtime.tensor()`);
+  const runtime = inputs[0]?.runtime;
+  if (!runtime) throw new RecordingError(`${op} needs at least one tensor`);
+  for (const { runtime: other } of inputs)
+    if (other !== runtime)
+      throw new RecordingError(
+        `${op}: its inputs belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+      );
+  return runtime;
+}
+
+/** Tells whoever listens. */
+function report(
+  op: OpDefinition<unknown>,
+  inputs: readonly Tensor[],
+  cast: readonly Tensor[],
+  outputs: readonly Tensor[],
+): void {
+  const listener = opListener();
+  if (!listener) return;
+  const region = currentRegion();
+  listener({
+    op: op.name,
+    module: currentScope()?.path() ?? "",
+    policy: policyOf(op, region),
+    ownPolicy: op.castPolicy,
+    region,
+    inputs,
+    cast: cast.map(dtypeOf),
+    outputs: outputs.map(dtypeOf),
+  });
 }
 
 const operandOf = (tensor: Tensor): Operand => tensor.operand();
 
 const dtypeOf = ({ dtype }: Tensor): DType => dtype;
 
-function castInputs(op: Op<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
+function castInputs(op: OpDefinition<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
   const dtype = castDType(op, inputs);
   if (!dtype) return inputs;
   return inputs.map((input) => (isFloating(input.dtype) ? castOperand(input, dtype) : input));
@@ -88,15 +105,21 @@ export function castDType(
   inputs: readonly Tensor[],
 ): CastDType | undefined {
   const region = currentRegion();
+  const policy = policyOf(op, region);
   const given = inputs.map(dtypeOf);
   // 8 bits are for storage: they are computed with in the dtype of the other operands, or in float32.
   const standIn = given.some(isFloat8) ? commonDType(given) : undefined;
+  if (policy === "none" && !standIn) return undefined;
   const dtypes = standIn ? given.map((dtype) => (isFloat8(dtype) ? standIn : dtype)) : given;
-  const policy = policyOf(op, region);
-  const isMixed = policy === "promote" && new Set(dtypes.filter(isFloating)).size > 1;
+  const resolved = resolveCast(policy, dtypes, region);
   // Outside autocast mixed operands promote as well, as in torch: there float16 and bfloat16 meet in float32.
-  return resolveCast(policy, dtypes, region) ?? (isMixed ? "float32" : standIn);
+  return resolved ?? (policy === "promote" && isMixed(dtypes) ? "float32" : standIn);
 }
+
+const isMixed = (dtypes: readonly DType[]): boolean => {
+  const first = dtypes.find(isFloating);
+  return dtypes.some((dtype) => dtype !== first && isFloating(dtype));
+};
 
 /** What operands are computed with in together, those of 8 bits aside. */
 function commonDType(dtypes: readonly DType[]): CastDType {

@@ -1,13 +1,13 @@
 import type { Binding, HalfDType, Launch } from "@halfstep/device";
 import { canCopy, copyValues, elementwise, identity, valuesOfUpdate } from "@halfstep/kernels";
 import type { Recording } from "./recording.js";
-import type { Storage, WriteEvent } from "./storage.js";
+import type { Storage } from "./storage.js";
 import type { Placement } from "./tensor.js";
 
 interface HalfCopy {
   readonly binding: Binding<Storage> & { readonly dtype: HalfDType };
-  /** The writes that the values had seen when the copy was made: it holds the same numbers for as long as these are all. */
-  of: readonly WriteEvent[] | undefined;
+  /** The version of the values when the copy was made: it holds the same numbers for as long as that is theirs. */
+  of: number | undefined;
   /** The number of the last recording that reads the copy. */
   lastRead: number;
 }
@@ -33,8 +33,8 @@ export class HalfCopies {
   readonly #isFlat: boolean;
   readonly #copies = new Map<HalfDType, HalfCopy>();
   #isLent = false;
-  /** The recording that asked for a copy first, and the writes before it. */
-  #asked: { readonly by: number; readonly after: readonly WriteEvent[] } | undefined;
+  /** The recording that asked for a copy first, and the version that it would have been of. */
+  #asked: { readonly by: number; readonly of: number } | undefined;
 
   /**
    * @param values Whole, float32.
@@ -114,7 +114,7 @@ export class HalfCopies {
 
   #setCurrent(copy: HalfCopy, recording: Recording): void {
     const before = copy.of;
-    copy.of = this.#values.buffer.writes;
+    copy.of = this.#values.buffer.version;
     recording.onDrop(() => {
       copy.of = before;
     });
@@ -122,10 +122,10 @@ export class HalfCopies {
 
   /** Whether an earlier recording than this one has read the values as they are. */
   #isAskedAgain(recording: Recording): boolean {
-    const { writes } = this.#values.buffer;
+    const { version } = this.#values.buffer;
     const before = this.#asked;
-    if (before?.after === writes) return before.by !== recording.number;
-    this.#asked = { by: recording.number, after: writes };
+    if (before?.of === version) return before.by !== recording.number;
+    this.#asked = { by: recording.number, of: version };
     recording.onDrop(() => {
       this.#asked = before;
     });
@@ -153,7 +153,7 @@ export class HalfCopies {
   }
 
   #isCurrent({ of }: HalfCopy): boolean {
-    return of === this.#values.buffer.writes;
+    return of === this.#values.buffer.version;
   }
 }
 
@@ -167,15 +167,15 @@ export function halfCopiesOf(storage: Storage): HalfCopies | undefined {
   return storage.halfCopies;
 }
 
-/** Appends an optimizer's update, and after it what keeps the copies of its parameters up to date. */
-export function appendWithCopies(
-  launch: Launch<Storage>,
+/** Before an optimizer's update: what to do after it, so that the copies of its parameters stay up to date. */
+export function copiesAfter(
+  { kernel, bindings }: Launch<Storage>,
   recording: Recording,
-  append: () => void,
-): void {
-  const { kernel, bindings } = launch;
-  const copies = canCopy(kernel) ? bindings[valuesOfUpdate(kernel)]?.buffer.halfCopies : undefined;
+): (() => void) | undefined {
+  if (!canCopy(kernel)) return undefined;
+  const copies = bindings[valuesOfUpdate(kernel)]?.buffer.halfCopies;
   const followed = copies?.followed(recording) ?? [];
-  append();
-  for (const copy of followed) copies?.follow(copy, recording);
+  return () => {
+    for (const copy of followed) copies?.follow(copy, recording);
+  };
 }

@@ -15,12 +15,15 @@ export interface OpNote {
 /** Which application of an op each launch of a recording belongs to. */
 export type OpNotes = Map<Launch<Storage>, OpNote>;
 
-/** Runs `record`, and notes the op that its launches belong to where the recording asks for it. */
-export function noteOp(recording: Recording, op: Omit<OpNote, "scope">, record: () => void): void {
-  const first = recording.launches.length;
-  record();
-  const { notes } = recording;
+/** Notes the op that the launches from `first` on belong to, where the recording asks for it. */
+export function noteOp(
+  { notes, launches }: Recording,
+  first: number,
+  op: string,
+  inputs: readonly Tensor[],
+  outputs: readonly Tensor[],
+): void {
   if (!notes) return;
-  const note: OpNote = { ...op, scope: currentScope() };
-  for (const launch of recording.launches.slice(first)) notes.set(launch, note);
+  const note: OpNote = { op, inputs, outputs, scope: currentScope() };
+  for (const launch of launches.slice(first)) notes.set(launch, note);
 }

@@ -70,10 +70,10 @@ export interface Op<A> extends OpDefinition<A> {
  */
 export function defineOp<A>(definition: OpDefinition<A>): Op<A> {
   const all = (inputs: readonly Tensor[], attributes: A): readonly Tensor[] =>
-    dispatch(op as Op<unknown>, inputs, attributes);
-  const op: Op<A> = Object.defineProperties(
+    // Not `op`, which has to look its members up by name.
+    dispatch(definition as OpDefinition<unknown>, inputs, attributes);
+  return Object.defineProperties(
     (inputs: readonly Tensor[], attributes: A): Tensor => all(inputs, attributes)[0] as Tensor,
     Object.getOwnPropertyDescriptors({ ...definition, all }),
   ) as unknown as Op<A>;
-  return op;
 }

@@ -152,7 +152,7 @@ export class Recorder {
     let result: T;
     try {
       result = requireSynchronous("step", fn());
-      const results = [...tensorsIn(result)];
+      const results = tensorsIn(result);
       for (const tensor of results) tensor.keep();
       if (keepGraph) this.handles.keepGraph(results);
     } catch (error) {

@@ -1,11 +1,11 @@
-import { bytesPerElement, type Launch } from "@halfstep/device";
+import { type Binding, bytesPerElement, type Launch } from "@halfstep/device";
 import { fill } from "@halfstep/kernels";
 import { ClosedTensorError } from "./errors.js";
-import { appendWithCopies } from "./half-copies.js";
+import { copiesAfter } from "./half-copies.js";
 import type { OpNotes } from "./op-notes.js";
 import type { Search } from "./provenance.js";
+import { SharedCasts } from "./shared-casts.js";
 import type { Storage, WriteEvent } from "./storage.js";
-import type { Tensor } from "./tensor.js";
 
 /**
  * What ops append to: launches in program order. Launches are pure but for those that write resident storage (parameters,
@@ -19,7 +19,7 @@ export class Recording {
   /** Transients whose contents the host supplies. */
   readonly inputs: Storage[] = [];
   /** Casts already recorded, by what they cast: autocast's weight cache. */
-  readonly casts: Map<string, Tensor> = new Map();
+  readonly casts: SharedCasts = new SharedCasts();
   /** Transients that stay alive after the recording. */
   readonly kept: Set<Storage> = new Set();
   /** Every transient with a handle, which a recording outside a step keeps. */
@@ -34,8 +34,6 @@ export class Recording {
   readonly searchListeners: ((search: Search) => void)[] = [];
   /** Launches from here on belong to a backward pass. */
   backwardStart: number | undefined;
-  /** Transients that something has written. */
-  readonly #defined = new Set<Storage>();
   readonly #undo: (() => void)[] = [];
   readonly #writes: WriteEvent[] = [];
   readonly #tick: () => number;
@@ -47,30 +45,24 @@ export class Recording {
   }
 
   append(launch: Launch<Storage>): void {
-    appendWithCopies(launch, this, () => this.#append(launch));
-  }
-
-  #append(launch: Launch<Storage>): void {
+    const updateCopies = copiesAfter(launch, this);
     const { kernel, bindings } = launch;
-    for (const [i, { buffer, offset, length, dtype }] of bindings.entries()) {
-      if (!buffer.isResident && buffer.recording !== this)
+    for (let i = 0; i < bindings.length; i++) {
+      const binding = bindings[i] as Binding<Storage>;
+      const { buffer } = binding;
+      const access = kernel.bindings[i]?.access;
+      if (buffer.isResident) {
+        if (access !== "read") this.#noteWrite(binding);
+      } else if (buffer.recording !== this)
         throw new ClosedTensorError(
           `${kernel.name}: ${kernel.bindings[i]?.name ?? `operand ${i}`} belongs to a recording that has closed. ` +
             "Return the tensor from the step, or mark it keep(), to use it later.",
         );
-      if (kernel.bindings[i]?.access !== "write") this.#define(buffer);
-      else this.#defined.add(buffer);
-      if (kernel.bindings[i]?.access === "read" || !buffer.isResident) continue;
-      const event: WriteEvent = {
-        from: offset,
-        to: offset + length * bytesPerElement(dtype),
-        clock: this.#tick(),
-        recording: this,
-        index: this.launches.length,
-      };
-      this.#noteWrite(buffer, event);
+      else if (access === "write") buffer.isDefined = true;
+      else this.#define(buffer);
     }
     this.launches.push(launch);
+    updateCopies?.();
   }
 
   /** The recording that runs before this one. */
@@ -83,7 +75,7 @@ export class Recording {
   insert(index: number, launch: Launch<Storage>): void {
     this.launches.splice(index, 0, launch);
     for (const [i, { buffer }] of launch.bindings.entries())
-      if (launch.kernel.bindings[i]?.access === "write") this.#defined.add(buffer);
+      if (launch.kernel.bindings[i]?.access === "write") buffer.isDefined = true;
     for (const write of this.#writes) if (write.index >= index) write.index++;
     if (this.backwardStart !== undefined && this.backwardStart >= index) this.backwardStart++;
   }
@@ -111,23 +103,26 @@ export class Recording {
     this.notes = undefined;
     this.searchListeners.length = 0;
     this.kept.clear();
-    this.#defined.clear();
   }
 
   /** Zeroes scratch that is read before it is written, as allocate() promises: a slot holds what its last tenant left. */
   #define(buffer: Storage): void {
-    if (buffer.isResident || buffer.hostData || this.#defined.has(buffer)) return;
-    this.#defined.add(buffer);
+    if (buffer.isDefined || buffer.hostData) return;
+    buffer.isDefined = true;
     const { byteLength } = buffer;
     this.launches.push(fill({ buffer, offset: 0, length: byteLength / 2, dtype: "float16" }, 0));
   }
 
-  #noteWrite(buffer: Storage, event: WriteEvent): void {
-    const before = buffer.writes;
-    buffer.noteWrite(event);
+  #noteWrite({ buffer, offset, length, dtype }: Binding<Storage>): void {
+    const event: WriteEvent = {
+      from: offset,
+      to: offset + length * bytesPerElement(dtype),
+      clock: this.#tick(),
+      recording: this,
+      index: this.launches.length,
+    };
+    const undo = buffer.noteWrite(event);
     this.#writes.push(event);
-    this.onDrop(() => {
-      buffer.writes = before;
-    });
+    if (undo) this.onDrop(undo);
   }
 }

@@ -17,16 +17,19 @@ export function requireSynchronous<T>(caller: string, result: T): T {
 }
 
 /** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
-export function* tensorsIn(value: unknown): Generator<Tensor> {
-  if (isTensor(value)) yield value;
-  else if (Array.isArray(value)) for (const item of value) yield* tensorsIn(item);
-  else if (value instanceof Map) for (const item of value.values()) yield* tensorsIn(item);
-  else if (
-    typeof value === "object" &&
-    value !== null &&
-    Object.getPrototypeOf(value) === Object.prototype
-  )
-    for (const item of Object.values(value)) yield* tensorsIn(item);
+export function tensorsIn(value: unknown): readonly Tensor[] {
+  const tensors: Tensor[] = [];
+  collectTensors(value, tensors);
+  return tensors;
+}
+
+function collectTensors(value: unknown, into: Tensor[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (isTensor(value)) into.push(value);
+  else if (Array.isArray(value)) for (const item of value) collectTensors(item, into);
+  else if (value instanceof Map) for (const item of value.values()) collectTensors(item, into);
+  else if (Object.getPrototypeOf(value) === Object.prototype)
+    for (const item of Object.values(value)) collectTensors(item, into);
 }
 
 /** Everything that a backward pass from this tensor could read: what it will compute again is not among it. */

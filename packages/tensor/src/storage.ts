@@ -60,6 +60,10 @@ export interface WriteEvent {
 }
 
 let nextId = 0;
+let nextVersion = 1;
+
+/** What storages start with, most of which belong to one recording and are never asked. */
+const noWrites: readonly WriteEvent[] = [];
 
 /**
  * The memory that tensors view. It is *transient* while the recording that makes it is open: then it has no memory yet, and
@@ -84,8 +88,10 @@ export class Storage {
   handles = 0;
   /** Rounded copies of what a resident holds. */
   halfCopies: HalfCopies | undefined;
-  /** Every write of the open recording, and of earlier ones the last to each range. */
-  writes: readonly WriteEvent[] = [];
+  /** Whether a launch of its recording has written a transient. */
+  isDefined = false;
+  #writes: WriteEvent[] = noWrites as WriteEvent[];
+  #version = 0;
 
   constructor(owner: object, byteLength: number) {
     this.owner = owner;
@@ -96,20 +102,34 @@ export class Storage {
     return this.memory !== undefined;
   }
 
-  noteWrite(event: WriteEvent): void {
-    const isSame = ({ from, to }: WriteEvent): boolean => from === event.from && to === event.to;
-    const last = this.writes.findLast(isSame);
-    const isFirst = last?.recording !== event.recording;
-    const remembered = isFirst
-      ? this.writes.filter((write) => !isSame(write) || write === last)
-      : this.writes;
-    this.writes = [...remembered, event];
+  /** Every write of the open recording, and of earlier ones the last to each range. */
+  get writes(): readonly WriteEvent[] {
+    return this.#writes;
+  }
+
+  /** Another one after each write; the old one again where the write is dropped. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Remembers a write. The first one of a recording returns how to forget all that follow. */
+  noteWrite(event: WriteEvent): (() => void) | undefined {
+    const [writes, version] = [this.#writes, this.#version];
+    const isFirst = writes.at(-1)?.recording !== event.recording;
+    if (isFirst) this.#writes = lastOfEachRange(writes);
+    this.#writes.push(event);
+    this.#version = nextVersion++;
+    if (!isFirst) return undefined;
+    return () => {
+      this.#writes = writes;
+      this.#version = version;
+    };
   }
 
   /** The clock of the last write to the bytes from `from` to `to`; 0 where there was none. */
   versionOf(from: number, to: number): number {
     let clock = 0;
-    for (const write of this.writes)
+    for (const write of this.#writes)
       if (write.from < to && from < write.to && write.clock > clock) clock = write.clock;
     return clock;
   }
@@ -117,11 +137,26 @@ export class Storage {
   /** The first write after `clock` that overlaps the bytes from `from` to `to`. */
   firstWriteSince(clock: number, from: number, to: number): WriteEvent | undefined {
     let first: WriteEvent | undefined;
-    for (const write of this.writes)
+    for (const write of this.#writes)
       if (write.clock > clock && write.from < to && from < write.to)
         if (!first || write.clock < first.clock) first = write;
     return first;
   }
+}
+
+function lastOfEachRange(writes: readonly WriteEvent[]): WriteEvent[] {
+  if (writes.length <= 1) return [...writes];
+  const ranges = new Map<number, WriteEvent[]>();
+  const kept: WriteEvent[] = [];
+  for (let i = writes.length - 1; i >= 0; i--) {
+    const write = writes[i] as WriteEvent;
+    const known = ranges.get(write.from);
+    if (known?.some(({ to }) => to === write.to)) continue;
+    if (known) known.push(write);
+    else ranges.set(write.from, [write]);
+    kept.push(write);
+  }
+  return kept.reverse();
 }
 
 /** The memory of a resident; throws where it has none any more. */

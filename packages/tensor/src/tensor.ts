@@ -12,7 +12,11 @@ import type { Runtime } from "./runtime.js";
 import type { Storage } from "./storage.js";
 import { TensorMethods } from "./tensor-methods.js";
 
-export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+export function sizeOf(shape: readonly number[]): number {
+  let size = 1;
+  for (let d = 0; d < shape.length; d++) size *= shape[d] as number;
+  return size;
+}
 
 /** Where a tensor's elements lie. */
 export interface Placement {
@@ -29,15 +33,16 @@ export class Tensor extends TensorMethods {
   readonly runtime: Runtime;
   readonly shape: readonly number[];
   readonly dtype: DType;
+  /** Number of elements. */
+  readonly size: number;
   /** @internal What tells tensors from other values. */
   readonly isTensor: true = true;
   /** Whether `backward()` computes a gradient for this tensor, or through it. */
   requiresGrad = false;
   /** @internal The op that made the tensor, if autograd needs it. */
   gradNode: GradNode | undefined;
-  /** @internal The tensor of which this is a shared cast. */
-  castOf: Tensor | undefined;
   protected place: Placement;
+  #operand: Operand | undefined;
   #gradient: Variable | undefined;
   #hasGradient = false;
   #isDisposed = false;
@@ -49,11 +54,7 @@ export class Tensor extends TensorMethods {
     this.place = place;
     this.shape = shape;
     this.dtype = dtype;
-  }
-
-  /** Number of elements. */
-  get size(): number {
-    return sizeOf(this.shape);
+    this.size = sizeOf(shape);
   }
 
   /** Number of dimensions. */
@@ -76,18 +77,24 @@ export class Tensor extends TensorMethods {
     return this.place.offset;
   }
 
-  /** @internal Names the value that this tensor has now. */
-  get versionKey(): string {
+  /** @internal The clock of the last write to the elements; 0 where there was none. */
+  get version(): number {
     const { storage, offset } = this.place;
-    const end = offset + this.size * bytesPerElement(this.dtype);
-    return `${storage.id}+${offset}@${storage.versionOf(offset, end)}`;
+    return storage.versionOf(offset, offset + this.size * bytesPerElement(this.dtype));
   }
 
   /** @internal What a launch binds. */
   operand(): Operand {
     this.assertUsable();
+    const { shape, dtype, size: length } = this;
     const { storage: buffer, offset } = this.place;
-    return { buffer, offset, length: this.size, dtype: this.dtype, shape: this.shape };
+    this.#operand ??= { buffer, offset, length, dtype, shape };
+    return this.#operand;
+  }
+
+  protected putAt(place: Placement): void {
+    this.place = place;
+    this.#operand = undefined;
   }
 
   /** @internal */
@@ -248,7 +255,7 @@ export class Variable extends Tensor {
   moveTo(place: Placement): void {
     this.assertUsable();
     this.runtime.recorder.handles.untrack(this, this.place.storage);
-    this.place = place;
+    this.putAt(place);
     this.runtime.recorder.handles.track(this);
   }
 }

@@ -91,7 +91,7 @@ export function withHeads<B>(
       moved.get(name)?.layout ??
       withHeadCount(layoutOf(operand, scalars), scalars as unknown as HeadCounts, heads);
     if (!layout || Object.values(layout).some((value) => value % unit !== 0)) return undefined;
-    Object.assign(changed, layoutScalars(operand, layout));
+    setLayout(changed, operand, layout);
     places.set(name, moved.get(name)?.binding ?? (bindings[binding] as Binding<B>));
   }
   const results = operands.filter(({ isResult }) => isResult);
@@ -146,8 +146,24 @@ export function withHeadCount(
 
 const strides = ["start", "batch", "head", "token"] as const;
 
+type StrideNames = Readonly<Record<keyof HeadLayout, string>>;
+
+const strideNames = new Map<string, StrideNames>();
+
+/** The scalars of an operand. Their names are put together once, because each launch of attention has many of them. */
+function namesOf(operand: string): StrideNames {
+  let names = strideNames.get(operand);
+  if (!names) {
+    names = Object.fromEntries(
+      strides.map((stride) => [stride, `${operand}_${stride}`]),
+    ) as StrideNames;
+    strideNames.set(operand, names);
+  }
+  return names;
+}
+
 export const headScalars = (operands: readonly HeadOperand[]): readonly KernelScalar[] =>
-  ["heads", ...operands.flatMap(({ name }) => strides.map((stride) => `${name}_${stride}`))].map(
+  ["heads", ...operands.flatMap(({ name }) => strides.map((stride) => namesOf(name)[stride]))].map(
     (name) => ({ name, type: "u32" }),
   );
 
@@ -155,28 +171,36 @@ const layoutOf = (
   { name, unit }: HeadOperand,
   scalars: Readonly<Record<string, number>>,
 ): HeadLayout => {
-  const [start, batch, head, token] = strides.map(
-    (stride) => (scalars[`${name}_${stride}`] as number) * unit,
-  ) as [number, number, number, number];
-  return { start, batch, head, token };
+  const names = namesOf(name);
+  const at = (stride: keyof HeadLayout): number => (scalars[names[stride]] as number) * unit;
+  return { start: at("start"), batch: at("batch"), head: at("head"), token: at("token") };
 };
 
-const layoutScalars = ({ name, unit }: HeadOperand, layout: HeadLayout): Record<string, number> =>
-  Object.fromEntries(strides.map((stride) => [`${name}_${stride}`, layout[stride] / unit]));
+function setLayout(
+  scalars: Record<string, number>,
+  { name, unit }: HeadOperand,
+  { start, batch, head, token }: HeadLayout,
+): void {
+  const names = namesOf(name);
+  scalars[names.start] = start / unit;
+  scalars[names.batch] = batch / unit;
+  scalars[names.head] = head / unit;
+  scalars[names.token] = token / unit;
+}
 
-/** Scalars for operands that lie one head after the other; a row of a result takes whole units. */
-export function denseScalars(
+/** Adds the scalars for operands that lie one head after the other; a row of a result takes whole units. */
+export function setDense(
   operands: readonly HeadOperand[],
-  scalars: Readonly<Record<string, number>>,
+  scalars: Record<string, number>,
 ): Record<string, number> {
   const heads = Math.max(1, scalars.entries as number);
-  const values: Record<string, number> = { heads };
+  scalars.heads = heads;
   for (const operand of operands) {
     const token = Math.ceil((scalars[operand.size] as number) / operand.unit) * operand.unit;
     const head = (scalars[operand.tokens] as number) * token;
-    Object.assign(values, layoutScalars(operand, { start: 0, batch: heads * head, head, token }));
+    setLayout(scalars, operand, { start: 0, batch: heads * head, head, token });
   }
-  return values;
+  return scalars;
 }
 
 /** WGSL: declares `x_base` for each operand x, where the tokens of `entry` start, in units. CPUs divide slowly, and take remainders so. */

@@ -1,12 +1,12 @@
 import type { Binding, KernelBinding, KernelView, Launch } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
 import {
-  denseScalars,
   type HeadKernel,
   type HeadOperand,
   headBases,
   headScalars,
   type StoredResults,
+  setDense,
   tokenPlaces,
 } from "./heads.js";
 import type { AttentionOperands } from "./operands.js";
@@ -116,11 +116,10 @@ export const launchOf = <B>(
   attributes: AttentionAttributes,
 ): Launch<B> => {
   const kernel = kernelOf(attentionParts(attributes));
-  const scalars = scalarValues(attributes);
   return {
     kernel,
     bindings: [query, key, value, ...(mask ? [mask] : []), ...others],
-    scalars: { ...scalars, ...denseScalars(kernel.heads.operands, scalars) },
+    scalars: setDense(kernel.heads.operands, scalarValues(attributes)),
   };
 };
 

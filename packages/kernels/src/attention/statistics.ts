@@ -2,11 +2,11 @@ import type { Binding, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
-  denseScalars,
   type HeadKernel,
   type HeadOperand,
   headBases,
   headScalars,
+  setDense,
   tokenPlaces,
 } from "./heads.js";
 import { product } from "./reference.js";
@@ -35,11 +35,10 @@ export function attentionStatistics<B>(
   });
   const { out, outGradient, logSumExp, statistics } = operands;
   const kernel = width % 4 === 0 ? kernels.aligned : kernels.unaligned;
-  const shape = { entries, queries, width };
   return {
     kernel,
     bindings: [out, outGradient, logSumExp, statistics],
-    scalars: { ...shape, ...denseScalars(kernel.heads.operands, shape) },
+    scalars: setDense(kernel.heads.operands, { entries, queries, width }),
   };
 }
 

@@ -168,7 +168,7 @@ export const scaledDotProductAttention: Composite<
         "scaledDotProductAttention: isCausal is a mask of its own; put it into the mask, or leave the mask out",
       );
     const lead = [query, key, value]
-      .map(({ shape }) => shape.slice(0, -2))
+      .map(({ shape }): readonly number[] => shape.slice(0, -2))
       .reduce((a, b) => broadcastShapes("scaledDotProductAttention", a, b));
     const [queries, keys] = [query.shape.at(-2), key.shape.at(-2)] as [number, number];
     const drawn = dropout && drawDropout(query.runtime, product(lead) * queries * keys, dropout);

@@ -2,6 +2,7 @@ import { type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { ShapeError } from "../errors.js";
 import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import { isSameShape } from "../same-shape.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
 import { sumTo } from "./reduce.js";
@@ -53,12 +54,18 @@ export function reduced(
 
 /** The shape to which the shapes of all operands broadcast together, as in NumPy. */
 export function broadcastAll(op: string, specs: readonly TensorSpec[]): readonly number[] {
-  let result: readonly number[] = [];
-  for (const { shape } of specs) result = broadcastShapes(op, result, shape);
+  const [first, ...others] = specs;
+  let result = first?.shape ?? [];
+  for (const { shape } of others) result = broadcastShapes(op, result, shape);
   return result;
 }
 
-export function broadcastShapes(op: string, a: readonly number[], b: readonly number[]): number[] {
+export function broadcastShapes(
+  op: string,
+  a: readonly number[],
+  b: readonly number[],
+): readonly number[] {
+  if (isSameShape(a, b)) return a;
   const rank = Math.max(a.length, b.length);
   return Array.from({ length: rank }, (_, d) => {
     const x = a[a.length - rank + d] ?? 1;

@@ -4,6 +4,7 @@ import { type ReduceOp, reduce as reduceLaunch } from "@halfstep/kernels";
 import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import { isSameShape } from "../same-shape.js";
 import type { Tensor } from "../tensor.js";
 import { eq, ne } from "./comparison.js";
 import { floating } from "./floating.js";
@@ -126,6 +127,7 @@ export const all = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
 
 /** The gradient of a broadcast: summed over the dimensions that were repeated. */
 export function sumTo(x: Tensor, shape: readonly number[]): Tensor {
+  if (isSameShape(x.shape, shape)) return x;
   const lead = x.shape.length - shape.length;
   const axes = x.shape.flatMap((size, d) =>
     d < lead || (size !== 1 && shape[d - lead] === 1) ? [d] : [],

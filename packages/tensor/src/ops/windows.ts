@@ -1,7 +1,7 @@
 import * as kernels from "@halfstep/kernels";
 import { ShapeError } from "../errors.js";
 import type { GradNode } from "../grad-node.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import { defineOp, type Op, type OpDefinition, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 
 /** The places start, start + step, … of one dimension, which may lie outside it. */
@@ -18,7 +18,7 @@ interface Windows {
 }
 
 /** Windows into all dimensions at once, of any dtype: slices, padding and flips, and each other's derivatives. */
-const window: Op<Windows> = defineOp<Windows>({
+const windowOp: OpDefinition<Windows> = {
   name: "window",
   castPolicy: "none",
   shape: ([x], { places }) => [
@@ -47,7 +47,9 @@ const window: Op<Windows> = defineOp<Windows>({
       fill: 0,
     }),
   ],
-});
+};
+
+const window: Op<Windows> = defineOp(windowOp);
 
 /** Some neighbouring places of one axis, and all of the others. */
 export interface Slice {
@@ -59,7 +61,7 @@ export interface Slice {
 /** @internal The slice that a node of a graph takes; undefined where it does something else. */
 export function sliceOf({ op, attributes, inputs }: GradNode): Slice | undefined {
   const [x] = inputs;
-  if (op !== window || !x) return undefined;
+  if (op !== windowOp || !x) return undefined;
   const { places } = attributes as Windows;
   const isWhole = ({ start, step, size }: Window, d: number): boolean =>
     start === 0 && step === 1 && size === x.shape[d];

@@ -16,6 +16,8 @@ export class PlanCache {
   readonly #passes: readonly PassName[];
   /** The most recently used last. */
   readonly #entries: Entry[] = [];
+  /** Where the structure of every recording is written: a copy of it stays with a new plan. */
+  readonly #parts: (string | number | undefined)[] = [];
 
   constructor(passes: readonly PassName[]) {
     this.#passes = passes;
@@ -28,11 +30,11 @@ export class PlanCache {
 
   /** The plan of a recording, and the residents that it uses, in the plan's order. */
   lookUp(recording: Recording): { readonly plan: Plan; readonly residents: readonly Storage[] } {
-    const structure = structureOf(recording, this.#passes);
+    const structure = structureOf(recording, this.#passes, this.#parts);
     const known = this.#entries.findLastIndex((entry) => areEqual(entry.structure, structure));
     const [found] = known < 0 ? [] : this.#entries.splice(known, 1);
     const entry = found ?? {
-      structure: { parts: structure.parts, residents: [] },
+      structure: { parts: [...structure.parts], residents: [] },
       plan: plan(recording, this.#passes),
     };
     this.#entries.push(entry);

@@ -2,9 +2,11 @@ import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
 import type { PassName } from "./plan.js";
 
+type StructurePart = string | number | undefined;
+
 /** What recordings must have in common to share a plan. */
 export interface Structure {
-  readonly parts: readonly (string | number | undefined)[];
+  readonly parts: readonly StructurePart[];
   /** The residents that the recording uses, in the order of first appearance: they are none of its structure. */
   readonly residents: readonly Storage[];
 }
@@ -12,12 +14,21 @@ export interface Structure {
 /**
  * The structure of a recording: kernels, storage, wiring, shapes and what is kept, but no runtime scalars and no addresses.
  * The whole is compared, not a hash.
+ *
+ * @param parts An array to write them to, instead of a new one.
  */
-export function structureOf(recording: Recording, passes: readonly PassName[]): Structure {
+export function structureOf(
+  recording: Recording,
+  passes: readonly PassName[],
+  parts: StructurePart[] = [],
+): Structure {
   const { launches, inputs, kept, backwardStart } = recording;
   const numbers = new Map<Storage, number>();
   const residents: Storage[] = [];
-  const parts: (string | number | undefined)[] = [passes.join(), backwardStart];
+  let length = 0;
+  const add = (part: StructurePart): void => {
+    parts[length++] = part;
+  };
   const numberOf = (buffer: Storage): number => {
     const known = numbers.get(buffer);
     if (known !== undefined) return known;
@@ -25,17 +36,34 @@ export function structureOf(recording: Recording, passes: readonly PassName[]): 
     numbers.set(buffer, number);
     if (buffer.isResident) residents.push(buffer);
     const role = buffer.isResident ? "resident" : kept.has(buffer) ? "kept" : "transient";
-    parts.push(role, buffer.hostData ? "given" : "made", buffer.byteLength);
+    add(role);
+    add(buffer.hostData ? "given" : "made");
+    add(buffer.byteLength);
     return number;
   };
+  add(passes.join());
+  add(backwardStart);
   for (const { kernel, bindings, scalars } of launches) {
-    parts.push(kernel.name, kernel.variant);
-    for (const { buffer, offset, length, dtype, rounding } of bindings)
-      parts.push(numberOf(buffer), offset, length, dtype, rounding);
-    for (const { name, runtime } of kernel.scalars) if (!runtime) parts.push(scalars[name]);
+    add(kernel.name);
+    add(kernel.variant);
+    for (const binding of bindings) {
+      add(numberOf(binding.buffer));
+      add(binding.offset);
+      add(binding.length);
+      add(binding.dtype);
+      add(binding.rounding);
+    }
+    for (const { name, runtime } of kernel.scalars) if (!runtime) add(scalars[name]);
   }
-  for (const storage of inputs) parts.push("input", numberOf(storage));
-  for (const storage of kept) parts.push("keep", numberOf(storage));
+  for (const storage of inputs) {
+    add("input");
+    add(numberOf(storage));
+  }
+  for (const storage of kept) {
+    add("keep");
+    add(numberOf(storage));
+  }
+  parts.length = length;
   return { parts, residents };
 }
 
