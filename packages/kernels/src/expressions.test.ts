@@ -71,7 +71,7 @@ const exactOnes = [
   .concat(["gt", "ge", "lt", "le", "eq", "ne"].map((name) => `${name}Scalar`))
   .concat(["maskedFill", "keepWhere", "fromInteger", "toInteger"])
   .concat(["identity", "neg", "abs", "sign", "relu", "reluBackward", "maximum", "minimum"])
-  .concat(["where", "gt", "ge", "lt", "le", "eq", "ne"])
+  .concat(["maximumBackward", "minimumBackward", "where", "gt", "ge", "lt", "le", "eq", "ne"])
   .concat(["add", "sub", "mul", "square"]);
 
 const constantsOf: Readonly<Record<string, readonly number[]>> = {

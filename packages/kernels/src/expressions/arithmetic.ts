@@ -1,5 +1,5 @@
 import type { Expression } from "../elementwise.js";
-import { binary, numbers, pickNan, unary, withScalar } from "./builders.js";
+import { binary, isNanWgsl, numbers, pickNan, unary, withScalar } from "./builders.js";
 
 /** y = x: what a cast or a copy computes. */
 export const identity: Expression = unary(
@@ -94,6 +94,42 @@ export const minimum: Expression = {
   functions: pickNan("minimum_of", "min"),
 };
 
+/**
+ * The gradient of the operand a of a maximum, of (gradient, a, b): 0 where a < b, half where they are equal, else all of it, so that
+ * both operands have it where either is NaN, as in torch. The gradient of b is that of (gradient, b, a).
+ */
+export const maximumBackward: Expression = extremumBackward(
+  "maximumBackward",
+  "<",
+  (a, b) => a < b,
+);
+
+/** The same of a minimum: 0 where a > b. */
+export const minimumBackward: Expression = extremumBackward(
+  "minimumBackward",
+  ">",
+  (a, b) => a > b,
+);
+
+function extremumBackward(
+  name: string,
+  operator: "<" | ">",
+  isPassed: (a: number, b: number) => boolean,
+): Expression {
+  return {
+    name,
+    arity: 3,
+    wgsl: ([g, a, b]) => `${name}_value(${g}, ${a}, ${b})`,
+    evaluate: numbers(3, (g, a, b) => (isPassed(a, b) ? 0 : a === b ? 0.5 * g : g)),
+    functions: /* wgsl */ `
+fn ${name}_value(g: vec4f, a: vec4f, b: vec4f) -> vec4f {
+  let ordered = select(select(g, 0.5 * g, a == b), vec4f(0.0), a ${operator} b);
+  return select(ordered, g, ${isNanWgsl("a")} | ${isNanWgsl("b")});
+}
+`,
+  };
+}
+
 export const floor: Expression = unary("floor", (x) => `floor(${x})`, Math.floor);
 export const ceil: Expression = unary("ceil", (x) => `ceil(${x})`, Math.ceil);
 
@@ -115,27 +151,30 @@ export const clamp: Expression = {
   arity: 1,
   scalars: 2,
   wgsl: ([x], [low, high]) =>
-    `select(select(${x}, vec4f(${low}), ${x} < vec4f(${low})), vec4f(${high}), ${x} > vec4f(${high}))`,
+    `select(select(select(${x}, vec4f(${low}), ${x} < vec4f(${low})), vec4f(${high}), ${x} > vec4f(${high})), ${x}, ${isNanWgsl(x as string)})`,
   evaluate: numbers(1, (x, low, high) => (x > high ? high : x < low ? low : x)),
 };
 
-/** The gradient of clamp from (gradient, x): passed on where low ≤ x ≤ high. */
+/**
+ * The gradient of clamp from (gradient, x): passed on where low ≤ x ≤ high, NaN where x is NaN. (torch's is 0 there, which would
+ * hide from a scaler that an activation was lost.)
+ */
 export const clampBackward: Expression = {
   name: "clampBackward",
   arity: 2,
   scalars: 2,
   wgsl: ([g, x], [low, high]) =>
-    `select(vec4f(0.0), ${g}, (${x} >= vec4f(${low})) & (${x} <= vec4f(${high})))`,
-  evaluate: numbers(2, (g, x, low, high) => (x >= low && x <= high ? g : 0)),
+    `select(select(vec4f(0.0), ${g}, (${x} >= vec4f(${low})) & (${x} <= vec4f(${high}))), ${x}, ${isNanWgsl(x as string)})`,
+  evaluate: numbers(2, (g, x, low, high) => (x < low || x > high ? 0 : x >= low ? g : x)),
 };
 
-/** The gradient of hardtanh from (gradient, x): passed on where low < x < high. */
+/** The gradient of hardtanh from (gradient, x): passed on where low < x < high, and where x is NaN, as in torch. */
 export const hardtanhBackward: Expression = {
   ...clampBackward,
   name: "hardtanhBackward",
   wgsl: ([g, x], [low, high]) =>
-    `select(vec4f(0.0), ${g}, (${x} > vec4f(${low})) & (${x} < vec4f(${high})))`,
-  evaluate: numbers(2, (g, x, low, high) => (x > low && x < high ? g : 0)),
+    `select(vec4f(0.0), ${g}, ((${x} > vec4f(${low})) & (${x} < vec4f(${high}))) | ${isNanWgsl(x as string)})`,
+  evaluate: numbers(2, (g, x, low, high) => (x <= low || x >= high ? 0 : g)),
 };
 
 /** x + c · a · b */
@@ -172,7 +211,7 @@ export const toInteger: Expression = {
   arity: 1,
   scalars: 2,
   wgsl: ([x], [low, high]) =>
-    `select(clamp(trunc(${x}), vec4f(${low}), vec4f(${high})), vec4f(0.0), (bitcast<vec4u>(${x}) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u))`,
+    `select(clamp(trunc(${x}), vec4f(${low}), vec4f(${high})), vec4f(0.0), ${isNanWgsl(x as string)})`,
   evaluate(x, c) {
     const value = x[0] as number;
     if (Number.isNaN(value)) return 0;

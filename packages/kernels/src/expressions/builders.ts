@@ -1,5 +1,16 @@
 import type { Expression } from "../elementwise.js";
 
+/**
+ * WGSL over quads of numbers: where they are NaN. Compilers may assume that NaN and the infinities do not occur, and turn a comparison
+ * with a selection into a `max` that swallows NaN; the bits decide.
+ */
+export const isNanWgsl = (x: string): string =>
+  `((bitcast<vec4u>(${x}) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u))`;
+
+/** WGSL over quads of numbers: where they are NaN or infinite. */
+export const isNonFiniteWgsl = (x: string): string =>
+  `((bitcast<vec4u>(${x}) & vec4u(0x7f800000u)) == vec4u(0x7f800000u))`;
+
 export function unary(
   name: string,
   wgsl: (x: string) => string,

@@ -19,7 +19,7 @@ export const pow: Expression = {
   ...withScalar(
     "pow",
     (x, c) => `pow_value(${x}, ${c})`,
-    (x, c) => (x < 0 && !Number.isInteger(c) ? Number.NaN : x ** c),
+    (x, c) => (x < 0 && Math.abs(c) === 0.5 ? Number.NaN : x ** c),
   ),
   functions: /* wgsl */ `
 fn pow_magnitude(x: vec4f, n: f32, whole: bool) -> vec4f {
@@ -40,8 +40,9 @@ fn pow_scalar(x: vec4f, c: f32) -> vec4f {
   if (whole && n > 64.0 && n < 16777216.0 && fract(n * 0.5) != 0.0) {
     y = select(y, -y, x < vec4f(0.0));
   }
-  // The root of a negative number is the NaN that WGSL has no constant for.
-  if (!whole) { y = select(y, sqrt(x), x < vec4f(0.0)); }
+  // The root of a negative number is the NaN that WGSL has no constant for. Other broken powers know −∞, as in C.
+  let is_lost = (x < vec4f(0.0)) & ((bitcast<vec4u>(x) != vec4u(0xff800000u)) | vec4<bool>(n == 0.5));
+  if (!whole) { y = select(y, sqrt(x), is_lost); }
   if (c < 0.0) { return 1.0 / y; }
   return y;
 }

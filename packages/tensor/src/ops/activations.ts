@@ -160,7 +160,10 @@ const hardtanhOp: Op<Range> = activation<Range>({
   constants: rangeConstants,
 });
 
-/** x within [min, max], either of which may be missing; NaN stays NaN. */
+/**
+ * x within [min, max], either of which may be missing; NaN stays NaN, and its gradient is NaN, where torch's is 0: an activation that
+ * was lost must reach the scaler.
+ */
 export const clamp = (
   x: Tensor,
   {

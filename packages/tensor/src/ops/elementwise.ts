@@ -1,7 +1,6 @@
 import * as kernels from "@halfstep/kernels";
 import type { BackwardContext, Op } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { eq, gt, keepWhere, lt } from "./comparison.js";
 import { cut, pointwise, unary } from "./pointwise.js";
 
 const withConstant = (
@@ -59,6 +58,7 @@ export const addScalar: Op<number> = withConstant(kernels.addScalar, (g) => g);
 
 export const sqrt: Op<null> = unary(kernels.sqrt, "none", (g, _, y) => g.div(y.mul(2)));
 export const square: Op<null> = unary(kernels.square, "none", (g, x) => g.mul(x.mul(2)));
+/** |x|. The gradient at NaN is NaN, where torch's is 0: an activation that was lost must reach the scaler. */
 export const abs: Op<null> = unary(kernels.abs, "none", (g, x) => g.mul(sign([x], null)));
 
 /** −1, 0 or 1; NaN stays NaN. */
@@ -69,22 +69,35 @@ export const ceil: Op<null> = unary(kernels.ceil, "none", cut);
 /** The nearest whole number; of two that are equally near, the even one. */
 export const round: Op<null> = unary(kernels.round, "none", cut);
 
-/** Gradients go to the operand that was taken; of two that are equal, half to each, as in torch. */
-const extremum = (expression: kernels.Expression, isTaken: typeof gt): Op<null> =>
-  binary(expression, (context) => {
+/**
+ * Gradients go to the operand that was taken; of two that are equal, half to each; to both where either is NaN, as in torch, so that
+ * NaN is not lost on its way back.
+ */
+function extremum(expression: kernels.Expression, slope: kernels.Expression): Op<null> {
+  const backward: Op<null> = pointwise<null>({
+    expression: slope,
+    castPolicy: "none",
+    backward({ inputs, gradients, needs }) {
+      const [, a, b] = inputs as [Tensor, Tensor, Tensor];
+      const v = gradients[0] as Tensor;
+      return [needs[0] ? backward([v, a, b], null) : undefined, undefined, undefined];
+    },
+  });
+  return binary(expression, (context) => {
     const [a, b] = context.inputs as [Tensor, Tensor];
     const g = only(context);
-    const shared = keepWhere([g.mul(0.5), eq(a, b)], null);
-    const to = (x: Tensor, other: Tensor): Tensor =>
-      keepWhere([g, isTaken(x, other)], null).add(shared);
-    return [context.needs[0] ? to(a, b) : undefined, context.needs[1] ? to(b, a) : undefined];
+    return [
+      context.needs[0] ? backward([g, a, b], null) : undefined,
+      context.needs[1] ? backward([g, b, a], null) : undefined,
+    ];
   });
+}
 
 /** The larger operand; NaN if either is. */
-export const maximum: Op<null> = extremum(kernels.maximum, gt);
+export const maximum: Op<null> = extremum(kernels.maximum, kernels.maximumBackward);
 
 /** The smaller operand; NaN if either is. */
-export const minimum: Op<null> = extremum(kernels.minimum, lt);
+export const minimum: Op<null> = extremum(kernels.minimum, kernels.minimumBackward);
 
 const addcmulOp: Op<number> = pointwise<number>({
   expression: kernels.addcmul,

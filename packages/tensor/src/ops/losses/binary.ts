@@ -104,5 +104,7 @@ export interface MarginOptions extends ReductionOptions {
 export const hingeEmbeddingLoss: ElementLoss<MarginOptions> = elementLoss<MarginOptions>(
   "hingeEmbeddingLoss",
   (x, t, { margin = 1 }) =>
-    keepWhere([x.neg().add(margin).relu(), ne(t, 1)], null).add(keepWhere([x, ne(t, -1)], null)),
+    keepWhere([clamp(x.neg().add(margin), { min: 0 }), ne(t, 1)], null).add(
+      keepWhere([x, ne(t, -1)], null),
+    ),
 );

@@ -2,6 +2,7 @@ import { castTo } from "../../cast.js";
 import { type Composite, composite } from "../../composite.js";
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor.js";
+import { clamp } from "../activations.js";
 import { eq, keepWhere } from "../comparison.js";
 import { pairwiseDistance } from "../distances.js";
 import { minimum } from "../elementwise.js";
@@ -11,6 +12,9 @@ import { labelCounts, labelIndicator, labelWeights, negativeScores, rowsOf } fro
 import { reduced } from "./reduction.js";
 
 const float = (x: Tensor): Tensor => castTo(x, "float32");
+
+/** max(0, x). Unlike that of relu, its gradient passes at 0, as that of torch's clamp_min in these losses. */
+const violation = (x: Tensor): Tensor => clamp(x, { min: 0 });
 
 type PairLoss = Composite<
   (a: Tensor, b: Tensor, target: Tensor, options?: MarginOptions) => Tensor
@@ -25,7 +29,7 @@ export const marginRankingLoss: PairLoss = composite(
   (a: Tensor, b: Tensor, target: Tensor, { margin = 0, reduction }: MarginOptions = {}): Tensor => {
     requireSameShape("marginRankingLoss", { "first input": a, "second input": b, target });
     const lead = float(a).sub(float(b));
-    return reduced(float(target).mul(lead).neg().add(margin).relu(), reduction);
+    return reduced(violation(float(target).mul(lead).neg().add(margin)), reduction);
   },
 );
 
@@ -48,7 +52,7 @@ export const cosineEmbeddingLoss: PairLoss = composite(
       .sum(-1)
       .div(squares(x).mul(squares(y)).sqrt());
     const alike = keepWhere([cosine.neg().add(1), eq(t, 1)], null);
-    const unlike = keepWhere([cosine.sub(margin).relu(), eq(t, -1)], null);
+    const unlike = keepWhere([violation(cosine.sub(margin)), eq(t, -1)], null);
     return reduced(alike.add(unlike), reduction);
   },
 );
@@ -80,7 +84,7 @@ export const tripletMarginLoss: Composite<
     const near = pairwiseDistance(anchor, positive, p, eps);
     const far = pairwiseDistance(anchor, negative, p, eps);
     const least = swap ? minimum([far, pairwiseDistance(positive, negative, p, eps)], null) : far;
-    return reduced(near.sub(least).add(margin).relu(), reduction);
+    return reduced(violation(near.sub(least).add(margin)), reduction);
   },
 );
 

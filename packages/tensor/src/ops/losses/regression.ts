@@ -14,10 +14,12 @@ export const l1Loss: ElementLoss = elementLoss("l1Loss", (x, t) => abs([x.sub(t)
 /** (input − target)², as torch.nn.functional.mse_loss, in float32. */
 export const mseLoss: ElementLoss = elementLoss("mseLoss", (x, t) => x.sub(t).square());
 
-/** d²/2 where the distance d is below `limit`, and limit · (d − limit/2) from there on. */
-function bent(distance: Tensor, limit: number): Tensor {
+/** slope · d²/(2 limit) where the distance d is below `limit`, and slope · (d − limit/2) from there on. */
+function bent(distance: Tensor, limit: number, slope: number): Tensor {
   const near = clamp(distance, { max: limit });
-  return near.mul(distance.sub(near.mul(0.5)));
+  // The factor is applied to what is bounded: the distance may be near the end of the range.
+  const rise = slope === limit ? near : near.mul(slope / limit);
+  return rise.mul(distance.sub(near.mul(0.5)));
 }
 
 export interface SmoothL1Options extends ReductionOptions {
@@ -31,7 +33,7 @@ export const smoothL1Loss: ElementLoss<SmoothL1Options> = elementLoss<SmoothL1Op
   (x, t, { beta = 1 }) => {
     if (!(beta >= 0)) throw new RangeError(`smoothL1Loss: beta is ${beta}, and must be at least 0`);
     const distance = abs([x.sub(t)], null);
-    return beta === 0 ? distance : bent(distance, beta).mul(1 / beta);
+    return beta === 0 ? distance : bent(distance, beta, 1);
   },
 );
 
@@ -45,7 +47,7 @@ export const huberLoss: ElementLoss<HuberOptions> = elementLoss<HuberOptions>(
   "huberLoss",
   (x, t, { delta = 1 }) => {
     if (!(delta > 0)) throw new RangeError(`huberLoss: delta is ${delta}, and must be above 0`);
-    return bent(abs([x.sub(t)], null), delta);
+    return bent(abs([x.sub(t)], null), delta, delta);
   },
 );
 
