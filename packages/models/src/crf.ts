@@ -1,5 +1,5 @@
 import { DTypeError, withoutAutocast } from "@halfstep/autocast";
-import { type Generator, Module, parameter, uniform } from "@halfstep/nn";
+import { type Generator, Module, parameter, requireArguments, uniform } from "@halfstep/nn";
 import {
   type CrfDecoded,
   type CrfWeights,
@@ -39,8 +39,10 @@ export class CRF extends Module {
   readonly transitions: Variable;
 
   /** @param numTags up to 512 */
-  constructor(runtime: Runtime, numTags: number, { generator }: { generator: Generator }) {
+  constructor(runtime: Runtime, numTags: number, options: { generator: Generator }) {
     super();
+    requireArguments("new CRF(runtime, numTags, { generator })", runtime, numTags, options);
+    const { generator } = options;
     this.numTags = numTags;
     const make = (shape: readonly number[], name: string): Variable =>
       parameter(runtime, uniform(shape, generator, -0.1, 0.1), shape, name);

@@ -1,4 +1,12 @@
-import { BatchNorm2d, Conv2d, Generator, Linear, MaxPool2d, Module } from "@halfstep/nn";
+import {
+  BatchNorm2d,
+  Conv2d,
+  Generator,
+  Linear,
+  MaxPool2d,
+  Module,
+  requireArguments,
+} from "@halfstep/nn";
 import { type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
 
 export interface DigitsCnnOptions {
@@ -20,9 +28,10 @@ export class DigitsCnn extends Module {
   readonly pool: MaxPool2d = new MaxPool2d({ kernelSize: 2 });
   readonly fc: Linear;
 
-  constructor(runtime: Runtime, { seed }: DigitsCnnOptions) {
+  constructor(runtime: Runtime, options: DigitsCnnOptions) {
     super();
-    const generator = new Generator(seed);
+    requireArguments("new DigitsCnn(runtime, { seed })", runtime, options);
+    const generator = new Generator(options.seed);
     // Batch normalisation subtracts whatever a bias would add.
     const conv = (inChannels: number, outChannels: number): Conv2d =>
       new Conv2d(runtime, inChannels, outChannels, {

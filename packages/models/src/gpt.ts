@@ -8,6 +8,7 @@ import {
   Linear,
   Module,
   normal,
+  requireArguments,
   type TorchLayout,
   zeros,
 } from "@halfstep/nn";
@@ -79,6 +80,11 @@ export class GPT extends Module {
 
   constructor(runtime: Runtime, options: GPTOptions) {
     super();
+    requireArguments(
+      "new GPT(runtime, { seed, vocabSize?, blockSize?, nLayer?, nHead?, nEmbd?, dropout?, bias?, initializerRange? })",
+      runtime,
+      options,
+    );
     this.config = configOf(options);
     this.generator = new Generator(options.seed);
     this.transformer = new GPTModel({ runtime, generator: this.generator, config: this.config });

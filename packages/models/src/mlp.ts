@@ -1,4 +1,4 @@
-import { Generator, Linear, Module } from "@halfstep/nn";
+import { Generator, Linear, Module, requireArguments } from "@halfstep/nn";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 
 export interface MlpOptions {
@@ -12,8 +12,10 @@ export interface MlpOptions {
 export class Mlp extends Module {
   readonly layers: readonly Linear[];
 
-  constructor(runtime: Runtime, { sizes, seed }: MlpOptions) {
+  constructor(runtime: Runtime, options: MlpOptions) {
     super();
+    requireArguments("new Mlp(runtime, { sizes, seed })", runtime, options);
+    const { sizes, seed } = options;
     const generator = new Generator(seed);
     this.layers = sizes
       .slice(1)

@@ -8,6 +8,7 @@ import {
   Linear,
   MaxPool2d,
   Module,
+  requireArguments,
   Sequential,
 } from "@halfstep/nn";
 import { avgPool2d, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
@@ -82,6 +83,11 @@ export class ResNet extends Module {
 
   constructor(runtime: Runtime, options: ResNetOptions) {
     super();
+    requireArguments(
+      "new ResNet(runtime, { layers, seed, block?, classes?, channels?, width?, stem?, shortcut?, zeroInitResidual? })",
+      runtime,
+      options,
+    );
     const { layers, block, classes, channels, width, stem, shortcut } = withDefaults(options);
     const generator = new Generator(options.seed);
     const conv: Parts["conv"] = (inChannels, outChannels, kernelSize, stride = 1) =>

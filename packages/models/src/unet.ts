@@ -7,6 +7,7 @@ import {
   MaxPool2d,
   Module,
   ReLU,
+  requireArguments,
   Sequential,
   Upsample,
 } from "@halfstep/nn";
@@ -57,6 +58,11 @@ export class UNet extends Module {
 
   constructor(runtime: Runtime, options: UNetOptions) {
     super();
+    requireArguments(
+      "new UNet(runtime, { seed, channels?, classes?, width?, bilinear? })",
+      runtime,
+      options,
+    );
     const { channels, classes, width, bilinear } = withDefaults(options);
     const parts: Parts = { runtime, generator: new Generator(options.seed), bilinear };
     const [w1, w2, w3, w4] = [width, 2 * width, 4 * width, 8 * width];

@@ -1,4 +1,5 @@
 export { Generator, mseLoss } from "@halfstep/tensor";
+export { requireArguments } from "./arguments.js";
 export { StateDictError } from "./errors.js";
 export { type ExplainedOp, explain, explainOps } from "./explain.js";
 export {

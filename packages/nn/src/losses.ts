@@ -40,6 +40,10 @@ export abstract class Loss<Options extends object> extends Module {
 
   constructor(options?: Options) {
     super();
+    if (options !== undefined && (typeof options !== "object" || options === null))
+      throw new TypeError(
+        `new ${this.constructor.name}(options): in place of the options is ${String(options)}; pass an object, such as { reduction: "sum" }`,
+      );
     this.options = options ?? ({} as Options);
   }
 }

@@ -11,6 +11,7 @@ import {
   type KeptParameters,
   type ResidentTarget,
 } from "@halfstep/kernels";
+import { requireOptimizer } from "./checks.js";
 import { AverageStateError, OptimizerStateError } from "./errors.js";
 import { type FlatTensors, flatLength, valuesOf } from "./flat-tensors.js";
 import { type RateColumns, RateTable } from "./rate-table.js";
@@ -92,6 +93,7 @@ export class ParameterAverage<B> {
 
   /** @internal `weights(n)` is what the parameters count for in update n, from 0: `average += weight · (p − average)`. */
   constructor(optimizer: Watchable<B>, name: string, weights: Schedule) {
+    requireOptimizer(name, optimizer);
     this.#optimizer = innermost(optimizer);
     this.#name = name;
     this.#weights = weights;

@@ -4,7 +4,7 @@ import type { FlatTensors } from "./flat-tensors.js";
 /** Throws unless `params` is what `flatten()` makes: parameters themselves, as torch takes them, are not. */
 export function requireFlat(
   name: string,
-  params: { readonly segments?: unknown } | undefined,
+  params: { readonly segments?: unknown } | null | undefined,
 ): void {
   if (!Array.isArray(params?.segments))
     throw new TypeError(
@@ -12,9 +12,38 @@ export function requireFlat(
     );
 }
 
+/** Throws unless `params` is a list of groups, each with flat parameters of its own, or what {@link requireFlat} takes. */
+export function requireGroups(name: string, params: unknown): void {
+  if (!Array.isArray(params)) requireFlat(name, params as { readonly segments?: unknown });
+  else for (const group of params) requireFlat(name, group?.params);
+}
+
+/** Throws unless `options` is an object with options by name. */
+export function requireOptions(name: string, options: unknown): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options))
+    throw new TypeError(
+      `${name} takes options in an object, not ${String(options)}: pass { lr: … } and the like`,
+    );
+}
+
+/** Throws unless `optimizer` is one of this package, or wraps one. */
+export function requireOptimizer(name: string, optimizer: unknown): void {
+  let inner = optimizer;
+  while (typeof inner === "object" && inner !== null) {
+    if ("keptGroups" in inner) return;
+    inner = "optimizer" in inner ? inner.optimizer : undefined;
+  }
+  throw new TypeError(
+    `${name} takes an optimizer first: pass one of this package, such as new AdamW(…), or what wraps one`,
+  );
+}
+
 /** Throws unless `target` runs launches. */
-export function requireTarget(name: string, target: { readonly launch?: unknown }): void {
-  if (typeof target.launch !== "function")
+export function requireTarget(
+  name: string,
+  target: { readonly launch?: unknown } | null | undefined,
+): void {
+  if (typeof target?.launch !== "function")
     throw new TypeError(
       `${name} takes a target first: pass runtime.target, or deviceTarget(device) or cpuTarget()`,
     );

@@ -1,4 +1,5 @@
 import { ParameterAverage, type Watchable } from "./average.js";
+import { requireOptions } from "./checks.js";
 import { requirePart, type Schedule } from "./schedules/schedule.js";
 
 export interface ExponentialMovingAverageOptions {
@@ -32,7 +33,9 @@ export class ExponentialMovingAverage<B> extends ParameterAverage<B> {
 }
 
 /** What the parameters count for, by update. */
-function weightsOf({ decay = 0.999, warmUp = false }: ExponentialMovingAverageOptions): Schedule {
+function weightsOf(options: ExponentialMovingAverageOptions): Schedule {
+  requireOptions("ExponentialMovingAverage", options);
+  const { decay = 0.999, warmUp = false } = options;
   const decayAfter = (updates: number): number => {
     const wanted = typeof decay === "number" ? decay : decay(updates);
     requirePart("decay", wanted);

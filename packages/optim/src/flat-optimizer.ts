@@ -19,8 +19,10 @@ import type {
 } from "./algorithm.js";
 import {
   requireFlat,
+  requireGroups,
   requireKnown,
   requireOneOf,
+  requireOptions,
   requireSeed,
   requireSegments,
   requireTarget,
@@ -69,8 +71,10 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     defaults: H,
     options: Partial<H> & OptimizerOptions,
   ) {
-    const { storage, moments = "float32", seed = 0, clipGradNorm, ...own } = options;
     requireTarget(algorithm.name, target);
+    requireGroups(algorithm.name, params);
+    requireOptions(algorithm.name, options);
+    const { storage, moments = "float32", seed = 0, clipGradNorm, ...own } = options;
     requireKnown(algorithm.name, own, defaults);
     requireOneOf("moments", moments, ["float32", "bfloat16", "int8"]);
     if (storage !== undefined) requireOneOf("storage", storage, parameterStorages);

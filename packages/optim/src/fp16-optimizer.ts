@@ -8,6 +8,7 @@ import {
 import { allocateResident, copyBits } from "@halfstep/kernels";
 import type { CommonOptions, ParameterGroup } from "./algorithm.js";
 import { innermost } from "./average.js";
+import { requireOptimizer, requireOptions } from "./checks.js";
 import { clipGradNorm } from "./clip.js";
 import type { FlatOptimizer } from "./flat-optimizer.js";
 import { gradientsOf, partOf, segmentLength } from "./flat-tensors.js";
@@ -69,6 +70,8 @@ export class FP16Optimizer<
     optimizer: FlatOptimizer<B, H> | LARC<B, H>,
     options: FP16OptimizerOptions<B, L> = {},
   ) {
+    requireOptimizer("FP16Optimizer", optimizer);
+    requireOptions("FP16Optimizer", options);
     const { staticLossScale = 1, dynamicLossScale = false, dynamicLossArgs = {} } = options;
     const { target } = optimizer;
     for (const { params, storage } of innermost(optimizer).keptGroups())

@@ -1,6 +1,7 @@
 import { lambRule, type ResidentTarget } from "@halfstep/kernels";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { noBiasCorrections, requireBetas, requireEps, settledAt } from "./bias-correction.js";
+import { requireOptions } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
@@ -37,9 +38,11 @@ export class LAMB<B> extends FlatOptimizer<B, LAMBGroupOptions> {
   constructor(
     target: ResidentTarget<B>,
     params: FlatTensors<B> | readonly GroupInput<B, LAMBGroupOptions>[],
-    { maxGradNorm = 1, ...options }: LAMBOptions = {},
+    options: LAMBOptions = {},
   ) {
-    super(target, params, algorithm, defaults, { clipGradNorm: maxGradNorm, ...options });
+    requireOptions("LAMB", options);
+    const { maxGradNorm = 1, ...own } = options;
+    super(target, params, algorithm, defaults, { clipGradNorm: maxGradNorm, ...own });
   }
 }
 

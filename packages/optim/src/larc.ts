@@ -7,7 +7,7 @@ import type {
   StepOptions,
 } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
-import { requireNumber } from "./checks.js";
+import { requireNumber, requireOptimizer, requireOptions } from "./checks.js";
 import type { FlatOptimizer } from "./flat-optimizer.js";
 import type { OptimizerStateDict } from "./state-dict.js";
 
@@ -35,6 +35,8 @@ export class LARC<B, H extends CommonOptions> {
   readonly #adaptation: GradientAdaptation<H>;
 
   constructor(optimizer: FlatOptimizer<B, H>, options: LARCOptions = {}) {
+    requireOptimizer("LARC", optimizer);
+    requireOptions("LARC", options);
     const { trustCoefficient = 0.02, clip = true, eps = 1e-8 } = options;
     requireNumber("trustCoefficient", trustCoefficient, 0);
     requireEps(eps);

@@ -11,7 +11,7 @@ import {
   storeParameters,
 } from "@halfstep/kernels";
 import { innermost, keptParameters, type Watchable, type WatchedOptimizer } from "./average.js";
-import { requireOneOf } from "./checks.js";
+import { requireOneOf, requireOptimizer, requireOptions } from "./checks.js";
 import { type FlatTensors, orderedSegments, valuesOf } from "./flat-tensors.js";
 import type { ParameterStorage, ResidentStorage } from "./parameter-storage.js";
 import { requireCount } from "./schedules/schedule.js";
@@ -96,6 +96,8 @@ export class LostUpdateMeter<B> {
 
   /** @throws RangeError for options out of range. TypeError where the optimizer has a meter already. */
   constructor(optimizer: Watchable<B>, options: LostUpdateOptions = {}) {
+    requireOptimizer("LostUpdateMeter", optimizer);
+    requireOptions("LostUpdateMeter", options);
     const { format = "float16", every = 1 } = options;
     requireOneOf("format", format, ["float16", "bfloat16"]);
     requireCount("every", every);

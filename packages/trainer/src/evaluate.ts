@@ -1,6 +1,7 @@
 import { argmax, crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
 import type { Batches } from "./batch-source.js";
 import { inPrecision, type TrainingPrecision } from "./precision.js";
+import { requireOptions } from "./required-options.js";
 
 export interface EvaluateOptions<Batch> {
   readonly runtime: Runtime;
@@ -44,6 +45,13 @@ export function evaluate<Batch>(options: EvaluateOptions<Batch>): Promise<Evalua
 export async function evaluate<Batch>(
   options: EvaluateOptions<Batch>,
 ): Promise<Evaluation | TopKEvaluation> {
+  requireOptions("evaluate", options, {
+    runtime: "gpuRuntime(device) or cpuRuntime()",
+    precision: '"float32", "float16", "bfloat16" or a recipe',
+    logits: "a function that records the logits of a batch",
+    labels: "a function that gives the classes of a batch",
+    batches: "batches",
+  });
   const { runtime, precision, topK: guesses, signal } = options;
   if (guesses !== undefined && !(Number.isSafeInteger(guesses) && guesses >= 1))
     throw new RangeError(`topK is ${guesses}: it must be a whole number from 1 on`);

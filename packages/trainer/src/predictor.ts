@@ -5,6 +5,7 @@ import { noGrad, type Runtime, Tensor } from "@halfstep/tensor";
 import { DeviceClock } from "./device-clock.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision, recipeFor, type TrainingPrecision } from "./precision.js";
+import { requireOptions } from "./required-options.js";
 
 export interface PredictorOptions<Sample, Output, Result> {
   readonly runtime: Runtime;
@@ -72,6 +73,12 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
 
   /** @throws RangeError unless `batchSize` is a whole number from 1 on */
   constructor(options: PredictorOptions<Sample, Output, Result>) {
+    requireOptions("Predictor", options, {
+      runtime: "gpuRuntime(device) or cpuRuntime()",
+      model: "a module",
+      forward: "a function that records the results of some samples",
+      batchSize: "a whole number from 1 on",
+    });
     const { batchSize, precision, device } = options;
     if (!Number.isSafeInteger(batchSize) || batchSize < 1)
       throw new RangeError(`batchSize is ${batchSize}: it must be a whole number from 1 on`);

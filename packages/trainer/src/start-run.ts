@@ -3,6 +3,7 @@ import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { requireEvery } from "./hooks.js";
 import { sha256OfText } from "./parameter-hash.js";
 import { recipeFor } from "./precision.js";
+import { requireOptions } from "./required-options.js";
 import type { TrainOptions } from "./train.js";
 import { TrainingRun } from "./training-run.js";
 import {
@@ -15,6 +16,16 @@ import {
 
 /** Checks options, and gives everything the state of the checkpoint that training goes on from. */
 export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<TrainingRun<Batch>> {
+  requireOptions("train", options, {
+    runtime: "gpuRuntime(device) or cpuRuntime()",
+    precision: '"float32", "float16", "bfloat16" or a recipe',
+    loss: "a function that records the loss of a batch",
+    optimizer: "new AdamW(…) or another",
+    scaler: "new GradScaler(ampPrimitives(runtime))",
+    epochs: "a whole number, or Infinity",
+    batches: "a function that gives the batches of an epoch",
+    lr: "a function that tells the learning rate, for the metrics",
+  });
   const { scaler, onOverflow = "skip", accumulate = 1, hooks = {}, checkpoints } = options;
   if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
     throw new RangeError(

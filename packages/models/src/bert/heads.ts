@@ -1,9 +1,17 @@
-import { Dropout, LayerNorm, type Linear, Module, parameter, type TorchLayout } from "@halfstep/nn";
+import {
+  Dropout,
+  LayerNorm,
+  type Linear,
+  Module,
+  parameter,
+  requireArguments,
+  type TorchLayout,
+} from "@halfstep/nn";
 import { gelu, type Runtime, type Tensor, type Variable } from "@halfstep/tensor";
 import { CRF } from "../crf.js";
 import { TiedHead } from "../tied-head.js";
 import { type BertInputs, BertModel, type BertPooler } from "./model.js";
-import { type BertOptions, type BertParts, bertLinear } from "./options.js";
+import { type BertOptions, type BertParts, bertLinear, bertOptionNames } from "./options.js";
 
 abstract class BertWithHead extends Module {
   readonly bert: BertModel;
@@ -36,6 +44,7 @@ export class BertForMaskedLM extends BertWithHead {
   readonly cls: MaskedLMHead;
 
   constructor(runtime: Runtime, options: BertOptions) {
+    requireArguments(`new BertForMaskedLM(runtime, { ${bertOptionNames} })`, runtime, options);
     super(runtime, options, false);
     this.cls = new MaskedLMHead(
       this.bert.parts(runtime),
@@ -124,7 +133,13 @@ export class BertForSequenceClassification extends BertWithHead {
   readonly dropout: Dropout;
   readonly classifier: Linear;
 
-  constructor(runtime: Runtime, { numLabels = 2, ...options }: BertLabelOptions) {
+  constructor(runtime: Runtime, given: BertLabelOptions) {
+    requireArguments(
+      `new BertForSequenceClassification(runtime, { ${bertOptionNames}, numLabels? })`,
+      runtime,
+      given,
+    );
+    const { numLabels = 2, ...options } = given;
     super(runtime, options, true);
     const parts = this.bert.parts(runtime);
     const { hiddenDropoutProb: p, hiddenSize } = parts.config;
@@ -157,13 +172,19 @@ export class BertForTokenClassification extends BertWithHead {
   readonly classifier: Linear;
   readonly crf: CRF | undefined;
 
-  constructor(runtime: Runtime, { numLabels = 2, crf = false, ...options }: BertTaggingOptions) {
+  constructor(runtime: Runtime, given: BertTaggingOptions) {
+    requireArguments(
+      `new BertForTokenClassification(runtime, { ${bertOptionNames}, numLabels?, crf? })`,
+      runtime,
+      given,
+    );
+    const { numLabels = 2, crf = false, ...options } = given;
     super(runtime, options, false);
     const parts = this.bert.parts(runtime);
     const { hiddenDropoutProb: p, hiddenSize } = parts.config;
     this.dropout = new Dropout({ p, generator: parts.generator });
     this.classifier = bertLinear(parts, hiddenSize, numLabels);
-    this.crf = crf ? new CRF(runtime, numLabels, parts) : undefined;
+    this.crf = crf ? new CRF(runtime, numLabels, { generator: parts.generator }) : undefined;
   }
 
   /**

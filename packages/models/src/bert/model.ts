@@ -6,6 +6,7 @@ import {
   LayerNorm,
   type Linear,
   Module,
+  requireArguments,
   type TorchLayout,
 } from "@halfstep/nn";
 import { embedding, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
@@ -16,6 +17,7 @@ import {
   type BertParts,
   bertConfig,
   bertLinear,
+  bertOptionNames,
   bertWeights,
 } from "./options.js";
 
@@ -55,6 +57,7 @@ export class BertModel extends Module {
     { pooler = true }: { pooler?: boolean } = {},
   ) {
     super();
+    requireArguments(`new BertModel(runtime, { ${bertOptionNames} })`, runtime, options);
     this.config = bertConfig(options);
     this.generator = new Generator(options.seed);
     const parts = this.parts(runtime);

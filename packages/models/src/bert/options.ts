@@ -31,6 +31,10 @@ export interface BertOptions {
   readonly padTokenId?: number;
 }
 
+/** The names above, as constructors show them. */
+export const bertOptionNames: string =
+  "seed, vocabSize?, hiddenSize?, numHiddenLayers?, numAttentionHeads?, intermediateSize?, hiddenDropoutProb?, attentionProbsDropoutProb?, maxPositionEmbeddings?, typeVocabSize?, layerNormEps?, initializerRange?, padTokenId?";
+
 export type BertConfig = Required<BertOptions>;
 
 export const bertConfig = (options: BertOptions): BertConfig => ({

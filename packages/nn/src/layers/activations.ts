@@ -11,6 +11,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { Module, parameter } from "../module.js";
 
 /** max(x, 0) */
@@ -36,8 +37,10 @@ export class Sigmoid extends Module {
 export class GELU extends Module {
   readonly approximate: "none" | "tanh";
 
-  constructor({ approximate = "none" }: GeluOptions = {}) {
+  constructor(options: GeluOptions = {}) {
     super();
+    requireArguments("new GELU({ approximate? })", options);
+    const { approximate = "none" } = options;
     this.approximate = approximate;
   }
 
@@ -59,6 +62,7 @@ export class ELU extends Module {
 
   constructor(alpha = 1) {
     super();
+    requireArguments("new ELU(alpha?)", alpha);
     this.alpha = alpha;
   }
 
@@ -73,6 +77,7 @@ export class LeakyReLU extends Module {
 
   constructor(negativeSlope = 0.01) {
     super();
+    requireArguments("new LeakyReLU(negativeSlope?)", negativeSlope);
     this.negativeSlope = negativeSlope;
   }
 
@@ -88,6 +93,7 @@ export class PReLU extends Module {
 
   constructor(runtime: Runtime, channels = 1, initial = 0.25) {
     super();
+    requireArguments("new PReLU(runtime, channels?, initial?)", runtime, channels, initial);
     const values = new Float32Array(channels).fill(initial);
     this.weight = parameter(runtime, values, [channels], "weight");
   }
@@ -104,6 +110,7 @@ export class Hardtanh extends Module {
 
   constructor(min = -1, max = 1) {
     super();
+    requireArguments("new Hardtanh(min?, max?)", min, max);
     this.min = min;
     this.max = max;
   }
@@ -119,6 +126,7 @@ export class Softplus extends Module {
 
   constructor(options: SoftplusOptions = {}) {
     super();
+    requireArguments("new Softplus({ beta?, threshold? })", options);
     this.options = options;
   }
 

@@ -6,6 +6,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { buffer, Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 
@@ -36,12 +37,15 @@ export class BatchNorm2d extends Module {
   /** [channels] */
   readonly runningVar: Variable;
 
-  constructor(
-    runtime: Runtime,
-    channels: number,
-    { eps = 1e-5, momentum = 0.1, initialWeight = 1 }: BatchNorm2dOptions = {},
-  ) {
+  constructor(runtime: Runtime, channels: number, options: BatchNorm2dOptions = {}) {
     super();
+    requireArguments(
+      "new BatchNorm2d(runtime, channels, { eps?, momentum?, initialWeight? })",
+      runtime,
+      channels,
+      options,
+    );
+    const { eps = 1e-5, momentum = 0.1, initialWeight = 1 } = options;
     this.channels = channels;
     this.eps = eps;
     this.momentum = momentum;

@@ -6,6 +6,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
@@ -31,9 +32,17 @@ export class ConvTranspose2d extends Module {
     runtime: Runtime,
     inChannels: number,
     outChannels: number,
-    { kernelSize, bias = true, generator, ...options }: ConvTranspose2dLayerOptions,
+    given: ConvTranspose2dLayerOptions,
   ) {
     super();
+    requireArguments(
+      "new ConvTranspose2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })",
+      runtime,
+      inChannels,
+      outChannels,
+      given,
+    );
+    const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;
     const [height, width] = pair(kernelSize);
     const groupChannels = outChannels / (options.groups ?? 1);

@@ -8,6 +8,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
@@ -35,9 +36,17 @@ export class Conv1d extends Module {
     runtime: Runtime,
     inChannels: number,
     outChannels: number,
-    { kernelSize, bias = true, generator, ...options }: Conv1dLayerOptions,
+    given: Conv1dLayerOptions,
   ) {
     super();
+    requireArguments(
+      "new Conv1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias? })",
+      runtime,
+      inChannels,
+      outChannels,
+      given,
+    );
+    const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;
     const groupChannels = inChannels / (options.groups ?? 1);
     const make = (shape: readonly number[], name: string): Variable =>
@@ -68,9 +77,17 @@ export class ConvTranspose1d extends Module {
     runtime: Runtime,
     inChannels: number,
     outChannels: number,
-    { kernelSize, bias = true, generator, ...options }: ConvTranspose1dLayerOptions,
+    given: ConvTranspose1dLayerOptions,
   ) {
     super();
+    requireArguments(
+      "new ConvTranspose1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })",
+      runtime,
+      inChannels,
+      outChannels,
+      given,
+    );
+    const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;
     const groupChannels = outChannels / (options.groups ?? 1);
     const make = (shape: readonly number[], name: string): Variable =>

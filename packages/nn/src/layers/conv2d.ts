@@ -6,6 +6,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
@@ -48,6 +49,13 @@ export class Conv2d extends Module {
     options: Conv2dLayerOptions,
   ) {
     super();
+    requireArguments(
+      "new Conv2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias?, weightInit?, biasInit? })",
+      runtime,
+      inChannels,
+      outChannels,
+      options,
+    );
     const { kernelSize, stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
     const { bias = true, generator, weightInit, biasInit } = options;
     this.inChannels = inChannels;

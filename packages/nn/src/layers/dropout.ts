@@ -1,4 +1,5 @@
 import { type DropoutOptions, dropout, type Generator, type Tensor } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 
 /**
@@ -9,8 +10,10 @@ export class Dropout extends Module {
   readonly p: number;
   readonly generator: Generator;
 
-  constructor({ p = 0.5, generator }: DropoutOptions) {
+  constructor(options: DropoutOptions) {
     super();
+    requireArguments("new Dropout({ generator, p? })", options);
+    const { p = 0.5, generator } = options;
     if (!(p >= 0 && p <= 1))
       throw new RangeError(`Dropout: p is a probability from 0 to 1, not ${p}`);
     this.p = p;

@@ -5,6 +5,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { type InitOptions, normal } from "../init.js";
 import { Module, parameter } from "../module.js";
 
@@ -23,13 +24,16 @@ export class Embedding extends Module {
   /** [words, features] */
   readonly weight: Variable;
 
-  constructor(
-    runtime: Runtime,
-    words: number,
-    features: number,
-    { paddingIndex, generator, weightInit = normal }: EmbeddingLayerOptions,
-  ) {
+  constructor(runtime: Runtime, words: number, features: number, options: EmbeddingLayerOptions) {
     super();
+    requireArguments(
+      "new Embedding(runtime, words, features, { generator, paddingIndex?, weightInit? })",
+      runtime,
+      words,
+      features,
+      options,
+    );
+    const { paddingIndex, generator, weightInit = normal } = options;
     this.words = words;
     this.features = features;
     this.paddingIndex = paddingIndex;

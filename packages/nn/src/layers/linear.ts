@@ -6,6 +6,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
 
@@ -25,13 +26,16 @@ export class Linear extends Module {
   /** [outFeatures] */
   readonly bias: Variable | undefined;
 
-  constructor(
-    runtime: Runtime,
-    inFeatures: number,
-    outFeatures: number,
-    { bias = true, generator, weightInit, biasInit }: LinearOptions,
-  ) {
+  constructor(runtime: Runtime, inFeatures: number, outFeatures: number, options: LinearOptions) {
     super();
+    requireArguments(
+      "new Linear(runtime, inFeatures, outFeatures, { generator, bias?, weightInit?, biasInit? })",
+      runtime,
+      inFeatures,
+      outFeatures,
+      options,
+    );
+    const { bias = true, generator, weightInit, biasInit } = options;
     this.inFeatures = inFeatures;
     this.outFeatures = outFeatures;
     const byDefault: Initializer = (shape) => defaultUniform(shape, generator, inFeatures);

@@ -6,6 +6,7 @@ import {
   scaledDotProductAttention,
   type Tensor,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 import { Linear } from "./linear.js";
@@ -30,13 +31,16 @@ export class MultiheadAttention extends Module {
   readonly valueProjection: Linear;
   readonly outProjection: Linear;
 
-  constructor(
-    runtime: Runtime,
-    size: number,
-    heads: number,
-    { bias = true, dropout = 0, generator }: MultiheadAttentionOptions,
-  ) {
+  constructor(runtime: Runtime, size: number, heads: number, options: MultiheadAttentionOptions) {
     super();
+    requireArguments(
+      "new MultiheadAttention(runtime, size, heads, { generator, bias?, dropout? })",
+      runtime,
+      size,
+      heads,
+      options,
+    );
+    const { bias = true, dropout = 0, generator } = options;
     if (size % heads !== 0)
       throw new RangeError(
         `MultiheadAttention: a size of ${size} is no multiple of ${heads} heads`,

@@ -8,6 +8,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 
@@ -41,12 +42,15 @@ export class LayerNorm extends Module {
   /** [...normalizedShape] */
   readonly bias: Variable | undefined;
 
-  constructor(
-    runtime: Runtime,
-    normalizedShape: Size,
-    { affine = true, bias = true, ...options }: AffineOptions & NormOptions = {},
-  ) {
+  constructor(runtime: Runtime, normalizedShape: Size, given: AffineOptions & NormOptions = {}) {
     super();
+    requireArguments(
+      "new LayerNorm(runtime, normalizedShape, { eps?, affine?, bias? })",
+      runtime,
+      normalizedShape,
+      given,
+    );
+    const { affine = true, bias = true, ...options } = given;
     this.normalizedShape = shapeOf(normalizedShape);
     this.options = options;
     this.weight = affine ? filled(runtime, this.normalizedShape, 1, "weight") : undefined;
@@ -73,9 +77,16 @@ export class RMSNorm extends Module {
   constructor(
     runtime: Runtime,
     normalizedShape: Size,
-    { affine = true, ...options }: Omit<AffineOptions, "bias"> & RmsNormOptions = {},
+    given: Omit<AffineOptions, "bias"> & RmsNormOptions = {},
   ) {
     super();
+    requireArguments(
+      "new RMSNorm(runtime, normalizedShape, { eps?, affine? })",
+      runtime,
+      normalizedShape,
+      given,
+    );
+    const { affine = true, ...options } = given;
     this.normalizedShape = shapeOf(normalizedShape);
     this.options = options;
     this.weight = affine ? filled(runtime, this.normalizedShape, 1, "weight") : undefined;
@@ -100,9 +111,17 @@ export class GroupNorm extends Module {
     runtime: Runtime,
     groups: number,
     channels: number,
-    { affine = true, bias = true, ...options }: AffineOptions & NormOptions = {},
+    given: AffineOptions & NormOptions = {},
   ) {
     super();
+    requireArguments(
+      "new GroupNorm(runtime, groups, channels, { eps?, affine?, bias? })",
+      runtime,
+      groups,
+      channels,
+      given,
+    );
+    const { affine = true, bias = true, ...options } = given;
     if (channels % groups !== 0)
       throw new RangeError(
         `GroupNorm: ${channels} channels cannot be divided into ${groups} groups`,

@@ -1,4 +1,5 @@
 import { avgPool2d, maxPool2d, type PoolOptions, ShapeError, type Tensor } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { Pair } from "./pair.js";
 
@@ -15,8 +16,10 @@ abstract class Pool2d extends Module {
   readonly stride: Pair;
   readonly padding: Pair;
 
-  constructor({ kernelSize, stride = kernelSize, padding = 0 }: Pool2dOptions) {
+  constructor(options: Pool2dOptions) {
     super();
+    requireArguments(`new ${this.constructor.name}({ kernelSize, stride?, padding? })`, options);
+    const { kernelSize, stride = kernelSize, padding = 0 } = options;
     this.kernelSize = kernelSize;
     this.stride = stride;
     this.padding = padding;

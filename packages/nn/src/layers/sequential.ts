@@ -8,6 +8,11 @@ export class Sequential extends Module {
 
   constructor(...layers: readonly Layer[]) {
     super();
+    const place = layers.findIndex((layer) => typeof layer?.forward !== "function");
+    if (place >= 0)
+      throw new TypeError(
+        `new Sequential(...layers): layer ${place} is no module; pass layers one by one, each with a forward(x)`,
+      );
     this.length = layers.length;
     Object.assign(this, layers);
   }

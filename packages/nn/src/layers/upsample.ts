@@ -9,6 +9,7 @@ import {
   upsampleNearest3d,
   upsampleTrilinear3d,
 } from "@halfstep/tensor";
+import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 
 /** How torch calls what stands between the places of an input. */
@@ -59,7 +60,8 @@ export class Upsample extends Module {
 
   constructor(options: UpsampleLayerOptions) {
     super();
-    const { mode = "nearest", size, scale, alignCorners } = options;
+    requireArguments("new Upsample({ size?, scale?, mode?, alignCorners? })", options);
+    const { mode = "nearest", size, scale, alignCorners } = options ?? {};
     if ((size === undefined) === (scale === undefined))
       throw new RangeError(
         `Upsample: it has ${size ? "a size and a scale" : "neither a size nor a scale"}; give it one of them`,

@@ -46,6 +46,8 @@ export class ReduceOnPlateau {
 
   /** @throws RangeError where an option is out of range; TypeError where a group's rate is a schedule, not a number. */
   constructor(groups: readonly ScheduledGroup[], options: ReduceOnPlateauOptions = {}) {
+    if (!Array.isArray(groups))
+      throw new TypeError("ReduceOnPlateau takes groups first: pass optimizer.paramGroups");
     this.#groups = groups;
     this.#options = { ...defaults, ...options };
     const { mode, factor, thresholdMode } = this.#options;
