@@ -1,9 +1,9 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
-import { type ImageSize, launchConvolution } from "./conv2d/launch.js";
-import { type PatchSize, patchSize } from "./conv2d/patch.js";
-import { type ProductPlan, planProduct, planTiles } from "./matmul/shape.js";
+import { launchConvolution } from "./conv2d/launch.js";
+import { planPatch } from "./conv2d/plan-patch.js";
+import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 
 /** A two-dimensional convolution (cross-correlation, as in torch) of NHWC activations with HWIO weights. */
@@ -154,22 +154,6 @@ export function conv2dWeightGradient<B>(
     target: outImage,
     source: image,
   });
-}
-
-/**
- * The squares of pixels by which windows of 3×3 are computed that move one pixel at a time, where lanes have two columns: with
- * wider ones, loads count for less than the longer programs do.
- */
-function planPatch(
-  { inChannels, groups = 1, kernelHeight, kernelWidth, stride, dilation }: Conv2dAttributes,
-  plan: ProductPlan,
-  [height, width]: ImageSize,
-): PatchSize | undefined {
-  const isPlain = [...stride, ...dilation, groups].every((step) => step === 1);
-  if (!isPlain || kernelHeight !== 3 || kernelWidth !== 3) return undefined;
-  if (plan.width !== 2 || !plan.isAligned || plan.rows !== 32) return undefined;
-  // Tiles load each pixel of few channels one by one, nine times.
-  return patchSize(height, width, inChannels < 4 ? 0.7 : 0.95);
 }
 
 /** Groups that would leave most of a tile empty. */

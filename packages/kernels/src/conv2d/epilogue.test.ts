@@ -79,6 +79,18 @@ const cases: readonly Case[] = [
     attributes: windows([8, 8, 8], [2, 2]),
   },
   {
+    name: "whole lines",
+    kernel: "conv2d",
+    storage: "bfloat16",
+    attributes: { ...windows([3, 28, 1]), batch: 8, height: 16, width: 16 },
+  },
+  {
+    name: "pieces of lines",
+    kernel: "conv2d",
+    storage: "float16",
+    attributes: { ...windows([2, 28, 1]), batch: 4, height: 19, width: 56 },
+  },
+  {
     name: "small groups",
     kernel: "groupedConv2d.forward",
     storage: "float16",

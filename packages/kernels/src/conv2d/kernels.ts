@@ -3,7 +3,7 @@ import { defineKernel } from "../kernel.js";
 import type { TilePlan } from "../matmul/shape.js";
 import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
 import { type BackwardStride, gatherContraction } from "./gather.js";
-import { type PatchSize, patchProgram, patchWorkgroups, takesPatches } from "./patch.js";
+import { type Patch, takesPatches } from "./patch.js";
 import { forwardReference, inputGradientReference, weightGradientReference } from "./reference.js";
 import { weightGradientContraction } from "./weight-gradient.js";
 
@@ -16,13 +16,13 @@ type Reference = (
 /**
  * Products whose left operand is gathered from images while it is loaded: implicit GEMM.
  *
- * @param patch for windows of 3×3 without strides: the square of pixels that software adapters compute at a time.
+ * @param patch for windows of 3×3 without strides: what software adapters compute at a time.
  */
-export const gatherKernel = (plan: TilePlan, isQuads: boolean, patch?: PatchSize): Kernel =>
+export const gatherKernel = (plan: TilePlan, isQuads: boolean, patch?: Patch): Kernel =>
   convolutionKernel(
     "conv2d",
     plan,
-    `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}${patch ? `,${patch}x${patch}` : ""}`,
+    `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}${patch ? `,${patch.name}` : ""}`,
     () => ({
       bindings: [
         { name: "source", access: "read" },
@@ -122,7 +122,7 @@ function convolutionKernel(
     readonly bindings: readonly KernelBinding[];
     readonly contraction: Contraction;
     readonly reference: Reference;
-    readonly patch?: PatchSize;
+    readonly patch?: Patch;
   },
 ): Kernel {
   const variant = `${rows}x${width},${layout}`;
@@ -139,11 +139,11 @@ function convolutionKernel(
       subgroups: ({ subgroupSize }) => subgroupSize > 0,
       body: (context, epilogue) =>
         patch && takesPatches(context)
-          ? patchProgram(patch, epilogue)
+          ? patch.program(context, epilogue)
           : tileProgram({ rows, width }, contraction, context, epilogue),
       workgroups: (values, _, context) =>
         patch && takesPatches(context)
-          ? patchWorkgroups(patch, values)
+          ? patch.workgroups(values)
           : tileWorkgroups({ rows, width }, values, context),
       reference: (views, values) => reference(views, values, width),
       operations,

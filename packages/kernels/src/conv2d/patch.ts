@@ -1,138 +1,34 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
 import type { Epilogue } from "../definition.js";
-import { indexingWgsl } from "../indexing.js";
 import { linearWorkgroups } from "../kernel.js";
 
-/** Lines, and columns, of the pixels that a subgroup computes: those that images are whole multiples of. */
-export type PatchSize = 7 | 8;
-
-/** The size whose squares cover an image with the least left over, where `least` of what they cover is image. */
-export function patchSize(height: number, width: number, least: number): PatchSize | undefined {
-  const used = (size: number): number =>
-    (height * width) / (Math.ceil(height / size) * Math.ceil(width / size) * size ** 2);
-  const size = used(7) > used(8) ? 7 : 8;
-  return used(size) >= least ? size : undefined;
+/**
+ * A convolution by 3×3 windows without strides as CPU adapters compute it: a subgroup loads what lies under all the windows of a
+ * rectangle of pixels, each number of the image once for the nine taps, one channel at a time.
+ */
+export interface Patch {
+  /** Tells kernels of different patches apart. */
+  readonly name: string;
+  program(context: ProgramContext, epilogue?: Epilogue): string;
+  workgroups(scalars: Readonly<Record<string, number>>): Workgroups;
 }
 
 /** Where a load of one number takes as long as several vector multiply-adds. */
 export const takesPatches = ({ hardware, subgroupSize }: ProgramContext): boolean =>
-  hardware?.class === "software" && subgroupSize === 8;
+  hardware?.class === "software" && subgroupSize === lanes;
 
+const lanes = 8;
+
+/** One for each patch, and for each `across` of the scalar `columns`. */
 export function patchWorkgroups(
-  size: PatchSize,
+  { height, width }: { readonly height: number; readonly width: number },
+  across: number,
   scalars: Readonly<Record<string, number>>,
 ): Workgroups {
   const { columns, images, target_height, target_width } = scalars as Record<
     "columns" | "images" | "target_height" | "target_width",
     number
   >;
-  const patches = images * Math.ceil(target_height / size) * Math.ceil(target_width / size);
-  return linearWorkgroups(patches * Math.ceil(columns / lanes), 1);
-}
-
-const lanes = 8;
-
-/**
- * A convolution by 3×3 windows without strides, of which a lane computes two columns: a subgroup loads what lies under all the
- * windows of a square of pixels, one channel at a time. Each number of the image is loaded once for the nine taps, which leaves the
- * loads of weights. Sums are added up channel by channel, in each tap by tap.
- */
-export function patchProgram(size: PatchSize, epilogue?: Epilogue): string {
-  const side = size + 2;
-  const registers = Math.ceil((side * side) / lanes);
-  const each = (count: number, code: (i: number) => string): string =>
-    Array.from({ length: count }, (_, i) => code(i)).join("");
-  const pixel = (line: number, column: number): string => {
-    const at = line * side + column;
-    return `  let v${line}_${column} = subgroupShuffle(a${Math.floor(at / lanes)}, ${at % lanes}u);\n`;
-  };
-  // One column's weights stay in registers while all pixels pass by.
-  const accumulate = (member: "x" | "y"): string =>
-    each(size * size, (i) => {
-      const [line, column] = [Math.floor(i / size), i % size];
-      let sum = `sum${i}${member}`;
-      for (let tap = 0; tap < 9; tap++)
-        sum = `fma(v${line + Math.floor(tap / 3)}_${column + (tap % 3)}, b${tap}.${member}, ${sum})`;
-      return `  sum${i}${member} = ${sum};\n`;
-    });
-  const store = pairsThrough(epilogue);
-  const sums = Array.from({ length: size * size }, (_, i) => `vec2f(sum${i}x, sum${i}y)`);
-  return `${store.functions}
-@compute @workgroup_size(${lanes})
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(subgroup_invocation_id) lane: u32,
-) {
-  let tile = group.x + group.y * groups.x;
-  let across = (s.columns + ${lanes - 1}u) / ${lanes}u;
-  let column = tile % across * ${lanes}u + lane;
-  let wide = (s.target_width + ${size - 1}u) / ${size}u;
-  let high = (s.target_height + ${size - 1}u) / ${size}u;
-  let left = tile / across % wide * ${size}u;
-  let top = tile / across / wide % high * ${size}u;
-  let image = tile / across / wide / high;
-  if (image >= s.images) { return; }
-${each(
-  registers,
-  (g) => `  let y${g} = top + (lane + ${g * lanes}u) / ${side}u - s.padding_y;
-  let x${g} = left + (lane + ${g * lanes}u) % ${side}u - s.padding_x;
-  let inside${g} = y${g} < s.source_height && x${g} < s.source_width;
-  let at${g} = select(0u, ((image * s.source_height + y${g}) * s.source_width + x${g}) * s.channels, inside${g});
-`,
-)}${each(size * size, (i) => `  var sum${i}x = 0.0;\n  var sum${i}y = 0.0;\n`)}
-  for (var channel = 0u; channel < s.channels; channel++) {
-${each(registers, (g) => `  let a${g} = select(0.0, at_source(at${g} + channel), inside${g});\n`)}
-${each(9, (tap) => `  let b${tap} = load_weight((${tap}u * s.channels + channel) * s.columns + column);\n`)}
-${each(side * side, (i) => pixel(Math.floor(i / side), i % side))}
-${accumulate("x")}${accumulate("y")}  }
-  if (column >= s.columns) { return; }
-  // One more, for the pair of the last pixel of an odd number.
-  var sums = array<vec2f, ${size * size + 1}>(${sums.join(", ")}, vec2f());
-  let right = min(left + ${size}u, s.target_width);
-${store.before}  for (var y = top; y < min(top + ${size}u, s.target_height); y++) {
-    for (var x = left; x < right; x += 2u) {
-      let at = ((image * s.target_height + y) * s.target_width + x) * s.columns + column;
-      let i = (y - top) * ${size}u + x - left;
-      let value = ${store.call("vec4f(sums[i], sums[i + 1u])")};
-      store_out(at, value.xy);
-      if (x + 1u < right) { store_out(at + s.columns, value.zw); }
-    }
-  }
-}
-`;
-}
-
-/** The epilogue of two pixels at a time, whose pairs lie at `at` and `at + s.columns`. */
-function pairsThrough(epilogue: Epilogue | undefined): {
-  readonly functions: string;
-  readonly before: string;
-  call(value: string): string;
-} {
-  let functions = epilogue?.functions ?? "";
-  let before = "";
-  const operands = (epilogue?.operands ?? []).map(({ name, kind }) => {
-    switch (kind) {
-      case "row":
-        before += `  let ${name}_all = vec4f(vec2f(load_${name}(column)), vec2f(load_${name}(column)));\n`;
-        return `${name}_all`;
-      case "scalar":
-        before += `  let ${name}_all = vec4f(f32(at_${name}(0u)));\n`;
-        return `${name}_all`;
-      case "same":
-        return `vec4f(vec2f(load_${name}(at)), vec2f(load_${name}(at + s.columns)))`;
-      default: {
-        functions += indexingWgsl(kind, name);
-        const elements = ["at", "(at + s.columns)"].flatMap((pair) =>
-          [0, 1].map((e) => `f32(at_${name}(offset_${name}(${pair} * 2u + ${e}u)))`),
-        );
-        return `vec4f(${elements.join(", ")})`;
-      }
-    }
-  });
-  return {
-    functions,
-    before,
-    call: (value) => epilogue?.call(value, operands) ?? value,
-  };
+  const patches = images * Math.ceil(target_height / height) * Math.ceil(target_width / width);
+  return linearWorkgroups(patches * Math.ceil(columns / across), 1);
 }

@@ -19,9 +19,7 @@ export function storeTile(rows: number, width: 2 | 4, epilogue?: Epilogue): Tile
   const sums = Array.from({ length: rows / together }, (_, i) =>
     together === 1 ? `sum${i}` : `vec4f(sum${2 * i}, sum${2 * i + 1})`,
   );
-  const { functions, before, call } = epilogue
-    ? throughEpilogue(width, epilogue)
-    : { functions: "", before: "", call: (value: string) => value };
+  const { functions, before, call } = throughEpilogue(width, epilogue);
   const store =
     together === 1
       ? "store_out(at, value);"
@@ -40,8 +38,16 @@ ${before}  for (var r = row; r < bottom; r += ${together}u) {
   };
 }
 
-/** The epilogue of a quad at `at`, or of two pairs at `at` and below it. */
-function throughEpilogue(width: 2 | 4, epilogue: Epilogue) {
+/** WGSL that passes values through an epilogue: functions, statements that come before, and a call, in whose scope `at` is. */
+interface EpilogueCode {
+  readonly functions: string;
+  readonly before: string;
+  call(value: string): string;
+}
+
+/** The epilogue, if there is one, of a quad at `at`, or of two pairs at `at` and below it. */
+export function throughEpilogue(width: 2 | 4, epilogue: Epilogue | undefined): EpilogueCode {
+  if (!epilogue) return { functions: "", before: "", call: (value) => value };
   let { functions } = epilogue;
   let before = "";
   const operands = epilogue.operands.map(({ name, kind }) => {
@@ -64,7 +70,7 @@ function throughEpilogue(width: 2 | 4, epilogue: Epilogue) {
   return {
     functions,
     before,
-    call: (value: string) => epilogue.call(value, operands, quadAt(width)),
+    call: (value) => epilogue.call(value, operands, quadAt(width)),
   };
 }
 
