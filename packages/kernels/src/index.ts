@@ -127,6 +127,7 @@ export {
 export { labelCounts } from "./losses/label-counts.js";
 export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./losses/nll.js";
 export { kernelTable } from "./matmul/block-table.js";
+export { type FactorRows, factorRows, withFactorRows } from "./matmul/factor-rows.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { normBackward } from "./norms/backward.js";
 export { norm } from "./norms/norm.js";

@@ -77,6 +77,8 @@ export function matmul<B>(
     slices: batch * plan.splits,
     a_batch: batch > 1 && a.length === batch * m * k ? m * k : 0,
     b_batch: batch > 1 && b.length === batch * k * n ? k * n : 0,
+    a_stride: transA ? m : k,
+    b_stride: transB ? k : n,
   };
   const results: ProductResults<B> = { out, ...(rowSums && { rowSums }) };
   launchProduct(target, plan, results, { batch, m, n }, (to) => ({
@@ -97,6 +99,11 @@ function checkLength(
       `matmul: ${name} has ${length} elements, but its shape is [${shape}]: pass a binding of ${allowed.join(" or ")}`,
     );
 }
+
+const scalarNames = [
+  ...["m", "n", "k", "columns", "splits", "slices"],
+  ...["a_batch", "b_batch", "a_stride", "b_stride"],
+];
 
 const kernels = new Map<string, Kernel>();
 
@@ -120,9 +127,7 @@ function matmulKernel(
         ...(hasRowSums ? [{ name: "row_sums", access: "write" } as const] : []),
         { name: "out", access: "write", unit: width },
       ],
-      scalars: (["m", "n", "k", "columns", "splits", "slices", "a_batch", "b_batch"] as const).map(
-        (name) => ({ name, type: "u32" }),
-      ),
+      scalars: scalarNames.map((name) => ({ name, type: "u32" })),
       epilogue: "body",
       subgroups: (context) => {
         const { kind } = chooseEngine(size, context);
@@ -177,6 +182,7 @@ function matmulReference(
     "m" | "n" | "k" | "columns" | "splits" | "slices",
     number
   >;
+  const [aStride, bStride] = [scalars.a_stride, scalars.b_stride] as [number, number];
   const stride = columns * width;
   const sums = new Float64Array(n);
   for (let slice = 0; slice < slices; slice++) {
@@ -184,26 +190,26 @@ function matmulReference(
     const [first, last] = partOf(k, slice % splits, splits);
     const aStart = batch * (scalars.a_batch as number);
     const bStart = batch * (scalars.b_batch as number);
+    const [aStep, aRow] = transA ? [aStride, 1] : [1, aStride];
     for (let i = 0; i < m; i++) {
       sums.fill(0);
       if (hasRowSums && rowSums) {
         let sum = 0;
-        for (let p = first; p < last; p++) sum += a[p * m + i] as number;
+        for (let p = first; p < last; p++) sum += a[p * aStride + i] as number;
         rowSums[slice * rowSumsLength(m) + i] = sum;
       }
       if (transB)
         for (let j = 0; j < n; j++) {
-          const row = bStart + j * k;
+          const row = bStart + j * bStride;
           let sum = 0;
           for (let p = first; p < last; p++)
-            sum +=
-              (a[aStart + (transA ? p * m + i : i * k + p)] as number) * (b[row + p] as number);
+            sum += (a[aStart + i * aRow + p * aStep] as number) * (b[row + p] as number);
           sums[j] = sum;
         }
       else
         for (let p = first; p < last; p++) {
-          const x = a[aStart + (transA ? p * m + i : i * k + p)] as number;
-          const row = bStart + p * n;
+          const x = a[aStart + i * aRow + p * aStep] as number;
+          const row = bStart + p * bStride;
           for (let j = 0; j < n; j++) sums[j] = (sums[j] as number) + x * (b[row + j] as number);
         }
       out.set(sums, (slice * m + i) * stride);

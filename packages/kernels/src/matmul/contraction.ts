@@ -75,17 +75,17 @@ function leftQuad({ transA, isAlignedM, isAlignedK }: MatmulLayout): string {
   const head = "fn left(row: u32, quad: u32, start: u32) -> vec4f {";
   if (!transA)
     return isAlignedK
-      ? `${head} return load_a((start >> 2u) + row * (s.k >> 2u) + quad); }\n`
+      ? `${head} return load_a((start >> 2u) + row * (s.a_stride >> 2u) + quad); }\n`
       : `fn left_at(at: u32, k: u32) -> f32 { return select(0.0, at_a(at + k), k < s.k); }
 ${head}
-  let at = start + row * s.k;
+  let at = start + row * s.a_stride;
   let k = quad * 4u;
   return vec4f(${four((j) => `left_at(at, k + ${j}u)`)});
 }
 `;
   const value = isAlignedM
-    ? "load_a((start >> 2u) + row * (s.m >> 2u) + quad)"
-    : `vec4f(${four((j) => `at_a(start + row * s.m + quad * 4u + ${j}u)`)})`;
+    ? "load_a((start >> 2u) + row * (s.a_stride >> 2u) + quad)"
+    : `vec4f(${four((j) => `at_a(start + row * s.a_stride + quad * 4u + ${j}u)`)})`;
   return `${head} return ${isAlignedK ? value : `select(vec4f(), ${value}, row < s.k)`}; }\n`;
 }
 
@@ -93,10 +93,10 @@ ${head}
 function rightAlongN({ isAlignedN, isAlignedK }: MatmulLayout, width: 2 | 4): string {
   const elements = Array.from({ length: width }, (_, j) => `at_b(at + ${j}u)`).join(", ");
   const value = isAlignedN
-    ? `load_b(start / ${width}u + k * s.columns + column)`
+    ? `load_b(start / ${width}u + k * (s.b_stride / ${width}u) + column)`
     : `vec${width}f(${elements})`;
   return `fn right(k: u32, column: u32, start: u32) -> vec${width}f {
-  ${isAlignedN ? "" : `let at = start + k * s.n + column * ${width}u;\n  `}return ${
+  ${isAlignedN ? "" : `let at = start + k * s.b_stride + column * ${width}u;\n  `}return ${
     isAlignedK ? value : `select(vec${width}f(), ${value}, k < s.k)`
   };
 }
@@ -111,12 +111,12 @@ const loadRows = [0, 1, 2, 3]
 const rightAlongK = ({ isAlignedK }: MatmulLayout): string =>
   isAlignedK
     ? `fn right(n: u32, quad: u32, start: u32) -> vec4f {
-  return load_b((start >> 2u) + n * (s.k >> 2u) + quad);
+  return load_b((start >> 2u) + n * (s.b_stride >> 2u) + quad);
 }
 `
     : `fn right_at(at: u32, k: u32) -> f32 { return select(0.0, at_b(at + k), k < s.k); }
 fn right(n: u32, quad: u32, start: u32) -> vec4f {
-  let at = start + n * s.k;
+  let at = start + n * s.b_stride;
   let k = quad * 4u;
   return vec4f(${four((j) => `right_at(at, k + ${j}u)`)});
 }

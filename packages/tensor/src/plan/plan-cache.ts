@@ -14,13 +14,15 @@ interface Entry {
 /** Plans by the structure of their recordings; the least recently used one makes room. */
 export class PlanCache {
   readonly #passes: readonly PassName[];
+  readonly #hardwareClass: string | undefined;
   /** The most recently used last. */
   readonly #entries: Entry[] = [];
   /** Where the structure of every recording is written: a copy of it stays with a new plan. */
   readonly #parts: (string | number | undefined)[] = [];
 
-  constructor(passes: readonly PassName[]) {
+  constructor(passes: readonly PassName[], hardwareClass?: string) {
     this.#passes = passes;
+    this.#hardwareClass = hardwareClass;
   }
 
   /** Empties the cache; returns what it had. */
@@ -35,7 +37,7 @@ export class PlanCache {
     const [found] = known < 0 ? [] : this.#entries.splice(known, 1);
     const entry = found ?? {
       structure: { parts: [...structure.parts], residents: [] },
-      plan: plan(recording, this.#passes),
+      plan: plan(recording, this.#passes, this.#hardwareClass),
     };
     this.#entries.push(entry);
     if (this.#entries.length > capacity) this.#entries.shift();

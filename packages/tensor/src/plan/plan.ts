@@ -11,6 +11,7 @@ import { type LaunchNote, launchNotes } from "./launch-notes.js";
 import { narrowStorage } from "./narrow-storage.js";
 import { recomputeSums } from "./recompute-sums.js";
 import { removeDead } from "./remove-dead.js";
+import { spreadRows } from "./spread-rows.js";
 import { storeCopies } from "./store-copies.js";
 import { storeFusedTwins, storeTwins } from "./store-twins.js";
 
@@ -26,6 +27,7 @@ export type PassName =
   | "fuseRandom"
   | "fuseEpilogues"
   | "storeFusedTwins"
+  | "spreadRows"
   | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
@@ -41,6 +43,7 @@ export const allPasses: readonly PassName[] = [
   "fuseRandom",
   "fuseEpilogues",
   "storeFusedTwins",
+  "spreadRows",
   "reuseMemory",
 ];
 
@@ -56,6 +59,7 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   fuseRandom,
   fuseEpilogues,
   storeFusedTwins,
+  spreadRows,
 };
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */
@@ -118,12 +122,22 @@ export interface PlanStatistics {
   readonly activationBytes: number;
 }
 
-/** A plan for a recording: a pure function of its structure. */
-export function plan(recording: Recording, passes: readonly PassName[] = allPasses): Plan {
+/** Passes that save time only where a CPU computes. */
+const softwarePasses: ReadonlySet<PassName> = new Set(["spreadRows"]);
+
+/** A plan for a recording, to run on hardware of a class: a pure function of both. */
+export function plan(
+  recording: Recording,
+  passes: readonly PassName[] = allPasses,
+  hardwareClass?: string,
+): Plan {
   const recorded = graphOf(recording);
   let graph = recorded;
-  for (const name of allPasses)
-    if (name !== "reuseMemory" && passes.includes(name)) graph = graphPasses[name](graph);
+  for (const name of allPasses) {
+    if (name === "reuseMemory" || !passes.includes(name)) continue;
+    if (softwarePasses.has(name) && hardwareClass !== "software") continue;
+    graph = graphPasses[name](graph);
+  }
   const { slotOf, slots, lives } = assignMemory(graph, passes.includes("reuseMemory"));
   const residents = residentNumbers(recording);
   const locate = (storage: Storage): PlanBuffer =>

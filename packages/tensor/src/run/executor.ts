@@ -16,7 +16,7 @@ export class Executor {
   constructor(runner: Runner, passes: readonly PassName[]) {
     this.#runner = runner;
     this.#passes = passes;
-    this.#plans = new PlanCache(passes);
+    this.#plans = new PlanCache(passes, runner.hardwareClass);
   }
 
   /** Runs a recording, after what has to run before it, and gives what it keeps its memory. */
@@ -28,7 +28,7 @@ export class Executor {
 
   /** The plan of a recording that will not run. */
   plan(recording: Recording): Plan {
-    return plan(recording, this.#passes);
+    return plan(recording, this.#passes, this.#runner.hardwareClass);
   }
 
   /** Gives the memory of all plans back: those that run again are made anew. */

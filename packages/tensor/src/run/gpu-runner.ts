@@ -95,6 +95,7 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
   return {
     kind: "gpu",
     label: device.label,
+    hardwareClass: device.capabilities.hardware.class,
     allocate: (bytes) => device.allocate(bytes, { zero: true }),
     release: (memory) => device.release(memory as GPUBuffer),
     write: ({ buffer, offset, dtype }, data) =>

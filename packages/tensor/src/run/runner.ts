@@ -24,6 +24,8 @@ export interface ReadOptions {
 export interface Runner {
   /** What plans are made for; part of every plan's key. */
   readonly kind: "gpu" | "cpu";
+  /** The class of a GPU, as its kernels know it. */
+  readonly hardwareClass?: string;
   readonly label: string;
   /** Zeroed memory of at least this many bytes. */
   allocate(bytes: number): Memory;
