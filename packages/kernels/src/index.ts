@@ -52,6 +52,7 @@ export {
   concatenatedWalks,
   maxConcatenated,
 } from "./copies/concatenate.js";
+export { copyRowsApart } from "./copies/copy-rows-apart.js";
 export { fill } from "./copies/fill.js";
 export { type PermuteAttributes, permute } from "./copies/permute.js";
 export {

@@ -100,9 +100,10 @@ function checkLength(
     );
 }
 
+/** What loops over k read comes first: llvmpipe loads four at a time, and twice as many make a product 5 % slower. */
 const scalarNames = [
-  ...["m", "n", "k", "columns", "splits", "slices"],
-  ...["a_batch", "b_batch", "a_stride", "b_stride"],
+  ...["a_stride", "b_stride", "k", "columns", "m", "n"],
+  ...["splits", "slices", "a_batch", "b_batch"],
 ];
 
 const kernels = new Map<string, Kernel>();

@@ -142,7 +142,7 @@ function kernelOf(variant: Variant): Kernel {
  * neighbouring quads, so that they share lines of memory.
  */
 const quadsEach = ({ hardware }: Pick<ProgramContext, "hardware">): number =>
-  hardware?.class === "software" ? 64 : 1;
+  hardware?.class === "software" ? 16 : 1;
 
 const quadsOfRow = (size: number, unit: number): number => (size * unit) / 4;
 

@@ -42,7 +42,7 @@ const stridesOf = (product: Product): unknown[] => {
 test("both factors of a product are copied to rows further apart", () => {
   const { a, b, out, before } = productOf({ m: 1024, n: 1024, k: 2048 });
   const after = spreadRows(before);
-  expect(names(after)).toEqual(["stridedCopy", "stridedCopy", "matmul"]);
+  expect(names(after)).toEqual(["copyRowsApart", "copyRowsApart", "matmul"]);
   const bound = after.nodes.map(({ launch }) => launch.bindings.map(({ buffer }) => buffer));
   const [first, second] = after.nodes.map(({ launch }) => launch.bindings[1]);
   expect(bound).toEqual([
@@ -113,7 +113,7 @@ async function train(runtime: Runtime) {
   const results = [y, x.grad, w.grad].map(async (tensor) => (await tensor?.toArray()) ?? []);
   return {
     results: await Promise.all(results),
-    copies: launches.filter(({ launch }) => launch.kernel.name === "stridedCopy").length,
+    copies: launches.filter(({ launch }) => launch.kernel.name === "copyRowsApart").length,
   };
 }
 

@@ -1,5 +1,5 @@
 import { bytesPerElement } from "@halfstep/device";
-import { type FactorRows, factorRows, stridedCopy, withFactorRows } from "@halfstep/kernels";
+import { copyRowsApart, type FactorRows, factorRows, withFactorRows } from "@halfstep/kernels";
 import { Storage } from "../storage.js";
 import type { Pass, PlanNode } from "./graph.js";
 
@@ -39,14 +39,9 @@ function spread(node: PlanNode): readonly PlanNode[] {
       ...node,
       sources: new Map(),
       // Bits are copied; the product rounds what it loads.
-      launch: stridedCopy<Storage>(
+      launch: copyRowsApart(
         { input: { buffer, offset, length, dtype }, out: copy },
-        {
-          dimensions: [
-            { size: rows, stride },
-            { size: wide, stride: 1, to: stride },
-          ],
-        },
+        { rows, length: stride, stride: wide },
       ),
     });
     launch = withFactorRows(launch, factor, { ...binding, ...copy }, wide);
