@@ -26,7 +26,7 @@ const lanes = 8;
 
 function lineProgram(shape: LineShape, context: ProgramContext, epilogue?: Epilogue): string {
   const { height, width, isWhole } = shape;
-  const sums = sumsOf(height * width, context);
+  const sums = sumsOf(height * width, isArrayFaster(context, epilogue));
   // Lines of the source, and registers of a line: lane i of register g holds its pixel 8g + i.
   const lines = height + 2;
   const registers = Math.ceil((isWhole ? width : width + 2) / lanes);
@@ -98,14 +98,20 @@ ${sums.gather}${store.before}  let right = min(left + ${width}u, s.target_width)
 }
 
 /**
- * The variables of the sums, which lie in an array when they are stored; lanes past the last column store nothing. With equal
- * instructions in its loop, a program runs at full speed on llvmpipe or at three quarters of it, as its code happens to lie. The form
- * that lies well was found by measuring each storage.
+ * Which form of the sums lies well: with equal instructions in its loop, a program runs at full speed on llvmpipe or at three quarters of
+ * it, as its code happens to lie. Found by measuring each storage, alone and with a bias, which is loaded before the loop.
  */
-function sumsOf(count: number, { bindings }: ProgramContext) {
+function isArrayFaster({ bindings }: ProgramContext, epilogue: Epilogue | undefined): boolean {
+  const hasRow = epilogue?.operands.some(({ kind }) => kind === "row") ?? false;
+  const dtype = bindings.at(-1)?.dtype;
+  return dtype === "float16" ? !hasRow : dtype === "float32" && hasRow;
+}
+
+/** The sums, which lie in an array when they are stored, or from the start. Lanes past the last column store nothing. */
+function sumsOf(count: number, isArray: boolean) {
   const names = Array.from({ length: count }, (_, i) => `sum${i}`);
   const arrayOf = (values: string): string => `  var sums = array<vec4f, ${count}>(${values});\n`;
-  return bindings.at(-1)?.dtype === "float16"
+  return isArray
     ? {
         at: (i: number): string => `sums[${i}]`,
         declarations: arrayOf(""),
