@@ -81,44 +81,64 @@ export function elementwise<B>(
       `${expression.name} takes ${expression.arity} operands, not ${inputs.length}`,
     );
   const scalars: Record<string, number> = { count: out.length, one: 1 };
-  const bindings: Binding<B>[] = [];
-  const kinds: Indexing[] = [];
+  let place = singleKernels(expression);
   for (let i = 0; i < inputs.length; i++) {
     const input = inputs[i] as ShapedBinding<B>;
     const { kind, sizes, strides } = indexingOf(input.shape, out.shape);
     for (let d = 0; d < sizes.length; d++) scalars[`x${i}_size${d}`] = sizes[d] as number;
     for (let d = 0; d < strides.length; d++) scalars[`x${i}_stride${d}`] = strides[d] as number;
-    kinds.push(kind);
-    bindings.push(bindingOf(input));
+    place = placeAfter(place, kind);
   }
-  bindings.push(bindingOf(out));
   for (let j = 0; j < constants.length; j++) scalars[`c0_${j}`] = constants[j] as number;
   if (source)
     for (const [name, word] of Object.entries(sourceWords(source)))
       scalars[stepPrefix(0) + name] = word;
-  return { kernel: singleKernel(expression, kinds), bindings, scalars };
+  return { kernel: kernelAt(place), bindings: [...inputs, out].map(bindingOf), scalars };
 }
 
 const bindingOf = <B>({ buffer, offset, length, dtype, rounding }: Binding<B>): Binding<B> =>
   rounding ? { buffer, offset, length, dtype, rounding } : { buffer, offset, length, dtype };
 
-const singleKernels = new WeakMap<Expression, Map<string, ElementwiseKernel>>();
+/**
+ * The kernels of one expression, as a tree by the indexing of its operands. Nearly every launch asks for one, and finds it so
+ * without spelling out its program.
+ */
+interface KernelPlace {
+  readonly expression: Expression;
+  /** Of the operands so far. */
+  readonly inputs: readonly Indexing[];
+  readonly after: Map<Indexing, KernelPlace>;
+  kernel: ElementwiseKernel | undefined;
+}
 
-/** The kernel of one expression: found without spelling out its program, for that is what nearly every launch asks for. */
-function singleKernel(expression: Expression, inputs: readonly Indexing[]): ElementwiseKernel {
-  let kernels = singleKernels.get(expression);
-  if (!kernels) {
-    kernels = new Map();
-    singleKernels.set(expression, kernels);
+const roots = new WeakMap<Expression, KernelPlace>();
+
+function singleKernels(expression: Expression): KernelPlace {
+  let root = roots.get(expression);
+  if (!root) {
+    root = { expression, inputs: [], after: new Map(), kernel: undefined };
+    roots.set(expression, root);
   }
-  const key = inputs.join();
-  let kernel = kernels.get(key);
-  if (!kernel) {
-    const step = { expression, operands: inputs.map((_, i) => i) };
-    kernel = elementwiseKernel({ inputs, steps: [step], outputs: [0] });
-    kernels.set(key, kernel);
+  return root;
+}
+
+function placeAfter({ expression, inputs, after }: KernelPlace, kind: Indexing): KernelPlace {
+  let place = after.get(kind);
+  if (!place) {
+    place = { expression, inputs: [...inputs, kind], after: new Map(), kernel: undefined };
+    after.set(kind, place);
   }
-  return kernel;
+  return place;
+}
+
+function kernelAt(place: KernelPlace): ElementwiseKernel {
+  const { expression, inputs } = place;
+  place.kernel ??= elementwiseKernel({
+    inputs,
+    steps: [{ expression, operands: inputs.map((_, i) => i) }],
+    outputs: [0],
+  });
+  return place.kernel;
 }
 
 const kernels = new Map<string, ElementwiseKernel>();

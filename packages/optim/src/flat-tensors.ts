@@ -62,8 +62,7 @@ export function flatTensors<B>(
 export const segmentLength = ({ shape }: Segment): number => shape.reduce((n, size) => n * size, 1);
 
 /** Elements of a flat buffer: up to the end of its last segment. */
-export const flatLength = (segments: readonly Segment[]): number =>
-  segments.reduce((end, segment) => Math.max(end, segment.offset + segmentLength(segment)), 0);
+export const flatLength = (segments: readonly Segment[]): number => placesOf(segments).length;
 
 /** The values of a flat buffer. */
 export const valuesOf = <B>({ values, dtype, segments }: FlatTensors<B>): Binding<B> => ({
@@ -102,24 +101,47 @@ export interface SegmentRange extends Range {
   readonly endSegment: number;
 }
 
+interface Places {
+  /** In the order in which they lie in the buffer. */
+  readonly ordered: readonly {
+    readonly index: number;
+    readonly offset: number;
+    readonly end: number;
+  }[];
+  readonly length: number;
+}
+
+const knownPlaces = new WeakMap<readonly Segment[], Places>();
+
+/** Where segments begin and end: found once, because steps ask several times. */
+function placesOf(segments: readonly Segment[]): Places {
+  let places = knownPlaces.get(segments);
+  if (!places) {
+    const ordered = orderedSegments(segments).map(({ segment, index }) => ({
+      index,
+      offset: segment.offset,
+      end: segment.offset + segmentLength(segment),
+    }));
+    places = { ordered, length: ordered.reduce((most, { end }) => Math.max(most, end), 0) };
+    knownPlaces.set(segments, places);
+  }
+  return places;
+}
+
 /** The parts that have gradients: one where all segments do, since gaps between segments do no harm. */
 export function presentRanges<B>(params: FlatTensors<B>): readonly SegmentRange[] {
   const ranges: { -readonly [key in keyof SegmentRange]: SegmentRange[key] }[] = [];
   let last: (typeof ranges)[number] | undefined;
-  for (const [place, { segment, index }] of orderedSegments(params.segments).entries()) {
-    const end = segment.offset + segmentLength(segment);
+  const { ordered } = placesOf(params.segments);
+  for (let place = 0; place < ordered.length; place++) {
+    const { index, offset, end } = ordered[place] as Places["ordered"][number];
     const isPresent = params.hasGradient?.(index) ?? true;
     if (!isPresent) last = undefined;
     else if (last) {
       last.length = end - last.offset;
       last.endSegment = place + 1;
     } else {
-      last = {
-        offset: segment.offset,
-        length: end - segment.offset,
-        firstSegment: place,
-        endSegment: place + 1,
-      };
+      last = { offset, length: end - offset, firstSegment: place, endSegment: place + 1 };
       ranges.push(last);
     }
   }

@@ -5,8 +5,9 @@ import { withGradMode } from "./grad-mode.js";
 import type { GradNode } from "./grad-node.js";
 import { Gradients } from "./gradients.js";
 import * as ops from "./ops/index.js";
+import { sliceOf } from "./ops/windows.js";
 import { Recomputations } from "./recomputation.js";
-import { inScope } from "./scope.js";
+import { inEachScope, type Scope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 import { versionAt } from "./versions.js";
 
@@ -62,33 +63,46 @@ function propagate(
   const gradients = new Gradients(root, gradient ?? seedOf(root));
   const nodes = reachable(root);
   const recomputations = new Recomputations();
-  const freed = new Map<GradNode, Pick<GradNode, "inputs" | "position">>();
+  const freed: FreedNode[] = [];
   runtime.recorder.onDrop(() => {
-    for (const [node, before] of freed) Object.assign(node, { ...before, isFreed: false });
+    for (const { node, inputs, position } of freed)
+      Object.assign(node, { inputs, position, isFreed: false });
   });
   withGradMode(createGraph, () =>
     withoutAutocast(() => {
-      for (const node of nodes) {
-        const scope = { path: node.scope?.path ?? (() => ""), backwardOf: node.op.name };
-        inScope(scope, () => visit(node, gradients, recomputations, createGraph));
+      inEachScope(nodes, scopeOf, (node) => {
+        visit(node, gradients, recomputations, createGraph);
         if (!retainGraph && !node.isFreed) {
           node.isFreed = true;
-          freed.set(node, { inputs: node.inputs, position: node.position });
+          freed.push({ node, inputs: node.inputs, position: node.position });
         }
         for (const output of node.outputs)
           if (output !== root && !sources?.has(output)) gradients.delete(output);
-      }
+      });
       gradients.finish();
     }),
   );
-  for (const [node, { inputs }] of freed) {
-    runtime.recorder.releaseSaved([...inputs, ...node.outputs]);
+  for (const { node, inputs } of freed) {
+    runtime.recorder.releaseSaved(inputs);
+    runtime.recorder.releaseSaved(node.outputs);
     // A loss that is held on to must not hold the whole graph below it.
     node.inputs = [];
     node.position = undefined;
   }
   return gradients.finish();
 }
+
+/** What a node had before the backward pass freed it. */
+interface FreedNode extends Pick<GradNode, "inputs" | "position"> {
+  readonly node: GradNode;
+}
+
+const noModule = (): string => "";
+
+const scopeOf = ({ op, scope }: GradNode): Scope => ({
+  path: scope?.path ?? noModule,
+  backwardOf: op.name,
+});
 
 function seedOf(root: Tensor): Tensor {
   if (root.size !== 1)
@@ -133,22 +147,39 @@ function visit(
       `backward() came to ${op.name} a second time, and its graph was freed by the first: pass { retainGraph: true } to the first`,
     );
   if (op.backward === "none") return;
-  const gradientsOf = (): readonly (Tensor | undefined)[] => {
-    const present = recomputations.nodeFor(node);
-    const rule = present.op.backward as Exclude<typeof op.backward, "none">;
-    const results = rule({
-      inputs: present.inputs.map((input) => asOf(input, present, createGraph)),
-      outputs: present.outputs,
-      gradients: incoming,
-      needs: inputs.map(({ requiresGrad }) => requiresGrad),
-      attributes: present.attributes,
-    });
-    return inputs.map((input, i) => typedGradient(node, i, input, results[i]));
-  };
   const [first] = incoming;
-  if (first && gradients.addSlice(node, first, () => gradientsOf()[0] as Tensor)) return;
-  for (const [i, gradient] of gradientsOf().entries())
+  const slice = first && sliceOf(node);
+  if (slice) {
+    const widened = (): Tensor =>
+      gradientsOf(node, incoming, recomputations, createGraph)[0] as Tensor;
+    gradients.addSlice(inputs[0] as Tensor, { ...slice, gradient: first, widened });
+    return;
+  }
+  const given = gradientsOf(node, incoming, recomputations, createGraph);
+  for (let i = 0; i < given.length; i++) {
+    const gradient = given[i];
     if (gradient) gradients.add(inputs[i] as Tensor, gradient);
+  }
+}
+
+/** What a node gives its inputs. */
+function gradientsOf(
+  node: GradNode,
+  incoming: readonly (Tensor | undefined)[],
+  recomputations: Recomputations,
+  createGraph: boolean,
+): readonly (Tensor | undefined)[] {
+  const { inputs } = node;
+  const present = recomputations.nodeFor(node);
+  const rule = present.op.backward as Exclude<GradNode["op"]["backward"], "none">;
+  const results = rule({
+    inputs: present.inputs.map((input) => asOf(input, present, createGraph)),
+    outputs: present.outputs,
+    gradients: incoming,
+    needs: inputs.map(({ requiresGrad }) => requiresGrad),
+    attributes: present.attributes,
+  });
+  return inputs.map((input, i) => typedGradient(node, i, input, results[i]));
 }
 
 /** A gradient in the dtype of its input; undefined where the input needs none. */

@@ -1,11 +1,10 @@
 import { castTo } from "./cast.js";
-import type { GradNode } from "./grad-node.js";
 import * as ops from "./ops/index.js";
-import { type Slice, sliceOf } from "./ops/windows.js";
+import type { Slice } from "./ops/windows.js";
 import type { Tensor } from "./tensor.js";
 
 /** The gradient of a slice of a tensor. */
-interface SliceGradient extends Slice {
+export interface SliceGradient extends Slice {
   readonly gradient: Tensor;
   /** The same as a gradient of the whole tensor: zeros everywhere else. */
   widened(): Tensor;
@@ -36,16 +35,11 @@ export class Gradients {
     this.#sums.set(tensor, known ? ops.add([known, gradient], null) : gradient);
   }
 
-  /** Adds the gradient of a node's result to that of its input, if the node takes a slice; says whether it does. */
-  addSlice(node: GradNode, gradient: Tensor, widened: () => Tensor): boolean {
-    const [input] = node.inputs;
-    const slice = input && sliceOf(node);
-    if (!slice) return false;
-    const known = this.#slices.get(input);
-    const more = { ...slice, gradient, widened };
-    if (known) known.push(more);
-    else this.#slices.set(input, [more]);
-    return true;
+  /** Adds what a user of a slice of a tensor gives. */
+  addSlice(tensor: Tensor, slice: SliceGradient): void {
+    const known = this.#slices.get(tensor);
+    if (known) known.push(slice);
+    else this.#slices.set(tensor, [slice]);
   }
 
   delete(tensor: Tensor): void {

@@ -11,6 +11,8 @@ export class Handles {
   readonly #tracked = new WeakSet<Tensor>();
   /** Tensors with a handle only because a step was asked to keep its graph. */
   readonly #saved = new WeakSet<Tensor>();
+  /** Whether there ever were such tensors: most programs have none, and a backward pass asks for each tensor it used. */
+  #hasSaved = false;
 
   /** @param release called when the last handle of memory is gone. */
   constructor(release: (storage: Storage) => void) {
@@ -49,11 +51,13 @@ export class Handles {
         if (this.#tracked.has(tensor)) continue;
         tensor.keep();
         this.#saved.add(tensor);
+        this.#hasSaved = true;
       }
   }
 
   /** Gives back what is kept for nothing but a backward pass that has now been. */
   releaseSaved(tensors: readonly Tensor[], onDrop: (undo: () => void) => void): void {
+    if (!this.#hasSaved) return;
     for (const tensor of tensors) {
       if (!this.#saved.delete(tensor)) continue;
       this.untrack(tensor, tensor.storage);

@@ -20,8 +20,9 @@ import type { Executor } from "./run/executor.js";
 import type { ReadOptions } from "./run/runner.js";
 import type { Runtime } from "./runtime.js";
 import type { StepOptions } from "./runtime-options.js";
+import { sizeOf } from "./shapes.js";
 import { copyOf, type HostData, Storage } from "./storage.js";
-import { type Placement, sizeOf, Tensor } from "./tensor.js";
+import { type Placement, Tensor } from "./tensor.js";
 
 /** A recording outside a step closes by itself at this many launches. */
 const longestRecording = 10_000;

@@ -19,8 +19,9 @@ import type {
   TensorOptions,
   VariableOptions,
 } from "./runtime-options.js";
+import { sizeOf } from "./shapes.js";
 import { dtypeOf, type HostData, requireDType, type Storage } from "./storage.js";
-import { sizeOf, Tensor, Variable } from "./tensor.js";
+import { Tensor, Variable } from "./tensor.js";
 
 /** A runtime that computes on a GPU. */
 export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>

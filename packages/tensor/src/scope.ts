@@ -22,5 +22,22 @@ export function inScope<T>(scope: Scope | undefined, fn: () => T): T {
   }
 }
 
+/** @internal Runs `fn` on each item, in the scope of that item. */
+export function inEachScope<T>(
+  items: readonly T[],
+  scopeOf: (item: T) => Scope,
+  fn: (item: T) => void,
+): void {
+  const outer = current;
+  try {
+    for (const item of items) {
+      current = scopeOf(item);
+      fn(item);
+    }
+  } finally {
+    current = outer;
+  }
+}
+
 /** @internal */
 export const currentScope = (): Scope | undefined => current;

@@ -1,5 +1,5 @@
 import type { DType } from "@halfstep/device";
-import { isSameShape } from "./same-shape.js";
+import { isSameShape } from "./shapes.js";
 import type { Storage } from "./storage.js";
 import type { Tensor } from "./tensor.js";
 

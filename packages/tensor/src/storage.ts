@@ -88,6 +88,9 @@ export class Storage {
   handles = 0;
   /** Rounded copies of what a resident holds. */
   halfCopies: HalfCopies | undefined;
+  /** Its number in the structure that was written last, and which that was. */
+  structure = 0;
+  number = 0;
   /** Whether a launch of its recording has written a transient. */
   isDefined = false;
   #writes: WriteEvent[] = noWrites as WriteEvent[];

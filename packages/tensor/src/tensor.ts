@@ -9,14 +9,9 @@ import { isTensor } from "./is-tensor.js";
 import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
+import { sizeOf } from "./shapes.js";
 import type { Storage } from "./storage.js";
 import { TensorMethods } from "./tensor-methods.js";
-
-export function sizeOf(shape: readonly number[]): number {
-  let size = 1;
-  for (let d = 0; d < shape.length; d++) size *= shape[d] as number;
-  return size;
-}
 
 /** Where a tensor's elements lie. */
 export interface Placement {

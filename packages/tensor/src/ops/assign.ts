@@ -3,6 +3,7 @@ import * as kernels from "@halfstep/kernels";
 import { isFloating } from "../cast.js";
 import { noGrad } from "../grad-mode.js";
 import type { Operand } from "../op.js";
+import { isSameShape } from "../shapes.js";
 import type { Tensor, Variable } from "../tensor.js";
 
 /** variable = value, unless the flag is set. */
@@ -13,11 +14,14 @@ export function assign(variable: Variable, value: Tensor, unless: Operand | unde
       `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}; only floating variables can be assigned`,
     );
   runtime.recorder.beforeOp();
-  const out = { ...variable.operand(), shape: [variable.size] };
   // One dispatch may not read the buffer that it writes.
   const source =
     value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
-  const input = { ...source.operand(), shape: [value.size] };
+  const isShaped = isSameShape(value.shape, variable.shape);
+  const [input, out] = [source, variable].map((tensor): Operand => {
+    const operand = tensor.operand();
+    return isShaped ? operand : { ...operand, shape: [operand.length] };
+  }) as [Operand, Operand];
   runtime.recorder.scratchTarget.launch(
     unless
       ? kernels.assignUnless({ input, unless, out })

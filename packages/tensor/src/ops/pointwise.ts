@@ -2,7 +2,7 @@ import { type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { ShapeError } from "../errors.js";
 import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import { isSameShape } from "../same-shape.js";
+import { isSameShape } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
 import { sumTo } from "./reduce.js";

@@ -4,7 +4,7 @@ import { type ReduceOp, reduce as reduceLaunch } from "@halfstep/kernels";
 import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import { isSameShape } from "../same-shape.js";
+import { isSameShape } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
 import { eq, ne } from "./comparison.js";
 import { floating } from "./floating.js";

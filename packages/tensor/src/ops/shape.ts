@@ -8,8 +8,9 @@ import {
 import { isFloating } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
-import { dependOn } from "../grad-node.js";
+import { dependOn, type GradNode } from "../grad-node.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
 import { sumTo } from "./reduce.js";
 import { axisOf } from "./windows.js";
@@ -18,19 +19,26 @@ const product = (shape: readonly number[]): number => shape.reduce((a, b) => a *
 
 /** The same elements in another shape, over the same memory. One size may be -1. */
 export function reshape(x: Tensor, shape: readonly number[]): Tensor {
-  const known = product(shape.filter((size) => size !== -1));
-  const inferred = shape.map((size) => (size === -1 ? x.size / known : size));
-  if (product(inferred) !== x.size || inferred.some((size) => !Number.isInteger(size)))
+  const inferred = shape.includes(-1) ? inferredShape(x, shape) : [...shape];
+  if (sizeOf(inferred) !== x.size || !inferred.every(Number.isInteger))
     throw new ShapeError(
       `reshape: [${x.shape}] has ${x.size} elements, which do not fill [${shape}]`,
     );
   const view = x.runtime.recorder.viewOf(x, inferred);
-  if (x.requiresGrad && isGradEnabled())
-    dependOn([x], [view], {
-      name: "reshape",
-      backward: ({ gradients }) => [reshape(gradients[0] as Tensor, x.shape)],
-    });
+  if (x.requiresGrad && isGradEnabled()) dependOn([x], [view], reshapeNode);
   return view;
+}
+
+const reshapeNode: GradNode["op"] = {
+  name: "reshape",
+  backward: ({ inputs, gradients }) => [
+    reshape(gradients[0] as Tensor, (inputs[0] as Tensor).shape),
+  ],
+};
+
+function inferredShape(x: Tensor, shape: readonly number[]): readonly number[] {
+  const known = product(shape.filter((size) => size !== -1));
+  return shape.map((size) => (size === -1 ? x.size / known : size));
 }
 
 /** Repeats size-1 dimensions, and adds leading ones. */

@@ -11,6 +11,8 @@ export interface Structure {
   readonly residents: readonly Storage[];
 }
 
+let structures = 0;
+
 /**
  * The structure of a recording: kernels, storage, wiring, shapes and what is kept, but no runtime scalars and no addresses.
  * The whole is compared, not a hash.
@@ -23,23 +25,23 @@ export function structureOf(
   parts: StructurePart[] = [],
 ): Structure {
   const { launches, inputs, kept, backwardStart } = recording;
-  const numbers = new Map<Storage, number>();
+  const own = ++structures;
+  let numbers = 0;
   const residents: Storage[] = [];
   let length = 0;
   const add = (part: StructurePart): void => {
     parts[length++] = part;
   };
   const numberOf = (buffer: Storage): number => {
-    const known = numbers.get(buffer);
-    if (known !== undefined) return known;
-    const number = numbers.size;
-    numbers.set(buffer, number);
+    if (buffer.structure === own) return buffer.number;
+    buffer.structure = own;
+    buffer.number = numbers++;
     if (buffer.isResident) residents.push(buffer);
     const role = buffer.isResident ? "resident" : kept.has(buffer) ? "kept" : "transient";
     add(role);
     add(buffer.hostData ? "given" : "made");
     add(buffer.byteLength);
-    return number;
+    return buffer.number;
   };
   add(passes.join());
   add(backwardStart);
