@@ -46,11 +46,13 @@ export function matmul<B>(
   { a, b, out, rowSums }: MatmulOperands<B>,
   { m, n, k, batch = 1, transA = false, transB = false }: MatmulAttributes,
 ): void {
-  checkLength("out", out.length, [batch * m * n], [batch, m, n]);
-  checkLength("a", a.length, [batch * m * k, m * k], transA ? [batch, k, m] : [batch, m, k]);
-  checkLength("b", b.length, [batch * k * n, k * n], transB ? [batch, n, k] : [batch, k, n]);
+  if (out.length !== batch * m * n) wrongLength("out", out.length, [batch * m * n], [batch, m, n]);
+  if (a.length !== batch * m * k && a.length !== m * k)
+    wrongLength("a", a.length, [batch * m * k, m * k], transA ? [batch, k, m] : [batch, m, k]);
+  if (b.length !== batch * k * n && b.length !== k * n)
+    wrongLength("b", b.length, [batch * k * n, k * n], transB ? [batch, n, k] : [batch, k, n]);
   if (rowSums) {
-    checkLength("rowSums", rowSums.length, [m], [m]);
+    if (rowSums.length !== m) wrongLength("rowSums", rowSums.length, [m], [m]);
     if (!transA || batch !== 1)
       throw new RangeError(
         "matmul: rowSums are those of a transposed left factor without a batch: pass transA, or use reduce()",
@@ -88,16 +90,15 @@ export function matmul<B>(
   }));
 }
 
-function checkLength(
+function wrongLength(
   name: string,
   length: number,
   allowed: readonly number[],
   shape: readonly number[],
-): void {
-  if (!allowed.includes(length))
-    throw new RangeError(
-      `matmul: ${name} has ${length} elements, but its shape is [${shape}]: pass a binding of ${allowed.join(" or ")}`,
-    );
+): never {
+  throw new RangeError(
+    `matmul: ${name} has ${length} elements, but its shape is [${shape}]: pass a binding of ${allowed.join(" or ")}`,
+  );
 }
 
 /** What loops over k read comes first: llvmpipe loads four at a time, and twice as many make a product 5 % slower. */

@@ -72,12 +72,8 @@ export abstract class Module {
 
   constructor() {
     // So that what looks into a step (explain, provenance) can tell which module applied an op.
-    interceptForward(this, (forward, inputs) =>
-      withScope(
-        () => this.path,
-        () => forward(...inputs),
-      ),
-    );
+    const path = (): string => this.path;
+    interceptForward(this, (forward, inputs) => withScope(path, () => forward(...inputs)));
   }
 
   /** What the module computes. Subclasses say of what, and what comes out. */

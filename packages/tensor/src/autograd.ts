@@ -116,19 +116,28 @@ function seedOf(root: Tensor): Tensor {
 /** The nodes below a tensor, each after all that depend on it. */
 function reachable(root: Tensor): readonly GradNode[] {
   const order: GradNode[] = [];
-  const state = new Map<GradNode, "open" | "done">();
-  const stack: GradNode[] = root.gradNode ? [root.gradNode] : [];
-  while (stack.length > 0) {
-    const node = stack.at(-1) as GradNode;
-    if (state.get(node)) {
-      stack.pop();
-      if (state.get(node) === "open") order.push(node);
-      state.set(node, "done");
-      continue;
+  const seen = new Set<GradNode>();
+  /** From the root on down, and beside each how many of its inputs are still to be looked at. */
+  const path: GradNode[] = [];
+  const left: number[] = [];
+  const open = (node: GradNode | undefined): void => {
+    if (!node || seen.has(node)) return;
+    seen.add(node);
+    path.push(node);
+    left.push(node.inputs.length);
+  };
+  open(root.gradNode);
+  while (path.length > 0) {
+    const last = path.length - 1;
+    const node = path[last] as GradNode;
+    const input = (left[last] as number) - 1;
+    left[last] = input;
+    if (input >= 0) open(node.inputs[input]?.gradNode);
+    else {
+      order.push(node);
+      path.pop();
+      left.pop();
     }
-    state.set(node, "open");
-    for (const { gradNode } of node.inputs)
-      if (gradNode && !state.has(gradNode)) stack.push(gradNode);
   }
   return order.reverse();
 }

@@ -95,7 +95,7 @@ const dtypeOf = ({ dtype }: Tensor): DType => dtype;
 
 function castInputs(op: OpDefinition<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
   const dtype = castDType(op, inputs);
-  if (!dtype) return inputs;
+  if (!dtype || inputs.every((input) => input.dtype === dtype)) return inputs;
   return inputs.map((input) => (isFloating(input.dtype) ? castOperand(input, dtype) : input));
 }
 

@@ -13,7 +13,7 @@ interface HalfCopy {
 }
 
 /** Where copies get their memory, and give it back. */
-interface CopyMemory {
+export interface CopyMemory {
   allocate(bytes: number): Storage;
   release(copy: Storage): void;
 }

@@ -8,7 +8,7 @@ import {
   type LaunchTarget,
 } from "@halfstep/device";
 import { RecordingError } from "./errors.js";
-import { halfCopiesOf } from "./half-copies.js";
+import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
 import { Handles } from "./handles.js";
 import type { Plan } from "./plan/plan.js";
 import { insertSearch, Provenance, type ProvenanceMode } from "./provenance.js";
@@ -43,6 +43,7 @@ export class Recorder {
   readonly #runtime: Runtime;
   readonly #memory: ResidentMemory;
   readonly #executor: Executor;
+  readonly #copyMemory: CopyMemory;
   #recording: Recording;
   #isInStep = false;
   #clock = 0;
@@ -61,6 +62,10 @@ export class Recorder {
     this.scratchTarget = {
       launch: (launch) => this.append(launch),
       allocate: (bytes) => this.transient(bytes),
+    };
+    this.#copyMemory = {
+      allocate: (bytes) => memory.allocate(bytes),
+      release: (copy) => this.handles.drop(copy),
     };
     this.handles = new Handles((storage) => this.#release(storage));
     this.provenance = new Provenance(options.provenance, ({ found }) =>
@@ -128,10 +133,8 @@ export class Recorder {
   /** The copy that is kept of a float32 tensor in a 16-bit format; undefined where there is none. */
   halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
     if (!this.#isInStep) return undefined;
-    const place = halfCopiesOf(tensor.storage)?.placeOf(tensor.offset, dtype, this.#recording, {
-      allocate: (bytes) => this.#memory.allocate(bytes),
-      release: (copy) => this.handles.drop(copy),
-    });
+    const copies = halfCopiesOf(tensor.storage);
+    const place = copies?.placeOf(tensor.offset, dtype, this.#recording, this.#copyMemory);
     return place && new Tensor(this.#runtime, place, tensor.shape, dtype);
   }
 

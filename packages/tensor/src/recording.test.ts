@@ -25,3 +25,28 @@ test("scratch that is written first is not cleared", async () => {
   await runtime.step(() => runtime.tensor(new Float32Array(100_000)).sum());
   expect(names(runtime)).not.toContain("fill");
 });
+
+test("a variable remembers the last write to each part from earlier steps, and none of a step that threw", async () => {
+  const runtime = cpuRuntime();
+  const both = runtime.variable([1, 2, 3, 4], [4]);
+  const { storage } = both;
+  const half = runtime.variableAt({ storage, offset: 0 }, [2], "float32", "half");
+  const value = runtime.tensor([5, 6]);
+  const write = (): void => {
+    for (let i = 0; i < 3; i++) half.assign(value);
+    both.assign(both.add(1));
+  };
+  for (let i = 0; i < 3; i++) await runtime.step(write);
+  // Those of the last step, and one to each part from the steps before.
+  expect(storage.writes.length).toBe(6);
+  const { writes, version } = storage;
+  const failing = runtime.step(() => {
+    write();
+    throw new RangeError("no step");
+  });
+  await expect(failing).rejects.toThrow("no step");
+  expect([storage.writes, storage.version]).toEqual([writes, version]);
+  await runtime.step(() => half.assign(value));
+  expect([storage.writes.length, storage.version === version]).toEqual([3, false]);
+  expect([...(await both.toArray())]).toEqual([5, 6, 6, 7]);
+});

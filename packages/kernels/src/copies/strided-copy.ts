@@ -43,12 +43,15 @@ export function stridedCopy<B>(
   const isPadded = merged.some(({ size, from, to }) => from > 0 || to < size);
   const unit = movesQuads(merged, offset) ? 4 : 1;
   const scalars: Record<string, number> = { count, offset: offset / unit };
-  for (const [d, { size, stride, from, to }] of merged.entries()) {
+  for (let d = 0; d < merged.length; d++) {
+    const { size, stride, from, to } = merged[d] as Walked;
     const isLast = d === merged.length - 1;
     const own = isLast ? unit : 1;
     scalars[`size${d}`] = size / own;
     scalars[`stride${d}`] = isLast ? stride : stride / unit;
-    if (isPadded) Object.assign(scalars, { [`from${d}`]: from / own, [`to${d}`]: to / own });
+    if (!isPadded) continue;
+    scalars[`from${d}`] = from / own;
+    scalars[`to${d}`] = to / own;
   }
   if (isPadded) scalars.fill = fill;
   return {

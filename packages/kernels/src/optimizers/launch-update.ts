@@ -1,4 +1,4 @@
-import type { Binding, LaunchTarget } from "@halfstep/device";
+import type { Binding, Kernel, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
 import type { ParameterKind, StorageBuffers } from "./parameter-storage.js";
 import type { UpdateRule } from "./rule.js";
@@ -90,20 +90,7 @@ export function launchUpdate<B>(
           `${rule.name}: nothing is bound to ${name}, which the rule uses: give it`,
         );
       }),
-      scalars: Object.fromEntries(
-        kernel.scalars.map(({ name }) => [
-          name,
-          name === "first"
-            ? first
-            : name === "end"
-              ? end
-              : name === "sign"
-                ? maximize
-                  ? -1
-                  : 1
-                : (scalars[name] as number),
-        ]),
-      ),
+      scalars: scalarsOf(kernel, { ...scalars, first, end, sign: maximize ? -1 : 1 }),
     });
   for (const [index, { totals }] of rule.passes.entries()) {
     const kernel = passKernel(rule, index, operands.parameters, moments);
@@ -116,4 +103,14 @@ export function launchUpdate<B>(
         launch(gatherKernel(rule, index), firstSegment, endSegment);
     between?.(index);
   }
+}
+
+/** The values of the scalars that a kernel has. */
+function scalarsOf(
+  { scalars }: Kernel,
+  values: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const own: Record<string, number> = {};
+  for (const { name } of scalars) own[name] = values[name] as number;
+  return own;
 }

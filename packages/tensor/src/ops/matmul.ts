@@ -38,24 +38,32 @@ const columnOf = (shape: readonly number[]): readonly number[] =>
 
 type Shaped = Pick<TensorSpec, "shape">;
 
-function shapeOf(a: Shaped, b: Shaped, { transA, transB }: MatmulOptions): MatmulShape {
-  const fail = (why: string): never => {
-    throw new ShapeError(
-      `matmul: lhs [${a.shape}]${transA ? " transposed" : ""}, rhs [${b.shape}]${transB ? " transposed" : ""}: ${why}`,
-    );
-  };
+const noBatch: readonly number[] = [];
+
+/** Without the dimensions of the matrices. */
+const batchOf = (shape: readonly number[]): readonly number[] =>
+  shape.length === 2 ? noBatch : shape.slice(0, -2);
+
+function shapeOf(a: Shaped, b: Shaped, options: MatmulOptions): MatmulShape {
+  const { transA, transB } = options;
   if (a.shape.length === 0 || b.shape.length === 0)
-    fail("both need at least one dimension; multiply by a number with mul()");
+    refuse(a, b, options, "both need at least one dimension; multiply by a number with mul()");
   if ((transA && a.shape.length === 1) || (transB && b.shape.length === 1))
-    fail("a vector has no transpose");
+    refuse(a, b, options, "a vector has no transpose");
   const [left, right] = [rowOf(a.shape), columnOf(b.shape)];
-  const [a0, a1] = left.slice(-2) as [number, number];
-  const [b0, b1] = right.slice(-2) as [number, number];
+  const [a0, a1] = [left.at(-2), left.at(-1)] as [number, number];
+  const [b0, b1] = [right.at(-2), right.at(-1)] as [number, number];
   const [m, k] = transA ? [a1, a0] : [a0, a1];
   const [inner, n] = transB ? [b1, b0] : [b0, b1];
-  if (k !== inner) fail(`inner sizes ${k} and ${inner} differ`);
-  const [batchA, batchB] = [left.slice(0, -2), right.slice(0, -2)];
+  if (k !== inner) refuse(a, b, options, `inner sizes ${k} and ${inner} differ`);
+  const [batchA, batchB] = [batchOf(left), batchOf(right)];
   return { batchA, batchB, batch: broadcastShapes("matmul", batchA, batchB), m, n, k };
+}
+
+function refuse(a: Shaped, b: Shaped, { transA, transB }: MatmulOptions, why: string): never {
+  throw new ShapeError(
+    `matmul: lhs [${a.shape}]${transA ? " transposed" : ""}, rhs [${b.shape}]${transB ? " transposed" : ""}: ${why}`,
+  );
 }
 
 /**

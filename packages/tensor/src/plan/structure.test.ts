@@ -24,6 +24,22 @@ test("numbers and data are not part of it", async () => {
   expect(await of(1, 2)).toBe(await of(3, 4));
 });
 
+test("it is the same whenever it is asked for, and whatever the array held to which it is written", async () => {
+  const runtime = cpuRuntime();
+  await runtime.step(() => {
+    runtime
+      .tensor([1, 2])
+      .mul(2)
+      .add(runtime.variable([3, 4], [2]));
+    const [first, again] = [undefined, Array.from({ length: 1000 }, () => "old")].map((parts) =>
+      structureOf(runtime.recording, allPasses, parts),
+    );
+    expect(again).toEqual(first);
+    expect(again?.residents.length).toBe(1);
+    return 0;
+  });
+});
+
 test("each of these is part of it", async () => {
   const pair = (runtime: Runtime): readonly [Tensor, Tensor] => [
     runtime.tensor([1, 2]),
