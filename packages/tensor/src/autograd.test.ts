@@ -12,6 +12,7 @@ import {
   RecordingError,
   ShapeError,
   type Tensor,
+  type Variable,
 } from "./index.js";
 
 const read = async (tensor: Tensor | undefined): Promise<number[]> => [
@@ -32,7 +33,7 @@ describe("grad()", () => {
   test("a gradient that is a variable's value is a tensor of its own", async () => {
     const runtime = cpuRuntime();
     const [a, b] = [3, 5].map((v) => runtime.variable([v], [], { requiresGrad: true }));
-    const [x, y] = [a as Tensor, b as Tensor];
+    const [x, y] = [a as Variable, b as Variable];
     const [dx, dy] = await runtime.step(() => {
       const both = grad(x.mul(y), [x, y]);
       y.assign(runtime.tensor([7]));

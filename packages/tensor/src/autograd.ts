@@ -101,7 +101,7 @@ const noModule = (): string => "";
 
 const scopeOf = ({ op, scope }: GradNode): Scope => ({
   path: scope?.path ?? noModule,
-  backwardOf: op.name,
+  backwardOf: scope?.composite ?? op.name,
 });
 
 function seedOf(root: Tensor): Tensor {

@@ -1,6 +1,6 @@
 import { autocast, type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { describe, expect, expectTypeOf, test } from "vitest";
-import { type Composite, composite, cpuRuntime, type Tensor } from "./index.js";
+import { type Composite, composite, cpuRuntime, linear, type Tensor, traceOps } from "./index.js";
 
 /** Tells in which dtypes its body and the ops there see their tensors. */
 const spyOf = (castPolicy: CastPolicy) =>
@@ -64,4 +64,34 @@ test("it is a function with the name and policy that docs are made of", () => {
   expectTypeOf(spy).toExtend<
     Composite<(x: Tensor, options?: { weight?: Tensor; labels?: Tensor }) => string[]>
   >();
+});
+
+test("plans, origins and traces call a composite by one name", async () => {
+  const runtime = cpuRuntime({ provenance: "always" });
+  const weight = runtime.variable(Float32Array.of(3e38, 1), [1, 2], { requiresGrad: true });
+  const x = runtime.variable(Float32Array.of(1, 2), [1, 2]);
+  const forward = (): Tensor => linear(x, weight, runtime.zeros([1])).relu();
+  const traced: string[] = [];
+  const plan = runtime.plan(() =>
+    traceOps(
+      ({ op }) => traced.push(op),
+      () => forward().backward({ gradient: runtime.full([1, 1], 1) }),
+    ),
+  );
+  const named = plan.launches.flatMap(({ note }) => note?.ops ?? []);
+  expect(traced.slice(0, 2)).toEqual(["linear", "relu"]);
+  const forwards = named.filter(({ backwardOf }) => !backwardOf).map(({ op }) => op);
+  expect([...new Set(forwards)]).toEqual(["linear", "relu"]);
+  expect(named.flatMap(({ backwardOf }) => backwardOf ?? [])).toContain("linear");
+  const originOf = async (step: () => Tensor): Promise<string | undefined> => {
+    using _ = await runtime.step(step);
+    return (await runtime.nonFiniteOrigin())?.op;
+  };
+  expect(await originOf(() => linear(x.mul(2), weight))).toBe("linear");
+  const ofGradient = await originOf(() => {
+    const y = linear(x, weight);
+    y.backward({ gradient: runtime.full([1, 1], Number.POSITIVE_INFINITY) });
+    return y;
+  });
+  expect(ofGradient).toBe("matmul in the backward of linear");
 });

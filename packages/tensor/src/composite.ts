@@ -3,7 +3,7 @@ import { isFloating } from "./cast.js";
 import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
 import { tensorsIn } from "./returned.js";
-import { currentScope } from "./scope.js";
+import { currentScope, inComposite } from "./scope.js";
 import { opListener, traceAsOne } from "./trace.js";
 
 /** What autocast knows of a function that is composed of ops. */
@@ -20,7 +20,7 @@ export type Composite<F> = F & CompositeDefinition;
 /**
  * Makes a function of tensors one op for autocast: inside a region its floating tensors are cast as the policy says, and its
  * body then runs as a whole in their dtype, without autocast. Tensors are looked for among the arguments, and in arrays and
- * plain objects there (options). Under the policy "none", and outside of regions, the body runs as if it were not wrapped.
+ * plain objects there (options). Under the policy "none" the body runs as if it were not wrapped. Plans, origins and explanations name the function, not its ops.
  *
  * Its derivative is that of its body. What a kernel of its own should compute is an op: `defineOp`.
  *
@@ -41,12 +41,16 @@ export function composite<A extends readonly unknown[], R>(
     const region = currentRegion();
     const policy = policyOf(definition, region);
     const dtype = castDType(definition, tensors);
+    const isNoted = tensors[0]?.runtime.recording.notes !== undefined;
     // Without frames of its own, so that a short stack trace still shows the caller.
-    if (!dtype && (policy === "none" || !opListener())) return body(...args);
+    if (!dtype && !isNoted && !opListener()) return body(...args);
+    // Its ops are then cast one by one, and go by their own names.
+    if (policy === "none" && region?.enabled) return body(...args);
+    const named = isNoted ? (...args: A): R => inComposite(name, () => body(...args)) : body;
     const run = (): R => {
-      if (!dtype) return body(...args);
+      if (!dtype) return named(...args);
       const cast = castOperands(args, dtype);
-      return withoutAutocast(() => body(...cast) as never) as R;
+      return withoutAutocast(() => named(...cast) as never) as R;
     };
     return traceAsOne(
       (result) => ({

@@ -40,7 +40,7 @@ export function dispatch(
     for (const output of outputs) output.dispose();
     throw error;
   }
-  noteOp(recording, first, op.name, cast, outputs);
+  noteOp(recording, first, currentScope()?.composite ?? op.name, cast, outputs);
   if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
     dependOn(cast, outputs as [Tensor, ...Tensor[]], op, attributes);
   }

@@ -2,6 +2,8 @@
 export interface Scope {
   /** Path of the module whose `forward` runs, or ran. */
   readonly path: () => string;
+  /** The function of ops that applies them, where one does that autocast takes for one op: the outermost. */
+  readonly composite?: string;
   /** The op whose gradient is being computed, in backward passes. */
   readonly backwardOf?: string;
 }
@@ -38,6 +40,12 @@ export function inEachScope<T>(
     current = outer;
   }
 }
+
+/** @internal Runs `fn`, whose ops are those of a composite, or of the one that it is in. */
+export const inComposite = <T>(name: string, fn: () => T): T =>
+  current?.composite === undefined
+    ? inScope({ path: () => "", ...current, composite: name }, fn)
+    : fn();
 
 /** @internal */
 export const currentScope = (): Scope | undefined => current;

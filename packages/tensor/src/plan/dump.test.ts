@@ -58,16 +58,16 @@ test("the plan of a training step with autocast", () => {
        1 × softmaxCrossEntropyBackward (f16 u32 f32 → f16)
 
     forward
-       0  matmul+add+relu              first: matmul, add, relu             s0 f32→f16[8×16], first.weight f32→f16[32×16], first.bias f32→f16[32] → s1 f16[8×32]
-       1  matmul                       matmul                               s1 f16[8×32], output.weight f32→f16[4×32] → s3 f16[8×4]
+       0  matmul+add+relu              first: linear, relu                  s0 f32→f16[8×16], first.weight f32→f16[32×16], first.bias f32→f16[32] → s1 f16[8×32]
+       1  matmul                       linear                               s1 f16[8×32], output.weight f32→f16[4×32] → s3 f16[8×4]
        2  softmaxCrossEntropy          crossEntropy                         s3 f16[8×4], s2 u32[8] → s4 f32[8]
        3  reduce                       crossEntropy                         s4 f32[8] → s5 f32[]
 
     backward and update
        4  scale                        grad of scale                        r3 f32[] → s4 f32[]
        5  softmaxCrossEntropyBackward  grad of crossEntropy                 s3 f16[8×4], s2 u32[8], s4 f32[] → s6 f16[8×4]
-       6  matmul                       grad of matmul                       s6 f16[8×4], s1 f16[8×32] → grad f16→f32[4×32]
-       7  matmul+reluBackward          grad of matmul; first: grad of relu  s6 f16[8×4], output.weight f32→f16[4×32], s1 f16[8×32] → s2 f16[8×32]
+       6  matmul                       grad of linear                       s6 f16[8×4], s1 f16[8×32] → grad f16→f32[4×32]
+       7  matmul+reluBackward          grad of linear; first: grad of relu  s6 f16[8×4], output.weight f32→f16[4×32], s1 f16[8×32] → s2 f16[8×32]
        8  matmul                       first: grad of linear                s2 f16[8×32], s0 f32→f16[8×16] → grad f16→f32[32], grad f16→f32[32×16]
        9  scale+sub                    scale, sub                           grad f32[32×16], first.weight f32[32×16] → s0 f32[32×16]
       10  identity                                                          s0 f32[32×16] → first.weight f32[32×16]

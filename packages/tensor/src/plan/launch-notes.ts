@@ -49,7 +49,7 @@ export function launchNotes({
       return same ? { shape: same.shape } : {};
     };
     return {
-      ops: applied.map(opOf),
+      ops: applied.filter(isFirstOfComposite).map(opOf),
       operands: launch.bindings.map(
         (binding) =>
           operandOf(binding, tensors.get(binding.buffer)) ??
@@ -58,6 +58,10 @@ export function launchNotes({
     };
   };
 }
+
+/** A composite is named once, however many of its ops a launch computes. */
+const isFirstOfComposite = ({ scope }: OpNote, i: number, notes: readonly OpNote[]): boolean =>
+  scope?.composite === undefined || notes.findIndex((other) => other.scope === scope) === i;
 
 function opOf({ op, scope }: OpNote): LaunchedOp {
   const module = scope?.path() ?? "";
