@@ -52,6 +52,10 @@ describe("a process that is stopped, and another that goes on", () => {
       stderr: expect.stringMatching(/^error: device .* was destroyed: request a new device and/m),
     });
     expect(lost.stderr).not.toMatch(/^ +at /m);
+    // The log ends with a whole line, and is the beginning of that of a run without a loss.
+    const log = readFileSync(inParent("lost/metrics.jsonl"), "utf8");
+    expect(log).toMatch(/}\n$/);
+    expect((expectedOnGpu as { log: string }).log.startsWith(log)).toBe(true);
     const [newest = ""] = readdirSync(inParent("lost/checkpoints")).sort().reverse();
     const manifest = readFileSync(inParent(`lost/checkpoints/${newest}/manifest.json`), "utf8");
     expect(JSON.parse(manifest).tables).toMatch(/^[0-9a-f]{64}$/);
