@@ -36,7 +36,7 @@ describe("grad()", () => {
     const [x, y] = [a as Variable, b as Variable];
     const [dx, dy] = await runtime.step(() => {
       const both = grad(x.mul(y), [x, y]);
-      y.assign(runtime.tensor([7]));
+      y.assign(runtime.tensor([7], []));
       return both;
     });
     expect([await read(dx), await read(dy)]).toEqual([[5], [3]]);
