@@ -1,6 +1,7 @@
 import { cpuRuntime, Generator } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { requireArguments } from "./arguments.js";
+import { Hardtanh } from "./layers/activations.js";
 import { Linear } from "./layers/linear.js";
 import { Sequential } from "./layers/sequential.js";
 import { CrossEntropyLoss } from "./losses.js";
@@ -55,5 +56,7 @@ test("lists, kernel sizes and what may be missing", () => {
   expect(() => check([], { kernelSize: 3 })).toThrow("sizes is a list of 0; pass a list of whole");
   expect(() => check([1], { kernelSize: [3] })).toThrow("kernelSize is a list of 1");
   expect(() => check([1], { kernelSize: 3, alpha: Number.NaN })).toThrow("alpha is NaN");
+  expect(() => new Hardtanh(Number.NaN)).toThrow("min is NaN");
+  expect(new Hardtanh(Number.NEGATIVE_INFINITY, 6).max).toBe(6);
   expect(() => check([1], null)).toThrow("in place of the options is null");
 });

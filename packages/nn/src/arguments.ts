@@ -98,6 +98,10 @@ const oneOf = (...names: readonly string[]): Kind => ({
   fits: (value) => names.includes(value as string),
 });
 const number: Kind = { pass: "a number", fits: Number.isFinite };
+const bound: Kind = {
+  pass: "a number",
+  fits: (value) => typeof value === "number" && !Number.isNaN(value),
+};
 
 const kinds: Readonly<Record<string, Kind | undefined>> = {
   runtime: {
@@ -124,8 +128,8 @@ const kinds: Readonly<Record<string, Kind | undefined>> = {
   alpha: number,
   negativeSlope: number,
   initial: number,
-  min: number,
-  max: number,
+  min: bound,
+  max: bound,
 };
 
 const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
