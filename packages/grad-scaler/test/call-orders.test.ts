@@ -107,7 +107,9 @@ class Model {
   }
 
   #clip(optimizer: number): void {
-    this.gradients[optimizer] = Math.min(this.gradients[optimizer] as number, 3);
+    const gradient = this.gradients[optimizer];
+    // It may have been cleared since it was unscaled.
+    if (gradient !== undefined) this.gradients[optimizer] = Math.min(gradient, 3);
   }
 
   #step(optimizer: number): ScalerMistake | "ok" {
