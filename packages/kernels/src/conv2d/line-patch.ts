@@ -1,12 +1,10 @@
 import type { ProgramContext } from "@halfstep/device";
 import type { Epilogue } from "../definition.js";
 import { throughEpilogue } from "../matmul/store.js";
-import { type Patch, patchWorkgroups } from "./patch.js";
+import { lanes, type Patch, type PatchSize, patchMain, patchWorkgroups } from "./patch.js";
 
-/** Of the pixels that a subgroup computes. */
-export interface LineShape {
-  readonly height: number;
-  readonly width: number;
+/** Pieces of lines. */
+export interface LineShape extends PatchSize {
   /** Lines are those of the image, with one column of zeros on each side: no lane loads what lies beside them. */
   readonly isWhole: boolean;
 }
@@ -19,10 +17,8 @@ export interface LineShape {
 export const linePatch = (shape: LineShape): Patch => ({
   name: `${shape.width}x${shape.height}${shape.isWhole ? "w" : ""}`,
   program: (context, epilogue) => lineProgram(shape, context, epilogue),
-  workgroups: (scalars) => patchWorkgroups(shape, lanes, scalars),
+  workgroups: (scalars) => patchWorkgroups(shape, scalars),
 });
-
-const lanes = 8;
 
 function lineProgram(shape: LineShape, context: ProgramContext, epilogue?: Epilogue): string {
   const { height, width, isWhole } = shape;
@@ -47,23 +43,7 @@ function lineProgram(shape: LineShape, context: ProgramContext, epilogue?: Epilo
       return `    ${sums.at(line * width + x)} = ${sum};\n`;
     });
   const store = throughEpilogue(4, epilogue);
-  return `${store.functions}
-@compute @workgroup_size(${lanes})
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(subgroup_invocation_id) lane: u32,
-) {
-  let tile = group.x + group.y * groups.x;
-  let across = (s.columns + ${lanes - 1}u) / ${lanes}u;
-  let column = tile % across * ${lanes}u + lane;
-  let wide = (s.target_width + ${width - 1}u) / ${width}u;
-  let high = (s.target_height + ${height - 1}u) / ${height}u;
-  let left = tile / across % wide * ${width}u;
-  let top = tile / across / wide % high * ${height}u;
-  let image = tile / across / wide / high;
-  if (image >= s.images) { return; }
-  let first = (image * s.source_height + top - s.padding_y) * s.source_width;
+  return `${store.functions}${patchMain(shape)}  let first = (image * s.source_height + top - s.padding_y) * s.source_width;
 ${each(
   registers,
   (g) => `  let x${g} = left + lane + ${g * lanes}u${isWhole ? "" : " - s.padding_x"};

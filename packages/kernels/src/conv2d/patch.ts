@@ -17,12 +17,40 @@ export interface Patch {
 export const takesPatches = ({ hardware, subgroupSize }: ProgramContext): boolean =>
   hardware?.class === "software" && subgroupSize === lanes;
 
-const lanes = 8;
+/** Of a subgroup. */
+export const lanes = 8;
 
-/** One for each patch, and for each `across` of the scalar `columns`. */
+/** Of the pixels that a subgroup computes. */
+export interface PatchSize {
+  readonly height: number;
+  readonly width: number;
+}
+
+/**
+ * WGSL: the head of a patch's entry point. In its scope are `lane`, this invocation's `column`, the `image`, and the first line `top` and
+ * pixel `left` of the patch in it.
+ */
+export const patchMain = ({ height, width }: PatchSize): string => `
+@compute @workgroup_size(${lanes})
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(subgroup_invocation_id) lane: u32,
+) {
+  let tile = group.x + group.y * groups.x;
+  let across = (s.columns + ${lanes - 1}u) / ${lanes}u;
+  let column = tile % across * ${lanes}u + lane;
+  let wide = (s.target_width + ${width - 1}u) / ${width}u;
+  let high = (s.target_height + ${height - 1}u) / ${height}u;
+  let left = tile / across % wide * ${width}u;
+  let top = tile / across / wide % high * ${height}u;
+  let image = tile / across / wide / high;
+  if (image >= s.images) { return; }
+`;
+
+/** Workgroups of {@link patchMain}. */
 export function patchWorkgroups(
-  { height, width }: { readonly height: number; readonly width: number },
-  across: number,
+  { height, width }: PatchSize,
   scalars: Readonly<Record<string, number>>,
 ): Workgroups {
   const { columns, images, target_height, target_width } = scalars as Record<
@@ -30,5 +58,5 @@ export function patchWorkgroups(
     number
   >;
   const patches = images * Math.ceil(target_height / height) * Math.ceil(target_width / width);
-  return linearWorkgroups(patches * Math.ceil(columns / across), 1);
+  return linearWorkgroups(patches * Math.ceil(columns / lanes), 1);
 }

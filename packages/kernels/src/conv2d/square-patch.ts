@@ -1,6 +1,6 @@
 import type { Epilogue } from "../definition.js";
 import { indexingWgsl } from "../indexing.js";
-import { type Patch, patchWorkgroups } from "./patch.js";
+import { lanes, type Patch, patchMain, patchWorkgroups } from "./patch.js";
 
 /** Lines, and columns, of the pixels that a subgroup computes. */
 export type SquareSize = 7 | 8;
@@ -9,10 +9,8 @@ export type SquareSize = 7 | 8;
 export const squarePatch = (size: SquareSize): Patch => ({
   name: `${size}x${size}`,
   program: (_, epilogue) => squareProgram(size, epilogue),
-  workgroups: (scalars) => patchWorkgroups({ height: size, width: size }, lanes, scalars),
+  workgroups: (scalars) => patchWorkgroups({ height: size, width: size }, scalars),
 });
-
-const lanes = 8;
 
 /**
  * A convolution by 3×3 windows without strides, of which a lane computes two columns: a subgroup loads what lies under all the
@@ -39,30 +37,14 @@ function squareProgram(size: SquareSize, epilogue?: Epilogue): string {
     });
   const store = pairsThrough(epilogue);
   const sums = Array.from({ length: size * size }, (_, i) => `vec2f(sum${i}x, sum${i}y)`);
-  return `${store.functions}
-@compute @workgroup_size(${lanes})
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(subgroup_invocation_id) lane: u32,
-) {
-  let tile = group.x + group.y * groups.x;
-  let across = (s.columns + ${lanes - 1}u) / ${lanes}u;
-  let column = tile % across * ${lanes}u + lane;
-  let wide = (s.target_width + ${size - 1}u) / ${size}u;
-  let high = (s.target_height + ${size - 1}u) / ${size}u;
-  let left = tile / across % wide * ${size}u;
-  let top = tile / across / wide % high * ${size}u;
-  let image = tile / across / wide / high;
-  if (image >= s.images) { return; }
-${each(
-  registers,
-  (g) => `  let y${g} = top + (lane + ${g * lanes}u) / ${side}u - s.padding_y;
+  return `${store.functions}${patchMain({ height: size, width: size })}${each(
+    registers,
+    (g) => `  let y${g} = top + (lane + ${g * lanes}u) / ${side}u - s.padding_y;
   let x${g} = left + (lane + ${g * lanes}u) % ${side}u - s.padding_x;
   let inside${g} = y${g} < s.source_height && x${g} < s.source_width;
   let at${g} = select(0u, ((image * s.source_height + y${g}) * s.source_width + x${g}) * s.channels, inside${g});
 `,
-)}${each(size * size, (i) => `  var sum${i}x = 0.0;\n  var sum${i}y = 0.0;\n`)}
+  )}${each(size * size, (i) => `  var sum${i}x = 0.0;\n  var sum${i}y = 0.0;\n`)}
   for (var channel = 0u; channel < s.channels; channel++) {
 ${each(registers, (g) => `  let a${g} = select(0.0, at_source(at${g} + channel), inside${g});\n`)}
 ${each(9, (tap) => `  let b${tap} = load_weight((${tap}u * s.channels + channel) * s.columns + column);\n`)}
