@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { NoAdapterError } from "./index.js";
 import { listAdapters, requestDevice } from "./node.js";
@@ -33,6 +34,18 @@ test("HALFSTEP_ADAPTER chooses where no option does", async () => {
     if (before === undefined) delete process.env.HALFSTEP_ADAPTER;
     else process.env.HALFSTEP_ADAPTER = before;
   }
+});
+
+test("Mesa's software driver divides dispatches among two threads a core, unless told otherwise", async () => {
+  const { capabilities } = await requestTestDevice();
+  const wanted = Number(process.env.LP_NUM_THREADS);
+  expect(wanted).toBeGreaterThan(0);
+  if (!capabilities.adapter.description.startsWith("llvmpipe")) return;
+  const names = readdirSync("/proc/self/task").map((id) =>
+    readFileSync(`/proc/self/task/${id}/comm`, "utf8").trim(),
+  );
+  const threads = new Set(names.filter((name) => name.startsWith("llvmpipe-")));
+  expect(threads.size).toBe(wanted);
 });
 
 test("the device has every limit of its adapter, and refuses features that are not there", async () => {

@@ -1,5 +1,5 @@
 /// <reference types="node" />
-import { totalmem } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
 import { type DeviceOptions, openDevice } from "./request.js";
@@ -109,6 +109,7 @@ async function createGpu(...choice: readonly string[]): Promise<GPU> {
   const kept = holder[pinned];
   const key = choice.join();
   const { create, globals } = await loadDawn();
+  process.env.LP_NUM_THREADS ??= String(softwareThreads());
   for (const [name, value] of Object.entries(globals))
     if (!(name in globalThis))
       Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
@@ -123,6 +124,12 @@ async function createGpu(...choice: readonly string[]): Promise<GPU> {
   }
   return gpu;
 }
+
+/**
+ * Threads of Mesa's software driver, which reads `LP_NUM_THREADS` when it is loaded. It divides each dispatch evenly, and by default
+ * into one part a core: whoever shares its core with the host is late then, and the others wait (decision 63).
+ */
+const softwareThreads = (): number => Math.min(2 * availableParallelism(), 32);
 
 async function loadDawn(): Promise<{ create(options: string[]): GPU; globals: object }> {
   try {
