@@ -49,6 +49,7 @@ export async function* benchmark(
       peersFolder,
       program,
       rounds: options.rounds,
+      processes: options.processes,
       repetition: (options.isQuick ? 20 : 50) * (workload.level === "operation" ? 1 : stepsOfLoop),
       budget: options.isQuick ? 3000 : 15_000,
       isSoftware: machine.isSoftware,
@@ -62,10 +63,11 @@ export async function* benchmark(
     for (const [lane, reason] of measured.missing) missing.set(lane, reason);
     for (const [lane, reason] of measured.missing) say(`  ${lane} did not open: ${reason}`);
     yield {
-      schema: 1,
+      schema: 2,
       date: new Date().toISOString(),
       mode: options.isQuick ? "quick" : "full",
       rounds: options.rounds,
+      processes: options.processes,
       machine: { ...machine, load: [machine.load[0], loadavg()[0] as number] },
       lanes: wanted.map(({ name, title }) => ({
         name,

@@ -48,8 +48,8 @@ export class LaneClient {
   prepare(subject: Subject): Promise<Made> {
     return this.#ask({ kind: "prepare", subject });
   }
-  warmUp(subject: Subject): Promise<WarmedUp> {
-    return this.#ask({ kind: "warmUp", subject });
+  warmUp(subject: Subject, isBrief: boolean): Promise<WarmedUp> {
+    return this.#ask({ kind: "warmUp", subject, isBrief });
   }
   time(subject: Subject, calls: number): Promise<Timed> {
     return this.#ask({ kind: "time", subject, calls });

@@ -8,7 +8,9 @@ test("a lane prepares, warms up and times what it is asked for", async () => {
   const subject = { workload: "gemm", name: "256³", precision: "float16" } as const;
   const { result } = (await lane.answer({ kind: "prepare", subject })) as Made;
   expect(result?.length).toBe(256 * 256);
-  const warm = (await lane.answer({ kind: "warmUp", subject })) as WarmedUp;
+  const warmUp = async (isBrief: boolean) =>
+    (await lane.answer({ kind: "warmUp", subject, isBrief })) as WarmedUp;
+  const warm = await warmUp(false);
   expect(warm.milliseconds).toBeGreaterThan(0);
   expect(warm.hostMicroseconds).toBeGreaterThan(0);
   expect(warm.callsPerStep.submits).toBeGreaterThanOrEqual(1);
@@ -21,6 +23,9 @@ test("a lane prepares, warms up and times what it is asked for", async () => {
     1,
   ]);
   expect(kernels[0]?.milliseconds).toBeGreaterThan(0);
+  const brief = await warmUp(true);
+  expect(brief.callsPerStep).toEqual(warm.callsPerStep);
+  expect(brief.peakBytes).toBe(warm.peakBytes);
   const { milliseconds } = (await lane.answer({ kind: "time", subject, calls: 2 })) as Timed;
   expect(milliseconds).toBeGreaterThan(0);
 
@@ -42,7 +47,9 @@ test("bytes are those of a subject, whatever else was prepared in the process", 
   for (const subject of subjects) await lane.answer({ kind: "prepare", subject });
   const peaks: number[] = [];
   for (const subject of subjects)
-    peaks.push(((await lane.answer({ kind: "warmUp", subject })) as WarmedUp).peakBytes);
+    peaks.push(
+      ((await lane.answer({ kind: "warmUp", subject, isBrief: true })) as WarmedUp).peakBytes,
+    );
   const [half, single] = peaks as [number, number];
   expect(half).toBeGreaterThanOrEqual(3 * 256 * 256 * 2);
   expect(single).toBeGreaterThan(1.5 * half);

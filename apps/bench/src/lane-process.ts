@@ -20,8 +20,8 @@ export interface Subject {
 export type Request =
   | { readonly kind: "open"; readonly lane: string; readonly peersFolder: string }
   | { readonly kind: "prepare"; readonly subject: Subject }
-  /** Untimed runs, and what one of them takes. */
-  | { readonly kind: "warmUp"; readonly subject: Subject }
+  /** Untimed runs, what one of them takes, and what it counts. Brief ones are enough where another process had them all. */
+  | { readonly kind: "warmUp"; readonly subject: Subject; readonly isBrief: boolean }
   | { readonly kind: "time"; readonly subject: Subject; readonly calls: number }
   | { readonly kind: "close" };
 
@@ -81,7 +81,7 @@ export class LaneProcess {
       case "prepare":
         return this.#prepare(request.subject);
       case "warmUp":
-        return this.#warmUp(this.#readyFor(request.subject));
+        return this.#warmUp(this.#readyFor(request.subject), request.isBrief);
       case "time":
         return this.#time(this.#readyFor(request.subject), request.calls);
       case "close":
@@ -122,15 +122,16 @@ export class LaneProcess {
     return { result };
   }
 
-  async #warmUp(ready: Ready): Promise<WarmedUp> {
+  async #warmUp(ready: Ready, isBrief: boolean): Promise<WarmedUp> {
     const { prepared } = ready;
     // Other subjects have memory in this process by now.
     const othersBytes = this.#meter.liveBytes - ready.ownBytes;
     this.#meter.resetPeak();
     await this.#time(ready, 1);
-    if (ready.estimate < slow) for (let i = 0; i < 2; i++) await this.#time(ready, 1);
+    if (!isBrief && ready.estimate < slow) for (let i = 0; i < 2; i++) await this.#time(ready, 1);
     const hostTimes: number[] = [];
-    const steps = ready.estimate < slow ? 5 : 1;
+    // Some libraries wait after every other step: an even number counts as many waits from any step on.
+    const steps = ready.estimate >= slow ? 1 : isBrief ? 2 : 4;
     const before = this.#meter.snapshot();
     for (let i = 0; i < steps; i++) {
       const start = performance.now();

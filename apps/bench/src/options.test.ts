@@ -5,6 +5,7 @@ test("flags and their defaults", () => {
   expect(parseOptions([])).toEqual({
     isQuick: false,
     rounds: 15,
+    processes: 3,
     only: [],
     withPeers: true,
     out: "runs/bench",
@@ -16,6 +17,7 @@ test("flags and their defaults", () => {
   ).toEqual({
     isQuick: true,
     rounds: 7,
+    processes: 2,
     only: ["gemm", "mlp"],
     withPeers: false,
     out: "runs/bench",
@@ -26,9 +28,21 @@ test("flags and their defaults", () => {
   expect(parseOptions(["-h"])).toBe("help");
 });
 
-test.each([["--rounds", "1"], ["--rounds", "many"], ["--fast"], ["gemm"]])(
-  "%s %s is refused",
-  (...args) => {
-    expect(() => parseOptions(args)).toThrow(UsageError);
-  },
-);
+test("no process is without a round", () => {
+  expect(parseOptions(["--rounds", "2"])).toMatchObject({ rounds: 2, processes: 2 });
+  expect(parseOptions(["--rounds", "4", "--processes", "4"])).toMatchObject({ processes: 4 });
+  expect(() => parseOptions(["--rounds", "4", "--processes", "5"])).toThrow(
+    "--processes 5: it must be a whole number from 1 to 4, that of the rounds",
+  );
+});
+
+test.each([
+  ["--rounds", "1"],
+  ["--rounds", "many"],
+  ["--processes", "0"],
+  ["--processes", "1.5"],
+  ["--fast"],
+  ["gemm"],
+])("%s %s is refused", (...args) => {
+  expect(() => parseOptions(args)).toThrow(UsageError);
+});

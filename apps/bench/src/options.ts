@@ -6,6 +6,8 @@ export interface BenchOptions {
   readonly only: readonly string[];
   readonly withPeers: boolean;
   readonly rounds: number;
+  /** Fresh processes of each library that the rounds are divided among. */
+  readonly processes: number;
   /** Folder of bench.json, bench.md and bench.html. */
   readonly out: string;
   readonly adapter?: string;
@@ -25,6 +27,7 @@ export const help: string = `npm run bench -- [flags]
   --only A,B         workloads or cases whose name contains A or B
   --no-peers         Halfstep alone
   --rounds N         interleaved repetitions (15; with --quick 7)
+  --processes N      fresh processes of each library that the rounds are divided among (3; with --quick 2)
   --out DIR          where bench.json, bench.md and bench.html go (runs/bench)
   --adapter NAME|N   the GPU, also HALFSTEP_ADAPTER
   --python PATH      a Python whose PyTorch is measured, too (python3, where its PyTorch has a GPU)
@@ -45,9 +48,15 @@ export function parseOptions(args: readonly string[]): BenchOptions | "help" {
   const rounds = Number(values.rounds ?? (isQuick ? 7 : 15));
   if (!Number.isSafeInteger(rounds) || rounds < 2)
     throw new UsageError(`--rounds ${values.rounds}: it must be a whole number from 2 on`);
+  const processes = Number(values.processes ?? Math.min(rounds, isQuick ? 2 : 3));
+  if (!Number.isSafeInteger(processes) || processes < 1 || processes > rounds)
+    throw new UsageError(
+      `--processes ${values.processes}: it must be a whole number from 1 to ${rounds}, that of the rounds`,
+    );
   return {
     isQuick,
     rounds,
+    processes,
     only: (values.only ?? "").split(",").filter((part) => part !== ""),
     withPeers: !values["no-peers"],
     out: values.out ?? "runs/bench",
@@ -68,6 +77,7 @@ function parse(args: readonly string[]) {
         only: { type: "string" },
         "no-peers": { type: "boolean" },
         rounds: { type: "string" },
+        processes: { type: "string" },
         out: { type: "string" },
         adapter: { type: "string" },
         python: { type: "string" },

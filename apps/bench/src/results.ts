@@ -17,6 +17,8 @@ export interface Measured {
   readonly milliseconds: Spread;
   /** CPU time of all threads of its process, waits aside; absent where the system does not tell. */
   readonly cpuMilliseconds?: Spread;
+  /** Of which the samples come: a lane that is slow to prepare has one. */
+  readonly processes: readonly ProcessFigures[];
   readonly hostMicroseconds: number;
   readonly callsPerStep: Calls;
   readonly peakBytes: number;
@@ -30,6 +32,27 @@ export interface Measured {
   /** What the machine's limits allow at best, divided by what it took; both in CPU time on a software adapter. */
   readonly fractionOfLimit: number;
   readonly itemsPerSecond?: number;
+}
+
+/** What is counted in each process, to be the same in all of them. */
+export interface Counted extends Calls, Partial<Facts> {
+  readonly peakBytes: number;
+  /** Dispatches of kernels that the first process did not run. */
+  readonly otherKernels: number;
+}
+
+/** One of a lane's processes on a row. */
+export interface ProcessFigures {
+  /** 1 is the first. */
+  readonly process: number;
+  readonly rounds: number;
+  /** Medians over its rounds. */
+  readonly milliseconds: number;
+  readonly cpuMilliseconds?: number;
+  /** How many times our time it took, in the same rounds. */
+  readonly ratio?: number;
+  /** What it counted otherwise than the first process. */
+  readonly counted?: Partial<Counted>;
 }
 
 export interface Row {
@@ -54,10 +77,12 @@ export interface Limits {
 }
 
 export interface Report {
-  readonly schema: 1;
+  readonly schema: 2;
   readonly date: string;
   readonly mode: "full" | "quick";
   readonly rounds: number;
+  /** Fresh processes of each lane that the rounds were divided among. */
+  readonly processes: number;
   readonly machine: Machine;
   readonly lanes: readonly {
     readonly name: string;

@@ -36,12 +36,12 @@ test("quantiles grow with their share and stay among the samples", () => {
 
 test("a ratio is taken within rounds, so that a busy machine does not change it", () => {
   const at = (times: readonly number[]) =>
-    times.map((milliseconds, round) => ({ round, milliseconds }));
+    times.map((milliseconds, round) => ({ process: 0, round, milliseconds }));
   // Every other round the machine is ten times slower.
   const ours = at([1, 10, 1, 10, 1]);
   expect(pairedRatio(ours, at([3, 30, 3, 30, 3]))).toBe(3);
-  expect(pairedRatio(ours, [{ round: 3, milliseconds: 25 }])).toBe(2.5);
-  expect(pairedRatio(ours, [{ round: 7, milliseconds: 4 }])).toBe(4);
+  expect(pairedRatio(ours, [{ process: 0, round: 3, milliseconds: 25 }])).toBe(2.5);
+  expect(pairedRatio(ours, [{ process: 0, round: 7, milliseconds: 4 }])).toBe(4);
 });
 
 test("the slope of logarithms is the exponent of a power", () => {

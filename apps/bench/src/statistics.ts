@@ -26,8 +26,9 @@ export const spreadOf = (samples: readonly number[]): Spread => ({
   count: samples.length,
 });
 
-/** A sample, and the round of interleaved repetitions that it belongs to. */
+/** A sample, the round of interleaved repetitions that it belongs to, and the process of its lane, from 0 on. */
 export interface Sample {
+  readonly process: number;
   readonly round: number;
   readonly milliseconds: number;
   /** CPU time of all threads; undefined where the system does not tell. */

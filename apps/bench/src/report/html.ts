@@ -1,4 +1,5 @@
-import type { Cell, Page, Table } from "./tables.js";
+import type { Cell, Table } from "./cells.js";
+import type { Page } from "./tables.js";
 
 /** One file without scripts, to be opened from disk. */
 export const htmlOf = ({ title, paragraphs, tables }: Page): string => `<!doctype html>

@@ -1,4 +1,5 @@
-import type { Cell, Page, Table } from "./tables.js";
+import type { Cell, Table } from "./cells.js";
+import type { Page } from "./tables.js";
 
 export const markdownOf = ({ title, paragraphs, tables }: Page): string =>
   `${[`# ${title}`, ...paragraphs, ...tables.map(tableOf)].join("\n\n")}\n`;

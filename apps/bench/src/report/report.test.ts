@@ -21,6 +21,7 @@ const measured = (milliseconds: number, more: Partial<Measured> = {}): Measured 
     quartiles: [milliseconds, milliseconds],
     count: 5,
   },
+  processes: [0, 1].map((process) => ({ process: process + 1, rounds: 3, milliseconds })),
   hostMicroseconds: 50,
   callsPerStep: { ...noCalls, submits: 1, dispatches: 7 },
   peakBytes: 2 ** 21,
@@ -55,10 +56,11 @@ const scaled = (value: number, milliseconds: number): Row =>
   });
 
 const report: Report = {
-  schema: 1,
+  schema: 2,
   date: "2026-11-21T12:00:00.000Z",
   mode: "quick",
   rounds: 5,
+  processes: 2,
   wallSeconds: 12,
   machine: {
     adapter: "Some <GPU>",
@@ -152,6 +154,61 @@ test("what a step costs is told for training alone", () => {
     "10 ms",
     "12.8 kimages/s",
   ]);
+});
+
+test("figures whose processes are far apart are marked, and each process is told", () => {
+  const [first] = report.rows as [Row];
+  const apart = (times: readonly number[], more: Partial<Measured> = {}): Measured =>
+    measured(times[0] as number, {
+      processes: times.map((milliseconds, i) => ({
+        ...{ process: i + 1, rounds: 2, milliseconds, cpuMilliseconds: 3, ratio: 4 / milliseconds },
+        ...(i === 1 && { counted: { submits: 2 } }),
+      })),
+      cpuMilliseconds: spreadOf([3]),
+      ...more,
+    });
+  const half: Row = { ...first, precision: "float16", outcomes: {} };
+  const rows = [
+    { ...first, outcomes: { "halfstep-webgpu": apart([2, 4]), "jax-webgpu": apart([2, 2.4]) } },
+    { ...half, outcomes: { "halfstep-webgpu": apart([2, 2.4]), "jax-webgpu": apart([2, 4]) } },
+  ];
+  const { tables, paragraphs } = tablesOf({ ...report, rows });
+  const table = (title: string) => {
+    const found = tables.find((candidate) => candidate.title === title);
+    if (!found) throw new Error(`there is no table ${title}`);
+    return { ...found, rows: found.rows.map((cells) => cells.map(({ text }) => text)) };
+  };
+  expect(paragraphs[0]).toContain("5 interleaved rounds in 2 fresh processes of each lane, load");
+  const operations = table("Operations");
+  expect(operations.note).toContain("†: its processes are more than 25 % apart");
+  expect(operations.rows.map((cells) => [cells[2], cells[5]])).toEqual([
+    ["2 ms †", "1×"],
+    ["2 ms", "1× †"],
+  ]);
+  expect(table("Half precision against float32").rows[0]?.slice(2, 4)).toEqual(["1× †", "1×"]);
+  expect(table("CPU time on a software adapter").note).not.toContain("†");
+  expect(table("Where processes differ").rows).toEqual([
+    ["gemm 64³", "float32", "Halfstep", "time", "2 ms", "4 ms", "2×"],
+    ["gemm 64³", "float32", "Halfstep", "submits", "1", "2", "–"],
+    ["gemm 64³", "float32", "jax-js webgpu", "submits", "1", "2", "–"],
+    ["gemm 64³", "float16", "Halfstep", "speed against float32", "1×", "1.7×", "1.7×"],
+    ["gemm 64³", "float16", "Halfstep", "submits", "1", "2", "–"],
+    ["gemm 64³", "float16", "jax-js webgpu", "times ours", "2×", "1×", "2×"],
+    ["gemm 64³", "float16", "jax-js webgpu", "submits", "1", "2", "–"],
+  ]);
+});
+
+test("lanes that were prepared in one process only are counted", () => {
+  const [first] = report.rows as [Row];
+  const once = measured(2, { processes: [{ process: 1, rounds: 3, milliseconds: 2 }] });
+  const rows = [{ ...first, outcomes: { ...first.outcomes, "jax-webgpu": once } }];
+  const text = markdownOf(tablesOf({ ...report, rows }));
+  expect(text).toContain(
+    "5 interleaved rounds in 2 fresh processes of each lane (1 result of the first alone: slow to prepare), load",
+  );
+  expect(markdownOf(tablesOf({ ...report, rows, processes: 1 }))).toContain(
+    "5 interleaved rounds in one process of each lane, load",
+  );
 });
 
 test("scaling is a slope", () => {

@@ -1,7 +1,17 @@
 import type { Calls } from "../calls.js";
 import { ours } from "../lanes/names.js";
-import type { Measured, Outcome, Report, Row } from "../results.js";
+import type { Measured, Report, Row } from "../results.js";
 import { geometricMean, logLogSlope, median } from "../statistics.js";
+import {
+  type Cell,
+  cell,
+  float32Of,
+  labelOf,
+  measured,
+  nothing,
+  shortOutcome,
+  type Table,
+} from "./cells.js";
 import {
   formatBytes,
   formatMilliseconds,
@@ -9,6 +19,14 @@ import {
   formatRate,
   formatTimes,
 } from "./format.js";
+import {
+  explained,
+  markOf,
+  processesThatDiffer,
+  seriesOf,
+  speedsOf,
+  type Time,
+} from "./processes.js";
 
 /** A report as text: what Markdown and HTML have in common. */
 export interface Page {
@@ -16,27 +34,6 @@ export interface Page {
   readonly paragraphs: readonly string[];
   readonly tables: readonly Table[];
 }
-
-export interface Table {
-  readonly title: string;
-  readonly note: string;
-  readonly columns: readonly string[];
-  readonly rows: readonly (readonly Cell[])[];
-}
-
-export interface Cell {
-  readonly text: string;
-  /** A peer that is faster than we are stands out. */
-  readonly isLoss?: boolean;
-}
-
-const cell = (text: string): Cell => ({ text });
-const nothing: Cell = cell("–");
-
-const measured = (row: Row, lane: string): Measured | undefined => {
-  const outcome = row.outcomes[lane];
-  return outcome?.status === "measured" ? outcome : undefined;
-};
 
 export function tablesOf(report: Report): Page {
   const tables = [
@@ -47,12 +44,13 @@ export function tablesOf(report: Report): Page {
     stepCosts(report),
     kernelShares(report),
     scaling(report),
+    processesThatDiffer(report),
     checks(report),
   ];
   return {
     title: "Halfstep beside its peers",
     paragraphs: introduction(report),
-    tables: tables.filter(({ rows }) => rows.length > 0),
+    tables: tables.filter(({ rows }) => rows.length > 0).map(explained),
   };
 }
 
@@ -65,7 +63,7 @@ function introduction({ machine, lanes, limits, rows, ...run }: Report): string[
   const missing = lanes.flatMap(({ title, missing }) => (missing ? [`${title}: ${missing}`] : []));
   return [
     `${machine.adapter}; ${machine.tier} tier; ${machine.cores} × ${machine.processor}, ${machine.platform}, Node ${machine.node}. ` +
-      `${run.date.slice(0, 10)}, ${run.mode} run of ${run.wallSeconds} s, ${run.rounds} interleaved rounds, ` +
+      `${run.date.slice(0, 10)}, ${run.mode} run of ${run.wallSeconds} s, ${run.rounds} interleaved rounds ${processesOf(run.processes, rows)}, ` +
       `load average ${machine.load.map((load) => load.toFixed(1)).join(" before and ")} after.`,
     `Limits of this machine, measured in the same rounds: copy ${formatRate(middle("copyBytesPerSecond"))}B/s (read and written), ` +
       `float32 multiply-add ${formatRate(middle("operationsPerSecond"))}FLOP/s${isCpuTime ? ", both a core of CPU time" : ""}. ` +
@@ -75,6 +73,19 @@ function introduction({ machine, lanes, limits, rows, ...run }: Report): string[
     ...(missing.length > 0 ? [`Missing: ${missing.join("; ")}.`] : []),
     summary(rows),
   ];
+}
+
+/** Rows of lanes that were too slow to prepare again are those of one process. */
+function processesOf(processes: number, rows: readonly Row[]): string {
+  if (processes === 1) return "in one process of each lane";
+  const single = rows.flatMap(({ outcomes }) =>
+    Object.values(outcomes).filter(
+      (outcome) => outcome.status === "measured" && outcome.processes.length === 1,
+    ),
+  ).length;
+  const results = `${single} ${single === 1 ? "result" : "results"}`;
+  const exception = single > 0 ? ` (${results} of the first alone: slow to prepare)` : "";
+  return `in ${processes} fresh processes of each lane${exception}`;
 }
 
 /** Shared rows: those that a peer on WebGPU, or any peer, could do too. */
@@ -121,7 +132,7 @@ function sideBySide(report: Report, level: Row["level"], title: string): Table {
       return [
         cell(labelOf(row)),
         cell(row.precision),
-        own ? cell(formatMilliseconds(own.milliseconds.median)) : shortOutcome(row, ours.name),
+        own ? timeCell(own) : shortOutcome(row, ours.name),
         own ? cell(rateOf(row, own)) : nothing,
         own ? cell(formatPercent(own.fractionOfLimit)) : nothing,
         ...peers.map(({ name }) => ratioCell(row, name)),
@@ -136,8 +147,11 @@ function processorTime({ machine, lanes, rows }: Report): Table {
   const peers = lanes.filter(
     ({ name }) => name !== ours.name && shared.some((row) => measured(row, name)),
   );
-  const time = (row: Row, lane: string): number | undefined =>
-    measured(row, lane)?.cpuMilliseconds?.median;
+  const time = (row: Row, lane: string) => {
+    const figures = measured(row, lane);
+    const median = figures?.cpuMilliseconds?.median;
+    return figures && median && { median, mark: markOf(seriesOf(figures, "cpuMilliseconds")) };
+  };
   return {
     title: "CPU time on a software adapter",
     note: "Of all threads of a lane's process, without its polling: other work on the machine hardly changes it. A driver uses all cores, WebAssembly one, so that on an idle machine the ratios on the wall differ by as much.",
@@ -149,21 +163,18 @@ function processorTime({ machine, lanes, rows }: Report): Table {
           if (!own) return [];
           const ratios = peers.map(({ name }): Cell => {
             const theirs = time(row, name);
-            if (theirs === undefined) return shortOutcome(row, name);
-            return { text: formatTimes(theirs / own), isLoss: theirs < own };
+            if (!theirs) return shortOutcome(row, name);
+            const ratio = theirs.median / own.median;
+            return { text: `${formatTimes(ratio)}${theirs.mark}`, isLoss: ratio < 1 };
           });
-          return [
-            [cell(labelOf(row)), cell(row.precision), cell(formatMilliseconds(own)), ...ratios],
-          ];
+          const text = `${formatMilliseconds(own.median)}${own.mark}`;
+          return [[cell(labelOf(row)), cell(row.precision), cell(text), ...ratios]];
         }),
   };
 }
 
 /** Neither in a browser nor in WebAssembly: what the hardware's own library does. */
 const torch = "torch-native";
-
-const labelOf = (row: Row): string =>
-  row.name.includes(row.workload) ? row.name : `${row.workload} ${row.name}`;
 
 function rateOf({ items, cost }: Row, { milliseconds, itemsPerSecond }: Measured): string {
   if (items && itemsPerSecond !== undefined) return `${formatRate(itemsPerSecond)}${items.unit}/s`;
@@ -178,15 +189,12 @@ function ratioCell(row: Row, lane: string): Cell {
   const theirs = measured(row, lane);
   if (!theirs) return shortOutcome(row, lane);
   if (theirs.ratio === undefined) return cell(formatMilliseconds(theirs.milliseconds.median));
-  return { text: formatTimes(theirs.ratio), isLoss: theirs.ratio < 1 };
+  const text = `${formatTimes(theirs.ratio)}${markOf(seriesOf(theirs, "ratio"))}`;
+  return { text, isLoss: theirs.ratio < 1 };
 }
 
-function shortOutcome(row: Row, lane: string): Cell {
-  const outcome: Outcome | undefined = row.outcomes[lane];
-  return outcome && (outcome.status === "wrong" || outcome.status === "failed")
-    ? cell(outcome.status)
-    : nothing;
-}
+const timeCell = (own: Measured): Cell =>
+  cell(`${formatMilliseconds(own.milliseconds.median)}${markOf(seriesOf(own, "milliseconds"))}`);
 
 /** Ours against ours: what half precision gains. */
 function halfPrecision({ rows, machine }: Report): Table {
@@ -205,14 +213,13 @@ function halfPrecision({ rows, machine }: Report): Table {
     ],
     rows: halves.flatMap((row) => {
       const half = measured(row, ours.name);
-      const single = rows.find(
-        (other) =>
-          other.workload === row.workload &&
-          other.name === row.name &&
-          other.precision === "float32",
-      );
-      const base = single && measured(single, ours.name);
+      const base = float32Of(row, rows);
       if (!half || !base) return [];
+      const speed = (time: Time): Cell => {
+        const [a, b] = [base[time], half[time]];
+        if (!a || !b) return nothing;
+        return cell(`${formatTimes(a.median / b.median)}${markOf(speedsOf(half, base, time))}`);
+      };
       const share = (pick: "allocatorPeakBytes" | "activationBytes"): Cell => {
         const [a, b] = [half.facts?.[pick], base.facts?.[pick]];
         return a && b ? cell(formatPercent(a / b)) : nothing;
@@ -221,10 +228,8 @@ function halfPrecision({ rows, machine }: Report): Table {
         [
           cell(labelOf(row)),
           cell(row.precision),
-          cell(formatTimes(base.milliseconds.median / half.milliseconds.median)),
-          machine.isSoftware && base.cpuMilliseconds && half.cpuMilliseconds
-            ? cell(formatTimes(base.cpuMilliseconds.median / half.cpuMilliseconds.median))
-            : nothing,
+          speed("milliseconds"),
+          machine.isSoftware ? speed("cpuMilliseconds") : nothing,
           share("allocatorPeakBytes"),
           share("activationBytes"),
           half.facts?.castDispatches === undefined ? nothing : cell(`${half.facts.castDispatches}`),
@@ -286,7 +291,7 @@ function kernelShares({ rows }: Report): Table {
     Object.keys(row.outcomes).some((lane) => (measured(row, lane)?.ratio ?? 1) < 1);
   return {
     title: "Where our time goes",
-    note: "Shares of GPU time by kernel, from one call with timestamps around every dispatch: training steps, and operations that a peer does faster.",
+    note: "Shares of GPU time by kernel, from one call of the first process with timestamps around every dispatch: training steps, and operations that a peer does faster.",
     columns: ["", "precision", "kernel", "dispatches", "time", "share"],
     rows: rows
       .filter((row) => row.level === "training" || (row.level === "operation" && isLost(row)))
@@ -350,7 +355,7 @@ function scaling({ rows }: Report): Table {
           cell(first?.point?.axis ?? ""),
           cell(first?.precision ?? ""),
           cell(points.map(({ value }) => value).join(", ")),
-          cell(points.map((p) => formatMilliseconds(time(p))).join(", ")),
+          cell(points.map(({ own }) => timeCell(own).text).join(", ")),
           slope((p) => p.value, time),
           slope((p) => p.value, time, points.slice(-2)),
           slope((p) => p.parameters, time),
