@@ -49,6 +49,7 @@ function outcomes(
 /** Cases that leave both of the elements out, by masks, indices or labels, and x to the power 0, which is 1 whatever x is. */
 const unread = [
   'crossEntropy, {"ignoreIndex":1} of [4,3], input 0',
+  'crossEntropy, weighted {"labelSmoothing":0.2,"ignoreIndex":1} of [4,3], input 0',
   "gridSampler, zeros outside of [1,2,3,2], [1,2,2,2], input 1",
   "indexPut, replace of [4,2], [2,2], input 0",
   "keepWhere, a mask of [2,3], input 0",

@@ -54,6 +54,7 @@ export const rowCases: FamilyCases = {
       classified(ops.crossEntropy, [4, 3], { labelSmoothing: 0.2, ignoreIndex: 0 }),
       classified(ops.crossEntropy, [4, 3], { labelSmoothing: 0.2 }, classWeight),
       classified(ops.crossEntropy, [4, 3], { reduction: "sum" }, classWeight),
+      classified(ops.crossEntropy, [4, 3], { labelSmoothing: 0.2, ignoreIndex: 1 }, classWeight),
       on(
         "probabilities",
         [

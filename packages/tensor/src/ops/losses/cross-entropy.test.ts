@@ -7,7 +7,7 @@ import {
   scattered,
 } from "../../../test/forward-check.js";
 import { cpuRuntime, grad, ShapeError, type Tensor } from "../../index.js";
-import { crossEntropy } from "../index.js";
+import { type CrossEntropyOptions, crossEntropy } from "../index.js";
 
 const labelsOf = (rows: number, classes: number): Uint32Array =>
   Uint32Array.from({ length: rows }, (_, row) => (3 * row + 1) % classes);
@@ -85,6 +85,33 @@ test.each(places)(
         expect(value).toBeCloseTo(composed[i]?.[j] as number, dtype === "float32" ? 6 : 2);
   },
 );
+
+test("weights, smoothing and an ignored label keep no log-probabilities and cost no launch over the logits", () => {
+  const runtime = cpuRuntime();
+  const weight = runtime.tensor(Float32Array.of(1, 2, 3));
+  const kernelsOf = (options: CrossEntropyOptions): readonly string[] => {
+    const logits = runtime.variable(new Float32Array(12), [4, 3], { requiresGrad: true });
+    const labels = runtime.tensor(Uint32Array.of(0, 1, 2, 1));
+    const { launches } = runtime.plan(() => {
+      const loss = crossEntropy(logits, labels, options);
+      loss.backward();
+      return loss;
+    });
+    return launches
+      .filter(({ launch }) => launch.bindings.some(({ length }) => length === 12))
+      .map(({ launch }) => launch.kernel.name);
+  };
+  const found = (["mean", "sum"] as const).flatMap((reduction) =>
+    [{}, { ignoreIndex: 2 }].flatMap((ignoring) =>
+      [{}, { labelSmoothing: 0.1 }].flatMap((smoothing) =>
+        [{}, { weight }].map((weighting) =>
+          kernelsOf({ reduction, ...ignoring, ...smoothing, ...weighting }),
+        ),
+      ),
+    ),
+  );
+  expect(found).toEqual(Array(16).fill(["softmaxCrossEntropy", "softmaxCrossEntropyBackward"]));
+});
 
 test("the loss of half logits is float32", () => {
   const runtime = cpuRuntime();

@@ -4,9 +4,8 @@ import { type Composite, composite } from "../../composite.js";
 import { ShapeError } from "../../errors.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../op.js";
 import type { Tensor } from "../../tensor.js";
-import { keepWhere } from "../comparison.js";
 import { logSoftmax, softmax } from "../softmax.js";
-import { type ClassOptions, labelWeights, negativeScores, rowsOf, weightTotal } from "./nll.js";
+import { type ClassOptions, type LabelledRows, labelWeights, rowsOf, weightTotal } from "./nll.js";
 import { reduced } from "./reduction.js";
 
 export interface CrossEntropyOptions extends ClassOptions {
@@ -16,6 +15,7 @@ export interface CrossEntropyOptions extends ClassOptions {
 
 interface Attributes {
   readonly ignoreIndex: number | undefined;
+  readonly labelSmoothing: number;
 }
 
 interface BackwardAttributes extends Attributes {
@@ -28,89 +28,98 @@ const sizesOf = ({ shape }: TensorSpec): { rows: number; classes: number } => {
   return { rows, classes };
 };
 
-const ignoring = ({ ignoreIndex }: Attributes): { ignoreIndex?: number } =>
-  ignoreIndex === undefined ? {} : { ignoreIndex };
-
-/** Loss of each row, −log softmax(logits)[label], computed in float32. */
+/** Loss of each row, computed in float32. Operands: logits, labels and perhaps the weight. */
 const rowLosses: Op<Attributes> = defineOp<Attributes>({
   name: "crossEntropy",
   castPolicy: "float32",
   shape: ([, labels]) => [{ shape: (labels as TensorSpec).shape, dtype: "float32" }],
   forward({ target, inputs, outputs, attributes }) {
-    const [logits, labels] = inputs as [Operand, Operand];
+    const [logits, labels, weight] = inputs as [Operand, Operand, Operand | undefined];
     const losses = outputs[0] as Operand;
     target.launch(
       kernels.softmaxCrossEntropy(
-        { logits, labels, losses },
-        { ...sizesOf(logits), ...ignoring(attributes) },
+        { logits, labels, weight, losses },
+        { ...sizesOf(logits), ...attributes },
       ),
     );
   },
   backward({ inputs, gradients, attributes }) {
-    const [logits, labels] = inputs as [Tensor, Tensor];
-    const operands = [logits, labels, gradients[0] as Tensor];
-    return [logitsGradient(operands, { ...attributes, ofMean: false }), undefined];
+    const [logits, labels, ...weight] = inputs as [Tensor, Tensor, ...Tensor[]];
+    const operands = [logits, labels, gradients[0] as Tensor, ...weight];
+    return [logitsGradient(operands, { ...attributes, ofMean: false })];
   },
 });
 
 /**
  * The loss of each row, and their mean. The gradient of the mean is the same for every row, so the backward pass takes it as the
- * one number that it is.
+ * one number that it is. Operands: logits and labels.
  */
-const meanLoss: Op<object> = defineOp<object>({
+const meanLoss: Op<number> = defineOp<number>({
   name: "crossEntropy",
   castPolicy: "float32",
   shape: ([, labels]) => [
     { shape: (labels as TensorSpec).shape, dtype: "float32" },
     { shape: [], dtype: "float32" },
   ],
-  forward({ target, inputs, outputs }) {
+  forward({ target, inputs, outputs, attributes: labelSmoothing }) {
     const [logits, labels] = inputs as [Operand, Operand];
     const [losses, out] = outputs as [Operand, Operand];
     const { rows, classes } = sizesOf(logits);
-    target.launch(kernels.softmaxCrossEntropy({ logits, labels, losses }, { rows, classes }));
+    target.launch(
+      kernels.softmaxCrossEntropy({ logits, labels, losses }, { rows, classes, labelSmoothing }),
+    );
     const attributes = { op: "mean", outer: 1, size: rows, inner: 1 } as const;
     kernels.reduce(target, { input: losses, out }, attributes);
   },
-  backward({ inputs, gradients }) {
+  backward({ inputs, gradients, attributes: labelSmoothing }) {
     const operands = [...(inputs as [Tensor, Tensor]), gradients[1] as Tensor];
-    return [logitsGradient(operands, { ignoreIndex: undefined, ofMean: true }), undefined];
+    return [logitsGradient(operands, { ignoreIndex: undefined, labelSmoothing, ofMean: true })];
   },
 });
 
-/** (softmax(logits) − onehot(labels)) · gradient of each row's loss. */
+/** The gradient of the losses by the logits. Operands: logits, labels, gradient of the losses and perhaps the weight. */
 const logitsGradient: Op<BackwardAttributes> = defineOp<BackwardAttributes>({
   name: "crossEntropyBackward",
   castPolicy: "float32",
   shape: ([logits]) => [logits as TensorSpec],
-  forward({ target, inputs, outputs, attributes }) {
-    const [logits, labels, lossGradient] = inputs as [Operand, Operand, Operand];
+  forward({ target, inputs, outputs, attributes: { ofMean, ...attributes } }) {
+    const [logits, labels, lossGradient, weight] = inputs as [Operand, Operand, Operand, Operand];
     target.launch(
       kernels.softmaxCrossEntropyBackward(
-        { logits, labels, lossGradient, logitsGradient: outputs[0] as Operand },
-        {
-          ...sizesOf(logits),
-          ...ignoring(attributes),
-          reduction: attributes.ofMean ? "mean" : "none",
-        },
+        { logits, labels, weight, lossGradient, logitsGradient: outputs[0] as Operand },
+        { ...sizesOf(logits), ...attributes, reduction: ofMean ? "mean" : "none" },
       ),
     );
   },
   backward({ inputs, gradients, needs, attributes }) {
-    const [logits, labels, g] = inputs as [Tensor, Tensor, Tensor];
+    const [logits, labels, g, weight] = inputs as [Tensor, Tensor, Tensor, Tensor | undefined];
     const v = gradients[0] as Tensor;
     const { rows, classes } = sizesOf(logits);
     const p = softmax(logits);
-    const counts = labelWeights({ scores: logits, labels, rows, classes }, attributes);
     const perRow = attributes.ofMean ? g.div(rows) : g;
-    const perLogit = perRow.mul(counts).reshape([-1, 1]);
+    const factor = factorOfSoftmax({ scores: logits, labels, rows, classes }, weight, attributes);
+    const perLogit = perRow.mul(factor).reshape([-1, 1]);
     const toLogits = p.mul(v.sub(p.mul(v).sum(-1, { keepDimensions: true }))).mul(perLogit);
-    if (!needs[2]) return [toLogits, undefined, undefined];
+    if (!needs[2]) return [toLogits];
     const ones = g.runtime.full(g.shape, 1);
-    const weighted = v.mul(logitsGradient([logits, labels, ones], attributes));
+    const operands = [logits, labels, ones, ...(weight ? [weight] : [])];
+    const weighted = v.mul(logitsGradient(operands, attributes));
     return [toLogits, undefined, attributes.ofMean ? weighted.sum() : weighted.sum(-1)];
   },
 });
+
+/** What softmax(logits) is multiplied by in the gradient of each row's loss: all weights of the target together. */
+function factorOfSoftmax(
+  rows: LabelledRows,
+  weight: Tensor | undefined,
+  { ignoreIndex, labelSmoothing }: Attributes,
+): Tensor {
+  const ofLabels = labelWeights(rows, { weight, ignoreIndex });
+  if (labelSmoothing === 0) return ofLabels;
+  const counted = weight ? labelWeights(rows, { ignoreIndex }) : ofLabels;
+  const ofClasses = weight ? counted.mul(weight.sum().div(rows.classes)) : counted;
+  return ofLabels.mul(1 - labelSmoothing).add(ofClasses.mul(labelSmoothing));
+}
 
 /**
  * Cross-entropy of logits [..., classes] against labels [...] (uint32), or against probabilities [..., classes], in float32, as
@@ -127,33 +136,17 @@ export const crossEntropy: Composite<
     const isSpread = isFloating(target.dtype) && target.shape.join() === logits.shape.join();
     if (isSpread && target.rank > 0) return againstProbabilities(logits, target, options);
     const rows = rowsOf("crossEntropy", logits, target, weight);
-    const isPlain = !weight && ignoreIndex === undefined && labelSmoothing === 0;
-    if (isPlain && (reduction ?? "mean") === "mean")
-      return meanLoss.all([rows.scores, rows.labels], {})[1] as Tensor;
-    const losses =
-      weight || labelSmoothing > 0
-        ? smoothedLosses(rows, options, labelSmoothing)
-        : rowLosses([rows.scores, rows.labels], { ignoreIndex });
+    const operands = [rows.scores, rows.labels];
+    if (!weight && ignoreIndex === undefined && (reduction ?? "mean") === "mean")
+      return meanLoss.all(operands, labelSmoothing)[1] as Tensor;
+    const losses = rowLosses(weight ? [...operands, castTo(weight, "float32")] : operands, {
+      ignoreIndex,
+      labelSmoothing,
+    });
     if (reduction === "none") return losses.reshape(target.shape);
     return reduced(losses, reduction, weightTotal(rows, options));
   },
 );
-
-type Rows = ReturnType<typeof rowsOf>;
-
-/** (1 − smoothing) · loss at the label + smoothing · mean of the losses at all classes, each weighted by its class. */
-function smoothedLosses(rows: Rows, options: CrossEntropyOptions, smoothing: number): Tensor {
-  const { weight, ignoreIndex } = options;
-  const scores = logSoftmax(castTo(rows.scores, "float32"));
-  const losses = negativeScores({ ...rows, scores }, options);
-  if (smoothing === 0) return losses;
-  const spread = (weight ? scores.mul(castTo(weight, "float32")) : scores).sum(-1);
-  const counted =
-    ignoreIndex === undefined
-      ? spread
-      : keepWhere([spread, labelWeights(rows, { ignoreIndex })], null);
-  return losses.mul(1 - smoothing).sub(counted.mul(smoothing / rows.classes));
-}
 
 function againstProbabilities(
   logits: Tensor,
