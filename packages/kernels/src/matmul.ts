@@ -1,4 +1,11 @@
-import type { Binding, Kernel, KernelView, LaunchTarget, ProgramContext } from "@halfstep/device";
+import {
+  type Binding,
+  isFloat8,
+  type Kernel,
+  type KernelView,
+  type LaunchTarget,
+  type ProgramContext,
+} from "@halfstep/device";
 import type { Epilogue } from "./definition.js";
 import { defineKernel } from "./kernel.js";
 import { blockWorkgroups } from "./matmul/block.js";
@@ -60,7 +67,8 @@ export function matmul<B>(
     if (n === 0 && m > 0)
       reduce(target, { input: a, out: rowSums }, { op: "sum", outer: 1, size: k, inner: m });
   }
-  const plan = planProduct(m, n, k, batch, transA ? 0 : k);
+  const shapePlan = planProduct(m, n, k, batch, transA ? 0 : k);
+  const plan = isFloat8(out.dtype) ? inQuads(shapePlan, n) : shapePlan;
   const layout = {
     transA,
     transB,
@@ -89,6 +97,12 @@ export function matmul<B>(
     scalars,
   }));
 }
+
+/** The same plan for 8-bit results, of which pairs cannot be stored: whole quads, or element by element. */
+const inQuads = (plan: ProductPlan, n: number): ProductPlan =>
+  n % 4 === 0
+    ? { ...plan, width: 4, isAligned: true, columns: n / 4 }
+    : { ...plan, isAligned: false };
 
 function wrongLength(
   name: string,

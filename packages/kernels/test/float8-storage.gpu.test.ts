@@ -89,6 +89,9 @@ describe("products of float8", () => {
     const products: readonly Product[] = [
       { m: 37, n: 36, k: 40, a: "float8e4m3fn", b: "float8e5m2", out: "float32" },
       { m: 9, n: 21, k: 33, transB: true, a: "float16", b: "float8e4m3fn", out: "float8e5m2" },
+      // Stored by pairs in other dtypes.
+      { m: 8, n: 12, k: 20, a: "float16", b: "float16", out: "float8e4m3fn" },
+      { m: 6, n: 6, k: 9, a: "float32", b: "float32", out: "float8e5m2" },
     ];
     const found: string[] = [];
     for (const product of products)

@@ -1,4 +1,5 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import type { Epilogue } from "../definition.js";
 import { linearWorkgroups } from "../kernel.js";
 import { laneRowSums, noRowSums, ownRowSums, rowSumStore } from "./row-sums.js";
@@ -103,8 +104,8 @@ ${store.statements}}
  * What a register holds in one lane. llvmpipe shuffles by one instruction, and broadcasts by three, because it masks what came
  * from lanes that are off: a tenth of a product's time. On hardware a constant lane is the cheaper one.
  */
-const ofLane = ({ hardware }: ProgramContext, value: string, lane: number): string =>
-  `${hardware?.class === "software" ? "subgroupShuffle" : "subgroupBroadcast"}(${value}, ${lane}u)`;
+const ofLane = (context: ProgramContext, value: string, lane: number): string =>
+  `${isCpu(context) ? "subgroupShuffle" : "subgroupBroadcast"}(${value}, ${lane}u)`;
 
 /** Rows of an invocation where there are no subgroups: each loads its left operand itself, so it holds fewer. */
 const directRows = 8;

@@ -23,6 +23,7 @@ import {
   round4Bfloat16,
   round4Float16,
 } from "@halfstep/formats/wgsl";
+import { isCpu } from "../cpu-adapter.js";
 import type { KernelDefinition } from "../definition.js";
 
 /**
@@ -82,13 +83,13 @@ export function narrowFormats(
 /** WGSL conversions between float32 and these formats, and `round4_…` functions, which are both at once. */
 export function conversionFunctions(
   formats: ReadonlySet<HalfDType | Float8DType>,
-  { tier, hardware }: ProgramContext,
+  context: ProgramContext,
   { hasOne }: Decoding,
 ): string {
   let code = "";
   if (formats.has("float16")) {
-    code += loadFloat16(tier) + round4Float16 + roundFewer("float16");
-    code += isSoftware(hardware)
+    code += loadFloat16(context.tier) + round4Float16 + roundFewer("float16");
+    code += isCpu(context)
       ? encodeFloat16OnCpu + (hasOne ? loadFloat16TimesOne : decode4Float16 + loadFloat16AsIntegers)
       : encode4Float16;
   }
@@ -108,9 +109,6 @@ export function scalarDeclarations(scalars: readonly KernelScalar[], binding: nu
   const members = scalars.map(({ name, type }) => `${name}: ${type}`).join(", ");
   return `struct Scalars { ${members} }\n@group(0) @binding(${binding}) var<uniform> s: Scalars;\n`;
 }
-
-const isSoftware = (hardware: ProgramContext["hardware"]): boolean =>
-  hardware?.class === "software";
 
 // Hardware conversions are exact when widening. Only they are fast enough for inner loops.
 const loadFloat16 = (tier: "native" | "packed"): string =>
@@ -196,7 +194,7 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 
   let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${name}_data: array<${element}>;\n`;
   if (access !== "write") {
-    const decoder = dtype === "float16" && isSoftware(context.hardware) ? floats16 : "";
+    const decoder = dtype === "float16" && isCpu(context) ? floats16 : "";
     const one = oneElement(name, dtype, unit, decoder);
     code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(one)}; }\n`;
     const whole = isNarrow(dtype) ? wholeUnit(name, dtype, unit, one, decoder) : `${name}_data[i]`;
