@@ -1,7 +1,7 @@
 import { autocast } from "@halfstep/autocast";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
-import { cpuRuntime, gpuRuntime, type Plan, type Runtime } from "./index.js";
+import { cpuRuntime, dumpPlan, gpuRuntime, type Plan, type Runtime } from "./index.js";
 
 /** How a step's product loads its weight. */
 function weightOf(plan: Plan | undefined): string {
@@ -11,7 +11,7 @@ function weightOf(plan: Plan | undefined): string {
 }
 
 function halfStep(runtime: Runtime) {
-  const weight = runtime.variable(new Float32Array(256).fill(1 / 3), [16, 16]);
+  const weight = runtime.variable(new Float32Array(256).fill(1 / 3), [16, 16], { name: "weight" });
   return () =>
     autocast({ dtype: "float16" }, () =>
       runtime.tensor(new Float32Array(64), [4, 16]).matmul(weight),
@@ -33,6 +33,14 @@ test("what two steps have read has a copy, and planning a step is no reading", a
     ...["float16", "float16", "float16"],
     ...["float16", "float16", "float16"],
   ]);
+});
+
+test("plans for people call a copy what its values are called", async () => {
+  const runtime = cpuRuntime();
+  const step = halfStep(runtime);
+  expect(dumpPlan(runtime.plan(step))).toContain("weight f32→f16[16×16]");
+  (await runtime.step(step)).dispose();
+  expect(dumpPlan(runtime.plan(step))).toContain("weight f16[16×16]");
 });
 
 test("the memory of a copy that was only planned is given back", async () => {

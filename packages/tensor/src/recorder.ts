@@ -135,7 +135,11 @@ export class Recorder {
     if (!this.#isInStep) return undefined;
     const copies = halfCopiesOf(tensor.storage);
     const place = copies?.placeOf(tensor.offset, dtype, this.#recording, this.#copyMemory);
-    return place && new Tensor(this.#runtime, place, tensor.shape, dtype);
+    if (!place) return undefined;
+    const copy = new Tensor(this.#runtime, place, tensor.shape, dtype);
+    // People know a copy by the name of what it is a copy of.
+    const { name } = tensor as { readonly name?: string };
+    return this.#recording.notes && name ? Object.assign(copy, { name }) : copy;
   }
 
   /** Keeps what to undo if the open step is dropped. */
