@@ -2,7 +2,7 @@ import type { Binding, LaunchTarget } from "@halfstep/device";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
 import { launchConvolution } from "./conv2d/launch.js";
-import { planPatch } from "./conv2d/plan-patch.js";
+import { planPatch, planRun, planTurnedPatch } from "./conv2d/plan-patch.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 
@@ -106,7 +106,12 @@ export function conv2dInputGradient<B>(
   const m = batch * grid[0] * grid[1];
   const plan = { ...planTiles(m, groupIn), splits: 1 };
   launchConvolution(target, plan, inputGradient, attributes, {
-    kernel: inputGradientKernel(plan, isQuads, isUnit ? "unit" : hasPhases ? "phases" : "any"),
+    kernel: inputGradientKernel(
+      plan,
+      isQuads,
+      isUnit ? "unit" : hasPhases ? "phases" : "any",
+      planTurnedPatch(attributes, plan, outImage),
+    ),
     operands: [outGradient, weight],
     m,
     n: groupIn,
@@ -145,7 +150,7 @@ export function conv2dWeightGradient<B>(
   const pixels = size.output / Math.max(1, outChannels);
   const plan = planProduct(m, groupOut, pixels, groups);
   launchConvolution(target, plan, weightGradient, attributes, {
-    kernel: weightGradientKernel(plan, groupIn % 4 === 0),
+    kernel: weightGradientKernel(plan, groupIn % 4 === 0, planRun(attributes, plan, outImage)),
     operands: [input, outGradient],
     m,
     n: groupOut,

@@ -25,6 +25,8 @@ export interface KernelDefinition {
    * @param epilogue what is woven into the store, for a body that has to do it itself or has to know of it.
    */
   body(context: ProgramContext, epilogue?: Epilogue): string;
+  /** True when the program moves quads of all bindings, whatever their unit: the lengths of rows are multiples of four then. */
+  movesQuads?(context: ProgramContext): boolean;
   /** Directives of extensions that the program uses besides halves and subgroups. */
   directives?(context: ProgramContext): string;
   /** True when the program uses subgroup built-ins; such a program is only asked for where subgroups exist. */

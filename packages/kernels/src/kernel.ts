@@ -1,4 +1,5 @@
 import type { Kernel, KernelView, ProgramContext, Workgroups } from "@halfstep/device";
+import { isCpu } from "./cpu-adapter.js";
 import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
@@ -28,12 +29,15 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
     ...(definition.operations && { operations: definition.operations }),
     program(context) {
       const formats = narrowFormats(context, conversions);
+      const moved = definition.movesQuads?.(context)
+        ? bindings.map((binding) => ({ ...binding, unit: 4 as const }))
+        : bindings;
       const code =
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context, decoding) +
-        storageDeclarations(bindings, context, decoding, definition) +
+        storageDeclarations(moved, context, decoding, definition) +
         scalarDeclarations(scalars, bindings.length) +
         (definition.woven && definition.epilogue === "store"
           ? finishedFunction(definition.woven)
@@ -123,8 +127,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
  * as several items, and memory that is walked line after line is there when it is needed.
  */
 const cpuWalk = { size: 8, items: 1024 };
-
-const isCpu = ({ hardware }: ProgramContext): boolean => hardware?.class === "software";
 
 /**
  * The head of an entry point that does all items of work up to `end` (WGSL, u32): opens, after the statements `before`, a loop

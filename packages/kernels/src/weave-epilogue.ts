@@ -7,7 +7,7 @@ import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js
  */
 export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue): KernelDefinition {
   const { name, variant = "", bindings, scalars = [], conversions = [] } = definition;
-  const { body, directives, subgroups, workgroups, reference } = definition;
+  const { body, movesQuads, directives, subgroups, workgroups, reference } = definition;
   const { operands } = epilogue;
   const own = bindings.length - 1;
   const end = own + operands.length;
@@ -37,6 +37,7 @@ export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue):
     conversions: [...conversions, ...epilogue.conversions],
     woven: epilogue,
     body: (context) => body(ownContext(context), epilogue),
+    ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
     workgroups: (values, lengths, context) =>

@@ -9,6 +9,7 @@ import type {
   ProgramContext,
   Workgroups,
 } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { defineKernel } from "../kernel.js";
 
 const groupSize = 64;
@@ -32,8 +33,7 @@ export const partialsOf = (count: number): number => groupsOf(count) * groupSize
 type OnHardware = Pick<ProgramContext, "hardware">;
 
 /** Invocations of a workgroup: on CPU adapters, where every subgroup takes time to start, one subgroup. */
-const invocationsOf = ({ hardware }: OnHardware): number =>
-  hardware?.class === "software" ? 8 : groupSize;
+const invocationsOf = (context: OnHardware): number => (isCpu(context) ? 8 : groupSize);
 
 /**
  * WGSL: `statements` for every quad `q` of `s.count` elements, with the elements that lie `inside`. CPU adapters take a loop of

@@ -40,6 +40,18 @@ const cases: readonly Case[] = [
     attributes: windows([3, 16, 1]),
   },
   {
+    name: "few channels in two blocks",
+    kernel: "conv2d",
+    storage: "float32",
+    attributes: windows([1, 56, 1]),
+  },
+  {
+    name: "squares",
+    kernel: "conv2d",
+    storage: "float16",
+    attributes: { ...windows([9, 16, 1]), height: 7 },
+  },
+  {
     name: "groups of quads",
     kernel: "assembleSlices",
     storage: "float16",
@@ -82,13 +94,13 @@ const cases: readonly Case[] = [
     name: "whole lines",
     kernel: "conv2d",
     storage: "bfloat16",
-    attributes: { ...windows([3, 28, 1]), batch: 8, height: 16, width: 16 },
+    attributes: { ...windows([5, 28, 1]), batch: 8, height: 16, width: 16 },
   },
   {
     name: "pieces of lines",
     kernel: "conv2d",
     storage: "float16",
-    attributes: { ...windows([2, 28, 1]), batch: 4, height: 19, width: 56 },
+    attributes: { ...windows([5, 28, 1]), batch: 4, height: 19, width: 56 },
   },
   {
     name: "small groups",

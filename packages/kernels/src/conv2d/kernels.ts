@@ -42,11 +42,12 @@ export const inputGradientKernel = (
   plan: TilePlan,
   isQuads: boolean,
   stride: BackwardStride,
+  patch?: Patch,
 ): Kernel =>
   convolutionKernel(
     "conv2dInputGradient",
     plan,
-    `${isQuads ? "c" : ""}${strideMarks[stride]}`,
+    `${isQuads ? "c" : ""}${strideMarks[stride]}${patch ? `,${patch.name}` : ""}`,
     () => ({
       bindings: [
         { name: "source", access: "read" },
@@ -54,16 +55,18 @@ export const inputGradientKernel = (
       ],
       contraction: gatherContraction(plan, { direction: "backward", isQuads, stride }),
       reference: inputGradientReference,
+      ...(patch && { patch }),
     }),
   );
 
 const strideMarks: Readonly<Record<BackwardStride, string>> = { unit: "1", phases: "p", any: "" };
 
-export const weightGradientKernel = (plan: TilePlan, isQuads: boolean): Kernel =>
+/** @param patch as in {@link gatherKernel}. */
+export const weightGradientKernel = (plan: TilePlan, isQuads: boolean, patch?: Patch): Kernel =>
   convolutionKernel(
     "conv2dWeightGradient",
     plan,
-    `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}`,
+    `${isQuads ? "c" : ""}${plan.isAligned ? "n" : ""}${patch ? `,${patch.name}` : ""}`,
     () => ({
       bindings: [
         { name: "source", access: "read" },
@@ -71,6 +74,7 @@ export const weightGradientKernel = (plan: TilePlan, isQuads: boolean): Kernel =
       ],
       contraction: weightGradientContraction(plan, { isQuads, isAligned: plan.isAligned }),
       reference: weightGradientReference,
+      ...(patch && { patch }),
     }),
   );
 
@@ -137,6 +141,7 @@ function convolutionKernel(
       scalars,
       epilogue: "body",
       subgroups: ({ subgroupSize }) => subgroupSize > 0,
+      movesQuads: (context) => (patch?.movesQuads ?? false) && takesPatches(context),
       body: (context, epilogue) =>
         patch && takesPatches(context)
           ? patch.program(context, epilogue)

@@ -1,14 +1,25 @@
+import type { ProgramContext } from "@halfstep/device";
 import type { Epilogue } from "../definition.js";
 import { indexingWgsl } from "../indexing.js";
-import { lanes, type Patch, patchMain, patchWorkgroups } from "./patch.js";
+import {
+  channelMarks,
+  each,
+  lanes,
+  type Patch,
+  type PatchSource,
+  paddingOf,
+  patchMain,
+  patchWorkgroups,
+  quadLoads,
+} from "./patch.js";
 
 /** Lines, and columns, of the pixels that a subgroup computes. */
 export type SquareSize = 7 | 8;
 
 /** Squares of pixels, of which a lane computes two columns. */
-export const squarePatch = (size: SquareSize): Patch => ({
+export const squarePatch = (size: SquareSize, source: PatchSource): Patch => ({
   name: `${size}x${size}`,
-  program: (_, epilogue) => squareProgram(size, epilogue),
+  program: (context, epilogue) => squareProgram(size, source, context, epilogue),
   workgroups: (scalars) => patchWorkgroups({ height: size, width: size }, scalars),
 });
 
@@ -17,11 +28,14 @@ export const squarePatch = (size: SquareSize): Patch => ({
  * windows of a square of pixels, one channel at a time. Each number of the image is loaded once for the nine taps, which leaves the
  * loads of weights. Sums are added up channel by channel, in each tap by tap.
  */
-function squareProgram(size: SquareSize, epilogue?: Epilogue): string {
+function squareProgram(
+  size: SquareSize,
+  source: PatchSource,
+  context: ProgramContext,
+  epilogue?: Epilogue,
+): string {
   const side = size + 2;
   const registers = Math.ceil((side * side) / lanes);
-  const each = (count: number, code: (i: number) => string): string =>
-    Array.from({ length: count }, (_, i) => code(i)).join("");
   const pixel = (line: number, column: number): string => {
     const at = line * side + column;
     return `  let v${line}_${column} = subgroupShuffle(a${Math.floor(at / lanes)}, ${at % lanes}u);\n`;
@@ -35,22 +49,25 @@ function squareProgram(size: SquareSize, epilogue?: Epilogue): string {
         sum = `fma(v${line + Math.floor(tap / 3)}_${column + (tap % 3)}, b${tap}.${member}, ${sum})`;
       return `  sum${i}${member} = ${sum};\n`;
     });
+  const channels = source.isQuads
+    ? channelsOfQuads(registers, source, context)
+    : eachChannel(registers);
+  const pitch = source.isQuads ? "(s.channels / 4u)" : "s.channels";
   const store = pairsThrough(epilogue);
   const sums = Array.from({ length: size * size }, (_, i) => `vec2f(sum${i}x, sum${i}y)`);
   return `${store.functions}${patchMain({ height: size, width: size })}${each(
     registers,
-    (g) => `  let y${g} = top + (lane + ${g * lanes}u) / ${side}u - s.padding_y;
-  let x${g} = left + (lane + ${g * lanes}u) % ${side}u - s.padding_x;
+    (
+      g,
+    ) => `  let y${g} = top + (lane + ${g * lanes}u) / ${side}u - ${paddingOf(source.direction, "y")};
+  let x${g} = left + (lane + ${g * lanes}u) % ${side}u - ${paddingOf(source.direction, "x")};
   let inside${g} = y${g} < s.source_height && x${g} < s.source_width;
-  let at${g} = select(0u, ((image * s.source_height + y${g}) * s.source_width + x${g}) * s.channels, inside${g});
+  let at${g} = select(0u, ((image * s.source_height + y${g}) * s.source_width + x${g}) * ${pitch}, inside${g});
 `,
   )}${each(size * size, (i) => `  var sum${i}x = 0.0;\n  var sum${i}y = 0.0;\n`)}
-  for (var channel = 0u; channel < s.channels; channel++) {
-${each(registers, (g) => `  let a${g} = select(0.0, at_source(at${g} + channel), inside${g});\n`)}
-${each(9, (tap) => `  let b${tap} = load_weight((${tap}u * s.channels + channel) * s.columns + column);\n`)}
+${channels.before}
 ${each(side * side, (i) => pixel(Math.floor(i / side), i % side))}
-${accumulate("x")}${accumulate("y")}  }
-  if (column >= s.columns) { return; }
+${accumulate("x")}${accumulate("y")}${channels.after}  if (column >= s.columns) { return; }
   // One more, for the pair of the last pixel of an odd number.
   var sums = array<vec2f, ${size * size + 1}>(${sums.join(", ")}, vec2f());
   let right = min(left + ${size}u, s.target_width);
@@ -65,6 +82,62 @@ ${store.before}  for (var y = top; y < min(top + ${size}u, s.target_height); y++
   }
 }
 `;
+}
+
+/**
+ * What stands before and after the statements for a `channel`, in which register `a…` of this invocation holds a pixel, and `b0` to `b8`
+ * the weights of its columns.
+ */
+interface ChannelLoop {
+  readonly before: string;
+  readonly after: string;
+}
+
+const forwardWeights: string = each(
+  9,
+  (tap) => `  let b${tap} = load_weight((${tap}u * s.channels + channel) * s.columns + column);\n`,
+);
+
+const eachChannel = (registers: number): ChannelLoop => ({
+  before: `  for (var channel = 0u; channel < s.channels; channel++) {
+${each(registers, (g) => `  let a${g} = select(0.0, at_source(at${g} + channel), inside${g});\n`)}${forwardWeights}`,
+  after: "  }\n",
+});
+
+/** Loads four channels at once, which takes half as many words in 16-bit formats, and takes them apart one by one. */
+function channelsOfQuads(
+  registers: number,
+  { direction }: PatchSource,
+  context: ProgramContext,
+): ChannelLoop {
+  const source = quadLoads(context, "source");
+  const weight = quadLoads(context, "weight");
+  // The weight of a turned window is [tap, columns, channels].
+  const turned = (tap: number, j: number): string =>
+    `((${8 - tap}u * s.columns + column) * 2u + ${j}u) * (s.channels / 4u) + quad`;
+  const [quads, weights] =
+    direction === "forward"
+      ? ["", forwardWeights]
+      : [
+          each(
+            9,
+            (tap) =>
+              `  let w${tap}_0 = ${weight.load(turned(tap, 0))};\n  let w${tap}_1 = ${weight.load(turned(tap, 1))};\n`,
+          ),
+          each(
+            9,
+            (tap) =>
+              `  let b${tap} = vec2f(${weight.channel(`w${tap}_0`)}, ${weight.channel(`w${tap}_1`)});\n`,
+          ),
+        ];
+  return {
+    before: `  for (var quad = 0u; quad < s.channels / 4u; quad++) {
+${each(registers, (g) => `  let q${g} = select(${source.zero}, ${source.load(`at${g} + quad`)}, inside${g});\n`)}${quads}
+  for (var c = 0u; c < 4u; c++) {
+  let channel = quad * 4u + c;
+${channelMarks}${each(registers, (g) => `  let a${g} = ${source.channel(`q${g}`)};\n`)}${weights}`,
+    after: "  }\n  }\n",
+  };
 }
 
 /** The epilogue of two pixels at a time, whose pairs lie at `at` and `at + s.columns`. */

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
@@ -144,8 +145,7 @@ function kernelOf(variant: Variant): Kernel {
  * Quads of a row that an invocation copies: CPUs divide slowly, and do so once for each invocation. On GPUs neighbours copy
  * neighbouring quads, so that they share lines of memory.
  */
-const quadsEach = ({ hardware }: Pick<ProgramContext, "hardware">): number =>
-  hardware?.class === "software" ? 16 : 1;
+const quadsEach = (context: Pick<ProgramContext, "hardware">): number => (isCpu(context) ? 16 : 1);
 
 const quadsOfRow = (size: number, unit: number): number => (size * unit) / 4;
 

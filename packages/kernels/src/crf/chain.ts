@@ -1,4 +1,5 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { linearWorkgroups } from "../kernel.js";
 import { expOf, logOf } from "../wgsl/transcendental.js";
 import { type CrfParts, smallLanes } from "./crf-kernel.js";
@@ -21,9 +22,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 export const half = (t: string): string => `((${t}) & 1u) * ${maxCrfTags}u`;
 
 /** On CPU adapters a barrier is cheap in a workgroup of one subgroup only. */
-function lanesOf({ subgroupSize, hardware }: ProgramContext, { isWide }: CrfParts): number {
-  const small = subgroupSize || smallLanes;
-  return isWide && hardware?.class !== "software" ? Math.max(small, 256) : small;
+function lanesOf(context: ProgramContext, { isWide }: CrfParts): number {
+  const small = context.subgroupSize || smallLanes;
+  return isWide && !isCpu(context) ? Math.max(small, 256) : small;
 }
 
 export const chainWorkgroups = ({ batch }: Readonly<Record<string, number>>): Workgroups =>

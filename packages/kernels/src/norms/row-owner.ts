@@ -1,6 +1,6 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
-import { isCpu } from "../wgsl/row-walk.js";
 import { type Team, team } from "../wgsl/team.js";
 import type { NormShape } from "./shape.js";
 

@@ -1,6 +1,7 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
-import { chunkFunctions, isCpu } from "./row-walk.js";
+import { chunkFunctions } from "./row-walk.js";
 import { type Team, team } from "./team.js";
 
 /**

@@ -1,4 +1,5 @@
 import type { KernelScalar, ProgramContext, Workgroups } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
 
 /**
@@ -172,8 +173,6 @@ export function elementWorkgroups(
 }
 
 const cpuWalk = { size: 8, rows: 128, chunks: 8 };
-
-export const isCpu = ({ hardware }: ProgramContext): boolean => hardware?.class === "software";
 
 const gathered = (name: string, index: (lane: string) => string): string =>
   `vec4f(${["x", "y", "z", "w"].map((lane) => `at_${name}(${index(lane)})`).join(", ")})`;
