@@ -38,7 +38,10 @@ export interface GradScalerOptions extends Partial<ScaleRule> {
   readonly allowNoGrad?: boolean;
   /** False makes every method the identity. Default true. */
   readonly enabled?: boolean;
-  /** Whether outcomes tell the norm of the gradients, which is summed as they are checked. Default true. */
+  /**
+   * Whether outcomes tell the norm of the gradients. Default false. It is summed as they are checked; without it those who store
+   * gradients may check them, and nothing reads them all once more.
+   */
   readonly gradientNorm?: boolean;
   /**
    * When outcomes are read from the device on their own; default after 16 steps or 250 ms. With `false` only `drain()`
@@ -74,7 +77,7 @@ export class GradScaler<B, L = B> {
       skip = "perOptimizer",
       allowNoGrad = false,
       enabled = true,
-      gradientNorm = true,
+      gradientNorm = false,
       outcomeSchedule: schedule = { steps: 16, milliseconds: 250 },
       ...overrides
     } = options;

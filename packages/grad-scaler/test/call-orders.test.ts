@@ -220,6 +220,7 @@ async function attempt(call: () => Promise<void>): Promise<ScalerMistake | "ok">
 /** The scaler under test, and what the actions are performed on. */
 class Subject {
   readonly scaler: GradScaler<Float32Array> = new GradScaler(float32Primitives, {
+    gradientNorm: true,
     initScale: 4,
     growthInterval: INTERVAL,
     minScale: FLOOR,

@@ -5,6 +5,7 @@ import {
   type Float8DType,
   type HalfDType,
   isFloat8,
+  type Kernel,
   type KernelView,
   type Launch,
   type LaunchTarget,
@@ -19,6 +20,8 @@ import {
   float16,
   roundArray,
 } from "@halfstep/formats";
+import { setFlag } from "./found-flag.js";
+import type { DefinedKernel } from "./kernel.js";
 
 /** Memory of the CPU target. With float64 arithmetic every element is kept as a float64, whatever its dtype. */
 export interface CpuBuffer {
@@ -76,6 +79,19 @@ export function runOnCpu(launch: Launch<CpuBuffer>): void {
   kernel.reference(views, scalars);
   for (const [index, binding] of bindings.entries())
     if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
+  if (hasBadStore(kernel, views)) setFlag(views.at(-1));
+}
+
+/** Whether a kernel that checks what it stores has stored ±infinity or NaN, after rounding. */
+function hasBadStore(
+  kernel: Kernel & Partial<DefinedKernel>,
+  views: readonly KernelView[],
+): boolean {
+  return !!kernel.checked?.some((name) =>
+    views[kernel.bindings.findIndex((binding) => binding.name === name)]?.some(
+      (value: number) => !Number.isFinite(value),
+    ),
+  );
 }
 
 /** What a device would refuse, too. */

@@ -44,6 +44,10 @@ export interface KernelDefinition {
   readonly factors?: number;
   /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
   readonly twinOf?: string;
+  /** Bindings of which the last one, a flag, tells whether anything that is not finite was stored there. */
+  readonly checked?: readonly string[];
+  /** True where the body writes to a buffer without `store_x`, so that nobody can look at what it stores. */
+  readonly storesItself?: boolean;
   /**
    * Who weaves an {@link Epilogue} into the store of the result: the last binding, of floating-point numbers. "store": each quad is stored once, by `store_x`, which does it. "body": the body does it, and its result
    * has a scalar `n` of columns. Default: nobody.

@@ -3,7 +3,7 @@ export {
   type KernelAmpPrimitives,
   type ScaledGradient,
 } from "./amp/amp-primitives.js";
-export { checkFinite, type SquareSums } from "./amp/check-finite.js";
+export { checkFinite, isFiniteCheck, type SquareSums } from "./amp/check-finite.js";
 export { combineFlags } from "./amp/combine-flags.js";
 export { rescale, unscale } from "./amp/unscale.js";
 export { gatherFoundInf, updateScale } from "./amp/update-scale.js";
@@ -37,6 +37,7 @@ export { batchNormBackward } from "./batch-norm/backward.js";
 export type { RunningBindings } from "./batch-norm/merge.js";
 export { type BatchNormNormalizeAttributes, batchNormNormalize } from "./batch-norm/normalize.js";
 export { type BatchNormShape, batchNormStatistics } from "./batch-norm/statistics.js";
+export { canCheckStores, checkingStores } from "./checked-stores.js";
 export {
   type Conv2dAttributes,
   conv2d,

@@ -2,6 +2,7 @@ import type { Kernel, KernelView, ProgramContext, Workgroups } from "@halfstep/d
 import { isCpu } from "./cpu-adapter.js";
 import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
+import { rememberStoredWgsl, weaveCheck } from "./weave-check.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
 import {
   conversionFunctions,
@@ -15,7 +16,9 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
   const twins = new Map<string, Kernel>();
   const woven = new Map<string, Kernel>();
+  const checking = new Map<string, Kernel>();
   const takesEpilogue = definition.epilogue && !definition.woven && !definition.twinOf;
+  const canCheck = !definition.checked && !definition.storesItself;
   const decoding = {
     factors: factorsOf(definition),
     hasOne: scalars.some((scalar) => scalar.name === "one"),
@@ -37,6 +40,7 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context, decoding) +
+        (definition.checked ? rememberStoredWgsl : "") +
         storageDeclarations(moved, context, decoding, definition) +
         scalarDeclarations(scalars, bindings.length) +
         (definition.woven && definition.epilogue === "store"
@@ -53,6 +57,15 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
       twins.set(result, twin);
       return twin;
     },
+    ...(definition.checked && { checked: definition.checked }),
+    ...(canCheck && {
+      withCheck(results: readonly string[]) {
+        const key = results.join(" ");
+        const kernel = checking.get(key) ?? defineKernel(weaveCheck(definition, results));
+        checking.set(key, kernel);
+        return kernel;
+      },
+    }),
     ...(takesEpilogue && {
       epilogue: definition.epilogue,
       withEpilogue(epilogue: Epilogue) {
@@ -72,6 +85,17 @@ export interface DefinedKernel extends Kernel {
    * A body that writes the buffer itself, not by `store_…`, has to look for the binding.
    */
   withTwin(result: string): Kernel;
+  /** The bindings that it checks, where the kernel is one `withCheck`. */
+  readonly checked?: readonly string[];
+}
+
+/** A kernel that can look at what it stores. */
+export interface CheckableKernel extends DefinedKernel {
+  /**
+   * The kernel with one more binding, the last, a float32 flag that it reaches as bits: it is set where ±infinity or NaN is stored in
+   * `results`, float32 bindings of access "write".
+   */
+  withCheck(results: readonly string[]): Kernel;
 }
 
 /** A kernel whose result, its last binding, can pass through an epilogue. */

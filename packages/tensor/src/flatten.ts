@@ -68,6 +68,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
   });
   const values = runtime.target.allocateResident(length * bytesPerElement(dtype));
   const gradients = runtime.target.allocateResident(length * 4);
+  gradients.partStep = step * 4;
   if (dtype === "float32")
     values.halfCopies = new HalfCopies({ buffer: values, offset: 0, length, dtype }, true);
   noGrad(() => {

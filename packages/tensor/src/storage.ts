@@ -88,6 +88,8 @@ export class Storage {
   handles = 0;
   /** Rounded copies of what a resident holds. */
   halfCopies: HalfCopies | undefined;
+  /** Bytes: parts of a resident that packs several begin at multiples of it, and what is between them is zero. Absent for others. */
+  partStep: number | undefined;
   /** Its number in the structure that was written last, and which that was. */
   structure = 0;
   number = 0;

@@ -10,6 +10,7 @@ import type {
   Workgroups,
 } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
+import { flagBits, setFlag } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
 
 const groupSize = 64;
@@ -84,9 +85,6 @@ export const squaresBinding: KernelBinding = {
   dtypes: ["float32"],
 };
 
-/** What is read from a float32 flag by kernels that change it: 1 where it is set. */
-export const flagBits = 0x3f80_0000;
-
 /**
  * WGSL `nonfinite_x(q: u32) -> vec4<bool>`: which elements of quad q of binding `x` are ±infinity or NaN. It looks at
  * bits in memory, because compilers of WGSL may assume that no float is infinite or NaN.
@@ -138,10 +136,8 @@ ${quadMain(context)}
 const plainKernel = makeKernel(false);
 const summingKernel = makeKernel(true);
 
-/** Sets a float32 flag that a kernel reaches as bits. With float64 arithmetic the CPU keeps the number itself. */
-export function setFlag(flag: { [index: number]: number } | undefined): void {
-  if (flag) flag[0] = flag instanceof Float64Array ? 1 : flagBits;
-}
+/** Whether a kernel does nothing but to look for what is not finite: in its first binding, for the flag that is its second. */
+export const isFiniteCheck = (kernel: Kernel): boolean => kernel === plainKernel;
 
 /** Adds Σ (value × inverse)² to the first partial sum. */
 export function addSquares(values: KernelView, inverse: number, squares: KernelView): void {

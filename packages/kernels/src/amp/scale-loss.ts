@@ -1,6 +1,7 @@
 import type { Binding, DType, KernelView, Launch } from "@halfstep/device";
+import { flagBits, setFlag } from "../found-flag.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { flagBits, nonFiniteWgsl, setFlag } from "./check-finite.js";
+import { nonFiniteWgsl } from "./check-finite.js";
 
 const kernel = defineKernel({
   name: "scale-loss",

@@ -1,14 +1,13 @@
 import type { Binding, DType, Kernel, KernelView, Launch } from "@halfstep/device";
+import { flagBits, setFlag } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
 import {
   addPartialWgsl,
   addSquares,
-  flagBits,
   forEachQuadWgsl,
   nonFiniteWgsl,
   quadMain,
   quadWorkgroups,
-  setFlag,
   squaresBinding,
   squaresOf,
   stateBinding,

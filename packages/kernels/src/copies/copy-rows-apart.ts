@@ -7,6 +7,7 @@ const [invocations, rowsEach] = [8, 4];
 
 const kernel = defineKernel({
   name: "copyRowsApart",
+  storesItself: true,
   bindings: [
     { name: "input", access: "read" },
     { name: "out", access: "write" },

@@ -168,6 +168,7 @@ function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string):
   return defineKernel({
     name: "stridedCopy",
     epilogue: "store",
+    storesItself: true,
     variant,
     bindings: [
       { name: "input", access: "read", dtypes: anyDType },

@@ -35,25 +35,32 @@ import type { KernelDefinition } from "../definition.js";
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides. What is stored in `twinOf` is stored in the last binding too. Where the store weaves an epilogue in, what is stored
+ * saturate besides. What is stored in `twinOf` is stored in the last binding too, and what is stored in `checked` is remembered. Where the store weaves an epilogue in, what is stored
  * in the result is what the function `finished` makes of it.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   { factors, hasOne }: Decoding,
-  { twinOf, woven, epilogue }: Pick<KernelDefinition, "twinOf" | "woven" | "epilogue">,
+  {
+    twinOf,
+    woven,
+    epilogue,
+    checked = [],
+  }: Pick<KernelDefinition, "twinOf" | "woven" | "epilogue" | "checked">,
 ): string {
   const isFinished = !!woven && epilogue === "store";
-  const result = bindings.length - (twinOf === undefined ? 1 : 2);
+  const own = checked.length > 0 ? bindings.slice(0, -1) : bindings;
+  const result = own.length - (twinOf === undefined ? 1 : 2);
   const prefix = hasOne ? "kept_" : "integer_";
   return bindings
     .map(({ name }, index) => {
-      const twin = name === twinOf ? bindings.at(-1)?.name : undefined;
+      const twin = name === twinOf ? own.at(-1)?.name : undefined;
       return declareBinding(bindings, context, index, {
         floats16: index < factors ? "" : prefix,
         twin,
         isFinished: isFinished && index === result,
+        isChecked: checked.includes(name),
       });
     })
     .join("");
@@ -159,10 +166,12 @@ function declareBinding(
     floats16,
     twin,
     isFinished,
+    isChecked,
   }: {
     readonly floats16: "" | "integer_" | "kept_";
     readonly twin: string | undefined;
     readonly isFinished: boolean;
+    readonly isChecked: boolean;
   },
 ): string {
   const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
@@ -210,10 +219,20 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
         : round("v");
     const again = twin ? ` store_${twin}(i, v);` : "";
     const [given, finish] = isFinished ? ["result", " let v = finished(i, result);"] : ["v", ""];
-    code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish} ${name}_data[i] = ${packed};${again} }\n`;
+    if (isChecked && dtype !== "float32")
+      throw new TypeError(`binding ${name} is checked as float32, not ${dtype}`);
+    const stored = isChecked ? "stored" : packed;
+    const [keep, look] = isChecked
+      ? [` let stored = ${packed};`, ` remember_stored(${asQuad("stored", unit)});`]
+      : ["", ""];
+    code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish}${keep} ${name}_data[i] = ${stored};${look}${again} }\n`;
   }
   return code;
 }
+
+/** WGSL: one, two or four numbers as four. */
+const asQuad = (value: string, unit: 1 | 2 | 4): string =>
+  unit === 4 ? value : unit === 2 ? `${value}.xyxy` : `vec4f(${value})`;
 
 const isNarrow = (dtype: DType): dtype is HalfDType | Float8DType =>
   dtype === "float16" || dtype === "bfloat16" || isFloat8(dtype);

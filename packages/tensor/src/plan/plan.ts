@@ -3,6 +3,7 @@ import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
 import { addressHeads } from "./address-heads.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
+import { checkStores } from "./check-stores.js";
 import { foldCasts, isCopy } from "./fold-casts.js";
 import { fuseElementwise, fuseRandom } from "./fuse-elementwise.js";
 import { fuseEpilogues } from "./fuse-epilogues.js";
@@ -28,6 +29,7 @@ export type PassName =
   | "fuseEpilogues"
   | "storeFusedTwins"
   | "spreadRows"
+  | "checkStores"
   | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
@@ -44,6 +46,7 @@ export const allPasses: readonly PassName[] = [
   "fuseEpilogues",
   "storeFusedTwins",
   "spreadRows",
+  "checkStores",
   "reuseMemory",
 ];
 
@@ -60,6 +63,7 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   fuseEpilogues,
   storeFusedTwins,
   spreadRows,
+  checkStores,
 };
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */
@@ -122,8 +126,8 @@ export interface PlanStatistics {
   readonly activationBytes: number;
 }
 
-/** Passes that save time only where a CPU computes. */
-const softwarePasses: ReadonlySet<PassName> = new Set(["spreadRows"]);
+/** Passes for hardware that is a CPU: others gain nothing, or may not do what they rely on. */
+const softwarePasses: ReadonlySet<PassName> = new Set(["spreadRows", "checkStores"]);
 
 /** A plan for a recording, to run on hardware of a class: a pure function of both. */
 export function plan(

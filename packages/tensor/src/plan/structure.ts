@@ -41,6 +41,7 @@ export function structureOf(
     add(role);
     add(buffer.hostData ? "given" : "made");
     add(buffer.byteLength);
+    add(buffer.partStep);
     return buffer.number;
   };
   add(passes.join());

@@ -1,0 +1,119 @@
+import { autocast } from "@halfstep/autocast";
+import { requestTestDevice } from "@halfstep/device/testing";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { DigitsCnn, GPT, Mlp } from "@halfstep/models";
+import type { Module } from "@halfstep/nn";
+import { Adam } from "@halfstep/optim";
+import {
+  allPasses,
+  ampPrimitives,
+  crossEntropy,
+  flatten,
+  gpuRuntime,
+  type PassName,
+  type Runtime,
+  type Tensor,
+} from "@halfstep/tensor";
+import { describe, expect, test } from "vitest";
+import { parameterSha256 } from "../src/index.js";
+
+// Loss scaling has no launch of its own that loads the gradients, or the loss: who stores them looks at them. Nothing else changes.
+
+interface Trained {
+  readonly model: Module & { forward(x: Tensor): Tensor };
+  readonly input: Tensor;
+}
+
+const waves = (length: number): Float32Array =>
+  Float32Array.from({ length }, (_, i) => Math.sin(i * 1.7));
+
+const models: Readonly<Record<string, (runtime: Runtime) => Trained>> = {
+  "an MLP": (runtime) => ({
+    model: new Mlp(runtime, { seed: 0, sizes: [20, 33, 10] }),
+    input: runtime.tensor(waves(6 * 20), [6, 20]),
+  }),
+  "a CNN": (runtime) => ({
+    model: new DigitsCnn(runtime, { seed: 0 }),
+    input: runtime.tensor(waves(4 * 784), [4, 28, 28, 1]),
+  }),
+  "a GPT": (runtime) => ({
+    model: new GPT(runtime, {
+      ...{ seed: 0, vocabSize: 10, blockSize: 8 },
+      ...{ nLayer: 1, nHead: 2, nEmbd: 16, dropout: 0.1 },
+    }),
+    input: runtime.tensor(
+      Uint32Array.from({ length: 16 }, (_, i) => (i * 3) % 10),
+      [2, 8],
+    ),
+  }),
+};
+
+const steps = 7;
+
+/**
+ * Trains from a scale that overflows, with a micro-batch before each step where gradients accumulate. Returns what was trained, what
+ * became of the steps, and the launches that searched.
+ */
+async function train(
+  make: (runtime: Runtime) => Trained,
+  { passes, accumulates }: { passes: readonly PassName[]; accumulates: boolean },
+) {
+  const runtime = gpuRuntime(await requestTestDevice(), { passes });
+  const { model, input } = make(runtime);
+  const optimizer = new Adam(runtime.target, flatten(model.parameters()), { lr: 0.01 });
+  const scaler = new GradScaler(ampPrimitives(runtime), {
+    initScale: 2 ** 24,
+    backoffFactor: 2 ** -5,
+    growthInterval: 2,
+  });
+  const backward = (): Tensor => {
+    const loss = autocast({ dtype: "float16" }, () => {
+      const scores = model.forward(input);
+      const rows = scores.reshape([-1, 10]);
+      const labels = Uint32Array.from({ length: rows.shape[0] as number }, (_, i) => i % 10);
+      return crossEntropy(rows, runtime.tensor(labels));
+    });
+    scaler.scale(loss).backward();
+    return loss;
+  };
+  for (let step = 0; step < steps; step++) {
+    if (accumulates) (await runtime.step(backward)).dispose();
+    const loss = await runtime.step(() => {
+      const last = backward();
+      scaler.step(optimizer);
+      scaler.update();
+      optimizer.zeroGrad();
+      return last;
+    });
+    loss.dispose();
+  }
+  const searches = runtime.lastPlan?.launches.filter(
+    ({ launch }) => launch.kernel.name === "check-finite",
+  );
+  return {
+    sha256: await parameterSha256(model.namedParameters()),
+    outcomes: await scaler.drain(),
+    searches: searches?.length,
+  };
+}
+
+describe.each(Object.entries(models))("%s", (_, make) => {
+  const searching = allPasses.filter((name) => name !== "checkStores");
+
+  test("is trained without a search of its gradients, to the same bits", async () => {
+    const checked = await train(make, { passes: allPasses, accumulates: false });
+    const searched = await train(make, { passes: searching, accumulates: false });
+    expect([checked.searches, searched.searches]).toEqual([0, 2]);
+    expect(checked.sha256).toBe(searched.sha256);
+    expect(checked.outcomes).toEqual(searched.outcomes);
+    const found = new Set(checked.outcomes.map(({ status }) => status));
+    expect(found).toEqual(new Set(["skipped", "applied"]));
+  });
+
+  test("is trained to the same bits where gradients accumulate, which are searched", async () => {
+    const checked = await train(make, { passes: allPasses, accumulates: true });
+    const searched = await train(make, { passes: searching, accumulates: true });
+    expect([checked.searches, searched.searches]).toEqual([1, 2]);
+    expect([checked.sha256, checked.outcomes]).toEqual([searched.sha256, searched.outcomes]);
+  });
+});
