@@ -5,8 +5,9 @@ export {
 } from "./amp/amp-primitives.js";
 export { checkFinite, isFiniteCheck, type SquareSums } from "./amp/check-finite.js";
 export { combineFlags } from "./amp/combine-flags.js";
+export { controlAndScale } from "./amp/control-and-scale.js";
 export { rescale, unscale } from "./amp/unscale.js";
-export { gatherFoundInf, updateScale } from "./amp/update-scale.js";
+export { gatherFoundInf, isPlainScaleUpdate, updateScale } from "./amp/update-scale.js";
 export { attention } from "./attention/forward.js";
 export {
   type HeadLayout,

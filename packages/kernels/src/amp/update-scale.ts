@@ -75,34 +75,11 @@ const sumSquaresWgsl = `
   for (var k = 0u; k < ${groupSize}u; k++) { total += sums[k]; }
 `;
 
-const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
-  defineKernel({
-    name: "update-scale",
-    variant: [hasSquares ? "norm" : "", hasExponents ? "exponents" : ""].join(" ").trim(),
-    bindings: [
-      { name: "state", ...word },
-      { name: "foundInf", ...word },
-      { name: "lossFlag", ...word },
-      { name: "outcomes", ...word },
-      ...(hasSquares
-        ? [{ name: "squares", access: "readwrite", dtypes: ["float32"] } as const]
-        : []),
-      ...(hasExponents ? [{ name: "exponents", ...word }] : []),
-    ],
-    scalars: [
-      { name: "isMask", type: "u32" },
-      { name: "partials", type: "u32", runtime: true },
-      { name: "tag", type: "f32", runtime: true },
-      { name: "slot", type: "u32", runtime: true },
-      { name: "isReplaced", type: "u32", runtime: true },
-      { name: "newScale", type: "u32", runtime: true },
-      ...scaleRuleFields.map((field) => ({ ...field, runtime: true })),
-    ],
-    body: () => `${scaleRuleWgsl}${hasExponents ? underflowWgsl : ""}
-${hasSquares ? `var<workgroup> sums: array<f32, ${groupSize}>;` : ""}
-@compute @workgroup_size(${hasSquares ? groupSize : 1}) fn main(@builtin(local_invocation_index) local: u32) {
-${hasSquares ? sumSquaresWgsl : ""}
-  let flag = at_foundInf(0u);
+/** WGSL: what one invocation does, after it has summed up squares. */
+export const scaleUpdateWgsl = (
+  hasSquares = false,
+  hasExponents = false,
+): string => `  let flag = at_foundInf(0u);
   let found = ${isSet("flag")};
   let mask = select(bitcast<u32>(f32(found)), flag, s.isMask == 1u);
   let rule = ScaleRule(${scaleRuleFields.map(({ name }) => `s.${name}`).join(", ")});
@@ -141,7 +118,36 @@ ${hasSquares ? sumSquaresWgsl : ""}
   store_foundInf(0u, 0u);
   store_lossFlag(0u, 0u);
 ${hasExponents ? `  for (var k = 0u; k < ${exponentBins}u; k++) { store_exponents(k, 0u); }` : ""}
-}
+`;
+
+const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
+  defineKernel({
+    name: "update-scale",
+    variant: [hasSquares ? "norm" : "", hasExponents ? "exponents" : ""].join(" ").trim(),
+    bindings: [
+      { name: "state", ...word },
+      { name: "foundInf", ...word },
+      { name: "lossFlag", ...word },
+      { name: "outcomes", ...word },
+      ...(hasSquares
+        ? [{ name: "squares", access: "readwrite", dtypes: ["float32"] } as const]
+        : []),
+      ...(hasExponents ? [{ name: "exponents", ...word }] : []),
+    ],
+    scalars: [
+      { name: "isMask", type: "u32" },
+      { name: "partials", type: "u32", runtime: true },
+      { name: "tag", type: "f32", runtime: true },
+      { name: "slot", type: "u32", runtime: true },
+      { name: "isReplaced", type: "u32", runtime: true },
+      { name: "newScale", type: "u32", runtime: true },
+      ...scaleRuleFields.map((field) => ({ ...field, runtime: true })),
+    ],
+    body: () => `${scaleRuleWgsl}${hasExponents ? underflowWgsl : ""}
+${hasSquares ? `var<workgroup> sums: array<f32, ${groupSize}>;` : ""}
+@compute @workgroup_size(${hasSquares ? groupSize : 1}) fn main(@builtin(local_invocation_index) local: u32) {
+${hasSquares ? sumSquaresWgsl : ""}
+${scaleUpdateWgsl(hasSquares, hasExponents)}}
 `,
     workgroups: () => [1, 1, 1],
     reference([state, foundInf, lossFlag, ring, ...views], scalars) {
@@ -176,6 +182,9 @@ ${hasExponents ? `  for (var k = 0u; k < ${exponentBins}u; k++) { store_exponent
 const kernels = [false, true].map((hasSquares) =>
   [false, true].map((hasExponents) => makeKernel(hasSquares, hasExponents)),
 );
+
+/** Whether a kernel updates a scale and does nothing else: no norm, no exponents. */
+export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === kernels[0]?.[0];
 
 /**
  * One update of a loss scale by its rule, on the device: `nextScaleState` of `@halfstep/grad-scaler` bit for bit.
@@ -257,7 +266,7 @@ function rootOfSum(squares: KernelView): number {
 }
 
 /** Float32 words that a kernel reaches as bits. With float64 arithmetic the CPU keeps the numbers themselves. */
-function floatsOf(view: KernelView | undefined): Float32Array | Float64Array {
+export function floatsOf(view: KernelView | undefined): Float32Array | Float64Array {
   const found = view as KernelView;
   return found instanceof Float64Array
     ? found

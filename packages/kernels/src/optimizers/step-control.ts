@@ -7,6 +7,47 @@ export const controlLength = 12;
 
 const largestFloat32 = 3.4028234663852886e38;
 
+/** Where a step's control finds the flag's bits and the reciprocal of the scale: WGSL. */
+interface ControlSource {
+  readonly foundInfBits: string;
+  readonly inverseScale: string;
+}
+
+const ownSource: ControlSource = {
+  foundInfBits: "bitcast<u32>(at_foundInf(0u))",
+  inverseScale: "at_scale(1u)",
+};
+
+/** WGSL: what one invocation does. */
+export const controlWgsl = (
+  clips: boolean,
+  { foundInfBits, inverseScale }: ControlSource = ownSource,
+): string => `  let applied = at_applied(0u);
+  let row = load_table(min(applied, s.rows - 1u));
+  let skips = (${foundInfBits} & 0x7fffffffu) != 0u;
+  var norm = 0.0;
+  var factor = 1.0;
+  ${
+    clips
+      ? `var all = vec4f();
+  for (var i = 0u; i < s.parts * ${partialsEach / 4}u; i++) { all += load_partials(i); }
+  let total = (all.x + all.y) + (all.z + all.w);
+  let bits = bitcast<u32>(total);
+  norm = total;
+  factor = total;
+  if (bits < 0x7f800000u) {
+    norm = sqrt(total);
+    factor = min(s.maxNorm / (norm + s.clipEps), 1.0);
+    if (norm == 0.0) { factor = 1.0; }
+  } else if (bits == 0x7f800000u) { factor = 0.0; }`
+      : ""
+  }
+  store_control(0u, vec4f(select(1.0, 0.0, skips), ${inverseScale}${clips ? " * factor" : ""}, s.lr * row.x, f32(applied == 0u)));
+  store_control(1u, row);
+  store_control(2u, vec4f(norm, factor, f32(applied & 0xffffu), f32(applied >> 16u)));
+  if (!skips) { store_applied(0u, applied + 1u); }
+`;
+
 function makeKernel(clips: boolean): Kernel {
   return defineKernel({
     name: "step-control",
@@ -31,31 +72,7 @@ function makeKernel(clips: boolean): Kernel {
         : []),
     ],
     body: () => `@compute @workgroup_size(1) fn main() {
-  let applied = at_applied(0u);
-  let row = load_table(min(applied, s.rows - 1u));
-  let skips = (bitcast<u32>(at_foundInf(0u)) & 0x7fffffffu) != 0u;
-  var norm = 0.0;
-  var factor = 1.0;
-  ${
-    clips
-      ? `var all = vec4f();
-  for (var i = 0u; i < s.parts * ${partialsEach / 4}u; i++) { all += load_partials(i); }
-  let total = (all.x + all.y) + (all.z + all.w);
-  let bits = bitcast<u32>(total);
-  norm = total;
-  factor = total;
-  if (bits < 0x7f800000u) {
-    norm = sqrt(total);
-    factor = min(s.maxNorm / (norm + s.clipEps), 1.0);
-    if (norm == 0.0) { factor = 1.0; }
-  } else if (bits == 0x7f800000u) { factor = 0.0; }`
-      : ""
-  }
-  store_control(0u, vec4f(select(1.0, 0.0, skips), at_scale(1u)${clips ? " * factor" : ""}, s.lr * row.x, f32(applied == 0u)));
-  store_control(1u, row);
-  store_control(2u, vec4f(norm, factor, f32(applied & 0xffffu), f32(applied >> 16u)));
-  if (!skips) { store_applied(0u, applied + 1u); }
-}
+${controlWgsl(clips)}}
 `,
     workgroups: () => [1, 1, 1],
     reference(views, { lr, rows, parts, maxNorm, clipEps }) {
@@ -87,6 +104,12 @@ function makeKernel(clips: boolean): Kernel {
 
 const plain = makeKernel(false);
 const clipping = makeKernel(true);
+
+/** Whether a kernel is that of a {@link stepControl}. */
+export const isStepControl = (kernel: Kernel): boolean => kernel === plain || kernel === clipping;
+
+/** Whether a {@link stepControl} clips. */
+export const clipsGradients = (kernel: Kernel): boolean => kernel === clipping;
 
 /** Clipping by the norm of all gradients, as part of a step. */
 export interface ClipOfStep<B> {

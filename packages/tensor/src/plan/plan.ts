@@ -8,6 +8,7 @@ import { foldCasts, isCopy } from "./fold-casts.js";
 import { fuseElementwise, fuseRandom } from "./fuse-elementwise.js";
 import { fuseEpilogues } from "./fuse-epilogues.js";
 import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
+import { joinScaleUpdate } from "./join-scale-update.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
 import { narrowStorage } from "./narrow-storage.js";
 import { recomputeSums } from "./recompute-sums.js";
@@ -30,6 +31,7 @@ export type PassName =
   | "storeFusedTwins"
   | "spreadRows"
   | "checkStores"
+  | "joinScaleUpdate"
   | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
@@ -47,6 +49,7 @@ export const allPasses: readonly PassName[] = [
   "storeFusedTwins",
   "spreadRows",
   "checkStores",
+  "joinScaleUpdate",
   "reuseMemory",
 ];
 
@@ -64,6 +67,7 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   storeFusedTwins,
   spreadRows,
   checkStores,
+  joinScaleUpdate,
 };
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */

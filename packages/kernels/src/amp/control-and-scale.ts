@@ -1,0 +1,65 @@
+import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfstep/device";
+import { scaleRuleWgsl } from "@halfstep/grad-scaler/wgsl";
+import { defineKernel } from "../kernel.js";
+import { clipsGradients, controlWgsl, isStepControl } from "../optimizers/step-control.js";
+import { floatsOf, isPlainScaleUpdate, scaleUpdateWgsl } from "./update-scale.js";
+
+const word = { access: "readwrite", unit: 1, dtypes: ["uint32"] } as const;
+
+/** What both kernels bind, and in which order: the flag and the state, as bits. */
+const shared: readonly KernelBinding[] = [
+  { name: "foundInf", ...word },
+  { name: "state", ...word },
+];
+
+const source = {
+  foundInfBits: "at_foundInf(0u)",
+  inverseScale: "bitcast<f32>(at_state(1u))",
+};
+
+/** One kernel for both; each has the scalars that the two have. */
+const makeKernel = (control: Kernel, update: Kernel): Kernel =>
+  defineKernel({
+    name: `${control.name}+${update.name}`,
+    variant: control.variant,
+    bindings: [...shared, ...update.bindings.slice(2), ...control.bindings.slice(2)],
+    scalars: [...control.scalars, ...update.scalars],
+    body: () => `${scaleRuleWgsl}
+@compute @workgroup_size(1) fn main() {
+  {
+${controlWgsl(clipsGradients(control), source)}  }
+  {
+${scaleUpdateWgsl()}  }
+}
+`,
+    workgroups: () => [1, 1, 1],
+    reference([foundInf, state, lossFlag, outcomes, ...own], scalars) {
+      const flag = foundInf as KernelView;
+      const words = state as KernelView;
+      control.reference([floatsOf(flag), floatsOf(words), ...own], scalars);
+      update.reference([words, flag, lossFlag as KernelView, outcomes as KernelView], scalars);
+    },
+  });
+
+const kernels = new Map<Kernel, Kernel>();
+
+/**
+ * One launch for the `stepControl` of an optimizer and the `updateScale` behind it, both by one invocation; undefined where they do not
+ * belong to the same flag and the same scale, or where the update sums up a norm or counts exponents.
+ *
+ * The scale is updated before the optimizer's step instead of after it: whoever reads it, or the flag, in between would notice.
+ */
+export function controlAndScale<B>(control: Launch<B>, update: Launch<B>): Launch<B> | undefined {
+  if (!isStepControl(control.kernel) || !isPlainScaleUpdate(update.kernel)) return undefined;
+  const [flag, scale, ...own] = control.bindings as readonly Binding<B>[];
+  const [state, foundInf, lossFlag, outcomes] = update.bindings as readonly Binding<B>[];
+  if (!state || !foundInf || !lossFlag || !outcomes) return undefined;
+  if (flag?.buffer !== foundInf.buffer || scale?.buffer !== state.buffer) return undefined;
+  const kernel = kernels.get(control.kernel) ?? makeKernel(control.kernel, update.kernel);
+  kernels.set(control.kernel, kernel);
+  return {
+    kernel,
+    bindings: [foundInf, state, lossFlag, outcomes, ...own],
+    scalars: { ...control.scalars, ...update.scalars },
+  };
+}
