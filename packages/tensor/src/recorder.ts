@@ -233,7 +233,9 @@ export class Recorder {
 
   #close(): void {
     const recording = this.#recording;
-    if (recording.launches.length > 0 || recording.inputs.length > 0) {
+    const { launches, inputs, kept } = recording;
+    // A result without elements is kept, though nothing may have been launched for it.
+    if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
       try {
         const search = insertSearch(recording, (bytes) => this.transient(bytes));
         this.#executor.run(recording);

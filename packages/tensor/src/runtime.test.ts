@@ -28,6 +28,15 @@ test.each(runtimes)("ops outside a step are computed when they are read: %s", as
   expect([...(await sum.add(1).toArray())]).toEqual([23, 45, 67, 29, 51, 73]);
 });
 
+test.each(runtimes)("results without elements, of no launch, can be read: %s", async (_, open) => {
+  const runtime = await open();
+  const product = () => runtime.variable([], [0, 3]).matmul(runtime.variable([1, 2, 3], [3, 1]));
+  for (const empty of [product(), await runtime.step(product)]) {
+    expect(empty.shape).toEqual([0, 1]);
+    expect([...(await empty.toArray())]).toEqual([]);
+  }
+});
+
 test.each(runtimes)("a training step moves a variable by its gradient: %s", async (_, open) => {
   const runtime = await open();
   const weight = runtime.variable([1, -2], [1, 2], { requiresGrad: true, name: "weight" });

@@ -1,5 +1,6 @@
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
 import { roll } from "./concatenate.js";
 import { matmul } from "./matmul.js";
@@ -67,10 +68,10 @@ export const tensordot: Composite<
     const free = (x: Tensor, over: readonly number[]): number[] =>
       x.shape.map((_, d) => d).filter((d) => !over.includes(d));
     const [freeA, freeB] = [free(a, overA), free(b, overB)];
-    const inner = sizes(a, overA).reduce((x, y) => x * y, 1);
-    const rows = a.permute([...freeA, ...overA]).reshape([-1, inner]);
-    const columns = b.permute([...overB, ...freeB]).reshape([inner, -1]);
-    return matmul([rows, columns], {}).reshape([...sizes(a, freeA), ...sizes(b, freeB)]);
+    const [m, n, k] = [sizes(a, freeA), sizes(b, freeB), sizes(a, overA)];
+    const rows = a.permute([...freeA, ...overA]).reshape([sizeOf(m), sizeOf(k)]);
+    const columns = b.permute([...overB, ...freeB]).reshape([sizeOf(k), sizeOf(n)]);
+    return matmul([rows, columns], {}).reshape([...m, ...n]);
   },
 );
 
@@ -85,11 +86,13 @@ export const bilinear: Composite<
       throw new ShapeError(
         `bilinear: x1 [${x1.shape}] and x2 [${x2.shape}] do not fit a weight [${weight.shape}] of [out, left, right]`,
       );
-    const rows = x1.reshape([-1, left]);
+    const lead = x1.shape.slice(0, -1);
+    const [count, others] = [sizeOf(lead), sizeOf(x2.shape.slice(0, -1))];
+    const rows = x1.reshape([count, left]);
     const byLeft = weight.permute([1, 0, 2]).reshape([left, out * right]);
-    const half = matmul([rows, byLeft], {}).reshape([-1, out, right]);
-    const full = matmul([half, x2.reshape([-1, right, 1])], {});
-    const y = full.reshape([...x1.shape.slice(0, -1), out]);
+    const half = matmul([rows, byLeft], {}).reshape([count, out, right]);
+    const full = matmul([half, x2.reshape([others, right, 1])], {});
+    const y = full.reshape([...lead, out]);
     return bias ? y.add(bias) : y;
   },
 );

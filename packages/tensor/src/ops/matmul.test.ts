@@ -7,7 +7,7 @@ import {
   scattered,
 } from "../../test/forward-check.js";
 import { naiveEinsum } from "../../test/naive-einsum.js";
-import { cpuRuntime, grad, ShapeError, type Tensor } from "../index.js";
+import { cpuRuntime, grad, ShapeError, type Tensor, type Variable } from "../index.js";
 import * as ops from "./index.js";
 
 interface Sizes {
@@ -124,6 +124,43 @@ test.each(places)("factors without rows have gradients: %s, %s", async (_, dtype
   const gradients = await runtime.step(() => grad(x.matmul(w).sum(), [x, w]) as Tensor[]);
   const [dx, dw] = await Promise.all(gradients.map((gradient) => gradient.toArray()));
   expect([dx?.length, Array.from(dw ?? [])]).toEqual([0, [0, 0, 0, 0, 0, 0]]);
+});
+
+test.each(places)("sums over nothing are zeros, with gradients: %s, %s", async (_, dtype, open) => {
+  const runtime = await open();
+  const sizes: readonly Sizes[] = [
+    { m: 3, n: 4, k: 0 },
+    { m: 3, n: 0, k: 4 },
+  ];
+  for (const { m, n, k } of sizes) {
+    const zeros = (shape: readonly number[]): Variable =>
+      runtime.variable(new Float32Array(shape.reduce((a, b) => a * b, 1)), shape, {
+        dtype,
+        requiresGrad: true,
+      });
+    const rows = zeros([2, m, k]);
+    const products: readonly [y: () => Tensor, shape: readonly number[], Variable[]][] = [
+      ...[false, true].map((transB): (typeof products)[number] => {
+        const shared = zeros(transB ? [n, k] : [k, n]);
+        return [() => ops.matmul([rows, shared], { transB }), [2, m, n], [rows, shared]];
+      }),
+      ((w) => [() => ops.tensordot(rows, w, 1), [2, m, n], [rows, w]])(zeros([k, n])),
+      ((x, w) => [() => ops.bilinear(rows, x, w), [2, m, 5], [rows, x, w]])(
+        zeros([2, m, n]),
+        zeros([5, k, n]),
+      ),
+    ];
+    for (const [y, shape, factors] of products) {
+      const [value, gradients] = await runtime.step(() => {
+        const value = y();
+        return [value, grad(value.sum(), factors) as Tensor[]] as const;
+      });
+      expect(value.shape).toEqual(shape);
+      expect(gradients.map((gradient) => gradient.shape)).toEqual(factors.map((x) => x.shape));
+      for (const x of [value, ...gradients])
+        expect((await x.toArray()).every((element) => element === 0)).toBe(true);
+    }
+  }
 });
 
 test("shapes and dtypes that do not fit are refused", () => {

@@ -147,8 +147,9 @@ function entriesOf(
 
 /** Gradient of a right factor that all entries share: one product over the rows of all entries. */
 function sharedFactorGradient(a: Tensor, g: Tensor, transB: boolean): Tensor {
-  const rows = a.reshape([-1, a.shape.at(-1) as number]);
-  const gradient = g.reshape([-1, g.shape.at(-1) as number]);
+  const count = product(a.shape.slice(0, -1));
+  const rows = a.reshape([count, a.shape.at(-1) as number]);
+  const gradient = g.reshape([count, g.shape.at(-1) as number]);
   return transB
     ? matmul([gradient, rows], { transA: true })
     : matmul([rows, gradient], { transA: true });
