@@ -6,14 +6,18 @@ import { writeFileSync } from "node:fs";
 import type { Binding, DType, Hardware, LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import type { BlockSize, Blocks, MatrixBlock, SharedBlock } from "../src/matmul/block-table.js";
-import { blockSize } from "../src/matmul/engine.js";
+import { blockSize, chooseEngine } from "../src/matmul/engine.js";
 import { measuredBlocks } from "../src/matmul/measured-blocks.js";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
 import { type Launches, measure } from "./measure.js";
 
-const device = await requestDevice();
-const { hardware, adapter } = device.capabilities;
+const [surplus] = process.argv.slice(2);
+if (surplus !== undefined) refuse(`${surplus}: npm run tune takes no arguments`, 2);
+
+const device = await requestDevice().catch((error: Error) => refuse(error.message, 1));
+const { hardware, adapter, tier, subgroupSize } = device.capabilities;
 const isSoftware = hardware.class === "software";
+const unit = isSoftware ? "GFLOP/s a core" : "GFLOP/s";
 const name = adapter.description || adapter.device || adapter.vendor;
 console.log(`${name}: class ${hardware.class}`);
 
@@ -68,9 +72,16 @@ const shapes: readonly MatmulAttributes[] = isSoftware
       { m: 768, n: 768, k: 1024, transA: true },
     ];
 
-/** The device, as if the table held these blocks for it. */
+function refuse(message: string, code: number): never {
+  console.error(message);
+  process.exit(code);
+}
+
+/** The device's hardware, as if the table held these blocks for it. */
+const pretended = (label: string): Hardware => ({ ...hardware, class: label });
+
 function pretend(target: LaunchTarget<GPUBuffer>, label: string): LaunchTarget<GPUBuffer> {
-  const other: Hardware = { ...hardware, class: label };
+  const other = pretended(label);
   return {
     allocate: (bytes) => target.allocate(bytes),
     launch: (launch) =>
@@ -94,16 +105,18 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
   blocks: readonly Block[],
   storages: readonly DType[],
 ): Promise<Block | undefined> {
-  const labels = blocks.map((block) => Object.values(block).join("×"));
-  for (const [i, block] of blocks.entries())
-    registry[`${kind} ${labels[i]}`] = {
-      adapter: "",
-      large: {},
-      medium: {},
-      [size]: { [kind]: block },
-    };
+  const fitting = new Map<string, Block | undefined>([["rows", undefined]]);
   registry.rows = { adapter: "", large: {}, medium: {} };
-  const names = ["rows", ...labels.map((label) => `${kind} ${label}`)];
+  for (const block of blocks) {
+    const label = `${kind} ${Object.values(block).join("×")}`;
+    registry[label] = { adapter: "", large: {}, medium: {}, [size]: { [kind]: block } };
+    const bindings = Array(2).fill({ dtype: "float16" });
+    const context = { tier, subgroupSize, hardware: pretended(label), bindings };
+    // What does not fit would be computed, and timed, by rows.
+    if (chooseEngine(size, context).kind === kind) fitting.set(label, block);
+    else console.log(`${size} ${label}: does not fit`);
+  }
+  const names = [...fitting.keys()];
   const scores = new Map(names.map((label) => [label, 0]));
   for (const shape of shapes.filter(({ m, n, k, batch = 1 }) => blockSize(m, n, k, batch) === size))
     for (const dtype of storages) {
@@ -123,12 +136,12 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
         const { best = 0 } = times[label] ?? {};
         scores.set(label, (scores.get(label) ?? 0) + Math.log(best));
         const rate = ((2 * m * n * k) / best / 1e6).toFixed(1);
-        console.log(`${size} ${m}×${n}×${k} ${dtype} ${label}: ${rate} GFLOP/s`);
+        console.log(`${size} ${m}×${n}×${k} ${dtype} ${label}: ${rate} ${unit}`);
       }
       for (const { buffer } of Object.values(operands)) device.release(buffer);
     }
-  const order = [...scores].sort(([, x], [, y]) => x - y);
-  return blocks[names.indexOf(order[0]?.[0] ?? "rows") - 1];
+  const [first] = [...scores].sort(([, x], [, y]) => x - y);
+  return fitting.get(first?.[0] ?? "rows");
 }
 
 const chosen: Record<BlockSize, Blocks[BlockSize]> = { large: {}, medium: {} };
@@ -155,4 +168,4 @@ writeFileSync(
 export const measuredBlocks: Readonly<Record<string, Blocks & { readonly adapter: string }>> = ${JSON.stringify(table, null, 2)};
 `,
 );
-console.log(`${file} is written: format it with biome, and commit it`);
+console.log(`packages/kernels/${file} is written: format it with biome, and commit it`);
