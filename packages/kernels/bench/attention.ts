@@ -145,8 +145,8 @@ async function compare(test: Case): Promise<void> {
   const rows = entries * length;
   const [query, key, value, out, outGradient, queryGradient, keyGradient, valueGradient] =
     Array.from({ length: 8 }, () => tensor(count, dtype)) as [B, B, B, B, B, B, B, B];
-  const logSumExp = tensor(rows, "float32");
-  const statistics = tensor(rows * 2, "float32");
+  const normalizers = tensor(rows * 2, "float32");
+  const statistics = tensor(rows * 4, "float32");
   const scores = tensor(rows * length, "float32");
   const [probabilities, change] = [tensor(rows * length, dtype), tensor(rows * length, dtype)];
   const scale = 1 / Math.sqrt(size);
@@ -160,7 +160,7 @@ async function compare(test: Case): Promise<void> {
     isCausal,
     ...(p && { dropout: { p, source: { seed: 1, block: 0, stream: 0 } } }),
   };
-  const fused = { query, key, value, out, logSumExp, outGradient, statistics };
+  const fused = { query, key, value, out, normalizers, outGradient, statistics };
   const shape = { batch: entries, m: length, n: length, k: size };
   const back = { batch: entries, m: length, n: size, k: length };
   const perRow = { rows, columns: length, scale, causalRows: isCausal ? length : undefined };
@@ -213,7 +213,7 @@ async function compare(test: Case): Promise<void> {
     );
   }
   const all = [query, key, value, out, outGradient, queryGradient, keyGradient, valueGradient];
-  for (const { buffer } of [...all, logSumExp, statistics, scores, probabilities, change])
+  for (const { buffer } of [...all, normalizers, statistics, scores, probabilities, change])
     device.release(buffer);
 }
 

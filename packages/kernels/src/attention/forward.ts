@@ -10,23 +10,24 @@ import { each, overLanes, type ResultTile, scaleRow } from "./tile.js";
 import { keptOf, scaledScores, seenColumns } from "./visibility.js";
 
 /**
- * out = softmax(query keyᵀ · scale + mask) value [entries, queries, width], and the logarithm of each row's sum of exponentials,
- * float32 [entries, queries]. Scores and probabilities exist in registers only, a tile at a time, as in Dao et al. 2022
+ * out = softmax(query keyᵀ · scale + mask) value [entries, queries, width], and the normalizers of each row, float32 [entries,
+ * queries, 2]: its largest score, and the logarithm of the sum of exponentials about it. One number for both would lose the second where a
+ * mask adds a large one to all scores. Scores and probabilities exist in registers only, a tile at a time, as in Dao et al. 2022
  * (FlashAttention): the sum is about the largest score so far, and is rescaled when a larger one comes. A query that sees nothing
  * gets zeros.
  */
 export function attention<B>(
   target: LaunchTarget<B>,
-  operands: AttentionOperands<B> & { readonly out: Binding<B>; readonly logSumExp: Binding<B> },
+  operands: AttentionOperands<B> & { readonly out: Binding<B>; readonly normalizers: Binding<B> },
   attributes: AttentionAttributes,
 ): void {
   const { entries, queries, width } = attributes;
   requireAttention("attention", operands, attributes);
-  const { out, logSumExp } = operands;
-  const lengths = { out: entries * queries * width, logSumExp: entries * queries };
-  requireLengths("attention", { out, logSumExp }, lengths);
+  const { out, normalizers } = operands;
+  const lengths = { out: entries * queries * width, normalizers: entries * queries * 2 };
+  requireLengths("attention", { out, normalizers }, lengths);
   intoRows(target, out, width, (rows) =>
-    launchOf(forwardKernel, operands, [rows, logSumExp], attributes),
+    launchOf(forwardKernel, operands, [rows, normalizers], attributes),
   );
 }
 
@@ -45,7 +46,7 @@ const forwardKernel = definePass((parts) => {
     rows: "queries",
     isBackward: false,
     results: [result],
-    stores: [{ name: "logSumExp", access: "write", unit: 1, dtypes: ["float32"] }],
+    stores: [{ name: "normalizers", access: "write", unit: 2, dtypes: ["float32"] }],
     statements: (tile) => ({
       functions: keepingNan("row_log", "log(x)"),
       registers: each(tile.rows, (r) => `  var top${r} = -3.4e38; var total${r} = 0.0;\n`),
@@ -68,16 +69,16 @@ const forwardKernel = definePass((parts) => {
   let divisor${r} = 1.0 / select(total${r}, 1.0, total${r} == 0.0)${parts.isDropping ? " * s.factor" : ""};
 `,
       ),
-      afterStores: `  var logs = array<f32, ${tile.rows}>(${Array.from(
+      afterStores: `  var normalizers = array<vec2f, ${tile.rows}>(${Array.from(
         { length: tile.rows },
-        (_, r) => `select(top${r} + row_log(vec4f(total${r})).x, 0.0, total${r} == 0.0)`,
+        (_, r) => `select(vec2f(top${r}, row_log(vec4f(total${r})).x), vec2f(), total${r} == 0.0)`,
       ).join(", ")});
-  for (var r = lane; r < min(${tile.rows}u, s.queries - row); r += ${tile.lanes}u) { store_logSumExp(query_start + row + r, logs[r]); }
+  for (var r = lane; r < min(${tile.rows}u, s.queries - row); r += ${tile.lanes}u) { store_normalizers(query_start + row + r, normalizers[r]); }
 `,
     }),
     reference({ query: q, key: k, value: v, results, stores, limit, shown, kept, ...numbers }) {
       const { entries, queries, keys, size, width, scale } = numbers;
-      const logSumExp = stores[0] as KernelView;
+      const normalizers = stores[0] as KernelView;
       const scores = new Float64Array(keys);
       const sums = new Float64Array(entries * queries * width);
       for (let entry = 0; entry < entries; entry++)
@@ -89,7 +90,8 @@ const forwardKernel = definePass((parts) => {
           for (let key = 0; key < seen; key++) {
             const score = product(q.view, start, k.view, k.at(entry, key), size) * scale;
             scores[key] = shown(score, entry, query, key);
-            top = Math.max(top, scores[key] as number);
+            // As `max` of WGSL does, past NaN, which reaches the sum.
+            if ((scores[key] as number) > top) top = scores[key] as number;
           }
           let total = 0;
           for (let key = 0; key < seen; key++) {
@@ -99,7 +101,8 @@ const forwardKernel = definePass((parts) => {
           }
           for (let i = row * width; i < (row + 1) * width; i++)
             sums[i] = (sums[i] as number) / (total === 0 ? 1 : total);
-          logSumExp[row] = total === 0 ? 0 : top + Math.log(total);
+          normalizers[row * 2] = total === 0 ? 0 : top;
+          normalizers[row * 2 + 1] = total === 0 ? 0 : Math.log(total);
         }
       setRows(results[0] as HeadView, sums, { entries, tokens: queries, size: width });
     },

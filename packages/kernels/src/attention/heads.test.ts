@@ -116,8 +116,8 @@ function operandsOf(test: Case) {
     value: { values: dense.value, dtype },
     outGradient: { values: dense.outGradient, dtype },
     out: { values: entries * queries * width, dtype },
-    logSumExp: { values: entries * queries },
-    statistics: { values: entries * queries * 2 },
+    normalizers: { values: entries * queries * 2 },
+    statistics: { values: entries * queries * 4 },
     queryGradient: { values: entries * queries * size, dtype },
     keyGradient: { values: entries * keys * size, dtype },
     valueGradient: { values: entries * keys * width, dtype },
@@ -126,8 +126,8 @@ function operandsOf(test: Case) {
     placedKeyValue: { values: place(sides.keysValues.length, ["key", "value"]), dtype },
     placedOutGradient: { values: place(sides.outGradient.length, ["outGradient"]), dtype },
     placedOut: { values: untouched(results.out.length), dtype },
-    placedLogSumExp: { values: entries * queries },
-    placedStatistics: { values: entries * queries * 2 },
+    placedNormalizers: { values: entries * queries * 2 },
+    placedStatistics: { values: entries * queries * 4 },
     placedQueryGradient: { values: untouched(results.queryGradient.length), dtype },
     placedKeyGradient: { values: untouched(results.keyGradient.length), dtype },
     placedValueGradient: { values: untouched(results.valueGradient.length), dtype },
@@ -189,7 +189,7 @@ const launchesOf =
       outGradient: { binding: all.placedOutGradient, layout: operands.outGradient },
     };
     const own: Partial<Record<string, Binding<B>>> = {
-      logSumExp: all.placedLogSumExp,
+      normalizers: all.placedNormalizers,
       statistics: all.placedStatistics,
     };
     for (const [name, result] of Object.entries(results)) {
@@ -207,7 +207,7 @@ function differences(test: Case, got: Results<Operands>): readonly string[] {
     if (wrong > 0) found.push(`${JSON.stringify(test)}: ${wrong} of ${name}`);
   };
   for (const [name, placed] of [
-    ["logSumExp", "placedLogSumExp"],
+    ["normalizers", "placedNormalizers"],
     ["statistics", "placedStatistics"],
   ] as const)
     count(name, got[name].filter((v, i) => !Object.is(v, got[placed][i])).length);
@@ -285,7 +285,7 @@ describe("attention with its heads elsewhere", () => {
     const rows = (): Binding<object> => binding(48);
     const operands = {
       ...{ query: rows(), key: rows(), value: rows(), outGradient: rows() },
-      ...{ statistics: binding(12), keyGradient: rows(), valueGradient: rows() },
+      ...{ statistics: binding(24), keyGradient: rows(), valueGradient: rows() },
     };
     const shape = { entries: 2, queries: 3, keys: 3, size: 8, width: 8, scale: 1 };
     attentionKeyValueGradient(target, operands, shape);

@@ -59,11 +59,12 @@ const keyValueKernel = definePass((parts) => ({
     },
   ],
   statements: () => ({
-    columns: `${each(4, (u) => `    let own${u} = load_statistics(query_start + column${u});\n`)}    let logSums = vec4f(own0.x, own1.x, own2.x, own3.x);
-    let averages = vec4f(own0.y, own1.y, own2.y, own3.y);
+    columns: `${each(4, (u) => `    let own${u} = load_statistics(query_start + column${u});\n`)}    let tops = vec4f(own0.x, own1.x, own2.x, own3.x);
+    let logs = vec4f(own0.y, own1.y, own2.y, own3.y);
+    let averages = vec4f(own0.z, own1.z, own2.z, own3.z);
 `,
     weigh: (r) => `      let is_seen = ${seenColumns(parts, "keys", r)};
-      let p = select(vec4f(), row_exp(${scaledScores(parts, r)} - logSums), is_seen);
+      let p = select(vec4f(), row_exp((${scaledScores(parts, r)} - tops) - logs), is_seen);
       change${r} = select(vec4f(), p * (${keptOf(parts, r, `change${r}${parts.isDropping ? " * s.factor" : ""}`)} - averages), is_seen);
       score${r} = ${keptOf(parts, r, parts.isDropping ? "p * s.factor" : "p")};
 `,

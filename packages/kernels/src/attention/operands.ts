@@ -59,6 +59,6 @@ export function requireGradient<B>(
   const { entries, queries, width } = attributes;
   const { outGradient, statistics } = operands;
   const rows = entries * queries;
-  const lengths = { outGradient: rows * width, statistics: rows * 2 };
+  const lengths = { outGradient: rows * width, statistics: rows * 4 };
   requireLengths(op, { outGradient, statistics }, lengths);
 }

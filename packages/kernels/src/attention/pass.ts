@@ -222,7 +222,7 @@ function passKernel(
 
 const backwardBindings: readonly KernelBinding[] = [
   { name: "outGradient", access: "read" },
-  { name: "statistics", access: "read", unit: 2, dtypes: ["float32"] },
+  { name: "statistics", access: "read", dtypes: ["float32"] },
 ];
 
 /** The two sides of a tile, in WGSL. */

@@ -48,8 +48,8 @@ const queryKernel = definePass((parts) => ({
     ),
     weigh: (r) => `      let own = ${ofRow(tile, "statistics", r)};
       let is_seen = ${seenColumns(parts, "queries", r)};
-      let p = select(vec4f(), row_exp(${scaledScores(parts, r)} - vec4f(own.x)), is_seen);
-      score${r} = select(vec4f(), p * (${keptOf(parts, r, `change${r}${parts.isDropping ? " * s.factor" : ""}`)} - vec4f(own.y)), is_seen);
+      let p = select(vec4f(), row_exp((${scaledScores(parts, r)} - vec4f(own.x)) - vec4f(own.y)), is_seen);
+      score${r} = select(vec4f(), p * (${keptOf(parts, r, `change${r}${parts.isDropping ? " * s.factor" : ""}`)} - vec4f(own.z)), is_seen);
 `,
   }),
   reference(views) {

@@ -31,11 +31,15 @@ export function eachScoreGradient(views: PassViews, visit: (seen: SeenKey) => vo
     for (let query = 0; query < queries; query++) {
       const row = entry * queries + query;
       const seen = limit(entry, query);
-      const [logSum, average] = [statistics[row * 2] as number, statistics[row * 2 + 1] as number];
+      const [top, log, average] = [0, 1, 2].map((i) => statistics[row * 4 + i]) as [
+        number,
+        number,
+        number,
+      ];
       const [own, ownGradient] = [q.at(entry, query), g.at(entry, query)];
       for (let key = 0; key < seen; key++) {
         const score = product(q.view, own, k.view, k.at(entry, key), size) * scale;
-        const p = Math.exp(shown(score, entry, query, key) - logSum);
+        const p = Math.exp(shown(score, entry, query, key) - top - log);
         const change = product(g.view, ownGradient, v.view, v.at(entry, key), width);
         const scoreGradient = p * (kept(change, entry, query, key) - average);
         const probability = kept(p, entry, query, key);

@@ -14,14 +14,14 @@ import type { AttentionShape } from "./shape.js";
 import { rowQuads, tokenOf } from "./tile.js";
 
 /**
- * What both backward passes need of each query, float32 [entries, queries, 2]: the logarithm of its sum of exponentials, and
- * Σ out · outGradient, which is the average gradient of its scores (Dao et al. 2022, appendix B.2).
+ * What both backward passes need of each query, float32 [entries, queries, 4]: its normalizers, Σ out · outGradient, which is
+ * the average gradient of its scores (Dao et al. 2022, appendix B.2), and 0.
  */
 export function attentionStatistics<B>(
   operands: {
     readonly out: Binding<B>;
     readonly outGradient: Binding<B>;
-    readonly logSumExp: Binding<B>;
+    readonly normalizers: Binding<B>;
     readonly statistics: Binding<B>;
   },
   { entries, queries, width }: Pick<AttentionShape, "entries" | "queries" | "width">,
@@ -30,14 +30,14 @@ export function attentionStatistics<B>(
   requireLengths("attentionStatistics", operands, {
     out: rows * width,
     outGradient: rows * width,
-    logSumExp: rows,
-    statistics: rows * 2,
+    normalizers: rows * 2,
+    statistics: rows * 4,
   });
-  const { out, outGradient, logSumExp, statistics } = operands;
+  const { out, outGradient, normalizers, statistics } = operands;
   const kernel = width % 4 === 0 ? kernels.aligned : kernels.unaligned;
   return {
     kernel,
-    bindings: [out, outGradient, logSumExp, statistics],
+    bindings: [out, outGradient, normalizers, statistics],
     scalars: setDense(kernel.heads.operands, { entries, queries, width }),
   };
 }
@@ -56,8 +56,8 @@ function statisticsKernel(isAligned: boolean): HeadKernel {
     bindings: [
       { name: "out", access: "read" },
       { name: "outGradient", access: "read" },
-      { name: "logSumExp", access: "read", unit: 1, dtypes: ["float32"] },
-      { name: "statistics", access: "write", unit: 2, dtypes: ["float32"] },
+      { name: "normalizers", access: "read", unit: 2, dtypes: ["float32"] },
+      { name: "statistics", access: "write", dtypes: ["float32"] },
     ],
     scalars: [
       { name: "entries", type: "u32" },
@@ -74,12 +74,12 @@ ${headBases(operands)}  let out_at = ${tokenOf("out", "query")};
   let quads = (s.width + 3u) >> 2u;
   var sum = vec4f();
   for (var c = 0u; c < quads; c++) { sum = fma(quad_out(out_at, c), quad_outGradient(outGradient_at, c), sum); }
-  store_statistics(index, vec2f(load_logSumExp(index), (sum.x + sum.y) + (sum.z + sum.w)));
+  store_statistics(index, vec4f(load_normalizers(index), (sum.x + sum.y) + (sum.z + sum.w), 0.0));
 }
 `,
     workgroups: ({ entries = 0, queries = 0 }) => linearWorkgroups(entries * queries),
-    reference([out, outGradient, logSumExp, statistics], scalars) {
-      const [y, g, l, to] = [out, outGradient, logSumExp, statistics] as [
+    reference([out, outGradient, normalizers, statistics], scalars) {
+      const [y, g, l, to] = [out, outGradient, normalizers, statistics] as [
         KernelView,
         KernelView,
         KernelView,
@@ -92,8 +92,8 @@ ${headBases(operands)}  let out_at = ${tokenOf("out", "query")};
       ];
       for (let entry = 0, row = 0; entry < entries; entry++)
         for (let query = 0; query < queries; query++, row++) {
-          to[row * 2] = l[row] as number;
-          to[row * 2 + 1] = product(y, ofOut(entry, query), g, ofGradient(entry, query), width);
+          const average = product(y, ofOut(entry, query), g, ofGradient(entry, query), width);
+          to.set([l[row * 2] as number, l[row * 2 + 1] as number, average, 0], row * 4);
         }
     },
   });

@@ -58,7 +58,7 @@ const operandsOf = <T>([query, key, value]: readonly T[], mask: T | undefined) =
   mask,
 });
 
-/** Attention without its probabilities in memory: the result, and the logarithm of each row's sum of exponentials. */
+/** Attention without its probabilities in memory: the result, and the normalizers of each row. */
 const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
   name: "attention",
   castPolicy: "none",
@@ -68,16 +68,16 @@ const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
     const width = (value as TensorSpec).shape.at(-1) as number;
     return [
       { shape: [...rows, width], dtype },
-      { shape: rows, dtype: "float32" },
+      { shape: [...rows, 2], dtype: "float32" },
     ];
   },
   forward({ target, inputs, outputs, attributes }) {
-    const [out, logSumExp] = outputs as [Operand, Operand];
-    const operands = { ...operandsOf(inputs, inputs[3]), out, logSumExp };
+    const [out, normalizers] = outputs as [Operand, Operand];
+    const operands = { ...operandsOf(inputs, inputs[3]), out, normalizers };
     kernels.attention(target, operands, attributesOf(inputs, attributes));
   },
   backward({ inputs, outputs, gradients, needs, attributes }) {
-    const [out, logSumExp] = outputs as [Tensor, Tensor];
+    const [out, normalizers] = outputs as [Tensor, Tensor];
     const [gradient, mask] = [gradients[0] as Tensor, inputs[3]];
     const operands = inputs.slice(0, 3) as [Tensor, Tensor, Tensor];
     if (isGradEnabled()) {
@@ -85,7 +85,7 @@ const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
         mask && attributes.mask?.kind === "lengths" ? flagsOf(mask, keysOf(operands)) : mask;
       return composedAttentionGradients(operands, flags, gradient, attributes);
     }
-    const statistics = statisticsOp([out, gradient, logSumExp], null);
+    const statistics = statisticsOp([out, gradient, normalizers], null);
     const read = [...operands, gradient, statistics, ...(mask ? [mask] : [])];
     const query = needs[0] ? queryGradientOp(read, attributes) : undefined;
     if (!needs[1] && !needs[2]) return [query];
@@ -98,17 +98,17 @@ const keysOf = ([, key]: readonly [Tensor, Tensor, Tensor]): number => key.shape
 const statisticsOp: Op<null> = defineOp<null>({
   name: "attentionStatistics",
   castPolicy: "none",
-  shape: ([, , logSumExp]) => [
-    { shape: [...(logSumExp as TensorSpec).shape, 2], dtype: "float32" },
+  shape: ([, , normalizers]) => [
+    { shape: [...(normalizers as TensorSpec).shape.slice(0, -1), 4], dtype: "float32" },
   ],
   forward({ target, inputs, outputs }) {
-    const [out, outGradient, logSumExp] = inputs as [Operand, Operand, Operand];
+    const [out, outGradient, normalizers] = inputs as [Operand, Operand, Operand];
     target.launch(
       kernels.attentionStatistics(
-        { out, outGradient, logSumExp, statistics: outputs[0] as Operand },
+        { out, outGradient, normalizers, statistics: outputs[0] as Operand },
         {
-          entries: product(logSumExp.shape.slice(0, -1)),
-          queries: logSumExp.shape.at(-1) as number,
+          entries: product(normalizers.shape.slice(0, -2)),
+          queries: normalizers.shape.at(-2) as number,
           width: out.shape.at(-1) as number,
         },
       ),

@@ -54,7 +54,11 @@ function launched(record: (target: Parameters<typeof attention<Storage>>[0]) => 
 
 const forward = (query: Binding<Storage>, key: B, value: B, out: B): Launch<Storage> =>
   launched((target) =>
-    attention(target, { query, key, value, out, logSumExp: transient(count / size) }, shape),
+    attention(
+      target,
+      { query, key, value, out, normalizers: transient((count / size) * 2) },
+      shape,
+    ),
   );
 
 /** Name, start and steps of all that a node finds by layouts. */
@@ -145,11 +149,11 @@ describe("a copy into heads", () => {
 
 describe("a copy out of heads", () => {
   const [q, g, o, y, z] = [0, 1, 2, 3, 4].map(() => transient(count)) as [B, B, B, B, B];
-  const statistics = transient((count / size) * 2);
+  const statistics = transient((count / size) * 4);
 
   test("is what attention stores, and where others find it", () => {
     const reader = attentionStatistics(
-      { out: o, outGradient: g, logSumExp: transient(count / size), statistics },
+      { out: o, outGradient: g, normalizers: transient((count / size) * 2), statistics },
       shape,
     );
     const folded = addressHeads(graph([forward(q, q, q, o), join(o, y), opaque([y], [z]), reader]));
