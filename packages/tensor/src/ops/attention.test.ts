@@ -149,7 +149,7 @@ test("no tensor of queries × keys is kept, nor made", async () => {
   const scores = 2 * 64 * 64 * 4;
   const fused = (await trained(cpuRuntime(), false, 0.1)).plan.statistics;
   const composed = (await trained(cpuRuntime(), true, 0.1)).plan.statistics;
-  // Three operands, the result, its weights, and the logarithms of the sums.
+  // Three operands, the result, its weights, and two normalizers a row.
   const kept = 5 * 2 * 64 * 4 * 4 + 2 * 64 * 2 * 4;
   expect(fused.activationBytes).toBeLessThanOrEqual(kept);
   expect(fused.peakBytes).toBeLessThan(scores);
