@@ -1,5 +1,5 @@
 import type { KernelBinding, ProgramContext } from "@halfstep/device";
-import type { KernelDefinition } from "./definition.js";
+import { factorsOf, type KernelDefinition } from "./definition.js";
 import { flagBits } from "./found-flag.js";
 
 const flag: KernelBinding = {
@@ -21,7 +21,6 @@ export function weaveCheck(
 ): KernelDefinition {
   const { name, variant = "", bindings } = definition;
   const { body, movesQuads, subgroups, directives, workgroups, reference } = definition;
-  const factors = definition.factors ?? (definition.operations ? bindings.length : 0);
   const ownContext = (context: ProgramContext): ProgramContext => ({
     ...context,
     bindings: context.bindings.slice(0, -1),
@@ -31,7 +30,7 @@ export function weaveCheck(
     name: `${name}+check-finite`,
     variant: `${variant} ${results.join(" ")}`.trim(),
     bindings: [...bindings, flag],
-    factors,
+    factors: factorsOf(definition),
     checked: results,
     body: (context, epilogue) => withCheckedEntry(body(ownContext(context), epilogue), results),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
