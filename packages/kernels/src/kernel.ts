@@ -39,7 +39,7 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
-        conversionFunctions(formats, context, decoding) +
+        conversionFunctions(formats, context) +
         (definition.checked ? rememberStoredWgsl : "") +
         storageDeclarations(moved, context, decoding, definition) +
         scalarDeclarations(scalars, bindings.length) +

@@ -13,7 +13,6 @@ import {
   decode4Bfloat16,
   decode4Float8e4m3fn,
   decode4Float8e5m2,
-  decode4Float16,
   decodeFloat8e4m3fn,
   decodeFloat8e5m2,
   encode4Bfloat16,
@@ -35,13 +34,13 @@ import type { KernelDefinition } from "../definition.js";
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides. What is stored in `twinOf` is stored in the last binding too, and what is stored in `checked` is remembered. Where the store weaves an epilogue in, what is stored
- * in the result is what the function `finished` makes of it.
+ * saturate besides. What is stored in `twinOf` is stored in the last binding too, and what is stored in `checked` is remembered.
+ * Where the store weaves an epilogue in, what is stored in the result is what the function `finished` makes of it.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
-  { factors, hasOne }: Decoding,
+  decoding: Decoding,
   {
     twinOf,
     woven,
@@ -52,18 +51,22 @@ export function storageDeclarations(
   const isFinished = !!woven && epilogue === "store";
   const own = checked.length > 0 ? bindings.slice(0, -1) : bindings;
   const result = own.length - (twinOf === undefined ? 1 : 2);
-  const prefix = hasOne ? "kept_" : "integer_";
-  return bindings
-    .map(({ name }, index) => {
-      const twin = name === twinOf ? own.at(-1)?.name : undefined;
-      return declareBinding(bindings, context, index, {
-        floats16: index < factors ? "" : prefix,
-        twin,
-        isFinished: isFinished && index === result,
-        isChecked: checked.includes(name),
-      });
-    })
-    .join("");
+  const isKept = (index: number): boolean =>
+    isCpu(context) &&
+    index >= decoding.factors &&
+    context.bindings[index]?.dtype === "float16" &&
+    bindings[index]?.access !== "write";
+  const declarations = bindings.map(({ name }, index) => {
+    const twin = name === twinOf ? own.at(-1)?.name : undefined;
+    return declareBinding(bindings, context, index, {
+      isKept: isKept(index),
+      twin,
+      isFinished: isFinished && index === result,
+      isChecked: checked.includes(name),
+    });
+  });
+  const keeping = bindings.some((_, index) => isKept(index));
+  return (keeping ? keepFloat16(bindings, decoding) : "") + declarations.join("");
 }
 
 /** What decides how CPU adapters decode float16. */
@@ -91,14 +94,11 @@ export function narrowFormats(
 export function conversionFunctions(
   formats: ReadonlySet<HalfDType | Float8DType>,
   context: ProgramContext,
-  { hasOne }: Decoding,
 ): string {
   let code = "";
   if (formats.has("float16")) {
     code += loadFloat16(context.tier) + round4Float16 + roundFewer("float16");
-    code += isCpu(context)
-      ? encodeFloat16OnCpu + (hasOne ? loadFloat16TimesOne : decode4Float16 + loadFloat16AsIntegers)
-      : encode4Float16;
+    code += isCpu(context) ? encodeFloat16OnCpu : encode4Float16;
   }
   if (formats.has("bfloat16"))
     code +=
@@ -139,15 +139,19 @@ const encodeFloat16OnCpu = `fn encode4_float16(x: vec4f) -> vec2u {
 }
 `;
 
-// Compilers for CPUs move a comparison before the conversion of what is compared, to float16, where it takes a call an element: they
-// must not see the one in the other.
-const loadFloat16TimesOne = `fn kept_quad_float16(q: vec2u) -> vec4f { return quad_float16(q) * s.one; }
-fn kept_pair_float16(w: u32) -> vec2f { return pair_float16(w) * s.one; }
+/**
+ * Float16 for kernels that compare what they load. Compilers for CPUs move a comparison before the conversion of what is compared, to
+ * float16, where it takes a call an element: they must not see the one in the other. So there is a multiplication between them, by a
+ * one of which they do not know that it is one. Every buffer has an element, and no compiler knows that either.
+ */
+function keepFloat16(bindings: readonly KernelBinding[], { hasOne }: Decoding): string {
+  const one = hasOne
+    ? "s.one"
+    : `bitcast<f32>(min(arrayLength(&${bindings[0]?.name}_data), 1u) * 0x3f800000u)`;
+  return `fn kept_quad_float16(q: vec2u) -> vec4f { return quad_float16(q) * ${one}; }
+fn kept_pair_float16(w: u32) -> vec2f { return pair_float16(w) * ${one}; }
 `;
-
-const loadFloat16AsIntegers = `fn integer_quad_float16(q: vec2u) -> vec4f { return decode4_float16(q); }
-fn integer_pair_float16(w: u32) -> vec2f { return decode4_float16(vec2u(w, 0u)).xy; }
-`;
+}
 
 const loadBfloat16 = `fn quad_bfloat16(q: vec2u) -> vec4f { return decode4_bfloat16(q); }
 fn pair_bfloat16(w: u32) -> vec2f { return bitcast<vec2f>(vec2u(w << 16u, w & 0xffff0000u)); }
@@ -163,12 +167,12 @@ function declareBinding(
   context: ProgramContext,
   index: number,
   {
-    floats16,
+    isKept,
     twin,
     isFinished,
     isChecked,
   }: {
-    readonly floats16: "" | "integer_" | "kept_";
+    readonly isKept: boolean;
     readonly twin: string | undefined;
     readonly isFinished: boolean;
     readonly isChecked: boolean;
@@ -203,7 +207,7 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 
   let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${name}_data: array<${element}>;\n`;
   if (access !== "write") {
-    const decoder = dtype === "float16" && isCpu(context) ? floats16 : "";
+    const decoder = isKept ? "kept_" : "";
     const one = oneElement(name, dtype, unit, decoder);
     code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(one)}; }\n`;
     const whole = isNarrow(dtype) ? wholeUnit(name, dtype, unit, one, decoder) : `${name}_data[i]`;
