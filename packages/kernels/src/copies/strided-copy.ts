@@ -168,7 +168,6 @@ function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string):
   return defineKernel({
     name: "stridedCopy",
     epilogue: "store",
-    storesItself: true,
     variant,
     bindings: [
       { name: "input", access: "read", dtypes: anyDType },
@@ -201,9 +200,10 @@ ${linearMain()}
 }
 `;
       }
-      // What is only moved, to one place, keeps its bits and needs no conversion.
+      // What is only moved, to one place, keeps its bits and needs no conversion. Float32 needs none anyway.
       const isMoved =
         from?.dtype === to?.dtype &&
+        to?.dtype !== "float32" &&
         !from?.rounding &&
         !to?.rounding &&
         context.bindings.length === 2 &&
