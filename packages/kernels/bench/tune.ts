@@ -98,21 +98,25 @@ function pretend(target: LaunchTarget<GPUBuffer>, label: string): LaunchTarget<G
 
 const registry = measuredBlocks as Record<string, Blocks & { adapter: string }>;
 
-/** The fastest of the candidates by the sum of the logarithms of their times; undefined where rows alone are faster. */
+/**
+ * The fastest of the candidates by the sum of the logarithms of their times; undefined where what there is `without` them, blocks or
+ * rows, is faster.
+ */
 async function fastest<Block extends SharedBlock | MatrixBlock>(
   size: BlockSize,
   kind: "shared" | "matrix",
   blocks: readonly Block[],
   storages: readonly DType[],
+  without: Blocks[BlockSize] = {},
 ): Promise<Block | undefined> {
-  const fitting = new Map<string, Block | undefined>([["rows", undefined]]);
-  registry.rows = { adapter: "", large: {}, medium: {} };
+  const fitting = new Map<string, Block | undefined>([[`no ${kind}`, undefined]]);
+  registry[`no ${kind}`] = { adapter: "", large: {}, medium: {}, [size]: without };
   for (const block of blocks) {
     const label = `${kind} ${Object.values(block).join("×")}`;
-    registry[label] = { adapter: "", large: {}, medium: {}, [size]: { [kind]: block } };
+    registry[label] = { adapter: "", large: {}, medium: {}, [size]: { ...without, [kind]: block } };
     const bindings = Array(2).fill({ dtype: "float16" });
     const context = { tier, subgroupSize, hardware: pretended(label), bindings };
-    // What does not fit would be computed, and timed, by rows.
+    // What does not fit would be computed, and timed, without it.
     if (chooseEngine(size, context).kind === kind) fitting.set(label, block);
     else console.log(`${size} ${label}: does not fit`);
   }
@@ -141,22 +145,30 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
       for (const { buffer } of Object.values(operands)) device.release(buffer);
     }
   const [first] = [...scores].sort(([, x], [, y]) => x - y);
-  return fitting.get(first?.[0] ?? "rows");
+  return fitting.get(first?.[0] ?? `no ${kind}`);
 }
+
+const all: readonly DType[] = ["float32", "float16"];
+const { subgroupMatrices } = hardware;
+// Without float32 among their factors, matrices are for halves alone.
+const multiplied = subgroupMatrices.some(({ component }) => component === "f32")
+  ? all
+  : all.slice(1);
 
 const chosen: Record<BlockSize, Blocks[BlockSize]> = { large: {}, medium: {} };
 for (const size of ["large", "medium"] as const) {
-  const best = await fastest(size, "shared", candidates[size].shared, ["float32", "float16"]);
+  const best = await fastest(size, "shared", candidates[size].shared, all);
+  const without = best ? { shared: best } : {};
   const inHardware =
-    hardware.subgroupMatrices.length > 0
-      ? await fastest(size, "matrix", candidates[size].matrix, ["float16"])
+    subgroupMatrices.length > 0
+      ? await fastest(size, "matrix", candidates[size].matrix, multiplied, without)
       : undefined;
-  chosen[size] = { ...(best && { shared: best }), ...(inHardware && { matrix: inHardware }) };
+  chosen[size] = { ...without, ...(inHardware && { matrix: inHardware }) };
 }
 device.destroy();
 
 const table = Object.fromEntries(
-  Object.entries(registry).filter(([label]) => !/^(rows|shared |matrix )/.test(label)),
+  Object.entries(registry).filter(([label]) => !/^(no |shared |matrix )/.test(label)),
 );
 table[hardware.class] = { adapter: name, ...chosen };
 const file = "src/matmul/measured-blocks.ts";
