@@ -78,7 +78,7 @@ function takesOn(
   chosen: Case,
   precision: Precision,
 ): boolean {
-  if (!chosen.on[library]) return false;
+  if (!chosen.on[library] || chosen.tooSlow?.includes(name)) return false;
   if (name === ours.name || library === "torch") return true;
   if (backend === "cpu" && chosen.cost(precision).operations > mostOfJavaScript) return false;
   if (precision === "float32") return true;

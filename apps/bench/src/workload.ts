@@ -55,6 +55,8 @@ export interface Case {
   readonly isQuick: boolean;
   /** Whether a software adapter would take minutes for it. */
   readonly isForHardware?: boolean;
+  /** Names of lanes that would take minutes for its result. */
+  readonly tooSlow?: readonly string[];
   cost(precision: Precision): Cost;
   /** What one call processes: 128 images, 4,096 tokens. */
   readonly items?: { readonly count: number; readonly unit: string };

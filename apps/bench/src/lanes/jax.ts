@@ -53,7 +53,7 @@ export interface JaxLibrary {
       x: JaxArray,
       weight: JaxArray,
       strides: readonly number[],
-      padding: string,
+      padding: string | readonly (readonly [number, number])[],
     ): JaxArray;
     reduceWindow(
       x: JaxArray,
@@ -81,6 +81,24 @@ export function jaxArray(
   const array = numpy.array(values).reshape(shape);
   return precision === "float16" ? array.astype(numpy.float16) : array;
 }
+
+/** Batch norm of [batch, channels, height, width] by the batch itself, with weight and bias [1, channels, 1, 1]. */
+export function jaxBatchNorm(
+  { numpy: np }: JaxLibrary,
+  x: JaxArray,
+  weight: JaxArray,
+  bias: JaxArray,
+): JaxArray {
+  const centred = x.ref.sub(np.mean(x, [0, 2, 3], { keepdims: true }));
+  const variance = np.mean(centred.ref.mul(centred.ref), [0, 2, 3], { keepdims: true });
+  return centred
+    .mul(np.reciprocal(np.sqrt(variance.add(batchNormEps))))
+    .mul(weight)
+    .add(bias);
+}
+
+/** What batch norms add to the variance. */
+export const batchNormEps = 1e-5;
 
 /** Calls that may be under way before the next one waits. */
 const maxInFlight = 4;

@@ -1,6 +1,6 @@
 import type { Prepared } from "../workload.js";
 import { comparedSteps } from "./halfstep.js";
-import type { Update } from "./jax.js";
+import { batchNormEps, type Update } from "./jax.js";
 
 /** The part of a tfjs tensor that workloads use. */
 export interface TfTensor {
@@ -20,7 +20,13 @@ interface Tf {
   sub(a: TfTensor, b: TfTensor): TfTensor;
   mul(a: TfTensor, b: TfTensor | number): TfTensor;
   matMul(a: TfTensor, b: TfTensor, transposeA?: boolean, transposeB?: boolean): TfTensor;
-  conv2d(x: TfTensor, filter: TfTensor, strides: number, padding: "same" | "valid"): TfTensor;
+  mean(x: TfTensor, axis: Axis): TfTensor;
+  conv2d(
+    x: TfTensor,
+    filter: TfTensor,
+    strides: number,
+    padding: "same" | "valid" | number,
+  ): TfTensor;
   maxPool(x: TfTensor, size: number, strides: number, padding: "same" | "valid"): TfTensor;
   softmax(x: TfTensor): TfTensor;
   relu(x: TfTensor): TfTensor;
@@ -62,6 +68,18 @@ export const tfjsOperation = ({ tf, flush }: TfjsLibrary, compute: () => TfTenso
     return numbers;
   },
 });
+
+/** Batch norm of [batch, height, width, channels] by the batch itself. */
+export function tfjsBatchNorm(
+  { tf }: TfjsLibrary,
+  x: TfTensor,
+  weight: TfTensor,
+  bias: TfTensor,
+): TfTensor {
+  const { mean, variance } = tf.moments(x, [0, 1, 2]);
+  const normal = tf.mul(tf.sub(x, mean), tf.rsqrt(tf.add(variance, batchNormEps)));
+  return tf.add(tf.mul(normal, weight), bias);
+}
 
 export function tfjsTraining(
   { tf, flush }: TfjsLibrary,

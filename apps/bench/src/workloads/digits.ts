@@ -1,7 +1,7 @@
 import { DigitsCnn } from "@halfstep/models";
 import type { Runtime } from "@halfstep/tensor";
-import { type JaxArray, type JaxTree, jaxArray, jaxTraining } from "../lanes/jax.js";
-import { type TfTensor, tfjsTraining } from "../lanes/tfjs.js";
+import { type JaxArray, type JaxTree, jaxArray, jaxBatchNorm, jaxTraining } from "../lanes/jax.js";
+import { type TfTensor, tfjsBatchNorm, tfjsTraining } from "../lanes/tfjs.js";
 import {
   channelsFirst,
   cyclicLabels,
@@ -22,7 +22,6 @@ import { trainModel } from "./train-model.js";
 const batch = 128;
 const classes = 10;
 const lr = 1e-3;
-const eps = 1e-5;
 const features = 3 * 3 * 64;
 const parameterCount = 29_178;
 
@@ -117,12 +116,8 @@ const step: Case = {
         let h = x as JaxArray;
         for (const i of blocks.keys()) {
           h = lax.convGeneralDilated(h, p[`w${i}`] as JaxArray, [1, 1], "SAME");
-          const centred = h.ref.sub(np.mean(h, [0, 2, 3], { keepdims: true }));
-          const variance = np.mean(centred.ref.mul(centred.ref), [0, 2, 3], { keepdims: true });
-          h = centred
-            .mul(np.reciprocal(np.sqrt(variance.add(eps))))
-            .mul(p[`gain${i}`] as JaxArray)
-            .add(p[`shift${i}`] as JaxArray);
+          const [gain, shift] = [p[`gain${i}`], p[`shift${i}`]] as [JaxArray, JaxArray];
+          h = jaxBatchNorm(library, h, gain, shift);
           h = nn.relu(lax.reduceWindow(h, np.max, [2, 2], [2, 2]));
         }
         const logits = np
@@ -153,9 +148,7 @@ const step: Case = {
         let h = input;
         for (const { weight: w, gain, shift } of layers) {
           h = tf.conv2d(h, w, 1, "same");
-          const { mean, variance } = tf.moments(h, [0, 1, 2]);
-          const normal = tf.mul(tf.sub(h, mean), tf.rsqrt(tf.add(variance, eps)));
-          h = tf.relu(tf.maxPool(tf.add(tf.mul(normal, gain), shift), 2, 2, "valid"));
+          h = tf.relu(tf.maxPool(tfjsBatchNorm(library, h, gain, shift), 2, 2, "valid"));
         }
         const logits = tf.add(tf.matMul(tf.reshape(h, [batch, features]), weight), bias);
         return tf.losses.softmaxCrossEntropy(target, logits);

@@ -4,7 +4,10 @@ import type { Runtime, Tensor } from "@halfstep/tensor";
 import type { TorchModel } from "../lanes/torch.js";
 import { cyclicLabels, randomNumbers } from "../samples.js";
 import { bytesOf, type Case, trainingTolerance, type Workload } from "../workload.js";
+import { jaxResNet, tfjsResNet } from "./resnet-peers.js";
 import { trainModel } from "./train-model.js";
+
+const lr = 1e-4;
 
 /** A model, and how much there is to do for it. */
 interface Reference {
@@ -20,6 +23,9 @@ interface Reference {
   readonly input: () => TorchModel["input"];
   readonly labels: Uint32Array;
   readonly torch: Pick<TorchModel, "name" | "options">;
+  /** What other libraries, which have no such models, are told to compute. */
+  readonly peers?: Pick<Case["on"], "jax" | "tfjs">;
+  readonly tooSlow?: readonly string[];
 }
 
 type Model = Module & { forward(x: Tensor): Tensor };
@@ -50,6 +56,10 @@ function resnet(batch: number): Reference {
       activations: pixels * channels * 18,
     };
   });
+  const make = (runtime: Runtime): Model => resnet20(runtime, { seed: 0 });
+  const images = (): Float32Array => randomNumbers(batch * 32 * 32 * 3);
+  const labels = cyclicLabels(batch, 10);
+  const trained = () => ({ make, images: images(), labels, size: 32, channels: 3, lr });
   const sum = (of: "multiplications" | "activations"): number =>
     stages.reduce((total, stage) => total + stage[of], 0);
   return {
@@ -58,10 +68,16 @@ function resnet(batch: number): Reference {
     parameters: 272_474,
     multiplications: batch * (sum("multiplications") + 32 * 32 * 27 * 16 + 640),
     activations: batch * (sum("activations") + 3 * 32 * 32 * 16),
-    make: (runtime) => resnet20(runtime, { seed: 0 }),
-    input: () => ({ data: randomNumbers(batch * 32 * 32 * 3), shape: [batch, 32, 32, 3] }),
-    labels: cyclicLabels(batch, 10),
+    make,
+    input: () => ({ data: images(), shape: [batch, 32, 32, 3] }),
+    labels,
     torch: { name: "resnet" },
+    peers: {
+      jax: (library) => jaxResNet(library, trained()),
+      tfjs: (library) => tfjsResNet(library, trained()),
+    },
+    // It has no answer after 180 s: its convolutions take a hundred times as long as ours.
+    tooSlow: ["jax-wasm"],
   };
 }
 
@@ -143,12 +159,11 @@ function bert(batch: number, length: number): Reference {
   );
 }
 
-const lr = 1e-4;
-
-const caseOf = ({ make, input, labels, torch, ...about }: Reference): Case => ({
+const caseOf = ({ make, input, labels, torch, peers, ...about }: Reference): Case => ({
   name: about.name,
   isQuick: false,
   ...(about.isForHardware && { isForHardware: true }),
+  ...(about.tooSlow && { tooSlow: about.tooSlow }),
   precisions: ["float32", "float16", "bfloat16"],
   items: about.items,
   // A forward pass, and two products backward for each of its own; Adam's seven arrays.
@@ -172,6 +187,7 @@ const caseOf = ({ make, input, labels, torch, ...about }: Reference): Case => ({
     },
     torch: (library, precision) =>
       library.training({ ...torch, make, input: input(), labels, precision, lr }),
+    ...peers,
   },
 });
 
