@@ -19,6 +19,9 @@ export const unit = (test = {}) =>
       typecheck: { enabled: true, include: ["src/**/*.test-d.ts"] },
       benchmark: { include: ["bench/**/*.bench.ts"] },
       passWithNoTests: false,
+      // They end what hangs; a busy machine may be many times slower than an idle one.
+      testTimeout: 60_000,
+      hookTimeout: 60_000,
       ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
       ...test,
     },
@@ -30,7 +33,5 @@ export const gpu = (test = {}) =>
     pool: "forks",
     maxWorkers: 1,
     isolate: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
     ...test,
   });
