@@ -31,6 +31,8 @@ interface Tf {
   softmax(x: TfTensor): TfTensor;
   relu(x: TfTensor): TfTensor;
   erf(x: TfTensor): TfTensor;
+  tanh(x: TfTensor): TfTensor;
+  transpose(x: TfTensor, order: readonly number[]): TfTensor;
   rsqrt(x: TfTensor): TfTensor;
   reshape(x: TfTensor, shape: readonly number[]): TfTensor;
   moments(

@@ -4,6 +4,7 @@ import type { Runtime, Tensor } from "@halfstep/tensor";
 import type { TorchModel } from "../lanes/torch.js";
 import { cyclicLabels, randomNumbers } from "../samples.js";
 import { bytesOf, type Case, trainingTolerance, type Workload } from "../workload.js";
+import { jaxGPT, tfjsGPT } from "./gpt-peers.js";
 import { jaxResNet, tfjsResNet } from "./resnet-peers.js";
 import { trainModel } from "./train-model.js";
 
@@ -93,7 +94,7 @@ interface TransformerSize {
 /** A transformer's parameters but for embeddings are each multiplied once a token; attention is what comes on top. */
 function transformer(
   { layers, size, heads, words, batch, length }: TransformerSize,
-  about: Pick<Reference, "name" | "parameters" | "isForHardware" | "make">,
+  about: Pick<Reference, "name" | "parameters" | "isForHardware" | "make" | "peers">,
   family: "gpt" | "bert",
 ): Reference {
   const tokens = batch * length;
@@ -121,12 +122,28 @@ interface GPTSize {
 
 function gpt({ nLayer, nHead, nEmbd, batch, length, vocabSize = 65, ...size }: GPTSize): Reference {
   const options = { vocabSize, blockSize: length, nLayer, nHead, nEmbd };
+  const about = { layers: nLayer, size: nEmbd, heads: nHead, words: vocabSize, batch, length };
+  const make = (runtime: Runtime): Model => new GPT(runtime, { seed: 0, ...options });
+  const trained = () => ({
+    ...about,
+    make,
+    lr,
+    tokens: cyclicLabels(batch * length, vocabSize),
+    labels: cyclicLabels(batch * length, vocabSize - 1),
+  });
   return transformer(
-    { layers: nLayer, size: nEmbd, heads: nHead, words: vocabSize, batch, length },
+    about,
     {
       name: `GPT, ${nLayer} layers of ${nEmbd}, ${batch} × ${length} tokens`,
       parameters: GPT.parameterCount(options),
-      make: (runtime) => new GPT(runtime, { seed: 0, ...options }),
+      make,
+      // A one-hot row for each token is too much for large vocabularies.
+      ...(!size.isForHardware && {
+        peers: {
+          jax: (library) => jaxGPT(library, trained()),
+          tfjs: (library) => tfjsGPT(library, trained()),
+        },
+      }),
       ...size,
     },
     "gpt",

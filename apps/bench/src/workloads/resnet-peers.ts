@@ -1,5 +1,5 @@
 import type { Module } from "@halfstep/nn";
-import { cpuRuntime, type Runtime } from "@halfstep/tensor";
+import type { Runtime } from "@halfstep/tensor";
 import {
   type JaxArray,
   type JaxLibrary,
@@ -11,6 +11,7 @@ import {
 import { type TfjsLibrary, type TfTensor, tfjsBatchNorm, tfjsTraining } from "../lanes/tfjs.js";
 import { channelsFirst, filtersFirst, oneHotRows, transposed } from "../samples.js";
 import type { Prepared } from "../workload.js";
+import { peerParameters } from "./peer-parameters.js";
 
 /** A ResNet-20 in training. */
 export interface TrainedResNet {
@@ -59,28 +60,13 @@ function logitsOf<T>({ conv, batchNorm, relu, add, again, head }: Parts<T>, imag
   return head(x);
 }
 
-interface Parameter {
-  readonly path: string;
-  readonly values: Float32Array;
-  readonly shape: readonly number[];
-}
-
-const parametersOf = (model: Module): Promise<readonly Parameter[]> =>
-  Promise.all(
-    [...model.namedParameters()].map(async ([path, parameter]) => ({
-      path,
-      values: Float32Array.from(await parameter.toArray()),
-      shape: parameter.shape,
-    })),
-  );
-
 export async function jaxResNet(
   library: JaxLibrary,
   { make, images, labels, size, channels, lr }: TrainedResNet,
 ): Promise<Prepared> {
   const { numpy: np, nn, lax } = library;
   const parameters: JaxTree = {};
-  for (const { path, values, shape } of await parametersOf(make(cpuRuntime()))) {
+  for (const { path, values, shape } of await peerParameters(make)) {
     const [first = 1, second = 1, inputs = 1, outputs = 1] = shape;
     if (shape.length === 4) {
       const weight = filtersFirst(values, first * second, inputs, outputs);
@@ -128,7 +114,7 @@ export async function tfjsResNet(
 ): Promise<Prepared> {
   const { tf } = library;
   const variables = new Map<string, TfTensor>();
-  for (const { path, values, shape } of await parametersOf(make(cpuRuntime())))
+  for (const { path, values, shape } of await peerParameters(make))
     variables.set(path, tf.variable(tf.tensor(values, shape)));
   const at = (path: string): TfTensor => variables.get(path) as TfTensor;
   const input = tf.tensor(images, [labels.length, size, size, channels]);
