@@ -12,6 +12,7 @@ type Axis = number | readonly number[];
 
 /** The part of TensorFlow.js that workloads use. */
 interface Tf {
+  getBackend(): string;
   tensor(values: Float32Array, shape: readonly number[], dtype?: string): TfTensor;
   tensor1d(values: ArrayLike<number>, dtype?: string): TfTensor;
   variable(initial: TfTensor, isTrainable?: boolean, name?: string): TfTensor;
@@ -35,6 +36,7 @@ interface Tf {
   transpose(x: TfTensor, order: readonly number[]): TfTensor;
   rsqrt(x: TfTensor): TfTensor;
   reshape(x: TfTensor, shape: readonly number[]): TfTensor;
+  gather(x: TfTensor, indices: TfTensor): TfTensor;
   moments(
     x: TfTensor,
     axis: Axis,

@@ -4,9 +4,11 @@ import type { Runtime, Tensor } from "@halfstep/tensor";
 import type { TorchModel } from "../lanes/torch.js";
 import { cyclicLabels, randomNumbers } from "../samples.js";
 import { bytesOf, type Case, trainingTolerance, type Workload } from "../workload.js";
-import { jaxGPT, tfjsGPT } from "./gpt-peers.js";
+import { bertArchitecture } from "./bert-peers.js";
+import { gptArchitecture } from "./gpt-peers.js";
 import { jaxResNet, tfjsResNet } from "./resnet-peers.js";
 import { trainModel } from "./train-model.js";
+import { type Architecture, jaxTransformer, tfjsTransformer } from "./transformer-peers.js";
 
 const lr = 1e-4;
 
@@ -93,19 +95,44 @@ interface TransformerSize {
 
 /** A transformer's parameters but for embeddings are each multiplied once a token; attention is what comes on top. */
 function transformer(
-  { layers, size, heads, words, batch, length }: TransformerSize,
-  about: Pick<Reference, "name" | "parameters" | "isForHardware" | "make" | "peers">,
+  dimensions: TransformerSize,
+  {
+    isForHardware,
+    ...about
+  }: Pick<Reference, "name" | "parameters" | "isForHardware" | "make" | "tooSlow">,
   family: "gpt" | "bert",
+  architecture: Architecture,
 ): Reference {
+  const { layers, size, heads, words, batch, length } = dimensions;
   const tokens = batch * length;
+  // Token 0 is padding in BERT.
+  const inputs = (): Uint32Array => cyclicLabels(tokens, words - 1).map((token) => token + 1);
+  const labels = cyclicLabels(tokens, words - 1);
+  const trained = () => ({
+    ...dimensions,
+    make: about.make,
+    architecture,
+    tokens: inputs(),
+    labels,
+    lr,
+  });
   return {
     ...about,
     items: { count: tokens, unit: "tokens" },
     multiplications: tokens * (layers * (12 * size ** 2 + 2 * length * size) + size * words),
     activations: tokens * (layers * (18 * size + 2 * heads * length) + 2 * words),
-    input: () => ({ data: cyclicLabels(tokens, words), shape: [batch, length] }),
-    labels: cyclicLabels(tokens, words - 1),
+    input: () => ({ data: inputs(), shape: [batch, length] }),
+    labels,
     torch: { name: family, options: { layers, heads } },
+    // A one-hot row for each token is too much for large vocabularies.
+    ...(isForHardware
+      ? { isForHardware }
+      : {
+          peers: {
+            jax: (library) => jaxTransformer(library, trained()),
+            tfjs: (library) => tfjsTransformer(library, trained()),
+          },
+        }),
   };
 }
 
@@ -122,31 +149,16 @@ interface GPTSize {
 
 function gpt({ nLayer, nHead, nEmbd, batch, length, vocabSize = 65, ...size }: GPTSize): Reference {
   const options = { vocabSize, blockSize: length, nLayer, nHead, nEmbd };
-  const about = { layers: nLayer, size: nEmbd, heads: nHead, words: vocabSize, batch, length };
-  const make = (runtime: Runtime): Model => new GPT(runtime, { seed: 0, ...options });
-  const trained = () => ({
-    ...about,
-    make,
-    lr,
-    tokens: cyclicLabels(batch * length, vocabSize),
-    labels: cyclicLabels(batch * length, vocabSize - 1),
-  });
   return transformer(
-    about,
+    { layers: nLayer, size: nEmbd, heads: nHead, words: vocabSize, batch, length },
     {
       name: `GPT, ${nLayer} layers of ${nEmbd}, ${batch} × ${length} tokens`,
       parameters: GPT.parameterCount(options),
-      make,
-      // A one-hot row for each token is too much for large vocabularies.
-      ...(!size.isForHardware && {
-        peers: {
-          jax: (library) => jaxGPT(library, trained()),
-          tfjs: (library) => tfjsGPT(library, trained()),
-        },
-      }),
+      make: (runtime) => new GPT(runtime, { seed: 0, ...options }),
       ...size,
     },
     "gpt",
+    gptArchitecture(nLayer),
   );
 }
 
@@ -171,8 +183,11 @@ function bert(batch: number, length: number): Reference {
       name: `BERT, ${layers} layers of ${size}, ${batch} × ${length} tokens`,
       parameters: (words + length + 2) * size + layers * 12 * size ** 2 + size ** 2,
       make,
+      // A step takes it half a minute.
+      tooSlow: ["tfjs-wasm"],
     },
     "bert",
+    bertArchitecture(layers),
   );
 }
 
