@@ -21,13 +21,12 @@ import type { Plan, PlanBuffer } from "../plan/plan.js";
 import type { HostData, Memory } from "../storage.js";
 import type { Invocation, Runner } from "./runner.js";
 import { StepsInFlight } from "./steps-in-flight.js";
-import { hardwareRates, softwareRates, submitEnds } from "./submits.js";
+import { type DeviceRates, hardwareRates, PlanSubmits, RunClock } from "./submits.js";
 
 /** A plan with its slots, ready to be replayed. */
 interface Instance {
   readonly slots: readonly GPUBuffer[];
-  /** The launches at which its submits end. */
-  readonly submitEnds: readonly number[];
+  readonly submits: PlanSubmits;
   /** Every runtime scalar of every launch. */
   readonly scalars: readonly RuntimeScalar[];
   /** Passes by the residents that they bind, most recent last. */
@@ -52,13 +51,27 @@ interface BoundPass {
 /** Residents come in few combinations; a pass for each of the latest is kept. */
 const keptPasses = 8;
 
-/** Replays plans on a GPU: one submit a recording unless it is long, no buffer and no bind group in the steady state. */
-export function gpuRunner(device: Device, maxInFlight: number): Runner {
+/**
+ * Replays plans on a GPU: one submit a recording unless it is long, no buffer and no bind group in the steady state.
+ *
+ * @param rates what the device surely achieves, to keep its submits short. Nobody resets a software driver, whose submits may be long.
+ */
+export function gpuRunner(
+  device: Device,
+  maxInFlight: number,
+  rates: DeviceRates | undefined = device.capabilities.adapter.isFallback
+    ? undefined
+    : hardwareRates,
+): Runner {
   const instances = new WeakMap<Plan, Instance>();
   /** Slots of all plans, which never run at the same time. */
   const slots: GPUBuffer[] = [];
-  const rates = device.capabilities.adapter.isFallback ? softwareRates : hardwareRates;
-  const inFlight = new StepsInFlight(maxInFlight, () => device.settled({ wait: "backpressure" }));
+  const clock = new RunClock();
+  const inFlight = new StepsInFlight(maxInFlight, async () => {
+    const reached = clock.fence();
+    await device.settled({ wait: "backpressure" });
+    reached();
+  });
 
   let compiled = 0;
   const assertWell = async (): Promise<void> => {
@@ -81,7 +94,7 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
       const launches = plan.launches.map(({ launch }) => launch);
       instance = {
         slots: takeSlots(device, slots, plan.slots, keptBytes),
-        submitEnds: submitEnds(launches, rates),
+        submits: new PlanSubmits(launches, rates),
         scalars: plan.launches.flatMap(({ sources }, index) =>
           [...sources].map(([name, source]): RuntimeScalar => ({ index, name, source })),
         ),
@@ -113,9 +126,10 @@ export function gpuRunner(device: Device, maxInFlight: number): Runner {
         if (slot !== undefined)
           device.write(instance.slots[slot] as GPUBuffer, 0, encode(data, binding.dtype));
       }
+      clock.started(instance.submits);
       let commands = device.gpu.createCommandEncoder();
       let start = 0;
-      for (const end of instance.submitEnds) {
+      for (const end of instance.submits.ends()) {
         if (start > 0) {
           device.submit([commands.finish()]);
           commands = device.gpu.createCommandEncoder();
