@@ -1,0 +1,43 @@
+// `npm run ledger [-- --update]`: trains small models for 20 steps in every way and compares the bits of their parameters with the
+// committed ledger, of the CPU and of this adapter (both tiers). `--update` writes the ledger anew, after a change that was meant.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { bundleApp } from "./start/bundle.mjs";
+
+const unknown = process.argv.slice(2).find((argument) => argument !== "--update");
+if (unknown !== undefined) {
+  console.error(`There is no flag ${unknown}: npm run ledger [-- --update]`);
+  process.exit(2);
+}
+const updates = process.argv.includes("--update");
+const folder = fileURLToPath(new URL("../packages/trainer/test/ledger", import.meta.url));
+const bundle = fileURLToPath(
+  new URL("../packages/trainer/node_modules/.cache/ledger.js", import.meta.url),
+);
+await bundleApp(join(folder, "main.ts"), bundle);
+const { ledgers } = await import(pathToFileURL(bundle).href);
+
+let moved = 0;
+for await (const { name, lines } of ledgers()) {
+  const file = join(folder, "lines", `${name}.txt`);
+  const text = `${lines.join("\n")}\n`;
+  if (updates) {
+    mkdirSync(join(folder, "lines"), { recursive: true });
+    writeFileSync(file, text);
+    console.log(`${name}: ${lines.length} lines written`);
+    continue;
+  }
+  if (!existsSync(file)) {
+    console.log(`${name}: there is no ledger of this adapter; --update writes one`);
+    continue;
+  }
+  const committed = readFileSync(file, "utf8").trimEnd().split("\n");
+  const different = committed.filter((line) => !lines.includes(line));
+  const other = lines.filter((line) => !committed.includes(line));
+  for (const line of different) console.log(`- ${name}: ${line}`);
+  for (const line of other) console.log(`+ ${name}: ${line}`);
+  moved += Math.max(different.length, other.length);
+  console.log(`${name}: ${lines.length - other.length} of ${committed.length} lines as committed`);
+}
+process.exit(moved === 0 ? 0 : 1);
