@@ -72,7 +72,7 @@ function propagate(
     withoutAutocast(() => {
       inEachScope(nodes, scopeOf, (node) => {
         visit(node, gradients, recomputations, createGraph);
-        if (!retainGraph && !node.isFreed) {
+        if (!retainGraph && !node.isFreed && !node.op.savesNothing) {
           node.isFreed = true;
           freed.push({ node, inputs: node.inputs, position: node.position });
         }
@@ -82,9 +82,8 @@ function propagate(
       gradients.finish();
     }),
   );
-  for (const { node, inputs } of freed) {
-    runtime.recorder.releaseSaved(inputs);
-    runtime.recorder.releaseSaved(node.outputs);
+  for (const { node } of freed) {
+    runtime.recorder.releaseSaved(node);
     // A loss that is held on to must not hold the whole graph below it.
     node.inputs = [];
     node.position = undefined;
@@ -179,10 +178,13 @@ function gradientsOf(
   createGraph: boolean,
 ): readonly (Tensor | undefined)[] {
   const { inputs } = node;
-  const present = recomputations.nodeFor(node);
+  const { savesNothing } = node.op;
+  const present = savesNothing ? node : recomputations.nodeFor(node);
   const rule = present.op.backward as Exclude<GradNode["op"]["backward"], "none">;
   const results = rule({
-    inputs: present.inputs.map((input) => asOf(input, present, createGraph)),
+    inputs: savesNothing
+      ? inputs
+      : present.inputs.map((input) => asOf(input, present, createGraph)),
     outputs: present.outputs,
     gradients: incoming,
     needs: inputs.map(({ requiresGrad }) => requiresGrad),

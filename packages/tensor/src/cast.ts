@@ -1,7 +1,7 @@
 import type { DType } from "@halfstep/device";
 import { elementwise, fromInteger, identity, toInteger } from "@halfstep/kernels";
 import { isGradEnabled } from "./grad-mode.js";
-import { dependOn, type GradNode } from "./grad-node.js";
+import { type DifferentiableOp, dependOn } from "./grad-node.js";
 import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
 import { noteOp } from "./op-notes.js";
 import type { Tensor } from "./tensor.js";
@@ -31,7 +31,7 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
     attributes: dtype,
   });
   noteOp(recording, first, castOp.name, [tensor], [result]);
-  if (needsGrad) dependOn([tensor], [result], castOp as GradNode["op"], dtype);
+  if (needsGrad) dependOn([tensor], [result], castOp as DifferentiableOp, dtype);
   casts.set(tensor, dtype, way, result);
   return result;
 }
@@ -50,7 +50,7 @@ export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   const { casts } = runtime.recording;
   const known = casts.get(tensor, dtype, "copy");
   if (known) return known;
-  dependOn([tensor], [copy], castOp as GradNode["op"], dtype);
+  dependOn([tensor], [copy], castOp as DifferentiableOp, dtype);
   casts.set(tensor, dtype, "copy", copy);
   return copy;
 }
@@ -62,8 +62,10 @@ const integerRanges: Readonly<Partial<Record<DType, readonly [number, number]>>>
 };
 
 // Not made by defineOp, whose ops go through dispatch: a cast is what dispatch itself needs.
-const castOp: OpDefinition<DType> = {
+const castOp: OpDefinition<DType> & Pick<DifferentiableOp, "savesNothing"> = {
   name: "cast",
+  // A recording's graphs share their casts.
+  savesNothing: true,
   castPolicy: "none",
   shape([x], dtype) {
     return [{ shape: (x as TensorSpec).shape, dtype }];

@@ -3,9 +3,18 @@ import { enrol, type Position } from "./recomputation.js";
 import { currentScope, type Scope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 
+/** What autograd needs to know of an op. */
+export interface DifferentiableOp extends Pick<OpDefinition<unknown>, "name" | "backward"> {
+  /**
+   * Its backward needs no values, only shapes and dtypes of its inputs. So backward passes never use it up: what several graphs
+   * have in common may consist of such ops, and each of them may be differentiated.
+   */
+  readonly savesNothing?: true;
+}
+
 /** What autograd remembers of one application of an op. */
 export interface GradNode {
-  readonly op: Pick<OpDefinition<unknown>, "name" | "backward">;
+  readonly op: DifferentiableOp;
   /** Empty once a backward pass has used the node up. */
   inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];

@@ -1,4 +1,5 @@
-import { savedBelow } from "./returned.js";
+import type { GradNode } from "./grad-node.js";
+import { nodesBelow, savedBy } from "./returned.js";
 import type { Storage } from "./storage.js";
 import type { Tensor } from "./tensor.js";
 
@@ -9,10 +10,12 @@ export class Handles {
   readonly #release: (storage: Storage) => void;
   readonly #registry: FinalizationRegistry<Storage>;
   readonly #tracked = new WeakSet<Tensor>();
-  /** Tensors with a handle only because a step was asked to keep its graph. */
-  readonly #saved = new WeakSet<Tensor>();
-  /** Whether there ever were such tensors: most programs have none, and a backward pass asks for each tensor it used. */
-  #hasSaved = false;
+  /** Nodes of graphs that steps were asked to keep. */
+  readonly #keptNodes = new WeakSet<GradNode>();
+  /** Tensors with a handle only because such nodes need them, and how many do. */
+  readonly #saved = new WeakMap<Tensor, number>();
+  /** Whether there ever were such nodes: most programs have none, and a backward pass asks for each node it has used. */
+  #hasKept = false;
 
   /** @param release called when the last handle of memory is gone. */
   constructor(release: (storage: Storage) => void) {
@@ -25,7 +28,11 @@ export class Handles {
 
   /** Makes a tensor keep its memory. */
   track<T extends Tensor>(tensor: T): T {
-    if (this.#tracked.has(tensor)) return tensor;
+    if (this.#tracked.has(tensor)) {
+      // Whoever asks for it now gives it back.
+      this.#saved.delete(tensor);
+      return tensor;
+    }
     this.#tracked.add(tensor);
     tensor.storage.handles++;
     this.#registry.register(tensor, tensor.storage, tensor);
@@ -46,25 +53,40 @@ export class Handles {
 
   /** Keeps whatever a backward pass from these results could read. */
   keepGraph(results: readonly Tensor[]): void {
-    for (const result of results)
-      for (const tensor of savedBelow(result)) {
-        if (this.#tracked.has(tensor)) continue;
-        tensor.keep();
-        this.#saved.add(tensor);
-        this.#hasSaved = true;
-      }
+    for (const node of nodesBelow(results)) {
+      if (this.#keptNodes.has(node)) continue;
+      this.#keptNodes.add(node);
+      this.#hasKept = true;
+      for (const tensor of savedBy(node)) this.#save(tensor);
+    }
   }
 
-  /** Gives back what is kept for nothing but a backward pass that has now been. */
-  releaseSaved(tensors: readonly Tensor[], onDrop: (undo: () => void) => void): void {
-    if (!this.#hasSaved) return;
-    for (const tensor of tensors) {
-      if (!this.#saved.delete(tensor)) continue;
+  /** Gives back what is kept for this node and no other, of which a backward pass has made use. */
+  releaseSaved(node: GradNode, onDrop: (undo: () => void) => void): void {
+    if (!this.#hasKept || !this.#keptNodes.delete(node)) return;
+    const saved = savedBy(node);
+    for (const tensor of saved) this.#unsave(tensor);
+    onDrop(() => {
+      this.#keptNodes.add(node);
+      for (const tensor of saved) if (!tensor.isDisposed) this.#save(tensor);
+    });
+  }
+
+  #save(tensor: Tensor): void {
+    const users = this.#saved.get(tensor);
+    // What somebody else keeps is theirs.
+    if (!users && this.#tracked.has(tensor)) return;
+    if (!users) tensor.keep();
+    this.#saved.set(tensor, (users ?? 0) + 1);
+  }
+
+  #unsave(tensor: Tensor): void {
+    const users = this.#saved.get(tensor);
+    if (!users) return;
+    if (users > 1) this.#saved.set(tensor, users - 1);
+    else {
+      this.#saved.delete(tensor);
       this.untrack(tensor, tensor.storage);
-      onDrop(() => {
-        this.#saved.add(tensor);
-        this.track(tensor);
-      });
     }
   }
 }

@@ -8,6 +8,7 @@ import {
   type LaunchTarget,
 } from "@halfstep/device";
 import { RecordingError } from "./errors.js";
+import type { GradNode } from "./grad-node.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
 import { Handles } from "./handles.js";
 import type { Plan } from "./plan/plan.js";
@@ -147,9 +148,9 @@ export class Recorder {
     if (this.#isInStep) this.#recording.onDrop(undo);
   }
 
-  /** Gives back what is kept for nothing but a backward pass that has now been. */
-  releaseSaved(tensors: readonly Tensor[]): void {
-    this.handles.releaseSaved(tensors, (undo) => this.onDrop(undo));
+  /** Gives back what is kept for nothing but a backward pass that has now come to this node. */
+  releaseSaved(node: GradNode): void {
+    this.handles.releaseSaved(node, (undo) => this.onDrop(undo));
   }
 
   /** Records `fn`, whose tensors stay if it returns them, and submits it. If `fn` throws, nothing has happened. */

@@ -32,22 +32,22 @@ function collectTensors(value: unknown, into: Tensor[]): void {
     for (const item of Object.values(value)) collectTensors(item, into);
 }
 
-/** Everything that a backward pass from this tensor could read: what it will compute again is not among it. */
-export function savedBelow(root: Tensor): Set<Tensor> {
-  const saved = new Set([root]);
-  const seen = new Set<GradNode>();
-  const stack = [root.gradNode];
+/** The graph below tensors: every node that a backward pass from one of them could come to. */
+export function nodesBelow(roots: readonly Tensor[]): Set<GradNode> {
+  const nodes = new Set<GradNode>();
+  const stack = roots.map(({ gradNode }) => gradNode);
   while (stack.length > 0) {
     const node = stack.pop();
-    if (!node || seen.has(node)) continue;
-    seen.add(node);
-    const { inputs, outputs, position } = node;
-    if (!position) for (const output of outputs) saved.add(output);
-    for (const input of inputs) {
-      const isRecomputed = position && input.gradNode?.position?.segment === position.segment;
-      if (!isRecomputed) saved.add(input);
-      stack.push(input.gradNode);
-    }
+    if (!node || nodes.has(node)) continue;
+    nodes.add(node);
+    for (const { gradNode } of node.inputs) stack.push(gradNode);
   }
-  return saved;
+  return nodes;
+}
+
+/** What a backward pass may read when it comes to a node: what it will compute again is not among it. */
+export function savedBy({ op, inputs, outputs, position }: GradNode): readonly Tensor[] {
+  if (op.savesNothing) return [];
+  if (!position) return [...inputs, ...outputs];
+  return inputs.filter(({ gradNode }) => gradNode?.position?.segment !== position.segment);
 }

@@ -3,7 +3,7 @@ import { matmul as matmulLaunch } from "@halfstep/kernels";
 import { castOperand, castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { isGradEnabled, noGrad } from "../grad-mode.js";
-import { dependOn, type GradNode } from "../grad-node.js";
+import { type DifferentiableOp, dependOn } from "../grad-node.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { add } from "./elementwise.js";
@@ -38,7 +38,7 @@ const isOneNode = (x: Tensor, weight: Tensor, bias: Tensor): boolean =>
   bias.size === weight.shape[0];
 
 /** A product and the bias added to it, as one for autograd, so that one launch gives the gradients of both parameters. */
-const linearNode: GradNode["op"] = {
+const linearNode: DifferentiableOp = {
   name: "linear",
   backward({ inputs, gradients, needs }) {
     const [x, weight] = inputs as [Tensor, Tensor];

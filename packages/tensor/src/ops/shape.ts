@@ -8,7 +8,7 @@ import {
 import { isFloating } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
-import { dependOn, type GradNode } from "../grad-node.js";
+import { type DifferentiableOp, dependOn } from "../grad-node.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
@@ -29,8 +29,9 @@ export function reshape(x: Tensor, shape: readonly number[]): Tensor {
   return view;
 }
 
-const reshapeNode: GradNode["op"] = {
+const reshapeNode: DifferentiableOp = {
   name: "reshape",
+  savesNothing: true,
   backward: ({ inputs, gradients }) => [
     reshape(gradients[0] as Tensor, (inputs[0] as Tensor).shape),
   ],
