@@ -10,7 +10,7 @@ import {
   type ProgramContext,
 } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
-import { type Indexing, indexingOf, indexingWgsl, inputIndex } from "./indexing.js";
+import { type Indexing, indexingOf, indexingWgsl, inputIndex, stridedRank } from "./indexing.js";
 import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 import {
   bitsOfElement,
@@ -224,7 +224,7 @@ export const isRandom = ({ steps }: ElementwiseProgram): boolean =>
   steps.some(({ expression }) => expression.isRandom);
 
 function indexingScalars(kind: Indexing): string[] {
-  const rank = kind === "row" ? 1 : kind.startsWith("strided") ? Number(kind.slice(7)) : 0;
+  const rank = kind === "row" ? 1 : stridedRank(kind);
   const sizes = Array.from({ length: rank }, (_, d) => `size${d}`);
   return kind === "row" ? sizes : [...sizes, ...sizes.map((_, d) => `stride${d}`)];
 }

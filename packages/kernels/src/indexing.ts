@@ -1,8 +1,12 @@
 /**
  * How an elementwise kernel finds an operand's element for element i of the result:
- * `same` index, a `scalar`, the `row` that repeats every `size0` elements, or strides over up to four dimensions.
+ * `same` index, a `scalar`, the `row` that repeats every `size0` elements, or strides over two dimensions or more.
  */
-export type Indexing = "same" | "scalar" | "row" | "strided2" | "strided3" | "strided4";
+export type Indexing = "same" | "scalar" | "row" | `strided${number}`;
+
+/** Over how many dimensions an operand is found by strides; 0 where it is found without. */
+export const stridedRank = (kind: Indexing): number =>
+  kind.startsWith("strided") ? Number(kind.slice("strided".length)) : 0;
 
 export interface OperandIndexing {
   readonly kind: Indexing;
@@ -53,12 +57,8 @@ function broadcastIndexing(operand: readonly number[], result: readonly number[]
   if (merged.length === 1) return { kind: "scalar", sizes: [], strides: [] };
   if (merged.length === 2 && first.stride === 0 && second?.stride === 1)
     return { kind: "row", sizes: [second.size], strides: [] };
-  if (merged.length > 4)
-    throw new RangeError(
-      `broadcasting [${operand}] to [${result}] alternates more than four times: expand it in two steps`,
-    );
   return {
-    kind: `strided${merged.length}` as Indexing,
+    kind: `strided${merged.length}`,
     sizes: merged.map(({ size }) => size),
     strides: merged.map((dimension) => dimension.stride),
   };
@@ -83,7 +83,7 @@ export function indexingWgsl(kind: Indexing, x: string): string {
 }
 `;
     default: {
-      const rank = Number(kind.slice(7));
+      const rank = stridedRank(kind);
       let walk = "var rest = i; var offset = 0u;";
       for (let d = rank - 1; d > 0; d--)
         walk += ` offset += (rest % s.${x}_size${d}) * s.${x}_stride${d}; rest /= s.${x}_size${d};`;
@@ -112,7 +112,7 @@ export function inputIndex(
       return (i) => i % size;
     }
     default: {
-      const rank = Number(kind.slice(7));
+      const rank = stridedRank(kind);
       const sizes = Array.from({ length: rank }, (_, d) => value(`size${d}`));
       const strides = Array.from({ length: rank }, (_, d) => value(`stride${d}`));
       return (i) => {

@@ -47,6 +47,7 @@ const cases: readonly Case[] = [
   { shape: [3, 5, 8], order: [1, 0, 2] },
   { shape: [2, 3, 4, 5], order: [0, 3, 1, 2] },
   { shape: [2, 3, 2, 3, 2], order: [4, 3, 2, 1, 0] },
+  { shape: [2, 2, 1, 3, 2, 2, 2, 2], order: [7, 6, 5, 4, 3, 2, 1, 0] },
   { shape: [4, 6], order: [0, 1] },
   { shape: [0, 6], order: [1, 0] },
   { shape: [6, 7], order: [1, 0], storage: "float16" },
@@ -64,11 +65,8 @@ describe("permute", () => {
     );
   });
 
-  it("refuses orders that are no permutation, and more than six groups", () => {
+  it("refuses orders that are no permutation", () => {
     expect(() => runPermute({ shape: [2, 3], order: [0, 0] })).toThrow("each of the 2 dimensions");
-    expect(() =>
-      runPermute({ shape: [2, 2, 2, 2, 2, 2, 2], order: [6, 5, 4, 3, 2, 1, 0] }),
-    ).toThrow("moves 7 groups of dimensions, at most 6");
   });
 
   it.each(tiers)("equals the reference on the GPU, %s tier", async (tier) => {

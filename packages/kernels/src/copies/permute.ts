@@ -9,7 +9,7 @@ export interface PermuteAttributes {
   readonly order: readonly number[];
 }
 
-/** out = input with its dimensions in another order. At most six groups of dimensions may move apart. */
+/** out = input with its dimensions in another order. */
 export function permute<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   { shape, order }: PermuteAttributes,

@@ -97,7 +97,7 @@ const tiers = await testTiers();
 describe("stridedCopy", () => {
   it("finds every element, whatever the walk", () => {
     fc.assert(
-      fc.property(fc.array(dimension, { maxLength: 5 }), fc.nat(8), (dimensions, extra) => {
+      fc.property(fc.array(dimension, { maxLength: 8 }), fc.nat(8), (dimensions, extra) => {
         // Far enough inside that no walk leaves the input.
         const attributes = { dimensions, offset: 400 + extra, fill: -1 };
         expect(run(attributes)).toEqual(expected(attributes));
@@ -115,11 +115,6 @@ describe("stridedCopy", () => {
         target.launch(stridedCopy(bindings, { dimensions: [{ size: 2, stride: -1 }], offset: 1 })),
     );
     expect([...out]).toEqual([2 ** 24 + 1, 2 ** 32 - 1]);
-  });
-
-  it("refuses seven dimensions that stay apart", () => {
-    const dimensions = Array.from({ length: 7 }, (_, d) => ({ size: 2, stride: 3 ** d }));
-    expect(() => run({ dimensions })).toThrow("7 groups of dimensions, at most 6");
   });
 
   it.each(tiers)("equals the reference on the GPU, %s tier", async (tier) => {

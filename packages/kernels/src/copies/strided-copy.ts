@@ -16,7 +16,7 @@ export interface CopiedDimension {
 }
 
 export interface StridedCopyAttributes {
-  /** Outermost first. At most six may stay apart, after those that can be walked as one. */
+  /** Outermost first. */
   readonly dimensions: readonly CopiedDimension[];
   /** The element of the input at the place of all zeros, whether it is read or not. Default 0. */
   readonly offset?: number;
@@ -24,11 +24,8 @@ export interface StridedCopyAttributes {
   readonly fill?: number;
 }
 
-const maxRank = 6;
-
 /**
  * out = elements of the input, found by strides: slices, permutations, flips, padding and repetition in one kernel, for every dtype.
- * Throws a `RangeError` where more than six dimensions stay apart.
  */
 export function stridedCopy<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
@@ -37,10 +34,6 @@ export function stridedCopy<B>(
   const count = dimensions.reduce((product, { size }) => product * size, 1);
   requireLengths("stridedCopy", { out: operands.out }, { out: count });
   const merged = merge(dimensions);
-  if (merged.length > maxRank)
-    throw new RangeError(
-      `a copy moves ${merged.length} groups of dimensions, at most ${maxRank} are possible: make it in two steps`,
-    );
   const isPadded = merged.some(({ size, from, to }) => from > 0 || to < size);
   const unit = movesQuads(merged, offset) ? 4 : 1;
   const scalars: Record<string, number> = { count, offset: offset / unit };

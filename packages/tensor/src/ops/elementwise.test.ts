@@ -1,4 +1,5 @@
 import { DTypeError } from "@halfstep/autocast";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   type ForwardCase,
@@ -85,8 +86,22 @@ const broadcasts: readonly [Shape, Shape, Shape][] = [
   ],
 ];
 
-const binaryCases = binaryFormulas.flatMap(([op, formula]): ForwardCase[] =>
-  broadcasts.map(([a, b, shape]) => ({
+/** Repeated and not in turns, as often as it takes: one op shows it. */
+const deepBroadcasts: typeof broadcasts = [
+  [
+    [2, 1, 3, 1, 2],
+    [1, 4, 1, 5, 1],
+    [2, 4, 3, 5, 2],
+  ],
+  [
+    [2, 1, 3, 1, 2, 1, 2],
+    [1, 2, 1, 2, 1, 3, 1],
+    [2, 2, 3, 2, 2, 3, 2],
+  ],
+];
+
+const binaryCases = binaryFormulas.flatMap(([op, formula], i): ForwardCase[] =>
+  [...broadcasts, ...(i === 0 ? deepBroadcasts : [])].map(([a, b, shape]) => ({
     name: `${op.name} of [${a}] and [${b}]`,
     inputs: [scattered(a, 1), scattered(b, 2)],
     apply: (inputs) => op(inputs, null),
@@ -118,6 +133,61 @@ const scalarCases: readonly ForwardCase[] = [2.5, -1, 0].flatMap((c) => [
 test.each(places)("elementwise ops equal their formulas: %s, %s", async (_, dtype, open) => {
   const cases = [...unaryCases, ...binaryCases, ...scalarCases];
   expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+});
+
+/** Shapes of two operands that broadcast, of up to eight dimensions that are repeated in turns, or missing in front. */
+const broadcastShapes = fc
+  .array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.constantFrom("both", "a", "b")), {
+    maxLength: 8,
+  })
+  .chain((dimensions) => fc.tuple(fc.constant(dimensions), fc.nat(dimensions.length)))
+  .map(([dimensions, missing]) => {
+    const sizesOf = (own: string): number[] =>
+      dimensions.map(([size, who]) => (who === "both" || who === own ? size : 1));
+    const b = sizesOf("b");
+    const isOne = b.slice(0, missing).every((size) => size === 1);
+    return { a: sizesOf("a"), b: isOne ? b.slice(missing) : b, result: dimensions.map(([n]) => n) };
+  });
+
+test("operands of every rank broadcast, forward and backward", async () => {
+  const runtime = cpuRuntime();
+  await fc.assert(
+    fc.asyncProperty(broadcastShapes, async ({ a, b, result }) => {
+      const shape = result.map((_, d) => Math.max(a[d] ?? 1, b[b.length - a.length + d] ?? 1));
+      const size = (of: Shape): number => of.reduce((p, q) => p * q, 1);
+      const x = runtime.variable(scattered(a, 1).values, a, { requiresGrad: true });
+      const y = runtime.variable(scattered(b, 2).values, b, { requiresGrad: true });
+      const product = await runtime.step(() => {
+        const made = x.mul(y);
+        made.sum().backward();
+        return made;
+      });
+      const [xs, ys] = [await x.toArray(), await y.toArray()];
+      const expected = {
+        product: [] as number[],
+        x: Array(size(a)).fill(0),
+        y: Array(size(b)).fill(0),
+      };
+      for (let i = 0; i < size(shape); i++) {
+        const [j, k] = [indexIn(a, shape, i), indexIn(b, shape, i)];
+        const [u, v] = [xs[j] as number, ys[k] as number];
+        expected.product.push(Math.fround(u * v));
+        expected.x[j] += v;
+        expected.y[k] += u;
+      }
+      expect(product.shape).toEqual(shape);
+      expect([...(await product.toArray())]).toEqual(expected.product);
+      for (const [variable, sums] of [
+        [x, expected.x],
+        [y, expected.y],
+      ] as const) {
+        const gradient = [...((await variable.grad?.toArray()) ?? [])];
+        expect(gradient.length).toBe(sums.length);
+        for (const [i, sum] of sums.entries()) expect(gradient[i]).toBeCloseTo(sum, 4);
+      }
+    }),
+    { seed: 18, numRuns: 60 },
+  );
 });
 
 test("shapes and dtypes that do not fit are refused by name", () => {
