@@ -32,6 +32,68 @@ export type IdxArray = {
 
 const elementBytes = { uint8: 1, int8: 1, int16: 2, int32: 4, float32: 4, float64: 8 } as const;
 
+/** The most bytes that the header of an IDX file has: 255 dimensions. */
+export const longestIdxHeader: number = 4 + 4 * 255;
+
+/** What the header of an IDX file says of the rest. */
+export interface IdxLayout {
+  readonly dtype: IdxElement;
+  readonly shape: readonly number[];
+  /** Bytes of the header. */
+  readonly header: number;
+  /** Bytes of the whole file. */
+  readonly bytes: number;
+}
+
+/**
+ * Reads the header of an IDX file.
+ * @param start the first bytes of the file: all, or {@link longestIdxHeader}
+ * @throws DataError when the magic number or the element type is wrong, or the file ends inside its header
+ */
+export function idxLayout(start: Uint8Array, name: string): IdxLayout {
+  const fail = (problem: string): never => {
+    throw new DataError(name, problem);
+  };
+  if (start.length < 4) fail(`${start.length} bytes are too few for an IDX file`);
+  const [zero0, zero1, typeCode, rank] = start as Uint8Array & [number, number, number, number];
+  if (zero0 === 0x1f && zero1 === 0x8b) fail("is gzip-compressed: decompress it first");
+  if (zero0 !== 0 || zero1 !== 0) {
+    const found = [...start.subarray(0, 4)].map((byte) => byte.toString(16).padStart(2, "0"));
+    fail(`is not an IDX file: it starts with ${found.join(" ")} where 00 00 is expected`);
+  }
+  const dtype: IdxElement =
+    elementTypes[typeCode as keyof typeof elementTypes] ??
+    fail(`element type 0x${typeCode.toString(16).padStart(2, "0")} does not exist in IDX`);
+  if (rank === 0) fail("has no dimensions");
+  const header = 4 + 4 * rank;
+  if (start.length < header) fail(`ends inside its header: ${start.length} bytes of ${header}`);
+  const view = new DataView(start.buffer, start.byteOffset, start.byteLength);
+  const shape = Array.from({ length: rank }, (_, axis) => view.getUint32(4 + 4 * axis));
+  return { dtype, shape, header, bytes: header + elementsOf(shape) * elementBytes[dtype] };
+}
+
+/** Their number may be beyond all numbers; that of an array without elements is 0 whatever its other dimensions are. */
+const elementsOf = (shape: readonly number[]): number =>
+  shape.includes(0) ? 0 : shape.reduce((product, size) => product * size, 1);
+
+/**
+ * Compares what a header says with the length of the file.
+ * @throws DataError where they differ
+ */
+export function requireIdxLength(
+  { dtype, shape, bytes }: IdxLayout,
+  found: number,
+  name: string,
+): void {
+  if (found === bytes) return;
+  const fault = found < bytes ? "is truncated" : "has bytes after its data";
+  const sizes = shape.length > 8 ? `${shape.slice(0, 8)},…` : shape;
+  throw new DataError(
+    name,
+    `${fault}: shape [${sizes}] of ${dtype} takes ${bytes} bytes, found ${found}`,
+  );
+}
+
 /**
  * Reads an IDX file (the format of MNIST: http://yann.lecun.com/exdb/mnist/): two zero bytes, an element type, the number
  * of dimensions, each dimension as a big-endian u32, then the elements, big-endian, and nothing after them.
@@ -45,33 +107,11 @@ const elementBytes = { uint8: 1, int8: 1, int16: 2, int32: 4, float32: 4, float6
  * readIdx(new Uint8Array([0, 0, 8, 1, 0, 0, 0, 2, 7, 9])); // { dtype: "uint8", shape: [2], data: Uint8Array [7, 9] }
  */
 export const readIdx = (bytes: Uint8Array, name = "IDX data"): IdxArray => {
-  const fail = (problem: string): never => {
-    throw new DataError(name, problem);
-  };
-  if (bytes.length < 4) fail(`${bytes.length} bytes are too few for an IDX file`);
-  const [zero0, zero1, typeCode, rank] = bytes as Uint8Array & [number, number, number, number];
-  if (zero0 === 0x1f && zero1 === 0x8b) fail("is gzip-compressed: decompress it first");
-  if (zero0 !== 0 || zero1 !== 0) {
-    const start = [...bytes.subarray(0, 4)].map((byte) => byte.toString(16).padStart(2, "0"));
-    fail(`is not an IDX file: it starts with ${start.join(" ")} where 00 00 is expected`);
-  }
-  const dtype: IdxElement =
-    elementTypes[typeCode as keyof typeof elementTypes] ??
-    fail(`element type 0x${typeCode.toString(16).padStart(2, "0")} does not exist in IDX`);
-  if (rank === 0) fail("has no dimensions");
-  const header = 4 + 4 * rank;
-  if (bytes.length < header) {
-    fail(`ends inside its header: ${bytes.length} bytes of ${header}`);
-  }
+  const layout = idxLayout(bytes, name);
+  requireIdxLength(layout, bytes.length, name);
+  const { dtype, shape, header } = layout;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const shape = Array.from({ length: rank }, (_, axis) => view.getUint32(4 + 4 * axis));
-  const count = shape.reduce((product, size) => product * size, 1);
-  const expected = header + count * elementBytes[dtype];
-  if (bytes.length !== expected) {
-    const fault = bytes.length < expected ? "is truncated" : "has bytes after its data";
-    fail(`${fault}: shape [${shape}] of ${dtype} takes ${expected} bytes, found ${bytes.length}`);
-  }
-
+  const count = elementsOf(shape);
   const at = (index: number): number => header + index * elementBytes[dtype];
   switch (dtype) {
     case "uint8":

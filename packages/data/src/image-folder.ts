@@ -1,6 +1,8 @@
-import { readdir } from "node:fs/promises";
+import type { Stats } from "node:fs";
+import { readdir, realpath, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { DataError } from "./error.js";
+import { irregular } from "./file-bytes.js";
 import { unreadable } from "./unreadable.js";
 
 /** Image files of a folder with one folder a class. They are not decoded: that is for a library of your choice. */
@@ -33,62 +35,102 @@ const imageExtensions: readonly string[] = [
 
 /**
  * Lists `directory/CLASS/…/IMAGE`, as torchvision's `ImageFolder` does: classes and files by name, so that every machine has the
- * same order. Files that are no images by their extension, and names that begin with a dot, are passed over.
+ * same order. Files that are no images by their extension, and names that begin with a dot, are passed over. Links are followed.
  * @throws DataError when the directory cannot be read, has no images, a class that is not one of `classes`, or, where these
- * are not given, a class without images
+ * are not given, a class without images; when what has the name of an image is a FIFO, a socket or a device, when a link leads
+ * nowhere, and when links lead to the same folder of a class twice
  */
 export async function imageFolder(
   directory: string,
   { classes: known, extensions = imageExtensions }: ImageFolderOptions = {},
 ): Promise<ImageFolder> {
-  const found = (await entriesOf(directory)).filter((entry) => entry.isFolder);
+  const found = (await entriesOf(directory, extensions)).filter(({ isFolder }) => isFolder);
   if (found.length === 0)
     throw new DataError(directory, "has no folders: images are in one folder for each class");
   const classes = known ?? found.map(({ name }) => name);
+  const places = new Map(classes.map((name, label) => [name, label]));
   const files: string[] = [];
   const labels: number[] = [];
   for (const { name, path } of found) {
-    const label = classes.indexOf(name);
-    if (label < 0)
+    const label = places.get(name);
+    if (label === undefined)
       throw new DataError(path, `is a folder of none of the ${classes.length} classes`);
-    const images = await imagesBelow(path, extensions);
-    if (images.length === 0 && !known)
-      throw new DataError(path, `has no images (${extensions.join(", ")})`);
-    for (const image of images) {
+    const before = files.length;
+    for await (const image of imagesBelow(path, extensions, new Set())) {
       files.push(image);
       labels.push(label);
     }
+    if (files.length === before && !known)
+      throw new DataError(path, `has no images (${extensions.join(", ")})`);
   }
   if (files.length === 0)
     throw new DataError(directory, `has no images (${extensions.join(", ")})`);
   return { classes, files, labels: Uint32Array.from(labels) };
 }
 
-async function imagesBelow(directory: string, extensions: readonly string[]): Promise<string[]> {
-  const images: string[] = [];
-  for (const { path, isFolder } of await entriesOf(directory))
-    if (isFolder) images.push(...(await imagesBelow(path, extensions)));
-    else if (extensions.includes(extname(path).toLowerCase())) images.push(path);
-  return images;
+/** @param seen where the folders of a class so far really are */
+async function* imagesBelow(
+  directory: string,
+  extensions: readonly string[],
+  seen: Set<string>,
+): AsyncGenerator<string, void, undefined> {
+  const real = await realpath(directory).catch((error: unknown) => {
+    throw unreadable(directory, error);
+  });
+  // Links may lead in a circle, or double with every folder.
+  if (seen.has(real))
+    throw new DataError(
+      directory,
+      `leads to ${real}, which the class has already: remove the link`,
+    );
+  seen.add(real);
+  for (const { path, isFolder, isImage } of await entriesOf(directory, extensions))
+    if (isFolder) yield* imagesBelow(path, extensions, seen);
+    else if (isImage) yield path;
 }
 
 interface Entry {
   readonly name: string;
   readonly path: string;
   readonly isFolder: boolean;
+  /** A file whose name says that it is an image. */
+  readonly isImage: boolean;
 }
 
-/** Sorted by code units, which no locale changes. Symbolic links count as what their names say. */
-async function entriesOf(directory: string): Promise<readonly Entry[]> {
+/** Sorted by code units, which no locale changes. */
+async function entriesOf(
+  directory: string,
+  extensions: readonly string[],
+): Promise<readonly Entry[]> {
   const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
     throw unreadable(directory, error);
   });
-  return entries
-    .filter(({ name }) => !name.startsWith("."))
-    .map((entry) => ({
-      name: entry.name,
-      path: join(directory, entry.name),
-      isFolder: entry.isDirectory() || (entry.isSymbolicLink() && extname(entry.name) === ""),
-    }))
-    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const visible = entries.filter(({ name }) => !name.startsWith("."));
+  const described = await Promise.all(
+    visible.map(async (entry): Promise<Entry> => {
+      const { name } = entry;
+      const path = join(directory, name);
+      const extension = extname(name).toLowerCase();
+      const isNamedAsImage = extensions.includes(extension);
+      const isWanted = isNamedAsImage || extension === "";
+      const target = entry.isSymbolicLink() ? await targetOf(path, isWanted) : entry;
+      const kind = target && irregular(target);
+      if (isNamedAsImage && kind !== undefined && kind !== "a folder")
+        throw new DataError(path, `is ${kind}, not an image: remove it`);
+      return { name, path, isFolder: kind === "a folder", isImage: isNamedAsImage && !kind };
+    }),
+  );
+  return described.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+/** What a link leads to. Undefined where it leads nowhere and need not. */
+async function targetOf(link: string, isWanted: boolean): Promise<Stats | undefined> {
+  try {
+    return await stat(link);
+  } catch (error) {
+    if (!isWanted) return undefined;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT")
+      throw new DataError(link, "is a link that leads nowhere: remove it");
+    throw unreadable(link, error);
+  }
 }

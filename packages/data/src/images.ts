@@ -41,6 +41,11 @@ export const imageSet = (
       `has ${classOf.length} labels for ${count} images in ${images.name}`,
     );
   }
+  if (count > 0 && height * width === 0)
+    throw new DataError(
+      images.name,
+      `has images of ${height}×${width} pixels: there is nothing in them`,
+    );
   const strange = classOf.findIndex((label) => label >= classes);
   if (strange >= 0) {
     throw new DataError(

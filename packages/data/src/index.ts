@@ -23,3 +23,4 @@ export {
 } from "./images.js";
 export { readJsonLines, readTsv } from "./lines.js";
 export { type PrefetchOptions, prefetch } from "./prefetch.js";
+export { stratifiedSample } from "./stratified-sample.js";

@@ -1,15 +1,15 @@
 import { existsSync, realpathSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
 import { readCifar10 } from "./cifar.js";
 import { DataError } from "./error.js";
-import { type IdxArray, readIdx } from "./idx.js";
+import { fileBytes } from "./file-bytes.js";
+import type { IdxArray } from "./idx.js";
+import { readIdxFile } from "./idx-file.js";
 import { type ImageSet, imageSet } from "./images.js";
-import { unreadable } from "./unreadable.js";
 
+export { type FileBytesOptions, fileBytes } from "./file-bytes.js";
+export { readIdxFile } from "./idx-file.js";
 export { type ImageFolder, type ImageFolderOptions, imageFolder } from "./image-folder.js";
 export { unreadable } from "./unreadable.js";
 
@@ -18,19 +18,6 @@ export interface ImageSplits {
   readonly train: ImageSet;
   readonly test: ImageSet;
 }
-
-/**
- * Reads an IDX file; a name that ends in `.gz` is decompressed.
- * @throws DataError when it cannot be read or is malformed
- */
-export const readIdxFile = async (path: string): Promise<IdxArray> => {
-  const bytes = await bytesOf(path);
-  if (!path.endsWith(".gz")) return readIdx(bytes, path);
-  const plain = await promisify(gunzip)(bytes).catch((error: Error) => {
-    throw new DataError(path, `cannot be decompressed (${error.message})`);
-  });
-  return readIdx(plain, path);
-};
 
 /**
  * Reads MNIST, or a data set that is laid out like it (Fashion-MNIST, KMNIST), from the four IDX files of its directory:
@@ -78,7 +65,7 @@ export const cifar10 = async (directory: string): Promise<ImageSplits> => {
       await Promise.all(
         names.map(async (file) => {
           const name = join(directory, file);
-          return { name, bytes: await bytesOf(name) };
+          return { name, bytes: await fileBytes(name) };
         }),
       ),
     );
@@ -118,8 +105,3 @@ const find = (directory: string, stem: string): string => {
   }
   return found;
 };
-
-const bytesOf = (path: string): Promise<Uint8Array> =>
-  readFile(path).catch((error: unknown) => {
-    throw unreadable(path, error);
-  });

@@ -20,5 +20,8 @@ const reasons: Readonly<Record<string, string>> = {
   EACCES: "cannot be read: permission denied",
   EPERM: "cannot be read: permission denied",
   EMFILE: "cannot be read: too many files are open (ulimit -n)",
+  ELOOP: "cannot be read: its links lead in a circle, remove them",
+  ENAMETOOLONG: "cannot be read: its name is too long",
+  ENXIO: "is a socket: name a file",
   EIO: "cannot be read: the disk has failed",
 };

@@ -1,0 +1,60 @@
+import { permutation } from "./batches.js";
+
+/**
+ * Some samples of a data set that have its classes in their proportions, for experiments on a part of it: places in the set,
+ * rising. Each class gets its share, rounded so that all of them come to `count` (largest remainders), and at least one sample
+ * as far as `count` goes; which ones follows from the seed. All places where the set has no more than `count`.
+ *
+ * @param labels the class of each sample
+ * @throws RangeError when `count` or `seed` is no whole number from 0 on
+ *
+ * @example
+ * stratifiedSample([0, 0, 0, 0, 1, 1], 3, 7); // two of the first four places, and 4 or 5
+ */
+export function stratifiedSample(
+  labels: ArrayLike<number>,
+  count: number,
+  seed: number,
+): Uint32Array {
+  if (!Number.isSafeInteger(count) || count < 0)
+    throw new RangeError(`count is ${count}: it must be a whole number from 0 on`);
+  // Whose seed is wrong is told so whatever the set is.
+  const order = permutation(labels.length, seed, 0);
+  if (count >= labels.length) return order.sort();
+  const groups = new Map<number, number[]>();
+  for (const place of order) {
+    const label = labels[place] as number;
+    const group = groups.get(label);
+    if (group) group.push(place);
+    else groups.set(label, [place]);
+  }
+  const byLabel = [...groups].sort(([a], [b]) => a - b).map(([, places]) => places);
+  const shares = sharesOf(
+    byLabel.map(({ length }) => length),
+    count,
+  );
+  return Uint32Array.from(byLabel.flatMap((places, i) => places.slice(0, shares[i]))).sort();
+}
+
+/** How many of `count` each group gets. */
+function sharesOf(sizes: readonly number[], count: number): readonly number[] {
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  const exact = sizes.map((size) => (size * count) / total);
+  // Every group has one sample before another has its second.
+  const shares = exact.map((share) => (count < sizes.length ? 0 : Math.max(1, Math.floor(share))));
+  const spread = (by: (group: number) => number, step: 1 | -1): void => {
+    const groups = sizes.map((_, i) => i).sort((a, b) => by(b) - by(a) || a - b);
+    let missing = count - shares.reduce((sum, share) => sum + share, 0);
+    for (let i = 0; missing * step > 0; i = (i + 1) % groups.length) {
+      const group = groups[i] as number;
+      const share = (shares[group] as number) + step;
+      if (share < 1 || share > (sizes[group] as number)) continue;
+      shares[group] = share;
+      missing -= step;
+    }
+  };
+  const remainder = (group: number): number => (exact[group] as number) - (shares[group] as number);
+  spread(remainder, 1);
+  spread((group) => -remainder(group), -1);
+  return shares;
+}
