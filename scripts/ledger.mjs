@@ -1,13 +1,18 @@
-// `npm run ledger [-- --update]`: trains small models for 20 steps in every way and compares the bits of their parameters with the
-// committed ledger, of the CPU and of this adapter (both tiers). `--update` writes the ledger anew, after a change that was meant.
+// `npm run ledger [-- --update] [cpu] [native] [packed]`: trains small models for 20 steps in every way and compares the bits of their
+// parameters with the committed ledger, of the CPU and of this adapter's tiers. `--update` writes the ledger anew, after a change that
+// was meant to move bits.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundleApp } from "./start/bundle.mjs";
 
-const unknown = process.argv.slice(2).find((argument) => argument !== "--update");
+const runners = ["cpu", "native", "packed"];
+const named = process.argv.slice(2).filter((argument) => argument !== "--update");
+const unknown = named.find((name) => !runners.includes(name));
 if (unknown !== undefined) {
-  console.error(`There is no flag ${unknown}: npm run ledger [-- --update]`);
+  console.error(
+    `There is no runner ${unknown}: npm run ledger [-- --update] [${runners.join("] [")}]`,
+  );
   process.exit(2);
 }
 const updates = process.argv.includes("--update");
@@ -19,7 +24,7 @@ await bundleApp(join(folder, "main.ts"), bundle);
 const { ledgers } = await import(pathToFileURL(bundle).href);
 
 let moved = 0;
-for await (const { name, lines } of ledgers()) {
+for await (const { name, lines } of ledgers(named.length > 0 ? named : runners)) {
   const file = join(folder, "lines", `${name}.txt`);
   const text = `${lines.join("\n")}\n`;
   if (updates) {

@@ -2,10 +2,13 @@ import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { cpuRuntime, gpuRuntime, type Runtime } from "@halfstep/tensor";
 import { lineOf, ways } from "./ledger.js";
 
-/** The lines of every runner that this machine has. The name of a GPU's ledger says the driver and the tier. */
-export async function* ledgers(): AsyncGenerator<{ name: string; lines: readonly string[] }> {
-  yield { name: "cpu", lines: await linesOn(() => cpuRuntime()) };
-  for (const tier of await testTiers()) {
+/** The lines of the runners named that this machine has. The name of a GPU's ledger says the driver and the tier. */
+export async function* ledgers(
+  runners: readonly string[],
+): AsyncGenerator<{ name: string; lines: readonly string[] }> {
+  if (runners.includes("cpu")) yield { name: "cpu", lines: await linesOn(() => cpuRuntime()) };
+  const tiers = (await testTiers()).filter((tier) => runners.includes(tier));
+  for (const tier of tiers) {
     const device = await requestTestDevice({ tier });
     const { description } = device.capabilities.adapter;
     const driver = description.replace(/\W+/g, "-").replace(/^-|-$/g, "").toLowerCase();
