@@ -5,16 +5,17 @@ import {
   fsyncSync,
   ftruncateSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
-  writeFileSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
 import { storing } from "./errors.js";
-import { makeDirectory } from "./make-directory.js";
+import { makeDirectory } from "./files/make-directory.js";
+import { writeWholeFile } from "./files/whole-file.js";
 import { type ReportOptions, renderReport } from "./report.js";
 import { RunLock } from "./run-lock.js";
 import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
@@ -119,9 +120,9 @@ export class RunFolder {
     if (this.#file !== undefined) this.#startAnew(this.#file);
     this.#closeLog();
     try {
-      this.#writeWhole("summary.json", `${JSON.stringify(summary, undefined, 2)}\n`);
+      await this.#write("summary.json", `${JSON.stringify(summary, undefined, 2)}\n`);
       const metrics = readMetrics(this.#metricsPath);
-      this.#writeWhole("report.html", await renderReport(summary, metrics, options));
+      await this.#write("report.html", await renderReport(summary, metrics, options));
     } finally {
       this.close();
     }
@@ -162,18 +163,16 @@ export class RunFolder {
   }
 
   #removeResults(): void {
-    for (const name of ["summary.json", "report.html"]) {
+    // With what a process that was ended had begun of them.
+    const isResult = (name: string): boolean => /^(summary\.json|report\.html)(\.|$)/.test(name);
+    for (const name of readdirSync(this.directory).filter(isResult)) {
       const path = join(this.directory, name);
       storing(path, () => rmSync(path, { force: true }));
     }
   }
 
-  #writeWhole(name: string, content: string): void {
-    const path = join(this.directory, name);
-    storing(path, () => {
-      writeFileSync(`${path}.partial`, content);
-      renameSync(`${path}.partial`, path);
-    });
+  #write(name: string, content: string): Promise<void> {
+    return writeWholeFile(join(this.directory, name), content);
   }
 }
 

@@ -6,11 +6,11 @@ interface Bundler {
   bundleApp(entry: string, outfile: string): Promise<unknown>;
 }
 
-/** Bundles training-process.ts from source, so that Node runs it, and returns where it is. */
-export async function bundleTrainingProcess(): Promise<string> {
+/** Bundles a program of this folder from source, so that Node runs it, and returns where it is. */
+export async function bundleProcess(name: string): Promise<string> {
   const { bundleApp }: Bundler = await import(from("../../../scripts/start/bundle.mjs"));
   // Below node_modules, so that what npm installed is found from there.
-  const outfile = from("../node_modules/.cache/training-process.js");
-  await bundleApp(from("training-process.ts"), outfile);
+  const outfile = from(`../node_modules/.cache/${name}.js`);
+  await bundleApp(from(`${name}.ts`), outfile);
   return outfile;
 }

@@ -1,5 +1,5 @@
 import * as fs from "node:fs/promises";
-import type { FileSystem } from "../src/checkpoint/write-checkpoint.js";
+import type { FileSystem } from "../src/files/file-system.js";
 
 /** Told of each operation before it happens; what it throws happens in its place, and what it returns is waited for. */
 export type BeforeOperation = (operation: string, path: string) => unknown;

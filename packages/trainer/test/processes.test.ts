@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Generator } from "@halfstep/tensor";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bundleTrainingProcess } from "./bundle.js";
+import { bundleProcess } from "./bundle.js";
 import { leftBehind } from "./resumable.js";
 import { type Ended, runProcess, type StartOptions, torture } from "./torture.js";
 
@@ -19,7 +19,7 @@ const start = (name: string, options: StartOptions = {}): Promise<Ended> =>
 
 beforeAll(async () => {
   chmodSync(parent, 0o755);
-  program = await bundleTrainingProcess();
+  program = await bundleProcess("training-process");
   const unbroken = await Promise.all([start("unbroken"), start("gpu", { settings: gpu })]);
   for (const { code, stderr } of unbroken) if (code !== 0) throw new Error(stderr);
   expected = leftBehind(inParent("unbroken"));

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { StorageError, storing, storingAsync } from "../errors.js";
-import { makeDirectory } from "../make-directory.js";
+import { type FileSystem, nodeFileSystem, syncDirectory } from "../files/file-system.js";
+import { makeDirectory } from "../files/make-directory.js";
 import type {
   Checkpoint,
   CheckpointContent,
@@ -10,12 +11,7 @@ import type {
 } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 import { readCheckpoint, readManifest } from "./read-checkpoint.js";
-import {
-  type FileSystem,
-  nodeFileSystem,
-  prepareCheckpoint,
-  syncDirectory,
-} from "./write-checkpoint.js";
+import { prepareCheckpoint } from "./write-checkpoint.js";
 
 export interface CheckpointFolderOptions {
   /** How many of the newest checkpoints stay, besides the best. Default 3. */
@@ -73,7 +69,7 @@ export class CheckpointFolder implements CheckpointStore {
       await this.#fs.rm(partial, { recursive: true, force: true }).catch(() => {});
       throw error;
     }
-    await syncDirectory(this.#fs, this.directory);
+    await this.#sync(this.directory);
     await this.#rotate();
   }
 
@@ -147,7 +143,7 @@ export class CheckpointFolder implements CheckpointStore {
   async #prepare(): Promise<void> {
     if (!existsSync(this.directory)) {
       storing(this.directory, () => makeDirectory(this.directory));
-      await syncDirectory(this.#fs, dirname(this.directory));
+      await this.#sync(dirname(this.directory));
     }
     for (const name of await this.#entries())
       if (Object.values(suffixes).some((suffix) => name.endsWith(suffix)))
@@ -156,6 +152,10 @@ export class CheckpointFolder implements CheckpointStore {
 
   #remove(path: string): Promise<void> {
     return storingAsync(path, () => this.#fs.rm(path, { recursive: true, force: true }));
+  }
+
+  #sync(path: string): Promise<void> {
+    return storingAsync(path, () => syncDirectory(this.#fs, path));
   }
 
   async #entries(): Promise<readonly string[]> {

@@ -1,19 +1,11 @@
 import { createHash } from "node:crypto";
-import * as nodeFileSystem from "node:fs/promises";
 import { join } from "node:path";
 import { type ByteSink, writeSafetensorsTo } from "@halfstep/safetensors";
 import { storingAsync } from "../errors.js";
+import { type FileSystem, filling, syncDirectory, writeNewFile } from "../files/file-system.js";
 import type { CheckpointContent } from "./checkpoint.js";
 import { type FileEntry, formatManifest, manifestName } from "./manifest.js";
 import { splitTree } from "./state-tree.js";
-
-/** What checkpoints need of `node:fs/promises`. Tests let each of its operations fail in turn. */
-export type FileSystem = Pick<
-  typeof nodeFileSystem,
-  "open" | "mkdir" | "rename" | "rm" | "readdir"
->;
-
-export { nodeFileSystem };
 
 /** The file of a checkpoint that holds whatever is no array. */
 export const stateName = "state.json";
@@ -38,22 +30,9 @@ export function prepareCheckpoint(
       ...(typeof tables === "string" && { tables }),
     });
     await writeFile(fs, folder, manifestName, textOf(manifest));
-    await syncDirectory(fs, folder);
+    await storingAsync(folder, () => syncDirectory(fs, folder));
   };
 }
-
-/** Makes renames within a folder outlive a power cut. */
-export const syncDirectory = (fs: FileSystem, path: string): Promise<void> =>
-  storingAsync(path, async () => {
-    // Windows cannot flush folders, and has its file system order the writes itself.
-    if (process.platform === "win32") return;
-    const handle = await fs.open(path, "r");
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  });
 
 function filesOf({ parts }: CheckpointContent): readonly (readonly [name: string, fill: Fill])[] {
   const trees = Object.entries(parts)
@@ -77,40 +56,29 @@ function filesOf({ parts }: CheckpointContent): readonly (readonly [name: string
   ];
 }
 
-const textOf =
-  (text: string): Fill =>
-  async (sink) => {
-    const bytes = new TextEncoder().encode(text);
-    for (let at = 0; at < bytes.length; ) {
-      const { bytesWritten } = await sink.write(bytes.subarray(at));
-      at += bytesWritten;
-    }
-  };
+const textOf = (text: string): Fill => filling(text);
 
-async function writeFile(
+/** Writes a file of a checkpoint, and says what the manifest does of it. */
+const writeFile = (
   fs: FileSystem,
   folder: string,
   name: string,
   fill: Fill,
-): Promise<FileEntry> {
+): Promise<FileEntry> => {
   const path = join(folder, name);
-  return storingAsync(path, async () => {
-    const handle = await fs.open(path, "wx");
-    try {
+  return storingAsync(path, () =>
+    writeNewFile(fs, path, async (sink) => {
       const hash = createHash("sha256");
       let bytes = 0;
       await fill({
         async write(piece) {
-          const { bytesWritten } = await handle.write(piece);
+          const { bytesWritten } = await sink.write(piece);
           hash.update(piece.subarray(0, bytesWritten));
           bytes += bytesWritten;
           return { bytesWritten };
         },
       });
-      await handle.sync();
       return { name, bytes, sha256: hash.digest("hex") };
-    } finally {
-      await handle.close();
-    }
-  });
-}
+    }),
+  );
+};

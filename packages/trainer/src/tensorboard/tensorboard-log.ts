@@ -2,8 +2,8 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { storing } from "../errors.js";
+import { makeDirectory } from "../files/make-directory.js";
 import type { TrainingHook } from "../hooks.js";
-import { makeDirectory } from "../make-directory.js";
 import { type Event, eventRecord } from "./event.js";
 
 /** A hook that writes an event file, and what else may be written into it. */

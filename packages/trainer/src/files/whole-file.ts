@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto";
+import { realpathSync, type Stats, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { storingAsync } from "../errors.js";
+import {
+  type FileContent,
+  type FileSystem,
+  filling,
+  nodeFileSystem,
+  syncDirectory,
+  writeNewFile,
+} from "./file-system.js";
+
+export interface WholeFileOptions {
+  /** Default: that of Node. */
+  readonly fileSystem?: FileSystem;
+}
+
+/**
+ * Writes a file that appears whole or not at all: it is written beside its place (`NAME.1a2b3c4d.partial`), flushed to the disk, and
+ * renamed. Until then a file that was there stays as it was; its permissions stay, and a link stays a link. A
+ * device or a pipe (`/dev/stdout`) is written to as it is.
+ * @throws StorageError that names the file, where the disk is full for one; what was begun is gone then
+ *
+ * @example
+ * await writeWholeFile("out/masks/0001.png", png);
+ * await writeWholeFile("model.safetensors", (sink) =>
+ *   writeSafetensorsTo(sink, safetensorsOf(state), { metadata: { format: "pt" } }),
+ * );
+ */
+export async function writeWholeFile(
+  path: string,
+  content: FileContent,
+  { fileSystem: fs = nodeFileSystem }: WholeFileOptions = {},
+): Promise<void> {
+  const fill = filling(content);
+  await storingAsync(path, async () => {
+    const old = statSync(path, { throwIfNoEntry: false });
+    if (old && !old.isFile() && !old.isDirectory()) return writeToDevice(fs, path, fill);
+    const target = old ? realpathSync(path) : path;
+    const partial = partialOf(target);
+    try {
+      await writeNewFile(fs, partial, fill, permissions(old));
+      await fs.rename(partial, target);
+    } catch (error) {
+      // What was begun takes up room that a full disk has not.
+      await fs.rm(partial, { force: true }).catch(() => {});
+      throw error;
+    }
+    await syncDirectory(fs, dirname(target));
+  });
+}
+
+/** A name beside a path that nobody else writes to. */
+export const partialOf = (path: string): string =>
+  `${path}.${randomBytes(4).toString("hex")}.partial`;
+
+const permissions = (old: Stats | undefined): number | undefined =>
+  old?.isFile() ? old.mode & 0o777 : undefined;
+
+async function writeToDevice(
+  fs: FileSystem,
+  path: string,
+  fill: ReturnType<typeof filling>,
+): Promise<void> {
+  const handle = await fs.open(path, "w");
+  try {
+    await fill(handle);
+  } finally {
+    await handle.close();
+  }
+}
