@@ -42,7 +42,7 @@ const gates = [
     command: [...turbo("test:built"), ...builtSuites.map((name) => `--filter=@halfstep/${name}`)],
   },
   // The packed tier differs from the native one in conversions alone, which tests compare bit by bit.
-  { name: "ledger", command: ["node", "scripts/ledger.mjs"] },
+  { name: "ledger", command: ["node", "scripts/ledger.mjs", "cpu", "native"] },
   { name: "changeset", command: ["npx", "changeset", "status", `--since=${mainBranch()}`] },
   { name: "packed", command: ["node", "scripts/packed-install.mjs"], counts: true },
 ];
