@@ -19,6 +19,7 @@ export const unit = (test = {}) =>
       typecheck: { enabled: true, include: ["src/**/*.test-d.ts"] },
       benchmark: { include: ["bench/**/*.bench.ts"] },
       passWithNoTests: false,
+      setupFiles: [join(import.meta.dirname, "properties.js")],
       // They end what hangs; a busy machine may be many times slower than an idle one.
       testTimeout: 60_000,
       hookTimeout: 60_000,

@@ -1,37 +1,69 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { paced } from "./paced.js";
 
-const after = (milliseconds: number): Promise<number> =>
-  new Promise((resolve) => setTimeout(() => resolve(milliseconds), milliseconds));
+/** A turn of the event loop takes 10 µs here, and a nap what it asks for: nothing depends on the machine. */
+const turn = 0.01;
+let now = 0;
+let turns = 0;
+let naps: number[] = [];
 
-/** How often the event loop turns while `promise` is pending, when something asks for every turn as Dawn does. */
-async function turnsWhile(promise: Promise<unknown>): Promise<number> {
-  let isPending = true;
-  const ended = promise.finally(() => {
-    isPending = false;
+beforeEach(() => {
+  now = 0;
+  turns = 0;
+  naps = [];
+  vi.spyOn(performance, "now").mockImplementation(() => now);
+  vi.spyOn(Atomics, "wait").mockImplementation((_array, _index, _value, milliseconds = 0) => {
+    naps.push(milliseconds);
+    now += milliseconds;
+    return "timed-out";
   });
-  let turns = 0;
-  while (isPending) {
-    await nextTurn();
-    turns++;
-  }
-  await ended;
-  return turns;
+});
+afterEach(() => void vi.restoreAllMocks());
+
+/** Resolves after so many milliseconds; asks for every turn of the event loop until then, as Dawn does. */
+function after(milliseconds: number): Promise<number> {
+  const end = now + milliseconds;
+  return new Promise((resolve) => {
+    const poll = (): void => {
+      turns++;
+      now += turn;
+      if (now < end) setImmediate(poll);
+      else resolve(milliseconds);
+    };
+    setImmediate(poll);
+  });
 }
 
-test("a paced wait turns the event loop some hundred times at most, and a plain one far more often", async () => {
-  const plain = await turnsWhile(after(200));
-  const once = await turnsWhile(paced(after(200)));
-  // The first half millisecond is polled; from then on naps last a twentieth of the time.
-  expect(once).toBeLessThan(plain / 2);
+test("a paced wait naps for a twentieth of the time waited, from half a millisecond on and for 1 ms at most", async () => {
+  await after(200);
+  const plain = turns;
+  turns = 0;
+  await paced(after(200));
+  expect(naps.length).toBeGreaterThan(100);
+  expect(Math.min(...naps)).toBeGreaterThanOrEqual(0.025);
+  expect(Math.max(...naps)).toBe(1);
+  expect(naps).toEqual(naps.toSorted((a, b) => a - b));
+  expect(turns).toBeLessThan(plain / 20);
 });
 
-test("waits side by side and one after the other take turns in one chain of naps", async () => {
-  await Promise.all(Array.from({ length: 50 }, (_, i) => paced(after(i % 5))));
+test("a wait of less than half a millisecond has no naps", async () => {
+  await paced(after(0.4));
+  expect(naps).toEqual([]);
+});
+
+test("waits side by side nap in one chain, and what is there already waits for nothing", async () => {
+  await paced(after(100));
+  const alone = { turns, naps };
+  turns = 0;
+  naps = [];
+  const shared = after(100);
+  await Promise.all(Array.from({ length: 50 }, () => paced(shared)));
+  // Fifty chains would nap fifty times a turn.
+  expect(turns).toBe(alone.turns);
+  expect(naps.length).toBe(alone.naps.length);
+  naps = [];
   for (let i = 0; i < 20; i++) await paced(Promise.resolve(i));
-  // About 150 turns. Fifty chains would nap up to 50 ms in each, and take 7.
-  expect(await turnsWhile(paced(after(100)))).toBeGreaterThan(15);
+  expect(naps).toEqual([]);
 });
 
 test("the outcome is the promise's own, and the event loop serves others meanwhile", async () => {

@@ -362,7 +362,7 @@ describe.each(await testTiers())("conv2d on the GPU (%s)", (tier) => {
     // Few programs: every shape has the same odd channels, and more than 16 rows.
     const shapes = fc.sample(
       geometry.map((a) => ({ ...a, batch: 9 * a.batch, inChannels: 3, outChannels: 5 })),
-      { numRuns: 12, seed: 2 },
+      { numRuns: 12 },
     );
     const wrong: Record<string, readonly string[]> = {};
     for (const attributes of shapes) {

@@ -10,8 +10,12 @@ export class PhaseMeter {
     Record<PhaseName, { -readonly [Name in keyof PhaseCost]: PhaseCost[Name] }>
   >;
 
-  constructor(device: Device | undefined) {
+  readonly #now: () => number;
+
+  /** @param now the host's clock, in milliseconds */
+  constructor(device: Device | undefined, now = (): number => performance.now()) {
     this.#device = device;
+    this.#now = now;
     const none = () => ({ milliseconds: 0, times: 0, peakBytes: 0 });
     this.#costs = {
       data: none(),
@@ -25,31 +29,31 @@ export class PhaseMeter {
   /** Does a step, whose time is split where `recording` has recorded it. */
   async step<T>(work: (recording: <R>(record: () => R) => () => R) => Promise<T>): Promise<T> {
     const before = this.#device?.memory.peak ?? 0;
-    const started = performance.now();
+    const started = this.#now();
     let recorded = 0;
     try {
       return await work((record) => () => {
-        const began = performance.now();
+        const began = this.#now();
         try {
           return record();
         } finally {
-          recorded = performance.now() - began;
+          recorded = this.#now() - began;
         }
       });
     } finally {
       this.add("record", recorded);
-      this.add("submit", performance.now() - started - recorded, before);
+      this.add("submit", this.#now() - started - recorded, before);
     }
   }
 
   /** Waits for what a phase does, and adds its time. */
   async during<T>(phase: PhaseName, work: () => Promise<T>): Promise<T> {
     const before = this.#device?.memory.peak ?? 0;
-    const started = performance.now();
+    const started = this.#now();
     try {
       return await work();
     } finally {
-      this.add(phase, performance.now() - started, before);
+      this.add(phase, this.#now() - started, before);
     }
   }
 

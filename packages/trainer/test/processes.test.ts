@@ -78,13 +78,11 @@ describe("a process that is stopped, and another that goes on", () => {
 
   it("a second signal ends it at once, in the middle of a save; meanwhile no other run gets the folder", async () => {
     let other: Promise<Ended> | undefined;
-    let hangs = 0;
     const ended = await start("twice", {
       // This operation belongs to the second checkpoint.
       settings: { hangAt: 60 },
       onStdout(stdout, child) {
         if (other || !stdout.includes("hangs")) return;
-        hangs = performance.now();
         other = start("twice").finally(() => {
           child.kill("SIGINT");
           setTimeout(() => child.kill("SIGINT"), 100);
@@ -92,7 +90,6 @@ describe("a process that is stopped, and another that goes on", () => {
       },
     });
     expect(ended).toMatchObject({ code: 130, signal: null });
-    expect(performance.now() - hangs).toBeLessThan(20_000);
     expect(await other).toMatchObject({
       code: 4,
       stderr: expect.stringMatching(
@@ -162,7 +159,7 @@ describe("torture", () => {
   it("by ten kills leaves no checkpoint unreadable and changes no bit", {
     timeout: 300_000,
   }, async () => {
-    const generator = new Generator(Date.now());
+    const generator = new Generator(Number(process.env.HALFSTEP_PROPERTY_SEED ?? 2026));
     const directory = inParent("torture");
     mkdirSync(directory);
     const result = await torture({
