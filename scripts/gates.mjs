@@ -43,6 +43,7 @@ const gates = [
   },
   // The packed tier differs from the native one in conversions alone, which tests compare bit by bit.
   { name: "ledger", command: ["node", "scripts/ledger.mjs", "cpu", "native"] },
+  { name: "parity", command: ["npm", "run", "--silent", "test:parity", "-w", "digits"] },
   { name: "changeset", command: ["npx", "changeset", "status", `--since=${mainBranch()}`] },
   { name: "packed", command: ["node", "scripts/packed-install.mjs"], counts: true },
 ];

@@ -1,3 +1,4 @@
 import { gpu } from "@halfstep/vitest";
 
-export default gpu();
+// The study of parity takes minutes: a gate runs it (npm run test:parity -w digits).
+export default gpu({ exclude: ["test/parity.test.ts"] });

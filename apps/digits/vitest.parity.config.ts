@@ -1,0 +1,3 @@
+import { gpu } from "@halfstep/vitest";
+
+export default gpu({ include: ["test/parity.test.ts"] });
