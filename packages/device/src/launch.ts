@@ -89,10 +89,14 @@ export interface Program {
 /** What a CPU reference reads and writes: half storage arrives decoded and is rounded when the reference returns. */
 export type KernelView = Float32Array | Float64Array | Int32Array | Uint32Array;
 
-/** A kernel: a WGSL program for every storage it accepts, and the same arithmetic on the CPU. */
+/**
+ * A kernel: a WGSL program for every storage it accepts, and the same arithmetic on the CPU. Two kernels are the same only where they are
+ * one object: make each once, outside of steps, because what is compiled and planned is found again by the object.
+ */
 export interface Kernel {
+  /** For people: messages, plans as text, profiles. */
   readonly name: string;
-  /** Every static choice besides the dtypes. Kernels with equal name and variant have equal programs. */
+  /** For people: every static choice besides the dtypes. */
   readonly variant: string;
   readonly bindings: readonly KernelBinding[];
   readonly scalars: readonly KernelScalar[];

@@ -25,12 +25,12 @@ const misspelt = broken("@compute @workgroup_size(1)\nfn main() {\n  let x: u32 
 const enormous = broken("@compute @workgroup_size(4096)\nfn main() {}");
 
 describe("pipelines", () => {
-  test("equal name, variant and storage share one; another storage has its own", async () => {
+  test("a kernel has one for each storage", async () => {
     const device = await requestTestDevice();
     const kernel = commented("its own");
     const before = device.counters.snapshot();
     const first = device.pipelineFor(kernel, storage);
-    expect(device.pipelineFor(commented("its own"), storage)).toBe(first);
+    expect(device.pipelineFor(kernel, storage)).toBe(first);
     const half = device.pipelineFor(kernel, [{ dtype: "bfloat16" }, { dtype: "bfloat16" }]);
     expect(half).not.toBe(first);
     expect(half.layoutId).toBe(first.layoutId);
@@ -38,7 +38,17 @@ describe("pipelines", () => {
     await device.settled();
   });
 
-  test("variants of equal code share a pipeline, however they are compiled", async () => {
+  test("a kernel of the same name and another body has its own", async () => {
+    const device = await requestTestDevice();
+    const [one, other] = ["one", "other"].map((comment) =>
+      device.pipelineFor({ ...commented(comment), variant: "" }, storage),
+    );
+    expect(other?.program.code).not.toBe(one?.program.code);
+    expect(other?.pipeline).not.toBe(one?.pipeline);
+    await device.settled();
+  });
+
+  test("kernels of equal code share a pipeline, however they are compiled", async () => {
     const device = await requestTestDevice();
     const kernel = commented("shared");
     const first = device.pipelineFor(kernel, storage);

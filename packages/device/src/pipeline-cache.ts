@@ -34,11 +34,17 @@ interface Layout {
   readonly pipeline: GPUPipelineLayout;
 }
 
-/** Compiles each (kernel, variant, storage) once, and those of equal programs together. */
+/**
+ * Compiles each kernel once for each choice of storage, and those of equal programs together. A kernel is the object, whatever its name,
+ * and is held weakly: what was compiled for it goes when it goes.
+ */
 export class PipelineCache {
-  readonly #compiled = new Map<string, CompiledKernel>();
+  readonly #compiled = new WeakMap<Kernel, Map<string, CompiledKernel>>();
   /** By layout and code: choices that make no difference on this device share a pipeline. */
-  readonly #pipelines = new Map<string, GPUComputePipeline>();
+  readonly #pipelines = new Map<string, WeakRef<GPUComputePipeline>>();
+  readonly #collected = new FinalizationRegistry<string>((codeKey) => {
+    if (!this.#pipelines.get(codeKey)?.deref()) this.#pipelines.delete(codeKey);
+  });
   readonly #layouts = new Map<string, Layout>();
   readonly #gpu: GPUDevice;
   readonly #capabilities: Capabilities;
@@ -54,11 +60,11 @@ export class PipelineCache {
 
   /** Compiles at once; what the compiler says against it fails the device at the next await. */
   get(kernel: Kernel, storage: Storage): CompiledKernel {
-    const key = keyOf(kernel, storage);
-    const cached = this.#compiled.get(key);
+    const key = keyOf(storage);
+    const cached = this.#compiled.get(kernel)?.get(key);
     if (cached) return cached;
     const { program, layout } = this.#programFor(kernel, storage);
-    const known = this.#pipelines.get(codeKeyOf(program, layout));
+    const known = this.#pipelines.get(codeKeyOf(program, layout))?.deref();
     if (known) return this.#keep(key, kernel, program, layout, known);
     const gpu = this.#gpu;
     gpu.pushErrorScope("validation");
@@ -75,10 +81,10 @@ export class PipelineCache {
 
   /** Compiles without blocking; rejects with a {@link ShaderError}. */
   async prewarm(kernel: Kernel, storage: Storage): Promise<void> {
-    const key = keyOf(kernel, storage);
-    if (this.#compiled.has(key)) return;
+    const key = keyOf(storage);
+    if (this.#compiled.get(kernel)?.has(key)) return;
     const { program, layout } = this.#programFor(kernel, storage);
-    const known = this.#pipelines.get(codeKeyOf(program, layout));
+    const known = this.#pipelines.get(codeKeyOf(program, layout))?.deref();
     if (known) {
       this.#keep(key, kernel, program, layout, known);
       return;
@@ -92,7 +98,7 @@ export class PipelineCache {
     );
     const complaint = error?.message ?? (typeof pipeline === "string" ? pipeline : undefined);
     if (complaint !== undefined) throw await explain(kernel, storage, program, module, complaint);
-    if (!this.#compiled.has(key))
+    if (!this.#compiled.get(kernel)?.has(key))
       this.#keep(key, kernel, program, layout, pipeline as GPUComputePipeline);
   }
 
@@ -111,9 +117,10 @@ export class PipelineCache {
     pipeline: GPUComputePipeline,
   ): CompiledKernel {
     const codeKey = codeKeyOf(program, layout);
-    if (!this.#pipelines.has(codeKey)) {
+    if (!this.#pipelines.get(codeKey)?.deref()) {
       this.#counters.pipelinesCreated++;
-      this.#pipelines.set(codeKey, pipeline);
+      this.#pipelines.set(codeKey, new WeakRef(pipeline));
+      this.#collected.register(pipeline, codeKey);
     }
     const compiled = {
       kernel,
@@ -123,7 +130,8 @@ export class PipelineCache {
       layoutId: layout.id,
       scalarBytes: scalarBytes(kernel),
     };
-    this.#compiled.set(key, compiled);
+    const own = this.#compiled.get(kernel) ?? new Map<string, CompiledKernel>();
+    this.#compiled.set(kernel, own.set(key, compiled));
     return compiled;
   }
 
@@ -158,8 +166,8 @@ export class PipelineCache {
 /** The part of bindings that a program depends on. */
 export const storageOf = (bindings: readonly Binding<unknown>[]): Storage => bindings;
 
-function keyOf(kernel: Kernel, storage: Storage): string {
-  let key = `${kernel.name}|${kernel.variant}|`;
+function keyOf(storage: Storage): string {
+  let key = "";
   for (const { dtype, rounding } of storage)
     key += rounding ? `${dtype}:${rounding},` : `${dtype},`;
   return key;

@@ -11,8 +11,9 @@ import type { Indexing } from "./indexing.js";
 
 /** What a kernel's author writes; `defineKernel` adds the declarations of buffers and scalars. */
 export interface KernelDefinition {
+  /** For people: plans as text, messages, profiles. Kernels are told apart by their objects. */
   readonly name: string;
-  /** Every static choice that shapes the program, besides the dtypes. */
+  /** For people: every static choice that shapes the program, besides the dtypes. */
   readonly variant?: string;
   readonly bindings: readonly KernelBinding[];
   readonly scalars?: readonly KernelScalar[];
@@ -42,6 +43,8 @@ export interface KernelDefinition {
   operations?(scalars: Readonly<Record<string, number>>): number;
   /** How many of the first bindings these operations multiply, over and over. Default: all, where there are operations. */
   readonly factors?: number;
+  /** True for products of matrices whose first two bindings are factors with rows, as {@link factorRows} finds them. */
+  readonly hasFactorRows?: boolean;
   /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
   readonly twinOf?: string;
   /** Bindings of which the last one, a flag, tells whether anything that is not finite was stored there. */
@@ -57,11 +60,14 @@ export interface KernelDefinition {
   readonly woven?: Epilogue;
 }
 
-/** What a result passes through on its way to memory. epilogue.ts makes it from an elementwise program. */
+/**
+ * What a result passes through on its way to memory. epilogue.ts makes it from an elementwise program. A kernel weaves each in once, and
+ * finds it again by the object.
+ */
 export interface Epilogue {
-  /** Names of its steps. */
+  /** Names of its steps, for people. */
   readonly name: string;
-  /** Every other static choice. */
+  /** Every other static choice, for people. */
   readonly variant: string;
   readonly operands: readonly {
     readonly name: string;

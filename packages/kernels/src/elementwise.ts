@@ -10,6 +10,7 @@ import {
   type ProgramContext,
 } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
+import { ByObjects } from "./by-objects.js";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex, stridedRank } from "./indexing.js";
 import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 import {
@@ -20,16 +21,23 @@ import {
   sourceScalars,
   sourceWords,
 } from "./random-bits.js";
+import { withPrefix } from "./wgsl/helper-names.js";
 
-/** A function of a few floats, as WGSL over quads and as JavaScript. */
+/**
+ * A function of a few floats, as WGSL over quads and as JavaScript. Two expressions are the same only where they are one object: make
+ * each once, outside of steps, because kernels and plans are found again by it.
+ */
 export interface Expression {
+  /** For people: plans as text, messages. */
   readonly name: string;
   /** Number of tensor operands. */
   readonly arity: number;
   /** Number of runtime scalars. Default 0. */
   readonly scalars?: number;
-  /** WGSL functions that `wgsl` calls; their names start with the expression's name. */
+  /** WGSL functions that `wgsl` calls. Their names are the expression's own: programs rename them where they use them. */
   readonly functions?: string;
+  /** True where the operands are added and multiplied, and compared with nothing: CPU adapters then decode them faster. */
+  readonly isArithmetic?: boolean;
   /** True where each element of the result draws 24 random bits, from a {@link RandomSource} of the launch. */
   readonly isRandom?: boolean;
   /** A `vec4f` expression of the operands `x` (vec4f), the scalars `c` (f32) and the bits drawn (vec4u). */
@@ -141,22 +149,22 @@ function kernelAt(place: KernelPlace): ElementwiseKernel {
   return place.kernel;
 }
 
-const kernels = new Map<string, ElementwiseKernel>();
+const kernels = new ByObjects<ElementwiseKernel>();
 
-/** The kernel of a program; equal programs share one. */
+/** The kernel of a program; programs of the same expressions and equal choices share one. */
 export function elementwiseKernel(program: ElementwiseProgram): ElementwiseKernel {
-  const name = program.steps.map(({ expression }) => expression.name).join("+");
+  const expressions = program.steps.map(({ expression }) => expression);
   const variant = programVariant(program);
-  const key = `${name}|${variant}`;
-  let kernel = kernels.get(key);
-  if (!kernel) {
-    kernel = makeKernel(name, variant, program);
-    kernels.set(key, kernel);
-  }
-  return kernel;
+  return kernels.get(expressions, variant, () =>
+    makeKernel(programName(program), variant, program),
+  );
 }
 
-/** Every static choice of a program besides the names of its expressions. */
+/** The names of a program's expressions, for people. */
+export const programName = ({ steps }: ElementwiseProgram): string =>
+  steps.map(({ expression }) => expression.name).join("+");
+
+/** Every static choice of a program besides its expressions. */
 export const programVariant = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
   `${inputs.join(",")};${steps
     .map(({ operands, rounding }) => operands.join(",") + (rounding ? `:${rounding}` : ""))
@@ -191,13 +199,11 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
   return { ...kernel, elementwise: program };
 }
 
-const arithmetic: ReadonlySet<string> = new Set(["add", "sub", "mul", "neg", "scale", "square"]);
-
 /** Whether all that a program reads is added or multiplied, before it is compared with anything. */
 export const readsAreArithmetic = ({ inputs, steps }: ElementwiseProgram): boolean =>
   steps.every(
     ({ expression, operands }) =>
-      arithmetic.has(expression.name) || operands.every((o) => o >= inputs.length),
+      expression.isArithmetic || operands.every((o) => o >= inputs.length),
   );
 
 /** The scalars that a program reads: a one, what finds its operands' elements, and the constants of its steps. */
@@ -229,23 +235,36 @@ function indexingScalars(kind: Indexing): string[] {
   return kind === "row" ? sizes : [...sizes, ...sizes.map((_, d) => `stride${d}`)];
 }
 
+/** The expressions of a program that call functions of their own, once each, with what gives these names that no other has. */
+function helpersOf({ steps }: ElementwiseProgram): Map<Expression, (code: string) => string> {
+  const helpers = new Map<Expression, (code: string) => string>();
+  for (const [k, { expression }] of steps.entries())
+    if (expression.functions && !helpers.has(expression))
+      helpers.set(expression, withPrefix(expression.functions, `step${k}_`));
+  return helpers;
+}
+
 /** The WGSL functions that the steps of a program call. */
 export function stepFunctions(program: ElementwiseProgram): string {
-  const functions = new Map(program.steps.map(({ expression: e }) => [e.name, e.functions ?? ""]));
-  return (isRandom(program) ? drawBits : "") + [...functions.values()].join("");
+  let code = isRandom(program) ? drawBits : "";
+  for (const [{ functions = "" }, renamed] of helpersOf(program)) code += renamed(functions);
+  return code;
 }
 
 /**
  * Statements that compute `vK` (vec4f) for each step from the inputs `v0 …`; K counts the inputs first. They are of quad `quad` of
  * the result, a WGSL expression.
  */
-export function stepStatements({ inputs, steps }: ElementwiseProgram, quad: string): string {
+export function stepStatements(program: ElementwiseProgram, quad: string): string {
+  const { inputs, steps } = program;
+  const helpers = helpersOf(program);
   let code = "";
   for (const [k, { expression, operands, rounding: format }] of steps.entries()) {
     const x = operands.map((o) => `v${o}`);
     const c = Array.from({ length: expression.scalars ?? 0 }, (_, j) => `s.c${k}_${j}`);
     if (expression.isRandom) code += `  let bits${k} = ${drawnBits(quad, stepPrefix(k))};\n`;
-    const value = expression.wgsl(x, c, `bits${k}`);
+    const written = expression.wgsl(x, c, `bits${k}`);
+    const value = helpers.get(expression)?.(written) ?? written;
     // A product with a one that the compiler cannot know keeps it from contracting two steps into one rounding.
     const kept = k < steps.length - 1 ? `(${value}) * s.one` : value;
     const rounded = format ? `round4_${format}(${value})` : kept;

@@ -1,5 +1,6 @@
 import type { HalfDType, Kernel, KernelView, Launch } from "@halfstep/device";
 import { roundArray } from "@halfstep/formats";
+import { ByObjects } from "./by-objects.js";
 import { formatOf } from "./cpu.js";
 import type { Epilogue } from "./definition.js";
 import {
@@ -8,6 +9,7 @@ import {
   evaluateProgram,
   isRandom,
   programDTypes,
+  programName,
   programScalars,
   programVariant,
   readsAreArithmetic,
@@ -63,13 +65,24 @@ export function withEpilogue<B>(
   };
 }
 
-function epilogueOf(program: ElementwiseProgram, { results, rounding }: EpilogueOptions): Epilogue {
+const epilogues = new ByObjects<Epilogue>();
+
+/** The one epilogue of a program and its options. */
+const epilogueOf = (program: ElementwiseProgram, options: EpilogueOptions): Epilogue =>
+  epilogues.get([program], `${options.results};${options.rounding ?? ""}`, () =>
+    makeEpilogue(program, options),
+  );
+
+function makeEpilogue(
+  program: ElementwiseProgram,
+  { results, rounding }: EpilogueOptions,
+): Epilogue {
   const { inputs, steps } = program;
   const operands = inputs
     .map((kind, i) => ({ name: `x${i}`, kind, dtypes: programDTypes, i }))
     .filter(({ i }) => !results.includes(i));
   return {
-    name: steps.map(({ expression }) => expression.name).join("+"),
+    name: programName(program),
     variant: `${programVariant(program)};${results};${rounding ?? ""}`,
     operands,
     scalars: programScalars(program),

@@ -109,7 +109,7 @@ export {
 export { canPass, type EpilogueOptions, takesEpilogue, withEpilogue } from "./epilogue.js";
 export * from "./expressions.js";
 export { type AddRowsAttributes, addRows, putRows } from "./gather-scatter/add-rows.js";
-export { type GatherAttributes, gather } from "./gather-scatter/gather.js";
+export { type GatherAttributes, gather, isGather } from "./gather-scatter/gather.js";
 export { type ScatterAttributes, scatter } from "./gather-scatter/scatter.js";
 export { averageSums } from "./gradients/average-sums.js";
 export { clampGradients, clipGradients } from "./gradients/clip-gradients.js";

@@ -15,7 +15,7 @@ import {
 export function defineKernel(definition: KernelDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
   const twins = new Map<string, Kernel>();
-  const woven = new Map<string, Kernel>();
+  const woven = new WeakMap<Epilogue, Kernel>();
   const checking = new Map<string, Kernel>();
   const takesEpilogue = definition.epilogue && !definition.woven && !definition.twinOf;
   const canCheck = !definition.checked && !definition.storesItself;
@@ -30,6 +30,7 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
     scalars,
     reference,
     ...(definition.operations && { operations: definition.operations }),
+    ...(definition.hasFactorRows && { hasFactorRows: true }),
     program(context) {
       const formats = narrowFormats(context, conversions);
       const moved = definition.movesQuads?.(context)
@@ -69,9 +70,8 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
     ...(takesEpilogue && {
       epilogue: definition.epilogue,
       withEpilogue(epilogue: Epilogue) {
-        const key = `${epilogue.name} ${epilogue.variant}`;
-        const kernel = woven.get(key) ?? defineKernel(weaveEpilogue(definition, epilogue));
-        woven.set(key, kernel);
+        const kernel = woven.get(epilogue) ?? defineKernel(weaveEpilogue(definition, epilogue));
+        woven.set(epilogue, kernel);
         return kernel;
       },
     }),
@@ -85,6 +85,8 @@ export interface DefinedKernel extends Kernel {
    * A body that writes the buffer itself, not by `store_…`, has to look for the binding.
    */
   withTwin(result: string): Kernel;
+  /** True for matrix products, woven with an epilogue or not, whose factors `factorRows` finds. */
+  readonly hasFactorRows?: boolean;
   /** The bindings that it checks, where the kernel is one `withCheck`. */
   readonly checked?: readonly string[];
 }

@@ -145,6 +145,7 @@ function matmulKernel(
       ],
       scalars: scalarNames.map((name) => ({ name, type: "u32" })),
       epilogue: "body",
+      hasFactorRows: true,
       subgroups: (context) => {
         const { kind } = chooseEngine(size, context);
         return kind === "matrix" || (kind === "rows" && context.subgroupSize > 0);

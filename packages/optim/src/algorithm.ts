@@ -46,7 +46,7 @@ export interface StepOptions<B> {
 /** What distinguishes one optimizer from another. */
 export interface Algorithm<H> {
   readonly name: string;
-  /** The rule of a group, decided when it is added. */
+  /** The rule of a group, decided when it is added: the same object for the same options, as `ruleFamily()` gives it. */
   rule(options: H): UpdateRule;
   /** The rule's scalars. */
   scalars(options: H): Readonly<Record<string, number>>;

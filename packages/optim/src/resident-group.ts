@@ -219,13 +219,22 @@ export class ResidentGroup<B, H extends CommonOptions> {
         `the state counts ${applied} applied steps: it must be a whole number`,
       );
     validateOptions(loaded, this.#algorithm);
-    requireSame(index, "the update rule", this.#algorithm.rule(loaded).name, this.rule.name);
+    this.#requireSameRule(index, this.#algorithm.rule(loaded));
     return () => {
       Object.assign(group, loaded);
       for (const [binding, values] of writes) this.#target.write(binding, values);
       this.#target.write(this.applied, [applied]);
       this.#steps = applied;
     };
+  }
+
+  #requireSameRule(index: number, rule: UpdateRule): void {
+    if (rule === this.rule) return;
+    requireSame(index, "the update rule", rule.name, this.rule.name);
+    throw new OptimizerStateError(
+      `group ${index}: rule() of ${this.#algorithm.name} gives another object than when the group was made, of the same name "${rule.name}": ` +
+        "make each rule once, or by ruleFamily(), and name those apart that differ",
+    );
   }
 
   #bindTable(steps: number): Binding<B> {

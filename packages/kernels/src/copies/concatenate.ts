@@ -37,20 +37,30 @@ export function concatenate<B>(
   return { kernel: kernelOf(inputs.length, unit), bindings: [...inputs, out], scalars };
 }
 
+/** A kernel of {@link concatenate}, as passes recognise it. */
+interface ConcatenateKernel extends Kernel {
+  readonly concatenates: {
+    /** Elements of each unit in which its scalar `inner` counts. */
+    readonly unit: 1 | 4;
+  };
+}
+
+const isConcatenate = (kernel: Kernel): kernel is ConcatenateKernel => "concatenates" in kernel;
+
 /** Where each input begins in the result of a launch that puts whole inputs one after the other; undefined for any other launch. */
 export function concatenatedStarts({ kernel, scalars }: Launch<unknown>): number[] | undefined {
-  if (kernel.name !== "concatenate") return undefined;
+  if (!isConcatenate(kernel)) return undefined;
   const ends = kernel.bindings.slice(0, -1).map((_, p) => scalars[`end${p}`] as number);
-  const inner = (scalars.inner as number) * (kernel.variant.endsWith("quads") ? 4 : 1);
+  const inner = (scalars.inner as number) * kernel.concatenates.unit;
   if ((ends.at(-1) as number) * inner !== scalars.count) return undefined;
   return [0, ...ends.slice(0, -1)].map((end) => end * inner);
 }
 
 /** Where each element of each input goes in the result; undefined for launches that do not concatenate. */
 export function concatenatedWalks({ kernel, scalars }: Launch<unknown>): Walk[] | undefined {
-  if (kernel.name !== "concatenate") return undefined;
+  if (!isConcatenate(kernel)) return undefined;
   const ends = [0, ...kernel.bindings.slice(0, -1).map((_, p) => scalars[`end${p}`] as number)];
-  const inner = (scalars.inner as number) * (kernel.variant.endsWith("quads") ? 4 : 1);
+  const inner = (scalars.inner as number) * kernel.concatenates.unit;
   const whole = (ends.at(-1) as number) * inner;
   const outer = whole === 0 ? 0 : (scalars.count as number) / whole;
   return ends.slice(1).map((end, p) => {
@@ -60,13 +70,13 @@ export function concatenatedWalks({ kernel, scalars }: Launch<unknown>): Walk[] 
   });
 }
 
-const kernels = new Map<string, Kernel>();
+const kernels = new Map<string, ConcatenateKernel>();
 
-function kernelOf(parts: number, unit: 1 | 4): Kernel {
+function kernelOf(parts: number, unit: 1 | 4): ConcatenateKernel {
   const variant = `${parts}${unit === 4 ? ",quads" : ""}`;
   let kernel = kernels.get(variant);
   if (!kernel) {
-    kernel = makeKernel(parts, unit, variant);
+    kernel = { ...makeKernel(parts, unit, variant), concatenates: { unit } };
     kernels.set(variant, kernel);
   }
   return kernel;

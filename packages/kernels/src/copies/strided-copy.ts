@@ -61,16 +61,16 @@ export function stridedCopy<B>(
 }
 
 /** The first of the elements that a launch copies, where it copies neighbours to neighbours; undefined for any other launch. */
-export const contiguousStart = ({ kernel, scalars }: Launch<unknown>): number | undefined =>
-  kernel.name === "stridedCopy" && kernel.variant === "1,quads"
-    ? (scalars.offset as number) * 4
-    : undefined;
+export function contiguousStart({ kernel, scalars }: Launch<unknown>): number | undefined {
+  if (!isStridedCopy(kernel)) return undefined;
+  const { rank, unit, isPadded } = kernel.copies;
+  return rank === 1 && unit === 4 && !isPadded ? (scalars.offset as number) * 4 : undefined;
+}
 
 /** The elements that a launch copies, one after the other; undefined for other launches, and for copies that fill places. */
 export function copiedWalk({ kernel, scalars }: Launch<unknown>): Walk | undefined {
-  if (kernel.name !== "stridedCopy" || kernel.variant.endsWith("padded")) return undefined;
-  const rank = Number.parseInt(kernel.variant, 10);
-  const unit = kernel.variant.endsWith("quads") ? 4 : 1;
+  if (!isStridedCopy(kernel) || kernel.copies.isPadded) return undefined;
+  const { rank, unit } = kernel.copies;
   const dimensions = Array.from({ length: rank }, (_, d) => {
     const [size, stride] = [scalars[`size${d}`], scalars[`stride${d}`]] as [number, number];
     return d === rank - 1 ? { size: size * unit, stride } : { size, stride: stride * unit };
@@ -121,14 +121,21 @@ interface Variant {
   readonly byRows: boolean;
 }
 
-const kernels = new Map<string, Kernel>();
+/** A kernel of {@link stridedCopy}, as passes recognise it. */
+interface StridedCopyKernel extends Kernel {
+  readonly copies: Variant;
+}
 
-function kernelOf(variant: Variant): Kernel {
+const isStridedCopy = (kernel: Kernel): kernel is StridedCopyKernel => "copies" in kernel;
+
+const kernels = new Map<string, StridedCopyKernel>();
+
+function kernelOf(variant: Variant): StridedCopyKernel {
   const { rank, unit, isPadded, byRows } = variant;
   const key = `${rank}${unit === 4 ? ",quads" : byRows ? ",rows" : ""}${isPadded ? ",padded" : ""}`;
   let kernel = kernels.get(key);
   if (!kernel) {
-    kernel = makeKernel(variant, key);
+    kernel = { ...makeKernel(variant, key), copies: variant };
     kernels.set(key, kernel);
   }
   return kernel;

@@ -1,5 +1,5 @@
 import type { Expression } from "../elementwise.js";
-import { binary, isNanWgsl, numbers, pickNan, unary, withScalar } from "./builders.js";
+import { arithmetic, binary, isNanWgsl, numbers, pickNan, unary, withScalar } from "./builders.js";
 
 /** y = x: what a cast or a copy computes. */
 export const identity: Expression = unary(
@@ -8,20 +8,26 @@ export const identity: Expression = unary(
   (x) => x,
 );
 
-export const add: Expression = binary(
-  "add",
-  (a, b) => `${a} + ${b}`,
-  (a, b) => a + b,
+export const add: Expression = arithmetic(
+  binary(
+    "add",
+    (a, b) => `${a} + ${b}`,
+    (a, b) => a + b,
+  ),
 );
-export const sub: Expression = binary(
-  "sub",
-  (a, b) => `${a} - ${b}`,
-  (a, b) => a - b,
+export const sub: Expression = arithmetic(
+  binary(
+    "sub",
+    (a, b) => `${a} - ${b}`,
+    (a, b) => a - b,
+  ),
 );
-export const mul: Expression = binary(
-  "mul",
-  (a, b) => `${a} * ${b}`,
-  (a, b) => a * b,
+export const mul: Expression = arithmetic(
+  binary(
+    "mul",
+    (a, b) => `${a} * ${b}`,
+    (a, b) => a * b,
+  ),
 );
 export const div: Expression = binary(
   "div",
@@ -29,16 +35,20 @@ export const div: Expression = binary(
   (a, b) => a / b,
 );
 
-export const neg: Expression = unary(
-  "neg",
-  (x) => `-${x}`,
-  (x) => -x,
+export const neg: Expression = arithmetic(
+  unary(
+    "neg",
+    (x) => `-${x}`,
+    (x) => -x,
+  ),
 );
 export const abs: Expression = unary("abs", (x) => `abs(${x})`, Math.abs);
-export const square: Expression = unary(
-  "square",
-  (x) => `${x} * ${x}`,
-  (x) => x * x,
+export const square: Expression = arithmetic(
+  unary(
+    "square",
+    (x) => `${x} * ${x}`,
+    (x) => x * x,
+  ),
 );
 export const reciprocal: Expression = unary(
   "reciprocal",
@@ -61,10 +71,12 @@ export const sign: Expression = unary(
 );
 
 /** x · c */
-export const scale: Expression = withScalar(
-  "scale",
-  (x, c) => `${x} * ${c}`,
-  (x, c) => x * c,
+export const scale: Expression = arithmetic(
+  withScalar(
+    "scale",
+    (x, c) => `${x} * ${c}`,
+    (x, c) => x * c,
+  ),
 );
 
 /** x + c */

@@ -51,6 +51,12 @@ export function withScalar(
   };
 }
 
+/** An expression that only adds and multiplies its operands. */
+export const arithmetic = (expression: Expression): Expression => ({
+  ...expression,
+  isArithmetic: true,
+});
+
 export function comparison(
   name: string,
   operator: string,

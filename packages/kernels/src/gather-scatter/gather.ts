@@ -90,3 +90,6 @@ const kernels: Record<Walk, Kernel> = {
   rows: makeKernel("rows"),
   each: makeKernel("each"),
 };
+
+/** Whether a kernel is that of a {@link gather}. */
+export const isGather = (kernel: Kernel): boolean => Object.values(kernels).includes(kernel);

@@ -1,4 +1,5 @@
-import type { Binding, Launch } from "@halfstep/device";
+import type { Binding, Kernel, Launch } from "@halfstep/device";
+import type { DefinedKernel } from "../kernel.js";
 
 /** The rows of a factor of a matrix product, as they lie in its binding: one after the other, those of a batch too. */
 export interface FactorRows<B> {
@@ -15,7 +16,7 @@ export interface FactorRows<B> {
 
 /** The factors of a launch of `matmul()`, or of one with an epilogue; none for other launches. */
 export function factorRows<B>({ kernel, bindings, scalars }: Launch<B>): readonly FactorRows<B>[] {
-  if (!/^matmul(\+|$)/.test(kernel.name)) return [];
+  if (!(kernel as Kernel & Partial<DefinedKernel>).hasFactorRows) return [];
   return (["a", "b"] as const).map((factor, i) => {
     const binding = bindings[i] as Binding<B>;
     const stride = scalars[`${factor}_stride`] as number;

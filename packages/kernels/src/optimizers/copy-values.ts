@@ -27,7 +27,7 @@ export function copyValues<B>(operands: {
 }
 
 /** Whether a launch is one of {@link copyValues}. */
-export const isCopyOfValues = ({ name }: Kernel): boolean => name === kernel.name;
+export const isCopyOfValues = (other: Kernel): boolean => other === kernel;
 
 /** Which binding of an update holds the values. */
 export const valuesOfUpdate = ({ bindings }: CopyingKernel): number =>

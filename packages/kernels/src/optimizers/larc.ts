@@ -9,7 +9,7 @@ export interface LarcScalars extends Readonly<Record<string, number>> {
   readonly larcClips: number;
 }
 
-const adapted = new Map<string, UpdateRule>();
+const adapted = new WeakMap<UpdateRule, UpdateRule>();
 
 /**
  * A rule of one pass behind apex's LARC (You et al. 2017): each parameter's gradient becomes
@@ -19,7 +19,7 @@ const adapted = new Map<string, UpdateRule>();
  * @throws TypeError for rules of several passes, which measure parameters themselves.
  */
 export function larcRule(rule: UpdateRule): UpdateRule {
-  const known = adapted.get(rule.name);
+  const known = adapted.get(rule);
   if (known) return known;
   const [only] = rule.passes;
   if (!only || rule.passes.length > 1)
@@ -41,7 +41,7 @@ export function larcRule(rule: UpdateRule): UpdateRule {
       },
     ],
   };
-  adapted.set(rule.name, made);
+  adapted.set(rule, made);
   return made;
 }
 

@@ -66,9 +66,12 @@ export interface UpdatePass<State extends string = string, Value extends string 
   readonly inputs?: PassInputs;
 }
 
-/** An optimizer as data. The generator weaves it with a storage of parameters and of moments; see decision 0015. */
+/**
+ * An optimizer as data. The generator weaves it with a storage of parameters and of moments; see decision 0015. Two rules are the same
+ * only where they are one object.
+ */
 export interface UpdateRule<State extends string = string, Value extends string = string> {
-  /** With every choice that changes the code: rules of one name are equal. */
+  /** For people, with every choice that changes the code. */
   readonly name: string;
   readonly state: Readonly<Record<State, StateKind>>;
   /** float32 numbers that may change from step to step. */
@@ -84,17 +87,25 @@ export const updateRule = <State extends string, Value extends string>(
 ): UpdateRule => rule as unknown as UpdateRule;
 
 /** Rules that differ by choices which change their code. */
-export type RuleFamily<Choices> = (choices: Choices) => UpdateRule;
+export type RuleFamily<Choices extends object> = (choices: Choices) => UpdateRule;
 
-/** One rule for each set of choices. */
-export function ruleFamily<Choices>(make: (choices: Choices) => UpdateRule): RuleFamily<Choices> {
-  const made = new Map<string, UpdateRule>();
+/** Makes one rule for each set of choices, whose members are compared one by one. */
+export function ruleFamily<Choices extends object>(
+  make: (choices: Choices) => UpdateRule,
+): RuleFamily<Choices> {
+  const made: { readonly choices: Choices; readonly rule: UpdateRule }[] = [];
   return (choices) => {
+    const known = made.find((one) => haveEqualMembers(one.choices, choices));
+    if (known) return known.rule;
     const rule = make(choices);
-    const known = made.get(rule.name);
-    if (!known) made.set(rule.name, rule);
-    return known ?? rule;
+    made.push({ choices: { ...choices }, rule });
+    return rule;
   };
+}
+
+function haveEqualMembers<Choices extends object>(a: Choices, b: Choices): boolean {
+  const names = Object.keys({ ...a, ...b }) as (keyof Choices)[];
+  return names.every((name) => Object.is(a[name], b[name]));
 }
 
 /** Names of a rule's states that are stored for each element. */

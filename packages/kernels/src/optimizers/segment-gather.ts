@@ -1,4 +1,5 @@
 import type { Kernel, KernelBinding, KernelView } from "@halfstep/device";
+import { ByObjects } from "../by-objects.js";
 import { defineKernel, linearWorkgroups } from "../kernel.js";
 import { names, type SegmentTotals, type UpdatePass, type UpdateRule } from "./rule.js";
 import { segmentWords } from "./segment-table.js";
@@ -6,24 +7,17 @@ import { controlLets, scalarLets } from "./weave.js";
 import { controlNumbers } from "./weave-reference.js";
 
 const groupSize = 64;
-const kernels = new Map<string, Kernel>();
+const kernels = new ByObjects<Kernel>();
 
 /**
  * The kernel that adds up the chunks of each segment, in a fixed order, and makes factors of the totals: one workgroup a
  * segment.
  */
 export function gatherKernel(rule: UpdateRule, index: number): Kernel {
-  const key = `${rule.name}/${index}`;
-  let kernel = kernels.get(key);
-  if (!kernel) {
-    kernel = makeKernel(
-      rule,
-      index,
-      (rule.passes[index] as UpdatePass).totals as SegmentTotals<string, string>,
-    );
-    kernels.set(key, kernel);
-  }
-  return kernel;
+  return kernels.get([rule], `${index}`, () => {
+    const { totals } = rule.passes[index] as UpdatePass;
+    return makeKernel(rule, index, totals as SegmentTotals<string, string>);
+  });
 }
 
 function makeKernel(

@@ -1,5 +1,6 @@
 import type { Kernel, KernelScalar, ProgramContext } from "@halfstep/device";
 import { encode4Bfloat16Stochastic } from "@halfstep/formats/wgsl";
+import { ByObjects } from "../by-objects.js";
 import { defineKernel, linearWorkgroups, walkMain, walkWorkgroups } from "../kernel.js";
 import { blockWords, blockwiseWgsl, smallestPeakBits } from "./blockwise.js";
 import { drawScalars, drawStep, drawWgsl } from "./draws.js";
@@ -12,7 +13,7 @@ import { referenceOf } from "./weave-reference.js";
 const groupSize = 64;
 const lanes = "vec4u(0u, 1u, 2u, 3u)";
 
-const kernels = new Map<string, Kernel>();
+const kernels = new ByObjects<Kernel>();
 
 /** The kernel of one pass of a rule over one storage of parameters and of moments. */
 export function passKernel(
@@ -21,16 +22,13 @@ export function passKernel(
   parameters: ParameterKind,
   moments: MomentStorage,
 ): Kernel {
-  const key = `${rule.name}/${index}/${parameters}/${moments}`;
-  let kernel = kernels.get(key);
-  if (!kernel) {
+  return kernels.get([rule], `${index}/${parameters}/${moments}`, () => {
     const plan = planPass(rule, index, parameters, moments);
-    kernel = makeKernel(plan, index);
-    if (plan.storesParameter && parameters === "inPlace")
-      kernel = { ...kernel, copying: () => passKernel(rule, index, "copied", moments) } as Kernel;
-    kernels.set(key, kernel);
-  }
-  return kernel;
+    const kernel = makeKernel(plan, index);
+    return plan.storesParameter && parameters === "inPlace"
+      ? ({ ...kernel, copying: () => passKernel(rule, index, "copied", moments) } as Kernel)
+      : kernel;
+  });
 }
 
 /** The last pass of an update in place, which can store a 16-bit copy of float32 values as well. */

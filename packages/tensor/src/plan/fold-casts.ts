@@ -1,5 +1,5 @@
 import { type Binding, bytesPerElement, type HalfDType, isFloat8 } from "@halfstep/device";
-import { concatenatedStarts, contiguousStart, isElementwise } from "@halfstep/kernels";
+import { concatenatedStarts, contiguousStart, identity, isElementwise } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
   accepts,
@@ -88,7 +88,7 @@ function movePartsToProducers(
 export function isCopy({ launch: { kernel } }: PlanNode): boolean {
   if (!isElementwise(kernel)) return false;
   const { inputs, steps } = kernel.elementwise;
-  return steps.length === 1 && steps[0]?.expression.name === "identity" && inputs[0] === "same";
+  return steps.length === 1 && steps[0]?.expression === identity && inputs[0] === "same";
 }
 
 function rebound(

@@ -1,7 +1,7 @@
 import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
 import { type PassName, type Plan, plan } from "./plan.js";
-import { areEqual, type Structure, structureOf } from "./structure.js";
+import { areEqual, type Structure, type StructurePart, structureOf } from "./structure.js";
 
 /** Plans that are kept for reuse. */
 const capacity = 64;
@@ -18,7 +18,7 @@ export class PlanCache {
   /** The most recently used last. */
   readonly #entries: Entry[] = [];
   /** Where the structure of every recording is written: a copy of it stays with a new plan. */
-  readonly #parts: (string | number | undefined)[] = [];
+  readonly #parts: StructurePart[] = [];
 
   constructor(passes: readonly PassName[], hardwareClass?: string) {
     this.#passes = passes;

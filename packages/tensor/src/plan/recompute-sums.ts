@@ -1,5 +1,5 @@
 import type { Binding } from "@halfstep/device";
-import { isElementwise } from "@halfstep/kernels";
+import { add, type Expression, isElementwise, isGather, where } from "@halfstep/kernels";
 import { Storage } from "../storage.js";
 import { isWrite, type Pass, type PlanNode, withBinding } from "./graph.js";
 import { Rewriting, type Use } from "./rewriting.js";
@@ -8,7 +8,7 @@ import { Rewriting, type Use } from "./rewriting.js";
 const leastSaved = 16_384;
 
 /** Expressions that cost nothing beside reading what they add. */
-const sumExpressions: ReadonlySet<string> = new Set(["add", "where"]);
+const sumExpressions: ReadonlySet<Expression> = new Set([add, where]);
 
 /**
  * Adds again in the backward pass what the forward pass has added, where its terms take less memory until then than the sum:
@@ -47,9 +47,7 @@ const termsOf = ({ launch }: PlanNode): readonly Binding<Storage>[] => launch.bi
 function isSum({ launch: { kernel }, isBackward }: PlanNode): boolean {
   if (isBackward || !isElementwise(kernel)) return false;
   const { steps, outputs } = kernel.elementwise;
-  return (
-    outputs.length === 1 && steps.every(({ expression }) => sumExpressions.has(expression.name))
-  );
+  return outputs.length === 1 && steps.every(({ expression }) => sumExpressions.has(expression));
 }
 
 /** The first node of the backward pass that reads the sum, if the sum is a value of this step alone. */
@@ -104,7 +102,7 @@ function lookupOf(
   const node = work.nodeOf(write);
   const isThere = (read: Binding<Storage>): boolean =>
     isHeld(read) && !work.isTouchedBetween(read, write.node, first, "write");
-  return node.launch.kernel.name === "gather" && !node.isBackward && termsOf(node).every(isThere)
+  return isGather(node.launch.kernel) && !node.isBackward && termsOf(node).every(isThere)
     ? repeated(node)
     : undefined;
 }

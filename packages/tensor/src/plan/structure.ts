@@ -1,8 +1,10 @@
+import type { Kernel } from "@halfstep/device";
 import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
 import type { PassName } from "./plan.js";
 
-type StructurePart = string | number | undefined;
+/** Kernels are themselves: their names say nothing about what they compute. */
+export type StructurePart = string | number | undefined | Kernel;
 
 /** What recordings must have in common to share a plan. */
 export interface Structure {
@@ -47,8 +49,7 @@ export function structureOf(
   add(passes.join());
   add(backwardStart);
   for (const { kernel, bindings, scalars } of launches) {
-    add(kernel.name);
-    add(kernel.variant);
+    add(kernel);
     for (const binding of bindings) {
       add(numberOf(binding.buffer));
       add(binding.offset);
@@ -73,6 +74,7 @@ export function structureOf(
 /** Whether two recordings can share a plan. */
 export function areEqual({ parts: a }: Structure, { parts: b }: Structure): boolean {
   if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  // NaN equals itself here, and −0 is not 0: both may be scalars that shape a plan.
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
   return true;
 }
