@@ -50,8 +50,7 @@ const opOf = (kernel: Kernel): Op<null> =>
     castPolicy: "none",
     shape: ([x]) => (x ? [x] : []),
     forward({ target, inputs: [x], outputs: [y] }) {
-      if (x && y)
-        target.launch({ kernel, bindings: [x, y], scalars: { count: x.length } });
+      if (x && y) target.launch({ kernel, bindings: [x, y], scalars: { count: x.length } });
     },
     backward: "none",
   });
@@ -86,7 +85,12 @@ describe.each(cases)("$runner, $passing", ({ runner, options }) => {
     const [double, triple] = [opOf(multiplies(2)), opOf(multiplies(3))];
     const both = await runtime.step(() => {
       const x = runtime.tensor([1, 2, 3]);
-      return [double([x], null), triple([x], null), double([x], null).relu(), triple([x], null).relu()];
+      return [
+        double([x], null),
+        triple([x], null),
+        double([x], null).relu(),
+        triple([x], null).relu(),
+      ];
     });
     expect(await Promise.all(both.map(numbers))).toEqual([
       [2, 4, 6],

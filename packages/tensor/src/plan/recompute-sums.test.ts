@@ -1,10 +1,9 @@
 import { autocast } from "@halfstep/autocast";
-import { add, elementwise, mul, type ShapedBinding } from "@halfstep/kernels";
+import { add, elementwise, gather, mul, type ShapedBinding } from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
 import {
   graph,
   inPlace,
-  kernelOf,
   memoryMistakes,
   names,
   opaque,
@@ -84,17 +83,12 @@ test("of a chain of sums every second one is, because the others are needed to a
 test("rows of a parameter are looked up again, and not kept", () => {
   const [table, index] = [resident(size), transient(64, "uint32")];
   const [rows, positions, x] = [wide(), resident(size), wide()];
-  const gather = {
-    kernel: kernelOf("gather", [
-      { name: "input", access: "read" },
-      { name: "index", access: "read", dtypes: ["uint32"] },
-      { name: "out", access: "write" },
-    ]),
-    bindings: [table, index, rows],
-    scalars: {},
-  };
+  const lookup = gather(
+    { input: table, index, out: rows },
+    { outer: 1, size: 64, inner: size / 64, count: 64, indexing: "rows" },
+  );
   const before = graph(
-    [opaque([], [index]), gather, sum(rows, positions, x), read(x), read(x), read(index)],
+    [opaque([], [index]), lookup, sum(rows, positions, x), read(x), read(x), read(index)],
     { backward: 4 },
   );
   const after = recomputed(before);
