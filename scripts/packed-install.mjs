@@ -49,6 +49,12 @@ const packed = JSON.parse(
     120_000,
   ),
 );
+const unlicensed = packed.filter(({ files }) => !files.some(({ path }) => path === "LICENSE"));
+if (unlicensed.length > 0) {
+  console.log(
+    `FAILED  no LICENSE in ${unlicensed.map(({ name }) => name).join(", ")}: copy the one at the root beside their package.json`,
+  );
+}
 const tarballs = new Map(packed.map(({ name, filename }) => [name, join(work, filename)]));
 
 /** Optional peers are installed where an example needs them. */
@@ -122,6 +128,7 @@ const worker = async () => {
 };
 await Promise.all([worker(), worker()]);
 rmSync(work, { recursive: true });
+total.failed += unlicensed.length;
 if (total.passed + total.failed === 0) total.failed = 1;
 console.log(totalLine(total));
 process.exitCode = total.failed === 0 ? 0 : 1;

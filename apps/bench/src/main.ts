@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { NoAdapterError } from "@halfstep/device";
+import { StorageError } from "@halfstep/trainer";
+import { writeWholeFolder } from "@halfstep/trainer/node";
 import { benchmark } from "./benchmark.js";
 import { dumpPlans } from "./dump-plans.js";
 import { serveLane } from "./lane-process.js";
@@ -25,7 +26,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.pack !== undefined) {
     const problem = options.withPeers ? await installPeers(peersFolder, say) : undefined;
     if (problem !== undefined) say(`${problem}; packing without peers`);
-    pack(resolve(options.pack), process.argv[1] as string, peersFolder);
+    await pack(resolve(options.pack), process.argv[1] as string, peersFolder);
     say(`packed ${options.pack}: unpack it elsewhere and run sh bench/run.sh`);
     return 0;
   }
@@ -36,19 +37,20 @@ async function main(args: readonly string[]): Promise<number> {
   let results: Report | undefined;
   // After each workload, so that an interrupted run keeps what it measured.
   for await (results of benchmark(options, process.argv[1] as string, say))
-    writeResults(results, options.out);
+    await writeResults(results, options.out);
   if (results) console.log(options.json ? JSON.stringify(results) : markdownOf(tablesOf(results)));
   say(`results: ${join(options.out, "bench.{json,md,html}")}`);
   return 0;
 }
 
-function writeResults(results: Report, folder: string): void {
+/** The three say the same: a full disk leaves those of the workload before. */
+async function writeResults(results: Report, out: string): Promise<void> {
   const page = tablesOf(results);
-  mkdirSync(folder, { recursive: true });
-  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
-  write("bench.json", `${JSON.stringify(results, undefined, 1)}\n`);
-  write("bench.md", markdownOf(page));
-  write("bench.html", htmlOf(page));
+  await writeWholeFolder(out, async (folder) => {
+    await folder.write("bench.json", `${JSON.stringify(results, undefined, 1)}\n`);
+    await folder.write("bench.md", markdownOf(page));
+    await folder.write("bench.html", htmlOf(page));
+  });
 }
 
 function report(error: unknown): number {
@@ -58,6 +60,7 @@ function report(error: unknown): number {
     return 2;
   }
   say(`error: ${error instanceof Error ? message.split("\n", 1)[0] : error}`);
+  if (error instanceof StorageError) return 4;
   return error instanceof NoAdapterError ? 3 : 1;
 }
 

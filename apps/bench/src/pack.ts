@@ -1,8 +1,11 @@
-import { execFileSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { ByteSink } from "@halfstep/safetensors";
+import { writeWholeFile } from "@halfstep/trainer/node";
 import { isInstalled } from "./peers.js";
 
 /** What of the peers is needed to run them: their packages hold ten times as much. */
@@ -29,7 +32,7 @@ const ownFiles = [
  * Writes a tar with this machine's Node, Dawn, the benchmark and the installed peers. On another machine of the same platform,
  * without Node or a network: `tar xf FILE && sh bench/run.sh --quick`.
  */
-export function pack(file: string, program: string, peersFolder: string): void {
+export async function pack(file: string, program: string, peersFolder: string): Promise<void> {
   const stage = mkdtempSync(join(tmpdir(), "halfstep-pack-"));
   try {
     const root = join(stage, "bench");
@@ -46,12 +49,23 @@ export function pack(file: string, program: string, peersFolder: string): void {
     if (existsSync(loader)) copy(loader, "lib/libvulkan.so.1");
     writeFileSync(join(root, "app/package.json"), '{ "type": "module" }\n');
     writeFileSync(join(root, "run.sh"), script);
-    execFileSync("tar", ["-C", stage, "-cJf", file, "bench"], {
-      env: { ...process.env, XZ_OPT: "-T0" },
-    });
+    await writeWholeFile(file, (sink) => archive(stage, sink));
   } finally {
     rmSync(stage, { recursive: true });
   }
+}
+
+/** The folder `bench` of another as a tar, compressed. */
+async function archive(folder: string, sink: ByteSink): Promise<void> {
+  const tar = spawn("tar", ["-C", folder, "-cJ", "bench"], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, XZ_OPT: "-T0" },
+  });
+  const ended = once(tar, "close");
+  for await (const piece of tar.stdout as AsyncIterable<Uint8Array>)
+    for (let at = 0; at < piece.length; ) at += (await sink.write(piece.subarray(at))).bytesWritten;
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`tar ended with ${code}`);
 }
 
 /** Dawn's binaries for this platform alone. */

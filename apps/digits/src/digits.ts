@@ -38,6 +38,8 @@ export interface DigitsRun extends RunContext {
    * for. Default "float32".
    */
   readonly weights?: "float32" | "bfloat16";
+  /** Told the digits that test images are taken for, batch by batch, in their order. */
+  readonly onTested?: ((predictions: Uint32Array) => void) | undefined;
 }
 
 interface Batch {
@@ -104,6 +106,7 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     logits,
     labels: ({ labels }) => labels,
     batches: inOrder(run),
+    onBatch: (_, predictions) => run.onTested?.(predictions),
     signal: run.signal,
   });
   if (run.signal?.aborted) return undefined;

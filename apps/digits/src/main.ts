@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { type ImageSplits, mnist, packageDirectory } from "@halfstep/data/node";
-import type { RunDevice, RunSummary, Summary } from "@halfstep/trainer";
+import type { RunDevice, RunSummary } from "@halfstep/trainer";
 import {
   eventsOf,
+  flagsOf,
   followTraining,
   noteUnusedScale,
   type OpenedRuntime,
@@ -19,6 +20,7 @@ import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { firstOf, stepsOf, trainDigits } from "./digits.js";
 import { type DigitsOptions, parseOptions } from "./options.js";
 import { checkpointsOf, runsDone, savedRuns, settingsOf, storesOf } from "./resume.js";
+import { samplesOf } from "./samples.js";
 
 /** Images to train on where the CPU must do. */
 const cpuLimit = 3000;
@@ -52,6 +54,7 @@ async function main(args: readonly string[]): Promise<number> {
     if (!checkpoint) removeEvents(options.out);
     const runs: RunSummary[] = checkpoint ? [...runsDone(checkpoint, settings)] : [];
     const resumed = runs.length;
+    const predictions = new Map<string, number[]>();
     let described: RunDevice = first.described;
     for (const [i, precision] of options.precision.entries()) {
       if (i < resumed) continue;
@@ -68,7 +71,11 @@ async function main(args: readonly string[]): Promise<number> {
         every: { steps: options.saveEvery },
         ...{ resume, onNote: say },
       };
-      const run = { ...options, precision, train, test, device, signal: stop.signal, checkpoints };
+      const digits: number[] = [];
+      const run = {
+        ...{ ...options, precision, train, test, device, signal: stop.signal, checkpoints },
+        onTested: (tested: Uint32Array): unknown => digits.push(...tested),
+      };
       const progress = followTraining({
         label: precision.padEnd(8),
         epochs: run.epochs,
@@ -88,15 +95,15 @@ async function main(args: readonly string[]): Promise<number> {
         return stop.exitCode() ?? 1;
       }
       runs.push(summary);
+      predictions.set(precision, digits);
     }
-    const summary: Summary = {
-      schema: 1,
-      task: "digits",
-      seed: options.seed,
-      device: described,
-      runs,
-    };
-    await folder.finish(summary);
+    const summary = await folder.finish(
+      {
+        ...{ schema: 1, task: "digits", seed: options.seed, device: described, runs },
+        settings: { ...flagsOf(options), ...settings },
+      },
+      { samples: samplesOf(test, predictions) },
+    );
     print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);
     return 0;

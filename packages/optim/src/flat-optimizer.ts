@@ -95,6 +95,11 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     for (const group of groups) this.addParamGroup(group);
   }
 
+  /** The name of the rule: "AdamW", as state dicts have it. */
+  get algorithm(): string {
+    return this.#algorithm.name;
+  }
+
   /** The groups, in the order of their addition, those to come included. `group.lr = 1e-4` takes effect from the next `step()`. */
   get paramGroups(): readonly ParameterGroup<B, H>[] {
     return this.#paramGroups;

@@ -166,6 +166,19 @@ describe("writeSafetensorsFile", () => {
     await expect(writeSafetensorsFile(folder, tensors)).rejects.toMatchObject({ code: "EISDIR" });
   });
 
+  test("leaves an older file alone, and nothing else, when its data cannot be had", async () => {
+    const inner = await mkdtemp(join(folder, "whole-"));
+    const path = join(inner, "older.safetensors");
+    await writeFile(path, bytes);
+    const lost = { ...bias, data: () => Promise.reject(new Error("the device is lost")) };
+    await expect(writeSafetensorsFile(path, { weight, lost })).rejects.toThrow("is lost");
+    await expect(writeSafetensorsFile(pathToFileURL(inner), tensors)).rejects.toMatchObject({
+      code: "EISDIR",
+    });
+    expect(readdirSync(inner)).toEqual(["older.safetensors"]);
+    expect(new Uint8Array(readFileSync(path))).toEqual(bytes);
+  });
+
   test("a handle takes it too, with deferred data", async () => {
     const path = join(folder, "handle.safetensors");
     const handle = await open(path, "w");

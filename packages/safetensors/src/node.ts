@@ -1,4 +1,6 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { SafetensorsError } from "./error.js";
 import { headerLength, parseHeader, prefixBytes, type ReadOptions } from "./header.js";
 import type { Named } from "./layout.js";
@@ -57,8 +59,8 @@ export async function openSafetensors(
 }
 
 /**
- * Writes a safetensors file; one that is there already is overwritten. See `writeSafetensorsTo`, which takes a handle, for
- * what happens to a file that cannot be finished.
+ * Writes a safetensors file that appears whole or not at all: it is written beside its place, flushed to the disk and renamed, so that a
+ * full disk leaves the file that was there. `writeSafetensorsTo` writes to a handle instead.
  * @throws SafetensorsError when something cannot be stored
  * @throws the system's error (with `code`) when the file cannot be written
  */
@@ -67,13 +69,22 @@ export async function writeSafetensorsFile(
   tensors: Named<SafetensorsTensor | DeferredTensor>,
   options: WriteOptions = {},
 ): Promise<void> {
-  // Checked before the file is opened, which empties it.
   const write = prepareWrite(tensors, options);
-  const handle = await open(path, "w");
+  const target = path instanceof URL ? fileURLToPath(path) : path;
+  const partial = `${target}.${randomBytes(4).toString("hex")}.partial`;
+  const handle = await open(partial, "wx");
   try {
-    await write(handle);
-  } finally {
-    await handle.close();
+    try {
+      await write(handle);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(partial, target);
+  } catch (error) {
+    // What was begun takes up room that a full disk has not.
+    await rm(partial, { force: true }).catch(() => {});
+    throw error;
   }
 }
 

@@ -20,10 +20,10 @@ export {
 } from "./cli/open-runtime.js";
 export { exitCodeOf, exitCodes, type ProgramOptions, program, UsageError } from "./cli/program.js";
 export {
+  flagsOf,
   type ResumeOptions,
   requireSettings,
   resumePoint,
-  type Settings,
   savedSettings,
   settingsOf,
 } from "./cli/resume.js";
@@ -40,3 +40,4 @@ export {
   precisionName,
   wholeNumber,
 } from "./cli/values.js";
+export type { Settings } from "./summary.js";

@@ -39,6 +39,7 @@ export {
   type PredictorUsage,
   type Row,
 } from "./predictor.js";
+export type { Sample, SamplePicture } from "./report/samples.js";
 export { type ReportOptions, type ReportSection, renderReport } from "./report.js";
 export { reportInterval } from "./reporter.js";
 export { type ContextCheckpoints, type RunContext, withParts } from "./run-context.js";
@@ -62,7 +63,9 @@ export {
 export { renderStudy } from "./study-report.js";
 export {
   type EvaluationMetrics,
+  type Hyperparameters,
   isEvaluation,
+  type Machine,
   type MetricsLine,
   type PhaseCost,
   type PhaseCosts,
@@ -70,10 +73,12 @@ export {
   type Precision,
   type RunDevice,
   type RunSummary,
+  type Settings,
   type StepCounters,
   type StepMetrics,
   type Summary,
   type TestResult,
+  type Versions,
 } from "./summary.js";
 export {
   type TrainableOptimizer,

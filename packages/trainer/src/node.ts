@@ -1,6 +1,7 @@
 export { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
 export { checkpointIn } from "./checkpoint/checkpoint-in.js";
 export { readCheckpoint } from "./checkpoint/read-checkpoint.js";
+export { encodePng, type PngPixels } from "./encode-png.js";
 export type { FileContent, FileSystem } from "./files/file-system.js";
 export { type WholeFileOptions, writeWholeFile } from "./files/whole-file.js";
 export { type NewFolder, writeWholeFolder } from "./files/whole-folder.js";

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { exampleMetrics, exampleSummary } from "../test/example-run.js";
 import { evaluationChart, lossChart, memoryChart, scaleChart } from "./report/charts.js";
 import { renderReport } from "./report.js";
+import type { RunSummary, Summary } from "./summary.js";
 
 const count = (text: string, part: RegExp): number => [...text.matchAll(part)].length;
 
@@ -61,6 +62,49 @@ describe("renderReport", () => {
       [150, 450],
       [150],
     ]);
+  });
+
+  it("lists what the program was given, and what it ran with and on", async () => {
+    const runs = exampleSummary.runs.map(
+      (run, i): RunSummary => ({
+        ...run,
+        hyperparameters: {
+          optimizer: { algorithm: "AdamW", eps: i === 0 ? "1e-8" : "1e-6" },
+          lossScale: i === 0 ? {} : { growthInterval: "2000" },
+        },
+      }),
+    );
+    const summary: Summary = {
+      ...exampleSummary,
+      settings: { "batch-size": 128, limit: null },
+      versions: { node: "24.0.0", "@halfstep/nn": "0.1.0", "@halfstep/optim": "0.1.0" },
+      machine: { os: "Linux 6 x64", cpu: "a processor", cores: 2, memoryBytes: 2 ** 34 },
+      runs,
+    };
+    const html = await renderReport(summary, exampleMetrics(4));
+    for (const [name, value] of [
+      ["batch-size", "128"],
+      ["limit", "–"],
+      ["eps", "1e-8 | 1e-6"],
+      ["growthInterval", "2000"],
+      ["node", "24.0.0"],
+      ["@halfstep/*", "0.1.0"],
+      ["processor", "a processor, 2 cores"],
+      ["memory", "16.0 GiB"],
+    ])
+      expect(html).toContain(`<dt>${name}</dt><dd>${value}</dd>`);
+  });
+
+  it("has axes that say what they show, with rounded ticks, and scales as powers of two", async () => {
+    const html = await renderReport(exampleSummary, exampleMetrics());
+    const texts = [...html.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text ?? "");
+    expect(texts).toEqual(
+      expect.arrayContaining([
+        ...["optimizer step", "training loss (nats)", "loss scale (powers of two)"],
+        ...["memory (MiB)", "2¹⁵", "2¹⁸"],
+      ]),
+    );
+    expect(texts.filter((text) => /\d\.\d{4}/.test(text))).toEqual([]);
   });
 
   it("is rendered without a word on the terminal", async () => {

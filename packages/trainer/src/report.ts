@@ -1,14 +1,18 @@
 import type { TopLevelSpec } from "vega-lite";
 import { formatBytes, formatDuration, formatNumber } from "./quantities.js";
 import { evaluationChart, lossChart, memoryChart, scaleChart } from "./report/charts.js";
+import { escapeHtml, listHtml, tableHtml } from "./report/html.js";
+import { type Sample, samplesHtml } from "./report/samples.js";
 import { resultRows } from "./results.js";
 import {
   type EvaluationMetrics,
+  type Hyperparameters,
   isEvaluation,
   type MetricsLine,
   type PhaseName,
   type StepMetrics,
   type Summary,
+  type Versions,
 } from "./summary.js";
 
 /** A part of a report that a program adds. */
@@ -20,31 +24,34 @@ export interface ReportSection {
 }
 
 export interface ReportOptions {
+  /** What the model did with some of the data, before the figures of cost. */
+  readonly samples?: readonly Sample[] | undefined;
   /** They stand at the end, in their order. */
   readonly sections?: readonly ReportSection[] | undefined;
 }
 
 /**
- * One HTML page without scripts or links to elsewhere: loss curves, evaluations, loss scale with skipped steps, memory, results,
- * what steps and phases cost.
+ * One HTML page without scripts or links to elsewhere: results, loss curves, evaluations, samples, loss scale with skipped steps, memory,
+ * what steps and phases cost, and what the program was given to run with and on.
  * The charts are SVG rendered by Vega, so the page opens from disk and prints.
  */
 export const renderReport = async (
   summary: Summary,
   lines: readonly MetricsLine[],
-  { sections: own = [] }: ReportOptions = {},
+  { samples = [], sections: own = [] }: ReportOptions = {},
 ): Promise<string> => {
   const metrics = lines.filter((line): line is StepMetrics => !isEvaluation(line));
   const evaluations = await evaluationCharts(lines.filter(isEvaluation));
   const scales = scaleChart(metrics);
   const skipped = metrics.filter(({ applied }) => !applied).length;
   const sections = [
-    section("Results", table(resultRows(summary))),
+    section("Results", tableHtml(resultRows(summary))),
     section(
       "Training loss",
       metrics.length === 0 ? text("No steps were recorded.") : await svg(lossChart(metrics)),
     ),
     ...(evaluations === "" ? [] : [section("Evaluations", evaluations)]),
+    ...(samples.length === 0 ? [] : [section("Samples", samplesHtml(samples))]),
     section(
       "Loss scale",
       scales === undefined
@@ -62,10 +69,11 @@ export const renderReport = async (
         ? text("No run was finished.")
         : await svg(memoryChart(summary.runs)),
     ),
-    section("What a step costs", table(stepRows(summary))),
+    section("What a step costs", tableHtml(stepRows(summary))),
     ...(summary.runs.some(({ phases }) => phases)
-      ? [section("What time went into", table(phaseRows(summary)))]
+      ? [section("What time went into", tableHtml(phaseRows(summary)))]
       : []),
+    ...settingSections(summary),
     ...own.map(({ title, html }) => section(title, html)),
   ];
   const { task, seed, device } = summary;
@@ -143,6 +151,48 @@ const stepRows = ({ runs }: Summary): string[][] => [
   ]),
 ];
 
+/** What the program was asked to do, and what it ran with and on. */
+const settingSections = ({ settings, runs, versions = {}, machine, device }: Summary): string[] => {
+  const list = (title: string, entries: readonly (readonly [string, unknown])[]): string[] =>
+    entries.length === 0
+      ? []
+      : [section(title, listHtml(entries.map(([name, value]) => [name, String(value ?? "–")])))];
+  const told = runs.flatMap(({ hyperparameters }) => hyperparameters ?? []);
+  const united = (of: keyof Hyperparameters): (readonly [string, string])[] => {
+    const names = new Set(told.flatMap((each) => Object.keys(each[of])));
+    return [...names].map((name) => [
+      name,
+      [...new Set(told.flatMap((each) => each[of][name] ?? []))].join(" | "),
+    ]);
+  };
+  return [
+    ...list("Flags", Object.entries(settings ?? {})),
+    ...list("Optimizer", united("optimizer")),
+    ...list("Rule of the loss scale", united("lossScale")),
+    ...list("Versions and machine", [
+      ...versionRows(versions),
+      ["adapter", `${device.adapter} (${device.tier} tier)`],
+      ...(machine === undefined
+        ? []
+        : ([
+            ["system", machine.os],
+            ["processor", `${machine.cpu}, ${machine.cores} cores`],
+            ["memory", formatBytes(machine.memoryBytes)],
+          ] as const)),
+    ]),
+  ];
+};
+
+/** Packages of one version in one row. */
+const versionRows = (versions: Versions): [string, string][] => {
+  const own = Object.entries(versions).filter(([name]) => name.startsWith("@halfstep/"));
+  const isOne = own.length > 1 && new Set(own.map(([, version]) => version)).size === 1;
+  const others = Object.entries(versions).filter(([name]) => !name.startsWith("@halfstep/"));
+  return [...others, ...(isOne ? [["@halfstep/*", own[0]?.[1] as string] as const] : own)].map(
+    ([name, version]) => [name, version],
+  );
+};
+
 /** Vega takes a quarter of a second to load: only a run that ends with a report pays for it. */
 const svg = async (spec: TopLevelSpec): Promise<string> => {
   const [{ parse, View }, { compile }] = await Promise.all([import("vega"), import("vega-lite")]);
@@ -154,19 +204,10 @@ const svg = async (spec: TopLevelSpec): Promise<string> => {
   }
 };
 
-const escapeHtml = (value: string): string =>
-  value.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
-
 const section = (title: string, content: string): string =>
   `<section>\n<h2>${escapeHtml(title)}</h2>\n${content}\n</section>`;
 
 const text = (value: string): string => `<p>${escapeHtml(value)}</p>`;
-
-const table = ([head = [], ...rows]: readonly string[][]): string => {
-  const row = (tag: string, cells: readonly string[]): string =>
-    `<tr>${cells.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join("")}</tr>`;
-  return `<div class="wide"><table>\n<thead>${row("th", head)}</thead>\n<tbody>\n${rows.map((cells) => row("td", cells)).join("\n")}\n</tbody>\n</table></div>`;
-};
 
 const style = `
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 960px; margin: 2em auto; padding: 0 1em; }
@@ -177,7 +218,21 @@ figure { margin: 0; }
 svg, img { max-width: 100%; height: auto; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
-th, td { padding: .35em .7em; text-align: right; white-space: nowrap; border-bottom: 1px solid #eee; }
-th { font-weight: 600; }
+th, td { padding: .35em .6em; text-align: right; border-bottom: 1px solid #eee; }
+td { white-space: nowrap; }
+th { font-weight: 600; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
+dl { columns: 2; column-gap: 2em; margin: 1em 0; }
+dl div { display: flex; justify-content: space-between; gap: 1em; break-inside: avoid; border-bottom: 1px solid #eee; padding: .2em 0; }
+dt { color: #555; white-space: nowrap; }
+dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
+.samples { display: flex; flex-wrap: wrap; gap: 1em; margin-top: 1em; align-items: flex-start; }
+.sample { font-size: .87em; line-height: 1.35; }
+.sample.text { flex: 1 1 100%; }
+.sample .title { color: #555; }
+.sample .wrong { color: #c00; font-weight: 600; }
+.sample .pictures { display: flex; gap: .5em; }
+.sample img { display: block; image-rendering: pixelated; border: 1px solid #ddd; }
+.sample pre { font: inherit; margin: .3em 0; white-space: pre-wrap; background: #f6f6f6; padding: .5em .7em; }
+figcaption { color: #555; }
 `;

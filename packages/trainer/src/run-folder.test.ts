@@ -37,11 +37,19 @@ describe("RunFolder", () => {
     expect(lines(directory)).toEqual(metrics);
     expect(existsSync(join(directory, "summary.json"))).toBe(false);
 
-    await folder.finish(exampleSummary);
+    const whole = await folder.finish(exampleSummary);
+    expect(whole).toMatchObject({
+      ...exampleSummary,
+      versions: {
+        node: process.versions.node,
+        webgpu: expect.stringMatching(/^\d/),
+        "@halfstep/trainer": expect.stringMatching(/^\d/),
+      },
+      machine: { cpu: expect.any(String), cores: expect.any(Number) },
+    });
+    expect(whole.machine?.memoryBytes).toBeGreaterThan(2 ** 28);
     expect(readdirSync(directory).sort()).toEqual(["metrics.jsonl", "report.html", "summary.json"]);
-    expect(JSON.parse(readFileSync(join(directory, "summary.json"), "utf8"))).toEqual(
-      exampleSummary,
-    );
+    expect(JSON.parse(readFileSync(join(directory, "summary.json"), "utf8"))).toEqual(whole);
     expect(readFileSync(join(directory, "report.html"), "utf8")).toContain("A red cross marks");
   });
 

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
+import { machine, versions } from "./environment.js";
 import { storing } from "./errors.js";
 import { makeDirectory } from "./files/make-directory.js";
 import { writeWholeFile } from "./files/whole-file.js";
@@ -110,19 +111,23 @@ export class RunFolder {
   }
 
   /**
-   * Writes `summary.json` and `report.html`, which ends with the program's own sections if it has some, and closes the folder.
+   * Writes `summary.json`, with versions and the machine, and `report.html`, which shows the program's samples and ends with its own
+   * sections, and closes the folder. Returns what `summary.json` has.
    * @throws StorageError
    *
    * @example
-   * await folder.finish(summary, { sections: [{ title: "Samples", html: '<img src="samples.png" alt="">' }] });
+   * await folder.finish(summary, { samples: [{ title: "test image 3", label: "7", prediction: "1" }] });
    */
-  async finish(summary: Summary, options: ReportOptions = {}): Promise<void> {
+  async finish(summary: Summary, options: ReportOptions = {}): Promise<Summary> {
     if (this.#file !== undefined) this.#startAnew(this.#file);
     this.#closeLog();
+    const { runs, ...head } = summary;
+    const whole = { ...head, versions: versions(), machine: machine(), runs };
     try {
-      await this.#write("summary.json", `${JSON.stringify(summary, undefined, 2)}\n`);
+      await this.#write("summary.json", `${JSON.stringify(whole, undefined, 2)}\n`);
       const metrics = readMetrics(this.#metricsPath);
-      await this.#write("report.html", await renderReport(summary, metrics, options));
+      await this.#write("report.html", await renderReport(whole, metrics, options));
+      return whole;
     } finally {
       this.close();
     }

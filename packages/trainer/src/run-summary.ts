@@ -52,6 +52,7 @@ export async function runSummary(options: RunSummaryOptions): Promise<RunSummary
     perStep: result.perStep,
     deviceMsPerStep: result.deviceMsPerStep,
     phases: result.phases,
+    hyperparameters: result.hyperparameters,
     parameterSha256: await parameterSha256(model.namedParameters()),
     wallSeconds: (performance.now() - options.startedAt) / 1000,
   };

@@ -81,6 +81,27 @@ export interface TestResult {
   readonly [metric: string]: number;
 }
 
+/** What an optimizer and a loss scaler were made with, by their options. Without a loss scale there is none. */
+export interface Hyperparameters {
+  readonly optimizer: Readonly<Record<string, string>>;
+  readonly lossScale: Readonly<Record<string, string>>;
+}
+
+/** Flags of a program, by their names without dashes; null where one was left out. */
+export type Settings = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Versions by packages, and that of Node. */
+export type Versions = Readonly<Record<string, string>>;
+
+/** Where a program ran, its GPU aside. */
+export interface Machine {
+  readonly os: string;
+  readonly cpu: string;
+  /** That the process may use. */
+  readonly cores: number;
+  readonly memoryBytes: number;
+}
+
 /** The result of training once in one precision. */
 export interface RunSummary {
   /** Name of the recipe. */
@@ -105,6 +126,7 @@ export interface RunSummary {
   /** Milliseconds of a step on the GPU's clock, median of samples; absent where the device has no timestamps. */
   readonly deviceMsPerStep?: number | undefined;
   readonly phases?: PhaseCosts | undefined;
+  readonly hyperparameters?: Hyperparameters | undefined;
   /** Of all parameters after training, as stored, in the order of their names. */
   readonly parameterSha256: string;
   readonly wallSeconds: number;
@@ -116,5 +138,10 @@ export interface Summary {
   readonly task: string;
   readonly seed: number;
   readonly device: RunDevice;
+  /** What the program was asked to do. */
+  readonly settings?: Settings | undefined;
+  /** Of what wrote it; `RunFolder` adds them, and the machine. */
+  readonly versions?: Versions | undefined;
+  readonly machine?: Machine | undefined;
   readonly runs: readonly RunSummary[];
 }

@@ -5,7 +5,13 @@ import type { Batches } from "./batch-source.js";
 import type { TrainingHook } from "./hooks.js";
 import type { TrainingPrecision } from "./precision.js";
 import { startRun } from "./start-run.js";
-import type { EvaluationMetrics, PhaseCosts, StepCounters, StepMetrics } from "./summary.js";
+import type {
+  EvaluationMetrics,
+  Hyperparameters,
+  PhaseCosts,
+  StepCounters,
+  StepMetrics,
+} from "./summary.js";
 import type { TrainingCheckpoints } from "./training-state.js";
 
 /** The part of an optimizer that the loop uses. */
@@ -80,6 +86,8 @@ export interface TrainResult {
   readonly deviceMsPerStep: number | undefined;
   /** What the host's time went into, and how much memory the device held. */
   readonly phases: PhaseCosts;
+  /** What optimizer and scaler were made with. */
+  readonly hyperparameters: Hyperparameters;
   /** True where `signal` ended training early. */
   readonly isAborted: boolean;
   /** True where a hook did. */

@@ -5,6 +5,7 @@ import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { DeviceClock } from "./device-clock.js";
 import { isDue, type Training, type TrainingHook } from "./hooks.js";
+import { hyperparametersOf } from "./hyperparameters.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision } from "./precision.js";
 import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
@@ -130,6 +131,7 @@ export class TrainingRun<Batch> {
       perStep: this.#meter.counters({ casts: sum("casts"), launches: sum("launches") }),
       deviceMsPerStep: await this.#clock?.median(),
       phases: this.#phases.costs(),
+      hyperparameters: hyperparametersOf(this.#options.optimizer, this.#options.scaler),
       isAborted: this.#isAborted,
       isStopped: this.#isStopped,
       resumedAt: this.#start.step,

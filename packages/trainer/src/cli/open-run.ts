@@ -6,16 +6,19 @@ import { resultsTable } from "../results-table.js";
 import type { RunContext } from "../run-context.js";
 import { RunFolder } from "../run-folder.js";
 import { stopSignals } from "../stop-signals.js";
-import type { RunDevice, RunSummary } from "../summary.js";
+import type { RunDevice, RunSummary, Settings } from "../summary.js";
 import { dumpFirstPlan } from "./dump-first-plan.js";
 import { eventsOf, removeEvents } from "./events.js";
 import { type FollowOptions, followTraining } from "./follow-training.js";
 import { openRuntime } from "./open-runtime.js";
-import { resumePoint, type Settings, savedSettings } from "./resume.js";
+import { flagsOf, resumePoint, savedSettings } from "./resume.js";
 import type { RunFlags } from "./run-flags.js";
 import { print, say } from "./say.js";
 
-/** The flags of a `train` command, and what they mean to it. */
+/**
+ * The flags of a `train` command, and what they mean to it. Spread all flags into it, others of the program too: `summary.json` and the
+ * report list them.
+ */
 export interface OpenRunOptions
   extends Pick<RunFlags, "seed" | "saveEvery" | "resume" | "out" | "adapter" | "device" | "json">,
     Partial<Pick<RunFlags, "dumpPlan" | "tensorboard">> {
@@ -70,7 +73,8 @@ export interface Run extends Disposable {
  * @throws StorageError, CheckpointError, NoAdapterError
  */
 export async function openRun(options: OpenRunOptions): Promise<Run> {
-  const { task, seed, out, resume, settings, adapter, device } = options;
+  const { task, seed, out, resume, settings, adapter, device, ...others } = options;
+  const asked = { ...flagsOf(others), ...settings, seed };
   const folder = new RunFolder(out, { onNote: say });
   const stop = stopSignals();
   const ends: (() => void)[] = [stop.dispose, () => folder.close()];
@@ -106,15 +110,17 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           },
         };
       },
-      async finish(summary, { sections, lines, note, isShown = true } = {}) {
+      async finish(summary, { lines, note, isShown = true, ...report } = {}) {
         // The folder is closed last, and signals until then.
         for (const end of ends.splice(2).reverse()) end();
         if (!summary) {
           if (isShown) say(`stopped; --resume auto --out ${out} goes on from here`);
           return stop.exitCode() ?? 1;
         }
-        const whole = { schema: 1, task, seed, device: described, runs: [summary] } as const;
-        await folder.finish(whole, { sections });
+        const whole = await folder.finish(
+          { schema: 1, task, seed, device: described, settings: asked, runs: [summary] },
+          report,
+        );
         if (!isShown) return 0;
         if (note !== undefined) say(note);
         const shown = [resultsTable(whole), ...(lines === undefined ? [] : [lines])];

@@ -3,9 +3,7 @@ import { CheckpointError } from "../checkpoint/checkpoint-error.js";
 import type { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
 import { readCheckpoint } from "../checkpoint/read-checkpoint.js";
 import { type Stateful, savedData } from "../stateful.js";
-
-/** What has to be the same when training goes on, by the flags that say it: `{ "batch-size": 128, lr: 0.1 }`. */
-export type Settings = Readonly<Record<string, string | number | boolean | null>>;
+import type { Settings } from "../summary.js";
 
 type Flag<Options> = {
   readonly [Name in keyof Options]: Options[Name] extends Settings[string] | undefined
@@ -25,11 +23,25 @@ export const settingsOf = <Options extends object>(
   names: readonly Flag<Options>[],
 ): Settings =>
   Object.fromEntries(
-    names.map((name) => [
-      name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
-      (options[name] as Settings[string] | undefined) ?? null,
-    ]),
+    names.map((name) => [flagOf(name), (options[name] as Settings[string] | undefined) ?? null]),
   );
+
+/**
+ * All flags that options hold, for `summary.json`: what is a text, a number, a truth, or a list of these.
+ *
+ * @example
+ * flagsOf({ batchSize: 128, precision: ["float16", "bfloat16"] }); // { "batch-size": 128, precision: "float16,bfloat16" }
+ */
+export const flagsOf = (options: object): Settings =>
+  Object.fromEntries(
+    Object.entries(options).flatMap(([name, value]) => {
+      const plain = Array.isArray(value) ? value.join() : value;
+      return ["string", "number", "boolean"].includes(typeof plain) ? [[flagOf(name), plain]] : [];
+    }),
+  );
+
+const flagOf = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 export interface ResumeOptions {
   /** The flag `--resume`: "auto", or the folder of a checkpoint. Undefined: training begins. */

@@ -26,8 +26,9 @@ const frame = {
 const stepAxis = {
   field: "step",
   type: "quantitative",
-  title: "step",
+  title: "optimizer step",
   scale: { nice: false },
+  axis: { format: ",d", tickMinStep: 1 },
 } as const;
 
 interface PrecisionScale<T> {
@@ -78,6 +79,8 @@ export const lossChart = (metrics: readonly StepMetrics[]): TopLevelSpec => {
     title: "training loss (nats)",
     // A logarithm shows the end of training, where precisions could differ; it needs positive numbers.
     scale: { type: raw.every(({ loss }) => loss > 0) ? "log" : "linear", nice: false },
+    // 0.30000000000000004 is 0.3.
+    axis: { format: "~g", tickCount: 8 },
   } as const;
   const precisions = raw.map(({ precision }) => precision);
   const color = precisionColor(precisions);
@@ -111,11 +114,11 @@ export const scaleChart = (metrics: readonly StepMetrics[]): TopLevelSpec | unde
   if (scaled.length === 0) return undefined;
   const color = precisionColor(scaled.map(([precision]) => precision));
   const y = {
-    field: "scale",
+    field: "power",
     type: "quantitative",
-    title: "loss scale",
-    scale: { type: "log", base: 2, nice: true },
-    axis: { format: "~r", tickCount: 8 },
+    title: "loss scale (powers of two)",
+    scale: { zero: false, nice: true },
+    axis: { tickMinStep: 1, tickCount: 8, labelExpr: powerLabel },
   } as const;
   return {
     ...frame,
@@ -123,12 +126,14 @@ export const scaleChart = (metrics: readonly StepMetrics[]): TopLevelSpec | unde
     height: 220,
     layer: [
       {
-        data: { values: scaled.flatMap(([, run]) => scaleChanges(run)) },
+        data: { values: scaled.flatMap(([, run]) => scaleChanges(run).map(withPower)) },
         mark: { type: "line", interpolate: "step-after", strokeWidth: 2 },
         encoding: { x: stepAxis, y, color },
       },
       {
-        data: { values: scaled.flatMap(([, run]) => run.filter(({ applied }) => !applied)) },
+        data: {
+          values: scaled.flatMap(([, run]) => run.filter(({ applied }) => !applied).map(withPower)),
+        },
         mark: { type: "point", shape: "cross", angle: 45, size: 90, filled: true, opacity: 1 },
         encoding: {
           x: stepAxis,
@@ -139,6 +144,17 @@ export const scaleChart = (metrics: readonly StepMetrics[]): TopLevelSpec | unde
     ],
   };
 };
+
+const withPower = (step: StepMetrics): StepMetrics & { readonly power: number } => ({
+  ...step,
+  power: Math.log2(step.scale),
+});
+
+/** 2 with its exponent raised: 2¹⁶. */
+const powerLabel = `"2" + ${[..."-0123456789"].reduce(
+  (text, sign, i) => `replace(${text}, /${sign}/g, "${"⁻⁰¹²³⁴⁵⁶⁷⁸⁹"[i]}")`,
+  'format(datum.value, "d")',
+)}`;
 
 /** The first and last step of a run and every step with another scale than its neighbour: all that a staircase needs. */
 const scaleChanges = (run: readonly StepMetrics[]): readonly StepMetrics[] =>
@@ -157,7 +173,13 @@ export const evaluationChart = (
     return typeof value === "number" ? [{ precision, step, best, value }] : [];
   });
   const color = precisionColor(values.map(({ precision }) => precision));
-  const y = { field: "value", type: "quantitative", title: name, scale: { zero: false } } as const;
+  const y = {
+    field: "value",
+    type: "quantitative",
+    title: `${name}${unitOf(name)}`,
+    scale: { zero: false },
+    axis: { format: isShare(name) ? "~%" : "~g" },
+  } as const;
   return {
     ...frame,
     width,
@@ -176,6 +198,10 @@ export const evaluationChart = (
     ],
   };
 };
+
+const isShare = (name: string): boolean => /accuracy$/i.test(name);
+
+const unitOf = (name: string): string => (name === "loss" ? " (nats)" : "");
 
 /** Bytes held, as bars: peak, activations, parameters and optimizer state, a bar for each precision. */
 export const memoryChart = (runs: readonly RunSummary[]): TopLevelSpec => {
@@ -205,7 +231,7 @@ export const memoryChart = (runs: readonly RunSummary[]): TopLevelSpec => {
   const x = {
     field: "mebibytes",
     type: "quantitative",
-    title: "MiB",
+    title: "memory (MiB)",
     axis: { tickCount: 8 },
   } as const;
   return {

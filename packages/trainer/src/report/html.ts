@@ -1,0 +1,13 @@
+export const escapeHtml = (value: string): string =>
+  value.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+
+/** Rows of plain text, the titles of the columns first. */
+export const tableHtml = ([head = [], ...rows]: readonly (readonly string[])[]): string => {
+  const row = (tag: string, cells: readonly string[]): string =>
+    `<tr>${cells.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join("")}</tr>`;
+  return `<div class="wide"><table>\n<thead>${row("th", head)}</thead>\n<tbody>\n${rows.map((cells) => row("td", cells)).join("\n")}\n</tbody>\n</table></div>`;
+};
+
+/** Names and what they are, in as many columns as fit. */
+export const listHtml = (entries: readonly (readonly [name: string, value: string])[]): string =>
+  `<dl>\n${entries.map(([name, value]) => `<div><dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd></div>`).join("\n")}\n</dl>`;
