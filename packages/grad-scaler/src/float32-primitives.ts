@@ -4,6 +4,10 @@ import { nextScale } from "./rule.js";
 import { stateOfWords, wordsOfState } from "./state-dict.js";
 import { underflowShare } from "./underflow.js";
 
+/** What `check` leaves in word 1 of a flag, if it was called at all. */
+const ALL_ZERO = 1;
+const SOME_NOT_ZERO = 2;
+
 /**
  * The primitives over `Float32Array`s, where everything happens at once: the reference that other implementations are
  * compared with. Gradients must be stored as float32. A loss may have any number of elements.
@@ -27,6 +31,8 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
     for (const gradient of gradients) {
       const values = elements(gradient);
       if (!values.every(Number.isFinite)) foundInf[0] = 1;
+      const seen = values.some((value) => value !== 0) ? SOME_NOT_ZERO : ALL_ZERO;
+      foundInf[1] = Math.max(word(foundInf, 1), seen);
       if (sum) addSquares(values, word(sum.state, 1), sum.squares);
     }
   },
@@ -84,7 +90,10 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
       const norm = squares ? Math.sqrt(squares.reduce((sum, square) => sum + square, 0)) : -1;
       const underflow = exponents ? underflowShare(exponents, rule.underflowFormat) : -1;
       const slot = (tag - 1) % OUTCOME_RING;
-      const outcome = [tag, overflows, before.scale, next.state.scale, causes, norm, underflow, 0];
+      const seen = Math.max(0, ...foundInfs.map((found) => word(found, 1)));
+      const allZero = Number(seen === ALL_ZERO);
+      const { scale } = next.state;
+      const outcome = [tag, overflows, before.scale, scale, causes, norm, underflow, allZero];
       outcomes.set(outcome, slot * OUTCOME_WORDS);
     }
     for (const used of [...foundInfs, lossFlag, squares, exponents]) used?.fill(0);

@@ -11,6 +11,7 @@ export { type ScalerPreset, scalerRule } from "./presets.js";
 export type {
   AmpPrimitives,
   Gradient,
+  Origin,
   OriginFinder,
   OutcomeWords,
   ScaledOptimizer,
@@ -19,7 +20,7 @@ export type {
   SquareSum,
   StateWords,
 } from "./primitives.js";
-export { OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "./primitives.js";
+export { FLAG_WORDS, OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "./primitives.js";
 export {
   initialScaleState,
   nextScale,
@@ -42,6 +43,8 @@ export type {
   OverflowOrigin,
   StepOutcome,
   StepStatus,
+  UnderflowOrigin,
+  ZeroGradients,
 } from "./step-outcome.js";
 export type { LossOptions } from "./stepper.js";
 export { EXPONENT_BINS, underflowShare, underflowShift } from "./underflow.js";

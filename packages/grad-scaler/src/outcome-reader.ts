@@ -1,8 +1,14 @@
 import { ScaleCollapseError } from "./errors.js";
 import type { OutcomeLog } from "./outcomes.js";
-import { OUTCOME_RING, OUTCOME_WORDS, type OutcomeWords } from "./primitives.js";
-import { type ExpectedOutcome, isCollapse, outcomeOf } from "./read-outcome.js";
-import type { OverflowCause, OverflowOrigin, StepOutcome } from "./step-outcome.js";
+import { type Origin, OUTCOME_RING, OUTCOME_WORDS, type OutcomeWords } from "./primitives.js";
+import {
+  type ExpectedOutcome,
+  hasOverflow,
+  isAllZero,
+  isCollapse,
+  outcomeOf,
+} from "./read-outcome.js";
+import type { OverflowCause, StepOutcome } from "./step-outcome.js";
 
 /** How often outcomes are read without being asked for: after this many steps, or this long after the first unread one. */
 export interface OutcomeSchedule {
@@ -102,7 +108,7 @@ export class OutcomeReader {
   #append(
     expected: ExpectedOutcome,
     records: readonly OutcomeWords[],
-    origin: OverflowOrigin | undefined,
+    origin: Origin | undefined,
   ): void {
     const outcome = outcomeOf(expected, records, { lostBefore: this.#lost, origin });
     this.#lost = 0;
@@ -146,13 +152,13 @@ export class OutcomeReader {
 
 const tagOf = (serial: number): number => ((serial - 1) % TAGS) + 1;
 
-/** Where an overflow began. That nobody can say is no reason to lose the outcome. */
+/** Where an overflow or an underflow began. That nobody can say is no reason to lose the outcome. */
 async function foundOrigin(
   { findOrigin }: ExpectedOutcome,
   records: readonly OutcomeWords[],
-): Promise<OverflowOrigin | undefined> {
+): Promise<Origin | undefined> {
   try {
-    return await findOrigin?.(records.some(([, flags]) => flags !== 0));
+    return await findOrigin?.(hasOverflow(records), isAllZero(records));
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 import type { ScaleRule } from "./rule.js";
-import type { OverflowOrigin } from "./step-outcome.js";
+import type { OverflowOrigin, UnderflowOrigin } from "./step-outcome.js";
 
 /** One gradient of an optimizer, or one flat buffer of many. */
 export interface Gradient<B> {
@@ -63,6 +63,12 @@ export type StateWords = readonly [
 /** Number of float32 words in a scaler's state buffer. */
 export const STATE_WORDS = 8;
 
+/**
+ * Number of float32 words of a flag. Word 0 is not 0 where something was infinite or NaN. Word 1 is for `check` to tell
+ * `updateScale` whether gradients were looked at and all were 0: in whichever way, or not at all.
+ */
+export const FLAG_WORDS = 2;
+
 /** How many outcomes a ring holds. */
 export const OUTCOME_RING = 256;
 
@@ -83,14 +89,18 @@ export type OutcomeWords = readonly [
   gradientNorm: number,
   /** The share of non-zero gradients that underflow, to float32 accuracy; -1 where exponents were not counted. */
   underflow: number,
-  reserved: 0,
+  /** 1 where gradients were checked and every element was 0; 0 where one was not, or nobody tells. */
+  allZero: 0 | 1,
 ];
 
 /** One update of the scale on the device. */
 export interface ScaleUpdate<B> {
   /** The {@link STATE_WORDS} words to update in place. */
   readonly state: B;
-  /** One float32 for each optimizer of this step, at most 24: not 0 where it met a non-finite gradient. Cleared to 0. */
+  /**
+   * A flag of {@link FLAG_WORDS} words for each optimizer of this step, at most 24: the first word is not 0 where it met a
+   * non-finite gradient. Cleared to 0.
+   */
   readonly foundInfs: readonly B[];
   readonly rule: ScaleRule;
   /** Replaces the scale by this number instead of applying the rule; the trackers stay as they are. */
@@ -116,10 +126,17 @@ export interface SquareSum<B> {
   readonly state: B;
 }
 
-/** Told whether a step met a non-finite gradient; says where that began, if it knows. Called once, or never if the outcome is lost. */
+/**
+ * Told whether a step met a non-finite gradient, and whether all its gradients were 0; says where that began, if it knows: an
+ * {@link OverflowOrigin} of the one, an {@link UnderflowOrigin} of the other. Called once, or never if the outcome is lost.
+ */
 export type OriginFinder = (
   foundInf: boolean,
-) => OverflowOrigin | undefined | Promise<OverflowOrigin | undefined>;
+  allZero: boolean,
+) => Origin | undefined | Promise<Origin | undefined>;
+
+/** Where something went wrong in a step. */
+export type Origin = OverflowOrigin | UnderflowOrigin;
 
 /**
  * The few operations that loss scaling needs, over any buffer type `B` (`GPUBuffer`, `Float32Array`, the storage of a
@@ -141,8 +158,8 @@ export interface AmpPrimitives<B, L = B> {
   scaleLoss(loss: L, state: B, options: { readonly weight: number; readonly lossFlag: B }): L;
   /**
    * Sets `foundInf[0]` to 1 where any element of any gradient is ±infinity or NaN, and else leaves it. An
-   * implementation tests the bits: the largest finite float16, bfloat16 or float32 does not count. With `sum`, adds
-   * Σ (gradient × state[1])² to any of its words.
+   * implementation tests the bits: the largest finite float16, bfloat16 or float32 does not count. `foundInf[1]` may
+   * gather whether all elements were 0, for the outcome. With `sum`, adds Σ (gradient × state[1])² to any of its words.
    */
   check(gradients: readonly Gradient<B>[], foundInf: B, sum?: SquareSum<B>): void;
   /**

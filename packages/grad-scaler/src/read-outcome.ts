@@ -1,11 +1,5 @@
-import type { OriginFinder, OutcomeWords } from "./primitives.js";
-import type {
-  LossOutcome,
-  OverflowCause,
-  OverflowOrigin,
-  StepOutcome,
-  StepStatus,
-} from "./step-outcome.js";
+import type { Origin, OriginFinder, OutcomeWords } from "./primitives.js";
+import type { LossOutcome, OverflowCause, StepOutcome, StepStatus } from "./step-outcome.js";
 
 /** What the host knows about an outcome before it has read it. */
 export interface ExpectedOutcome {
@@ -29,15 +23,12 @@ export interface ExpectedOutcome {
 export function outcomeOf(
   { step, stepped, together, records: known, hasSeveralLosses }: ExpectedOutcome,
   records: readonly OutcomeWords[],
-  {
-    lostBefore,
-    origin,
-  }: { readonly lostBefore: number; readonly origin: OverflowOrigin | undefined },
+  { lostBefore, origin }: { readonly lostBefore: number; readonly origin: Origin | undefined },
 ): StepOutcome {
   const overflowed = new Set(
     records.flatMap(([, flags], i) => flagged(flags, known[i]?.optimizers)),
   );
-  const foundInf = records.some(([, flags]) => flags !== 0);
+  const foundInf = hasOverflow(records);
   const skips = (index: number): boolean => (together ? foundInf : overflowed.has(index));
   const optimizers = stepped.map(
     (isStepped, index): StepStatus => (isStepped && !skips(index) ? "applied" : "skipped"),
@@ -50,7 +41,7 @@ export function outcomeOf(
       ? "forward"
       : "backward",
     optimizers: stepped.flatMap((_, index) => (skips(index) ? index : [])),
-    ...(origin && { origin }),
+    ...(origin && origin.kind !== "underflow" && { origin }),
   };
   return {
     step,
@@ -58,6 +49,9 @@ export function outcomeOf(
     optimizers,
     foundInf,
     ...(foundInf && { cause }),
+    ...(isAllZero(records) && {
+      zeroGradients: origin?.kind === "underflow" ? { origin } : {},
+    }),
     scaleBefore,
     scaleAfter,
     ...(hasSeveralLosses && {
@@ -75,6 +69,14 @@ export function outcomeOf(
     lostBefore,
   };
 }
+
+/** Whether all gradients of a step were 0. */
+export const isAllZero = (records: readonly OutcomeWords[]): boolean =>
+  records.length > 0 && records.every(([, , , , , , , allZero]) => allZero === 1);
+
+/** Whether any gradient of a step was infinite or NaN. */
+export const hasOverflow = (records: readonly OutcomeWords[]): boolean =>
+  records.some(([, flags]) => flags !== 0);
 
 /** Whether a scale that reports it should have backed off and could not. */
 export const isCollapse = (

@@ -2,6 +2,7 @@ import { OutcomeReader, type OutcomeSchedule } from "./outcome-reader.js";
 import type { OutcomeLog } from "./outcomes.js";
 import {
   type AmpPrimitives,
+  FLAG_WORDS,
   type Gradient,
   OUTCOME_RING,
   OUTCOME_WORDS,
@@ -56,7 +57,7 @@ export class Resident<B, L> {
       }
       const loss = {
         state: primitives.allocate(STATE_WORDS),
-        lossFlag: primitives.allocate(1),
+        lossFlag: primitives.allocate(FLAG_WORDS),
         exponents: needsExponents ? primitives.allocate(EXPONENT_BINS) : undefined,
       };
       primitives.writeState(loss.state, wordsOfState(initialScaleState(rule), rule));
@@ -77,7 +78,7 @@ export class Resident<B, L> {
   /** The flag that gradients of `owner` set when they carry the scale of a loss. */
   flag(owner: object, lossId: number): B {
     const { own } = this.#flagsOf(owner);
-    own[lossId] ??= this.primitives.allocate(1);
+    own[lossId] ??= this.primitives.allocate(FLAG_WORDS);
     return own[lossId];
   }
 
@@ -85,7 +86,7 @@ export class Resident<B, L> {
   guard(owner: object, lossIds: readonly number[]): B {
     if (lossIds.length < 2) return this.flag(owner, lossIds[0] ?? 0);
     const flags = this.#flagsOf(owner);
-    flags.guard ??= this.primitives.allocate(1);
+    flags.guard ??= this.primitives.allocate(FLAG_WORDS);
     return flags.guard;
   }
 

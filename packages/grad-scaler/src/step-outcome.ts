@@ -13,6 +13,26 @@ export interface OverflowOrigin {
   readonly kind: "infinity" | "nan";
 }
 
+/** The first result of an op in which rounding left nothing but zeros of numbers that were not 0. */
+export interface UnderflowOrigin {
+  /** The op that made it. */
+  readonly op: string;
+  /** The tensor that holds it, and the path of the module that made that. */
+  readonly tensor: string;
+  readonly module?: string;
+  readonly kind: "underflow";
+  /** Its elements: those that were not 0 and were rounded to it, and those that were 0 before. */
+  readonly elements: number;
+  readonly roundedToZero: number;
+  readonly exactZeros: number;
+}
+
+/** What is known of a step whose gradients were all 0. */
+export interface ZeroGradients {
+  /** Where numbers were rounded to zero, if somebody looked and that is how it came. */
+  readonly origin?: UnderflowOrigin;
+}
+
 /** Why a step met gradients that are infinite or NaN. */
 export interface OverflowCause {
   /**
@@ -49,6 +69,11 @@ export interface StepOutcome {
   readonly foundInf: boolean;
   /** Present where `foundInf`. */
   readonly cause?: OverflowCause;
+  /**
+   * Present where every element of every gradient was 0: the step taught nothing, though it may count as applied. A larger
+   * scale helps where they were rounded to zero. Absent too where the primitives do not tell.
+   */
+  readonly zeroGradients?: ZeroGradients;
   /** With several losses, the scale of the first that took part. */
   readonly scaleBefore: number;
   readonly scaleAfter: number;

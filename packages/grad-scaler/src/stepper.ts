@@ -1,4 +1,4 @@
-import { type AmpPrimitives, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
+import { type AmpPrimitives, FLAG_WORDS, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
 import type { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import {
@@ -249,7 +249,10 @@ export class Stepper<B, L> {
     if (weight === 1) return loss;
     const primitives = this.#primitives;
     if (this.#unit === undefined) {
-      this.#unit = { state: primitives.allocate(STATE_WORDS), lossFlag: primitives.allocate(1) };
+      this.#unit = {
+        state: primitives.allocate(STATE_WORDS),
+        lossFlag: primitives.allocate(FLAG_WORDS),
+      };
       primitives.writeState(this.#unit.state, [1, 1, 0, 0, 0, 0, 0, 0]);
       primitives.onRollback?.(() => {
         this.#unit = undefined;

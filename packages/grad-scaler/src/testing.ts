@@ -25,6 +25,7 @@ import {
   namesOptimizers,
   setsScale,
   tellsCauses,
+  tellsZeros,
   traceRules,
 } from "./contract/updates.js";
 
@@ -59,6 +60,7 @@ const cases: readonly (readonly [label: string, run: ContractTest])[] = [
   ["updateScale sets a new scale and leaves the trackers", setsScale],
   ["outcomes name each optimizer", namesOptimizers],
   ["outcomes tell a bad loss and a scale at its floor", tellsCauses],
+  ["outcomes tell of gradients that are all 0, if they tell", tellsZeros],
   ["the ring holds the last 256 outcomes", keepsRing],
 ];
 

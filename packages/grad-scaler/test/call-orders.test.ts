@@ -41,6 +41,7 @@ class Model {
   windowSeen = 0;
   #badLoss = false;
   #squares = 0;
+  #isAllZero = true;
   #overflowing: "forward" | "backward" | undefined;
   #collapsed = false;
 
@@ -102,6 +103,7 @@ class Model {
     this.found.set(optimizer, !Number.isFinite(gradient));
     this.stages.set(optimizer, "unscaled");
     this.#squares += (gradient / this.scale) ** 2;
+    this.#isAllZero &&= gradient === 0;
     if (inPlace) this.gradients[optimizer] = f32(gradient / this.scale);
     return "ok";
   }
@@ -187,6 +189,7 @@ class Model {
       ...(foundInf
         ? { cause: { pass, optimizers: overflowed } }
         : { gradientNorm: expect.closeTo(Math.sqrt(this.#squares), 3) as number }),
+      ...(this.#isAllZero && { zeroGradients: {} }),
       scaleBefore,
       scaleAfter: this.scale,
       lostBefore: 0,
@@ -202,6 +205,7 @@ class Model {
     this.windowSeen = 0;
     this.#badLoss = false;
     this.#squares = 0;
+    this.#isAllZero = true;
     this.stages.clear();
     this.found.clear();
   }

@@ -7,6 +7,7 @@ import {
   type OverflowOrigin,
   type ScaleCollapseError,
   scaledValue,
+  type UnderflowOrigin,
 } from "../src/index.js";
 import { mistakeOf } from "./mistake-of.js";
 import { Sgd } from "./sgd.js";
@@ -105,6 +106,42 @@ describe("outcomes", () => {
     ]);
   });
 
+  test("say of a step that all its gradients were 0, and where they were rounded to it", async () => {
+    const asked: boolean[] = [];
+    const origin: UnderflowOrigin = {
+      ...{ op: "cast", tensor: "result of cast", kind: "underflow" },
+      ...{ elements: 3, roundedToZero: 2, exactZeros: 1 },
+    };
+    const scaler = new GradScaler({
+      ...float32Primitives,
+      watchStep: () => (_, allZero) => {
+        asked.push(allZero);
+        return allZero && asked.length > 1 ? origin : undefined;
+      },
+    });
+    const [optimizer, other] = [new Sgd([0, 0]), new Sgd([0], true)];
+    train(scaler, optimizer, [0, -0]);
+    train(scaler, optimizer, [0, 2 ** -149]);
+    train(scaler, optimizer, [Number.NaN, 0]);
+    // One optimizer's are not.
+    const scaled = scaledValue(scaler.scale(one()));
+    optimizer.zeroGrad();
+    optimizer.backward([0, 0], scaled);
+    other.backward([1], scaled);
+    scaler.step([optimizer, other]);
+    scaler.update();
+    train(scaler, other, [0]);
+    const outcomes = await scaler.drain();
+    expect(outcomes.map(({ status, zeroGradients }) => [status, zeroGradients])).toEqual([
+      ["applied", {}],
+      ["applied", undefined],
+      ["skipped", undefined],
+      ["applied", undefined],
+      ["applied", { origin }],
+    ]);
+    expect(asked).toEqual([true, false, false, false, true]);
+  });
+
   test("a collapse says how many skips it took and which pass overflowed first", async () => {
     const collapse = async (losses: readonly number[]): Promise<ScaleCollapseError> => {
       const scaler = new GradScaler(float32Primitives, { initScale: 2 ** -14 });
@@ -185,7 +222,7 @@ describe("several losses", () => {
         ["0 . 8 8", "1 . 1024 1024"],
       ]);
       expect(outcomes[0]?.gradientNorm).toBe(8);
-      expect(scaler.foundInf(optimizer)).toEqual(Float32Array.of(0));
+      expect(scaler.foundInf(optimizer)).toEqual(Float32Array.of(0, 0));
     }
   });
 

@@ -20,7 +20,7 @@ import {
   float16,
   roundArray,
 } from "@halfstep/formats";
-import { setFlag } from "./found-flag.js";
+import { tellGradientsOf } from "./found-flag.js";
 import type { DefinedKernel } from "./kernel.js";
 
 /** Memory of the CPU target. With float64 arithmetic every element is kept as a float64, whatever its dtype. */
@@ -79,20 +79,17 @@ export function runOnCpu(launch: Launch<CpuBuffer>): void {
   kernel.reference(views, scalars);
   for (const [index, binding] of bindings.entries())
     if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
-  if (hasBadStore(kernel, views)) setFlag(views.at(-1));
+  for (const view of checkedViews(kernel, views)) tellGradientsOf(view, views.at(-1));
 }
 
-/** Whether a kernel that checks what it stores has stored ±infinity or NaN, after rounding. */
-function hasBadStore(
-  kernel: Kernel & Partial<DefinedKernel>,
+/** What a kernel that checks what it stores has stored, after rounding. */
+const checkedViews = (
+  { checked = [], bindings }: Kernel & Partial<DefinedKernel>,
   views: readonly KernelView[],
-): boolean {
-  return !!kernel.checked?.some((name) =>
-    views[kernel.bindings.findIndex((binding) => binding.name === name)]?.some(
-      (value: number) => !Number.isFinite(value),
-    ),
+): readonly KernelView[] =>
+  checked.map(
+    (name) => views[bindings.findIndex((binding) => binding.name === name)] as KernelView,
   );
-}
 
 /** What a device would refuse, too. */
 function assertComplete({ kernel, bindings, scalars }: Launch<CpuBuffer>): void {

@@ -1,3 +1,5 @@
+import type { Binding, KernelBinding } from "@halfstep/device";
+
 /** What is read from a float32 flag by kernels that change it: 1 where it is set. */
 export const flagBits = 0x3f80_0000;
 
@@ -5,3 +7,56 @@ export const flagBits = 0x3f80_0000;
 export function setFlag(flag: { [index: number]: number } | undefined): void {
   if (flag) flag[0] = flag instanceof Float64Array ? 1 : flagBits;
 }
+
+/**
+ * Words of the flag of gradients: whether any is infinite or NaN, a float32, and what was seen of them: {@link seenZeros} where
+ * any was looked at, and {@link seenOthers}, too, where one was not 0.
+ */
+export const gradientFlagWords = 2;
+const seenZeros = 1;
+const seenOthers = 2;
+
+/** The flag of gradients as kernels change it. */
+export const flagBinding: KernelBinding = {
+  name: "foundInf",
+  access: "readwrite",
+  unit: 1,
+  atomic: true,
+  dtypes: ["uint32"],
+};
+
+/** A binding of the flag of gradients. */
+export const flagOf = <B>(buffer: B): Binding<B> => ({
+  buffer,
+  offset: 0,
+  length: gradientFlagWords,
+  dtype: "uint32",
+});
+
+/** WGSL that sets the atomic flag `name` by the bits furthest from zero that an invocation saw. Others have mostly set word 1 before. */
+export const tellGradients = (name: string, worst: string, infinity: string): string => `
+  if (${worst} >= ${infinity}) { or_${name}(0u, ${flagBits}u); }
+  let seen = select(${seenZeros}u, ${seenZeros | seenOthers}u, ${worst} > 0u);
+  if ((at_${name}(1u) & seen) != seen) { or_${name}(1u, seen); }
+`;
+
+/** The same on the CPU, for values that were looked at. */
+export function tellGradientsOf(
+  values: ArrayLike<number>,
+  flag: { [index: number]: number } | undefined,
+): void {
+  if (!flag) return;
+  let seen = (flag[1] ?? 0) | seenZeros;
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number;
+    if (value !== 0) seen |= seenOthers;
+    if (!Number.isFinite(value)) setFlag(flag);
+  }
+  flag[1] = seen;
+}
+
+/** Whether all gradients that were looked at were 0, from word 1 of a flag. */
+export const isAllZero = (seen: number): boolean => seen === seenZeros;
+
+/** WGSL: the same. */
+export const isAllZeroWgsl = (seen: string): string => `${seen} == ${seenZeros}u`;

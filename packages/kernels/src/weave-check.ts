@@ -1,14 +1,7 @@
-import type { KernelBinding, ProgramContext } from "@halfstep/device";
+import type { ProgramContext } from "@halfstep/device";
 import { factorsOf, type KernelDefinition } from "./definition.js";
-import { flagBits } from "./found-flag.js";
-
-const flag: KernelBinding = {
-  name: "foundInf",
-  access: "readwrite",
-  unit: 1,
-  atomic: true,
-  dtypes: ["uint32"],
-};
+import { flagBinding, tellGradients } from "./found-flag.js";
+import { largestOf } from "./wgsl/magnitudes.js";
 
 /**
  * The definition of a kernel that looks at what it stores in these float32 bindings of access "write", and sets the flag that is its
@@ -29,7 +22,7 @@ export function weaveCheck(
     ...definition,
     name: `${name}+check-finite`,
     variant: `${variant} ${results.join(" ")}`.trim(),
-    bindings: [...bindings, flag],
+    bindings: [...bindings, flagBinding],
     factors: factorsOf(definition),
     checked: results,
     body: (context, epilogue) => withCheckedEntry(body(ownContext(context), epilogue), results),
@@ -60,8 +53,6 @@ function withCheckedEntry(code: string, results: readonly string[]): string {
   return `${code.replace(head, `fn compute_results(${plain})`)}
 @compute ${attributes}fn main(${parameters}) {
   compute_results(${names.join(", ")});
-  let worst = max(stored_bits.xy, stored_bits.zw);
-  if (max(worst.x, worst.y) >= 0x7f800000u) { or_foundInf(0u, ${flagBits}u); }
-}
+  let most = ${largestOf("stored_bits")};${tellGradients("foundInf", "most", "0x7f800000u")}}
 `;
 }

@@ -1,6 +1,6 @@
 import { scalerRule } from "../presets.js";
 import type { Gradient, StateWords } from "../primitives.js";
-import { OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "../primitives.js";
+import { FLAG_WORDS, OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "../primitives.js";
 import {
   type AmpPrimitivesHarness,
   type ContractTest,
@@ -88,7 +88,7 @@ async function flagOf<B, L>(
   how: "check" | "unscale",
 ): Promise<number> {
   const gradients = [gradient(await upload(values), values.length)];
-  const foundInf = primitives.allocate(1);
+  const foundInf = primitives.allocate(FLAG_WORDS);
   if (how === "check") primitives.check(gradients, foundInf);
   else primitives.unscale(gradients, stateOf(primitives, [65536, 2 ** -16]), foundInf);
   return (await primitives.read(foundInf))[0] as number;
@@ -104,7 +104,7 @@ export const respectsRanges: ContractTest = async (harness) => {
     { buffer, dtype: "float32", offset: 512, length: 63 },
   ];
   const state = stateOf(primitives, [0.5, 2]);
-  const foundInf = primitives.allocate(1);
+  const foundInf = primitives.allocate(FLAG_WORDS);
   primitives.check(ranges, foundInf);
   primitives.unscale(ranges, state, foundInf);
   same("foundInf", (await primitives.read(foundInf)).subarray(0, 1), [0]);
@@ -118,8 +118,8 @@ export const keepsFlags: ContractTest = async ({ primitives, upload }) => {
   const good = gradient(await upload(Float32Array.of(1, 2, 3)), 3);
   const state = stateOf(primitives, [8, 0.125]);
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-  const lossFlag = primitives.allocate(1);
-  const foundInf = primitives.allocate(1);
+  const lossFlag = primitives.allocate(FLAG_WORDS);
+  const foundInf = primitives.allocate(FLAG_WORDS);
   const flags: Promise<Float32Array>[] = [];
   const look = (): void => void flags.push(primitives.read(foundInf));
   primitives.check([good, bad], foundInf);
@@ -140,7 +140,7 @@ export const keepsFlags: ContractTest = async ({ primitives, upload }) => {
 export const checkOnlyReads: ContractTest = async ({ primitives, upload, download }) => {
   const values = normals(1000, 7);
   const buffer = await upload(values);
-  primitives.check([gradient(buffer, values.length)], primitives.allocate(1));
+  primitives.check([gradient(buffer, values.length)], primitives.allocate(FLAG_WORDS));
   same("gradients", (await download(buffer)).subarray(0, values.length), values);
 };
 
@@ -151,7 +151,7 @@ export const unscales: ContractTest = async ({ primitives, upload, download }) =
       const buffer = await upload(values);
       const inverse = Math.fround(1 / scale);
       const state = stateOf(primitives, [scale, inverse]);
-      primitives.unscale([gradient(buffer, length)], state, primitives.allocate(1));
+      primitives.unscale([gradient(buffer, length)], state, primitives.allocate(FLAG_WORDS));
       const found = (await download(buffer)).subarray(0, length);
       const expected = values.map((value) => value * inverse);
       same(`gradients of scale ${scale}`, found, expected, (i) => `${values[i]} unscaled`);
@@ -171,7 +171,7 @@ export const scalesLosses: ContractTest = async (harness) => {
     for (const weight of [1, 0.25, Math.fround(1 / 3)]) {
       for (const value of [1, 0.1, -2.5, 3e-30, 1e30].map(Math.fround)) {
         const loss = await losses.upload(Float32Array.of(value));
-        const lossFlag = primitives.allocate(1);
+        const lossFlag = primitives.allocate(FLAG_WORDS);
         const scaled = primitives.scaleLoss(loss, state, { weight, lossFlag });
         found.push((await losses.download(scaled))[0] as number);
         expected.push(Math.fround(Math.fround(value * weight) * scale));
@@ -190,7 +190,7 @@ export const flagsLosses: ContractTest = async (harness) => {
   // The last is finite, although its product with the scale is not.
   const values = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1, -65504, 3e38];
   for (const value of values) {
-    const lossFlag = primitives.allocate(1);
+    const lossFlag = primitives.allocate(FLAG_WORDS);
     const options = { weight: 1, lossFlag };
     primitives.scaleLoss(await losses.upload(Float32Array.of(value)), state, options);
     primitives.scaleLoss(await losses.upload(Float32Array.of(0.5)), state, options);
@@ -204,8 +204,8 @@ export const sumsSquares: ContractTest = async ({ primitives, upload }) => {
   const rule = scalerRule();
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
   const squares = primitives.allocate(primitives.normPartials);
-  const lossFlag = primitives.allocate(1);
-  const foundInf = primitives.allocate(1);
+  const lossFlag = primitives.allocate(FLAG_WORDS);
+  const foundInf = primitives.allocate(FLAG_WORDS);
   const scale = Math.fround(1000);
   const inverse = Math.fround(1 / scale);
   let tag = 0;
@@ -235,8 +235,8 @@ export const countsExponents: ContractTest = async ({ primitives, upload }) => {
   const rule = scalerRule(undefined, { targetUnderflow: 0.25, growthInterval: 1, initScale: 4 });
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
   const exponents = primitives.allocate(256);
-  const lossFlag = primitives.allocate(1);
-  const foundInfs = [primitives.allocate(1)];
+  const lossFlag = primitives.allocate(FLAG_WORDS);
+  const foundInfs = [primitives.allocate(FLAG_WORDS)];
   const state = stateOf(primitives, [4, 0.25, 0, 1]);
   const lost = 2 ** -30;
   // Share that underflows in float16, and what the scale becomes for at most a quarter of it.
@@ -269,7 +269,7 @@ export const rescales: ContractTest = async ({ primitives, upload, download }) =
     const values = normals(length + 2, length);
     // Outside the range: untouched, and not looked at.
     values[length] = Number.NaN;
-    const foundInf = primitives.allocate(1);
+    const foundInf = primitives.allocate(FLAG_WORDS);
     const states = [from, to].map((words) => stateOf(primitives, words ?? [1]));
     const [own, other] = states as [(typeof states)[0], (typeof states)[0]];
     const buffer = await upload(values);
@@ -292,7 +292,7 @@ export const combines: ContractTest = async ({ primitives, upload }) => {
   if (primitives.combine === undefined) return;
   const flags = await Promise.all([0, 1, 0].map((flag) => upload(Float32Array.of(flag))));
   const [zero, one, other] = flags as [(typeof flags)[0], (typeof flags)[0], (typeof flags)[0]];
-  const into = primitives.allocate(1);
+  const into = primitives.allocate(FLAG_WORDS);
   const found: number[] = [];
   for (const parts of [[zero, one], [zero, other], [one, zero, other], [zero]]) {
     primitives.combine(parts, into);

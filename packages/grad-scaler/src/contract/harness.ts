@@ -60,7 +60,7 @@ export function normals(length: number, seed: number, octaves = 60): Float32Arra
 
 const wordNames = [
   ...["tag", "flags", "scale before", "scale after", "causes"],
-  ...["gradient norm", "underflow", "reserved"],
+  ...["gradient norm", "underflow", "all zero"],
 ];
 
 /** Which word of a ring an index is. */

@@ -1,6 +1,6 @@
 import { type ScalerPreset, scalerRule } from "../presets.js";
-import type { ScaleUpdate } from "../primitives.js";
-import { OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "../primitives.js";
+import type { Gradient, ScaleUpdate } from "../primitives.js";
+import { FLAG_WORDS, OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "../primitives.js";
 import { initialScaleState, nextScale, type ScaleRule, type ScaleState } from "../rule.js";
 import { wordsOfState } from "../state-dict.js";
 import { type ContractTest, gradient, ringLabel, same, stateOf, uniform } from "./harness.js";
@@ -37,8 +37,8 @@ export const followsRule =
   async ({ primitives, upload }) => {
     const bad = [gradient(await upload(Float32Array.of(Number.NEGATIVE_INFINITY)), 1)];
     const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-    const lossFlag = primitives.allocate(1);
-    const foundInf = primitives.allocate(1);
+    const lossFlag = primitives.allocate(FLAG_WORDS);
+    const foundInf = primitives.allocate(FLAG_WORDS);
     let expected = initialScaleState(rule);
     const state = stateOf(primitives, wordsOfState(expected, rule));
     const random = uniform(rule.initScale + rule.growthInterval);
@@ -71,10 +71,15 @@ export const setsScale: ContractTest = async ({ primitives }) => {
   const rule = scalerRule("megatron");
   const state = stateOf(primitives, [64, 2 ** -6, 7, 2]);
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-  const common = { state, rule, outcomes, lossFlag: primitives.allocate(1) };
+  const common = { state, rule, outcomes, lossFlag: primitives.allocate(FLAG_WORDS) };
   primitives.updateScale({ ...common, foundInfs: [], newScale: 48, tag: 0 });
   const first = primitives.read(state);
-  primitives.updateScale({ ...common, foundInfs: [primitives.allocate(1)], newScale: 3, tag: 1 });
+  primitives.updateScale({
+    ...common,
+    foundInfs: [primitives.allocate(FLAG_WORDS)],
+    newScale: 3,
+    tag: 1,
+  });
   const words = (scale: number): number[] => [scale, Math.fround(1 / scale), 7, 2, 0, 0, 0, 0];
   same("state", (await first).subarray(0, STATE_WORDS), words(48));
   const second = await primitives.read(state);
@@ -89,12 +94,12 @@ export const namesOptimizers: ContractTest = async ({ primitives, upload }) => {
   const bad = [gradient(await upload(Float32Array.of(0, Number.NaN, 0)), 3)];
   const state = stateOf(primitives, wordsOfState(initialScaleState(rule), rule));
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-  const lossFlag = primitives.allocate(1);
+  const lossFlag = primitives.allocate(FLAG_WORDS);
   const flags: number[] = [];
   const expected: number[] = [];
   let tag = 0;
   for (const count of [1, 2, 3, 5, 24]) {
-    const foundInfs = Array.from({ length: count }, () => primitives.allocate(1));
+    const foundInfs = Array.from({ length: count }, () => primitives.allocate(FLAG_WORDS));
     const overflowing = new Set([0, count - 1, count >> 1]);
     for (const i of overflowing) {
       const foundInf = foundInfs[i];
@@ -118,7 +123,7 @@ export const tellsCauses: ContractTest = async ({ primitives, upload }) => {
   const bad = [gradient(await upload(Float32Array.of(Number.NaN)), 1)];
   const state = stateOf(primitives, wordsOfState(initialScaleState(rule), rule));
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-  const [lossFlag, foundInf] = [primitives.allocate(1), primitives.allocate(1)];
+  const [lossFlag, foundInf] = [primitives.allocate(FLAG_WORDS), primitives.allocate(FLAG_WORDS)];
   const common: ScaleUpdate<typeof state> = {
     ...{ state, foundInfs: [foundInf], rule, lossFlag, outcomes, tag: 0 },
   };
@@ -140,13 +145,49 @@ export const tellsCauses: ContractTest = async ({ primitives, upload }) => {
   same("causes", causes, [0, 3, 0, 3, 1], (i) => `step ${i + 1}`);
 };
 
+export const tellsZeros: ContractTest = async ({ primitives, upload }) => {
+  const rule = scalerRule();
+  const state = stateOf(primitives, wordsOfState(initialScaleState(rule), rule));
+  const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
+  const lossFlag = primitives.allocate(FLAG_WORDS);
+  const flags = [primitives.allocate(FLAG_WORDS), primitives.allocate(FLAG_WORDS)];
+  const upTo = async (length: number, last: number) =>
+    gradient(await upload(new Float32Array(length).fill(-0).with(length - 1, last)), length);
+  const zeros = await upTo(5, 0);
+  // What each of two optimizers checks, in turn by `check` and by `unscale`, and whether all of it is 0.
+  const steps: [checked: Gradient<(typeof zeros)["buffer"]>[][], allZero: number][] = [
+    [[[zeros], [await upTo(257, -0)]], 1],
+    [[[zeros, await upTo(257, 1e-38)], [zeros]], 0],
+    [[[zeros], [await upTo(3, Number.NaN)]], 0],
+    [[[zeros], []], 1],
+    [[[], []], 0],
+    [[[], [await upTo(1, -1), zeros]], 0],
+    [[[zeros, zeros], []], 1],
+  ];
+  for (const [i, [checked]] of steps.entries()) {
+    for (const [k, gradients] of checked.entries()) {
+      const foundInf = flags[k];
+      if (foundInf === undefined || gradients.length === 0) continue;
+      if (i % 2 === 0) primitives.check(gradients, foundInf);
+      else primitives.unscale(gradients, state, foundInf);
+    }
+    const foundInfs = checked.length === 2 ? flags : [];
+    primitives.updateScale({ state, foundInfs, rule, lossFlag, outcomes, tag: i + 1 });
+  }
+  const ring = await primitives.read(outcomes);
+  const told = steps.map((_, i) => ring[i * OUTCOME_WORDS + 7] as number);
+  const expected = steps.map(([, allZero]) => allZero);
+  if (told.some((word) => word !== 0))
+    same("gradients that are all 0", told, expected, (i) => `step ${i + 1}`);
+};
+
 export const keepsRing: ContractTest = async ({ primitives }) => {
   const rule = scalerRule("torch", { growthInterval: 40 });
   let expected = initialScaleState(rule);
   const state = stateOf(primitives, wordsOfState(expected, rule));
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-  const lossFlag = primitives.allocate(1);
-  const foundInfs = [primitives.allocate(1)];
+  const lossFlag = primitives.allocate(FLAG_WORDS);
+  const foundInfs = [primitives.allocate(FLAG_WORDS)];
   const ring = new Float32Array(OUTCOME_RING * OUTCOME_WORDS);
   const tags = [
     ...Array.from({ length: OUTCOME_RING + 44 }, (_, i) => i + 1),

@@ -1,6 +1,7 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
 import type { ScaleRule } from "@halfstep/grad-scaler";
 import { countExponents } from "../diagnostics/exponent-histogram.js";
+import { gradientFlagWords } from "../found-flag.js";
 import { allocateResident, type ResidentTarget } from "../resident-target.js";
 import { checkFinite, maxPartials, partialsOf, type SquareSums } from "./check-finite.js";
 import { combineFlags } from "./combine-flags.js";
@@ -122,7 +123,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
       const [only] = foundInfs;
       let foundInf = only;
       if (foundInf === undefined || foundInfs.length > 1) {
-        mask ??= allocate(1);
+        mask ??= allocate(gradientFlagWords);
         foundInf = mask;
         for (const [i, flag] of foundInfs.entries())
           target.launch(gatherFoundInf({ foundInf: flag, mask }, i));

@@ -1,7 +1,6 @@
 import type {
   Binding,
   DType,
-  HalfDType,
   Kernel,
   KernelBinding,
   KernelView,
@@ -10,8 +9,9 @@ import type {
   Workgroups,
 } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
-import { flagBits, setFlag } from "../found-flag.js";
+import { flagBinding, flagOf, tellGradients, tellGradientsOf } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
+import { infinityOf, largestOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 
 const groupSize = 64;
 
@@ -85,24 +85,12 @@ export const squaresBinding: KernelBinding = {
   dtypes: ["float32"],
 };
 
-/**
- * WGSL `nonfinite_x(q: u32) -> vec4<bool>`: which elements of quad q of binding `x` are ±infinity or NaN. It looks at
- * bits in memory, because compilers of WGSL may assume that no float is infinite or NaN.
- */
-export function nonFiniteWgsl(
-  x: string,
-  { dtype, rounding }: { readonly dtype: DType; readonly rounding?: HalfDType },
-): string {
-  const head = `fn nonfinite_${x}(q: u32) -> vec4<bool> {`;
-  if (rounding || (dtype !== "float16" && dtype !== "bfloat16"))
-    return `${head} return (bitcast<vec4u>(load_${x}(q)) & vec4u(0x7f800000u)) == vec4u(0x7f800000u); }\n`;
-  const exponent = dtype === "float16" ? "0x7c00u" : "0x7f80u";
-  return `${head}
-  let w = ${x}_data[q];
-  return (vec4u(w.x, w.x >> 16u, w.y, w.y >> 16u) & vec4u(${exponent})) == vec4u(${exponent});
-}
-`;
-}
+/** WGSL: a statement for {@link forEachQuadWgsl} that keeps in the vec4u `worst` what is furthest from zero in binding `x`. */
+export const rememberWorst = "worst = max(worst, select(vec4u(), magnitudes_x(q), inside));";
+
+/** WGSL that tells `foundInf` of the bits in `worst`, for elements stored like this. */
+export const tellWorst = (stored: { readonly dtype: DType }): string =>
+  `let most = ${largestOf("worst")};${tellGradients("foundInf", "most", infinityOf(stored))}`;
 
 const makeKernel = (sums: boolean): Kernel =>
   defineKernel({
@@ -110,25 +98,25 @@ const makeKernel = (sums: boolean): Kernel =>
     variant: sums ? "norm" : "",
     bindings: [
       { name: "x", access: "read" },
-      { name: "foundInf", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
+      flagBinding,
       ...(sums
         ? [{ name: "state", access: "read", unit: 1, dtypes: ["float32"] } as const, squaresBinding]
         : []),
     ],
     scalars: [{ name: "count", type: "u32" }],
-    body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
+    body: (context) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}
 ${quadMain(context)}
-  var bad = vec4<bool>();
+  var worst = vec4u();
   ${sums ? "var sum = vec4f(); let inverse = at_state(1u);" : ""}
-  ${forEachQuadWgsl(`bad |= nonfinite_x(q) & inside; ${sums ? "let g = select(vec4f(), load_x(q) * inverse, inside); sum += g * g;" : ""}`, context)}
-  if (any(bad)) { or_foundInf(0u, ${flagBits}u); }
+  ${forEachQuadWgsl(`${rememberWorst} ${sums ? "let g = select(vec4f(), load_x(q) * inverse, inside); sum += g * g;" : ""}`, context)}
+  ${tellWorst(context.bindings[0] as { dtype: DType })}
   ${sums ? addPartialWgsl : ""}
 }
 `,
     workgroups: ({ count }) => quadWorkgroups(count as number),
     reference([x, foundInf, state, squares]) {
       const values = x as KernelView;
-      if (values.some((value: number) => !Number.isFinite(value))) setFlag(foundInf);
+      tellGradientsOf(values, foundInf);
       if (squares) addSquares(values, state?.[1] as number, squares);
     },
   });
@@ -160,7 +148,7 @@ export interface SquareSums<B> {
 
 /**
  * Sets the float32 `foundInf[0]` to 1 where any element of `x` is ±infinity or NaN, tested on bits, and leaves it
- * otherwise. Exact for every length, index and storage of `x`. With `sum`, adds up the squares of the elements, each
+ * otherwise. The second of its two words gathers whether all that was ever checked is 0, for `updateScale`. Exact for every length, index and storage of `x`. With `sum`, adds up the squares of the elements, each
  * multiplied by 1 / scale, in an order that depends on the length only.
  */
 export function checkFinite<B>(
@@ -168,7 +156,7 @@ export function checkFinite<B>(
   sum?: SquareSums<B>,
 ): Launch<B> {
   const { x, foundInf } = operands;
-  const flag = { buffer: foundInf, offset: 0, length: 1, dtype: "uint32" } as const;
+  const flag = flagOf(foundInf);
   return {
     kernel: sum ? summingKernel : plainKernel,
     bindings: sum ? [x, flag, stateBinding(sum.state), squaresOf(sum.squares, x)] : [x, flag],

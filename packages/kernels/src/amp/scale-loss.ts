@@ -1,7 +1,7 @@
 import type { Binding, DType, KernelView, Launch } from "@halfstep/device";
 import { flagBits, setFlag } from "../found-flag.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { nonFiniteWgsl } from "./check-finite.js";
+import { infinityOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 
 const kernel = defineKernel({
   name: "scale-loss",
@@ -15,12 +15,13 @@ const kernel = defineKernel({
     { name: "count", type: "u32" },
     { name: "weight", type: "f32", runtime: true },
   ],
-  body: ({ bindings: [loss] }) => `${nonFiniteWgsl("loss", loss as { dtype: DType })}
+  body: ({ bindings: [loss] }) => `${magnitudesWgsl("loss", loss as { dtype: DType })}
 ${linearMain()}
   let q = index;
   if (q * 4u >= s.count) { return; }
   let inside = (vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u)) < vec4u(s.count);
-  if (any(nonfinite_loss(q) & inside)) { or_lossFlag(0u, ${flagBits}u); }
+  let bad = magnitudes_loss(q) >= vec4u(${infinityOf(loss as { dtype: DType })});
+  if (any(bad & inside)) { or_lossFlag(0u, ${flagBits}u); }
   store_scaled(q, (load_loss(q) * s.weight) * at_state(0u));
 }
 `,

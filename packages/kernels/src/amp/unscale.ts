@@ -1,25 +1,20 @@
 import type { Binding, DType, Kernel, KernelView, Launch } from "@halfstep/device";
-import { flagBits, setFlag } from "../found-flag.js";
+import { flagBinding, flagOf, tellGradientsOf } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
+import { infinityOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 import {
   addPartialWgsl,
   addSquares,
   forEachQuadWgsl,
-  nonFiniteWgsl,
   quadMain,
   quadWorkgroups,
+  rememberWorst,
   squaresBinding,
   squaresOf,
   stateBinding,
+  tellWorst,
 } from "./check-finite.js";
 
-const flagBinding = {
-  name: "foundInf",
-  access: "readwrite",
-  unit: 1,
-  atomic: true,
-  dtypes: ["uint32"],
-} as const;
 const stateWords = { access: "read", unit: 1, dtypes: ["float32"] } as const;
 
 const makeKernel = (sums: boolean): Kernel =>
@@ -34,20 +29,20 @@ const makeKernel = (sums: boolean): Kernel =>
     ],
     scalars: [{ name: "count", type: "u32" }],
     // A range may end inside a quad that goes on with elements of somebody else.
-    body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
+    body: (context) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}
 ${quadMain(context)}
   let inverse = at_state(1u);
-  var bad = vec4<bool>();
+  var worst = vec4u();
   ${sums ? "var sum = vec4f();" : ""}
   ${forEachQuadWgsl(
-    `bad |= nonfinite_x(q) & inside;
+    `${rememberWorst}
         let v = load_x(q);
         let g = v * inverse;
         ${sums ? "let own = select(vec4f(), g, inside); sum += own * own;" : ""}
         store_x(q, select(v, g, inside));`,
     context,
   )}
-  if (any(bad)) { or_foundInf(0u, ${flagBits}u); }
+  ${tellWorst(context.bindings[0] as { dtype: DType })}
   ${sums ? addPartialWgsl : ""}
 }
 `,
@@ -56,13 +51,8 @@ ${quadMain(context)}
       const values = x as KernelView;
       const inverse = state?.[1] as number;
       if (squares) addSquares(values, inverse, squares);
-      let allFinite = true;
-      for (let i = 0; i < values.length; i++) {
-        const value = values[i] as number;
-        allFinite &&= Number.isFinite(value);
-        values[i] = value * inverse;
-      }
-      if (!allFinite) setFlag(foundInf);
+      tellGradientsOf(values, foundInf);
+      for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) * inverse;
     },
   });
 
@@ -81,7 +71,7 @@ export function unscale<B>(operands: {
   readonly squares?: B | undefined;
 }): Launch<B> {
   const { x, state, foundInf, squares } = operands;
-  const bindings = [x, stateBinding(state), wordBinding(foundInf)];
+  const bindings = [x, stateBinding(state), flagOf(foundInf)];
   return {
     kernel: squares === undefined ? plainKernel : summingKernel,
     bindings: squares === undefined ? bindings : [...bindings, squaresOf(squares, x)],
@@ -98,19 +88,19 @@ const rescaleKernel = defineKernel({
     flagBinding,
   ],
   scalars: [{ name: "count", type: "u32" }],
-  body: (context) => `${nonFiniteWgsl("x", context.bindings[0] as { dtype: DType })}
+  body: (context) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}
 ${quadMain(context)}
   let inverse = at_from(1u);
   let scale = at_to(0u);
-  var found = vec4<bool>();
+  var worst = vec4u();
   ${forEachQuadWgsl(
-    `let bad = nonfinite_x(q);
-        found |= bad & inside;
+    `${rememberWorst}
+        let bad = magnitudes_x(q) >= vec4u(${infinityOf(context.bindings[0] as { dtype: DType })});
         let v = load_x(q);
         store_x(q, select(v, select((v * inverse) * scale, vec4f(), bad), inside));`,
     context,
   )}
-  if (any(found)) { or_foundInf(0u, ${flagBits}u); }
+  ${tellWorst(context.bindings[0] as { dtype: DType })}
 }
 `,
   workgroups: ({ count }) => quadWorkgroups(count as number),
@@ -119,10 +109,10 @@ ${quadMain(context)}
     const isWide = values instanceof Float64Array;
     const inverse = from?.[1] as number;
     const scale = to?.[0] as number;
+    tellGradientsOf(values, foundInf);
     for (let i = 0; i < values.length; i++) {
       const value = values[i] as number;
       const product = value * inverse;
-      if (!Number.isFinite(value)) setFlag(foundInf);
       values[i] = Number.isFinite(value) ? (isWide ? product : Math.fround(product)) * scale : 0;
     }
   },
@@ -142,14 +132,7 @@ export function rescale<B>(operands: {
   const { x, from, to, foundInf } = operands;
   return {
     kernel: rescaleKernel,
-    bindings: [x, stateBinding(from), stateBinding(to), wordBinding(foundInf)],
+    bindings: [x, stateBinding(from), stateBinding(to), flagOf(foundInf)],
     scalars: { count: x.length },
   };
 }
-
-const wordBinding = <B>(buffer: B): Binding<B> => ({
-  buffer,
-  offset: 0,
-  length: 1,
-  dtype: "uint32",
-});

@@ -14,6 +14,7 @@ import {
   scaleRuleWgsl,
   underflowWgsl,
 } from "@halfstep/grad-scaler/wgsl";
+import { gradientFlagWords, isAllZero, isAllZeroWgsl } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
 
 /** Outcomes that a ring holds, float32 words of each, and float32 words of a state. */
@@ -34,7 +35,9 @@ const gatherKernel = defineKernel({
   scalars: [{ name: "bit", type: "f32" }],
   body: () => `@compute @workgroup_size(1) fn main() {
   if (${isSet("at_foundInf(0u)")}) { store_mask(0u, bitcast<u32>(bitcast<f32>(at_mask(0u)) + s.bit)); }
+  store_mask(1u, at_mask(1u) | at_foundInf(1u));
   store_foundInf(0u, 0u);
+  store_foundInf(1u, 0u);
 }
 `,
   workgroups: () => [1, 1, 1],
@@ -42,18 +45,19 @@ const gatherKernel = defineKernel({
     const found = floatsOf(foundInf);
     const gathered = floatsOf(mask);
     if (found[0] !== 0) gathered[0] = (gathered[0] as number) + (bit as number);
-    found[0] = 0;
+    if (mask && foundInf) mask[1] = (mask[1] as number) | (foundInf[1] as number);
+    found.fill(0);
   },
 });
 
-/** Adds 2^`index` to the float32 `mask[0]` where the float32 `foundInf[0]` is not 0, and clears it. */
+/** Adds 2^`index` to the float32 `mask[0]` where the float32 `foundInf[0]` is not 0, joins their second words, and clears the flag. */
 export function gatherFoundInf<B>(
   { foundInf, mask }: { readonly foundInf: B; readonly mask: B },
   index: number,
 ): Launch<B> {
   return {
     kernel: gatherKernel,
-    bindings: [words(foundInf, 1), words(mask, 1)],
+    bindings: [words(foundInf, gradientFlagWords), words(mask, gradientFlagWords)],
     scalars: { bit: 2 ** index },
   };
 }
@@ -113,9 +117,10 @@ export const scaleUpdateWgsl = (
     store_outcomes(at + 4u, bitcast<u32>(causes));
     store_outcomes(at + 5u, bitcast<u32>(${hasSquares ? "sqrt(total)" : "-1.0"}));
     store_outcomes(at + 6u, bitcast<u32>(${hasExponents ? "underflowShare(rule)" : "-1.0"}));
-    store_outcomes(at + 7u, 0u);
+    store_outcomes(at + 7u, bitcast<u32>(f32(${isAllZeroWgsl("at_foundInf(1u)")})));
   }
   store_foundInf(0u, 0u);
+  store_foundInf(1u, 0u);
   store_lossFlag(0u, 0u);
 ${hasExponents ? `  for (var k = 0u; k < ${exponentBins}u; k++) { store_exponents(k, 0u); }` : ""}
 `;
@@ -171,7 +176,7 @@ ${scaleUpdateWgsl(hasSquares, hasExponents)}}
           Number(floatsOf(lossFlag)[0] !== 0) + 2 * Number(after.isCollapse),
           squares ? rootOfSum(squares) : -1,
           exponents ? underflowShare(exponents, rule.underflowFormat) : -1,
-          0,
+          Number(isAllZero(foundInf?.[1] as number)),
         ];
         floatsOf(ring).set(outcome, (scalars.slot as number) * outcomeWords);
       }
@@ -192,11 +197,11 @@ export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === kernel
  * - `state`: float32 `[scale, 1 / scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale, …]`, the
  *   reciprocal rounded to nearest once.
  * - `foundInf`: one float32, not 0 where gradients were not finite, or the sum of 2^i over the optimizers i that
- *   {@link gatherFoundInf} made where `isMask`. `lossFlag`: one float32, not 0 where a loss was not finite. Both are cleared.
+ *   {@link gatherFoundInf} made where `isMask`, and a word of what was seen of gradients, which `checkFinite` and its like set. `lossFlag`: one float32, not 0 where a loss was not finite. Both are cleared.
  * - `squares`: float32 partial sums of squares, of which the first `partials` (a multiple of 4) are added up and cleared.
  * - `exponents`: 256 uint32 counts, by which a rule with `targetUnderflow` decides, and which are cleared.
  * - `outcomes`: a ring of 256 outcomes of eight float32 `[tag, mask, scale before, scale after, 1 where a loss was not finite +
- *   2 where the scale could not back off, norm or -1, share that underflows or -1, 0]`; outcome `tag` goes to slot
+ *   2 where the scale could not back off, norm or -1, share that underflows or -1, 1 where all gradients were 0]`; outcome `tag` goes to slot
  *   `(tag - 1) % 256`, and tag 0 to none.
  * - `newScale` replaces the scale instead of applying the rule.
  */
@@ -223,7 +228,7 @@ export function updateScale<B>(
     kernel: kernel as Kernel,
     bindings: [
       words(state, stateWords),
-      words(foundInf, 1),
+      words(foundInf, gradientFlagWords),
       words(lossFlag, 1),
       words(outcomes, ringLength * outcomeWords),
       ...(squares

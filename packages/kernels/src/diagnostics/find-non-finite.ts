@@ -1,5 +1,6 @@
-import type { Binding, DType, HalfDType, KernelView, Launch } from "@halfstep/device";
+import type { Binding, DType, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { infinityOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 
 /** What is found where every element is finite: what new memory holds. */
 export const nothingFound = 0;
@@ -21,17 +22,18 @@ const kernel = defineKernel({
     { name: "count", type: "u32" },
     { name: "slot", type: "u32", runtime: true },
   ],
-  body: ({ bindings: [x] }) => `${magnitudesWgsl(x as { dtype: DType })}
+  body: ({ bindings: [x] }) => `${magnitudesWgsl("x", x as { dtype: DType })}
 ${linearMain(groupSize)}
   let first = index % ${groupSize}u + index / ${groupSize}u * ${groupSize * quadsEach}u;
+  let infinity = vec4u(${infinityOf(x as { dtype: DType })});
   // CPU adapters are slower where they unroll: this loop has no length that is known.
   let end = min(first + ${groupSize * quadsEach}u, (s.count + 3u) / 4u);
   for (var q = first; q < end; q += ${groupSize}u) {
-    let a = magnitudes(q);
+    let a = magnitudes_x(q);
     let element = vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u);
-    let bad = (a >= vec4u(0x7f800000u)) & (element < vec4u(s.count));
+    let bad = (a >= infinity) & (element < vec4u(s.count));
     if (!any(bad)) { continue; }
-    let code = ${largestCode}u - (element * 2u + vec4u(a > vec4u(0x7f800000u)));
+    let code = ${largestCode}u - (element * 2u + vec4u(a > infinity));
     let found = select(vec4u(), code, bad);
     max_found(s.slot, max(max(found.x, found.y), max(found.z, found.w)));
   }
@@ -47,18 +49,6 @@ ${linearMain(groupSize)}
     words[slot as number] = Math.max(words[slot as number] as number, code);
   },
 });
-
-/** WGSL `magnitudes(q: u32) -> vec4u`: the elements of quad q as float32 bits without sign, from the bits in memory. */
-function magnitudesWgsl({ dtype, rounding }: { dtype: DType; rounding?: HalfDType }): string {
-  const head = "fn magnitudes(q: u32) -> vec4u {";
-  if (rounding || (dtype !== "float16" && dtype !== "bfloat16"))
-    return `${head} return bitcast<vec4u>(load_x(q)) & vec4u(0x7fffffffu); }\n`;
-  const words = "let w = vec4u(x_data[q].x, x_data[q].x >> 16u, x_data[q].y, x_data[q].y >> 16u)";
-  // Of float16 only the order around infinity matters here.
-  return dtype === "bfloat16"
-    ? `${head} ${words} & vec4u(0x7fffu); return w << vec4u(16u); }\n`
-    : `${head} ${words} & vec4u(0x7fffu); return select(w, w + vec4u(0x7f800000u - 0x7c00u), w >= vec4u(0x7c00u)); }\n`;
-}
 
 /**
  * Looks for the first element of `x` that is ±infinity or NaN, tested on bits, and raises the uint32 `found[slot]` to a code

@@ -1,0 +1,27 @@
+import type { DType, HalfDType } from "@halfstep/device";
+
+type Stored = { readonly dtype: DType; readonly rounding?: HalfDType };
+
+/** Whether elements are compared as codes of 16 bits: where they lie in memory as such. */
+const hasCodes = ({ dtype, rounding }: Stored): boolean =>
+  !rounding && (dtype === "float16" || dtype === "bfloat16");
+
+/**
+ * WGSL `magnitudes_x(q: u32) -> vec4u`: the elements of quad q of binding `x` without their signs, as bits: 0 for zero, and from
+ * {@link infinityOf} on what is not finite. It takes bits from memory, because compilers of WGSL may assume that no float is infinite or
+ * NaN. Elements of 16 bits are codes of 16 bits.
+ */
+export function magnitudesWgsl(x: string, stored: Stored): string {
+  const head = `fn magnitudes_${x}(q: u32) -> vec4u {`;
+  return hasCodes(stored)
+    ? `${head} let w = ${x}_data[q]; return vec4u(w.x, w.x >> 16u, w.y, w.y >> 16u) & vec4u(0x7fffu); }\n`
+    : `${head} return bitcast<vec4u>(load_${x}(q)) & vec4u(0x7fffffffu); }\n`;
+}
+
+/** WGSL: the bits of infinity among those magnitudes; of a NaN they are larger. */
+export const infinityOf = (stored: Stored): string =>
+  !hasCodes(stored) ? "0x7f800000u" : stored.dtype === "float16" ? "0x7c00u" : "0x7f80u";
+
+/** WGSL: the largest of four. */
+export const largestOf = (quad: string): string =>
+  `max(max(${quad}.x, ${quad}.y), max(${quad}.z, ${quad}.w))`;
