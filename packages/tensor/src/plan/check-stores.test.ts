@@ -58,7 +58,7 @@ test("all who store what is searched look at it", () => {
   const after = checkStores(before);
   expect(names(after)).toEqual([...parts.map(() => "matmul+check-finite"), "opaque"]);
   const flags = after.nodes.slice(0, 3).map(({ launch }) => launch.bindings.at(-1));
-  expect(flags).toEqual(parts.map(() => ({ ...foundInf, shape: undefined })));
+  expect(flags).toEqual(parts.map(() => ({ ...foundInf, length: 2, shape: undefined })));
   expect(after.nodes[0]?.recorded).toEqual([0, 3]);
 });
 
