@@ -20,7 +20,6 @@ import {
   float16,
   roundArray,
 } from "@halfstep/formats";
-import { tellGradientsOf } from "./found-flag.js";
 import type { DefinedKernel } from "./kernel.js";
 
 /** Memory of the CPU target. With float64 arithmetic every element is kept as a float64, whatever its dtype. */
@@ -77,19 +76,27 @@ export function runOnCpu(launch: Launch<CpuBuffer>): void {
     return roundArray(view, formatOf(binding.rounding), new Float32Array(view.length));
   });
   kernel.reference(views, scalars);
+  const observed = observedViews(kernel, views);
   for (const [index, binding] of bindings.entries())
     if (kernel.bindings[index]?.access !== "read") closeView(binding, views[index] as KernelView);
-  for (const view of checkedViews(kernel, views)) tellGradientsOf(view, views.at(-1));
+  for (const { observer, result, index, before } of observed) {
+    const after = openView(bindings[index] as Binding<CpuBuffer>);
+    observer.reference(before, after, views.at(-1) as KernelView, scalars, result);
+  }
 }
 
-/** What a kernel that checks what it stores has stored, after rounding. */
-const checkedViews = (
-  { checked = [], bindings }: Kernel & Partial<DefinedKernel>,
+/** What a kernel whose stores are observed is about to store, before storage rounds it. */
+function observedViews(
+  { observed, bindings }: Kernel & Partial<DefinedKernel>,
   views: readonly KernelView[],
-): readonly KernelView[] =>
-  checked.map(
-    (name) => views[bindings.findIndex((binding) => binding.name === name)] as KernelView,
-  );
+) {
+  if (!observed) return [];
+  const { observer, results } = observed;
+  return results.map((result) => {
+    const index = bindings.findIndex(({ name }) => name === result);
+    return { observer, result, index, before: (views[index] as KernelView).slice() };
+  });
+}
 
 /** What a device would refuse, too. */
 function assertComplete({ kernel, bindings, scalars }: Launch<CpuBuffer>): void {

@@ -8,6 +8,7 @@ import type {
   Workgroups,
 } from "@halfstep/device";
 import type { Indexing } from "./indexing.js";
+import type { Observation } from "./observers/store-observer.js";
 
 /** What a kernel's author writes; `defineKernel` adds the declarations of buffers and scalars. */
 export interface KernelDefinition {
@@ -47,8 +48,8 @@ export interface KernelDefinition {
   readonly hasFactorRows?: boolean;
   /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
   readonly twinOf?: string;
-  /** Bindings of which the last one, a flag, tells whether anything that is not finite was stored there. */
-  readonly checked?: readonly string[];
+  /** Who looks at what is stored in which bindings: the words are the last one. */
+  readonly observed?: Observation;
   /** True where the body writes to a buffer without `store_x`, so that nobody can look at what it stores. */
   readonly storesItself?: boolean;
   /**

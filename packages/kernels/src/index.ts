@@ -38,7 +38,6 @@ export { batchNormBackward } from "./batch-norm/backward.js";
 export type { RunningBindings } from "./batch-norm/merge.js";
 export { type BatchNormNormalizeAttributes, batchNormNormalize } from "./batch-norm/normalize.js";
 export { type BatchNormShape, batchNormStatistics } from "./batch-norm/statistics.js";
-export { canCheckStores, checkingStores } from "./checked-stores.js";
 export {
   type Conv2dAttributes,
   conv2d,
@@ -135,6 +134,15 @@ export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js"
 export { normBackward } from "./norms/backward.js";
 export { norm } from "./norms/norm.js";
 export type { NormShape, NormStatistics } from "./norms/shape.js";
+export { gradientFlag } from "./observers/gradient-flag.js";
+export { canObserveStores, observingStores } from "./observers/observing-stores.js";
+export type { StoreObserver } from "./observers/store-observer.js";
+export {
+  type StoredRange,
+  storedRange,
+  storedRangeIn,
+  storedRangeWords,
+} from "./observers/stored-range.js";
 export {
   averageControl,
   averageControlLength,

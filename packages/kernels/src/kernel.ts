@@ -2,7 +2,8 @@ import type { Kernel, KernelView, ProgramContext, Workgroups } from "@halfstep/d
 import { isCpu } from "./cpu-adapter.js";
 import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
-import { rememberStoredWgsl, weaveCheck } from "./weave-check.js";
+import type { Observation, StoreObserver } from "./observers/store-observer.js";
+import { observerDeclarations, weaveObserver } from "./observers/weave-observer.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
 import {
   conversionFunctions,
@@ -16,9 +17,10 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
   const twins = new Map<string, Kernel>();
   const woven = new WeakMap<Epilogue, Kernel>();
-  const checking = new Map<string, Kernel>();
-  const takesEpilogue = definition.epilogue && !definition.woven && !definition.twinOf;
-  const canCheck = !definition.checked && !definition.storesItself;
+  const observing = new WeakMap<StoreObserver, Map<string, Kernel>>();
+  const takesEpilogue =
+    definition.epilogue && !definition.woven && !definition.twinOf && !definition.observed;
+  const canObserve = !definition.observed && !definition.storesItself;
   const decoding = {
     factors: factorsOf(definition),
     hasOne: scalars.some((scalar) => scalar.name === "one"),
@@ -41,8 +43,8 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context) +
-        (definition.checked ? rememberStoredWgsl : "") +
         storageDeclarations(moved, context, decoding, definition) +
+        (definition.observed ? observerDeclarations(definition.observed, moved, context) : "") +
         scalarDeclarations(scalars, bindings.length) +
         (definition.woven && definition.epilogue === "store"
           ? finishedFunction(definition.woven)
@@ -53,17 +55,22 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
         workgroups: (values, lengths) => definition.workgroups(values, lengths, context),
       };
     },
-    withTwin(result) {
-      const twin = twins.get(result) ?? defineKernel(withTwin(definition, result));
-      twins.set(result, twin);
-      return twin;
-    },
-    ...(definition.checked && { checked: definition.checked }),
-    ...(canCheck && {
-      withCheck(results: readonly string[]) {
+    ...(!definition.observed && {
+      withTwin(result: string) {
+        const twin = twins.get(result) ?? defineKernel(withTwin(definition, result));
+        twins.set(result, twin);
+        return twin;
+      },
+    }),
+    ...(definition.observed && { observed: definition.observed }),
+    ...(canObserve && {
+      withObserver(observer: StoreObserver, results: readonly string[]) {
+        const known = observing.get(observer) ?? new Map<string, Kernel>();
+        observing.set(observer, known);
         const key = results.join(" ");
-        const kernel = checking.get(key) ?? defineKernel(weaveCheck(definition, results));
-        checking.set(key, kernel);
+        const kernel =
+          known.get(key) ?? defineKernel(weaveObserver(definition, { observer, results }));
+        known.set(key, kernel);
         return kernel;
       },
     }),
@@ -78,26 +85,26 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
   };
 }
 
-/** A kernel that can store a result twice. */
+/** What {@link defineKernel} makes. */
 export interface DefinedKernel extends Kernel {
   /**
    * The kernel with one more binding, the last, that takes what `store_…` stores in `result`, a float32 binding of access "write".
-   * A body that writes the buffer itself, not by `store_…`, has to look for the binding.
+   * A body that writes the buffer itself, not by `store_…`, has to look for the binding. Absent where its stores are observed.
    */
-  withTwin(result: string): Kernel;
+  withTwin?(result: string): Kernel;
   /** True for matrix products, woven with an epilogue or not, whose factors `factorRows` finds. */
   readonly hasFactorRows?: boolean;
-  /** The bindings that it checks, where the kernel is one `withCheck`. */
-  readonly checked?: readonly string[];
+  /** Who looks at what it stores, where the kernel is one `withObserver`. */
+  readonly observed?: Observation;
 }
 
-/** A kernel that can look at what it stores. */
-export interface CheckableKernel extends DefinedKernel {
+/** A kernel whose stores can be observed. */
+export interface ObservableKernel extends DefinedKernel {
   /**
-   * The kernel with one more binding, the last, a float32 flag that it reaches as bits: it is set where ±infinity or NaN is stored in
-   * `results`, float32 bindings of access "write".
+   * The kernel with one more binding, the last: the words of an observer, which it tells what it stores in `results`, floating
+   * bindings of access "write".
    */
-  withCheck(results: readonly string[]): Kernel;
+  withObserver(observer: StoreObserver, results: readonly string[]): Kernel;
 }
 
 /** A kernel whose result, its last binding, can pass through an epilogue. */

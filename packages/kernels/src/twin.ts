@@ -2,11 +2,13 @@ import type { Binding, Kernel, Launch } from "@halfstep/device";
 import type { DefinedKernel } from "./kernel.js";
 
 /** Whether a kernel can store a result a second time, in another format. */
-export const canStoreTwice = (kernel: Kernel): kernel is DefinedKernel => "withTwin" in kernel;
+export const canStoreTwice = (kernel: Kernel): kernel is TwinnedKernel => "withTwin" in kernel;
+
+type TwinnedKernel = DefinedKernel & Required<Pick<DefinedKernel, "withTwin">>;
 
 /** The launch, which stores its float32 binding `result` into `twin`, too: as many elements, rounded to the format of `twin`. */
 export function storingTwice<B>(
-  { kernel, bindings, scalars }: Launch<B> & { readonly kernel: DefinedKernel },
+  { kernel, bindings, scalars }: Launch<B> & { readonly kernel: TwinnedKernel },
   result: number,
   twin: Binding<B>,
 ): Launch<B> {

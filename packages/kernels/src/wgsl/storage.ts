@@ -34,7 +34,7 @@ import type { KernelDefinition } from "../definition.js";
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides. What is stored in `twinOf` is stored in the last binding too, and what is stored in `checked` is remembered.
+ * saturate besides. What is stored in `twinOf` is stored in the last binding too, and `observed` is told of what is stored.
  * Where the store weaves an epilogue in, what is stored in the result is what the function `finished` makes of it.
  */
 export function storageDeclarations(
@@ -45,11 +45,11 @@ export function storageDeclarations(
     twinOf,
     woven,
     epilogue,
-    checked = [],
-  }: Pick<KernelDefinition, "twinOf" | "woven" | "epilogue" | "checked">,
+    observed,
+  }: Pick<KernelDefinition, "twinOf" | "woven" | "epilogue" | "observed">,
 ): string {
   const isFinished = !!woven && epilogue === "store";
-  const own = checked.length > 0 ? bindings.slice(0, -1) : bindings;
+  const own = observed ? bindings.slice(0, -1) : bindings;
   const result = own.length - (twinOf === undefined ? 1 : 2);
   const isKept = (index: number): boolean =>
     isCpu(context) &&
@@ -62,7 +62,7 @@ export function storageDeclarations(
       isKept: isKept(index),
       twin,
       isFinished: isFinished && index === result,
-      isChecked: checked.includes(name),
+      isObserved: observed?.results.includes(name) ?? false,
     });
   });
   const keeping = bindings.some((_, index) => isKept(index));
@@ -170,12 +170,12 @@ function declareBinding(
     isKept,
     twin,
     isFinished,
-    isChecked,
+    isObserved,
   }: {
     readonly isKept: boolean;
     readonly twin: string | undefined;
     readonly isFinished: boolean;
-    readonly isChecked: boolean;
+    readonly isObserved: boolean;
   },
 ): string {
   const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
@@ -223,11 +223,12 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
         : round("v");
     const again = twin ? ` store_${twin}(i, v);` : "";
     const [given, finish] = isFinished ? ["result", " let v = finished(i, result);"] : ["v", ""];
-    if (isChecked && dtype !== "float32")
-      throw new TypeError(`binding ${name} is checked as float32, not ${dtype}`);
-    const stored = isChecked ? "stored" : packed;
-    const [keep, look] = isChecked
-      ? [` let stored = ${packed};`, ` remember_stored(${asQuad("stored", unit)});`]
+    const stored = isObserved ? "stored" : packed;
+    const [keep, look] = isObserved
+      ? [
+          ` let stored = ${packed};`,
+          ` observe_${name}(i, ${magnitudesOf(asQuad("v", unit))}, ${magnitudesStored("stored", dtype, unit)});`,
+        ]
       : ["", ""];
     code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish}${keep} ${name}_data[i] = ${stored};${look}${again} }\n`;
   }
@@ -237,6 +238,19 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 /** WGSL: one, two or four numbers as four. */
 const asQuad = (value: string, unit: 1 | 2 | 4): string =>
   unit === 4 ? value : unit === 2 ? `${value}.xyxy` : `vec4f(${value})`;
+
+/** WGSL: four numbers without their signs, as bits of float32. */
+const magnitudesOf = (quad: string): string => `(bitcast<vec4u>(${quad}) & vec4u(0x7fffffffu))`;
+
+/** WGSL: what was stored in a unit, without signs: codes of the storage. */
+function magnitudesStored(stored: string, dtype: DType, unit: 1 | 2 | 4): string {
+  if (isFloat8(dtype)) return `((vec4u(${stored}) >> vec4u(0u, 8u, 16u, 24u)) & vec4u(0x7fu))`;
+  if (dtype === "float16" || dtype === "bfloat16")
+    return unit === 4
+      ? `(vec4u(${stored}.x, ${stored}.x >> 16u, ${stored}.y, ${stored}.y >> 16u) & vec4u(0x7fffu))`
+      : `(vec4u(${stored}, ${stored} >> 16u, ${stored}, ${stored} >> 16u) & vec4u(0x7fffu))`;
+  return magnitudesOf(asQuad(stored, unit));
+}
 
 const isNarrow = (dtype: DType): dtype is HalfDType | Float8DType =>
   dtype === "float16" || dtype === "bfloat16" || isFloat8(dtype);

@@ -1,5 +1,5 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
-import { canCheckStores, checkingStores, isFiniteCheck } from "@halfstep/kernels";
+import { canObserveStores, gradientFlag, isFiniteCheck, observingStores } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import { hasConflict, maxBindings, overlaps, type Pass, type PlanNode } from "./graph.js";
 import { Rewriting } from "./rewriting.js";
@@ -44,8 +44,9 @@ function storesChecked(work: Rewriting, n: number): ReadonlyMap<number, PlanNode
     const isFit = results.every(
       (b) => kernel.bindings[b]?.access === "write" && bindings[b]?.dtype === "float32",
     );
-    if (!isFit || !canCheckStores(kernel) || bindings.length >= maxBindings) return undefined;
-    const checked = checkingStores({ ...launch, kernel }, results, foundInf);
+    if (!isFit || !canObserveStores(kernel) || bindings.length >= maxBindings) return undefined;
+    const observation = { observer: gradientFlag, words: foundInf };
+    const checked = observingStores({ ...launch, kernel }, results, observation);
     if (hasConflict(checked)) return undefined;
     const recorded = [...node.recorded, ...search.recorded];
     changed.set(position, { ...node, launch: checked, recorded });

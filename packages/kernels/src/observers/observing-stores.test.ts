@@ -1,15 +1,18 @@
 import type { Binding, HalfDType, KernelView, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
-import { type Launches, runOnCpu, runOnGpu } from "../test/harness.js";
-import { type Producer, producers } from "../test/producers.js";
-import { checkFinite } from "./amp/check-finite.js";
-import { canCheckStores, checkingStores } from "./checked-stores.js";
-import { copyRowsApart } from "./copies/copy-rows-apart.js";
-import { flagBits } from "./found-flag.js";
-import { defineKernel } from "./kernel.js";
-import { matmul } from "./matmul.js";
-import { canStoreTwice, storingTwice } from "./twin.js";
+import { type Launches, runOnCpu, runOnGpu } from "../../test/harness.js";
+import { type Producer, producers } from "../../test/producers.js";
+import { checkFinite } from "../amp/check-finite.js";
+import { copyRowsApart } from "../copies/copy-rows-apart.js";
+import { flagBits } from "../found-flag.js";
+import { defineKernel } from "../kernel.js";
+import { matmul } from "../matmul.js";
+import { canStoreTwice, storingTwice } from "../twin.js";
+import { gradientFlag } from "./gradient-flag.js";
+import { canObserveStores, observingStores } from "./observing-stores.js";
+
+const flagging = <B>(words: Binding<B>) => ({ observer: gradientFlag, words });
 
 /** The same target, on which whoever writes `out` sets `foundInf`, too, and stores twice if there is a `twin`. */
 const checking = <B>(
@@ -24,8 +27,8 @@ const checking = <B>(
     let stored = launch;
     if (twin && canStoreTwice(kernel)) stored = storingTwice({ ...launch, kernel }, result, twin);
     kernel = stored.kernel;
-    if (!canCheckStores(kernel)) throw new TypeError(`${kernel.name} cannot check`);
-    target.launch(checkingStores({ ...stored, kernel }, [result], foundInf));
+    if (!canObserveStores(kernel)) throw new TypeError(`${kernel.name} cannot check`);
+    target.launch(observingStores({ ...stored, kernel }, [result], flagging(foundInf)));
   },
 });
 
@@ -122,11 +125,11 @@ describe("a launch with two results", async () => {
     const search = (results: readonly Binding<unknown>[], foundInf: typeof out): typeof target => ({
       allocate: (bytes) => target.allocate(bytes),
       launch({ kernel, ...launch }) {
-        if (!canCheckStores(kernel)) throw new TypeError(`${kernel.name} cannot check`);
+        if (!canObserveStores(kernel)) throw new TypeError(`${kernel.name} cannot check`);
         const places = results.map(({ buffer }) =>
           launch.bindings.findIndex((binding) => binding.buffer === buffer),
         );
-        target.launch(checkingStores({ ...launch, kernel }, places, foundInf));
+        target.launch(observingStores({ ...launch, kernel }, places, flagging(foundInf)));
       },
     });
     const shape = { m, n, k, transA: true };
@@ -159,22 +162,24 @@ describe("a kernel that checks", () => {
     workgroups: () => [1, 1, 1],
     reference() {},
   });
-  if (!canCheckStores(example)) throw new TypeError("example cannot check");
+  if (!canObserveStores(example)) throw new TypeError("example cannot check");
 
   it("has a flag behind its bindings, and is made once", () => {
-    const checked = example.withCheck(["y", "z"]);
+    const checked = example.withObserver(gradientFlag, ["y", "z"]);
     expect(checked.name).toBe("example+check-finite");
     expect(checked.bindings.map(({ name }) => name)).toEqual(["x", "y", "z", "foundInf"]);
-    expect(example.withCheck(["y", "z"])).toBe(checked);
-    expect(example.withCheck(["y"])).not.toBe(checked);
-    expect(canCheckStores(checked)).toBe(false);
+    expect(example.withObserver(gradientFlag, ["y", "z"])).toBe(checked);
+    expect(example.withObserver(gradientFlag, ["y"])).not.toBe(checked);
+    expect(canObserveStores(checked)).toBe(false);
   });
 
   it("stores float32", () => {
     const dtypes = ["float32", "float16", "float32", "uint32"] as const;
     const bindings = dtypes.map((dtype) => ({ dtype }));
     const compile = () =>
-      example.withCheck(["y"]).program({ tier: "packed", subgroupSize: 0, bindings });
+      example
+        .withObserver(gradientFlag, ["y"])
+        .program({ tier: "packed", subgroupSize: 0, bindings });
     expect(compile).toThrow("binding y is checked as float32, not float16");
   });
 
@@ -186,15 +191,17 @@ describe("a kernel that checks", () => {
       workgroups: () => [1, 1, 1],
       reference() {},
     });
-    if (!canCheckStores(direct)) throw new TypeError("direct cannot check");
+    if (!canObserveStores(direct)) throw new TypeError("direct cannot check");
     const bindings = [{ dtype: "float32" }, { dtype: "uint32" }] as const;
     const compile = () =>
-      direct.withCheck(["y"]).program({ tier: "packed", subgroupSize: 0, bindings });
+      direct
+        .withObserver(gradientFlag, ["y"])
+        .program({ tier: "packed", subgroupSize: 0, bindings });
     expect(compile).toThrow("the program stores y without store_y");
 
     const binding = { buffer: {}, offset: 0, length: 16, dtype: "float32" } as const;
     const shape = { rows: 2, length: 8, stride: 8 };
     const { kernel } = copyRowsApart({ input: binding, out: binding }, shape);
-    expect(canCheckStores(kernel)).toBe(false);
+    expect(canObserveStores(kernel)).toBe(false);
   });
 });

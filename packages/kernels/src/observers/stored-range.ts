@@ -1,0 +1,101 @@
+import { largestOf } from "../wgsl/magnitudes.js";
+import type { ObservedStore, StoreObserver } from "./store-observer.js";
+
+/** What a store did to a result. */
+export interface StoredRange {
+  readonly elements: number;
+  /** Elements that were not 0 before they were rounded, and are 0. */
+  readonly roundedToZero: number;
+  /** Elements that were 0 before. */
+  readonly exactZeros: number;
+  /** The largest magnitude before rounding; infinite or NaN where one was that. */
+  readonly largest: number;
+}
+
+/** uint32 words of one slot: rounded to zero, exact zeros, bits of the largest magnitude as float32, elements. */
+export const storedRangeWords = 4;
+
+const lengthOf = (result: string): string => `observedLength_${result}`;
+const slotOf = (result: string): string => `observedSlot_${result}`;
+
+/**
+ * Adds to the words of a slot what the store of a result rounded to zero, which memory does not tell afterwards, and what was 0
+ * before; and raises its largest magnitude. Counts are the same in any order, and exact up to 2^32 elements.
+ */
+export const storedRange: StoreObserver = {
+  name: "range",
+  binding: { name: "observed", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
+  scalars: (result) => [
+    { name: lengthOf(result), type: "u32" },
+    { name: slotOf(result), type: "u32", runtime: true },
+  ],
+  values: (result, { length }, slot) => ({ [lengthOf(result)]: length, [slotOf(result)]: slot }),
+  declarations: (results) => results.map(declaration).join(""),
+  tell: (results) =>
+    results
+      .map(
+        (result) => `  {
+    let at = s.${slotOf(result)} * ${storedRangeWords}u;
+    if (range_${result}.x > 0u) { add_observed(at, range_${result}.x); }
+    if (range_${result}.y > 0u) { add_observed(at + 1u, range_${result}.y); }
+    if (range_${result}.z > 0u) { max_observed(at + 2u, range_${result}.z); }
+    if (range_${result}.w > 0u) { add_observed(at + 3u, range_${result}.w); }
+  }
+`,
+      )
+      .join(""),
+  reference(before, after, words, scalars, result) {
+    const at = (scalars[slotOf(result)] as number) * storedRangeWords;
+    const add = (word: number, count: number): void => {
+      words[at + word] = (words[at + word] as number) + count;
+    };
+    let largest = 0;
+    for (let i = 0; i < before.length; i++) {
+      const value = before[i] as number;
+      if (value === 0) add(1, 1);
+      else if (after[i] === 0) add(0, 1);
+      largest = Math.max(largest, Math.abs(value));
+    }
+    words[at + 2] = Math.max(words[at + 2] as number, bitsOf(largest));
+    add(3, before.length);
+  },
+};
+
+/** Counts in registers of an invocation, and what adds a unit to them, without what lies behind the end. */
+function declaration({ name, unit }: ObservedStore): string {
+  const elements = [0, 1, 2, 3].map((k) => (k < unit ? `i * ${unit}u + ${k}u` : "0xffffffffu"));
+  return `var<private> range_${name}: vec4u;
+fn observe_${name}(i: u32, before: vec4u, after: vec4u) {
+  let inside = vec4u(${elements.join(", ")}) < vec4u(s.${lengthOf(name)});
+  let was = before == vec4u();
+  let gone = after == vec4u();
+  let counts = vec4u(inside & gone & !was) + (vec4u(inside & was) << vec4u(8u)) + (vec4u(inside) << vec4u(16u));
+  let count = counts.x + counts.y + counts.z + counts.w;
+  let kept = select(vec4u(), before, inside);
+  range_${name} = vec4u(range_${name}.x + (count & 0xffu), range_${name}.y + ((count >> 8u) & 0xffu),
+    max(range_${name}.z, ${largestOf("kept")}), range_${name}.w + (count >> 16u));
+}
+`;
+}
+
+/** What the words of a slot tell. */
+export function storedRangeIn(words: ArrayLike<number>, slot: number): StoredRange {
+  const at = slot * storedRangeWords;
+  const [roundedToZero, exactZeros, bits, elements] = [0, 1, 2, 3].map(
+    (word) => words[at + word] as number,
+  ) as [number, number, number, number];
+  return { elements, roundedToZero, exactZeros, largest: floatOf(bits) };
+}
+
+const scratch = new Float32Array(1);
+const scratchBits = new Uint32Array(scratch.buffer);
+
+function bitsOf(value: number): number {
+  scratch[0] = value;
+  return scratchBits[0] as number;
+}
+
+function floatOf(bits: number): number {
+  scratchBits[0] = bits;
+  return scratch[0] as number;
+}

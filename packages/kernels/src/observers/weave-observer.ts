@@ -1,0 +1,68 @@
+import type { KernelBinding, ProgramContext } from "@halfstep/device";
+import { factorsOf, type KernelDefinition } from "../definition.js";
+import type { Observation, ObservedStore } from "./store-observer.js";
+
+/**
+ * The definition of a kernel that tells an observer what it stores in these bindings of access "write", in words that are its last
+ * binding. The CPU looks once storage has rounded, in `runOnCpu`.
+ */
+export function weaveObserver(
+  definition: KernelDefinition,
+  observed: Observation,
+): KernelDefinition {
+  const { name, variant = "", bindings, scalars = [] } = definition;
+  const { body, movesQuads, subgroups, directives, workgroups, reference } = definition;
+  const { observer, results } = observed;
+  const ownContext = (context: ProgramContext): ProgramContext => ({
+    ...context,
+    bindings: context.bindings.slice(0, -1),
+  });
+  return {
+    ...definition,
+    name: `${name}+${observer.name}`,
+    variant: `${variant} ${results.join(" ")}`.trim(),
+    bindings: [...bindings, observer.binding],
+    scalars: [...scalars, ...results.flatMap((result) => observer.scalars(result))],
+    factors: factorsOf(definition),
+    observed,
+    body: (context, epilogue) => withObservedEntry(body(ownContext(context), epilogue), observed),
+    ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
+    ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
+    ...(directives && { directives: (context) => directives(ownContext(context)) }),
+    workgroups: (values, lengths, context) =>
+      workgroups(values, lengths.slice(0, -1), ownContext(context)),
+    reference: (views, values) => reference(views.slice(0, -1), values),
+  };
+}
+
+/** WGSL of what `store_…` calls. */
+export function observerDeclarations(
+  { observer, results }: Observation,
+  bindings: readonly KernelBinding[],
+  context: ProgramContext,
+): string {
+  const stores = results.map((result): ObservedStore => {
+    const index = bindings.findIndex(({ name }) => name === result);
+    const { unit = 4 } = bindings[index] as KernelBinding;
+    const storage = context.bindings[index] as ProgramContext["bindings"][number];
+    return { name: result, unit, ...storage };
+  });
+  return observer.declarations(stores);
+}
+
+const entryPoint = /@compute ((?:@\w+\([^)]*\)\s*)+)fn main\(((?:[^()]|\([^()]*\))*)\)/;
+
+/** The program, with an entry point that calls what was the entry point and then tells what was observed. */
+function withObservedEntry(code: string, { observer, results }: Observation): string {
+  const direct = results.find((name) => code.includes(`${name}_data[`));
+  if (direct !== undefined) throw new Error(`the program stores ${direct} without store_${direct}`);
+  const [head, attributes, parameters] = entryPoint.exec(code) ?? [];
+  if (head === undefined || parameters === undefined) throw new Error("the program has no main");
+  const plain = parameters.replace(/@\w+\([^)]*\)\s*/g, "");
+  const names = [...plain.matchAll(/(\w+)\s*:/g)].map(([, name]) => name);
+  return `${code.replace(head, `fn compute_results(${plain})`)}
+@compute ${attributes}fn main(${parameters}) {
+  compute_results(${names.join(", ")});
+  ${observer.tell(results)}}
+`;
+}
