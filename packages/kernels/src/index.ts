@@ -120,6 +120,7 @@ export {
   type EpilogueKernel,
   linearMain,
   linearWorkgroups,
+  type TwinnableKernel,
 } from "./kernel.js";
 export {
   type CrossEntropyAttributes,

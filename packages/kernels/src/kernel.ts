@@ -85,13 +85,17 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
   };
 }
 
-/** What {@link defineKernel} makes. */
-export interface DefinedKernel extends Kernel {
+/** A kernel that can store a result twice. */
+export interface TwinnableKernel extends Kernel {
   /**
    * The kernel with one more binding, the last, that takes what `store_…` stores in `result`, a float32 binding of access "write".
-   * A body that writes the buffer itself, not by `store_…`, has to look for the binding. Absent where its stores are observed.
+   * A body that writes the buffer itself, not by `store_…`, has to look for the binding.
    */
-  withTwin?(result: string): Kernel;
+  withTwin(result: string): Kernel;
+}
+
+/** What {@link defineKernel} makes: twinnable, unless its stores are observed. */
+export interface DefinedKernel extends Kernel, Partial<Pick<TwinnableKernel, "withTwin">> {
   /** True for matrix products, woven with an epilogue or not, whose factors `factorRows` finds. */
   readonly hasFactorRows?: boolean;
   /** Who looks at what it stores, where the kernel is one `withObserver`. */

@@ -1,17 +1,15 @@
 import type { Binding, Kernel, Launch } from "@halfstep/device";
-import type { DefinedKernel } from "./kernel.js";
+import type { TwinnableKernel } from "./kernel.js";
 
 /** Whether a kernel can store a result a second time, in another format. */
-export const canStoreTwice = (kernel: Kernel): kernel is TwinnedKernel => "withTwin" in kernel;
-
-type TwinnedKernel = DefinedKernel & Required<Pick<DefinedKernel, "withTwin">>;
+export const canStoreTwice = (kernel: Kernel): kernel is TwinnableKernel => "withTwin" in kernel;
 
 /** The launch, which stores its float32 binding `result` into `twin`, too: as many elements, rounded to the format of `twin`. */
 export function storingTwice<B>(
-  { kernel, bindings, scalars }: Launch<B> & { readonly kernel: TwinnedKernel },
+  { kernel, bindings, scalars }: Launch<B> & { readonly kernel: TwinnableKernel },
   result: number,
   twin: Binding<B>,
 ): Launch<B> {
-  const { name } = kernel.bindings[result] as DefinedKernel["bindings"][number];
+  const { name } = kernel.bindings[result] as TwinnableKernel["bindings"][number];
   return { kernel: kernel.withTwin(name), bindings: [...bindings, twin], scalars };
 }

@@ -5,10 +5,11 @@ import {
 } from "@halfstep/kernels";
 import { castTo } from "./cast.js";
 import { isTensor } from "./is-tensor.js";
-import type { NonFiniteOrigin, Search } from "./provenance.js";
+import type { NonFiniteOrigin } from "./provenance.js";
 import type { Runtime } from "./runtime.js";
 import type { Storage } from "./storage.js";
 import type { Tensor } from "./tensor.js";
+import type { UnderflowOrigin } from "./underflow.js";
 
 /** What loss scaling needs of a runtime: `AmpPrimitives<Storage, Tensor>` of `@halfstep/grad-scaler`. */
 export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> {
@@ -17,8 +18,14 @@ export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, 
     state: Storage,
     options: { readonly weight: number; readonly lossFlag: Storage },
   ): Tensor;
-  /** Says where the overflow of the open step began, if the runtime searches it: see its option `provenance`. */
-  watchStep(): (overflowed: boolean) => Promise<NonFiniteOrigin | undefined>;
+  /**
+   * Says where the overflow of the open step began, or where all its gradients were rounded to zero, if the runtime searches it: see
+   * its options `provenance` and `underflow`.
+   */
+  watchStep(): (
+    overflowed: boolean,
+    allZero: boolean,
+  ) => Promise<NonFiniteOrigin | UnderflowOrigin | undefined>;
 }
 
 /**
@@ -50,14 +57,20 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
       return (weight === 1 ? single : single.mul(weight)).mul(scale);
     },
     watchStep() {
-      let search: Search | undefined;
-      runtime.recording.searchListeners.push((found) => {
-        search = found;
-      });
-      return async (overflowed) => {
-        if (!overflowed) return undefined;
-        const origin = search && (await runtime.originIn(search, { wait: "background" }));
-        runtime.recorder.provenance.stepSkipped(origin !== undefined);
+      const { provenance, underflow } = runtime.recorder;
+      const overflow = provenance.watch(runtime.recording);
+      const zeros = underflow.watch(runtime.recording);
+      const background = { wait: "background" } as const;
+      return async (overflowed, allZero) => {
+        if (!overflowed && !allZero) return undefined;
+        const search = overflowed ? overflow() : zeros();
+        if (overflowed) {
+          const origin = search && (await runtime.originIn(search, background));
+          provenance.stepWasBad(origin !== undefined);
+          return origin;
+        }
+        const origin = search && (await runtime.underflowOriginIn(search, background));
+        underflow.stepWasBad(origin !== undefined);
         return origin;
       };
     },

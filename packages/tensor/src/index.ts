@@ -30,6 +30,7 @@ export {
   type Operand,
   type TensorSpec,
 } from "./op.js";
+export type { OpSite } from "./op-sites.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
 export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";
@@ -56,3 +57,4 @@ export type { HostData, Storage } from "./storage.js";
 export { type AssignOptions, Tensor, Variable } from "./tensor.js";
 export type { SumOptions } from "./tensor-methods.js";
 export { type OpTrace, traceOps } from "./trace.js";
+export type { UnderflowMode, UnderflowOrigin, UnderflowSite } from "./underflow.js";

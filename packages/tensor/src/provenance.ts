@@ -2,7 +2,9 @@ import type { Binding, Launch } from "@halfstep/device";
 import { decodeFound, findNonFinite } from "@halfstep/kernels";
 import { isFloating } from "./cast.js";
 import type { OpNote } from "./op-notes.js";
+import { type OpSite, siteOf } from "./op-sites.js";
 import type { Recording } from "./recording.js";
+import type { Search } from "./searched-steps.js";
 import type { Storage } from "./storage.js";
 import type { Tensor } from "./tensor.js";
 
@@ -12,88 +14,18 @@ import type { Tensor } from "./tensor.js";
  */
 export type ProvenanceMode = "off" | "afterSkip" | "always";
 
-/** The first value of a step, in program order, that was infinite or NaN. */
-export interface NonFiniteOrigin {
-  /** The op that made it. In a backward pass also the op whose gradient that is: "matmul in the backward of linear". */
-  readonly op: string;
-  /** The tensor that holds it: a result of the op, or an argument that was not finite before the step. */
-  readonly tensor: string;
-  /** Path of the module that applied the op; absent where none did. */
-  readonly module?: string;
+/** The first value of a step, in program order, that was infinite or NaN: of a result, or of an argument that was so before the step. */
+export interface NonFiniteOrigin extends OpSite {
   /** Index in the flat tensor. */
   readonly element: number;
   readonly kind: "infinity" | "nan";
-}
-
-type Site = Pick<NonFiniteOrigin, "op" | "tensor" | "module">;
-
-/** What a searched step leaves: a code for each place that was looked at. */
-export interface Search {
-  readonly found: Binding<Storage>;
-  readonly sites: readonly Site[];
-}
-
-/** Steps that are searched after a skip, unless an origin is found before. */
-const stepsAfterSkip = 100;
-
-/** Searches that are kept. Outcomes of steps are read later than that only where nobody reads them. */
-const keptSearches = 64;
-
-/** Decides which steps are searched, and keeps what was found in the latest. */
-export class Provenance {
-  readonly #mode: ProvenanceMode;
-  readonly #drop: (search: Search) => void;
-  readonly #searches: Search[] = [];
-  #stepsLeft = 0;
-
-  /** @param drop called with a search that is kept no longer. */
-  constructor(mode: ProvenanceMode, drop: (search: Search) => void) {
-    if (mode !== "off" && mode !== "afterSkip" && mode !== "always")
-      throw new TypeError(
-        `provenance is ${JSON.stringify(mode)}: it must be "off", "afterSkip" or "always"`,
-      );
-    this.#mode = mode;
-    this.#drop = drop;
-  }
-
-  /** The search of the last searched step. */
-  get latest(): Search | undefined {
-    return this.#searches.at(-1);
-  }
-
-  /** Whether a search is still kept. */
-  has(search: Search): boolean {
-    return this.#searches.includes(search);
-  }
-
-  /** Makes the recording of a step note its ops, if the step is to be searched. */
-  begin(recording: Recording): void {
-    if (this.#mode === "off" || (this.#mode === "afterSkip" && this.#stepsLeft === 0)) return;
-    this.#stepsLeft = Math.max(0, this.#stepsLeft - 1);
-    recording.notes ??= new Map();
-    recording.isSearched = true;
-  }
-
-  /** Keeps the search of a step that has been submitted, and tells those who wait for it. */
-  publish(search: Search, { searchListeners }: Recording): void {
-    search.found.buffer.handles++;
-    this.#searches.push(search);
-    const oldest = this.#searches.length > keptSearches ? this.#searches.shift() : undefined;
-    if (oldest) this.#drop(oldest);
-    for (const listener of searchListeners) listener(search);
-  }
-
-  /** To be told of each skipped step, and whether its origin was found. */
-  stepSkipped(isExplained: boolean): void {
-    if (this.#mode === "afterSkip") this.#stepsLeft = isExplained ? 0 : stepsAfterSkip;
-  }
 }
 
 /** A look at a tensor, before the launch at a position. */
 interface Look {
   readonly at: number;
   readonly x: Binding<Storage>;
-  readonly site: Site;
+  readonly site: OpSite;
 }
 
 /**
@@ -117,6 +49,7 @@ export function insertSearch(
   };
   recording.kept.add(found.buffer);
   const { backwardStart } = recording;
+  const start = backwardStart ?? Infinity;
   const recorded = recording.launches.splice(0);
   let next = 0;
   for (let i = 0; i <= recorded.length; i++) {
@@ -126,12 +59,12 @@ export function insertSearch(
     const launch = recorded[i];
     if (launch) recording.launches.push(launch);
   }
-  return { found, sites: looks.map(({ site }) => site) };
+  return { found, sites: looks.map(({ site, at }) => ({ ...site, isBackward: at > start })) };
 }
 
 /** The first place where something was found. */
 export function originIn({ sites }: Search, codes: ArrayLike<number>): NonFiniteOrigin | undefined {
-  for (const [i, site] of sites.entries()) {
+  for (const [i, { isBackward: _, ...site }] of sites.entries()) {
     const found = decodeFound(codes[i] as number);
     if (found) return { ...site, ...found };
   }
@@ -151,7 +84,7 @@ function* looksOf({ launches, notes }: Recording): Generator<Look> {
         const isGiven = storage.isResident || storage.hostData !== undefined;
         if (!isGiven || !isFloating(dtype) || size === 0 || seen.has(key)) continue;
         seen.add(key);
-        yield { at: i, x: bindingOf(input), site: siteOf(note, `argument ${describe(input)}`) };
+        yield { at: i, x: bindingOf(input), site: siteOf(note, "argument", input) };
       }
     if (noteAt(i + 1) !== note)
       for (const output of note.outputs)
@@ -159,7 +92,7 @@ function* looksOf({ launches, notes }: Recording): Generator<Look> {
           yield {
             at: i + 1,
             x: bindingOf(output),
-            site: siteOf(note, `result ${describe(output)}`),
+            site: siteOf(note, "result", output),
           };
   }
 }
@@ -170,17 +103,3 @@ const bindingOf = ({ storage: buffer, offset, size: length, dtype }: Tensor): Bi
   length,
   dtype,
 });
-
-function siteOf({ op, scope }: OpNote, tensor: string): Site {
-  const module = scope?.path() ?? "";
-  return {
-    op: scope?.backwardOf ? `${op} in the backward of ${scope.backwardOf}` : op,
-    tensor,
-    ...(module !== "" && { module }),
-  };
-}
-
-function describe(tensor: Tensor): string {
-  const { name } = tensor as { readonly name?: string };
-  return `${name ? `${name}, ` : ""}${tensor.dtype} [${tensor.shape.join(", ")}]`;
-}

@@ -12,7 +12,7 @@ import type { GradNode } from "./grad-node.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
 import { Handles } from "./handles.js";
 import type { Plan } from "./plan/plan.js";
-import { insertSearch, Provenance, type ProvenanceMode } from "./provenance.js";
+import { insertSearch, type ProvenanceMode } from "./provenance.js";
 import { isRepeatedWrite } from "./recomputation.js";
 import { Recording } from "./recording.js";
 import type { ResidentMemory } from "./resident-memory.js";
@@ -21,9 +21,11 @@ import type { Executor } from "./run/executor.js";
 import type { ReadOptions } from "./run/runner.js";
 import type { Runtime } from "./runtime.js";
 import type { StepOptions } from "./runtime-options.js";
+import { type Search, SearchedSteps } from "./searched-steps.js";
 import { sizeOf } from "./shapes.js";
 import { copyOf, type HostData, Storage } from "./storage.js";
 import { type Placement, Tensor } from "./tensor.js";
+import { insertCounts, type UnderflowMode } from "./underflow.js";
 
 /** A recording outside a step closes by itself at this many launches. */
 const longestRecording = 10_000;
@@ -37,8 +39,10 @@ export class Recorder {
   readonly scratchTarget: LaunchTarget<Storage>;
   /** Which tensors keep their memory. */
   readonly handles: Handles;
-  /** Which steps are searched. */
-  readonly provenance: Provenance;
+  /** Which steps are searched for values that are not finite. */
+  readonly provenance: SearchedSteps<ProvenanceMode>;
+  /** In which steps it is counted what stores round to zero. */
+  readonly underflow: SearchedSteps<UnderflowMode>;
   /** Whether recordings from the next on note which op each launch belongs to. */
   noteOps: boolean;
   readonly #runtime: Runtime;
@@ -54,7 +58,11 @@ export class Recorder {
     runtime: Runtime,
     memory: ResidentMemory,
     executor: Executor,
-    options: { readonly noteOps: boolean; readonly provenance: ProvenanceMode },
+    options: {
+      readonly noteOps: boolean;
+      readonly provenance: ProvenanceMode;
+      readonly underflow: UnderflowMode;
+    },
   ) {
     this.#runtime = runtime;
     this.#memory = memory;
@@ -69,8 +77,15 @@ export class Recorder {
       release: (copy) => this.handles.drop(copy),
     };
     this.handles = new Handles((storage) => this.#release(storage));
-    this.provenance = new Provenance(options.provenance, ({ found }) =>
-      this.handles.drop(found.buffer),
+    const drop = ({ found }: Search): void => this.handles.drop(found.buffer);
+    const { provenance, underflow } = options;
+    this.provenance = new SearchedSteps(
+      { name: "provenance", mode: provenance, after: "afterSkip" },
+      drop,
+    );
+    this.underflow = new SearchedSteps(
+      { name: "underflow", mode: underflow, after: "afterZeros" },
+      drop,
     );
     this.#recording = this.#newRecording();
   }
@@ -157,7 +172,7 @@ export class Recorder {
   step<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
     this.flush();
     this.#isInStep = true;
-    this.provenance.begin(this.#recording);
+    this.#beginSearches(this.#recording);
     let result: T;
     try {
       result = requireSynchronous("step", fn());
@@ -238,8 +253,11 @@ export class Recorder {
     // A result without elements is kept, though nothing may have been launched for it.
     if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
       try {
-        const search = insertSearch(recording, (bytes) => this.transient(bytes));
+        const allocate = (bytes: number): Storage => this.transient(bytes);
+        const counts = insertCounts(recording, allocate);
+        const search = insertSearch(recording, allocate);
         this.#executor.run(recording);
+        if (counts) this.underflow.publish(counts, recording);
         if (search) this.provenance.publish(search, recording);
       } catch (error) {
         this.#abandon();
@@ -261,6 +279,12 @@ export class Recorder {
     for (const storage of recording.released) this.#free(storage);
     recording.clear();
     this.#recording = this.#newRecording();
+  }
+
+  #beginSearches(recording: Recording): void {
+    recording.isSearched = this.provenance.begin();
+    recording.isCounted = this.underflow.begin();
+    if (recording.isSearched || recording.isCounted) recording.notes ??= new Map();
   }
 
   #newRecording(): Recording {

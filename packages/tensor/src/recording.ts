@@ -3,7 +3,6 @@ import { fill } from "@halfstep/kernels";
 import { ClosedTensorError } from "./errors.js";
 import { copiesAfter } from "./half-copies.js";
 import type { OpNotes } from "./op-notes.js";
-import type { Search } from "./provenance.js";
 import { SharedCasts } from "./shared-casts.js";
 import type { Storage, WriteEvent } from "./storage.js";
 
@@ -30,8 +29,8 @@ export class Recording {
   notes: OpNotes | undefined;
   /** Whether the results of its ops, which it notes then, are searched for values that are not finite. */
   isSearched = false;
-  /** Told of the search for values that are not finite, where the recording is searched. */
-  readonly searchListeners: ((search: Search) => void)[] = [];
+  /** Whether what is rounded to zero in those results is counted. */
+  isCounted = false;
   /** Launches from here on belong to a backward pass. */
   backwardStart: number | undefined;
   readonly #undo: (() => void)[] = [];
@@ -101,7 +100,6 @@ export class Recording {
     this.#writes.length = 0;
     this.casts.clear();
     this.notes = undefined;
-    this.searchListeners.length = 0;
     this.kept.clear();
   }
 

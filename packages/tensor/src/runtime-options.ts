@@ -1,6 +1,7 @@
 import type { DType } from "@halfstep/device";
 import type { PassName } from "./plan/plan.js";
 import type { ProvenanceMode } from "./provenance.js";
+import type { UnderflowMode } from "./underflow.js";
 
 export interface RuntimeOptions {
   /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
@@ -9,6 +10,8 @@ export interface RuntimeOptions {
   readonly maxInFlight?: number;
   /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */
   readonly provenance?: ProvenanceMode;
+  /** In which steps it is counted, op by op, what stores round to zero: see `runtime.underflow()`. Default "off". */
+  readonly underflow?: UnderflowMode;
   /** Note which ops of which modules each launch computes, so that `dumpPlan(runtime.lastPlan)` tells. Default false. */
   readonly noteOps?: boolean;
 }

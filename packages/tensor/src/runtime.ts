@@ -3,7 +3,7 @@ import type { CpuTargetOptions } from "@halfstep/kernels";
 import { ampPrimitives } from "./amp.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { allPasses, type Plan } from "./plan/plan.js";
-import { type NonFiniteOrigin, originIn, type Search } from "./provenance.js";
+import { type NonFiniteOrigin, originIn } from "./provenance.js";
 import { Recorder } from "./recorder.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import type { Recording } from "./recording.js";
@@ -19,9 +19,11 @@ import type {
   TensorOptions,
   VariableOptions,
 } from "./runtime-options.js";
+import type { Search } from "./searched-steps.js";
 import { sizeOf } from "./shapes.js";
 import { dtypeOf, type HostData, requireDType, type Storage } from "./storage.js";
 import { Tensor, Variable } from "./tensor.js";
+import { sitesIn, type UnderflowOrigin, type UnderflowSite, underflowIn } from "./underflow.js";
 
 /** A runtime that computes on a GPU. */
 export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>
@@ -47,12 +49,13 @@ export class Runtime {
   /** @internal Use gpuRuntime() or cpuRuntime(). */
   constructor(
     runner: Runner,
-    { passes = allPasses, provenance = "off", noteOps = false }: RuntimeOptions,
+    { passes = allPasses, provenance = "off", underflow = "off", noteOps = false }: RuntimeOptions,
   ) {
     this.#runner = runner;
     this.#executor = new Executor(runner, passes);
     this.#memory = new ResidentMemory(runner, this);
-    const recorder = new Recorder(this, this.#memory, this.#executor, { noteOps, provenance });
+    const options = { noteOps, provenance, underflow };
+    const recorder = new Recorder(this, this.#memory, this.#executor, options);
     this.recorder = recorder;
     this.target = recorderTarget({
       lossScaling: () => ampPrimitives(this),
@@ -218,6 +221,24 @@ export class Runtime {
   async originIn(search: Search, options?: ReadOptions): Promise<NonFiniteOrigin | undefined> {
     if (!this.recorder.provenance.has(search)) return undefined;
     return originIn(search, await this.target.read(search.found, options));
+  }
+
+  /**
+   * What the stores of the last counted step did to the numbers of each op's results, in program order: see the option `underflow`.
+   * Empty where no step was counted. Waits for that step.
+   */
+  async underflow(): Promise<readonly UnderflowSite[]> {
+    const { latest } = this.recorder.underflow;
+    return latest ? sitesIn(latest, await this.target.read(latest.found)) : [];
+  }
+
+  /** @internal Where a counted step was rounded to zero; undefined also where it is too long ago. */
+  async underflowOriginIn(
+    search: Search,
+    options?: ReadOptions,
+  ): Promise<UnderflowOrigin | undefined> {
+    if (!this.recorder.underflow.has(search)) return undefined;
+    return underflowIn(search, await this.target.read(search.found, options));
   }
 
   /** Closes the open recording and submits it. Resolves when it is submitted, not when it is done. */

@@ -62,7 +62,10 @@ function expected(exact: KernelView, { dtype, rounding }: Stored): [StoredRange,
   };
   // Eight bits saturate.
   const { max } = format === "float8e5m2" ? formatOf(format).finfo : { max: Infinity };
-  return [range, [...rounded].map((value) => (Math.abs(value) > max ? Math.sign(value) * max : value))];
+  return [
+    range,
+    [...rounded].map((value) => (Math.abs(value) > max ? Math.sign(value) * max : value)),
+  ];
 }
 
 const storages: readonly Stored[] = [

@@ -1,5 +1,10 @@
 import type { Binding, HalfDType, Kernel } from "@halfstep/device";
-import { canStoreTwice, type DefinedKernel, isElementwise, storingTwice } from "@halfstep/kernels";
+import {
+  canStoreTwice,
+  isElementwise,
+  storingTwice,
+  type TwinnableKernel,
+} from "@halfstep/kernels";
 import { Storage } from "../storage.js";
 import {
   accepts,
@@ -37,7 +42,7 @@ function storeTwice(
   work: Rewriting,
   producer: number,
   result: number,
-  kernel: DefinedKernel,
+  kernel: TwinnableKernel,
 ): void {
   const node = work.at(producer) as PlanNode;
   const { bindings } = node.launch;

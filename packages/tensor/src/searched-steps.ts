@@ -1,0 +1,84 @@
+import type { Binding } from "@halfstep/device";
+import type { OpSite } from "./op-sites.js";
+import type { Recording } from "./recording.js";
+import type { Storage } from "./storage.js";
+
+/** What a searched step leaves: words for each place that was looked at. */
+export interface Search {
+  readonly found: Binding<Storage>;
+  readonly sites: readonly (OpSite & { readonly isBackward: boolean })[];
+}
+
+/** Steps that are searched after one that asked for it, unless an origin is found before. */
+const stepsAfterBad = 100;
+
+/** Searches that are kept. Outcomes of steps are read later than that only where nobody reads them. */
+const keptSearches = 64;
+
+/** Decides which steps are searched, and keeps what was found in the latest. */
+export class SearchedSteps<Mode extends string> {
+  readonly #mode: "always" | "off" | "after";
+  readonly #drop: (search: Search) => void;
+  readonly #searches: Search[] = [];
+  readonly #listeners: WeakMap<Recording, ((search: Search) => void)[]> = new WeakMap();
+  #stepsLeft = 0;
+
+  /**
+   * @param option the name of the option and its modes: never, after a step that a scaler has reported, and in every step.
+   * @param drop called with a search that is kept no longer.
+   */
+  constructor(
+    option: { readonly name: string; readonly mode: Mode; readonly after: Mode },
+    drop: (search: Search) => void,
+  ) {
+    const { name, mode, after } = option;
+    if (mode !== "off" && mode !== after && mode !== "always")
+      throw new TypeError(
+        `${name} is ${JSON.stringify(mode)}: it must be "off", "${after}" or "always"`,
+      );
+    this.#mode = mode === after ? "after" : (mode as "off" | "always");
+    this.#drop = drop;
+  }
+
+  /** The search of the last searched step. */
+  get latest(): Search | undefined {
+    return this.#searches.at(-1);
+  }
+
+  /** Whether a search is still kept. */
+  has(search: Search): boolean {
+    return this.#searches.includes(search);
+  }
+
+  /** Whether the step that begins is to be searched: it then has to note its ops. */
+  begin(): boolean {
+    if (this.#mode === "off" || (this.#mode === "after" && this.#stepsLeft === 0)) return false;
+    this.#stepsLeft = Math.max(0, this.#stepsLeft - 1);
+    return true;
+  }
+
+  /** What will tell the search of an open recording, once it was submitted; undefined where it is not searched. */
+  watch(recording: Recording): () => Search | undefined {
+    let search: Search | undefined;
+    const listeners = this.#listeners.get(recording) ?? [];
+    this.#listeners.set(recording, listeners);
+    listeners.push((found) => {
+      search = found;
+    });
+    return () => search;
+  }
+
+  /** Keeps the search of a step that has been submitted, and tells those who wait for it. */
+  publish(search: Search, recording: Recording): void {
+    search.found.buffer.handles++;
+    this.#searches.push(search);
+    const oldest = this.#searches.length > keptSearches ? this.#searches.shift() : undefined;
+    if (oldest) this.#drop(oldest);
+    for (const listener of this.#listeners.get(recording) ?? []) listener(search);
+  }
+
+  /** To be told of each step for which searches are, and whether its origin was found. */
+  stepWasBad(isExplained: boolean): void {
+    if (this.#mode === "after") this.#stepsLeft = isExplained ? 0 : stepsAfterBad;
+  }
+}
