@@ -35,16 +35,19 @@ async function train(
   return outcomes;
 }
 
-test.each(runtimes)("steps without any gradient say so, and where it was lost, on %s", async (_, make) => {
-  const factors = [1, 2 ** -28, 2 ** -28, 1];
-  const outcomes = await train(await make(), factors, { initScale: 1 });
-  expect(outcomes.map((outcome) => outcome?.status)).toEqual(new Array(4).fill("applied"));
-  const zeros = outcomes.map((outcome) => outcome?.zeroGradients);
-  expect(zeros).toMatchObject([
-    undefined,
-    {},
-    { origin: { kind: "underflow", exactZeros: 0, roundedToZero: 48, elements: 48 } },
-    undefined,
-  ] as object[]);
-  expect(zeros[2]?.origin?.op).toContain("in the backward of cast");
-});
+test.each(runtimes)(
+  "steps without any gradient say so, and where it was lost, on %s",
+  async (_, make) => {
+    const factors = [1, 2 ** -28, 2 ** -28, 1];
+    const outcomes = await train(await make(), factors, { initScale: 1 });
+    expect(outcomes.map((outcome) => outcome?.status)).toEqual(new Array(4).fill("applied"));
+    const zeros = outcomes.map((outcome) => outcome?.zeroGradients);
+    expect(zeros).toMatchObject([
+      undefined,
+      {},
+      { origin: { kind: "underflow", exactZeros: 0, roundedToZero: 48, elements: 48 } },
+      undefined,
+    ] as object[]);
+    expect(zeros[2]?.origin?.op).toContain("in the backward of cast");
+  },
+);
