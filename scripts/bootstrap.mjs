@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
-import { appsWithDatasets, installDatasets } from "./bootstrap/datasets.mjs";
+import { datasetFolders, installDataset } from "./bootstrap/datasets.mjs";
 import { driverPlan, machine } from "./bootstrap/driver.mjs";
 import { readInstallState, staleInstall } from "./bootstrap/install.mjs";
 import { nodeIsTooOld } from "./bootstrap/node-version.mjs";
@@ -41,7 +41,7 @@ if (stale !== undefined) {
 
 // An app brings its data when it is first used; the tests use all apps.
 if (purpose === "test") {
-  const installs = appsWithDatasets(root).map((app) => installDatasets(root, app, say));
+  const installs = datasetFolders(root).map((folder) => installDataset(folder, say));
   const failures = (await Promise.all(installs)).flat();
   if (failures.length > 0) fail(...failures);
 }

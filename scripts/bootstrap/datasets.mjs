@@ -1,44 +1,77 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { readInstallState, staleInstall } from "./install.mjs";
 import { lastLines, run } from "./run.mjs";
 
 /**
- * Where the apps keep what they train on: `apps/APP/datasets` has a package.json and a lock file of its own, outside of the
- * workspaces, so that `npm start` does not download what another app reads.
+ * Where the apps keep what they train on: `apps/APP/datasets`, or each of its folders, has a package.json and a lock file of
+ * its own, outside of the workspaces, so that `npm start` does not download what another app reads.
  * @param {string} root of the repository
- * @returns {string[]} names of apps
+ * @returns {string[]} folders that npm installs into
  */
-export const appsWithDatasets = (root) =>
-  readdirSync(join(root, "apps")).filter((app) =>
-    existsSync(join(root, "apps", app, "datasets", "package.json")),
-  );
+export const datasetFolders = (root) =>
+  readdirSync(join(root, "apps")).flatMap((app) => {
+    const datasets = join(root, "apps", app, "datasets");
+    if (!existsSync(datasets)) return [];
+    const folders = [datasets, ...readdirSync(datasets).map((name) => join(datasets, name))];
+    return folders.filter((folder) => existsSync(join(folder, "package.json")));
+  });
 
 /**
- * Installs the data sets of an app where they are missing or others than the lock file says.
- * @param {string} root of the repository
- * @param {string} app
+ * Installs a data set where it is missing or another than its lock file says.
+ * @param {string} folder one of {@link datasetFolders}
  * @param {(line: string) => void} say
  * @returns {Promise<string[]>} the lines that tell what went wrong; none where all is there
  */
-export const installDatasets = async (root, app, say) => {
-  const folder = join(root, "apps", app, "datasets");
+export const installDataset = async (folder, say) => {
   const { lock, installed } = readInstallState(folder);
   const stale = staleInstall(lock, installed);
   if (stale === undefined) return [];
-  say(`the data of ${app}: ${stale}; installing it (once)`);
+  const name = nameOf(folder);
+  say(`the data of ${name}: ${stale}; installing it (once)`);
   // A package of data has nothing to run.
   const flags = ["--ignore-scripts", "--no-audit", "--no-fund"];
   const result = await run("npm", ["ci", ...flags], {
     cwd: folder,
-    label: `data of ${app}`,
+    label: `data of ${name}`,
     stream: process.stderr,
   });
   if (result.code !== 0)
     return [
       ...lastLines(result.output, 10),
-      `the data of ${app} could not be installed in ${folder}`,
+      `the data of ${name} could not be installed in ${folder}`,
     ];
-  say(`the data of ${app} is there after ${result.seconds.toFixed(0)} s`);
+  say(`the data of ${name} is there after ${result.seconds.toFixed(0)} s`);
   return [];
+};
+
+/**
+ * The folder of a package of data. It is installed when it is asked for: `--help`, wrong flags and data of one's own need none.
+ * @param {URL} datasets the folder with the package.json that names it, with a slash at its end
+ * @param {string} name of the package
+ * @returns {Promise<string>}
+ * @throws {Error} branded as a DataError of `@halfstep/data`, by which programs tell their exit code
+ */
+export const datasetPackage = async (datasets, name) => {
+  const folder = fileURLToPath(datasets).replace(/[/\\]$/, "");
+  // The apps keep standard output for what they were asked for.
+  const say = (line) => process.stderr.write(`set-up: ${line}\n`);
+  const failures = await installDataset(folder, say);
+  if (failures.length > 0) {
+    for (const line of failures.slice(0, -1)) say(line);
+    const remedy = "check the network, or name data of your own";
+    throw Object.assign(new Error(`${failures.at(-1)}: ${remedy}`), { [brand]: true });
+  }
+  return realpathSync(join(folder, "node_modules", name));
+};
+
+const brand = Symbol.for("@halfstep/DataError");
+
+/** "text" of `apps/text/datasets`, "text/mails" of `apps/text/datasets/mails`. */
+const nameOf = (folder) => {
+  const parent = dirname(folder);
+  return basename(folder) === "datasets"
+    ? basename(parent)
+    : `${basename(dirname(parent))}/${basename(folder)}`;
 };

@@ -1,26 +1,18 @@
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gpuEnvironment } from "../bootstrap/adapter.mjs";
-import { appsWithDatasets, installDatasets } from "../bootstrap/datasets.mjs";
 import { bundleApp } from "./bundle.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
- * Bundles a program of an app from source and runs it in this process, with the arguments that follow. Data that the app
- * needs is installed before.
+ * Bundles a program of an app from source and runs it in this process, with the arguments that follow. Data that it trains on
+ * is installed when the program asks for it: see `datasetPackage`.
  * @param {string} app a folder of apps/
  * @param {string} program a file of its src/, without extension
  * @param {readonly string[]} args
  */
 export const runApp = async (app, program, args) => {
-  if (appsWithDatasets(root).includes(app)) {
-    const failures = await installDatasets(root, app, say);
-    if (failures.length > 0) {
-      for (const line of failures) say(line);
-      process.exit(2);
-    }
-  }
   const directory = join(root, "apps", app);
   const bundle = join(directory, "dist", `${program}.js`);
   await bundleApp(join(directory, "src", `${program}.ts`), bundle);
@@ -32,6 +24,3 @@ export const runApp = async (app, program, args) => {
   process.argv = [process.execPath, bundle, ...args];
   await import(pathToFileURL(bundle).href);
 };
-
-// The apps keep standard output for what they were asked for.
-const say = (line) => process.stderr.write(`set-up: ${line}\n`);

@@ -44,7 +44,7 @@ await program(async (args) => {
 });
 
 async function train(options: TrainCommand): Promise<number> {
-  const corpus = readCorpus(options.text);
+  const corpus = await readCorpus(options);
   const tokenizer = trainTokenizer(options.tokenizer, corpus, options.vocabSize);
   noteUnusedScale([options.precision], { staticLossScale: options.staticLossScale }, say);
   using run = await openRun({
@@ -76,6 +76,7 @@ async function train(options: TrainCommand): Promise<number> {
 function settings(options: TrainCommand): Settings {
   return settingsOf(options, [
     "text",
+    "encoding",
     "tokenizer",
     "vocabSize",
     "layers",
@@ -102,7 +103,7 @@ function settings(options: TrainCommand): Settings {
 }
 
 async function evaluate(options: EvaluateCommand): Promise<number> {
-  const corpus = readCorpus(options.text);
+  const corpus = await readCorpus(options);
   const text = excerpt(corpus.heldOut, options.characters);
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
   const opened = await open(runtime, options);

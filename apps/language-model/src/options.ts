@@ -1,5 +1,6 @@
 import {
   command,
+  encodingName,
   fraction,
   notNegative,
   oneOf,
@@ -19,6 +20,7 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
   readonly maxSteps: number;
   /** Undefined: the State of the Union. */
   readonly text?: string;
+  readonly encoding?: string;
   readonly tokenizer: TokenizerName;
   /** Tokens of the byte pairs. */
   readonly vocabSize: number;
@@ -46,6 +48,7 @@ export interface EvaluateCommand extends Place {
   readonly command: "evaluate";
   readonly model: string;
   readonly text?: string;
+  readonly encoding?: string;
   readonly precision?: string;
   /** Of the held-out text, in pieces from all over it. */
   readonly characters: number;
@@ -123,6 +126,7 @@ const trainFlags = (train: Command): Command =>
   runFlags(
     train
       .option("--text <file>", "text to learn from (default: addresses on the State of the Union)")
+      .option("--encoding <name>", "of --text: latin1, … (default: UTF-8)", encodingName)
       .option("--tokenizer <name>", "char or bpe", oneOf(["char", "bpe"]), "char")
       .option("--vocab-size <n>", "tokens of --tokenizer bpe", wholeNumber(256), 1024)
       .option("--layers <n>", "blocks", wholeNumber(1), 4)
@@ -181,6 +185,7 @@ const evaluateFlags = (evaluate: Command): Command =>
   runFlags(
     modelFlags(evaluate)
       .option("--text <file>", "text whose end is held out (default: State of the Union)")
+      .option("--encoding <name>", "of --text: latin1, … (default: UTF-8)", encodingName)
       .option(
         "--characters <n>",
         "held-out characters, from all over them",

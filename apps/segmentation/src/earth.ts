@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { packageDirectory } from "@halfstep/data/node";
+import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
 import { readPicture } from "./pictures.js";
 import { crop, type Scene, type SceneSet } from "./scene.js";
 
@@ -13,11 +13,11 @@ const classes = ["water", "land"] as const;
 /**
  * Land and water on the "blue marble" of three-globe: 4096×2048 pixels times `scale`, by longitude and latitude. Three in four
  * of its 16 meridian strips are to learn from; those side by side are one scene.
- * @throws DataError where the package is not installed
+ * @throws DataError where the package cannot be installed
  */
 export async function readEarth(scale = 0.25): Promise<SceneSet> {
-  const package_ = packageDirectory("three-globe", new URL("../datasets/", import.meta.url).href);
-  const pictures = join(package_, "example", "img");
+  const datasets = new URL("../datasets/", import.meta.url);
+  const pictures = join(await datasetPackage(datasets, "three-globe"), "example", "img");
   const image = await readPicture(join(pictures, "earth-blue-marble.jpg"), { channels: 3, scale });
   const water = await readPicture(join(pictures, "earth-water.png"), {
     channels: 1,

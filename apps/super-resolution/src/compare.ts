@@ -38,8 +38,8 @@ export interface Compared {
 
 /** Runs the network in several precisions, each on a device of its own, so that its memory is its own. */
 export async function comparePrecisions(options: CompareOptions): Promise<readonly Compared[]> {
-  const photo = await readPicture(photograph());
-  const { pixels: expected } = await readPicture(golden());
+  const photo = await readPicture(await photograph());
+  const { pixels: expected } = await readPicture(await golden());
   let exact: ArrayLike<number> | undefined;
   const rows: Compared[] = [];
   for (const precision of options.precision) {

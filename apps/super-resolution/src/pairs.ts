@@ -32,7 +32,7 @@ export interface Pictures {
  */
 export async function readPictures(directory?: string): Promise<Pictures> {
   if (directory === undefined) {
-    const picture = await readPicture(photograph());
+    const picture = await readPicture(await photograph());
     const { width, height } = picture;
     const seam = Math.floor((width * 3) / 4);
     return {

@@ -32,10 +32,10 @@ describe("the pretrained network", { timeout: 120_000 }, () => {
 
   it("doubles an image file in tiles", async () => {
     const result = join(folder, "doubled.png");
-    const ended = await superResolution("predict", photograph(), result, "--tile", "80");
+    const ended = await superResolution("predict", await photograph(), result, "--tile", "80");
     expect(ended).toMatchObject({ code: 0, stdout: "" });
     expect(ended.stderr).toContain("256×256 pixels");
-    const [ours, theirs] = [await readPicture(result), await readPicture(golden())];
+    const [ours, theirs] = [await readPicture(result), await readPicture(await golden())];
     const different = ours.pixels.filter((value, i) => value !== theirs.pixels[i]).length;
     expect(different).toBeLessThan(20);
   });
@@ -79,7 +79,7 @@ describe("what cannot be done is refused in a line", { timeout: 60_000 }, () => 
   });
 
   it("a result that cannot be written", async () => {
-    const ended = await superResolution("predict", photograph(), join(folder, "out.gif"));
+    const ended = await superResolution("predict", await photograph(), join(folder, "out.gif"));
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(last(ended.stderr)).toMatch(/out\.gif: cannot be written: let it end in \.png/);
     const nowhere = join(folder, "no", "where.png");

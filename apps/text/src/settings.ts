@@ -4,6 +4,7 @@ import type { TaskCommand } from "./task-defaults.js";
 /** What has to be the same when training goes on, by flag. */
 export const settingsOf = (options: TaskCommand): Settings => ({
   ...settingsNamed(options, ["task", "data", "limit", "fold", "mailPart", "words", "corpus"]),
+  ...settingsNamed(options, ["encoding", "textColumn", "labelColumn", "header"]),
   ...settingsNamed(options, ["init", "precision"]),
   num_train_epochs: options.epochs,
   ...settingsNamed(options, ["maxSteps"]),

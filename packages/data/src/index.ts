@@ -8,6 +8,7 @@ export {
   shuffledBatches,
 } from "./batches.js";
 export { type NamedBytes, readCifar10 } from "./cifar.js";
+export { type DecodeTextOptions, decodeText } from "./decode-text.js";
 export { DataError } from "./error.js";
 export { type IdxArray, readIdx } from "./idx.js";
 export {
@@ -21,6 +22,15 @@ export {
   normalizationOf,
   normalizedBytes,
 } from "./images.js";
-export { readJsonLines, readTsv } from "./lines.js";
+export {
+  csvRows,
+  jsonRows,
+  type Row,
+  type RowOptions,
+  readCsv,
+  readJsonLines,
+  readTsv,
+  tsvRows,
+} from "./lines.js";
 export { type PrefetchOptions, prefetch } from "./prefetch.js";
 export { stratifiedSample } from "./stratified-sample.js";

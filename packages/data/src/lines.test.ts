@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DataError, readJsonLines, readTsv } from "./index.js";
+import { csvRows, DataError, jsonRows, readCsv, readJsonLines, readTsv, tsvRows } from "./index.js";
 
 test("rows of tab-separated values are taken as they are", () => {
   expect(readTsv('\uFEFFham\t"so" it\\n\r\n\nspam\t\n')).toEqual([
@@ -23,4 +23,37 @@ test("JSON Lines are one value a line", () => {
   expect(() => readJsonLines('1\n{"text":\n', { name: "x.jsonl" })).toThrow(
     /^x\.jsonl: line 2 is no JSON \(/,
   );
+});
+
+test("comma-separated values have quotes, commas and line ends in quotes", () => {
+  const text = '\uFEFFlabel,text\r\ngood,"nice, ""very"" nice"\r\n\r\nbad,"two\nlines"\nbad,\n';
+  expect(csvRows(text)).toEqual([
+    { line: 1, fields: ["label", "text"] },
+    { line: 2, fields: ["good", 'nice, "very" nice'] },
+    { line: 4, fields: ["bad", "two\nlines"] },
+    { line: 6, fields: ["bad", ""] },
+  ]);
+  expect(readCsv("")).toEqual([]);
+  expect(readCsv("a,b")).toEqual([["a", "b"]]);
+  expect(readCsv('a,""\n')).toEqual([["a", ""]]);
+});
+
+test("quotes that are wrong are refused by their line", () => {
+  const expected = /^x\.csv: line 2 has a quote that is not closed, or not at the ends/;
+  for (const text of ['a,b\nc,"d\n', 'a,b\nc,"d"e\n', 'a,b\nc,d"e\n', 'a,b\n"'])
+    expect(() => readCsv(text, { name: "x.csv" }), text).toThrow(expected);
+  expect(() => readCsv('a,b\n"c\nd",e\nf\n', { name: "x.csv" })).toThrow(
+    "x.csv: line 4 has 1 comma-separated fields, not 2",
+  );
+});
+
+test("rows know their lines", () => {
+  expect(tsvRows("a\tb\n\nc\td")).toEqual([
+    { line: 1, fields: ["a", "b"] },
+    { line: 3, fields: ["c", "d"] },
+  ]);
+  expect(jsonRows("1\n\n[2]")).toEqual([
+    { line: 1, value: 1 },
+    { line: 3, value: [2] },
+  ]);
 });

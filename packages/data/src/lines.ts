@@ -1,45 +1,107 @@
 import { DataError } from "./error.js";
 
+export interface RowOptions {
+  /** For messages. */
+  readonly name?: string;
+  /** How many fields each row must have. Default: as many as the first row. */
+  readonly columns?: number;
+}
+
+/** A row, and the number of the line that it begins on, from 1 on. */
+export interface Row {
+  readonly line: number;
+  readonly fields: readonly string[];
+}
+
 /**
  * The rows of tab-separated values, without the empty lines between them. Fields are taken as they are: nothing is quoted and
  * nothing escaped, as in the files of GLUE.
  *
- * @param columns how many fields each row must have. Default: as many as the first row
- * @throws DataError with the number of the line that has more or fewer
+ * @throws DataError with the number of the line that has more or fewer fields
  */
-export function readTsv(
-  text: string,
-  { name = "TSV", columns }: { readonly name?: string; readonly columns?: number } = {},
-): readonly (readonly string[])[] {
-  let expected = columns;
-  return filledLines(text).map(([line, number]) => {
-    const fields = line.split("\t");
-    expected ??= fields.length;
-    if (fields.length !== expected)
+export const readTsv = (text: string, options: RowOptions = {}): readonly (readonly string[])[] =>
+  tsvRows(text, options).map(({ fields }) => fields);
+
+/** {@link readTsv} with the numbers of the lines. */
+export const tsvRows = (text: string, { name = "TSV", columns }: RowOptions = {}): readonly Row[] =>
+  alike(
+    filledLines(text).map(([line, number]) => ({ line: number, fields: line.split("\t") })),
+    { name, columns, separated: "tab-separated" },
+  );
+
+/**
+ * The rows of comma-separated values (RFC 4180), without the empty lines between them: a field in quotes may have commas and
+ * line ends, and a doubled quote stands for one.
+ *
+ * @throws DataError with the number of the line that has more or fewer fields, or whose quotes are wrong
+ */
+export const readCsv = (text: string, options: RowOptions = {}): readonly (readonly string[])[] =>
+  csvRows(text, options).map(({ fields }) => fields);
+
+/** {@link readCsv} with the numbers of the lines that rows begin on. */
+export function csvRows(text: string, { name = "CSV", columns }: RowOptions = {}): readonly Row[] {
+  // A field, in quotes or not, and what ends it: a comma, a line end, or the end of the text.
+  const field = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|$)/y;
+  const start = text.startsWith("\uFEFF") ? 1 : 0;
+  const rows: Row[] = [];
+  let fields: string[] = [];
+  let [line, first] = [1, 1];
+  for (let at = start; at < text.length || fields.length > 0; ) {
+    field.lastIndex = at;
+    const found = field.exec(text);
+    if (!found)
       throw new DataError(
         name,
-        `line ${number} has ${fields.length} tab-separated fields, not ${expected}`,
+        `line ${line} has a quote that is not closed, or not at the ends of its field: a field with quotes, commas or line ends is put in quotes, and each quote in it doubled`,
       );
-    return fields;
-  });
+    const [whole, quoted, plain = "", end] = found;
+    fields.push(quoted?.replaceAll('""', '"') ?? plain);
+    at += whole.length;
+    line += whole.split("\n").length - 1;
+    if (end === ",") continue;
+    if (fields.length > 1 || fields[0]?.trim() !== "") rows.push({ line: first, fields });
+    fields = [];
+    first = line;
+  }
+  return alike(rows, { name, columns, separated: "comma-separated" });
+}
+
+/** The rows, all with as many fields. */
+function alike(
+  rows: readonly Row[],
+  { name, columns, separated }: { name: string; columns: number | undefined; separated: string },
+): readonly Row[] {
+  const expected = columns ?? rows[0]?.fields.length;
+  const odd = rows.find(({ fields }) => fields.length !== expected);
+  if (odd)
+    throw new DataError(
+      name,
+      `line ${odd.line} has ${odd.fields.length} ${separated} fields, not ${expected}`,
+    );
+  return rows;
 }
 
 /**
  * The values of JSON Lines: one JSON value a line. Empty lines are left out.
  * @throws DataError with the number of the line that is no JSON
  */
-export function readJsonLines(
+export const readJsonLines = (
   text: string,
-  { name = "JSON Lines" }: { readonly name?: string } = {},
-): readonly unknown[] {
-  return filledLines(text).map(([line, number]) => {
+  options: Pick<RowOptions, "name"> = {},
+): readonly unknown[] => jsonRows(text, options).map(({ value }) => value);
+
+/** {@link readJsonLines} with the numbers of the lines. */
+export const jsonRows = (
+  text: string,
+  { name = "JSON Lines" }: Pick<RowOptions, "name"> = {},
+): readonly { readonly line: number; readonly value: unknown }[] =>
+  filledLines(text).map(([line, number]) => {
     try {
-      return JSON.parse(line);
+      return { line: number, value: JSON.parse(line) };
     } catch (error) {
       throw new DataError(name, `line ${number} is no JSON (${(error as Error).message})`);
     }
   });
-}
 
 /** Lines with something on them, and their numbers from 1 on. */
 const filledLines = (text: string): readonly (readonly [line: string, number: number])[] =>

@@ -11,6 +11,7 @@ import { type ImageSet, imageSet } from "./images.js";
 export { type FileBytesOptions, fileBytes } from "./file-bytes.js";
 export { readIdxFile } from "./idx-file.js";
 export { type ImageFolder, type ImageFolderOptions, imageFolder } from "./image-folder.js";
+export { readJsonFile, readTextFile } from "./read-file.js";
 export { unreadable } from "./unreadable.js";
 
 /** A training and a test set. */

@@ -31,6 +31,7 @@ export { type FlagDetails, type RunFlags, runFlags } from "./cli/run-flags.js";
 export { print, say } from "./cli/say.js";
 export { noteUnusedScale } from "./cli/unused-scale.js";
 export {
+  encodingName,
   fraction,
   listOf,
   lossScale,

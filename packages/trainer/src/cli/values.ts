@@ -72,6 +72,18 @@ export function precisionName(text: string): string {
   }
 }
 
+/** The name of an encoding that `TextDecoder` knows: "utf-8", "latin1", "shift_jis". */
+export function encodingName(text: string): string {
+  try {
+    new TextDecoder(text);
+    return text;
+  } catch {
+    throw new InvalidArgumentError(
+      "there is no such encoding: utf-8, utf-16le, latin1, windows-1251, shift_jis, …",
+    );
+  }
+}
+
 /** A loss scale that a `GradScaler` of that preset can start from. */
 export const lossScale =
   (preset?: ScalerPreset) =>
