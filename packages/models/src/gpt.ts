@@ -13,12 +13,12 @@ import {
   zeros,
 } from "@halfstep/nn";
 import {
-  gelu,
   type Runtime,
   ShapeError,
   scaledDotProductAttention,
   type Tensor,
 } from "@halfstep/tensor";
+import { type ActivationName, activationOf } from "./activation.js";
 import { TiedHead } from "./tied-head.js";
 
 /** nanoGPT's options. The defaults are those of GPT-2 small (Radford et al. 2019). */
@@ -35,8 +35,18 @@ export interface GPTOptions {
   readonly nHead?: number;
   /** Features of a token. Default 768. */
   readonly nEmbd?: number;
-  /** In training, after the embeddings, on attention, and at the end of each branch. Default 0. */
+  /** Features between the two linear layers of a block. Default 4 · nEmbd. */
+  readonly nInner?: number;
+  /** Between these. Default "gelu_new", GPT-2's approximation by tanh. */
+  readonly activation?: ActivationName;
+  /** In training, at the end of each branch, and where the two below do not say otherwise. Default 0. */
   readonly dropout?: number;
+  /** After the embeddings. Default `dropout`. */
+  readonly embdDropout?: number;
+  /** On attention. Default `dropout`. */
+  readonly attnDropout?: number;
+  /** Default 1e-5. */
+  readonly layerNormEps?: number;
   /** Whether linear layers and layer norms have biases. Default true, as in GPT-2. */
   readonly bias?: boolean;
   /**
@@ -48,17 +58,25 @@ export interface GPTOptions {
 
 type Config = Required<GPTOptions>;
 
-const configOf = (options: GPTOptions): Config => ({
-  vocabSize: 50_257,
-  blockSize: 1024,
-  nLayer: 12,
-  nHead: 12,
-  nEmbd: 768,
-  dropout: 0,
-  bias: true,
-  initializerRange: 0.02,
-  ...options,
-});
+const configOf = (options: GPTOptions): Config => {
+  const { nEmbd = 768, dropout = 0 } = options;
+  return {
+    vocabSize: 50_257,
+    blockSize: 1024,
+    nLayer: 12,
+    nHead: 12,
+    nEmbd,
+    nInner: 4 * nEmbd,
+    activation: "gelu_new",
+    dropout,
+    embdDropout: dropout,
+    attnDropout: dropout,
+    layerNormEps: 1e-5,
+    bias: true,
+    initializerRange: 0.02,
+    ...options,
+  };
+};
 
 /** What is the same in all parts. */
 interface Parts {
@@ -81,7 +99,7 @@ export class GPT extends Module {
   constructor(runtime: Runtime, options: GPTOptions) {
     super();
     requireArguments(
-      "new GPT(runtime, { seed, vocabSize?, blockSize?, nLayer?, nHead?, nEmbd?, dropout?, bias?, initializerRange? })",
+      "new GPT(runtime, { seed, vocabSize?, blockSize?, nLayer?, nHead?, nEmbd?, nInner?, activation?, dropout?, embdDropout?, attnDropout?, layerNormEps?, bias?, initializerRange? })",
       runtime,
       options,
     );
@@ -93,9 +111,10 @@ export class GPT extends Module {
 
   /** How many parameters a model of these options has, which is not built for that. 124,439,808 for GPT-2 small. */
   static parameterCount(options: Omit<GPTOptions, "seed"> = {}): number {
-    const { vocabSize, blockSize, nLayer, nEmbd, bias } = configOf({ seed: 0, ...options });
+    const { vocabSize, blockSize, nLayer, nEmbd, nInner, bias } = configOf({ seed: 0, ...options });
     const norm = bias ? 2 * nEmbd : nEmbd;
-    const block = 12 * nEmbd ** 2 + 2 * norm + (bias ? 9 * nEmbd : 0);
+    const biases = bias ? 5 * nEmbd + nInner : 0;
+    const block = 4 * nEmbd ** 2 + 2 * nEmbd * nInner + 2 * norm + biases;
     return (vocabSize + blockSize) * nEmbd + nLayer * block + norm;
   }
 
@@ -131,12 +150,12 @@ export class GPTModel extends Module {
   constructor(parts: Parts) {
     super();
     const { runtime, generator, config } = parts;
-    const { vocabSize, blockSize, nLayer, nEmbd, dropout, initializerRange } = config;
+    const { vocabSize, blockSize, nLayer, nEmbd, embdDropout, initializerRange } = config;
     const rows = { generator, weightInit: normalOf(initializerRange) };
     this.config = config;
     this.wte = new Embedding(runtime, vocabSize, nEmbd, rows);
     this.wpe = new Embedding(runtime, blockSize, nEmbd, rows);
-    this.drop = new Dropout({ p: dropout, generator });
+    this.drop = new Dropout({ p: embdDropout, generator });
     this.h = Array.from({ length: nLayer }, () => new Block(parts));
     this.lnF = normOf(parts);
   }
@@ -196,11 +215,11 @@ class CausalSelfAttention extends Module {
   constructor(parts: Parts) {
     super();
     const { generator, config } = parts;
-    const { nHead, nEmbd, dropout } = config;
+    const { nHead, nEmbd, dropout, attnDropout } = config;
     if (nEmbd % nHead !== 0)
       throw new RangeError(`GPT: nEmbd ${nEmbd} is no multiple of nHead ${nHead}`);
     this.heads = nHead;
-    this.dropout = dropout;
+    this.dropout = attnDropout;
     this.generator = generator;
     this.cAttn = new Conv1D(parts, nEmbd, 3 * nEmbd);
     this.cProj = new Conv1D(parts, nEmbd, nEmbd, residualStd(config));
@@ -238,18 +257,20 @@ class MLP extends Module {
   readonly cFc: Conv1D;
   readonly cProj: Conv1D;
   readonly dropout: Dropout;
+  readonly #activation: (x: Tensor) => Tensor;
 
   constructor(parts: Parts) {
     super();
     const { generator, config } = parts;
-    const { nEmbd, dropout } = config;
-    this.cFc = new Conv1D(parts, nEmbd, 4 * nEmbd);
-    this.cProj = new Conv1D(parts, 4 * nEmbd, nEmbd, residualStd(config));
+    const { nEmbd, nInner, activation, dropout } = config;
+    this.#activation = activationOf(activation);
+    this.cFc = new Conv1D(parts, nEmbd, nInner);
+    this.cProj = new Conv1D(parts, nInner, nEmbd, residualStd(config));
     this.dropout = new Dropout({ p: dropout, generator });
   }
 
   forward(x: Tensor): Tensor {
-    const hidden = gelu(this.cFc.forward(x), { approximate: "tanh" });
+    const hidden = this.#activation(this.cFc.forward(x));
     return this.dropout.forward(this.cProj.forward(hidden));
   }
 }
@@ -276,5 +297,5 @@ const normalOf =
   (shape, generator) =>
     normal(shape, generator, 0, std);
 
-const normOf = ({ runtime, config: { nEmbd, bias } }: Parts): LayerNorm =>
-  new LayerNorm(runtime, nEmbd, { bias });
+const normOf = ({ runtime, config: { nEmbd, bias, layerNormEps } }: Parts): LayerNorm =>
+  new LayerNorm(runtime, nEmbd, { bias, eps: layerNormEps });

@@ -1,3 +1,4 @@
+export type { ActivationName } from "./activation.js";
 export {
   BertForMaskedLM,
   BertForSequenceClassification,
@@ -8,6 +9,9 @@ export {
 } from "./bert/heads.js";
 export { type BertInputs, BertModel } from "./bert/model.js";
 export type { BertConfig, BertOptions } from "./bert/options.js";
+export { type BertConfigOptions, bertOptionsOf, type ConfigSource } from "./config/bert-config.js";
+export { ConfigError } from "./config/config-error.js";
+export { type GPTConfigOptions, gptOptionsOf } from "./config/gpt-config.js";
 export { CRF, type CRFLossOptions, type DecodedTags, type MaskOptions } from "./crf.js";
 export { DigitsCnn, type DigitsCnnOptions } from "./digits-cnn.js";
 export { GPT, GPTModel, type GPTOptions } from "./gpt.js";

@@ -6,7 +6,8 @@ import {
   Module,
   type TorchLayout,
 } from "@halfstep/nn";
-import { gelu, scaledDotProductAttention, type Tensor } from "@halfstep/tensor";
+import { scaledDotProductAttention, type Tensor } from "@halfstep/tensor";
+import { activationOf } from "../activation.js";
 import { type BertParts, bertLinear } from "./options.js";
 
 /** Bidirectional transformer layers, each normalised after its residuals. */
@@ -107,15 +108,17 @@ class BertSelfAttention extends Module {
 
 class BertIntermediate extends Module {
   readonly dense: Linear;
+  readonly #activation: (x: Tensor) => Tensor;
 
   constructor(parts: BertParts) {
     super();
-    const { hiddenSize, intermediateSize } = parts.config;
+    const { hiddenSize, intermediateSize, hiddenAct } = parts.config;
+    this.#activation = activationOf(hiddenAct);
     this.dense = bertLinear(parts, hiddenSize, intermediateSize);
   }
 
   forward(x: Tensor): Tensor {
-    return gelu(this.dense.forward(x));
+    return this.#activation(this.dense.forward(x));
   }
 }
 

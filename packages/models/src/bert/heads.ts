@@ -7,7 +7,8 @@ import {
   requireArguments,
   type TorchLayout,
 } from "@halfstep/nn";
-import { gelu, type Runtime, type Tensor, type Variable } from "@halfstep/tensor";
+import type { Runtime, Tensor, Variable } from "@halfstep/tensor";
+import { activationOf } from "../activation.js";
 import { CRF } from "../crf.js";
 import { TiedHead } from "../tied-head.js";
 import { type BertInputs, BertModel, type BertPooler } from "./model.js";
@@ -106,10 +107,12 @@ class Predictions extends Module {
 class Transform extends Module {
   readonly dense: Linear;
   readonly layerNorm: LayerNorm;
+  readonly #activation: (x: Tensor) => Tensor;
 
   constructor(parts: BertParts) {
     super();
-    const { hiddenSize, layerNormEps } = parts.config;
+    const { hiddenSize, layerNormEps, hiddenAct } = parts.config;
+    this.#activation = activationOf(hiddenAct);
     this.dense = bertLinear(parts, hiddenSize, hiddenSize);
     this.layerNorm = new LayerNorm(parts.runtime, hiddenSize, { eps: layerNormEps });
   }
@@ -119,7 +122,7 @@ class Transform extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return this.layerNorm.forward(gelu(this.dense.forward(x)));
+    return this.layerNorm.forward(this.#activation(this.dense.forward(x)));
   }
 }
 
@@ -142,7 +145,7 @@ export class BertForSequenceClassification extends BertWithHead {
     const { numLabels = 2, ...options } = given;
     super(runtime, options, true);
     const parts = this.bert.parts(runtime);
-    const { hiddenDropoutProb: p, hiddenSize } = parts.config;
+    const { classifierDropout: p, hiddenSize } = parts.config;
     this.dropout = new Dropout({ p, generator: parts.generator });
     this.classifier = bertLinear(parts, hiddenSize, numLabels);
   }
@@ -181,7 +184,7 @@ export class BertForTokenClassification extends BertWithHead {
     const { numLabels = 2, crf = false, ...options } = given;
     super(runtime, options, false);
     const parts = this.bert.parts(runtime);
-    const { hiddenDropoutProb: p, hiddenSize } = parts.config;
+    const { classifierDropout: p, hiddenSize } = parts.config;
     this.dropout = new Dropout({ p, generator: parts.generator });
     this.classifier = bertLinear(parts, hiddenSize, numLabels);
     this.crf = crf ? new CRF(runtime, numLabels, { generator: parts.generator }) : undefined;

@@ -1,5 +1,6 @@
 import { type Generator, type Initializer, Linear, normal, zeros } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
+import type { ActivationName } from "../activation.js";
 
 /** The options of transformers' BertConfig. The defaults are those of BERT base, uncased (Devlin et al. 2018). */
 export interface BertOptions {
@@ -15,10 +16,14 @@ export interface BertOptions {
   readonly numAttentionHeads?: number;
   /** Default 3072. */
   readonly intermediateSize?: number;
+  /** Between the two linear layers of each layer, and in the head of hidden words. Default "gelu", the exact one. */
+  readonly hiddenAct?: ActivationName;
   /** Default 0.1. */
   readonly hiddenDropoutProb?: number;
   /** Default 0.1. */
   readonly attentionProbsDropoutProb?: number;
+  /** Before a classifier of sequences or tokens. Default `hiddenDropoutProb`. */
+  readonly classifierDropout?: number;
   /** Tokens of the longest sequence. Default 512. */
   readonly maxPositionEmbeddings?: number;
   /** Default 2. */
@@ -33,7 +38,7 @@ export interface BertOptions {
 
 /** The names above, as constructors show them. */
 export const bertOptionNames: string =
-  "seed, vocabSize?, hiddenSize?, numHiddenLayers?, numAttentionHeads?, intermediateSize?, hiddenDropoutProb?, attentionProbsDropoutProb?, maxPositionEmbeddings?, typeVocabSize?, layerNormEps?, initializerRange?, padTokenId?";
+  "seed, vocabSize?, hiddenSize?, numHiddenLayers?, numAttentionHeads?, intermediateSize?, hiddenAct?, hiddenDropoutProb?, attentionProbsDropoutProb?, classifierDropout?, maxPositionEmbeddings?, typeVocabSize?, layerNormEps?, initializerRange?, padTokenId?";
 
 export type BertConfig = Required<BertOptions>;
 
@@ -43,8 +48,10 @@ export const bertConfig = (options: BertOptions): BertConfig => ({
   numHiddenLayers: 12,
   numAttentionHeads: 12,
   intermediateSize: 3072,
+  hiddenAct: "gelu",
   hiddenDropoutProb: 0.1,
   attentionProbsDropoutProb: 0.1,
+  classifierDropout: options.hiddenDropoutProb ?? 0.1,
   maxPositionEmbeddings: 512,
   typeVocabSize: 2,
   layerNormEps: 1e-12,
