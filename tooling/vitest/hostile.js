@@ -16,7 +16,7 @@ export const hostileValues = {
   "beyond numbers": Number("1e999"),
   "a long string": "long ".repeat(20_000),
   "of two lines": "one\ntwo",
-  "deeply nested": nested(10_000),
+  "deeply nested": nested(1000),
 };
 
 /** A configuration with each of its fields missing, and with each of the hostile values. */

@@ -28,10 +28,10 @@ export async function loadPretrained(
   const classes = weights["fc.weight"]?.shape[0];
   const isSame = classes === model.fc.weight.shape[0];
   try {
-    const { missing, unexpected } = loadTorchStateDict(model, isSame ? weights : body, {
+    const { missing, unexpected, misshapen } = loadTorchStateDict(model, isSame ? weights : body, {
       strict: isSame,
     });
-    const lacking = missing.filter((name) => !head.test(name));
+    const lacking = [...missing, ...misshapen].filter((name) => !head.test(name));
     const strange = unexpected.filter((name) => !head.test(name));
     if (lacking.length + strange.length > 0)
       throw new DataError(path, `is of another network: ${[...lacking, ...strange].join(", ")}`);

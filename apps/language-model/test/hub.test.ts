@@ -1,8 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DataError } from "@halfstep/data";
-import { GPT } from "@halfstep/models";
+import { ConfigError, GPT } from "@halfstep/models";
 import { readSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, noGrad, type Runtime } from "@halfstep/tensor";
 import { afterAll, describe, expect, it } from "vitest";
@@ -77,15 +76,15 @@ describe("a GPT-2 in Hugging Face's files", () => {
   });
 
   it.each([
-    [{ model_type: "llama" }, /"llama": this program runs gpt2/],
+    [{ model_type: "llama" }, /"llama": only "gpt2" is supported/],
     [{ n_layer: 0 }, /has n_layer 0/],
-    [{ activation_function: "relu" }, /has activation_function "relu"/],
+    [{ activation_function: "mish" }, /has activation_function "mish"/],
   ])("with %o is refused in a line", async (changes, message) => {
     const directory = await saved("refused");
     const path = join(directory, "config.json");
     writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...changes }));
     const opening = openHubModel(cpuRuntime(), directory, silent);
     await expect(opening).rejects.toThrow(message);
-    await expect(opening).rejects.toBeInstanceOf(DataError);
+    await expect(opening).rejects.toBeInstanceOf(ConfigError);
   });
 });

@@ -1,34 +1,28 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
-import { loadTorchStateDict, type Module, type StateDict, torchStateDict } from "@halfstep/nn";
-import { writeSafetensorsFile } from "@halfstep/safetensors/node";
+import { readJsonFile } from "@halfstep/data/node";
+import { BertModel, bertOptionsOf } from "@halfstep/models";
+import {
+  loadTorchStateDict,
+  type Module,
+  type StateDict,
+  StateDictError,
+  torchStateDict,
+} from "@halfstep/nn";
+import { writeSafetensorsTo } from "@halfstep/safetensors";
 import { safetensorsOf } from "@halfstep/trainer";
-import { readWeights } from "@halfstep/trainer/node";
-import type { MailPart } from "./mails.js";
+import { readWeights, writeWholeFolder } from "@halfstep/trainer/node";
+import { type ModelPurpose, purposeOf } from "./model-purpose.js";
 import type { ModelShape } from "./model-shape.js";
-import type { Corpus, TaskName } from "./tasks.js";
+import type { TaskName } from "./tasks.js";
 import { BertTokenizer } from "./tokenizer.js";
 import { readVocabulary } from "./vocabulary.js";
 import { readFeatures, type WordFeatures } from "./word-features.js";
 
 // A model as transformers keeps it: config.json, vocab.txt and model.safetensors, with its names. So BERTs from there can be
 // gone on from, and those from here be read there.
-
-/** What a model was made for. */
-export interface ModelPurpose {
-  readonly task: TaskName;
-  /** Names of classes, or tags. */
-  readonly labels: readonly string[];
-  /** Tokens of a text. */
-  readonly maxLength: number;
-  readonly bag: boolean;
-  readonly crf: boolean;
-  readonly mailPart: MailPart;
-  readonly words: number;
-  readonly corpus: Corpus;
-  readonly fold: number;
-}
 
 export interface SavedModel {
   readonly directory: string;
@@ -49,62 +43,150 @@ export async function saveModel(
   { tokenizer, features }: Pick<SavedModel, "tokenizer"> & Partial<Pick<SavedModel, "features">>,
   { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold }: ModelPurpose,
 ): Promise<void> {
-  await mkdir(directory, { recursive: true });
   const config = {
     model_type: "bert",
     architectures: [architectures[task]],
-    hidden_act: "gelu",
     ...Object.fromEntries(shapeNames.map((name) => [snakeCase(name), shape[name]])),
     id2label: Object.fromEntries(labels.map((label, i) => [i, label])),
     label2id: Object.fromEntries(labels.map((label, i) => [label, i])),
     halfstep: { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold },
   };
-  await writeFile(join(directory, "config.json"), `${JSON.stringify(config, undefined, 2)}\n`);
-  await writeFile(join(directory, "vocab.txt"), `${tokenizer.vocabulary.join("\n")}\n`);
-  const path = join(directory, featureFile);
-  await (features ? writeFile(path, `${features.names.join("\n")}\n`) : rm(path, { force: true }));
-  await writeSafetensorsFile(
-    join(directory, "model.safetensors"),
-    safetensorsOf(await torchStateDict(model)),
-    { metadata: { format: "pt" } },
-  );
+  const tensors = safetensorsOf(await torchStateDict(model));
+  await writeWholeFolder(directory, async (folder) => {
+    const writeJson = (name: string, value: unknown): Promise<void> =>
+      folder.write(name, `${JSON.stringify(value, undefined, 2)}\n`);
+    await writeJson("config.json", config);
+    await writeJson("tokenizer_config.json", {
+      tokenizer_class: "BertTokenizer",
+      do_lower_case: tokenizer.isLowerCase,
+    });
+    await folder.write("vocab.txt", `${tokenizer.vocabulary.join("\n")}\n`);
+    if (features) await folder.write(featureFile, `${features.names.join("\n")}\n`);
+    await folder.write("model.safetensors", (sink) =>
+      writeSafetensorsTo(sink, tensors, { metadata: { format: "pt" } }),
+    );
+  });
+  // Those of an earlier model.
+  if (!features) await rm(join(directory, featureFile), { force: true });
 }
 
-/** Reads the folder of a model. @throws DataError where there is none */
+/** Reads the folder of a model. Sizes are compared with the weights before a model is made. @throws DataError, ConfigError */
 export async function openModel(directory: string): Promise<SavedModel> {
-  const path = join(directory, "config.json");
-  const config = JSON.parse(
-    await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-      throw new DataError(path, `cannot be read (${error.code}): give the folder of a model`);
-    }),
-  ) as Record<string, unknown>;
-  const shape = Object.fromEntries(
-    shapeNames.map((name) => {
-      const value = config[snakeCase(name)];
-      if (typeof value !== "number") throw new DataError(path, `has no number ${snakeCase(name)}`);
-      return [name, value];
-    }),
-  ) as unknown as ModelShape;
+  const source = join(directory, "config.json");
+  const config = await readJsonFile(source, { mostBytes: longestConfig });
+  const { classifierDropout: _, ...shape } = bertOptionsOf(config, { source });
+  const purpose = purposeOf(config, source);
+  const lowerCase = await readLowerCase(directory);
+  const vocabulary = await readVocabulary(join(directory, "vocab.txt"));
+  if (vocabulary.length > shape.vocabSize)
+    throw new DataError(
+      source,
+      `has vocab_size ${shape.vocabSize}, and vocab.txt ${vocabulary.length} tokens: they are of two models`,
+    );
+  const features = await readFeatures(join(directory, featureFile));
+  const state = await weightsOf(directory);
+  requireEnoughWeights(shape, state, source);
+  const classes = state["classifier.weight"]?.shape[0];
+  if (purpose && purpose.task !== "mlm" && classes !== purpose.labels.length)
+    throw new DataError(
+      source,
+      `has ${purpose.labels.length} labels, and its weights a head for ${classes ?? "none"}: restore the one or the other`,
+    );
   return {
-    directory,
-    shape,
-    tokenizer: new BertTokenizer(await readVocabulary(join(directory, "vocab.txt"))),
-    features: await readFeatures(join(directory, featureFile)),
-    purpose: config.halfstep as ModelPurpose | undefined,
-    state: await readWeights(directory),
+    ...{ directory, shape, features, purpose, state },
+    tokenizer: new BertTokenizer(vocabulary, lowerCase),
   };
 }
 
-/** Gives a model all of its parameters. */
-export const loadParameters = (model: Module, { state }: SavedModel): unknown =>
-  loadTorchStateDict(model, state);
+/** A configuration that lists a label for each of a hundred thousand classes is no longer. */
+const longestConfig = 2 ** 24;
 
-/** Gives a model the parameters of another one that has the same body. Returns what has no counterpart there. */
-export function loadBody(model: Module, { directory, state }: SavedModel): readonly string[] {
-  const { missing } = loadTorchStateDict(model, state, { strict: false });
-  if (missing.some((name) => name.startsWith("bert.encoder.")))
-    throw new DataError(directory, `lacks ${missing.length} parameters: it is no such BERT`);
-  return missing;
+const weightsOf = (directory: string): Promise<StateDict> =>
+  readWeights(directory).catch((error: unknown) => {
+    // A dtype that no model has.
+    if (error instanceof TypeError) throw new DataError(directory, error.message);
+    throw error;
+  });
+
+/** A model is made of memory for all of its parameters: of more than its weights have it is never made. */
+function requireEnoughWeights(shape: ModelShape, state: StateDict, source: string): void {
+  const { hiddenSize } = shape;
+  const pooler = (hiddenSize + 1) * hiddenSize;
+  const asked = BertModel.parameterCount(shape) - pooler;
+  const given = Object.values(state).reduce((sum, { data }) => sum + data.length, 0);
+  if (asked > given)
+    throw new DataError(
+      source,
+      `describes a BERT of ${asked} parameters, and its weights have ${given}: restore the one or the other`,
+    );
+}
+
+/** Whether a tokenizer from elsewhere knows words in lower case alone, as most do. */
+async function readLowerCase(directory: string): Promise<boolean> {
+  const path = join(directory, "tokenizer_config.json");
+  if (!existsSync(path)) return true;
+  const config = await readJsonFile(path);
+  const { do_lower_case: value = true } = (config ?? {}) as { do_lower_case?: unknown };
+  if (typeof value !== "boolean")
+    throw new DataError(path, `has a do_lower_case that is neither true nor false`);
+  return value;
+}
+
+/** Gives a model all of its parameters. @throws DataError where they are of another model */
+export const loadParameters = (model: Module, { directory, state }: SavedModel): unknown =>
+  fitting(directory, () => loadTorchStateDict(model, state));
+
+/** What a model got of another one. */
+export interface LoadedBody {
+  /** Names of parameters that are as they were drawn. */
+  readonly fresh: readonly string[];
+  /** Whether the other one's head was left out, which is for other labels. */
+  readonly isHeadDropped: boolean;
+}
+
+/**
+ * Gives a model for some labels the parameters of another one that has the same body. A head for other labels is left out.
+ * @throws DataError where a part of the body is missing, of another shape, or left over
+ */
+export function loadBody(
+  model: Module,
+  { directory, purpose, state }: SavedModel,
+  labels: readonly string[],
+): LoadedBody {
+  const isOfOthers = purpose !== undefined && purpose.labels.join("\n") !== labels.join("\n");
+  const kept = isOfOthers
+    ? Object.fromEntries(Object.entries(state).filter(([name]) => name.startsWith("bert.")))
+    : state;
+  const { missing, unexpected, misshapen } = fitting(directory, () =>
+    loadTorchStateDict(model, kept, { strict: false }),
+  );
+  const isOfBody = (name: string): boolean => /^bert\.(embeddings|encoder)\./.test(name);
+  const strange = [...missing, ...unexpected, ...misshapen].filter(isOfBody);
+  if (strange.length > 0)
+    throw new DataError(
+      directory,
+      `has the body of another BERT than its config.json says: ${strange.length} parameters, such as ${strange[0]}, are missing, left over, or of another shape`,
+    );
+  const hadHead = Object.keys(state).length > Object.keys(kept).length;
+  return {
+    fresh: [...missing, ...misshapen],
+    isHeadDropped: hadHead || misshapen.length > 0,
+  };
+}
+
+function fitting<T>(directory: string, load: () => T): T {
+  try {
+    return load();
+  } catch (error) {
+    if (!(error instanceof StateDictError)) throw error;
+    const { missing, unexpected, misshapen } = error;
+    const names = [...missing, ...unexpected, ...misshapen];
+    const shown = names.slice(0, 4).join(", ");
+    throw new DataError(
+      directory,
+      `has weights of another model than its config.json says: ${names.length} are missing, left over, or of another shape (${shown}${names.length > 4 ? ", …" : ""})`,
+    );
+  }
 }
 
 const featureFile = "features.txt";
@@ -115,6 +197,7 @@ const shapeNames = [
   "numHiddenLayers",
   "numAttentionHeads",
   "intermediateSize",
+  "hiddenAct",
   "maxPositionEmbeddings",
   "hiddenDropoutProb",
   "attentionProbsDropoutProb",

@@ -9,6 +9,7 @@ export type ModelShape = Required<
     | "numHiddenLayers"
     | "numAttentionHeads"
     | "intermediateSize"
+    | "hiddenAct"
     | "maxPositionEmbeddings"
     | "hiddenDropoutProb"
     | "attentionProbsDropoutProb"
@@ -42,6 +43,7 @@ export const smallShape = ({
   numHiddenLayers: layers,
   numAttentionHeads: heads,
   intermediateSize: 2 * hiddenSize,
+  hiddenAct: "gelu",
   maxPositionEmbeddings: maxLength,
   hiddenDropoutProb: dropout,
   attentionProbsDropoutProb: dropout,

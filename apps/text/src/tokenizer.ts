@@ -16,16 +16,18 @@ export interface EncodedWords extends Encoded {
   readonly features?: readonly (readonly number[])[] | undefined;
 }
 
-/** BERT's tokenization, uncased: words and punctuation in lower case, cut into WordPiece tokens of a vocabulary. */
+/** BERT's tokenization: words, in lower case unless the vocabulary has both, and punctuation, cut into WordPiece tokens. */
 export class BertTokenizer {
   readonly vocabulary: readonly string[];
+  readonly isLowerCase: boolean;
   readonly ids: Readonly<Record<(typeof specialTokens)[number], number>>;
   readonly #tokenizer: Tokenizer;
   /** Tokens of words that have been seen. */
   readonly #words = new Map<string, readonly number[]>();
 
-  constructor(vocabulary: readonly string[]) {
+  constructor(vocabulary: readonly string[], isLowerCase: boolean = true) {
     this.vocabulary = vocabulary;
+    this.isLowerCase = isLowerCase;
     this.ids = {
       "[PAD]": vocabulary.indexOf("[PAD]"),
       "[UNK]": vocabulary.indexOf("[UNK]"),
@@ -33,7 +35,7 @@ export class BertTokenizer {
       "[SEP]": vocabulary.indexOf("[SEP]"),
       "[MASK]": vocabulary.indexOf("[MASK]"),
     };
-    this.#tokenizer = new Tokenizer(tokenizerJson(vocabulary), {});
+    this.#tokenizer = new Tokenizer(tokenizerJson(vocabulary, isLowerCase), {});
   }
 
   /** The tokens of a text, without `[CLS]` and `[SEP]`. */
@@ -84,7 +86,7 @@ export class BertTokenizer {
 }
 
 /** What a `tokenizer.json` of BERT says. */
-const tokenizerJson = (vocabulary: readonly string[]): object => ({
+const tokenizerJson = (vocabulary: readonly string[], isLowerCase: boolean): object => ({
   version: "1.0",
   added_tokens: specialTokens.map((content) => ({
     id: vocabulary.indexOf(content),
@@ -97,7 +99,7 @@ const tokenizerJson = (vocabulary: readonly string[]): object => ({
     clean_text: true,
     handle_chinese_chars: true,
     strip_accents: null,
-    lowercase: true,
+    lowercase: isLowerCase,
   },
   pre_tokenizer: { type: "BertPreTokenizer" },
   post_processor: null,

@@ -4,7 +4,13 @@ import { modelOfFold, trainFolds } from "./cross-validation.js";
 import { describeData, requireSplits } from "./describe-data.js";
 import { evaluateCommand } from "./evaluate-command.js";
 import { describeBaselines, describeTests } from "./figures.js";
-import { loadBody, openModel, type SavedModel, saveModel } from "./model-folder.js";
+import {
+  type LoadedBody,
+  loadBody,
+  openModel,
+  type SavedModel,
+  saveModel,
+} from "./model-folder.js";
 import { type ModelShape, smallShape } from "./model-shape.js";
 import type { TrainCommand } from "./options.js";
 import { baselinesOf, featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
@@ -43,7 +49,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   using run = await openRun({ ...options, settings: settingsOf(options) });
   const settings = { ...options, shape, maxLength, features };
   const prepared = prepareTask(run.runtime, data, tokenizer, settings);
-  if (init) describeInit(init, loadBody(prepared.model, init), options.precision);
+  if (init) describeInit(init, loadBody(prepared.model, init, data.labels), options.precision);
   const baselines = baselinesOf(data, tokenizer, maxLength);
   say(
     `${task}: ${data.splits.train.length} to train on, ${data.splits.test.length} to test · ${tokenizer.vocabulary.length} tokens · ${run.described.adapter} · writing to ${out}`,
@@ -87,13 +93,19 @@ async function startingPoint(options: TaskCommand, data: TaskData): Promise<Star
 }
 
 function describeInit(
-  { directory, shape, state }: SavedModel,
-  missing: readonly string[],
+  { directory, shape, purpose, state }: SavedModel,
+  { fresh, isHeadDropped }: LoadedBody,
   precision: string,
 ): void {
-  say(
-    `going on from ${directory}: ${shape.numHiddenLayers} layers of ${shape.hiddenSize} features${missing.length > 0 ? `; new: ${missing.join(", ")}` : ""}`,
-  );
+  const labels = purpose?.labels.length ?? 0;
+  const parts = [
+    `going on from ${directory}: ${shape.numHiddenLayers} layers of ${shape.hiddenSize} features`,
+    ...(isHeadDropped
+      ? [`dropped: its head, for ${labels > 0 ? `${labels} other` : "other"} labels`]
+      : []),
+    ...(fresh.length > 0 ? [`new: ${fresh.join(", ")}`] : []),
+  ];
+  say(parts.join("; "));
   const { compute } = recipeFor(precision);
   if (compute === "float16" || compute === "bfloat16")
     for (const line of auditRange(state, compute).advice) say(line);

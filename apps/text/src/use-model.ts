@@ -1,7 +1,8 @@
 import type { Runtime } from "@halfstep/tensor";
 import { UsageError } from "@halfstep/trainer/cli";
 import { closeMargin } from "./answers.js";
-import { loadParameters, type ModelPurpose, openModel, type SavedModel } from "./model-folder.js";
+import { loadParameters, openModel, type SavedModel } from "./model-folder.js";
+import type { ModelPurpose } from "./model-purpose.js";
 import { type PreparedTask, prepareTask } from "./prepare.js";
 import type { Referee } from "./score.js";
 import { type TaskData, withoutExamples } from "./tasks.js";

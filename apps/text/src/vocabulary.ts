@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
+import { readJsonFile, readTextFile } from "@halfstep/data/node";
 
 /** The tokens of BERT that stand for no text. Their places in a vocabulary begin it. */
 export const specialTokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] as const;
@@ -12,10 +12,7 @@ export const specialTokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] as c
  */
 export async function bertVocabulary(directory: string): Promise<readonly string[]> {
   const path = join(directory, "assets", "vocab.json");
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
-  });
-  const entries: unknown = JSON.parse(text);
+  const entries = await readJsonFile(path);
   if (!Array.isArray(entries) || !entries.every((entry) => typeof entry === "string"))
     throw new DataError(path, "is no list of tokens");
   return entries.map((entry: string) =>
@@ -25,9 +22,7 @@ export async function bertVocabulary(directory: string): Promise<readonly string
 
 /** The tokens of a `vocab.txt`, one a line. */
 export async function readVocabulary(path: string): Promise<readonly string[]> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
-  });
+  const text = await readTextFile(path);
   const tokens = text.replace(/\n$/, "").split(/\r?\n/);
   const missing = specialTokens.find((token) => !tokens.includes(token));
   if (missing !== undefined) throw new DataError(path, `has no token ${missing}`);

@@ -1,5 +1,6 @@
-import { readFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import { DataError } from "@halfstep/data";
+import { readTextFile } from "@halfstep/data/node";
 
 /** How many features a word has. */
 export const featuresPerWord = 5;
@@ -83,11 +84,8 @@ function shapeOf(word: string): string {
 
 /** The features in a file of one name a line, or undefined where there is no such file. */
 export async function readFeatures(path: string): Promise<WordFeatures | undefined> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw new DataError(path, `cannot be read (${error.code ?? error.message})`);
-  });
-  if (text === undefined) return undefined;
+  if (!existsSync(path)) return undefined;
+  const text = await readTextFile(path);
   const names = text.replace(/\n$/, "").split("\n");
   if (names[0] !== unknown) throw new DataError(path, `does not begin with ${unknown}`);
   return new WordFeatures(names);

@@ -58,7 +58,7 @@ async function trained(
   const features = featuresFor(data, defaults.leastFeature);
   const settings = { ...defaults, features, precision: "float16", seed: 0, crf: true };
   const prepared = prepareTask(runtime, data, tokenizer, { ...settings, shape });
-  if (init) expect(loadBody(prepared.model, init)).toEqual(newInClassifier);
+  if (init) expect(loadBody(prepared.model, init, data.labels).fresh).toEqual(newInClassifier);
   const run = await prepared.train({
     ...settings,
     ...{ runtime, device, accumulate: 1, warmup: 0.1, layerDecay: 1, adversarial: 0 },

@@ -5,7 +5,10 @@ import { loadStateDict, type StateDict, type StateDictKeys, stateDictOf } from "
 import type { TorchLayout } from "./torch-layout.js";
 
 export interface LoadOptions {
-  /** Whether missing and unexpected names are errors. Default true. Misshapen tensors always are. */
+  /**
+   * Whether every tensor has to fit. Default true. With false what fits is loaded, and what is missing, unexpected or misshapen is
+   * returned: so a body loads under a head for other classes. Where nothing fits it is an error all the same.
+   */
   readonly strict?: boolean;
 }
 

@@ -13,10 +13,14 @@ export interface SavedTensor {
 /** Parameters and buffers by dotted path. */
 export type StateDict = Readonly<Record<string, SavedTensor>>;
 
-/** What `loadStateDict()` did not find a counterpart for. */
+/** What `loadStateDict()` has left as it was. */
 export interface StateDictKeys {
+  /** Names that the module has and the state lacks. */
   readonly missing: readonly string[];
+  /** Names that the state has and the module lacks. */
   readonly unexpected: readonly string[];
+  /** Names that both have, with other shapes: the head of other classes, say. */
+  readonly misshapen: readonly string[];
 }
 
 type NamedVariables = Iterable<readonly [path: string, variable: Variable]>;
@@ -42,24 +46,33 @@ export function loadStateDict(
     return saved ? [{ path, variable, saved }] : [];
   });
   const misfits = found.filter(({ variable, saved }) => !fits(variable, saved));
-  const problems = [
-    ...(strict ? missing : []).map((path) => `${path} is missing`),
-    ...(strict ? unexpected : []).map((path) => `${path} is unexpected`),
-    ...misfits.map(
-      ({ path, variable, saved }) =>
-        `${path} has shape [${saved.shape}] with ${saved.data.length} elements, the module's has [${variable.shape}]`,
-    ),
-  ];
-  if (problems.length > 0)
+  const misshapen = misfits.map(({ path }) => path);
+  const keys = { missing, unexpected, misshapen };
+  const isNothing = found.length === misfits.length && own.size > 0;
+  if (strict ? missing.length + unexpected.length + misfits.length > 0 : isNothing) {
+    const problems = [
+      ...missing.map((path) => `${path} is missing`),
+      ...unexpected.map((path) => `${path} is unexpected`),
+      ...misfits.map(
+        ({ path, variable, saved }) =>
+          `${path} has shape [${saved.shape}] with ${saved.data.length} elements, the module's has [${variable.shape}]`,
+      ),
+    ];
+    const shown = problems.slice(0, mostShown);
+    const more = problems.length - shown.length;
+    const remedy = isNothing ? "" : " Pass { strict: false } to load what fits.";
     throw new StateDictError(
-      `the state dict does not fit the module, and nothing was loaded: ${problems.join("; ")}.${
-        strict && misfits.length === 0 ? " Pass { strict: false } to load what fits." : ""
-      }`,
-      { missing, unexpected, misshapen: misfits.map(({ path }) => path) },
+      `the state dict does not fit the module, and nothing was loaded: ${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}.${remedy}`,
+      keys,
     );
-  for (const { variable, saved } of found) overwrite(variable, saved);
-  return { missing, unexpected };
+  }
+  for (const { path, variable, saved } of found)
+    if (!misshapen.includes(path)) overwrite(variable, saved);
+  return keys;
 }
+
+/** Problems that a message lists: a state of another model has thousands. */
+const mostShown = 8;
 
 const fits = (variable: Variable, { shape, data }: SavedTensor): boolean =>
   shape.join() === variable.shape.join() && data.length === variable.size;

@@ -101,7 +101,7 @@ test.each([
   expect(await layer.weight.permute([...order]).toArray()).toEqual(state.weight?.data);
   expect(state.bias).toEqual((await layer.stateDict()).bias);
   const other = make(runtime, new Generator(2));
-  expect(loadTorchStateDict(other, state)).toEqual({ missing: [], unexpected: [] });
+  expect(loadTorchStateDict(other, state)).toEqual({ missing: [], unexpected: [], misshapen: [] });
   expect(await other.stateDict()).toEqual(await layer.stateDict());
 });
 
@@ -153,7 +153,11 @@ test("a body's names may lack its own name, be old, and have masks beside them",
     ]),
   );
   const model = new WithHeads(2);
-  expect(loadTorchStateDict(model, { ...body, mask })).toEqual({ missing: [], unexpected: [] });
+  expect(loadTorchStateDict(model, { ...body, mask })).toEqual({
+    missing: [],
+    unexpected: [],
+    misshapen: [],
+  });
   expect(await torchStateDict(model)).toEqual(state);
   const alone = new Body(cpuRuntime(), new Generator(3));
   const keys = loadTorchStateDict(alone, state, { strict: false });
@@ -202,7 +206,11 @@ test("attention has torch's projections in one tensor", async () => {
     generator: new Generator(2),
   });
   const halves = { in_proj_weight: whole, "out_proj.weight": state["out_proj.weight"] };
-  expect(loadTorchStateDict(unbiased, halves)).toEqual({ missing: [], unexpected: [] });
+  expect(loadTorchStateDict(unbiased, halves)).toEqual({
+    missing: [],
+    unexpected: [],
+    misshapen: [],
+  });
   expect(Object.keys(await torchStateDict(unbiased))).toEqual([
     "in_proj_weight",
     "out_proj.weight",

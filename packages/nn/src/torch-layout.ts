@@ -60,8 +60,8 @@ export async function torchStateDict(model: Module): Promise<StateDict> {
  * Takes over the values of a state dict of torch's, rounded to the dtypes that the module has. A tied parameter may be there
  * under one of its names. Everything is checked before anything changes.
  *
- * @returns what had no counterpart, by torch's names.
- * @throws StateDictError that lists every missing, unexpected and misshapen name, in torch's names.
+ * @returns what was left as it was, by torch's names.
+ * @throws StateDictError that lists missing, unexpected and misshapen names, in torch's names; without `strict` where nothing fits.
  */
 export function loadTorchStateDict(
   model: Module,

@@ -71,6 +71,8 @@ const codes: Readonly<Record<string, number>> = {
   UsageError: 2,
   DataError: 2,
   CheckpointError: 2,
+  ConfigError: 2,
+  StateDictError: 2,
   SafetensorsError: 2,
   NoAdapterError: 3,
   DeviceLostError: 3,

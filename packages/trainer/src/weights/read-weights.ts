@@ -16,7 +16,7 @@ const indexLimit = 2 ** 24;
  * @example
  * const weights = await readWeights("bert-base-uncased");
  * for (const line of auditRange(weights, "float16").advice) console.warn(line);
- * const { missing, unexpected } = loadTorchStateDict(model, weights, { strict: false });
+ * const { missing, unexpected, misshapen } = loadTorchStateDict(model, weights, { strict: false });
  */
 export async function readWeights(path: string): Promise<StateDict> {
   if (!(await stat(path)).isDirectory()) return readFileOrIndex(path);

@@ -1,0 +1,57 @@
+import { DataError } from "@halfstep/data";
+import { Subwords, type TokenizerJson } from "./subwords.js";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const fieldsOf = (value: unknown): Fields =>
+  typeof value === "object" && value !== null ? (value as Fields) : {};
+
+/**
+ * The tokenizer of a `tokenizer.json` that others made: byte pairs like GPT-2's. Everything that is used of it is looked at before:
+ * ids are places in the model's embedding, and an id of −5 or of a billion has none.
+ *
+ * @param vocabSize of the model that it belongs to
+ * @throws DataError
+ */
+export function foreignSubwords(json: unknown, vocabSize: number, source: string): Subwords {
+  const refuse = (problem: string): never => {
+    throw new DataError(source, problem);
+  };
+  const { model, added_tokens: added, normalizer, pre_tokenizer: before } = fieldsOf(json);
+  const { type, vocab, merges } = fieldsOf(model);
+  if (type !== "BPE") refuse("has a model that is no BPE: this program reads GPT-2's byte pairs");
+  if (normalizer !== undefined && normalizer !== null)
+    refuse("has a normalizer: GPT-2 has none, and this program cannot apply it");
+  const { type: splits, add_prefix_space: isPrefixed } = fieldsOf(before);
+  if (before !== undefined && before !== null && (splits !== "ByteLevel" || isPrefixed === true))
+    refuse("has a pre_tokenizer that is not GPT-2's: ByteLevel without add_prefix_space");
+  if (typeof vocab !== "object" || vocab === null || Array.isArray(vocab))
+    refuse("has no model.vocab: it must be an object of tokens and their ids");
+  const isPair = (merge: unknown): boolean =>
+    typeof merge === "string" ||
+    (Array.isArray(merge) && merge.length === 2 && merge.every((part) => typeof part === "string"));
+  if (!Array.isArray(merges) || !merges.every(isPair))
+    refuse("has no model.merges: it must be a list of pairs of tokens");
+  const tokens: readonly unknown[] = Array.isArray(added) ? added : [];
+  if (added !== undefined && added !== null && !Array.isArray(added))
+    refuse("has added_tokens that are no list");
+  const strange = tokens.map(fieldsOf).find(({ content }) => typeof content !== "string");
+  if (strange) refuse("has an added token without a content");
+  const ids = [
+    ...Object.entries(vocab as Fields),
+    ...tokens.map(fieldsOf).map(({ content, id }) => [String(content), id] as const),
+  ];
+  if (ids.length === 0) refuse("has no tokens");
+  const odd = ids.find(
+    ([, id]) => !Number.isSafeInteger(id) || !(0 <= Number(id) && Number(id) < vocabSize),
+  );
+  if (odd)
+    refuse(
+      `gives ${JSON.stringify(odd[0].slice(0, 40))} no id from 0 to ${vocabSize - 1}, which the model's vocab_size is for: they are of two models, or broken`,
+    );
+  try {
+    return new Subwords(json as TokenizerJson);
+  } catch (error) {
+    return refuse(`cannot be used as a tokenizer (${(error as Error).message.split("\n", 1)[0]})`);
+  }
+}
