@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import type { Runtime } from "@halfstep/tensor";
+import type { Sample } from "@halfstep/trainer";
 import {
   noteUnusedScale,
   openRun,
@@ -61,15 +62,18 @@ async function train(options: TrainCommand): Promise<number> {
     steps: options.maxSteps,
     batchSize: samplesPerStep(options),
   });
+  const samples: Sample[] = [];
   const summary = await trainLanguageModel({
     ...options,
     ...context,
+    onSample: (title, text) => samples.push({ title, text }),
     minLr: options.minLr ?? options.lr / 10,
     tokenizer,
     text: corpus.train,
     heldOut: excerpt(corpus.heldOut, options.evalCharacters),
   });
-  return run.finish(summary);
+  const lines = samples.map(({ title, text = "" }) => `${title}: ${JSON.stringify(text)}`);
+  return run.finish(summary, { samples, lines: lines.join("\n") });
 }
 
 /** What has to be the same when training goes on, by flag. */

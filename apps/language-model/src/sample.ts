@@ -26,7 +26,7 @@ export interface SampleOptions {
  */
 export async function sampleText(
   runtime: Runtime,
-  { model, tokenizer, precision }: LanguageModel,
+  { model, tokenizer, precision }: Pick<LanguageModel, "model" | "tokenizer" | "precision">,
   options: SampleOptions,
 ): Promise<readonly number[]> {
   const { prompt, length, seed, onToken } = options;

@@ -25,6 +25,7 @@ import {
   withParts,
 } from "@halfstep/trainer";
 import { logitsOf, scoreText, type TextScore } from "./evaluate.js";
+import { sampleText } from "./sample.js";
 import { savedLanguageModel } from "./saved-model.js";
 import type { Tokenizer } from "./tokenizers/tokenizer.js";
 import { type Batch, batchesPerEpoch, trainingWindows } from "./windows.js";
@@ -59,6 +60,8 @@ export interface LanguageRun extends RunContext {
   readonly evalEvery: number;
   readonly patience?: number | undefined;
   readonly seed: number;
+  /** Told what the model writes before training and after it, where it is given. */
+  readonly onSample?: ((title: string, text: string) => void) | undefined;
   readonly initScale?: number | undefined;
   readonly staticLossScale?: number | undefined;
   /**
@@ -116,6 +119,12 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     return lossWeight === 1 ? mean : mean.mul(lossWeight);
   };
 
+  const sample = async (title: string): Promise<void> => {
+    const text = await writtenBy(run, model, recipe.name);
+    run.onSample?.(title, text);
+  };
+  if (run.onSample) await sample("before training");
+
   const result = await train<Batch>({
     runtime,
     device,
@@ -155,6 +164,8 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const peakBytes = device?.memory.peak;
   model.eval();
   const test = metricsOf(await judge());
+  if (run.onSample)
+    await (ema ? ema.during(() => sample("after training")) : sample("after training"));
   return {
     ...(await runSummary({
       ...{ precision: recipe, result, test, model, peakBytes, startedAt },
@@ -165,6 +176,21 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     })),
     test,
   };
+}
+
+/** What a model goes on with after the beginning of the held-out text; always the same for the same model. */
+async function writtenBy(
+  { runtime, tokenizer, heldOut, seed }: LanguageRun,
+  model: GPT,
+  precision: string,
+): Promise<string> {
+  const { isTraining } = model;
+  model.eval();
+  const prompt = [...heldOut].slice(0, 24).join("");
+  const options = { prompt, length: 100, temperature: 0.8, seed };
+  const tokens = await sampleText(runtime, { model, tokenizer, precision }, options);
+  if (isTraining) model.train();
+  return tokenizer.decode(tokens);
 }
 
 const metricsOf = ({ bitsPerCharacter, accuracy, loss }: TextScore): LanguageSummary["test"] => ({

@@ -47,6 +47,17 @@ describe("a GPT on the State of the Union", { timeout: 300_000 }, () => {
     expect(run.perStep).toMatchObject({ hostWaits: 0, buffersCreated: 0, castDispatches: 0 });
   });
 
+  it("shows what it writes before training and after it, in the report", () => {
+    const report = readFileSync(join(out, "report.html"), "utf8");
+    const texts = [...report.matchAll(/<pre>([^<]*)<\/pre>/g)].map(([, text = ""]) => text);
+    expect(texts).toHaveLength(2);
+    const [before = "", after = ""] = texts;
+    expect(before.slice(0, 20)).toBe(after.slice(0, 20));
+    // Words, where there were characters of any kind.
+    const letters = (text: string): number => text.replace(/[^a-z ]/g, "").length / text.length;
+    expect(letters(after)).toBeGreaterThan(letters(before) + 0.2);
+  });
+
   it("leaves a log of every step and evaluation", () => {
     const lines = linesOf(out);
     const steps = lines.filter((line) => !isEvaluation(line));

@@ -125,5 +125,5 @@ function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
 }
 
 /** What gets a tag of its own: words, and the marks that the Brown corpus parts from them. */
-const wordsIn = (text: string): readonly string[] =>
+export const wordsIn = (text: string): readonly string[] =>
   text.match(/[^\s.,;:!?()"]+|[.,;:!?()"]/g) ?? [];

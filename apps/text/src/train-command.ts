@@ -14,10 +14,12 @@ import {
 import { type ModelShape, smallShape } from "./model-shape.js";
 import type { TrainCommand } from "./options.js";
 import { baselinesOf, featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
+import { describeSamples, samplesOf } from "./samples.js";
 import { settingsOf } from "./settings.js";
 import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
 import { readTask, type TaskData } from "./tasks.js";
 import type { BertTokenizer } from "./tokenizer.js";
+import { openTrained } from "./use-model.js";
 import type { WordFeatures } from "./word-features.js";
 
 /** Trains and tests a model, one on each fold, or tests the model that is there. */
@@ -66,7 +68,11 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const purpose = { ...options, labels: data.labels, maxLength };
   await saveModel(out, prepared.model, shape, { tokenizer, features }, purpose);
   const summary = { ...result, test: { ...result.test, ...baselines } };
-  return run.finish(summary, { isShown, lines: describeTests([summary]), note: `model: ${out}` });
+  const { runtime, device } = run;
+  const saved = await openTrained(out);
+  const samples = await samplesOf({ runtime, device, saved, half: false }, data);
+  const lines = [describeTests([summary]), ...describeSamples(samples)].join("\n");
+  return run.finish(summary, { isShown, lines, samples, note: `model: ${out}` });
 }
 
 /** What a model is made of, and the model it goes on from. */
@@ -101,7 +107,9 @@ function describeInit(
   const parts = [
     `going on from ${directory}: ${shape.numHiddenLayers} layers of ${shape.hiddenSize} features`,
     ...(isHeadDropped
-      ? [`dropped: its head, for ${labels > 0 ? `${labels} other` : "other"} labels`]
+      ? [
+          `dropped: its head, which is for ${labels > 0 ? `${labels} other labels` : "another task"}`,
+        ]
       : []),
     ...(fresh.length > 0 ? [`new: ${fresh.join(", ")}`] : []),
   ];

@@ -49,6 +49,9 @@ describe("classes of one's own", { timeout: 120_000 }, () => {
       naiveBayes: expect.any(Number),
     });
     expect(whole.stderr).toMatch(/counting: naive Bayes \d+\.\d\d %/);
+    expect(whole.stderr).toMatch(/2 classes: \w+ 8, \w+ 8/);
+    const report = readFileSync(inFolder("own/report.html"), "utf8");
+    expect(report.match(/<pre>(fine and nice|poor and sad) number \d+<\/pre>/g)?.length).toBe(4);
   });
 
   it("go on after a stop with the bits of training that was never stopped", async () => {
@@ -85,6 +88,33 @@ describe("classes of one's own", { timeout: 120_000 }, () => {
       8,
     ]);
     expect(tensors["classifier.weight"]?.shape).toEqual([2, 8]);
+  });
+
+  it("are gone on from by others: the head is dropped, as the terminal says", async () => {
+    const three = Array.from({ length: 30 }, (_, i) => `${["a", "b", "c"][i % 3]},"text ${i}"`);
+    writeFileSync(inFolder("three.csv"), ["label,text", ...three].join("\r\n"));
+    const other = ["--task", "spam", "--data", inFolder("three.csv"), "--max-steps", "1"];
+    const ended = await train("three", ...other, "--init", inFolder("own"));
+    expect(ended).toMatchObject({ code: 0 });
+    expect(ended.stderr).toMatch(
+      /dropped: its head, which is for 2 other labels; new: .*classifier\.weight/,
+    );
+    expect(ended.stderr).toMatch(
+      /3 classes: [abc] \d+, [abc] \d+, [abc] \d+\n.*for example, [abc]: text/,
+    );
+  });
+
+  it("are refused in a line where columns are swapped or bytes are no text", async () => {
+    const swapped = rows.map((row) => row.split("\t").reverse().join("\t")).join("\n");
+    writeFileSync(inFolder("swapped.tsv"), swapped);
+    const refused = await train("swapped", "--task", "spam", "--data", inFolder("swapped.tsv"));
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(refused)).toMatch(
+      /^error: .*swapped\.tsv: has 20 labels for 20 texts, .*--text-column/,
+    );
+    const none = await train("none", "--task", "spam", "--encoding", "latin-99");
+    expect(none.code).toBe(2);
+    expect(lastLine(none)).toMatch(/there is no such encoding/);
   });
 
   it("are told of texts behind the flags and on standard input, in halves too", async () => {
@@ -129,7 +159,9 @@ describe("hidden words and tags", { timeout: 120_000 }, () => {
     expect(told.stdout).toMatch(/^the dog \S+ \.\n$/);
     const init = ["--init", inFolder("mlm")];
     const tags = await train("tags", "--task", "tags", "--data", inFolder("own.txt"), ...init);
-    expect(tags.stderr).toMatch(/going on from .*mlm: 1 layers of 8 features; new: classifier/);
+    expect(tags.stderr).toMatch(
+      /going on from .*mlm: 1 layers of 8 features; dropped: its head, which is for another task; new: classifier/,
+    );
     expect(JSON.parse(tags.stdout).runs[0].test).toMatchObject({
       mostFrequentTag: 1,
       accuracy: expect.any(Number),
@@ -166,7 +198,7 @@ describe("hidden words and tags", { timeout: 120_000 }, () => {
   it("are refused without a model, in one line", async () => {
     const ended = await text(["predict", "--model", inFolder("none"), "text"]);
     expect(ended).toMatchObject({ code: 2, stdout: "" });
-    expect(lastLine(ended)).toMatch(/config\.json: cannot be read \(ENOENT\)/);
+    expect(lastLine(ended)).toMatch(/config\.json: is not there: check the path/);
   });
 });
 

@@ -32,6 +32,15 @@ export function foreignSubwords(json: unknown, vocabSize: number, source: string
     (Array.isArray(merge) && merge.length === 2 && merge.every((part) => typeof part === "string"));
   if (!Array.isArray(merges) || !merges.every(isPair))
     refuse("has no model.merges: it must be a list of pairs of tokens");
+  const unknown = (merges as readonly (string | readonly string[])[])
+    .map((merge) => (typeof merge === "string" ? merge.split(" ") : merge))
+    .find(
+      (parts) =>
+        parts.length !== 2 ||
+        ![...parts, parts.join("")].every((token) => Object.hasOwn(vocab as Fields, token)),
+    );
+  if (unknown)
+    refuse(`merges ${JSON.stringify(unknown.join(" ").slice(0, 40))}, which is not in its vocab`);
   const tokens: readonly unknown[] = Array.isArray(added) ? added : [];
   if (added !== undefined && added !== null && !Array.isArray(added))
     refuse("has added_tokens that are no list");

@@ -1,0 +1,64 @@
+import type { Sample } from "@halfstep/trainer";
+import { type PredictOptions, predict, wordsIn } from "./predict.js";
+import type { TaskData } from "./tasks.js";
+
+/** Test examples in the report, and in the terminal. */
+const count = 8;
+
+/** A test example as a text, and what is right. */
+interface Asked {
+  readonly text: string;
+  readonly label: string;
+}
+
+/** Test examples with what a trained model says of them. */
+export async function samplesOf(
+  options: PredictOptions,
+  data: TaskData,
+): Promise<readonly Sample[]> {
+  const asked = askedOf(data).slice(0, count);
+  const said = await predict(
+    options,
+    asked.map(({ text }) => text),
+  );
+  return asked.map(({ text, label }, i) => ({
+    text,
+    label,
+    prediction: said[i]?.labels.join(" ") ?? "",
+  }));
+}
+
+/** Lines for the terminal: what is right, what the model says where that is something else, and the text. */
+export const describeSamples = (samples: readonly Sample[]): readonly string[] =>
+  samples.map(({ text = "", label, prediction }) => {
+    const said = label === prediction ? label : `${label}, not ${prediction}`;
+    return `  ${cut(text)} → ${cut(said ?? "")}`;
+  });
+
+function askedOf({ kind, labels, splits }: TaskData): readonly Asked[] {
+  const nameOf = (label: number): string => labels[label] as string;
+  if (kind === "classes")
+    return splits.test.map(({ text, label }) => ({ text, label: nameOf(label) }));
+  if (kind === "tags")
+    return (
+      splits.test
+        .map(({ words, tags }) => ({ words, text: words.join(" "), tags }))
+        // What a person writes is parted into words by rules, which are not those of every corpus.
+        .filter(({ words, text }) => wordsIn(text).join("\n") === words.join("\n"))
+        .slice(0, count)
+        .map(({ text, tags }) => ({ text, label: tags.map(nameOf).join(" ") }))
+    );
+  return splits.test.slice(0, count).map((text) => {
+    const words = text.split(/\s+/).filter((word) => word !== "");
+    const place = Math.floor(words.length / 2);
+    const hidden = words.map((word, i) => (i === place ? "[MASK]" : word)).join(" ");
+    return { text: hidden, label: (words[place] ?? "").toLowerCase() };
+  });
+}
+
+const longest = 60;
+
+const cut = (text: string): string => {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > longest ? `${line.slice(0, longest)}…` : line;
+};
