@@ -9,6 +9,7 @@ import { exitCodeOf } from "@halfstep/trainer/cli";
 import { hostileFields } from "@halfstep/vitest/hostile";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadBody, openModel, saveModel } from "../src/model-folder.js";
+import type { ModelPurpose } from "../src/model-purpose.js";
 import { smallShape } from "../src/model-shape.js";
 import { BertTokenizer } from "../src/tokenizer.js";
 import { openTrained, useModel } from "../src/use-model.js";
@@ -22,10 +23,10 @@ const shape = smallShape({
   ...{ vocabulary: tokenizer.vocabulary, hiddenSize: 4, layers: 1, heads: 2 },
   ...{ maxLength: 8, dropout: 0 },
 });
-const purpose = {
-  ...{ task: "spam", labels: ["ham", "spam"], maxLength: 8, bag: false, crf: false },
-  ...{ mailPart: "body", words: 60, corpus: "brown", fold: 0 },
-} as const;
+const purpose: ModelPurpose = {
+  ...{ task: "spam" as const, labels: ["ham", "spam"], maxLength: 8, bag: false, crf: false },
+  ...{ mailPart: "body" as const, words: 60, corpus: "brown" as const, fold: 0 },
+};
 
 type Json = Readonly<Record<string, unknown>>;
 let config: Json & { readonly halfstep: Json };

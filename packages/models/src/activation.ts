@@ -1,16 +1,37 @@
 import { gelu, hardtanh, leakyRelu, type Tensor } from "@halfstep/tensor";
 
-/**
- * The activations that a transformer may have between its two linear layers, by the names of transformers (`ACT2FN`). Where it has
- * several names for one function, so have we.
- */
-const activations = {
+/** The names of activations, as transformers' configurations have them. Where it has several for one function, so have we. */
+export const activationNames = [
+  "gelu",
+  "gelu_python",
+  "gelu_new",
+  "gelu_pytorch_tanh",
+  "gelu_fast",
+  "gelu_accurate",
+  "quick_gelu",
+  "relu",
+  "relu2",
+  "relu6",
+  "leaky_relu",
+  "silu",
+  "swish",
+  "sigmoid",
+  "tanh",
+  "linear",
+] as const;
+
+/** The name of an activation that a transformer may have between its two linear layers: "gelu", "relu", "silu" … */
+export type ActivationName = (typeof activationNames)[number];
+
+const byTanh = (x: Tensor): Tensor => gelu(x, { approximate: "tanh" });
+
+const activations: Readonly<Record<ActivationName, (x: Tensor) => Tensor>> = {
   gelu: (x) => gelu(x),
   gelu_python: (x) => gelu(x),
-  gelu_new: (x) => gelu(x, { approximate: "tanh" }),
-  gelu_pytorch_tanh: (x) => gelu(x, { approximate: "tanh" }),
-  gelu_fast: (x) => gelu(x, { approximate: "tanh" }),
-  gelu_accurate: (x) => gelu(x, { approximate: "tanh" }),
+  gelu_new: byTanh,
+  gelu_pytorch_tanh: byTanh,
+  gelu_fast: byTanh,
+  gelu_accurate: byTanh,
   quick_gelu: (x) => x.mul(x.mul(1.702).sigmoid()),
   relu: (x) => x.relu(),
   relu2: (x) => x.relu().square(),
@@ -21,12 +42,7 @@ const activations = {
   sigmoid: (x) => x.sigmoid(),
   tanh: (x) => x.tanh(),
   linear: (x) => x,
-} as const satisfies Readonly<Record<string, (x: Tensor) => Tensor>>;
-
-/** The name of an activation, as transformers' configurations have it. */
-export type ActivationName = keyof typeof activations;
-
-export const activationNames = Object.keys(activations) as readonly ActivationName[];
+};
 
 /** @throws RangeError that lists the names */
 export function activationOf(name: ActivationName): (x: Tensor) => Tensor {
