@@ -12,6 +12,7 @@ import {
   print,
   program,
   removeEvents,
+  requireFiniteTests,
   resumePoint,
   savedSettings,
   say,
@@ -106,7 +107,7 @@ async function main(args: readonly string[]): Promise<number> {
     );
     print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);
-    return 0;
+    return requireFiniteTests(summary, say);
   } finally {
     folder.close();
   }

@@ -42,9 +42,15 @@ export const savedRuns = (done: readonly RunSummary[]): Stateful => savedData([.
  * @throws CheckpointError where it was saved with other flags
  */
 export function runsDone(checkpoint: Checkpoint, settings: Settings): readonly RunSummary[] {
-  requireSettings(checkpoint, settings);
+  const longer = requireSettings(checkpoint, settings);
   const { path, parts } = checkpoint;
   if (!Array.isArray(parts.runs))
     throw new CheckpointError("misfit", path, "was not saved by this program");
+  if (longer.length > 0 && parts.runs.length > 0)
+    throw new CheckpointError(
+      "misfit",
+      path,
+      `comes after precisions that are done, which ${longer.join(", ")} would leave shorter: train one precision longer (--precision), or anew`,
+    );
   return parts.runs;
 }

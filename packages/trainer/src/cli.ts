@@ -1,6 +1,7 @@
 export { command } from "./cli/command.js";
 export { dumpFirstPlan } from "./cli/dump-first-plan.js";
 export { type EventsHook, eventsOf, removeEvents } from "./cli/events.js";
+export { requireFiniteTests } from "./cli/finite-tests.js";
 export {
   type FollowOptions,
   type FollowTraining,

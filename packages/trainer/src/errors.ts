@@ -18,6 +18,27 @@ export class StorageError extends Error {
   }
 }
 
+const divergenceBrand = Symbol.for("@halfstep/DivergenceError");
+
+/** A step whose loss is no finite number was applied: what training would go on with is lost. Its checkpoint is not saved. */
+export class DivergenceError extends Error {
+  /** Counts from 1. */
+  readonly step: number;
+
+  constructor(step: number, precision: string) {
+    super(
+      `the loss of step ${step} (${precision}) is not finite, and the step was applied: take a lower learning rate or clip gradients, and go on from the checkpoint before if there is one`,
+    );
+    this.name = "DivergenceError";
+    this.step = step;
+    Object.defineProperty(this, divergenceBrand, { value: true });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && divergenceBrand in value;
+  }
+}
+
 /** What an error of the system means, and what can be done about it. */
 export interface SystemFault {
   readonly fact: string;

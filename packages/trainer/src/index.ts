@@ -7,7 +7,7 @@ export type {
 } from "./checkpoint/checkpoint.js";
 export { CheckpointError, type CheckpointProblem } from "./checkpoint/checkpoint-error.js";
 export { loadModel } from "./checkpoint/load-model.js";
-export { StorageError } from "./errors.js";
+export { DivergenceError, StorageError } from "./errors.js";
 export {
   type EvaluateOptions,
   type Evaluation,

@@ -1,5 +1,6 @@
 import { type GradScaler, ScaleCollapseError, type StepOutcome } from "@halfstep/grad-scaler";
 import type { Storage, Tensor } from "@halfstep/tensor";
+import { DivergenceError } from "./errors.js";
 import type { StepMetrics } from "./summary.js";
 
 /** Steps between two looks at losses and outcomes. */
@@ -24,6 +25,7 @@ export interface ReporterOptions {
   readonly scaler: GradScaler<Storage, Tensor>;
   readonly precision: string;
   readonly lr: (appliedSteps: number) => number;
+  readonly allowNonFiniteLoss: boolean;
   readonly tell: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
 }
 
@@ -144,6 +146,8 @@ export class Reporter {
     this.#isLastApplied = isApplied;
     if (outcome) this.scale = outcome.scaleAfter;
     tell(metrics, outcome);
+    if (isApplied && metrics.loss === null && !this.#options.allowNonFiniteLoss)
+      throw new DivergenceError(step, precision);
   }
 
   async #drain(): Promise<{ outcomes: readonly StepOutcome[]; failure?: unknown }> {

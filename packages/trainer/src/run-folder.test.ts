@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { exampleMetrics, exampleSummary } from "../test/example-run.js";
+import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { StorageError } from "./errors.js";
 import { RunFolder } from "./run-folder.js";
 import type { StepMetrics } from "./summary.js";
@@ -102,6 +103,32 @@ describe("RunFolder", () => {
     );
     cut.close();
     expect(existsSync(join(parent, "summary.json"))).toBe(true);
+  });
+
+  const line = JSON.stringify(exampleMetrics(1)[0]);
+  it.each([
+    "junk",
+    "null",
+    "[]",
+    "{}",
+    "\u0000\u0000",
+    line.slice(0, -9),
+    line.replace('"epoch":1', '"epoch":"one"'),
+    line.replace('"step":1', '"step":1e400'),
+    line.replace(/"loss":[\d.]+/, '"loss":[1]'),
+    '{"kind":"evaluation","precision":"O2","step":1,"epoch":1,"best":true,"values":null}',
+    '{"kind":1,"precision":"O2","step":1,"epoch":1,"values":{}}',
+  ])("refuses a log that is none before it goes on with it: %s", (junk) => {
+    const path = join(parent, "metrics.jsonl");
+    writeFileSync(path, `${line}\n${junk}\n`);
+    const folder = new RunFolder(parent);
+    const state = { bytes: readFileSync(path).length };
+    expect(() => folder.loadStateDict(state)).toThrow(CheckpointError);
+    expect(() => folder.loadStateDict(state)).toThrow(
+      `${path} has no step or evaluation in line 2: restore it`,
+    );
+    expect(() => folder.loadStateDict(null as never)).toThrow(RangeError);
+    folder.close();
   });
 
   it("removes checkpoints of an earlier run with the first step, before one is saved", async () => {

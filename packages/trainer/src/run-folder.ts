@@ -12,6 +12,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
 import { machine, versions } from "./environment.js";
 import { storing } from "./errors.js";
@@ -96,15 +97,18 @@ export class RunFolder {
 
   /**
    * Goes on with the log of the run that saved the state: lines after it are cut off.
-   * @throws RangeError where the log is shorter than that; StorageError
+   * @throws RangeError where the log is shorter than that; CheckpointError where it is no log; StorageError
    */
-  loadStateDict({ bytes }: LogState): void {
+  loadStateDict(state: LogState): void {
     const file = this.#open();
+    const bytes = state?.bytes;
     const size = storing(this.#metricsPath, () => fstatSync(file).size);
     if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > size)
       throw new RangeError(
         `${this.#metricsPath} has ${size} bytes, and had ${bytes} when the checkpoint was saved: restore it, or train anew`,
       );
+    // Before hours of training, not in the report after them.
+    if (bytes > 0) readMetrics(this.#metricsPath, bytes);
     this.#removeResults();
     storing(this.#metricsPath, () => ftruncateSync(file, bytes));
     this.#isStarted = true;
@@ -181,9 +185,42 @@ export class RunFolder {
   }
 }
 
-/** The lines of a `metrics.jsonl`. */
-const readMetrics = (path: string): MetricsLine[] =>
-  readFileSync(path, "utf8")
+/**
+ * The lines of a `metrics.jsonl`.
+ * @throws CheckpointError where one is not what `record` writes
+ */
+const readMetrics = (path: string, bytes?: number): MetricsLine[] =>
+  readFileSync(path)
+    .subarray(0, bytes)
+    .toString("utf8")
     .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line));
+    .flatMap((text, i) => (text === "" ? [] : [metricsLine(text, path, i + 1)]));
+
+function metricsLine(text: string, path: string, number: number): MetricsLine {
+  let line: unknown;
+  try {
+    line = JSON.parse(text);
+  } catch {
+    // Below.
+  }
+  if (isMetricsLine(line)) return line;
+  throw new CheckpointError(
+    "malformed",
+    path,
+    `has no step or evaluation in line ${number}: restore it, or train anew into another folder`,
+  );
+}
+
+/** Whether a report can be made of it. */
+function isMetricsLine(value: unknown): value is MetricsLine {
+  if (typeof value !== "object" || value === null) return false;
+  const line = value as Readonly<Record<string, unknown>>;
+  const isCount = (name: string): boolean => Number.isSafeInteger(line[name]);
+  const isNumber = (of: unknown): boolean => of === null || typeof of === "number";
+  if (typeof line.precision !== "string" || !isCount("step") || !isCount("epoch")) return false;
+  if (!("kind" in line))
+    return [line.loss, line.scale, line.lr].every(isNumber) && typeof line.applied === "boolean";
+  const { kind, values } = line;
+  if (kind !== "evaluation" || typeof values !== "object" || values === null) return false;
+  return Object.values(values).every(isNumber);
+}

@@ -17,6 +17,7 @@ import {
 } from "@halfstep/tensor";
 import { describe, expect, it } from "vitest";
 import { classifier, lossOf, type Samples, sampleBatches } from "../test/classes.js";
+import { DivergenceError } from "./errors.js";
 import type { StepMetrics } from "./summary.js";
 import { type TrainOptions, type TrainResult, train } from "./train.js";
 
@@ -70,7 +71,7 @@ const training = (place: Place, scaling: GradScalerOptions) => {
     (await Promise.all([...model.parameters()].map((each) => each.toArray()))).flatMap((values) => [
       ...values,
     ]);
-  return { scaler, optimizer, told, loss, run, parameters };
+  return { model, scaler, optimizer, told, loss, run, parameters };
 };
 
 const numbers = (from: number, to: number): number[] =>
@@ -258,6 +259,33 @@ describe.each(places)("train() on the %s", (_, open) => {
     const [batch] = sampleBatches(1, 16, 0) as [Samples];
     const hostile = { ...batch, features: batch.features.fill(Number.NaN) };
     await expect(run({ batches: () => [hostile] })).rejects.toBeInstanceOf(ScaleCollapseError);
+  });
+
+  it("rejects after a step that was applied though its loss is not finite, unless that is allowed", async () => {
+    const hostile = (batch: Samples, i: number): Samples =>
+      i === 2 ? { ...batch, features: batch.features.fill(Number.NaN) } : batch;
+    const batches = () => sampleBatches(4, 16, 0).map(hostile);
+    const told: (number | null)[] = [];
+    const saved: number[] = [];
+    const diverging = training(await open(), { enabled: false });
+    const store = {
+      save: async ({ step }: { readonly step: number }) => void saved.push(step),
+      newest: async () => ({ checkpoint: undefined, skipped: [] }),
+    };
+    const failing = diverging.run({
+      ...{ precision: "float32", batches, onStep: ({ loss }: StepMetrics) => told.push(loss) },
+      checkpoints: {
+        store,
+        parts: { model: diverging.model, optimizer: diverging.optimizer },
+        every: { steps: 1 },
+      },
+    });
+    await expect(failing).rejects.toThrow(DivergenceError);
+    await expect(failing).rejects.toThrow(/the loss of step 3 \(float32\) is not finite/);
+    expect([told.slice(0, 3).map((loss) => loss === null), saved]).toEqual([
+      [false, false, true],
+      [1, 2],
+    ]);
   });
 
   it("rejects with what onStep() throws, and tells the others every step that was done", async () => {

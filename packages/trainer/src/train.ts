@@ -60,6 +60,8 @@ export interface TrainOptions<Batch> {
    * the scale that is left, and so waits for the device after each step. Default "skip".
    */
   readonly onOverflow?: "skip" | "retry";
+  /** Goes on after a step that was applied though its loss was not finite. Default false: then training fails. */
+  readonly allowNonFiniteLoss?: boolean | undefined;
   /** Called for every step, in order, up to `reportInterval` steps late: what a step did is known when the device tells. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
   /** Called for every evaluation that a hook tells of, in order with the steps. */
@@ -103,7 +105,7 @@ export interface TrainResult {
  * Resumed from a checkpoint, in this process or another, it goes on with the bits that it would have gone on with: parameters,
  * optimizer, scaler, random numbers, batches, learning rates, reports.
  *
- * @throws CheckpointError where a checkpoint does not fit; StorageError where one cannot be saved; what `loss`, `clip`,
+ * @throws DivergenceError after a step that was applied with a loss that is not finite; CheckpointError where a checkpoint does not fit; StorageError where one cannot be saved; what `loss`, `clip`,
  * `onStep` and hooks throw. Steps that were done before are told first.
  */
 export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainResult> {

@@ -60,7 +60,7 @@ export class TrainingRun<Batch> {
     { state, setting, stepsBefore }: Place,
     checkpoint: Checkpoint | undefined,
   ) {
-    const { scaler, lr, onStep, device, hooks = {} } = options;
+    const { scaler, lr, onStep, device, hooks = {}, allowNonFiniteLoss = false } = options;
     this.#options = options;
     this.#hooks = hooks;
     this.#start = state;
@@ -72,7 +72,7 @@ export class TrainingRun<Batch> {
     this.#isStopped = state.isStopped;
     this.#saved = `${state.step}.${state.microLosses.length}`;
     const tell = toldToAll([onStep, ...Object.values(hooks).map((hook) => hook.onStep)]);
-    const reporting = { scaler, lr, precision: state.recipe, tell };
+    const reporting = { scaler, lr, precision: state.recipe, allowNonFiniteLoss, tell };
     this.#reporter = new Reporter(reporting, state, stepsBefore);
     this.#meter = new StepMeter(device);
     this.#phases = new PhaseMeter(device);

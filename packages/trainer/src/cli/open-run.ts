@@ -9,6 +9,7 @@ import { stopSignals } from "../stop-signals.js";
 import type { RunDevice, RunSummary, Settings } from "../summary.js";
 import { dumpFirstPlan } from "./dump-first-plan.js";
 import { eventsOf, removeEvents } from "./events.js";
+import { requireFiniteTests } from "./finite-tests.js";
 import { type FollowOptions, followTraining } from "./follow-training.js";
 import { openRuntime } from "./open-runtime.js";
 import { flagsOf, resumePoint, savedSettings } from "./resume.js";
@@ -121,12 +122,12 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           { schema: 1, task, seed, device: described, settings: asked, runs: [summary] },
           report,
         );
-        if (!isShown) return 0;
+        if (!isShown) return requireFiniteTests(whole, say);
         if (note !== undefined) say(note);
         const shown = [resultsTable(whole), ...(lines === undefined ? [] : [lines])];
         print(options.json ? JSON.stringify(whole, undefined, 2) : shown.join("\n"));
         say(`report: ${join(out, "report.html")}`);
-        return 0;
+        return requireFiniteTests(whole, say);
       },
       [Symbol.dispose]: close,
     };

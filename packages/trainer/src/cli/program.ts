@@ -1,8 +1,9 @@
 import { isOfSystem, systemFault } from "../errors.js";
+import { closedPipeCode, isClosedPipe, isStopAwaited } from "../stop-signals.js";
 
 /** The exit codes of programs that {@link program} runs, for their help. */
 export const exitCodes =
-  "Exit codes: 0 done, 1 the run failed, 2 wrong flags, unreadable data or checkpoints, 3 no adapter or device lost, 4 storage, 130/143 stopped by a signal.";
+  "Exit codes: 0 done, 1 the run failed or its loss is not finite, 2 wrong flags, unreadable data or checkpoints, 3 no adapter or device lost, 4 storage, 129/130/143 stopped by a signal, 141 by a closed pipe.";
 
 const brand = Symbol.for("@halfstep/UsageError");
 
@@ -47,6 +48,12 @@ export async function program(
   // What is thrown where nobody awaits it ends the process: in one line as well.
   const onStray = (error: unknown): never => process.exit(report(error, say));
   process.on("uncaughtException", onStray);
+  // Whose reader is gone ends without a word, once what is under way is saved. The listener stays: the last lines fail later.
+  const onOutputError = (error: NodeJS.ErrnoException): void => {
+    if (!isClosedPipe(error)) throw error;
+    if (!isStopAwaited()) process.exit(closedPipeCode);
+  };
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", onOutputError);
   try {
     process.exitCode = await main(args);
   } catch (error) {

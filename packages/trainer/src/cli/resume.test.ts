@@ -108,4 +108,25 @@ describe("resumePoint", () => {
       expect.stringMatching(/was not saved by this program$/),
     ]);
   });
+
+  it("lets a run become longer, and says what that does to its schedule; shorter it must not become", async () => {
+    const store = new CheckpointFolder(join(folder, "longer"));
+    const saved = { epochs: 2, "max-steps": 50, lr: 0.1 };
+    const parts = { settings: savedSettings(saved).stateDict() };
+    await store.save({ step: 4, microStep: 0, best: false, parts });
+    const withLength = (others: object) =>
+      outcome({ resume: "auto", store, settings: { ...saved, ...others } });
+    expect(await withLength({ epochs: 3, "max-steps": null })).toEqual([
+      4,
+      expect.stringContaining("after step 4"),
+      expect.stringMatching(
+        /^longer than it was: --epochs 3 in place of 2, --max-steps left out in place of 50; a learning rate that follows/,
+      ),
+    ]);
+    expect(await withLength({ epochs: 1 })).toEqual([
+      expect.stringMatching(
+        /was saved with --epochs 2, not 1: go on with the same flags, or a larger one to train longer$/,
+      ),
+    ]);
+  });
 });

@@ -72,12 +72,16 @@ export async function resumePoint(options: ResumeOptions): Promise<Checkpoint | 
   }
   const checkpoint =
     resume === "auto" ? await newestOf(stores, onNote) : await readCheckpoint(resume);
-  if (checkpoint && settings) requireSettings(checkpoint, settings);
+  const longer = checkpoint && settings ? requireSettings(checkpoint, settings) : [];
   onNote(
     checkpoint
       ? `going on from ${checkpoint.path}, after step ${checkpoint.step}`
       : `${options.out ?? stores[0]?.directory} has no checkpoint to go on from: training starts from the beginning`,
   );
+  if (longer.length > 0)
+    onNote(
+      `longer than it was: ${longer.join(", ")}; a learning rate that follows the length of training goes on where the longer schedule is by now`,
+    );
   return checkpoint;
 }
 
@@ -109,19 +113,38 @@ async function newestOf(
 export const savedSettings = (settings: Settings): Stateful => savedData(settings);
 
 /**
- * Compares what a checkpoint was saved with to what training is to go on with.
+ * Compares what a checkpoint was saved with to what training is to go on with. What says how long it takes, `epochs` and
+ * `max-steps`, may be more than it was.
+ * @returns the flags by which training is longer now, in words: "--epochs 3 in place of 2"
  * @throws CheckpointError that names the first flag that differs
  */
-export function requireSettings({ path, parts }: Checkpoint, settings: Settings): void {
+export function requireSettings(
+  { path, parts }: Checkpoint,
+  settings: Settings,
+): readonly string[] {
   const saved = parts.settings as Settings | undefined;
   if (typeof saved !== "object" || saved === null)
     throw new CheckpointError("misfit", path, "was not saved by this program");
-  const different = Object.keys(settings).find((name) => saved[name] !== settings[name]);
-  if (different === undefined) return;
   const shown = (value: Settings[string] | undefined) => value ?? "left out";
-  throw new CheckpointError(
-    "misfit",
-    path,
-    `was saved with --${different} ${shown(saved[different])}, not ${shown(settings[different])}: go on with the same flags`,
-  );
+  const longer: string[] = [];
+  for (const [name, value] of Object.entries(settings)) {
+    if (saved[name] === value) continue;
+    const isLength = lengths.has(name);
+    if (isLength && lengthOf(value) > lengthOf(saved[name])) {
+      longer.push(`--${name} ${shown(value)} in place of ${shown(saved[name])}`);
+      continue;
+    }
+    throw new CheckpointError(
+      "misfit",
+      path,
+      `was saved with --${name} ${shown(saved[name])}, not ${shown(value)}: go on with the same flags${isLength ? ", or a larger one to train longer" : ""}`,
+    );
+  }
+  return longer;
 }
+
+const lengths: ReadonlySet<string> = new Set(["epochs", "max-steps"]);
+
+/** Without a limit training takes as long as it takes. */
+const lengthOf = (value: Settings[string] | undefined): number =>
+  typeof value === "number" ? value : Number.POSITIVE_INFINITY;

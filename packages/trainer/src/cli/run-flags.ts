@@ -100,7 +100,7 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
   resume: {
     flags: "--resume <from>",
     description:
-      'go on from a checkpoint: its folder, or "auto" for the newest in --out that is whole',
+      'go on from a checkpoint: its folder, or "auto" for the newest in --out that is whole; more --epochs or --max-steps than before train longer',
   },
   out: { flags: "--out <dir>", description: "folder for metrics, checkpoints, summary and report" },
   adapter: {

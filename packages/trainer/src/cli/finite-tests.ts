@@ -1,0 +1,17 @@
+import type { Summary } from "../summary.js";
+
+/**
+ * Says which runs ended with parameters whose test loss is no finite number.
+ * @returns the exit code of the program: 1 where there are some, 0 otherwise
+ */
+export function requireFiniteTests(
+  { runs }: Pick<Summary, "runs">,
+  say: (line: string) => void,
+): number {
+  const lost = runs.filter(({ test }) => !Number.isFinite(test.loss));
+  if (lost.length === 0) return 0;
+  say(
+    `error: the test loss of ${lost.map(({ precision }) => precision).join(", ")} is not finite: training diverged; take a lower learning rate`,
+  );
+  return 1;
+}
