@@ -30,6 +30,7 @@ const builtSuites = ["formats", "grad-scaler", "safetensors", "autocast", "data"
 const gates = [
   { name: "lint", command: ["npx", "biome", "check", ".", "--error-on-warnings"] },
   { name: "documents", command: ["node", "scripts/documents.mjs"] },
+  { name: "writers", command: ["node", "scripts/writers.mjs"] },
   { name: "boundaries", command: ["npm", "run", "--silent", "boundaries"] },
   { name: "typecheck", command: turbo("typecheck") },
   { name: "build", command: turbo("build") },

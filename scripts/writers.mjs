@@ -14,16 +14,29 @@ const reasons = {
   "packages/trainer/src/tensorboard/tensorboard-log.ts": "a log that grows",
   "packages/trainer/src/run-lock.ts": "a lock",
   "packages/trainer/src/files/whole-file.ts": "a device is written to as it is",
+  "packages/trainer/src/files/file-system.ts": "opens what is renamed later",
+  "packages/safetensors/src/node.ts": "opens what is renamed later",
+  // To be moved to the one writer.
+  "apps/images/src/export-folder.ts": "not moved yet",
+  "apps/images/src/weights.ts": "not moved yet",
+  "apps/language-model/src/hub.ts": "not moved yet",
+  "apps/segmentation/src/pictures.ts": "not moved yet",
+  "apps/super-resolution/src/images.ts": "not moved yet",
+  "apps/text/src/model-folder.ts": "not moved yet",
   "apps/bench/src/lanes/torch.ts": "a temporary file",
   "apps/bench/src/pack.ts": "a temporary folder",
 };
 
-const files = execFileSync("git", ["ls-files", "packages/*/src", "apps/*/src"], {
-  cwd: root,
-  encoding: "utf8",
-})
+const files = execFileSync(
+  "git",
+  ["ls-files", ":(glob)packages/*/src/**/*.ts", ":(glob)apps/*/src/**/*.ts"],
+  {
+    cwd: root,
+    encoding: "utf8",
+  },
+)
   .split("\n")
-  .filter((file) => /\.ts$/.test(file) && !/\.test(-d)?\.ts$/.test(file));
+  .filter((file) => file !== "" && !/\.test(-d)?\.ts$/.test(file));
 const findings = files
   .filter((file) => !(file in reasons))
   .flatMap((file) =>

@@ -24,12 +24,12 @@ export function prepareCheckpoint(
   const { step, microStep, best, tables } = content;
   return async (fs, folder) => {
     const entries: FileEntry[] = [];
-    for (const [name, fill] of files) entries.push(await writeFile(fs, folder, name, fill));
+    for (const [name, fill] of files) entries.push(await writeEntry(fs, folder, name, fill));
     const manifest = formatManifest({
       ...{ step, microStep, best, files: entries },
       ...(typeof tables === "string" && { tables }),
     });
-    await writeFile(fs, folder, manifestName, textOf(manifest));
+    await writeEntry(fs, folder, manifestName, textOf(manifest));
     await storingAsync(folder, () => syncDirectory(fs, folder));
   };
 }
@@ -59,7 +59,7 @@ function filesOf({ parts }: CheckpointContent): readonly (readonly [name: string
 const textOf = (text: string): Fill => filling(text);
 
 /** Writes a file of a checkpoint, and says what the manifest does of it. */
-const writeFile = (
+const writeEntry = (
   fs: FileSystem,
   folder: string,
   name: string,
