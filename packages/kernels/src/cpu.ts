@@ -3,9 +3,11 @@ import {
   bytesPerElement,
   type DType,
   type Float8DType,
+  floatingDTypes,
   type HalfDType,
   isFloat8,
   type Kernel,
+  type KernelBinding,
   type KernelView,
   type Launch,
   type LaunchTarget,
@@ -20,6 +22,7 @@ import {
   float16,
   roundArray,
 } from "@halfstep/formats";
+import { integersOf } from "./domain.js";
 import type { DefinedKernel } from "./kernel.js";
 
 /** Memory of the CPU target. With float64 arithmetic every element is kept as a float64, whatever its dtype. */
@@ -57,7 +60,8 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
     launch: runOnCpu,
     write(binding, values) {
       const view = openView(binding);
-      view.set(values);
+      const { dtype } = binding;
+      view.set(dtype === "int32" || dtype === "uint32" ? integersOf(values, dtype) : values);
       closeView(binding, view);
     },
     read: (binding) => openView(binding).slice(),
@@ -98,12 +102,19 @@ function observedViews(
   });
 }
 
-/** What a device would refuse, too. */
+/** What a device would refuse, too: its programs are made for the storage that their bindings accept. */
 function assertComplete({ kernel, bindings, scalars }: Launch<CpuBuffer>): void {
   if (bindings.length !== kernel.bindings.length)
     throw new TypeError(
       `kernel "${kernel.name}" has ${kernel.bindings.length} bindings (${kernel.bindings.map(({ name }) => name).join(", ")}), but got ${bindings.length}`,
     );
+  for (const [b, { dtype }] of bindings.entries()) {
+    const { name, dtypes = floatingDTypes } = kernel.bindings[b] as KernelBinding;
+    if (!dtypes.includes(dtype))
+      throw new TypeError(
+        `kernel "${kernel.name}": binding ${name} accepts ${dtypes.join(", ")}, not ${dtype}`,
+      );
+  }
   const missing = kernel.scalars.find(({ name }) => scalars[name] === undefined);
   if (missing)
     throw new TypeError(

@@ -1,5 +1,4 @@
 import type {
-  DType,
   HalfDType,
   KernelBinding,
   KernelScalar,
@@ -7,6 +6,7 @@ import type {
   ProgramContext,
   Workgroups,
 } from "@halfstep/device";
+import type { Domain } from "./domain.js";
 import type { Indexing } from "./indexing.js";
 import type { Observation } from "./observers/store-observer.js";
 
@@ -73,7 +73,7 @@ export interface Epilogue {
   readonly operands: readonly {
     readonly name: string;
     readonly kind: Indexing;
-    readonly dtypes: readonly DType[];
+    readonly domain: Domain;
   }[];
   readonly scalars: readonly KernelScalar[];
   /** Formats to which it rounds. */
@@ -83,7 +83,7 @@ export interface Epilogue {
   /** WGSL of what `call` calls. */
   readonly functions: string;
   /**
-   * A `vec4f` expression: four elements of the result, and those of each operand, on their way. They are quad `quad` of the result,
+   * A `vec4f` expression: four elements of the result, and those of each operand, vectors of their domains, on their way. They are quad `quad` of the result,
    * unless they are two pairs of it.
    */
   call(result: string, operands: readonly string[], quad?: string): string;

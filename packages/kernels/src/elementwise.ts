@@ -1,16 +1,16 @@
-import {
-  type Binding,
-  type DType,
-  floatingDTypes,
-  type HalfDType,
-  type Kernel,
-  type KernelScalar,
-  type KernelView,
-  type Launch,
-  type ProgramContext,
+import type {
+  Binding,
+  HalfDType,
+  Kernel,
+  KernelScalar,
+  KernelView,
+  Launch,
+  ProgramContext,
 } from "@halfstep/device";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { ByObjects } from "./by-objects.js";
+import { type Domain, domainOf, dtypesOf, quadType } from "./domain.js";
+import { type Form, formOf, type IntegerForms } from "./forms.js";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex, stridedRank } from "./indexing.js";
 import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 import {
@@ -24,7 +24,8 @@ import {
 import { withPrefix } from "./wgsl/helper-names.js";
 
 /**
- * A function of a few floats, as WGSL over quads and as JavaScript. Two expressions are the same only where they are one object: make
+ * A function of a few numbers, as WGSL over quads and as JavaScript. `wgsl` and `evaluate` are of floats; operands that are integers stay
+ * integers, and need a form of their own (`integers`). Two expressions are the same only where they are one object: make
  * each once, outside of steps, because kernels and plans are found again by it.
  */
 export interface Expression {
@@ -40,7 +41,11 @@ export interface Expression {
   readonly isArithmetic?: boolean;
   /** True where each element of the result draws 24 random bits, from a {@link RandomSource} of the launch. */
   readonly isRandom?: boolean;
-  /** A `vec4f` expression of the operands `x` (vec4f), the scalars `c` (f32) and the bits drawn (vec4u). */
+  /** What it gives for floats: masks are "uint32". Default "float". */
+  readonly result?: Domain;
+  /** The exact function of operands of which some are integers. Default: there is none, and they are refused. */
+  readonly integers?: IntegerForms;
+  /** An expression of type `vec4f`, or that of `result`, of the operands `x` (vec4f), the scalars `c` (f32) and the bits drawn (vec4u). */
   wgsl(x: readonly string[], c: readonly string[], bits: string): string;
   evaluate(x: ArrayLike<number>, c: ArrayLike<number>, bits: number): number;
 }
@@ -56,6 +61,8 @@ export interface ElementwiseStep {
 /** A small program over elements of equal shape: what a single op is, and what fusion makes longer. */
 export interface ElementwiseProgram {
   readonly inputs: readonly Indexing[];
+  /** What each input holds. Default: floats. That of each step follows from its operands: see {@link formsOf}. */
+  readonly domains?: readonly Domain[];
   readonly steps: readonly ElementwiseStep[];
   /** The steps whose values are stored, one output each. */
   readonly outputs: readonly number[];
@@ -76,6 +83,9 @@ export interface ShapedBinding<B> extends Binding<B> {
 /**
  * out = expression(...inputs), with the inputs broadcast to the output's shape as in NumPy.
  * `constants` are the expression's runtime scalars, `source` is where a random one draws.
+ *
+ * @throws TypeError where the expression does not compute with integers and an operand is one, and where it gives integers and the
+ *   output holds floats, or the other way round
  */
 export function elementwise<B>(
   expression: Expression,
@@ -95,58 +105,79 @@ export function elementwise<B>(
     const { kind, sizes, strides } = indexingOf(input.shape, out.shape);
     for (let d = 0; d < sizes.length; d++) scalars[`x${i}_size${d}`] = sizes[d] as number;
     for (let d = 0; d < strides.length; d++) scalars[`x${i}_stride${d}`] = strides[d] as number;
-    place = placeAfter(place, kind);
+    place = placeAfter(place, kind, domainOf(input.dtype));
   }
-  for (let j = 0; j < constants.length; j++) scalars[`c0_${j}`] = constants[j] as number;
+  const { kernel, form } = kernelAt(place);
+  if (domainOf(out.dtype) !== form.result)
+    throw new TypeError(
+      `${expression.name} gives ${form.result} of these operands, and its output is ${out.dtype}`,
+    );
+  const values = form.scalarsOf?.(constants) ?? constants;
+  for (let j = 0; j < values.length; j++) scalars[`c0_${j}`] = values[j] as number;
   if (source)
     for (const [name, word] of Object.entries(sourceWords(source)))
       scalars[stepPrefix(0) + name] = word;
-  return { kernel: kernelAt(place), bindings: [...inputs, out].map(bindingOf), scalars };
+  return { kernel, bindings: [...inputs, out].map(bindingOf), scalars };
 }
 
 const bindingOf = <B>({ buffer, offset, length, dtype, rounding }: Binding<B>): Binding<B> =>
   rounding ? { buffer, offset, length, dtype, rounding } : { buffer, offset, length, dtype };
 
 /**
- * The kernels of one expression, as a tree by the indexing of its operands. Nearly every launch asks for one, and finds it so
- * without spelling out its program.
+ * The kernels of one expression, as a tree by the indexing and the domains of its operands. Nearly every launch asks for one, and finds
+ * it so without spelling out its program.
  */
 interface KernelPlace {
   readonly expression: Expression;
   /** Of the operands so far. */
   readonly inputs: readonly Indexing[];
-  readonly after: Map<Indexing, KernelPlace>;
-  kernel: ElementwiseKernel | undefined;
+  readonly domains: readonly Domain[];
+  readonly after: Readonly<Record<Domain, Map<Indexing, KernelPlace>>>;
+  made: { readonly kernel: ElementwiseKernel; readonly form: Form } | undefined;
 }
 
 const roots = new WeakMap<Expression, KernelPlace>();
 
+const emptyPlace = (
+  expression: Expression,
+  inputs: readonly Indexing[],
+  domains: readonly Domain[],
+): KernelPlace => ({
+  ...{ expression, inputs, domains, made: undefined },
+  after: { float: new Map(), int32: new Map(), uint32: new Map() },
+});
+
 function singleKernels(expression: Expression): KernelPlace {
   let root = roots.get(expression);
   if (!root) {
-    root = { expression, inputs: [], after: new Map(), kernel: undefined };
+    root = emptyPlace(expression, [], []);
     roots.set(expression, root);
   }
   return root;
 }
 
-function placeAfter({ expression, inputs, after }: KernelPlace, kind: Indexing): KernelPlace {
-  let place = after.get(kind);
+function placeAfter(before: KernelPlace, kind: Indexing, domain: Domain): KernelPlace {
+  const { expression, inputs, domains, after } = before;
+  let place = after[domain].get(kind);
   if (!place) {
-    place = { expression, inputs: [...inputs, kind], after: new Map(), kernel: undefined };
-    after.set(kind, place);
+    place = emptyPlace(expression, [...inputs, kind], [...domains, domain]);
+    after[domain].set(kind, place);
   }
   return place;
 }
 
-function kernelAt(place: KernelPlace): ElementwiseKernel {
-  const { expression, inputs } = place;
-  place.kernel ??= elementwiseKernel({
-    inputs,
-    steps: [{ expression, operands: inputs.map((_, i) => i) }],
-    outputs: [0],
-  });
-  return place.kernel;
+function kernelAt(place: KernelPlace): NonNullable<KernelPlace["made"]> {
+  const { expression, inputs, domains } = place;
+  place.made ??= {
+    form: formOf(expression, domains),
+    kernel: elementwiseKernel({
+      inputs,
+      domains,
+      steps: [{ expression, operands: inputs.map((_, i) => i) }],
+      outputs: [0],
+    }),
+  };
+  return place.made;
 }
 
 const kernels = new ByObjects<ElementwiseKernel>();
@@ -165,33 +196,57 @@ export const programName = ({ steps }: ElementwiseProgram): string =>
   steps.map(({ expression }) => expression.name).join("+");
 
 /** Every static choice of a program besides its expressions. */
-export const programVariant = ({ inputs, steps, outputs }: ElementwiseProgram): string =>
-  `${inputs.join(",")};${steps
+export function programVariant(program: ElementwiseProgram): string {
+  const { inputs, steps, outputs } = program;
+  const domains = domainsOf(program);
+  const kinds = inputs.map((kind, i) => (domains[i] === "float" ? kind : `${kind} ${domains[i]}`));
+  return `${kinds.join(",")};${steps
     .map(({ operands, rounding }) => operands.join(",") + (rounding ? `:${rounding}` : ""))
     .join(";")};${outputs.join(",")}`;
+}
 
 const quadsPerWorkgroup = 512;
 
-/** Integers are floats in between: exact up to 2^24 in magnitude, which is enough for masks and classes. */
-export const programDTypes: readonly DType[] = [...floatingDTypes, "uint32", "int32"];
+/** What each input of a program holds. */
+export const domainsOf = ({ inputs, domains }: ElementwiseProgram): readonly Domain[] =>
+  domains ?? inputs.map(() => "float");
+
+/** What each step of a program computes of its operands. */
+export function formsOf(program: ElementwiseProgram): readonly Form[] {
+  const { steps } = program;
+  const values = [...domainsOf(program)];
+  return steps.map(({ expression, operands }) => {
+    const form = formOf(
+      expression,
+      operands.map((o) => values[o] as Domain),
+    );
+    values.push(form.result);
+    return form;
+  });
+}
 
 function makeKernel(name: string, variant: string, program: ElementwiseProgram): ElementwiseKernel {
   const { inputs, steps, outputs } = program;
+  const forms = formsOf(program);
   const kernel = defineKernel({
     name,
     variant,
     bindings: [
-      ...inputs.map((_, i) => ({ name: `x${i}`, access: "read" as const, dtypes: programDTypes })),
-      ...outputs.map((_, i) => ({
+      ...domainsOf(program).map((domain, i) => ({
+        name: `x${i}`,
+        access: "read" as const,
+        dtypes: dtypesOf(domain),
+      })),
+      ...outputs.map((step, i) => ({
         name: `y${i}`,
         access: "write" as const,
-        dtypes: programDTypes,
+        dtypes: dtypesOf((forms[step] as Form).result),
       })),
     ],
     factors: readsAreArithmetic(program) ? inputs.length : 0,
     scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
-    body: (context) => wgslOf(program, context),
+    body: (context) => wgslOf(program, forms, context),
     workgroups: ({ count }, _, context) =>
       walkWorkgroups(Math.ceil((count as number) / 4), context, quadsPerWorkgroup),
     reference: (views, values) => evaluateProgram(program, views, values),
@@ -207,14 +262,16 @@ export const readsAreArithmetic = ({ inputs, steps }: ElementwiseProgram): boole
   );
 
 /** The scalars that a program reads: a one, what finds its operands' elements, and the constants of its steps. */
-export function programScalars({ inputs, steps }: ElementwiseProgram): KernelScalar[] {
+export function programScalars(program: ElementwiseProgram): KernelScalar[] {
+  const { inputs, steps } = program;
+  const forms = formsOf(program);
   const scalars: KernelScalar[] = [{ name: "one", type: "f32", runtime: true }];
   for (const [i, kind] of inputs.entries())
     for (const member of indexingScalars(kind))
       scalars.push({ name: `x${i}_${member}`, type: "u32" });
   for (const [k, { expression }] of steps.entries()) {
-    for (let j = 0; j < (expression.scalars ?? 0); j++)
-      scalars.push({ name: `c${k}_${j}`, type: "f32", runtime: true });
+    for (const [j, type] of (forms[k] as Form).scalars.entries())
+      scalars.push({ name: `c${k}_${j}`, type, runtime: true });
     if (expression.isRandom)
       for (const scalar of sourceScalars)
         scalars.push({ ...scalar, name: stepPrefix(k) + scalar.name });
@@ -235,72 +292,81 @@ function indexingScalars(kind: Indexing): string[] {
   return kind === "row" ? sizes : [...sizes, ...sizes.map((_, d) => `stride${d}`)];
 }
 
-/** The expressions of a program that call functions of their own, once each, with what gives these names that no other has. */
-function helpersOf({ steps }: ElementwiseProgram): Map<Expression, (code: string) => string> {
-  const helpers = new Map<Expression, (code: string) => string>();
-  for (const [k, { expression }] of steps.entries())
-    if (expression.functions && !helpers.has(expression))
-      helpers.set(expression, withPrefix(expression.functions, `step${k}_`));
+/** The forms in a program that call functions of their own, once each, with what gives these names that no other has. */
+function helpersOf(forms: readonly Form[]): Map<Form, (code: string) => string> {
+  const helpers = new Map<Form, (code: string) => string>();
+  for (const [k, form] of forms.entries())
+    if (form.functions && !helpers.has(form))
+      helpers.set(form, withPrefix(form.functions, `step${k}_`));
   return helpers;
 }
 
 /** The WGSL functions that the steps of a program call. */
 export function stepFunctions(program: ElementwiseProgram): string {
   let code = isRandom(program) ? drawBits : "";
-  for (const [{ functions = "" }, renamed] of helpersOf(program)) code += renamed(functions);
+  for (const [{ functions = "" }, renamed] of helpersOf(formsOf(program)))
+    code += renamed(functions);
   return code;
 }
 
 /**
- * Statements that compute `vK` (vec4f) for each step from the inputs `v0 …`; K counts the inputs first. They are of quad `quad` of
- * the result, a WGSL expression.
+ * Statements that compute `vK`, a vector of its domain, for each step from the inputs `v0 …`; K counts the inputs first. They are of
+ * quad `quad` of the result, a WGSL expression.
  */
 export function stepStatements(program: ElementwiseProgram, quad: string): string {
   const { inputs, steps } = program;
-  const helpers = helpersOf(program);
+  const forms = formsOf(program);
+  const helpers = helpersOf(forms);
   let code = "";
   for (const [k, { expression, operands, rounding: format }] of steps.entries()) {
+    const form = forms[k] as Form;
     const x = operands.map((o) => `v${o}`);
-    const c = Array.from({ length: expression.scalars ?? 0 }, (_, j) => `s.c${k}_${j}`);
+    const c = form.scalars.map((_, j) => `s.c${k}_${j}`);
     if (expression.isRandom) code += `  let bits${k} = ${drawnBits(quad, stepPrefix(k))};\n`;
-    const written = expression.wgsl(x, c, `bits${k}`);
-    const value = helpers.get(expression)?.(written) ?? written;
+    const written = form.wgsl(x, c, `bits${k}`);
+    const value = helpers.get(form)?.(written) ?? written;
     // A product with a one that the compiler cannot know keeps it from contracting two steps into one rounding.
-    const kept = k < steps.length - 1 ? `(${value}) * s.one` : value;
+    const kept = k < steps.length - 1 && form.result === "float" ? `(${value}) * s.one` : value;
     const rounded = format ? `round4_${format}(${value})` : kept;
     code += `  let v${inputs.length + k} = ${rounded};\n`;
   }
   return code;
 }
 
-function wgslOf(program: ElementwiseProgram, context: ProgramContext): string {
+function wgslOf(
+  program: ElementwiseProgram,
+  forms: readonly Form[],
+  context: ProgramContext,
+): string {
   const { inputs, outputs } = program;
+  const domains = domainsOf(program);
   let code = stepFunctions(program);
-  for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`);
+  for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`, domains[i]);
   code += walkMain("(s.count + 3u) / 4u", context);
   for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(index);\n`;
   code += stepStatements(program, "index");
   for (const [i, step] of outputs.entries()) {
-    const dtype = context.bindings[inputs.length + i]?.dtype;
-    const stored = dtype === "uint32" ? "vec4u" : dtype === "int32" ? "vec4i" : "";
-    code += `  store_y${i}(index, ${stored}(${zeroBehind(`v${inputs.length + step}`, "s.count")}));\n`;
+    const type = quadType((forms[step] as Form).result);
+    code += `  store_y${i}(index, ${zeroBehind(`v${inputs.length + step}`, "s.count", type)});\n`;
   }
   return `${code}  }\n}\n`;
 }
 
 /** Evaluates a program on the CPU: `views` are its inputs, then its outputs. */
 export function evaluateProgram(
-  { inputs, steps, outputs }: ElementwiseProgram,
+  program: ElementwiseProgram,
   views: readonly KernelView[],
   scalars: Readonly<Record<string, number>>,
 ): void {
+  const { inputs, steps, outputs } = program;
+  const forms = formsOf(program);
   const isWide = views[inputs.length] instanceof Float64Array;
   const count = scalars.count as number;
   const index = inputs.map((kind, i) => inputIndex(kind, `x${i}`, scalars));
-  const constants = steps.map(({ expression }, k) =>
-    Array.from({ length: expression.scalars ?? 0 }, (_, j) => {
+  const constants = forms.map((form, k) =>
+    form.scalars.map((type, j) => {
       const value = scalars[`c${k}_${j}`] as number;
-      return isWide ? value : Math.fround(value);
+      return isWide || type !== "f32" ? value : Math.fround(value);
     }),
   );
   const drawn = steps.map(({ expression }, k) =>
@@ -315,8 +381,10 @@ export function evaluateProgram(
       const step = steps[k] as ElementwiseStep;
       const x = operands[k] as Float64Array;
       for (let o = 0; o < x.length; o++) x[o] = values[step.operands[o] as number] as number;
-      const value = step.expression.evaluate(x, constants[k] as number[], drawn[k]?.(e) ?? 0);
-      values[inputs.length + k] = isWide ? value : roundStep(value, step.rounding);
+      const form = forms[k] as Form;
+      const value = form.evaluate(x, constants[k] as number[], drawn[k]?.(e) ?? 0);
+      values[inputs.length + k] =
+        isWide || form.result !== "float" ? value : roundStep(value, step.rounding);
     }
     for (let o = 0; o < outputs.length; o++)
       (views[inputs.length + o] as KernelView)[e] = values[

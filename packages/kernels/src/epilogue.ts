@@ -3,12 +3,13 @@ import { roundArray } from "@halfstep/formats";
 import { ByObjects } from "./by-objects.js";
 import { formatOf } from "./cpu.js";
 import type { Epilogue } from "./definition.js";
+import { type Domain, quadType } from "./domain.js";
 import {
+  domainsOf,
   type ElementwiseKernel,
   type ElementwiseProgram,
   evaluateProgram,
   isRandom,
-  programDTypes,
   programName,
   programScalars,
   programVariant,
@@ -78,8 +79,9 @@ function makeEpilogue(
   { results, rounding }: EpilogueOptions,
 ): Epilogue {
   const { inputs, steps } = program;
+  const domains = domainsOf(program);
   const operands = inputs
-    .map((kind, i) => ({ name: `x${i}`, kind, dtypes: programDTypes, i }))
+    .map((kind, i) => ({ name: `x${i}`, kind, domain: domains[i] as Domain, i }))
     .filter(({ i }) => !results.includes(i));
   return {
     name: programName(program),
@@ -105,11 +107,11 @@ function makeEpilogue(
 function epilogueFunctions(
   program: ElementwiseProgram,
   { results, rounding }: EpilogueOptions,
-  operands: readonly { readonly i: number }[],
+  operands: readonly { readonly i: number; readonly domain: Domain }[],
 ): string {
   const parameters = [
     "result: vec4f",
-    ...operands.map(({ i }) => `v${i}: vec4f`),
+    ...operands.map(({ i, domain }) => `v${i}: ${quadType(domain)}`),
     ...(isRandom(program) ? ["quad: u32"] : []),
   ];
   // As between steps, a one that the compiler cannot know keeps it from contracting what computes the result with a step.

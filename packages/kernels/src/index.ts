@@ -93,7 +93,9 @@ export {
   lostUpdateWords,
   storeParameters,
 } from "./diagnostics/lost-updates.js";
+export { type Domain, type IntegerDomain, integersOf } from "./domain.js";
 export {
+  domainsOf,
   type ElementwiseKernel,
   type ElementwiseProgram,
   type ElementwiseStep,

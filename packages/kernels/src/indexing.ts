@@ -1,3 +1,5 @@
+import { type Domain, quadType, scalarType } from "./domain.js";
+
 /**
  * How an elementwise kernel finds an operand's element for element i of the result:
  * `same` index, a `scalar`, the `row` that repeats every `size0` elements, or strides over two dimensions or more.
@@ -64,20 +66,21 @@ function broadcastIndexing(operand: readonly number[], result: readonly number[]
   };
 }
 
-/** WGSL `quad_x(q)`: elements 4q … 4q+3 of operand `x`, as floats whatever they are. */
-export function indexingWgsl(kind: Indexing, x: string): string {
-  const head = `fn quad_${x}(q: u32) -> vec4f {`;
+/** WGSL `quad_x(q)`: elements 4q … 4q+3 of operand `x`, which holds values of this domain. */
+export function indexingWgsl(kind: Indexing, x: string, domain: Domain = "float"): string {
+  const [quad, scalar] = [quadType(domain), scalarType(domain)];
+  const head = `fn quad_${x}(q: u32) -> ${quad} {`;
   const gather = (of: (i: string) => string): string =>
-    `return vec4f(${[0, 1, 2, 3].map((j) => `f32(at_${x}(${of(`i + ${j}u`)}))`).join(", ")});`;
+    `return ${quad}(${[0, 1, 2, 3].map((j) => `${scalar}(at_${x}(${of(`i + ${j}u`)}))`).join(", ")});`;
   switch (kind) {
     case "same":
-      return `${head} return vec4f(load_${x}(q)); }\n`;
+      return `${head} return ${quad}(load_${x}(q)); }\n`;
     case "scalar":
-      return `${head} return vec4f(f32(at_${x}(0u))); }\n`;
+      return `${head} return ${quad}(${scalar}(at_${x}(0u))); }\n`;
     case "row":
       return `${head}
   let n = s.${x}_size0;
-  if ((n & 3u) == 0u) { return vec4f(load_${x}(q % (n >> 2u))); }
+  if ((n & 3u) == 0u) { return ${quad}(load_${x}(q % (n >> 2u))); }
   let i = q * 4u;
   ${gather((i) => `(${i}) % n`)}
 }

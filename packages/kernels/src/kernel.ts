@@ -192,12 +192,12 @@ export const walkWorkgroups = (count: number, context: ProgramContext, each = 64
  * there comes from memory behind the operands. Gradients lie in a flat buffer that is searched for infinities with its gaps,
  * and steps would be skipped for what is found there.
  */
-export const zeroBehind = (value: string, count: string): string =>
-  `select(vec4f(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;
+export const zeroBehind = (value: string, count: string, type = "vec4f"): string =>
+  `select(${type}(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;
 
 /** WGSL `finished(index, result)`: what is stored at quad `index` in the place of `result`. */
 const finishedFunction = ({ functions, operands, call }: Epilogue): string =>
-  `${functions}${operands.map(({ name, kind }) => indexingWgsl(kind, name)).join("")}
+  `${functions}${operands.map(({ name, kind, domain }) => indexingWgsl(kind, name, domain)).join("")}
 fn finished(index: u32, result: vec4f) -> vec4f {
   let value = ${call(
     "result",

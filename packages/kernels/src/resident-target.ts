@@ -9,6 +9,7 @@ import {
 } from "@halfstep/device";
 import { decodeArray, encodeArray } from "@halfstep/formats";
 import { codesOf, formatOf } from "./cpu.js";
+import { integersOf } from "./domain.js";
 
 /**
  * Where optimizers and loss scalers live: launches, and memory that outlives a step and that the host fills and reads.
@@ -65,9 +66,8 @@ function encoded(values: ArrayLike<number>, dtype: DType): BufferSource {
     case "float32":
       return Float32Array.from(values);
     case "int32":
-      return Int32Array.from(values);
     case "uint32":
-      return Uint32Array.from(values);
+      return integersOf(values, dtype);
     default: {
       const options = { saturate: isFloat8(dtype) };
       return encodeArray(values, formatOf(dtype), undefined, options) as Uint16Array<ArrayBuffer>;

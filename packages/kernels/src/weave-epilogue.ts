@@ -1,5 +1,6 @@
 import type { KernelView, ProgramContext } from "@halfstep/device";
 import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
+import { dtypesOf } from "./domain.js";
 
 /**
  * The definition of a kernel whose result passes through an epilogue, whose operands are bound before the result. Where the store
@@ -25,7 +26,12 @@ export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue):
     variant: `${variant} ${epilogue.variant}`,
     bindings: [
       ...bindings.slice(0, own),
-      ...operands.map((x) => ({ name: x.name, access: "read" as const, unit, dtypes: x.dtypes })),
+      ...operands.map(({ name: x, domain }) => ({
+        name: x,
+        access: "read" as const,
+        unit,
+        dtypes: dtypesOf(domain),
+      })),
       ...bindings.slice(own),
     ],
     factors: factors < own ? factors : own + (epilogue.isArithmetic ? operands.length : 0),

@@ -1,5 +1,12 @@
 import type { DType } from "@halfstep/device";
-import { elementwise, fromInteger, identity, toInteger } from "@halfstep/kernels";
+import {
+  type Expression,
+  elementwise,
+  fromInteger,
+  identity,
+  toInt32,
+  toUint32,
+} from "@halfstep/kernels";
 import { isGradEnabled } from "./grad-mode.js";
 import { type DifferentiableOp, dependOn } from "./grad-node.js";
 import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
@@ -9,9 +16,10 @@ import type { Tensor } from "./tensor.js";
 export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype !== "uint32";
 
 /**
- * The tensor in another dtype; the tensor itself where it already has it. Of integers it is their number, exact up to 2^24 in
- * magnitude. Integers lose the fraction, as in torch; numbers beyond their range become the end of it, and NaN 0, which torch leaves
- * open; no gradient flows through them. Within a recording the same version is
+ * The tensor in another dtype; the tensor itself where it already has it. Integers become the nearest float32 (their own number up to
+ * 2^24 in magnitude), and from there what a float32 becomes. Floats lose their fraction on the way to integers, as in torch; numbers
+ * beyond the range of the integers, of floats or of other integers, become the end of it, and NaN 0, which torch leaves open; no gradient
+ * flows through them. Within a recording the same version is
  * cast to the same dtype once, however often it is asked for: that is autocast's weight cache.
  */
 export function castTo(tensor: Tensor, dtype: DType): Tensor {
@@ -55,11 +63,12 @@ export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   return copy;
 }
 
-/** Integers that float32 holds, from the smallest to the largest. */
-const integerRanges: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
-  int32: [-(2 ** 31), 2 ** 31 - 128],
-  uint32: [0, 2 ** 32 - 256],
-};
+/** Only casts between floats are folded into their neighbours, which know them by their expression. */
+function castExpression(from: DType, to: DType): Expression {
+  if (to === "int32") return toInt32;
+  if (to === "uint32") return toUint32;
+  return isFloating(from) ? identity : fromInteger;
+}
 
 // Not made by defineOp, whose ops go through dispatch: a cast is what dispatch itself needs.
 const castOp: OpDefinition<DType> & Pick<DifferentiableOp, "savesNothing"> = {
@@ -72,14 +81,7 @@ const castOp: OpDefinition<DType> & Pick<DifferentiableOp, "savesNothing"> = {
   },
   forward({ target, inputs, outputs, attributes: dtype }: ForwardContext<DType>) {
     const [x] = inputs as [ForwardContext<DType>["inputs"][number]];
-    const range = integerRanges[dtype];
-    if (range) {
-      target.launch(elementwise(toInteger, [x], outputs[0] as typeof x, range));
-      return;
-    }
-    // Only casts between floats are folded into their neighbours, which know them by their expression.
-    const expression = isFloating(x.dtype) ? identity : fromInteger;
-    target.launch(elementwise(expression, [x], outputs[0] as typeof x));
+    target.launch(elementwise(castExpression(x.dtype, dtype), [x], outputs[0] as typeof x));
   },
   backward({ inputs, gradients }: BackwardContext<DType>) {
     const [x] = inputs as [Tensor];

@@ -1,3 +1,4 @@
+import { DTypeError } from "@halfstep/autocast";
 import {
   type Binding,
   bytesPerElement,
@@ -7,6 +8,7 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
+import { isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
@@ -107,11 +109,18 @@ export class Recorder {
   }
 
   append(launch: Launch<Storage>): void {
-    for (const { buffer } of launch.bindings)
+    const { kernel, bindings } = launch;
+    for (let b = 0; b < bindings.length; b++) {
+      const { buffer, dtype } = bindings[b] as Binding<Storage>;
       if (buffer.owner !== this.#runtime)
         throw new RecordingError(
-          `${launch.kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+          `${kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
         );
+      if (!isFloating(dtype) && !kernel.bindings[b]?.dtypes?.includes(dtype))
+        throw new DTypeError(
+          `${kernel.name} does not compute with integers: its operand ${b + 1} is ${dtype}; cast it with to("float32")`,
+        );
+    }
     if (!isRepeatedWrite(launch)) this.#recording.append(launch);
   }
 

@@ -1,6 +1,7 @@
 import type { Device, DType, KernelView } from "@halfstep/device";
 import type { CpuTargetOptions } from "@halfstep/kernels";
 import { ampPrimitives } from "./amp.js";
+import { isFloating } from "./cast.js";
 import { RecordingError, ShapeError } from "./errors.js";
 import { allPasses, type Plan } from "./plan/plan.js";
 import { type NonFiniteOrigin, originIn } from "./provenance.js";
@@ -127,7 +128,9 @@ export class Runtime {
   }
 
   full(shape: readonly number[], value: number, options: TensorOptions = {}): Tensor {
-    return this.tensor(new Float32Array(sizeOf(shape)).fill(value), shape, options);
+    // Float32 does not hold every integer.
+    const Numbers = isFloating(options.dtype ?? "float32") ? Float32Array : Float64Array;
+    return this.tensor(new Numbers(sizeOf(shape)).fill(value), shape, options);
   }
 
   /** A variable: what `assign()` changes, and what lives until it is disposed. */

@@ -1,5 +1,6 @@
 import type { ProgramContext } from "@halfstep/device";
 import type { Epilogue } from "../definition.js";
+import { pairType, quadType, scalarType } from "../domain.js";
 import { indexingWgsl } from "../indexing.js";
 import {
   channelMarks,
@@ -148,22 +149,23 @@ function pairsThrough(epilogue: Epilogue | undefined): {
 } {
   let functions = epilogue?.functions ?? "";
   let before = "";
-  const operands = (epilogue?.operands ?? []).map(({ name, kind }) => {
+  const operands = (epilogue?.operands ?? []).map(({ name, kind, domain }) => {
+    const [quad, pair, scalar] = [quadType(domain), pairType(domain), scalarType(domain)];
     switch (kind) {
       case "row":
-        before += `  let ${name}_all = vec4f(vec2f(load_${name}(column)), vec2f(load_${name}(column)));\n`;
+        before += `  let ${name}_all = ${quad}(${pair}(load_${name}(column)), ${pair}(load_${name}(column)));\n`;
         return `${name}_all`;
       case "scalar":
-        before += `  let ${name}_all = vec4f(f32(at_${name}(0u)));\n`;
+        before += `  let ${name}_all = ${quad}(${scalar}(at_${name}(0u)));\n`;
         return `${name}_all`;
       case "same":
-        return `vec4f(vec2f(load_${name}(at)), vec2f(load_${name}(at + s.columns)))`;
+        return `${quad}(${pair}(load_${name}(at)), ${pair}(load_${name}(at + s.columns)))`;
       default: {
-        functions += indexingWgsl(kind, name);
-        const elements = ["at", "(at + s.columns)"].flatMap((pair) =>
-          [0, 1].map((e) => `f32(at_${name}(offset_${name}(${pair} * 2u + ${e}u)))`),
+        functions += indexingWgsl(kind, name, domain);
+        const elements = ["at", "(at + s.columns)"].flatMap((place) =>
+          [0, 1].map((e) => `${scalar}(at_${name}(offset_${name}(${place} * 2u + ${e}u)))`),
         );
-        return `vec4f(${elements.join(", ")})`;
+        return `${quad}(${elements.join(", ")})`;
       }
     }
   });

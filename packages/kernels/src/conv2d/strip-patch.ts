@@ -1,4 +1,5 @@
 import type { Epilogue } from "../definition.js";
+import { quadType, scalarType } from "../domain.js";
 import { indexingWgsl } from "../indexing.js";
 import { linearWorkgroups } from "../kernel.js";
 import { type Direction, each, lanes, type Patch, paddingOf, patchHead } from "./patch.js";
@@ -153,22 +154,23 @@ ${each(channels, (c) => {
 function quadsThrough(quads: number, epilogue: Epilogue | undefined) {
   let functions = epilogue?.functions ?? "";
   let before = "";
-  const operands = (epilogue?.operands ?? []).map(({ name, kind }) => {
+  const operands = (epilogue?.operands ?? []).map(({ name, kind, domain }) => {
+    const [type, scalar] = [quadType(domain), scalarType(domain)];
     switch (kind) {
       case "row":
-        before += each(quads, (q) => `  let ${name}_${q} = vec4f(load_${name}(quad + ${q}u));\n`);
+        before += each(quads, (q) => `  let ${name}_${q} = ${type}(load_${name}(quad + ${q}u));\n`);
         return (q: number) => `${name}_${q}`;
       case "scalar":
-        before += `  let ${name}_all = vec4f(f32(at_${name}(0u)));\n`;
+        before += `  let ${name}_all = ${type}(${scalar}(at_${name}(0u)));\n`;
         return () => `${name}_all`;
       case "same":
-        return () => `vec4f(load_${name}(at))`;
+        return () => `${type}(load_${name}(at))`;
       default: {
-        functions += indexingWgsl(kind, name);
+        functions += indexingWgsl(kind, name, domain);
         const elements = [0, 1, 2, 3].map(
-          (e) => `f32(at_${name}(offset_${name}(at * 4u + ${e}u)))`,
+          (e) => `${scalar}(at_${name}(offset_${name}(at * 4u + ${e}u)))`,
         );
-        return () => `vec4f(${elements.join(", ")})`;
+        return () => `${type}(${elements.join(", ")})`;
       }
     }
   });

@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
+import { type Domain, domainOf, scalarType, toIntegerOf } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
@@ -20,7 +21,7 @@ export interface StridedCopyAttributes {
   readonly dimensions: readonly CopiedDimension[];
   /** The element of the input at the place of all zeros, whether it is read or not. Default 0. */
   readonly offset?: number;
-  /** What stands at places that are not read. Default 0. */
+  /** What stands at places that are not read, brought into the range of integers. Default 0. */
   readonly fill?: number;
 }
 
@@ -47,12 +48,13 @@ export function stridedCopy<B>(
     scalars[`from${d}`] = from / own;
     scalars[`to${d}`] = to / own;
   }
-  if (isPadded) scalars.fill = fill;
+  const filled = isPadded ? domainOf(operands.out.dtype) : undefined;
+  if (filled) scalars.fill = filled === "float" ? fill : toIntegerOf(filled, fill);
   return {
     kernel: kernelOf({
       rank: merged.length,
       unit,
-      isPadded,
+      filled,
       byRows: lastOf(merged).size % 4 === 0,
     }),
     bindings: [operands.input, operands.out],
@@ -63,13 +65,13 @@ export function stridedCopy<B>(
 /** The first of the elements that a launch copies, where it copies neighbours to neighbours; undefined for any other launch. */
 export function contiguousStart({ kernel, scalars }: Launch<unknown>): number | undefined {
   if (!isStridedCopy(kernel)) return undefined;
-  const { rank, unit, isPadded } = kernel.copies;
-  return rank === 1 && unit === 4 && !isPadded ? (scalars.offset as number) * 4 : undefined;
+  const { rank, unit, filled } = kernel.copies;
+  return rank === 1 && unit === 4 && !filled ? (scalars.offset as number) * 4 : undefined;
 }
 
 /** The elements that a launch copies, one after the other; undefined for other launches, and for copies that fill places. */
 export function copiedWalk({ kernel, scalars }: Launch<unknown>): Walk | undefined {
-  if (!isStridedCopy(kernel) || kernel.copies.isPadded) return undefined;
+  if (!isStridedCopy(kernel) || kernel.copies.filled) return undefined;
   const { rank, unit } = kernel.copies;
   const dimensions = Array.from({ length: rank }, (_, d) => {
     const [size, stride] = [scalars[`size${d}`], scalars[`stride${d}`]] as [number, number];
@@ -116,7 +118,8 @@ function movesQuads(merged: readonly Walked[], offset: number): boolean {
 interface Variant {
   readonly rank: number;
   readonly unit: 1 | 4;
-  readonly isPadded: boolean;
+  /** What is put at places that are not read, where there are any. */
+  readonly filled: Domain | undefined;
   /** Whether no quad of the result belongs to two rows: places of the last dimension. */
   readonly byRows: boolean;
 }
@@ -131,8 +134,9 @@ const isStridedCopy = (kernel: Kernel): kernel is StridedCopyKernel => "copies" 
 const kernels = new Map<string, StridedCopyKernel>();
 
 function kernelOf(variant: Variant): StridedCopyKernel {
-  const { rank, unit, isPadded, byRows } = variant;
-  const key = `${rank}${unit === 4 ? ",quads" : byRows ? ",rows" : ""}${isPadded ? ",padded" : ""}`;
+  const { rank, unit, filled, byRows } = variant;
+  const padding = filled === undefined ? "" : filled === "float" ? ",padded" : `,padded ${filled}`;
+  const key = `${rank}${unit === 4 ? ",quads" : byRows ? ",rows" : ""}${padding}`;
   let kernel = kernels.get(key);
   if (!kernel) {
     kernel = { ...makeKernel(variant, key), copies: variant };
@@ -162,7 +166,8 @@ function walk(last: number, isPadded: boolean): string {
 
 const isBetween = (c: string, d: number): string => `((${c} >= s.from${d}) & (${c} < s.to${d}))`;
 
-function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string): Kernel {
+function makeKernel({ rank, unit, filled, byRows }: Variant, variant: string): Kernel {
+  const isPadded = filled !== undefined;
   const axes = Array.from({ length: rank }, (_, d) => d);
   const perAxis = isPadded ? ["size", "stride", "from", "to"] : ["size", "stride"];
   return defineKernel({
@@ -179,7 +184,7 @@ function makeKernel({ rank, unit, isPadded, byRows }: Variant, variant: string):
       ...perAxis.flatMap((name) =>
         axes.map((d) => ({ name: `${name}${d}`, type: "i32" as const })),
       ),
-      ...(isPadded ? [{ name: "fill", type: "f32" as const, runtime: true }] : []),
+      ...(filled ? [{ name: "fill", type: scalarType(filled), runtime: true }] : []),
     ],
     body(context, epilogue) {
       const [from, to] = context.bindings;

@@ -1,12 +1,17 @@
+import { type IntegerDomain, toIntegerOf } from "../domain.js";
 import type { Expression } from "../elementwise.js";
 import { arithmetic, binary, isNanWgsl, numbers, pickNan, unary, withScalar } from "./builders.js";
+import { converted, fromFloatsWgsl } from "./integer-forms.js";
 
-/** y = x: what a cast or a copy computes. */
-export const identity: Expression = unary(
-  "identity",
-  (x) => x,
-  (x) => x,
-);
+/** y = x: what a copy computes, and a cast between floats. Integers keep every bit. */
+export const identity: Expression = {
+  ...unary(
+    "identity",
+    (x) => x,
+    (x) => x,
+  ),
+  integers: converted("same"),
+};
 
 export const add: Expression = arithmetic(
   binary(
@@ -207,26 +212,59 @@ export const addcdiv: Expression = {
   evaluate: numbers(3, (x, a, b, c) => x + (c * a) / b),
 };
 
-/** The number of an integer: exact up to 2^24 in magnitude. */
-export const fromInteger: Expression = unary(
-  "fromInteger",
-  (x) => x,
-  (x) => x,
-);
+/** The number of an integer, as a float32: exact up to 2^24 in magnitude, beyond that rounded to nearest even. */
+export const fromInteger: Expression = {
+  ...unary(
+    "fromInteger",
+    (x) => x,
+    (x) => x,
+  ),
+  integers: converted("float"),
+};
+
+const toInteger = (name: string, domain: IntegerDomain): Expression => ({
+  ...unary(
+    name,
+    (x) => `${name}_of(${x})`,
+    (x) => toIntegerOf(domain, x),
+  ),
+  result: domain,
+  integers: converted(domain),
+  functions: fromFloatsWgsl(`${name}_of`, domain),
+});
+
+/** Floats without their fraction, and integers, as int32: the end of its range for what lies beyond, 0 for NaN. */
+export const toInt32: Expression = toInteger("toInt32", "int32");
+
+/** The same as uint32. */
+export const toUint32: Expression = toInteger("toUint32", "uint32");
 
 /**
- * x without its fraction, within the smallest and the largest of the two scalars; 0 for NaN. What a store as integers then keeps as
- * it is, on every adapter.
+ * The place in n dimensions, from (the place in the first n − 1, the index in the last), uint32 both: place · size + index. The scalars
+ * are the number of places in the first n − 1 dimensions and the size of the last; where either operand is not below its own, it is
+ * 2^32 − 1, which is a place nowhere.
  */
-export const toInteger: Expression = {
-  name: "toInteger",
-  arity: 1,
+export const placeIn: Expression = {
+  name: "placeIn",
+  arity: 2,
   scalars: 2,
-  wgsl: ([x], [low, high]) =>
-    `select(clamp(trunc(${x}), vec4f(${low}), vec4f(${high})), vec4f(0.0), ${isNanWgsl(x as string)})`,
-  evaluate(x, c) {
-    const value = x[0] as number;
-    if (Number.isNaN(value)) return 0;
-    return Math.min(Math.max(Math.trunc(value), c[0] as number), c[1] as number);
+  wgsl() {
+    throw new TypeError("placeIn takes two operands of uint32");
+  },
+  evaluate: () => Number.NaN,
+  integers([place, index]) {
+    if (place !== "uint32" || index !== "uint32") return undefined;
+    const nowhere = 2 ** 32 - 1;
+    return {
+      result: "uint32",
+      scalars: ["u32", "u32"],
+      wgsl: ([p, i], [places, size]) =>
+        `select(${p} * ${size} + ${i}, vec4u(${nowhere}u), (${p} >= vec4u(${places})) | (${i} >= vec4u(${size})))`,
+      evaluate(x, c) {
+        const [place, index] = [x[0], x[1]] as [number, number];
+        const [places, size] = [c[0], c[1]] as [number, number];
+        return place >= places || index >= size ? nowhere : place * size + index;
+      },
+    };
   },
 };

@@ -1,4 +1,5 @@
 import type { Expression } from "../elementwise.js";
+import { comparedIntegers } from "./integer-forms.js";
 
 /**
  * WGSL over quads of numbers: where they are NaN. Compilers may assume that NaN and the infinities do not occur, and turn a comparison
@@ -68,6 +69,8 @@ export function comparison(
       (a, b) => `${name}_ordered(${a}, ${b})`,
       (a, b) => (holds(a, b) ? 1 : 0),
     ),
+    result: "uint32",
+    integers: comparedIntegers(operator, holds),
     functions: orderedComparison(`${name}_ordered`, operator),
   };
 }
@@ -75,10 +78,10 @@ export function comparison(
 // WGSL may assume that NaN does not occur: only its bits tell.
 export function orderedComparison(name: string, operator: string): string {
   return /* wgsl */ `
-fn ${name}(a: vec4f, b: vec4f) -> vec4f {
+fn ${name}(a: vec4f, b: vec4f) -> vec4u {
   let infinity = vec4u(0x7f800000u);
   let ordered = ((bitcast<vec4u>(a) & vec4u(0x7fffffffu)) <= infinity) & ((bitcast<vec4u>(b) & vec4u(0x7fffffffu)) <= infinity);
-  return select(vec4f(0.0), vec4f(1.0), ordered & (a ${operator} b));
+  return select(vec4u(0u), vec4u(1u), ordered & (a ${operator} b));
 }
 `;
 }

@@ -1,4 +1,5 @@
 import type { Epilogue } from "../definition.js";
+import { type Domain, pairType, quadType, scalarType } from "../domain.js";
 import { indexingWgsl } from "../indexing.js";
 
 /** WGSL that stores the rows of a tile: declarations, and the statements that end the entry point. */
@@ -50,20 +51,21 @@ export function throughEpilogue(width: 2 | 4, epilogue: Epilogue | undefined): E
   if (!epilogue) return { functions: "", before: "", call: (value) => value };
   let { functions } = epilogue;
   let before = "";
-  const operands = epilogue.operands.map(({ name, kind }) => {
+  const operands = epilogue.operands.map(({ name, kind, domain }) => {
+    const [quad, scalar] = [quadType(domain), scalarType(domain)];
     switch (kind) {
       case "row":
-        before += `  let ${name}_all = ${quadOf(width, () => `load_${name}(column)`)};\n`;
+        before += `  let ${name}_all = ${quadOf(width, domain, () => `load_${name}(column)`)};\n`;
         return `${name}_all`;
       case "scalar":
-        before += `  let ${name}_all = vec4f(f32(at_${name}(0u)));\n`;
+        before += `  let ${name}_all = ${quad}(${scalar}(at_${name}(0u)));\n`;
         return `${name}_all`;
       case "same":
-        return quadOf(width, (store) => `load_${name}(${store})`);
+        return quadOf(width, domain, (store) => `load_${name}(${store})`);
       default:
-        functions += indexingWgsl(kind, name);
-        return `vec4f(${elementsOf(width)
-          .map((element) => `f32(at_${name}(offset_${name}(${element})))`)
+        functions += indexingWgsl(kind, name, domain);
+        return `${quad}(${elementsOf(width)
+          .map((element) => `${scalar}(at_${name}(offset_${name}(${element})))`)
           .join(", ")})`;
     }
   });
@@ -79,19 +81,20 @@ export function throughEpilogue(width: 2 | 4, epilogue: Epilogue | undefined): E
  */
 export function storeQuad(width: 2 | 4, epilogue?: Epilogue): string {
   let functions = epilogue?.functions ?? "";
-  const pair = (name: string, at: string): string =>
-    width === 4
-      ? `vec4f(load_${name}(${at}))`
-      : `vec4f(vec2f(load_${name}(${at})), vec2f(load_${name}(${at} + 1u)))`;
-  const operands = (epilogue?.operands ?? []).map(({ name, kind }) => {
-    if (kind === "same") return pair(name, "at");
-    if (kind === "row") return pair(name, "column");
-    if (kind === "scalar") return `vec4f(f32(at_${name}(0u)))`;
-    functions += indexingWgsl(kind, name);
+  const operands = (epilogue?.operands ?? []).map(({ name, kind, domain }) => {
+    const [quad, pair, scalar] = [quadType(domain), pairType(domain), scalarType(domain)];
+    const both = (at: string): string =>
+      width === 4
+        ? `${quad}(load_${name}(${at}))`
+        : `${quad}(${pair}(load_${name}(${at})), ${pair}(load_${name}(${at} + 1u)))`;
+    if (kind === "same") return both("at");
+    if (kind === "row") return both("column");
+    if (kind === "scalar") return `${quad}(${scalar}(at_${name}(0u)))`;
+    functions += indexingWgsl(kind, name, domain);
     const elements = [0, 1, 2, 3].map(
-      (e) => `f32(at_${name}(offset_${name}(at * ${width}u + ${e}u)))`,
+      (e) => `${scalar}(at_${name}(offset_${name}(at * ${width}u + ${e}u)))`,
     );
-    return `vec4f(${elements.join(", ")})`;
+    return `${quad}(${elements.join(", ")})`;
   });
   const store =
     width === 4
@@ -111,10 +114,12 @@ fn store_quad(slice: u32, row: u32, quad: u32, result: vec4f) {
 /** Where the quad that is stored at `at` lies in the result. Two pairs may be of two quads. */
 const quadAt = (width: 2 | 4): string | undefined => (width === 4 ? "at" : undefined);
 
-const quadOf = (width: 2 | 4, load: (store: string) => string): string =>
-  width === 4
-    ? `vec4f(${load("at")})`
-    : `vec4f(vec2f(${load("at")}), vec2f(${load("at + s.columns")}))`;
+const quadOf = (width: 2 | 4, domain: Domain, load: (store: string) => string): string => {
+  const [quad, pair] = [quadType(domain), pairType(domain)];
+  return width === 4
+    ? `${quad}(${load("at")})`
+    : `${quad}(${pair}(${load("at")}), ${pair}(${load("at + s.columns")}))`;
+};
 
 const elementsOf = (width: 2 | 4): readonly string[] =>
   [0, 1, 2, 3].map((e) =>

@@ -2,20 +2,23 @@ import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { bfloat16, float16, float32 } from "@halfstep/formats";
 import * as kernels from "@halfstep/kernels";
+import { isFloating } from "../cast.js";
 import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { floating } from "./floating.js";
 import { broadcastAll, reduced } from "./pointwise.js";
 
-/** An op whose result is a mask: uint32, 1 where it holds and 0 elsewhere. Integers are compared exactly up to 2^24. */
+/** An op whose result is a mask: uint32, 1 where it holds and 0 elsewhere. */
 const maskOf = (
   expression: kernels.Expression,
-  name: string = expression.name,
+  { name = expression.name, check = () => {} }: MaskOptions = {},
 ): Op<number | null> =>
   defineOp<number | null>({
     name,
     castPolicy: "promote",
-    shape: (inputs) => [{ shape: broadcastAll(name, inputs), dtype: "uint32" }],
+    shape(inputs) {
+      check(name, inputs);
+      return [{ shape: broadcastAll(name, inputs), dtype: "uint32" }];
+    },
     forward: ({ target, inputs, outputs, attributes }) =>
       target.launch(
         kernels.elementwise(
@@ -28,15 +31,34 @@ const maskOf = (
     backward: "none",
   });
 
+interface MaskOptions {
+  readonly name?: string;
+  check?(op: string, inputs: readonly TensorSpec[]): void;
+}
+
+/** Float32 does not hold every integer: which of the two is meant to give way is the caller's choice. */
+function comparable(op: string, inputs: readonly TensorSpec[]): void {
+  const [a, b = a] = inputs as [TensorSpec, TensorSpec?];
+  if (b && isFloating(a.dtype) !== isFloating(b.dtype))
+    throw new DTypeError(
+      `${op}: operands are ${a.dtype} and ${b.dtype}; cast one with to(), the integers to("float32") for instance`,
+    );
+}
+
 type Comparison = (a: Tensor, b: Tensor | number) => Tensor;
 
 function comparison(ofTensors: kernels.Expression, ofScalar: kernels.Expression): Comparison {
   const { name } = ofTensors;
-  const [both, one] = [maskOf(ofTensors), maskOf(ofScalar, name)];
+  const [both, one] = [maskOf(ofTensors, { check: comparable }), maskOf(ofScalar, { name })];
   return (a, b) => (typeof b === "number" ? one([a], b) : both([a, b], null));
 }
 
-/** a = b, as a mask (uint32). Comparisons broadcast, and are 0 where an operand is NaN, except `ne`. */
+/**
+ * a = b, as a mask (uint32). Comparisons broadcast, and are 0 where an operand is NaN, except `ne`. Integers are compared exactly, with
+ * integers of either dtype and with every number; floats are compared with the float32 of a number.
+ *
+ * @throws DTypeError for an integer tensor and a floating one
+ */
 export const eq: Comparison = comparison(kernels.eq, kernels.eqScalar);
 export const ne: Comparison = comparison(kernels.ne, kernels.neScalar);
 export const lt: Comparison = comparison(kernels.lt, kernels.ltScalar);
@@ -55,12 +77,12 @@ export const isNan: Op<number | null> = maskOf(kernels.isNan);
 export const isInf: Op<number | null> = maskOf(kernels.isInf);
 export const isFiniteNumber: Op<number | null> = maskOf(kernels.isFiniteNumber);
 
-/** [mask, a, b]: a where the mask is not 0, b elsewhere; gradients flow to each where it was taken, whatever the other is. */
+/** [mask, a, b]: a where the mask is not 0, b elsewhere, both of one dtype; gradients flow to each where it was taken, whatever the other is. */
 export const where: Op<null> = defineOp<null>({
   name: "where",
   castPolicy: "promote",
   shape([mask, a, b]) {
-    const [x, y] = [floating("where", a as TensorSpec), floating("where", b as TensorSpec)];
+    const [x, y] = [a as TensorSpec, b as TensorSpec];
     if (x.dtype !== y.dtype)
       throw new DTypeError(`where: operands are ${x.dtype} and ${y.dtype}; cast one with to()`);
     return [{ shape: broadcastAll("where", [mask as TensorSpec, x, y]), dtype: x.dtype }];
@@ -87,7 +109,7 @@ const masked = <A>(
     name: expression.name,
     castPolicy: "none",
     shape([x, mask]) {
-      const { dtype } = floating(expression.name, x as TensorSpec);
+      const { dtype } = x as TensorSpec;
       return [{ shape: broadcastAll(expression.name, [x, mask] as TensorSpec[]), dtype }];
     },
     forward({ target, inputs, outputs, attributes }) {
@@ -111,6 +133,7 @@ export const keepWhere: Op<null> = masked<null>(
 
 /** A finite number that a format cannot hold becomes the farthest that it can: −1e9 must not become −∞ in float16. */
 function withinRange(value: number, dtype: DType): number {
+  if (!isFloating(dtype)) return value; // The kernel brings it into the range of integers.
   const { max: limit } = (dtype === "float16" ? float16 : dtype === "bfloat16" ? bfloat16 : float32)
     .finfo;
   return Number.isFinite(value) ? Math.min(Math.max(value, -limit), limit) : value;
@@ -124,7 +147,7 @@ const fill = masked<number>(
 
 /**
  * x with `value` where the mask is not 0. A finite value beyond the range of x's dtype becomes the end of that range; infinities
- * stay infinite.
+ * stay infinite. Among integers the value loses its fraction, and infinities, too, become the ends of the range.
  */
 export const maskedFill = (x: Tensor, mask: Tensor, value: number): Tensor =>
   fill([x, mask], value);

@@ -5,6 +5,8 @@ import type { TensorSpec } from "../op.js";
 /** The operand of an op that takes no integers. */
 export function floating(op: string, spec: TensorSpec): TensorSpec {
   if (!isFloating(spec.dtype))
-    throw new DTypeError(`${op} needs a floating tensor, not ${spec.dtype}`);
+    throw new DTypeError(
+      `${op} needs a floating tensor, not ${spec.dtype}: cast it with to("float32")`,
+    );
   return spec;
 }

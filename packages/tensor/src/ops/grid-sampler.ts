@@ -4,7 +4,7 @@ import { ShapeError } from "../errors.js";
 import { noGrad } from "../grad-mode.js";
 import type { Tensor } from "../tensor.js";
 import { ge, keepWhere, le, logicalAnd, where } from "./comparison.js";
-import { indexSelect } from "./indexing.js";
+import { indexSelect, placeIn } from "./indexing.js";
 import { inFloat32 } from "./precision.js";
 import { select } from "./windows.js";
 
@@ -38,7 +38,7 @@ const product = (a: Tensor | undefined, b: Tensor | undefined): Tensor | undefin
 
 /**
  * An image [batch, height, width, channels] read at the places of a grid [batch, rows, columns, 2], which are (x, y) from −1 to 1, as
- * [batch, rows, columns, channels]: torch.nn.functional.grid_sample. Images have fewer than 2^24 pixels in all.
+ * [batch, rows, columns, channels]: torch.nn.functional.grid_sample. Heights and widths are up to 2^24.
  */
 export const gridSampler: Composite<
   (image: Tensor, grid: Tensor, options?: GridSamplerOptions) => Tensor
@@ -71,15 +71,18 @@ function sample(
       padding === "reflection" ? reflected(place, size, alignCorners ? 0 : -0.5) : place;
     return tapsOf(padding === "zeros" ? place : mirrored.clamp({ min: 0, max: size - 1 }), mode);
   };
-  const entries = Float32Array.from({ length: batch }, (_, n) => n * height);
-  const firstRows = image.runtime.tensor(entries, [batch, 1, 1]);
+  const entries = image.runtime.tensor(
+    Uint32Array.from({ length: batch }, (_, n) => n),
+    [batch, 1, 1],
+  );
   const pixels = image.reshape([batch * height * width, channels]);
   const terms = along(1, height).flatMap((row) =>
     along(0, width).map((column) => {
       const index = noGrad(() => {
-        const y = row.place.clamp({ min: 0, max: height - 1 });
-        const x = column.place.clamp({ min: 0, max: width - 1 });
-        return castTo(y.add(firstRows).mul(width).add(x), "uint32");
+        const y = castTo(row.place.clamp({ min: 0, max: height - 1 }), "uint32");
+        const x = castTo(column.place.clamp({ min: 0, max: width - 1 }), "uint32");
+        const rowOf = placeIn(entries, y, { places: batch, size: height });
+        return placeIn(rowOf, x, { places: batch * height, size: width });
       });
       const values = indexSelect(pixels, 0, index.reshape([-1])).reshape([
         ...index.shape,

@@ -7,8 +7,9 @@ import { noGrad } from "../grad-mode.js";
 import { isTensor } from "../is-tensor.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { eq, ge, where } from "./comparison.js";
+import { eq, where } from "./comparison.js";
 import { floating } from "./floating.js";
+import { broadcastAll } from "./pointwise.js";
 import { axisOf, narrow } from "./windows.js";
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
@@ -228,7 +229,7 @@ export interface IndexPutOptions {
 
 /**
  * x with rows replaced by those of `values` [places, …], or added to, where a uint32 index [places] says; of equal places the last.
- * Several indices of one shape name a place in as many dimensions, of up to 2^24 places together.
+ * Several indices of one shape name a place in as many dimensions.
  */
 export const indexPut: Composite<
   (
@@ -258,9 +259,34 @@ export const indexPut: Composite<
   },
 );
 
+interface PlaceIn {
+  /** Places in the dimensions before. */
+  readonly places: number;
+  /** The size of this one. */
+  readonly size: number;
+}
+
+const placeOp: Op<PlaceIn> = defineOp<PlaceIn>({
+  name: "placeIn",
+  castPolicy: "none",
+  shape(inputs) {
+    for (const spec of inputs) indices("placeIn", spec);
+    return [{ shape: broadcastAll("placeIn", inputs), dtype: "uint32" }];
+  },
+  forward: ({ target, inputs, outputs, attributes: { places, size } }) =>
+    target.launch(
+      kernels.elementwise(kernels.placeIn, inputs, outputs[0] as Operand, [places, size]),
+    ),
+  backward: "none",
+});
+
+/** place · size + index, uint32 all: the place in one more dimension. Past the end of everything where one is out of range. */
+export const placeIn = (place: Tensor, index: Tensor, dimension: PlaceIn): Tensor =>
+  placeOp([place, index], dimension);
+
 /** Where uint32 indices of one shape, one for each dimension, point to in all of them together; past the end where one does. */
 function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): Tensor {
-  const [first] = indices;
+  const [first, ...others] = indices;
   if (!first || indices.length !== dimensions.length)
     throw new ShapeError(
       `indexPut: ${indices.length} indices do not fit the dimensions [${dimensions}]`,
@@ -269,17 +295,11 @@ function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): T
   if (odd)
     throw new ShapeError(`indexPut: indices [${first.shape}] and [${odd.shape}] need one shape`);
   return noGrad(() => {
-    const places = indices.reduce<Tensor | undefined>((sum, index, d) => {
-      const size = dimensions[d] as number;
-      // An index out of range must not become another place.
-      const place = castTo(index, "float32").add(
-        ge(index, size)
-          .to("float32")
-          .mul(2 ** 25),
-      );
-      return sum ? sum.mul(size).add(place) : place;
-    }, undefined) as Tensor;
-    return castTo(places, "uint32").reshape([first.size]);
+    const place = others.reduce((before, index, d) => {
+      const places = product(dimensions.slice(0, d + 1));
+      return placeIn(before, index, { places, size: dimensions[d + 1] as number });
+    }, first);
+    return place.reshape([first.size]);
   });
 }
 

@@ -4,6 +4,7 @@ import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
+import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 
 const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => {
@@ -13,7 +14,7 @@ const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => 
 
 function shapeOf(op: string, spec: TensorSpec): TensorSpec {
   if (spec.shape.length === 0) throw new ShapeError(`${op} needs at least one dimension`);
-  return spec;
+  return floating(op, spec);
 }
 
 /** An op over the last axis. Its gradient is a kernel too, unless it is to be differentiated again. */

@@ -1,5 +1,7 @@
 import type { Binding, KernelScalar } from "@halfstep/device";
 import {
+  type Domain,
+  domainsOf,
   type ElementwiseKernel,
   type ElementwiseProgram,
   type ElementwiseStep,
@@ -119,8 +121,11 @@ type Operand = { readonly input: number } | { readonly step: number };
 
 /** Collects inputs, steps and scalars of two programs, and renumbers them as one. */
 class ProgramBuilder {
-  readonly inputs: { binding: Binding<Storage>; indexing: ElementwiseProgram["inputs"][number] }[] =
-    [];
+  readonly inputs: {
+    binding: Binding<Storage>;
+    indexing: ElementwiseProgram["inputs"][number];
+    domain: Domain;
+  }[] = [];
   /** Operands are kept apart by kind until all inputs are known. */
   readonly steps: ElementwiseStep[] = [];
   readonly #operands: Operand[][] = [];
@@ -133,6 +138,7 @@ class ProgramBuilder {
     replace: (binding: Binding<Storage>, indexing: string) => Operand | undefined,
     reads: "same" | "scalar" = "same",
   ): Operand[] {
+    const domains = domainsOf(program);
     return program.inputs.map((own, i) => {
       // All that a program of one element reads are single elements.
       const indexing = reads === "scalar" ? reads : own;
@@ -152,7 +158,8 @@ class ProgramBuilder {
           ),
       );
       if (same >= 0) return { input: same };
-      const index = this.inputs.push({ binding, indexing }) - 1;
+      const domain = domains[i] as Domain;
+      const index = this.inputs.push({ binding, indexing, domain }) - 1;
       for (const { name } of members)
         this.#scalars.set(`x${index}${name.slice(`x${i}`.length)}`, scalarOf(name));
       return { input: index };
@@ -188,6 +195,7 @@ class ProgramBuilder {
     const count = this.inputs.length;
     const kernel = elementwiseKernel({
       inputs: this.inputs.map(({ indexing }) => indexing),
+      domains: this.inputs.map(({ domain }) => domain),
       steps: this.steps.map((step, k) => ({
         ...step,
         operands: (this.#operands[k] as Operand[]).map((o) =>

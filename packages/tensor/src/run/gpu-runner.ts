@@ -17,6 +17,7 @@ import {
   float8e5m2,
   float16,
 } from "@halfstep/formats";
+import { integersOf } from "@halfstep/kernels";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
 import type { HostData, Memory } from "../storage.js";
 import type { Invocation, Runner } from "./runner.js";
@@ -271,9 +272,8 @@ function encode(data: HostData, dtype: DType): Uint8Array<ArrayBuffer> | Float32
         ? (data as Float32Array<ArrayBuffer>)
         : Float32Array.from(data);
     case "int32":
-      return bytesOf(data instanceof Int32Array ? data : Int32Array.from(data));
     case "uint32":
-      return bytesOf(data instanceof Uint32Array ? data : Uint32Array.from(data));
+      return bytesOf(integersOf(data, dtype));
     default:
       return bytesOf(
         encodeArray(data, formats[dtype] as FloatFormat, undefined, { saturate: isFloat8(dtype) }),

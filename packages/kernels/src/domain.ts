@@ -1,0 +1,47 @@
+import { type DType, floatingDTypes } from "@halfstep/device";
+
+/**
+ * What a value is between its load and its store: a float, computed in float32, or an integer of 32 bits, which never becomes a float
+ * by itself.
+ */
+export type Domain = "float" | IntegerDomain;
+export type IntegerDomain = "int32" | "uint32";
+
+/** What an element of this storage is loaded as. */
+export const domainOf = (dtype: DType): Domain =>
+  dtype === "int32" || dtype === "uint32" ? dtype : "float";
+
+/** The storage of values of a domain. */
+export const dtypesOf = (domain: Domain): readonly DType[] =>
+  domain === "float" ? floatingDTypes : [domain];
+
+/** WGSL types of one element, and of two or four. */
+export const scalarType = (domain: Domain): "f32" | "i32" | "u32" =>
+  domain === "float" ? "f32" : domain === "int32" ? "i32" : "u32";
+export const quadType = (domain: Domain): "vec4f" | "vec4i" | "vec4u" =>
+  domain === "float" ? "vec4f" : domain === "int32" ? "vec4i" : "vec4u";
+export const pairType = (domain: Domain): "vec2f" | "vec2i" | "vec2u" =>
+  domain === "float" ? "vec2f" : domain === "int32" ? "vec2i" : "vec2u";
+
+/** The smallest and the largest integer of a domain. */
+export const integerRange = (domain: IntegerDomain): readonly [low: number, high: number] =>
+  domain === "int32" ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
+
+/** The integer that a number converts to: without its fraction, the end of the range where it lies beyond, 0 for NaN. */
+export function toIntegerOf(domain: IntegerDomain, x: number): number {
+  const [low, high] = integerRange(domain);
+  // No −0: in float64 arithmetic it would stay one.
+  return Number.isNaN(x) ? 0 : Math.min(Math.max(Math.trunc(x), low), high) + 0;
+}
+
+/** Numbers of the host as integers, each as {@link toIntegerOf} converts it; typed arrays of the dtype as they are. */
+export function integersOf(
+  values: ArrayLike<number>,
+  dtype: IntegerDomain,
+): Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
+  const Integers = dtype === "int32" ? Int32Array : Uint32Array;
+  if (values instanceof Integers) return values as Int32Array<ArrayBuffer>;
+  const integers = new Integers(values.length);
+  for (let i = 0; i < integers.length; i++) integers[i] = toIntegerOf(dtype, values[i] as number);
+  return integers;
+}

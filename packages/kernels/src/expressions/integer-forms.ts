@@ -1,0 +1,172 @@
+import {
+  type Domain,
+  type IntegerDomain,
+  integerRange,
+  quadType,
+  scalarType,
+  toIntegerOf,
+} from "../domain.js";
+import type { Form, IntegerForms } from "../forms.js";
+
+export const isInteger = (domain: Domain | undefined): domain is IntegerDomain =>
+  domain === "int32" || domain === "uint32";
+
+/** WGSL over quads of a domain: where they are not 0. Of floats the bits decide, so that NaN counts as set. */
+export const isSet = (x: string, domain: Domain = "float"): string =>
+  domain === "float"
+    ? `((bitcast<vec4u>(${x}) & vec4u(0x7fffffffu)) != vec4u(0u))`
+    : `(${x} != ${quadType(domain)}())`;
+
+/** WGSL: 1 where a condition over a quad holds, else 0, as a mask. */
+export const maskWhere = (condition: string): string =>
+  `select(vec4u(0u), vec4u(1u), ${condition})`;
+
+/** A comparison of integers; of unlike ones the int32 is below every uint32 where it is negative. */
+export const comparedIntegers =
+  (operator: string, holds: (a: number, b: number) => boolean): IntegerForms =>
+  (domains) => {
+    const [a, b] = domains;
+    if (!isInteger(a) || !isInteger(b)) return undefined;
+    return {
+      result: "uint32",
+      scalars: [],
+      wgsl([x, y]) {
+        if (a === b) return maskWhere(`${x} ${operator} ${y}`);
+        const signed = a === "int32" ? x : y;
+        const belowZero = a === "int32" ? holds(-1, 0) : holds(0, -1);
+        return maskWhere(
+          `select(vec4u(${x}) ${operator} vec4u(${y}), vec4<bool>(${belowZero}), ${signed} < vec4i())`,
+        );
+      },
+      evaluate: (x) => (holds(x[0] as number, x[1] as number) ? 1 : 0),
+    };
+  };
+
+/** The integers from the first to the second number; none where the first is the larger. */
+export type Interval = readonly [low: number, high: number];
+
+const { NEGATIVE_INFINITY: below, POSITIVE_INFINITY: above } = Number;
+
+/** The numbers of which a comparison with c holds; `ne` holds of all but those of `eq`. */
+export const comparedWith: Readonly<
+  Record<"gt" | "ge" | "lt" | "le" | "eq", (c: number) => Interval>
+> = {
+  gt: (c) => [Math.floor(c) + 1, above],
+  ge: (c) => [Math.ceil(c), above],
+  lt: (c) => [below, Math.ceil(c) - 1],
+  le: (c) => [below, Math.floor(c)],
+  eq: (c) => (Number.isInteger(c) ? [c, c] : [1, 0]),
+};
+
+/**
+ * A comparison of integers with the scalar c, whatever number that is: whether they lie in an interval (or outside of it), whose ends
+ * are integers of the operand's domain.
+ */
+export const comparedWithScalar =
+  (intervalOf: (c: number) => Interval, lies: "inside" | "outside"): IntegerForms =>
+  ([domain]) => {
+    if (!isInteger(domain)) return undefined;
+    const [type, scalar] = [quadType(domain), scalarType(domain)] as ["vec4i", "i32"];
+    const [least, most] = integerRange(domain);
+    const isInside = lies === "inside";
+    return {
+      result: "uint32",
+      scalars: [scalar, scalar],
+      scalarsOf([c]) {
+        const [low, high] = intervalOf(c as number);
+        // NaN has no order, and neither end of its intervals.
+        if (!(low <= most && high >= least && low <= high)) return [1, 0];
+        return [Math.max(low, least), Math.min(high, most)];
+      },
+      wgsl: ([x], [low, high]) =>
+        `select(vec4u(${isInside ? 0 : 1}u), vec4u(${isInside ? 1 : 0}u), (${x} >= ${type}(${low})) & (${x} <= ${type}(${high})))`,
+      evaluate(x, c) {
+        const inside = (x[0] as number) >= (c[0] as number) && (x[0] as number) <= (c[1] as number);
+        return inside === isInside ? 1 : 0;
+      },
+    };
+  };
+
+/** A mask that is the same of all integers. */
+export const constantMask =
+  (value: 0 | 1): IntegerForms =>
+  () => ({
+    result: "uint32",
+    scalars: [],
+    wgsl: () => `vec4u(${value}u)`,
+    evaluate: () => value,
+  });
+
+/** The operand as it is, or in another domain: exact where that holds it, else as the host converts it ({@link toIntegerOf}). */
+export const converted =
+  (to: Domain | "same"): IntegerForms =>
+  ([from]) => {
+    if (!isInteger(from)) return undefined;
+    const result = to === "same" ? from : to;
+    const integer = isInteger(result) ? result : undefined;
+    return {
+      result,
+      scalars: [],
+      wgsl: ([x]) => conversion(x as string, from, result),
+      evaluate: (x) => (integer ? toIntegerOf(integer, x[0] as number) : (x[0] as number)),
+    };
+  };
+
+function conversion(x: string, from: IntegerDomain, to: Domain): string {
+  if (from === to) return x;
+  if (to === "int32") return `vec4i(min(${x}, vec4u(0x7fffffffu)))`;
+  if (to === "uint32") return `vec4u(max(${x}, vec4i()))`;
+  // Each half is a float as it is, so that only their sum rounds: WGSL leaves open how its conversions do.
+  const low = `vec4f(${x} & ${quadType(from)}(0xffff))`;
+  return `vec4f(${x} >> vec4u(16u)) * 65536.0 + ${low}`;
+}
+
+/** WGSL `name(x: vec4f)`: floats as integers of a domain, as {@link toIntegerOf} converts them, on every adapter. */
+export function fromFloatsWgsl(name: string, domain: IntegerDomain): string {
+  const type = quadType(domain);
+  const [low, inside, end, high] =
+    domain === "int32"
+      ? ["-2147483648.0", "2147483520.0", "2147483648.0", "0x7fffffffi"]
+      : ["0.0", "4294967040.0", "4294967296.0", "0xffffffffu"];
+  return /* wgsl */ `
+fn ${name}(x: vec4f) -> ${type} {
+  let within = ${type}(clamp(x, vec4f(${low}), vec4f(${inside})));
+  let saturated = select(within, ${type}(${high}), x >= vec4f(${end}));
+  return select(saturated, ${type}(), (bitcast<vec4u>(x) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u));
+}
+`;
+}
+
+/** Of (mask, a, b) or the like: what chooses between values of one domain by what is not 0, of any. */
+export const chosen =
+  (of: {
+    /** Which operand is the mask. The others are values, or the only one beside `otherwise`. */
+    readonly mask: number;
+    /** What stands beside a single value: the expression's scalar, or 0. */
+    readonly otherwise?: "scalar" | "zero";
+    wgsl(x: readonly string[], isSet: string, otherwise: string): string;
+    evaluate(x: ArrayLike<number>, otherwise: number): number;
+  }): IntegerForms =>
+  (domains) => {
+    const values = domains.filter((_, i) => i !== of.mask);
+    const [domain] = values as [Domain, ...Domain[]];
+    if (values.some((other) => other !== domain)) return undefined;
+    const type = quadType(domain);
+    const hasScalar = of.otherwise === "scalar";
+    const form: Form = {
+      result: domain,
+      scalars: hasScalar ? [scalarType(domain)] : [],
+      ...(hasScalar &&
+        isInteger(domain) && {
+          scalarsOf: ([c]: readonly number[]) => [toIntegerOf(domain, c as number)],
+        }),
+      wgsl: (x, [c]) =>
+        of.wgsl(
+          x,
+          isSet(x[of.mask] as string, domains[of.mask]),
+          hasScalar ? `${type}(${c})` : `${type}()`,
+        ),
+      evaluate: (x, c) => of.evaluate(x, hasScalar ? (c[0] as number) : 0),
+    };
+    return form;
+  };
