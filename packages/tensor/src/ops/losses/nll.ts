@@ -10,7 +10,10 @@ import { type ReductionOptions, reduced } from "./reduction.js";
 export interface ClassOptions extends ReductionOptions {
   /** Factor of each class [classes]; "mean" divides by the sum of those of the labels. Default: ones. */
   readonly weight?: Tensor;
-  /** Rows with this label count for nothing, in "mean" either. A negative one is its two's complement, as in a Uint32Array. Default: none. */
+  /**
+   * Rows with this label count for nothing, in "mean" either. A negative one is its two's complement, as
+   * `Uint32Array.of(-100)` holds it: make such labels from a Uint32Array, since numbers of a list and int32 become 0. Default: none.
+   */
   readonly ignoreIndex?: number;
 }
 
