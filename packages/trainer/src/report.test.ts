@@ -104,6 +104,8 @@ describe("renderReport", () => {
         ...["memory (MiB)", "2¹⁵", "2¹⁸"],
       ]),
     );
+    // Legends of the losses and of the memory.
+    expect(texts.filter((text) => text === "bfloat16")).toHaveLength(2);
     expect(texts.filter((text) => /\d\.\d{4}/.test(text))).toEqual([]);
   });
 

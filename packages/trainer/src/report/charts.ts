@@ -64,8 +64,9 @@ const precisionWidth = (runs: Iterable<string>) =>
   ({
     field: "precision",
     type: "ordinal",
+    // In one legend with the colours: without one of its own those would have none either.
+    title: null,
     scale: scaleOf(widths, [2], runs),
-    legend: null,
   }) as const;
 
 /** Training loss over steps: every step faintly, its moving average on top. */
