@@ -47,4 +47,4 @@ export type {
   ZeroGradients,
 } from "./step-outcome.js";
 export type { LossOptions } from "./stepper.js";
-export { EXPONENT_BINS, underflowShare, underflowShift } from "./underflow.js";
+export { EXPONENT_BINS, EXPONENT_WORDS, underflowShare, underflowShift } from "./underflow.js";

@@ -109,7 +109,7 @@ export interface ScaleUpdate<B> {
   readonly lossFlag: B;
   /** The sums that `check` and `unscale` added to. Cleared to 0. */
   readonly squares?: B;
-  /** What `countExponents` counted in this step: 256 counts, for a rule with `targetUnderflow`. Cleared to 0. */
+  /** What `countExponents` counted in this step: `EXPONENT_WORDS` counts, for a rule with `targetUnderflow`. Cleared to 0. */
   readonly exponents?: B;
   /** The ring of {@link OUTCOME_RING} outcomes of {@link OUTCOME_WORDS} words each. */
   readonly outcomes: B;
@@ -170,7 +170,10 @@ export interface AmpPrimitives<B, L = B> {
   unscale(gradients: readonly Gradient<B>[], state: B, foundInf: B, squares?: B): void;
   /** How many words the sums of squares take: as many as there are threads that sum, say. */
   readonly normPartials?: number;
-  /** Adds to `exponents[k]` how many elements have the float32 exponent field k. 256 counts, in any representation. */
+  /**
+   * Adds to `exponents[k]` how many elements have the float32 exponent field k. 256 counts, in any representation, behind which are four
+   * words of what the stores of the backward pass rounded to zero, for those who observe them: see `EXPONENT_WORDS`.
+   */
   countExponents?(gradients: readonly Gradient<B>[], exponents: B): void;
   /**
    * {@link check}, and then each element × `from[1]` × `to[0]` in place, each product rounded to float32: gradients that

@@ -13,7 +13,7 @@ import {
 } from "./primitives.js";
 import { initialScaleState, type ScaleRule, type ScaleState } from "./rule.js";
 import { stateOfWords, wordsOfState } from "./state-dict.js";
-import { EXPONENT_BINS } from "./underflow.js";
+import { EXPONENT_WORDS } from "./underflow.js";
 
 /** What a scaler keeps on the device for one loss. */
 export interface ResidentLoss<B> {
@@ -58,7 +58,7 @@ export class Resident<B, L> {
       const loss = {
         state: primitives.allocate(STATE_WORDS),
         lossFlag: primitives.allocate(FLAG_WORDS),
-        exponents: needsExponents ? primitives.allocate(EXPONENT_BINS) : undefined,
+        exponents: needsExponents ? primitives.allocate(EXPONENT_WORDS) : undefined,
       };
       primitives.writeState(loss.state, wordsOfState(initialScaleState(rule), rule));
       return loss;

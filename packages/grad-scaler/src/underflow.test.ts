@@ -72,7 +72,7 @@ describe("underflow in float16", () => {
     expect(Math.min(reached, stopped)).toBeGreaterThan(10);
   });
 
-  test("counts neither zeros nor infinities, and asks nothing of gradients that are all zero", () => {
+  test("counts neither zeros nor infinities, and asks for twice as much where gradients are all zero", () => {
     const counts = histogram([
       0,
       -0,
@@ -83,10 +83,28 @@ describe("underflow in float16", () => {
       -(2 ** -30),
     ]);
     expect(underflowShare(counts, "float16")).toBe(0.5);
-    expect(underflowShift(histogram([0, 0, Number.NaN]), 0.1, "float16")).toBe(0);
+    expect(underflowShift(histogram([Number.NaN]), 0.1, "float16")).toBe(0);
+    expect(underflowShift(histogram([0, 0, Number.NaN]), 0.1, "float16")).toBe(1);
     expect(underflowShare(histogram([0]), "float16")).toBe(0);
     expect(underflowShift(histogram([2 ** -40, 1]), 0.1, "bfloat16")).toBe(0);
     expect(underflowShift(histogram([3e38]), 0.1, "bfloat16")).toBe(-1);
+  });
+
+  test("counts what stores have rounded to zero, up to where the largest of them may go", () => {
+    const bitsOf = (value: number): number =>
+      new Uint32Array(Float32Array.of(value).buffer)[0] as number;
+    const seen = (values: number[], lost: number, zeros: number, largest: number, all: number) => [
+      ...histogram(values),
+      ...[lost, zeros, bitsOf(largest), all],
+    ];
+    // Of 8 numbers that were not 0, 4 were lost, the largest of them 2^-20.
+    const half = seen([0, 1, 1], 4, 2, 2 ** -20, 10);
+    expect(underflowShare(half, "float16")).toBe(0.5);
+    expect([0.4, 0.5].map((target) => underflowShift(half, target, "float16"))).toEqual([14, 0]);
+    const all = seen([0, 0, 0], 6, 0, 1e-9, 6);
+    expect(underflowShare(all, "float16")).toBe(1);
+    expect(underflowShift(all, 0.01, "float16")).toBe(32);
+    expect(underflowShift(seen([2 ** -10], 1, 0, 2 ** 12, 9), 0.01, "float16")).toBe(2);
   });
 
   test("is counted exactly up to 2^32 gradients", () => {

@@ -191,9 +191,12 @@ fn nextScale(before: ScaleState, found: bool, isDecision: bool, shift: i32, rule
 
 /**
  * WGSL of what exponents ask for: `fn underflowShift(rule: ScaleRule) -> i32` and `fn underflowShare(rule: ScaleRule) -> f32`
- * over a function `at_exponents(field: u32) -> u32` that the program supplies. Comes after {@link scaleRuleWgsl}.
+ * over a function `at_exponents(word: u32) -> u32` that the program supplies, of `EXPONENT_WORDS` words. Comes after {@link scaleRuleWgsl}.
  */
 export const underflowWgsl: string = `
+fn allowedUnderflow(total: u32, rule: ScaleRule) -> u32 {
+  return rule.targetUnderflow * (total >> 16u) + ((rule.targetUnderflow * (total & 0xffffu)) >> 16u);
+}
 fn underflowShift(rule: ScaleRule) -> i32 {
   var total = 0u;
   var top = 0u;
@@ -202,15 +205,19 @@ fn underflowShift(rule: ScaleRule) -> i32 {
     total += count;
     if (count > 0u) { top = field; }
   }
-  if (total == 0u) { return 0; }
-  let allowed = rule.targetUnderflow * (total >> 16u) + ((rule.targetUnderflow * (total & 0xffffu)) >> 16u);
+  let lost = at_exponents(256u);
+  let stored = at_exponents(259u) - at_exponents(257u);
+  if (total == 0u && stored == 0u) { return select(0, 1, at_exponents(0u) > 0u); }
+  top = max(top, min(at_exponents(258u) >> 23u, 254u));
+  let allowed = allowedUnderflow(total, rule);
   var field = 1u;
   var below = at_exponents(1u);
   while (field < 254u && below <= allowed) {
     field++;
     below += at_exponents(field);
   }
-  let shift = min(max(i32(rule.leastField) - i32(field), 0), i32(rule.mostField) - i32(top));
+  let wanted = select(max(i32(rule.leastField) - i32(field), 0), 32, lost > allowedUnderflow(stored, rule));
+  let shift = min(wanted, i32(rule.mostField) - i32(top));
   return clamp(shift, -32, 32);
 }
 fn underflowShare(rule: ScaleRule) -> f32 {
@@ -221,7 +228,8 @@ fn underflowShare(rule: ScaleRule) -> f32 {
     total += count;
     if (field < rule.leastField) { lost += count; }
   }
-  return f32(lost) / f32(max(total, 1u));
+  let stored = at_exponents(259u) - at_exponents(257u);
+  return max(f32(lost) / f32(max(total, 1u)), f32(at_exponents(256u)) / f32(max(stored, 1u)));
 }
 `;
 

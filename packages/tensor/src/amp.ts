@@ -1,7 +1,9 @@
+import type { Binding } from "@halfstep/device";
 import {
   checkFinite,
   type KernelAmpPrimitives,
   ampPrimitives as kernelPrimitives,
+  storedRangeWords,
 } from "@halfstep/kernels";
 import { castTo } from "./cast.js";
 import { isTensor } from "./is-tensor.js";
@@ -38,8 +40,9 @@ export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, 
  */
 export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   const scales = new WeakMap<Storage, Tensor>();
+  const primitives = kernelPrimitives(runtime.target);
   return {
-    ...kernelPrimitives(runtime.target),
+    ...primitives,
     scaleLoss(loss, state, { weight, lossFlag }) {
       if (!isTensor(loss))
         throw new TypeError(
@@ -55,6 +58,11 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
       runtime.target.launch(checkFinite({ x, foundInf: lossFlag }));
       const single = castTo(loss, "float32");
       return (weight === 1 ? single : single.mul(weight)).mul(scale);
+    },
+    countExponents(gradients, exponents) {
+      primitives.countExponents(gradients, exponents);
+      const { backwardPasses, backwardRanges } = runtime.recording;
+      backwardRanges.push({ words: storesOf(exponents), passes: backwardPasses.length });
     },
     watchStep() {
       const { provenance, underflow } = runtime.recorder;
@@ -76,3 +84,11 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
     },
   };
 }
+
+/** Where a scaler's exponents are followed by what stores tell: behind 256 counts. */
+const storesOf = (exponents: Storage): Binding<Storage> => ({
+  buffer: exponents,
+  offset: 256 * 4,
+  length: storedRangeWords,
+  dtype: "uint32",
+});

@@ -59,7 +59,9 @@ function propagate(
       "backward() needs a tensor that depends on one with requiresGrad; this one does not (was it made under noGrad?)",
     );
   const { runtime } = root;
-  runtime.recording.backwardStart ??= runtime.recording.launches.length;
+  const { recording } = runtime;
+  recording.backwardStart ??= recording.launches.length;
+  const after = recording.launches.at(-1);
   const gradients = new Gradients(root, gradient ?? seedOf(root));
   const nodes = reachable(root);
   const recomputations = new Recomputations();
@@ -82,6 +84,8 @@ function propagate(
       gradients.finish();
     }),
   );
+  const last = recording.launches.at(-1);
+  if (last && last !== after) recording.backwardPasses.push({ after, last });
   for (const { node } of freed) {
     runtime.recorder.releaseSaved(node);
     // A loss that is held on to must not hold the whole graph below it.

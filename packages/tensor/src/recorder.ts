@@ -8,7 +8,11 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
+<<<<<<< HEAD
 import { isFloating } from "./cast.js";
+=======
+import { insertBackwardRanges } from "./backward-range.js";
+>>>>>>> c2a7b4a (A target for underflow counts what stores rounded to zero)
 import { RecordingError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
@@ -263,6 +267,7 @@ export class Recorder {
     if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
       try {
         const allocate = (bytes: number): Storage => this.transient(bytes);
+        insertBackwardRanges(recording, allocate);
         const counts = insertCounts(recording, allocate);
         const search = insertSearch(recording, allocate);
         this.#executor.run(recording);

@@ -6,6 +6,12 @@ import type { OpNotes } from "./op-notes.js";
 import { SharedCasts } from "./shared-casts.js";
 import type { Storage, WriteEvent } from "./storage.js";
 
+/** Launches behind one, or from the first on, up to another. */
+export interface BackwardPass {
+  readonly after: Launch<Storage> | undefined;
+  readonly last: Launch<Storage>;
+}
+
 /**
  * What ops append to: launches in program order. Launches are pure but for those that write resident storage (parameters,
  * optimizer and scaler state); program order is the truth about what they read.
@@ -31,6 +37,10 @@ export class Recording {
   isSearched = false;
   /** Whether what is rounded to zero in those results is counted. */
   isCounted = false;
+  /** The launches of each backward pass: those behind one, up to another. */
+  readonly backwardPasses: BackwardPass[] = [];
+  /** Where what the backward passes so far store in 16 bits is to be told, as `storedRange` does. */
+  readonly backwardRanges: { readonly words: Binding<Storage>; readonly passes: number }[] = [];
   /** Launches from here on belong to a backward pass. */
   backwardStart: number | undefined;
   readonly #undo: (() => void)[] = [];
@@ -94,6 +104,8 @@ export class Recording {
   clear(): void {
     for (const list of [this.launches, this.inputs, this.transients, this.released])
       list.length = 0;
+    this.backwardPasses.length = 0;
+    this.backwardRanges.length = 0;
     this.prelude?.clear();
     this.prelude = undefined;
     this.#undo.length = 0;

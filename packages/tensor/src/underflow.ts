@@ -7,7 +7,7 @@ import {
   storedRangeWords,
 } from "@halfstep/kernels";
 import { isFloating } from "./cast.js";
-import { observedLaunches, type SlotOfObserver } from "./observed-stores.js";
+import { observedLaunches, replaceLaunches, type SlotOfObserver } from "./observed-stores.js";
 import type { OpNote } from "./op-notes.js";
 import { type OpSite, siteOf } from "./op-sites.js";
 import type { Recording } from "./recording.js";
@@ -77,23 +77,6 @@ export function insertCounts(
   if (backwardStart !== undefined) recording.backwardStart = backwardStart + 1;
   replaceLaunches(recording, (launch) => observedAll(launch, slots.get(launch) ?? [], allocate));
   return { found, sites: stores.map(({ site }) => site) };
-}
-
-/** Replaces each launch of a recording by others that do the same, and their notes with them. */
-function replaceLaunches(
-  recording: Recording,
-  replace: (launch: Launch<Storage>) => readonly Launch<Storage>[],
-): void {
-  const { backwardStart, launches, notes } = recording;
-  const recorded = launches.splice(0);
-  for (const [i, launch] of recorded.entries()) {
-    if (i === backwardStart) recording.backwardStart = launches.length;
-    const note = notes?.get(launch);
-    for (const other of replace(launch)) {
-      if (note) notes?.set(other, note);
-      launches.push(other);
-    }
-  }
 }
 
 /** A launch of which several results are observed is observed in the first; of the others copies are. */

@@ -51,3 +51,21 @@ test.each(runtimes)(
     expect(zeros[2]?.origin?.op).toContain("in the backward of cast");
   },
 );
+
+test.each(runtimes)(
+  "a target for underflow raises the scale where nothing is left, on %s",
+  async (_, make) => {
+    const factors = new Array<number>(6).fill(2 ** -30);
+    const rule = { initScale: 1, targetUnderflow: 0.01, growthInterval: 2 };
+    const outcomes = await train(await make(), factors, rule);
+    const [, second, , fourth, , last] = outcomes;
+    // All was rounded to zero, and the scale goes up at once as far as the largest number before rounding allows.
+    expect([second?.underflow, second?.scaleBefore]).toEqual([1, 1]);
+    expect(second?.scaleAfter).toBeGreaterThan(2 ** 20);
+    expect(outcomes.map((outcome) => outcome?.zeroGradients !== undefined)).toEqual([
+      ...[true, true, false, false, false, false],
+    ]);
+    expect(fourth?.underflow).toBeLessThan(0.01);
+    expect([last?.status, last?.scaleAfter]).toEqual(["applied", second?.scaleAfter]);
+  },
+);

@@ -42,6 +42,13 @@ describe("compare", () => {
     expect(result.sqnr).toBeCloseTo(10 * Math.log10((1 + 1.0001 ** 2) / 0.0001 ** 2), 5);
   });
 
+  test("tells of a layer that is all zeros that they were zeros before", () => {
+    const stored = Float32Array.from([1e-9, -1e-9, 0], (value) => float16.round(value));
+    expect(compare([1e-9, -1e-9, 0], float16)).toMatchObject({ underflow: 2 / 3, zeros: 1 / 3 });
+    expect(compare(stored, float16)).toMatchObject({ underflow: 0, zeros: 1 });
+    expect(compare([0, 1], float8e8m0fnu).zeros).toBe(0.5);
+  });
+
   test("exact numbers, zeros and nothing at all", () => {
     for (const values of [[1, -2, 0.5, 0], [0, -0], []]) {
       expect(compare(values, bfloat16)).toMatchObject({
@@ -223,7 +230,9 @@ describe("recommendScale", () => {
     expect(recommendScale(exponentHistogram([Number.MAX_VALUE]), float16).exponent).toBe(-126);
     expect(recommendScale(exponentHistogram([0, Number.NaN]), float16)).toMatchObject({
       scale: 1,
-      explanation: "There is no finite number but 0: any scale will do.",
+      explanation:
+        "There is no finite number but 0, so nothing tells which scale to take: if these numbers were rounded before, count what became 0 " +
+        "where they were stored.",
     });
   });
 

@@ -11,8 +11,10 @@ export interface FormatComparison {
   readonly nonFinite: number;
   /** Share of the finite that become infinite or NaN, or, where the format has neither, are cut to its maximum. */
   readonly overflow: number;
-  /** Share of the finite that are not 0 and become 0. */
+  /** Share of the finite that are not 0 and become 0. What was rounded to 0 before is not among them: see `zeros`. */
   readonly underflow: number;
+  /** Share of the finite that are 0 already. Of numbers that were stored in a narrow format, how much of that is underflow nobody can tell. */
+  readonly zeros: number;
   /** Share of the finite that become subnormal. */
   readonly subnormal: number;
   /** Largest |rounded − value| / |value| where both are finite and the value is not 0. An underflow has 1. */
@@ -47,6 +49,7 @@ export function compare(numbers: Numbers, format: FloatFormat): FormatComparison
   let nonFinite = 0;
   let overflow = 0;
   let underflow = 0;
+  let zeros = 0;
   let subnormal = 0;
   let compared = 0;
   let maxError = 0;
@@ -66,6 +69,7 @@ export function compare(numbers: Numbers, format: FloatFormat): FormatComparison
         nonFinite += 1;
         continue;
       }
+      if (value === 0) zeros += 1;
       const result = rounded[i] as number;
       const magnitude = Math.abs(result);
       if (!(magnitude < Infinity)) {
@@ -91,6 +95,7 @@ export function compare(numbers: Numbers, format: FloatFormat): FormatComparison
     nonFinite: share(nonFinite, values.length),
     overflow: share(overflow, finite),
     underflow: share(underflow, finite),
+    zeros: share(zeros, finite),
     subnormal: share(subnormal, finite),
     maxRelativeError: maxError,
     meanRelativeError: share(sumOfErrors, compared),

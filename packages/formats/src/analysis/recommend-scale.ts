@@ -54,7 +54,9 @@ export function recommendScale(
   }
   const unscaled = expectedShares(histogram, format, 0);
   if (histogram.max === 0) {
-    const explanation = "There is no finite number but 0: any scale will do.";
+    const explanation =
+      "There is no finite number but 0, so nothing tells which scale to take: if these numbers were rounded before, count what became 0 " +
+      "where they were stored.";
     return { scale: 1, exponent: 0, ...unscaled, unscaled, explanation };
   }
   if (unscaled.overflow + unscaled.underflow + unscaled.subnormal === 0) {

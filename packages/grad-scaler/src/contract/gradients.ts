@@ -1,6 +1,7 @@
 import { scalerRule } from "../presets.js";
 import type { Gradient, StateWords } from "../primitives.js";
 import { FLAG_WORDS, OUTCOME_RING, OUTCOME_WORDS, STATE_WORDS } from "../primitives.js";
+import { EXPONENT_WORDS } from "../underflow.js";
 import {
   type AmpPrimitivesHarness,
   type ContractTest,
@@ -234,7 +235,7 @@ export const countsExponents: ContractTest = async ({ primitives, upload }) => {
   if (primitives.countExponents === undefined) return;
   const rule = scalerRule(undefined, { targetUnderflow: 0.25, growthInterval: 1, initScale: 4 });
   const outcomes = primitives.allocate(OUTCOME_RING * OUTCOME_WORDS);
-  const exponents = primitives.allocate(256);
+  const exponents = primitives.allocate(EXPONENT_WORDS);
   const lossFlag = primitives.allocate(FLAG_WORDS);
   const foundInfs = [primitives.allocate(FLAG_WORDS)];
   const state = stateOf(primitives, [4, 0.25, 0, 1]);
@@ -247,6 +248,8 @@ export const countsExponents: ContractTest = async ({ primitives, upload }) => {
     // The largest gradient must stay below 2^15.
     [[...new Array<number>(9).fill(lost), 2 ** 12], 0.9, 4 * 2 ** 7],
     [[2 ** 17, 1], 0, 4 * 2 ** 4],
+    // Nothing to go by: twice as much, as without a target.
+    [[0, 0], 0, 4 * 2 ** 5],
   ];
   let tag = 0;
   for (const [values, share, scaleAfter] of cases) {

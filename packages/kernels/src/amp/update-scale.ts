@@ -1,5 +1,6 @@
 import type { Kernel, KernelView, Launch } from "@halfstep/device";
 import {
+  EXPONENT_WORDS,
   nextScale,
   type ScaleRule,
   type StateWords,
@@ -21,7 +22,6 @@ import { defineKernel } from "../kernel.js";
 const ringLength = 256;
 const outcomeWords = 8;
 const stateWords = 8;
-const exponentBins = 256;
 
 const word = { access: "readwrite", unit: 1, dtypes: ["uint32"] } as const;
 const isSet = (bits: string): string => `(${bits} & 0x7fffffffu) != 0u`;
@@ -122,7 +122,7 @@ export const scaleUpdateWgsl = (
   store_foundInf(0u, 0u);
   store_foundInf(1u, 0u);
   store_lossFlag(0u, 0u);
-${hasExponents ? `  for (var k = 0u; k < ${exponentBins}u; k++) { store_exponents(k, 0u); }` : ""}
+${hasExponents ? `  for (var k = 0u; k < ${EXPONENT_WORDS}u; k++) { store_exponents(k, 0u); }` : ""}
 `;
 
 const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
@@ -199,7 +199,7 @@ export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === kernel
  * - `foundInf`: one float32, not 0 where gradients were not finite, or the sum of 2^i over the optimizers i that
  *   {@link gatherFoundInf} made where `isMask`, and a word of what was seen of gradients, which `checkFinite` and its like set. `lossFlag`: one float32, not 0 where a loss was not finite. Both are cleared.
  * - `squares`: float32 partial sums of squares, of which the first `partials` (a multiple of 4) are added up and cleared.
- * - `exponents`: 256 uint32 counts, by which a rule with `targetUnderflow` decides, and which are cleared.
+ * - `exponents`: the `EXPONENT_WORDS` uint32 words of `@halfstep/grad-scaler`, by which a rule with `targetUnderflow` decides, and which are cleared.
  * - `outcomes`: a ring of 256 outcomes of eight float32 `[tag, mask, scale before, scale after, 1 where a loss was not finite +
  *   2 where the scale could not back off, norm or -1, share that underflows or -1, 1 where all gradients were 0]`; outcome `tag` goes to slot
  *   `(tag - 1) % 256`, and tag 0 to none.
@@ -234,7 +234,7 @@ export function updateScale<B>(
       ...(squares
         ? [{ ...words(squares.buffer, squares.partials), dtype: "float32" } as const]
         : []),
-      ...(exponents === undefined ? [] : [words(exponents, exponentBins)]),
+      ...(exponents === undefined ? [] : [words(exponents, EXPONENT_WORDS)]),
     ],
     scalars: {
       isMask: Number(isMask),
