@@ -8,11 +8,8 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
-<<<<<<< HEAD
-import { isFloating } from "./cast.js";
-=======
 import { insertBackwardRanges } from "./backward-range.js";
->>>>>>> c2a7b4a (A target for underflow counts what stores rounded to zero)
+import { isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
