@@ -1,3 +1,4 @@
+import { checkLaunch } from "./check-launch.js";
 import { BufferUsage } from "./flags.js";
 import type { Launch, LaunchTarget } from "./launch.js";
 import { type CompiledKernel, storageOf } from "./pipeline-cache.js";
@@ -101,6 +102,7 @@ export function makeEncoder(host: EncoderHost): DeviceEncoder {
   return {
     allocate: (bytes) => host.allocateZeroed(bytes),
     launch(launch) {
+      checkLaunch(launch);
       const compiled = resolver.pipelines.get(launch.kernel, storageOf(launch.bindings));
       const workgroups = workgroupsOf(gpu, compiled, launch);
       if (isEmpty(workgroups)) return;

@@ -1,15 +1,10 @@
+import { checkBindings } from "./check-launch.js";
 import type { Capabilities } from "./capabilities.js";
 import type { Counters } from "./counters.js";
 import { ShaderError } from "./errors.js";
 import { shaderStageCompute } from "./flags.js";
 import type { Health } from "./health.js";
-import {
-  type Binding,
-  floatingDTypes,
-  type Kernel,
-  type Program,
-  type ProgramContext,
-} from "./launch.js";
+import type { Binding, Kernel, Program, ProgramContext } from "./launch.js";
 import { paced } from "./paced.js";
 import { scalarBytes } from "./scalars.js";
 
@@ -103,7 +98,7 @@ export class PipelineCache {
   }
 
   #programFor(kernel: Kernel, storage: Storage): { program: Program; layout: Layout } {
-    assertStorage(kernel, storage);
+    checkBindings(kernel, storage);
     const { tier, subgroupSize, hardware } = this.#capabilities;
     const program = kernel.program({ tier, subgroupSize, hardware, bindings: storage });
     return { program, layout: this.#layoutFor(kernel) };
@@ -186,20 +181,6 @@ const descriptorOf = (
   layout: layout.pipeline,
   compute: { module, entryPoint: "main" },
 });
-
-function assertStorage(kernel: Kernel, storage: Storage): void {
-  if (storage.length !== kernel.bindings.length)
-    throw new TypeError(
-      `kernel "${kernel.name}" has ${kernel.bindings.length} bindings (${kernel.bindings.map((b) => b.name).join(", ")}), but got ${storage.length}`,
-    );
-  for (const [i, { name, dtypes = floatingDTypes }] of kernel.bindings.entries()) {
-    const dtype = storage[i]?.dtype as string;
-    if (!(dtypes as readonly string[]).includes(dtype))
-      throw new TypeError(
-        `binding "${name}" of kernel "${kernel.name}" is ${dtype}, but takes ${dtypes.join(", ")}: cast it first`,
-      );
-  }
-}
 
 async function explain(
   kernel: Kernel,

@@ -1,4 +1,5 @@
 import type { BindGroupCache, UniformSlot } from "./bind-groups.js";
+import { checkLaunch } from "./check-launch.js";
 import type { Counters } from "./counters.js";
 import { BufferUsage } from "./flags.js";
 import type { Launch, Workgroups } from "./launch.js";
@@ -42,6 +43,7 @@ export function preparePass(
   write: (buffer: GPUBuffer, offset: number, data: BufferSource) => void,
 ): PreparedPass {
   const { gpu, counters, bindGroups } = resolver;
+  launches.forEach(checkLaunch);
   const compiled = launches.map(({ kernel, bindings }) =>
     resolver.pipelines.get(kernel, storageOf(bindings)),
   );

@@ -1,3 +1,4 @@
+import { checkScalar } from "./check-launch.js";
 import type { Kernel, KernelScalar } from "./launch.js";
 
 type Scalars = Readonly<Record<string, number>>;
@@ -13,12 +14,7 @@ export function packScalars(
   offset: number,
 ): void {
   for (const [i, scalar] of kernel.scalars.entries()) {
-    const value = values[scalar.name];
-    if (value === undefined)
-      throw new TypeError(
-        `kernel "${kernel.name}" needs the scalar "${scalar.name}" (${scalar.type}): add it to \`scalars\``,
-      );
-    packScalar(kernel, scalar, value, target, offset + 4 * i);
+    packScalar(kernel, scalar, values[scalar.name], target, offset + 4 * i);
   }
 }
 
@@ -37,19 +33,12 @@ export function repackScalars(
 
 function packScalar(
   kernel: Kernel,
-  { name, type }: KernelScalar,
-  value: number,
+  scalar: KernelScalar,
+  value: number | undefined,
   target: DataView,
   at: number,
 ): void {
-  if (type === "f32") {
-    target.setFloat32(at, value, true);
-    return;
-  }
-  const [low, high] = type === "u32" ? [0, 0xffffffff] : [-0x80000000, 0x7fffffff];
-  if (!Number.isInteger(value) || value < low || value > high)
-    throw new RangeError(
-      `scalar "${name}" of kernel "${kernel.name}" is ${value}, but ${type} holds integers from ${low} to ${high}`,
-    );
-  target.setUint32(at, value, true);
+  checkScalar(kernel, scalar, value);
+  if (scalar.type === "f32") target.setFloat32(at, value, true);
+  else target.setUint32(at, value, true);
 }

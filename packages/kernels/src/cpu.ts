@@ -1,9 +1,9 @@
 import {
   type Binding,
   bytesPerElement,
+  checkLaunch,
   type DType,
   type Float8DType,
-  floatingDTypes,
   type HalfDType,
   isFloat8,
   type Kernel,
@@ -70,7 +70,7 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
 
 /** Interprets one launch with its kernel's reference. */
 export function runOnCpu(launch: Launch<CpuBuffer>): void {
-  assertComplete(launch);
+  checkLaunch(launch);
   const { kernel, bindings, scalars } = launch;
   const views = bindings.map((binding, index) => {
     const access = kernel.bindings[index]?.access;
@@ -100,26 +100,6 @@ function observedViews(
     const index = bindings.findIndex(({ name }) => name === result);
     return { observer, result, index, before: (views[index] as KernelView).slice() };
   });
-}
-
-/** What a device would refuse, too: its programs are made for the storage that their bindings accept. */
-function assertComplete({ kernel, bindings, scalars }: Launch<CpuBuffer>): void {
-  if (bindings.length !== kernel.bindings.length)
-    throw new TypeError(
-      `kernel "${kernel.name}" has ${kernel.bindings.length} bindings (${kernel.bindings.map(({ name }) => name).join(", ")}), but got ${bindings.length}`,
-    );
-  for (const [b, { dtype }] of bindings.entries()) {
-    const { name, dtypes = floatingDTypes } = kernel.bindings[b] as KernelBinding;
-    if (!dtypes.includes(dtype))
-      throw new TypeError(
-        `kernel "${kernel.name}": binding ${name} accepts ${dtypes.join(", ")}, not ${dtype}`,
-      );
-  }
-  const missing = kernel.scalars.find(({ name }) => scalars[name] === undefined);
-  if (missing)
-    throw new TypeError(
-      `kernel "${kernel.name}" needs the scalar "${missing.name}" (${missing.type}): add it to \`scalars\``,
-    );
 }
 
 /** The format of a dtype that is narrower than its decoded elements. */

@@ -53,7 +53,12 @@ export class RateTable<B> {
       const lr = typeof rate === "number" ? rate : rate(step);
       if (!(Math.abs(lr) < Number.POSITIVE_INFINITY))
         throw new RangeError(`the schedule gives a learning rate of ${lr} for step ${step}`);
-      values.set([lr, ...columns.row(step)], step * 4);
+      const row = columns.row(step);
+      if (row.length !== 3 || row.some((value) => typeof value !== "number" || Number.isNaN(value)))
+        throw new RangeError(
+          `columns.row(${step}) gives [${row.join(", ")}]: it must give three numbers, 0 where the rule has no column`,
+        );
+      values.set([lr, ...row], step * 4);
     }
     const buffer = allocateResident(this.#target, length * 4);
     const binding: Binding<B> = { buffer, offset: 0, length, dtype: "float32" };

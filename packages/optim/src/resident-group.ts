@@ -78,6 +78,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     });
     this.options = options;
     this.rule = algorithm.rule(options);
+    requireOwnNames(this.rule, algorithm, options);
     this.#target = target;
     this.#algorithm = algorithm;
     this.#moments = formats.moments;
@@ -256,4 +257,21 @@ export function validateOptions<H extends CommonOptions>(
   if (typeof lr !== "function") requireNumber("lr", lr, 0);
   requireNumber("weightDecay", weightDecay, 0);
   algorithm.validate(options);
+}
+
+/** Throws a TypeError where an algorithm leaves out the columns that its rule declares, or gives a start to what is no state of it. */
+function requireOwnNames<H>(
+  { columns = [], state }: UpdateRule,
+  { name, columns: tabulated, initial }: Algorithm<H>,
+  options: H,
+): void {
+  if (columns.length > 0 && !tabulated)
+    throw new TypeError(
+      `optimizer "${name}": its rule declares the columns ${columns.join(", ")} of the rate table: give it columns()`,
+    );
+  const unknown = Object.keys(initial?.(options) ?? {}).find((own) => !Object.hasOwn(state, own));
+  if (unknown !== undefined)
+    throw new TypeError(
+      `optimizer "${name}": initial() names "${unknown}", which is no state of its rule: it has ${Object.keys(state).join(", ") || "none"}`,
+    );
 }

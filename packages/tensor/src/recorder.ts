@@ -2,6 +2,7 @@ import { DTypeError } from "@halfstep/autocast";
 import {
   type Binding,
   bytesPerElement,
+  checkLaunch,
   type DType,
   type HalfDType,
   type KernelView,
@@ -122,6 +123,7 @@ export class Recorder {
           `${kernel.name} does not compute with integers: its operand ${b + 1} is ${dtype}; cast it with to("float32")`,
         );
     }
+    checkLaunch(launch);
     if (!isRepeatedWrite(launch)) this.#recording.append(launch);
   }
 

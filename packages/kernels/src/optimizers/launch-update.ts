@@ -1,5 +1,6 @@
 import type { Binding, Kernel, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
+import { checkRule, checkRuleScalars } from "./check-rule.js";
 import type { ParameterKind, StorageBuffers } from "./parameter-storage.js";
 import type { UpdateRule } from "./rule.js";
 import { gatherKernel } from "./segment-gather.js";
@@ -61,6 +62,8 @@ export function launchUpdate<B>(
   { scalars, maximize, between }: UpdateAttributes,
 ): void {
   const { values, gradients, control, state, storage } = operands;
+  checkRule(rule);
+  checkRuleScalars(rule, scalars);
   requireLengths(
     rule.name,
     { gradients, control },
@@ -105,12 +108,12 @@ export function launchUpdate<B>(
   }
 }
 
-/** The values of the scalars that a kernel has. */
+/** The values of the scalars that a kernel has: each pass draws or does not, and walks quads, chunks or segments. */
 function scalarsOf(
   { scalars }: Kernel,
   values: Readonly<Record<string, number>>,
 ): Record<string, number> {
   const own: Record<string, number> = {};
-  for (const { name } of scalars) own[name] = values[name] as number;
+  for (const { name } of scalars) if (name in values) own[name] = values[name] as number;
   return own;
 }

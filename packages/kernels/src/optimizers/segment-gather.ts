@@ -88,6 +88,7 @@ ${state ? `  store_${state}(segment, ${state});\n` : ""}}
           }
           segment[`total${t}`] = total;
         }
+        for (const name of factors) segment[name] = 0;
         if (state) segment[state] = kept?.[i] as number;
         totals.update(segment, s as Record<"lr" | "first", number>);
         for (const [place, name] of factors.entries())

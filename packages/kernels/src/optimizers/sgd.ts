@@ -31,7 +31,8 @@ export const sgdRule: RuleFamily<{ readonly momentum: boolean }> = ruleFamily(({
     : updateRule({
         name: "sgd",
         state: {},
-        scalars: ["weightDecay"],
+        // The first three are for the other rule: an optimizer gives both the same.
+        scalars: ["momentum", "oneMinusDampening", "nesterov", "weightDecay"],
         passes: [
           {
             wgsl: "g += weightDecay * p;\n  p -= lr * g;",

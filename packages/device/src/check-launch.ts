@@ -1,0 +1,82 @@
+import {
+  type Binding,
+  floatingDTypes,
+  type Kernel,
+  type KernelScalar,
+  type Launch,
+} from "./launch.js";
+
+/**
+ * Throws where a launch does not fit its kernel. WGSL reads zero where something is missing, and JavaScript `undefined`, which becomes
+ * NaN: every target refuses such a launch as it comes, in the same words.
+ *
+ * @throws TypeError where bindings or scalars are missing, are too many, or are of a type that the kernel does not take.
+ * @throws RangeError where an integer scalar is none, or is out of the range of its type.
+ */
+export function checkLaunch({ kernel, bindings, scalars }: Launch<unknown>): void {
+  checkBindings(kernel, bindings);
+  checkScalars(kernel, scalars);
+}
+
+/** What a device compiles for, and what a launch binds, one for each binding of the kernel. */
+export function checkBindings(
+  kernel: Kernel,
+  bindings: readonly Pick<Binding<unknown>, "dtype">[],
+): void {
+  const parameters = kernel.bindings;
+  if (bindings.length !== parameters.length)
+    throw new TypeError(
+      `kernel "${kernel.name}" has ${parameters.length} bindings (${namesOf(parameters)}), but got ${bindings.length}`,
+    );
+  for (let i = 0; i < parameters.length; i++) {
+    const { name, dtypes = floatingDTypes } = parameters[i] as Kernel["bindings"][number];
+    const dtype = bindings[i]?.dtype;
+    if (dtype === undefined || !dtypes.includes(dtype))
+      throw new TypeError(
+        `binding "${name}" of kernel "${kernel.name}" is ${dtype}, but takes ${dtypes.join(", ")}: cast it first`,
+      );
+  }
+}
+
+function checkScalars(kernel: Kernel, scalars: Readonly<Record<string, number>>): void {
+  const declared = kernel.scalars;
+  for (let i = 0; i < declared.length; i++) {
+    const scalar = declared[i] as KernelScalar;
+    checkScalar(kernel, scalar, scalars[scalar.name]);
+  }
+  let given = 0;
+  for (const _ in scalars) given++;
+  if (given > declared.length) refuseUnknown(kernel, scalars);
+}
+
+/** Throws unless a value is one that the scalar can hold. */
+export function checkScalar(
+  kernel: Kernel,
+  { name, type }: KernelScalar,
+  value: number | undefined,
+): asserts value is number {
+  if (typeof value !== "number")
+    throw new TypeError(
+      value === undefined
+        ? `kernel "${kernel.name}" needs the scalar "${name}" (${type}): add it to \`scalars\``
+        : `scalar "${name}" of kernel "${kernel.name}" is a ${typeof value}, but ${type} is a number`,
+    );
+  if (type === "f32" || (type === "u32" ? value >>> 0 : value | 0) === value) return;
+  const [low, high] = type === "u32" ? [0, 0xffffffff] : [-0x80000000, 0x7fffffff];
+  throw new RangeError(
+    `scalar "${name}" of kernel "${kernel.name}" is ${value}, but ${type} holds integers from ${low} to ${high}`,
+  );
+}
+
+function refuseUnknown(kernel: Kernel, scalars: Readonly<Record<string, number>>): void {
+  const unknown = Object.keys(scalars).find(
+    (name) => !kernel.scalars.some((scalar) => scalar.name === name),
+  );
+  if (unknown !== undefined)
+    throw new TypeError(
+      `kernel "${kernel.name}" has no scalar "${unknown}": it has ${namesOf(kernel.scalars) || "none"}`,
+    );
+}
+
+const namesOf = (parameters: readonly { readonly name: string }[]): string =>
+  parameters.map(({ name }) => name).join(", ");

@@ -1,0 +1,75 @@
+import { drawScalars } from "./draws.js";
+import { names, statesOf, type UpdateRule } from "./rule.js";
+
+/** What passes and kernels call things by themselves: a rule that used one would mean the other, on one of the targets. */
+const reserved: ReadonlySet<string> = new Set([
+  ...["g", "p", "lr", "first", "end", "sign", "control", "gradients", "values", "chunks"],
+  ...["partials", "factors", "segments", "at", "views", "q", "s", "size", "rows", "columns"],
+  ...drawScalars.map(({ name }) => name),
+]);
+
+const checked = new WeakSet<UpdateRule>();
+
+/**
+ * Throws a TypeError where a rule cannot mean the same on every target: two things of one name, names of the generator's own, more of
+ * something than there is room for, or a factor in the code of a pass that runs before it is made. Looks at each rule once.
+ */
+export function checkRule(rule: UpdateRule): void {
+  if (checked.has(rule)) return;
+  const { columns = [], passes, scalars } = rule;
+  const refuse = (what: string): never => {
+    throw new TypeError(`update rule "${rule.name}": ${what}`);
+  };
+  const atMost = (what: string, all: readonly unknown[], most: number): void => {
+    if (all.length > most) refuse(`${what}: there is room for ${most}, and it has ${all.length}`);
+  };
+  atMost("columns of the rate table", columns, 3);
+  const all = [...statesOf(rule), ...scalars, ...columns];
+  for (const { totals } of passes) {
+    if (!totals) continue;
+    atMost("terms of a pass", totals.terms, 4);
+    atMost("factors of a pass", totals.factors, 4);
+    if (totals.state !== undefined) all.push(totals.state);
+  }
+  const factors = new Set(passes.flatMap(({ totals }) => totals?.factors ?? []));
+  const own = [...all, ...factors];
+  for (const [i, name] of own.entries()) {
+    if (!/^[A-Za-z]\w*$/.test(name)) refuse(`"${name}" is no name that WGSL can have`);
+    if (reserved.has(name) || /^total\d$/.test(name))
+      refuse(`"${name}" is a name that every rule's code has already: choose another`);
+    if (own.indexOf(name) < i) refuse(`"${name}" names two things: choose another name for one`);
+  }
+  let made: readonly string[] = [];
+  for (const [index, { wgsl, totals }] of passes.entries()) {
+    const code = [wgsl, ...(totals?.terms ?? []).map((term) => term.wgsl)].join("\n");
+    for (const name of factors)
+      if (names(code, name) && !made.includes(name) && !declares(code, name))
+        refuse(`pass ${index} uses the factor "${name}", which no pass before it makes last`);
+    made = totals?.factors ?? made;
+  }
+  checked.add(rule);
+}
+
+/** Whether code declares a name itself. */
+const declares = (code: string, name: string): boolean =>
+  new RegExp(`\\b(?:let|var|const)\\s+${name}\\b`).test(code);
+
+/**
+ * Throws a TypeError unless a value is given for each scalar that a rule declares, and for no others. Where one is left out, WGSL would
+ * read zero and JavaScript `undefined`.
+ */
+export function checkRuleScalars(
+  rule: UpdateRule,
+  values: Readonly<Record<string, number>>,
+): void {
+  for (const name of rule.scalars)
+    if (values[name] === undefined)
+      throw new TypeError(
+        `update rule "${rule.name}" declares the scalar "${name}", but got no value for it: add it to what scalars() returns`,
+      );
+  for (const name in values)
+    if (!rule.scalars.includes(name) && !drawScalars.some((scalar) => scalar.name === name))
+      throw new TypeError(
+        `update rule "${rule.name}" declares no scalar "${name}": it has ${rule.scalars.join(", ") || "none"}`,
+      );
+}
