@@ -1,5 +1,5 @@
-import { checkBindings } from "./check-launch.js";
 import type { Capabilities } from "./capabilities.js";
+import { checkBindings } from "./check-launch.js";
 import type { Counters } from "./counters.js";
 import { ShaderError } from "./errors.js";
 import { shaderStageCompute } from "./flags.js";

@@ -58,10 +58,7 @@ const declares = (code: string, name: string): boolean =>
  * Throws a TypeError unless a value is given for each scalar that a rule declares, and for no others. Where one is left out, WGSL would
  * read zero and JavaScript `undefined`.
  */
-export function checkRuleScalars(
-  rule: UpdateRule,
-  values: Readonly<Record<string, number>>,
-): void {
+export function checkRuleScalars(rule: UpdateRule, values: Readonly<Record<string, number>>): void {
   for (const name of rule.scalars)
     if (values[name] === undefined)
       throw new TypeError(
