@@ -1,6 +1,7 @@
 import type { Recording } from "../recording.js";
 import type { Storage } from "../storage.js";
 import { type PassName, type Plan, plan } from "./plan.js";
+import { Redefinitions } from "./redefinitions.js";
 import { areEqual, type Structure, type StructurePart, structureOf } from "./structure.js";
 
 /** Plans that are kept for reuse. */
@@ -19,6 +20,7 @@ export class PlanCache {
   readonly #entries: Entry[] = [];
   /** Where the structure of every recording is written: a copy of it stays with a new plan. */
   readonly #parts: StructurePart[] = [];
+  readonly #redefinitions = new Redefinitions();
 
   constructor(passes: readonly PassName[], hardwareClass?: string) {
     this.#passes = passes;
@@ -35,6 +37,7 @@ export class PlanCache {
     const structure = structureOf(recording, this.#passes, this.#parts);
     const known = this.#entries.findLastIndex((entry) => areEqual(entry.structure, structure));
     const [found] = known < 0 ? [] : this.#entries.splice(known, 1);
+    if (!found) this.#redefinitions.note(recording);
     const entry = found ?? {
       structure: { parts: [...structure.parts], residents: [] },
       plan: plan(recording, this.#passes, this.#hardwareClass),
