@@ -7,7 +7,6 @@ import {
   type HalfDType,
   isFloat8,
   type Kernel,
-  type KernelBinding,
   type KernelView,
   type Launch,
   type LaunchTarget,
