@@ -5,6 +5,7 @@ import {
   mnistNormalization,
   batches as orderedBatches,
   permutation,
+  stratifiedSample,
 } from "@halfstep/data";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
@@ -138,7 +139,19 @@ const batchOf = (set: ImageSet, indices: Uint32Array): Batch => ({
   labels: gatherLabels(set, indices),
 });
 
-/** The first images of a set. */
+/** At most `limit` images of a set, with the digits in their proportions: which ones follows from the seed. */
+export function sampleOf(set: ImageSet, limit: number | undefined, seed: number): ImageSet {
+  if (limit === undefined || limit >= set.count) return set;
+  const places = stratifiedSample(set.labels, limit, seed);
+  const bytes = set.height * set.width;
+  const images = new Uint8Array(places.length * bytes);
+  for (const [i, place] of places.entries())
+    images.set(set.images.subarray(place * bytes, (place + 1) * bytes), i * bytes);
+  const labels = Uint8Array.from(places, (place) => set.labels[place] as number);
+  return { ...set, count: places.length, images, labels };
+}
+
+/** The first images of a set, for studies on MNIST, whose images are in no order. */
 export const firstOf = (set: ImageSet, limit: number | undefined): ImageSet => {
   const count = Math.min(set.count, limit ?? set.count);
   const pixels = set.height * set.width;

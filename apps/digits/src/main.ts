@@ -18,7 +18,7 @@ import {
   say,
 } from "@halfstep/trainer/cli";
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
-import { firstOf, stepsOf, trainDigits } from "./digits.js";
+import { sampleOf, stepsOf, trainDigits } from "./digits.js";
 import { type DigitsOptions, parseOptions } from "./options.js";
 import { checkpointsOf, runsDone, savedRuns, settingsOf, storesOf } from "./resume.js";
 import { samplesOf } from "./samples.js";
@@ -46,8 +46,8 @@ async function main(args: readonly string[]): Promise<number> {
     });
     const first = await open(options);
     const limit = options.limit ?? (first.device ? undefined : cpuLimit);
-    const train = firstOf(data.train, limit);
-    const test = firstOf(data.test, limit);
+    const train = sampleOf(data.train, limit, options.seed);
+    const test = sampleOf(data.test, limit, options.seed);
     say(
       `MNIST: ${train.count} training and ${test.count} test images · ${first.described.adapter} · writing to ${options.out}`,
     );

@@ -35,7 +35,7 @@ export function parseOptions(args: readonly string[]): DigitsOptions {
     )
     .option(
       "--limit <n>",
-      "train on the first n images and test on at most n (default: all; 3000 without a GPU)",
+      "train on n images and test on at most n, with the digits in their proportions (default: all; 3000 without a GPU)",
       wholeNumber(2),
     )
     .option(

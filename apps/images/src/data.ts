@@ -9,6 +9,7 @@ import {
   mnist,
   packageDirectory,
 } from "@halfstep/data/node";
+import { requireClasses } from "./classes.js";
 import { fileImages } from "./decode.js";
 import { type Augmentation, type Images, pixelImages } from "./images.js";
 
@@ -22,13 +23,32 @@ export interface View {
   readonly channels: number;
   /** What the shorter side of an image file becomes before the middle is taken. */
   readonly resize: number;
+  /** Whether so does that of files which have the right size already. Default: those are taken as they are. */
+  readonly zoomsAll?: boolean | undefined;
   readonly mean: readonly number[];
   readonly std: readonly number[];
 }
 
+/** A factor from 1 on, for all image files, or false for 1. */
+export type Zoom = number | false;
+
+/** What testing does to image files. */
+export const zoomOf = (
+  size: number,
+  zoom: Zoom | undefined,
+): Pick<View, "resize" | "zoomsAll"> => ({
+  resize: Math.round(size * (zoom === undefined ? 256 / 224 : zoom || 1)),
+  zoomsAll: zoom !== undefined,
+});
+
 export interface DataOptions {
   /** Pixels of a side that image files are brought to. Default 224. */
   readonly imageSize?: number | undefined;
+  /**
+   * For testing, the shorter side of an image file becomes `zoom` times its size, and the middle is taken. Default: 256 / 224, but
+   * files that have the right size already are taken as they are.
+   */
+  readonly zoom?: Zoom | undefined;
   /** Default: where mirror images are of the same class, in image folders and CIFAR-10. */
   readonly flip?: boolean | undefined;
   /** The smallest part of an image file that training sees. */
@@ -63,6 +83,7 @@ export async function openTraining(directory: string, options: DataOptions): Pro
   const isAugmented = options.augment;
   if (kind !== "folder") {
     const { splits, classes } = await readPixels(directory);
+    requireClasses(path, { classes, labels: splits.train.labels });
     const { mean, std } = normalizationOf(splits.train);
     const { width: size, channels } = splits.train;
     const view = { classes, size, channels, resize: size, mean: listOf(mean), std: listOf(std) };
@@ -77,9 +98,10 @@ export async function openTraining(directory: string, options: DataOptions): Pro
     };
   }
   const train = await imageFolder(join(path, "train"));
+  requireClasses(join(path, "train"), train);
   const size = options.imageSize ?? 224;
   const view: View = {
-    ...{ classes: train.classes, size, channels: 3, resize: Math.round((size * 256) / 224) },
+    ...{ classes: train.classes, size, channels: 3, ...zoomOf(size, options.zoom) },
     mean: listOf(imagenetNormalization.mean),
     std: listOf(imagenetNormalization.std),
   };

@@ -1,4 +1,5 @@
 import { DataError, type Normalization, normalizedBytes } from "@halfstep/data";
+import { fileBytes } from "@halfstep/data/node";
 import sharp, { type Sharp } from "sharp";
 import { type Crop, type Random, randomResizedCrop } from "./augment.js";
 import type { Images } from "./images.js";
@@ -6,14 +7,23 @@ import type { Images } from "./images.js";
 // Every file is decoded once an epoch: keeping the last ones would only hold memory.
 sharp.cache(false);
 
-export interface DecodeOptions {
+/** More pixels than these are not decoded: Pillow's limit. A file of a few bytes may announce billions. */
+const mostPixels = 178_956_970;
+
+/** How files are shown for testing. */
+interface CenterView {
   /** Pixels of a side. */
   readonly size: number;
   /** 1 or 3: files become grey or RGB, whatever they are. */
   readonly channels: number;
-  readonly normalization: Normalization;
-  /** For testing, the shorter side becomes `resize` pixels and the middle is taken. */
+  /** The shorter side becomes `resize` pixels, and the middle is taken. */
   readonly resize: number;
+  /** Whether so are images of `size` by `size` pixels. Default: they are taken as they are. */
+  readonly zoomsAll?: boolean | undefined;
+}
+
+export interface DecodeOptions extends CenterView {
+  readonly normalization: Normalization;
   /** The smallest part of an image that training sees. */
   readonly minScale: number;
   /** Whether training sees half of the images mirrored. */
@@ -30,6 +40,7 @@ export function fileImages(
   const numbers = normalizedBytes(options.normalization, channels);
   return {
     ...{ count: files.length, labels, size, channels },
+    nameOf: (index) => files[index] as string,
     async load(index, into, random) {
       const file = files[index] as string;
       const bytes = random
@@ -57,12 +68,13 @@ function randomView(
   });
 }
 
-/** The middle of an image whose shorter side has become `resize` pixels. */
+/** The middle of an image whose shorter side has become `resize` pixels; or all of one that has the right size already. */
 export function centerView(
   file: string,
-  { size, resize, channels }: Pick<DecodeOptions, "size" | "resize" | "channels">,
+  { size, resize, channels, zoomsAll = false }: CenterView,
 ): Promise<Uint8Array> {
   return decoded(file, { size, channels }, (image, { width, height }) => {
+    if (!zoomsAll && width === size && height === size) return image;
     const scale = resize / Math.min(width, height);
     const middle = (side: number): number => Math.floor((Math.round(side * scale) - size) / 2);
     return image
@@ -77,9 +89,16 @@ async function decoded(
   { size, channels }: Pick<DecodeOptions, "size" | "channels">,
   view: (image: Sharp, whole: Pick<Crop, "width" | "height">) => Sharp,
 ): Promise<Uint8Array> {
+  const bytes = await fileBytes(file);
+  if (bytes.length === 0) throw new DataError(file, "is empty: remove it, or replace it");
   try {
-    const image = sharp(file, { failOn: "error" });
+    const image = sharp(bytes, { failOn: "error", limitInputPixels: false });
     const { width, height } = await image.metadata();
+    if (width * height > mostPixels)
+      throw new DataError(
+        file,
+        `has ${width}×${height} pixels, and at most ${mostPixels} are decoded: scale it down, or remove it`,
+      );
     const { data, info } = await view(image, { width, height })
       .removeAlpha()
       .toColourspace(channels === 1 ? "b-w" : "srgb")
@@ -88,8 +107,9 @@ async function decoded(
     if (info.width === size && info.height === size && info.channels === channels) return data;
     throw new Error(`became ${info.width}×${info.height}×${info.channels}`);
   } catch (error) {
+    if (error instanceof DataError) throw error;
     // libvips says in several lines what it tried.
-    const [reason] = (error as Error).message.split("\n");
+    const reason = (error as Error).message.split("\n", 1)[0]?.replace(/:$/, "");
     throw new DataError(file, `cannot be decoded (${reason}): remove it, or replace it`);
   }
 }

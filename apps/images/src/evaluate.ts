@@ -21,6 +21,22 @@ export interface Score {
   readonly classes: readonly ClassScore[];
 }
 
+/** A score, and what was taken for something else. */
+export interface ScoreWithMistakes {
+  readonly score: Score;
+  /** The first images that were, by their places among those that were tested. */
+  readonly mistakes: readonly Mistake[];
+}
+
+export interface Mistake {
+  readonly image: number;
+  /** The class that it was taken for. */
+  readonly prediction: number;
+}
+
+/** Mistakes that are kept. */
+export const mostMistakes = 12;
+
 /** What makes logits of images. */
 interface Network {
   readonly runtime: Runtime;
@@ -38,9 +54,14 @@ export interface ScoreOptions extends Network {
 }
 
 /** What a network makes of images. While the device looks at a batch the next one is decoded. */
-export async function scoreImages({ classes, ...options }: ScoreOptions): Promise<Score> {
+export async function scoreImages({
+  classes,
+  ...options
+}: ScoreOptions): Promise<ScoreWithMistakes> {
   const correct = new Uint32Array(classes.length);
   const counts = new Uint32Array(classes.length);
+  const mistakes: Mistake[] = [];
+  let tested = 0;
   const count = (counter: Uint32Array, label: number): void => {
     counter[label] = (counter[label] as number) + 1;
   };
@@ -52,16 +73,20 @@ export async function scoreImages({ classes, ...options }: ScoreOptions): Promis
     onBatch: ({ labels }, predictions) => {
       for (const [i, label] of labels.entries()) {
         count(counts, label);
-        if (predictions[i] === label) count(correct, label);
+        const prediction = predictions[i] as number;
+        if (prediction === label) count(correct, label);
+        else if (mistakes.length < mostMistakes) mistakes.push({ image: tested + i, prediction });
       }
+      tested += labels.length;
     },
   });
-  return {
+  const score = {
     ...{ accuracy, top5Accuracy: topKAccuracy, loss, samples },
     classes: classes.map((name, label) => ({
       ...{ name, correct: correct[label] as number, samples: counts[label] as number },
     })),
   };
+  return { score, mistakes };
 }
 
 /** Records the forward pass of a batch: logits [n, classes]. */

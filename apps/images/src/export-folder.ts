@@ -1,19 +1,19 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { ImageSet } from "@halfstep/data";
+import { type ImageSet, stratifiedSample } from "@halfstep/data";
+import { writeWholeFolder } from "@halfstep/trainer/node";
 import sharp from "sharp";
 import { readPixels } from "./data.js";
 
 export interface ExportOptions {
-  /** At most so many training images, and test images. Default: all. */
+  /** At most so many training images, and test images, with the classes in their proportions. Default: all. */
   readonly train?: number | undefined;
   readonly test?: number | undefined;
 }
 
 /**
  * Writes CIFAR-10 or IDX files as `to/train/CLASS/NUMBER.png` and `to/val/CLASS/NUMBER.png`, what `torchvision.datasets.ImageFolder`
- * reads. Returns how many images.
- * @throws DataError where there is nothing to read
+ * reads: all of them, or none. Returns how many images.
+ * @throws DataError where there is nothing to read, StorageError where they cannot be written
  */
 export async function exportFolder(
   directory: string,
@@ -21,31 +21,33 @@ export async function exportFolder(
   { train, test }: ExportOptions = {},
 ): Promise<number> {
   const { splits, classes } = await readPixels(directory);
-  const parts = [
-    { name: "train", set: splits.train, count: Math.min(train ?? Infinity, splits.train.count) },
-    { name: "val", set: splits.test, count: Math.min(test ?? Infinity, splits.test.count) },
-  ];
-  for (const { name, set, count } of parts) {
-    for (const each of classes) await mkdir(join(to, name, each), { recursive: true });
-    const places = Array.from({ length: count }, (_, i) => i).values();
-    const work = async (): Promise<void> => {
-      for (const i of places) {
-        const folder = classes[set.labels[i] as number] as string;
-        await writePng(set, i, join(to, name, folder, `${String(i).padStart(5, "0")}.png`));
-      }
-    };
-    await Promise.all([work(), work(), work(), work()]);
-  }
-  return parts.reduce((sum, { count }) => sum + count, 0);
+  return writeWholeFolder(to, async (folder) => {
+    let written = 0;
+    for (const [part, set, limit] of [
+      ["train", splits.train, train],
+      ["val", splits.test, test],
+    ] as const) {
+      const places = stratifiedSample(set.labels, limit ?? set.count, 0);
+      const rest = places.values();
+      const work = async (): Promise<void> => {
+        for (const i of rest) {
+          const each = classes[set.labels[i] as number] as string;
+          const name = `${String(i).padStart(5, "0")}.png`;
+          await folder.write(join(part, each, name), await pngOf(set, i));
+        }
+      };
+      await Promise.all([work(), work(), work(), work()]);
+      written += places.length;
+    }
+    return written;
+  });
 }
 
-async function writePng(
-  { images, width, height, channels }: ImageSet,
-  index: number,
-  path: string,
-): Promise<void> {
+function pngOf({ images, width, height, channels }: ImageSet, index: number): Promise<Uint8Array> {
   const length = width * height * channels;
-  await sharp(images.subarray(index * length, (index + 1) * length), {
+  return sharp(images.subarray(index * length, (index + 1) * length), {
     raw: { width, height, channels: channels as 1 | 3 },
-  }).toFile(path);
+  })
+    .png()
+    .toBuffer();
 }

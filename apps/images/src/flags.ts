@@ -74,12 +74,22 @@ export const trainFlags = (train: Command): Command =>
         "where a dynamic loss scale starts (default: as apex)",
         lossScale(),
       )
-      .option("--limit <n>", "train on the first n images and test on at most n", wholeNumber(2))
+      .option(
+        "--limit <n>",
+        "train on n images and test on at most n, with the classes in their proportions",
+        wholeNumber(2),
+      )
       .option(
         "--image-size <n>",
         "pixels of a side that image files are brought to (default: 224)",
-        wholeNumber(8),
+        imageSide,
       )
+      .option(
+        "--zoom <x>",
+        "tests see the middle of image files at x times the size (default: 256/224, and files of the right size whole)",
+        zoomFactor,
+      )
+      .option("--no-zoom", "tests see the middle of image files at their size")
       .option(
         "--crop-scale <x>",
         "smallest part of an image file that training sees",
@@ -152,6 +162,21 @@ export const exportFlags = (each: Command): Command =>
 
 const modelFlag = (each: Command): Command =>
   each.option("--model <dir>", "the --out folder of a training, or a checkpoint", "runs/images");
+
+/** The most pixels of a side. */
+const mostSide = 8192;
+
+function imageSide(text: string): number {
+  const side = wholeNumber(8)(text);
+  if (side > mostSide) throw new InvalidArgumentError(`it must be at most ${mostSide}.`);
+  return side;
+}
+
+function zoomFactor(text: string): number {
+  const factor = Number(text);
+  if (!(factor >= 1 && factor <= 4)) throw new InvalidArgumentError("it must be from 1 to 4.");
+  return factor;
+}
 
 function epochList(text: string): readonly number[] {
   const epochs = text === "" ? [] : text.split(",").map(wholeNumber(1));

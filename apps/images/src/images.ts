@@ -1,4 +1,10 @@
-import { type ImageSet, type Normalization, normalizedBytes, prefetch } from "@halfstep/data";
+import {
+  type ImageSet,
+  type Normalization,
+  normalizedBytes,
+  prefetch,
+  stratifiedSample,
+} from "@halfstep/data";
 import { type Random, randomShift } from "./augment.js";
 
 /** Images to train on or to be tested by, as the network takes them: squares, channels-last, normalised. */
@@ -9,6 +15,8 @@ export interface Images {
   /** Pixels of a side. */
   readonly size: number;
   readonly channels: number;
+  /** What an image is called, for people: its file, or its number. */
+  nameOf(index: number): string;
   /**
    * Writes an image, [size, size, channels]. With random numbers it is augmented.
    * @throws DataError naming the file that cannot be decoded
@@ -39,7 +47,7 @@ export function pixelImages(
   const { images, labels, count, height, width, channels } = set;
   const numbers = normalizedBytes(normalization, channels);
   return {
-    ...{ count, labels, channels, size: height },
+    ...{ count, labels, channels, size: height, nameOf: (index) => `image ${index}` },
     load(index, into, random) {
       const { down, right, isMirrored } = random
         ? randomShift(pad, flip, random)
@@ -60,11 +68,20 @@ export function pixelImages(
   };
 }
 
-/** The first images of some. */
-export const firstOf = (images: Images, limit: number | undefined): Images => ({
-  ...images,
-  count: Math.min(images.count, limit ?? images.count),
-});
+/** At most `limit` of some images, with the classes in their proportions: which ones follows from the seed. */
+export function sampleOf(images: Images, limit: number | undefined, seed: number): Images {
+  if (limit === undefined || limit >= images.count) return images;
+  const labels = Uint32Array.from({ length: images.count }, (_, i) => images.labels[i] as number);
+  const places = stratifiedSample(labels, limit, seed);
+  const placeOf = (index: number): number => places[index] as number;
+  return {
+    ...images,
+    count: places.length,
+    labels: places.map((place) => labels[place] as number),
+    nameOf: (index) => images.nameOf(placeOf(index)),
+    load: (index, into, random) => images.load(placeOf(index), into, random),
+  };
+}
 
 /**
  * Batches of the images at some places, decoded ahead of whoever trains on them.
@@ -100,7 +117,7 @@ async function loadBatch(
     }
   };
   await Promise.all(
-    Array.from({ length: workers }, () =>
+    Array.from({ length: Math.min(workers, indices.length) }, () =>
       work().catch((error) => {
         hasFailed = true;
         throw error;

@@ -1,8 +1,8 @@
 import { recipeFor } from "@halfstep/trainer";
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
-import { mnistDirectory, openTest } from "./data.js";
+import { mnistDirectory, openTest, zoomOf } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
-import { firstOf } from "./images.js";
+import { sampleOf } from "./images.js";
 import type { ExportWeightsCommand, PredictCommand, TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
 import { predictImages } from "./predict.js";
@@ -12,7 +12,7 @@ import { exportWeights } from "./weights.js";
 
 /** `DIR --evaluate`: tests a trained network, in the precision that flags choose, or else in that of its training. */
 export async function evaluate(options: TrainCommand): Promise<number> {
-  const { resume, out, limit } = options;
+  const { resume, out, limit, zoom } = options;
   const isChosen = options.fp16 || options.optLevel || options.precision;
   const { recipe, warnings } = choosePrecision(options);
   for (const warning of warnings) say(warning);
@@ -20,9 +20,11 @@ export async function evaluate(options: TrainCommand): Promise<number> {
   const from = resume === undefined || resume === "auto" ? out : resume;
   const network = await openNetwork(runtime, from, isChosen ? recipe : undefined);
   const directory = options.directory ?? mnistDirectory();
-  const test = firstOf(await openTest(directory, network.view), limit);
+  const { size } = network.view;
+  const view = { ...network.view, ...(zoom !== undefined && zoomOf(size, zoom)) };
+  const test = sampleOf(await openTest(directory, view), limit, options.seed);
   say(`${test.count} images of ${directory} · ${network.path}, ${network.recipe.name}`);
-  const score = await scoreImages({
+  const { score } = await scoreImages({
     ...{ runtime, model: network.model, precision: network.recipe, classes: network.view.classes },
     batches: testBatches({ ...options, test }),
   });
@@ -73,7 +75,7 @@ export async function exportNetwork({
 }: ExportWeightsCommand): Promise<number> {
   const { runtime, close } = await openRuntime({ ...place, onNote: say });
   const network = await openNetwork(runtime, model, recipeFor("float32"));
-  await exportWeights(network.model, file);
+  await exportWeights(network, file);
   close();
   print(`${network.path} as ${file}`);
   return 0;

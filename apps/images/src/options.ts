@@ -1,4 +1,5 @@
 import { command, type RunFlags, wholeNumber } from "@halfstep/trainer/cli";
+import type { Zoom } from "./data.js";
 import { exportFlags, predictFlags, trainFlags } from "./flags.js";
 import type { Architecture } from "./model.js";
 import type { PrecisionFlags } from "./precision.js";
@@ -21,6 +22,7 @@ export interface TrainCommand
   readonly labelSmoothing: number;
   readonly limit?: number;
   readonly imageSize?: number;
+  readonly zoom?: Zoom;
   readonly cropScale: number;
   readonly flip?: boolean;
   readonly augment: boolean;

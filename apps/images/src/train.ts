@@ -22,7 +22,7 @@ import {
 } from "@halfstep/trainer";
 import { randomOf } from "./augment.js";
 import type { TrainingData } from "./data.js";
-import { logitsOf, type Score, scoreImages } from "./evaluate.js";
+import { logitsOf, type Score, type ScoreWithMistakes, scoreImages } from "./evaluate.js";
 import { type Batch, batchesOf, type Images } from "./images.js";
 import { type NetworkOptions, networkOf } from "./model.js";
 import type { ChosenPrecision } from "./precision.js";
@@ -61,9 +61,8 @@ export interface ImagesRun
 }
 
 /** The result of a run, and what the test said of each class. */
-export interface ImagesResult {
+export interface ImagesResult extends ScoreWithMistakes {
   readonly summary: RunSummary;
-  readonly score: Score;
 }
 
 /** Steps of an epoch. */
@@ -107,9 +106,9 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   const scaler = new GradScaler(ampPrimitives(runtime), { ...run.scaler, outcomeSchedule: false });
 
   const judged = { runtime, precision: recipe, model };
-  const score = (signal?: AbortSignal): Promise<Score> =>
+  const score = (signal?: AbortSignal): Promise<ScoreWithMistakes> =>
     scoreImages({ ...judged, batches: testBatches(run), classes: view.classes, signal });
-  let last: { readonly step: number; readonly score: Score } | undefined;
+  let last: { readonly step: number; readonly result: ScoreWithMistakes } | undefined;
 
   const result = await train<Batch>({
     runtime,
@@ -137,12 +136,12 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
         every: { epochs: run.evalEvery },
         model,
         evaluate: () => score(),
-        score: ({ accuracy }) => accuracy,
+        score: (evaluation) => evaluation.score.accuracy,
         mode: "max",
         onResult(evaluation, { step }) {
-          last = { step, score: evaluation };
+          last = { step, result: evaluation };
         },
-        values: metricsOf,
+        values: (evaluation) => metricsOf(evaluation.score),
       }),
     },
     checkpoints: withParts(run.checkpoints, {
@@ -154,15 +153,15 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
 
   const peakBytes = device?.memory.peak;
   model.eval();
-  const test = last?.step === result.steps ? last.score : await score(run.signal);
+  const test = last?.step === result.steps ? last.result : await score(run.signal);
   if (run.signal?.aborted) return undefined;
   return {
-    score: test,
+    ...test,
     summary: await runSummary({
       ...{ precision: recipe, result, model, peakBytes, startedAt },
       ...{ groups: groups.map(({ params }) => params), moments: run.momentum > 0 ? 1 : 0 },
       samplesPerStep: Math.min(run.batchSize * run.accumulate, run.train.count),
-      test: metricsOf(test),
+      test: metricsOf(test.score),
     }),
   };
 }

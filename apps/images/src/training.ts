@@ -1,11 +1,13 @@
 import type { RunSummary } from "@halfstep/trainer";
-import { openRun, type Settings, say } from "@halfstep/trainer/cli";
-import { mnistDirectory, openTraining } from "./data.js";
+import { openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
+import { describeClasses } from "./classes.js";
+import { mnistDirectory, openTraining, type View } from "./data.js";
 import { classLines } from "./evaluate.js";
-import { firstOf } from "./images.js";
+import { sampleOf } from "./images.js";
 import { networkFor } from "./model.js";
 import { demonstration, type TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
+import { samplesOf } from "./samples.js";
 import { stepsOf, trainImages } from "./train.js";
 import { loadPretrained } from "./weights.js";
 
@@ -25,19 +27,21 @@ export async function train(options: TrainCommand): Promise<number> {
   const directory = options.directory ?? mnistDirectory();
   const data = await openTraining(directory, options);
   const settings = settingsOf(options, recipe.name);
+  requireMemory(options, data.view);
   using opened = await openRun({ ...options, task: "images", settings });
   const run = {
     ...options,
     ...data,
     ...{ recipe, scaler },
     network: networkFor(options, data.view),
-    train: firstOf(data.train, options.limit),
-    test: firstOf(data.test, options.limit),
+    train: sampleOf(data.train, options.limit, options.seed),
+    test: sampleOf(data.test, options.limit, options.seed),
     maxSteps: options.prof === undefined ? options.maxSteps : options.prof + profiled,
   };
   say(
     `${data.name}: ${run.train.count} training and ${run.test.count} test images of ${data.view.classes.length} classes · ${options.arch}, ${recipe.name} · ${opened.described.adapter} · writing to ${options.out}`,
   );
+  for (const line of describeClasses(run.train, data.view.classes)) say(line);
   const context = opened.follow({
     ...{ label: recipe.name, epochs: run.epochs, steps: stepsOf(run) },
     batchSize: Math.min(run.batchSize * run.accumulate, run.train.count),
@@ -51,11 +55,24 @@ export async function train(options: TrainCommand): Promise<number> {
     }),
   });
   if (!result) return opened.finish(undefined);
-  const { summary, score } = result;
+  const { summary, score, mistakes } = result;
   return opened.finish(summary, {
+    samples: await samplesOf(run.test, data.view, mistakes),
     lines: classLines(score),
     ...(options.prof !== undefined && { note: profile(summary) }),
   });
+}
+
+/** The most bytes of a batch of images. */
+const mostBatchBytes = 2 ** 31;
+
+/** @throws UsageError where a batch of images would be larger than any device takes */
+function requireMemory({ batchSize }: TrainCommand, { size, channels }: View): void {
+  const bytes = 4 * batchSize * size ** 2 * channels;
+  if (bytes > mostBatchBytes)
+    throw new UsageError(
+      `${batchSize} images of ${size}×${size} pixels take ${(bytes / 2 ** 30).toFixed(1)} GiB, and a batch may have 2: lower --batch-size or --image-size`,
+    );
 }
 
 /** What has to be the same when training goes on, by flag. */
@@ -68,6 +85,7 @@ const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   ...{ "norm-decay": options.normDecay, "warm-up": options.warmUp },
   ...{ milestones: options.milestones.join(), "label-smoothing": options.labelSmoothing },
   ...{ limit: options.limit ?? null, "image-size": options.imageSize ?? null },
+  zoom: options.zoom ?? null,
   ...{ "crop-scale": options.cropScale, flip: options.flip ?? null, augment: options.augment },
   ...{ "eval-every": options.evalEvery, seed: options.seed },
   pretrained: options.pretrained ?? null,

@@ -2,9 +2,10 @@ import type { Recipe } from "@halfstep/autocast";
 import { DataError } from "@halfstep/data";
 import type { ResNet } from "@halfstep/models";
 import { loadTorchStateDict, StateDictError, torchStateDict } from "@halfstep/nn";
-import { writeSafetensorsFile } from "@halfstep/safetensors/node";
+import { writeSafetensorsTo } from "@halfstep/safetensors";
 import { auditRange, safetensorsOf } from "@halfstep/trainer";
-import { readWeights } from "@halfstep/trainer/node";
+import { readWeights, writeWholeFile } from "@halfstep/trainer/node";
+import type { OpenedNetwork } from "./saved-network.js";
 
 /** The layer that tells classes apart: of other classes it is of no use. */
 const head = /^fc\./;
@@ -46,8 +47,15 @@ export async function loadPretrained(
   );
 }
 
-/** Writes a network as a safetensors file with torchvision's names and layouts, for `load_state_dict` there. */
-export async function exportWeights(model: ResNet, path: string): Promise<void> {
+/**
+ * Writes a network as a safetensors file with torchvision's names and layouts, for `load_state_dict` there. How it wants its images
+ * is in the file's metadata, `view`, as JSON.
+ */
+export async function exportWeights(
+  { model, view }: Pick<OpenedNetwork, "model" | "view">,
+  path: string,
+): Promise<void> {
   const tensors = safetensorsOf(await torchStateDict(model));
-  await writeSafetensorsFile(path, tensors, { metadata: { format: "pt" } });
+  const metadata = { format: "pt", view: JSON.stringify(view) };
+  await writeWholeFile(path, (sink) => writeSafetensorsTo(sink, tensors, { metadata }));
 }

@@ -1,13 +1,30 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { crc32 } from "node:zlib";
 import { DataError, type ImageSet, imagenetNormalization } from "@halfstep/data";
 import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { randomOf } from "../src/augment.js";
-import { type DataOptions, mnistDirectory, openTest, openTraining } from "../src/data.js";
+import { describeClasses } from "../src/classes.js";
+import {
+  type DataOptions,
+  mnistDirectory,
+  openTest,
+  openTraining,
+  type Zoom,
+  zoomOf,
+} from "../src/data.js";
 import { exportFolder } from "../src/export-folder.js";
-import { batchesOf, firstOf, type Images, pixelImages } from "../src/images.js";
+import { batchesOf, type Images, pixelImages, sampleOf } from "../src/images.js";
 
 const root = mkdtempSync(join(tmpdir(), "halfstep-images-"));
 const at = (...parts: string[]): string => join(root, ...parts);
@@ -32,8 +49,10 @@ describe("image folders", () => {
     const { mean, std } = imagenetNormalization as { mean: number[]; std: number[] };
     const [center = 0] = idx.view.mean;
     const [spread = 0] = idx.view.std;
-    // The first of class 0 among MNIST's first 60 is number 1.
-    const expected = await loaded(idx.train, 1);
+    // Files are called by their numbers.
+    const number = Number(basename(folder.train.nameOf(0), ".png"));
+    expect(idx.train.labels[number]).toBe(0);
+    const expected = await loaded(idx.train, number);
     // A crop of the whole image at its own size is the image.
     const whole = await loaded(folder.train, 0, sequence(0, 0.5, 0, 0));
     let worst = 0;
@@ -64,6 +83,70 @@ describe("image folders", () => {
     expect([value(2, 2), value(14, 14), value(25, 14)]).toEqual([0, 1, 0].map(near));
   });
 
+  it("that have the right size are tested on as they are, unless a zoom is asked for", async () => {
+    const pixels = Uint8Array.from({ length: 28 * 28 }, (_, i) => (i * 37) % 251);
+    mkdirSync(at("sized", "val", "a"), { recursive: true });
+    await sharp(pixels, { raw: { width: 28, height: 28, channels: 1 } }).toFile(
+      at("sized", "val", "a", "1.png"),
+    );
+    const see = async (zoom: Zoom | undefined, size = 28) => {
+      const view = { classes: ["a"], size, channels: 1, mean: [0], std: [1 / 255] };
+      return loaded(await openTest(at("sized"), { ...view, ...zoomOf(size, zoom) }), 0);
+    };
+    const whole = Float32Array.from(pixels);
+    const furthest = (seen: Float32Array, expected: Float32Array): number =>
+      seen.reduce((most, value, i) => Math.max(most, Math.abs(value - (expected[i] ?? 0))), 0);
+    expect(furthest(await see(undefined), whole)).toBeLessThan(0.01);
+    expect(furthest(await see(false), whole)).toBeLessThan(0.01);
+    expect(furthest(await see(1.25), whole)).toBeGreaterThan(50);
+    // Without a zoom a larger image is seen whole, at the size of the network.
+    const half = await sharp(pixels, { raw: { width: 28, height: 28, channels: 1 } })
+      .resize(14, 14)
+      .toColourspace("b-w")
+      .raw()
+      .toBuffer();
+    expect(furthest(await see(false, 14), Float32Array.from(half))).toBeLessThan(0.01);
+    expect(furthest(await see(undefined, 14), Float32Array.from(half))).toBeGreaterThan(5);
+  });
+
+  it("of one class, or with a class for each file, are refused; and those trained on are said", async () => {
+    const png = readFileSync(someDigit());
+    const folderOf = (name: string, classes: readonly string[]): string => {
+      for (const part of ["train", "val"])
+        for (const each of classes) {
+          mkdirSync(at(name, part, each), { recursive: true });
+          writeFileSync(at(name, part, each, "1.png"), png);
+        }
+      return at(name);
+    };
+    await expect(openTraining(folderOf("alone", ["cat"]), asTheyAre)).rejects.toThrow(
+      `${at("alone", "train")}: has images of one class only (cat): put each class in a folder of its own`,
+    );
+    const many = Array.from({ length: 60 }, (_, i) => `file-${i}`);
+    await expect(openTraining(folderOf("many", many), asTheyAre)).rejects.toThrow(
+      "has 60 classes, and 60 images: is each image in a folder of its own?",
+    );
+    const { train, view } = await openTraining(folderOf("two", ["cat", "dog"]), asTheyAre);
+    expect(describeClasses(train, view.classes)).toEqual([
+      "classes, with training images: cat (1), dog (1)",
+      `for example, ${["cat", "dog", "dog"].map((name) => `${at("two", "train", name, "1.png")} is ${name}`).join("; ")}`,
+    ]);
+  });
+
+  it("are limited to a sample of all classes, not to the first files", async () => {
+    const { train, view } = await openTraining(at("digits"), { ...asTheyAre, imageSize: 28 });
+    const sample = sampleOf(train, 20, 3);
+    expect(sample.count).toBe(20);
+    expect(new Set(Array.from(sample.labels)).size).toBe(10);
+    for (const i of [0, 7, 19]) {
+      const name = view.classes[sample.labels[i] as number] as string;
+      expect(sample.nameOf(i)).toContain(at("digits", "train", name));
+    }
+    const place = Array.from({ length: 60 }, (_, i) => train.nameOf(i)).indexOf(sample.nameOf(7));
+    expect(await loaded(sample, 7)).toEqual(await loaded(train, place));
+    expect(sampleOf(train, 60, 3)).toBe(train);
+  });
+
   it("are augmented by seed, epoch and image: the same twice, whatever is decoded beside", async () => {
     const { train } = await openTraining(at("digits"), {
       ...asTheyAre,
@@ -87,22 +170,68 @@ describe("image folders", () => {
     expect(next).not.toEqual(first);
   });
 
-  it.each([
-    ["text", () => Buffer.from("no image at all")],
-    ["a part of a PNG", () => readFileSync(at("digits", "val", "7", "00000.png")).subarray(0, 120)],
-  ])("name the file that is %s in one line", async (_, content) => {
-    mkdirSync(at("broken", "train", "a"), { recursive: true });
-    mkdirSync(at("broken", "val", "a"), { recursive: true });
+  it("name the file that cannot be decoded, in one line", async () => {
+    for (const folder of ["train/a", "train/b", "val/a"])
+      mkdirSync(at("broken", folder), { recursive: true });
+    const whole = readFileSync(someDigit());
     const path = at("broken", "train", "a", "1.png");
-    writeFileSync(path, content());
-    writeFileSync(at("broken", "val", "a", "1.png"), content());
-    const { train } = await openTraining(at("broken"), asTheyAre);
-    const error = await loaded(train, 0, () => 0.5).catch((reason) => reason);
-    expect(error).toBeInstanceOf(DataError);
-    expect(error.message).toMatch(/^.*1\.png: cannot be decoded \(.+\): remove it, or replace it$/);
-    expect(error.message).toContain(path);
+    writeFileSync(path, whole);
+    writeFileSync(at("broken", "train", "b", "1.png"), whole);
+    writeFileSync(at("broken", "val", "a", "1.png"), whole);
+    const { train, test } = await openTraining(at("broken"), asTheyAre);
+    expect((await loaded(train, 0)).length).toBe(224 * 224 * 3);
+    const hostile: readonly (readonly [what: string, bytes: Buffer, reason: RegExp])[] = [
+      ["empty", Buffer.alloc(0), /: is empty: remove it, or replace it$/],
+      [
+        "text",
+        Buffer.from("no image at all"),
+        /: cannot be decoded \(.+\): remove it, or replace it$/,
+      ],
+      // A header of 33 bytes, 41 of the first chunk of data, and 12 of the end.
+      ...Array.from({ length: 8 }, (_, i) => {
+        const length = Math.floor(((i + 1) * (whole.length - 12)) / 9);
+        return [
+          `cut after ${length}`,
+          whole.subarray(0, length),
+          /: cannot be decoded \(/,
+        ] as const;
+      }),
+      [
+        "of billions of pixels",
+        announcing(whole, 100_000, 100_000),
+        /: has 100000×100000 pixels, and/,
+      ],
+      ["of a long side", announcing(whole, 2 ** 30, 1), /: cannot be decoded \(/],
+      ["larger than it is", announcing(whole, 28, 4000), /: cannot be decoded \(/],
+    ];
+    for (const [what, bytes, reason] of hostile) {
+      writeFileSync(path, bytes);
+      for (const random of [undefined, () => 0.5]) {
+        const error = await loaded(train, 0, random).catch((thrown) => thrown);
+        expect(error, what).toBeInstanceOf(DataError);
+        expect(error.message, what).toMatch(reason);
+        expect(error.message.startsWith(path), what).toBe(true);
+        expect(error.message).not.toContain("\n");
+      }
+    }
+    expect(test.count).toBe(1);
   });
 });
+
+/** A file of the digits. */
+function someDigit(): string {
+  const [name = ""] = readdirSync(at("digits", "val", "7"));
+  return at("digits", "val", "7", name);
+}
+
+/** A PNG whose header tells another size, with a checksum that is right. */
+function announcing(png: Buffer, width: number, height: number): Buffer {
+  const changed = Buffer.from(png);
+  changed.writeUInt32BE(width, 16);
+  changed.writeUInt32BE(height, 20);
+  changed.writeUInt32BE(crc32(changed.subarray(12, 29)), 29);
+  return changed;
+}
 
 describe("folders of other kinds", () => {
   it.each([
@@ -124,6 +253,10 @@ describe("folders of other kinds", () => {
       "test_batch",
     ])
       writeFileSync(at("cifar", "cifar-10-batches-bin", `${name}.bin`), Buffer.alloc(2 * 3073, 9));
+    await expect(openTraining(at("cifar"), asTheyAre)).rejects.toThrow(
+      "has images of one class only (truck): put each class in a folder of its own",
+    );
+    writeFileSync(at("cifar", "cifar-10-batches-bin", "data_batch_1.bin"), Buffer.alloc(2 * 3073));
     const { train, view, name } = await openTraining(at("cifar"), asTheyAre);
     expect([name, train.count, view.size, view.channels]).toEqual(["CIFAR-10", 10, 32, 3]);
     expect(view.classes[9]).toBe("truck");
@@ -166,7 +299,7 @@ describe("images in memory", () => {
   it("come in batches with their labels", async () => {
     const places = [Uint32Array.of(0, 0), Uint32Array.of(0)];
     const shapes: number[][] = [];
-    for await (const batch of batchesOf(firstOf(images, 5), places, 2))
+    for await (const batch of batchesOf(sampleOf(images, 5, 0), places, 2))
       shapes.push([batch.images.length, ...batch.labels]);
     expect(shapes).toEqual([
       [8, 1, 1],

@@ -7,7 +7,6 @@ import { CheckpointFolder } from "@halfstep/trainer/node";
 import { afterAll, describe, expect, it } from "vitest";
 import { mnistDirectory, openTraining, type TrainingData } from "../src/data.js";
 import { exportFolder } from "../src/export-folder.js";
-import { firstOf } from "../src/images.js";
 import { networkFor } from "../src/model.js";
 import { choosePrecision, type PrecisionFlags } from "../src/precision.js";
 import { type ImagesRun, trainImages } from "../src/train.js";
@@ -34,7 +33,7 @@ const runOf = (data: TrainingData, flags: PrecisionFlags): ImagesRun => ({
 describe("on MNIST", () => {
   it("O1 learns more of 800 digits than their means say", async () => {
     const data = await openTraining(mnistDirectory(), { cropScale: 1, augment: true });
-    const limited = { train: firstOf(data.train, 800), test: firstOf(data.test, 1000) };
+    const limited = { train: { ...data.train, count: 800 }, test: { ...data.test, count: 1000 } };
     const baseline = await nearestMeanAccuracy(limited.train, limited.test, 10);
     const result = await trainImages({ ...runOf(data, { optLevel: "O1" }), ...limited });
     const { steps, skippedSteps, test } = result?.summary ?? expect.unreachable();

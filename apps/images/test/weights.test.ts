@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { ResNet } from "@halfstep/models";
 import { torchStateDict } from "@halfstep/nn";
+import { readSafetensors } from "@halfstep/safetensors";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { cpuRuntime } from "@halfstep/tensor";
 import { recipeFor, safetensorsOf } from "@halfstep/trainer";
@@ -66,7 +67,10 @@ it.each([{ layers: [1, 2, 1] }, { width: 4 }, { layers: [2, 1, 1], classes: 7 }]
 
 it("comes back from the file that it was written to", async () => {
   const written = join(root, "written.safetensors");
-  await exportWeights(source, written);
+  const view = { classes: [..."abcd"], size: 32, channels: 3, resize: 37, mean: [0], std: [1] };
+  await exportWeights({ model: source, view }, written);
+  const { metadata } = readSafetensors(readFileSync(written));
+  expect(JSON.parse(metadata.view as string)).toEqual(view);
   const model = network(2);
   await loadPretrained(model, written, recipeFor("float32"), () => {});
   expect(await valuesOf(model)).toEqual(await valuesOf(source));

@@ -35,6 +35,7 @@ export async function readDigits({ count, seed }: CanvasOptions): Promise<SceneS
     name: "digits",
     channels: 1,
     classes: ["paper", ..."0123456789"],
+    maskKind: "grey",
     maskValues: Array.from({ length: 11 }, (_, i) => 25 * i),
     scale: 1,
     flips: false,

@@ -45,6 +45,7 @@ function splitByLongitude(earth: Scene): Omit<SceneSet, "scale"> {
     name: "land and water",
     channels: earth.channels,
     classes,
+    maskKind: "grey",
     maskValues: [0, 255],
     flips: true,
     train: first.map((part) => between(part, part + heldOutEvery - 1)),

@@ -2,6 +2,8 @@ import { readdirSync } from "node:fs";
 import { join, parse } from "node:path";
 import { DataError, permutation } from "@halfstep/data";
 import { unreadable } from "@halfstep/data/node";
+import { readClassTable } from "./class-table.js";
+import { classesIn, labelsIn, type Mask, readMask } from "./masks.js";
 import { type Picture, readPicture } from "./pictures.js";
 import type { Scene, SceneSet } from "./scene.js";
 
@@ -10,14 +12,16 @@ export interface FolderOptions {
   readonly scale: number;
   /** Share of the pictures that is held out, from 0 to 1, both excluded. */
   readonly validation: number;
+  /** A file that names the classes: see {@link readClassTable}. Default: those that the masks have. */
+  readonly classes?: string | undefined;
   /** By which the held-out ones are chosen. */
   readonly seed: number;
 }
 
 /**
  * Pictures and masks of a folder that is laid out as milesial/Pytorch-UNet has it: `imgs/NAME.jpg` goes with `masks/NAME.png`
- * or `masks/NAME_mask.png`. Each grey of the masks is a class, in the order of the greys.
- * @throws DataError where something is missing, unreadable, or not as large as its partner
+ * or `masks/NAME_mask.png`. Each grey, palette index or colour of the masks is a class, in their order, or a table names them.
+ * @throws DataError where something is missing, unreadable, or not as large as its partner, or a mask has what is no class
  */
 export async function readFolder(directory: string, options: FolderOptions): Promise<SceneSet> {
   const images = filesOf(join(directory, "imgs"));
@@ -27,13 +31,13 @@ export async function readFolder(directory: string, options: FolderOptions): Pro
       join(directory, "imgs"),
       `has ${images.size} pictures: at least one to learn from and one to hold out are needed`,
     );
-  const pairs: { name: string; image: Picture; mask: Picture }[] = [];
+  const pairs: { name: string; image: Picture; mask: Mask }[] = [];
   for (const [name, path] of images) {
     const maskPath = masks.get(name) ?? masks.get(`${name}_mask`);
     if (maskPath === undefined)
       throw new DataError(path, `has no mask ${name}.png in ${join(directory, "masks")}`);
     const image = await readPicture(path, { channels: 3, scale: options.scale });
-    const mask = await readPicture(maskPath, { channels: 1, scale: options.scale, isMask: true });
+    const mask = await readMask(maskPath, options.scale);
     if (image.height !== mask.height || image.width !== mask.width)
       throw new DataError(
         maskPath,
@@ -41,20 +45,15 @@ export async function readFolder(directory: string, options: FolderOptions): Pro
       );
     pairs.push({ name, image, mask });
   }
-  const maskValues = [...new Set(pairs.flatMap(({ mask }) => [...new Set(mask.pixels)]))].sort(
-    (a, b) => a - b,
-  );
-  if (maskValues.length < 2)
-    throw new DataError(
+  const known = options.classes === undefined ? undefined : await readClassTable(options.classes);
+  const classes =
+    known ??
+    classesIn(
       join(directory, "masks"),
-      "has masks of one grey: there is nothing to learn",
+      pairs.map(({ mask }) => mask),
     );
   const scenes = pairs.map(
-    ({ name, image, mask }): Scene => ({
-      ...image,
-      name,
-      labels: mask.pixels.map((grey) => maskValues.indexOf(grey)),
-    }),
+    ({ name, image, mask }): Scene => ({ ...image, name, labels: labelsIn(mask, classes) }),
   );
   const held = Math.min(
     scenes.length - 1,
@@ -65,8 +64,7 @@ export async function readFolder(directory: string, options: FolderOptions): Pro
   return {
     name: directory,
     channels: 3,
-    classes: maskValues.map((grey) => `grey ${grey}`),
-    maskValues,
+    ...classes,
     scale: options.scale,
     flips: true,
     train: chosen(order.subarray(held)),

@@ -166,7 +166,11 @@ const sceneFlags = (each: Command): Command =>
       positiveNumber,
     )
     .option("--validation <percent>", "how much of a folder is held out (default: 10)", percentage)
-    .option("--canvases <n>", "digits: canvases to learn from (default: 2000)", wholeNumber(1));
+    .option(
+      "--classes <file>",
+      "names the classes of a folder's masks, a line each: name,red,green,blue",
+    )
+    .option("--canvases <n>", "digits: canvases to learn from (default: 2000)", canvasCount);
 
 const modelFlags = (each: Command): Command =>
   each
@@ -180,6 +184,15 @@ const modelFlags = (each: Command): Command =>
       "float32, float16, … (default: as the network was trained)",
       precisionName,
     );
+
+/** The most canvases, which are all held in memory: 8 KiB each. */
+const mostCanvases = 200_000;
+
+function canvasCount(text: string): number {
+  const count = wholeNumber(1)(text);
+  if (count > mostCanvases) throw new InvalidArgumentError(`it must be at most ${mostCanvases}.`);
+  return count;
+}
 
 function percentage(text: string): number {
   const value = Number(text);

@@ -1,6 +1,6 @@
-import { writeFile } from "node:fs/promises";
 import { DataError } from "@halfstep/data";
-import { StorageError } from "@halfstep/trainer";
+import { fileBytes } from "@halfstep/data/node";
+import { writeWholeFile } from "@halfstep/trainer/node";
 import sharp from "sharp";
 
 /** Bytes of an image, [height, width, channels]. */
@@ -18,8 +18,6 @@ export interface ReadPictureOptions {
   readonly scale?: number;
   /** The size to come to, in place of `scale`. */
   readonly size?: { readonly height: number; readonly width: number };
-  /** Masks are enlarged and reduced without inventing greys. Default false. */
-  readonly isMask?: boolean;
 }
 
 /**
@@ -27,24 +25,28 @@ export interface ReadPictureOptions {
  * @throws DataError where it cannot be read
  */
 export async function readPicture(path: string, options: ReadPictureOptions): Promise<Picture> {
-  const { channels, scale = 1, isMask = false } = options;
+  const { channels, scale = 1 } = options;
+  const bytes = await fileBytes(path);
   try {
-    const image = sharp(path, { limitInputPixels: 2 ** 30 });
+    const image = sharp(bytes, { limitInputPixels: false });
     const { width, height } = await image.metadata();
+    requirePixels(path, { width, height });
     const size = options.size ?? {
       height: Math.max(1, Math.round(height * scale)),
       width: Math.max(1, Math.round(width * scale)),
     };
+    requirePixels(path, size);
     const { data, info } = await image
       .removeAlpha()
       .toColourspace(channels === 1 ? "b-w" : "srgb")
-      .resize({ ...size, fit: "fill", kernel: isMask ? "nearest" : "lanczos3" })
+      .resize({ ...size, fit: "fill" })
       .raw()
       .toBuffer({ resolveWithObject: true });
     if (info.channels !== channels)
       throw new Error(`it has ${info.channels} channels where ${channels} are expected`);
     return { ...size, channels, pixels: new Uint8Array(data) };
   } catch (error) {
+    if (error instanceof DataError) throw error;
     throw new DataError(path, `cannot be read as an image (${firstLine(error)})`);
   }
 }
@@ -59,10 +61,25 @@ export async function writePng(path: string, picture: Picture): Promise<void> {
     .toColourspace(channels === 1 ? "b-w" : "srgb")
     .png()
     .toBuffer();
-  await writeFile(path, bytes).catch((error) => {
-    throw new StorageError(path, error);
-  });
+  await writeWholeFile(path, bytes);
 }
 
-const firstLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0] as string;
+/** A file of a few bytes may announce billions. */
+const mostPixels = 2 ** 28;
+
+/** @throws DataError where a picture would have more pixels than are taken */
+export function requirePixels(
+  path: string,
+  { width, height }: Pick<Picture, "width" | "height">,
+): void {
+  if (width * height > mostPixels)
+    throw new DataError(
+      path,
+      `would have ${width}×${height} pixels, and at most ${mostPixels} are taken: scale it down, or lower --scale`,
+    );
+}
+
+/** Of an error of sharp, which says in several lines what it tried. */
+export const firstLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0]?.replace(/:$/, "") ??
+  "";

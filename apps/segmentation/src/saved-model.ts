@@ -3,14 +3,18 @@ import { applyRecipe } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
 import { CheckpointError, loadModel, recipeFor, type Stateful, savedData } from "@halfstep/trainer";
 import { checkpointIn } from "@halfstep/trainer/node";
+import type { MaskClasses, MaskKind } from "./masks.js";
 
 /** What has to be known of a network besides its parameters. */
 export interface Segmenter {
   /** 1 for grey pictures, 3 for coloured ones. */
   readonly channels: number;
   readonly classes: readonly string[];
-  /** The grey of each class in mask files. */
+  /** The grey, the index or the colour of each class in mask files. */
   readonly maskValues: readonly number[];
+  /** Which of these it is. Default: grey. */
+  readonly maskKind?: MaskKind | undefined;
+  readonly palette?: MaskClasses["palette"];
   /** By which pictures are scaled before they are segmented. */
   readonly scale: number;
   /** Channels of the first level. */

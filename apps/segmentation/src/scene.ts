@@ -1,3 +1,5 @@
+import type { MaskClasses } from "./masks.js";
+
 /** A picture, and what each of its pixels shows. */
 export interface Scene {
   readonly name: string;
@@ -13,15 +15,13 @@ export interface Scene {
 }
 
 /** Scenes to learn from and scenes that are held out, of the same kind. */
-export interface SceneSet {
+export interface SceneSet extends MaskClasses {
   /** For people. */
   readonly name: string;
   /** 1 for grey pictures, 3 for coloured ones. */
   readonly channels: number;
-  /** Names of the classes. Of two, the second is what is looked for. */
+  /** Names. Of two classes the second is what is looked for. */
   readonly classes: readonly string[];
-  /** The grey of each class in mask files. */
-  readonly maskValues: readonly number[];
   /** Size of the scenes over that of the files they are from: what is predicted from is scaled alike. */
   readonly scale: number;
   /** Whether a mirrored scene is one of the same kind. */
@@ -52,4 +52,41 @@ export function crop(
     );
   }
   return { ...scene, width, height, pixels, labels };
+}
+
+/** Classes that are named, before "…". */
+const named = 12;
+
+/** What is learnt from: the classes with their shares of the pixels, and what is in the first scene. */
+export function describeClasses({ classes, train }: SceneSet): readonly string[] {
+  const sharesOf = (scenes: readonly Scene[]): readonly string[] => {
+    const counts = new Float64Array(classes.length);
+    let pixels = 0;
+    for (const { labels } of scenes) {
+      for (const label of labels) counts[label] = (counts[label] as number) + 1;
+      pixels += labels.length;
+    }
+    return classes.map((name, label) =>
+      counts[label] === 0
+        ? ""
+        : `${name} (${((100 * (counts[label] as number)) / pixels).toFixed(1)} %)`,
+    );
+  };
+  const listOf = (shares: readonly string[]): string => {
+    const present = shares.filter((share) => share !== "");
+    const rest = present.length - named;
+    return present.slice(0, named).join(", ") + (rest > 0 ? `, … ${rest} more` : "");
+  };
+  const shares = sharesOf(train);
+  const absent = classes.filter((_, label) => shares[label] === "");
+  const [first] = train;
+  return [
+    `classes, with their shares of the training pixels: ${listOf(shares)}`,
+    ...(absent.length > 0
+      ? [
+          `no training pixel is of ${absent.slice(0, named).join(", ")}${absent.length > named ? ", …" : ""}`,
+        ]
+      : []),
+    ...(first ? [`for example, ${first.name} has ${listOf(sharesOf([first]))}`] : []),
+  ];
 }

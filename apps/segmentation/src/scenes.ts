@@ -11,6 +11,8 @@ export interface SceneFlags {
   readonly scale?: number;
   /** Per cent. */
   readonly validation?: number;
+  /** A file that names the classes of a folder's masks. */
+  readonly classes?: string;
   readonly canvases?: number;
   readonly seed: number;
 }
@@ -23,6 +25,7 @@ export async function readScenes({
   data,
   scale,
   validation,
+  classes,
   canvases,
   seed,
 }: SceneFlags): Promise<SceneSet> {
@@ -32,12 +35,20 @@ export async function readScenes({
       throw new UsageError(`--${flag} is for ${belongs}, and --data is ${data}: leave it out`);
   };
   if (data !== "digits") refuse("canvases", canvases, "--data digits");
-  if (!isFolder) refuse("validation", validation, "folders");
+  if (!isFolder) {
+    refuse("validation", validation, "folders");
+    refuse("classes", classes, "folders");
+  }
   if (data === "digits") {
     refuse("scale", scale, "pictures");
     return readDigits({ count: canvases ?? 2000, seed });
   }
   return data === "earth"
     ? readEarth(scale)
-    : readFolder(data, { scale: scale ?? 0.5, validation: (validation ?? 10) / 100, seed });
+    : readFolder(data, {
+        scale: scale ?? 0.5,
+        validation: (validation ?? 10) / 100,
+        classes,
+        seed,
+      });
 }

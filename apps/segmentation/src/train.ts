@@ -74,10 +74,11 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
   const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
-  const { channels, classes, maskValues, scale } = scenes;
+  const { channels, classes, maskValues, maskKind, palette, scale } = scenes;
   const { width, bilinear, tile } = run;
   const segmenter: Segmenter = {
-    ...{ channels, classes, maskValues, scale, width, bilinear, tile },
+    ...{ channels, classes, maskValues, maskKind, scale, width, bilinear, tile },
+    ...(palette && { palette }),
     precision: recipe.name,
   };
   const model = applyRecipe(makeUNet(runtime, segmenter, run.seed), recipe);

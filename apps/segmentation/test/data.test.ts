@@ -142,7 +142,7 @@ describe("pictures", () => {
       /noise\.png: cannot be read as an image \(.*unsupported image format/,
     );
     expect(await failure(readPicture(join(scratch, "absent.png"), { channels: 3 }))).toMatch(
-      /absent\.png: cannot be read as an image/,
+      /absent\.png: is not there: check the path/,
     );
   });
 

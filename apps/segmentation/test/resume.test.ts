@@ -13,7 +13,8 @@ const scratch = mkdtempSync(join(tmpdir(), "halfstep-segmentation-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
 const scenes: SceneSet = {
-  ...{ name: "stripes", channels: 1, classes: ["even", "odd"], maskValues: [0, 255] },
+  ...{ name: "stripes", channels: 1, classes: ["even", "odd"] },
+  ...{ maskKind: "grey", maskValues: [0, 255] },
   ...{ scale: 1, flips: true, train: [numbered(32, 40)], heldOut: [numbered(16, 20)] },
 };
 

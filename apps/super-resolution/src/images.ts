@@ -1,5 +1,7 @@
+import { extname } from "node:path";
 import { DataError } from "@halfstep/data";
-import { StorageError } from "@halfstep/trainer";
+import { fileBytes } from "@halfstep/data/node";
+import { writeWholeFile } from "@halfstep/trainer/node";
 import sharp, { type Sharp } from "sharp";
 
 /** An image in RGB. */
@@ -9,6 +11,9 @@ export interface Picture {
   /** [height, width, 3], from 0 to 255 */
   readonly pixels: Uint8Array;
 }
+
+/** A file of a few bytes may announce billions of pixels. What is made of these has four times as many. */
+const mostPixels = 2 ** 27;
 
 /** How an image is made smaller, by the names of sharp's kernels. */
 export const shrinkKernels = ["nearest", "cubic", "mitchell", "lanczos2", "lanczos3"] as const;
@@ -20,8 +25,13 @@ export type ShrinkKernel = (typeof shrinkKernels)[number];
  * @throws DataError where it cannot be read
  */
 export async function readPicture(path: string): Promise<Picture> {
+  const bytes = await fileBytes(path);
   try {
-    const { data, info } = await sharp(path)
+    const image = sharp(bytes, { limitInputPixels: false });
+    const { width, height } = await image.metadata();
+    if (width * height > mostPixels)
+      throw new Error(`it has ${width}×${height} pixels, and at most ${mostPixels} are read`);
+    const { data, info } = await image
       .rotate()
       .toColourspace("srgb")
       .removeAlpha()
@@ -30,29 +40,34 @@ export async function readPicture(path: string): Promise<Picture> {
     if (info.channels !== 3) throw new Error(`it has ${info.channels} channels`);
     return { width: info.width, height: info.height, pixels: new Uint8Array(data) };
   } catch (error) {
-    throw new DataError(path, `is no image that can be read (${(error as Error).message})`);
+    throw new DataError(path, `is no image that can be read (${firstLine(error)})`);
   }
 }
 
-const written = /\.(png|jpe?g|webp|tiff?)$/i;
+const formats: Readonly<Record<string, "png" | "jpeg" | "webp" | "tiff">> = {
+  ...{ ".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp" },
+  ...{ ".tif": "tiff", ".tiff": "tiff" },
+};
 
 /**
  * Writes an image as what the name ends in: PNG, JPEG, WebP or TIFF.
  * @throws DataError for another ending, StorageError where it cannot be written
  */
 export async function writePicture(path: string, picture: Picture): Promise<void> {
-  requireWritten(path);
-  try {
-    await raw(picture).toFile(path);
-  } catch (error) {
-    throw new StorageError(path, error);
-  }
+  const format = formatOf(path);
+  await writeWholeFile(path, await raw(picture).toFormat(format).toBuffer());
 }
 
 /** @throws DataError unless {@link writePicture} knows the ending */
 export function requireWritten(path: string): void {
-  if (!written.test(path))
+  formatOf(path);
+}
+
+function formatOf(path: string): (typeof formats)[string] {
+  const format = formats[extname(path).toLowerCase()];
+  if (!format)
     throw new DataError(path, "cannot be written: let it end in .png, .jpg, .webp or .tiff");
+  return format;
 }
 
 /** The image in another size. */
@@ -118,3 +133,6 @@ export const psnr = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
 
 const raw = ({ width, height, pixels }: Picture): Sharp =>
   sharp(pixels, { raw: { width, height, channels: 3 } });
+
+const firstLine = (error: unknown): string =>
+  (error as Error).message.split("\n", 1)[0]?.replace(/:$/, "") ?? "";

@@ -20,6 +20,7 @@ import {
 } from "./options.js";
 import { readPictures } from "./pairs.js";
 import { pretrained } from "./pretrained.js";
+import { BeforeAndAfter } from "./samples.js";
 import { openModel } from "./saved-model.js";
 import { upscale, upscalerOf } from "./upscale.js";
 
@@ -58,8 +59,13 @@ async function train(options: TrainCommand): Promise<number> {
     steps: options.maxSteps,
     batchSize: options.batchSize,
   });
+  const [judged] = pictures.test;
+  const samples = judged && (await BeforeAndAfter.of(model, judged, options.kernel));
+  const upscaler = upscalerOf(context.runtime, context.device, model);
+  await samples?.before(upscaler);
   const summary = await fineTune({ ...options, ...context, model, pictures, stepsPerEpoch });
-  return run.finish(summary);
+  if (!summary || !samples) return run.finish(summary);
+  return run.finish(summary, { samples: await samples.after(upscaler) });
 }
 
 /** What has to be the same when training goes on, by flag. */

@@ -1,6 +1,7 @@
 import { format, parse } from "node:path";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import { overlay } from "../colours.js";
+import { writeMask } from "../masks.js";
 import type { PredictCommand } from "../options.js";
 import { readPicture, writePng } from "../pictures.js";
 import { openSegmenter } from "../saved-model.js";
@@ -14,7 +15,7 @@ export async function predict(options: PredictCommand): Promise<number> {
     );
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
   const opened = await openSegmenter(runtime, options.model, options.precision);
-  const { channels, classes, maskValues } = opened;
+  const { channels, classes } = opened;
   const segmenter = new PictureSegmenter({
     runtime,
     device,
@@ -29,11 +30,7 @@ export async function predict(options: PredictCommand): Promise<number> {
     const labels = labelsOf(await segmenter.segment(scaled), whole, options.maskThreshold);
     const { height, width } = whole;
     const mask = output?.[i] ?? besides(path, "OUT");
-    if (options.save)
-      await writePng(mask, {
-        ...{ height, width, channels: 1 },
-        pixels: labels.map((label) => maskValues[label] as number),
-      });
+    if (options.save) await writeMask(mask, labels, whole, opened);
     const viz = options.viz ? besides(mask, "VIZ") : undefined;
     if (viz !== undefined) await writePng(viz, overlay(whole, labels, classes.length));
     results.push({

@@ -4,7 +4,7 @@ import { noteUnusedScale, openRun, type Settings, say, settingsOf } from "@halfs
 import { samplesPicture } from "../colours.js";
 import type { TrainCommand } from "../options.js";
 import { writePng } from "../pictures.js";
-import { crop, type Scene, type SceneSet } from "../scene.js";
+import { crop, describeClasses, type Scene, type SceneSet } from "../scene.js";
 import { readScenes } from "../scenes.js";
 import { PictureSegmenter } from "../segment.js";
 import { starts } from "../tiles.js";
@@ -20,6 +20,7 @@ export async function train(options: TrainCommand): Promise<number> {
   say(
     `${scenes.name}: ${scenes.train.length} scenes and ${scenes.heldOut.length} held out · ${scenes.classes.length} classes · ${run.described.adapter} · writing to ${options.out}`,
   );
+  for (const line of describeClasses(scenes)) say(line);
   const context = run.follow({
     label: options.precision,
     epochs: options.epochs,
@@ -71,6 +72,7 @@ function settings(options: TrainCommand): Settings {
     "scale",
     "validation",
     "canvases",
+    "classes",
     "precision",
     "width",
     "bilinear",

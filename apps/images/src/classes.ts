@@ -1,0 +1,53 @@
+import { DataError } from "@halfstep/data";
+import type { Images } from "./images.js";
+
+/** From so many classes on they may have come from files by mistake. */
+const manyClasses = 50;
+
+/** Classes that are named, before "…". */
+const named = 12;
+
+/**
+ * Refuses what nothing can be learnt from, or can hardly be meant.
+ * @throws DataError for one class only, or many with hardly an image each
+ */
+export function requireClasses(
+  place: string,
+  { classes, labels }: { readonly classes: readonly string[]; readonly labels: ArrayLike<number> },
+): void {
+  const present = new Set(Array.from(labels)).size;
+  if (present < 2)
+    throw new DataError(
+      place,
+      `has images of one class only (${classes[labels[0] as number]}): put each class in a folder of its own`,
+    );
+  if (present > manyClasses && labels.length < 2 * present)
+    throw new DataError(
+      place,
+      `has ${present} classes, and ${labels.length} images: is each image in a folder of its own? A class is a folder of images`,
+    );
+}
+
+/** What is trained on: the classes with their images, and some of the images. */
+export function describeClasses(images: Images, classes: readonly string[]): readonly string[] {
+  const counts = new Uint32Array(classes.length);
+  for (let i = 0; i < images.count; i++) {
+    const label = images.labels[i] as number;
+    counts[label] = (counts[label] as number) + 1;
+  }
+  const list = classes.slice(0, named).map((name, label) => `${name} (${counts[label]})`);
+  const rest = classes.length > named ? `, … ${classes.length - named} more` : "";
+  const without = classes.filter((_, label) => counts[label] === 0).length;
+  const shown = [0, images.count >> 1, images.count - 1].map(
+    (i) => `${images.nameOf(i)} is ${classes[images.labels[i] as number]}`,
+  );
+  return [
+    `classes, with training images: ${list.join(", ")}${rest}`,
+    `for example, ${shown.join("; ")}`,
+    ...(without > 0
+      ? [
+          `${without} of ${classes.length} classes have no training image: a larger --limit has some`,
+        ]
+      : []),
+  ];
+}

@@ -1,0 +1,224 @@
+import { DataError } from "@halfstep/data";
+import { fileBytes } from "@halfstep/data/node";
+import { writeWholeFile } from "@halfstep/trainer/node";
+import { encode } from "fast-png";
+import sharp, { type Sharp } from "sharp";
+import { type Colour, readPalettePng, writePalettePng } from "./palette-png.js";
+import { firstLine, requirePixels } from "./pictures.js";
+
+/** What the pixels of a mask are: greys, places in a palette, or colours as 0xRRGGBB. */
+export type MaskKind = "grey" | "palette" | "colour";
+
+/** A mask as its file has it. */
+export interface Mask {
+  readonly path: string;
+  readonly kind: MaskKind;
+  readonly height: number;
+  readonly width: number;
+  /** [height, width] */
+  readonly values: Uint32Array;
+  /** Of kind "palette": the colour of each index. */
+  readonly palette?: readonly Colour[];
+}
+
+/**
+ * Reads a mask. PNG files with a palette are read by index, others by grey, of up to 16 bits, or by colour.
+ * @param scale both sides times this, by the nearest pixel: no value is invented
+ * @throws DataError where it cannot be read, or is a JPEG, which has invented values already
+ */
+export async function readMask(path: string, scale: number): Promise<Mask> {
+  const bytes = await fileBytes(path);
+  try {
+    const image = sharp(bytes, { limitInputPixels: false, ignoreIcc: true });
+    const { width, height, format, depth } = await image.metadata();
+    requirePixels(path, { width, height });
+    if (format === "jpeg")
+      throw new DataError(
+        path,
+        "is a JPEG, whose noise makes classes of its own: save masks as PNG",
+      );
+    const indexed = readPalettePng(bytes);
+    const mask: Mask = indexed
+      ? { path, kind: "palette", ...indexed, values: Uint32Array.from(indexed.indices) }
+      : { path, ...(await valuesOf(image, depth === "ushort")), height, width };
+    return scaled(mask, scale);
+  } catch (error) {
+    if (error instanceof DataError) throw error;
+    throw new DataError(path, `cannot be read as a mask (${firstLine(error)})`);
+  }
+}
+
+/** Greys where there are no colours, and otherwise colours. */
+async function valuesOf(image: Sharp, isDeep: boolean): Promise<Pick<Mask, "kind" | "values">> {
+  const { data, info } = await image
+    .removeAlpha()
+    .toColourspace(isDeep ? "rgb16" : "srgb")
+    .raw({ depth: isDeep ? "ushort" : "uchar" })
+    .toBuffer({ resolveWithObject: true });
+  const { channels } = info;
+  const samples = isDeep
+    ? new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2)
+    : data;
+  const pixels = info.width * info.height;
+  const at = (pixel: number, channel: number): number =>
+    samples[pixel * channels + Math.min(channel, channels - 1)] as number;
+  let isGrey = true;
+  for (let i = 0; isGrey && i < pixels; i++)
+    isGrey = at(i, 0) === at(i, 1) && at(i, 1) === at(i, 2);
+  if (isGrey)
+    return { kind: "grey", values: Uint32Array.from({ length: pixels }, (_, i) => at(i, 0)) };
+  if (isDeep) throw new Error("it has colours of 16 bits a channel: save it with 8");
+  return {
+    kind: "colour",
+    values: Uint32Array.from({ length: pixels }, (_, i) => rgb([at(i, 0), at(i, 1), at(i, 2)])),
+  };
+}
+
+const rgb = ([red, green, blue]: Colour): number => (red << 16) | (green << 8) | blue;
+
+/** The colour that a value of kind "colour" says. */
+const colourOf = (value: number): Colour => [value >> 16, (value >> 8) & 255, value & 255];
+
+function scaled(mask: Mask, scale: number): Mask {
+  if (scale === 1) return mask;
+  const height = Math.max(1, Math.round(mask.height * scale));
+  const width = Math.max(1, Math.round(mask.width * scale));
+  requirePixels(mask.path, { height, width });
+  const values = new Uint32Array(height * width);
+  const nearest = (i: number, length: number, from: number): number =>
+    Math.min(from - 1, Math.floor(((i + 0.5) * from) / length));
+  for (let y = 0, to = 0; y < height; y++) {
+    const row = nearest(y, height, mask.height) * mask.width;
+    for (let x = 0; x < width; x++)
+      values[to++] = mask.values[row + nearest(x, width, mask.width)] as number;
+  }
+  return { ...mask, height, width, values };
+}
+
+/** The classes of masks, and how they are shown in them. */
+export interface MaskClasses {
+  readonly maskKind: MaskKind;
+  /** Names. */
+  readonly classes: readonly string[];
+  /** The grey, the index or the colour of each class. */
+  readonly maskValues: readonly number[];
+  /** Of kind "palette". */
+  readonly palette?: readonly Colour[] | undefined;
+}
+
+/** What is needed of classes to write them. */
+type MaskShown = Pick<MaskClasses, "maskValues" | "palette"> & {
+  /** Default: grey. */
+  readonly maskKind?: MaskKind | undefined;
+};
+
+/** More classes than these are named by a table, not taken from masks. */
+const mostFound = 64;
+
+/** Labels are bytes, of which the last has a meaning of its own. */
+export const mostClasses = 255;
+
+/**
+ * The classes that masks have: each grey, index or colour is one, in their order. Masks with palettes that say different things are
+ * compared by colour, and so are masks of different kinds.
+ * @throws DataError for one class, and for so many that smooth edges have made them
+ */
+export function classesIn(directory: string, masks: readonly Mask[]): MaskClasses {
+  const maskKind = kindOf(masks);
+  const found = new Set<number>();
+  for (const mask of masks) for (const value of valuesAs(mask, maskKind)) found.add(value);
+  const maskValues = [...found].sort((a, b) => a - b);
+  const noun = { grey: "grey", palette: "index", colour: "colour" }[maskKind];
+  const nouns = maskKind === "palette" ? "indices" : `${noun}s`;
+  if (maskValues.length < 2)
+    throw new DataError(directory, `has masks of one ${noun}: there is nothing to learn`);
+  const most = maskKind === "palette" ? mostClasses : mostFound;
+  if (maskValues.length > most)
+    throw new DataError(
+      directory,
+      `has masks of ${maskValues.length} ${nouns}, where at most ${most} are taken for classes: save masks without smooth edges and losses, or name their classes with --classes FILE`,
+    );
+  return {
+    maskKind,
+    maskValues,
+    classes: maskValues.map((value) => (maskKind === "colour" ? hex(value) : `${noun} ${value}`)),
+    ...(maskKind === "palette" && { palette: masks[0]?.palette }),
+  };
+}
+
+/** As `#8040ff`. */
+const hex = (value: number): string => `#${value.toString(16).padStart(6, "0")}`;
+
+function kindOf(masks: readonly Mask[]): MaskKind {
+  const kinds = new Set(masks.map(({ kind }) => kind));
+  if (kinds.size > 1) return "colour";
+  const [kind = "grey"] = kinds;
+  if (kind !== "palette") return kind;
+  const first = masks[0]?.palette ?? [];
+  const agrees = (mask: Mask): boolean =>
+    mask.values.every((index) => {
+      const [mine, theirs] = [mask.palette?.[index], first[index]];
+      return mine !== undefined && theirs !== undefined && rgb(mine) === rgb(theirs);
+    });
+  return masks.every(agrees) ? "palette" : "colour";
+}
+
+/** The pixels of a mask as one of another kind has them. */
+function valuesAs({ kind, values, palette = [], path }: Mask, wanted: MaskKind): Uint32Array {
+  if (kind === wanted) return values;
+  if (wanted === "colour" && kind === "palette") {
+    const colours = palette.map(rgb);
+    return values.map((index) => colours[index] as number);
+  }
+  if (wanted === "colour") return values.map((grey) => rgb([grey, grey, grey]));
+  // An index is a value as good as a grey.
+  if (kind !== "colour") return values;
+  throw new DataError(
+    path,
+    "has colours, and the classes are named by single values: give red, green and blue",
+  );
+}
+
+/**
+ * The class of each pixel.
+ * @throws DataError where a pixel is of no class
+ */
+export function labelsIn(mask: Mask, { maskKind, maskValues, classes }: MaskClasses): Uint8Array {
+  const labelOf = new Map(maskValues.map((value, label) => [value, label]));
+  const values = valuesAs(mask, maskKind);
+  return Uint8Array.from(values, (value, i) => {
+    const label = labelOf.get(value);
+    if (label === undefined)
+      throw new DataError(
+        mask.path,
+        `has ${maskKind === "colour" ? hex(value) : value} at column ${i % mask.width} of row ${Math.floor(i / mask.width)}, which is none of the ${classes.length} classes`,
+      );
+    return label;
+  });
+}
+
+/**
+ * Writes classes as a mask like those that were learnt from.
+ * @throws StorageError
+ */
+export async function writeMask(
+  path: string,
+  labels: Uint8Array,
+  { height, width }: Pick<Mask, "height" | "width">,
+  { maskKind = "grey", maskValues, palette = [] }: MaskShown,
+): Promise<void> {
+  const size = { height, width };
+  const shownBy = (label: number): number => maskValues[label] as number;
+  if (maskKind === "palette") {
+    const indices = labels.map(shownBy);
+    return writeWholeFile(path, writePalettePng({ ...size, indices, palette }));
+  }
+  if (maskKind === "colour") {
+    const data = new Uint8Array(3 * labels.length);
+    for (const [i, label] of labels.entries()) data.set(colourOf(shownBy(label)), 3 * i);
+    return writeWholeFile(path, encode({ ...size, channels: 3, data }));
+  }
+  const isDeep = maskValues.some((value) => value > 255);
+  const data = isDeep ? Uint16Array.from(labels, shownBy) : labels.map(shownBy);
+  return writeWholeFile(path, encode({ ...size, channels: 1, depth: isDeep ? 16 : 8, data }));
+}
