@@ -1,8 +1,9 @@
 import { AccumulationWindow, type WindowSize } from "./accumulation-window.js";
+import { type GradientState, scalesGiven } from "./marks.js";
 import type { OutcomeSchedule } from "./outcome-reader.js";
 import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
 import { type ScalerPreset, scalerRule } from "./presets.js";
-import type { AmpPrimitives, ScaledOptimizer } from "./primitives.js";
+import type { AmpPrimitives, GradientMark, ScaledOptimizer } from "./primitives.js";
 import { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import { asScaled, type Scaled } from "./scaled.js";
@@ -193,6 +194,7 @@ export class GradScaler<B, L = B> {
   clip<O extends ScaledOptimizer<B>, R>(optimizer: O, clip: (optimizer: O) => R): R {
     refuseWindow(this.#stepper.host, undefined);
     if (this.enabled) refuseClip(this.#stepper.host, optimizer);
+    this.#stepper.requireUnscaled(optimizer);
     return clip(optimizer);
   }
 
@@ -202,9 +204,17 @@ export class GradScaler<B, L = B> {
    * {@link ScaledOptimizer.stepSupportsAmpScaling | supports that}, which leaves them scaled in memory as torch's fused
    * optimizers do. With `skip: "global"` and several optimizers, pass them all at once.
    *
-   * @throws ScalerStateError on the second call since the last update, and as {@link unscale}.
+   * @throws ScalerStateError on the second call since the last update, and as {@link unscale}. TypeError for a closure.
    */
-  step(optimizers: ScaledOptimizer<B> | readonly ScaledOptimizer<B>[]): void {
+  step(
+    optimizers: ScaledOptimizer<B> | readonly ScaledOptimizer<B>[],
+    ...closure: readonly never[]
+  ): void {
+    if (closure.length > 0) {
+      throw new TypeError(
+        "scaler.step() takes no closure: call scale(loss).backward() for what it would compute, and then step(optimizer).",
+      );
+    }
     refuseWindow(this.#stepper.host, undefined);
     this.#stepper.step("step" in optimizers ? [optimizers] : optimizers);
   }
@@ -219,6 +229,30 @@ export class GradScaler<B, L = B> {
   update(newScale?: number): void {
     refuseWindow(this.#stepper.host, undefined);
     this.#stepper.update(newScale);
+  }
+
+  /**
+   * Takes it that the gradients of an optimizer carry the scale: for those that came to it in another way than by
+   * `scale(loss).backward()`, such as a kernel of one's own, or a backward pass from gradients that were multiplied by hand.
+   *
+   * @throws ScalerStateError where they are unscaled already.
+   */
+  assumeScaled(optimizer: ScaledOptimizer<B>, { lossId = 0 }: { lossId?: number } = {}): void {
+    refuseWindow(this.#stepper.host, undefined);
+    this.#stepper.assumeScaled(optimizer, lossId);
+  }
+
+  /**
+   * What gradients with these marks are to this scaler: what a checkpoint in the middle of a step keeps of the marks, since
+   * they themselves mean nothing in another process. {@link marksOf} gives marks back.
+   */
+  gradientState(marks: Iterable<GradientMark>): GradientState {
+    return this.#stepper.marks.stateOf(marks, this.#stepper.host.scales);
+  }
+
+  /** Marks of gradients that are in this state, by the scale of the first loss as it is now. */
+  marksOf(state: GradientState): ReadonlySet<GradientMark> {
+    return this.#stepper.marks.inState(state, this.#stepper.host.scales);
   }
 
   /** The scale now; 1 where disabled. Waits for the device. */
@@ -282,7 +316,10 @@ export class GradScaler<B, L = B> {
     if (resident === undefined) return;
     const { losses, step } = loadedState(stateDict, this.#stepper.host);
     refuseNewScale(this.#stepper.host, "loadStateDict()");
-    this.#stepper.change({ rules: losses.map(({ rule }) => rule), step, steppedBefore: undefined });
+    const given = losses.map(({ state }) => state.scale);
+    const scales = scalesGiven(this.#stepper.host.scales, given);
+    const rules = losses.map(({ rule }) => rule);
+    this.#stepper.change({ rules, step, scales, steppedBefore: undefined });
     for (const [i, { state, rule }] of losses.entries()) resident.writeState(i, state, rule);
   }
 }

@@ -5,17 +5,21 @@ export type {
 export { ScaleCollapseError, type ScalerMistake, ScalerStateError } from "./errors.js";
 export { float32Primitives } from "./float32-primitives.js";
 export { GradScaler, type GradScalerOptions } from "./grad-scaler.js";
+export type { GradientState } from "./marks.js";
 export type { OutcomeSchedule } from "./outcome-reader.js";
 export type { OutcomeStream } from "./outcomes.js";
 export { type ScalerPreset, scalerRule } from "./presets.js";
 export type {
   AmpPrimitives,
   Gradient,
+  GradientMark,
+  MarkedGradient,
   Origin,
   OriginFinder,
   OutcomeWords,
   ScaledOptimizer,
   ScaledStep,
+  ScaleMark,
   ScaleUpdate,
   SquareSum,
   StateWords,

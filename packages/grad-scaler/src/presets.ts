@@ -104,8 +104,6 @@ function validated(given: ScaleRule): ScaleRule {
   const rule: ScaleRule = {
     ...given,
     initScale: Math.fround(given.initScale),
-    growthFactor: Math.fround(given.growthFactor),
-    backoffFactor: Math.fround(given.backoffFactor),
     tolerance: Math.fround(given.tolerance),
     minScale: Math.fround(given.minScale),
     maxScale: Math.min(Math.fround(given.maxScale), MAX_FLOAT32),
@@ -124,9 +122,9 @@ function validated(given: ScaleRule): ScaleRule {
     [
       "growthFactor",
       rule.growthFactor > 1 && rule.growthFactor <= MAX_FLOAT32,
-      "a finite float32 above 1",
+      "above 1, and at most the largest float32",
     ],
-    ["backoffFactor", rule.backoffFactor > 0 && rule.backoffFactor < 1, "between 0 and 1"],
+    ["backoffFactor", Math.fround(rule.backoffFactor) > 0 && rule.backoffFactor < 1, "between 0 and 1"],
     ["growthInterval", isCount(rule.growthInterval, 1), "an integer from 1 to 2^24"],
     ["growthDelay", isCount(rule.growthDelay, 0), "an integer from 0 to 2^24"],
     ["exactInterval", isOneOf(rule.exactInterval, true, false), "true or false"],

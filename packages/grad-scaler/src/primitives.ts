@@ -14,6 +14,31 @@ export interface Gradient<B> {
   readonly name?: string;
 }
 
+/**
+ * What a loss, and the gradients made from it, carry of a scaler. A scaler makes it; everybody else passes it on. It is
+ * known on the host alone: no launch and no wait goes with it.
+ */
+export interface ScaleMark {
+  /** Whose scale it is: no other scaler can divide it out. */
+  readonly scaler: object;
+  /** Which of the scaler's losses. */
+  readonly lossId: number;
+  /** Which value of the scale: another one after each update that may have changed it. */
+  readonly epoch: number;
+  /** Whether the scale was divided out again. */
+  readonly isUnscaled: boolean;
+}
+
+/** Where a gradient comes from: a loss that a scaler has scaled, or one that nobody has. */
+export type GradientMark = ScaleMark | "plain";
+
+/** A gradient that is present, and the marks of all backward passes that were added up in it. */
+export interface MarkedGradient {
+  readonly name: string;
+  /** Empty where nothing is known. */
+  readonly marks: ReadonlySet<GradientMark>;
+}
+
 /** What a scaler tells an optimizer to do on the device, without the host knowing. */
 export interface ScaledStep<B> {
   /** One float32. Where it is not 0, the step changes nothing: no parameter, moment, half copy or step count. */
@@ -41,6 +66,14 @@ export interface ScaledOptimizer<B> {
    * it is absent, `scaler.step(optimizer)` unscales them in place first.
    */
   readonly stepSupportsAmpScaling?: boolean;
+  /**
+   * The marks of the gradients that are present: what `scaleLoss` was given goes with the loss into its backward pass, and
+   * from there to the gradients. A scaler refuses gradients that do not carry its scale. Absent: it cannot know, and trusts
+   * the order of calls.
+   */
+  gradientMarks?(): Iterable<MarkedGradient>;
+  /** Puts one mark in the place of all others, on every gradient that is present. Goes with {@link gradientMarks}. */
+  markGradients?(mark: GradientMark): void;
 }
 
 /**
@@ -153,9 +186,15 @@ export interface AmpPrimitives<B, L = B> {
   writeState(state: B, words: StateWords): void;
   /**
    * `(loss × weight) × state[0]` in float32, whatever the dtype and shape of the loss. Sets `lossFlag[0]` to 1 where an
-   * element of the loss is ±infinity or NaN, and else leaves it.
+   * element of the loss is ±infinity or NaN, and else leaves it. An implementation with a backward pass of its own has it
+   * leave `mark` on the gradients (see {@link ScaledOptimizer.gradientMarks}); others ignore it. It is absent where the
+   * scale is known to be 1.
    */
-  scaleLoss(loss: L, state: B, options: { readonly weight: number; readonly lossFlag: B }): L;
+  scaleLoss(
+    loss: L,
+    state: B,
+    options: { readonly weight: number; readonly lossFlag: B; readonly mark?: ScaleMark },
+  ): L;
   /**
    * Sets `foundInf[0]` to 1 where any element of any gradient is ±infinity or NaN, and else leaves it. An
    * implementation tests the bits: the largest finite float16, bfloat16 or float32 does not count. `foundInf[1]` may

@@ -3,8 +3,8 @@ import { underflowShift } from "./underflow.js";
 /**
  * How a loss scale reacts to steps with and without overflow: plain data, saved beside the state but apart from it.
  *
- * Numbers are float32: `scalerRule` rounds them, so that every implementation multiplies by the same bits. (torch
- * holds the factors in float64: a factor that float32 cannot represent may differ from torch in the last bit.)
+ * Scales are float32, to which `scalerRule` rounds them, and factors float64, as in torch. A product of the two is rounded to
+ * float64 and then to float32, in every implementation.
  */
 export interface ScaleRule {
   /** The scale to start from; positive and finite. */
@@ -70,7 +70,7 @@ export function initialScaleState(rule: ScaleRule): ScaleState {
 }
 
 /**
- * The state after a step whose gradients were all finite, or were not. Pure, in float32 arithmetic; `updateScale` of
+ * The state after a step whose gradients were all finite, or were not. Pure, of float32 numbers; `updateScale` of
  * every `AmpPrimitives` equals it bit for bit.
  *
  * @param exponents How many gradients of the step have each float32 exponent field, 256 counts, as they were with the

@@ -1,5 +1,6 @@
-import { type ScalerMistake, ScalerStateError } from "./errors.js";
+import { initialScales, type KnownScales } from "./marks.js";
 import type { Gradient, ScaledOptimizer } from "./primitives.js";
+import { nameOf, refuse } from "./refusal.js";
 import type { ScaleRule } from "./rule.js";
 
 /** Whether an overflow skips only the optimizer that met it, or all of them. */
@@ -11,6 +12,8 @@ export interface HostState<B> {
   readonly rules: readonly ScaleRule[];
   /** Calls of `update()`. */
   readonly step: number;
+  /** By which gradients tell whose scale they carry. */
+  readonly scales: KnownScales;
   /** Whether `scale()` was called since the last update. */
   readonly scaled: boolean;
   /** torch's stages of this step; optimizers that are not in it are READY. */
@@ -30,6 +33,7 @@ export interface HostState<B> {
 export const initialHostState = <B>(rules: readonly ScaleRule[]): HostState<B> => ({
   rules,
   step: 0,
+  scales: initialScales(rules),
   steppedBefore: undefined,
   ...betweenSteps(),
 });
@@ -54,14 +58,14 @@ export function refuseUnscale<B>({ stages }: HostState<B>, optimizer: ScaledOpti
   refuseCrowd(stages, [optimizer]);
   const stage = stages.get(optimizer);
   if (stage === "unscaled") {
-    fail(
+    refuse(
       "double-unscale",
       `unscale() was already called for ${nameOf(optimizer)} since the last update(): with gradient accumulation call ` +
         "it once, after the last micro-step.",
     );
   }
   if (stage === "stepped") {
-    fail(
+    refuse(
       "unscale-after-step",
       `unscale() was called after step() for ${nameOf(optimizer)}: call it before step(), or not at all, since step() ` +
         "unscales what was not.",
@@ -72,14 +76,14 @@ export function refuseUnscale<B>({ stages }: HostState<B>, optimizer: ScaledOpti
 export function refuseClip<B>({ stages }: HostState<B>, optimizer: ScaledOptimizer<B>): void {
   const stage = stages.get(optimizer);
   if (stage === undefined) {
-    fail(
+    refuse(
       "clip-before-unscale",
       `the gradients of ${nameOf(optimizer)} still carry the loss scale, and clipping them now would compare scaled norms ` +
         "with the limit: call unscale(optimizer) first.",
     );
   }
   if (stage === "stepped") {
-    fail(
+    refuse(
       "clip-after-step",
       `${nameOf(optimizer)} has stepped already: clip between unscale(optimizer) and step(optimizer).`,
     );
@@ -95,7 +99,7 @@ export function refuseStep<B>(
     (optimizer, at) => stages.get(optimizer) === "stepped" || optimizers.indexOf(optimizer) !== at,
   );
   if (again !== undefined) {
-    fail(
+    refuse(
       "double-step",
       `step() was already called for ${nameOf(again)} since the last update(): call update() at the end of every step.`,
     );
@@ -104,7 +108,7 @@ export function refuseStep<B>(
 
 export function refuseUpdate<B>({ stages }: HostState<B>): void {
   if (stages.size > 0) return;
-  fail(
+  refuse(
     "no-checks",
     "no inf checks were recorded before update(): call step(optimizer) first; with gradient accumulation call step() " +
       "and update() only after the last micro-step.",
@@ -113,7 +117,7 @@ export function refuseUpdate<B>({ stages }: HostState<B>): void {
 
 export function refuseNewScale<B>({ scaled, stages }: HostState<B>, call: string): void {
   if (!scaled && stages.size === 0) return;
-  fail(
+  refuse(
     "scale-changed",
     `${call} would change the scale in the middle of a step, while gradients carry the old one: call it after ` +
       "update() and before the next scale().",
@@ -122,7 +126,7 @@ export function refuseNewScale<B>({ scaled, stages }: HostState<B>, call: string
 
 export function refuseSaving<B>({ stages }: HostState<B>): void {
   if (stages.size === 0) return;
-  fail(
+  refuse(
     "mid-step",
     "stateDict() would save a state between the step of an optimizer and the update of the scale, from where nothing can " +
       "go on: call it after update().",
@@ -136,14 +140,14 @@ export function refuseLoss<B>(
   optimizers: readonly ScaledOptimizer<B>[] | undefined,
 ): void {
   if (!Number.isInteger(lossId) || lossId < 0 || lossId >= rules.length) {
-    fail(
+    refuse(
       "unknown-loss",
       `there is no loss ${lossId}: this scaler has ${rules.length === 1 ? "one loss scale" : `losses 0 to ${rules.length - 1}`}` +
         "; construct it with the option losses.",
     );
   }
   if (rules.length > 1 && optimizers === undefined) {
-    fail(
+    refuse(
       "unknown-loss",
       "with several loss scales, scale() has to know whose gradients the backward pass will add to: pass " +
         "{ lossId, optimizers }.",
@@ -151,7 +155,7 @@ export function refuseLoss<B>(
   }
   const late = optimizers?.find((optimizer) => stages.has(optimizer));
   if (late !== undefined) {
-    fail(
+    refuse(
       "loss-after-unscale",
       `the gradients of ${nameOf(late)} are unscaled already, and this backward pass would add scaled ones: scale every ` +
         "loss before unscale() and step().",
@@ -162,7 +166,7 @@ export function refuseLoss<B>(
 /** Refuses whatever would break into an open accumulation window that is not the caller's own. */
 export function refuseWindow<B>({ window }: HostState<B>, owner: object | undefined): void {
   if (window === undefined || window.owner === owner) return;
-  fail(
+  refuse(
     "open-window",
     "an accumulation window is open, and owns scaling, unscaling and stepping until it is full: use its scale() and " +
       "step().",
@@ -174,28 +178,35 @@ function refuseCrowd<B>(
   optimizers: readonly ScaledOptimizer<B>[],
 ): void {
   if (new Set([...stages.keys(), ...optimizers]).size <= MAX_OPTIMIZERS) return;
-  fail(
+  refuse(
     "too-many-optimizers",
     `a scaler serves at most ${MAX_OPTIMIZERS} optimizers in a step: merge some into parameter groups.`,
   );
 }
 
-/** The gradients of an optimizer that is READY, once they are known to carry the scale of this step. */
-export function checkedGradients<B>(
-  { scaled, stages, steppedBefore }: HostState<B>,
+/** Refuses gradients without marks that were there at the last update, as far as the order of calls tells. */
+export function refuseOldGradients<B>(
+  { scaled, steppedBefore }: HostState<B>,
   optimizer: ScaledOptimizer<B>,
-  { skip, allowNoGrad }: { readonly skip: SkipMode; readonly allowNoGrad: boolean },
-): readonly Gradient<B>[] {
+): void {
   if (!scaled && steppedBefore !== undefined && !steppedBefore.has(optimizer)) {
-    fail(
+    refuse(
       "scale-changed",
       `the gradients of ${nameOf(optimizer)} were scaled before the last update(), which may have changed the scale: call ` +
         "update() once, after the step of the last optimizer, and give an optimizer that steps less often a scaler of " +
         "its own.",
     );
   }
+}
+
+/** The gradients of an optimizer that is READY. */
+export function gradientsToCheck<B>(
+  { stages }: HostState<B>,
+  optimizer: ScaledOptimizer<B>,
+  { skip, allowNoGrad }: { readonly skip: SkipMode; readonly allowNoGrad: boolean },
+): readonly Gradient<B>[] {
   if (skip === "global" && [...stages.values()].includes("stepped")) {
-    fail(
+    refuse(
       "late-check",
       `an optimizer has stepped before the gradients of ${nameOf(optimizer)} were checked, and skip is "global": pass all ` +
         "optimizers at once, step([a, b]), or unscale() each of them first.",
@@ -203,7 +214,7 @@ export function checkedGradients<B>(
   }
   const gradients = [...optimizer.gradients()];
   if (gradients.length === 0 && !allowNoGrad) {
-    fail(
+    refuse(
       "no-gradients",
       `${nameOf(optimizer)} has no gradients: call scale(loss).backward() before, for a loss that depends on its ` +
         "parameters, or allow it with allowNoGrad: true.",
@@ -211,7 +222,7 @@ export function checkedGradients<B>(
   }
   const half = gradients.find(({ dtype }) => dtype === "float16");
   if (half !== undefined) {
-    fail(
+    refuse(
       "float16-gradients",
       `the gradient ${half.name === undefined ? "of a parameter" : `"${half.name}"`} is float16, where unscaled ` +
         "gradients underflow: keep float32 parameters and run the forward pass under autocast, or give the optimizer " +
@@ -219,17 +230,4 @@ export function checkedGradients<B>(
     );
   }
   return gradients;
-}
-
-/** How errors call an optimizer: by its parameters, where it tells them. */
-function nameOf<B>(optimizer: ScaledOptimizer<B>): string {
-  const names = [...(optimizer.parameterNames?.() ?? [])];
-  if (names.length === 0) return "this optimizer";
-  const shown = names.slice(0, 3).map((name) => `"${name}"`);
-  const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
-  return `the optimizer of ${shown.join(", ")}${more}`;
-}
-
-function fail(mistake: ScalerMistake, message: string): never {
-  throw new ScalerStateError(mistake, message);
 }

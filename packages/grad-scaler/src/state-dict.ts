@@ -125,7 +125,22 @@ const renamed = (dict: Partial<ScalerStateDict> | TorchScalerStateDict): Partial
     ]),
   );
 
+/** What a state has besides the options of a rule. */
+const stateMembers: readonly string[] = [
+  ...["scale", "growthTracker", "hysteresisTracker", "stepsSinceRescale", "overflowsSinceRescale"],
+  "step",
+];
+
 function loadedLoss(dict: Partial<LossScaleDict>, current: ScaleRule): LossScale {
+  const unknown = Object.keys(dict).find(
+    (name) => !Object.hasOwn(current, name) && !stateMembers.includes(name),
+  );
+  if (unknown !== undefined) {
+    throw new RangeError(
+      `there is no ${JSON.stringify(unknown)} in a scaler's state: it has ${[...stateMembers, ...Object.keys(current)].join(", ")}; ` +
+        "load what stateDict() gave, of this package or of torch.",
+    );
+  }
   const options = Object.entries(dict).filter(([name]) => Object.hasOwn(current, name));
   const rule = scalerRule(undefined, { ...current, ...Object.fromEntries(options) });
   const scale = checkedScale("scale", dict.scale ?? Number.NaN, rule.minScale, rule.maxScale);

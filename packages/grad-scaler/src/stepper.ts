@@ -1,13 +1,22 @@
-import { type AmpPrimitives, FLAG_WORDS, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
+import { Marks, scalesAfterUpdate, scalesGiven } from "./marks.js";
+import {
+  type AmpPrimitives,
+  FLAG_WORDS,
+  type Gradient,
+  type ScaledOptimizer,
+  type ScaleMark,
+  STATE_WORDS,
+} from "./primitives.js";
 import type { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import {
   betweenSteps,
-  checkedGradients,
+  gradientsToCheck,
   type HostState,
   initialHostState,
   refuseLoss,
   refuseNewScale,
+  refuseOldGradients,
   refuseStep,
   refuseUnscale,
   refuseUpdate,
@@ -31,6 +40,7 @@ export interface StepperOptions {
 /** Carries out the steps of training: what the host knows, and what is enqueued for the device. */
 export class Stepper<B, L> {
   readonly resident: Resident<B, L> | undefined;
+  readonly marks: Marks = new Marks();
   readonly #primitives: AmpPrimitives<B, L>;
   readonly #options: StepperOptions;
   #host: HostState<B>;
@@ -60,7 +70,11 @@ export class Stepper<B, L> {
     const all = optimizers && ("step" in optimizers ? [optimizers] : optimizers);
     refuseLoss(this.#host, lossId, all);
     const { state, lossFlag } = resident.loss(lossId);
-    const scaled = resident.primitives.scaleLoss(loss, state, { weight, lossFlag });
+    const mark = this.#scaledMark(lossId);
+    const scaled = resident.primitives.scaleLoss(loss, state, {
+      ...{ weight, lossFlag },
+      ...(mark && { mark }),
+    });
     if (!this.#host.scaled) this.change({ scaled: true });
     if (this.#host.rules.length > 1)
       for (const each of all ?? []) this.#carry(resident, each, lossId);
@@ -77,6 +91,47 @@ export class Stepper<B, L> {
     const foundInf = this.#checkFor(resident, optimizer, carries);
     const [from, to] = [resident.loss(carries).state, resident.loss(lossId).state];
     resident.primitives.rescale?.(gradients, from, to, foundInf);
+    const [before] = this.marks.of(this.#host.scales, carries);
+    const all = [...(optimizer.gradientMarks?.() ?? [])];
+    // Other gradients than those of that loss stay what they are: they are refused when they are used.
+    if (all.every(({ marks }) => marks.size === 1 && marks.has(before)))
+      this.#mark(optimizer, lossId);
+  }
+
+  /** Takes the gradients of an optimizer for scaled ones. */
+  assumeScaled(optimizer: ScaledOptimizer<B>, lossId: number): void {
+    if (this.resident === undefined) return;
+    refuseLoss(this.#host, lossId, [optimizer]);
+    this.change({ scaled: true, carried: new Map(this.#host.carried).set(optimizer, lossId) });
+    this.#mark(optimizer, lossId);
+  }
+
+  /** The mark of losses that this one's scale is multiplied into; none where that is known to be 1. */
+  #scaledMark(lossId: number): ScaleMark | undefined {
+    return this.#isIdentity(lossId) ? undefined : this.marks.of(this.#host.scales, lossId)[0];
+  }
+
+  #mark(optimizer: ScaledOptimizer<B>, lossId: number): void {
+    optimizer.markGradients?.(this.#scaledMark(lossId) ?? "plain");
+  }
+
+  /** Whether the scale of a loss is 1, and known to stay so. */
+  #isIdentity(lossId: number): boolean {
+    const { rules, scales } = this.#host;
+    return !rules[lossId]?.dynamic && scales.given[lossId] === 1;
+  }
+
+  /** Refuses what was added to unscaled gradients, and checks it where it needs no unscaling. */
+  requireUnscaled(optimizer: ScaledOptimizer<B>): void {
+    const { resident } = this;
+    if (resident === undefined || this.#host.stages.get(optimizer) !== "unscaled") return;
+    const lossId = this.#carriedLoss(optimizer);
+    const isIdentity = this.#isIdentity(lossId);
+    if (!this.marks.requireUnscaled(optimizer, this.#host.scales, isIdentity)) return;
+    resident.primitives.check(
+      [...optimizer.gradients()],
+      this.#checkFor(resident, optimizer, lossId),
+    );
   }
 
   unscale(optimizer: ScaledOptimizer<B>): void {
@@ -93,6 +148,7 @@ export class Stepper<B, L> {
       return;
     }
     refuseStep(this.#host, all);
+    for (const optimizer of all) this.requireUnscaled(optimizer);
     const ready = all.filter((optimizer) => !this.#host.stages.has(optimizer));
     const fused = new Set(ready.filter((optimizer) => optimizer.stepSupportsAmpScaling));
     this.#check(resident, ready, (optimizer) => !fused.has(optimizer));
@@ -110,7 +166,7 @@ export class Stepper<B, L> {
     ready: readonly ScaledOptimizer<B>[],
     inPlace: (optimizer: ScaledOptimizer<B>) => boolean,
   ): void {
-    const gradients = ready.map((each) => checkedGradients(this.#host, each, this.#options));
+    const gradients = ready.map((each) => this.#checkedGradients(each));
     for (const [i, optimizer] of ready.entries()) {
       this.#enter(optimizer, "unscaled");
       const lossId = this.#carriedLoss(optimizer);
@@ -122,6 +178,8 @@ export class Stepper<B, L> {
       }
       const foundInf = this.#checkFor(resident, optimizer, lossId);
       resident.check(own, loss, foundInf, inPlace(optimizer));
+      if (inPlace(optimizer))
+        optimizer.markGradients?.(this.marks.of(this.#host.scales, lossId)[1]);
     }
     for (const optimizer of ready) {
       const lossIds = this.#checkedLosses(optimizer);
@@ -132,13 +190,23 @@ export class Stepper<B, L> {
     }
   }
 
+  /** The gradients of an optimizer, once they are known to carry the scale of this step. */
+  #checkedGradients(optimizer: ScaledOptimizer<B>): readonly Gradient<B>[] {
+    const lossId = this.#carriedLoss(optimizer);
+    const gradients = gradientsToCheck(this.#host, optimizer, this.#options);
+    const { scales } = this.#host;
+    if (!this.marks.requireScaled(optimizer, scales, lossId, this.#isIdentity(lossId)))
+      refuseOldGradients(this.#host, optimizer);
+    return gradients;
+  }
+
   update(newScale?: number): void {
     const { resident } = this;
     if (resident === undefined) {
       if (this.#host.window !== undefined) this.change({ window: undefined });
       return;
     }
-    const { rules, step, scaled, stages, counted } = this.#host;
+    const { rules, step, scaled, scales: known, stages, counted } = this.#host;
     const scales =
       newScale === undefined ? undefined : rules.map((rule) => checkedNewScale(newScale, rule));
     if (scales === undefined) refuseUpdate(this.#host);
@@ -150,6 +218,9 @@ export class Stepper<B, L> {
     this.change({
       ...betweenSteps(),
       step: counts ? step + 1 : step,
+      scales: scales
+        ? scalesGiven(known, scales)
+        : scalesAfterUpdate(known, rules, new Set(records.map(({ lossId }) => lossId))),
       steppedBefore: scaled ? new Set(optimizers.filter((_, i) => stepped[i])) : undefined,
     });
     if (counts) this.#primitives.onRollback?.(() => resident.reader.forget());

@@ -5,15 +5,20 @@
 import type { ScaleRule } from "./rule.js";
 import { exponentRanges } from "./underflow.js";
 
-/** Members of the WGSL struct `ScaleRule`, in order: four bytes each. Factors and scales are bits of float32. */
+/**
+ * Members of the WGSL struct `ScaleRule`, in order: four bytes each. Scales are bits of float32, and factors the high and low
+ * words of float64.
+ */
 export const scaleRuleFields: readonly {
   readonly name: string;
   readonly type: "f32" | "i32" | "u32";
 }[] = (
   [
     ["isDynamic", "u32"],
-    ["growthFactor", "u32"],
-    ["backoffFactor", "u32"],
+    ["growthFactorHigh", "u32"],
+    ["growthFactorLow", "u32"],
+    ["backoffFactorHigh", "u32"],
+    ["backoffFactorLow", "u32"],
     ["growthInterval", "f32"],
     ["growthDelay", "i32"],
     ["isExact", "u32"],
@@ -25,16 +30,16 @@ export const scaleRuleFields: readonly {
     ["maxScale", "u32"],
     ["targetUnderflow", "u32"],
     ["isBfloat16", "u32"],
-    ["leastField", "u32"],
-    ["mostField", "u32"],
   ] as const
 ).map(([name, type]) => ({ name, type }));
 
 /** The numbers of the members, by name. */
 export const scaleRuleValues = (rule: ScaleRule): Readonly<Record<string, number>> => ({
   isDynamic: Number(rule.dynamic),
-  growthFactor: bitsOf(rule.growthFactor),
-  backoffFactor: bitsOf(rule.backoffFactor),
+  growthFactorHigh: highWord(rule.growthFactor),
+  growthFactorLow: lowWord(rule.growthFactor),
+  backoffFactorHigh: highWord(rule.backoffFactor),
+  backoffFactorLow: lowWord(rule.backoffFactor),
   growthInterval: rule.growthInterval,
   growthDelay: rule.growthDelay,
   isExact: Number(rule.exactInterval),
@@ -46,8 +51,6 @@ export const scaleRuleValues = (rule: ScaleRule): Readonly<Record<string, number
   maxScale: bitsOf(rule.maxScale),
   targetUnderflow: Math.round(rule.targetUnderflow * 2 ** 16),
   isBfloat16: Number(rule.underflowFormat === "bfloat16"),
-  leastField: exponentRanges[rule.underflowFormat].least,
-  mostField: exponentRanges[rule.underflowFormat].most,
 });
 
 /** The struct as it lies in a uniform buffer: 16 words. */
@@ -64,8 +67,8 @@ export function scaleRuleWords(rule: ScaleRule): Uint32Array<ArrayBuffer> {
 export const scaleRuleOfValues = (values: Readonly<Record<string, number>>): ScaleRule => ({
   initScale: 1,
   dynamic: values.isDynamic === 1,
-  growthFactor: floatOf(values.growthFactor),
-  backoffFactor: floatOf(values.backoffFactor),
+  growthFactor: doubleOf(values.growthFactorHigh, values.growthFactorLow),
+  backoffFactor: doubleOf(values.backoffFactorHigh, values.backoffFactorLow),
   growthInterval: values.growthInterval as number,
   growthDelay: values.growthDelay as number,
   exactInterval: values.isExact === 1,
@@ -80,8 +83,9 @@ export const scaleRuleOfValues = (values: Readonly<Record<string, number>>): Sca
   underflowFormat: values.isBfloat16 === 1 ? "bfloat16" : "float16",
 });
 
-// Scales pass through the subnormal numbers to 0, which GPUs may flush, and WGSL's division is not exact: so products and
-// quotients are computed on bits, each rounded to nearest even once.
+// Scales pass through the subnormal numbers to 0, which GPUs may flush, WGSL's division is not exact, and it has no float64: so
+// products and quotients are computed on bits, rounded to nearest even. `product` multiplies the bits of a float32 by the words
+// of a float64 as torch does: 77 bits, in digits of 12, are rounded to the 53 of a float64, and those to a float32.
 const arithmeticWgsl = `
 struct Parts { mantissa: u32, exponent: i32 }
 fn parts(bits: u32) -> Parts {
@@ -102,19 +106,35 @@ fn nearest(q: u32, isInexact: bool, exponent: i32) -> u32 {
   let up = rest > half || (rest == half && (isInexact || (kept & 1u) == 1u));
   return (u32(max(top + 126, 0)) << 23u) + kept + u32(up);
 }
-fn product(a: u32, b: u32) -> u32 {
-  if (a == 0u || b == 0u) { return 0u; }
+fn product(a: u32, factor: vec2u) -> u32 {
+  if (a == 0u) { return 0u; }
   let x = parts(a);
-  let y = parts(b);
-  let xh = x.mantissa >> 12u;
-  let xl = x.mantissa & 0xfffu;
-  let yh = y.mantissa >> 12u;
-  let yl = y.mantissa & 0xfffu;
-  let middle = xh * yl + xl * yh;
-  let low = xl * yl + ((middle & 0xfffu) << 12u);
-  let high = xh * yh + (middle >> 12u) + (low >> 24u);
-  let rest = low & 0xffffffu;
-  return nearest((high << 8u) | (rest >> 16u), (rest & 0xffffu) != 0u, x.exponent + y.exponent + 16);
+  let x0 = x.mantissa & 0xfffu;
+  let x1 = x.mantissa >> 12u;
+  let y0 = factor.y & 0xfffu;
+  let y1 = (factor.y >> 12u) & 0xfffu;
+  let y2 = (factor.y >> 24u) | ((factor.x & 0xfu) << 8u);
+  let y3 = (factor.x >> 4u) & 0xfffu;
+  let y4 = ((factor.x >> 16u) & 0xfu) | 0x10u;
+  let p0 = x0 * y0;
+  let p1 = x0 * y1 + x1 * y0 + (p0 >> 12u);
+  let p2 = x0 * y2 + x1 * y1 + (p1 >> 12u);
+  let p3 = x0 * y3 + x1 * y2 + (p2 >> 12u);
+  let p4 = x0 * y4 + x1 * y3 + (p3 >> 12u);
+  var high = ((x1 * y4 + (p4 >> 12u)) << 12u) | (p4 & 0xfffu);
+  var middle = ((p3 & 0xfffu) << 12u) | (p2 & 0xfffu);
+  var low = ((p1 & 0xfffu) << 12u) | (p0 & 0xfffu);
+  var exponent = x.exponent + i32(factor.x >> 20u) - 1075;
+  if (high < 0x10000000u) {
+    high = (high << 1u) | (middle >> 23u);
+    middle = ((middle << 1u) & 0xffffffu) | (low >> 23u);
+    low = (low << 1u) & 0xffffffu;
+    exponent -= 1;
+  }
+  middle += u32(low > 0x800000u || (low == 0x800000u && (middle & 1u) == 1u));
+  high += middle >> 24u;
+  middle &= 0xffffffu;
+  return nearest((high << 2u) | (middle >> 22u), (middle & 0x3fffffu) != 0u, exponent + 46);
 }
 fn quotient(a: u32, b: u32) -> u32 {
   if (b == 0u) { return 0x7f800000u; }
@@ -146,7 +166,7 @@ export const scaleRuleWgsl: string = `${arithmeticWgsl}
 struct ScaleRule { ${scaleRuleFields.map(({ name, type }) => `${name}: ${type}`).join(", ")} }
 struct ScaleState { scale: u32, growth: f32, tolerated: f32, steps: f32, overflows: f32, isCollapse: bool }
 fn backedOff(scale: u32, rule: ScaleRule) -> u32 {
-  let smaller = product(scale, rule.backoffFactor);
+  let smaller = product(scale, vec2u(rule.backoffFactorHigh, rule.backoffFactorLow));
   if (rule.keepsAtFloor == 1u) { return select(smaller, scale, smaller <= rule.minScale); }
   return max(smaller, rule.minScale);
 }
@@ -170,10 +190,10 @@ fn nextScale(before: ScaleState, found: bool, isDecision: bool, shift: i32, rule
   after.growth += 1.0;
   let isDue = select(after.growth >= rule.growthInterval, after.growth == rule.growthInterval, rule.isExact == 1u);
   var changes = isDue;
-  var factor = rule.growthFactor;
+  var factor = vec2u(rule.growthFactorHigh, rule.growthFactorLow);
   if (rule.targetUnderflow > 0u) {
     changes = isDecision && (isDue || shift < 0);
-    factor = u32(shift + 127) << 23u;
+    factor = vec2u(u32(shift + 1023) << 20u, 0u);
   }
   if (changes || rule.refillsWhenClean == 1u) { after.tolerated = rule.hysteresis; }
   if (!changes) {
@@ -184,7 +204,7 @@ fn nextScale(before: ScaleState, found: bool, isDecision: bool, shift: i32, rule
   after.steps = 0.0;
   let grown = product(before.scale, factor);
   if (grown < 0x7f800000u) { after.scale = min(grown, rule.maxScale); }
-  if (factor < 0x3f800000u) { after.scale = max(after.scale, rule.minScale); }
+  if (factor.x < 0x3ff00000u) { after.scale = max(after.scale, rule.minScale); }
   return after;
 }
 `;
@@ -197,6 +217,8 @@ export const underflowWgsl: string = `
 fn allowedUnderflow(total: u32, rule: ScaleRule) -> u32 {
   return rule.targetUnderflow * (total >> 16u) + ((rule.targetUnderflow * (total & 0xffffu)) >> 16u);
 }
+fn leastField(rule: ScaleRule) -> u32 { return select(${exponentRanges.float16.least}u, ${exponentRanges.bfloat16.least}u, rule.isBfloat16 == 1u); }
+fn mostField(rule: ScaleRule) -> u32 { return select(${exponentRanges.float16.most}u, ${exponentRanges.bfloat16.most}u, rule.isBfloat16 == 1u); }
 fn underflowShift(rule: ScaleRule) -> i32 {
   var total = 0u;
   var top = 0u;
@@ -216,8 +238,8 @@ fn underflowShift(rule: ScaleRule) -> i32 {
     field++;
     below += at_exponents(field);
   }
-  let wanted = select(max(i32(rule.leastField) - i32(field), 0), 32, lost > allowedUnderflow(stored, rule));
-  let shift = min(wanted, i32(rule.mostField) - i32(top));
+  let wanted = select(max(i32(leastField(rule)) - i32(field), 0), 32, lost > allowedUnderflow(stored, rule));
+  let shift = min(wanted, i32(mostField(rule)) - i32(top));
   return clamp(shift, -32, 32);
 }
 fn underflowShare(rule: ScaleRule) -> f32 {
@@ -226,7 +248,7 @@ fn underflowShare(rule: ScaleRule) -> f32 {
   for (var field = 1u; field < 255u; field++) {
     let count = at_exponents(field);
     total += count;
-    if (field < rule.leastField) { lost += count; }
+    if (field < leastField(rule)) { lost += count; }
   }
   let stored = at_exponents(259u) - at_exponents(257u);
   return max(f32(lost) / f32(max(total, 1u)), f32(at_exponents(256u)) / f32(max(stored, 1u)));
@@ -244,4 +266,22 @@ function bitsOf(value: number): number {
 function floatOf(bits: number | undefined): number {
   scratch[0] = bits as number;
   return scratchFloat[0] as number;
+}
+
+const scratchDouble = new DataView(new ArrayBuffer(8));
+
+function highWord(value: number): number {
+  scratchDouble.setFloat64(0, value);
+  return scratchDouble.getUint32(0);
+}
+
+function lowWord(value: number): number {
+  scratchDouble.setFloat64(0, value);
+  return scratchDouble.getUint32(4);
+}
+
+function doubleOf(high: number | undefined, low: number | undefined): number {
+  scratchDouble.setUint32(0, high as number);
+  scratchDouble.setUint32(4, low as number);
+  return scratchDouble.getFloat64(0);
 }

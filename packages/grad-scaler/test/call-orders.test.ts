@@ -95,11 +95,11 @@ class Model {
   }
 
   #check(optimizer: number, inPlace: boolean): ScalerMistake | "ok" {
+    const gradient = this.gradients[optimizer];
+    if (gradient === undefined) return "no-gradients";
     if (!this.scaled && this.steppedBefore && !this.steppedBefore.has(optimizer)) {
       return "scale-changed";
     }
-    const gradient = this.gradients[optimizer];
-    if (gradient === undefined) return "no-gradients";
     this.found.set(optimizer, !Number.isFinite(gradient));
     this.stages.set(optimizer, "unscaled");
     this.#squares += (gradient / this.scale) ** 2;

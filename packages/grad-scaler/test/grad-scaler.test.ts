@@ -381,6 +381,7 @@ describe("state", () => {
       [{ ...saved, growthTracker: undefined }, /growthTracker is undefined/],
       [{ ...saved, growthFactor: 0.5 }, /growthFactor is 0.5/],
       [{ ...saved, step: 0.5 }, /step is 0.5/],
+      [{ ...saved, foo: 1 }, /there is no "foo" in a scaler's state: it has scale, growthTracker/],
       [{ ...saved, losses: [saved] }, /has 2 loss scales, but this scaler 1/],
       [{ ...saved, hysteresis: 2, hysteresisTracker: 0.5 }, /hysteresisTracker is 0.5/],
       [{ ...saved, tolerance: 0.5, stepsSinceRescale: -1 }, /stepsSinceRescale is -1/],
@@ -391,6 +392,14 @@ describe("state", () => {
     }
     expect(await scaler.stateDict()).toEqual(saved);
   });
+});
+
+test("step() refuses a closure, as torch does", () => {
+  const scaler = new GradScaler(float32Primitives);
+  const step = scaler.step as (optimizer: Sgd, closure: () => void) => void;
+  expect(() => step.call(scaler, new Sgd([0]), () => {})).toThrow(
+    "scaler.step() takes no closure: call scale(loss).backward()",
+  );
 });
 
 describe("enabled: false", () => {

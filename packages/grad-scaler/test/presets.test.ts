@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { initialScaleState, type ScalerPreset, scalerRule } from "../src/index.js";
 import { nextScale } from "../src/rule.js";
+import torchFactors from "./golden/torch-factors.json" with { type: "json" };
 import torchTraces from "./golden/torch-update-scale.json" with { type: "json" };
 import { systems } from "./systems.js";
 import { outcomesOf } from "./traces.js";
@@ -64,6 +65,15 @@ test("torch's rule equals torch itself, through subnormal scales", () => {
   });
   expect(torchTraces.length).toBe(6);
   expect(differences).toEqual([]);
+});
+
+test("torch's rule equals torch's arithmetic with any factors: float64, rounded once more", () => {
+  const scalesOf = ({ options, trace }: (typeof torchFactors)[number]): string =>
+    outcomesOf(scalerRule("torch", options), trace)
+      .map(([scale]) => new Uint32Array(Float32Array.of(scale).buffer)[0]?.toString(16).padStart(8, "0"))
+      .join("");
+  const different = torchFactors.filter((each) => scalesOf(each) !== each.scaleBits);
+  expect([torchFactors.length, different]).toEqual([48, []]);
 });
 
 describe("literal sequences", () => {

@@ -119,6 +119,8 @@ function statesOnHost(rule: ScaleRule, overflows: Uint32Array, exponents: Uint32
 const bitsOf = (value: number): number => new Uint32Array(Float32Array.of(value).buffer)[0] ?? 0;
 
 const short = { growthInterval: 4 };
+/** A third, nearly: its product with 3 lies halfway between float32 numbers once it is rounded to float64, and above before. */
+const third = (1 + 2 ** -24) / 3;
 const odd = { growthFactor: 1.7, backoffFactor: 0.3, growthInterval: 3 };
 const rules: [label: string, rule: ScaleRule][] = [
   ...(["torch", "apex", "apexFp16Utils", "deepspeedFp16Optimizer", "jmp", "keras"] as const).map(
@@ -134,6 +136,10 @@ const rules: [label: string, rule: ScaleRule][] = [
   ["the default", scalerRule(undefined, short)],
   ["odd factors from 1e38", scalerRule("torch", { ...odd, initScale: 1e38 })],
   ["odd factors from 1e-36", scalerRule("torch", { ...odd, initScale: 1e-36 })],
+  [
+    "a product that is rounded twice",
+    scalerRule("torch", { growthFactor: 3, backoffFactor: third, initScale: 3, growthInterval: 1 }),
+  ],
   [
     "targetUnderflow",
     scalerRule(undefined, { initScale: 2 ** -3, targetUnderflow: 0.1, growthInterval: 2 }),

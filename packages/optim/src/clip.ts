@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import type { MarkedGradient } from "@halfstep/grad-scaler";
 import {
   allocateResident,
   clampGradients,
@@ -8,12 +9,15 @@ import {
   type ResidentTarget,
 } from "@halfstep/kernels";
 import { NonFiniteGradientError } from "./errors.js";
+import { refuseScaledClip } from "./scale-marks.js";
 
 /** What clipping needs of an optimizer. */
 export interface ClippableOptimizer<B> {
   readonly target: ResidentTarget<B>;
   /** The gradients that are present, those of a group under one name. */
   gradients(): Iterable<Binding<B> & { readonly name?: string }>;
+  /** What they carry of a loss scale, as far as that is known. */
+  gradientMarks?(): Iterable<MarkedGradient>;
 }
 
 export interface ClipOptions<B> {
@@ -47,7 +51,8 @@ const noScales = new WeakMap<object, unknown>();
  * without waiting for the device. Call it on unscaled gradients (after `scaler.unscale(optimizer)`), or give `gradScale`.
  * Where the norm is not finite, gradients come out as zeros and NaN: a scaler's `foundInf` skips that step.
  *
- * @throws RangeError for a `maxNorm` or `normType` that is not positive.
+ * @throws RangeError for a `maxNorm` or `normType` that is not positive. ScalerStateError for gradients that carry a loss scale,
+ * without `gradScale`, and for unscaled ones with it.
  */
 export function clipGradNorm<B>(
   optimizer: ClippableOptimizer<B>,
@@ -89,7 +94,7 @@ export function clipGradNormPerGroup<B>(
  * waiting for the device. It makes infinities finite: call it after `scaler.unscale(optimizer)`, which has looked for them.
  * Gradients that still carry a scale need `gradScale`.
  *
- * @throws RangeError for a `clipValue` that is not positive.
+ * @throws RangeError for a `clipValue` that is not positive. ScalerStateError as {@link clipGradNorm}.
  */
 export function clipGradValue<B>(
   optimizer: ClippableOptimizer<B>,
@@ -97,6 +102,7 @@ export function clipGradValue<B>(
   { gradScale }: Pick<ClipOptions<B>, "gradScale"> = {},
 ): void {
   requirePositive("clipValue", clipValue);
+  refuseScaledClip(optimizer, gradScale !== undefined);
   const { target } = optimizer;
   const scale = gradScale ?? noScaleOf(target);
   for (const gradient of optimizer.gradients())
@@ -112,6 +118,7 @@ function clip<B>(
 ): GradientNorm<B> {
   requirePositive("maxNorm", maxNorm);
   requirePositive("normType", normType);
+  refuseScaledClip(optimizer, gradScale !== undefined);
   const { target } = optimizer;
   const { partials, norm } = scratchOf(optimizer, name);
   const gradients = all.map(plainBinding);

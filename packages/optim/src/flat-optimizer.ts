@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import type { GradientMark, MarkedGradient } from "@halfstep/grad-scaler";
 import {
   allocateResident,
   type ClipOfStep,
@@ -32,6 +33,7 @@ import { type FlatTensors, gradientsOf, partOf, presentRanges } from "./flat-ten
 import type { MomentFormat } from "./group-state.js";
 import { type ParameterStorage, parameterStorages, storageOf } from "./parameter-storage.js";
 import { ResidentGroup, validateOptions } from "./resident-group.js";
+import { markedGradients, refuseScaledStep } from "./scale-marks.js";
 import type { GroupStateDict, OptimizerStateDict } from "./state-dict.js";
 import type { KeptGroup, StepObserver } from "./step-observer.js";
 
@@ -139,13 +141,25 @@ export class FlatOptimizer<B, H extends CommonOptions> {
         yield { ...partOf(gradientsOf(params), range), dtype: "float32", name: `group ${i}` };
   }
 
+  /** The gradients that are present, each with what it carries of a loss scale. */
+  gradientMarks(): Iterable<MarkedGradient> {
+    return markedGradients(this.paramGroups.map(({ params }) => params));
+  }
+
+  /** Puts one mark in the place of those of every gradient that is present: for scalers. */
+  markGradients(mark: GradientMark): void {
+    for (const { params } of this.paramGroups) params.markGradients?.(mark);
+  }
+
   /**
    * Updates the parameters that have gradients. Where `foundInf` is set, nothing changes, down to the last bit:
    * parameters, 16-bit values, moments, and the count of applied steps, by which schedules and bias corrections go.
    *
    * @param adaptation Changes gradients on their way into the rule.
+   * @throws ScalerStateError for gradients that carry a loss scale, without `gradScale`.
    */
   step(options: StepOptions<B> = {}, adaptation?: GradientAdaptation<H>): void {
+    if (options.gradScale === undefined) refuseScaledStep(this);
     for (const group of this.#groups) group.validate();
     const observers = this.#observers;
     for (const observer of observers) observer.begin?.();

@@ -1,4 +1,5 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { GradientMark } from "@halfstep/grad-scaler";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 
 /** Where one parameter lies in a flat buffer. */
@@ -21,6 +22,10 @@ export interface FlatTensors<B> {
   hasGradient?(segment: number): boolean;
   /** Makes all gradients absent, where that is cheaper than zeros. */
   zeroGrad?(): void;
+  /** Whose loss scale the gradient of a segment carries, by index; empty, as where this is absent, if nobody knows. */
+  gradientMarks?(segment: number): ReadonlySet<GradientMark>;
+  /** Puts one mark in the place of those of every gradient that is present. */
+  markGradients?(mark: GradientMark): void;
 }
 
 /** A part of a flat buffer, in elements. */

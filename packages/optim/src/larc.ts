@@ -1,3 +1,4 @@
+import type { GradientMark, MarkedGradient } from "@halfstep/grad-scaler";
 import { type LarcScalars, larcRule } from "@halfstep/kernels";
 import type {
   CommonOptions,
@@ -74,6 +75,14 @@ export class LARC<B, H extends CommonOptions> {
 
   gradients(): ReturnType<FlatOptimizer<B, H>["gradients"]> {
     return this.optimizer.gradients();
+  }
+
+  gradientMarks(): Iterable<MarkedGradient> {
+    return this.optimizer.gradientMarks();
+  }
+
+  markGradients(mark: GradientMark): void {
+    this.optimizer.markGradients(mark);
   }
 
   step(options: StepOptions<B> = {}): void {

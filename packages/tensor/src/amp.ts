@@ -9,6 +9,7 @@ import { castTo } from "./cast.js";
 import { isTensor } from "./is-tensor.js";
 import type { NonFiniteOrigin } from "./provenance.js";
 import type { Runtime } from "./runtime.js";
+import type { ScaleMark } from "./scale-marks.js";
 import type { Storage } from "./storage.js";
 import type { Tensor } from "./tensor.js";
 import type { UnderflowOrigin } from "./underflow.js";
@@ -18,7 +19,7 @@ export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, 
   scaleLoss(
     loss: Tensor,
     state: Storage,
-    options: { readonly weight: number; readonly lossFlag: Storage },
+    options: { readonly weight: number; readonly lossFlag: Storage; readonly mark?: ScaleMark },
   ): Tensor;
   /**
    * Says where the overflow of the open step began, or where all its gradients were rounded to zero, if the runtime searches it: see
@@ -43,7 +44,7 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   const primitives = kernelPrimitives(runtime.target);
   return {
     ...primitives,
-    scaleLoss(loss, state, { weight, lossFlag }) {
+    scaleLoss(loss, state, { weight, lossFlag, mark }) {
       if (!isTensor(loss))
         throw new TypeError(
           `the loss to scale is ${String(loss)}, not a tensor: scale the loss itself, and read its number after the step`,
@@ -57,7 +58,9 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
       const x = { buffer, offset, length, dtype };
       runtime.target.launch(checkFinite({ x, foundInf: lossFlag }));
       const single = castTo(loss, "float32");
-      return (weight === 1 ? single : single.mul(weight)).mul(scale);
+      const scaled = (weight === 1 ? single : single.mul(weight)).mul(scale);
+      if (mark && scaled.gradNode) scaled.gradNode.scaleMark = mark;
+      return scaled;
     },
     countExponents(gradients, exponents) {
       primitives.countExponents(gradients, exponents);

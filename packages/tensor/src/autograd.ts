@@ -7,6 +7,7 @@ import { Gradients } from "./gradients.js";
 import * as ops from "./ops/index.js";
 import { sliceOf } from "./ops/windows.js";
 import { Recomputations } from "./recomputation.js";
+import { type GradientMarks, joinMarks, marksBelow, noteMarks } from "./scale-marks.js";
 import { inEachScope, type Scope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 import { versionAt } from "./versions.js";
@@ -23,11 +24,11 @@ export interface BackwardOptions {
 /** Assigns to, or adds to, the `grad` of every leaf below `root` that requires one. */
 export function backward(root: Tensor, options: BackwardOptions = {}): void {
   const { createGraph = false } = options;
-  const gradients = propagate(root, options);
+  const { gradients, marks } = propagate(root, options);
   withGradMode(createGraph, () =>
     withoutAutocast(() => {
       for (const [leaf, gradient] of gradients)
-        if (leaf.requiresGrad && !leaf.gradNode) accumulate(leaf, gradient);
+        if (leaf.requiresGrad && !leaf.gradNode) accumulate(leaf, gradient, marks(leaf));
     }),
   );
 }
@@ -41,29 +42,40 @@ export function grad(
   sources: readonly Tensor[],
   options: BackwardOptions = {},
 ): readonly (Tensor | undefined)[] {
-  const gradients = propagate(root, options, new Set(sources));
-  return sources.map((source) => owned(gradients.get(source)));
+  const { gradients, marks } = propagate(root, options, new Set(sources));
+  return sources.map((source) => {
+    const gradient = owned(gradients.get(source));
+    if (gradient) noteMarks(gradient, marks(source));
+    return gradient;
+  });
 }
 
 /** A gradient that is a variable, such as the one it began as, is the caller's only as a copy. */
 const owned = (gradient: Tensor | undefined): Tensor | undefined =>
   gradient?.storage.isResident ? gradient.mul(1) : gradient;
 
+/** The gradients of a backward pass, and what they carry. */
+interface Propagated {
+  readonly gradients: ReadonlyMap<Tensor, Tensor>;
+  readonly marks: (tensor: Tensor) => GradientMarks;
+}
+
 function propagate(
   root: Tensor,
   { gradient, createGraph = false, retainGraph = createGraph }: BackwardOptions,
   sources?: ReadonlySet<Tensor>,
-): ReadonlyMap<Tensor, Tensor> {
+): Propagated {
   if (!root.requiresGrad)
     throw new RecordingError(
       "backward() needs a tensor that depends on one with requiresGrad; this one does not (was it made under noGrad?)",
     );
   const { runtime } = root;
   const { recording } = runtime;
+  const nodes = reachable(root);
+  const marks = marksBelow(root, nodes, gradient);
   recording.backwardStart ??= recording.launches.length;
   const after = recording.launches.at(-1);
   const gradients = new Gradients(root, gradient ?? seedOf(root));
-  const nodes = reachable(root);
   const recomputations = new Recomputations();
   const freed: FreedNode[] = [];
   runtime.recorder.onDrop(() => {
@@ -92,7 +104,7 @@ function propagate(
     node.inputs = [];
     node.position = undefined;
   }
-  return gradients.finish();
+  return { gradients: gradients.finish(), marks };
 }
 
 /** What a node had before the backward pass freed it. */
@@ -226,9 +238,10 @@ function asOf(input: Tensor, node: GradNode, createGraph: boolean): Tensor {
   return versionAt(input, node.clock, createGraph);
 }
 
-function accumulate(leaf: Tensor, gradient: Tensor): void {
+function accumulate(leaf: Tensor, gradient: Tensor, marks: GradientMarks): void {
   const variable = leaf.gradientVariable();
-  if (leaf.grad) ops.accumulate(variable, gradient);
-  else ops.assign(variable, gradient, undefined);
-  leaf.setGradientPresent(true);
+  const isFirst = leaf.grad === undefined;
+  if (isFirst) ops.assign(variable, gradient, undefined);
+  else ops.accumulate(variable, gradient);
+  leaf.setGradient(true, isFirst ? marks : joinMarks(leaf.gradientMarks, marks));
 }

@@ -3,6 +3,7 @@ import { ClosedTensorError, RecordingError } from "./errors.js";
 import { noGrad } from "./grad-mode.js";
 import { HalfCopies } from "./half-copies.js";
 import * as ops from "./ops/index.js";
+import { type GradientMark, marksOf, unknownMarks } from "./scale-marks.js";
 import type { Storage } from "./storage.js";
 import type { Variable } from "./tensor.js";
 
@@ -23,6 +24,10 @@ export interface FlatVariables {
    * @throws ClosedTensorError where its variable is disposed: `half()` puts others in their places
    */
   hasGradient(segment: number): boolean;
+  /** Whose loss scale the gradient of a segment carries; empty where nothing is known. For scalers. */
+  gradientMarks(segment: number): ReadonlySet<GradientMark>;
+  /** Puts one mark in the place of those of every gradient that is present. */
+  markGradients(mark: GradientMark): void;
   /** Makes all gradients absent, so that the next `backward()` assigns them anew. */
   zeroGrad(): void;
 }
@@ -103,6 +108,11 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
           `${variable.name} is not the model's any more: it was disposed after flatten(), as half() and applyRecipe() do with what they store anew. Call them before flatten()`,
         );
       return variable?.grad !== undefined;
+    },
+    gradientMarks: (segment) => unique[segment]?.gradientMarks ?? unknownMarks,
+    markGradients(mark) {
+      const marks = marksOf(mark);
+      for (const variable of unique) variable.markGradient(marks);
     },
     zeroGrad() {
       for (const variable of unique) variable.zeroGrad();

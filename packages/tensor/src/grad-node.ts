@@ -1,5 +1,6 @@
 import type { OpDefinition } from "./op.js";
 import { enrol, type Position } from "./recomputation.js";
+import type { ScaleMark } from "./scale-marks.js";
 import { currentScope, type Scope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 
@@ -27,6 +28,8 @@ export interface GradNode {
   isFreed: boolean;
   /** Where to find the node again once a checkpoint has been recomputed, whose results are not kept. */
   position: Position | undefined;
+  /** Where the op scales a loss: what gradients that come through it carry. */
+  scaleMark?: ScaleMark;
 }
 
 /** Makes outputs depend on inputs: a backward pass that comes to one of them goes on to these. */

@@ -52,6 +52,7 @@ export type {
   TensorOptions,
   VariableOptions,
 } from "./runtime-options.js";
+export type { GradientMark, ScaleMark } from "./scale-marks.js";
 export { withScope } from "./scope.js";
 export type { HostData, Storage } from "./storage.js";
 export { type AssignOptions, Tensor, Variable } from "./tensor.js";

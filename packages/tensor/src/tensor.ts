@@ -9,6 +9,7 @@ import { isTensor } from "./is-tensor.js";
 import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
+import { type GradientMark, type GradientMarks, unknownMarks } from "./scale-marks.js";
 import { sizeOf } from "./shapes.js";
 import type { Storage } from "./storage.js";
 import { TensorMethods } from "./tensor-methods.js";
@@ -40,6 +41,7 @@ export class Tensor extends TensorMethods {
   #operand: Operand | undefined;
   #gradient: Variable | undefined;
   #hasGradient = false;
+  #gradientMarks: GradientMarks = unknownMarks;
   #isDisposed = false;
 
   /** @internal Tensors are made by a runtime or by ops. */
@@ -60,6 +62,14 @@ export class Tensor extends TensorMethods {
   /** The gradient that `backward()` left here: float32, or undefined where there is none. */
   get grad(): Variable | undefined {
     return this.#hasGradient ? this.#gradient : undefined;
+  }
+
+  /**
+   * Whose loss scale the gradient carries: the marks of all backward passes that were added up in it since the last
+   * `zeroGrad()`. A scaler reads them; empty where nothing is known, or there is no gradient.
+   */
+  get gradientMarks(): ReadonlySet<GradientMark> {
+    return this.#gradientMarks;
   }
 
   /** @internal */
@@ -191,21 +201,30 @@ export class Tensor extends TensorMethods {
   placeGradient(gradient: Variable): void {
     this.#gradient = gradient;
     this.#hasGradient = false;
+    this.#gradientMarks = unknownMarks;
   }
 
-  /** @internal */
-  setGradientPresent(present: boolean): void {
+  /** Says what the gradient carries, where it was put there in another way than by `backward()`: as a scaler does. */
+  markGradient(marks: ReadonlySet<GradientMark>): void {
+    if (this.#hasGradient) this.setGradient(true, marks);
+  }
+
+  /** @internal Whether there is a gradient, and what it carries. */
+  setGradient(present: boolean, marks: GradientMarks): void {
     const before = this.#hasGradient;
-    if (before === present) return;
+    const marksBefore = this.#gradientMarks;
+    if (before === present && marksBefore === marks) return;
     this.#hasGradient = present;
+    this.#gradientMarks = marks;
     this.runtime.recorder.onDrop(() => {
       this.#hasGradient = before;
+      this.#gradientMarks = marksBefore;
     });
   }
 
   /** Makes the gradient absent, so that the next `backward()` assigns it anew. */
   zeroGrad(): void {
-    this.setGradientPresent(false);
+    this.setGradient(false, unknownMarks);
   }
 }
 

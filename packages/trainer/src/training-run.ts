@@ -225,7 +225,7 @@ export class TrainingRun<Batch> {
   /** Puts the gradients of a step that a checkpoint has begun in their place. */
   async #restoreWindow(window: Window, counts: readonly number[]): Promise<void> {
     const checkpoint = this.#checkpoint;
-    const { runtime, checkpoints } = this.#options;
+    const { runtime, scaler, checkpoints } = this.#options;
     const { microLosses } = this.#start;
     this.#checkpoint = undefined;
     if (!checkpoint || !checkpoints || microLosses.length === 0) return;
@@ -237,7 +237,7 @@ export class TrainingRun<Batch> {
       );
     const total = counts.reduce((sum, count) => sum + count, 0);
     await runtime.step(() => {
-      restoreGradients(runtime, checkpoints.parts.model, checkpoint);
+      restoreGradients(runtime, checkpoints.parts.model, scaler, checkpoint);
       // The scaler counts the micro-steps, and looks at their losses again.
       for (const [i, loss] of microLosses.entries())
         window.scale(runtime.tensor(loss), counts[i] as number);

@@ -1,4 +1,4 @@
-import type { GradScaler } from "@halfstep/grad-scaler";
+import type { GradientState, GradScaler } from "@halfstep/grad-scaler";
 import type { Runtime, Storage, Tensor, Variable } from "@halfstep/tensor";
 import type { Checkpoint, CheckpointStore } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
@@ -49,6 +49,8 @@ export interface TrainingState {
   readonly accumulate: number;
   /** Losses of the micro-steps of a step that is not complete. */
   readonly microLosses: readonly number[];
+  /** What the gradients of those carry of the loss scale, by parameter. */
+  readonly gradientStates?: Readonly<Record<string, GradientState>>;
   /** Steps that were applied, and the scale after the last. */
   readonly applied: number;
   readonly scale: number;
@@ -81,14 +83,19 @@ export async function collectStates(
   { parts, scaler, hooks }: Everything,
   training: TrainingState,
 ): Promise<Record<string, unknown>> {
-  const states: Record<string, unknown> = { training };
+  const hasGradients = training.microLosses.length > 0;
+  const states: Record<string, unknown> = {
+    training: hasGradients
+      ? { ...training, gradientStates: gradientStatesOf(parts.model, scaler) }
+      : training,
+  };
   for (const [name, part] of Object.entries(parts)) states[name] = await part.stateDict();
   states.scaler = await scaler.stateDict();
   const ofHooks: Record<string, unknown> = {};
   for (const [name, hook] of Object.entries(hooks))
     if (hook.stateDict) ofHooks[name] = await hook.stateDict();
   states.hooks = ofHooks;
-  if (training.microLosses.length > 0) states.gradients = await gradientsOf(parts.model);
+  if (hasGradients) states.gradients = await gradientsOf(parts.model);
   return states;
 }
 
@@ -165,6 +172,17 @@ async function gradientsOf(model: StatefulModel): Promise<Record<string, unknown
   return gradients;
 }
 
+/** What those gradients carry of the loss scale. */
+function gradientStatesOf(
+  model: StatefulModel,
+  scaler: Everything["scaler"],
+): Record<string, GradientState> {
+  const states: Record<string, GradientState> = {};
+  for (const [name, { grad, gradientMarks }] of model.namedParameters())
+    if (grad) states[name] = scaler.gradientState(gradientMarks);
+  return states;
+}
+
 /**
  * Inside of a step: gives parameters the gradients of a checkpoint.
  * @throws CheckpointError where they do not fit
@@ -172,9 +190,11 @@ async function gradientsOf(model: StatefulModel): Promise<Record<string, unknown
 export function restoreGradients(
   runtime: Runtime,
   model: StatefulModel,
+  scaler: Everything["scaler"],
   { path, parts }: Checkpoint,
 ): void {
   const gradients = parts.gradients as Gradients;
+  const { gradientStates = {} } = parts.training as TrainingState;
   const parameters = new Map<string, Variable>(model.namedParameters());
   for (const [name, { data }] of Object.entries(gradients)) {
     const parameter = parameters.get(name);
@@ -187,6 +207,7 @@ export function restoreGradients(
     // A backward pass makes the gradient present, and then it is overwritten.
     parameter.sum().backward();
     parameter.grad?.assign(runtime.tensor(data, parameter.shape));
+    parameter.markGradient(scaler.marksOf(gradientStates[name] ?? "unknown"));
   }
 }
 

@@ -1,3 +1,4 @@
+import { requireNumber } from "../checks.js";
 import { annealed, requireCount, requirePart, type Schedule, schedule } from "./schedule.js";
 
 export interface OneCycleOptions {
@@ -23,6 +24,9 @@ export function oneCycle(options: OneCycleOptions): Schedule {
   const { maxLr, totalSteps, pctStart = 0.3, divFactor = 25, finalDivFactor = 1e4 } = options;
   requireCount("totalSteps", totalSteps);
   requirePart("pctStart", pctStart);
+  for (const [name, factor] of Object.entries({ divFactor, finalDivFactor }))
+    if (!(factor > 0 && factor < Number.POSITIVE_INFINITY))
+      throw new RangeError(`${name} is ${factor}: it must be a positive number`);
   const initialLr = maxLr / divFactor;
   const peak = pctStart * totalSteps - 1;
   const last = totalSteps - 1;
@@ -49,6 +53,7 @@ export function cosineRestarts(options: {
   const { lr, firstSteps, multiplier = 1, minLr = 0 } = options;
   requireCount("firstSteps", firstSteps);
   requireCount("multiplier", multiplier);
+  requireNumber("minLr", minLr, 0);
   return (step) => {
     let start = 0;
     let length = firstSteps;
@@ -81,6 +86,7 @@ export function cyclic(options: CyclicOptions): Schedule {
   const { stepsDown = stepsUp } = options;
   requireCount("stepsUp", stepsUp);
   requireCount("stepsDown", stepsDown);
+  requireNumber("gamma", gamma, 0);
   const peaks = {
     triangular: () => 1,
     triangular2: (cycle: number) => 2 ** -cycle,

@@ -1,3 +1,4 @@
+import { requireNumber } from "../checks.js";
 import { annealed, requireCount, type Schedule, schedule } from "./schedule.js";
 
 /** The same rate in every step. */
@@ -14,6 +15,8 @@ export function linear(options: {
 }): Schedule {
   const { lr, totalSteps, startFactor = 1, endFactor = 0 } = options;
   requireCount("totalSteps", totalSteps);
+  requireNumber("startFactor", startFactor, 0);
+  requireNumber("endFactor", endFactor, 0);
   return schedule(
     totalSteps + 1,
     (step) => lr * (startFactor + ((endFactor - startFactor) * step) / totalSteps),
@@ -29,6 +32,7 @@ export function stepDecay(options: {
 }): Schedule {
   const { lr, stepSize, gamma = 0.1 } = options;
   requireCount("stepSize", stepSize);
+  requireNumber("gamma", gamma, 0);
   return (at) => lr * gamma ** Math.floor(at / stepSize);
 }
 
@@ -42,6 +46,7 @@ export function multiStep(options: {
 }): Schedule {
   const { lr, milestones, gamma = 0.1 } = options;
   requireMilestones(milestones);
+  requireNumber("gamma", gamma, 0);
   return schedule(
     (milestones.at(-1) ?? 0) + 1,
     (at) => lr * gamma ** milestones.filter((milestone) => milestone <= at).length,
@@ -49,20 +54,27 @@ export function multiStep(options: {
 }
 
 /** Multiplies the rate by `gamma` in every step: torch's ExponentialLR. */
-export const exponential =
-  ({ lr, gamma }: { readonly lr: number; readonly gamma: number }): Schedule =>
-  (at) =>
-    lr * gamma ** at;
+export function exponential({
+  lr,
+  gamma,
+}: {
+  readonly lr: number;
+  readonly gamma: number;
+}): Schedule {
+  requireNumber("gamma", gamma, 0);
+  return (at) => lr * gamma ** at;
+}
 
 /** From `lr` down to 0 at `totalSteps`, as `(1 − step / totalSteps) ** power`: torch's PolynomialLR. */
 export function polynomial(options: {
   readonly lr: number;
   readonly totalSteps: number;
-  /** Default 1. */
+  /** At least 0. Default 1. */
   readonly power?: number;
 }): Schedule {
   const { lr, totalSteps, power = 1 } = options;
   requireCount("totalSteps", totalSteps);
+  requireNumber("power", power, 0);
   return schedule(totalSteps + 1, (at) => lr * (1 - at / totalSteps) ** power);
 }
 
@@ -80,7 +92,9 @@ export function cosine(options: {
 }): Schedule {
   const { lr, totalSteps, minLr = 0, warmupSteps = 0 } = options;
   requireCount("totalSteps", totalSteps);
-  if (!(warmupSteps >= 0 && warmupSteps < totalSteps))
+  requireNumber("minLr", minLr, 0);
+  requireCount("warmupSteps", warmupSteps, 0);
+  if (warmupSteps >= totalSteps)
     throw new RangeError(
       `warmupSteps is ${warmupSteps}: it must be less than totalSteps (${totalSteps})`,
     );

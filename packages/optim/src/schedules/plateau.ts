@@ -1,3 +1,4 @@
+import { requireNumber } from "../checks.js";
 import type { LearningRate } from "./schedule.js";
 
 /** What a plateau schedule changes: the groups of an optimizer. */
@@ -59,6 +60,8 @@ export class ReduceOnPlateau {
       throw new RangeError(
         `thresholdMode is ${String(thresholdMode)}: choose "relative" or "absolute"`,
       );
+    for (const name of ["patience", "threshold", "cooldown", "minLr", "eps"] as const)
+      requireNumber(name, this.#options[name], 0);
     for (const group of groups) rateOf(group);
     this.#state = { best: worst(mode), badMetrics: 0, cooldownLeft: 0 };
   }

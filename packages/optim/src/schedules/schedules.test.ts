@@ -225,3 +225,71 @@ describe("other schedules", () => {
     expect(() => cosine({ lr: 1, totalSteps: 4, warmupSteps: 4 })).toThrow("warmupSteps is 4");
   });
 });
+
+describe("at the edges of their options", () => {
+  const lr = 0.5;
+  const edges: Readonly<Record<string, readonly Schedule[]>> = {
+    constant: [constant(0)],
+    linear: [linear({ lr, totalSteps: 1 }), linear({ lr, totalSteps: 2, startFactor: 0 })],
+    linearWarmup: [linearWarmup({ lr, warmupSteps: 1, startFactor: 0 })],
+    stepDecay: [stepDecay({ lr, stepSize: 1, gamma: 0 }), stepDecay({ lr, stepSize: 1, gamma: 1 })],
+    multiStep: [multiStep({ lr, milestones: [] }), multiStep({ lr, milestones: [1], gamma: 0 })],
+    exponential: [exponential({ lr, gamma: 0 }), exponential({ lr, gamma: 1 })],
+    polynomial: [0, 1, 9].map((power) => polynomial({ lr, totalSteps: 1, power })),
+    cosine: [
+      cosine({ lr, totalSteps: 1 }),
+      cosine({ lr, totalSteps: 2, warmupSteps: 1, minLr: 1 }),
+    ],
+    cosineRestarts: [1, 3].map((multiplier) => cosineRestarts({ lr, firstSteps: 1, multiplier })),
+    oneCycle: [0, 0.5, 1].flatMap((pctStart) =>
+      [1, 2, 5].map((totalSteps) => oneCycle({ maxLr: lr, totalSteps, pctStart })),
+    ),
+    cyclic: (["triangular", "triangular2", "expRange"] as const).map((mode) =>
+      cyclic({ baseLr: 0, maxLr: lr, stepsUp: 1, stepsDown: 1, mode, gamma: 0 }),
+    ),
+    imagenet: [imagenet({ lr, stepsPerEpoch: 1, warmupEpochs: 0, milestones: [] })],
+    ...Object.fromEntries(
+      Object.entries({ warmupLinear, warmupConstant, warmupCosine }).map(([name, make]) => [
+        name,
+        [0, 0.5, 1].flatMap((warmup) =>
+          [1, 2, 5].map((totalSteps) => make({ lr, totalSteps, warmup })),
+        ),
+      ]),
+    ),
+    sequential: [sequential([constant(lr)], []), sequential([constant(lr), constant(0)], [1])],
+    chained: [chained(constant(lr))],
+  };
+
+  it.each(Object.entries(edges))("%s gives rates from 0 to its largest", (_, all) => {
+    for (const each of all)
+      for (const rate of rates(each, 8)) expect(rate >= 0 && rate <= 1).toBe(true);
+  });
+
+  it("a warm-up that takes all steps ends at the rate", () => {
+    for (const make of [warmupLinear, warmupConstant, warmupCosine])
+      expect(rates(make({ lr: 1, totalSteps: 4, warmup: 1 }), 6)).toEqual([
+        0, 0.25, 0.5, 0.75, 1, 1,
+      ]);
+  });
+
+  it("refuses options that give no rate", () => {
+    const wrong: readonly (() => unknown)[] = [
+      () => linear({ lr, totalSteps: 4, endFactor: Number.NaN }),
+      () => linearWarmup({ lr, warmupSteps: 4, startFactor: -1 }),
+      () => stepDecay({ lr, stepSize: 1, gamma: Number.NaN }),
+      () => multiStep({ lr, milestones: [2], gamma: -1 }),
+      () => exponential({ lr, gamma: -1 }),
+      () => polynomial({ lr, totalSteps: 4, power: -1 }),
+      () => cosine({ lr, totalSteps: 4, warmupSteps: 0.5 }),
+      () => cosine({ lr, totalSteps: 4, minLr: Number.NaN }),
+      () => cosineRestarts({ lr, firstSteps: 4, minLr: Number.NaN }),
+      () => oneCycle({ maxLr: lr, totalSteps: 4, divFactor: 0 }),
+      () => oneCycle({ maxLr: lr, totalSteps: 4, finalDivFactor: 0 }),
+      () => cyclic({ baseLr: 0, maxLr: lr, mode: "expRange", gamma: -1 }),
+      () => warmupCosine({ lr, totalSteps: 4, cycles: Number.NaN }),
+      () => imagenet({ lr, stepsPerEpoch: 1, gamma: Number.NaN }),
+      () => new ReduceOnPlateau([{ lr }], { patience: Number.NaN }),
+    ];
+    for (const make of wrong) expect(make).toThrow(/^\w+ is (NaN|-?[\d.]+): it must be/);
+  });
+});

@@ -1,3 +1,4 @@
+import { requireNumber } from "../checks.js";
 import { requireMilestones } from "./decay.js";
 import { requireCount, requirePart, type Schedule, schedule } from "./schedule.js";
 
@@ -10,6 +11,7 @@ export function linearWarmup(options: {
 }): Schedule {
   const { lr, warmupSteps, startFactor = 1 / 3 } = options;
   requireCount("warmupSteps", warmupSteps);
+  requireNumber("startFactor", startFactor, 0);
   return schedule(
     warmupSteps + 1,
     (step) => lr * (startFactor + ((1 - startFactor) * step) / warmupSteps),
@@ -20,7 +22,7 @@ export interface BertWarmupOptions {
   /** The rate at the end of the warm-up. */
   readonly lr: number;
   readonly totalSteps: number;
-  /** Part of the steps in which the rate rises from 0. Default 0.1, as in run_classifier. */
+  /** Part of the steps in which the rate rises from 0; 1 for all of them. Default 0.1, as in run_classifier. */
   readonly warmup?: number;
 }
 
@@ -39,13 +41,15 @@ export const warmupCosine = ({
 }: BertWarmupOptions & {
   /** Default 0.5. */
   readonly cycles?: number;
-}): Schedule =>
-  bertWarmup(options, (progress, warmup) => {
+}): Schedule => {
+  requireNumber("cycles", cycles, 0);
+  return bertWarmup(options, (progress, warmup) => {
     const part = (progress - warmup) / (1 - warmup);
     return 0.5 * (1 + Math.cos(2 * Math.PI * cycles * part));
   });
+};
 
-/** The rate of run_classifier's schedules, by the part of all steps that has been taken. */
+/** The rate of run_classifier's schedules, by the part of all steps that has been taken. Where that is all warm-up, nothing is after. */
 function bertWarmup(
   { lr, totalSteps, warmup = 0.1 }: BertWarmupOptions,
   after: (progress: number, warmup: number) => number,
@@ -54,7 +58,8 @@ function bertWarmup(
   requirePart("warmup", warmup);
   return schedule(totalSteps + 1, (step) => {
     const progress = step / totalSteps;
-    return lr * (progress < warmup ? progress / warmup : after(progress, warmup));
+    const isWarming = progress < warmup || warmup === 1;
+    return lr * (isWarming ? progress / warmup : after(progress, warmup));
   });
 }
 
@@ -75,6 +80,7 @@ export function imagenet(options: {
   const { lr, stepsPerEpoch, warmupEpochs = 5, milestones = [30, 60, 80], gamma = 0.1 } = options;
   requireCount("stepsPerEpoch", stepsPerEpoch);
   requireCount("warmupEpochs", warmupEpochs, 0);
+  requireNumber("gamma", gamma, 0);
   requireMilestones(milestones);
   const last = Math.max(milestones.at(-1) ?? 0, warmupEpochs) * stepsPerEpoch;
   return schedule(last + 1, (step) => {

@@ -1,0 +1,176 @@
+import type { ScalerMistake } from "./errors.js";
+import type { GradientMark, ScaledOptimizer, ScaleMark } from "./primitives.js";
+import { nameOf, refuse } from "./refusal.js";
+import type { ScaleRule } from "./rule.js";
+
+/**
+ * What gradients are to a scaler: `"scaled"` by its scale as it is now, `"unscaled"` again since, `"plain"` (nobody has scaled
+ * their loss), `"stale"` (a mixture, or of another scale than the present one), or `"unknown"`.
+ */
+export type GradientState = "scaled" | "unscaled" | "plain" | "stale" | "unknown";
+
+/** What the host knows of the scales, by which it tells their marks. Replaced, never changed. */
+export interface KnownScales {
+  /** Grows for each loss whenever its scale may have changed. */
+  readonly epochs: readonly number[];
+  /** What the host has set the scale of each loss to last. */
+  readonly given: readonly number[];
+}
+
+export const initialScales = (rules: readonly ScaleRule[]): KnownScales => ({
+  epochs: rules.map(() => 0),
+  given: rules.map(({ initScale }) => initScale),
+});
+
+/** After an update by the rules, which took place for these losses. */
+export const scalesAfterUpdate = (
+  { epochs, given }: KnownScales,
+  rules: readonly ScaleRule[],
+  updated: ReadonlySet<number>,
+): KnownScales => ({
+  epochs: epochs.map((epoch, lossId) =>
+    updated.has(lossId) && rules[lossId]?.dynamic ? epoch + 1 : epoch,
+  ),
+  given,
+});
+
+/** After the host has set all scales. */
+export const scalesGiven = ({ epochs }: KnownScales, given: readonly number[]): KnownScales => ({
+  epochs: epochs.map((epoch) => epoch + 1),
+  given,
+});
+
+/** Makes the marks of one scaler, and tells what gradients are to it by theirs. */
+export class Marks {
+  readonly #scaler: object = {};
+  readonly #latest: (readonly [scaled: ScaleMark, unscaled: ScaleMark] | undefined)[] = [];
+
+  /** The marks of a loss's scale as it is now, one object each as long as it stays. */
+  of({ epochs }: KnownScales, lossId: number): readonly [scaled: ScaleMark, unscaled: ScaleMark] {
+    const epoch = epochs[lossId] as number;
+    const known = this.#latest[lossId];
+    if (known?.[0].epoch === epoch) return known;
+    const scaled: ScaleMark = { scaler: this.#scaler, lossId, epoch, isUnscaled: false };
+    const made = [scaled, { ...scaled, isUnscaled: true }] as const;
+    this.#latest[lossId] = made;
+    return made;
+  }
+
+  /** What gradients with these marks are. */
+  stateOf(marks: Iterable<GradientMark>, scales: KnownScales): GradientState {
+    const states = new Set<GradientState>();
+    for (const mark of marks)
+      if (mark === "plain") states.add("plain");
+      else if (!this.#isCurrent(mark, scales)) states.add("stale");
+      else states.add(mark.isUnscaled ? "unscaled" : "scaled");
+    const [first = "unknown"] = states;
+    return states.size > 1 ? "stale" : first;
+  }
+
+  /** Marks that say so. */
+  inState(state: GradientState, scales: KnownScales): ReadonlySet<GradientMark> {
+    const [scaled, unscaled] = this.of(scales, 0);
+    const marks = {
+      unknown: [],
+      plain: ["plain"],
+      scaled: [scaled],
+      unscaled: [unscaled],
+      stale: [{ ...scaled, epoch: -1 }],
+    } as const;
+    return new Set<GradientMark>(marks[state]);
+  }
+
+  /** Refuses gradients that do not carry the scale of this loss as it is now. False where nothing is known of them. */
+  requireScaled<B>(
+    optimizer: ScaledOptimizer<B>,
+    scales: KnownScales,
+    lossId: number,
+    isIdentity: boolean,
+  ): boolean {
+    let isKnown = false;
+    let seen: ReadonlySet<GradientMark> | undefined;
+    for (const { name, marks } of optimizer.gradientMarks?.() ?? []) {
+      if (marks.size > 0) isKnown = true;
+      // Gradients of one backward pass share their marks.
+      if (marks === seen) continue;
+      seen = marks;
+      const wrong = this.#wrong(marks, scales, lossId, isIdentity);
+      if (wrong) refuse(wrong, `the gradient of "${name}" ${advice[wrong]}`);
+    }
+    return isKnown;
+  }
+
+  /**
+   * Refuses scaled gradients that were added to those which `unscale()` has seen.
+   *
+   * @returns whether others were: losses that nobody had to scale, and whose gradients nobody has checked.
+   */
+  requireUnscaled<B>(
+    optimizer: ScaledOptimizer<B>,
+    scales: KnownScales,
+    isIdentity: boolean,
+  ): boolean {
+    let hasMore = false;
+    for (const { name, marks } of optimizer.gradientMarks?.() ?? [])
+      for (const mark of marks) {
+        if (mark !== "plain" && mark.isUnscaled && this.#isCurrent(mark, scales)) continue;
+        if (mark !== "plain" && !(isIdentity && this.#isCurrent(mark, scales)))
+          refuse(
+            "loss-after-unscale",
+            `the gradients of ${nameOf(optimizer)} were unscaled, and then backward() added scaled ones to that of "${name}": ` +
+              "call backward() for every loss before unscale(), or zeroGrad() and begin the step anew.",
+          );
+        hasMore = true;
+      }
+    return hasMore;
+  }
+
+  /** What is wrong with gradients that should be scaled; undefined for those that are, and only by this loss's scale. */
+  #wrong(
+    marks: ReadonlySet<GradientMark>,
+    scales: KnownScales,
+    lossId: number,
+    isIdentity: boolean,
+  ): MarkMistake | undefined {
+    const found = [...marks];
+    const own = found.filter((mark): mark is ScaleMark => mark !== "plain");
+    if (own.some(({ scaler }) => scaler !== this.#scaler)) return "other-scaler";
+    if (own.some((mark) => mark.lossId !== lossId)) return "wrong-loss";
+    const isLate = (mark: ScaleMark): boolean => !this.#isCurrent(mark, scales);
+    const isMixed = found.length > 1;
+    if (own.some(isLate))
+      return isMixed || own.some(isUnscaled) ? "stale-gradients" : "scale-changed";
+    if (isIdentity) return undefined;
+    if (own.some(isUnscaled)) return "stale-gradients";
+    return own.length < found.length ? "not-scaled" : undefined;
+  }
+
+  #isCurrent({ scaler, lossId, epoch }: ScaleMark, { epochs }: KnownScales): boolean {
+    return scaler === this.#scaler && epoch === epochs[lossId];
+  }
+}
+
+const isUnscaled = (mark: ScaleMark): boolean => mark.isUnscaled;
+
+type MarkMistake = Extract<
+  ScalerMistake,
+  "not-scaled" | "other-scaler" | "wrong-loss" | "scale-changed" | "stale-gradients"
+>;
+
+const advice: Readonly<Record<MarkMistake, string>> = {
+  "not-scaled":
+    "comes, in whole or in part, from a loss that was not scaled, and would be divided by the scale all the same: call " +
+    "scale(loss).backward() for every loss, or assumeScaled(optimizer) where it was multiplied by the scale in another way.",
+  "other-scaler":
+    "carries the scale of another scaler: unscale and step each optimizer with the scaler that scaled its losses.",
+  "wrong-loss":
+    "carries the scale of another loss than the last that was scaled for this optimizer: call backward() of each loss " +
+    "before scale() of the next.",
+  "scale-changed":
+    "was scaled before the last update(), which may have changed the scale: call update() once, after the step of the last " +
+    "optimizer, and give an optimizer that steps less often a scaler of its own.",
+  "stale-gradients":
+    "holds one that was there before the last update(), or that was unscaled already: call optimizer.zeroGrad() before the " +
+    "first backward() of a step, and, where gradients are to be added up over several updates, give the optimizer a scaler " +
+    "of its own.",
+};
