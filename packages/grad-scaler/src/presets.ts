@@ -124,7 +124,11 @@ function validated(given: ScaleRule): ScaleRule {
       rule.growthFactor > 1 && rule.growthFactor <= MAX_FLOAT32,
       "above 1, and at most the largest float32",
     ],
-    ["backoffFactor", Math.fround(rule.backoffFactor) > 0 && rule.backoffFactor < 1, "between 0 and 1"],
+    [
+      "backoffFactor",
+      Math.fround(rule.backoffFactor) > 0 && rule.backoffFactor < 1,
+      "between 0 and 1",
+    ],
     ["growthInterval", isCount(rule.growthInterval, 1), "an integer from 1 to 2^24"],
     ["growthDelay", isCount(rule.growthDelay, 0), "an integer from 0 to 2^24"],
     ["exactInterval", isOneOf(rule.exactInterval, true, false), "true or false"],

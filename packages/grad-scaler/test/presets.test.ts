@@ -70,7 +70,9 @@ test("torch's rule equals torch itself, through subnormal scales", () => {
 test("torch's rule equals torch's arithmetic with any factors: float64, rounded once more", () => {
   const scalesOf = ({ options, trace }: (typeof torchFactors)[number]): string =>
     outcomesOf(scalerRule("torch", options), trace)
-      .map(([scale]) => new Uint32Array(Float32Array.of(scale).buffer)[0]?.toString(16).padStart(8, "0"))
+      .map(([scale]) =>
+        new Uint32Array(Float32Array.of(scale).buffer)[0]?.toString(16).padStart(8, "0"),
+      )
       .join("");
   const different = torchFactors.filter((each) => scalesOf(each) !== each.scaleBits);
   expect([torchFactors.length, different]).toEqual([48, []]);

@@ -63,5 +63,5 @@ export {
   type StoredVariable,
 } from "./module.js";
 export { applyRecipe } from "./recipe.js";
-export type { SavedTensor, StateDict, StateDictKeys } from "./state-dict.js";
+export type { SavedTensor, StateDict, StateDictKeys, StateDictOptions } from "./state-dict.js";
 export { loadTorchStateDict, type TorchLayout, torchStateDict } from "./torch-layout.js";

@@ -1,7 +1,13 @@
 import type { CastDType } from "@halfstep/autocast";
 import { noGrad, type Runtime, type Tensor, Variable, withScope } from "@halfstep/tensor";
 import { interceptForward } from "./intercept.js";
-import { loadStateDict, type StateDict, type StateDictKeys, stateDictOf } from "./state-dict.js";
+import {
+  loadStateDict,
+  type StateDict,
+  type StateDictKeys,
+  type StateDictOptions,
+  stateDictOf,
+} from "./state-dict.js";
 import type { TorchLayout } from "./torch-layout.js";
 
 export interface LoadOptions {
@@ -139,9 +145,12 @@ export abstract class Module {
   /**
    * Copies of all parameters and buffers, by dotted path. Tied parameters appear under each of their paths, as in torch.
    * Waits for what has been recorded; call it outside steps.
+   *
+   * Tensors have the dtypes that they are stored in: those of a half model, or one under apex's O2, are 16-bit. apex saves such models in
+   * float32: `stateDict({ dtype: "float32" })`. What rounding took from the masters is in the optimizer's state.
    */
-  stateDict(): Promise<StateDict> {
-    return stateDictOf(this.namedVariables());
+  stateDict(options: StateDictOptions = {}): Promise<StateDict> {
+    return stateDictOf(this.namedVariables(), options);
   }
 
   /**

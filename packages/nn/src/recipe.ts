@@ -27,7 +27,8 @@ const applied = new WeakMap<Module, Applied>();
  * ```ts
  * const recipe = recipeOf("O2");
  * applyRecipe(model, recipe);
- * const optimizer = new AdamW(runtime.target, flattenByDType(model.parameters()), { storage: "master" });
+ * const groups = flattenByDType(model.parameters()).map((params) => ({ params }));
+ * const optimizer = new AdamW(runtime.target, groups, { storage: "master" });
  * const loss = withRecipe(recipe, () => crossEntropy(model.forward(x), labels));
  * ```
  */

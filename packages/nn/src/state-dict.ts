@@ -4,7 +4,7 @@ import { StateDictError } from "./errors.js";
 /** A parameter or buffer as plain data. */
 export interface SavedTensor {
   readonly shape: readonly number[];
-  /** How the module stores it. */
+  /** How the module stores it, or what was asked for. */
   readonly dtype: Variable["dtype"];
   /** The elements in row-major order; 16-bit ones decoded, which loses nothing. */
   readonly data: Float32Array | Float64Array | Int32Array | Uint32Array;
@@ -25,9 +25,26 @@ export interface StateDictKeys {
 
 type NamedVariables = Iterable<readonly [path: string, variable: Variable]>;
 
-export async function stateDictOf(variables: NamedVariables): Promise<StateDict> {
+export interface StateDictOptions {
+  /**
+   * `"float32"` for a state dict whose floating tensors are float32, whatever the module stores: what apex gives of an O2 model. The
+   * numbers are the same. Default: as they are stored, as in torch.
+   */
+  readonly dtype?: "float32" | undefined;
+}
+
+export async function stateDictOf(
+  variables: NamedVariables,
+  { dtype: asked }: StateDictOptions = {},
+): Promise<StateDict> {
+  if (asked !== undefined && asked !== "float32")
+    throw new RangeError(
+      `dtype is ${String(asked)}: a state dict is of "float32", or as it is stored`,
+    );
   const entries = [...variables].map(async ([path, variable]): Promise<[string, SavedTensor]> => {
-    const { shape, dtype } = variable;
+    const { shape } = variable;
+    const isInteger = variable.dtype === "int32" || variable.dtype === "uint32";
+    const dtype = isInteger ? variable.dtype : (asked ?? variable.dtype);
     return [path, { shape, dtype, data: await variable.toArray() }];
   });
   return Object.fromEntries(await Promise.all(entries));

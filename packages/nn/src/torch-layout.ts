@@ -5,6 +5,7 @@ import {
   type SavedTensor,
   type StateDict,
   type StateDictKeys,
+  type StateDictOptions,
   stateDictOf,
 } from "./state-dict.js";
 
@@ -47,8 +48,11 @@ interface Place {
  * const { "layer1.0.conv1.weight": weight } = await torchStateDict(model); // [out, in, height, width]
  * ```
  */
-export async function torchStateDict(model: Module): Promise<StateDict> {
-  const state = await stateDictOf(model.namedVariables());
+export async function torchStateDict(
+  model: Module,
+  options: StateDictOptions = {},
+): Promise<StateDict> {
+  const state = await stateDictOf(model.namedVariables(), options);
   const named = Object.entries(state).map(([path, saved]) => {
     const { name, order } = placeOf(model, path);
     return [name, order ? permuted(saved, order) : saved] as const;

@@ -18,13 +18,13 @@ import { type RateColumns, RateTable } from "./rate-table.js";
 import { elementsAt, type SavedArrays } from "./saved-buffer.js";
 import type { Schedule } from "./schedules/schedule.js";
 import { joinState, splitState } from "./state-dict.js";
-import type { KeptGroup, StepObserver } from "./step-observer.js";
+import type { KeptGroup, StepObserver, WritableGroup } from "./step-observer.js";
 
 /** The part of an optimizer that averages and meters use. Every optimizer of this package has it. */
 export interface WatchedOptimizer<B> {
   readonly target: ResidentTarget<B>;
   readonly lastControl: Binding<B> | undefined;
-  keptGroups(): readonly KeptGroup<B>[];
+  keptGroups(): readonly WritableGroup<B>[];
   observe(observer: StepObserver<B>): () => void;
 }
 
@@ -60,7 +60,7 @@ export interface AverageStateDict {
 }
 
 interface GroupAverage<B> {
-  readonly group: KeptGroup<B>;
+  readonly group: WritableGroup<B>;
   readonly average: Binding<B>;
   readonly updates: Binding<B>;
   readonly control: Binding<B>;
@@ -138,6 +138,7 @@ export class ParameterAverage<B> {
     const { target } = this.#optimizer;
     for (const own of this.#groups()) {
       const values = valuesOf(own.group.params);
+      own.group.adoptWritten();
       own.backup ??= { ...values, buffer: allocateResident(target, bytesOf(values)) };
       const shape = [values.length];
       target.launch(copyBits({ from: values, to: own.backup }));
@@ -160,6 +161,7 @@ export class ParameterAverage<B> {
       if (backup) {
         const { target } = this.#optimizer;
         target.launch(copyBits({ from: backup, to: valuesOf(group.params) }));
+        group.keepValues();
       }
   }
 

@@ -35,7 +35,7 @@ import { type ParameterStorage, parameterStorages, storageOf } from "./parameter
 import { ResidentGroup, validateOptions } from "./resident-group.js";
 import { markedGradients, refuseScaledStep } from "./scale-marks.js";
 import type { GroupStateDict, OptimizerStateDict } from "./state-dict.js";
-import type { KeptGroup, StepObserver } from "./step-observer.js";
+import type { StepObserver, WritableGroup } from "./step-observer.js";
 
 /** A group with gradients in this step. */
 interface PresentGroup<B, H extends CommonOptions> {
@@ -166,6 +166,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     const present = this.#groups
       .map((group, index) => ({ group, index, ranges: group.ranges() }))
       .filter(({ ranges }) => ranges.length > 0);
+    for (const { group } of present) group.adoptWritten();
     const scale = options.gradScale ?? this.#noScale.buffer;
     const foundInf = options.foundInf ?? this.#noFoundInf.buffer;
     const clip = this.#clip(present, scale);
@@ -180,12 +181,14 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   }
 
   /** The groups as they are kept, in the order of {@link paramGroups}. */
-  keptGroups(): readonly KeptGroup<B>[] {
-    return this.#groups.map(({ options, storage, applied, control }) => ({
-      params: options.params,
-      storage,
-      applied,
-      control,
+  keptGroups(): readonly WritableGroup<B>[] {
+    return this.#groups.map((group) => ({
+      params: group.options.params,
+      storage: group.storage,
+      applied: group.applied,
+      control: group.control,
+      adoptWritten: () => group.adoptWritten(),
+      keepValues: () => group.keepValues(),
     }));
   }
 
@@ -209,7 +212,8 @@ export class FlatOptimizer<B, H extends CommonOptions> {
 
   /**
    * Makes masters, remainders and compensations those of the values as they are: after 16-bit values were written by
-   * something else than `step()`.
+   * something else than `step()`. Where parameters tell (those of `@halfstep/tensor`, whose state dicts were loaded or which
+   * were assigned), the next step does it by itself.
    */
   reloadMasters(): void {
     for (const group of this.#groups) group.adoptValues();
@@ -232,7 +236,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
 
   /**
    * Continues from a saved state. Saved options replace those of the groups, but for learning rates that are schedules.
-   * With masters, write the parameters first.
+   * With remainders and compensations, load the parameters first; with masters, in any order.
    *
    * @throws OptimizerStateError, before anything is changed, where the state comes from another algorithm, model, storage or
    * format of moments: a state is never converted.

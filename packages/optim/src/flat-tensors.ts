@@ -22,6 +22,11 @@ export interface FlatTensors<B> {
   hasGradient?(segment: number): boolean;
   /** Makes all gradients absent, where that is cheaper than zeros. */
   zeroGrad?(): void;
+  /**
+   * Another number after each write of values. By it an optimizer with masters notices that somebody else has written them. Absent:
+   * nobody tells, and `reloadMasters()` has to be called.
+   */
+  valuesVersion?(): number;
   /** Whose loss scale the gradient of a segment carries, by index; empty, as where this is absent, if nobody knows. */
   gradientMarks?(segment: number): ReadonlySet<GradientMark>;
   /** Puts one mark in the place of those of every gradient that is present. */

@@ -105,5 +105,5 @@ export {
 } from "./schedules/warmup.js";
 export { SGD, type SGDGroupOptions, type SGDOptions } from "./sgd.js";
 export type { GroupStateDict, OptimizerStateDict } from "./state-dict.js";
-export type { GroupStep, KeptGroup, StepObserver } from "./step-observer.js";
+export type { GroupStep, KeptGroup, StepObserver, WritableGroup } from "./step-observer.js";
 export { StochasticWeightAverage } from "./swa.js";

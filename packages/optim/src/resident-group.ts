@@ -1,9 +1,10 @@
-import type { Binding } from "@halfstep/device";
+import { type Binding, bytesPerElement } from "@halfstep/device";
 import {
   allocateResident,
   type ClipOfStep,
   controlLength,
   elementwise,
+  eq,
   fill,
   identity,
   launchUpdate,
@@ -11,6 +12,7 @@ import {
   stepControl,
   type UpdateRange,
   type UpdateRule,
+  where,
 } from "@halfstep/kernels";
 import type { Algorithm, CommonOptions, GradientAdaptation, ParameterGroup } from "./algorithm.js";
 import { requireNumber, requireSame } from "./checks.js";
@@ -61,6 +63,8 @@ export class ResidentGroup<B, H extends CommonOptions> {
   readonly #extension: GroupExtension<B, H> | undefined;
   /** Steps asked for: at least as many as were applied. */
   #steps = 0;
+  /** Of the values that masters, remainders and compensations belong to. */
+  #valuesVersion: number | undefined;
 
   /** Allocates all of it; the options have been validated. */
   constructor(
@@ -156,6 +160,41 @@ export class ResidentGroup<B, H extends CommonOptions> {
       },
     );
     for (const observer of observers) observer.after?.(observed);
+    this.keepValues();
+  }
+
+  /** Takes the values as they are for those that masters, remainders and compensations belong to. */
+  keepValues(): void {
+    const before = this.#valuesVersion;
+    this.#valuesVersion = this.options.params.valuesVersion?.();
+    this.#target.onRollback?.(() => {
+      this.#valuesVersion = before;
+    });
+  }
+
+  /**
+   * Takes over values that somebody else has written since the last step: a state dict that was loaded, say. Masters that still
+   * round to their values stay, so that it makes no difference which is loaded first, model or optimizer.
+   */
+  adoptWritten(): void {
+    const { params } = this.options;
+    if (params.valuesVersion?.() === this.#valuesVersion) return;
+    const { master } = this.storage.buffers;
+    if (!master) return this.adoptValues();
+    const target = this.#target;
+    const shape = [master.length];
+    const scratch = (dtype: Binding<B>["dtype"]) => ({
+      ...master,
+      ...{ buffer: target.allocate(master.length * bytesPerElement(dtype)), dtype, shape },
+    });
+    const values = { ...valuesOf(params), shape };
+    const kept = { ...master, shape };
+    const rounded = scratch(params.dtype);
+    const isSame = scratch("float32");
+    target.launch(elementwise(identity, [kept], rounded));
+    target.launch(elementwise(eq, [values, rounded], isSame));
+    target.launch(elementwise(where, [isSame, kept, values], kept));
+    this.keepValues();
   }
 
   /** Makes masters, remainders and compensations those of the values as they are. */
@@ -171,6 +210,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     if (compensation) target.launch(fill(compensation, 0));
     // `fill` knows floats only, and zero is zero in all of them.
     if (remainder) target.launch(fill({ ...remainder, dtype: "float32" }, 0));
+    this.keepValues();
   }
 
   /** Waits for the device. */
@@ -226,6 +266,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
       for (const [binding, values] of writes) this.#target.write(binding, values);
       this.#target.write(this.applied, [applied]);
       this.#steps = applied;
+      this.keepValues();
     };
   }
 

@@ -12,6 +12,14 @@ export interface KeptGroup<B> {
   readonly control: Binding<B>;
 }
 
+/** A parameter group whose values others may write, if they say so. */
+export interface WritableGroup<B> extends KeptGroup<B> {
+  /** Takes over values that somebody else has written. */
+  adoptWritten(): void;
+  /** Says that the values are those of the last step again. */
+  keepValues(): void;
+}
+
 /** The update of one group within a step. */
 export interface GroupStep<B> extends KeptGroup<B> {
   /** Place of the group among those of the optimizer. */

@@ -24,6 +24,8 @@ export interface FlatVariables {
    * @throws ClosedTensorError where its variable is disposed: `half()` puts others in their places
    */
   hasGradient(segment: number): boolean;
+  /** Another number after each step or assignment that has written values. */
+  valuesVersion(): number;
   /** Whose loss scale the gradient of a segment carries; empty where nothing is known. For scalers. */
   gradientMarks(segment: number): ReadonlySet<GradientMark>;
   /** Puts one mark in the place of those of every gradient that is present. */
@@ -109,6 +111,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
         );
       return variable?.grad !== undefined;
     },
+    valuesVersion: () => values.version,
     gradientMarks: (segment) => unique[segment]?.gradientMarks ?? unknownMarks,
     markGradients(mark) {
       const marks = marksOf(mark);
