@@ -180,7 +180,10 @@ export class ResidentGroup<B, H extends CommonOptions> {
     const { params } = this.options;
     if (params.valuesVersion?.() === this.#valuesVersion) return;
     const { master } = this.storage.buffers;
-    if (!master) return this.adoptValues();
+    if (!master) {
+      this.adoptValues();
+      return;
+    }
     const target = this.#target;
     const shape = [master.length];
     const scratch = (dtype: Binding<B>["dtype"]) => ({
