@@ -8,8 +8,9 @@ const fromRoot = (path: string): string =>
   fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 const source = readFileSync(fromRoot("apps/custom-loop/src/main.ts"), "utf8");
 
-test("the loop has at most sixty lines", () => {
+test("the loop has at most sixty lines, and no null", () => {
   expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(60);
+  expect(source).not.toContain("null");
 });
 
 test.each(["README.md", "apps/custom-loop/README.md"])("%s shows the loop as it is", (path) => {

@@ -77,11 +77,12 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
         const search = overflowed ? overflow() : zeros();
         if (overflowed) {
           const origin = search && (await runtime.originIn(search, background));
-          provenance.stepWasBad(origin !== undefined);
+          // Skips come in series, and each of them wants to be explained.
+          provenance.stepWasBad({ goesOn: true });
           return origin;
         }
         const origin = search && (await runtime.underflowOriginIn(search, background));
-        underflow.stepWasBad(origin !== undefined);
+        underflow.stepWasBad({ goesOn: origin === undefined });
         return origin;
       };
     },

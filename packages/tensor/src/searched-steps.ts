@@ -9,7 +9,7 @@ export interface Search {
   readonly sites: readonly (OpSite & { readonly isBackward: boolean })[];
 }
 
-/** Steps that are searched after one that asked for it, unless an origin is found before. */
+/** Steps that are searched after one that asked for it. */
 const stepsAfterBad = 100;
 
 /** Searches that are kept. Outcomes of steps are read later than that only where nobody reads them. */
@@ -77,8 +77,8 @@ export class SearchedSteps<Mode extends string> {
     for (const listener of this.#listeners.get(recording) ?? []) listener(search);
   }
 
-  /** To be told of each step for which searches are, and whether its origin was found. */
-  stepWasBad(isExplained: boolean): void {
-    if (this.#mode === "after") this.#stepsLeft = isExplained ? 0 : stepsAfterBad;
+  /** To be told of each step for which searches are, and whether the steps that follow are to be searched. */
+  stepWasBad({ goesOn }: { readonly goesOn: boolean }): void {
+    if (this.#mode === "after") this.#stepsLeft = goesOn ? stepsAfterBad : 0;
   }
 }
