@@ -193,7 +193,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     const values = { ...valuesOf(params), shape };
     const kept = { ...master, shape };
     const rounded = scratch(params.dtype);
-    const isSame = scratch("float32");
+    const isSame = scratch("uint32");
     target.launch(elementwise(identity, [kept], rounded));
     target.launch(elementwise(eq, [values, rounded], isSame));
     target.launch(elementwise(where, [isSame, kept, values], kept));
