@@ -1,11 +1,13 @@
 // Checks that what Markdown files name exists: links and their headings, files, scripts of npm; that links of comments name
-// what their file knows; and that the README of each package names every value that it exports. A line a finding.
+// what their file knows; that the README of each package names every value that it exports; and that everything it exports, types
+// too, has a docstring. A line a finding.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   deadLinksOf,
+  documentedExports,
   exportedValues,
   headingsOf,
   isKnown,
@@ -68,6 +70,11 @@ for (const { directory, manifest } of publicPackages(root)) {
   for (const [entry, conditions] of Object.entries(manifest.exports)) {
     const source = conditions["@halfstep/source"];
     if (source === undefined) continue;
+    const bare = [...documentedExports(join(directory, source), read)].filter(([, has]) => !has);
+    if (bare.length > 0)
+      findings.push(
+        `${posix.join(manifest.name, entry)}: no docstring for ${bare.map(([name]) => name).join(", ")}`,
+      );
     const names = unmentioned(exportedValues(join(directory, source), read), readme);
     if (names.length > 0)
       findings.push(

@@ -75,6 +75,7 @@ export const exportedValues = (file, read) =>
       if (statement.isTypeOnly) return [];
       if (statement.exportClause === undefined)
         return exportedValues(resolved(file, statement.moduleSpecifier.text), read);
+      if (ts.isNamespaceExport(statement.exportClause)) return [statement.exportClause.name.text];
       return statement.exportClause.elements
         .filter((element) => !element.isTypeOnly)
         .map((element) => element.name.text);
@@ -92,6 +93,54 @@ export const exportedValues = (file, read) =>
 
 const resolved = (file, specifier) =>
   new URL(specifier.replace(/\.js$/, ".ts"), `file://${file}`).pathname;
+
+/** Whether a comment with a text stands before a statement. */
+const isDocumented = (statement) =>
+  (statement.jsDoc ?? []).some(({ comment }) => comment !== undefined && comment.length > 0);
+
+const namesDeclaredBy = (statement) =>
+  ts.isVariableStatement(statement)
+    ? statement.declarationList.declarations.map(({ name }) => name.text)
+    : statement.name === undefined
+      ? []
+      : [statement.name.text];
+
+/**
+ * What a module exports, values and types, and whether each has a docstring where it is declared. What comes from other packages is
+ * theirs to document.
+ * @param {string} file
+ * @param {(file: string) => string} read
+ * @returns {Map<string, boolean>}
+ */
+export const documentedExports = (file, read) => {
+  const { statements } = ts.createSourceFile(file, read(file), ts.ScriptTarget.Latest);
+  const declared = new Map();
+  for (const statement of statements)
+    for (const name of namesDeclaredBy(statement))
+      declared.set(name, (declared.get(name) ?? false) || isDocumented(statement));
+  const found = new Map();
+  for (const statement of statements) {
+    if (!ts.isExportDeclaration(statement)) {
+      const isExported = statement.modifiers?.some(
+        ({ kind }) => kind === ts.SyntaxKind.ExportKeyword,
+      );
+      if (isExported)
+        for (const name of namesDeclaredBy(statement)) found.set(name, declared.get(name));
+      continue;
+    }
+    const { exportClause, moduleSpecifier } = statement;
+    if (moduleSpecifier && !moduleSpecifier.text.startsWith(".")) continue;
+    const source = moduleSpecifier
+      ? documentedExports(resolved(file, moduleSpecifier.text), read)
+      : declared;
+    if (exportClause === undefined) for (const [name, has] of source) found.set(name, has);
+    else if (ts.isNamedExports(exportClause))
+      for (const { name, propertyName } of exportClause.elements)
+        found.set(name.text, source.get((propertyName ?? name).text) ?? true);
+    else for (const [name, has] of source) found.set(`${exportClause.name.text}.${name}`, has);
+  }
+  return found;
+};
 
 /** Those names that the text nowhere has as a word. */
 export const unmentioned = (names, text) => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   deadLinksOf,
+  documentedExports,
   exportedValues,
   headingsOf,
   isKnown,
@@ -91,6 +92,24 @@ describe("exportedValues", () => {
       "f",
       "g",
       "H",
+    ]);
+  });
+});
+
+describe("documentedExports", () => {
+  it("looks where names are declared, types included", () => {
+    const sources = {
+      "/p/index.ts": `export { a, type B as C } from "./a.js"; export * from "./d.js"; export * as e from "./d.js"; export { far } from "far";`,
+      "/p/a.ts": `/** A. */ export const a = 1; export interface B {}`,
+      "/p/d.ts": `/** @internal */ export function d() {}\n/** F. */ class F {} export { F };`,
+    };
+    expect([...documentedExports("/p/index.ts", (file) => sources[file])]).toEqual([
+      ["a", true],
+      ["C", false],
+      ["d", false],
+      ["F", true],
+      ["e.d", false],
+      ["e.F", true],
     ]);
   });
 });

@@ -7,7 +7,7 @@ import { requestDevice } from "@halfstep/device/node";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, flatten, gpuRuntime, noGrad } from "@halfstep/tensor";
+import { ampPrimitives, argmax, crossEntropy, flatten, gpuRuntime, noGrad } from "@halfstep/tensor";
 
 const steps = Number(process.argv[2] ?? 200);
 const batchSize = 128;
@@ -43,9 +43,11 @@ let correct = 0;
 for (let start = 0; start < test.count; start += 500) {
   const indices = Uint32Array.from({ length: 500 }, (_, i) => start + i);
   using predictions = await runtime.step(() =>
-    noGrad(
-      () =>
-        autocast({ dtype: "float16" }, () => model.forward(imagesOf(test, indices))).max(1).indices,
+    noGrad(() =>
+      argmax(
+        autocast({ dtype: "float16" }, () => model.forward(imagesOf(test, indices))),
+        -1,
+      ),
     ),
   );
   const labels = gatherLabels(test, indices);

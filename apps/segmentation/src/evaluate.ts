@@ -34,7 +34,7 @@ export async function judge(evaluation: Evaluation): Promise<Judged> {
         const scores = logits.reshape([-1, classes.length]);
         const options = { ignoreIndex: ignored, reduction: "sum" } as const;
         return {
-          predictions: argmax([scores], null),
+          predictions: argmax(scores, -1),
           loss: crossEntropy(scores, runtime.tensor(labels), options),
         };
       }),

@@ -46,7 +46,7 @@ function challenged({ values, mask }: Scores, best: Tensor, margin: number): Sco
   const labels = exact.shape.at(-1) as number;
   const each = exact.runtime.tensor(Uint32Array.from({ length: labels }, (_, i) => i));
   const isOther = ne(best.reshape([...best.shape, 1]), each);
-  return { values: where([isOther, exact.add(margin), exact], null), mask };
+  return { values: where(isOther, exact.add(margin), exact), mask };
 }
 
 /** What was decided of each text of a batch. */

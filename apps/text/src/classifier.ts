@@ -49,7 +49,7 @@ export class Classifier implements Learner<EncodedText, Encoded> {
   }
 
   decide({ values }: Scores): Tensor {
-    return argmax([values], null);
+    return argmax(values, -1);
   }
 
   labelsOf(decided: Uint32Array): readonly (readonly number[])[] {

@@ -109,7 +109,7 @@ export class MaskedLearner implements Learner<MaskedText> {
   }
 
   decide({ values }: Scores): Tensor {
-    return argmax([values], null);
+    return argmax(values, -1);
   }
 
   labelsOf(decided: Uint32Array, batch: readonly MaskedText[]): readonly (readonly number[])[] {

@@ -85,7 +85,7 @@ export class Tagger implements Learner<EncodedSentence, EncodedWords> {
 
   decide({ values, mask }: Scores): Tensor {
     const { crf } = this.model;
-    return crf ? crf.decode(values, mask && { mask }).tags : argmax([values], null);
+    return crf ? crf.decode(values, mask && { mask }).tags : argmax(values, -1);
   }
 
   labelsOf(decided: Uint32Array, batch: readonly EncodedWords[]): readonly (readonly number[])[] {

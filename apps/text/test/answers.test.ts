@@ -24,7 +24,7 @@ const noise = (seed: number, size: number): Float32Array =>
 
 describe("a decision with a margin", () => {
   const rows: Pick<Learner<never>, "decide" | "labelsOf"> = {
-    decide: ({ values }) => argmax([values], null),
+    decide: ({ values }) => argmax(values, -1),
     labelsOf: (decided) => Array.from(decided, (label) => [label]),
   };
 

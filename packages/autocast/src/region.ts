@@ -3,6 +3,7 @@ import type { AutocastDType, CastPolicies } from "./policy.js";
 /** Where ops are lowered to a dtype, or, disabled, where they are not. */
 export type AutocastRegion = EnabledRegion | DisabledRegion;
 
+/** A region in which ops are cast as their policies say. */
 export interface EnabledRegion {
   readonly enabled: true;
   readonly dtype: AutocastDType;
@@ -10,6 +11,7 @@ export interface EnabledRegion {
   readonly policies: CastPolicies;
 }
 
+/** A region in which ops run in the dtypes of their operands. */
 export interface DisabledRegion {
   readonly enabled: false;
   readonly policies: CastPolicies;

@@ -7,6 +7,7 @@ export interface SamplerState {
   readonly position: number;
 }
 
+/** How samples are put into batches. */
 export interface BatchOptions {
   /** Samples in the data set. */
   readonly count: number;
@@ -15,6 +16,7 @@ export interface BatchOptions {
   readonly dropLast?: boolean;
 }
 
+/** How samples are put into a random order. */
 export interface ShuffleOptions extends BatchOptions {
   /** A non-negative safe integer. */
   readonly seed: number;

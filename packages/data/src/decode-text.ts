@@ -1,5 +1,6 @@
 import { DataError } from "./error.js";
 
+/** Options of decoding text. */
 export interface DecodeTextOptions {
   /** For messages. Default "text". */
   readonly name?: string | undefined;

@@ -6,6 +6,7 @@ import { unreadable } from "./unreadable.js";
 /** Node reads no more than this at once. */
 const mostBytes = 2 ** 31 - 1;
 
+/** Options of reading a file's bytes. */
 export interface FileBytesOptions {
   /** The most bytes that such a file has; a longer one is refused before anything is allocated. Default 2³¹ − 1. */
   readonly most?: number;

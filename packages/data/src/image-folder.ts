@@ -15,6 +15,7 @@ export interface ImageFolder {
   readonly labels: Uint32Array;
 }
 
+/** Options of reading a folder of images. */
 export interface ImageFolderOptions {
   /** The classes, in the order of their labels. Default: the names of the folders, in code unit order. */
   readonly classes?: readonly string[];

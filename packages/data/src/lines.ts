@@ -1,5 +1,6 @@
 import { DataError } from "./error.js";
 
+/** Options of reading rows. */
 export interface RowOptions {
   /** For messages. */
   readonly name?: string;

@@ -1,3 +1,4 @@
+/** How far ahead batches are made. */
 export interface PrefetchOptions {
   /** Results that are under way or waiting while one is used. Default 2. */
   readonly ahead?: number;

@@ -15,7 +15,10 @@ export const readTextFile = async (
   path: string,
   { encoding }: Pick<DecodeTextOptions, "encoding"> = {},
 ): Promise<string> =>
-  decodeText(await fileBytes(path, { most: constants.MAX_STRING_LENGTH }), { name: path, encoding });
+  decodeText(await fileBytes(path, { most: constants.MAX_STRING_LENGTH }), {
+    name: path,
+    encoding,
+  });
 
 /** No configuration is longer, and no vocabulary of a published tokenizer half as long. */
 const longestJson = 2 ** 26;

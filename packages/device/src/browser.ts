@@ -2,6 +2,7 @@ import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
 import { type DeviceOptions, openDevice } from "./request.js";
 
+/** Options of asking a browser for a device. */
 export interface BrowserDeviceOptions extends DeviceOptions {
   /** Which GPU of several. Default "high-performance". */
   readonly powerPreference?: GPUPowerPreference;

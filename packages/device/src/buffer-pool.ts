@@ -15,6 +15,7 @@ export interface MemoryAccount {
   resetPeak(): void;
 }
 
+/** Options of allocating a buffer. */
 export interface AllocateOptions {
   /** Clear the buffer if it was used before; a new one is always zero. Default false. */
   readonly zero?: boolean;

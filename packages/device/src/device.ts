@@ -14,11 +14,13 @@ import { measure, type Timed } from "./timing.js";
 /** On whose account a wait goes: the host's need of a result, its lead over the device, or nobody's. */
 export type WaitKind = "host" | "backpressure" | "background";
 
+/** Options of waiting for the device. */
 export interface WaitOptions {
   /** Which counter the wait adds to; "background" adds to none. Default "host". */
   readonly wait?: WaitKind;
 }
 
+/** Options of wrapping a `GPUDevice`. */
 export interface WrapOptions {
   /** "packed" leaves half precision in WGSL alone; "native" insists on it. Default: native where it works. */
   readonly tier?: Tier;

@@ -12,6 +12,7 @@ export type HalfDType = "float16" | "bfloat16";
  */
 export type Float8DType = "float8e4m3fn" | "float8e5m2";
 
+/** Whether a dtype has 8 bits, which are for storage alone. */
 export const isFloat8 = (dtype: DType): dtype is Float8DType =>
   dtype === "float8e4m3fn" || dtype === "float8e5m2";
 
@@ -77,6 +78,7 @@ export interface ProgramContext {
   readonly bindings: readonly { readonly dtype: DType; readonly rounding?: HalfDType }[];
 }
 
+/** How many workgroups a kernel is dispatched with, in each dimension. */
 export type Workgroups = readonly [x: number, y: number, z: number];
 
 /** A compiled-to-be WGSL module with entry point `main`: storage bindings first, in order, then the scalars as one uniform. */

@@ -4,6 +4,7 @@ import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
 import { type DeviceOptions, openDevice } from "./request.js";
 
+/** Options of asking for a device in Node. */
 export interface NodeDeviceOptions extends DeviceOptions {
   /** Part of an adapter's name in any case, or its index in `listAdapters()`. Default: `HALFSTEP_ADAPTER`, or else Dawn's choice. */
   readonly adapter?: string | number;

@@ -20,6 +20,7 @@ export type Rounding =
   | "odd"
   | "stochastic";
 
+/** Options of encoding numbers. */
 export interface EncodeOptions {
   /** Default `"nearestEven"`. */
   readonly rounding?: Rounding;

@@ -32,6 +32,7 @@ export interface CpuBuffer {
   readonly wide: Float64Array | undefined;
 }
 
+/** Options of {@link cpuTarget}. */
 export interface CpuTargetOptions {
   /** "float64" rounds nothing: for gradient checks. Default "float32": storage is rounded exactly as on a GPU. */
   readonly arithmetic?: "float32" | "float64";
@@ -46,6 +47,7 @@ export interface CpuTarget extends LaunchTarget<CpuBuffer> {
   read(binding: Binding<CpuBuffer>): KernelView;
 }
 
+/** A launch target that runs each kernel's `reference()` at once, on the host. */
 export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
   const { arithmetic = "float32" } = options;
   return {

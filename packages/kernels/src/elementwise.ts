@@ -68,10 +68,12 @@ export interface ElementwiseProgram {
   readonly outputs: readonly number[];
 }
 
+/** A kernel that computes an expression for each element. */
 export interface ElementwiseKernel extends Kernel {
   readonly elementwise: ElementwiseProgram;
 }
 
+/** Whether a kernel computes an expression for each element. */
 export const isElementwise = (kernel: Kernel): kernel is ElementwiseKernel =>
   "elementwise" in kernel;
 

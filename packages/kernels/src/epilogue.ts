@@ -27,6 +27,7 @@ export interface EpilogueOptions {
   readonly rounding?: HalfDType;
 }
 
+/** Whether a kernel's store may compute elementwise launches that come after it. */
 export const takesEpilogue = (kernel: Kernel): kernel is EpilogueKernel => "withEpilogue" in kernel;
 
 /** Whether a result can pass through a program where it is stored. Random numbers are drawn for quads, which some do not store whole. */

@@ -21,6 +21,7 @@ import { storeQuad } from "./matmul/store.js";
 import { type TileShape, tileProgram, tileWorkgroups } from "./matmul/tile.js";
 import { reduce } from "./reductions/reduce.js";
 
+/** Operands of a matrix product. */
 export interface MatmulOperands<B> {
   /** [batch, m, k], or [batch, k, m] with `transA`; without the batch dimension it is used for every entry. */
   readonly a: Binding<B>;
@@ -32,6 +33,7 @@ export interface MatmulOperands<B> {
   readonly rowSums?: Binding<B>;
 }
 
+/** Sizes of a product [batch, m, k] · [batch, k, n], and which factors are transposed. */
 export interface MatmulAttributes {
   readonly m: number;
   readonly n: number;

@@ -14,6 +14,7 @@ export type ResampleMode =
   | "cubic"
   | "cubicCorners";
 
+/** An axis to resample: the input is [outer, size, inner], the result [outer, newSize, inner]. */
 export interface ResampleAttributes {
   readonly mode: ResampleMode;
   /** The input is a contiguous [outer, size, inner], the result [outer, newSize, inner]. */

@@ -37,6 +37,7 @@ export interface DeviceTarget extends ResidentTarget<GPUBuffer> {
   submit(): void;
 }
 
+/** A launch target on a device, with memory that stays: for optimizers and scalers without a runtime. */
 export function deviceTarget(device: Device): DeviceTarget {
   const encoder = device.encoder();
   return {

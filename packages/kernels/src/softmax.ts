@@ -13,6 +13,7 @@ import {
 } from "./wgsl/row-program.js";
 import { expOf, logOf } from "./wgsl/transcendental.js";
 
+/** An input [rows, columns], each row of which is normalised. */
 export interface RowsAttributes {
   /** Product of all dimensions but the last. */
   readonly rows: number;
@@ -36,6 +37,7 @@ export function logSoftmax<B>(
   return rowsLaunch("logSoftmax", operands, [operands.input, operands.out], attributes);
 }
 
+/** Operands of the gradient of a softmax or log-softmax. */
 export interface SoftmaxBackwardOperands<B> {
   /** What the forward pass gave. */
   readonly out: Binding<B>;

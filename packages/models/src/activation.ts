@@ -35,7 +35,7 @@ const activations: Readonly<Record<ActivationName, (x: Tensor) => Tensor>> = {
   quick_gelu: (x) => x.mul(x.mul(1.702).sigmoid()),
   relu: (x) => x.relu(),
   relu2: (x) => x.relu().square(),
-  relu6: (x) => hardtanh(x, 0, 6),
+  relu6: (x) => hardtanh(x, { min: 0, max: 6 }),
   leaky_relu: (x) => leakyRelu(x),
   silu: (x) => x.silu(),
   swish: (x) => x.silu(),

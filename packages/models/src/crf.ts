@@ -11,11 +11,13 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 
+/** Which places of sequences count. */
 export interface MaskOptions {
   /** uint32 [batch, length]: 1 for tokens, 0 for the padding behind them. The first of a sequence is a token. Default: ones. */
   readonly mask?: Tensor;
 }
 
+/** Options of the loss of a conditional random field. */
 export interface CRFLossOptions extends MaskOptions {
   /** Over the sequences of a batch. Default "mean". */
   readonly reduction?: "mean" | "sum" | "none";

@@ -9,6 +9,7 @@ import {
 } from "@halfstep/nn";
 import { type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
 
+/** Options of {@link DigitsCnn}. */
 export interface DigitsCnnOptions {
   /** Of the initial parameters. */
   readonly seed: number;

@@ -12,12 +12,7 @@ import {
   type TorchLayout,
   zeros,
 } from "@halfstep/nn";
-import {
-  type Runtime,
-  ShapeError,
-  scaledDotProductAttention,
-  type Tensor,
-} from "@halfstep/tensor";
+import { type Runtime, ShapeError, scaledDotProductAttention, type Tensor } from "@halfstep/tensor";
 import { type ActivationName, activationOf } from "./activation.js";
 import { TiedHead } from "./tied-head.js";
 

@@ -1,6 +1,7 @@
 import { Generator, Linear, Module, requireArguments } from "@halfstep/nn";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 
+/** Options of {@link Mlp}. */
 export interface MlpOptions {
   /** Features of the input, of each hidden layer, and of the output. */
   readonly sizes: readonly [input: number, next: number, ...rest: number[]];

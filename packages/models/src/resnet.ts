@@ -13,6 +13,7 @@ import {
 } from "@halfstep/nn";
 import { avgPool2d, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
 
+/** Options of {@link ResNet}. */
 export interface ResNetOptions {
   /** Of the initial parameters. */
   readonly seed: number;
@@ -270,7 +271,7 @@ class PaddedShortcut extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    const pixels = this.stride === 1 ? x : avgPool2d([x], { window: 1, stride: this.stride });
+    const pixels = this.stride === 1 ? x : avgPool2d(x, { window: 1, stride: this.stride });
     const before = Math.floor(this.added / 2);
     return pad(pixels, [
       [0, 0],

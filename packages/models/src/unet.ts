@@ -13,6 +13,7 @@ import {
 } from "@halfstep/nn";
 import { cat, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
 
+/** Options of {@link UNet}. */
 export interface UNetOptions {
   /** Of the initial parameters. */
   readonly seed: number;

@@ -1,7 +1,8 @@
 // Configurations that others made: every field of every one, missing, null, of the wrong type, negative, broken, huge. A field is
 // taken over or refused by its name, and no size that was not checked reaches a model.
-import { hostileFields, hostileValues } from "@halfstep/vitest/hostile";
+
 import { cpuRuntime, noGrad } from "@halfstep/tensor";
+import { hostileFields, hostileValues } from "@halfstep/vitest/hostile";
 import { describe, expect, it } from "vitest";
 import {
   type ActivationName,
@@ -115,7 +116,10 @@ describe("what would make another model is refused by its name", () => {
     [{ pruned_heads: { "0": [1] } }, "has pruned_heads an object"],
     [{ quantization_config: { bits: 4 } }, "has quantization_config an object"],
     [{ hidden_act: "laplace" }, 'has hidden_act "laplace": it may be gelu, '],
-    [{ num_attention_heads: 3 }, "has hidden_size 8, which is no multiple of num_attention_heads 3"],
+    [
+      { num_attention_heads: 3 },
+      "has hidden_size 8, which is no multiple of num_attention_heads 3",
+    ],
     [{ pad_token_id: 13 }, "has pad_token_id 13, beyond its vocab_size 13"],
   ])("BERT with %o", (change, message) => {
     expect(() => bertOptionsOf({ ...bert, ...change })).toThrow(message);

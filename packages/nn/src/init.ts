@@ -22,6 +22,7 @@ export function fansOf(shape: readonly number[]): Fans {
   );
 }
 
+/** What comes behind a layer: it decides how large its weights begin. */
 export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu";
 
 /** How much a nonlinearity shrinks the standard deviation: torch.nn.init.calculate_gain. `a` is the slope of leakyRelu. */
@@ -66,8 +67,10 @@ export const normal = (
   std = 1,
 ): Float32Array => sample(shape, () => mean + std * generator.normal());
 
+/** Fills with zeros. */
 export const zeros: Initializer = (shape) => new Float32Array(shape.reduce((a, b) => a * b, 1));
 
+/** Options of initialisation after Kaiming He. */
 export interface KaimingOptions {
   /** Slope of leakyRelu. Default 0. */
   readonly a?: number;

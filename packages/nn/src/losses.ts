@@ -62,42 +62,49 @@ export class NLLLoss extends Loss<ClassOptions> {
   }
 }
 
+/** (input − target)², as torch.nn.MSELoss. */
 export class MSELoss extends Loss<ReductionOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return mseLoss(input, target, this.options);
   }
 }
 
+/** |input − target|, as torch.nn.L1Loss. */
 export class L1Loss extends Loss<ReductionOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return l1Loss(input, target, this.options);
   }
 }
 
+/** Quadratic near 0 and linear from beta on, as torch.nn.SmoothL1Loss. */
 export class SmoothL1Loss extends Loss<SmoothL1Options> {
   forward(input: Tensor, target: Tensor): Tensor {
     return smoothL1Loss(input, target, this.options);
   }
 }
 
+/** Quadratic near 0 and linear from delta on, as torch.nn.HuberLoss. */
 export class HuberLoss extends Loss<HuberOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return huberLoss(input, target, this.options);
   }
 }
 
+/** The Kullback-Leibler divergence, of log-probabilities and probabilities, as torch.nn.KLDivLoss. */
 export class KLDivLoss extends Loss<KlDivOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return klDiv(input, target, this.options);
   }
 }
 
+/** Negative log-likelihood of counts, as torch.nn.PoissonNLLLoss. */
 export class PoissonNLLLoss extends Loss<PoissonNllOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return poissonNllLoss(input, target, this.options);
   }
 }
 
+/** Negative log-likelihood of numbers with a variance, as torch.nn.GaussianNLLLoss. */
 export class GaussianNLLLoss extends Loss<GaussianNllOptions> {
   forward(input: Tensor, target: Tensor, variance: Tensor): Tensor {
     return gaussianNllLoss(input, target, variance, this.options);
@@ -111,36 +118,42 @@ export class BCELoss extends Loss<BinaryOptions> {
   }
 }
 
+/** Binary cross-entropy of logits, as torch.nn.BCEWithLogitsLoss. */
 export class BCEWithLogitsLoss extends Loss<BinaryLogitsOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return binaryCrossEntropyWithLogits(input, target, this.options);
   }
 }
 
+/** log(1 + exp(−target · input)), as torch.nn.SoftMarginLoss. */
 export class SoftMarginLoss extends Loss<ReductionOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return softMarginLoss(input, target, this.options);
   }
 }
 
+/** The input, or the margin less it, as torch.nn.HingeEmbeddingLoss. */
 export class HingeEmbeddingLoss extends Loss<MarginOptions> {
   forward(input: Tensor, target: Tensor): Tensor {
     return hingeEmbeddingLoss(input, target, this.options);
   }
 }
 
+/** Whether the right one of two scores is the larger by a margin, as torch.nn.MarginRankingLoss. */
 export class MarginRankingLoss extends Loss<MarginOptions> {
   forward(a: Tensor, b: Tensor, target: Tensor): Tensor {
     return marginRankingLoss(a, b, target, this.options);
   }
 }
 
+/** Whether vectors point the same way, as torch.nn.CosineEmbeddingLoss. */
 export class CosineEmbeddingLoss extends Loss<MarginOptions> {
   forward(a: Tensor, b: Tensor, target: Tensor): Tensor {
     return cosineEmbeddingLoss(a, b, target, this.options);
   }
 }
 
+/** Whether an anchor is nearer to the positive than to the negative by a margin, as torch.nn.TripletMarginLoss. */
 export class TripletMarginLoss extends Loss<TripletMarginOptions> {
   forward(anchor: Tensor, positive: Tensor, negative: Tensor): Tensor {
     return tripletMarginLoss(anchor, positive, negative, this.options);

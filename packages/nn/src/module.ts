@@ -10,6 +10,7 @@ import {
 } from "./state-dict.js";
 import type { TorchLayout } from "./torch-layout.js";
 
+/** Options of loading a state dict. */
 export interface LoadOptions {
   /**
    * Whether every tensor has to fit. Default true. With false what fits is loaded, and what is missing, unexpected or misshapen is

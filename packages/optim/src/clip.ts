@@ -20,6 +20,7 @@ export interface ClippableOptimizer<B> {
   gradientMarks?(): Iterable<MarkedGradient>;
 }
 
+/** Options of clipping gradients. */
 export interface ClipOptions<B> {
   /** A positive number p for the p-norm, or Infinity for the largest magnitude. Default 2. */
   readonly normType?: number;

@@ -2,6 +2,7 @@ import { ParameterAverage, type Watchable } from "./average.js";
 import { requireOptions } from "./checks.js";
 import { requirePart, type Schedule } from "./schedules/schedule.js";
 
+/** Options of {@link ExponentialMovingAverage}. */
 export interface ExponentialMovingAverageOptions {
   /**
    * What is kept of the average in an update, from 0 to 1: a number, or a function of how many updates there were before.

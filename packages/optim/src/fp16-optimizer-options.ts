@@ -15,6 +15,7 @@ export interface DynamicLossArgs {
   readonly scaleWindow?: number;
 }
 
+/** Options of `FP16Optimizer`. */
 export interface FP16OptimizerOptions<B, L> {
   /** Default 1. */
   readonly staticLossScale?: number;
@@ -33,6 +34,7 @@ export interface MasterGradNorm {
   read(): Promise<number>;
 }
 
+/** Options of a backward pass into master gradients. */
 export interface BackwardMasterOptions {
   /** False: more losses follow, and `updateMasterGrads()` will be called after the last. Default true. */
   readonly updateMasterGrads?: boolean;

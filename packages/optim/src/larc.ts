@@ -12,6 +12,7 @@ import { requireNumber, requireOptimizer, requireOptions } from "./checks.js";
 import type { FlatOptimizer } from "./flat-optimizer.js";
 import type { OptimizerStateDict } from "./state-dict.js";
 
+/** Options of {@link LARC}. */
 export interface LARCOptions {
   /** Default 0.02. */
   readonly trustCoefficient?: number;

@@ -17,6 +17,7 @@ import type { ParameterStorage, ResidentStorage } from "./parameter-storage.js";
 import { requireCount } from "./schedules/schedule.js";
 import type { GroupStep, KeptGroup } from "./step-observer.js";
 
+/** Options of measuring lost updates. */
 export interface LostUpdateOptions {
   /** The format in which float32 parameters are judged; 16-bit ones are judged in their own. Default `"float16"`. */
   readonly format?: HalfDType;
@@ -38,6 +39,7 @@ export interface UpdateLosses {
   readonly meanRelativeError: number;
 }
 
+/** How many updates of one tensor are lost to rounding. */
 export interface TensorUpdateLosses extends UpdateLosses {
   readonly name: string;
   /** Place of its parameter group. */
@@ -49,6 +51,7 @@ export interface TensorUpdateLosses extends UpdateLosses {
   readonly remedy?: string;
 }
 
+/** How many updates are lost to rounding. */
 export interface LostUpdateReport {
   /** Steps that were looked at, skipped ones included. */
   readonly steps: number;

@@ -11,6 +11,7 @@ export const prefixBytes = 8;
 
 export const metadataKey = "__metadata__";
 
+/** Options of reading safetensors. */
 export interface ReadOptions {
   /** Refuse longer headers; at most 100,000,000, the limit of the format. */
   readonly maxHeaderBytes?: number;

@@ -3,6 +3,7 @@ import { SafetensorsError } from "./error.js";
 import { layOut, type Named, type Placed } from "./layout.js";
 import { allocate, type SafetensorsTensor } from "./tensor.js";
 
+/** Options of writing safetensors. */
 export interface WriteOptions {
   /** Text about the file, by key. Empty metadata is not written. */
   readonly metadata?: Readonly<Record<string, string>>;

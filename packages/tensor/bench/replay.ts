@@ -79,7 +79,7 @@ function forward(): Tensor {
   for (const { kernel, gain, shift, mean, variance } of blocks) {
     const image = conv2d(x, kernel, undefined, { padding: 1 });
     const { output } = batchNorm(image, gain, shift, { running: { mean, variance } });
-    x = maxPool2d([output], { window: 2 }).relu();
+    x = maxPool2d(output, { window: 2 }).relu();
   }
   return crossEntropy(linear(x.reshape([batch, -1]), weight, bias), runtime.tensor(labels));
 }

@@ -71,7 +71,7 @@ describe("grad()", () => {
       { requiresGrad: true },
     );
     const second = (pool: typeof maxPool2d): unknown => {
-      const y = pool([x.square()], { window: 2 }).square().sum();
+      const y = pool(x.square(), { window: 2 }).square().sum();
       const [dx] = grad(y, [x], { createGraph: true });
       return grad((dx as Tensor).sum(), [x]);
     };
@@ -155,7 +155,7 @@ describe("backward()", () => {
       backward: () => [runtime.zeros([5])],
     });
     const w = runtime.variable([1, 2], [2], { requiresGrad: true });
-    expect(() => wrong([w], null).backward({ gradient: w })).toThrow(
+    expect(() => wrong.apply([w], null).backward({ gradient: w })).toThrow(
       /wrong: backward gave a gradient of shape \[5\] for input 0 of shape \[2\]/,
     );
   });

@@ -1,9 +1,11 @@
 import { withoutAutocast } from "@halfstep/autocast";
+import { argumentCheck, checked } from "./arguments.js";
 import { castTo } from "./cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import { withGradMode } from "./grad-mode.js";
 import type { GradNode } from "./grad-node.js";
 import { Gradients } from "./gradients.js";
+import * as kinds from "./kinds.js";
 import * as ops from "./ops/index.js";
 import { sliceOf } from "./ops/windows.js";
 import { Recomputations } from "./recomputation.js";
@@ -12,6 +14,7 @@ import { inEachScope, type Scope } from "./scope.js";
 import type { Tensor } from "./tensor.js";
 import { versionAt } from "./versions.js";
 
+/** Options of `backward()` and {@link grad}. */
 export interface BackwardOptions {
   /** Gradient of the result, of its shape and dtype. Default: one, for a result of one element. */
   readonly gradient?: Tensor;
@@ -21,8 +24,16 @@ export interface BackwardOptions {
   readonly createGraph?: boolean;
 }
 
+const optionKinds = kinds.optionals({
+  gradient: kinds.tensor,
+  retainGraph: kinds.flag,
+  createGraph: kinds.flag,
+});
+const checkBackward = argumentCheck("backward", { options: optionKinds });
+
 /** Assigns to, or adds to, the `grad` of every leaf below `root` that requires one. */
 export function backward(root: Tensor, options: BackwardOptions = {}): void {
+  checkBackward([options]);
   const { createGraph = false } = options;
   const { gradients, marks } = propagate(root, options);
   withGradMode(createGraph, () =>
@@ -37,18 +48,22 @@ export function backward(root: Tensor, options: BackwardOptions = {}): void {
  * Gradients of `root` with respect to `sources`, as new tensors; no `grad` changes. A source that `root` does not depend on
  * gives undefined.
  */
-export function grad(
+export const grad: (
   root: Tensor,
   sources: readonly Tensor[],
-  options: BackwardOptions = {},
-): readonly (Tensor | undefined)[] {
-  const { gradients, marks } = propagate(root, options, new Set(sources));
-  return sources.map((source) => {
-    const gradient = owned(gradients.get(source));
-    if (gradient) noteMarks(gradient, marks(source));
-    return gradient;
-  });
-}
+  options?: BackwardOptions,
+) => readonly (Tensor | undefined)[] = checked(
+  "grad",
+  { root: kinds.tensor, sources: kinds.tensors, options: optionKinds },
+  (root: Tensor, sources: readonly Tensor[], options: BackwardOptions = {}) => {
+    const { gradients, marks } = propagate(root, options, new Set(sources));
+    return sources.map((source) => {
+      const gradient = owned(gradients.get(source));
+      if (gradient) noteMarks(gradient, marks(source));
+      return gradient;
+    });
+  },
+);
 
 /** A gradient that is a variable, such as the one it began as, is the caller's only as a copy. */
 const owned = (gradient: Tensor | undefined): Tensor | undefined =>

@@ -1,7 +1,9 @@
 import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
+import { argumentCheck, declare } from "./arguments.js";
 import { isFloating } from "./cast.js";
 import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
+import type { ParameterKinds } from "./kinds.js";
 import { tensorsIn } from "./returned.js";
 import { currentScope, inComposite } from "./scope.js";
 import { opListener, traceAsOne } from "./trace.js";
@@ -12,6 +14,8 @@ export interface CompositeDefinition {
   readonly name: string;
   /** How autocast treats the floating tensors among the arguments. */
   readonly castPolicy: CastPolicy;
+  /** What its arguments must be, by name and in order. Without it they are not checked. */
+  readonly parameters?: ParameterKinds;
 }
 
 /** A function that autocast treats as one op. */
@@ -35,8 +39,10 @@ export function composite<A extends readonly unknown[], R>(
   definition: CompositeDefinition,
   body: (...args: A) => R,
 ): Composite<(...args: A) => R> {
-  const { name, castPolicy } = definition;
+  const { name, castPolicy, parameters } = definition;
+  const check = parameters && argumentCheck(name, parameters);
   const call = (...args: A): R => {
+    check?.(args);
     const tensors = tensorsIn(args);
     const region = currentRegion();
     const policy = policyOf(definition, region);
@@ -66,6 +72,7 @@ export function composite<A extends readonly unknown[], R>(
       run,
     );
   };
+  if (parameters) declare(call, parameters);
   return Object.defineProperties(call, {
     name: { value: name },
     castPolicy: { value: castPolicy, enumerable: true },

@@ -1,10 +1,12 @@
 import { type CastDType, currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
 import { type DType, isFloat8 } from "@halfstep/device";
+import { type ArgumentCheck, argumentCheck } from "./arguments.js";
 import { castOperand, isFloating } from "./cast.js";
 import { RecordingError } from "./errors.js";
 import { isGradEnabled } from "./grad-mode.js";
 import { dependOn } from "./grad-node.js";
 import { isTensor } from "./is-tensor.js";
+import { anything, optional, tensors } from "./kinds.js";
 import type { OpDefinition, Operand } from "./op.js";
 import { noteOp } from "./op-notes.js";
 import type { Runtime } from "./runtime.js";
@@ -48,15 +50,12 @@ export function dispatch(
   return outputs;
 }
 
+const checkInputs = (op: string): ArgumentCheck =>
+  argumentCheck(`${op}.apply`, { inputs: tensors, attributes: optional(anything) });
+
 /** The one runtime of an op's inputs. */
 function runtimeOf(op: string, inputs: readonly Tensor[]): Runtime {
-  if (!Array.isArray(inputs))
-    throw new TypeError(
-      `${op} takes its tensors in a list: ${op}([x], attributes), null where it has none`,
-    );
-  for (const input of inputs)
-    if (!isTensor(input))
-      throw new TypeError(`${op}: ${String(input)} is no tensor: make one with runtime.tensor()`);
+  if (!Array.isArray(inputs) || !inputs.every(isTensor)) checkInputs(op)([inputs]);
   const runtime = inputs[0]?.runtime;
   if (!runtime) throw new RecordingError(`${op} needs at least one tensor`);
   for (const { runtime: other } of inputs)

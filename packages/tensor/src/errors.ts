@@ -7,6 +7,17 @@ function brand(error: Error, name: string): void {
 const hasBrand = (value: unknown, name: string): boolean =>
   typeof value === "object" && value !== null && Symbol.for(`@halfstep/${name}`) in value;
 
+/** A function of tensors was called with an argument or an option that it does not take, or without one that it needs. */
+export class ArgumentError extends TypeError {
+  constructor(message: string) {
+    super(message);
+    brand(this, "ArgumentError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "ArgumentError");
+  }
+}
+
 /** An op was given shapes that it cannot work with. */
 export class ShapeError extends RangeError {
   constructor(message: string) {

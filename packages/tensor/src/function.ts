@@ -26,6 +26,7 @@ type Forward<Arguments extends readonly unknown[]> = (
 
 type Backward = (context: FunctionContext, gradient: Tensor) => readonly (Tensor | undefined)[];
 
+/** A function with a gradient of one's own: {@link defineFunction}. */
 export interface FunctionDefinition<Arguments extends readonly unknown[]> {
   /** The name in errors. */
   readonly name: string;
@@ -87,6 +88,7 @@ export function defineFunction<Arguments extends readonly unknown[]>(
   };
 }
 
+/** Options of {@link customForward}. */
 export interface CustomForwardOptions {
   /** What floating arguments are cast to inside an enabled region, where the forward pass then runs without autocast. */
   readonly castInputs?: DType;

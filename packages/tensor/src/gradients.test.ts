@@ -68,10 +68,26 @@ test("query, key and value, selected from one projection", async () => {
 });
 
 test.each<[string, (x: Tensor) => readonly Tensor[], readonly number[]]>([
-  ["a gap", (x) => [slice(x, 0, 0, 2), slice(x, 0, 3, 4)], [1, 1, 0, 2]],
-  ["an overlap", (x) => [slice(x, 0, 0, 3), slice(x, 0, 2, 4)], [1, 1, 3, 2]],
-  ["another use", (x) => [slice(x, 0, 0, 2), slice(x, 0, 2, 4), x], [4, 4, 5, 5]],
-  ["every second place", (x) => [slice(x, 0, 0, 4, 2), slice(x, 0, 1, 4, 2)], [1, 2, 1, 2]],
+  [
+    "a gap",
+    (x) => [slice(x, 0, { start: 0, end: 2 }), slice(x, 0, { start: 3, end: 4 })],
+    [1, 1, 0, 2],
+  ],
+  [
+    "an overlap",
+    (x) => [slice(x, 0, { start: 0, end: 3 }), slice(x, 0, { start: 2, end: 4 })],
+    [1, 1, 3, 2],
+  ],
+  [
+    "another use",
+    (x) => [slice(x, 0, { start: 0, end: 2 }), slice(x, 0, { start: 2, end: 4 }), x],
+    [4, 4, 5, 5],
+  ],
+  [
+    "every second place",
+    (x) => [slice(x, 0, { start: 0, end: 4, step: 2 }), slice(x, 0, { start: 1, end: 4, step: 2 })],
+    [1, 2, 1, 2],
+  ],
 ])("slices with %s add up", async (_, cut, weights) => {
   const { runtime, x } = open(4);
   await runtime.step(() => weighed(cut(x)).backward());

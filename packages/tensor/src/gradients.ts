@@ -32,7 +32,7 @@ export class Gradients {
   /** Adds what a user of a tensor gives. */
   add(tensor: Tensor, gradient: Tensor): void {
     const known = this.#sums.get(tensor);
-    this.#sums.set(tensor, known ? ops.add([known, gradient], null) : gradient);
+    this.#sums.set(tensor, known ? ops.add(known, gradient) : gradient);
   }
 
   /** Adds what a user of a slice of a tensor gives. */

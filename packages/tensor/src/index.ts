@@ -5,6 +5,7 @@ export { castAll } from "./cast-all.js";
 export { checkpoint } from "./checkpoint.js";
 export { type Composite, type CompositeDefinition, composite } from "./composite.js";
 export {
+  ArgumentError,
   ClosedTensorError,
   NoSecondDerivativeError,
   RecordingError,
@@ -21,14 +22,19 @@ export {
 } from "./function.js";
 export { Generator } from "./generator.js";
 export { isGradEnabled, noGrad } from "./grad-mode.js";
+export * as kinds from "./kinds.js";
 export {
   type BackwardContext,
+  type BinaryOp,
+  type CallableOp,
+  callable,
   defineOp,
   type ForwardContext,
   type Op,
   type OpDefinition,
   type Operand,
   type TensorSpec,
+  type UnaryOp,
 } from "./op.js";
 export type { OpSite } from "./op-sites.js";
 export * from "./ops/index.js";
@@ -56,6 +62,5 @@ export type { GradientMark, ScaleMark } from "./scale-marks.js";
 export { withScope } from "./scope.js";
 export type { HostData, Storage } from "./storage.js";
 export { type AssignOptions, Tensor, Variable } from "./tensor.js";
-export type { SumOptions } from "./tensor-methods.js";
 export { type OpTrace, traceOps } from "./trace.js";
 export type { UnderflowMode, UnderflowOrigin, UnderflowSite } from "./underflow.js";

@@ -1,7 +1,9 @@
 import type { CastPolicy } from "@halfstep/autocast";
 import type { DType, LaunchTarget } from "@halfstep/device";
 import type { ShapedBinding } from "@halfstep/kernels";
+import { checked } from "./arguments.js";
 import { dispatch } from "./dispatch.js";
+import type { ParameterKinds } from "./kinds.js";
 import type { Storage } from "./storage.js";
 import type { Tensor } from "./tensor.js";
 
@@ -14,6 +16,7 @@ export interface TensorSpec {
 /** A place in memory that a launch can bind. */
 export type Operand = ShapedBinding<Storage>;
 
+/** What an op gets to compute its outputs from. */
 export interface ForwardContext<A> {
   /** Takes the op's launches. Its `allocate` gives scratch that lives as long as the recording needs it. */
   readonly target: LaunchTarget<Storage>;
@@ -22,6 +25,7 @@ export interface ForwardContext<A> {
   readonly attributes: A;
 }
 
+/** What an op gets to compute the gradients of its inputs from. */
 export interface BackwardContext<A> {
   /** The inputs as the forward saw them: after autocast, and at the version that they had then. */
   readonly inputs: readonly Tensor[];
@@ -47,16 +51,30 @@ export interface OpDefinition<A> {
   readonly backward: ((context: BackwardContext<A>) => readonly (Tensor | undefined)[]) | "none";
 }
 
-/** An op, ready to be called. */
+/** An op that can be applied to a list of tensors. {@link callable} gives it a calling form of its own. */
 export interface Op<A> extends OpDefinition<A> {
   /** Applies the op and returns its first result. */
-  (inputs: readonly Tensor[], attributes: A): Tensor;
+  apply(inputs: readonly Tensor[], attributes: A): Tensor;
   /** Applies the op and returns all its results. */
-  all(inputs: readonly Tensor[], attributes: A): readonly Tensor[];
+  applyAll(inputs: readonly Tensor[], attributes: A): readonly Tensor[];
+}
+
+/** An op that is called as a function: `relu(x)`. */
+export type CallableOp<F extends (...given: never[]) => unknown, A> = F & Op<A>;
+
+/** A callable op of one tensor. */
+export interface UnaryOp extends Op<null> {
+  (x: Tensor): Tensor;
+}
+
+/** A callable op of two tensors, which broadcast. */
+export interface BinaryOp extends Op<null> {
+  (a: Tensor, b: Tensor): Tensor;
 }
 
 /**
- * Defines an op: one of the library's, or a user's own around a kernel of `defineKernel`.
+ * Defines an op: one of the library's, or a user's own around a kernel of `defineKernel`. It is applied with `apply`;
+ * {@link callable} makes a function of it.
  *
  * ```ts
  * const cube = defineOp<null>({
@@ -66,14 +84,36 @@ export interface Op<A> extends OpDefinition<A> {
  *   forward: ({ target, inputs: [x], outputs: [y] }) => target.launch(elementwise(cubeExpression, [x], y)),
  *   backward: ({ inputs: [x], gradients: [g] }) => [g.mul(x.square().mul(3))],
  * });
+ * const y = cube.apply([x], null);
  * ```
  */
 export function defineOp<A>(definition: OpDefinition<A>): Op<A> {
-  const all = (inputs: readonly Tensor[], attributes: A): readonly Tensor[] =>
-    // Not `op`, which has to look its members up by name.
+  const applyAll = (inputs: readonly Tensor[], attributes: A): readonly Tensor[] =>
+    // Not the op, which may be a function, and has to look its members up by name.
     dispatch(definition as OpDefinition<unknown>, inputs, attributes);
-  return Object.defineProperties(
-    (inputs: readonly Tensor[], attributes: A): Tensor => all(inputs, attributes)[0] as Tensor,
-    Object.getOwnPropertyDescriptors({ ...definition, all }),
-  ) as unknown as Op<A>;
+  return {
+    ...definition,
+    apply: (inputs, attributes) => applyAll(inputs, attributes)[0] as Tensor,
+    applyAll,
+  };
+}
+
+/**
+ * Gives an op its calling form: a function of the given parameters, whose arguments are checked before `call` gets them.
+ *
+ * ```ts
+ * const cubed = callable(cube, { x: kinds.tensor }, (x: Tensor) => cube.apply([x], null));
+ * const y = cubed(x);
+ * ```
+ */
+export function callable<F extends (...given: never[]) => unknown, A>(
+  op: Op<A>,
+  parameters: ParameterKinds,
+  call: F,
+): CallableOp<F, A> {
+  const properties = Object.getOwnPropertyDescriptors(op);
+  return Object.defineProperties(checked(op.name, parameters, call), properties) as CallableOp<
+    F,
+    A
+  >;
 }

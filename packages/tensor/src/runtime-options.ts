@@ -3,6 +3,7 @@ import type { PassName } from "./plan/plan.js";
 import type { ProvenanceMode } from "./provenance.js";
 import type { UnderflowMode } from "./underflow.js";
 
+/** Options of `gpuRuntime()` and `cpuRuntime()`. */
 export interface RuntimeOptions {
   /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
   readonly passes?: readonly PassName[];
@@ -16,6 +17,7 @@ export interface RuntimeOptions {
   readonly noteOps?: boolean;
 }
 
+/** Options of `runtime.tensor()`. */
 export interface TensorOptions {
   /** Default: float32, or the type of a typed array of integers. */
   readonly dtype?: DType;
@@ -23,11 +25,13 @@ export interface TensorOptions {
   readonly requiresGrad?: boolean;
 }
 
+/** Options of `runtime.variable()`. */
 export interface VariableOptions extends TensorOptions {
   /** The name in errors and state dicts. */
   readonly name?: string;
 }
 
+/** Options of `runtime.step()`. */
 export interface StepOptions {
   /** Keep what backward() needs, so that it may be called after the step. Default false. */
   readonly keepGraph?: boolean;

@@ -1,11 +1,13 @@
 import { DTypeError } from "@halfstep/autocast";
 import { bytesPerElement, type DType } from "@halfstep/device";
+import { argumentCheck } from "./arguments.js";
 import { type BackwardOptions, backward } from "./autograd.js";
 import { castTo } from "./cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "./errors.js";
 import type { GradNode } from "./grad-node.js";
 import { halfCopiesOf } from "./half-copies.js";
 import { isTensor } from "./is-tensor.js";
+import * as kinds from "./kinds.js";
 import type { Operand } from "./op.js";
 import * as ops from "./ops/index.js";
 import type { Runtime } from "./runtime.js";
@@ -13,6 +15,12 @@ import { type GradientMark, type GradientMarks, unknownMarks } from "./scale-mar
 import { sizeOf } from "./shapes.js";
 import type { Storage } from "./storage.js";
 import { TensorMethods } from "./tensor-methods.js";
+
+const checkTo = argumentCheck("to", { dtype: kinds.dtype });
+const checkAssign = argumentCheck("assign", {
+  value: kinds.tensor,
+  options: kinds.optionals({ unless: kinds.flagInMemory }),
+});
 
 /** Where a tensor's elements lie. */
 export interface Placement {
@@ -140,6 +148,7 @@ export class Tensor extends TensorMethods {
 
   /** The values in another dtype: {@link castTo}. */
   to(dtype: DType): Tensor {
+    checkTo([dtype]);
     return castTo(this, dtype);
   }
 
@@ -228,6 +237,7 @@ export class Tensor extends TensorMethods {
   }
 }
 
+/** Options of {@link Variable.assign}. */
 export interface AssignOptions {
   /** One float32, a tensor's or a loss scaler's flag. Where it is not 0, the assignment changes nothing. */
   readonly unless?: Tensor | Storage | undefined;
@@ -255,6 +265,7 @@ export class Variable extends Tensor {
 
   /** Replaces the elements by those of `value`, which has the same shape; it is cast if its dtype differs. */
   assign(value: Tensor, options: AssignOptions = {}): void {
+    checkAssign([value, options]);
     if (value.size !== this.size)
       throw new ShapeError(
         `assign: ${this.name} has shape [${this.shape}], the value has [${value.shape}]`,

@@ -48,7 +48,7 @@ async function train(
   const parameters = [kernel, gain, shift, weight, bias];
   const model = (x: Tensor): Tensor => {
     const { output } = batchNorm(conv2d(x, kernel, undefined, { padding: 1 }), gain, shift);
-    const pooled = maxPool2d([relu([output], null)], { window: 2 });
+    const pooled = maxPool2d(relu(output), { window: 2 });
     const hidden = pooled.reshape([4, 128]).mul(0.5).tanh();
     return linear(hidden, weight, bias);
   };

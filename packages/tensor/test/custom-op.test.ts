@@ -89,7 +89,7 @@ test.each(runtimes)(
     const runtime = await open();
     const x = runtime.variable([1, 2, -3], [3], { requiresGrad: true, dtype: "float16" });
     const [y, first, second] = await runtime.step(() => {
-      const y = cubed([x.mul(2)], null).add(1);
+      const y = cubed.apply([x.mul(2)], null).add(1);
       const [first] = tensor.grad(y.sum(), [x], { createGraph: true });
       const [second] = tensor.grad((first as Tensor).sum(), [x]);
       return [y, first as Tensor, second as Tensor];
@@ -111,9 +111,9 @@ test("an op of one's own follows its cast policy", async () => {
   const [inside, outside, overridden] = await runtime.step(() => {
     const { autocast } = autocastModule;
     return [
-      autocast({ dtype: "bfloat16" }, () => lowered([x], null)),
-      lowered([x], null),
-      autocast({ dtype: "float16", policies: { cube: "float32" } }, () => lowered([x], null)),
+      autocast({ dtype: "bfloat16" }, () => lowered.apply([x], null)),
+      lowered.apply([x], null),
+      autocast({ dtype: "float16", policies: { cube: "float32" } }, () => lowered.apply([x], null)),
     ];
   });
   expect([inside?.dtype, outside?.dtype, overridden?.dtype]).toEqual([

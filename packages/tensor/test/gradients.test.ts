@@ -62,7 +62,7 @@ test("the checks find a wrong derivative", async () => {
   const caseOf = (factor: number): GradientCase => ({
     name: "cube",
     inputs: [{ shape: [3], values: numbers(3, 1) }],
-    apply: (inputs) => cubeBy(factor)(inputs, null),
+    apply: (inputs) => cubeBy(factor).apply(inputs, null),
   });
   const cube: Expression = {
     name: "cube",

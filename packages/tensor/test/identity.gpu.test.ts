@@ -86,10 +86,10 @@ describe.each(cases)("$runner, $passing", ({ runner, options }) => {
     const both = await runtime.step(() => {
       const x = runtime.tensor([1, 2, 3]);
       return [
-        double([x], null),
-        triple([x], null),
-        double([x], null).relu(),
-        triple([x], null).relu(),
+        double.apply([x], null),
+        triple.apply([x], null),
+        double.apply([x], null).relu(),
+        triple.apply([x], null).relu(),
       ];
     });
     expect(await Promise.all(both.map(numbers))).toEqual([
@@ -103,9 +103,9 @@ describe.each(cases)("$runner, $passing", ({ runner, options }) => {
       [triple, [3, 6]],
       [double, [2, 4]],
     ] as const)
-      expect(await numbers(await runtime.step(() => op([runtime.tensor([1, 2])], null)))).toEqual(
-        expected,
-      );
+      expect(
+        await numbers(await runtime.step(() => op.apply([runtime.tensor([1, 2])], null))),
+      ).toEqual(expected);
   });
 
   test("expressions with a library's name are not taken for it, nor it for them", async () => {
@@ -114,12 +114,12 @@ describe.each(cases)("$runner, $passing", ({ runner, options }) => {
       pointwise(times(7, name)),
     ) as [Op<null>, Op<null>, Op<null>];
     const steps = [
-      (x: Tensor) => square([x], null),
+      (x: Tensor) => square.apply([x], null),
       (x: Tensor) => x.square(),
-      (x: Tensor) => identity([x], null),
-      (x: Tensor) => identity([x], null).to("float16"),
-      (x: Tensor) => identity([x.square()], null).add(x),
-      (x: Tensor) => add([x.add(x)], null).square(),
+      (x: Tensor) => identity.apply([x], null),
+      (x: Tensor) => identity.apply([x], null).to("float16"),
+      (x: Tensor) => identity.apply([x.square()], null).add(x),
+      (x: Tensor) => add.apply([x.add(x)], null).square(),
     ];
     const results = [];
     for (const step of steps)
@@ -138,7 +138,10 @@ describe.each(cases)("$runner, $passing", ({ runner, options }) => {
     const runtime = await runners[runner](options);
     const ops = [2, 3, 5].map((factor) => pointwise(times(factor, "scaled", "scaled_by")));
     const result = await runtime.step(() =>
-      ops.reduce((x, op) => op([x], null), opOf(multiplies(1))([runtime.tensor([1, 2, 3])], null)),
+      ops.reduce(
+        (x, op) => op.apply([x], null),
+        opOf(multiplies(1)).apply([runtime.tensor([1, 2, 3])], null),
+      ),
     );
     expect(await numbers(result)).toEqual([30, 60, 90]);
   });

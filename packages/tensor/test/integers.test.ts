@@ -89,7 +89,7 @@ function resultsOf(runtime: Runtime, { dtype, other, a, b, c }: Sample) {
     // Fused with its neighbours, forwards and backwards.
     counted: [x.lt(y).to("float32").mul(3).add(1).to(other), zip((u, v) => (u < v ? 4 : 1))],
     through: [x.to("float32").to(dtype), a.map((u) => saturated(Math.fround(u), dtype))],
-    where: [where([x.lt(y), x, same], null), zip((u, v) => (u < v ? u : saturated(v, dtype)))],
+    where: [where(x.lt(y), x, same), zip((u, v) => (u < v ? u : saturated(v, dtype)))],
     filled: [maskedFill(x, y, c), zip((u, v) => (v === 0 ? u : saturated(c, dtype)))],
     indexed: [x.indexSelect(1, index), turned(a)],
     gathered: [
@@ -212,7 +212,7 @@ test("ops that compute with floats refuse integers before anything runs, and say
     () => i.amax(),
     () => i.cumsum(0),
     () => i.softmax(),
-    () => argmax([i], null),
+    () => argmax(i),
     () => topK(u, 1),
     () => i.max(0),
     () => i.matmul(i),

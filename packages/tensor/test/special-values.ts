@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { grad, type Runtime, type Tensor } from "../src/index.js";
+import { grad, type Op, type Runtime, type Tensor } from "../src/index.js";
 import * as ops from "../src/ops/index.js";
 import type { FloatDType } from "./forward-check.js";
 
@@ -170,9 +170,9 @@ function rowsOn(runtime: Runtime, dtype: FloatDType, check: RowCase, apply: Appl
 }
 
 const of =
-  (op: (x: readonly Tensor[], attributes: null) => Tensor): Apply =>
+  (op: Op<null>): Apply =>
   (...x) =>
-    op(x, null);
+    op.apply(x, null);
 
 const none = { reduction: "none" } as const;
 
@@ -236,9 +236,9 @@ const functions: Readonly<Record<string, Apply>> = {
   le: (a, b) => ops.le(a, b),
   gt: (a, b) => ops.gt(a, b),
   ge: (a, b) => ops.ge(a, b),
-  isnan: (x) => ops.isNan([x], null),
-  isinf: (x) => ops.isInf([x], null),
-  isfinite: (x) => ops.isFiniteNumber([x], null),
+  isnan: (x) => ops.isNan(x),
+  isinf: (x) => ops.isInf(x),
+  isfinite: (x) => ops.isFiniteNumber(x),
   prelu: of(ops.prelu),
   where: of(ops.where),
   maskedFill: (x, mask) => ops.maskedFill(x, mask, 2),
@@ -276,7 +276,7 @@ const functions: Readonly<Record<string, Apply>> = {
   "norm of infinity": (x) => x.norm({ ord: Number.POSITIVE_INFINITY, axes: -1 }),
   variance: (x) => x.variance({ axes: -1 }),
   layerNorm: (x) => ops.layerNorm(x, 3),
-  maxPool2d: (x) => ops.maxPool2d([x.reshape([-1, 3, 1, 1])], { window: [3, 1] }).reshape([-1]),
+  maxPool2d: (x) => ops.maxPool2d(x.reshape([-1, 3, 1, 1]), { window: [3, 1] }).reshape([-1]),
 };
 
 const ones = (x: Tensor): Tensor => x.runtime.tensor(new Uint32Array(x.shape[0] as number).fill(1));

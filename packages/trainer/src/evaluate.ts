@@ -3,6 +3,7 @@ import type { Batches } from "./batch-source.js";
 import { inPrecision, type TrainingPrecision } from "./precision.js";
 import { requireOptions } from "./required-options.js";
 
+/** Options of evaluating a model. */
 export interface EvaluateOptions<Batch> {
   readonly runtime: Runtime;
   readonly precision: TrainingPrecision;
@@ -20,6 +21,7 @@ export interface EvaluateOptions<Batch> {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What an evaluation found. */
 export interface Evaluation {
   /** Share of samples whose largest logit is that of their class. */
   readonly accuracy: number;
@@ -107,5 +109,5 @@ export async function evaluate<Batch>(
 /** The classes with the largest logits, the largest first. */
 const bestOf = (logits: Tensor, guesses: number | undefined): Tensor =>
   guesses === undefined
-    ? argmax([logits], null)
+    ? argmax(logits, -1)
     : topK(logits, Math.min(guesses, logits.shape.at(-1) as number)).indices;

@@ -43,6 +43,7 @@ export interface TrainingHook extends Partial<Stateful> {
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }
 
+/** When and on what a run evaluates. */
 export interface EvaluationOptions<E> {
   readonly every: Every;
   readonly evaluate: () => Promise<E>;

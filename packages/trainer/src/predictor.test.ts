@@ -67,7 +67,7 @@ describe("Predictor", () => {
       forward: (samples: readonly Sample[]) => {
         modes.push(model.isTraining);
         const logits = model.forward(batchOf(runtime, samples));
-        return { label: argmax([logits], null), largest: logits.square() };
+        return { label: argmax(logits, -1), largest: logits.square() };
       },
       read: async ({ label, largest }, samples) => {
         const [labels, values] = await Promise.all([label.toArray(), largest.toArray()]);

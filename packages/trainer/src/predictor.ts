@@ -7,6 +7,7 @@ import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision, recipeFor, type TrainingPrecision } from "./precision.js";
 import { requireOptions } from "./required-options.js";
 
+/** Options of a predictor. */
 export interface PredictorOptions<Sample, Output, Result> {
   readonly runtime: Runtime;
   /** The device of a GPU runtime: for {@link Predictor.usage}. */

@@ -22,6 +22,7 @@ export interface ProgressStream {
   write(text: string): unknown;
 }
 
+/** Options of showing progress. */
 export interface ProgressOptions {
   /** Seconds between plain lines where the stream is no terminal. Default 5. */
   readonly interval?: number;

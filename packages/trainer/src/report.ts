@@ -23,6 +23,7 @@ export interface ReportSection {
   readonly html: string;
 }
 
+/** Options of a report. */
 export interface ReportOptions {
   /** What the model did with some of the data, before the figures of cost. */
   readonly samples?: readonly Sample[] | undefined;

@@ -22,6 +22,7 @@ import { type ReportOptions, renderReport } from "./report.js";
 import { RunLock } from "./run-lock.js";
 import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
 
+/** Options of a run's folder. */
 export interface RunFolderOptions extends CheckpointFolderOptions {
   /** Told what a run that was killed has left behind. */
   readonly onNote?: ((line: string) => void) | undefined;

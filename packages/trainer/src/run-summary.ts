@@ -5,6 +5,7 @@ import { recipeFor, type TrainingPrecision } from "./precision.js";
 import type { RunSummary, TestResult } from "./summary.js";
 import type { TrainResult } from "./train.js";
 
+/** Options of a run's summary. */
 export interface RunSummaryOptions {
   readonly precision: TrainingPrecision;
   readonly result: TrainResult;

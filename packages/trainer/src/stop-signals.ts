@@ -16,6 +16,7 @@ export interface StopSignals {
   dispose(): void;
 }
 
+/** Which signals stop a run. */
 export interface StopSignalOptions {
   /**
    * Milliseconds in which signals count as one: npm passes on a terminal's Ctrl-C, which has reached this process too.

@@ -64,6 +64,7 @@ export interface StepCounters {
  */
 export type PhaseName = "data" | "record" | "submit" | "evaluation" | "checkpoint";
 
+/** What a phase of a step costs. */
 export interface PhaseCost {
   /** In all, on the host's clock. */
   readonly milliseconds: number;

@@ -19,6 +19,7 @@ export interface TrainableOptimizer extends ScaledOptimizer<Storage> {
   zeroGrad(): void;
 }
 
+/** Options of training. */
 export interface TrainOptions<Batch> {
   readonly runtime: Runtime;
   /** The device of a GPU runtime, whose counters tell what a step costs. */
@@ -70,6 +71,7 @@ export interface TrainOptions<Batch> {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What training left. */
 export interface TrainResult {
   /** With those before the checkpoint that training went on from. */
   readonly steps: number;

@@ -28,6 +28,7 @@ export interface TrainingCheckpoints {
   readonly onNote?: ((line: string) => void) | undefined;
 }
 
+/** What a training run is made of. */
 export interface TrainingParts {
   readonly model: StatefulModel;
   readonly optimizer: Stateful;

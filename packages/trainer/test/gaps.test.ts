@@ -124,7 +124,8 @@ const uses: Readonly<Record<string, (weight: Variable, x: Tensor) => Tensor>> = 
   multiplied: (weight, x) => weight.mul(x.mul(2)),
   "used twice": (weight, x) => weight.mul(x.mul(2)).add(weight.exp().mul(x)),
   transposed: (weight, x) => weight.transpose(0, 1).mul(x.transpose(0, 1)),
-  sliced: (weight, x) => weight.slice(1, 1, 4).mul(x.slice(1, 0, 3)),
+  sliced: (weight, x) =>
+    weight.slice(1, { start: 1, end: 4 }).mul(x.slice(1, { start: 0, end: 3 })),
   reshaped: (weight, x) => weight.reshape([5, 3]).mul(x.reshape([5, 3])),
   broadcast: (weight, x) => weight.reshape([3, 1, 5]).mul(x.reshape([3, 5, 1])),
 };

@@ -10,6 +10,7 @@ export interface ExpectedShares {
   readonly subnormal: number;
 }
 
+/** A recommended loss scale, and what it would do to the numbers looked at. */
 export interface ScaleRecommendation extends ExpectedShares {
   /** A power of two to multiply the numbers by. */
   readonly scale: number;
@@ -21,6 +22,7 @@ export interface ScaleRecommendation extends ExpectedShares {
   readonly explanation: string;
 }
 
+/** Options of recommending a loss scale. */
 export interface RecommendScaleOptions {
   /** Powers of two to stay below the largest scale possible, for numbers that will grow. Default 0. */
   readonly margin?: number;

@@ -49,6 +49,7 @@ export interface MxArray {
   readonly columns: number;
 }
 
+/** Options of encoding in an MX format. */
 export interface MxOptions extends EncodeArrayOptions {
   /** Default `"floor"`. */
   readonly rule?: MxRule;

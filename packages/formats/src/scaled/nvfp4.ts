@@ -19,6 +19,7 @@ export interface Nvfp4Array {
   readonly columns: number;
 }
 
+/** Options of encoding in NVFP4. */
 export interface Nvfp4Options extends EncodeArrayOptions {
   /** Positive and finite; rounded to float32. Default: `nvfp4TensorScale` of the largest finite magnitude. */
   readonly tensorScale?: number;

@@ -20,11 +20,13 @@ export interface ScaledArray<Codes extends CodeArray = CodeArray> {
   readonly columns: number;
 }
 
+/** Options of choosing a scale. */
 export interface ScaleOptions {
   /** Only powers of two, rounded up: multiplying by them is exact. Default false. */
   readonly powerOfTwo?: boolean;
 }
 
+/** Options of encoding with a scale. */
 export interface ScaledOptions extends ScaleOptions, EncodeArrayOptions {
   /** Elements of a row; gives each row a scale of its own. Default: one scale for all. */
   readonly columns?: number;

@@ -15,6 +15,7 @@ import {
 } from "../wgsl/row-program.js";
 import { expOf } from "../wgsl/transcendental.js";
 
+/** Shape and rule of attention whose probabilities are computed as a tensor of queries × keys. */
 export interface AttentionProbabilitiesAttributes extends RowsAttributes {
   /** Factor of the scores. */
   readonly scale: number;

@@ -32,6 +32,7 @@ export interface AttentionMask {
   readonly keyStride: number;
 }
 
+/** Shape and rule of fused attention. */
 export interface AttentionAttributes extends AttentionShape {
   /** Factor of the scores. */
   readonly scale: number;

@@ -11,6 +11,7 @@ import {
 } from "../wgsl/row-walk.js";
 import type { BatchNormShape } from "./statistics.js";
 
+/** Shape and constants of batch normalisation. */
 export interface BatchNormNormalizeAttributes extends BatchNormShape {
   /** Added to the variance. torch's default is 1e-5. */
   readonly eps: number;

@@ -15,6 +15,7 @@ import {
 } from "../wgsl/row-walk.js";
 import { mergeStatistics, type RunningBindings } from "./merge.js";
 
+/** An input [rows, channels] of batch normalisation. */
 export interface BatchNormShape {
   /** Batch × height × width: the input is a contiguous [rows, channels]. */
   readonly rows: number;

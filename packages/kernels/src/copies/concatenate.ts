@@ -4,6 +4,7 @@ import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
 import type { Walk } from "./walk.js";
 
+/** How tensors [outer, sizes[i], inner] are put one after the other. */
 export interface ConcatenateAttributes {
   /** Input p is a contiguous [outer, sizes[p], inner]. */
   readonly outer: number;

@@ -16,6 +16,7 @@ export interface CopiedDimension {
   readonly to?: number;
 }
 
+/** Which element of the input each element of the result is. */
 export interface StridedCopyAttributes {
   /** Outermost first. */
   readonly dimensions: readonly CopiedDimension[];

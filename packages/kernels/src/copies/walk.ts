@@ -5,6 +5,7 @@ export interface Walk {
   readonly dimensions: readonly WalkedDimension[];
 }
 
+/** A dimension along which a copy walks. */
 export interface WalkedDimension {
   readonly size: number;
   readonly stride: number;

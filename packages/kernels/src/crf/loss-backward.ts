@@ -7,6 +7,7 @@ import { marginalKernel } from "./marginals.js";
 import { type CrfOperands, type CrfShape, given, requireCrf, scalarsOf } from "./shape.js";
 import { pairKernel, sumKernel } from "./transition-gradient.js";
 
+/** Operands of the gradients of a conditional random field. */
 export interface CrfLossBackwardOperands<B> extends CrfOperands<B> {
   readonly tags?: Binding<B> | undefined;
   /** What `crfLoss` left behind. */

@@ -14,6 +14,7 @@ import {
 import { crfKernel, maskBinding, partsOf, single, tagsBinding } from "./crf-kernel.js";
 import { type CrfOperands, type CrfShape, given, requireCrf, scalarsOf } from "./shape.js";
 
+/** Operands of the loss of a conditional random field. */
 export interface CrfLossOperands<B> extends CrfOperands<B> {
   /** uint32 [batch, length]. */
   readonly tags?: Binding<B> | undefined;

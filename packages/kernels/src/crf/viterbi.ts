@@ -5,6 +5,7 @@ import { chainMain, chainWorkgroups, crfFunctions, half, placeArrays } from "./c
 import { crfKernel, maskBinding, partsOf, single } from "./crf-kernel.js";
 import { type CrfOperands, type CrfShape, given, requireCrf, scalarsOf } from "./shape.js";
 
+/** Operands of Viterbi's algorithm. */
 export interface CrfDecodeOperands<B> extends CrfOperands<B> {
   /** uint32 [batch, length]: the best tags; where the mask is 0, the last one before. */
   readonly tags: Binding<B>;

@@ -13,6 +13,7 @@ export const identity: Expression = {
   integers: converted("same"),
 };
 
+/** a + b. */
 export const add: Expression = arithmetic(
   binary(
     "add",
@@ -20,6 +21,7 @@ export const add: Expression = arithmetic(
     (a, b) => a + b,
   ),
 );
+/** a − b. */
 export const sub: Expression = arithmetic(
   binary(
     "sub",
@@ -27,6 +29,7 @@ export const sub: Expression = arithmetic(
     (a, b) => a - b,
   ),
 );
+/** a · b. */
 export const mul: Expression = arithmetic(
   binary(
     "mul",
@@ -34,12 +37,14 @@ export const mul: Expression = arithmetic(
     (a, b) => a * b,
   ),
 );
+/** a / b. */
 export const div: Expression = binary(
   "div",
   (a, b) => `${a} / ${b}`,
   (a, b) => a / b,
 );
 
+/** −x. */
 export const neg: Expression = arithmetic(
   unary(
     "neg",
@@ -47,7 +52,9 @@ export const neg: Expression = arithmetic(
     (x) => -x,
   ),
 );
+/** |x|. */
 export const abs: Expression = unary("abs", (x) => `abs(${x})`, Math.abs);
+/** x². */
 export const square: Expression = arithmetic(
   unary(
     "square",
@@ -55,13 +62,16 @@ export const square: Expression = arithmetic(
     (x) => x * x,
   ),
 );
+/** 1 / x. */
 export const reciprocal: Expression = unary(
   "reciprocal",
   (x) => `1.0 / ${x}`,
   (x) => 1 / x,
 );
 
+/** √x. */
 export const sqrt: Expression = unary("sqrt", (x) => `sqrt(${x})`, Math.sqrt);
+/** 1 / √x. */
 export const rsqrt: Expression = unary(
   "rsqrt",
   (x) => `inverseSqrt(${x})`,
@@ -147,7 +157,9 @@ fn ${name}_value(g: vec4f, a: vec4f, b: vec4f) -> vec4f {
   };
 }
 
+/** The largest whole number that is not above x. */
 export const floor: Expression = unary("floor", (x) => `floor(${x})`, Math.floor);
+/** The smallest whole number that is not below x. */
 export const ceil: Expression = unary("ceil", (x) => `ceil(${x})`, Math.ceil);
 
 /** The nearest whole number; of two that are equally near, the even one. */

@@ -28,10 +28,15 @@ export const where: Expression = {
 
 /** Comparisons of floats, or of integers, give masks: uint32, 1 or 0. With NaN all are 0, except `ne`. */
 export const gt: Expression = comparison("gt", ">", (a, b) => a > b);
+/** 1 where a ≥ b, else 0. */
 export const ge: Expression = comparison("ge", ">=", (a, b) => a >= b);
+/** 1 where a < b, else 0. */
 export const lt: Expression = comparison("lt", "<", (a, b) => a < b);
+/** 1 where a ≤ b, else 0. */
 export const le: Expression = comparison("le", "<=", (a, b) => a <= b);
+/** 1 where a = b, else 0. */
 export const eq: Expression = comparison("eq", "==", (a, b) => a === b);
+/** 1 where a ≠ b or one is NaN, else 0. */
 export const ne: Expression = {
   ...binary(
     "ne",
@@ -66,30 +71,35 @@ export const gtScalar: Expression = scalarComparison(
   (x, c) => x > c,
   comparedWith.gt,
 );
+/** 1 where x ≥ c, else 0. */
 export const geScalar: Expression = scalarComparison(
   "geScalar",
   ">=",
   (x, c) => x >= c,
   comparedWith.ge,
 );
+/** 1 where x < c, else 0. */
 export const ltScalar: Expression = scalarComparison(
   "ltScalar",
   "<",
   (x, c) => x < c,
   comparedWith.lt,
 );
+/** 1 where x ≤ c, else 0. */
 export const leScalar: Expression = scalarComparison(
   "leScalar",
   "<=",
   (x, c) => x <= c,
   comparedWith.le,
 );
+/** 1 where x = c, else 0. */
 export const eqScalar: Expression = scalarComparison(
   "eqScalar",
   "==",
   (x, c) => x === c,
   comparedWith.eq,
 );
+/** 1 where x ≠ c or x is NaN, else 0. */
 export const neScalar: Expression = {
   ...scalarComparison("neScalar", "==", (x, c) => x !== c, comparedWith.eq),
   integers: comparedWithScalar(comparedWith.eq, "outside"),
@@ -122,8 +132,11 @@ const logical = (
 
 /** Logical operations take what is not 0 as true, NaN too, and give masks. Their operands may be of any domains. */
 export const logicalAnd: Expression = logical("logicalAnd", "&", (a, b) => a && b);
+/** 1 where a or b is not 0, else 0; NaN is not 0. */
 export const logicalOr: Expression = logical("logicalOr", "|", (a, b) => a || b);
+/** 1 where exactly one of a and b is not 0, else 0. */
 export const logicalXor: Expression = logical("logicalXor", "!=", (a, b) => a !== b);
+/** 1 where x is 0, else 0. */
 export const logicalNot: Expression = mask(
   unary(
     "logicalNot",
@@ -156,12 +169,14 @@ const bitTest = (
 
 /** Masks of floats that are NaN, infinite, or neither. Integers are finite. */
 export const isNan: Expression = bitTest("isNan", ">", Number.isNaN, 0);
+/** 1 where x is ∞ or −∞, else 0. */
 export const isInf: Expression = bitTest(
   "isInf",
   "==",
   (x) => Math.abs(x) === Number.POSITIVE_INFINITY,
   0,
 );
+/** 1 where x is neither NaN nor infinite, else 0. */
 export const isFiniteNumber: Expression = bitTest("isFiniteNumber", "<", Number.isFinite, 1);
 
 /** From (x, mask): the scalar c where the mask is not 0, else x. */

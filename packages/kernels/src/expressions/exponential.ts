@@ -2,10 +2,12 @@ import type { Expression } from "../elementwise.js";
 import { expOf, keepingNan, logOf, noNumber } from "../wgsl/transcendental.js";
 import { binary, numbers, unary, withScalar } from "./builders.js";
 
+/** eˣ. */
 export const exp: Expression = {
   ...unary("exp", (x) => `exp_value(${x})`, Math.exp),
   functions: expOf("exp_value"),
 };
+/** The natural logarithm. */
 export const log: Expression = {
   ...unary("log", (x) => `log_value(${x})`, Math.log),
   functions: logOf("log_value"),
@@ -100,7 +102,9 @@ fn ${name}_finite(x: vec4f) -> vec4f {
 ${keepingNan(`${name}_value`, `${name}_finite(x)`)}`,
 });
 
+/** The logarithm to base 2. */
 export const log2: Expression = logarithm("log2", Math.LOG2E, Math.log2);
+/** The logarithm to base 10. */
 export const log10: Expression = logarithm("log10", Math.LOG10E, Math.log10);
 
 /** WGSL `fn name(x: vec4f) -> vec4f`: exp(x) - 1, by its series near 0; NaN for NaN. */
@@ -133,6 +137,7 @@ fn sinh_any(x: vec4f) -> vec4f {
 ${keepingNan("sinh_value", "sinh_any(x)")}`,
 };
 
+/** (exp(x) + exp(−x)) / 2. */
 export const cosh: Expression = {
   ...unary("cosh", (x) => `cosh_value(${x})`, Math.cosh),
   functions: /* wgsl */ `

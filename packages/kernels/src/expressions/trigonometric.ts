@@ -75,6 +75,7 @@ fn ${name}_value(x: vec4f) -> vec4f {
 }
 `;
 
+/** The sine of an angle in radians. */
 export const sin: Expression = {
   ...unary("sin", (x) => `sin_value(${x})`, Math.sin),
   functions: circular(
@@ -83,6 +84,7 @@ export const sin: Expression = {
   ),
 };
 
+/** The cosine of an angle in radians. */
 export const cos: Expression = {
   ...unary("cos", (x) => `cos_value(${x})`, Math.cos),
   functions: circular(
@@ -91,6 +93,7 @@ export const cos: Expression = {
   ),
 };
 
+/** The tangent of an angle in radians. */
 export const tan: Expression = {
   ...unary("tan", (x) => `tan_value(${x})`, Math.tan),
   functions: circular("tan", "select(sine, -cosine, odd) / select(cosine, sine, odd)"),
@@ -109,6 +112,7 @@ fn ${name}_positive(a: vec4f) -> vec4f {
 }
 `;
 
+/** The angle from −π/2 to π/2 whose tangent is x. */
 export const atan: Expression = {
   ...unary("atan", (x) => `atan_value(${x})`, Math.atan),
   functions: /* wgsl */ `${atanOf("atan")}
@@ -155,6 +159,7 @@ fn ${name}_tail(a: vec4f) -> vec4f {
 }
 `;
 
+/** The angle from −π/2 to π/2 whose sine is x. */
 export const asin: Expression = {
   ...unary("asin", (x) => `asin_value(${x})`, Math.asin),
   functions: /* wgsl */ `${arcsineOf("asin")}
@@ -168,6 +173,7 @@ fn asin_value(x: vec4f) -> vec4f {
 `,
 };
 
+/** The angle from 0 to π whose cosine is x. */
 export const acos: Expression = {
   ...unary("acos", (x) => `acos_value(${x})`, Math.acos),
   functions: /* wgsl */ `${arcsineOf("acos")}

@@ -4,6 +4,7 @@ import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { sortIndices } from "./sort-indices.js";
 
+/** Shapes of a sum of rows by index. */
 export interface AddRowsAttributes {
   /** The source is a contiguous [outer, count, inner]. */
   readonly outer: number;

@@ -3,6 +3,7 @@ import { anyDType, valueType } from "../copies/value-type.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
+/** Shapes of a gather along an axis. */
 export interface GatherAttributes {
   /** The input is a contiguous [outer, size, inner]. */
   readonly outer: number;

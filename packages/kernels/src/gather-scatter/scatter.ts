@@ -4,6 +4,7 @@ import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { launchSegments } from "./add-rows.js";
 
+/** Shapes of a scatter along an axis. */
 export interface ScatterAttributes {
   /** The base is a contiguous [outer, size, inner]. */
   readonly outer: number;

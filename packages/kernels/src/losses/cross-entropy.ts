@@ -21,6 +21,7 @@ import {
   rowsUseSubgroups,
 } from "../wgsl/row-program.js";
 
+/** Shape of logits [rows, classes], and what counts. */
 export interface CrossEntropyAttributes {
   readonly rows: number;
   readonly classes: number;

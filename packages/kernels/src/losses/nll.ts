@@ -2,6 +2,7 @@ import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfst
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
+/** Shape of log-probabilities [rows, classes], and what counts. */
 export interface NllAttributes {
   readonly rows: number;
   readonly classes: number;

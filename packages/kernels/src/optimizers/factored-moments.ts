@@ -29,6 +29,7 @@ export interface FactoredLayout {
   readonly columnCount: number;
 }
 
+/** Where factored second moments of flat parameters lie: which rows and columns each tensor has. */
 export function factoredLayout(segments: readonly SegmentPlace[]): FactoredLayout {
   const tasks: number[] = [];
   const matrices: number[] = [];

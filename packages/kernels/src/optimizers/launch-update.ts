@@ -35,6 +35,7 @@ export interface UpdateOperands<B> {
   table(): SegmentBuffers<B>;
 }
 
+/** Memory of the segments of a flat update. */
 export interface SegmentBuffers<B> {
   readonly chunks: Binding<B>;
   readonly segments: Binding<B>;
@@ -42,6 +43,7 @@ export interface SegmentBuffers<B> {
   readonly factors: Binding<B>;
 }
 
+/** Numbers of one update. */
 export interface UpdateAttributes {
   /** By the names that the rule declares, and those of the storage. */
   readonly scalars: Readonly<Record<string, number>>;

@@ -25,6 +25,7 @@ export interface SegmentTable {
   readonly blocks: number;
 }
 
+/** The segments of flat parameters as kernels read them. */
 export function segmentTable(places: readonly SegmentPlace[]): SegmentTable {
   const chunks: number[] = [];
   const segments: number[] = [];

@@ -36,6 +36,7 @@ export interface CopyingKernel extends Kernel {
   copying(): Kernel;
 }
 
+/** Whether a kernel updates parameters, and may keep half copies of them. */
 export const canCopy = (kernel: Kernel): kernel is CopyingKernel => "copying" in kernel;
 
 function makeKernel(plan: PassPlan, index: number): Kernel {

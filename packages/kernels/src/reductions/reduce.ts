@@ -3,8 +3,10 @@ import { defineKernel, linearMain, linearWorkgroups, zeroBehind } from "../kerne
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 
+/** What becomes of the numbers of a line. */
 export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
 
+/** An input [outer, size, inner], reduced over its middle dimension. */
 export interface ReduceAttributes {
   readonly op: ReduceOp;
   /** The input is a contiguous [outer, size, inner], reduced over `size`. */

@@ -8,6 +8,7 @@ import { requireLengths } from "../operands.js";
  */
 export type ScanOp = "sum" | "product" | "recurrence";
 
+/** Rows to scan, and how. */
 export interface ScanAttributes {
   readonly op: ScanOp;
   readonly rows: number;

@@ -10,6 +10,7 @@ import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 
+/** Rows to take the largest or smallest elements of, and how many. */
 export interface TopKAttributes {
   readonly rows: number;
   readonly columns: number;

@@ -32,6 +32,7 @@ abstract class BertWithHead extends Module {
   }
 }
 
+/** What a masked language model takes. */
 export interface MaskedLMInputs extends BertInputs {
   /**
    * uint32 [places]: which tokens to tell, counted through the whole batch, row by row. A vocabulary of scores for each is most
@@ -126,6 +127,7 @@ class Transform extends Module {
   }
 }
 
+/** Options of a BERT that labels. */
 export interface BertLabelOptions extends BertOptions {
   /** How many classes there are. Default 2. */
   readonly numLabels?: number;
@@ -161,6 +163,7 @@ export class BertForSequenceClassification extends BertWithHead {
   }
 }
 
+/** Options of a BERT that tags tokens. */
 export interface BertTaggingOptions extends BertLabelOptions {
   /** Whether the tags of a sequence are scored together. Default false. */
   readonly crf?: boolean;

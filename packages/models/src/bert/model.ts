@@ -21,6 +21,7 @@ import {
   bertWeights,
 } from "./options.js";
 
+/** What a BERT takes. */
 export interface BertInputs {
   /** uint32 [batch, length]: 1 for tokens, 0 for padding, at which no token looks. Default: no padding. */
   readonly attentionMask?: Tensor;

@@ -40,6 +40,7 @@ export interface BertOptions {
 export const bertOptionNames: string =
   "seed, vocabSize?, hiddenSize?, numHiddenLayers?, numAttentionHeads?, intermediateSize?, hiddenAct?, hiddenDropoutProb?, attentionProbsDropoutProb?, classifierDropout?, maxPositionEmbeddings?, typeVocabSize?, layerNormEps?, initializerRange?, padTokenId?";
 
+/** Sizes and rates of a BERT, with the names of its `config.json`. */
 export type BertConfig = Required<BertOptions>;
 
 export const bertConfig = (options: BertOptions): BertConfig => ({

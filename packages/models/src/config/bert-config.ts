@@ -2,6 +2,7 @@ import { activationNames } from "../activation.js";
 import type { BertOptions } from "../bert/options.js";
 import { ConfigFields } from "./config-fields.js";
 
+/** A foreign configuration, or where it is from. */
 export interface ConfigSource {
   /** The file, for messages. Default "config.json". */
   readonly source?: string | undefined;

@@ -47,7 +47,12 @@ export class ConfigFields {
 
   /** A number from 0 to 1. */
   fraction(name: string, byDefault: number): number {
-    return this.#number(name, "a number from 0 to 1", byDefault, (value) => value >= 0 && value <= 1);
+    return this.#number(
+      name,
+      "a number from 0 to 1",
+      byDefault,
+      (value) => value >= 0 && value <= 1,
+    );
   }
 
   /** Above 0, and finite. */
@@ -87,8 +92,7 @@ export class ConfigFields {
     isValid: (value: number) => boolean,
   ): number {
     const value = this.#value(name);
-    if (value === undefined)
-      return byDefault ?? this.refuse(`has no ${name}: it must be ${what}`);
+    if (value === undefined) return byDefault ?? this.refuse(`has no ${name}: it must be ${what}`);
     if (typeof value !== "number" || !isValid(value))
       this.refuse(`has ${name} ${shown(value)}: it must be ${what}`);
     return value as number;

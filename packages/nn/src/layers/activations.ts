@@ -21,12 +21,14 @@ export class ReLU extends Module {
   }
 }
 
+/** The hyperbolic tangent, as torch.nn.Tanh. */
 export class Tanh extends Module {
   forward(x: Tensor): Tensor {
     return x.tanh();
   }
 }
 
+/** 1 / (1 + exp(−x)), as torch.nn.Sigmoid. */
 export class Sigmoid extends Module {
   forward(x: Tensor): Tensor {
     return x.sigmoid();
@@ -99,7 +101,7 @@ export class PReLU extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return prelu([x, this.weight], null);
+    return prelu(x, this.weight);
   }
 }
 
@@ -116,7 +118,7 @@ export class Hardtanh extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return hardtanh(x, this.min, this.max);
+    return hardtanh(x, { min: this.min, max: this.max });
   }
 }
 

@@ -10,6 +10,7 @@ import { requireArguments } from "../arguments.js";
 import { buffer, Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 
+/** Options of {@link BatchNorm2d}. */
 export interface BatchNorm2dOptions {
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;

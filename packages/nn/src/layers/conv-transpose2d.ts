@@ -12,6 +12,7 @@ import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 import { type Pair, pair } from "./pair.js";
 
+/** Options of `ConvTranspose2d`; a pair is height and width. */
 export interface ConvTranspose2dLayerOptions extends ConvTranspose2dOptions {
   readonly kernelSize: Pair;
   /** Default true. */

@@ -21,7 +21,9 @@ interface LayerOptions {
   readonly generator: Generator;
 }
 
+/** Options of `Conv1d`. */
 export type Conv1dLayerOptions = LayerOptions & Conv1dOptions;
+/** Options of `ConvTranspose1d`. */
 export type ConvTranspose1dLayerOptions = LayerOptions & ConvTranspose1dOptions;
 
 /** Convolution of sequences [batch, length, inChannels]. */

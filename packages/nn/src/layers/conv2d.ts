@@ -12,6 +12,7 @@ import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 import { type Pair, pair } from "./pair.js";
 
+/** Options of `Conv2d`; a pair is height and width. */
 export interface Conv2dLayerOptions extends InitOptions {
   readonly kernelSize: Pair;
   /** Default 1. */

@@ -9,6 +9,7 @@ import { requireArguments } from "../arguments.js";
 import { type InitOptions, normal } from "../init.js";
 import { Module, parameter } from "../module.js";
 
+/** Options of `Embedding`. */
 export interface EmbeddingLayerOptions extends Pick<InitOptions, "weightInit"> {
   /** The word that stands for none: its row starts as zeros, and gets no gradient. */
   readonly paddingIndex?: number;

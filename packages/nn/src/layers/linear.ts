@@ -10,6 +10,7 @@ import { requireArguments } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
 
+/** Options of {@link Linear}. */
 export interface LinearOptions extends InitOptions {
   /** Default true. */
   readonly bias?: boolean;

@@ -11,6 +11,7 @@ import { Module } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 import { Linear } from "./linear.js";
 
+/** Options of {@link MultiheadAttention}. */
 export interface MultiheadAttentionOptions {
   /** Default true. */
   readonly bias?: boolean;

@@ -26,6 +26,7 @@ const filled = (
   return parameter(runtime, new Float32Array(count).fill(value), shape, name);
 };
 
+/** Options of normalising layers. */
 export interface AffineOptions {
   /** Whether the layer scales what it has normalised. Default true. */
   readonly affine?: boolean;

@@ -3,6 +3,7 @@ import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { Pair } from "./pair.js";
 
+/** Windows of pooling layers; a pair is height and width. */
 export interface Pool2dOptions {
   readonly kernelSize: Pair;
   /** Default: the kernel size. */
@@ -39,13 +40,13 @@ abstract class Pool2d extends Module {
 /** Maximum of each window of images [batch, height, width, channels]. */
 export class MaxPool2d extends Pool2d {
   forward(x: Tensor): Tensor {
-    return maxPool2d([x], this.optionsFor(x));
+    return maxPool2d(x, this.optionsFor(x));
   }
 }
 
 /** Mean of each window of images [batch, height, width, channels]; padding counts as zeros. */
 export class AvgPool2d extends Pool2d {
   forward(x: Tensor): Tensor {
-    return avgPool2d([x], this.optionsFor(x));
+    return avgPool2d(x, this.optionsFor(x));
   }
 }

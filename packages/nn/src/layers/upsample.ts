@@ -21,6 +21,7 @@ export type UpsampleMode =
   | "bicubic"
   | "trilinear";
 
+/** Options of `Upsample`. */
 export interface UpsampleLayerOptions {
   /** Sizes of the result, outermost first: [length], [height, width], or [depth, height, width]; or `scale`. */
   readonly size?: readonly number[];

@@ -1,6 +1,7 @@
 import { requireNumber } from "../checks.js";
 import { annealed, requireCount, requirePart, type Schedule, schedule } from "./schedule.js";
 
+/** Options of a one-cycle schedule. */
 export interface OneCycleOptions {
   /** The largest rate, reached after `pctStart` of the steps. */
   readonly maxLr: number;
@@ -67,6 +68,7 @@ export function cosineRestarts(options: {
   };
 }
 
+/** Options of a cyclic schedule. */
 export interface CyclicOptions {
   readonly baseLr: number;
   readonly maxLr: number;

@@ -6,6 +6,7 @@ export interface ScheduledGroup {
   lr: LearningRate;
 }
 
+/** Options of a schedule that goes down when a metric stays where it is. */
 export interface ReduceOnPlateauOptions {
   /** Whether the metric should fall or rise. Default "min". */
   readonly mode?: "min" | "max";

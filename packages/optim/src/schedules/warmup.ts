@@ -18,6 +18,7 @@ export function linearWarmup(options: {
   );
 }
 
+/** Options of BERT's warm-up schedule. */
 export interface BertWarmupOptions {
   /** The rate at the end of the warm-up. */
   readonly lr: number;

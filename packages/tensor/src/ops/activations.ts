@@ -1,11 +1,14 @@
 import type { CastPolicy } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import type { Op } from "../op.js";
+import { checked } from "../arguments.js";
+import { number, oneOf, optional, optionals, options, tensor } from "../kinds.js";
+import { type CallableOp, callable, type Op, type UnaryOp } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { keepWhere, le } from "./comparison.js";
-import { pointwise, unary } from "./pointwise.js";
+import { ofOne, pointwise, unary } from "./pointwise.js";
 
-export const sigmoid: Op<null> = unary(kernels.sigmoid, "none", (g, _, y) =>
+/** 1 / (1 + exp(−x)). */
+export const sigmoid: UnaryOp = unary(kernels.sigmoid, "none", (g, _, y) =>
   g.mul(y.mul(y.neg().add(1))),
 );
 
@@ -34,7 +37,7 @@ function activation<A>({ castPolicy = "none", slope, curvature, ...definition }:
       const [g, x] = inputs as [Tensor, Tensor];
       const v = gradients[0] as Tensor;
       return [
-        needs[0] ? backward([v, x], attributes) : undefined,
+        needs[0] ? backward.apply([v, x], attributes) : undefined,
         needs[1] && curvature ? v.mul(g).mul(curvature(x, attributes)) : undefined,
       ];
     },
@@ -44,39 +47,43 @@ function activation<A>({ castPolicy = "none", slope, curvature, ...definition }:
     castPolicy,
     constants,
     backward: ({ inputs, gradients, attributes }) => [
-      backward([gradients[0] as Tensor, inputs[0] as Tensor], attributes),
+      backward.apply([gradients[0] as Tensor, inputs[0] as Tensor], attributes),
     ],
   });
 }
 
 /** max(x, 0); NaN stays NaN. */
-export const relu: Op<null> = pointwise<null>({
-  expression: kernels.relu,
-  castPolicy: "none",
-  backward: ({ outputs, gradients }) => [
-    reluBackward([gradients[0] as Tensor, outputs[0] as Tensor], null),
-  ],
-});
+export const relu: UnaryOp = ofOne(
+  pointwise<null>({
+    expression: kernels.relu,
+    castPolicy: "none",
+    backward: ({ outputs, gradients }) => [
+      reluBackward.apply([gradients[0] as Tensor, outputs[0] as Tensor], null),
+    ],
+  }),
+);
 
 /** gradient where y > 0, else 0. */
 const reluBackward: Op<null> = pointwise<null>({
   expression: kernels.reluBackward,
   castPolicy: "none",
   backward: ({ inputs, gradients }) => [
-    reluBackward([gradients[0] as Tensor, inputs[1] as Tensor], null),
+    reluBackward.apply([gradients[0] as Tensor, inputs[1] as Tensor], null),
     undefined,
   ],
 });
 
 /** x · sigmoid(x), also called swish. */
-export const silu: Op<null> = activation<null>({
-  expression: kernels.silu,
-  slope: kernels.siluBackward,
-  curvature(x) {
-    const s = x.sigmoid();
-    return s.mul(s.neg().add(1)).mul(x.mul(s.mul(-2).add(1)).add(2));
-  },
-});
+export const silu: UnaryOp = ofOne(
+  activation<null>({
+    expression: kernels.silu,
+    slope: kernels.siluBackward,
+    curvature(x) {
+      const s = x.sigmoid();
+      return s.mul(s.neg().add(1)).mul(x.mul(s.mul(-2).add(1)).add(2));
+    },
+  }),
+);
 
 const geluErf: Op<null> = activation<null>({
   expression: kernels.gelu,
@@ -111,24 +118,33 @@ const geluTanh: Op<null> = activation<null>({
   },
 });
 
+/** Options of {@link gelu}. */
 export interface GeluOptions {
   /** Default "none": the exact one, by the error function. */
   readonly approximate?: "none" | "tanh";
 }
 
 /** x · Φ(x), with Φ the normal distribution. */
-export const gelu = (x: Tensor, { approximate = "none" }: GeluOptions = {}): Tensor =>
-  (approximate === "tanh" ? geluTanh : geluErf)([x], null);
+export const gelu: (x: Tensor, options?: GeluOptions) => Tensor = checked(
+  "gelu",
+  { x: tensor, options: optionals({ approximate: oneOf("none", "tanh") }) },
+  (x: Tensor, { approximate = "none" }: GeluOptions = {}): Tensor =>
+    (approximate === "tanh" ? geluTanh : geluErf).apply([x], null),
+);
 
 const eluOp: Op<number> = activation<number>({
   expression: kernels.elu,
   slope: kernels.eluBackward,
   constants: (alpha) => [alpha],
-  curvature: (x, alpha) => keepWhere([x.exp().mul(alpha), le(x, 0)], null),
+  curvature: (x, alpha) => keepWhere(x.exp().mul(alpha), le(x, 0)),
 });
 
-/** x above 0, else α (exp(x) − 1). */
-export const elu = (x: Tensor, alpha = 1): Tensor => eluOp([x], alpha);
+/** x above 0, else α (exp(x) − 1); α is 1 by default. */
+export const elu: (x: Tensor, alpha?: number) => Tensor = checked(
+  "elu",
+  { x: tensor, alpha: optional(number) },
+  (x: Tensor, alpha = 1): Tensor => eluOp.apply([x], alpha),
+);
 
 const leakyReluOp: Op<number> = activation<number>({
   expression: kernels.leakyRelu,
@@ -136,9 +152,22 @@ const leakyReluOp: Op<number> = activation<number>({
   constants: (slope) => [slope],
 });
 
-/** x above 0, else slope · x. */
-export const leakyRelu = (x: Tensor, negativeSlope = 0.01): Tensor =>
-  leakyReluOp([x], negativeSlope);
+/** x above 0, else slope · x; the slope is 0.01 by default. */
+export const leakyRelu: (x: Tensor, negativeSlope?: number) => Tensor = checked(
+  "leakyRelu",
+  { x: tensor, negativeSlope: optional(number) },
+  (x: Tensor, negativeSlope = 0.01): Tensor => leakyReluOp.apply([x], negativeSlope),
+);
+
+/** Ends of a range, both of which belong to it. */
+export interface RangeOptions {
+  /** The smallest number. */
+  readonly min?: number;
+  /** The largest number. */
+  readonly max?: number;
+}
+
+const rangeMembers = { min: optional(number), max: optional(number) };
 
 interface Range {
   readonly low: number;
@@ -164,31 +193,42 @@ const hardtanhOp: Op<Range> = activation<Range>({
  * x within [min, max], either of which may be missing; NaN stays NaN, and its gradient is NaN, where torch's is 0: an activation that
  * was lost must reach the scaler.
  */
-export const clamp = (
-  x: Tensor,
-  {
-    min = Number.NEGATIVE_INFINITY,
-    max = Number.POSITIVE_INFINITY,
-  }: { min?: number; max?: number },
-): Tensor => clampOp([x], { low: min, high: max });
+export const clamp: (x: Tensor, range: RangeOptions) => Tensor = checked(
+  "clamp",
+  { x: tensor, range: options(rangeMembers) },
+  (
+    x: Tensor,
+    { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY }: RangeOptions,
+  ): Tensor => clampOp.apply([x], { low: min, high: max }),
+);
 
-/** x within [min, max]; unlike that of clamp, its slope at the ends is 0. */
-export const hardtanh = (x: Tensor, min = -1, max = 1): Tensor =>
-  hardtanhOp([x], { low: min, high: max });
+/** x within [min, max], by default [−1, 1]; unlike that of clamp, its slope at the ends is 0. */
+export const hardtanh: (x: Tensor, range?: RangeOptions) => Tensor = checked(
+  "hardtanh",
+  { x: tensor, range: optionals(rangeMembers) },
+  (x: Tensor, { min = -1, max = 1 }: RangeOptions = {}): Tensor =>
+    hardtanhOp.apply([x], { low: min, high: max }),
+);
 
-/** [x, weight]: x above 0, else weight · x; the weight broadcasts to x, as one number or one a channel. */
-export const prelu: Op<null> = pointwise<null>({
+const preluOp: Op<null> = pointwise<null>({
   expression: kernels.prelu,
   castPolicy: "lowerPrecision",
   backward({ inputs, gradients, needs }) {
     const [x, weight] = inputs as [Tensor, Tensor];
     const g = gradients[0] as Tensor;
     return [
-      needs[0] ? preluBackward([g, x, weight], null) : undefined,
-      needs[1] ? preluWeightGradient([g, x], null) : undefined,
+      needs[0] ? preluBackward.apply([g, x, weight], null) : undefined,
+      needs[1] ? preluWeightGradient.apply([g, x], null) : undefined,
     ];
   },
 });
+
+/** x above 0, else weight · x; the weight broadcasts to x, as one number or one a channel. */
+export const prelu: CallableOp<(x: Tensor, weight: Tensor) => Tensor, null> = callable(
+  preluOp,
+  { x: tensor, weight: tensor },
+  (x: Tensor, weight: Tensor) => preluOp.apply([x, weight], null),
+);
 
 const preluBackward: Op<null> = pointwise<null>({
   expression: kernels.preluBackward,
@@ -197,9 +237,9 @@ const preluBackward: Op<null> = pointwise<null>({
     const [g, x, weight] = inputs as [Tensor, Tensor, Tensor];
     const v = gradients[0] as Tensor;
     return [
-      needs[0] ? preluBackward([v, x, weight], null) : undefined,
+      needs[0] ? preluBackward.apply([v, x, weight], null) : undefined,
       undefined,
-      needs[2] ? keepWhere([v.mul(g), le(x, 0)], null) : undefined,
+      needs[2] ? keepWhere(v.mul(g), le(x, 0)) : undefined,
     ];
   },
 });
@@ -211,8 +251,8 @@ const preluWeightGradient: Op<null> = pointwise<null>({
     const [g, x] = inputs as [Tensor, Tensor];
     const v = gradients[0] as Tensor;
     return [
-      needs[0] ? preluWeightGradient([v, x], null) : undefined,
-      needs[1] ? keepWhere([v.mul(g), le(x, 0)], null) : undefined,
+      needs[0] ? preluWeightGradient.apply([v, x], null) : undefined,
+      needs[1] ? keepWhere(v.mul(g), le(x, 0)) : undefined,
     ];
   },
 });

@@ -1,38 +1,49 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { isFloating } from "../cast.js";
 import { noGrad } from "../grad-mode.js";
+import * as kinds from "../kinds.js";
 import type { Operand } from "../op.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor, Variable } from "../tensor.js";
 
 /** variable = value, unless the flag is set. */
-export function assign(variable: Variable, value: Tensor, unless: Operand | undefined): void {
-  const { runtime } = variable;
-  if (!isFloating(variable.dtype) || !isFloating(value.dtype))
-    throw new DTypeError(
-      `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}; only floating variables can be assigned`,
-    );
-  runtime.recorder.beforeOp();
-  // One dispatch may not read the buffer that it writes.
-  const source =
-    value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
-  const isShaped = isSameShape(value.shape, variable.shape);
-  const [input, out] = [source, variable].map((tensor): Operand => {
-    const operand = tensor.operand();
-    return isShaped ? operand : { ...operand, shape: [operand.length] };
-  }) as [Operand, Operand];
-  runtime.recorder.scratchTarget.launch(
-    unless
-      ? kernels.assignUnless({ input, unless, out })
-      : kernels.elementwise(kernels.identity, [input], out),
+export const assign: (variable: Variable, value: Tensor, unless: Operand | undefined) => void =
+  checked(
+    "assign",
+    { variable: kinds.tensor, value: kinds.tensor, unless: kinds.optional(kinds.operand) },
+    (variable: Variable, value: Tensor, unless: Operand | undefined): void => {
+      const { runtime } = variable;
+      if (!isFloating(variable.dtype) || !isFloating(value.dtype))
+        throw new DTypeError(
+          `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}; only floating variables can be assigned`,
+        );
+      runtime.recorder.beforeOp();
+      // One dispatch may not read the buffer that it writes.
+      const source =
+        value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
+      const isShaped = isSameShape(value.shape, variable.shape);
+      const [input, out] = [source, variable].map((tensor): Operand => {
+        const operand = tensor.operand();
+        return isShaped ? operand : { ...operand, shape: [operand.length] };
+      }) as [Operand, Operand];
+      runtime.recorder.scratchTarget.launch(
+        unless
+          ? kernels.assignUnless({ input, unless, out })
+          : kernels.elementwise(kernels.identity, [input], out),
+      );
+    },
   );
-}
 
 /** variable += value, in float32. */
-export function accumulate(variable: Variable, value: Tensor): void {
-  variable.runtime.recorder.beforeOp();
-  variable.runtime.recorder.scratchTarget.launch(
-    kernels.accumulate({ input: value.operand(), out: variable.operand() }),
-  );
-}
+export const accumulate: (variable: Variable, value: Tensor) => void = checked(
+  "accumulate",
+  { variable: kinds.tensor, value: kinds.tensor },
+  (variable: Variable, value: Tensor): void => {
+    variable.runtime.recorder.beforeOp();
+    variable.runtime.recorder.scratchTarget.launch(
+      kernels.accumulate({ input: value.operand(), out: variable.operand() }),
+    );
+  },
+);

@@ -45,7 +45,7 @@ const probabilitiesOp: Op<Probabilities> = defineOp<Probabilities>({
   backward({ inputs, outputs, gradients, attributes: { scale } }) {
     const [p, g] = [outputs[0], gradients[0]] as [Tensor, Tensor];
     if (!isGradEnabled())
-      return [scoresGradient([p, g], { scale, dtype: (inputs[0] as Tensor).dtype })];
+      return [scoresGradient.apply([p, g], { scale, dtype: (inputs[0] as Tensor).dtype })];
     return [p.mul(g.sub(g.mul(p).sum(-1, { keepDimensions: true }))).mul(scale)];
   },
 });
@@ -75,11 +75,11 @@ function probabilities(
   mask: Tensor | undefined,
   { scale, isCausal }: AttentionRule,
 ): Tensor {
-  const products = matmul([query, key], { transB: true, dtype: "float32" });
+  const products = matmul(query, key, { transB: true, dtype: "float32" });
   const isAdded = mask !== undefined && isFloating(mask.dtype);
   // What is added counts after scaling.
   const scores = mask ? masked(isAdded ? products.mul(scale) : products, mask) : products;
-  return probabilitiesOp([scores], {
+  return probabilitiesOp.apply([scores], {
     scale: isAdded ? 1 : scale,
     causalRows: isCausal ? (query.shape.at(-2) as number) : undefined,
     dtype: query.dtype,
@@ -90,17 +90,17 @@ function probabilities(
 export const masked = (scores: Tensor, mask: Tensor): Tensor =>
   isFloating(mask.dtype)
     ? scores.add(castTo(mask, scores.dtype))
-    : maskedFill(scores, logicalNot([mask], null), Number.NEGATIVE_INFINITY);
+    : maskedFill(scores, logicalNot(mask), Number.NEGATIVE_INFINITY);
 
 const droppedFrom = (x: Tensor, dropout: Dropout | undefined): Tensor =>
-  dropout ? dropoutOp([x], dropout) : x;
+  dropout ? dropoutOp.apply([x], dropout) : x;
 
 /** Attention composed of ops that keep their probabilities: for what the fused kernels cannot do. */
 export const composedAttention = (
   [query, key, value]: readonly [Tensor, Tensor, Tensor],
   mask: Tensor | undefined,
   rule: AttentionRule,
-): Tensor => matmul([droppedFrom(probabilities(query, key, mask, rule), rule.dropout), value], {});
+): Tensor => matmul(droppedFrom(probabilities(query, key, mask, rule), rule.dropout), value);
 
 /** Gradients of query, key and value as ops, so that they can be differentiated again. */
 export function composedAttentionGradients(
@@ -111,12 +111,12 @@ export function composedAttentionGradients(
 ): readonly [Tensor, Tensor, Tensor] {
   const p = probabilities(query, key, mask, rule);
   const g = castTo(gradient, value.dtype);
-  const change = droppedFrom(matmul([g, value], { transB: true }), rule.dropout);
+  const change = droppedFrom(matmul(g, value, { transB: true }), rule.dropout);
   const average = change.mul(p).sum(-1, { keepDimensions: true });
   const scores = p.mul(change.sub(average)).mul(rule.scale);
   return [
-    matmul([scores, key], {}),
-    matmul([scores, query], { transA: true }),
-    matmul([droppedFrom(p, rule.dropout), g], { transA: true }),
+    matmul(scores, key),
+    matmul(scores, query, { transA: true }),
+    matmul(droppedFrom(p, rule.dropout), g, { transA: true }),
   ];
 }

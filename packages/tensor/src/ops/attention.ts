@@ -4,6 +4,7 @@ import { isFloating } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import {
@@ -17,6 +18,7 @@ import { broadcastShapes } from "./pointwise.js";
 import { type DropoutOptions, drawDropout } from "./random.js";
 import { expand } from "./shape.js";
 
+/** Options of {@link scaledDotProductAttention}. */
 export interface AttentionOptions {
   /**
    * Broadcasts to [..., queries, keys]. Floating: added to the scaled scores. A mask (uint32), as comparisons give it: 1 where a
@@ -85,11 +87,11 @@ const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
         mask && attributes.mask?.kind === "lengths" ? flagsOf(mask, keysOf(operands)) : mask;
       return composedAttentionGradients(operands, flags, gradient, attributes);
     }
-    const statistics = statisticsOp([out, gradient, normalizers], null);
+    const statistics = statisticsOp.apply([out, gradient, normalizers], null);
     const read = [...operands, gradient, statistics, ...(mask ? [mask] : [])];
-    const query = needs[0] ? queryGradientOp(read, attributes) : undefined;
+    const query = needs[0] ? queryGradientOp.apply(read, attributes) : undefined;
     if (!needs[1] && !needs[2]) return [query];
-    return [query, ...keyValueGradientOp.all(read, attributes)];
+    return [query, ...keyValueGradientOp.applyAll(read, attributes)];
   },
 });
 
@@ -158,7 +160,22 @@ const keyValueGradientOp: Op<FusedAttention> = defineOp<FusedAttention>({
 export const scaledDotProductAttention: Composite<
   (query: Tensor, key: Tensor, value: Tensor, options?: AttentionOptions) => Tensor
 > = composite(
-  { name: "scaledDotProductAttention", castPolicy: "lowerPrecision" },
+  {
+    name: "scaledDotProductAttention",
+    castPolicy: "lowerPrecision",
+    parameters: {
+      query: kinds.tensor,
+      key: kinds.tensor,
+      value: kinds.tensor,
+      options: kinds.optionals({
+        mask: kinds.tensor,
+        keyLengths: kinds.tensor,
+        isCausal: kinds.flag,
+        scale: kinds.number,
+        dropout: kinds.dropout,
+      }),
+    },
+  },
   (query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions = {}): Tensor => {
     requireShapes(query, key, value);
     const { isCausal = false, dropout } = options;
@@ -189,9 +206,9 @@ export const scaledDotProductAttention: Composite<
       );
     const operands = [query, key, value].map((x) => {
       const shape = [...lead, ...x.shape.slice(-2)];
-      return shape.length === x.rank && product(shape) === x.size ? x : expand([x], shape);
+      return shape.length === x.rank && product(shape) === x.size ? x : expand(x, shape);
     });
-    return attentionOp([...operands, ...(mask ? [mask] : [])], { ...rule, mask: layout });
+    return attentionOp.apply([...operands, ...(mask ? [mask] : [])], { ...rule, mask: layout });
   },
 );
 
@@ -222,7 +239,7 @@ function maskOf(
   const flags = flagsOf(keyLengths, keys);
   const both = isFloating(mask.dtype)
     ? masked(expandTo(mask, flags), flags)
-    : logicalAnd([mask, flags], null);
+    : logicalAnd(mask, flags);
   return { mask: both, isLengths: false };
 }
 
@@ -231,7 +248,7 @@ const broadcasts = (shape: readonly number[], to: readonly number[]): boolean =>
   shape.every((size, d) => size === 1 || size === to[to.length - shape.length + d]);
 
 const expandTo = (x: Tensor, other: Tensor): Tensor =>
-  expand([x], broadcastShapes("scaledDotProductAttention", x.shape, other.shape));
+  expand(x, broadcastShapes("scaledDotProductAttention", x.shape, other.shape));
 
 /** Lengths [...] as a mask [..., 1, keys]. */
 function flagsOf(lengths: Tensor, keys: number): Tensor {

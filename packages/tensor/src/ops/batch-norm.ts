@@ -1,17 +1,21 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import { isRecomputation } from "../recomputation.js";
 import type { Tensor, Variable } from "../tensor.js";
 
+/** Options of {@link batchNormInference}. */
 export interface BatchNormOptions {
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
 }
 
+/** The statistics of batches so far. */
 export interface RunningStatistics {
   /** float32 [channels] */
   readonly mean: Variable;
@@ -19,6 +23,7 @@ export interface RunningStatistics {
   readonly variance: Variable;
 }
 
+/** Options of {@link batchNorm}. */
 export interface BatchNormTrainingOptions extends BatchNormOptions {
   /**
    * Moved towards the batch's statistics, in place, the variance towards the unbiased one, as in torch; a channel with a non-finite
@@ -28,6 +33,13 @@ export interface BatchNormTrainingOptions extends BatchNormOptions {
   /** Weight of the batch in the running statistics. Default 0.1. */
   readonly momentum?: number;
 }
+
+const runningKinds = kinds.options({ mean: kinds.tensor, variance: kinds.tensor });
+const trainingKinds = kinds.optionals({
+  eps: kinds.number,
+  running: runningKinds,
+  momentum: kinds.number,
+});
 
 const defaultEps = 1e-5;
 
@@ -97,7 +109,7 @@ const normalize: Op<BatchNormTrainingOptions> = defineOp<BatchNormTrainingOption
     if (!g) return [];
     return isGradEnabled()
       ? composedBackward(x, weight, g, eps)
-      : fusedBackward.all([x, mean, variance, weight, g], { eps });
+      : fusedBackward.applyAll([x, mean, variance, weight, g], { eps });
   },
 });
 
@@ -179,7 +191,9 @@ const normalizeBy: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
   },
 });
 
+/** What {@link batchNorm} gives. */
 export interface BatchNormResult {
+  /** The normalised tensor. */
   readonly output: Tensor;
   /** Of the batch, float32 [channels]. */
   readonly mean: Tensor;
@@ -188,30 +202,55 @@ export interface BatchNormResult {
 }
 
 /** Batch normalisation of [..., channels] in training mode. It computes in float32, and statistics are float32 in every dtype. */
-export function batchNorm(
+export const batchNorm: (
   x: Tensor,
   weight: Tensor,
   bias: Tensor,
-  options: BatchNormTrainingOptions = {},
-): BatchNormResult {
-  const parameters = [weight, bias].map((parameter) => castTo(parameter, "float32"));
-  const [output, mean, variance] = normalize.all([x, ...parameters], options) as [
-    Tensor,
-    Tensor,
-    Tensor,
-  ];
-  return { output, mean, variance };
-}
+  options?: BatchNormTrainingOptions,
+) => BatchNormResult = checked(
+  "batchNorm",
+  { x: kinds.tensor, weight: kinds.tensor, bias: kinds.tensor, options: trainingKinds },
+  (
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    options: BatchNormTrainingOptions = {},
+  ): BatchNormResult => {
+    const parameters = [weight, bias].map((parameter) => castTo(parameter, "float32"));
+    const [output, mean, variance] = normalize.applyAll([x, ...parameters], options) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    return { output, mean, variance };
+  },
+);
 
 /** Batch normalisation of [..., channels] by running statistics, as in evaluation mode. */
-export const batchNormInference = (
+export const batchNormInference: (
   x: Tensor,
   weight: Tensor,
   bias: Tensor,
   running: RunningStatistics,
-  options: BatchNormOptions = {},
-): Tensor =>
-  normalizeBy(
-    [x, castTo(weight, "float32"), castTo(bias, "float32"), running.mean, running.variance],
-    options,
-  );
+  options?: BatchNormOptions,
+) => Tensor = checked(
+  "batchNormInference",
+  {
+    x: kinds.tensor,
+    weight: kinds.tensor,
+    bias: kinds.tensor,
+    running: runningKinds,
+    options: kinds.optionals({ eps: kinds.number }),
+  },
+  (
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    running: RunningStatistics,
+    options: BatchNormOptions = {},
+  ): Tensor =>
+    normalizeBy.apply(
+      [x, castTo(weight, "float32"), castTo(bias, "float32"), running.mean, running.variance],
+      options,
+    ),
+);

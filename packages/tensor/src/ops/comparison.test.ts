@@ -80,7 +80,7 @@ test("operands that do not fit are refused by name", () => {
   const x = runtime.zeros([2]);
   expect(() => x.eq(runtime.zeros([3]))).toThrow(ShapeError);
   expect(() => runtime.tensor(Uint32Array.of(1)).eq(x)).toThrow(DTypeError);
-  expect(() => ops.where([x, runtime.tensor(Uint32Array.of(1)), x], null)).toThrow(
+  expect(() => ops.where(x, runtime.tensor(Uint32Array.of(1)), x)).toThrow(
     "where: operands are uint32 and float32; cast one with to()",
   );
 });

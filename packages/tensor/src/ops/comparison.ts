@@ -2,10 +2,23 @@ import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { bfloat16, float16, float32 } from "@halfstep/formats";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { isFloating } from "../cast.js";
-import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import { either, number, tensor } from "../kinds.js";
+import {
+  type BackwardContext,
+  type CallableOp,
+  callable,
+  defineOp,
+  type Op,
+  type Operand,
+  type TensorSpec,
+} from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { broadcastAll, reduced } from "./pointwise.js";
+
+type Mask = CallableOp<(x: Tensor) => Tensor, number | null>;
+type MaskOfTwo = CallableOp<(a: Tensor, b: Tensor) => Tensor, number | null>;
 
 /** An op whose result is a mask: uint32, 1 where it holds and 0 elsewhere. */
 const maskOf = (
@@ -45,12 +58,25 @@ function comparable(op: string, inputs: readonly TensorSpec[]): void {
     );
 }
 
-type Comparison = (a: Tensor, b: Tensor | number) => Tensor;
+const ofOne = (expression: kernels.Expression): Mask => {
+  const op = maskOf(expression);
+  return callable(op, { x: tensor }, (x: Tensor) => op.apply([x], null));
+};
+
+const ofTwo = (expression: kernels.Expression): MaskOfTwo => {
+  const op = maskOf(expression);
+  return callable(op, { a: tensor, b: tensor }, (a: Tensor, b: Tensor) => op.apply([a, b], null));
+};
+
+/** A comparison of two tensors, which broadcast, or of a tensor and a number. */
+export type Comparison = (a: Tensor, b: Tensor | number) => Tensor;
 
 function comparison(ofTensors: kernels.Expression, ofScalar: kernels.Expression): Comparison {
   const { name } = ofTensors;
   const [both, one] = [maskOf(ofTensors, { check: comparable }), maskOf(ofScalar, { name })];
-  return (a, b) => (typeof b === "number" ? one([a], b) : both([a, b], null));
+  return checked(name, { a: tensor, b: either(tensor, number) }, (a, b) =>
+    typeof b === "number" ? one.apply([a], b) : both.apply([a, b], null),
+  );
 }
 
 /**
@@ -60,25 +86,34 @@ function comparison(ofTensors: kernels.Expression, ofScalar: kernels.Expression)
  * @throws DTypeError for an integer tensor and a floating one
  */
 export const eq: Comparison = comparison(kernels.eq, kernels.eqScalar);
+/** Where a ≠ b, as a mask; 1 where an operand is NaN. */
 export const ne: Comparison = comparison(kernels.ne, kernels.neScalar);
+/** Where a < b, as a mask; 0 where an operand is NaN. */
 export const lt: Comparison = comparison(kernels.lt, kernels.ltScalar);
+/** Where a ≤ b, as a mask; 0 where an operand is NaN. */
 export const le: Comparison = comparison(kernels.le, kernels.leScalar);
+/** Where a > b, as a mask; 0 where an operand is NaN. */
 export const gt: Comparison = comparison(kernels.gt, kernels.gtScalar);
+/** Where a ≥ b, as a mask; 0 where an operand is NaN. */
 export const ge: Comparison = comparison(kernels.ge, kernels.geScalar);
 
-/** Logical operations of masks, or of any numbers: what is not 0 is true. */
-export const logicalAnd: Op<number | null> = maskOf(kernels.logicalAnd);
-export const logicalOr: Op<number | null> = maskOf(kernels.logicalOr);
-export const logicalXor: Op<number | null> = maskOf(kernels.logicalXor);
-export const logicalNot: Op<number | null> = maskOf(kernels.logicalNot);
+/** Where both are true, as a mask (uint32: 1 or 0). Of masks, or of any numbers: what is not 0 is true. */
+export const logicalAnd: MaskOfTwo = ofTwo(kernels.logicalAnd);
+/** Where one of two or both are true, as a mask. What is not 0 is true. */
+export const logicalOr: MaskOfTwo = ofTwo(kernels.logicalOr);
+/** Where exactly one of two is true, as a mask. What is not 0 is true. */
+export const logicalXor: MaskOfTwo = ofTwo(kernels.logicalXor);
+/** Where x is 0, as a mask. */
+export const logicalNot: Mask = ofOne(kernels.logicalNot);
 
-/** Where a number is NaN, infinite, or neither, as a mask. */
-export const isNan: Op<number | null> = maskOf(kernels.isNan);
-export const isInf: Op<number | null> = maskOf(kernels.isInf);
-export const isFiniteNumber: Op<number | null> = maskOf(kernels.isFiniteNumber);
+/** Where x is NaN, as a mask (uint32: 1 or 0). */
+export const isNan: Mask = ofOne(kernels.isNan);
+/** Where x is ∞ or −∞, as a mask. */
+export const isInf: Mask = ofOne(kernels.isInf);
+/** Where x is neither NaN nor infinite, as a mask. */
+export const isFiniteNumber: Mask = ofOne(kernels.isFiniteNumber);
 
-/** [mask, a, b]: a where the mask is not 0, b elsewhere, both of one dtype; gradients flow to each where it was taken, whatever the other is. */
-export const where: Op<null> = defineOp<null>({
+const whereOp: Op<null> = defineOp<null>({
   name: "where",
   castPolicy: "promote",
   shape([mask, a, b]) {
@@ -94,11 +129,18 @@ export const where: Op<null> = defineOp<null>({
     const g = context.gradients[0] as Tensor;
     return reduced(context, [
       undefined,
-      context.needs[1] ? keepWhere([g, mask], null) : undefined,
-      context.needs[2] ? keepWhere([g, logicalNot([mask], null)], null) : undefined,
+      context.needs[1] ? keepWhere(g, mask) : undefined,
+      context.needs[2] ? keepWhere(g, logicalNot(mask)) : undefined,
     ]);
   },
 });
+
+/** a where the mask is not 0, b elsewhere; gradients flow to each where it was taken, whatever the other is. All three broadcast. */
+export const where: CallableOp<(mask: Tensor, a: Tensor, b: Tensor) => Tensor, null> = callable(
+  whereOp,
+  { mask: tensor, a: tensor, b: tensor },
+  (mask: Tensor, a: Tensor, b: Tensor) => whereOp.apply([mask, a, b], null),
+);
 
 const masked = <A>(
   expression: kernels.Expression,
@@ -124,11 +166,17 @@ const masked = <A>(
       ]),
   });
 
-/** [x, mask]: x where the mask is not 0, else 0, whatever x is there. */
-export const keepWhere: Op<null> = masked<null>(
+const keepWhereOp: Op<null> = masked<null>(
   kernels.keepWhere,
   () => [],
-  (g, mask) => keepWhere([g, mask], null),
+  (g, mask) => keepWhere(g, mask),
+);
+
+/** x where the mask is not 0, else 0, whatever x is there. */
+export const keepWhere: CallableOp<(x: Tensor, mask: Tensor) => Tensor, null> = callable(
+  keepWhereOp,
+  { x: tensor, mask: tensor },
+  (x: Tensor, mask: Tensor) => keepWhereOp.apply([x, mask], null),
 );
 
 /** A finite number that a format cannot hold becomes the farthest that it can: −1e9 must not become −∞ in float16. */
@@ -142,12 +190,15 @@ function withinRange(value: number, dtype: DType): number {
 const fill = masked<number>(
   kernels.maskedFill,
   (value, dtype) => [withinRange(value, dtype)],
-  (g, mask) => keepWhere([g, logicalNot([mask], null)], null),
+  (g, mask) => keepWhere(g, logicalNot(mask)),
 );
 
 /**
  * x with `value` where the mask is not 0. A finite value beyond the range of x's dtype becomes the end of that range; infinities
  * stay infinite. Among integers the value loses its fraction, and infinities, too, become the ends of the range.
  */
-export const maskedFill = (x: Tensor, mask: Tensor, value: number): Tensor =>
-  fill([x, mask], value);
+export const maskedFill: (x: Tensor, mask: Tensor, value: number) => Tensor = checked(
+  "maskedFill",
+  { x: tensor, mask: tensor, value: number },
+  (x: Tensor, mask: Tensor, value: number): Tensor => fill.apply([x, mask], value),
+);

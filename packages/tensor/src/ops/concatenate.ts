@@ -1,6 +1,8 @@
 import { DTypeError } from "@halfstep/autocast";
 import { concatenate as concatenateLaunch, maxConcatenated } from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { axisOf, narrow } from "./windows.js";
@@ -43,38 +45,50 @@ const catOp: Op<number> = defineOp<number>({
 });
 
 /** Tensors one after the other along an axis. Floating dtypes promote, with or without autocast. */
-export function cat(tensors: readonly Tensor[], axis = 0): Tensor {
-  const [first] = tensors;
-  if (!first) throw new ShapeError("cat needs at least one tensor");
-  const d = axisOf("cat", first, axis);
-  const odd = tensors.find(({ rank }) => rank !== first.rank);
-  if (odd) throw new ShapeError(`cat: [${first.shape}] and [${odd.shape}] differ in rank`);
-  let pieces = tensors;
-  while (pieces.length > maxConcatenated) {
-    const groups = Math.ceil(pieces.length / maxConcatenated);
-    pieces = Array.from({ length: groups }, (_, g) =>
-      catOp(pieces.slice(g * maxConcatenated, (g + 1) * maxConcatenated), d),
-    );
-  }
-  return catOp(pieces, d);
-}
+export const cat: (tensors: readonly Tensor[], axis?: number) => Tensor = checked(
+  "cat",
+  { tensors: kinds.tensors, axis: kinds.optional(kinds.integer) },
+  (tensors: readonly Tensor[], axis = 0): Tensor => {
+    const [first] = tensors;
+    if (!first) throw new ShapeError("cat needs at least one tensor");
+    const d = axisOf("cat", first, axis);
+    const odd = tensors.find(({ rank }) => rank !== first.rank);
+    if (odd) throw new ShapeError(`cat: [${first.shape}] and [${odd.shape}] differ in rank`);
+    let pieces = tensors;
+    while (pieces.length > maxConcatenated) {
+      const groups = Math.ceil(pieces.length / maxConcatenated);
+      pieces = Array.from({ length: groups }, (_, g) =>
+        catOp.apply(pieces.slice(g * maxConcatenated, (g + 1) * maxConcatenated), d),
+      );
+    }
+    return catOp.apply(pieces, d);
+  },
+);
 
 /** Tensors of one shape along a new axis. */
-export function stack(tensors: readonly Tensor[], axis = 0): Tensor {
-  const [first] = tensors;
-  if (!first) throw new ShapeError("stack needs at least one tensor");
-  const d = axis < 0 ? axis + first.rank + 1 : axis;
-  return cat(
-    tensors.map((x) => x.reshape(x.shape.toSpliced(d, 0, 1))),
-    d,
-  );
-}
+export const stack: (tensors: readonly Tensor[], axis?: number) => Tensor = checked(
+  "stack",
+  { tensors: kinds.tensors, axis: kinds.optional(kinds.integer) },
+  (tensors: readonly Tensor[], axis = 0): Tensor => {
+    const [first] = tensors;
+    if (!first) throw new ShapeError("stack needs at least one tensor");
+    const d = axis < 0 ? axis + first.rank + 1 : axis;
+    return cat(
+      tensors.map((x) => x.reshape(x.shape.toSpliced(d, 0, 1))),
+      d,
+    );
+  },
+);
 
 /** The places of an axis moved on by `by`, those at the end to the start. */
-export function roll(x: Tensor, by: number, axis: number): Tensor {
-  const d = axisOf("roll", x, axis);
-  const size = x.shape[d] as number;
-  const start = size === 0 ? 0 : ((-by % size) + size) % size;
-  if (start === 0) return x;
-  return cat([narrow(x, d, start, size - start), narrow(x, d, 0, start)], d);
-}
+export const roll: (x: Tensor, by: number, axis: number) => Tensor = checked(
+  "roll",
+  { x: kinds.tensor, by: kinds.integer, axis: kinds.integer },
+  (x: Tensor, by: number, axis: number): Tensor => {
+    const d = axisOf("roll", x, axis);
+    const size = x.shape[d] as number;
+    const start = size === 0 ? 0 : ((-by % size) + size) % size;
+    if (start === 0) return x;
+    return cat([narrow(x, d, start, size - start), narrow(x, d, 0, start)], d);
+  },
+);

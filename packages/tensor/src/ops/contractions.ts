@@ -1,5 +1,6 @@
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
 import { roll } from "./concatenate.js";
@@ -10,21 +11,29 @@ import { axisOf } from "./windows.js";
 type Product = Composite<(a: Tensor, b: Tensor) => Tensor>;
 
 const scalarProduct = (name: string): Product =>
-  composite({ name, castPolicy: "promote" }, (a: Tensor, b: Tensor): Tensor => {
-    if (a.rank !== 1 || b.rank !== 1 || a.size !== b.size)
-      throw new ShapeError(
-        `${name} needs two vectors of one length, not [${a.shape}] and [${b.shape}]`,
-      );
-    return inFloat32(a, (x) => x.mul(b).sum());
-  });
+  composite(
+    { name, castPolicy: "promote", parameters: { a: kinds.tensor, b: kinds.tensor } },
+    (a: Tensor, b: Tensor): Tensor => {
+      if (a.rank !== 1 || b.rank !== 1 || a.size !== b.size)
+        throw new ShapeError(
+          `${name} needs two vectors of one length, not [${a.shape}] and [${b.shape}]`,
+        );
+      return inFloat32(a, (x) => x.mul(b).sum());
+    },
+  );
 
 /** Σ aᵢ bᵢ of two vectors, summed in float32. */
 export const dot: Product = scalarProduct("dot");
+/** {@link dot} under torch's name for vectors that may be complex; here all are real. */
 export const vdot: Product = scalarProduct("vdot");
 
 /** The cross product along an axis of size 3. */
 export const cross: Composite<(a: Tensor, b: Tensor, axis?: number) => Tensor> = composite(
-  { name: "cross", castPolicy: "promote" },
+  {
+    name: "cross",
+    castPolicy: "promote",
+    parameters: { a: kinds.tensor, b: kinds.tensor, axis: kinds.optional(kinds.integer) },
+  },
   (a: Tensor, b: Tensor, axis = -1): Tensor => {
     const d = axisOf("cross", a, axis);
     if (a.shape.join() !== b.shape.join() || a.shape[d] !== 3)
@@ -43,7 +52,15 @@ export const cross: Composite<(a: Tensor, b: Tensor, axis?: number) => Tensor> =
 export const tensordot: Composite<
   (a: Tensor, b: Tensor, axes?: number | readonly [readonly number[], readonly number[]]) => Tensor
 > = composite(
-  { name: "tensordot", castPolicy: "promote" },
+  {
+    name: "tensordot",
+    castPolicy: "promote",
+    parameters: {
+      a: kinds.tensor,
+      b: kinds.tensor,
+      axes: kinds.optional(kinds.either(kinds.integer, kinds.list)),
+    },
+  },
   (
     a: Tensor,
     b: Tensor,
@@ -71,7 +88,7 @@ export const tensordot: Composite<
     const [m, n, k] = [sizes(a, freeA), sizes(b, freeB), sizes(a, overA)];
     const rows = a.permute([...freeA, ...overA]).reshape([sizeOf(m), sizeOf(k)]);
     const columns = b.permute([...overB, ...freeB]).reshape([sizeOf(k), sizeOf(n)]);
-    return matmul([rows, columns], {}).reshape([...m, ...n]);
+    return matmul(rows, columns).reshape([...m, ...n]);
   },
 );
 
@@ -79,7 +96,16 @@ export const tensordot: Composite<
 export const bilinear: Composite<
   (x1: Tensor, x2: Tensor, weight: Tensor, bias?: Tensor) => Tensor
 > = composite(
-  { name: "bilinear", castPolicy: "promote" },
+  {
+    name: "bilinear",
+    castPolicy: "promote",
+    parameters: {
+      x1: kinds.tensor,
+      x2: kinds.tensor,
+      weight: kinds.tensor,
+      bias: kinds.optional(kinds.tensor),
+    },
+  },
   (x1: Tensor, x2: Tensor, weight: Tensor, bias?: Tensor): Tensor => {
     const [out, left, right] = weight.shape as [number, number, number];
     if (weight.rank !== 3 || x1.shape.at(-1) !== left || x2.shape.at(-1) !== right)
@@ -90,8 +116,8 @@ export const bilinear: Composite<
     const [count, others] = [sizeOf(lead), sizeOf(x2.shape.slice(0, -1))];
     const rows = x1.reshape([count, left]);
     const byLeft = weight.permute([1, 0, 2]).reshape([left, out * right]);
-    const half = matmul([rows, byLeft], {}).reshape([count, out, right]);
-    const full = matmul([half, x2.reshape([others, right, 1])], {});
+    const half = matmul(rows, byLeft).reshape([count, out, right]);
+    const full = matmul(half, x2.reshape([others, right, 1]));
     const y = full.reshape([...lead, out]);
     return bias ? y.add(bias) : y;
   },

@@ -1,11 +1,14 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { castOperand } from "../cast.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { add } from "./elementwise.js";
 
+/** Options of {@link conv2d}; a pair is height and width. */
 export interface Conv2dOptions {
   /** Default 1. */
   readonly stride?: number | readonly [number, number];
@@ -102,8 +105,8 @@ const convolve: Op<Conv2dOptions> = defineOp<Conv2dOptions>({
     const g = gradients[0] as Tensor;
     const full = attributesOf(x.shape, w.shape, attributes);
     return [
-      needs[0] ? inputGradient([g, w], full) : undefined,
-      needs[1] ? weightGradient([x, g], full) : undefined,
+      needs[0] ? inputGradient.apply([g, w], full) : undefined,
+      needs[1] ? weightGradient.apply([x, g], full) : undefined,
     ];
   },
 });
@@ -128,8 +131,8 @@ export const inputGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv
     const [g, w] = inputs as [Tensor, Tensor];
     const v = gradients[0] as Tensor;
     return [
-      needs[0] ? convolve([v, w], attributes) : undefined,
-      needs[1] ? weightGradient([v, g], attributes) : undefined,
+      needs[0] ? convolve.apply([v, w], attributes) : undefined,
+      needs[1] ? weightGradient.apply([v, g], attributes) : undefined,
     ];
   },
 });
@@ -155,8 +158,8 @@ const weightGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttr
     const [x, g] = inputs as [Tensor, Tensor];
     const v = gradients[0] as Tensor;
     return [
-      needs[0] ? inputGradient([g, v], attributes) : undefined,
-      needs[1] ? convolve([x, v], attributes) : undefined,
+      needs[0] ? inputGradient.apply([g, v], attributes) : undefined,
+      needs[1] ? convolve.apply([x, v], attributes) : undefined,
     ];
   },
 });
@@ -165,12 +168,26 @@ const weightGradient: Op<kernels.Conv2dAttributes> = defineOp<kernels.Conv2dAttr
  * Convolution (cross-correlation, as in torch) of an input [batch, height, width, in] with a weight
  * [kernelHeight, kernelWidth, in / groups, out], plus a bias [out].
  */
-export function conv2d(
+export const conv2d: (
   input: Tensor,
   weight: Tensor,
   bias?: Tensor,
-  options: Conv2dOptions = {},
-): Tensor {
-  const y = convolve([input, weight], options);
-  return bias ? add([y, castOperand(bias, y.dtype)], null) : y;
-}
+  options?: Conv2dOptions,
+) => Tensor = checked(
+  "conv2d",
+  {
+    input: kinds.tensor,
+    weight: kinds.tensor,
+    bias: kinds.optional(kinds.tensor),
+    options: kinds.optionals({
+      stride: kinds.sizes,
+      padding: kinds.sizes,
+      dilation: kinds.sizes,
+      groups: kinds.number,
+    }),
+  },
+  (input: Tensor, weight: Tensor, bias?: Tensor, options: Conv2dOptions = {}): Tensor => {
+    const y = convolve.apply([input, weight], options);
+    return bias ? add(y, castOperand(bias, y.dtype)) : y;
+  },
+);

@@ -1,10 +1,12 @@
 import { castOperand } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import type { Tensor } from "../tensor.js";
 import { conv2d, inputGradient, pair } from "./conv2d.js";
 import { add } from "./elementwise.js";
 
+/** Options of {@link conv1d}. */
 export interface Conv1dOptions {
   /** Default 1. */
   readonly stride?: number;
@@ -16,6 +18,7 @@ export interface Conv1dOptions {
   readonly groups?: number;
 }
 
+/** Options of {@link convTranspose1d}. */
 export interface ConvTranspose1dOptions extends Conv1dOptions {
   /** Added to the length of the result, at its end: which of the lengths that the stride merges is meant. Default 0. */
   readonly outputPadding?: number;
@@ -23,6 +26,7 @@ export interface ConvTranspose1dOptions extends Conv1dOptions {
 
 type Pair = number | readonly [number, number];
 
+/** Options of {@link convTranspose2d}; a pair is height and width. */
 export interface ConvTranspose2dOptions {
   /** Default 1. */
   readonly stride?: Pair;
@@ -40,8 +44,22 @@ type Convolution<Options> = Composite<
   (input: Tensor, weight: Tensor, bias?: Tensor, options?: Options) => Tensor
 >;
 
+const parametersOf = (options: kinds.ParameterKinds): kinds.ParameterKinds => ({
+  input: kinds.tensor,
+  weight: kinds.tensor,
+  bias: kinds.optional(kinds.tensor),
+  options: kinds.optionals(options),
+});
+
+const lineOptions = {
+  stride: kinds.number,
+  padding: kinds.number,
+  dilation: kinds.number,
+  groups: kinds.number,
+};
+
 const plusBias = (y: Tensor, bias: Tensor | undefined): Tensor =>
-  bias ? add([y, castOperand(bias, y.dtype)], null) : y;
+  bias ? add(y, castOperand(bias, y.dtype)) : y;
 
 /** The transpose of {@link conv2d}: the gradient of a convolution with this weight by its input. */
 function transposed(
@@ -86,7 +104,7 @@ function transposed(
       `${name}: padding [${padding}] leaves nothing of the result of ${height}×${width} by a window [${kernelHeight},${kernelWidth}]`,
     );
   };
-  return inputGradient([input, weight], {
+  return inputGradient.apply([input, weight], {
     batch,
     height: along(0, height, kernelHeight),
     width: along(1, width, kernelWidth),
@@ -107,7 +125,17 @@ function transposed(
  * `out` to `in` channels which this transposes.
  */
 export const convTranspose2d: Convolution<ConvTranspose2dOptions> = composite(
-  { name: "convTranspose2d", castPolicy: "lowerPrecision" },
+  {
+    name: "convTranspose2d",
+    castPolicy: "lowerPrecision",
+    parameters: parametersOf({
+      stride: kinds.sizes,
+      padding: kinds.sizes,
+      dilation: kinds.sizes,
+      outputPadding: kinds.sizes,
+      groups: kinds.number,
+    }),
+  },
   (input: Tensor, weight: Tensor, bias?: Tensor, options: ConvTranspose2dOptions = {}): Tensor =>
     plusBias(transposed("convTranspose2d", input, weight, options), bias),
 );
@@ -140,7 +168,7 @@ const onLine = ({ stride = 1, padding = 0, dilation = 1, groups = 1 }: Conv1dOpt
  * torch.nn.functional.conv1d with channels last.
  */
 export const conv1d: Convolution<Conv1dOptions> = composite(
-  { name: "conv1d", castPolicy: "lowerPrecision" },
+  { name: "conv1d", castPolicy: "lowerPrecision", parameters: parametersOf(lineOptions) },
   (input: Tensor, weight: Tensor, bias?: Tensor, options: Conv1dOptions = {}): Tensor => {
     const [images, windows] = asImages("conv1d", input, weight);
     return asSequences(conv2d(images, windows, bias, onLine(options)));
@@ -152,7 +180,11 @@ export const conv1d: Convolution<Conv1dOptions> = composite(
  * torch.nn.functional.conv_transpose1d with channels last.
  */
 export const convTranspose1d: Convolution<ConvTranspose1dOptions> = composite(
-  { name: "convTranspose1d", castPolicy: "lowerPrecision" },
+  {
+    name: "convTranspose1d",
+    castPolicy: "lowerPrecision",
+    parameters: parametersOf({ ...lineOptions, outputPadding: kinds.number }),
+  },
   (
     input: Tensor,
     weight: Tensor,

@@ -1,7 +1,9 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { castTo } from "../cast.js";
 import { NoSecondDerivativeError, ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
@@ -16,6 +18,7 @@ export interface CrfWeights {
   readonly transitions: Tensor;
 }
 
+/** Options of the functions of conditional random fields. */
 export interface CrfOptions {
   /**
    * uint32 [batch, length], not 0 for the places that count: a sequence's tags follow each other over the others, of which nothing is
@@ -24,6 +27,7 @@ export interface CrfOptions {
   readonly mask?: Tensor | undefined;
 }
 
+/** The best tags of sequences: {@link crfDecode}. */
 export interface CrfDecoded {
   /** uint32 [batch, length]: the best tags; where the mask is 0, the last one before. */
   readonly tags: Tensor;
@@ -31,38 +35,63 @@ export interface CrfDecoded {
   readonly scores: Tensor;
 }
 
+const weightKinds = kinds.options({
+  start: kinds.tensor,
+  end: kinds.tensor,
+  transitions: kinds.tensor,
+});
+const optionKinds = kinds.optionals({ mask: kinds.tensor });
+
 /**
  * log Σ exp score over all tags of each sequence, float32 [batch], from emissions [batch, length, tags] of up to 512 tags, in log
  * space and in float32 whatever the storage: a launch forward, four backward. Its gradients are the probabilities of tags and of
  * pairs of tags.
  */
-export const crfLogPartition = (
+export const crfLogPartition: (
   emissions: Tensor,
   weights: CrfWeights,
-  { mask }: CrfOptions = {},
-): Tensor => lossOf(emissions, weights, undefined, mask);
+  options?: CrfOptions,
+) => Tensor = checked(
+  "crfLogPartition",
+  { emissions: kinds.tensor, weights: weightKinds, options: optionKinds },
+  (emissions: Tensor, weights: CrfWeights, { mask }: CrfOptions = {}): Tensor =>
+    lossOf(emissions, weights, undefined, mask),
+);
 
 /**
  * The negative log-likelihood of uint32 tags [batch, length], float32 [batch]: {@link crfLogPartition} minus the tags' score, but with
  * more digits. Tags under padding may be anything; another tag that is none gives NaN.
  */
-export const crfLoss = (
+export const crfLoss: (
   emissions: Tensor,
   tags: Tensor,
   weights: CrfWeights,
-  { mask }: CrfOptions = {},
-): Tensor => lossOf(emissions, weights, tags, mask);
+  options?: CrfOptions,
+) => Tensor = checked(
+  "crfLoss",
+  { emissions: kinds.tensor, tags: kinds.tensor, weights: weightKinds, options: optionKinds },
+  (emissions: Tensor, tags: Tensor, weights: CrfWeights, { mask }: CrfOptions = {}): Tensor =>
+    lossOf(emissions, weights, tags, mask),
+);
 
 /** The tags of highest score together, by Viterbi's algorithm, in one launch. Of equal ones the first tag wins. */
-export function crfDecode(
+export const crfDecode: (
   emissions: Tensor,
-  { start, end, transitions }: CrfWeights,
-  { mask }: CrfOptions = {},
-): CrfDecoded {
-  const inputs = [emissions, start, end, transitions, ...(mask ? [mask] : [])];
-  const [tags, scores] = decodeOp.all(inputs, null) as [Tensor, Tensor];
-  return { tags, scores };
-}
+  weights: CrfWeights,
+  options?: CrfOptions,
+) => CrfDecoded = checked(
+  "crfDecode",
+  { emissions: kinds.tensor, weights: weightKinds, options: optionKinds },
+  (
+    emissions: Tensor,
+    { start, end, transitions }: CrfWeights,
+    { mask }: CrfOptions = {},
+  ): CrfDecoded => {
+    const inputs = [emissions, start, end, transitions, ...(mask ? [mask] : [])];
+    const [tags, scores] = decodeOp.applyAll(inputs, null) as [Tensor, Tensor];
+    return { tags, scores };
+  },
+);
 
 interface Given {
   readonly hasTags: boolean;
@@ -86,7 +115,7 @@ function lossOf(
   mask: Tensor | undefined,
 ): Tensor {
   const inputs = [emissions, start, end, transitions, tags, mask].filter((x) => x !== undefined);
-  return lossOp(inputs, { hasTags: tags !== undefined, hasMask: mask !== undefined });
+  return lossOp.apply(inputs, { hasTags: tags !== undefined, hasMask: mask !== undefined });
 }
 
 const shapeOf = ({ shape }: { readonly shape: readonly number[] }): kernels.CrfShape => {
@@ -155,7 +184,7 @@ const lossOp: Op<Given> = defineOp<Given>({
     const [losses] = gradients;
     if (!losses) return [];
     const [emissions, start, end, transitions, ...integers] = inputs as Four<Tensor>;
-    const [ofEmissions, ofStart, ofEnd, ofTransitions] = backwardOp.all(
+    const [ofEmissions, ofStart, ofEnd, ofTransitions] = backwardOp.applyAll(
       [emissions, start, end, transitions, outputs[1] as Tensor, losses, ...integers],
       attributes,
     ) as Four<Tensor>;

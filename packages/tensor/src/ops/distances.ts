@@ -1,6 +1,7 @@
 import { castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import type { Tensor } from "../tensor.js";
 import { clamp } from "./activations.js";
 import { gt, keepWhere } from "./comparison.js";
@@ -17,6 +18,7 @@ const normAlong = (x: Tensor, p: number, axis = -1): Tensor =>
 export const atLeast = (x: Tensor, least: number): Tensor =>
   x.add(clamp(x, { min: least }).sub(x).detach());
 
+/** Options of {@link cosineSimilarity}. */
 export interface CosineSimilarityOptions {
   /** Default 1, as in torch. */
   readonly axis?: number;
@@ -28,7 +30,15 @@ export interface CosineSimilarityOptions {
 export const cosineSimilarity: Composite<
   (a: Tensor, b: Tensor, options?: CosineSimilarityOptions) => Tensor
 > = composite(
-  { name: "cosineSimilarity", castPolicy: "float32" },
+  {
+    name: "cosineSimilarity",
+    castPolicy: "float32",
+    parameters: {
+      a: kinds.tensor,
+      b: kinds.tensor,
+      options: kinds.optionals({ axis: kinds.integer, eps: kinds.number }),
+    },
+  },
   (a: Tensor, b: Tensor, { axis = 1, eps = 1e-8 }: CosineSimilarityOptions = {}): Tensor => {
     const dot = a.mul(b);
     const position = axis < 0 ? axis + dot.rank : axis;
@@ -49,13 +59,21 @@ export const cosineSimilarity: Composite<
 
 /** The p-norm of a − b, as torch.dist; the operands broadcast. */
 export const dist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = composite(
-  { name: "dist", castPolicy: "float32" },
+  {
+    name: "dist",
+    castPolicy: "float32",
+    parameters: { a: kinds.tensor, b: kinds.tensor, p: kinds.optional(kinds.number) },
+  },
   (a: Tensor, b: Tensor, p = 2): Tensor => linalgVectorNorm(a.sub(b), { ord: p }),
 );
 
 /** The p-norm of the difference of every row of a [..., n, size] and every row of b [..., m, size]: [..., n, m], as torch.cdist. */
 export const cdist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = composite(
-  { name: "cdist", castPolicy: "float32" },
+  {
+    name: "cdist",
+    castPolicy: "float32",
+    parameters: { a: kinds.tensor, b: kinds.tensor, p: kinds.optional(kinds.number) },
+  },
   (a: Tensor, b: Tensor, p = 2): Tensor => {
     const size = a.shape.at(-1);
     if (a.rank < 2 || b.rank < 2 || size !== b.shape.at(-1))
@@ -70,7 +88,11 @@ export const cdist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = co
 
 /** The distances of the rows of x [n, size] from one another, [n (n − 1) / 2]: row i from rows i + 1, …, for each i; torch.pdist. */
 export const pdist: Composite<(x: Tensor, p?: number) => Tensor> = composite(
-  { name: "pdist", castPolicy: "float32" },
+  {
+    name: "pdist",
+    castPolicy: "float32",
+    parameters: { x: kinds.tensor, p: kinds.optional(kinds.number) },
+  },
   (x: Tensor, p = 2): Tensor => {
     if (x.rank !== 2) throw new ShapeError(`pdist needs rows [n, size], not [${x.shape}]`);
     const n = x.shape[0] as number;
@@ -86,13 +108,17 @@ export const pdist: Composite<(x: Tensor, p?: number) => Tensor> = composite(
 /** Slices of x along an axis, scaled so that none has a p-norm above `maxNorm`, as torch.renorm. */
 export const renorm: Composite<(x: Tensor, p: number, axis: number, maxNorm: number) => Tensor> =
   composite(
-    { name: "renorm", castPolicy: "float32" },
+    {
+      name: "renorm",
+      castPolicy: "float32",
+      parameters: { x: kinds.tensor, p: kinds.number, axis: kinds.integer, maxNorm: kinds.number },
+    },
     (x: Tensor, p: number, axis: number, maxNorm: number): Tensor => {
       const d = axisOf("renorm", x, axis);
       const axes = [...x.shape.keys()].filter((other) => other !== d);
       const lengths = linalgVectorNorm(x, { ord: p, axes, keepDimensions: true });
-      const factors = reciprocal([lengths.add(1e-7)], null).mul(maxNorm);
-      return x.mul(keepWhere([factors.sub(1), gt(lengths, maxNorm)], null).add(1));
+      const factors = reciprocal(lengths.add(1e-7)).mul(maxNorm);
+      return x.mul(keepWhere(factors.sub(1), gt(lengths, maxNorm)).add(1));
     },
   );
 

@@ -1,5 +1,6 @@
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import type { Tensor } from "../tensor.js";
 import { parseEinsum } from "./einsum-equation.js";
 import { mul } from "./elementwise.js";
@@ -23,7 +24,11 @@ interface Labelled {
  */
 export const einsum: Composite<(equation: string, ...operands: readonly Tensor[]) => Tensor> =
   composite(
-    { name: "einsum", castPolicy: "lowerPrecision" },
+    {
+      name: "einsum",
+      castPolicy: "lowerPrecision",
+      parameters: { equation: kinds.text, operands: kinds.rest(kinds.tensor) },
+    },
     (equation: string, ...operands: readonly Tensor[]): Tensor => {
       const { inputs, output } = parseEinsum(
         equation,
@@ -72,7 +77,7 @@ function diagonal(term: Labelled): Labelled {
   // In rows of [size, size] one after the other, those of the diagonal are size + 1 apart.
   const rows = tensor.permute([first, second, ...others]).reshape([size * size, ...rest]);
   return diagonal({
-    tensor: slice(rows, 0, 0, size * size, size + 1),
+    tensor: slice(rows, 0, { end: size * size, step: size + 1 }),
     labels: [labels[first] as string, ...others.map((d) => labels[d] as string)],
   });
 }
@@ -91,7 +96,7 @@ function contract(a: Labelled, b: Labelled, wanted: ReadonlySet<string>): Labell
   const size = sizesOf([left, right]);
   if (inner.length === 0) {
     const x = aligned(left, labels);
-    return { tensor: mul([x, aligned(right, labels)], null), labels };
+    return { tensor: mul(x, aligned(right, labels)), labels };
   }
   const lengths = [batch, rows, columns, inner].map((group) => product(group.map(size)));
   const [entries, m, n, k] = lengths as [number, number, number, number];
@@ -103,7 +108,7 @@ function contract(a: Labelled, b: Labelled, wanted: ReadonlySet<string>): Labell
   const y = isTransposed
     ? matrices(right, [...batch, ...columns, ...inner]).reshape([entries, n, k])
     : matrices(right, [...batch, ...inner, ...columns]).reshape([entries, k, n]);
-  const tensor = matmul([x, y], { transB: isTransposed });
+  const tensor = matmul(x, y, { transB: isTransposed });
   return { tensor: tensor.reshape(labels.map(size)), labels };
 }
 

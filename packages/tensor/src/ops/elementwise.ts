@@ -1,37 +1,79 @@
 import * as kernels from "@halfstep/kernels";
-import type { BackwardContext, Op } from "../op.js";
+import { checked } from "../arguments.js";
+import { either, number, optional, tensor } from "../kinds.js";
+import {
+  type BackwardContext,
+  type BinaryOp,
+  type CallableOp,
+  callable,
+  type Op,
+  type UnaryOp,
+} from "../op.js";
 import type { Tensor } from "../tensor.js";
-import { cut, pointwise, unary } from "./pointwise.js";
+import { cut, ofTwo, pointwise, unary } from "./pointwise.js";
+
+/** An op of a tensor and a number. */
+type WithNumber = CallableOp<(x: Tensor, c: number) => Tensor, number>;
+
+/** An op of two tensors, which broadcast, or of a tensor and a number. */
+export interface ArithmeticOp extends Op<null> {
+  (a: Tensor, b: Tensor | number): Tensor;
+}
 
 const withConstant = (
   expression: kernels.Expression,
   backward: (gradient: Tensor, constant: number) => Tensor,
-): Op<number> =>
-  pointwise<number>({
+): WithNumber => {
+  const op = pointwise<number>({
     expression,
     castPolicy: "none",
     constants: (c) => [c],
     backward: ({ gradients, attributes }) => [backward(gradients[0] as Tensor, attributes)],
   });
+  return callable(op, { x: tensor, c: number }, (x: Tensor, c: number) => op.apply([x], c));
+};
 
 const binary = (
   expression: kernels.Expression,
   backward: (context: BackwardContext<null>) => readonly (Tensor | undefined)[],
 ): Op<null> => pointwise<null>({ expression, castPolicy: "promote", backward });
 
+const arithmetic = (op: Op<null>, withNumber: (a: Tensor, b: number) => Tensor): ArithmeticOp =>
+  callable(op, { a: tensor, b: either(tensor, number) }, (a: Tensor, b: Tensor | number) =>
+    typeof b === "number" ? withNumber(a, b) : op.apply([a, b], null),
+  );
+
 const only = ({ gradients }: BackwardContext<null>): Tensor => gradients[0] as Tensor;
 
-export const add: Op<null> = binary(kernels.add, (context) => [only(context), only(context)]);
+/** x · c for a number c, which may change from step to step without a new plan. `mul` takes numbers, too. */
+export const scale: WithNumber = withConstant(kernels.scale, (g, c) => g.mul(c));
 
-export const sub: Op<null> = binary(kernels.sub, (context) => [only(context), only(context).neg()]);
+/** x + c for a number c, which may change from step to step without a new plan. `add` takes numbers, too. */
+export const addScalar: WithNumber = withConstant(kernels.addScalar, (g) => g);
 
-export const mul: Op<null> = binary(kernels.mul, (context) => {
-  const [a, b] = context.inputs as [Tensor, Tensor];
-  return [
-    context.needs[0] ? times(only(context), b) : undefined,
-    context.needs[1] ? times(only(context), a) : undefined,
-  ];
-});
+/** a + b, which broadcast as in NumPy; b may be a number. Floating dtypes promote: float16 and float32 give float32. */
+export const add: ArithmeticOp = arithmetic(
+  binary(kernels.add, (context) => [only(context), only(context)]),
+  (a, b) => addScalar.apply([a], b),
+);
+
+/** a − b, which broadcast as in NumPy; b may be a number. Floating dtypes promote. */
+export const sub: ArithmeticOp = arithmetic(
+  binary(kernels.sub, (context) => [only(context), only(context).neg()]),
+  (a, b) => addScalar.apply([a], -b),
+);
+
+/** a · b, which broadcast as in NumPy; b may be a number. Floating dtypes promote. */
+export const mul: ArithmeticOp = arithmetic(
+  binary(kernels.mul, (context) => {
+    const [a, b] = context.inputs as [Tensor, Tensor];
+    return [
+      context.needs[0] ? times(only(context), b) : undefined,
+      context.needs[1] ? times(only(context), a) : undefined,
+    ];
+  }),
+  (a, b) => scale.apply([a], b),
+);
 
 /** gradient · factor. That of a scaled loss begins as one times the scale, which is no launch. */
 function times(gradient: Tensor, factor: Tensor): Tensor {
@@ -43,61 +85,64 @@ function times(gradient: Tensor, factor: Tensor): Tensor {
   return isFactor ? factor : gradient.mul(factor);
 }
 
-export const div: Op<null> = binary(kernels.div, (context) => {
-  const [, b] = context.inputs as [Tensor, Tensor];
-  const quotient = context.outputs[0] as Tensor;
-  const scaled = only(context).div(b);
-  return [scaled, context.needs[1] ? scaled.mul(quotient).neg() : undefined];
-});
+/** a / b, which broadcast as in NumPy; b may be a number, whose reciprocal is multiplied by. Floating dtypes promote. */
+export const div: ArithmeticOp = arithmetic(
+  binary(kernels.div, (context) => {
+    const [, b] = context.inputs as [Tensor, Tensor];
+    const quotient = context.outputs[0] as Tensor;
+    const scaled = only(context).div(b);
+    return [scaled, context.needs[1] ? scaled.mul(quotient).neg() : undefined];
+  }),
+  (a, b) => scale.apply([a], 1 / b),
+);
 
-/** x · c for a number c, which may change from step to step without a new plan. */
-export const scale: Op<number> = withConstant(kernels.scale, (g, c) => g.mul(c));
-
-/** x + c for a number c, which may change from step to step without a new plan. */
-export const addScalar: Op<number> = withConstant(kernels.addScalar, (g) => g);
-
-export const sqrt: Op<null> = unary(kernels.sqrt, "none", (g, _, y) => g.div(y.mul(2)));
-export const square: Op<null> = unary(kernels.square, "none", (g, x) => g.mul(x.mul(2)));
+/** √x; NaN below 0. */
+export const sqrt: UnaryOp = unary(kernels.sqrt, "none", (g, _, y) => g.div(y.mul(2)));
+/** x². */
+export const square: UnaryOp = unary(kernels.square, "none", (g, x) => g.mul(x.mul(2)));
 /** |x|. The gradient at NaN is NaN, where torch's is 0: an activation that was lost must reach the scaler. */
-export const abs: Op<null> = unary(kernels.abs, "none", (g, x) => g.mul(sign([x], null)));
+export const abs: UnaryOp = unary(kernels.abs, "none", (g, x) => g.mul(sign(x)));
 
 /** −1, 0 or 1; NaN stays NaN. */
-export const sign: Op<null> = unary(kernels.sign, "none", cut);
-export const floor: Op<null> = unary(kernels.floor, "none", cut);
-export const ceil: Op<null> = unary(kernels.ceil, "none", cut);
+export const sign: UnaryOp = unary(kernels.sign, "none", cut);
+/** The largest whole number that is not above x. Its gradient is 0. */
+export const floor: UnaryOp = unary(kernels.floor, "none", cut);
+/** The smallest whole number that is not below x. Its gradient is 0. */
+export const ceil: UnaryOp = unary(kernels.ceil, "none", cut);
 
 /** The nearest whole number; of two that are equally near, the even one. */
-export const round: Op<null> = unary(kernels.round, "none", cut);
+export const round: UnaryOp = unary(kernels.round, "none", cut);
 
 /**
  * Gradients go to the operand that was taken; of two that are equal, half to each; to both where either is NaN, as in torch, so that
  * NaN is not lost on its way back.
  */
-function extremum(expression: kernels.Expression, slope: kernels.Expression): Op<null> {
+function extremum(expression: kernels.Expression, slope: kernels.Expression): BinaryOp {
   const backward: Op<null> = pointwise<null>({
     expression: slope,
     castPolicy: "none",
     backward({ inputs, gradients, needs }) {
       const [, a, b] = inputs as [Tensor, Tensor, Tensor];
       const v = gradients[0] as Tensor;
-      return [needs[0] ? backward([v, a, b], null) : undefined, undefined, undefined];
+      return [needs[0] ? backward.apply([v, a, b], null) : undefined, undefined, undefined];
     },
   });
-  return binary(expression, (context) => {
+  const op = binary(expression, (context) => {
     const [a, b] = context.inputs as [Tensor, Tensor];
     const g = only(context);
     return [
-      context.needs[0] ? backward([g, a, b], null) : undefined,
-      context.needs[1] ? backward([g, b, a], null) : undefined,
+      context.needs[0] ? backward.apply([g, a, b], null) : undefined,
+      context.needs[1] ? backward.apply([g, b, a], null) : undefined,
     ];
   });
+  return ofTwo(op);
 }
 
 /** The larger operand; NaN if either is. */
-export const maximum: Op<null> = extremum(kernels.maximum, kernels.maximumBackward);
+export const maximum: BinaryOp = extremum(kernels.maximum, kernels.maximumBackward);
 
 /** The smaller operand; NaN if either is. */
-export const minimum: Op<null> = extremum(kernels.minimum, kernels.minimumBackward);
+export const minimum: BinaryOp = extremum(kernels.minimum, kernels.minimumBackward);
 
 const addcmulOp: Op<number> = pointwise<number>({
   expression: kernels.addcmul,
@@ -126,10 +171,17 @@ const addcdivOp: Op<number> = pointwise<number>({
   },
 });
 
-/** x + value · a · b */
-export const addcmul = (x: Tensor, a: Tensor, b: Tensor, value = 1): Tensor =>
-  addcmulOp([x, a, b], value);
+const withValue = (op: Op<number>): AddedTerm =>
+  checked(
+    op.name,
+    { x: tensor, a: tensor, b: tensor, value: optional(number) },
+    (x: Tensor, a: Tensor, b: Tensor, value = 1): Tensor => op.apply([x, a, b], value),
+  );
 
-/** x + value · a / b */
-export const addcdiv = (x: Tensor, a: Tensor, b: Tensor, value = 1): Tensor =>
-  addcdivOp([x, a, b], value);
+type AddedTerm = (x: Tensor, a: Tensor, b: Tensor, value?: number) => Tensor;
+
+/** x + value · a · b, which broadcast; the value is 1 by default. */
+export const addcmul: AddedTerm = withValue(addcmulOp);
+
+/** x + value · a / b, which broadcast; the value is 1 by default. */
+export const addcdiv: AddedTerm = withValue(addcdivOp);

@@ -2,12 +2,14 @@ import { castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { noGrad } from "../grad-mode.js";
+import * as kinds from "../kinds.js";
 import type { Tensor } from "../tensor.js";
 import { ge, keepWhere, le, logicalAnd, where } from "./comparison.js";
 import { indexSelect, placeIn } from "./indexing.js";
 import { inFloat32 } from "./precision.js";
 import { select } from "./windows.js";
 
+/** Options of {@link gridSampler}. */
 export interface GridSamplerOptions {
   /** Between the four pixels around a place, or the nearest. Default "bilinear". */
   readonly mode?: "bilinear" | "nearest";
@@ -43,7 +45,19 @@ const product = (a: Tensor | undefined, b: Tensor | undefined): Tensor | undefin
 export const gridSampler: Composite<
   (image: Tensor, grid: Tensor, options?: GridSamplerOptions) => Tensor
 > = composite(
-  { name: "gridSampler", castPolicy: "promote" },
+  {
+    name: "gridSampler",
+    castPolicy: "promote",
+    parameters: {
+      image: kinds.tensor,
+      grid: kinds.tensor,
+      options: kinds.optionals({
+        mode: kinds.oneOf("bilinear", "nearest"),
+        padding: kinds.oneOf("zeros", "border", "reflection"),
+        alignCorners: kinds.flag,
+      }),
+    },
+  },
   (image: Tensor, grid: Tensor, options: GridSamplerOptions = {}): Tensor => {
     if (
       image.rank !== 4 ||
@@ -91,8 +105,8 @@ function sample(
       const weight = product(row.weight, column.weight);
       const weighted = weight ? values.mul(weight.unsqueeze(-1)) : values;
       if (padding !== "zeros") return weighted;
-      const inside = logicalAnd([within(row.place, height), within(column.place, width)], null);
-      return keepWhere([weighted, inside.unsqueeze(-1)], null);
+      const inside = logicalAnd(within(row.place, height), within(column.place, width));
+      return keepWhere(weighted, inside.unsqueeze(-1));
     }),
   );
   return terms.reduce((sum, term) => sum.add(term));
@@ -106,8 +120,8 @@ function reflected(place: Tensor, size: number, first: number): Tensor {
   const times = noGrad(() => distance.div(span).floor());
   const extra = distance.sub(times.mul(span));
   const isOdd = noGrad(() => times.sub(times.mul(0.5).floor().mul(2)));
-  return where([isOdd, extra.neg().add(span), extra], null).add(first);
+  return where(isOdd, extra.neg().add(span), extra).add(first);
 }
 
 const within = (place: Tensor, size: number): Tensor =>
-  logicalAnd([ge(place, 0), le(place, size - 1)], null);
+  logicalAnd(ge(place, 0), le(place, size - 1));

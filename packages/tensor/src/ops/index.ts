@@ -6,6 +6,7 @@ export {
   hardtanh,
   leakyRelu,
   prelu,
+  type RangeOptions,
   relu,
   sigmoid,
   silu,
@@ -21,6 +22,7 @@ export {
   type RunningStatistics,
 } from "./batch-norm.js";
 export {
+  type Comparison,
   eq,
   ge,
   gt,
@@ -67,6 +69,7 @@ export {
 } from "./distances.js";
 export { einsum } from "./einsum.js";
 export {
+  type ArithmeticOp,
   abs,
   add,
   addcdiv,
@@ -160,7 +163,18 @@ export {
   randn,
   type UniformOptions,
 } from "./random.js";
-export { all, amax, amin, any, mean, prod, sum, sumTo } from "./reduce.js";
+export {
+  all,
+  amax,
+  amin,
+  any,
+  type KeepOptions,
+  mean,
+  prod,
+  type SumOptions,
+  sum,
+  sumTo,
+} from "./reduce.js";
 export { type CumulateOptions, cumprod, cumsum } from "./scan.js";
 export { expand, permute, reshape, squeeze, transpose, unsqueeze } from "./shape.js";
 export { argmax, logSoftmax, type SoftmaxOptions, softmax, softmin } from "./softmax.js";
@@ -217,4 +231,4 @@ export {
   upsampleNearest3d,
   upsampleTrilinear3d,
 } from "./upsample.js";
-export { chunk, flip, narrow, pad, select, slice, split } from "./windows.js";
+export { chunk, flip, narrow, pad, type SliceOptions, select, slice, split } from "./windows.js";

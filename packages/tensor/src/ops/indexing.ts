@@ -1,10 +1,12 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
 import { noGrad } from "../grad-mode.js";
 import { isTensor } from "../is-tensor.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { eq, where } from "./comparison.js";
@@ -66,13 +68,17 @@ const gatherOp: Op<number> = defineOp<number>({
  * result[…, k, …] = x[…, index[…, k, …], …] along an axis, with a uint32 index for each element of the result. In other axes the
  * index may be shorter than x. An index out of range gives NaN.
  */
-export function gather(x: Tensor, axis: number, index: Tensor): Tensor {
-  const d = axisOf("gather", x, axis);
-  let input = x;
-  for (const [other, size] of index.shape.entries())
-    if (other !== d && size < (x.shape[other] ?? 0)) input = narrow(input, other, 0, size);
-  return gatherOp([input, index], d);
-}
+export const gather: (x: Tensor, axis: number, index: Tensor) => Tensor = checked(
+  "gather",
+  { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor },
+  (x: Tensor, axis: number, index: Tensor): Tensor => {
+    const d = axisOf("gather", x, axis);
+    let input = x;
+    for (const [other, size] of index.shape.entries())
+      if (other !== d && size < (x.shape[other] ?? 0)) input = narrow(input, other, 0, size);
+    return gatherOp.apply([input, index], d);
+  },
+);
 
 interface Scatter {
   readonly axis: number;
@@ -124,12 +130,21 @@ const assignOp = scatterOp("scatter", "assign");
 const addOp = scatterOp("scatterAdd", "add");
 
 /** x with `source` written to the places that a uint32 index of the same shape names along an axis; of equal places the last. */
-export const scatter = (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
-  assignOp([x, index, source], axisOf("scatter", x, axis));
+export const scatter: (x: Tensor, axis: number, index: Tensor, source: Tensor) => Tensor = checked(
+  "scatter",
+  { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor, source: kinds.tensor },
+  (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
+    assignOp.apply([x, index, source], axisOf("scatter", x, axis)),
+);
 
 /** x with `source` added to the places that a uint32 index of the same shape names along an axis; in one order, without atomics. */
-export const scatterAdd = (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
-  addOp([x, index, source], axisOf("scatterAdd", x, axis));
+export const scatterAdd: (x: Tensor, axis: number, index: Tensor, source: Tensor) => Tensor =
+  checked(
+    "scatterAdd",
+    { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor, source: kinds.tensor },
+    (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
+      addOp.apply([x, index, source], axisOf("scatterAdd", x, axis)),
+  );
 
 const selectOp: Op<number> = defineOp<number>({
   name: "indexSelect",
@@ -154,7 +169,7 @@ const selectOp: Op<number> = defineOp<number>({
   backward({ inputs, gradients, attributes: axis }) {
     const [x, index] = inputs as [Tensor, Tensor];
     const size = x.shape[axis] as number;
-    return [addRows([gradients[0] as Tensor, index], { axis, size }), undefined];
+    return [addRows.apply([gradients[0] as Tensor, index], { axis, size }), undefined];
   },
 });
 
@@ -180,7 +195,7 @@ const addRows: Op<{ readonly axis: number; readonly size: number }> = defineOp<{
     );
   },
   backward: ({ inputs, gradients, attributes: { axis } }) => [
-    selectOp([gradients[0] as Tensor, inputs[1] as Tensor], axis),
+    selectOp.apply([gradients[0] as Tensor, inputs[1] as Tensor], axis),
     undefined,
   ],
 });
@@ -211,17 +226,22 @@ const putRows: Op<null> = defineOp<null>({
     const [, source, index] = inputs as [Tensor, Tensor, Tensor];
     const g = gradients[0] as Tensor;
     return [
-      needs[0] ? putRows([g, zeros(g, source.shape), index], null) : undefined,
-      needs[1] ? selectOp([g, index], 0) : undefined,
+      needs[0] ? putRows.apply([g, zeros(g, source.shape), index], null) : undefined,
+      needs[1] ? selectOp.apply([g, index], 0) : undefined,
       undefined,
     ];
   },
 });
 
 /** The places along an axis that a uint32 index [places] names, in its order. An index out of range gives NaN. */
-export const indexSelect = (x: Tensor, axis: number, index: Tensor): Tensor =>
-  selectOp([x, index], axisOf("indexSelect", x, axis));
+export const indexSelect: (x: Tensor, axis: number, index: Tensor) => Tensor = checked(
+  "indexSelect",
+  { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor },
+  (x: Tensor, axis: number, index: Tensor): Tensor =>
+    selectOp.apply([x, index], axisOf("indexSelect", x, axis)),
+);
 
+/** Options of {@link indexPut}. */
 export interface IndexPutOptions {
   /** Add to what is there, instead of replacing it. Default false. */
   readonly accumulate?: boolean;
@@ -239,7 +259,16 @@ export const indexPut: Composite<
     options?: IndexPutOptions,
   ) => Tensor
 > = composite(
-  { name: "indexPut", castPolicy: "promote" },
+  {
+    name: "indexPut",
+    castPolicy: "promote",
+    parameters: {
+      x: kinds.tensor,
+      index: kinds.either(kinds.tensor, kinds.tensors),
+      values: kinds.tensor,
+      options: kinds.optionals({ accumulate: kinds.flag }),
+    },
+  },
   (
     x: Tensor,
     given: Tensor | readonly Tensor[],
@@ -254,8 +283,9 @@ export const indexPut: Composite<
     const index = given;
     const rows = [index.size, ...x.shape.slice(1)];
     const all = values.shape.join() === rows.join() ? values : values.expand(rows);
-    if (accumulate) return x.add(addRows([all, index], { axis: 0, size: x.shape[0] as number }));
-    return putRows([x, all, index], null);
+    if (accumulate)
+      return x.add(addRows.apply([all, index], { axis: 0, size: x.shape[0] as number }));
+    return putRows.apply([x, all, index], null);
   },
 );
 
@@ -282,7 +312,7 @@ const placeOp: Op<PlaceIn> = defineOp<PlaceIn>({
 
 /** place · size + index, uint32 all: the place in one more dimension. Past the end of everything where one is out of range. */
 export const placeIn = (place: Tensor, index: Tensor, dimension: PlaceIn): Tensor =>
-  placeOp([place, index], dimension);
+  placeOp.apply([place, index], dimension);
 
 /** Where uint32 indices of one shape, one for each dimension, point to in all of them together; past the end where one does. */
 function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): Tensor {
@@ -303,37 +333,49 @@ function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): T
   });
 }
 
+/** Options of {@link embedding}. */
 export interface EmbeddingOptions {
   /** The row that stands for no word: it gets no gradient. */
   readonly paddingIndex?: number;
 }
 
 /** Rows of `weight` [words, features] by uint32 indices of any shape, as [...indices, features]. An index out of range gives NaN. */
-export function embedding(
-  index: Tensor,
-  weight: Tensor,
-  { paddingIndex }: EmbeddingOptions = {},
-): Tensor {
-  const [words, features] = weight.shape as [number, number];
-  if (weight.rank !== 2)
-    throw new ShapeError(`embedding needs a weight [words, features], not [${weight.shape}]`);
-  if (paddingIndex !== undefined && !(paddingIndex >= 0 && paddingIndex < words))
-    throw new ShapeError(`embedding: paddingIndex ${paddingIndex} is none of the ${words} words`);
-  const flat = index.reshape([index.size]);
-  const rows = indexSelect(weight, 0, flat);
-  const result = paddingIndex === undefined ? rows : cutRows(rows, eq(flat, paddingIndex));
-  return result.reshape([...index.shape, features]);
-}
+export const embedding: (index: Tensor, weight: Tensor, options?: EmbeddingOptions) => Tensor =
+  checked(
+    "embedding",
+    {
+      index: kinds.tensor,
+      weight: kinds.tensor,
+      options: kinds.optionals({ paddingIndex: kinds.number }),
+    },
+    (index: Tensor, weight: Tensor, { paddingIndex }: EmbeddingOptions = {}): Tensor => {
+      const [words, features] = weight.shape as [number, number];
+      if (weight.rank !== 2)
+        throw new ShapeError(`embedding needs a weight [words, features], not [${weight.shape}]`);
+      if (paddingIndex !== undefined && !(paddingIndex >= 0 && paddingIndex < words))
+        throw new ShapeError(
+          `embedding: paddingIndex ${paddingIndex} is none of the ${words} words`,
+        );
+      const flat = index.reshape([index.size]);
+      const rows = indexSelect(weight, 0, flat);
+      const result = paddingIndex === undefined ? rows : cutRows(rows, eq(flat, paddingIndex));
+      return result.reshape([...index.shape, features]);
+    },
+  );
 
 /** The same rows; through those under the mask no gradient flows. */
 function cutRows(rows: Tensor, mask: Tensor): Tensor {
   const column = mask.reshape([mask.size, 1]);
-  return where([column, rows.detach(), rows], null);
+  return where(column, rows.detach(), rows);
 }
 
 /** 1 in the class that each uint32 label names, 0 in the others, as float32 [...labels, classes]. */
-export function oneHot(labels: Tensor, classes: number): Tensor {
-  indices("oneHot", labels);
-  const names = labels.runtime.tensor(Uint32Array.from({ length: classes }, (_, c) => c));
-  return castTo(eq(labels.reshape([...labels.shape, 1]), names), "float32");
-}
+export const oneHot: (labels: Tensor, classes: number) => Tensor = checked(
+  "oneHot",
+  { labels: kinds.tensor, classes: kinds.integer },
+  (labels: Tensor, classes: number): Tensor => {
+    indices("oneHot", labels);
+    const names = labels.runtime.tensor(Uint32Array.from({ length: classes }, (_, c) => c));
+    return castTo(eq(labels.reshape([...labels.shape, 1]), names), "float32");
+  },
+);

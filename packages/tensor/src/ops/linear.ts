@@ -4,6 +4,7 @@ import { castOperand, castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { isGradEnabled, noGrad } from "../grad-mode.js";
 import { type DifferentiableOp, dependOn } from "../grad-node.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { add } from "./elementwise.js";
@@ -12,15 +13,19 @@ import { sum } from "./reduce.js";
 
 /** y = x Wᵀ + b with x [..., in], W [out, in] and b [out], as torch.nn.functional.linear. */
 export const linear: Composite<(x: Tensor, weight: Tensor, bias?: Tensor) => Tensor> = composite(
-  { name: "linear", castPolicy: "lowerPrecision" },
+  {
+    name: "linear",
+    castPolicy: "lowerPrecision",
+    parameters: { x: kinds.tensor, weight: kinds.tensor, bias: kinds.optional(kinds.tensor) },
+  },
   (x: Tensor, weight: Tensor, bias?: Tensor): Tensor => {
-    if (!bias) return matmul([x, weight], { transB: true });
+    if (!bias) return matmul(x, weight, { transB: true });
     if (!isOneNode(x, weight, bias)) {
-      const y = matmul([x, weight], { transB: true });
-      return add([y, castOperand(bias, y.dtype)], null);
+      const y = matmul(x, weight, { transB: true });
+      return add(y, castOperand(bias, y.dtype));
     }
     const inputs = [x, weight, castOperand(bias, x.dtype)] as const;
-    const y = noGrad(() => add([matmul([x, weight], { transB: true }), inputs[2]], null));
+    const y = noGrad(() => add(matmul(x, weight, { transB: true }), inputs[2]));
     if (isGradEnabled() && inputs.some(({ requiresGrad }) => requiresGrad))
       dependOn(inputs, [y], linearNode);
     return y;
@@ -46,12 +51,12 @@ const linearNode: DifferentiableOp = {
     const count = x.shape.slice(0, -1).reduce((a, b) => a * b, 1);
     const rows = x.reshape([count, size]);
     const g = castTo(gradients[0] as Tensor, x.dtype).reshape([count, out]);
-    const ofX = needs[0] ? matmul([g, weight], {}).reshape(x.shape) : undefined;
-    if (needs[1] && needs[2]) return [ofX, ...parameterGradients.all([g, rows], null)];
+    const ofX = needs[0] ? matmul(g, weight).reshape(x.shape) : undefined;
+    if (needs[1] && needs[2]) return [ofX, ...parameterGradients.applyAll([g, rows], null)];
     return [
       ofX,
-      needs[1] ? matmul([g, rows], { transA: true }) : undefined,
-      needs[2] ? sum(g, 0, false) : undefined,
+      needs[1] ? matmul(g, rows, { transA: true }) : undefined,
+      needs[2] ? sum(g, 0) : undefined,
     ];
   },
 };
@@ -80,11 +85,11 @@ const parameterGradients: Op<null> = defineOp<null>({
     const [g, x] = inputs as [Tensor, Tensor];
     const product = (): Tensor | undefined => {
       if (ofWeight && ofBias) return linear(x, ofWeight, ofBias);
-      return ofWeight ? matmul([x, ofWeight], { transB: true }) : ofBias?.expand(g.shape);
+      return ofWeight ? matmul(x, ofWeight, { transB: true }) : ofBias?.expand(g.shape);
     };
     return [
       needs[0] ? product() : undefined,
-      needs[1] && ofWeight ? matmul([g, ofWeight], {}) : undefined,
+      needs[1] && ofWeight ? matmul(g, ofWeight) : undefined,
     ];
   },
 });

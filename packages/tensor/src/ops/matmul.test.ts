@@ -48,7 +48,7 @@ function productCase(
       scattered([...batchA, ...(transA ? [k, m] : [m, k])], 1),
       scattered([...batchB, ...(transB ? [n, k] : [k, n])], 2),
     ],
-    apply: (inputs) => ops.matmul(inputs, { transA, transB }),
+    apply: (inputs) => ops.matmul.apply(inputs, { transA, transB }),
     expected: ([a, b]) =>
       Array.from({ length: entries * m * n }, (_, i) => {
         const [column, row, entry] = [i % n, Math.floor(i / n) % m, Math.floor(i / (n * m))];
@@ -92,7 +92,7 @@ const cases: readonly ForwardCase[] = [
     ([equation, a, b, shape]): ForwardCase => ({
       name: `[${a}] × [${b}]`,
       inputs: [scattered(a, 1), scattered(b, 2)],
-      apply: (inputs) => ops.matmul(inputs, {}),
+      apply: (inputs) => ops.matmul.apply(inputs, {}),
       expected: (inputs) => naiveEinsum(equation, inputs, [a, b]),
       shape,
     }),
@@ -142,7 +142,7 @@ test.each(places)("sums over nothing are zeros, with gradients: %s, %s", async (
     const products: readonly [y: () => Tensor, shape: readonly number[], Variable[]][] = [
       ...[false, true].map((transB): (typeof products)[number] => {
         const shared = zeros(transB ? [n, k] : [k, n]);
-        return [() => ops.matmul([rows, shared], { transB }), [2, m, n], [rows, shared]];
+        return [() => ops.matmul(rows, shared, { transB }), [2, m, n], [rows, shared]];
       }),
       ((w) => [() => ops.tensordot(rows, w, 1), [2, m, n], [rows, w]])(zeros([k, n])),
       ((x, w) => [() => ops.bilinear(rows, x, w), [2, m, 5], [rows, x, w]])(

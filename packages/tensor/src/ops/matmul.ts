@@ -3,15 +3,25 @@ import { bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device
 import { elementwise, identity, matmul as matmulLaunch } from "@halfstep/kernels";
 import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import * as kinds from "../kinds.js";
+import {
+  type CallableOp,
+  callable,
+  defineOp,
+  type Op,
+  type Operand,
+  type TensorSpec,
+} from "../op.js";
 import type { Storage } from "../storage.js";
 import type { Tensor } from "../tensor.js";
 import { broadcastShapes } from "./pointwise.js";
 import { sumTo } from "./reduce.js";
 
+/** Options of {@link matmul}. */
 export interface MatmulOptions {
-  /** Use the transpose of the last two dimensions. */
+  /** Use the transpose of the last two dimensions of a. Default false. */
   readonly transA?: boolean;
+  /** Use the transpose of the last two dimensions of b. Default false. */
   readonly transB?: boolean;
   /** How the product is stored. Default: as the factors are. "float32" keeps the sums of 16-bit factors as they were added up. */
   readonly dtype?: DType;
@@ -66,11 +76,7 @@ function refuse(a: Shaped, b: Shaped, { transA, transB }: MatmulOptions, why: st
   );
 }
 
-/**
- * Matrix product as torch.matmul: over the last two dimensions, with batch dimensions that broadcast. A vector on the left is a
- * row and one on the right a column; its dimension is missing in the result.
- */
-export const matmul: Op<MatmulOptions> = defineOp<MatmulOptions>({
+const matmulOp: Op<MatmulOptions> = defineOp<MatmulOptions>({
   name: "matmul",
   castPolicy: "lowerPrecision",
   shape([a, b], options) {
@@ -110,14 +116,12 @@ export const matmul: Op<MatmulOptions> = defineOp<MatmulOptions>({
     const b = y.rank === 1 ? y.reshape(columnOf(y.shape)) : y;
     const g = castTo((gradients[0] as Tensor).reshape([...batch, m, n]), a.dtype);
     const gradA = (): Tensor =>
-      transA
-        ? matmul([b, g], { transA: transB, transB: true })
-        : matmul([g, b], { transB: !transB });
+      transA ? matmul(b, g, { transA: transB, transB: true }) : matmul(g, b, { transB: !transB });
     const gradB = (): Tensor => {
       if (b.rank === 2 && a.rank > 2 && !transA) return sharedFactorGradient(a, g, transB);
       return transB
-        ? matmul([g, a], { transA: true, transB: transA })
-        : matmul([a, g], { transA: !transA });
+        ? matmul(g, a, { transA: true, transB: transA })
+        : matmul(a, g, { transA: !transA });
     };
     return [
       needs[0] ? sumTo(gradA(), a.shape).reshape(x.shape) : undefined,
@@ -125,6 +129,29 @@ export const matmul: Op<MatmulOptions> = defineOp<MatmulOptions>({
     ];
   },
 });
+
+/**
+ * Matrix product as torch.matmul: over the last two dimensions, with batch dimensions that broadcast. A vector on the left is a
+ * row and one on the right a column; its dimension is missing in the result.
+ *
+ * ```ts
+ * const y = matmul(x, weight, { transB: true });
+ * ```
+ *
+ * @throws ShapeError where the inner sizes differ
+ */
+export const matmul: CallableOp<
+  (a: Tensor, b: Tensor, options?: MatmulOptions) => Tensor,
+  MatmulOptions
+> = callable(
+  matmulOp,
+  {
+    a: kinds.tensor,
+    b: kinds.tensor,
+    options: kinds.optionals({ transA: kinds.flag, transB: kinds.flag, dtype: kinds.dtype }),
+  },
+  (a: Tensor, b: Tensor, options: MatmulOptions = {}) => matmulOp.apply([a, b], options),
+);
 
 /** A factor as the kernel takes it: one entry for all, or as many as the result has, for which some are repeated. */
 function entriesOf(
@@ -151,6 +178,6 @@ function sharedFactorGradient(a: Tensor, g: Tensor, transB: boolean): Tensor {
   const rows = a.reshape([count, a.shape.at(-1) as number]);
   const gradient = g.reshape([count, g.shape.at(-1) as number]);
   return transB
-    ? matmul([gradient, rows], { transA: true })
-    : matmul([rows, gradient], { transA: true });
+    ? matmul(gradient, rows, { transA: true })
+    : matmul(rows, gradient, { transA: true });
 }

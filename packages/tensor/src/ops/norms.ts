@@ -1,8 +1,10 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { castTo, isFloating } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 
@@ -51,7 +53,7 @@ const normOp = (name: NormName): Op<NormAttributes> => {
       const { x, weight, bias } = partsOf(inputs, attributes);
       const g = gradients[0] as Tensor;
       if (isGradEnabled()) return composedBackward({ x, weight, bias, g }, attributes, isCentred);
-      return backward.all([...inputs, g, ...outputs.slice(1)], attributes);
+      return backward.applyAll([...inputs, g, ...outputs.slice(1)], attributes);
     },
   });
 };
@@ -156,7 +158,7 @@ function overLast(
     );
   requireParameters(name, x, shape, [weight, bias]);
   const width = product(shape);
-  return op(
+  return op.apply(
     [x, weight, bias].filter((tensor) => tensor !== undefined),
     {
       shape: { batch: x.size / width, pixels: 1, groups: 1, width },
@@ -167,6 +169,9 @@ function overLast(
   );
 }
 
+const epsKinds = kinds.optionals({ eps: kinds.number });
+
+/** Options of {@link layerNorm} and {@link groupNorm}. */
 export interface NormOptions {
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
@@ -176,16 +181,33 @@ export interface NormOptions {
  * (x − mean) / √(variance + eps) · weight + bias over the last dimensions, which are those of `normalizedShape`, as
  * torch.nn.functional.layer_norm. Statistics are float32 whatever the dtype.
  */
-export function layerNorm(
+export const layerNorm: (
   x: Tensor,
   normalizedShape: number | readonly number[],
   weight?: Tensor,
   bias?: Tensor,
-  { eps = 1e-5 }: NormOptions = {},
-): Tensor {
-  return overLast(layerNormOp, x, normalizedShape, [weight, bias], eps);
-}
+  options?: NormOptions,
+) => Tensor = checked(
+  "layerNorm",
+  {
+    x: kinds.tensor,
+    normalizedShape: kinds.axes,
+    weight: kinds.optional(kinds.tensor),
+    bias: kinds.optional(kinds.tensor),
+    options: epsKinds,
+  },
+  (
+    x: Tensor,
+    normalizedShape: number | readonly number[],
+    weight?: Tensor,
+    bias?: Tensor,
+    { eps = 1e-5 }: NormOptions = {},
+  ): Tensor => {
+    return overLast(layerNormOp, x, normalizedShape, [weight, bias], eps);
+  },
+);
 
+/** Options of {@link rmsNorm}. */
 export interface RmsNormOptions {
   /** Added to the mean square. Default 2^-23, the spacing of float32 at 1, as in torch. */
   readonly eps?: number;
@@ -195,14 +217,28 @@ export interface RmsNormOptions {
  * x / √(mean of squares + eps) · weight over the last dimensions, which are those of `normalizedShape`, as
  * torch.nn.functional.rms_norm. Sums are float32 whatever the dtype.
  */
-export function rmsNorm(
+export const rmsNorm: (
   x: Tensor,
   normalizedShape: number | readonly number[],
   weight?: Tensor,
-  { eps = 2 ** -23 }: RmsNormOptions = {},
-): Tensor {
-  return overLast(rmsNormOp, x, normalizedShape, [weight, undefined], eps);
-}
+  options?: RmsNormOptions,
+) => Tensor = checked(
+  "rmsNorm",
+  {
+    x: kinds.tensor,
+    normalizedShape: kinds.axes,
+    weight: kinds.optional(kinds.tensor),
+    options: epsKinds,
+  },
+  (
+    x: Tensor,
+    normalizedShape: number | readonly number[],
+    weight?: Tensor,
+    { eps = 2 ** -23 }: RmsNormOptions = {},
+  ): Tensor => {
+    return overLast(rmsNormOp, x, normalizedShape, [weight, undefined], eps);
+  },
+);
 
 /**
  * (x − mean) / √(variance + eps) · weight + bias of [batch, ..., channels], over each of `groups` groups of neighbouring
@@ -210,28 +246,45 @@ export function rmsNorm(
  *
  * @param weight, bias [channels]
  */
-export function groupNorm(
+export const groupNorm: (
   x: Tensor,
   groups: number,
   weight?: Tensor,
   bias?: Tensor,
-  { eps = 1e-5 }: NormOptions = {},
-): Tensor {
-  const channels = x.shape.at(-1) ?? 0;
-  if (x.rank < 2 || !Number.isInteger(groups) || groups < 1 || channels % groups !== 0)
-    throw new ShapeError(
-      `groupNorm: an input [batch, ..., channels] of shape [${x.shape}] cannot be divided into ${groups} groups of channels`,
+  options?: NormOptions,
+) => Tensor = checked(
+  "groupNorm",
+  {
+    x: kinds.tensor,
+    groups: kinds.number,
+    weight: kinds.optional(kinds.tensor),
+    bias: kinds.optional(kinds.tensor),
+    options: epsKinds,
+  },
+  (
+    x: Tensor,
+    groups: number,
+    weight?: Tensor,
+    bias?: Tensor,
+    { eps = 1e-5 }: NormOptions = {},
+  ): Tensor => {
+    const channels = x.shape.at(-1) ?? 0;
+    if (x.rank < 2 || !Number.isInteger(groups) || groups < 1 || channels % groups !== 0)
+      throw new ShapeError(
+        `groupNorm: an input [batch, ..., channels] of shape [${x.shape}] cannot be divided into ${groups} groups of channels`,
+      );
+    requireParameters("groupNorm", x, [channels], [weight, bias]);
+    const pixels = product(x.shape.slice(1, -1));
+    if (pixels === 0)
+      throw new ShapeError(`groupNorm: an image of shape [${x.shape}] has no pixels`);
+    return groupNormOp.apply(
+      [x, weight, bias].filter((tensor) => tensor !== undefined),
+      {
+        shape: { batch: x.shape[0] as number, pixels, groups, width: channels / groups },
+        eps,
+        hasWeight: weight !== undefined,
+        hasBias: bias !== undefined,
+      },
     );
-  requireParameters("groupNorm", x, [channels], [weight, bias]);
-  const pixels = product(x.shape.slice(1, -1));
-  if (pixels === 0) throw new ShapeError(`groupNorm: an image of shape [${x.shape}] has no pixels`);
-  return groupNormOp(
-    [x, weight, bias].filter((tensor) => tensor !== undefined),
-    {
-      shape: { batch: x.shape[0] as number, pixels, groups, width: channels / groups },
-      eps,
-      hasWeight: weight !== undefined,
-      hasBias: bias !== undefined,
-    },
-  );
-}
+  },
+);

@@ -1,7 +1,17 @@
 import { type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { ShapeError } from "../errors.js";
-import { type BackwardContext, defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import { tensor } from "../kinds.js";
+import {
+  type BackwardContext,
+  type BinaryOp,
+  callable,
+  defineOp,
+  type Op,
+  type Operand,
+  type TensorSpec,
+  type UnaryOp,
+} from "../op.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
@@ -78,19 +88,29 @@ export function broadcastShapes(
   });
 }
 
+/** An op without attributes that is called with its one operand. */
+export const ofOne = (op: Op<null>): UnaryOp =>
+  callable(op, { x: tensor }, (x: Tensor) => op.apply([x], null));
+
+/** An op without attributes that is called with its two operands. */
+export const ofTwo = (op: Op<null>): BinaryOp =>
+  callable(op, { a: tensor, b: tensor }, (a: Tensor, b: Tensor) => op.apply([a, b], null));
+
 /** An op of one operand without attributes, from its derivative. */
 export const unary = (
   expression: Expression,
   castPolicy: CastPolicy,
   backward: (gradient: Tensor, x: Tensor, y: Tensor) => Tensor,
-): Op<null> =>
-  pointwise<null>({
-    expression,
-    castPolicy,
-    backward: ({ inputs, outputs, gradients }) => [
-      backward(gradients[0] as Tensor, inputs[0] as Tensor, outputs[0] as Tensor),
-    ],
-  });
+): UnaryOp =>
+  ofOne(
+    pointwise<null>({
+      expression,
+      castPolicy,
+      backward: ({ inputs, outputs, gradients }) => [
+        backward(gradients[0] as Tensor, inputs[0] as Tensor, outputs[0] as Tensor),
+      ],
+    }),
+  );
 
 /** The gradient of what is constant in steps: zeros, which are there so that a gradient is. */
 export const cut = (gradient: Tensor): Tensor => gradient.mul(0);

@@ -52,13 +52,13 @@ function poolCases(input: Four, options: PoolOptions): readonly ForwardCase[] {
     {
       ...common,
       name: `maxPool2d of ${name}`,
-      apply: ([x]) => maxPool2d([x as Tensor], options),
+      apply: ([x]) => maxPool2d(x as Tensor, options),
       expected: ([x]) => pooled(x as number[], (inside) => Math.max(...inside)),
     },
     {
       ...common,
       name: `avgPool2d of ${name}`,
-      apply: ([x]) => avgPool2d([x as Tensor], options),
+      apply: ([x]) => avgPool2d(x as Tensor, options),
       expected: ([x]) =>
         pooled(x as number[], (inside, size) => inside.reduce((a, b) => a + b, 0) / size),
     },
@@ -83,11 +83,11 @@ test.each([
   const runtime = cpuRuntime();
   const refused: readonly [() => unknown, string][] = [
     [
-      () => pool([runtime.zeros([4, 4, 1])], { window: 2 }),
+      () => pool(runtime.zeros([4, 4, 1]), { window: 2 }),
       `${name} needs an input [batch, height, width, channels], not [4,4,1]`,
     ],
     [
-      () => pool([runtime.zeros([1, 2, 4, 1])], { window: 3 }),
+      () => pool(runtime.zeros([1, 2, 4, 1]), { window: 3 }),
       `${name}: a window [3,3] does not fit into 2×4 with padding [0,0]`,
     ],
   ];

@@ -1,9 +1,19 @@
 import * as kernels from "@halfstep/kernels";
 import { NoSecondDerivativeError, ShapeError } from "../errors.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import * as kinds from "../kinds.js";
+import {
+  type CallableOp,
+  callable,
+  defineOp,
+  type Op,
+  type Operand,
+  type TensorSpec,
+} from "../op.js";
 import type { Tensor } from "../tensor.js";
 
+/** Windows of {@link maxPool2d} and {@link avgPool2d}; a pair is height and width. */
 export interface PoolOptions {
+  /** Size of a window. */
   readonly window: number | readonly [number, number];
   /** Default: the window. */
   readonly stride?: number | readonly [number, number];
@@ -48,8 +58,23 @@ function outputOf(op: string, x: TensorSpec, options: PoolOptions): TensorSpec {
   return { shape: [attributes.batch, height, width, attributes.channels], dtype: x.dtype };
 }
 
-/** Maximum of each window of an input [batch, height, width, channels]; NaN wins, as in torch. */
-export const maxPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
+type Pool = CallableOp<(x: Tensor, options: PoolOptions) => Tensor, PoolOptions>;
+
+const poolOf = (op: Op<PoolOptions>): Pool =>
+  callable(
+    op,
+    {
+      x: kinds.tensor,
+      options: kinds.options({
+        window: kinds.pair,
+        stride: kinds.optional(kinds.pair),
+        padding: kinds.optional(kinds.pair),
+      }),
+    },
+    (x: Tensor, options: PoolOptions) => op.apply([x], options),
+  );
+
+const maxPool2dOp: Op<PoolOptions> = defineOp<PoolOptions>({
   name: "maxPool2d",
   castPolicy: "none",
   shape: ([x], options) => [outputOf("maxPool2d", x as TensorSpec, options)],
@@ -61,9 +86,12 @@ export const maxPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
     );
   },
   backward: ({ inputs, gradients, attributes }) => [
-    maxPool2dBackward([inputs[0] as Tensor, gradients[0] as Tensor], attributes),
+    maxPool2dBackward.apply([inputs[0] as Tensor, gradients[0] as Tensor], attributes),
   ],
 });
+
+/** Maximum of each window of an input [batch, height, width, channels]; NaN wins, as in torch. */
+export const maxPool2d: Pool = poolOf(maxPool2dOp);
 
 const maxPool2dBackward: Op<PoolOptions> = defineOp<PoolOptions>({
   name: "maxPool2dBackward",
@@ -86,8 +114,7 @@ const maxPool2dBackward: Op<PoolOptions> = defineOp<PoolOptions>({
   },
 });
 
-/** Mean of each window of an input [batch, height, width, channels]; padding counts as zeros, as in torch. */
-export const avgPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
+const avgPool2dOp: Op<PoolOptions> = defineOp<PoolOptions>({
   name: "avgPool2d",
   castPolicy: "none",
   shape: ([x], options) => [outputOf("avgPool2d", x as TensorSpec, options)],
@@ -99,12 +126,15 @@ export const avgPool2d: Op<PoolOptions> = defineOp<PoolOptions>({
     );
   },
   backward: ({ inputs, gradients, attributes }) => [
-    avgPool2dBackward([gradients[0] as Tensor], {
+    avgPool2dBackward.apply([gradients[0] as Tensor], {
       shape: (inputs[0] as Tensor).shape,
       options: attributes,
     }),
   ],
 });
+
+/** Mean of each window of an input [batch, height, width, channels]; padding counts as zeros, as in torch. */
+export const avgPool2d: Pool = poolOf(avgPool2dOp);
 
 const avgPool2dBackward: Op<{ shape: readonly number[]; options: PoolOptions }> = defineOp<{
   shape: readonly number[];
@@ -124,6 +154,6 @@ const avgPool2dBackward: Op<{ shape: readonly number[]; options: PoolOptions }> 
     );
   },
   backward: ({ gradients, attributes: { options } }) => [
-    avgPool2d([gradients[0] as Tensor], options),
+    avgPool2d(gradients[0] as Tensor, options),
   ],
 });

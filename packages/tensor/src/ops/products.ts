@@ -1,6 +1,7 @@
 import { castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import type { Tensor } from "../tensor.js";
 import { matmul } from "./matmul.js";
 
@@ -8,14 +9,17 @@ type Product = Composite<(a: Tensor, b: Tensor) => Tensor>;
 
 /** A product that takes factors of these ranks only. */
 const productOf = (name: string, ranks: readonly [number, number]): Product =>
-  composite({ name, castPolicy: "lowerPrecision" }, (a: Tensor, b: Tensor): Tensor => {
-    requireRanks(name, [a, b], ranks);
-    if (a.rank === 3 && a.shape[0] !== b.shape[0])
-      throw new ShapeError(
-        `${name}: lhs [${a.shape}] and rhs [${b.shape}] have different batches; matmul() broadcasts them`,
-      );
-    return matmul([a, b], {});
-  });
+  composite(
+    { name, castPolicy: "lowerPrecision", parameters: { a: kinds.tensor, b: kinds.tensor } },
+    (a: Tensor, b: Tensor): Tensor => {
+      requireRanks(name, [a, b], ranks);
+      if (a.rank === 3 && a.shape[0] !== b.shape[0])
+        throw new ShapeError(
+          `${name}: lhs [${a.shape}] and rhs [${b.shape}] have different batches; matmul() broadcasts them`,
+        );
+      return matmul(a, b);
+    },
+  );
 
 /** Product of matrices [m, k] and [k, n], as torch.mm. */
 export const mm: Product = productOf("mm", [2, 2]);
@@ -26,6 +30,7 @@ export const mv: Product = productOf("mv", [2, 1]);
 /** Products of matrices [batch, m, k] and [batch, k, n], as torch.bmm. */
 export const bmm: Product = productOf("bmm", [3, 3]);
 
+/** Options of {@link addmm} and its kin. */
 export interface AddProductOptions {
   /** Factor of the tensor that is added to; 0 ignores its elements, NaN included. Default 1. */
   readonly beta?: number;
@@ -44,7 +49,16 @@ const addProductOf = (
   multiply: (a: Tensor, b: Tensor) => Tensor,
 ): AddProduct =>
   composite(
-    { name, castPolicy: "lowerPrecision" },
+    {
+      name,
+      castPolicy: "lowerPrecision",
+      parameters: {
+        input: kinds.tensor,
+        a: kinds.tensor,
+        b: kinds.tensor,
+        options: kinds.optionals({ beta: kinds.number, alpha: kinds.number }),
+      },
+    },
     (
       input: Tensor,
       a: Tensor,
@@ -65,19 +79,19 @@ const addProductOf = (
 const unrounded = { dtype: "float32" } as const;
 
 /** beta · input + alpha · a b with a [m, k], b [k, n], and an input that broadcasts to [m, n], as torch.addmm. */
-export const addmm: AddProduct = addProductOf("addmm", [2, 2], (a, b) => matmul([a, b], unrounded));
+export const addmm: AddProduct = addProductOf("addmm", [2, 2], (a, b) => matmul(a, b, unrounded));
 
 /** beta · input + alpha · a b with a matrix a [m, k] and a vector b [k], as torch.addmv. */
-export const addmv: AddProduct = addProductOf("addmv", [2, 1], (a, b) => matmul([a, b], unrounded));
+export const addmv: AddProduct = addProductOf("addmv", [2, 1], (a, b) => matmul(a, b, unrounded));
 
 /** beta · input + alpha · a bᵀ with vectors a [m] and b [n], as torch.addr. */
 export const addr: AddProduct = addProductOf("addr", [1, 1], (a, b) =>
-  matmul([a.reshape([-1, 1]), b.reshape([1, -1])], unrounded),
+  matmul(a.reshape([-1, 1]), b.reshape([1, -1]), unrounded),
 );
 
 /** beta · input + alpha · a b with a [batch, m, k] and b [batch, k, n], as torch.baddbmm. */
 export const baddbmm: AddProduct = addProductOf("baddbmm", [3, 3], (a, b) =>
-  matmul([a, b], unrounded),
+  matmul(a, b, unrounded),
 );
 
 /** beta · input + alpha · Σ a[i] b[i] with a [batch, m, k] and b [batch, k, n], as torch.addbmm. */
@@ -89,12 +103,16 @@ export const addbmm: AddProduct = addProductOf("addbmm", [3, 3], (a, b) => {
       `addbmm: lhs [${a.shape}] and rhs [${b.shape}] need the same batch, and inner sizes that match`,
     );
   const rows = a.permute([1, 0, 2]).reshape([m, entries * k]);
-  return matmul([rows, b.reshape([entries * k, n])], unrounded);
+  return matmul(rows, b.reshape([entries * k, n]), unrounded);
 });
 
 /** Product of matrices, in the order of multiplication that takes the fewest operations, as torch.chain_matmul. */
 export const chainMatmul: Composite<(...matrices: readonly Tensor[]) => Tensor> = composite(
-  { name: "chainMatmul", castPolicy: "lowerPrecision" },
+  {
+    name: "chainMatmul",
+    castPolicy: "lowerPrecision",
+    parameters: { matrices: kinds.rest(kinds.tensor) },
+  },
   (...matrices: readonly Tensor[]): Tensor => {
     const [first] = matrices;
     if (!first) throw new ShapeError("chainMatmul needs at least one matrix");
@@ -108,7 +126,7 @@ export const chainMatmul: Composite<(...matrices: readonly Tensor[]) => Tensor> 
     const multiply = (from: number, to: number): Tensor => {
       if (from === to) return matrices[from] as Tensor;
       const at = splits.get(`${from},${to}`) as number;
-      return matmul([multiply(from, at), multiply(at + 1, to)], {});
+      return matmul(multiply(from, at), multiply(at + 1, to));
     };
     return multiply(0, matrices.length - 1);
   },

@@ -1,6 +1,8 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import type { Generator } from "../generator.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Runtime } from "../runtime.js";
 import type { Tensor } from "../tensor.js";
@@ -20,19 +22,25 @@ export const dropoutOp: Op<Dropout> = defineOp<Dropout>({
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
     target.launch(kernels.dropout({ input, out }, source, p));
   },
-  backward: ({ gradients, attributes }) => [dropoutOp([gradients[0] as Tensor], attributes)],
+  backward: ({ gradients, attributes }) => [dropoutOp.apply([gradients[0] as Tensor], attributes)],
 });
 
+/** Options of {@link dropout}. */
 export interface DropoutOptions {
   /** The probability with which an element becomes 0; the others are divided by 1 − p. Default 0.5. */
   readonly p?: number;
+  /** Where random numbers come from. */
   readonly generator: Generator;
 }
 
 /** x with elements dropped at random, as in training. The same mask on every device, bit for bit. */
-export function dropout(x: Tensor, { p = 0.5, generator }: DropoutOptions): Tensor {
-  return dropoutOp([x], drawDropout(x.runtime, x.size, { p, generator }));
-}
+export const dropout: (x: Tensor, options: DropoutOptions) => Tensor = checked(
+  "dropout",
+  { x: kinds.tensor, options: kinds.dropout },
+  (x: Tensor, { p = 0.5, generator }: DropoutOptions): Tensor => {
+    return dropoutOp.apply([x], drawDropout(x.runtime, x.size, { p, generator }));
+  },
+);
 
 /** Takes the words for a tensor of so many elements, which may be dropped from more than once. */
 export function drawDropout(
@@ -48,11 +56,23 @@ function probability(op: string, p: number): void {
   if (!(p >= 0 && p <= 1)) throw new RangeError(`${op}: p is a probability from 0 to 1, not ${p}`);
 }
 
+/** Options of all random tensors. */
 export interface RandomOptions {
+  /** Where random numbers come from. */
   readonly generator: Generator;
   /** Default float32. */
   readonly dtype?: DType;
 }
+
+const randomKinds = (options: kinds.ParameterKinds): kinds.ParameterKinds => ({
+  runtime: kinds.runtime,
+  shape: kinds.integers,
+  options: kinds.options({
+    generator: kinds.generator,
+    dtype: kinds.optional(kinds.dtype),
+    ...options,
+  }),
+});
 
 function drawn(
   runtime: Runtime,
@@ -71,6 +91,7 @@ function drawn(
   return result;
 }
 
+/** Options of {@link rand}. */
 export interface UniformOptions extends RandomOptions {
   /** Default 0. */
   readonly low?: number;
@@ -79,13 +100,19 @@ export interface UniformOptions extends RandomOptions {
 }
 
 /** Uniform numbers from [low, high). */
-export const rand = (
-  runtime: Runtime,
-  shape: readonly number[],
-  { low = 0, high = 1, ...options }: UniformOptions,
-): Tensor =>
-  drawn(runtime, shape, options, (out, source) => kernels.uniform(out, source, { low, high }));
+export const rand: (runtime: Runtime, shape: readonly number[], options: UniformOptions) => Tensor =
+  checked(
+    "rand",
+    randomKinds({ low: kinds.optional(kinds.number), high: kinds.optional(kinds.number) }),
+    (
+      runtime: Runtime,
+      shape: readonly number[],
+      { low = 0, high = 1, ...options }: UniformOptions,
+    ): Tensor =>
+      drawn(runtime, shape, options, (out, source) => kernels.uniform(out, source, { low, high })),
+  );
 
+/** Options of {@link randn}. */
 export interface NormalOptions extends RandomOptions {
   /** Default 0. */
   readonly mean?: number;
@@ -94,24 +121,36 @@ export interface NormalOptions extends RandomOptions {
 }
 
 /** Numbers of the normal distribution. */
-export const randn = (
-  runtime: Runtime,
-  shape: readonly number[],
-  { mean = 0, deviation = 1, ...options }: NormalOptions,
-): Tensor =>
-  drawn(runtime, shape, options, (out, source) => kernels.normal(out, source, { mean, deviation }));
+export const randn: (runtime: Runtime, shape: readonly number[], options: NormalOptions) => Tensor =
+  checked(
+    "randn",
+    randomKinds({ mean: kinds.optional(kinds.number), deviation: kinds.optional(kinds.number) }),
+    (
+      runtime: Runtime,
+      shape: readonly number[],
+      { mean = 0, deviation = 1, ...options }: NormalOptions,
+    ): Tensor =>
+      drawn(runtime, shape, options, (out, source) =>
+        kernels.normal(out, source, { mean, deviation }),
+      ),
+  );
 
+/** Options of {@link bernoulli}. */
 export interface BernoulliOptions extends RandomOptions {
   /** The probability of a 1. */
   readonly p: number;
 }
 
 /** 1 with probability p, else 0. */
-export function bernoulli(
+export const bernoulli: (
   runtime: Runtime,
   shape: readonly number[],
-  { p, ...options }: BernoulliOptions,
-): Tensor {
-  probability("bernoulli", p);
-  return drawn(runtime, shape, options, (out, source) => kernels.bernoulli(out, source, p));
-}
+  options: BernoulliOptions,
+) => Tensor = checked(
+  "bernoulli",
+  randomKinds({ p: kinds.number }),
+  (runtime: Runtime, shape: readonly number[], { p, ...options }: BernoulliOptions): Tensor => {
+    probability("bernoulli", p);
+    return drawn(runtime, shape, options, (out, source) => kernels.bernoulli(out, source, p));
+  },
+);

@@ -63,13 +63,13 @@ const cases = reductions.flatMap(([shape, axes]): ForwardCase[] => {
       {
         ...common,
         name: `sum of ${name}`,
-        apply: ([x]) => ops.sum(x as Tensor, axes, keepDimensions),
+        apply: ([x]) => ops.sum(x as Tensor, axes, { keepDimensions }),
         expected: ([x]) => summed(x as number[], shape, chosen),
       },
       {
         ...common,
         name: `mean of ${name}`,
-        apply: ([x]) => ops.mean(x as Tensor, axes, keepDimensions),
+        apply: ([x]) => ops.mean(x as Tensor, axes, { keepDimensions }),
         expected: ([x]) => summed(x as number[], shape, chosen).map((value) => value / count),
       },
     ];

@@ -1,8 +1,10 @@
 import type { CastPolicy } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { type ReduceOp, reduce as reduceLaunch } from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { castTo } from "../cast.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
@@ -80,7 +82,7 @@ const meanOp: Op<Reduction> = reduceOp("mean", "mean", "none", ({ x, g, lines })
 /** Equal extrema share the gradient. */
 const toExtrema = ({ x, y, g, attributes }: ReductionBackward): Tensor => {
   const isExtreme = castTo(eq(x, y), "float32");
-  return isExtreme.mul(castTo(g, "float32").div(sumOp([isExtreme], attributes)));
+  return isExtreme.mul(castTo(g, "float32").div(sumOp.apply([isExtreme], attributes)));
 };
 
 const maxOp: Op<Reduction> = reduceOp("amax", "max", "none", toExtrema);
@@ -98,42 +100,87 @@ const prodOp: Op<Reduction> = reduceOp("prod", "prod", "float32Output", ({ x, g,
 
 type Axes = number | readonly number[] | undefined;
 
-/** Sum over `axes` (all of them where undefined), in float32 under autocast unless a `dtype` is given. */
-export const sum = (x: Tensor, axes: Axes, keepDimensions: boolean, dtype?: DType): Tensor =>
-  inDType(x, dtype, (typed) => reduceAxes(sumOp, typed, axes, keepDimensions));
+/** Options of reductions over axes. */
+export interface KeepOptions {
+  /** Keep the axes, with size 1. Default false. */
+  readonly keepDimensions?: boolean;
+}
 
-export const mean = (x: Tensor, axes: Axes, keepDimensions: boolean): Tensor =>
-  reduceAxes(meanOp, x, axes, keepDimensions);
+/** Options of sums and products over axes. */
+export interface SumOptions extends KeepOptions {
+  /** The dtype to compute in, as in torch; without it, float32 under autocast. */
+  readonly dtype?: DType;
+}
+
+type Reduce<O> = (x: Tensor, axes?: Axes, options?: O) => Tensor;
+
+/** The calling form of reductions: `amax(x, 1, { keepDimensions: true })`. */
+const reduction = (name: string, body: Reduce<KeepOptions>): Reduce<KeepOptions> =>
+  checked(
+    name,
+    {
+      x: kinds.tensor,
+      axes: kinds.optional(kinds.axes),
+      options: kinds.optionals({ keepDimensions: kinds.flag }),
+    },
+    body,
+  );
+
+const typedReduction = (name: string, op: Op<Reduction>): Reduce<SumOptions> =>
+  checked(
+    name,
+    {
+      x: kinds.tensor,
+      axes: kinds.optional(kinds.axes),
+      options: kinds.optionals({ keepDimensions: kinds.flag, dtype: kinds.dtype }),
+    },
+    (x: Tensor, axes?: Axes, { keepDimensions = false, dtype }: SumOptions = {}): Tensor =>
+      inDType(x, dtype, (typed) => reduceAxes(op, typed, axes, keepDimensions)),
+  );
+
+const untypedReduction = (name: string, op: Op<Reduction>): Reduce<KeepOptions> =>
+  reduction(name, (x, axes, { keepDimensions = false } = {}) =>
+    reduceAxes(op, x, axes, keepDimensions),
+  );
+
+/** Sum over `axes` (all of them where undefined), in float32 under autocast unless a `dtype` is given. */
+export const sum: Reduce<SumOptions> = typedReduction("sum", sumOp);
+
+/** Mean over `axes` (all of them where undefined), added up in float32. NaN where there is nothing to take the mean of. */
+export const mean: Reduce<KeepOptions> = untypedReduction("mean", meanOp);
 
 /** Product over `axes`, in float32 under autocast unless a `dtype` is given. */
-export const prod = (x: Tensor, axes?: Axes, keepDimensions = false, dtype?: DType): Tensor =>
-  inDType(x, dtype, (typed) => reduceAxes(prodOp, typed, axes, keepDimensions));
+export const prod: Reduce<SumOptions> = typedReduction("prod", prodOp);
 
 /** Maximum over `axes`; NaN wins. Equal maxima share the gradient. */
-export const amax = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
-  reduceAxes(maxOp, x, axes, keepDimensions);
+export const amax: Reduce<KeepOptions> = untypedReduction("amax", maxOp);
 
 /** Minimum over `axes`; NaN wins. Equal minima share the gradient. */
-export const amin = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
-  reduceAxes(minOp, x, axes, keepDimensions);
+export const amin: Reduce<KeepOptions> = untypedReduction("amin", minOp);
 
 /** Whether any number over `axes` is not 0, as a mask. */
-export const any = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
-  ne(amax(castTo(ne(x, 0), "float32"), axes, keepDimensions), 0);
+export const any: Reduce<KeepOptions> = reduction("any", (x, axes, options) =>
+  ne(amax(castTo(ne(x, 0), "float32"), axes, options), 0),
+);
 
 /** Whether no number over `axes` is 0, as a mask. */
-export const all = (x: Tensor, axes?: Axes, keepDimensions = false): Tensor =>
-  ne(amin(castTo(ne(x, 0), "float32"), axes, keepDimensions), 0);
+export const all: Reduce<KeepOptions> = reduction("all", (x, axes, options) =>
+  ne(amin(castTo(ne(x, 0), "float32"), axes, options), 0),
+);
 
 /** The gradient of a broadcast: summed over the dimensions that were repeated. */
-export function sumTo(x: Tensor, shape: readonly number[]): Tensor {
-  if (isSameShape(x.shape, shape)) return x;
-  const lead = x.shape.length - shape.length;
-  const axes = x.shape.flatMap((size, d) =>
-    d < lead || (size !== 1 && shape[d - lead] === 1) ? [d] : [],
-  );
-  return axes.length === 0 ? x : sum(x, axes, true).reshape(shape);
-}
+export const sumTo: (x: Tensor, shape: readonly number[]) => Tensor = checked(
+  "sumTo",
+  { x: kinds.tensor, shape: kinds.integers },
+  (x: Tensor, shape: readonly number[]): Tensor => {
+    if (isSameShape(x.shape, shape)) return x;
+    const lead = x.shape.length - shape.length;
+    const axes = x.shape.flatMap((size, d) =>
+      d < lead || (size !== 1 && shape[d - lead] === 1) ? [d] : [],
+    );
+    return axes.length === 0 ? x : sum(x, axes, { keepDimensions: true }).reshape(shape);
+  },
+);
 
 function reduceAxes(op: Op<Reduction>, x: Tensor, axes: Axes, keepDimensions: boolean): Tensor {
   const all = x.shape.map((_, d) => d);
@@ -147,9 +194,9 @@ function reduceAxes(op: Op<Reduction>, x: Tensor, axes: Axes, keepDimensions: bo
     if (!chosen.has(last)) continue;
     let first = last;
     while (chosen.has(first - 1)) first--;
-    result = op([result], { first, last });
+    result = op.apply([result], { first, last });
     last = first;
   }
-  if (x.rank === 0) result = op([x.reshape([1])], { first: 0, last: 0 }).reshape([]);
+  if (x.rank === 0) result = op.apply([x.reshape([1])], { first: 0, last: 0 }).reshape([]);
   return keepDimensions ? result : result.reshape(x.shape.filter((_, d) => !chosen.has(d)));
 }

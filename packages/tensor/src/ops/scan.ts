@@ -1,5 +1,7 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
@@ -24,7 +26,7 @@ const cumsumOp: Op<Direction> = defineOp<Direction>({
     target.launch(kernels.scan({ input, out }, { op: "sum", ...rowsOf(input), ...attributes }));
   },
   backward: ({ gradients, attributes: { reverse } }) => [
-    cumsumOp([gradients[0] as Tensor], { reverse: !reverse }),
+    cumsumOp.apply([gradients[0] as Tensor], { reverse: !reverse }),
   ],
 });
 
@@ -40,7 +42,7 @@ const cumprodOp: Op<Direction> = defineOp<Direction>({
   backward({ inputs, outputs, gradients, attributes: { reverse } }) {
     const [before, behind] = reverse ? [-1, 1] : [1, -1];
     const factors = shift(inputs[0] as Tensor, behind, 0);
-    const back = recurrence([gradients[0] as Tensor, factors], { reverse: !reverse });
+    const back = recurrence.apply([gradients[0] as Tensor, factors], { reverse: !reverse });
     return [back.mul(shift(outputs[0] as Tensor, before, 1))];
   },
 });
@@ -62,11 +64,12 @@ const recurrence: Op<Direction> = defineOp<Direction>({
   backward({ inputs, outputs, gradients, needs, attributes: { reverse } }) {
     const [before, behind] = reverse ? [-1, 1] : [1, -1];
     const factors = shift(inputs[1] as Tensor, behind, 0);
-    const back = recurrence([gradients[0] as Tensor, factors], { reverse: !reverse });
+    const back = recurrence.apply([gradients[0] as Tensor, factors], { reverse: !reverse });
     return [back, needs[1] ? back.mul(shift(outputs[0] as Tensor, before, 0)) : undefined];
   },
 });
 
+/** Options of {@link cumsum} and {@link cumprod}. */
 export interface CumulateOptions {
   /** From the last element to the first. Default false. */
   readonly reverse?: boolean;
@@ -74,12 +77,23 @@ export interface CumulateOptions {
   readonly dtype?: DType;
 }
 
-const along =
-  (op: Op<Direction>) =>
-  (x: Tensor, axis: number, { reverse = false, dtype }: CumulateOptions = {}): Tensor => {
-    const d = axisOf(op.name, x, axis);
-    return inDType(x, dtype, (typed) => withAxisLast(typed, d, (rows) => op([rows], { reverse })));
-  };
+type Cumulate = (x: Tensor, axis: number, options?: CumulateOptions) => Tensor;
+
+const along = (op: Op<Direction>): Cumulate =>
+  checked(
+    op.name,
+    {
+      x: kinds.tensor,
+      axis: kinds.integer,
+      options: kinds.optionals({ reverse: kinds.flag, dtype: kinds.dtype }),
+    },
+    (x: Tensor, axis: number, { reverse = false, dtype }: CumulateOptions = {}): Tensor => {
+      const d = axisOf(op.name, x, axis);
+      return inDType(x, dtype, (typed) =>
+        withAxisLast(typed, d, (rows) => op.apply([rows], { reverse })),
+      );
+    },
+  );
 
 /** What `f` makes of x with one axis as the last, put back in its place. */
 export function withAxisLast(x: Tensor, axis: number, f: (x: Tensor) => Tensor): Tensor {
@@ -90,9 +104,7 @@ export function withAxisLast(x: Tensor, axis: number, f: (x: Tensor) => Tensor):
 }
 
 /** The running sum along an axis. */
-export const cumsum: (x: Tensor, axis: number, options?: CumulateOptions) => Tensor =
-  along(cumsumOp);
+export const cumsum: Cumulate = along(cumsumOp);
 
 /** The running product along an axis. */
-export const cumprod: (x: Tensor, axis: number, options?: CumulateOptions) => Tensor =
-  along(cumprodOp);
+export const cumprod: Cumulate = along(cumprodOp);

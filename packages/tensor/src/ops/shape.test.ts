@@ -12,14 +12,14 @@ const cases: readonly ForwardCase[] = [
   {
     name: "transpose",
     inputs: [scattered([2, 3])],
-    apply: ([x]) => ops.permute([x as Tensor], [1, 0]),
+    apply: ([x]) => ops.permute(x as Tensor, [1, 0]),
     expected: ([x]) => [0, 3, 1, 4, 2, 5].map((i) => x?.[i] as number),
     shape: [3, 2],
   },
   {
     name: "channels first",
     inputs: [scattered([2, 3, 5, 4])],
-    apply: ([x]) => ops.permute([x as Tensor], [0, 3, 1, 2]),
+    apply: ([x]) => ops.permute(x as Tensor, [0, 3, 1, 2]),
     expected: ([x]) =>
       Array.from({ length: 120 }, (_, i) => {
         const [w, h, c, n] = [i % 5, Math.floor(i / 5) % 3, Math.floor(i / 15) % 4, i >= 60];
@@ -30,14 +30,14 @@ const cases: readonly ForwardCase[] = [
   {
     name: "expand a row",
     inputs: [scattered([3])],
-    apply: ([x]) => ops.expand([x as Tensor], [2, 3]),
+    apply: ([x]) => ops.expand(x as Tensor, [2, 3]),
     expected: ([x]) => [...(x as number[]), ...(x as number[])],
     shape: [2, 3],
   },
   {
     name: "expand a column",
     inputs: [scattered([2, 1])],
-    apply: ([x]) => ops.expand([x as Tensor], [2, 3]),
+    apply: ([x]) => ops.expand(x as Tensor, [2, 3]),
     expected: ([x]) => [0, 0, 0, 1, 1, 1].map((i) => x?.[i] as number),
     shape: [2, 3],
   },

@@ -5,11 +5,20 @@ import {
   permute as permuteLaunch,
   stridedCopy,
 } from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { isFloating } from "../cast.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
 import { type DifferentiableOp, dependOn } from "../grad-node.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import * as kinds from "../kinds.js";
+import {
+  type CallableOp,
+  callable,
+  defineOp,
+  type Op,
+  type Operand,
+  type TensorSpec,
+} from "../op.js";
 import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor.js";
 import { sumTo } from "./reduce.js";
@@ -18,16 +27,20 @@ import { axisOf } from "./windows.js";
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
 /** The same elements in another shape, over the same memory. One size may be -1. */
-export function reshape(x: Tensor, shape: readonly number[]): Tensor {
-  const inferred = shape.includes(-1) ? inferredShape(x, shape) : [...shape];
-  if (sizeOf(inferred) !== x.size || !inferred.every(Number.isInteger))
-    throw new ShapeError(
-      `reshape: [${x.shape}] has ${x.size} elements, which do not fill [${shape}]`,
-    );
-  const view = x.runtime.recorder.viewOf(x, inferred);
-  if (x.requiresGrad && isGradEnabled()) dependOn([x], [view], reshapeNode);
-  return view;
-}
+export const reshape: (x: Tensor, shape: readonly number[]) => Tensor = checked(
+  "reshape",
+  { x: kinds.tensor, shape: kinds.list },
+  (x: Tensor, shape: readonly number[]): Tensor => {
+    const inferred = shape.includes(-1) ? inferredShape(x, shape) : [...shape];
+    if (sizeOf(inferred) !== x.size || !inferred.every(Number.isInteger))
+      throw new ShapeError(
+        `reshape: [${x.shape}] has ${x.size} elements, which do not fill [${shape}]`,
+      );
+    const view = x.runtime.recorder.viewOf(x, inferred);
+    if (x.requiresGrad && isGradEnabled()) dependOn([x], [view], reshapeNode);
+    return view;
+  },
+);
 
 const reshapeNode: DifferentiableOp = {
   name: "reshape",
@@ -42,8 +55,7 @@ function inferredShape(x: Tensor, shape: readonly number[]): readonly number[] {
   return shape.map((size) => (size === -1 ? x.size / known : size));
 }
 
-/** Repeats size-1 dimensions, and adds leading ones. */
-export const expand: Op<readonly number[]> = defineOp<readonly number[]>({
+const expandOp: Op<readonly number[]> = defineOp<readonly number[]>({
   name: "expand",
   castPolicy: "none",
   shape([x], shape) {
@@ -64,6 +76,16 @@ export const expand: Op<readonly number[]> = defineOp<readonly number[]>({
   backward: ({ inputs, gradients }) => [sumTo(gradients[0] as Tensor, (inputs[0] as Tensor).shape)],
 });
 
+/** Repeats size-1 dimensions up to a larger shape, and adds leading ones, as a copy. */
+export const expand: CallableOp<
+  (x: Tensor, shape: readonly number[]) => Tensor,
+  readonly number[]
+> = callable(
+  expandOp,
+  { x: kinds.tensor, shape: kinds.integers },
+  (x: Tensor, shape: readonly number[]) => expandOp.apply([x], shape),
+);
+
 function repeated({ shape }: TensorSpec, out: TensorSpec): readonly CopiedDimension[] {
   const lead = out.shape.length - shape.length;
   return out.shape.map((size, d) => {
@@ -72,8 +94,7 @@ function repeated({ shape }: TensorSpec, out: TensorSpec): readonly CopiedDimens
   });
 }
 
-/** The dimensions in another order: result dimension d is input dimension order[d]. */
-export const permute: Op<readonly number[]> = defineOp<readonly number[]>({
+const permuteOp: Op<readonly number[]> = defineOp<readonly number[]>({
   name: "permute",
   castPolicy: "none",
   shape([x], order) {
@@ -92,25 +113,47 @@ export const permute: Op<readonly number[]> = defineOp<readonly number[]>({
   },
   backward({ gradients, attributes }) {
     const inverse = attributes.map((_, d) => attributes.indexOf(d));
-    return [permute([gradients[0] as Tensor], inverse)];
+    return [permute(gradients[0] as Tensor, inverse)];
   },
 });
 
+/** The dimensions in another order, as a copy: result dimension d is input dimension order[d]. */
+export const permute: CallableOp<
+  (x: Tensor, order: readonly number[]) => Tensor,
+  readonly number[]
+> = callable(
+  permuteOp,
+  { x: kinds.tensor, order: kinds.integers },
+  (x: Tensor, order: readonly number[]) => permuteOp.apply([x], order),
+);
+
 /** Two dimensions exchanged; negative ones count from the end. */
-export function transpose(x: Tensor, a: number, b: number): Tensor {
-  const [from, to] = [axisOf("transpose", x, a), axisOf("transpose", x, b)];
-  const order = x.shape.map((_, d) => d);
-  return permute([x], order.with(from, to).with(to, from));
-}
+export const transpose: (x: Tensor, a: number, b: number) => Tensor = checked(
+  "transpose",
+  { x: kinds.tensor, a: kinds.integer, b: kinds.integer },
+  (x: Tensor, a: number, b: number): Tensor => {
+    const [from, to] = [axisOf("transpose", x, a), axisOf("transpose", x, b)];
+    const order = x.shape.map((_, d) => d);
+    return permute(x, order.with(from, to).with(to, from));
+  },
+);
 
 /** A dimension of size 1 put in before `axis`; −1 puts it last. */
-export const unsqueeze = (x: Tensor, axis: number): Tensor =>
-  reshape(x, x.shape.toSpliced(axis < 0 ? axis + x.rank + 1 : axis, 0, 1));
+export const unsqueeze: (x: Tensor, axis: number) => Tensor = checked(
+  "unsqueeze",
+  { x: kinds.tensor, axis: kinds.integer },
+  (x: Tensor, axis: number): Tensor =>
+    reshape(x, x.shape.toSpliced(axis < 0 ? axis + x.rank + 1 : axis, 0, 1)),
+);
 
 /** A dimension of size 1 taken out. */
-export function squeeze(x: Tensor, axis: number): Tensor {
-  const d = axisOf("squeeze", x, axis);
-  if (x.shape[d] !== 1)
-    throw new ShapeError(`squeeze: axis ${axis} of [${x.shape}] has size ${x.shape[d]}, not 1`);
-  return reshape(x, x.shape.toSpliced(d, 1));
-}
+export const squeeze: (x: Tensor, axis: number) => Tensor = checked(
+  "squeeze",
+  { x: kinds.tensor, axis: kinds.integer },
+  (x: Tensor, axis: number): Tensor => {
+    const d = axisOf("squeeze", x, axis);
+    if (x.shape[d] !== 1)
+      throw new ShapeError(`squeeze: axis ${axis} of [${x.shape}] has size ${x.shape[d]}, not 1`);
+    return reshape(x, x.shape.toSpliced(d, 1));
+  },
+);

@@ -1,11 +1,21 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { ShapeError } from "../errors.js";
 import { isGradEnabled } from "../grad-mode.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
+import * as kinds from "../kinds.js";
+import {
+  type CallableOp,
+  callable,
+  defineOp,
+  type Op,
+  type Operand,
+  type TensorSpec,
+} from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
+import { axisOf } from "./windows.js";
 
 const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => {
   const columns = shape.at(-1) ?? 1;
@@ -45,7 +55,7 @@ function rowsOp(
     },
     backward({ outputs, gradients }) {
       const [y, g] = [outputs[0], gradients[0]] as [Tensor, Tensor];
-      return [isGradEnabled() ? composed(y, g) : fused([y, g], null)];
+      return [isGradEnabled() ? composed(y, g) : fused.apply([y, g], null)];
     },
   });
 }
@@ -58,6 +68,7 @@ const logSoftmaxOp = rowsOp("logSoftmax", kernels.logSoftmax, kernels.logSoftmax
   g.sub(y.exp().mul(g.sum(-1, { keepDimensions: true }))),
 );
 
+/** Options of {@link softmax}. */
 export interface SoftmaxOptions {
   /** The dtype to compute and return in. Default: float32 under autocast, else that of the input. */
   readonly dtype?: DType;
@@ -70,25 +81,43 @@ function along(op: Op<null>, x: Tensor, axis: number, { dtype }: SoftmaxOptions)
     throw new ShapeError(`${op.name}: axis ${axis} is none of the dimensions of [${x.shape}]`);
   if (dtype) return inDType(x, dtype, (typed) => along(op, typed, axis, {}));
   const last = x.rank - 1;
-  if (position >= last) return op([x], null);
+  if (position >= last) return op.apply([x], null);
   const order = x.shape.map((_, d) => (d === position ? last : d === last ? position : d));
-  return op([x.permute(order)], null).permute(order);
+  return op.apply([x.permute(order)], null).permute(order);
 }
 
+type Softmax = (x: Tensor, axis?: number, options?: SoftmaxOptions) => Tensor;
+
+const softmaxOf = (
+  name: string,
+  body: (x: Tensor, axis: number, options: SoftmaxOptions) => Tensor,
+): Softmax =>
+  checked(
+    name,
+    {
+      x: kinds.tensor,
+      axis: kinds.optional(kinds.integer),
+      options: kinds.optionals({ dtype: kinds.dtype }),
+    },
+    (x: Tensor, axis = -1, options: SoftmaxOptions = {}): Tensor => body(x, axis, options),
+  );
+
 /** Probabilities over an axis, the last by default, as torch.softmax: exp(x) / Σ exp(x). */
-export const softmax = (x: Tensor, axis = -1, options: SoftmaxOptions = {}): Tensor =>
-  along(softmaxOp, x, axis, options);
+export const softmax: Softmax = softmaxOf("softmax", (x, axis, options) =>
+  along(softmaxOp, x, axis, options),
+);
 
 /** Logarithms of the probabilities over an axis, the last by default, as torch.log_softmax. */
-export const logSoftmax = (x: Tensor, axis = -1, options: SoftmaxOptions = {}): Tensor =>
-  along(logSoftmaxOp, x, axis, options);
+export const logSoftmax: Softmax = softmaxOf("logSoftmax", (x, axis, options) =>
+  along(logSoftmaxOp, x, axis, options),
+);
 
 /** Softmax of −x, as torch.nn.functional.softmin. */
-export const softmin = (x: Tensor, axis = -1, options: SoftmaxOptions = {}): Tensor =>
-  softmax(x.neg(), axis, options);
+export const softmin: Softmax = softmaxOf("softmin", (x, axis, options) =>
+  softmax(x.neg(), axis, options),
+);
 
-/** Index of the largest element along the last axis, as uint32; the first of equals. */
-export const argmax: Op<null> = defineOp<null>({
+const argmaxOp: Op<null> = defineOp<null>({
   name: "argmax",
   castPolicy: "none",
   shape([x]) {
@@ -101,3 +130,21 @@ export const argmax: Op<null> = defineOp<null>({
   },
   backward: "none",
 });
+
+/** {@link argmax} along the last axis, which disappears. */
+export const argmaxOfRows = (x: Tensor): Tensor => argmaxOp.apply([x], null);
+
+/**
+ * Where the largest element along an axis is, as uint32; the first of equals. The axis disappears. Without an axis it is the place
+ * among all elements in row-major order, as in torch.
+ */
+export const argmax: CallableOp<(x: Tensor, axis?: number) => Tensor, null> = callable(
+  argmaxOp,
+  { x: kinds.tensor, axis: kinds.optional(kinds.integer) },
+  (x: Tensor, axis?: number): Tensor => {
+    if (axis === undefined) return argmaxOfRows(x.reshape([x.size]));
+    const d = axisOf("argmax", x, axis);
+    const last = x.shape.map((_, other) => other).filter((other) => other !== d);
+    return argmaxOfRows(d === x.rank - 1 ? x : x.detach().permute([...last, d]));
+  },
+);

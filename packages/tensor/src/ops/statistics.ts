@@ -1,21 +1,26 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { castTo } from "../cast.js";
 import { type Composite, composite } from "../composite.js";
 import { noGrad } from "../grad-mode.js";
+import * as kinds from "../kinds.js";
 import type { Op } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { isFiniteNumber, keepWhere, ne } from "./comparison.js";
 import { gather } from "./indexing.js";
 import { pointwise } from "./pointwise.js";
 import { inDType, inFloat32 } from "./precision.js";
-import { amax, amin, mean, sum } from "./reduce.js";
+import { amax, amin, type KeepOptions, mean, sum } from "./reduce.js";
 import { withAxisLast } from "./scan.js";
-import { argmax } from "./softmax.js";
+import { argmaxOfRows } from "./softmax.js";
 import { axisOf } from "./windows.js";
 
 type Axes = number | readonly number[];
 
+const overAxes = { axes: kinds.axes, keepDimensions: kinds.flag };
+
+/** Options of functions that take all axes together by default. */
 export interface ReduceOptions {
   /** Default: all. */
   readonly axes?: Axes | undefined;
@@ -32,48 +37,70 @@ const root: Op<number> = pointwise<number>({
   backward: ({ inputs, outputs, gradients, attributes: p }) => {
     const [s, y] = [inputs[0] as Tensor, outputs[0] as Tensor];
     const slope = y.div(s).mul(1 / p);
-    return [(gradients[0] as Tensor).mul(keepWhere([slope, ne(y, 0)], null))];
+    return [(gradients[0] as Tensor).mul(keepWhere(slope, ne(y, 0)))];
   },
 });
 
+/** Options of {@link variance} and {@link std}. */
 export interface VarianceOptions extends ReduceOptions {
   /** Taken from the number of elements. Default 1, the unbiased variance. */
   readonly correction?: number;
 }
 
+type Deviation = (x: Tensor, options?: VarianceOptions) => Tensor;
+
+const deviation = (
+  name: string,
+  body: (x: Tensor, options: VarianceOptions) => Tensor,
+): Deviation =>
+  checked(
+    name,
+    { x: kinds.tensor, options: kinds.optionals({ ...overAxes, correction: kinds.number }) },
+    (x: Tensor, options: VarianceOptions = {}): Tensor => body(x, options),
+  );
+
 /** Variance over `axes`, computed in float32. */
-export const variance = (x: Tensor, options: VarianceOptions = {}): Tensor =>
-  inFloat32(x, (typed) => squaredDeviation(typed, options));
+export const variance: Deviation = deviation("variance", (x, options) =>
+  inFloat32(x, (typed) => squaredDeviation(typed, options)),
+);
 
 /** Standard deviation over `axes`, computed in float32. */
-export const std = (x: Tensor, options: VarianceOptions = {}): Tensor =>
-  inFloat32(x, (typed) => root([squaredDeviation(typed, options)], 2));
+export const std: Deviation = deviation("std", (x, options) =>
+  inFloat32(x, (typed) => root.apply([squaredDeviation(typed, options)], 2)),
+);
 
 function squaredDeviation(
   x: Tensor,
   { axes, keepDimensions = false, correction = 1 }: VarianceOptions,
 ): Tensor {
-  const centre = mean(x, axes, true);
+  const centre = mean(x, axes, { keepDimensions: true });
   const squares = x.sub(centre).square();
   const count = x.size / Math.max(1, centre.size);
-  return sum(squares, axes, keepDimensions).mul(1 / Math.max(0, count - correction));
+  return sum(squares, axes, { keepDimensions }).mul(1 / Math.max(0, count - correction));
 }
 
 /** log Σ exp over `axes`, less the largest first, so that nothing overflows. */
 export const logsumexp: Composite<(x: Tensor, options?: ReduceOptions) => Tensor> = composite(
-  { name: "logsumexp", castPolicy: "float32" },
+  {
+    name: "logsumexp",
+    castPolicy: "float32",
+    parameters: { x: kinds.tensor, options: kinds.optionals(overAxes) },
+  },
   (x: Tensor, { axes, keepDimensions = false }: ReduceOptions = {}): Tensor =>
     inFloat32(x, (typed) => {
       const largest = noGrad(() => {
-        const most = amax(typed, axes, true);
-        return keepWhere([most, isFiniteNumber([most], null)], null);
+        const most = amax(typed, axes, { keepDimensions: true });
+        return keepWhere(most, isFiniteNumber(most));
       });
-      const logarithm = sum(typed.sub(largest).exp(), axes, true).log().add(largest);
+      const logarithm = sum(typed.sub(largest).exp(), axes, { keepDimensions: true })
+        .log()
+        .add(largest);
       // The size-1 axes go by a sum, which takes none of the elements.
-      return keepDimensions ? logarithm : sum(logarithm, axes, false);
+      return keepDimensions ? logarithm : sum(logarithm, axes);
     }),
 );
 
+/** Options of {@link norm}. */
 export interface VectorNormOptions extends ReduceOptions {
   /** Default 2. Infinity: the largest magnitude; 0: how many are not 0. */
   readonly ord?: number;
@@ -88,8 +115,15 @@ const vectorNorm = (
     { name, castPolicy: "float32Output" },
     (x: Tensor, options: VectorNormOptions = {}): Tensor => inFloat32(x, (y) => normOf(y, options)),
   );
-  const call = (x: Tensor, options: VectorNormOptions = {}): Tensor =>
-    inDType(x, options.dtype, (y) => typed(y, options));
+  const call = checked(
+    name,
+    {
+      x: kinds.tensor,
+      options: kinds.optionals({ ...overAxes, ord: kinds.number, dtype: kinds.dtype }),
+    },
+    (x: Tensor, options: VectorNormOptions = {}): Tensor =>
+      inDType(x, options.dtype, (y) => typed(y, options)),
+  );
   return Object.defineProperties(
     call,
     Object.getOwnPropertyDescriptors({ ...typed, name }),
@@ -106,50 +140,58 @@ export const norm: Composite<(x: Tensor, options?: VectorNormOptions) => Tensor>
 
 function normOf(x: Tensor, { ord = 2, axes, keepDimensions = false }: VectorNormOptions): Tensor {
   const magnitude = x.abs();
+  const keep = { keepDimensions };
   switch (ord) {
     case Number.POSITIVE_INFINITY:
-      return amax(magnitude, axes, keepDimensions);
+      return amax(magnitude, axes, keep);
     case Number.NEGATIVE_INFINITY:
-      return amin(magnitude, axes, keepDimensions);
+      return amin(magnitude, axes, keep);
     case 0:
-      return sum(castTo(ne(x, 0), "float32"), axes, keepDimensions);
+      return sum(castTo(ne(x, 0), "float32"), axes, keep);
     case 1:
-      return sum(magnitude, axes, keepDimensions);
+      return sum(magnitude, axes, keep);
     case 2:
-      return root([sum(x.square(), axes, keepDimensions)], 2);
+      return root.apply([sum(x.square(), axes, keep)], 2);
     default:
-      return root([sum(magnitude.pow(ord), axes, keepDimensions)], ord);
+      return root.apply([sum(magnitude.pow(ord), axes, keep)], ord);
   }
 }
 
+/** Elements along an axis, and where they are. */
 export interface Extremum {
+  /** The elements. */
   readonly values: Tensor;
   /** Places along the axis, as uint32: the first of equals. */
   readonly indices: Tensor;
 }
 
+type AlongAxis = (x: Tensor, axis: number, options?: KeepOptions) => Extremum;
+
+const alongAxis = (name: string, placesOf: (x: Tensor, d: number) => Tensor): AlongAxis =>
+  checked(
+    name,
+    {
+      x: kinds.tensor,
+      axis: kinds.integer,
+      options: kinds.optionals({ keepDimensions: kinds.flag }),
+    },
+    (x: Tensor, axis: number, { keepDimensions = false }: KeepOptions = {}): Extremum => {
+      const d = axisOf(name, x, axis);
+      return extremum(x, placesOf(x, d), d, keepDimensions);
+    },
+  );
+
 /** The largest along an axis and where it is; NaN wins. The gradient goes to that element alone. */
-export function max(x: Tensor, axis: number, keepDimensions = false): Extremum {
-  const d = axisOf("max", x, axis);
-  return extremum(x, argmaxAlong(x, d), d, keepDimensions);
-}
+export const max: AlongAxis = alongAxis("max", (x, d) => argmaxAlong(x, d));
 
 /** The smallest along an axis and where it is; NaN wins. The gradient goes to that element alone. */
-export function min(x: Tensor, axis: number, keepDimensions = false): Extremum {
-  const d = axisOf("min", x, axis);
-  return extremum(
-    x,
-    noGrad(() => argmaxAlong(x.neg(), d)),
-    d,
-    keepDimensions,
-  );
-}
+export const min: AlongAxis = alongAxis("min", (x, d) => noGrad(() => argmaxAlong(x.neg(), d)));
 
 /** Places of the largest along an axis, which stays with size 1. */
 const argmaxAlong = (x: Tensor, axis: number): Tensor =>
   noGrad(() =>
     withAxisLast(x, axis, (rows) => {
-      const places = argmax([rows], null);
+      const places = argmaxOfRows(rows);
       return places.reshape([...places.shape, 1]);
     }),
   );

@@ -1,6 +1,8 @@
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { ShapeError } from "../errors.js";
 import { noGrad } from "../grad-mode.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
@@ -9,6 +11,7 @@ import { withAxisLast } from "./scan.js";
 import type { Extremum } from "./statistics.js";
 import { axisOf } from "./windows.js";
 
+/** Options of {@link topK}. */
 export interface TopKOptions {
   /** Default the last. */
   readonly axis?: number;
@@ -24,17 +27,25 @@ export interface TopKOptions {
  *
  * @throws ShapeError where the axis has fewer than k places
  */
-export function topK(
-  x: Tensor,
-  k: number,
-  { axis = -1, largest = true, sorted = true }: TopKOptions = {},
-): Extremum {
-  const d = axisOf("topK", x, axis);
-  const indices = noGrad(() =>
-    withAxisLast(x, d, (rows) => placesOp([rows], { k, largest, sorted })),
-  );
-  return { values: gather(x, d, indices), indices };
-}
+export const topK: (x: Tensor, k: number, options?: TopKOptions) => Extremum = checked(
+  "topK",
+  {
+    x: kinds.tensor,
+    k: kinds.number,
+    options: kinds.optionals({ axis: kinds.integer, largest: kinds.flag, sorted: kinds.flag }),
+  },
+  (
+    x: Tensor,
+    k: number,
+    { axis = -1, largest = true, sorted = true }: TopKOptions = {},
+  ): Extremum => {
+    const d = axisOf("topK", x, axis);
+    const indices = noGrad(() =>
+      withAxisLast(x, d, (rows) => placesOp.apply([rows], { k, largest, sorted })),
+    );
+    return { values: gather(x, d, indices), indices };
+  },
+);
 
 type Places = Required<Omit<TopKOptions, "axis">> & { readonly k: number };
 

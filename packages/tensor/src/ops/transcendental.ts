@@ -1,45 +1,61 @@
 import * as kernels from "@halfstep/kernels";
-import type { Op } from "../op.js";
+import { checked } from "../arguments.js";
+import { either, number, optionals, tensor } from "../kinds.js";
+import { type CallableOp, callable, type Op, type UnaryOp } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { eq, ge, keepWhere, le, logicalAnd, ne } from "./comparison.js";
 import { cut, pointwise, unary } from "./pointwise.js";
 
-export const exp: Op<null> = unary(kernels.exp, "float32", (g, _, y) => g.mul(y));
-export const log: Op<null> = unary(kernels.log, "float32", (g, x) => g.div(x));
-export const reciprocal: Op<null> = unary(kernels.reciprocal, "float32", (g, _, y) =>
+/** eˣ, computed in float32 under autocast. */
+export const exp: UnaryOp = unary(kernels.exp, "float32", (g, _, y) => g.mul(y));
+/** The natural logarithm, computed in float32 under autocast; −∞ at 0 and NaN below. */
+export const log: UnaryOp = unary(kernels.log, "float32", (g, x) => g.div(x));
+/** 1 / x, computed in float32 under autocast. */
+export const reciprocal: UnaryOp = unary(kernels.reciprocal, "float32", (g, _, y) =>
   g.mul(y.square()).neg(),
 );
-export const tanh: Op<null> = unary(kernels.tanh, "none", (g, _, y) =>
+/** The hyperbolic tangent. */
+export const tanh: UnaryOp = unary(kernels.tanh, "none", (g, _, y) =>
   g.mul(y.square().neg().add(1)),
 );
 
 /** exp(x) − 1, relatively exact near 0. */
-export const expm1: Op<null> = unary(kernels.expm1, "float32", (g, _, y) => g.mul(y.add(1)));
+export const expm1: UnaryOp = unary(kernels.expm1, "float32", (g, _, y) => g.mul(y.add(1)));
 
 /** log(1 + x), relatively exact near 0. */
-export const log1p: Op<null> = unary(kernels.log1p, "float32", (g, x) => g.div(x.add(1)));
-export const log2: Op<null> = unary(kernels.log2, "float32", (g, x) => g.div(x.mul(Math.LN2)));
-export const log10: Op<null> = unary(kernels.log10, "float32", (g, x) => g.div(x.mul(Math.LN10)));
+export const log1p: UnaryOp = unary(kernels.log1p, "float32", (g, x) => g.div(x.add(1)));
+/** The logarithm to base 2, computed in float32 under autocast. */
+export const log2: UnaryOp = unary(kernels.log2, "float32", (g, x) => g.div(x.mul(Math.LN2)));
+/** The logarithm to base 10, computed in float32 under autocast. */
+export const log10: UnaryOp = unary(kernels.log10, "float32", (g, x) => g.div(x.mul(Math.LN10)));
 
 /** 1 / √x */
-export const rsqrt: Op<null> = unary(kernels.rsqrt, "float32", (g, _, y) =>
+export const rsqrt: UnaryOp = unary(kernels.rsqrt, "float32", (g, _, y) =>
   g.mul(y.mul(y).mul(y)).mul(-0.5),
 );
 
-export const sin: Op<null> = unary(kernels.sin, "none", (g, x) => g.mul(cos([x], null)));
-export const cos: Op<null> = unary(kernels.cos, "none", (g, x) => g.mul(sin([x], null)).neg());
-export const tan: Op<null> = unary(kernels.tan, "float32", (g, _, y) => g.mul(y.square().add(1)));
-export const asin: Op<null> = unary(kernels.asin, "float32", (g, x) => g.mul(unitRoot(x)));
-export const acos: Op<null> = unary(kernels.acos, "float32", (g, x) => g.mul(unitRoot(x)).neg());
-export const atan: Op<null> = unary(kernels.atan, "none", (g, x) => g.div(x.square().add(1)));
-export const sinh: Op<null> = unary(kernels.sinh, "float32", (g, x) => g.mul(cosh([x], null)));
-export const cosh: Op<null> = unary(kernels.cosh, "float32", (g, x) => g.mul(sinh([x], null)));
+/** The sine of an angle in radians. */
+export const sin: UnaryOp = unary(kernels.sin, "none", (g, x) => g.mul(cos(x)));
+/** The cosine of an angle in radians. */
+export const cos: UnaryOp = unary(kernels.cos, "none", (g, x) => g.mul(sin(x)).neg());
+/** The tangent of an angle in radians. */
+export const tan: UnaryOp = unary(kernels.tan, "float32", (g, _, y) => g.mul(y.square().add(1)));
+/** The angle from −π/2 to π/2 whose sine is x; NaN outside [−1, 1]. */
+export const asin: UnaryOp = unary(kernels.asin, "float32", (g, x) => g.mul(unitRoot(x)));
+/** The angle from 0 to π whose cosine is x; NaN outside [−1, 1]. */
+export const acos: UnaryOp = unary(kernels.acos, "float32", (g, x) => g.mul(unitRoot(x)).neg());
+/** The angle from −π/2 to π/2 whose tangent is x. */
+export const atan: UnaryOp = unary(kernels.atan, "none", (g, x) => g.div(x.square().add(1)));
+/** The hyperbolic sine. */
+export const sinh: UnaryOp = unary(kernels.sinh, "float32", (g, x) => g.mul(cosh(x)));
+/** The hyperbolic cosine. */
+export const cosh: UnaryOp = unary(kernels.cosh, "float32", (g, x) => g.mul(sinh(x)));
 
 /** 1 / √(1 − x²) */
-const unitRoot = (x: Tensor): Tensor => rsqrt([x.square().neg().add(1)], null);
+const unitRoot = (x: Tensor): Tensor => rsqrt(x.square().neg().add(1));
 
 /** The error function. */
-export const erf: Op<null> = unary(kernels.erf, "none", (g, x) =>
+export const erf: UnaryOp = unary(kernels.erf, "none", (g, x) =>
   g.mul(
     x
       .square()
@@ -50,7 +66,7 @@ export const erf: Op<null> = unary(kernels.erf, "none", (g, x) =>
 );
 
 /** The inverse of the error function, on [−1, 1]. */
-export const erfinv: Op<null> = unary(kernels.erfinv, "float32", (g, _, y) =>
+export const erfinv: UnaryOp = unary(kernels.erfinv, "float32", (g, _, y) =>
   g.mul(
     y
       .square()
@@ -59,8 +75,7 @@ export const erfinv: Op<null> = unary(kernels.erfinv, "float32", (g, _, y) =>
   ),
 );
 
-/** [y, x]: the angle of the point (x, y), from −π to π. */
-export const atan2: Op<null> = pointwise<null>({
+const atan2Op: Op<null> = pointwise<null>({
   expression: kernels.atan2,
   castPolicy: "promote",
   backward({ inputs, gradients, needs }) {
@@ -74,6 +89,13 @@ export const atan2: Op<null> = pointwise<null>({
   },
 });
 
+/** The angle of the point (x, y), from −π to π; the operands broadcast. */
+export const atan2: CallableOp<(y: Tensor, x: Tensor) => Tensor, null> = callable(
+  atan2Op,
+  { y: tensor, x: tensor },
+  (y: Tensor, x: Tensor) => atan2Op.apply([y, x], null),
+);
+
 const powScalar: Op<number> = pointwise<number>({
   expression: kernels.pow,
   castPolicy: "float32",
@@ -81,7 +103,7 @@ const powScalar: Op<number> = pointwise<number>({
   backward: ({ inputs, gradients, attributes: c }) => {
     const g = gradients[0] as Tensor;
     // At 0 the slope of a constant is 0, not 0 · ∞.
-    return [c === 0 ? cut(g) : g.mul(powScalar([inputs[0] as Tensor], c - 1).mul(c))];
+    return [c === 0 ? cut(g) : g.mul(powScalar.apply([inputs[0] as Tensor], c - 1).mul(c))];
   },
 });
 
@@ -92,21 +114,28 @@ const powTensor: Op<null> = pointwise<null>({
   backward({ inputs, outputs, gradients, needs }) {
     const [x, y] = inputs as [Tensor, Tensor];
     const g = gradients[0] as Tensor;
-    const slope = (): Tensor => keepWhere([y.mul(pow(x, y.sub(1))), ne(y, 0)], null);
+    const slope = (): Tensor => keepWhere(y.mul(pow(x, y.sub(1))), ne(y, 0));
     // As in torch, powers of 0 do not change with an exponent from 0 on, though log 0 is infinite.
     const growth = (): Tensor => {
-      const isFlat = logicalAnd([eq(x, 0), ge(y, 0)], null);
-      const logarithm = (outputs[0] as Tensor).mul(log([x], null));
-      return keepWhere([logarithm, le(isFlat, 0)], null);
+      const isFlat = logicalAnd(eq(x, 0), ge(y, 0));
+      const logarithm = (outputs[0] as Tensor).mul(log(x));
+      return keepWhere(logarithm, le(isFlat, 0));
     };
     return [needs[0] ? g.mul(slope()) : undefined, needs[1] ? g.mul(growth()) : undefined];
   },
 });
 
 /** x to the power of a number or of another tensor, with the special cases of C. */
-export const pow = (x: Tensor, exponent: number | Tensor): Tensor =>
-  typeof exponent === "number" ? powScalar([x], exponent) : powTensor([x, exponent], null);
+export const pow: (x: Tensor, exponent: number | Tensor) => Tensor = checked(
+  "pow",
+  { x: tensor, exponent: either(tensor, number) },
+  (x: Tensor, exponent: number | Tensor): Tensor =>
+    typeof exponent === "number"
+      ? powScalar.apply([x], exponent)
+      : powTensor.apply([x, exponent], null),
+);
 
+/** Options of {@link softplus}. */
 export interface SoftplusOptions {
   /** Default 1. */
   readonly beta?: number;
@@ -121,7 +150,7 @@ const softplusOp: Op<Softplus> = pointwise<Softplus>({
   castPolicy: "float32",
   constants: ({ beta, threshold }) => [beta, threshold],
   backward: ({ inputs, gradients, attributes }) => [
-    softplusBackward([gradients[0] as Tensor, inputs[0] as Tensor], attributes),
+    softplusBackward.apply([gradients[0] as Tensor, inputs[0] as Tensor], attributes),
   ],
 });
 
@@ -136,15 +165,19 @@ const softplusBackward: Op<Softplus> = pointwise<Softplus>({
     const curvature = (): Tensor => {
       const s = x.mul(beta).sigmoid();
       const bend = s.sub(s.square()).mul(beta);
-      return keepWhere([v.mul(g).mul(bend), le(x.mul(beta), threshold)], null);
+      return keepWhere(v.mul(g).mul(bend), le(x.mul(beta), threshold));
     };
     return [
-      needs[0] ? softplusBackward([v, x], attributes) : undefined,
+      needs[0] ? softplusBackward.apply([v, x], attributes) : undefined,
       needs[1] ? curvature() : undefined,
     ];
   },
 });
 
-/** log(1 + exp(β x)) / β */
-export const softplus = (x: Tensor, { beta = 1, threshold = 20 }: SoftplusOptions = {}): Tensor =>
-  softplusOp([x], { beta, threshold });
+/** log(1 + exp(β x)) / β, computed in float32 under autocast. */
+export const softplus: (x: Tensor, options?: SoftplusOptions) => Tensor = checked(
+  "softplus",
+  { x: tensor, options: optionals({ beta: number, threshold: number }) },
+  (x: Tensor, { beta = 1, threshold = 20 }: SoftplusOptions = {}): Tensor =>
+    softplusOp.apply([x], { beta, threshold }),
+);

@@ -1,6 +1,7 @@
 import * as kernels from "@halfstep/kernels";
 import { type Composite, composite } from "../composite.js";
 import { ShapeError } from "../errors.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 import { floating } from "./floating.js";
@@ -36,7 +37,9 @@ const resample: Op<Resample> = defineOp<Resample>({
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
     target.launch(kernels.resample({ input, out }, linesOf(input.shape, attributes)));
   },
-  backward: ({ gradients, attributes }) => [resampleBackward([gradients[0] as Tensor], attributes)],
+  backward: ({ gradients, attributes }) => [
+    resampleBackward.apply([gradients[0] as Tensor], attributes),
+  ],
 });
 
 const resampleBackward: Op<Resample> = defineOp<Resample>({
@@ -52,7 +55,7 @@ const resampleBackward: Op<Resample> = defineOp<Resample>({
       ),
     );
   },
-  backward: ({ gradients, attributes }) => [resample([gradients[0] as Tensor], attributes)],
+  backward: ({ gradients, attributes }) => [resample.apply([gradients[0] as Tensor], attributes)],
 });
 
 /** Sizes of an image, outermost first: of length 1 for sequences, 2 for images, 3 for volumes. */
@@ -78,9 +81,13 @@ interface Corners {
   readonly alignCorners?: boolean;
 }
 
+/** {@link UpsampleOptions}, and which pixel is the nearest. */
 export type UpsampleNearestOptions = UpsampleOptions & Exact;
+/** {@link UpsampleOptions}, and what stays in place. */
 export type UpsampleBilinearOptions = UpsampleOptions & Corners;
+/** The length of the result as `size`; or `scale`. */
 export type Upsample1dOptions = Resized<readonly [length: number]>;
+/** Depth, height and width of the result as `size`; or `scale`. */
 export type Upsample3dOptions = Resized<readonly [depth: number, height: number, width: number]>;
 
 const layouts = ["length", "height, width", "depth, height, width"];
@@ -104,17 +111,23 @@ function resampleImage(
   // What becomes shorter first: less to do for the others.
   axes.sort((a, b) => a.newSize / a.size - b.newSize / b.size);
   return axes.reduce(
-    (image, axis) => (axis.size === axis.newSize ? image : resample([image], { ...axis, mode })),
+    (image, axis) =>
+      axis.size === axis.newSize ? image : resample.apply([image], { ...axis, mode }),
     x,
   );
 }
+
+const resizing = (more: kinds.ParameterKinds): kinds.ParameterKinds => ({
+  x: kinds.tensor,
+  options: kinds.required(kinds.optionals({ size: kinds.list, scale: kinds.number, ...more })),
+});
 
 const nearest = <O extends Resized<Sizes>>(
   name: string,
   rank: 1 | 2 | 3,
 ): Composite<(x: Tensor, options: O & Exact) => Tensor> =>
   composite(
-    { name, castPolicy: "float32" },
+    { name, castPolicy: "float32", parameters: resizing({ exact: kinds.flag }) },
     (x: Tensor, options: O & Exact): Tensor =>
       resampleImage(name, x, options, rank, options.exact ? "nearestExact" : "nearest"),
   );
@@ -124,10 +137,13 @@ const smooth = <O extends Resized<Sizes>>(
   rank: 1 | 2 | 3,
   mode: "linear" | "cubic",
 ): Composite<(x: Tensor, options: O & Corners) => Tensor> =>
-  composite({ name, castPolicy: "float32" }, (x: Tensor, options: O & Corners): Tensor => {
-    const by: kernels.ResampleMode = options.alignCorners ? `${mode}Corners` : mode;
-    return inFloat32(x, (image) => resampleImage(name, image, options, rank, by));
-  });
+  composite(
+    { name, castPolicy: "float32", parameters: resizing({ alignCorners: kinds.flag }) },
+    (x: Tensor, options: O & Corners): Tensor => {
+      const by: kernels.ResampleMode = options.alignCorners ? `${mode}Corners` : mode;
+      return inFloat32(x, (image) => resampleImage(name, image, options, rank, by));
+    },
+  );
 
 type Upsampling<O> = Composite<(x: Tensor, options: O) => Tensor>;
 

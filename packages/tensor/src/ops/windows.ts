@@ -1,6 +1,8 @@
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments.js";
 import { ShapeError } from "../errors.js";
 import type { GradNode } from "../grad-node.js";
+import * as kinds from "../kinds.js";
 import { defineOp, type Op, type OpDefinition, type Operand, type TensorSpec } from "../op.js";
 import type { Tensor } from "../tensor.js";
 
@@ -38,7 +40,7 @@ const windowOp: OpDefinition<Windows> = {
     );
   },
   backward: ({ inputs, gradients, attributes: { places } }) => [
-    window([gradients[0] as Tensor], {
+    window.apply([gradients[0] as Tensor], {
       places: places.map(({ start, step }, d) => ({
         start: step === 1 ? -start : start,
         step,
@@ -83,27 +85,45 @@ export function axisOf(op: string, { shape }: TensorSpec, axis: number): number 
   return d;
 }
 
+/** Which places {@link slice} takes. */
+export interface SliceOptions {
+  /** The first. Default 0. */
+  readonly start?: number;
+  /** The first that is not taken. Default: the size of the axis. */
+  readonly end?: number | undefined;
+  /** Every how manieth is taken. Default 1. */
+  readonly step?: number;
+}
+
 /**
  * The places from `start` up to `end` (the size where undefined) along an axis, as a copy; negative ones count from the end, and
  * what lies outside is left out, as in Python. A `step` above 1 takes every step-th.
  */
-export function slice(x: Tensor, axis: number, start = 0, end?: number, step = 1): Tensor {
-  const d = axisOf("slice", x, axis);
-  const length = x.shape[d] as number;
-  if (!Number.isInteger(step) || step < 1)
-    throw new ShapeError(
-      `slice: step ${step} is no whole number above 0; use flip() to go backwards`,
-    );
-  const inside = (place: number): number =>
-    Math.min(Math.max(place < 0 ? place + length : place, 0), length);
-  const from = inside(start);
-  const size = Math.max(0, inside(end ?? length) - from);
-  if (step > 1) return everyStep(x, d, from, Math.ceil(size / step), step);
-  return size === length ? x : windowed(x, d, { start: from, step: 1, size });
-}
+export const slice: (x: Tensor, axis: number, options?: SliceOptions) => Tensor = checked(
+  "slice",
+  {
+    x: kinds.tensor,
+    axis: kinds.integer,
+    options: kinds.optionals({ start: kinds.integer, end: kinds.integer, step: kinds.number }),
+  },
+  (x: Tensor, axis: number, { start = 0, end, step = 1 }: SliceOptions = {}): Tensor => {
+    const d = axisOf("slice", x, axis);
+    const length = x.shape[d] as number;
+    if (!Number.isInteger(step) || step < 1)
+      throw new ShapeError(
+        `slice: step ${step} is no whole number above 0; use flip() to go backwards`,
+      );
+    const inside = (place: number): number =>
+      Math.min(Math.max(place < 0 ? place + length : place, 0), length);
+    const from = inside(start);
+    const size = Math.max(0, inside(end ?? length) - from);
+    if (step > 1) return everyStep(x, d, from, Math.ceil(size / step), step);
+    return size === length ? x : windowed(x, d, { start: from, step: 1, size });
+  },
+);
 
 function windowed(x: Tensor, axis: number, place: Window, fill = 0): Tensor {
-  return window([x], { places: whole(x).with(axis, place), fill });
+  return window.apply([x], { places: whole(x).with(axis, place), fill });
 }
 
 /** Groups of `step` places, of which the first stays: a window again, and so differentiable. */
@@ -119,78 +139,107 @@ function everyStep(x: Tensor, axis: number, start: number, count: number, step: 
 }
 
 /** `length` places along an axis, from `start` on. */
-export function narrow(x: Tensor, axis: number, start: number, length: number): Tensor {
-  const d = axisOf("narrow", x, axis);
-  const size = x.shape[d] as number;
-  if (start < 0 || length < 0 || start + length > size)
-    throw new ShapeError(
-      `narrow: places ${start} to ${start + length} do not lie within axis ${axis} of [${x.shape}]`,
-    );
-  return slice(x, d, start, start + length);
-}
+export const narrow: (x: Tensor, axis: number, start: number, length: number) => Tensor = checked(
+  "narrow",
+  { x: kinds.tensor, axis: kinds.integer, start: kinds.integer, length: kinds.integer },
+  (x: Tensor, axis: number, start: number, length: number): Tensor => {
+    const d = axisOf("narrow", x, axis);
+    const size = x.shape[d] as number;
+    if (start < 0 || length < 0 || start + length > size)
+      throw new ShapeError(
+        `narrow: places ${start} to ${start + length} do not lie within axis ${axis} of [${x.shape}]`,
+      );
+    return slice(x, d, { start, end: start + length });
+  },
+);
 
 /** One place of an axis, which disappears; a negative index counts from the end. */
-export function select(x: Tensor, axis: number, index: number): Tensor {
-  const d = axisOf("select", x, axis);
-  const start = index < 0 ? index + (x.shape[d] as number) : index;
-  return narrow(x, d, start, 1).reshape(x.shape.toSpliced(d, 1));
-}
+export const select: (x: Tensor, axis: number, index: number) => Tensor = checked(
+  "select",
+  { x: kinds.tensor, axis: kinds.integer, index: kinds.integer },
+  (x: Tensor, axis: number, index: number): Tensor => {
+    const d = axisOf("select", x, axis);
+    const start = index < 0 ? index + (x.shape[d] as number) : index;
+    return narrow(x, d, start, 1).reshape(x.shape.toSpliced(d, 1));
+  },
+);
 
 /** Pieces along an axis: of the given sizes, which add up to its size, or of one size, the last perhaps shorter. */
-export function split(x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] {
-  const d = axisOf("split", x, axis);
-  const length = x.shape[d] as number;
-  const all =
-    typeof sizes === "number"
-      ? Array.from({ length: Math.ceil(length / sizes) }, (_, i) =>
-          Math.min(sizes, length - i * sizes),
-        )
-      : sizes;
-  if (all.reduce((a, b) => a + b, 0) !== length)
-    throw new ShapeError(`split: sizes ${all} do not add up to axis ${axis} of [${x.shape}]`);
-  let start = 0;
-  return all.map((size) => {
-    start += size;
-    return narrow(x, d, start - size, size);
-  });
-}
+export const split: (x: Tensor, sizes: number | readonly number[], axis?: number) => Tensor[] =
+  checked(
+    "split",
+    { x: kinds.tensor, sizes: kinds.axes, axis: kinds.optional(kinds.integer) },
+    (x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] => {
+      const d = axisOf("split", x, axis);
+      const length = x.shape[d] as number;
+      const all =
+        typeof sizes === "number"
+          ? Array.from({ length: Math.ceil(length / sizes) }, (_, i) =>
+              Math.min(sizes, length - i * sizes),
+            )
+          : sizes;
+      if (all.reduce((a, b) => a + b, 0) !== length)
+        throw new ShapeError(`split: sizes ${all} do not add up to axis ${axis} of [${x.shape}]`);
+      let start = 0;
+      return all.map((size) => {
+        start += size;
+        return narrow(x, d, start - size, size);
+      });
+    },
+  );
 
 /** At most `count` pieces of equal size along an axis, the last perhaps shorter. */
-export const chunk = (x: Tensor, count: number, axis = 0): Tensor[] =>
-  split(x, Math.max(1, Math.ceil((x.shape[axisOf("chunk", x, axis)] as number) / count)), axis);
+export const chunk: (x: Tensor, count: number, axis?: number) => Tensor[] = checked(
+  "chunk",
+  { x: kinds.tensor, count: kinds.integer, axis: kinds.optional(kinds.integer) },
+  (x: Tensor, count: number, axis = 0): Tensor[] =>
+    split(x, Math.max(1, Math.ceil((x.shape[axisOf("chunk", x, axis)] as number) / count)), axis),
+);
 
 /** Adds places before and behind each dimension, with `value` in them; negative numbers take places away. */
-export function pad(
+export const pad: (
   x: Tensor,
   padding: readonly (readonly [before: number, behind: number])[],
-  value = 0,
-): Tensor {
-  if (padding.length !== x.rank)
-    throw new ShapeError(
-      `pad: [${x.shape}] needs [before, behind] for each of its ${x.rank} dimensions, not for ${padding.length}`,
-    );
-  const places = padding.map(([before, behind], d): Window => {
-    const size = (x.shape[d] as number) + before + behind;
-    if (size < 0)
+  value?: number,
+) => Tensor = checked(
+  "pad",
+  { x: kinds.tensor, padding: kinds.pairs, value: kinds.optional(kinds.number) },
+  (
+    x: Tensor,
+    padding: readonly (readonly [before: number, behind: number])[],
+    value = 0,
+  ): Tensor => {
+    if (padding.length !== x.rank)
       throw new ShapeError(
-        `pad: [${before}, ${behind}] leaves nothing of axis ${d} of [${x.shape}]`,
+        `pad: [${x.shape}] needs [before, behind] for each of its ${x.rank} dimensions, not for ${padding.length}`,
       );
-    return { start: -before, step: 1, size };
-  });
-  return window([x], { places, fill: value });
-}
+    const places = padding.map(([before, behind], d): Window => {
+      const size = (x.shape[d] as number) + before + behind;
+      if (size < 0)
+        throw new ShapeError(
+          `pad: [${before}, ${behind}] leaves nothing of axis ${d} of [${x.shape}]`,
+        );
+      return { start: -before, step: 1, size };
+    });
+    return window.apply([x], { places, fill: value });
+  },
+);
 
 /** The last axis moved on by some places, with `fill` in those that become free. */
 export const shift = (x: Tensor, by: number, fill: number): Tensor =>
   windowed(x, x.rank - 1, { start: -by, step: 1, size: x.shape.at(-1) as number }, fill);
 
 /** The places of some axes in opposite order. */
-export function flip(x: Tensor, axes: number | readonly number[]): Tensor {
-  const places = whole(x);
-  for (const axis of [axes].flat()) {
-    const d = axisOf("flip", x, axis);
-    const size = x.shape[d] as number;
-    places[d] = { start: size - 1, step: -1, size };
-  }
-  return window([x], { places, fill: 0 });
-}
+export const flip: (x: Tensor, axes: number | readonly number[]) => Tensor = checked(
+  "flip",
+  { x: kinds.tensor, axes: kinds.axes },
+  (x: Tensor, axes: number | readonly number[]): Tensor => {
+    const places = whole(x);
+    for (const axis of [axes].flat()) {
+      const d = axisOf("flip", x, axis);
+      const size = x.shape[d] as number;
+      places[d] = { start: size - 1, step: -1, size };
+    }
+    return window.apply([x], { places, fill: 0 });
+  },
+);

@@ -27,7 +27,7 @@ test("the plan of a training step with autocast", () => {
     const loss = autocast({ dtype: "float16" }, () => {
       const y = withScope(
         () => "first",
-        () => relu([linear(x, hidden, bias)], null),
+        () => relu(linear(x, hidden, bias)),
       );
       return crossEntropy(linear(y, output), labels);
     });

@@ -2,6 +2,7 @@ import type { DType } from "@halfstep/device";
 import type { LaunchedOp } from "./launch-notes.js";
 import type { Plan, PlanBuffer, PlannedLaunch, PlannedValue } from "./plan.js";
 
+/** Options of {@link dumpPlan}. */
 export interface DumpOptions {
   /** "summary" leaves out the lists of launches and slots. Default "full". */
   readonly detail?: "full" | "summary";

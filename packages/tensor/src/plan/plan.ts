@@ -17,6 +17,7 @@ import { spreadRows } from "./spread-rows.js";
 import { storeCopies } from "./store-copies.js";
 import { storeFusedTwins, storeTwins } from "./store-twins.js";
 
+/** A pass of the planner. */
 export type PassName =
   | "removeDead"
   | "foldCasts"
@@ -75,6 +76,7 @@ export type PlanBuffer =
   | { readonly kind: "slot"; readonly index: number }
   | { readonly kind: "resident"; readonly index: number };
 
+/** A launch as the planner left it. */
 export interface PlannedLaunch {
   readonly launch: Launch<PlanBuffer>;
   /** Runtime scalars, to be read from each recording that the plan runs. */
@@ -117,6 +119,7 @@ export interface Plan {
   readonly statistics: PlanStatistics;
 }
 
+/** What planning made of a recording, in numbers. */
 export interface PlanStatistics {
   /** Launches as recorded, and as planned. */
   readonly recordedLaunches: number;

@@ -24,7 +24,9 @@ test("a kernel that is defined anew in every step is told of once, and computes 
   const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
   const runtime = cpuRuntime();
   for (let step = 0; step < 100; step++) {
-    const result = await runtime.step(() => opOf(times(step))([runtime.tensor([1, 2])], null));
+    const result = await runtime.step(() =>
+      opOf(times(step)).apply([runtime.tensor([1, 2])], null),
+    );
     expect(Array.from(await result.toArray())).toEqual([step, 2 * step]);
     result.dispose();
   }
@@ -44,7 +46,7 @@ test("many kernels of one name that are each made once are nobody's mistake", as
   const ops = Array.from({ length: 40 }, (_, factor) => opOf(times(factor + 1)));
   for (let step = 0; step < 3; step++)
     await runtime.step(() => {
-      for (const op of ops) op([runtime.tensor([1])], null).keep();
+      for (const op of ops) op.apply([runtime.tensor([1])], null).keep();
       return 0;
     });
   expect(warn).not.toHaveBeenCalled();

@@ -105,7 +105,7 @@ async function train(runtime: Runtime) {
   };
   const [x, w] = [variable(997), variable(991)];
   const y = await runtime.step(() => {
-    const result = relu([x.matmul(w)], null);
+    const result = relu(x.matmul(w));
     result.sum().backward();
     return result;
   });

@@ -45,13 +45,13 @@ export type Triple = readonly [Tensor, Tensor, Tensor];
 export const unary = (op: Op<null>, make: typeof signed = signed): OpCases => ({
   second: "checked",
   cases: [[], [5], [2, 3]].map((shape) =>
-    on(op.name, [shape], ([x]) => op([x as Tensor], null), make),
+    on(op.name, [shape], ([x]) => op.apply([x as Tensor], null), make),
   ),
 });
 
 export const withNumber = (op: Op<number>): OpCases => ({
   second: "checked",
-  cases: [-0.7, 0, 3].map((c) => on(`by ${c}`, [[2, 3]], ([x]) => op([x as Tensor], c))),
+  cases: [-0.7, 0, 3].map((c) => on(`by ${c}`, [[2, 3]], ([x]) => op.apply([x as Tensor], c))),
 });
 
 export const binary = (op: Op<null>, make: typeof signed = signed): OpCases => ({
@@ -76,8 +76,13 @@ export const binary = (op: Op<null>, make: typeof signed = signed): OpCases => (
         ],
         [[1], [2, 2]],
       ] as const
-    ).map((shapes) => on(op.name, shapes, (inputs) => op(inputs, null), make)),
-    on(`${op.name} with itself`, [[2, 2]], ([x]) => op([x, x] as unknown as Pair, null), make),
+    ).map((shapes) => on(op.name, shapes, (inputs) => op.apply(inputs, null), make)),
+    on(
+      `${op.name} with itself`,
+      [[2, 2]],
+      ([x]) => op.apply([x, x] as unknown as Pair, null),
+      make,
+    ),
   ],
 });
 
@@ -95,7 +100,7 @@ export const reduction = (reduce: typeof ops.sum): OpCases => ({
     ] as const
   ).map(([shape, axes, keep]) =>
     on(`over ${axes ?? "all"}${keep ? ", kept" : ""}`, [shape], ([x]) =>
-      reduce(x as Tensor, axes, keep).square(),
+      reduce(x as Tensor, axes, { keepDimensions: keep }).square(),
     ),
   ),
 });

@@ -49,9 +49,9 @@ export const elementwiseCases: FamilyCases = {
   keepWhere: {
     second: "checked",
     cases: [
-      on("a mask", [[2, 3]], ([x]) => ops.keepWhere([x, ops.gt(x as Tensor, 0)] as never, null)),
+      on("a mask", [[2, 3]], ([x]) => ops.keepWhere(x as Tensor, ops.gt(x as Tensor, 0))),
       on("a mask that broadcasts x", [[3]], ([x], runtime) =>
-        ops.keepWhere([x as Tensor, runtime.tensor(Uint32Array.of(1, 0), [2, 1])], null),
+        ops.keepWhere(x as Tensor, runtime.tensor(Uint32Array.of(1, 0), [2, 1])),
       ),
     ],
   },
@@ -68,7 +68,7 @@ export const elementwiseCases: FamilyCases = {
     cases: [
       on("two tensors", [[2, 3], [3]], ([a, b]) => {
         const [x, y] = [a as Tensor, b as Tensor];
-        return ops.where([ops.gt(x, y), x, y], null).square();
+        return ops.where(ops.gt(x, y), x, y).square();
       }),
     ],
   },

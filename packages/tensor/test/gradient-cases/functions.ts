@@ -64,9 +64,9 @@ export const functionCases: FamilyCases = {
     of("both ends", (x) => ops.clamp(x, { min: -0.5, max: 0.4 }).square()),
     of("below", (x) => ops.clamp(x, { min: 0.1 }).square()),
   ),
-  hardtanh: checked(of("both ends", (x) => ops.hardtanh(x, -0.5, 0.4).square())),
+  hardtanh: checked(of("both ends", (x) => ops.hardtanh(x, { min: -0.5, max: 0.4 }).square())),
   prelu: checked(
-    on("one weight", [[2, 3], []], ([x, w]) => ops.prelu([x, w] as never, null)),
-    on("a weight a channel", [[2, 2, 3], [3]], ([x, w]) => ops.prelu([x, w] as never, null)),
+    on("one weight", [[2, 3], []], ([x, w]) => ops.prelu(x as Tensor, w as Tensor)),
+    on("a weight a channel", [[2, 2, 3], [3]], ([x, w]) => ops.prelu(x as Tensor, w as Tensor)),
   ),
 };

@@ -19,9 +19,9 @@ const tensors = (x: readonly unknown[]): readonly Tensor[] => x as readonly Tens
 /** Moving elements by shape, by index, and by chance. */
 export const indexingCases: FamilyCases = {
   slice: checked(
-    of("the middle", (x) => ops.slice(x, 1, 1, 3)),
-    of("every second", (x) => ops.slice(x, 0, 1, undefined, 2), [5, 2]),
-    of("from the end", (x) => ops.slice(x, -1, -3, -1), [2, 4]),
+    of("the middle", (x) => ops.slice(x, 1, { start: 1, end: 3 })),
+    of("every second", (x) => ops.slice(x, 0, { start: 1, step: 2 }), [5, 2]),
+    of("from the end", (x) => ops.slice(x, -1, { start: -3, end: -1 }), [2, 4]),
   ),
   narrow: checked(of("rows", (x) => ops.narrow(x, 0, 1, 1))),
   select: checked(of("a column", (x) => ops.select(x, -1, -1))),

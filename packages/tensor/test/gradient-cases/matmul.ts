@@ -1,13 +1,6 @@
 import type { Tensor } from "../../src/index.js";
 import * as ops from "../../src/ops/index.js";
-import {
-  type FamilyCases,
-  type OpCases,
-  on,
-  type Pair,
-  type Shape,
-  type Triple,
-} from "./builders.js";
+import { type FamilyCases, type OpCases, on, type Shape, type Triple } from "./builders.js";
 
 const products: OpCases = {
   second: "checked",
@@ -28,7 +21,7 @@ const products: OpCases = {
               [...batchA, ...(transA ? [4, 3] : [3, 4])],
               [...batchB, ...(transB ? [2, 4] : [4, 2])],
             ],
-            (inputs) => ops.matmul(inputs, { transA, transB }),
+            (inputs) => ops.matmul.apply(inputs, { transA, transB }),
           ),
         ),
       ),
@@ -44,10 +37,10 @@ const products: OpCases = {
           [2, 3, 2],
         ],
       ] as const
-    ).map((shapes) => on("any ranks", shapes, (inputs) => ops.matmul(inputs, {}))),
-    on("a matrix with itself", [[3, 3]], ([x]) => ops.matmul([x, x] as unknown as Pair, {})),
+    ).map((shapes) => on("any ranks", shapes, (inputs) => ops.matmul.apply(inputs, {}))),
+    on("a matrix with itself", [[3, 3]], ([x]) => ops.matmul(x as Tensor, x as Tensor)),
     on("a matrix with its transpose", [[2, 3]], ([x]) =>
-      ops.matmul([x, x] as unknown as Pair, { transB: true }),
+      ops.matmul(x as Tensor, x as Tensor, { transB: true }),
     ),
   ],
 };

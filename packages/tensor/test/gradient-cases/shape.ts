@@ -19,9 +19,7 @@ export const shapeCases: FamilyCases = {
         ],
         [[], [2]],
       ] as const
-    ).map(([from, to]) =>
-      on(`to [${to}]`, [from], ([x]) => ops.expand([x as Tensor], to).square()),
-    ),
+    ).map(([from, to]) => on(`to [${to}]`, [from], ([x]) => ops.expand(x as Tensor, to).square())),
   },
   reshape: {
     second: "checked",
@@ -45,7 +43,7 @@ export const shapeCases: FamilyCases = {
         ],
       ] as const
     ).map(([shape, order]) =>
-      on(`by [${order}]`, [shape], ([x]) => ops.permute([x as Tensor], order).square()),
+      on(`by [${order}]`, [shape], ([x]) => ops.permute(x as Tensor, order).square()),
     ),
   },
 };

@@ -56,7 +56,7 @@ const pooling = (op: Op<ops.PoolOptions>, second: OpCases["second"]): OpCases =>
       [[1, 5, 6, 1], { window: [3, 2], stride: [2, 1], padding: [1, 0] }],
     ] as const
   ).map(([shape, options]) =>
-    on(JSON.stringify(options), [shape], ([x]) => op([x as Tensor], options)),
+    on(JSON.stringify(options), [shape], ([x]) => op.apply([x as Tensor], options)),
   ),
 });
 

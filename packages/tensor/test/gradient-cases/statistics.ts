@@ -38,7 +38,7 @@ const norms = (norm: typeof ops.norm): OpCases =>
 const extrema = (extremum: typeof ops.max): OpCases =>
   checked(
     of("last axis", (x) => extremum(x, -1).values.square()),
-    of("middle axis, kept", (x) => extremum(x, 1, true).values.square()),
+    of("middle axis, kept", (x) => extremum(x, 1, { keepDimensions: true }).values.square()),
   );
 
 /** Reductions that are made of others, and running ones. */

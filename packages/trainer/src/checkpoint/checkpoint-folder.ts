@@ -13,6 +13,7 @@ import { CheckpointError } from "./checkpoint-error.js";
 import { readCheckpoint, readManifest } from "./read-checkpoint.js";
 import { prepareCheckpoint } from "./write-checkpoint.js";
 
+/** Options of a folder of checkpoints. */
 export interface CheckpointFolderOptions {
   /** How many of the newest checkpoints stay, besides the best. Default 3. */
   readonly keep?: number;

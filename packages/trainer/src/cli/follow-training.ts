@@ -3,6 +3,7 @@ import { type ProgressStream, trainingProgress } from "../progress.js";
 import { metricCell } from "../results.js";
 import type { MetricsLine } from "../summary.js";
 
+/** Options of following a run. */
 export interface FollowOptions {
   /** What stands before each line: the precision, say. */
   readonly label: string;

@@ -3,6 +3,7 @@ import { requestDevice } from "@halfstep/device/node";
 import { cpuRuntime, gpuRuntime, type Runtime, type RuntimeOptions } from "@halfstep/tensor";
 import type { RunDevice } from "../summary.js";
 
+/** Options of opening a runtime for a program. */
 export interface OpenRuntimeOptions extends RuntimeOptions {
   /** Part of an adapter's name, or its number: the flag `--adapter`. */
   readonly adapter?: string | undefined;
@@ -12,6 +13,7 @@ export interface OpenRuntimeOptions extends RuntimeOptions {
   readonly onNote?: ((line: string) => void) | undefined;
 }
 
+/** A runtime that a program has opened, and what it is. */
 export interface OpenedRuntime {
   readonly runtime: Runtime;
   /** Undefined on the CPU. */

@@ -20,6 +20,7 @@ export class UsageError extends Error {
   }
 }
 
+/** Options of a program. */
 export interface ProgramOptions {
   /** Default: those of the process. */
   readonly args?: readonly string[];

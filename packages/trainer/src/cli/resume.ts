@@ -43,6 +43,7 @@ export const flagsOf = (options: object): Settings =>
 const flagOf = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
+/** Options of resuming a run. */
 export interface ResumeOptions {
   /** The flag `--resume`: "auto", or the folder of a checkpoint. Undefined: training begins. */
   readonly resume: string | undefined;

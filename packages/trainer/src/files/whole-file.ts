@@ -11,6 +11,7 @@ import {
   writeNewFile,
 } from "./file-system.js";
 
+/** Options of writing a file as a whole. */
 export interface WholeFileOptions {
   /** Default: that of Node. */
   readonly fileSystem?: FileSystem;

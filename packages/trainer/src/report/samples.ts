@@ -14,6 +14,7 @@ export interface Sample {
   readonly prediction?: string | undefined;
 }
 
+/** A picture among the samples of a report. */
 export interface SamplePicture {
   /** A PNG, JPEG or WebP file: it becomes a part of the page. `encodePng` of `@halfstep/trainer/node` makes one of pixels. */
   readonly bytes: Uint8Array;

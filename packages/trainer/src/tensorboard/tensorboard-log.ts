@@ -18,6 +18,7 @@ export interface TensorBoardLog extends TrainingHook {
   close(): void;
 }
 
+/** Options of writing for TensorBoard. */
 export interface TensorBoardOptions {
   /** Seconds since 1970. Default: the clock of the system. */
   readonly now?: () => number;

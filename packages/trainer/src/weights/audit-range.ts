@@ -23,6 +23,7 @@ export interface TensorRange {
   readonly min: number;
 }
 
+/** Where the numbers of a model lie in the range of a format. */
 export interface RangeAudit {
   readonly format: string;
   /** Tensors of floats, and their elements. */

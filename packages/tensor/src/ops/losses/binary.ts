@@ -2,6 +2,7 @@ import { type CastPolicy, torchCastPolicies } from "@halfstep/autocast";
 import { castTo } from "../../cast.js";
 import { type Composite, composite } from "../../composite.js";
 import { defineFunction } from "../../function.js";
+import * as kinds from "../../kinds.js";
 import type { Tensor } from "../../tensor.js";
 import { clamp } from "../activations.js";
 import { keepWhere, ne } from "../comparison.js";
@@ -9,11 +10,13 @@ import { log1p, softplus } from "../transcendental.js";
 import { type ElementLoss, elementLoss, requireSameShape } from "./element-loss.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
+/** Options of {@link binaryCrossEntropy}. */
 export interface BinaryOptions extends ReductionOptions {
   /** Factor of each element's loss; broadcasts. Default: ones. */
   readonly weight?: Tensor;
 }
 
+/** Options of {@link binaryCrossEntropyWithLogits}. */
 export interface BinaryLogitsOptions extends BinaryOptions {
   /** Factor of the losses of positive targets; broadcasts, as one for each class on the last axis. Default: ones. */
   readonly posWeight?: Tensor;
@@ -29,7 +32,19 @@ const weighted = (losses: Tensor, { weight, reduction }: BinaryOptions): Tensor 
 export const binaryCrossEntropyWithLogits: Composite<
   (input: Tensor, target: Tensor, options?: BinaryLogitsOptions) => Tensor
 > = composite(
-  { name: "binaryCrossEntropyWithLogits", castPolicy: "float32" },
+  {
+    name: "binaryCrossEntropyWithLogits",
+    castPolicy: "float32",
+    parameters: {
+      input: kinds.tensor,
+      target: kinds.tensor,
+      options: kinds.optionals({
+        weight: kinds.tensor,
+        posWeight: kinds.tensor,
+        reduction: kinds.reduction,
+      }),
+    },
+  },
   (input: Tensor, target: Tensor, options: BinaryLogitsOptions = {}): Tensor => {
     requireSameShape("binaryCrossEntropyWithLogits", { input, target });
     const [x, t] = [castTo(input, "float32"), castTo(target, "float32")];
@@ -53,14 +68,13 @@ const elementLosses = defineFunction({
     const negative = t
       .neg()
       .add(1)
-      .mul(clamp(log1p([p.neg()], null), leastLog));
+      .mul(clamp(log1p(p.neg()), leastLog));
     return positive.add(negative).neg();
   },
   backward({ saved, needs }, g) {
     const [p, t] = saved as [Tensor, Tensor];
     const spread = (): Tensor => clamp(p.mul(p.neg().add(1)), { min: 1e-12 });
-    const odds = (): Tensor =>
-      clamp(log1p([p.neg()], null), leastLog).sub(clamp(p.log(), leastLog));
+    const odds = (): Tensor => clamp(log1p(p.neg()), leastLog).sub(clamp(p.log(), leastLog));
     return [
       needs[0] ? g.mul(p.sub(t)).div(spread()) : undefined,
       needs[1] ? g.mul(odds()) : undefined,
@@ -80,6 +94,11 @@ export const binaryCrossEntropy: Composite<
   {
     name: "binaryCrossEntropy",
     castPolicy: torchCastPolicies.binaryCrossEntropy as CastPolicy,
+    parameters: {
+      input: kinds.tensor,
+      target: kinds.tensor,
+      options: kinds.optionals({ weight: kinds.tensor, reduction: kinds.reduction }),
+    },
   },
   (input: Tensor, target: Tensor, options: BinaryOptions = {}): Tensor => {
     requireSameShape("binaryCrossEntropy", { input, target });
@@ -92,6 +111,7 @@ export const softMarginLoss: ElementLoss = elementLoss("softMarginLoss", (x, t) 
   softplus(t.mul(x).neg()),
 );
 
+/** Options of losses with a margin. */
 export interface MarginOptions extends ReductionOptions {
   /** Distance at which the loss becomes 0. */
   readonly margin?: number;
@@ -104,7 +124,6 @@ export interface MarginOptions extends ReductionOptions {
 export const hingeEmbeddingLoss: ElementLoss<MarginOptions> = elementLoss<MarginOptions>(
   "hingeEmbeddingLoss",
   (x, t, { margin = 1 }) =>
-    keepWhere([clamp(x.neg().add(margin), { min: 0 }), ne(t, 1)], null).add(
-      keepWhere([x, ne(t, -1)], null),
-    ),
+    keepWhere(clamp(x.neg().add(margin), { min: 0 }), ne(t, 1)).add(keepWhere(x, ne(t, -1))),
+  { margin: kinds.number },
 );

@@ -2,12 +2,14 @@ import * as kernels from "@halfstep/kernels";
 import { castTo, isFloating } from "../../cast.js";
 import { type Composite, composite } from "../../composite.js";
 import { ShapeError } from "../../errors.js";
+import * as kinds from "../../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../op.js";
 import type { Tensor } from "../../tensor.js";
 import { logSoftmax, softmax } from "../softmax.js";
 import { type ClassOptions, type LabelledRows, labelWeights, rowsOf, weightTotal } from "./nll.js";
 import { reduced } from "./reduction.js";
 
+/** Options of {@link crossEntropy}. */
 export interface CrossEntropyOptions extends ClassOptions {
   /** Share of the target that is spread evenly over all classes, from 0 to 1 (Szegedy et al. 2016). Default 0. */
   readonly labelSmoothing?: number;
@@ -46,7 +48,7 @@ const rowLosses: Op<Attributes> = defineOp<Attributes>({
   backward({ inputs, gradients, attributes }) {
     const [logits, labels, ...weight] = inputs as [Tensor, Tensor, ...Tensor[]];
     const operands = [logits, labels, gradients[0] as Tensor, ...weight];
-    return [logitsGradient(operands, { ...attributes, ofMean: false })];
+    return [logitsGradient.apply(operands, { ...attributes, ofMean: false })];
   },
 });
 
@@ -73,7 +75,9 @@ const meanLoss: Op<number> = defineOp<number>({
   },
   backward({ inputs, gradients, attributes: labelSmoothing }) {
     const operands = [...(inputs as [Tensor, Tensor]), gradients[1] as Tensor];
-    return [logitsGradient(operands, { ignoreIndex: undefined, labelSmoothing, ofMean: true })];
+    return [
+      logitsGradient.apply(operands, { ignoreIndex: undefined, labelSmoothing, ofMean: true }),
+    ];
   },
 });
 
@@ -103,7 +107,7 @@ const logitsGradient: Op<BackwardAttributes> = defineOp<BackwardAttributes>({
     if (!needs[2]) return [toLogits];
     const ones = g.runtime.full(g.shape, 1);
     const operands = [logits, labels, ones, ...(weight ? [weight] : [])];
-    const weighted = v.mul(logitsGradient(operands, attributes));
+    const weighted = v.mul(logitsGradient.apply(operands, attributes));
     return [toLogits, undefined, attributes.ofMean ? weighted.sum() : weighted.sum(-1)];
   },
 });
@@ -128,7 +132,20 @@ function factorOfSoftmax(
 export const crossEntropy: Composite<
   (logits: Tensor, target: Tensor, options?: CrossEntropyOptions) => Tensor
 > = composite(
-  { name: "crossEntropy", castPolicy: "float32" },
+  {
+    name: "crossEntropy",
+    castPolicy: "float32",
+    parameters: {
+      logits: kinds.tensor,
+      target: kinds.tensor,
+      options: kinds.optionals({
+        weight: kinds.tensor,
+        ignoreIndex: kinds.number,
+        labelSmoothing: kinds.number,
+        reduction: kinds.reduction,
+      }),
+    },
+  },
   (logits: Tensor, target: Tensor, options: CrossEntropyOptions = {}): Tensor => {
     const { weight, ignoreIndex, labelSmoothing = 0, reduction } = options;
     if (!(labelSmoothing >= 0 && labelSmoothing <= 1))
@@ -138,8 +155,8 @@ export const crossEntropy: Composite<
     const rows = rowsOf("crossEntropy", logits, target, weight);
     const operands = [rows.scores, rows.labels];
     if (!weight && ignoreIndex === undefined && (reduction ?? "mean") === "mean")
-      return meanLoss.all(operands, labelSmoothing)[1] as Tensor;
-    const losses = rowLosses(weight ? [...operands, castTo(weight, "float32")] : operands, {
+      return meanLoss.applyAll(operands, labelSmoothing)[1] as Tensor;
+    const losses = rowLosses.apply(weight ? [...operands, castTo(weight, "float32")] : operands, {
       ignoreIndex,
       labelSmoothing,
     });

@@ -1,6 +1,7 @@
 import { castTo } from "../../cast.js";
 import { type Composite, composite } from "../../composite.js";
 import { ShapeError } from "../../errors.js";
+import * as kinds from "../../kinds.js";
 import type { Tensor } from "../../tensor.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
@@ -13,9 +14,18 @@ export type ElementLoss<O = ReductionOptions> = Composite<
 export const elementLoss = <O extends ReductionOptions>(
   name: string,
   lossOf: (input: Tensor, target: Tensor, options: Partial<O>) => Tensor,
+  options: kinds.ParameterKinds = {},
 ): ElementLoss<O> =>
   composite(
-    { name, castPolicy: "float32" },
+    {
+      name,
+      castPolicy: "float32",
+      parameters: {
+        input: kinds.tensor,
+        target: kinds.tensor,
+        options: kinds.optionals({ reduction: kinds.reduction, ...options }),
+      },
+    },
     (input: Tensor, target: Tensor, options?: O): Tensor => {
       requireSameShape(name, { input, target });
       const given: Partial<O> = options ?? {};

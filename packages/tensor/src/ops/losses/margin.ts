@@ -1,6 +1,7 @@
 import { castTo } from "../../cast.js";
 import { type Composite, composite } from "../../composite.js";
 import { ShapeError } from "../../errors.js";
+import * as kinds from "../../kinds.js";
 import type { Tensor } from "../../tensor.js";
 import { clamp } from "../activations.js";
 import { eq, keepWhere } from "../comparison.js";
@@ -16,6 +17,13 @@ const float = (x: Tensor): Tensor => castTo(x, "float32");
 /** max(0, x). Unlike that of relu, its gradient passes at 0, as that of torch's clamp_min in these losses. */
 const violation = (x: Tensor): Tensor => clamp(x, { min: 0 });
 
+const pairKinds = {
+  a: kinds.tensor,
+  b: kinds.tensor,
+  target: kinds.tensor,
+  options: kinds.optionals({ margin: kinds.number, reduction: kinds.reduction }),
+};
+
 type PairLoss = Composite<
   (a: Tensor, b: Tensor, target: Tensor, options?: MarginOptions) => Tensor
 >;
@@ -25,7 +33,7 @@ type PairLoss = Composite<
  * torch.nn.functional.margin_ranking_loss, in float32. The margin is 0 by default.
  */
 export const marginRankingLoss: PairLoss = composite(
-  { name: "marginRankingLoss", castPolicy: "float32" },
+  { name: "marginRankingLoss", castPolicy: "float32", parameters: pairKinds },
   (a: Tensor, b: Tensor, target: Tensor, { margin = 0, reduction }: MarginOptions = {}): Tensor => {
     requireSameShape("marginRankingLoss", { "first input": a, "second input": b, target });
     const lead = float(a).sub(float(b));
@@ -38,7 +46,7 @@ export const marginRankingLoss: PairLoss = composite(
  * torch.nn.functional.cosine_embedding_loss, in float32. The margin is 0 by default.
  */
 export const cosineEmbeddingLoss: PairLoss = composite(
-  { name: "cosineEmbeddingLoss", castPolicy: "float32" },
+  { name: "cosineEmbeddingLoss", castPolicy: "float32", parameters: pairKinds },
   (a: Tensor, b: Tensor, target: Tensor, { margin = 0, reduction }: MarginOptions = {}): Tensor => {
     requireSameShape("cosineEmbeddingLoss", { "first input": a, "second input": b });
     if (target.shape.join() !== a.shape.slice(0, -1).join())
@@ -51,12 +59,13 @@ export const cosineEmbeddingLoss: PairLoss = composite(
       .mul(y)
       .sum(-1)
       .div(squares(x).mul(squares(y)).sqrt());
-    const alike = keepWhere([cosine.neg().add(1), eq(t, 1)], null);
-    const unlike = keepWhere([violation(cosine.sub(margin)), eq(t, -1)], null);
+    const alike = keepWhere(cosine.neg().add(1), eq(t, 1));
+    const unlike = keepWhere(violation(cosine.sub(margin)), eq(t, -1));
     return reduced(alike.add(unlike), reduction);
   },
 );
 
+/** Options of {@link tripletMarginLoss}. */
 export interface TripletMarginOptions extends MarginOptions {
   /** Order of the norm. Default 2. */
   readonly p?: number;
@@ -73,7 +82,22 @@ export interface TripletMarginOptions extends MarginOptions {
 export const tripletMarginLoss: Composite<
   (anchor: Tensor, positive: Tensor, negative: Tensor, options?: TripletMarginOptions) => Tensor
 > = composite(
-  { name: "tripletMarginLoss", castPolicy: "float32" },
+  {
+    name: "tripletMarginLoss",
+    castPolicy: "float32",
+    parameters: {
+      anchor: kinds.tensor,
+      positive: kinds.tensor,
+      negative: kinds.tensor,
+      options: kinds.optionals({
+        margin: kinds.number,
+        reduction: kinds.reduction,
+        p: kinds.number,
+        eps: kinds.number,
+        swap: kinds.flag,
+      }),
+    },
+  },
   (
     anchor: Tensor,
     positive: Tensor,
@@ -83,11 +107,12 @@ export const tripletMarginLoss: Composite<
     requireSameShape("tripletMarginLoss", { anchor, positive, negative });
     const near = pairwiseDistance(anchor, positive, p, eps);
     const far = pairwiseDistance(anchor, negative, p, eps);
-    const least = swap ? minimum([far, pairwiseDistance(positive, negative, p, eps)], null) : far;
+    const least = swap ? minimum(far, pairwiseDistance(positive, negative, p, eps)) : far;
     return reduced(violation(near.sub(least).add(margin)), reduction);
   },
 );
 
+/** Options of {@link multiMarginLoss}. */
 export interface MultiMarginOptions extends MarginOptions {
   /** Power of each class's violation, 1 or 2. Default 1. */
   readonly p?: 1 | 2;
@@ -102,7 +127,20 @@ export interface MultiMarginOptions extends MarginOptions {
 export const multiMarginLoss: Composite<
   (scores: Tensor, labels: Tensor, options?: MultiMarginOptions) => Tensor
 > = composite(
-  { name: "multiMarginLoss", castPolicy: "float32" },
+  {
+    name: "multiMarginLoss",
+    castPolicy: "float32",
+    parameters: {
+      scores: kinds.tensor,
+      labels: kinds.tensor,
+      options: kinds.optionals({
+        margin: kinds.number,
+        reduction: kinds.reduction,
+        p: kinds.oneOf(1, 2),
+        weight: kinds.tensor,
+      }),
+    },
+  },
   (
     scores: Tensor,
     labels: Tensor,
@@ -114,7 +152,7 @@ export const multiMarginLoss: Composite<
     const lead = rows.scores.add(negativeScores(rows, {}).reshape([rows.rows, 1]));
     const violations = lead.add(margin).relu();
     const powers = p === 2 ? violations.square() : violations;
-    const others = keepWhere([powers, eq(labelIndicator(rows), 0)], null);
+    const others = keepWhere(powers, eq(labelIndicator(rows), 0));
     const losses = others.sum(-1).mul(1 / rows.classes);
     const scaled = weight ? losses.mul(labelWeights(rows, { weight })) : losses;
     return reduced(reduction === "none" ? scaled.reshape(labels.shape) : scaled, reduction);
@@ -129,7 +167,15 @@ export const multiMarginLoss: Composite<
 export const multilabelMarginLoss: Composite<
   (scores: Tensor, labels: Tensor, options?: Pick<MarginOptions, "reduction">) => Tensor
 > = composite(
-  { name: "multilabelMarginLoss", castPolicy: "float32" },
+  {
+    name: "multilabelMarginLoss",
+    castPolicy: "float32",
+    parameters: {
+      scores: kinds.tensor,
+      labels: kinds.tensor,
+      options: kinds.optionals({ reduction: kinds.reduction }),
+    },
+  },
   (
     scores: Tensor,
     labels: Tensor,
@@ -143,7 +189,7 @@ export const multilabelMarginLoss: Composite<
     const column = (v: Tensor): Tensor => v.reshape([rows, classes, 1]);
     const row = (v: Tensor): Tensor => v.reshape([rows, 1, classes]);
     const violations = row(x).sub(column(x)).add(1).relu().mul(column(counts));
-    const others = keepWhere([violations, row(eq(counts, 0))], null);
+    const others = keepWhere(violations, row(eq(counts, 0)));
     const losses = others.sum([1, 2]).mul(1 / classes);
     return reduced(
       reduction === "none" ? losses.reshape(scores.shape.slice(0, -1)) : losses,

@@ -3,10 +3,12 @@ import * as kernels from "@halfstep/kernels";
 import { castTo } from "../../cast.js";
 import { type Composite, composite } from "../../composite.js";
 import { ShapeError } from "../../errors.js";
+import * as kinds from "../../kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../op.js";
 import type { Tensor } from "../../tensor.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
+/** Options of losses of classes. */
 export interface ClassOptions extends ReductionOptions {
   /** Factor of each class [classes]; "mean" divides by the sum of those of the labels. Default: ones. */
   readonly weight?: Tensor;
@@ -79,7 +81,7 @@ const rowLosses: Op<Attributes> = defineOp<Attributes>({
   },
   backward({ inputs, gradients, attributes }) {
     const [, labels, ...weight] = inputs as [Tensor, Tensor, Tensor];
-    return [rowLossesBackward([gradients[0] as Tensor, labels, ...weight], attributes)];
+    return [rowLossesBackward.apply([gradients[0] as Tensor, labels, ...weight], attributes)];
   },
 });
 
@@ -102,7 +104,7 @@ const rowLossesBackward: Op<Attributes> = defineOp<Attributes>({
   },
   backward({ inputs, gradients, attributes }) {
     const [, labels, ...weight] = inputs as [Tensor, Tensor, Tensor];
-    return [rowLosses([gradients[0] as Tensor, labels, ...weight], attributes)];
+    return [rowLosses.apply([gradients[0] as Tensor, labels, ...weight], attributes)];
   },
 });
 
@@ -131,13 +133,13 @@ interface Weighting {
 export const negativeScores = (
   { scores, labels, classes }: LabelledRows,
   { weight, ignoreIndex }: Weighting,
-): Tensor => rowLosses(present(scores, labels, weight), { classes, ignoreIndex });
+): Tensor => rowLosses.apply(present(scores, labels, weight), { classes, ignoreIndex });
 
 /** weight[label] of each row, and 0 for those that are ignored. */
 export const labelWeights = (
   { labels, classes }: LabelledRows,
   { weight, ignoreIndex }: Weighting,
-): Tensor => labelWeightsOp(present(labels, weight), { classes, ignoreIndex });
+): Tensor => labelWeightsOp.apply(present(labels, weight), { classes, ignoreIndex });
 
 /** 1 at each row's label and 0 elsewhere, float32 [rows, classes]. */
 export const labelIndicator = ({
@@ -146,10 +148,10 @@ export const labelIndicator = ({
   rows,
   classes,
 }: LabelledRows): Tensor =>
-  rowLossesBackward([runtime.full([rows], -1), labels], { classes, ignoreIndex: undefined });
+  rowLossesBackward.apply([runtime.full([rows], -1), labels], { classes, ignoreIndex: undefined });
 
 /** How often each class is among a row's labels up to the first that is no class, float32 [rows, classes] of labels of that shape. */
-export const labelCounts = (labels: Tensor): Tensor => labelCountsOp([labels], null);
+export const labelCounts = (labels: Tensor): Tensor => labelCountsOp.apply([labels], null);
 
 const labelCountsOp: Op<null> = defineOp<null>({
   name: "labelCounts",
@@ -182,7 +184,19 @@ export const weightTotal = (rows: LabelledRows, options: Weighting): Tensor | un
 export const nllLoss: Composite<
   (logProbabilities: Tensor, labels: Tensor, options?: ClassOptions) => Tensor
 > = composite(
-  { name: "nllLoss", castPolicy: "float32" },
+  {
+    name: "nllLoss",
+    castPolicy: "float32",
+    parameters: {
+      logProbabilities: kinds.tensor,
+      labels: kinds.tensor,
+      options: kinds.optionals({
+        weight: kinds.tensor,
+        ignoreIndex: kinds.number,
+        reduction: kinds.reduction,
+      }),
+    },
+  },
   (logProbabilities: Tensor, labels: Tensor, options: ClassOptions = {}): Tensor => {
     const { weight, reduction } = options;
     const rows = rowsOf("nllLoss", castTo(logProbabilities, "float32"), labels, weight);

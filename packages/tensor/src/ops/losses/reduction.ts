@@ -3,6 +3,7 @@ import type { Tensor } from "../../tensor.js";
 /** What becomes of the losses: their mean (of those that count), their sum, or each of them. */
 export type Reduction = "mean" | "sum" | "none";
 
+/** Options of all losses. */
 export interface ReductionOptions {
   /** Default "mean". */
   readonly reduction?: Reduction;

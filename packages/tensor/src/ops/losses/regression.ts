@@ -1,5 +1,6 @@
 import { castTo } from "../../cast.js";
 import { type Composite, composite } from "../../composite.js";
+import * as kinds from "../../kinds.js";
 import type { Tensor } from "../../tensor.js";
 import { clamp } from "../activations.js";
 import { eq, gt, keepWhere, le, maskedFill } from "../comparison.js";
@@ -9,7 +10,7 @@ import { type ElementLoss, elementLoss, requireSameShape } from "./element-loss.
 import { type ReductionOptions, reduced } from "./reduction.js";
 
 /** |input − target|, as torch.nn.functional.l1_loss, in float32. */
-export const l1Loss: ElementLoss = elementLoss("l1Loss", (x, t) => abs([x.sub(t)], null));
+export const l1Loss: ElementLoss = elementLoss("l1Loss", (x, t) => abs(x.sub(t)));
 
 /** (input − target)², as torch.nn.functional.mse_loss, in float32. */
 export const mseLoss: ElementLoss = elementLoss("mseLoss", (x, t) => x.sub(t).square());
@@ -22,6 +23,7 @@ function bent(distance: Tensor, limit: number, slope: number): Tensor {
   return rise.mul(distance.sub(near.mul(0.5)));
 }
 
+/** Options of {@link smoothL1Loss}. */
 export interface SmoothL1Options extends ReductionOptions {
   /** Distance from which the loss is linear; 0 makes it l1Loss. Default 1. */
   readonly beta?: number;
@@ -32,11 +34,13 @@ export const smoothL1Loss: ElementLoss<SmoothL1Options> = elementLoss<SmoothL1Op
   "smoothL1Loss",
   (x, t, { beta = 1 }) => {
     if (!(beta >= 0)) throw new RangeError(`smoothL1Loss: beta is ${beta}, and must be at least 0`);
-    const distance = abs([x.sub(t)], null);
+    const distance = abs(x.sub(t));
     return beta === 0 ? distance : bent(distance, beta, 1);
   },
+  { beta: kinds.number },
 );
 
+/** Options of {@link huberLoss}. */
 export interface HuberOptions extends ReductionOptions {
   /** Distance from which the loss is linear. Default 1. */
   readonly delta?: number;
@@ -47,10 +51,12 @@ export const huberLoss: ElementLoss<HuberOptions> = elementLoss<HuberOptions>(
   "huberLoss",
   (x, t, { delta = 1 }) => {
     if (!(delta > 0)) throw new RangeError(`huberLoss: delta is ${delta}, and must be above 0`);
-    return bent(abs([x.sub(t)], null), delta, delta);
+    return bent(abs(x.sub(t)), delta, delta);
   },
+  { delta: kinds.number },
 );
 
+/** Options of {@link klDiv}. */
 export interface KlDivOptions {
   /** "batchMean", which is the definition of the divergence, divides the sum by the first dimension. Default "mean", as in torch. */
   readonly reduction?: ReductionOptions["reduction"] | "batchMean";
@@ -64,7 +70,18 @@ const entropyTerm = (t: Tensor): Tensor => t.mul(maskedFill(t, eq(t, 0), 1).log(
 /** target · (log target − input) of log-probabilities and probabilities, as torch.nn.functional.kl_div, in float32. */
 export const klDiv: Composite<(input: Tensor, target: Tensor, options?: KlDivOptions) => Tensor> =
   composite(
-    { name: "klDiv", castPolicy: "float32" },
+    {
+      name: "klDiv",
+      castPolicy: "float32",
+      parameters: {
+        input: kinds.tensor,
+        target: kinds.tensor,
+        options: kinds.optionals({
+          reduction: kinds.oneOf("mean", "sum", "none", "batchMean"),
+          logTarget: kinds.flag,
+        }),
+      },
+    },
     (
       input: Tensor,
       target: Tensor,
@@ -78,6 +95,7 @@ export const klDiv: Composite<(input: Tensor, target: Tensor, options?: KlDivOpt
     },
   );
 
+/** Options of {@link poissonNllLoss}. */
 export interface PoissonNllOptions extends ReductionOptions {
   /** Whether the input is the logarithm of the rate. Default true. */
   readonly logInput?: boolean;
@@ -103,10 +121,12 @@ export const poissonNllLoss: ElementLoss<PoissonNllOptions> = elementLoss<Poisso
           .log()
           .mul(0.5),
       );
-    return losses.add(keepWhere([stirling, gt(t, 1)], null));
+    return losses.add(keepWhere(stirling, gt(t, 1)));
   },
+  { logInput: kinds.flag, full: kinds.flag, eps: kinds.number },
 );
 
+/** Options of {@link gaussianNllLoss}. */
 export interface GaussianNllOptions extends ReductionOptions {
   /** Adds the constant log(2π)/2. Default false. */
   readonly full?: boolean;
@@ -118,7 +138,16 @@ export interface GaussianNllOptions extends ReductionOptions {
 export const gaussianNllLoss: Composite<
   (input: Tensor, target: Tensor, variance: Tensor, options?: GaussianNllOptions) => Tensor
 > = composite(
-  { name: "gaussianNllLoss", castPolicy: "float32" },
+  {
+    name: "gaussianNllLoss",
+    castPolicy: "float32",
+    parameters: {
+      input: kinds.tensor,
+      target: kinds.tensor,
+      variance: kinds.tensor,
+      options: kinds.optionals({ full: kinds.flag, eps: kinds.number, reduction: kinds.reduction }),
+    },
+  },
   (
     input: Tensor,
     target: Tensor,

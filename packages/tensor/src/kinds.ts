@@ -1,0 +1,142 @@
+import { floatingDTypes } from "@halfstep/device";
+import { isTensor } from "./is-tensor.js";
+
+/** What may stand for a parameter. */
+export interface Kind {
+  /** What it is, for errors: "a tensor". */
+  readonly what: string;
+  accepts(value: unknown): boolean;
+  /** Whether the argument may be left out. */
+  readonly isOptional?: true;
+  /** Of options: what stands for each of them. */
+  readonly members?: ParameterKinds;
+  /** Whether all arguments from here on are of this kind. */
+  readonly isRest?: true;
+}
+
+/** The parameters of a function in their order, by name. */
+export type ParameterKinds = Readonly<Record<string, Kind>>;
+
+const isInteger = (value: unknown): boolean => Number.isInteger(value);
+const listOf =
+  (accepts: (value: unknown) => boolean) =>
+  (value: unknown): boolean =>
+    Array.isArray(value) && value.every(accepts);
+
+/** A tensor. */
+export const tensor: Kind = { what: "a tensor", accepts: isTensor };
+/** A list of tensors. */
+export const tensors: Kind = { what: "a list of tensors", accepts: listOf(isTensor) };
+/** A number; NaN and infinities, too. */
+export const number: Kind = { what: "a number", accepts: (value) => typeof value === "number" };
+/** A whole number. */
+export const integer: Kind = { what: "an integer", accepts: isInteger };
+/** A list of whole numbers. */
+export const integers: Kind = { what: "a list of integers", accepts: listOf(isInteger) };
+/** true or false. */
+export const flag: Kind = { what: "true or false", accepts: (value) => typeof value === "boolean" };
+/** A string. */
+export const text: Kind = { what: "a string", accepts: (value) => typeof value === "string" };
+const dtypes: readonly unknown[] = [...floatingDTypes, "int32", "uint32"];
+/** A dtype of tensors. */
+export const dtype: Kind = {
+  what: `a dtype (${dtypes.join(", ")})`,
+  accepts: (value) => dtypes.includes(value),
+};
+/** Checked by the function itself. */
+export const anything: Kind = { what: "given", accepts: (value) => value !== undefined };
+
+/** An object of a class of the library, told by its members. */
+export const object = (what: string, ...members: readonly string[]): Kind => ({
+  what,
+  accepts: (value) =>
+    typeof value === "object" && value !== null && members.every((member) => member in value),
+});
+
+/** One of several kinds. */
+export const either = (...kinds: readonly Kind[]): Kind => ({
+  what: kinds.map(({ what }) => what).join(" or "),
+  accepts: (value) => kinds.some((kind) => kind.accepts(value)),
+});
+
+/** One of these values. */
+export const oneOf = (...values: readonly (string | number)[]): Kind => ({
+  what: values.map((value) => JSON.stringify(value)).join(" or "),
+  accepts: (value) => values.includes(value as string),
+});
+
+/** One integer for both sides, or one for each. */
+export const pair: Kind = either(integer, {
+  what: "a pair of them",
+  accepts: (value) => Array.isArray(value) && value.length === 2 && value.every(isInteger),
+});
+/** One number for both sides, or one for each; which are allowed, the function says. */
+export const sizes: Kind = either(number, {
+  what: "a pair of them",
+  accepts: (value) => Array.isArray(value) && value.length === 2,
+});
+/** [before, behind] of each dimension. */
+export const pairs: Kind = {
+  what: "a list of pairs [before, behind]",
+  accepts: listOf((value) => Array.isArray(value) && value.length === 2 && value.every(isInteger)),
+};
+/** Checked further by the function itself. */
+export const list: Kind = { what: "a list", accepts: Array.isArray };
+/** A dimension, or a list of them; negative ones count from the end. */
+export const axes: Kind = either(integer, integers);
+
+/** The same, but it may be left out. */
+export const optional = (kind: Kind): Kind => ({ ...kind, isOptional: true });
+/** As many more of a kind as there are; the last parameter. */
+export const rest = (kind: Kind): Kind => ({ ...kind, isRest: true });
+
+/** The same, though all its members are optional. */
+export const required = ({ isOptional: _, ...kind }: Kind): Kind => kind;
+
+/** An object with members of these names and no other; those that are not optional must be there. */
+export function options(members: ParameterKinds): Kind {
+  const required = Object.keys(members).filter((name) => !members[name]?.isOptional);
+  return {
+    what: `options { ${Object.keys(members).join(", ")} }`,
+    members,
+    accepts(value) {
+      if (!isOptions(value)) return false;
+      for (const name in value) {
+        const member = members[name];
+        const given = value[name];
+        if (!member || !(given === undefined || member.accepts(given))) return false;
+      }
+      for (const name of required) if (value[name] === undefined) return false;
+      return true;
+    },
+  };
+}
+
+/** Options that may be left out, each of them and all together. */
+export const optionals = (members: ParameterKinds): Kind =>
+  optional(
+    options(
+      Object.fromEntries(Object.entries(members).map(([name, kind]) => [name, optional(kind)])),
+    ),
+  );
+
+/**
+ * Whether a value is an object that may hold options.
+ *
+ * @internal
+ */
+export const isOptions = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !isTensor(value);
+
+/** What becomes of losses: "mean", "sum" or "none". */
+export const reduction: Kind = oneOf("mean", "sum", "none");
+/** A runtime. */
+export const runtime: Kind = object("a runtime", "recorder", "tensor");
+/** A `Generator` of random numbers. */
+export const generator: Kind = object("a Generator", "take", "offset");
+/** Options of dropout. */
+export const dropout: Kind = options({ p: optional(number), generator });
+/** What a launch binds. */
+export const operand: Kind = object("a range of memory", "buffer", "length");
+/** A flag that lies in device memory: a tensor of one float32, or what a loss scaler has. */
+export const flagInMemory: Kind = either(tensor, object("memory of a flag", "byteLength"));
