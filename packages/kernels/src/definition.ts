@@ -44,7 +44,7 @@ export interface KernelDefinition {
   operations?(scalars: Readonly<Record<string, number>>): number;
   /** How many of the first bindings these operations multiply, over and over. Default: all, where there are operations. */
   readonly factors?: number;
-  /** True for products of matrices whose first two bindings are factors with rows, as {@link factorRows} finds them. */
+  /** True for products of matrices whose first two bindings are factors with rows, as `factorRows` finds them. */
   readonly hasFactorRows?: boolean;
   /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
   readonly twinOf?: string;

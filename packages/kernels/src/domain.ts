@@ -5,6 +5,7 @@ import { type DType, floatingDTypes } from "@halfstep/device";
  * by itself.
  */
 export type Domain = "float" | IntegerDomain;
+/** The domains of integers: exact to 32 bits. */
 export type IntegerDomain = "int32" | "uint32";
 
 /** What an element of this storage is loaded as. */

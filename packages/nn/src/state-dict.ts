@@ -25,6 +25,7 @@ export interface StateDictKeys {
 
 type NamedVariables = Iterable<readonly [path: string, variable: Variable]>;
 
+/** How `stateDict` returns the tensors of a module. */
 export interface StateDictOptions {
   /**
    * `"float32"` for a state dict whose floating tensors are float32, whatever the module stores: what apex gives of an O2 model. The

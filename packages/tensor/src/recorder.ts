@@ -151,10 +151,10 @@ export class Recorder {
     return tensor;
   }
 
-  /** The same memory in another shape. */
-  viewOf(tensor: Tensor, shape: readonly number[]): Tensor {
+  /** The same memory in another shape; or as another dtype of as many bits, which it then holds bit by bit. */
+  viewOf(tensor: Tensor, shape: readonly number[], dtype: DType = tensor.dtype): Tensor {
     tensor.assertUsable();
-    const { storage, offset, dtype } = tensor;
+    const { storage, offset } = tensor;
     return this.#viewing({ storage, offset }, shape, dtype);
   }
 

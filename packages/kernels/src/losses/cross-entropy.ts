@@ -217,7 +217,7 @@ ${rowFold(
         const { top, total } = statisticsOf(x);
         const lossOf = (c: number): number =>
           (Math.log(total) - ((x[c] ?? Number.NaN) - top)) * weightOf(weight, c);
-        const label = labels[r] as number;
+        const label = (labels[r] as number) >>> 0;
         let loss = lossOf(label) * ownShare;
         if (isSmooth(form)) for (let c = 0; c < columns; c++) loss += lossOf(c) * eachShare;
         losses[r] = isIgnored(label, scalars) ? 0 : loss;
@@ -268,7 +268,7 @@ ${rowProgram(
       for (let r = 0; r < rows; r++) {
         const x = logits.subarray(r * columns, (r + 1) * columns);
         const { top, total } = statisticsOf(x);
-        const label = labels[r] as number;
+        const label = (labels[r] as number) >>> 0;
         const dy = (lossGradient[r * perRow] as number) * factor;
         for (let c = 0; c < columns; c++) {
           const p = Math.exp((x[c] as number) - top) / total;

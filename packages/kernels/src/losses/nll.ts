@@ -174,7 +174,7 @@ ${linearMain()}
       const result = rest.at(-1) as KernelView;
       for (let i = 0; i < rows * (isFull ? classes : 1); i++) {
         const row = isFull ? Math.floor(i / classes) : i;
-        const label = labels?.[row] as number;
+        const label = (labels?.[row] as number) >>> 0;
         const scaled = (gain ? (gain[label] as number) : 1) * reference(rest, i, row, label);
         const isIgnored = ignores === 1 && label === ignore;
         result[i] = isIgnored ? 0 : label < classes ? scaled : Number.NaN;

@@ -17,7 +17,7 @@ export interface ObservedStore {
 }
 
 /**
- * Something that stores can tell while they store: a few words that all invocations share. {@link observingStores} weaves it into a
+ * Something that stores can tell while they store: a few words that all invocations share. `observingStores` weaves it into a
  * launch, of which no other bit changes.
  */
 export interface StoreObserver {

@@ -76,7 +76,7 @@ const cases: readonly Case[] = [
 
 const title = ({ rule, ...rest }: Case): string => `${rule.name} ${JSON.stringify(rest)}`;
 
-const scalars: Readonly<Record<string, number>> = {
+const values: Readonly<Record<string, number>> = {
   oneMinusBeta1: 0.1,
   beta1: 0.9,
   beta2: 0.99,
@@ -95,6 +95,15 @@ const scalars: Readonly<Record<string, number>> = {
   seedHigh: 9,
   stream: 3,
 };
+
+/** The scalars that a rule declares, and where its random numbers begin. */
+const scalarsOf = (rule: UpdateRule): Record<string, number> =>
+  Object.fromEntries(
+    [...rule.scalars, "seedLow", "seedHigh", "stream"].map((name) => [
+      name,
+      values[name] as number,
+    ]),
+  );
 
 const layout = factoredLayout(places);
 
@@ -183,7 +192,7 @@ const launchesOf =
         table: () => named,
       },
       [range],
-      { scalars, maximize: true },
+      { scalars: scalarsOf(c.rule), maximize: true },
     );
   };
 
@@ -230,7 +239,7 @@ describe("updates on the CPU", () => {
             }),
           },
           [rangeOf([0, 1])],
-          { scalars, maximize: false },
+          { scalars: scalarsOf(lamb), maximize: false },
         ),
       ),
     ).toThrow("lamb: nothing is bound to expAvg");
@@ -367,7 +376,7 @@ describe.each(await testTiers())("updates on the GPU, %s tier", (tier) => {
           table: () => named,
         },
         [rangeOf([5, 6])],
-        { scalars, maximize: false },
+        { scalars: scalarsOf(copy), maximize: false },
       );
     };
     const want = runOnCpu(operands, launches);

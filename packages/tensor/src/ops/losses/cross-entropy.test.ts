@@ -130,6 +130,6 @@ test("shapes and dtypes that do not fit are refused", () => {
   const floats = runtime.zeros([2]);
   expect(() => crossEntropy(logits, floats)).toThrow(DTypeError);
   expect(() => crossEntropy(logits, floats)).toThrow(
-    "crossEntropy: labels are float32; make them from a Uint32Array",
+    "crossEntropy: labels are float32; make them from a Uint32Array, or from an Int32Array where some are negative",
   );
 });

@@ -126,7 +126,7 @@ function factorOfSoftmax(
 }
 
 /**
- * Cross-entropy of logits [..., classes] against labels [...] (uint32), or against probabilities [..., classes], in float32, as
+ * Cross-entropy of logits [..., classes] against labels [...] (uint32 or int32), or against probabilities [..., classes], in float32, as
  * torch.nn.functional.cross_entropy with the classes last. A label that is no class gives NaN.
  */
 export const crossEntropy: Composite<

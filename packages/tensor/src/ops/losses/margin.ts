@@ -9,7 +9,14 @@ import { pairwiseDistance } from "../distances.js";
 import { minimum } from "../elementwise.js";
 import type { MarginOptions } from "./binary.js";
 import { requireSameShape } from "./element-loss.js";
-import { labelCounts, labelIndicator, labelWeights, negativeScores, rowsOf } from "./nll.js";
+import {
+  labelBits,
+  labelCounts,
+  labelIndicator,
+  labelWeights,
+  negativeScores,
+  rowsOf,
+} from "./nll.js";
 import { reduced } from "./reduction.js";
 
 const float = (x: Tensor): Tensor => castTo(x, "float32");
@@ -121,7 +128,7 @@ export interface MultiMarginOptions extends MarginOptions {
 }
 
 /**
- * Σ max(0, margin − score[label] + score)^p / classes over the other classes, of scores [..., classes] and labels [...] (uint32), as
+ * Σ max(0, margin − score[label] + score)^p / classes over the other classes, of scores [..., classes] and labels [...] (uint32 or int32), as
  * torch.nn.functional.multi_margin_loss with the classes last, in float32. The margin is 1 by default.
  */
 export const multiMarginLoss: Composite<
@@ -161,7 +168,7 @@ export const multiMarginLoss: Composite<
 
 /**
  * Σ max(0, 1 − score[label] + score[other]) / classes over the row's labels and the classes that are none of them, of scores
- * [..., classes] and labels [..., classes] (uint32) of which a row's first that is no class, such as -1, ends the list; as
+ * [..., classes] and labels [..., classes] (uint32 or int32) of which a row's first that is no class, such as -1, ends the list; as
  * torch.nn.functional.multilabel_margin_loss, in float32.
  */
 export const multilabelMarginLoss: Composite<
@@ -184,7 +191,7 @@ export const multilabelMarginLoss: Composite<
     requireSameShape("multilabelMarginLoss", { scores, labels });
     const classes = scores.shape.at(-1) ?? 1;
     const x = float(scores).reshape([-1, classes]);
-    const counts = labelCounts(labels.reshape(x.shape));
+    const counts = labelCounts(labelBits("multilabelMarginLoss", labels, x.shape));
     const rows = x.shape[0] as number;
     const column = (v: Tensor): Tensor => v.reshape([rows, classes, 1]);
     const row = (v: Tensor): Tensor => v.reshape([rows, 1, classes]);

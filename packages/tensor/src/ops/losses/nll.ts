@@ -13,8 +13,8 @@ export interface ClassOptions extends ReductionOptions {
   /** Factor of each class [classes]; "mean" divides by the sum of those of the labels. Default: ones. */
   readonly weight?: Tensor;
   /**
-   * Rows with this label count for nothing, in "mean" either. A negative one is its two's complement, as
-   * `Uint32Array.of(-100)` holds it: make such labels from a Uint32Array, since numbers of a list and int32 become 0. Default: none.
+   * Rows with this label count for nothing, in "mean" either. Labels that may be negative, such as torch's -100, are int32; a uint32
+   * label is compared with its two's complement. Default: none.
    */
   readonly ignoreIndex?: number;
 }
@@ -39,8 +39,6 @@ export function rowsOf(
     throw new ShapeError(
       `${name} needs logits [..., classes] and labels [...], not [${scores.shape}] and [${labels.shape}]`,
     );
-  if (labels.dtype !== "uint32")
-    throw new DTypeError(`${name}: labels are ${labels.dtype}; make them from a Uint32Array`);
   if (weight && weight.shape.join() !== `${classes}`)
     throw new ShapeError(
       `${name}: weight needs a number for each of the ${classes} classes, not the shape [${weight.shape}]`,
@@ -48,10 +46,24 @@ export function rowsOf(
   const rows = labels.size;
   return {
     scores: scores.rank === 2 ? scores : scores.reshape([rows, classes]),
-    labels: labels.rank === 1 ? labels : labels.reshape([rows]),
+    labels: labelBits(name, labels, [rows]),
     rows,
     classes,
   };
+}
+
+/**
+ * Labels as the kernels of losses take them: uint32, of the bits of int32 ones, so that a negative label is no class.
+ * @throws DTypeError for floats
+ */
+export function labelBits(name: string, labels: Tensor, shape: readonly number[]): Tensor {
+  const { dtype, runtime } = labels;
+  if (dtype !== "uint32" && dtype !== "int32")
+    throw new DTypeError(
+      `${name}: labels are ${dtype}; make them from a Uint32Array, or from an Int32Array where some are negative`,
+    );
+  const isThere = dtype === "uint32" && shape.join() === labels.shape.join();
+  return isThere ? labels : runtime.recorder.viewOf(labels, shape, "uint32");
 }
 
 interface Attributes {
@@ -178,7 +190,7 @@ export const weightTotal = (rows: LabelledRows, options: Weighting): Tensor | un
     : undefined;
 
 /**
- * −logProbabilities at the label, of logProbabilities [..., classes] and labels [...] (uint32), in float32, as
+ * −logProbabilities at the label, of logProbabilities [..., classes] and labels [...] (uint32 or int32), in float32, as
  * torch.nn.functional.nll_loss with the classes last. A label that is no class gives NaN.
  */
 export const nllLoss: Composite<
