@@ -1,4 +1,5 @@
-import { ArgumentError } from "./errors.js";
+import { DTypeError } from "@halfstep/autocast";
+import { ArgumentError, ShapeError } from "./errors.js";
 import { isTensor } from "./is-tensor.js";
 import { isOptions, type Kind, type ParameterKinds } from "./kinds.js";
 
@@ -57,11 +58,27 @@ export function checked<F extends (...given: never[]) => unknown>(
   const check = argumentCheck(name, parameters);
   const run = body as unknown as (...given: readonly unknown[]) => unknown;
   const call = (...given: readonly unknown[]): unknown => {
-    check(given);
-    return run(...given);
+    try {
+      check(given);
+      return run(...given);
+    } catch (error) {
+      throw atCaller(error, call);
+    }
   };
   declare(call, parameters);
   return Object.defineProperty(call, "name", { value: name }) as unknown as F;
+}
+
+interface StackCapture {
+  captureStackTrace?(error: object, below: unknown): void;
+}
+
+/** The error of a wrong call, with a stack trace that begins where `called` was called: engines keep ten frames, less than ops nest. */
+function atCaller(error: unknown, called: unknown): unknown {
+  const isMistake =
+    error instanceof ShapeError || error instanceof DTypeError || error instanceof ArgumentError;
+  if (isMistake) (Error as StackCapture).captureStackTrace?.(error, called);
+  return error;
 }
 
 /** `softmax(x, axis?, options?):` */

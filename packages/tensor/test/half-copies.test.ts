@@ -85,7 +85,10 @@ class Training {
         },
       },
       ranges,
-      { scalars: { weightDecay: 0 }, maximize: false },
+      {
+        scalars: { momentum: 0, oneMinusDampening: 1, nesterov: 0, weightDecay: 0 },
+        maximize: false,
+      },
     );
   }
 
