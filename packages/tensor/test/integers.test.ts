@@ -7,11 +7,14 @@ import {
   argmax,
   cat,
   cpuRuntime,
+  crossEntropy,
   embedding,
   gpuRuntime,
   gridSampler,
   indexPut,
   maskedFill,
+  multilabelMarginLoss,
+  nllLoss,
   oneHot,
   pad,
   type Runtime,
@@ -198,6 +201,42 @@ test("the last pixels of an image of more than 2^24 are found", async () => {
   const grid = runtime.tensor([1 - 2 / width - 1 / width, 1 - 1 / height], [1, 1, 1, 2]);
   const read = gridSampler(runtime.tensor(image, [1, height, width, 1]), grid, { mode: "nearest" });
   expect(await read.item()).toBe(5);
+});
+
+test.each(runtimes)("labels may be int32, and a negative one is no class: %s", async (_, open) => {
+  const runtime = await open();
+  const losses = await runtime.step(() => {
+    const scores = runtime.tensor([1, 2, 3, 4, 5, 7], [3, 2], { requiresGrad: true });
+    const given = runtime.tensor([1, -100, 0], [3], { dtype: "int32" });
+    const computed = runtime.tensor([1.5, -100.5, 0]).to("int32");
+    const sum = [given, computed]
+      .flatMap((labels) => [
+        crossEntropy(scores, labels, { ignoreIndex: -100 }),
+        nllLoss(scores, labels, { ignoreIndex: -100 }),
+      ])
+      .reduce((a, b) => a.add(b));
+    sum.backward();
+    return [
+      crossEntropy(scores, computed, { ignoreIndex: -100, reduction: "none" }),
+      crossEntropy(scores, given, { reduction: "none" }),
+      nllLoss(scores, given, { ignoreIndex: -100 }),
+      multilabelMarginLoss(
+        scores,
+        runtime.tensor([1, -1, 0, -1, -1, 0], [3, 2], { dtype: "int32" }),
+      ),
+      (scores.grad as Tensor).slice(0, { start: 1, end: 2 }).abs().sum(),
+    ];
+  });
+  const [ignored, none, nll, margin, gradient] = await Promise.all(losses.map((x) => x.toArray()));
+  const softplus = (x: number): number => Math.log1p(Math.exp(x));
+  const expected = [softplus(-1), 0, softplus(2)];
+  for (const [i, value] of expected.entries()) expect(ignored?.[i]).toBeCloseTo(value, 5);
+  // Without ignoreIndex a label that is no class gives NaN.
+  expect(none?.[1]).toBeNaN();
+  expect(nll?.[0]).toBeCloseTo((-2 - 5) / 2, 5);
+  // Rows end at the first label that is no class: max(0, 1 − (2 − 1)) = 0, 1 − (3 − 4) = 2, none, over 2 classes.
+  expect(margin?.[0]).toBeCloseTo((0 + 2 / 2 + 0) / 3, 5);
+  expect(gradient?.[0]).toBe(0);
 });
 
 test("ops that compute with floats refuse integers before anything runs, and say what to do", () => {
