@@ -1,4 +1,4 @@
-import type { DType, HalfDType, Kernel, Launch, LaunchTarget } from "@halfstep/device";
+import type { DType, HalfDType, Launch, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
@@ -6,6 +6,7 @@ import {
   mismatches,
   runOnCpu,
   runOnGpu,
+  scalarsOf,
   testValues,
   withoutSubgroups,
 } from "../test/harness.js";
@@ -60,13 +61,6 @@ const dropped = (rounding?: HalfDType): ElementwiseProgram => ({
   ],
   outputs: [3],
 });
-/** Of these scalars those that a kernel has. */
-const scalarsOf = (
-  { scalars }: Pick<Kernel, "scalars">,
-  values: Readonly<Record<string, number>>,
-): Record<string, number> =>
-  Object.fromEntries(scalars.map(({ name }) => [name, values[name] as number]));
-
 /** The scalars of both: other numbers for each. The first source's block crosses 2^32 within the draw. */
 const drawn: Readonly<Record<string, number>> = {
   ...{ c1_0: 2, c1_1: 2 ** 23, c1_seed0: 7, c1_seed1: 9, c1_stream: 1 },

@@ -7,6 +7,7 @@ import {
   type HalfDType,
   type Hardware,
   isFloat8,
+  type Kernel,
   type KernelView,
   type LaunchTarget,
   type ProgramContext,
@@ -203,3 +204,10 @@ export function testValues(length: number, seed = 1): Float32Array<ArrayBuffer> 
     return ((state >>> 16) % 256) / 128 - 1;
   });
 }
+
+/** Of these scalars those that a kernel has. */
+export const scalarsOf = (
+  { scalars }: Pick<Kernel, "scalars">,
+  values: Readonly<Record<string, number>>,
+): Record<string, number> =>
+  Object.fromEntries(scalars.map(({ name }) => [name, values[name] as number]));
