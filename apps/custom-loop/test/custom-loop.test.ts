@@ -19,7 +19,7 @@ test.each(["README.md", "apps/custom-loop/README.md"])("%s shows the loop as it 
   expect(shown).toBe(source);
 });
 
-test("sixty steps learn the digits", { timeout: 240_000 }, async () => {
+test("sixty steps learn the digits", { timeout: 600_000 }, async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [
     fromRoot("scripts/run-app.mjs"),
     ...["custom-loop", "main", "60"],

@@ -100,7 +100,7 @@ describe("a GPT on the State of the Union", { timeout: 300_000 }, () => {
   });
 });
 
-describe("training that goes on", { timeout: 120_000 }, () => {
+describe("training that goes on", { timeout: 600_000 }, () => {
   const text = join(folder, "verse.txt");
   writeFileSync(text, "Tyger Tyger, burning bright, in the forests of the night; ".repeat(20));
   const flags = [

@@ -26,7 +26,7 @@ const run = (more: Partial<SegmentationRun> = {}): SegmentationRun => ({
 });
 
 it("training that was stopped ends with the bytes of training that was not", {
-  timeout: 60_000,
+  timeout: 600_000,
 }, async () => {
   const whole = await trainUNet(run());
   const directory = join(scratch, "run", "checkpoints");

@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const superResolution = (...args: readonly string[]): Promise<Ended> =>
   runApp("super-resolution", args);
 
-describe("the pretrained network", { timeout: 120_000 }, () => {
+describe("the pretrained network", { timeout: 600_000 }, () => {
   it("makes what its authors made, in halves with half of the memory", async () => {
     const ended = await superResolution("evaluate", "--json");
     expect(ended).toMatchObject({ code: 0 });
@@ -41,7 +41,7 @@ describe("the pretrained network", { timeout: 120_000 }, () => {
   });
 });
 
-describe("training it further", { timeout: 240_000 }, () => {
+describe("training it further", { timeout: 600_000 }, () => {
   const out = join(folder, "run");
 
   it("makes it better at images that lost every second pixel, and resumes", async () => {
@@ -67,7 +67,7 @@ describe("training it further", { timeout: 240_000 }, () => {
   });
 });
 
-describe("what cannot be done is refused in a line", { timeout: 60_000 }, () => {
+describe("what cannot be done is refused in a line", { timeout: 600_000 }, () => {
   const last = (stderr: string): string | undefined => stderr.trimEnd().split("\n").at(-1);
 
   it("a file that is no image", async () => {

@@ -30,13 +30,13 @@ const own = ["--task", "sentences", "--data", inFolder("own.tsv")];
 
 const lastLine = ({ stderr }: Ended): string => stderr.trimEnd().split("\n").at(-1) ?? "";
 
-describe("classes of one's own", { timeout: 120_000 }, () => {
+describe("classes of one's own", { timeout: 600_000 }, () => {
   const flags = [...own, ..."--num_train_epochs 3 --gradient_accumulation_steps 2".split(" ")];
   const extras = "--adversarial 0.5 --layer-decay 0.8 --label-smoothing 0.1 --dropout 0.1";
   let whole: Ended;
   beforeAll(async () => {
     whole = await train("own", ...flags, ...extras.split(" "), "--save-every", "3");
-  }, 120_000);
+  }, 600_000);
 
   it("are learnt, with all that can be asked for", () => {
     expect(whole).toMatchObject({ code: 0 });
@@ -143,7 +143,7 @@ describe("classes of one's own", { timeout: 120_000 }, () => {
   });
 });
 
-describe("hidden words and tags", { timeout: 120_000 }, () => {
+describe("hidden words and tags", { timeout: 600_000 }, () => {
   it("are learnt one after the other: tags go on from the model of hidden words", async () => {
     writeFileSync(inFolder("lines.txt"), "the dog barks .\na cat sleeps .\n".repeat(8));
     const pre = await train("mlm", "--task", "mlm", "--data", inFolder("lines.txt"));
@@ -202,7 +202,7 @@ describe("hidden words and tags", { timeout: 120_000 }, () => {
   });
 });
 
-describe("cross-validation", { timeout: 120_000 }, () => {
+describe("cross-validation", { timeout: 600_000 }, () => {
   it("trains five models, and those that are done are not trained again", async () => {
     const flags = [...own, ..."--num_train_epochs 1 --fold all".split(" ")];
     const all = await train("folds", ...flags);

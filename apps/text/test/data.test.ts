@@ -31,7 +31,7 @@ const refusalOf = async (read: () => unknown): Promise<string> => {
   return "taken";
 };
 
-describe("SpamAssassin", { timeout: 120_000 }, () => {
+describe("SpamAssassin", { timeout: 600_000 }, () => {
   it("has the mails that differ, and naive Bayes tells most of their first 60 words", async () => {
     const directory = join(await dataPackage("mails"), "data");
     const mails = await readMails(directory, "body", 60);

@@ -23,7 +23,7 @@ let runtime: Runtime;
 beforeAll(async () => {
   device = await requestTestDevice();
   runtime = gpuRuntime(device);
-}, 60_000);
+}, 600_000);
 
 interface Trained {
   readonly data: TaskData;

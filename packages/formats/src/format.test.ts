@@ -22,7 +22,7 @@ import {
 } from "./index.js";
 
 // Sweeps take their time where other runs share the processor.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const word = new DataView(new ArrayBuffer(4));
 

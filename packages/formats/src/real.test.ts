@@ -12,7 +12,7 @@ import {
 } from "./index.js";
 
 // Sweeps take their time where other runs share the processor.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 describe.each(allFormats)("$name", (format) => {
   const { finfo } = format;

@@ -4,7 +4,7 @@ import { float16 } from "../src/index.js";
 import { step } from "./samples.js";
 
 // Sweeps take their time where other runs share the processor.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const view = new DataView(new ArrayBuffer(4));
 

@@ -214,7 +214,7 @@ export const domainsOf = ({ inputs, domains }: ElementwiseProgram): readonly Dom
   domains ?? inputs.map(() => "float");
 
 /** What each step of a program computes of its operands. */
-export function formsOf(program: ElementwiseProgram): readonly Form[] {
+function formsOf(program: ElementwiseProgram): readonly Form[] {
   const { steps } = program;
   const values = [...domainsOf(program)];
   return steps.map(({ expression, operands }) => {

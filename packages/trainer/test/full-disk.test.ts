@@ -9,7 +9,7 @@ const directory = mkdtempSync(join(tmpdir(), "halfstep-full-"));
 let program: string;
 beforeAll(async () => {
   program = await bundleProcess("full-disk-process");
-}, 60_000);
+}, 600_000);
 afterAll(() => rmSync(directory, { recursive: true }));
 
 /** A disk of 64 KiB, in a name space of its own; where that is not allowed, files of at most 64 KiB. */

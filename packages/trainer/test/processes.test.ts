@@ -24,7 +24,7 @@ beforeAll(async () => {
   for (const { code, stderr } of unbroken) if (code !== 0) throw new Error(stderr);
   expected = leftBehind(inParent("unbroken"));
   expectedOnGpu = leftBehind(inParent("gpu"));
-}, 120_000);
+}, 600_000);
 afterAll(() => rmSync(parent, { recursive: true }));
 
 describe("a process that is stopped, and another that goes on", () => {
@@ -153,7 +153,7 @@ it("the same seed gives the same bits in five processes, logs included, and anot
   expect(names.map((name) => leftBehind(inParent(name)))).toEqual(names.map(() => expectedOnGpu));
   expect((await start("other", { settings: { seed: 8 } })).code).toBe(0);
   expect(leftBehind(inParent("other")).log).not.toBe(expected.log);
-}, 120_000);
+}, 600_000);
 
 describe("torture", () => {
   it("by ten kills leaves no checkpoint unreadable and changes no bit", {

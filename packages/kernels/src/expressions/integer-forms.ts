@@ -8,7 +8,7 @@ import {
 } from "../domain.js";
 import type { Form, IntegerForms } from "../forms.js";
 
-export const isInteger = (domain: Domain | undefined): domain is IntegerDomain =>
+const isInteger = (domain: Domain | undefined): domain is IntegerDomain =>
   domain === "int32" || domain === "uint32";
 
 /** WGSL over quads of a domain: where they are not 0. Of floats the bits decide, so that NaN counts as set. */
