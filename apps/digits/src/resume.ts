@@ -7,11 +7,11 @@ import {
   savedData,
 } from "@halfstep/trainer";
 import { requireSettings, type Settings } from "@halfstep/trainer/cli";
-import { CheckpointFolder } from "@halfstep/trainer/node";
+import { CheckpointFolder, isRunSummary } from "@halfstep/trainer/node";
 import { type DigitsOptions, precisions } from "./options.js";
 
 export const settingsOf = (options: DigitsOptions, images: number): Settings => ({
-  precision: options.precision.join(),
+  precision: options.precision,
   epochs: options.epochs,
   "batch-size": options.batchSize,
   lr: options.lr,
@@ -44,7 +44,7 @@ export const savedRuns = (done: readonly RunSummary[]): Stateful => savedData([.
 export function runsDone(checkpoint: Checkpoint, settings: Settings): readonly RunSummary[] {
   const longer = requireSettings(checkpoint, settings);
   const { path, parts } = checkpoint;
-  if (!Array.isArray(parts.runs))
+  if (!Array.isArray(parts.runs) || !parts.runs.every(isRunSummary))
     throw new CheckpointError("misfit", path, "was not saved by this program");
   if (longer.length > 0 && parts.runs.length > 0)
     throw new CheckpointError(

@@ -83,7 +83,7 @@ const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   ...{ epochs: options.epochs, "batch-size": options.batchSize, accumulate: options.accumulate },
   ...{ lr: options.lr, momentum: options.momentum, "weight-decay": options.weightDecay },
   ...{ "norm-decay": options.normDecay, "warm-up": options.warmUp },
-  ...{ milestones: options.milestones.join(), "label-smoothing": options.labelSmoothing },
+  ...{ milestones: options.milestones, "label-smoothing": options.labelSmoothing },
   ...{ limit: options.limit ?? null, "image-size": options.imageSize ?? null },
   zoom: options.zoom ?? null,
   ...{ "crop-scale": options.cropScale, flip: options.flip ?? null, augment: options.augment },

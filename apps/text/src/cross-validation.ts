@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Summary } from "@halfstep/trainer";
-import { print, say } from "@halfstep/trainer/cli";
-import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
+import { print, requireFiniteTests, say } from "@halfstep/trainer/cli";
+import { RunFolder, readSummary, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { folds } from "./examples.js";
 import { describeTests } from "./figures.js";
 import type { TrainCommand } from "./options.js";
+import { settingsOf } from "./settings.js";
 import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
 
 /**
@@ -31,18 +31,21 @@ export async function trainFolds(
         return code;
       }
     }
-    summaries.push(JSON.parse(await readFile(summaryIn(place), "utf8")));
+    summaries.push(await readSummary(summaryIn(place)));
   }
   stop.dispose();
+  const { task, seed, device } = summaries[0] as Summary;
   const runs = summaries.flatMap((summary) => summary.runs);
-  const whole = { ...(summaries[0] as Summary), runs };
+  const settings = { ...settingsOf(withTaskDefaults({ ...options, fold: 0 })), fold: "all" };
   const folder = new RunFolder(out, { onNote: say });
-  await folder.finish(whole).finally(() => folder.close());
+  const whole = await folder
+    .finish({ schema: 1, task, seed, device, settings, runs })
+    .finally(() => folder.close());
   print(
     json ? JSON.stringify(whole, undefined, 2) : `${resultsTable(whole)}\n${describeTests(runs)}`,
   );
   say(`model: ${join(out, "fold-*")} · report: ${join(out, "report.html")}`);
-  return 0;
+  return requireFiniteTests(whole, say);
 }
 
 const placeOf = (directory: string, fold: number): string => join(directory, `fold-${fold}`);

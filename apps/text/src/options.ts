@@ -225,7 +225,8 @@ const useFlags = (use: Command): Command =>
   );
 
 function trainCommand(flags: TrainFlags): TrainCommand {
-  const { task, do_train, do_eval, fp16, loss_scale, labelSmoothing, focal } = flags;
+  const { do_train, do_eval, fp16, loss_scale, max_seq_length, warmup_proportion, ...same } = flags;
+  const { task, labelSmoothing, focal } = same;
   if (fp16 && flags.precision !== undefined)
     throw new UsageError("--fp16 is --precision float16: give one of the two");
   if (loss_scale > 0 && flags.initScale !== undefined)
@@ -240,14 +241,14 @@ function trainCommand(flags: TrainFlags): TrainCommand {
     throw new UsageError("--label-smoothing and --focal are for classes and tags, not for mlm");
   const isBoth = !do_train && !do_eval;
   return {
-    ...flags,
+    ...same,
     command: "train",
     isTraining: isBoth || do_train === true,
     isEvaluating: isBoth || do_eval === true,
     precision: fp16 ? "float16" : (flags.precision ?? "float32"),
     ...(loss_scale > 0 && { staticLossScale: loss_scale }),
-    maxLength: flags.max_seq_length,
-    warmup: flags.warmup_proportion,
+    maxLength: max_seq_length,
+    warmup: warmup_proportion,
     out: flags.out ?? `runs/text/${task}`,
   };
 }

@@ -1,16 +1,16 @@
-import { type Settings, settingsOf as settingsNamed } from "@halfstep/trainer/cli";
+import {
+  type OpenRunOptions,
+  type Settings,
+  settingsOf as settingsNamed,
+} from "@halfstep/trainer/cli";
 import type { TaskCommand } from "./task-defaults.js";
 
 /** What has to be the same when training goes on, by flag. */
 export const settingsOf = (options: TaskCommand): Settings => ({
   ...settingsNamed(options, ["task", "data", "limit", "fold", "mailPart", "words", "corpus"]),
   ...settingsNamed(options, ["encoding", "textColumn", "labelColumn", "header"]),
-  ...settingsNamed(options, ["init", "precision"]),
-  num_train_epochs: options.epochs,
-  ...settingsNamed(options, ["maxSteps"]),
-  train_batch_size: options.batchSize,
-  gradient_accumulation_steps: options.accumulate,
-  learning_rate: options.lr,
+  ...settingsNamed(options, ["init", "precision", "epochs", "maxSteps", "batchSize"]),
+  ...settingsNamed(options, ["accumulate", "lr"]),
   warmup_proportion: options.warmup,
   max_seq_length: options.maxLength,
   ...settingsNamed(options, ["hiddenSize", "layers", "heads", "dropout", "leastCount"]),
@@ -19,3 +19,14 @@ export const settingsOf = (options: TaskCommand): Settings => ({
   loss_scale: options.staticLossScale ?? 0,
   ...settingsNamed(options, ["initScale"]),
 });
+
+/** What a run is opened with besides its settings. All other options are settings, by the names of their flags. */
+export const runOptionsOf = (options: TaskCommand): OpenRunOptions => {
+  const { task, seed, out, resume, saveEvery, adapter, device, json, tensorboard } = options;
+  return {
+    ...{ task, seed, out, saveEvery, json, tensorboard, settings: settingsOf(options) },
+    ...(resume !== undefined && { resume }),
+    ...(adapter !== undefined && { adapter }),
+    ...(device !== undefined && { device }),
+  };
+};

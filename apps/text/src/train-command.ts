@@ -15,7 +15,7 @@ import { type ModelShape, smallShape } from "./model-shape.js";
 import type { TrainCommand } from "./options.js";
 import { baselinesOf, featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
 import { describeSamples, samplesOf } from "./samples.js";
-import { settingsOf } from "./settings.js";
+import { runOptionsOf } from "./settings.js";
 import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
 import { readTask, type TaskData } from "./tasks.js";
 import type { BertTokenizer } from "./tokenizer.js";
@@ -48,7 +48,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
     );
   const { init, tokenizer, features, shape } = await startingPoint(options, data);
   const maxLength = Math.min(options.maxLength, shape.maxPositionEmbeddings);
-  using run = await openRun({ ...options, settings: settingsOf(options) });
+  using run = await openRun(runOptionsOf(options));
   const settings = { ...options, shape, maxLength, features };
   const prepared = prepareTask(run.runtime, data, tokenizer, settings);
   if (init) describeInit(init, loadBody(prepared.model, init, data.labels), options.precision);

@@ -207,10 +207,17 @@ describe("cross-validation", { timeout: 600_000 }, () => {
     const flags = [...own, ..."--num_train_epochs 1 --fold all".split(" ")];
     const all = await train("folds", ...flags);
     expect(all).toMatchObject({ code: 0 });
-    const { runs } = JSON.parse(all.stdout);
+    const { runs, settings } = JSON.parse(all.stdout);
     expect(runs.length).toBe(5);
+    expect(settings).toMatchObject({ task: "sentences", fold: "all", epochs: 1, bag: true });
+    expect(settings).toMatchObject({ max_seq_length: 16, lr: 0.01, limit: null });
+    expect(runs[0].hyperparameters.optimizer).toMatchObject({ betas: [0.9, 0.999], lr: 0.01 });
     const again = await train("folds", ...flags, "--resume", "auto");
     expect(JSON.parse(again.stdout)).toEqual(JSON.parse(all.stdout));
     expect(again.stderr).not.toContain("to train on");
+    writeFileSync(inFolder("folds/fold-3/summary.json"), '{"runs":[{}]}');
+    const broken = await train("folds", ...flags, "--resume", "auto");
+    expect(broken).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(broken)).toMatch(/fold-3\/summary\.json is no summary of a run: restore it/);
   });
 });

@@ -1,6 +1,6 @@
 import type { GradScaler } from "@halfstep/grad-scaler";
 import type { Storage, Tensor } from "@halfstep/tensor";
-import type { Hyperparameters } from "./summary.js";
+import type { Hyperparameters, Settings, SettingValue } from "./summary.js";
 import type { TrainableOptimizer } from "./train.js";
 
 /** What optimizers of `@halfstep/optim` tell besides what training needs. */
@@ -9,28 +9,41 @@ interface TellingOptimizer {
   readonly paramGroups?: readonly object[];
 }
 
-/** What an optimizer and a scaler were made with; of groups that differ, the values of all. */
+/** What an optimizer and a scaler were made with; what groups of parameters differ in stands group by group. */
 export function hyperparametersOf(
   optimizer: TrainableOptimizer,
   scaler: GradScaler<Storage, Tensor>,
 ): Hyperparameters {
   const { algorithm, paramGroups = [] } = optimizer as TellingOptimizer;
-  const names = new Set(paramGroups.flatMap((group) => Object.keys(group)));
-  names.delete("params");
-  const own = [...names].map((name) => {
-    const values = paramGroups.map((group) => shown((group as Record<string, unknown>)[name]));
-    return [name, [...new Set(values)].join(" | ")] as const;
-  });
+  const groups = paramGroups.map(({ params: _, ...options }: { readonly params?: unknown }) =>
+    plain(options),
+  );
+  const names = [...new Set(groups.flatMap((group) => Object.keys(group)))];
+  const isShared = (name: string): boolean =>
+    groups.every((group) => JSON.stringify(group[name]) === JSON.stringify(groups[0]?.[name]));
+  const only = (group: Settings, chosen: readonly string[]): Settings =>
+    Object.fromEntries(chosen.map((name) => [name, group[name] ?? null]));
+  const own = names.filter((name) => !isShared(name));
   return {
-    optimizer: { ...(algorithm !== undefined && { algorithm }), ...Object.fromEntries(own) },
+    optimizer: {
+      ...(algorithm !== undefined && { algorithm }),
+      ...only(groups[0] ?? {}, names.filter(isShared)),
+    },
+    ...(own.length > 0 && { groups: groups.map((group) => only(group, own)) }),
     lossScale: scaler.enabled ? plain(scaler.rule) : {},
   };
 }
 
-const plain = (rule: object): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(rule).map(([name, value]) => [name, shown(value)]));
+const plain = (options: object): Settings =>
+  Object.fromEntries(Object.entries(options).map(([name, value]) => [name, settingValue(value)]));
 
-const shown = (value: unknown): string => {
+/** A value as JSON keeps it; of a function it is known that there is one. */
+const settingValue = (value: unknown): SettingValue =>
+  Array.isArray(value) ? value.map(plainValue) : plainValue(value);
+
+function plainValue(value: unknown): string | number | boolean | null {
   if (typeof value === "function") return "by a schedule";
-  return Array.isArray(value) ? value.join(", ") : String(value);
-};
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value === "boolean") return value;
+  return value === undefined || value === null ? null : String(value);
+}

@@ -74,6 +74,7 @@ export {
   type RunDevice,
   type RunSummary,
   type Settings,
+  type SettingValue,
   type StepCounters,
   type StepMetrics,
   type Summary,

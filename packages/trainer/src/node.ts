@@ -13,6 +13,7 @@ export {
   type TrainingProgress,
   trainingProgress,
 } from "./progress.js";
+export { isRunSummary, readSummary } from "./read-summary.js";
 export { resultsTable } from "./results-table.js";
 export { type LogState, RunFolder, type RunFolderOptions } from "./run-folder.js";
 export { RunLock } from "./run-lock.js";

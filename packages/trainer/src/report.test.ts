@@ -69,8 +69,9 @@ describe("renderReport", () => {
       (run, i): RunSummary => ({
         ...run,
         hyperparameters: {
-          optimizer: { algorithm: "AdamW", eps: i === 0 ? "1e-8" : "1e-6" },
-          lossScale: i === 0 ? {} : { growthInterval: "2000" },
+          optimizer: { algorithm: "AdamW", eps: i === 0 ? 1e-8 : 1e-4, betas: [0.9, 0.999] },
+          groups: [{ weightDecay: 0 }, { weightDecay: 0.01 }],
+          lossScale: i === 0 ? {} : { growthInterval: 2000, dynamic: true },
         },
       }),
     );
@@ -85,7 +86,10 @@ describe("renderReport", () => {
     for (const [name, value] of [
       ["batch-size", "128"],
       ["limit", "–"],
-      ["eps", "1e-8 | 1e-6"],
+      ["eps", "1e-8 | 0.0001"],
+      ["betas", "0.9, 0.999"],
+      ["weightDecay", "0 | 0.01"],
+      ["dynamic", "true"],
       ["growthInterval", "2000"],
       ["node", "24.0.0"],
       ["@halfstep/*", "0.1.0"],

@@ -6,10 +6,11 @@ import { type Sample, samplesHtml } from "./report/samples.js";
 import { resultRows } from "./results.js";
 import {
   type EvaluationMetrics,
-  type Hyperparameters,
   isEvaluation,
   type MetricsLine,
   type PhaseName,
+  type Settings,
+  type SettingValue,
   type StepMetrics,
   type Summary,
   type Versions,
@@ -154,22 +155,16 @@ const stepRows = ({ runs }: Summary): string[][] => [
 
 /** What the program was asked to do, and what it ran with and on. */
 const settingSections = ({ settings, runs, versions = {}, machine, device }: Summary): string[] => {
-  const list = (title: string, entries: readonly (readonly [string, unknown])[]): string[] =>
-    entries.length === 0
-      ? []
-      : [section(title, listHtml(entries.map(([name, value]) => [name, String(value ?? "–")])))];
+  const list = (title: string, entries: readonly (readonly [string, string])[]): string[] =>
+    entries.length === 0 ? [] : [section(title, listHtml(entries))];
   const told = runs.flatMap(({ hyperparameters }) => hyperparameters ?? []);
-  const united = (of: keyof Hyperparameters): (readonly [string, string])[] => {
-    const names = new Set(told.flatMap((each) => Object.keys(each[of])));
-    return [...names].map((name) => [
-      name,
-      [...new Set(told.flatMap((each) => each[of][name] ?? []))].join(" | "),
-    ]);
-  };
   return [
-    ...list("Flags", Object.entries(settings ?? {})),
-    ...list("Optimizer", united("optimizer")),
-    ...list("Rule of the loss scale", united("lossScale")),
+    ...list("Flags", united([settings ?? {}])),
+    ...list(
+      "Optimizer",
+      united(told.flatMap(({ optimizer, groups = [] }) => [optimizer, ...groups])),
+    ),
+    ...list("Rule of the loss scale", united(told.map(({ lossScale }) => lossScale))),
     ...list("Versions and machine", [
       ...versionRows(versions),
       ["adapter", `${device.adapter} (${device.tier} tier)`],
@@ -183,6 +178,22 @@ const settingSections = ({ settings, runs, versions = {}, machine, device }: Sum
     ]),
   ];
 };
+
+/** Names with the values that they have anywhere. */
+function united(settings: readonly Settings[]): [name: string, values: string][] {
+  const found = new Map<string, Set<string>>();
+  for (const each of settings)
+    for (const [name, value] of Object.entries(each)) {
+      const values = found.get(name) ?? new Set();
+      found.set(name, values.add(settingText(value)));
+    }
+  return [...found].map(([name, values]) => [name, [...values].join(" | ")]);
+}
+
+const settingText = (value: SettingValue): string =>
+  (typeof value === "object" && value !== null ? value : [value])
+    .map((each) => String(each ?? "–"))
+    .join(", ");
 
 /** Packages of one version in one row. */
 const versionRows = (versions: Versions): [string, string][] => {

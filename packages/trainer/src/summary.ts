@@ -82,14 +82,22 @@ export interface TestResult {
   readonly [metric: string]: number;
 }
 
+/** A number, a truth, a text, or a list of these. Null where there is none: a flag that was left out, a limit that is infinite. */
+export type SettingValue = PlainValue | readonly PlainValue[];
+
+type PlainValue = string | number | boolean | null;
+
+/** Values by their names, as `summary.json` has them: flags of a program by their names without dashes, options of an optimizer. */
+export type Settings = Readonly<Record<string, SettingValue>>;
+
 /** What an optimizer and a loss scaler were made with, by their options. Without a loss scale there is none. */
 export interface Hyperparameters {
-  readonly optimizer: Readonly<Record<string, string>>;
-  readonly lossScale: Readonly<Record<string, string>>;
+  /** What all groups of parameters have in common. */
+  readonly optimizer: Settings;
+  /** What groups differ in, group by group; absent where they do not. */
+  readonly groups?: readonly Settings[];
+  readonly lossScale: Settings;
 }
-
-/** Flags of a program, by their names without dashes; null where one was left out. */
-export type Settings = Readonly<Record<string, string | number | boolean | null>>;
 
 /** Versions by packages, and that of Node. */
 export type Versions = Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
-import { resumePoint, savedSettings, settingsOf } from "./resume.js";
+import { flagsOf, resumePoint, savedSettings, settingsOf } from "./resume.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-resume-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -47,8 +47,13 @@ it("settingsOf names options by their flags", () => {
     ["batch-size", 4],
     ["init-scale", null],
   ]);
-  // @ts-expect-error a list is no setting: join it
   expect(settingsOf(options, ["precision"])).toEqual({ precision: ["float32"] });
+});
+
+it("flagsOf keeps numbers, truths, texts and lists of them as they are", () => {
+  const options = { batchSize: 4, json: false, precision: ["float16", "float32"], out: "runs" };
+  const flags = { "batch-size": 4, json: false, precision: ["float16", "float32"], out: "runs" };
+  expect(flagsOf({ ...options, data: {}, limit: undefined, parse: () => {} })).toEqual(flags);
 });
 
 describe("resumePoint", () => {
@@ -99,6 +104,9 @@ describe("resumePoint", () => {
       outcome({ resume: "auto", store, settings: { ...settings, ...others } });
     expect(await withOthers({ lr: 0.01 })).toEqual([
       expect.stringMatching(/was saved with --lr 0.1, not 0.01: go on with the same flags$/),
+    ]);
+    expect(await withOthers({ lr: [0.1, "x".repeat(1000)] })).toEqual([
+      expect.stringMatching(/was saved with --lr 0.1, not 0.1,x{76}…: go on with the same flags$/),
     ]);
     expect(await withOthers({ "static-loss-scale": 128 })).toEqual([
       expect.stringMatching(/was saved with --static-loss-scale left out, not 128/),

@@ -3,12 +3,10 @@ import { CheckpointError } from "../checkpoint/checkpoint-error.js";
 import type { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
 import { readCheckpoint } from "../checkpoint/read-checkpoint.js";
 import { type Stateful, savedData } from "../stateful.js";
-import type { Settings } from "../summary.js";
+import type { Settings, SettingValue } from "../summary.js";
 
 type Flag<Options> = {
-  readonly [Name in keyof Options]: Options[Name] extends Settings[string] | undefined
-    ? Name
-    : never;
+  readonly [Name in keyof Options]: Options[Name] extends SettingValue | undefined ? Name : never;
 }[keyof Options] &
   string;
 
@@ -23,22 +21,25 @@ export const settingsOf = <Options extends object>(
   names: readonly Flag<Options>[],
 ): Settings =>
   Object.fromEntries(
-    names.map((name) => [flagOf(name), (options[name] as Settings[string] | undefined) ?? null]),
+    names.map((name) => [flagOf(name), (options[name] as SettingValue | undefined) ?? null]),
   );
 
 /**
  * All flags that options hold, for `summary.json`: what is a text, a number, a truth, or a list of these.
  *
  * @example
- * flagsOf({ batchSize: 128, precision: ["float16", "bfloat16"] }); // { "batch-size": 128, precision: "float16,bfloat16" }
+ * flagsOf({ batchSize: 128, betas: [0.9, 0.99], data }); // { "batch-size": 128, betas: [0.9, 0.99] }
  */
 export const flagsOf = (options: object): Settings =>
   Object.fromEntries(
-    Object.entries(options).flatMap(([name, value]) => {
-      const plain = Array.isArray(value) ? value.join() : value;
-      return ["string", "number", "boolean"].includes(typeof plain) ? [[flagOf(name), plain]] : [];
-    }),
+    Object.entries(options).flatMap(([name, value]) =>
+      isPlain(value) || (Array.isArray(value) && value.every(isPlain))
+        ? [[flagOf(name), value]]
+        : [],
+    ),
   );
+
+const isPlain = (value: unknown): boolean => ["string", "number", "boolean"].includes(typeof value);
 
 const flagOf = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
@@ -126,10 +127,10 @@ export function requireSettings(
   const saved = parts.settings as Settings | undefined;
   if (typeof saved !== "object" || saved === null)
     throw new CheckpointError("misfit", path, "was not saved by this program");
-  const shown = (value: Settings[string] | undefined) => value ?? "left out";
   const longer: string[] = [];
   for (const [name, value] of Object.entries(settings)) {
-    if (saved[name] === value) continue;
+    // Lists are compared as well; what is saved may be any JSON.
+    if (JSON.stringify(saved[name] ?? null) === JSON.stringify(value)) continue;
     const isLength = lengths.has(name);
     if (isLength && lengthOf(value) > lengthOf(saved[name])) {
       longer.push(`--${name} ${shown(value)} in place of ${shown(saved[name])}`);
@@ -144,8 +145,20 @@ export function requireSettings(
   return longer;
 }
 
+/** As it was given on the command line, whatever a file makes of it. */
+function shown(value: unknown): string {
+  if (value === undefined || value === null) return "left out";
+  if (Array.isArray(value)) return cut(value.map(shown).join());
+  return cut(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+const cut = (text: string): string =>
+  text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
+
+const longestShown = 80;
+
 const lengths: ReadonlySet<string> = new Set(["epochs", "max-steps"]);
 
 /** Without a limit training takes as long as it takes. */
-const lengthOf = (value: Settings[string] | undefined): number =>
+const lengthOf = (value: SettingValue | undefined): number =>
   typeof value === "number" ? value : Number.POSITIVE_INFINITY;
