@@ -1,4 +1,5 @@
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
+import { sampleOf } from "./examples.js";
 import { describeBaselines, describeClose, nats, percent } from "./figures.js";
 import type { EvaluateCommand } from "./options.js";
 import { baselinesOf } from "./prepare.js";
@@ -15,7 +16,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
   const { train, test } = data.splits;
   // Files of one's own are tested whole.
   const tested = options.data === undefined ? test : [...train, ...test];
-  const splits = { train: [], test: tested.slice(0, options.limit) };
+  const splits = { train: [], test: sampleOf<unknown>(tested, options.limit) };
   const { runtime, described, close } = await openRuntime({ ...options, onNote: say });
   const { half } = options;
   const prepared = useModel(runtime, saved, half, { ...data, splits } as TaskData);

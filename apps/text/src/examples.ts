@@ -1,4 +1,4 @@
-import { permutation } from "@halfstep/data";
+import { permutation, stratifiedSample } from "@halfstep/data";
 
 /** A text and its class. */
 export interface Labelled {
@@ -35,8 +35,27 @@ export function splitOf<Example>(examples: readonly Example[], fold: number): Sp
   return { train: part(false), test: part(true) };
 }
 
-/** The first examples of both parts: at most `limit` to train on, and as many to test on. */
+/**
+ * At most `limit` examples of a file, from all of it and with the classes in their proportions. Like the splits it is the same sample
+ * whatever seed a model has.
+ */
+export function sampleOf<Example>(
+  examples: readonly Example[],
+  limit: number | undefined,
+): readonly Example[] {
+  if (limit === undefined || limit >= examples.length) return examples;
+  const places = stratifiedSample(examples.map(classOf), limit, 0);
+  return Array.from(places, (place) => examples[place] as Example);
+}
+
+/** What is sampled in proportion: texts by their class; sentences of tags, and texts without a class, are all alike. */
+const classOf = (example: unknown): number => {
+  const { label } = example as Partial<Labelled>;
+  return label ?? 0;
+};
+
+/** Samples of both parts: at most `limit` to train on, and as many to test on. */
 export const limited = <Example>(
   { train, test }: Splits<Example>,
   limit: number | undefined,
-): Splits<Example> => ({ train: train.slice(0, limit), test: test.slice(0, limit) });
+): Splits<Example> => ({ train: sampleOf(train, limit), test: sampleOf(test, limit) });

@@ -94,7 +94,7 @@ export function parseOptions(
     useFlags(main.command("evaluate").description("tests a trained model")),
     "examples of your own, in place of the task's test data",
   )
-    .option("--limit <n>", "test on at most n examples", wholeNumber(1))
+    .option("--limit <n>", "test on a sample of at most n examples", wholeNumber(1))
     .action((flags) => {
       chosen = { command: "evaluate", ...flags };
     });
@@ -140,7 +140,7 @@ const trainFlags = (train: Command): Command => {
     )
     .option("--warmup_proportion <part>", "of the steps, in which the rate rises", fraction, 0.1)
     .option("--max_seq_length <n>", "tokens of a text, the rest is cut off", wholeNumber(8))
-    .option("--limit <n>", "train on n examples, and test on at most n", wholeNumber(2))
+    .option("--limit <n>", "train on a sample of n examples, and test on at most n", wholeNumber(2))
     .option("--mail-part <part>", mailParts.join(", "), oneOf(mailParts), "body")
     .option("--words <n>", "words of a mail that are read", wholeNumber(1), 60)
     .option("--corpus <name>", `of mlm: ${corpora.join(", ")}`, oneOf(corpora), "brown")

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { mostFrequentTag, naiveBayes } from "../src/baseline.js";
 import { readBrown, taggedSentences, universalTag, universalTags } from "../src/brown.js";
 import { describeData, requireSplits } from "../src/describe-data.js";
-import { type Labelled, splitOf } from "../src/examples.js";
+import { type Labelled, limited, sampleOf, splitOf } from "../src/examples.js";
 import { partOf, readMails } from "../src/mails.js";
 import { readSentences } from "../src/sentences.js";
 import { dataPackage, readTask, type TaskData, type TaskSource } from "../src/tasks.js";
@@ -30,6 +30,30 @@ const refusalOf = async (read: () => unknown): Promise<string> => {
   }
   return "taken";
 };
+
+describe("a limit", () => {
+  const inOrder = Array.from({ length: 90 }, (_, i) => ({
+    text: `text ${i}`,
+    label: i < 60 ? 0 : 1,
+  }));
+
+  it("takes classes in their proportions, of a file that is sorted by them", () => {
+    const labels = sampleOf(inOrder, 9).map(({ label }) => label);
+    expect(labels).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    expect(limited({ train: inOrder, test: inOrder.slice(55) }, 2)).toMatchObject({
+      train: [{ label: 0 }, { label: 1 }],
+      test: [{ label: 0 }, { label: 1 }],
+    });
+  });
+
+  it("takes what has no class from all of a file, and all of it where that is no more", () => {
+    const texts = inOrder.map(({ text }) => text);
+    const [first, last] = [sampleOf(texts, 10)[0], sampleOf(texts, 10).at(-1)];
+    expect(texts.indexOf(last as string) - texts.indexOf(first as string)).toBeGreaterThan(45);
+    expect(sampleOf(texts, 10)).toEqual(sampleOf(texts, 10));
+    expect([sampleOf(texts, 90), sampleOf(texts, undefined)]).toEqual([texts, texts]);
+  });
+});
 
 describe("SpamAssassin", { timeout: 600_000 }, () => {
   it("has the mails that differ, and naive Bayes tells most of their first 60 words", async () => {
