@@ -87,7 +87,7 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
     state.set(wordsOfState(next.state, rule, words));
     if (tag !== 0) {
       const causes = (lossFlag[0] === 0 ? 0 : 1) + (next.isCollapse ? 2 : 0);
-      const norm = squares ? Math.sqrt(squares.reduce((sum, square) => sum + square, 0)) : -1;
+      const norm = squares ? word(squares, 0) : -1;
       const underflow = exponents ? underflowShare(exponents, rule.underflowFormat) : -1;
       const slot = (tag - 1) % OUTCOME_RING;
       const seen = Math.max(0, ...foundInfs.map((found) => word(found, 1)));
@@ -104,10 +104,11 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
 
 const word = (words: Float32Array, index: number): number => words[index] as number;
 
+/** Adds squares to that of the norm so far, which is what the word keeps: float32 holds few squares. */
 function addSquares(values: Float32Array, inverseScale: number, squares: Float32Array): void {
-  let sum = word(squares, 0);
+  let sum = word(squares, 0) ** 2;
   for (const value of values) sum += Math.fround(value * inverseScale) ** 2;
-  squares[0] = sum;
+  squares[0] = Math.sqrt(sum);
 }
 
 function elements({

@@ -198,13 +198,14 @@ export interface AmpPrimitives<B, L = B> {
   /**
    * Sets `foundInf[0]` to 1 where any element of any gradient is ±infinity or NaN, and else leaves it. An
    * implementation tests the bits: the largest finite float16, bfloat16 or float32 does not count. `foundInf[1]` may
-   * gather whether all elements were 0, for the outcome. With `sum`, adds Σ (gradient × state[1])² to any of its words.
+   * gather whether all elements were 0, for the outcome. With `sum`, adds Σ (gradient × state[1])² to its words, in a form that nobody
+   * else reads, and that holds also the squares that float32 does not.
    */
   check(gradients: readonly Gradient<B>[], foundInf: B, sum?: SquareSum<B>): void;
   /**
    * {@link check} of the elements as they come in, and then each × `state[1]` in place, in float32, rounded to the
-   * storage. What becomes of non-finite elements is not specified. With `squares`, adds Σ (gradient × state[1])² to any
-   * of its words.
+   * storage. What becomes of non-finite elements is not specified. With `squares`, adds Σ (gradient × state[1])² to its words as
+   * {@link check} does.
    */
   unscale(gradients: readonly Gradient<B>[], state: B, foundInf: B, squares?: B): void;
   /** How many words the sums of squares take: as many as there are threads that sum, say. */

@@ -50,7 +50,8 @@ const noScales = new WeakMap<object, unknown>();
 /**
  * Multiplies the gradients of an optimizer by `min(1, maxNorm / (norm + 1e-6))`, as torch.nn.utils.clip_grad_norm_ does,
  * without waiting for the device. Call it on unscaled gradients (after `scaler.unscale(optimizer)`), or give `gradScale`.
- * Where the norm is not finite, gradients come out as zeros and NaN: a scaler's `foundInf` skips that step.
+ * Where gradients are not finite, they come out as zeros and NaN: a scaler's `foundInf` skips that step. The 2-norm of finite ones is right
+ * wherever float32 holds it, and reads Infinity beyond, where they are clipped all the same.
  *
  * @throws RangeError for a `maxNorm` or `normType` that is not positive. ScalerStateError for gradients that carry a loss scale,
  * without `gradScale`, and for unscaled ones with it.

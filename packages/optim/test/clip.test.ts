@@ -72,3 +72,14 @@ test("what cannot be clipped by is refused", async () => {
     "maxNorm has 2 numbers for 1 groups",
   );
 });
+
+test.each(await targets())("steps clip gradients whose squares overflow: %s", async (_, make) => {
+  const target = await make();
+  const parameters = new Parameters(target, new Array(total).fill(0));
+  const gradients = new Array(total).fill(0).fill(1.5e38, 0, 2).fill(1e30, 2, 3);
+  parameters.setGradients(gradients);
+  new SGD(target, parameters.flat, { lr: 1, clipGradNorm: 1 }).step();
+  const values = await parameters.values();
+  expect(values.slice(0, 2).every((value) => near(value, -Math.SQRT1_2))).toBe(true);
+  expect(near(values[2] as number, -1e30 / (1.5e38 * Math.SQRT2))).toBe(true);
+});

@@ -229,6 +229,18 @@ export const sumsSquares: ContractTest = async ({ primitives, upload }) => {
       near(`gradient norm of ${all.length} (${how})`, found, expected);
     }
   }
+  // Float32 holds these norms, but not the squares of which they are the root.
+  for (const magnitude of [1e-30, 1e38]) {
+    const state = stateOf(primitives, [1, 1]);
+    const values = new Float32Array(5).fill(magnitude);
+    const gradients = [gradient(await upload(values), values.length)];
+    primitives.check(gradients, foundInf, { squares, state });
+    tag += 1;
+    const foundInfs = [foundInf];
+    primitives.updateScale({ state, foundInfs, rule, lossFlag, outcomes, squares, tag });
+    const found = (await primitives.read(outcomes))[(tag - 1) * OUTCOME_WORDS + 5];
+    near(`gradient norm of ${magnitude}s`, found, Math.sqrt(5) * Math.fround(magnitude));
+  }
 };
 
 export const countsExponents: ContractTest = async ({ primitives, upload }) => {

@@ -3,7 +3,7 @@ import type { ScaleRule } from "@halfstep/grad-scaler";
 import { countExponents } from "../diagnostics/exponent-histogram.js";
 import { gradientFlagWords } from "../found-flag.js";
 import { allocateResident, type ResidentTarget } from "../resident-target.js";
-import { checkFinite, maxPartials, partialsOf, type SquareSums } from "./check-finite.js";
+import { checkFinite, partialsOf, type SquareSums, squaresLength } from "./check-finite.js";
 import { combineFlags } from "./combine-flags.js";
 import { scaleLoss } from "./scale-loss.js";
 import { rescale, unscale } from "./unscale.js";
@@ -106,7 +106,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
         target.launch(unscale({ x, state, foundInf, squares }));
       }
     },
-    normPartials: maxPartials,
+    normPartials: squaresLength,
     countExponents(gradients, exponents) {
       for (const gradient of gradients)
         target.launch(countExponents({ x: bound(gradient), exponents }));

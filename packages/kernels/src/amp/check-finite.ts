@@ -11,6 +11,13 @@ import type {
 import { isCpu } from "../cpu-adapter.js";
 import { flagBinding, flagOf, tellGradients, tellGradientsOf } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
+import {
+  keepSquareSum,
+  squareSumOf,
+  squareSums,
+  squareSumsWgsl,
+  sumSquaresWgsl,
+} from "../square-sums.js";
 import { infinityOf, largestOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 
 const groupSize = 64;
@@ -22,8 +29,14 @@ const blockSize = groupSize * quadsEach;
 /** Workgroups at most: enough to fill a GPU, and few enough to add up what each invocation finds. */
 const maxGroups = 512;
 
-/** Partial sums that {@link checkFinite} and `unscale` may need: one for each invocation. */
-export const maxPartials: number = maxGroups * groupSize;
+/** Partial sums that {@link checkFinite} and `unscale` make at most: one for each invocation. */
+const maxPartials = maxGroups * groupSize;
+
+/** Float32 words that those take: a plane for each of the {@link squareSums}. */
+export const squaresLength: number = squareSums * maxPartials;
+
+/** How they lie. */
+export const squaresPlanes: { readonly length: number } = { length: maxPartials };
 
 const groupsOf = (count: number): number =>
   Math.min(Math.ceil(Math.ceil(count / 4) / blockSize), maxGroups);
@@ -71,10 +84,12 @@ export const quadMain = (
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
 `;
 
-/** WGSL that adds the vec4f `sum` of an invocation to its partial sum of binding `squares`. */
+/** WGSL that adds the `total` of an invocation, three sums, to its partial sums in binding `squares`. */
 export const addPartialWgsl: string = `
-  let own = group.x * ${groupSize}u + local;
-  store_squares(own, at_squares(own) + ((sum.x + sum.y) + (sum.z + sum.w)));
+  for (var i = 0u; i < ${squareSums}u; i++) {
+    let own = i * ${maxPartials}u + group.x * ${groupSize}u + local;
+    store_squares(own, at_squares(own) + total[i]);
+  }
 `;
 
 /** Where partial sums of squares go. */
@@ -92,6 +107,13 @@ export const rememberWorst = "worst = max(worst, select(vec4u(), magnitudes_x(q)
 export const tellWorst = (stored: { readonly dtype: DType }): string =>
   `let most = ${largestOf("worst")};${tellGradients("foundInf", "most", infinityOf(stored))}`;
 
+const sumWgsl = (context: OnHardware): string =>
+  sumSquaresWgsl(
+    (statements) => forEachQuadWgsl(statements, context),
+    "select(vec4f(), load_x(q) * inverse, inside)",
+    { before: rememberWorst, isZero: "all(worst == vec4u())" },
+  );
+
 const makeKernel = (sums: boolean): Kernel =>
   defineKernel({
     name: "check-finite",
@@ -104,11 +126,12 @@ const makeKernel = (sums: boolean): Kernel =>
         : []),
     ],
     scalars: [{ name: "count", type: "u32" }],
-    body: (context) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}
+    body: (
+      context,
+    ) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}${sums ? squareSumsWgsl : ""}
 ${quadMain(context)}
   var worst = vec4u();
-  ${sums ? "var sum = vec4f(); let inverse = at_state(1u);" : ""}
-  ${forEachQuadWgsl(`${rememberWorst} ${sums ? "let g = select(vec4f(), load_x(q) * inverse, inside); sum += g * g;" : ""}`, context)}
+  ${sums ? `let inverse = at_state(1u);${sumWgsl(context)}` : forEachQuadWgsl(rememberWorst, context)}
   ${tellWorst(context.bindings[0] as { dtype: DType })}
   ${sums ? addPartialWgsl : ""}
 }
@@ -130,19 +153,19 @@ export const isFiniteCheck = (kernel: Kernel): boolean => kernel === plainKernel
 /** Adds Σ (value × inverse)² to the first partial sum. */
 export function addSquares(values: KernelView, inverse: number, squares: KernelView): void {
   const isWide = values instanceof Float64Array;
-  let sum = squares[0] as number;
+  let sum = squareSumOf(squares, { ...squaresPlanes, count: 1 });
   for (let i = 0; i < values.length; i++) {
     const product = (values[i] as number) * inverse;
     const value = isWide ? product : Math.fround(product);
     sum += value * value;
   }
-  squares[0] = sum;
+  keepSquareSum(squares, squaresPlanes, sum);
 }
 
 /** Where {@link checkFinite} adds squares, and the scaler's float32 `[scale, 1 / scale, …]` to multiply by first. */
 export interface SquareSums<B> {
   readonly state: B;
-  /** At least {@link partialsOf} float32 words; each invocation adds to one of its own. */
+  /** {@link squaresLength} float32 words; each invocation adds to some of its own. */
   readonly squares: B;
 }
 
@@ -159,7 +182,7 @@ export function checkFinite<B>(
   const flag = flagOf(foundInf);
   return {
     kernel: sum ? summingKernel : plainKernel,
-    bindings: sum ? [x, flag, stateBinding(sum.state), squaresOf(sum.squares, x)] : [x, flag],
+    bindings: sum ? [x, flag, stateBinding(sum.state), squaresOf(sum.squares)] : [x, flag],
     scalars: { count: x.length },
   };
 }
@@ -172,10 +195,10 @@ export const stateBinding = <B>(buffer: B): Binding<B> => ({
   dtype: "float32",
 });
 
-/** The partial sums that a launch over `x` adds to. */
-export const squaresOf = <B>(buffer: B, x: Binding<B>): Binding<B> => ({
+/** The partial sums that launches add to. */
+export const squaresOf = <B>(buffer: B): Binding<B> => ({
   buffer,
   offset: 0,
-  length: partialsOf(x.length),
+  length: squaresLength,
   dtype: "float32",
 });

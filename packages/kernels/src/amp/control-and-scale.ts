@@ -1,7 +1,12 @@
 import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfstep/device";
 import { scaleRuleWgsl } from "@halfstep/grad-scaler/wgsl";
 import { defineKernel } from "../kernel.js";
-import { clipsGradients, controlWgsl, isStepControl } from "../optimizers/step-control.js";
+import {
+  clipsGradients,
+  controlFunctions,
+  controlWgsl,
+  isStepControl,
+} from "../optimizers/step-control.js";
 import { floatsOf, isPlainScaleUpdate, scaleUpdateWgsl } from "./update-scale.js";
 
 const word = { access: "readwrite", unit: 1, dtypes: ["uint32"] } as const;
@@ -24,7 +29,7 @@ const makeKernel = (control: Kernel, update: Kernel): Kernel =>
     variant: control.variant,
     bindings: [...shared, ...update.bindings.slice(2), ...control.bindings.slice(2)],
     scalars: [...control.scalars, ...update.scalars],
-    body: () => `${scaleRuleWgsl}
+    body: () => `${scaleRuleWgsl}${controlFunctions(clipsGradients(control))}
 @compute @workgroup_size(1) fn main() {
   {
 ${controlWgsl(clipsGradients(control), source)}  }

@@ -1,6 +1,7 @@
 import type { Binding, DType, Kernel, KernelView, Launch } from "@halfstep/device";
 import { flagBinding, flagOf, tellGradientsOf } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
+import { squareSumsWgsl } from "../square-sums.js";
 import { infinityOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 import {
   addPartialWgsl,
@@ -29,21 +30,23 @@ const makeKernel = (sums: boolean): Kernel =>
     ],
     scalars: [{ name: "count", type: "u32" }],
     // A range may end inside a quad that goes on with elements of somebody else.
-    body: (context) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}
+    body: (
+      context,
+    ) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}${sums ? squareSumsWgsl : ""}
 ${quadMain(context)}
   let inverse = at_state(1u);
   var worst = vec4u();
-  ${sums ? "var sum = vec4f();" : ""}
+  ${sums ? "var sums = mat3x4f();" : ""}
   ${forEachQuadWgsl(
     `${rememberWorst}
         let v = load_x(q);
         let g = v * inverse;
-        ${sums ? "let own = select(vec4f(), g, inside); sum += own * own;" : ""}
+        ${sums ? "sums += squares_of(select(vec4f(), g, inside));" : ""}
         store_x(q, select(v, g, inside));`,
     context,
   )}
   ${tellWorst(context.bindings[0] as { dtype: DType })}
-  ${sums ? addPartialWgsl : ""}
+  ${sums ? `let total = total_of(sums);${addPartialWgsl}` : ""}
 }
 `,
     workgroups: ({ count }) => quadWorkgroups(count as number),
@@ -74,7 +77,7 @@ export function unscale<B>(operands: {
   const bindings = [x, stateBinding(state), flagOf(foundInf)];
   return {
     kernel: squares === undefined ? plainKernel : summingKernel,
-    bindings: squares === undefined ? bindings : [...bindings, squaresOf(squares, x)],
+    bindings: squares === undefined ? bindings : [...bindings, squaresOf(squares)],
     scalars: { count: x.length },
   };
 }

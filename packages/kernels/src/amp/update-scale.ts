@@ -17,6 +17,8 @@ import {
 } from "@halfstep/grad-scaler/wgsl";
 import { gradientFlagWords, isAllZero, isAllZeroWgsl } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
+import { clipWgsl, squareSumOf, squareSumsWgsl } from "../square-sums.js";
+import { squaresOf, squaresPlanes } from "./check-finite.js";
 
 /** Outcomes that a ring holds, float32 words of each, and float32 words of a state. */
 const ringLength = 256;
@@ -67,16 +69,19 @@ const groupSize = 256;
 
 /** Adds up partial sums, and clears them; the other threads are done. */
 const sumSquaresWgsl = `
-  var sum = vec4f();
+  var sums = mat3x4f();
   for (var q = local; q * 4u < s.partials; q += ${groupSize}u) {
-    sum += load_squares(q);
-    store_squares(q, vec4f());
+    for (var i = 0u; i < 3u; i++) {
+      let own = i * ${squaresPlanes.length / 4}u + q;
+      sums[i] += load_squares(own);
+      store_squares(own, vec4f());
+    }
   }
-  sums[local] = (sum.x + sum.y) + (sum.z + sum.w);
+  gathered[local] = total_of(sums);
   workgroupBarrier();
   if (local > 0u) { return; }
-  var total = 0.0;
-  for (var k = 0u; k < ${groupSize}u; k++) { total += sums[k]; }
+  var total = vec3f();
+  for (var k = 0u; k < ${groupSize}u; k++) { total += gathered[k]; }
 `;
 
 /** WGSL: what one invocation does, after it has summed up squares. */
@@ -115,7 +120,7 @@ export const scaleUpdateWgsl = (
     store_outcomes(at + 2u, before.scale);
     store_outcomes(at + 3u, after.scale);
     store_outcomes(at + 4u, bitcast<u32>(causes));
-    store_outcomes(at + 5u, bitcast<u32>(${hasSquares ? "sqrt(total)" : "-1.0"}));
+    store_outcomes(at + 5u, ${hasSquares ? "clip_of_squares(total, 1.0, 0.0).norm" : "bitcast<u32>(-1.0)"});
     store_outcomes(at + 6u, bitcast<u32>(${hasExponents ? "underflowShare(rule)" : "-1.0"}));
     store_outcomes(at + 7u, bitcast<u32>(f32(${isAllZeroWgsl("at_foundInf(1u)")})));
   }
@@ -149,7 +154,7 @@ const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
       ...scaleRuleFields.map((field) => ({ ...field, runtime: true })),
     ],
     body: () => `${scaleRuleWgsl}${hasExponents ? underflowWgsl : ""}
-${hasSquares ? `var<workgroup> sums: array<f32, ${groupSize}>;` : ""}
+${hasSquares ? `${squareSumsWgsl}${clipWgsl}var<workgroup> gathered: array<vec3f, ${groupSize}>;` : ""}
 @compute @workgroup_size(${hasSquares ? groupSize : 1}) fn main(@builtin(local_invocation_index) local: u32) {
 ${hasSquares ? sumSquaresWgsl : ""}
 ${scaleUpdateWgsl(hasSquares, hasExponents)}}
@@ -174,7 +179,9 @@ ${scaleUpdateWgsl(hasSquares, hasExponents)}}
           before.scale,
           after.state.scale,
           Number(floatsOf(lossFlag)[0] !== 0) + 2 * Number(after.isCollapse),
-          squares ? rootOfSum(squares) : -1,
+          squares
+            ? Math.sqrt(squareSumOf(squares, { ...squaresPlanes, count: scalars.partials }))
+            : -1,
           exponents ? underflowShare(exponents, rule.underflowFormat) : -1,
           Number(isAllZero(foundInf?.[1] as number)),
         ];
@@ -198,7 +205,8 @@ export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === kernel
  *   reciprocal rounded to nearest once.
  * - `foundInf`: one float32, not 0 where gradients were not finite, or the sum of 2^i over the optimizers i that
  *   {@link gatherFoundInf} made where `isMask`, and a word of what was seen of gradients, which `checkFinite` and its like set. `lossFlag`: one float32, not 0 where a loss was not finite. Both are cleared.
- * - `squares`: float32 partial sums of squares, of which the first `partials` (a multiple of 4) are added up and cleared.
+ * - `squares`: partial sums of squares that `checkFinite` and `unscale` made, of which the first `partials` (a multiple of 4) are added up
+ *   and cleared.
  * - `exponents`: the `EXPONENT_WORDS` uint32 words of `@halfstep/grad-scaler`, by which a rule with `targetUnderflow` decides, and which are cleared.
  * - `outcomes`: a ring of 256 outcomes of eight float32 `[tag, mask, scale before, scale after, 1 where a loss was not finite +
  *   2 where the scale could not back off, norm or -1, share that underflows or -1, 1 where all gradients were 0]`; outcome `tag` goes to slot
@@ -231,9 +239,7 @@ export function updateScale<B>(
       words(foundInf, gradientFlagWords),
       words(lossFlag, 1),
       words(outcomes, ringLength * outcomeWords),
-      ...(squares
-        ? [{ ...words(squares.buffer, squares.partials), dtype: "float32" } as const]
-        : []),
+      ...(squares ? [squaresOf(squares.buffer)] : []),
       ...(exponents === undefined ? [] : [words(exponents, EXPONENT_WORDS)]),
     ],
     scalars: {
@@ -262,12 +268,6 @@ function bitsOf(value: number): number {
 function floatOf(bits: number | undefined): number {
   scratch[0] = bits as number;
   return scratchFloat[0] as number;
-}
-
-function rootOfSum(squares: KernelView): number {
-  let sum = 0;
-  for (const square of squares) sum += square;
-  return Math.sqrt(sum);
 }
 
 /** Float32 words that a kernel reaches as bits. With float64 arithmetic the CPU keeps the numbers themselves. */

@@ -1,25 +1,30 @@
 import type { Binding, KernelView, Launch } from "@halfstep/device";
+import { floatsOf } from "../amp/update-scale.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { loweredWgsl } from "../square-sums.js";
 
 const clipKernel = defineKernel({
   name: "clip-gradients",
   bindings: [
     { name: "x", access: "readwrite" },
-    { name: "norm", access: "read", unit: 1, dtypes: ["float32"] },
+    { name: "norm", access: "read", unit: 1, dtypes: ["uint32"] },
   ],
   scalars: [{ name: "count", type: "u32" }],
-  body: () => `${linearMain()}
+  // A GPU may take a subnormal factor for 0. Its bits are an integer, × 2^-149.
+  body: () => `${loweredWgsl}${linearMain()}
   if (index * 4u >= s.count) { return; }
   let factor = at_norm(1u);
-  if (bitcast<u32>(factor) == 0x3f800000u) { return; }
+  if (factor == 0x3f800000u) { return; }
   let v = load_x(index);
-  store_x(index, select(v * factor, v, v == vec4f()));
+  var clipped = v * bitcast<f32>(factor);
+  if (factor < 0x00800000u) { clipped = lowered(v, 64u) * (f32(factor) * 0x1p-85f); }
+  store_x(index, select(clipped, v, v == vec4f()));
 }
 `,
   workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
   reference([x, norm]) {
     const values = x as KernelView;
-    const factor = norm?.[1] as number;
+    const factor = floatsOf(norm)[1] as number;
     if (factor === 1) return;
     for (let i = 0; i < values.length; i++)
       if (values[i] !== 0) values[i] = (values[i] as number) * factor;
@@ -37,7 +42,7 @@ export function clipGradients<B>(operands: {
   const { x, norm } = operands;
   return {
     kernel: clipKernel,
-    bindings: [x, { buffer: norm, offset: 0, length: 2, dtype: "float32" }],
+    bindings: [x, { buffer: norm, offset: 0, length: 2, dtype: "uint32" }],
     scalars: { count: x.length },
   };
 }

@@ -1,10 +1,27 @@
 import type { Binding, KernelView, Launch } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
+import { keepSquareSum, squareSums, squareSumsWgsl, sumSquaresWgsl } from "../square-sums.js";
 
-/** Partial sums that {@link clipPartials} leaves for a range: one a workgroup. */
-export const partialsEach = 256;
+const groupCount = 256;
 const groupSize = 64;
-const stride = partialsEach * groupSize;
+const stride = groupCount * groupSize;
+
+/** Partial sums that {@link clipPartials} leaves for a range: {@link squareSums} planes, in each of which a workgroup has one. */
+export const partialsEach: number = squareSums * groupCount;
+
+/** How the partial sums of a range lie, after those of `part` others. */
+export const planesOfPart = (
+  part: number,
+): { readonly start: number; readonly length: number } => ({
+  start: part * partialsEach,
+  length: groupCount,
+});
+
+const forEachQuad = (statements: string): string => `
+  for (var k = group.x * ${groupSize}u + local; k * 4u < s.count; k += ${stride}u) {
+    let inside = vec4u(k * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(s.count);
+    ${statements}
+  }`;
 
 const kernel = defineKernel({
   name: "clip-partials",
@@ -18,25 +35,23 @@ const kernel = defineKernel({
     { name: "count", type: "u32" },
     { name: "part", type: "u32" },
   ],
-  body: () => `var<workgroup> gathered: array<f32, ${groupSize}>;
+  body: () => `${squareSumsWgsl}
+var<workgroup> gathered: array<vec3f, ${groupSize}>;
 @compute @workgroup_size(${groupSize})
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) local: u32) {
   let inverse = at_scale(1u);
-  var total = vec4f();
-  for (var k = group.x * ${groupSize}u + local; k * 4u < s.count; k += ${stride}u) {
-    let inside = vec4u(k * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(s.count);
-    let v = select(vec4f(), load_x(s.first + k) * inverse, inside);
-    total += v * v;
-  }
-  gathered[local] = (total.x + total.y) + (total.z + total.w);
+${sumSquaresWgsl(forEachQuad, "select(vec4f(), load_x(s.first + k) * inverse, inside)")}
+  gathered[local] = total;
   workgroupBarrier();
   if (local > 0u) { return; }
-  var all = 0.0;
+  var all = vec3f();
   for (var i = 0u; i < ${groupSize}u; i++) { all += gathered[i]; }
-  store_partials(s.part * ${partialsEach}u + group.x, all);
+  for (var i = 0u; i < ${squareSums}u; i++) {
+    store_partials(s.part * ${partialsEach}u + i * ${groupCount}u + group.x, all[i]);
+  }
 }
 `,
-  workgroups: () => [partialsEach, 1, 1],
+  workgroups: () => [groupCount, 1, 1],
   reference([x, scale, partials], { first, count, part }) {
     const values = x as KernelView;
     const inverse = scale?.[1] as number;
@@ -46,9 +61,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lo
       const v = (values[i] as number) * inverse;
       total += v * v;
     }
-    const at = (part as number) * partialsEach;
-    partials?.fill(0, at, at + partialsEach);
-    if (partials) partials[at] = total;
+    const planes = planesOfPart(part as number);
+    partials?.fill(0, planes.start, planes.start + partialsEach);
+    if (partials) keepSquareSum(partials, planes, total);
   },
 });
 

@@ -104,7 +104,7 @@ const moments = defineKernel({
   let task = load_tasks(i);
   var total = 0.0;
   for (var k = 0u; k < task.y; k++) {
-    let g = at_gradients(task.x + k * task.z) * control.y;
+    let g = at_gradients(task.x + k * task.z) * control.x * control.y;
     total += g * g;
   }
   let now = total / f32(task.y);
@@ -121,7 +121,7 @@ const moments = defineKernel({
   workgroups: ({ first, end }) => linearWorkgroups((end as number) - (first as number), groupSize),
   reference([control, gradients, tasks, rowVar, colVar], { first, end }) {
     if (!control || !gradients || !tasks || !rowVar || !colVar || control[0] === 0) return;
-    const inverse = control[1] as number;
+    const factor = (control[0] as number) * (control[1] as number);
     const share = control[5] as number;
     for (let i = first as number; i < (end as number); i++) {
       const [from, count, stride, place] = tasks.subarray(
@@ -130,7 +130,7 @@ const moments = defineKernel({
       ) as unknown as [number, number, number, number];
       let total = 0;
       for (let k = 0; k < count; k++)
-        total += ((gradients[from + k * stride] as number) * inverse) ** 2;
+        total += ((gradients[from + k * stride] as number) * factor) ** 2;
       const at = place % isColumn;
       const state: KernelView = place >= isColumn ? colVar : rowVar;
       state[at] = (state[at] as number) + share * (total / count - (state[at] as number));

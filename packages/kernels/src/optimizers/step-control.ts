@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
-import { partialsEach } from "./clip-partials.js";
+import { clipFactors, clipWgsl, squareSumOf, squareSumsWgsl } from "../square-sums.js";
+import { partialsEach, planesOfPart } from "./clip-partials.js";
 
 /** Float32 elements of the control words that {@link stepControl} leaves for a step. */
 export const controlLength = 12;
@@ -18,6 +19,23 @@ const ownSource: ControlSource = {
   inverseScale: "at_scale(1u)",
 };
 
+const quadsOfPlane = planesOfPart(0).length / 4;
+const quadsOfPart = partialsEach / 4;
+
+/** WGSL: the sums of the gradients' squares, in the order of their partial sums, and what they are clipped by. */
+const clipStep = `var sums = mat3x4f();
+  for (var part = 0u; part < s.parts; part++) {
+    let start = part * ${quadsOfPart}u;
+    for (var q = start; q < start + ${quadsOfPlane}u; q++) {
+      sums += mat3x4f(load_partials(q), load_partials(q + ${quadsOfPlane}u), load_partials(q + ${2 * quadsOfPlane}u));
+    }
+  }
+  let clip = clip_of_squares(total_of(sums), s.maxNorm, s.clipEps);`;
+
+/** WGSL: the functions that {@link controlWgsl} calls. */
+export const controlFunctions = (clips: boolean): string =>
+  clips ? squareSumsWgsl + clipWgsl : "";
+
 /** WGSL: what one invocation does. */
 export const controlWgsl = (
   clips: boolean,
@@ -25,26 +43,9 @@ export const controlWgsl = (
 ): string => `  let applied = at_applied(0u);
   let row = load_table(min(applied, s.rows - 1u));
   let skips = (${foundInfBits} & 0x7fffffffu) != 0u;
-  var norm = 0.0;
-  var factor = 1.0;
-  ${
-    clips
-      ? `var all = vec4f();
-  for (var i = 0u; i < s.parts * ${partialsEach / 4}u; i++) { all += load_partials(i); }
-  let total = (all.x + all.y) + (all.z + all.w);
-  let bits = bitcast<u32>(total);
-  norm = total;
-  factor = total;
-  if (bits < 0x7f800000u) {
-    norm = sqrt(total);
-    factor = min(s.maxNorm / (norm + s.clipEps), 1.0);
-    if (norm == 0.0) { factor = 1.0; }
-  } else if (bits == 0x7f800000u) { factor = 0.0; }`
-      : ""
-  }
-  store_control(0u, vec4f(select(1.0, 0.0, skips), ${inverseScale}${clips ? " * factor" : ""}, s.lr * row.x, f32(applied == 0u)));
+${clips ? `  ${clipStep}\n` : ""}  store_control(0u, vec4f(select(${clips ? "clip.coarse" : "1.0"}, 0.0, skips), ${inverseScale}${clips ? " * clip.fine" : ""}, s.lr * row.x, f32(applied == 0u)));
   store_control(1u, row);
-  store_control(2u, vec4f(norm, factor, f32(applied & 0xffffu), f32(applied >> 16u)));
+  store_control(2u, vec4f(${clips ? "bitcast<f32>(clip.norm), clip.coarse * clip.fine" : "0.0, 1.0"}, f32(applied & 0xffffu), f32(applied >> 16u)));
   if (!skips) { store_applied(0u, applied + 1u); }
 `;
 
@@ -71,7 +72,7 @@ function makeKernel(clips: boolean): Kernel {
           ] as const)
         : []),
     ],
-    body: () => `@compute @workgroup_size(1) fn main() {
+    body: () => `${controlFunctions(clips)}@compute @workgroup_size(1) fn main() {
 ${controlWgsl(clips)}}
 `,
     workgroups: () => [1, 1, 1],
@@ -83,19 +84,20 @@ ${controlWgsl(clips)}}
       const words = (table as KernelView).subarray(row, row + 4);
       const skips = foundInf?.[0] !== 0;
       let norm = 0;
-      let factor = 1;
+      let clip = { factor: 1, coarse: 1, fine: 1 };
       if (partials) {
-        for (let i = 0; i < (parts as number) * partialsEach; i++) norm += partials[i] as number;
-        norm = Math.sqrt(norm);
-        if (norm > 0) factor = Math.min((maxNorm as number) / (norm + (clipEps as number)), 1);
-        else if (Number.isNaN(norm)) factor = Number.NaN;
+        let squares = 0;
+        for (let part = 0; part < (parts as number); part++)
+          squares += squareSumOf(partials, planesOfPart(part));
+        norm = Math.sqrt(squares);
+        clip = clipFactors(norm, maxNorm as number, clipEps as number);
       }
-      const inverse = (scale?.[1] as number) * Math.fround(factor);
+      const inverse = (scale?.[1] as number) * Math.fround(clip.fine);
       const rate = (lr as number) * (words[0] as number);
       (control as KernelView).set([
-        ...[Number(!skips), inverse, rate, Number(applied === 0)],
+        ...[skips ? 0 : clip.coarse, inverse, rate, Number(applied === 0)],
         ...words,
-        ...[norm, factor, applied % 65_536, Math.floor(applied / 65_536)],
+        ...[norm, clip.factor, applied % 65_536, Math.floor(applied / 65_536)],
       ]);
       if (!skips) (appliedCount as KernelView)[0] = applied + 1;
     },
@@ -128,11 +130,12 @@ export interface ClipOfStep<B> {
  * - `scale`: a loss scaler's float32 `[scale, 1 / scale, …]`; `[1, 1]` for gradients that carry none.
  * - `applied`: one uint32, how many steps were applied so far.
  * - `table`: float32 rows `[lr, …, …, …]`, one for each applied step; the last row holds from then on.
- * - `control`: twelve float32, made anew: `[0 where skipped, what gradients are multiplied by, lr attribute × lr of the row,
- *   1 in the first applied step, …row, norm of the gradients, its factor, low and high 16 bits of the steps applied before]`.
+ * - `control`: twelve float32, made anew: `[0 where skipped, and else what gradients are multiplied by first, what they are multiplied by
+ *   then, lr attribute × lr of the row, 1 in the first applied step, …row, norm of the gradients, its factor, low and high 16 bits of the
+ *   steps applied before]`. The first factor is 1 unless gradients are clipped by less than 2^-64.
  *
- * With `clip` gradients are multiplied by `min(1, maxNorm / (norm + eps)) / scale` instead of `1 / scale`; an infinite norm
- * gives 0, a NaN gives NaN.
+ * With `clip` gradients are multiplied by `min(1, maxNorm / (norm + eps)) / scale` instead of `1 / scale`; gradients that are infinite
+ * give 0, a NaN gives NaN. The norm is right wherever float32 holds it as a normal number, and the factor also where it does not.
  */
 export function stepControl<B>(
   operands: {

@@ -44,7 +44,7 @@ class Walk {
   readonly #plan: PassPlan;
   readonly #views: Views;
   readonly #values: Numbers;
-  readonly #inverse: number;
+  readonly #factor: number;
   readonly #draws: Draws;
   readonly #element: Element;
   readonly #blocks: Readonly<Record<string, Float64Array>>;
@@ -60,7 +60,8 @@ class Walk {
     this.#plan = plan;
     this.#views = views;
     this.#values = values;
-    this.#inverse = Math.fround((views.control?.[1] as number) * (scalars.sign as number));
+    const [coarse, fine] = views.control as KernelView;
+    this.#factor = (coarse as number) * Math.fround((fine as number) * (scalars.sign as number));
     this.#element = element;
     this.#blocks = Object.fromEntries(
       plan.states.filter((s) => s.is8Bit).map(({ name }) => [name, new Float64Array(blockLength)]),
@@ -134,7 +135,7 @@ class Walk {
     const s = this.#values as Numbers<"lr" | "first">;
     const parameter = this.#parameter;
     const gradients = this.#views.gradients;
-    const inverse = this.#inverse;
+    const factor = this.#factor;
     const { inputs } = pass;
     const fold = sums && foldOf(pass, sums);
     e.views = states.map(({ name, is8Bit }) =>
@@ -152,7 +153,7 @@ class Walk {
     // Training on the CPU spends its updates here.
     for (let i = from; i < to; i++) {
       e.at = i - from;
-      if (usesGradient) e.g = (gradients?.[i] as number) * inverse;
+      if (usesGradient) e.g = (gradients?.[i] as number) * factor;
       if (loadsParameter) e.p = parameter.load(i);
       if (inputs) inputs.load(this.#views, { index: i, segment }, e as unknown as Numbers);
       pass.update(e as unknown as Numbers<"g" | "p">, s);

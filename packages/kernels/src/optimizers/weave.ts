@@ -97,7 +97,7 @@ function update(plan: PassPlan, loadState: (state: PassState) => string): string
   const loads = plan.states.map(
     (state) => `  ${state.isStored ? "var" : "let"} ${state.name} = ${loadState(state)};\n`,
   );
-  return `${plan.usesGradient ? "  var g = load_gradients(q) * (control.y * s.sign);\n" : ""}${
+  return `${plan.usesGradient ? "  var g = load_gradients(q) * control.x * (control.y * s.sign);\n" : ""}${
     plan.loadsParameter ? `  ${plan.storesParameter ? "var" : "let"} p = ${storage.load};\n` : ""
   }${loads.join("")}${pass.inputs ? `  ${pass.inputs.wgsl}\n` : ""}  ${pass.wgsl}
 `;
