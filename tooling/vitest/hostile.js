@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+
 const nested = (depth) => JSON.parse(`${"[".repeat(depth)}${"]".repeat(depth)}`);
 
 /** Values that a field of a file may have which nobody meant, by what is wrong with them. */
@@ -18,6 +20,56 @@ export const hostileValues = {
   "of two lines": "one\ntwo",
   "deeply nested": nested(1000),
 };
+
+const isObject = (value) => value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+/** A configuration with each field of it, and of the objects in it, missing, and with each of the hostile values. */
+export function* hostileTrees(config) {
+  for (const field of Object.keys(config)) {
+    yield* hostileFields(config, [field]);
+    const inner = config[field];
+    if (!isObject(inner)) continue;
+    for (const each of hostileTrees(inner))
+      yield {
+        ...each,
+        field: `${field}.${each.field}`,
+        config: { ...config, [field]: each.config },
+      };
+  }
+}
+
+/** As JSON, but for numbers beyond all, which JSON writes as null and may be read as they are. */
+export const hostileJson = (value) =>
+  JSON.stringify(value, (_, each) => (each === Number.POSITIVE_INFINITY ? "∞" : each)).replaceAll(
+    '"∞"',
+    "1e999",
+  );
+
+/** What opening something comes to: "opened", or the line of a refusal with exit code 2. Others are errors of the test. */
+export async function opening(open, exitCodeOf) {
+  try {
+    await open();
+    return "opened";
+  } catch (error) {
+    const { message } = error;
+    const code = exitCodeOf(error);
+    if (code === 2 && !message.includes("\n") && message.length < 1000) return message;
+    throw new Error(
+      `a refusal in ${message.length} characters with exit code ${code}: ${error.stack}`,
+    );
+  }
+}
+
+/** Does something while a file has another content. */
+export async function withContent(path, content, use) {
+  const before = readFileSync(path);
+  writeFileSync(path, content);
+  try {
+    return await use();
+  } finally {
+    writeFileSync(path, before);
+  }
+}
 
 /** A configuration with each of its fields missing, and with each of the hostile values. */
 export function* hostileFields(config, fields = Object.keys(config)) {

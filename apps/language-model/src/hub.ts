@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { readJsonFile } from "@halfstep/data/node";
-import { GPT, gptOptionsOf } from "@halfstep/models";
+import { GPT, gptOptionsOf, requireEnoughWeights } from "@halfstep/models";
 import {
   applyRecipe,
   loadTorchStateDict,
@@ -40,14 +40,8 @@ export async function openHubModel(
   const tokens = join(directory, "tokenizer.json");
   const tokenizer = foreignSubwords(await readJsonFile(tokens), options.vocabSize, tokens);
   const weights = await weightsOf(directory);
-  // A model is made of memory for all of its parameters: of more than its weights have it is never made.
-  const asked = GPT.parameterCount(options);
-  const given = Object.values(weights).reduce((sum, { data }) => sum + data.length, 0);
-  if (asked > given)
-    throw new DataError(
-      source,
-      `describes a GPT-2 of ${asked} parameters, and its weights have ${given}: restore the one or the other`,
-    );
+  const parameters = GPT.parameterCount(options);
+  requireEnoughWeights(weights, { name: "a GPT-2", parameters, source });
   const recipe = recipeFor(precision);
   const { compute } = recipe;
   if (compute === "float16" || compute === "bfloat16")

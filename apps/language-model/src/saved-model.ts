@@ -1,13 +1,20 @@
-import { GPT, type GPTOptions } from "@halfstep/models";
+import {
+  activationNames,
+  ConfigFields,
+  GPT,
+  type GPTOptions,
+  requireEnoughWeights,
+} from "@halfstep/models";
 import { applyRecipe, type SavedTensor, type StateDict } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
 import {
   type Checkpoint,
   CheckpointError,
   loadModel,
-  recipeFor,
+  modelState,
   type Stateful,
   savedData,
+  savedRecipe,
 } from "@halfstep/trainer";
 import { checkpointIn } from "@halfstep/trainer/node";
 import { savedTokenizer, type Tokenizer, type TokenizerState } from "./tokenizers/tokenizer.js";
@@ -25,7 +32,7 @@ export interface LanguageModel {
 }
 
 interface LanguageState {
-  readonly config: GPTOptions;
+  readonly config: Omit<GPTOptions, "seed">;
   readonly tokenizer: TokenizerState;
   readonly precision: string;
 }
@@ -41,43 +48,85 @@ export const savedLanguageModel = (
 /**
  * The best model of a run folder, or that of a checkpoint; with averaged parameters if it was trained with them.
  * @param precision of the model from now on. Default: the one that it was trained in.
- * @throws CheckpointError
+ * @throws CheckpointError, ConfigError, DataError
  */
-export async function openLanguageModel(
+export const openLanguageModel = async (
   runtime: Runtime,
   directory: string,
   precision?: string,
-): Promise<LanguageModel> {
-  const checkpoint = await checkpointIn(directory);
+): Promise<LanguageModel> => languageModelOf(runtime, await checkpointIn(directory), precision);
+
+/** The model of a checkpoint. What files say is looked at before anything is made of it. */
+export function languageModelOf(
+  runtime: Runtime,
+  checkpoint: Checkpoint,
+  precision?: string,
+): LanguageModel {
   const { path, parts, step } = checkpoint;
-  const saved = (parts.language ?? {}) as Partial<LanguageState>;
-  if (!saved.config || saved.precision === undefined)
+  if (parts.language === undefined)
     throw new CheckpointError("misfit", path, "was not saved by this program");
-  const tokenizer = savedTokenizer(saved.tokenizer, path);
-  const model = loadModel(new GPT(runtime, saved.config), checkpoint, withAverages(parts));
-  const name = precision ?? saved.precision;
-  applyRecipe(model, recipeFor(name)).eval();
-  return { model, tokenizer, precision: name, path, step };
+  const source = `${path}, language`;
+  const fields = new ConfigFields(parts.language, source);
+  const config = configIn(fields.fields("config"));
+  const state = withAverages(checkpoint);
+  const parameters = GPT.parameterCount(config);
+  requireEnoughWeights(state, { name: "a GPT", parameters, source });
+  const tokenizer = savedTokenizer(fields.fields("tokenizer"), config.vocabSize, source);
+  const trained = fields.text("precision");
+  const recipe = savedRecipe(precision ?? trained, checkpoint);
+  const model = loadModel(() => new GPT(runtime, { ...config, seed: 0 }), checkpoint, state);
+  applyRecipe(model, recipe).eval();
+  return { model, tokenizer, precision: precision ?? trained, path, step };
 }
 
+/** As a GPT keeps its options: all of them are there. */
+const configIn = (
+  fields: ConfigFields,
+): LanguageState["config"] & { readonly vocabSize: number } => ({
+  vocabSize: fields.count("vocabSize"),
+  blockSize: fields.count("blockSize"),
+  nLayer: fields.count("nLayer"),
+  nHead: fields.count("nHead"),
+  nEmbd: fields.count("nEmbd"),
+  nInner: fields.count("nInner"),
+  activation: fields.oneOf("activation", activationNames),
+  dropout: fields.fraction("dropout", 0),
+  embdDropout: fields.fraction("embdDropout", 0),
+  attnDropout: fields.fraction("attnDropout", 0),
+  layerNormEps: fields.positive("layerNormEps", 1e-5),
+  bias: fields.truth("bias"),
+  initializerRange: fields.positive("initializerRange", 0.02),
+});
+
 /** The state of the model, its parameters replaced by their averages where there are any. */
-function withAverages({ model, ema }: Checkpoint["parts"]): StateDict {
-  const state = model as StateDict;
-  if (ema === undefined) return state;
-  const { groups } = ema as { groups: readonly { parameters: Record<string, Averaged> }[] };
-  const averages = Object.assign({}, ...groups.map(({ parameters }) => parameters)) as Record<
-    string,
-    Averaged
-  >;
+function withAverages(checkpoint: Checkpoint): StateDict {
+  const state = modelState(checkpoint);
+  const { path, parts } = checkpoint;
+  if (parts.ema === undefined) return state;
+  const averages = averagesIn(parts.ema);
   const tied = { "lmHead.weight": "transformer.wte.weight" } as Readonly<Record<string, string>>;
   return Object.fromEntries(
     Object.entries(state).map(([name, saved]): [string, SavedTensor] => {
-      const average = averages[tied[name] ?? name];
-      return [name, average ? { ...saved, dtype: "float32", data: average.average } : saved];
+      const average = averages.get(tied[name] ?? name);
+      if (average === undefined) return [name, saved];
+      if (average instanceof Float32Array && average.length === saved.data.length)
+        return [name, { ...saved, dtype: "float32", data: average }];
+      throw new CheckpointError("misfit", path, `has no average of ${name} that fits it`);
     }),
   );
 }
 
-interface Averaged {
-  readonly average: Float32Array;
-}
+/** Averages by the names of their parameters; what is none is undefined. */
+const averagesIn = (ema: unknown): ReadonlyMap<string, unknown> => {
+  const { groups } = fieldsOf(ema);
+  return new Map(
+    (Array.isArray(groups) ? groups : []).flatMap((group) =>
+      Object.entries(fieldsOf(fieldsOf(group).parameters)).map(
+        ([name, averaged]) => [name, fieldsOf(averaged).average ?? null] as const,
+      ),
+    ),
+  );
+};
+
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};

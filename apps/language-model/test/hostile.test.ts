@@ -1,15 +1,25 @@
 // Folders that others made: every field of config.json and tokenizer.json, missing, null, of the wrong type, negative, huge. All are
 // refused in one line that names the file, and none makes a model beyond its weights.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { GPT } from "@halfstep/models";
 import { cpuRuntime } from "@halfstep/tensor";
+import type { Checkpoint } from "@halfstep/trainer";
 import { exitCodeOf } from "@halfstep/trainer/cli";
-import { hostileFields, hostileValues } from "@halfstep/vitest/hostile";
+import {
+  hostileFields,
+  hostileJson,
+  hostileTrees,
+  hostileValues,
+  opening,
+  withContent,
+} from "@halfstep/vitest/hostile";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openHubModel, saveHubModel } from "../src/hub.js";
+import { languageModelOf, savedLanguageModel } from "../src/saved-model.js";
 import { learnBytePairs } from "../src/tokenizers/byte-pairs.js";
+import { Characters } from "../src/tokenizers/characters.js";
 import { Subwords } from "../src/tokenizers/subwords.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-hostile-gpt-"));
@@ -30,37 +40,18 @@ beforeAll(async () => {
 });
 
 /** What opening says with another file in place of one: "opened", or the line of a refusal. */
-async function opening(name: string, content: string): Promise<string> {
-  const path = join(folder, name);
-  const before = readFileSync(path);
-  writeFileSync(path, content);
-  try {
-    await openHubModel(runtime, folder, { onNote: () => {} });
-    return "opened";
-  } catch (error) {
-    const { message } = error as Error;
-    expect(exitCodeOf(error), message).toBe(2);
-    expect(message).not.toContain("\n");
-    expect(message.length - folder.length).toBeLessThan(400);
-    return message.replaceAll(`${folder}/`, "").replaceAll(folder, "the folder");
-  } finally {
-    writeFileSync(path, before);
-  }
+async function openingWith(name: string, content: string): Promise<string> {
+  const open = () => openHubModel(runtime, folder, { onNote: () => {} });
+  const said = await withContent(join(folder, name), content, () => opening(open, exitCodeOf));
+  return said.replaceAll(`${folder}/`, "").replaceAll(folder, "the folder");
 }
-
-// What JSON makes of a value: numbers beyond all are written as they are, not as null.
-const written = (value: unknown): string =>
-  JSON.stringify(value, (_, each) => (each === Number.POSITIVE_INFINITY ? "∞" : each)).replaceAll(
-    '"∞"',
-    "1e999",
-  );
 
 it("with a field of config.json that nobody meant names the file, or opens where it changes nothing", async () => {
   const kinds = new Set(["missing", "null", "minus five", "a billion", "of a wrong type"]);
   const sizes = ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"];
   for (const { field, kind, config: changed } of hostileFields(config)) {
     if (!kinds.has(kind)) continue;
-    const said = await opening("config.json", written(changed));
+    const said = await openingWith("config.json", hostileJson(changed));
     if (kind === "a billion" && sizes.includes(field))
       expect(said, `${field} ${kind}`).toMatch(
         /^(config\.json: (describes|has)|tokenizer\.json: )/,
@@ -71,7 +62,7 @@ it("with a field of config.json that nobody meant names the file, or opens where
 
 it("with a field of tokenizer.json that nobody meant does so, too", async () => {
   const read = async (value: unknown, about: string): Promise<string> => {
-    const said = await opening("tokenizer.json", written(value));
+    const said = await openingWith("tokenizer.json", hostileJson(value));
     if (said !== "opened") expect(said, about).toMatch(/^tokenizer\.json: /);
     return said;
   };
@@ -107,16 +98,68 @@ it.each([
   ["lists in lists", deep(100_000)],
   ["lists without end", "[".repeat(100_000)],
 ])("with %s in place of a file is refused by the file's name", async (_, content) => {
-  expect(await opening("config.json", content)).toMatch(/^config\.json: /);
-  expect(await opening("tokenizer.json", content)).toMatch(/^tokenizer\.json: /);
-  expect(await opening("model.safetensors", content)).toMatch(/^model\.safetensors: /);
+  expect(await openingWith("config.json", content)).toMatch(/^config\.json: /);
+  expect(await openingWith("tokenizer.json", content)).toMatch(/^tokenizer\.json: /);
+  expect(await openingWith("model.safetensors", content)).toMatch(/^model\.safetensors: /);
 });
 
 it("with weights of another model is refused by its name", async () => {
-  const said = await opening("config.json", JSON.stringify({ ...config, n_layer: 2 }));
+  const said = await openingWith("config.json", JSON.stringify({ ...config, n_layer: 2 }));
   expect(said).toMatch(/^config\.json: describes a GPT-2 of \d+ parameters, and its weights have/);
-  const fewer = await opening("config.json", JSON.stringify({ ...config, n_positions: 3 }));
+  const fewer = await openingWith("config.json", JSON.stringify({ ...config, n_positions: 3 }));
   expect(fewer).toMatch(
     /^the folder: has weights of another model than its config\.json says: 1 are missing/,
   );
+});
+
+/** What a checkpoint of the model says, with something else in place of its part `language`. */
+const languageOpening = (checkpoint: Checkpoint, language: unknown): Promise<string> => {
+  const parts = { ...checkpoint.parts, language };
+  return opening(() => languageModelOf(runtime, { ...checkpoint, parts }), exitCodeOf);
+};
+
+it.each([
+  ["characters", Characters.of("the cat sat on the mat")],
+  ["byte pairs", tokenizer],
+])("a checkpoint of %s with a field that nobody meant is refused by its name", async (_, each) => {
+  const size = { vocabSize: each.vocabSize, blockSize: 4, nLayer: 1, nHead: 2, nEmbd: 4 };
+  const model = new GPT(runtime, { seed: 1, ...size });
+  const language = (await savedLanguageModel(model, each, "float32").stateDict()) as Json;
+  const parts = { model: await model.stateDict(), language };
+  const checkpoint = { path: "step-1", step: 1, microStep: 0, best: false, parts };
+  expect(await languageOpening(checkpoint, language)).toBe("opened");
+  const sizes = /vocabSize|blockSize|nLayer|nHead|nEmbd|nInner|type|json|characters|precision/;
+  for (const { field, kind, config: changed } of hostileTrees(language)) {
+    const said = await languageOpening(checkpoint, changed);
+    if (said !== "opened") expect(said, `${field} ${kind}`).toMatch(/^step-1[ ,]/);
+    else expect(field, kind).not.toMatch(sizes);
+  }
+  for (const value of Object.values(hostileValues))
+    expect(await languageOpening(checkpoint, value)).toMatch(/^step-1[ ,]/);
+});
+
+it("a checkpoint whose averages or weights are none is refused by its name", async () => {
+  const size = { vocabSize: tokenizer.vocabSize, blockSize: 4, nLayer: 1, nHead: 2, nEmbd: 4 };
+  const model = new GPT(runtime, { seed: 1, ...size });
+  const language = await savedLanguageModel(model, tokenizer, "float32").stateDict();
+  const state = await model.stateDict();
+  const name = "transformer.wte.weight";
+  const average = new Float32Array(4 * tokenizer.vocabSize);
+  const ema = { groups: [{ parameters: { [name]: { average } } }] };
+  const opens = (parts: Json): Promise<string> =>
+    opening(
+      () => languageModelOf(runtime, { path: "step-1", step: 1, microStep: 0, best: false, parts }),
+      exitCodeOf,
+    );
+  expect(await opens({ language, model: state, ema })).toBe("opened");
+  const averaged = (value: unknown) => ({ groups: [{ parameters: { [name]: value } }] });
+  for (const value of Object.values(hostileValues)) {
+    expect(await opens({ language, model: state, ema: averaged({ average: value }) })).toMatch(
+      /^step-1 has no average of transformer\.wte\.weight/,
+    );
+    expect(await opens({ language, model: { ...state, [name]: value } })).toMatch(
+      /^step-1 has a m/,
+    );
+    expect(await opens({ language, model: value })).toMatch(/^step-1[ ,]/);
+  }
 });

@@ -1,4 +1,4 @@
-import { CheckpointError } from "@halfstep/trainer";
+import { ConfigFields } from "@halfstep/models";
 import { UsageError } from "@halfstep/trainer/cli";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -66,7 +66,8 @@ describe("a saved tokenizer", () => {
   it.each([Characters.of(sample), new Subwords(learnBytePairs(sample.slice(0, 5000), 300))])(
     "encodes as it did",
     (tokenizer) => {
-      const saved = savedTokenizer(JSON.parse(JSON.stringify(tokenizer.state())), "step-1");
+      const fields = new ConfigFields(JSON.parse(JSON.stringify(tokenizer.state())), "step-1");
+      const saved = savedTokenizer(fields, tokenizer.vocabSize, "step-1");
       expect(saved.encode(sample)).toEqual(tokenizer.encode(sample));
     },
   );
@@ -81,7 +82,11 @@ describe("a saved tokenizer", () => {
   });
 
   it("that is none is refused", () => {
-    expect(() => savedTokenizer({ type: "words" }, "step-1")).toThrow(CheckpointError);
-    expect(() => savedTokenizer(undefined, "step-1")).toThrow(/^step-1/);
+    const refused = (state: unknown) => () =>
+      savedTokenizer(new ConfigFields(state, "step-1"), 3, "step-1");
+    expect(refused({ type: "words" })).toThrow(/^step-1: has type "words": it may be char, bpe/);
+    expect(refused({ type: "char", characters: "aab" })).toThrow(/a model of 3 different ones/);
+    expect(refused({ type: "char", characters: "ab" })).toThrow(/has a tokenizer of 2 characters/);
+    expect(refused({ type: "bpe", json: "{" })).toThrow(/^step-1: has a model that is no BPE/);
   });
 });

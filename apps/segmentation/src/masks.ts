@@ -7,7 +7,8 @@ import { type Colour, readPalettePng, writePalettePng } from "./palette-png.js";
 import { firstLine, requirePixels } from "./pictures.js";
 
 /** What the pixels of a mask are: greys, places in a palette, or colours as 0xRRGGBB. */
-export type MaskKind = "grey" | "palette" | "colour";
+export const maskKinds = ["grey", "palette", "colour"] as const;
+export type MaskKind = (typeof maskKinds)[number];
 
 /** A mask as its file has it. */
 export interface Mask {

@@ -1,9 +1,18 @@
-import { UNet } from "@halfstep/models";
+import { ConfigFields, requireEnoughWeights, UNet } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
-import { CheckpointError, loadModel, recipeFor, type Stateful, savedData } from "@halfstep/trainer";
+import {
+  type Checkpoint,
+  CheckpointError,
+  loadModel,
+  modelState,
+  type Stateful,
+  savedData,
+  savedRecipe,
+} from "@halfstep/trainer";
 import { checkpointIn } from "@halfstep/trainer/node";
-import type { MaskClasses, MaskKind } from "./masks.js";
+import { type MaskClasses, type MaskKind, maskKinds } from "./masks.js";
+import type { Colour } from "./palette-png.js";
 
 /** What has to be known of a network besides its parameters. */
 export interface Segmenter {
@@ -48,19 +57,61 @@ export const makeUNet = (
 /**
  * The best network of a run folder, or that of a checkpoint.
  * @param precision of the network from now on. Default: the one that it was trained in.
- * @throws CheckpointError
+ * @throws CheckpointError, ConfigError
  */
 export async function openSegmenter(
   runtime: Runtime,
   directory: string,
   precision?: string,
 ): Promise<OpenedSegmenter> {
-  const checkpoint = await checkpointIn(directory);
+  return segmenterIn(runtime, await checkpointIn(directory), precision);
+}
+
+/** The network of a checkpoint. What files say is looked at before anything is made of it. */
+export function segmenterIn(
+  runtime: Runtime,
+  checkpoint: Checkpoint,
+  precision?: string,
+): OpenedSegmenter {
   const { path, parts, step } = checkpoint;
-  const saved = parts.segmenter as Segmenter | undefined;
-  if (!saved?.classes) throw new CheckpointError("misfit", path, "was not saved by this program");
-  const model = loadModel(makeUNet(runtime, saved, 0), checkpoint);
+  if (parts.segmenter === undefined)
+    throw new CheckpointError("misfit", path, "was not saved by this program");
+  const source = `${path}, segmenter`;
+  const saved = segmenterOf(new ConfigFields(parts.segmenter, source));
+  const { classes, ...network } = saved;
+  const parameters = UNet.parameterCount({ ...network, classes: classes.length });
+  requireEnoughWeights(modelState(checkpoint), { name: "a U-Net", parameters, source });
   const name = precision ?? saved.precision;
-  applyRecipe(model, recipeFor(name)).eval();
+  const recipe = savedRecipe(name, checkpoint);
+  const model = loadModel(() => makeUNet(runtime, saved, 0), checkpoint);
+  applyRecipe(model, recipe).eval();
   return { ...saved, precision: name, model, path, step };
 }
+
+function segmenterOf(fields: ConfigFields): Segmenter {
+  const saved = {
+    channels: fields.count("channels"),
+    classes: fields.texts("classes"),
+    maskValues: fields.list("maskValues", "greys, indices or colours", isMaskValue),
+    maskKind: fields.oneOf("maskKind", maskKinds, "grey"),
+    ...(fields.has("palette") && { palette: fields.list("palette", "colours", isColour) }),
+    scale: fields.positive("scale", 1),
+    width: fields.count("width"),
+    bilinear: fields.truth("bilinear"),
+    tile: fields.count("tile"),
+    precision: fields.text("precision"),
+  };
+  const { channels, classes, maskValues } = saved;
+  if (channels !== 1 && channels !== 3) fields.refuse(`has channels ${channels}: there are 1 or 3`);
+  if (classes.length < 2 || classes.length !== maskValues.length)
+    fields.refuse(`has ${classes.length} classes, and masks of ${maskValues.length}`);
+  return saved;
+}
+
+const isMaskValue = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 0xffffff;
+
+const isColour = (value: unknown): value is Colour =>
+  Array.isArray(value) &&
+  value.length === 3 &&
+  value.every((each) => isMaskValue(each) && each <= 255);

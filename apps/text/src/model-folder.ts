@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { readJsonFile } from "@halfstep/data/node";
-import { BertModel, bertOptionsOf } from "@halfstep/models";
+import { BertModel, bertOptionsOf, requireEnoughWeights } from "@halfstep/models";
 import {
   loadTorchStateDict,
   type Module,
@@ -85,7 +85,7 @@ export async function openModel(directory: string): Promise<SavedModel> {
     );
   const features = await readFeatures(join(directory, featureFile));
   const state = await weightsOf(directory);
-  requireEnoughWeights(shape, state, source);
+  requireEnoughWeights(state, { name: "a BERT", parameters: parametersOf(shape), source });
   const classes = state["classifier.weight"]?.shape[0];
   if (purpose && purpose.task !== "mlm" && classes !== purpose.labels.length)
     throw new DataError(
@@ -108,18 +108,9 @@ const weightsOf = (directory: string): Promise<StateDict> =>
     throw error;
   });
 
-/** A model is made of memory for all of its parameters: of more than its weights have it is never made. */
-function requireEnoughWeights(shape: ModelShape, state: StateDict, source: string): void {
-  const { hiddenSize } = shape;
-  const pooler = (hiddenSize + 1) * hiddenSize;
-  const asked = BertModel.parameterCount(shape) - pooler;
-  const given = Object.values(state).reduce((sum, { data }) => sum + data.length, 0);
-  if (asked > given)
-    throw new DataError(
-      source,
-      `describes a BERT of ${asked} parameters, and its weights have ${given}: restore the one or the other`,
-    );
-}
+/** Of an encoder without its pooler, which not all models have. */
+const parametersOf = (shape: ModelShape): number =>
+  BertModel.parameterCount(shape) - (shape.hiddenSize + 1) * shape.hiddenSize;
 
 /** Whether a tokenizer from elsewhere knows words in lower case alone, as most do. */
 async function readLowerCase(directory: string): Promise<boolean> {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { BertForSequenceClassification } from "@halfstep/models";
 import { cpuRuntime } from "@halfstep/tensor";
 import { exitCodeOf } from "@halfstep/trainer/cli";
-import { hostileFields } from "@halfstep/vitest/hostile";
+import { hostileFields, hostileJson, opening, withContent } from "@halfstep/vitest/hostile";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadBody, openModel, saveModel } from "../src/model-folder.js";
 import type { ModelPurpose } from "../src/model-purpose.js";
@@ -38,29 +38,11 @@ beforeAll(async () => {
 });
 
 /** What using it says with another file in place of one: "opened", or the line of a refusal. */
-async function opening(name: string, content: string | Uint8Array): Promise<string> {
-  const path = join(folder, name);
-  const before = readFileSync(path);
-  writeFileSync(path, content);
-  try {
-    useModel(runtime, await openTrained(folder), false);
-    return "opened";
-  } catch (error) {
-    const { message } = error as Error;
-    expect(exitCodeOf(error), message).toBe(2);
-    expect(message).not.toContain("\n");
-    expect(message.length - folder.length).toBeLessThan(600);
-    return message.replaceAll(`${folder}/`, "").replaceAll(folder, "the folder");
-  } finally {
-    writeFileSync(path, before);
-  }
+async function openingWith(name: string, content: string | Uint8Array): Promise<string> {
+  const open = async () => useModel(runtime, await openTrained(folder), false);
+  const said = await withContent(join(folder, name), content, () => opening(open, exitCodeOf));
+  return said.replaceAll(`${folder}/`, "").replaceAll(folder, "the folder");
 }
-
-const written = (value: unknown): string =>
-  JSON.stringify(value, (_, each) => (each === Number.POSITIVE_INFINITY ? "∞" : each)).replaceAll(
-    '"∞"',
-    "1e999",
-  );
 
 const kinds = new Set(["missing", "null", "minus five", "a fraction", "a billion", "true"]);
 
@@ -69,13 +51,13 @@ it("with a field that nobody meant names the file, or opens where it changes not
     /^(vocab_size|hidden_size|num_hidden_layers|num_attention_heads|intermediate_size)$/;
   for (const { field, kind, config: changed } of hostileFields(config)) {
     if (!kinds.has(kind)) continue;
-    const said = await opening("config.json", written(changed));
+    const said = await openingWith("config.json", hostileJson(changed));
     if (sizes.test(field)) expect(said, `${field} ${kind}`).toMatch(/^config\.json: /);
     else
       expect(said, `${field} ${kind}`).toMatch(/^(opened$|config\.json: |the folder has a BERT)/);
   }
   for (const { field, kind, config: halfstep } of hostileFields(config.halfstep)) {
-    const said = await opening("config.json", written({ ...config, halfstep }));
+    const said = await openingWith("config.json", hostileJson({ ...config, halfstep }));
     expect(said, `${field} ${kind}`).toMatch(
       /^(opened$|config\.json: |the folder: has weights of)/,
     );
@@ -95,22 +77,26 @@ it.each([
   ["lists in lists", deep(100_000)],
 ])("with %s in place of a file is refused by the file's name", async (_, content) => {
   for (const name of ["config.json", "vocab.txt", "model.safetensors"])
-    expect(await opening(name, content)).toMatch(new RegExp(`^${name}: `));
+    expect(await openingWith(name, content)).toMatch(new RegExp(`^${name}: `));
 });
 
 it("with files of two models is refused", async () => {
   const longer = [...tokenizer.vocabulary, "fine"].join("\n");
-  expect(await opening("vocab.txt", longer)).toMatch(/has vocab_size 7, and vocab\.txt 8 tokens/);
-  const layers = written({ ...config, num_hidden_layers: 2 });
-  expect(await opening("config.json", layers)).toMatch(
+  expect(await openingWith("vocab.txt", longer)).toMatch(
+    /has vocab_size 7, and vocab\.txt 8 tokens/,
+  );
+  const layers = hostileJson({ ...config, num_hidden_layers: 2 });
+  expect(await openingWith("config.json", layers)).toMatch(
     /^config\.json: describes a BERT of \d+ par/,
   );
-  const places = written({
+  const places = hostileJson({
     ...config,
     max_position_embeddings: 7,
     halfstep: { ...purpose, maxLength: 7 },
   });
-  expect(await opening("config.json", places)).toMatch(/^the folder: has weights of another model/);
+  expect(await openingWith("config.json", places)).toMatch(
+    /^the folder: has weights of another model/,
+  );
 });
 
 it("is gone on from without its head where labels are others, and with all of its body", async () => {
@@ -134,7 +120,7 @@ it("is gone on from without its head where labels are others, and with all of it
 
 it("takes hidden_act and do_lower_case over", async () => {
   const relu = { ...config, hidden_act: "relu" };
-  writeFileSync(join(folder, "config.json"), written(relu));
+  writeFileSync(join(folder, "config.json"), hostileJson(relu));
   writeFileSync(join(folder, "tokenizer_config.json"), '{"do_lower_case":false}');
   const saved = await openModel(folder);
   expect(saved.shape.hiddenAct).toBe("relu");

@@ -1,4 +1,4 @@
-export type { ActivationName } from "./activation.js";
+export { type ActivationName, activationNames } from "./activation.js";
 export {
   BertForMaskedLM,
   BertForSequenceClassification,
@@ -11,6 +11,8 @@ export { type BertInputs, BertModel } from "./bert/model.js";
 export type { BertConfig, BertOptions } from "./bert/options.js";
 export { type BertConfigOptions, bertOptionsOf, type ConfigSource } from "./config/bert-config.js";
 export { ConfigError } from "./config/config-error.js";
+export { ConfigFields } from "./config/config-fields.js";
+export { type DescribedModel, requireEnoughWeights } from "./config/enough-weights.js";
 export { type GPTConfigOptions, gptOptionsOf } from "./config/gpt-config.js";
 export { CRF, type CRFLossOptions, type DecodedTags, type MaskOptions } from "./crf.js";
 export { DigitsCnn, type DigitsCnnOptions } from "./digits-cnn.js";

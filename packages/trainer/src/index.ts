@@ -6,7 +6,8 @@ export type {
   NewestCheckpoint,
 } from "./checkpoint/checkpoint.js";
 export { CheckpointError, type CheckpointProblem } from "./checkpoint/checkpoint-error.js";
-export { loadModel } from "./checkpoint/load-model.js";
+export { loadModel, modelState } from "./checkpoint/load-model.js";
+export { savedRecipe } from "./checkpoint/saved-recipe.js";
 export { DivergenceError, StorageError } from "./errors.js";
 export {
   type EvaluateOptions,

@@ -1,6 +1,8 @@
-import { CheckpointError } from "@halfstep/trainer";
+import { DataError } from "@halfstep/data";
+import type { ConfigFields } from "@halfstep/models";
 import { learnBytePairs } from "./byte-pairs.js";
 import { Characters, type CharactersState } from "./characters.js";
+import { foreignSubwords } from "./foreign-subwords.js";
 import { Subwords, type SubwordsState, type TokenizerJson } from "./subwords.js";
 
 /** How text becomes numbers, and back. */
@@ -29,11 +31,27 @@ export const trainTokenizer = (
 
 /**
  * The tokenizer that a checkpoint has.
- * @throws CheckpointError where that is none of this program's
+ * @param vocabSize of the model that it belongs to
+ * @throws ConfigError, DataError where it is none of this program's, or of another model
  */
-export function savedTokenizer(state: unknown, path: string): Tokenizer {
-  const { type } = (state ?? {}) as Partial<TokenizerState>;
-  if (type === "char") return new Characters(state as CharactersState);
-  if (type === "bpe") return new Subwords(JSON.parse((state as SubwordsState).json));
-  throw new CheckpointError("misfit", path, "has no tokenizer of this program");
+export function savedTokenizer(fields: ConfigFields, vocabSize: number, source: string): Tokenizer {
+  const type = fields.oneOf<TokenizerName>("type", ["char", "bpe"]);
+  if (type === "bpe") return foreignSubwords(parsed(fields.text("json")), vocabSize, source);
+  const characters = fields.text("characters");
+  const tokenizer = new Characters({ type, characters });
+  if (tokenizer.vocabSize !== vocabSize || new Set(characters).size !== vocabSize)
+    throw new DataError(
+      source,
+      `has a tokenizer of ${tokenizer.vocabSize} characters, and a model of ${vocabSize} different ones: they are of two models, or broken`,
+    );
+  return tokenizer;
+}
+
+/** Undefined where it is no JSON. */
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
 }

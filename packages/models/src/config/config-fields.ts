@@ -13,7 +13,13 @@ function shown(value: unknown): string {
   return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
 
-/** The fields of a configuration that others made, each checked when it is read. */
+/**
+ * The fields of a configuration that others made, or of a file that they may have changed: each is checked when it is read.
+ *
+ * @example
+ * const fields = new ConfigFields(JSON.parse(text), "config.json");
+ * const options = { width: fields.count("width", 64), bilinear: fields.truth("bilinear", false) };
+ */
 export class ConfigFields {
   readonly #fields: Readonly<Record<string, unknown>>;
   readonly #source: string;
@@ -22,7 +28,7 @@ export class ConfigFields {
   constructor(config: unknown, source: string) {
     this.#source = source;
     if (typeof config !== "object" || config === null || Array.isArray(config))
-      this.refuse(`is ${shown(config)}: it must be an object, as transformers writes it`);
+      this.refuse(`is ${shown(config)}: it must be an object`);
     this.#fields = config as Readonly<Record<string, unknown>>;
   }
 
@@ -65,10 +71,62 @@ export class ConfigFields {
     );
   }
 
-  oneOf<Name extends string>(name: string, names: readonly Name[], byDefault: Name): Name {
+  /** One of some names. Without a default it must be there. */
+  oneOf<Name extends string>(name: string, names: readonly Name[], byDefault?: Name): Name {
     const value = this.#value(name) ?? byDefault;
     const found = names.find((each) => each === value);
     return found ?? this.refuse(`has ${name} ${shown(value)}: it may be ${names.join(", ")}`);
+  }
+
+  /** True or false. Without a default it must be there. */
+  truth(name: string, byDefault?: boolean): boolean {
+    const value = this.#value(name) ?? byDefault;
+    return typeof value === "boolean"
+      ? value
+      : this.refuse(`has ${name} ${shown(value)}: it may be true or false`);
+  }
+
+  /** A text, which must be there. */
+  text(name: string): string {
+    const value = this.#value(name);
+    return typeof value === "string"
+      ? value
+      : this.refuse(`has ${name} ${shown(value)}: it must be a text`);
+  }
+
+  /** A list of texts, which must be there. */
+  texts(name: string): readonly string[] {
+    return this.list(name, "texts", (each): each is string => typeof each === "string");
+  }
+
+  /** A list of finite numbers, which must be there. */
+  numbers(name: string): readonly number[] {
+    return this.list(name, "numbers", (each): each is number => Number.isFinite(each));
+  }
+
+  /** A list of what else, which must be there. */
+  list<Item>(
+    name: string,
+    what: string,
+    isItem: (value: unknown) => value is Item,
+  ): readonly Item[] {
+    const value = this.#value(name);
+    return Array.isArray(value) && value.every(isItem)
+      ? value
+      : this.refuse(`has ${name} ${shown(value)}: it must be a list of ${what}`);
+  }
+
+  /** The fields of an object, which must be there. */
+  fields(name: string): ConfigFields {
+    const value = this.#value(name);
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      this.refuse(`has ${name} ${shown(value)}: it must be an object`);
+    return new ConfigFields(value, this.#source);
+  }
+
+  /** Whether a field has a value: null is none. */
+  has(name: string): boolean {
+    return this.#value(name) !== undefined;
   }
 
   /** Refuses values that would make another model than ours. What is missing is as expected. */

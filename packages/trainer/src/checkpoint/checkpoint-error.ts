@@ -24,6 +24,12 @@ export type CheckpointProblem =
   /** It is whole, but of another model, optimizer, recipe or log. */
   | "misfit";
 
+/** Facts quote what files say, which may be as long as the file. What is wrong stands at the beginning, the remedy at the end. */
+const inOneLine = (fact: string): string => {
+  const line = fact.replace(/\s*[\r\n\u2028\u2029]\s*/g, " ");
+  return line.length > 600 ? `${line.slice(0, 400)} … ${line.slice(-200)}` : line;
+};
+
 /** A checkpoint that cannot be gone on from. The message names the file and the remedy. */
 export class CheckpointError extends Error {
   /** The file or folder that is wrong. */
@@ -31,7 +37,7 @@ export class CheckpointError extends Error {
   readonly problem: CheckpointProblem;
 
   constructor(problem: CheckpointProblem, path: string, fact: string, cause?: unknown) {
-    super(`${path} ${fact}`, cause === undefined ? undefined : { cause });
+    super(`${path} ${inOneLine(fact)}`, cause === undefined ? undefined : { cause });
     this.name = "CheckpointError";
     this.path = path;
     this.problem = problem;

@@ -4,6 +4,7 @@ import { CheckpointError } from "./checkpoint-error.js";
 
 /**
  * Gives a model the parameters and buffers of a checkpoint's model.
+ * @param model or what makes it of what the checkpoint says, whose errors then count as the checkpoint's
  * @param state others in their place, such as averages
  * @throws CheckpointError where it has other ones
  *
@@ -12,17 +13,36 @@ import { CheckpointError } from "./checkpoint-error.js";
  * loadModel(model, checkpoint).eval();
  */
 export function loadModel<M extends Pick<Module, "loadStateDict">>(
-  model: M,
-  { path, parts }: Checkpoint,
-  state: StateDict | undefined = parts.model as StateDict | undefined,
+  model: M | (() => M),
+  checkpoint: Checkpoint,
+  state: StateDict = modelState(checkpoint),
 ): M {
-  if (typeof state !== "object" || state === null)
-    throw new CheckpointError("misfit", path, "has no model: it was saved by another program");
   try {
-    model.loadStateDict(state);
+    const made = typeof model === "function" ? model() : model;
+    made.loadStateDict(state);
+    return made;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
+    const { path } = checkpoint;
     throw new CheckpointError("misfit", path, `has another model: ${error.message}`, error);
   }
-  return model;
 }
+
+/**
+ * The state of a checkpoint's model, to look at before a model is made.
+ * @throws CheckpointError where it has none
+ */
+export function modelState({ path, parts }: Checkpoint): StateDict {
+  const state = parts.model;
+  if (typeof state !== "object" || state === null)
+    throw new CheckpointError("misfit", path, "has no model: it was saved by another program");
+  for (const [name, tensor] of Object.entries(state))
+    if (!isTensor(tensor))
+      throw new CheckpointError("misfit", path, `has a model whose ${name} is no tensor`);
+  return state as StateDict;
+}
+
+const isTensor = (value: unknown): boolean => {
+  const { shape, dtype, data } = (value ?? {}) as Partial<StateDict[string]>;
+  return Array.isArray(shape) && typeof dtype === "string" && ArrayBuffer.isView(data);
+};

@@ -1,0 +1,16 @@
+import { type Recipe, recipeOf } from "@halfstep/autocast";
+import type { Checkpoint } from "./checkpoint.js";
+import { CheckpointError } from "./checkpoint-error.js";
+
+/**
+ * The recipe that a checkpoint has saved, by its name or in whole.
+ * @throws CheckpointError where there is no such recipe
+ */
+export function savedRecipe(saved: unknown, { path }: Pick<Checkpoint, "path">): Recipe {
+  try {
+    return recipeOf(saved);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw new CheckpointError("misfit", path, `has no recipe: ${error.message}`, error);
+  }
+}
