@@ -42,6 +42,8 @@ export interface KernelDefinition {
   reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
   /** Floating-point operations of one launch; leave it out where memory traffic takes the time. */
   operations?(scalars: Readonly<Record<string, number>>): number;
+  /** The scalar that is always 1, of which compilers do not know that, where the program has one. */
+  readonly one?: string;
   /** How many of the first bindings these operations multiply, over and over. Default: all, where there are operations. */
   readonly factors?: number;
   /** True for products of matrices whose first two bindings are factors with rows, as `factorRows` finds them. */

@@ -246,6 +246,7 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
       })),
     ],
     factors: readsAreArithmetic(program) ? inputs.length : 0,
+    one: "one",
     scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
     body: (context) => wgslOf(program, forms, context),
@@ -313,9 +314,13 @@ export function stepFunctions(program: ElementwiseProgram): string {
 
 /**
  * Statements that compute `vK`, a vector of its domain, for each step from the inputs `v0 …`; K counts the inputs first. They are of
- * quad `quad` of the result, a WGSL expression.
+ * quad `quad` of the result, a WGSL expression. The program's scalars are there by the names that `nameOf` gives them.
  */
-export function stepStatements(program: ElementwiseProgram, quad: string): string {
+export function stepStatements(
+  program: ElementwiseProgram,
+  quad: string,
+  nameOf = (scalar: string): string => scalar,
+): string {
   const { inputs, steps } = program;
   const forms = formsOf(program);
   const helpers = helpersOf(forms);
@@ -323,12 +328,14 @@ export function stepStatements(program: ElementwiseProgram, quad: string): strin
   for (const [k, { expression, operands, rounding: format }] of steps.entries()) {
     const form = forms[k] as Form;
     const x = operands.map((o) => `v${o}`);
-    const c = form.scalars.map((_, j) => `s.c${k}_${j}`);
-    if (expression.isRandom) code += `  let bits${k} = ${drawnBits(quad, stepPrefix(k))};\n`;
+    const c = form.scalars.map((_, j) => `s.${nameOf(`${stepPrefix(k)}${j}`)}`);
+    if (expression.isRandom)
+      code += `  let bits${k} = ${drawnBits(quad, nameOf(stepPrefix(k)))};\n`;
     const written = form.wgsl(x, c, `bits${k}`);
     const value = helpers.get(form)?.(written) ?? written;
     // A product with a one that the compiler cannot know keeps it from contracting two steps into one rounding.
-    const kept = k < steps.length - 1 && form.result === "float" ? `(${value}) * s.one` : value;
+    const kept =
+      k < steps.length - 1 && form.result === "float" ? `(${value}) * s.${nameOf("one")}` : value;
     const rounded = format ? `round4_${format}(${value})` : kept;
     code += `  let v${inputs.length + k} = ${rounded};\n`;
   }

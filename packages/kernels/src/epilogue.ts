@@ -18,6 +18,8 @@ import {
   stepStatements,
 } from "./elementwise.js";
 import type { EpilogueKernel } from "./kernel.js";
+import { withPrefix } from "./wgsl/helper-names.js";
+import { wovenName } from "./woven-names.js";
 
 /** What of an elementwise program is the result of the launch that it becomes a part of. */
 export interface EpilogueOptions {
@@ -56,10 +58,12 @@ export function withEpilogue<B>(
   const more = elementwise.bindings.filter((_, i) => !options.results.includes(i));
   const scalars: Record<string, number> = {
     ...producer.scalars,
-    ...(producer.kernel.epilogue === "store" && { elements: elementwise.scalars.count as number }),
+    ...(producer.kernel.epilogue === "store" && {
+      [wovenName("elements")]: elementwise.scalars.count as number,
+    }),
   };
   for (const { name } of programScalars(program))
-    scalars[name] = elementwise.scalars[name] as number;
+    scalars[wovenName(name)] = elementwise.scalars[name] as number;
   return {
     kernel: producer.kernel.withEpilogue(epilogueOf(program, options)),
     bindings: [...producer.bindings.slice(0, -1), ...more],
@@ -81,24 +85,25 @@ function makeEpilogue(
 ): Epilogue {
   const { inputs, steps } = program;
   const domains = domainsOf(program);
+  const own = programScalars(program);
   const operands = inputs
-    .map((kind, i) => ({ name: `x${i}`, kind, domain: domains[i] as Domain, i }))
+    .map((kind, i) => ({ name: wovenName(`x${i}`), kind, domain: domains[i] as Domain, i }))
     .filter(({ i }) => !results.includes(i));
   return {
     name: programName(program),
     variant: `${programVariant(program)};${results};${rounding ?? ""}`,
     operands,
-    scalars: programScalars(program),
+    scalars: own.map((scalar) => ({ ...scalar, name: wovenName(scalar.name) })),
     conversions: [{ rounding }, ...steps].flatMap((step) => step.rounding ?? []),
     isArithmetic: readsAreArithmetic(program),
     functions: epilogueFunctions(program, { results, ...(rounding && { rounding }) }, operands),
     call: (result, values, quad) =>
-      `finish(${[result, ...values, ...(isRandom(program) ? [`${quad}`] : [])].join(", ")})`,
+      `${wovenName("finish")}(${[result, ...values, ...(isRandom(program) ? [`${quad}`] : [])].join(", ")})`,
     reference(out, views, scalars) {
       if (rounding && out instanceof Float32Array) roundArray(out, formatOf(rounding), out);
       const read = new Map(operands.map(({ i }, o) => [i, views[o] as KernelView]));
       evaluateProgram(program, [...inputs.map((_, i) => read.get(i) ?? out), out], {
-        ...scalars,
+        ...Object.fromEntries(own.map(({ name }) => [name, scalars[wovenName(name)] as number])),
         count: out.length,
       });
     },
@@ -116,11 +121,12 @@ function epilogueFunctions(
     ...(isRandom(program) ? ["quad: u32"] : []),
   ];
   // As between steps, a one that the compiler cannot know keeps it from contracting what computes the result with a step.
-  const value = rounding ? `round4_${rounding}(result)` : "result * s.one";
+  const value = rounding ? `round4_${rounding}(result)` : `result * s.${wovenName("one")}`;
   const last = program.inputs.length + (program.outputs[0] as number);
-  return `${stepFunctions(program)}
+  const code = `${stepFunctions(program)}
 fn finish(${parameters.join(", ")}) -> vec4f {
-${results.map((r) => `  let v${r} = ${value};\n`).join("")}${stepStatements(program, "quad")}  return v${last};
+${results.map((r) => `  let v${r} = ${value};\n`).join("")}${stepStatements(program, "quad", wovenName)}  return v${last};
 }
 `;
+  return withPrefix(code, wovenName(""))(code);
 }

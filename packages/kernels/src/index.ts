@@ -185,3 +185,4 @@ export {
   softmaxBackward,
 } from "./softmax.js";
 export { canStoreTwice, storingTwice } from "./twin.js";
+export { wovenName } from "./woven-names.js";

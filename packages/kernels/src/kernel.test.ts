@@ -50,3 +50,24 @@ describe.each(["software", "unknown"])("a walk on %s hardware", (name) => {
     expect(wrong).toEqual([]);
   });
 });
+
+describe("a kernel's own names", () => {
+  it("are not those of what is woven into kernels", () => {
+    const named = (binding: string, scalar: string) => () =>
+      defineKernel({
+        name: "own",
+        bindings: [{ name: binding, access: "write" }],
+        scalars: [{ name: scalar, type: "u32" }],
+        body: () => "",
+        workgroups: () => [1, 1, 1],
+        reference() {},
+      });
+    expect(named("x0", "one")).not.toThrow();
+    expect(named("woven_x0", "one")).toThrow(
+      new TypeError(
+        'binding "woven_x0" of kernel "own": names that begin with "woven_" are for what is woven into kernels: choose another',
+      ),
+    );
+    expect(named("x0", "woven_one")).toThrow('scalar "woven_one" of kernel "own"');
+  });
+});

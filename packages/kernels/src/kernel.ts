@@ -11,20 +11,23 @@ import {
   scalarDeclarations,
   storageDeclarations,
 } from "./wgsl/storage.js";
+import { refuseWovenNames, wovenName } from "./woven-names.js";
 
-/** A kernel from its definition. */
+/**
+ * A kernel from its definition.
+ *
+ * @throws TypeError for bindings and scalars whose names begin with "woven_": those are for what is woven into kernels.
+ */
 export function defineKernel(definition: KernelDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
+  const isOwn = !definition.woven && !definition.twinOf && !definition.observed;
+  if (isOwn) refuseWovenNames(definition);
   const twins = new Map<string, Kernel>();
   const woven = new WeakMap<Epilogue, Kernel>();
   const observing = new WeakMap<StoreObserver, Map<string, Kernel>>();
-  const takesEpilogue =
-    definition.epilogue && !definition.woven && !definition.twinOf && !definition.observed;
+  const takesEpilogue = definition.epilogue && isOwn;
   const canObserve = !definition.observed && !definition.storesItself;
-  const decoding = {
-    factors: factorsOf(definition),
-    hasOne: scalars.some((scalar) => scalar.name === "one"),
-  };
+  const decoding = { factors: factorsOf(definition), one: definition.one };
   return {
     name,
     variant,
@@ -127,7 +130,7 @@ function withTwin(definition: KernelDefinition, result: string): KernelDefinitio
   return {
     ...definition,
     variant: `${variant} twice`.trim(),
-    bindings: [...bindings, { ...original, name: `${result}_twin` }],
+    bindings: [...bindings, { ...original, name: wovenName(`${result}_twin`) }],
     twinOf: result,
     reference(views, scalars) {
       reference(views.slice(0, -1), scalars);
@@ -195,15 +198,15 @@ export const walkWorkgroups = (count: number, context: ProgramContext, each = 64
 export const zeroBehind = (value: string, count: string, type = "vec4f"): string =>
   `select(${type}(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;
 
-/** WGSL `finished(index, result)`: what is stored at quad `index` in the place of `result`. */
+/** WGSL `woven_finished(index, result)`: what is stored at quad `index` in the place of `result`. */
 const finishedFunction = ({ functions, operands, call }: Epilogue): string =>
   `${functions}${operands.map(({ name, kind, domain }) => indexingWgsl(kind, name, domain)).join("")}
-fn finished(index: u32, result: vec4f) -> vec4f {
+fn ${wovenName("finished")}(index: u32, result: vec4f) -> vec4f {
   let value = ${call(
     "result",
     operands.map(({ name }) => `quad_${name}(index)`),
     "index",
   )};
-  return ${zeroBehind("value", "s.elements")};
+  return ${zeroBehind("value", `s.${wovenName("elements")}`)};
 }
 `;

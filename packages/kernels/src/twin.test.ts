@@ -93,6 +93,6 @@ it("needs a result that is only written, once", () => {
   for (const name of ["x", "total", "nowhere"])
     expect(() => kernel.withTwin?.(name)).toThrow(`example cannot store ${name} twice`);
   const twice = kernel.withTwin?.("out");
-  expect(twice?.bindings.map(({ name }) => name)).toEqual(["x", "total", "out", "out_twin"]);
+  expect(twice?.bindings.map(({ name }) => name)).toEqual(["x", "total", "out", "woven_out_twin"]);
   expect(kernel.withTwin?.("out")).toBe(twice);
 });

@@ -1,6 +1,7 @@
 import type { KernelView, ProgramContext } from "@halfstep/device";
 import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
 import { dtypesOf } from "./domain.js";
+import { wovenName } from "./woven-names.js";
 
 /**
  * The definition of a kernel whose result passes through an epilogue, whose operands are bound before the result. Where the store
@@ -38,10 +39,13 @@ export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue):
     scalars: [
       ...scalars,
       ...epilogue.scalars,
-      ...(definition.epilogue === "store" ? [{ name: "elements", type: "u32" } as const] : []),
+      ...(definition.epilogue === "store"
+        ? [{ name: wovenName("elements"), type: "u32" } as const]
+        : []),
     ],
     conversions: [...conversions, ...epilogue.conversions],
     woven: epilogue,
+    one: wovenName("one"),
     body: (context) => body(ownContext(context), epilogue),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),

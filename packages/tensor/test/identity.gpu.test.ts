@@ -66,6 +66,52 @@ const pointwise = (expression: Expression): Op<null> =>
     backward: "none",
   });
 
+/**
+ * factor · x + shift, as a kernel whose parameters and functions are called as those of elementwise programs are, of which one is woven
+ * into its store.
+ */
+const affine: Kernel = defineKernel({
+  name: "affine",
+  epilogue: "store",
+  bindings: [
+    { name: "x0", access: "read" },
+    { name: "y0", access: "write" },
+  ],
+  scalars: [
+    { name: "count", type: "u32" },
+    { name: "one", type: "f32", runtime: true },
+    { name: "c0_0", type: "f32", runtime: true },
+    { name: "x1_size0", type: "u32" },
+    { name: "elements", type: "u32" },
+  ],
+  body: () => `fn finish(v: vec4f) -> vec4f { return v * f32(s.one) + f32(s.x1_size0); }
+fn finished(i: u32, v: vec4f) -> vec4f { return finish(v) + s.c0_0 + f32(s.elements); }
+fn observe_y0(i: u32) -> u32 { return i; }
+${linearMain()}
+  if (index * 4u >= s.count) { return; }
+  store_y0(index, finished(index, load_x0(observe_y0(index))));
+}
+`,
+  workgroups: ({ count }) => [Math.ceil((count as number) / 256), 1, 1],
+  reference([x, y], { one, c0_0, x1_size0, elements }) {
+    const shift = [c0_0, x1_size0, elements].reduce<number>((sum, n) => sum + (n as number), 0);
+    y?.set(Array.from(x as Float32Array, (value) => value * (one as number) + shift));
+  },
+});
+
+/** 5 x + 3 + 20 + 100. */
+const affineOp = defineOp<number>({
+  name: "affine",
+  castPolicy: "none",
+  shape: ([x]) => (x ? [x] : []),
+  forward({ target, inputs: [x], outputs: [y], attributes: factor }) {
+    const scalars = { one: factor, c0_0: 3, x1_size0: 20, elements: 100 };
+    if (x && y)
+      target.launch({ kernel: affine, bindings: [x, y], scalars: { ...scalars, count: x.length } });
+  },
+  backward: "none",
+});
+
 /** factor · x, under any name, by a function that is called as somebody else's may be. */
 const times = (factor: number, name: string, helper?: string): Expression => ({
   name,
@@ -144,5 +190,24 @@ describe.each(cases)("$runner, $passing", ({ runner, options }) => {
       ),
     );
     expect(await numbers(result)).toEqual([30, 60, 90]);
+  });
+
+  test("a kernel whose parameters are called as a program's takes one into its store", async () => {
+    const runtime = await runners[runner](options);
+    const results = [];
+    for (const factor of [5, 6])
+      for (const dtype of ["float32", "float16"] as const)
+        results.push(
+          await numbers(
+            await runtime.step(() => {
+              const x = runtime.tensor([1, 2, 3, 4, 5, 6, 7, 8], [2, 4]).to(dtype);
+              const bias = runtime.tensor([0, 1, 0, 1]);
+              return affineOp.apply([x], factor).mul(factor).add(bias).relu().neg();
+            }),
+          ),
+        );
+    const wanted = (factor: number): number[] =>
+      [1, 2, 3, 4, 5, 6, 7, 8].map((x, i) => -((factor * x + 123) * factor + (i % 2)));
+    expect(results).toEqual([5, 5, 6, 6].map(wanted));
   });
 });

@@ -1,6 +1,10 @@
 import { flagBinding, tellGradients, tellGradientsOf } from "../found-flag.js";
 import { largestOf } from "../wgsl/magnitudes.js";
+import { wovenName } from "../woven-names.js";
 import type { StoreObserver } from "./store-observer.js";
+
+const flag = wovenName("foundInf");
+const bits = wovenName("stored_bits");
 
 /**
  * Tells a flag of gradients what is stored: what `checkFinite` finds in memory, without loading it again. It looks at numbers in
@@ -9,7 +13,7 @@ import type { StoreObserver } from "./store-observer.js";
  */
 export const gradientFlag: StoreObserver = {
   name: "check-finite",
-  binding: flagBinding,
+  binding: { ...flagBinding, name: flag },
   scalars: () => [],
   values: () => ({}),
   declarations(results) {
@@ -18,11 +22,10 @@ export const gradientFlag: StoreObserver = {
       throw new TypeError(`binding ${other.name} is checked as float32, not ${other.dtype}`);
     const functions = results.map(
       ({ name }) =>
-        `fn observe_${name}(i: u32, before: vec4u, after: vec4u) { stored_bits = max(stored_bits, after); }\n`,
+        `fn ${wovenName("observe")}_${name}(i: u32, before: vec4u, after: vec4u) { ${bits} = max(${bits}, after); }\n`,
     );
-    return `var<private> stored_bits: vec4u;\n${functions.join("")}`;
+    return `var<private> ${bits}: vec4u;\n${functions.join("")}`;
   },
-  tell: () =>
-    `let most = ${largestOf("stored_bits")};${tellGradients("foundInf", "most", "0x7f800000u")}`,
+  tell: () => `let most = ${largestOf(bits)};${tellGradients(flag, "most", "0x7f800000u")}`,
   reference: (_, after, words) => tellGradientsOf(after, words),
 };

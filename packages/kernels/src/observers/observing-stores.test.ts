@@ -167,7 +167,7 @@ describe("a kernel that checks", () => {
   it("has a flag behind its bindings, and is made once", () => {
     const checked = example.withObserver(gradientFlag, ["y", "z"]);
     expect(checked.name).toBe("example+check-finite");
-    expect(checked.bindings.map(({ name }) => name)).toEqual(["x", "y", "z", "foundInf"]);
+    expect(checked.bindings.map(({ name }) => name)).toEqual(["x", "y", "z", "woven_foundInf"]);
     expect(example.withObserver(gradientFlag, ["y", "z"])).toBe(checked);
     expect(example.withObserver(gradientFlag, ["y"])).not.toBe(checked);
     expect(canObserveStores(checked)).toBe(false);

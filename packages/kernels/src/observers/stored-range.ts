@@ -1,4 +1,5 @@
 import { largestOf } from "../wgsl/magnitudes.js";
+import { wovenName } from "../woven-names.js";
 import type { ObservedStore, StoreObserver } from "./store-observer.js";
 
 /** What a store did to a result. */
@@ -15,8 +16,10 @@ export interface StoredRange {
 /** uint32 words of one slot: rounded to zero, exact zeros, bits of the largest magnitude as float32, elements. */
 export const storedRangeWords = 4;
 
-const lengthOf = (result: string): string => `observedLength_${result}`;
-const slotOf = (result: string): string => `observedSlot_${result}`;
+const observedWords = wovenName("observed");
+const rangeOf = (result: string): string => wovenName(`range_${result}`);
+const lengthOf = (result: string): string => wovenName(`length_${result}`);
+const slotOf = (result: string): string => wovenName(`slot_${result}`);
 
 /**
  * Adds to the words of a slot what the store of a result rounded to zero, which memory does not tell afterwards, and what was 0
@@ -24,7 +27,7 @@ const slotOf = (result: string): string => `observedSlot_${result}`;
  */
 export const storedRange: StoreObserver = {
   name: "range",
-  binding: { name: "observed", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
+  binding: { name: observedWords, access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
   scalars: (result) => [
     { name: lengthOf(result), type: "u32" },
     { name: slotOf(result), type: "u32", runtime: true },
@@ -36,10 +39,10 @@ export const storedRange: StoreObserver = {
       .map(
         (result) => `  {
     let at = s.${slotOf(result)} * ${storedRangeWords}u;
-    if (range_${result}.x > 0u) { add_observed(at, range_${result}.x); }
-    if (range_${result}.y > 0u) { add_observed(at + 1u, range_${result}.y); }
-    if (range_${result}.z > 0u) { max_observed(at + 2u, range_${result}.z); }
-    if (range_${result}.w > 0u) { add_observed(at + 3u, range_${result}.w); }
+    if (${rangeOf(result)}.x > 0u) { add_${observedWords}(at, ${rangeOf(result)}.x); }
+    if (${rangeOf(result)}.y > 0u) { add_${observedWords}(at + 1u, ${rangeOf(result)}.y); }
+    if (${rangeOf(result)}.z > 0u) { max_${observedWords}(at + 2u, ${rangeOf(result)}.z); }
+    if (${rangeOf(result)}.w > 0u) { add_${observedWords}(at + 3u, ${rangeOf(result)}.w); }
   }
 `,
       )
@@ -64,16 +67,16 @@ export const storedRange: StoreObserver = {
 /** Counts in registers of an invocation, and what adds a unit to them, without what lies behind the end. */
 function declaration({ name, unit }: ObservedStore): string {
   const elements = [0, 1, 2, 3].map((k) => (k < unit ? `i * ${unit}u + ${k}u` : "0xffffffffu"));
-  return `var<private> range_${name}: vec4u;
-fn observe_${name}(i: u32, before: vec4u, after: vec4u) {
+  return `var<private> ${rangeOf(name)}: vec4u;
+fn ${wovenName("observe")}_${name}(i: u32, before: vec4u, after: vec4u) {
   let inside = vec4u(${elements.join(", ")}) < vec4u(s.${lengthOf(name)});
   let was = before == vec4u();
   let gone = after == vec4u();
   let counts = vec4u(inside & gone & !was) + (vec4u(inside & was) << vec4u(8u)) + (vec4u(inside) << vec4u(16u));
   let count = counts.x + counts.y + counts.z + counts.w;
   let kept = select(vec4u(), before, inside);
-  range_${name} = vec4u(range_${name}.x + (count & 0xffu), range_${name}.y + ((count >> 8u) & 0xffu),
-    max(range_${name}.z, ${largestOf("kept")}), range_${name}.w + (count >> 16u));
+  ${rangeOf(name)} = vec4u(${rangeOf(name)}.x + (count & 0xffu), ${rangeOf(name)}.y + ((count >> 8u) & 0xffu),
+    max(${rangeOf(name)}.z, ${largestOf("kept")}), ${rangeOf(name)}.w + (count >> 16u));
 }
 `;
 }

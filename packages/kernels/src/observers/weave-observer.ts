@@ -1,5 +1,6 @@
 import type { KernelBinding, ProgramContext } from "@halfstep/device";
 import { factorsOf, type KernelDefinition } from "../definition.js";
+import { wovenName } from "../woven-names.js";
 import type { Observation, ObservedStore } from "./store-observer.js";
 
 /**
@@ -60,9 +61,9 @@ function withObservedEntry(code: string, { observer, results }: Observation): st
   if (head === undefined || parameters === undefined) throw new Error("the program has no main");
   const plain = parameters.replace(/@\w+\([^)]*\)\s*/g, "");
   const names = [...plain.matchAll(/(\w+)\s*:/g)].map(([, name]) => name);
-  return `${code.replace(head, `fn compute_results(${plain})`)}
+  return `${code.replace(head, `fn ${wovenName("main")}(${plain})`)}
 @compute ${attributes}fn main(${parameters}) {
-  compute_results(${names.join(", ")});
+  ${wovenName("main")}(${names.join(", ")});
   ${observer.tell(results)}}
 `;
 }

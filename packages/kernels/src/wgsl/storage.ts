@@ -24,6 +24,7 @@ import {
 } from "@halfstep/formats/wgsl";
 import { isCpu } from "../cpu-adapter.js";
 import type { KernelDefinition } from "../definition.js";
+import { wovenName } from "../woven-names.js";
 
 /**
  * WGSL through which a kernel reaches its buffers, whatever their storage. For a binding `x` of unit 4 (quads of elements):
@@ -35,7 +36,7 @@ import type { KernelDefinition } from "../definition.js";
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
  * saturate besides. What is stored in `twinOf` is stored in the last binding too, and `observed` is told of what is stored.
- * Where the store weaves an epilogue in, what is stored in the result is what the function `finished` makes of it.
+ * Where the store weaves an epilogue in, what is stored in the result is what the function `woven_finished` makes of it.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
@@ -73,8 +74,8 @@ export function storageDeclarations(
 export interface Decoding {
   /** How many of the first bindings are for the most part multiplied and added. */
   readonly factors: number;
-  /** Whether the program has a scalar `one`, which is 1 and of which compilers do not know that. */
-  readonly hasOne: boolean;
+  /** The program's scalar that is 1, of which compilers do not know that. */
+  readonly one: string | undefined;
 }
 
 /** The narrow formats that a program converts to or from. */
@@ -144,9 +145,9 @@ const encodeFloat16OnCpu = `fn encode4_float16(x: vec4f) -> vec2u {
  * float16, where it takes a call an element: they must not see the one in the other. So there is a multiplication between them, by a
  * one of which they do not know that it is one. Every buffer has an element, and no compiler knows that either.
  */
-function keepFloat16(bindings: readonly KernelBinding[], { hasOne }: Decoding): string {
-  const one = hasOne
-    ? "s.one"
+function keepFloat16(bindings: readonly KernelBinding[], { one: scalar }: Decoding): string {
+  const one = scalar
+    ? `s.${scalar}`
     : `bitcast<f32>(min(arrayLength(&${bindings[0]?.name}_data), 1u) * 0x3f800000u)`;
   return `fn kept_quad_float16(q: vec2u) -> vec4f { return quad_float16(q) * ${one}; }
 fn kept_pair_float16(w: u32) -> vec2f { return pair_float16(w) * ${one}; }
@@ -222,12 +223,14 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
           : `encode4_${dtype}(vec4f(${round("v")}, 0.0, 0.0)).x`
         : round("v");
     const again = twin ? ` store_${twin}(i, v);` : "";
-    const [given, finish] = isFinished ? ["result", " let v = finished(i, result);"] : ["v", ""];
+    const [given, finish] = isFinished
+      ? ["result", ` let v = ${wovenName("finished")}(i, result);`]
+      : ["v", ""];
     const stored = isObserved ? "stored" : packed;
     const [keep, look] = isObserved
       ? [
           ` let stored = ${packed};`,
-          ` observe_${name}(i, ${magnitudesOf(asQuad("v", unit))}, ${magnitudesStored("stored", dtype, unit)});`,
+          ` ${wovenName("observe")}_${name}(i, ${magnitudesOf(asQuad("v", unit))}, ${magnitudesStored("stored", dtype, unit)});`,
         ]
       : ["", ""];
     code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish}${keep} ${name}_data[i] = ${stored};${look}${again} }\n`;

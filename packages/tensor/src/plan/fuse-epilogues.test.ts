@@ -56,8 +56,10 @@ describe("what alone reads a product becomes a part of it", () => {
     expect(launch.bindings.map(({ buffer }) => buffer)).toEqual(
       [a, b, bias, out].map(({ buffer }) => buffer),
     );
-    expect(launch.scalars).toMatchObject({ m, n, k, c0_0: 3, x1_size0: n, one: 1 });
-    expect([...sources]).toEqual([["c0_0", { launch: 1, name: "c0_0" }]]);
+    expect(launch.scalars).toMatchObject({
+      ...{ m, n, k, woven_c0_0: 3, woven_x1_size0: n, woven_one: 1 },
+    });
+    expect([...sources]).toEqual([["woven_c0_0", { launch: 1, name: "c0_0" }]]);
   });
 
   test("also where the product is added up from parts", () => {

@@ -6,6 +6,7 @@ import {
   isElementwise,
   takesEpilogue,
   withEpilogue,
+  wovenName,
 } from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import {
@@ -98,9 +99,12 @@ function weave(producer: PlanNode, kernel: EpilogueKernel, reader: PlanNode): Pl
     { results, ...(rounding && { rounding }) },
   );
   if (fused.bindings.length > maxBindings) return undefined;
+  const wovenSources = [...reader.sources].map(
+    ([name, source]) => [wovenName(name), source] as const,
+  );
   return {
     launch: fused,
-    sources: new Map([...producer.sources, ...reader.sources]),
+    sources: new Map([...producer.sources, ...wovenSources]),
     recorded: [...producer.recorded, ...reader.recorded],
     isBackward: reader.isBackward,
   };

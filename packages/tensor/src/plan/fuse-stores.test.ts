@@ -63,7 +63,7 @@ describe("what alone reads a result that is stored by quads becomes a part of it
     expect(launch.bindings.map(({ buffer }) => buffer)).toEqual(
       [x, column, out].map(({ buffer }) => buffer),
     );
-    expect(launch.scalars).toMatchObject({ rows, columns, elements: size, one: 1 });
+    expect(launch.scalars).toMatchObject({ rows, columns, woven_elements: size, woven_one: 1 });
   });
 
   test("the nearer of two, and a product before others", () => {
