@@ -14,7 +14,10 @@ export declare const hostileFields: (
   fields?: readonly string[],
 ) => Generator<HostileFields>;
 
-/** A configuration with each field of it, and of the objects in it, missing, and with each of the hostile values. */
+/**
+ * A configuration with each field of it, and of the objects in it, missing, and with each of the hostile values. Of a list the first is
+ * looked into.
+ */
 export declare const hostileTrees: (
   config: Readonly<Record<string, unknown>>,
 ) => Generator<HostileFields>;

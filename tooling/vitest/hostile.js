@@ -21,19 +21,23 @@ export const hostileValues = {
   "deeply nested": nested(1000),
 };
 
-const isObject = (value) => value !== null && Object.getPrototypeOf(value) === Object.prototype;
+const isObject = (value) => value != null && Object.getPrototypeOf(value) === Object.prototype;
 
-/** A configuration with each field of it, and of the objects in it, missing, and with each of the hostile values. */
+/**
+ * A configuration with each field of it, and of the objects in it, missing, and with each of the hostile values. Of a list the first is
+ * looked into.
+ */
 export function* hostileTrees(config) {
-  for (const field of Object.keys(config)) {
+  for (const [field, inner] of Object.entries(config)) {
     yield* hostileFields(config, [field]);
-    const inner = config[field];
-    if (!isObject(inner)) continue;
-    for (const each of hostileTrees(inner))
+    const isList = Array.isArray(inner);
+    const looked = isList ? inner[0] : inner;
+    if (!isObject(looked)) continue;
+    for (const each of hostileTrees(looked))
       yield {
         ...each,
-        field: `${field}.${each.field}`,
-        config: { ...config, [field]: each.config },
+        field: `${field}.${isList ? "0." : ""}${each.field}`,
+        config: { ...config, [field]: isList ? [each.config, ...inner.slice(1)] : each.config },
       };
   }
 }

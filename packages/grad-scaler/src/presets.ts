@@ -101,6 +101,10 @@ export function scalerRule(preset?: ScalerPreset, overrides: Partial<ScaleRule> 
 }
 
 function validated(given: ScaleRule): ScaleRule {
+  // Comparisons take a text and a list for a number.
+  for (const [option, value] of Object.entries(given))
+    if (typeof halfstep[option as keyof ScaleRule] === "number" && typeof value !== "number")
+      throw new RangeError(`${option} is of type ${typeof value}: it must be a number.`);
   const rule: ScaleRule = {
     ...given,
     initScale: Math.fround(given.initScale),

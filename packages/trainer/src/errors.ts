@@ -67,6 +67,7 @@ const faults: Readonly<Record<string, SystemFault>> = {
   ENOTDIR: { fact: "a part of the path is a file", remedy: "check the path" },
   EEXIST: { fact: "a file of that name is in the way", remedy: inTheWay },
   EISDIR: { fact: "a folder of that name is in the way", remedy: inTheWay },
+  ENXIO: { fact: "a pipe of that name is in the way", remedy: inTheWay },
   EBUSY: { fact: "it is in use, or a disk of its own", remedy: "choose another place" },
   ENAMETOOLONG: { fact: "its name is too long", remedy: "choose a shorter one" },
   EMFILE: { fact: "too many files are open", remedy: "raise the limit (ulimit -n)" },

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -6,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -128,6 +130,40 @@ describe("RunFolder", () => {
       `${path} has no step or evaluation in line 2: restore it`,
     );
     expect(() => folder.loadStateDict(null as never)).toThrow(RangeError);
+    folder.close();
+  });
+
+  it("reads no line of a log that is longer than one can be, and waits for no pipe", () => {
+    const path = join(parent, "metrics.jsonl");
+    writeFileSync(path, "");
+    truncateSync(path, 2 ** 33);
+    const folder = new RunFolder(parent);
+    expect(() => folder.loadStateDict({ bytes: 2 ** 33 })).toThrow(
+      `${path} has no step or evaluation in line 1`,
+    );
+    folder.close();
+    rmSync(path);
+    execFileSync("mkfifo", [path]);
+    expect(() => new RunFolder(parent)).toThrow(
+      `${path} cannot be written (a pipe of that name is in the way): remove it`,
+    );
+    expect(readdirSync(parent)).toEqual(["metrics.jsonl"]);
+  });
+
+  it("removes nothing for a log that it goes on with, until there is a first step", () => {
+    const [step] = exampleMetrics(1) as [StepMetrics];
+    writeFileSync(join(parent, "metrics.jsonl"), `${line}\n${line}\n`);
+    writeFileSync(join(parent, "summary.json"), "{}");
+    const folder = new RunFolder(parent);
+    folder.loadStateDict({ bytes: line.length + 1 });
+    expect(lines(parent)).toHaveLength(2);
+    expect(existsSync(join(parent, "summary.json"))).toBe(true);
+    folder.record(step);
+    expect(lines(parent)).toEqual([step, step]);
+    expect(existsSync(join(parent, "summary.json"))).toBe(false);
+    // As training that begins again in one process does.
+    folder.loadStateDict({ bytes: 0 });
+    expect(folder.stateDict()).toEqual({ bytes: 0 });
     folder.close();
   });
 

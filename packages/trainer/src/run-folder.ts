@@ -1,23 +1,23 @@
 import {
   closeSync,
+  constants,
   existsSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
 import { machine, versions } from "./environment.js";
 import { storing } from "./errors.js";
 import { makeDirectory } from "./files/make-directory.js";
 import { writeWholeFile } from "./files/whole-file.js";
+import { readMetrics } from "./metrics-log.js";
 import { type ReportOptions, renderReport } from "./report.js";
 import { RunLock } from "./run-lock.js";
 import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
@@ -47,6 +47,8 @@ export class RunFolder {
   readonly #lock: RunLock;
   #file: number | undefined;
   #isStarted = false;
+  /** Bytes of the log that this run goes on with. */
+  #resumed: number | undefined;
 
   /**
    * Makes the folder, locks it, and opens `metrics.jsonl`, so that an unwritable place shows before any training. What an
@@ -60,7 +62,7 @@ export class RunFolder {
     storing(directory, () => makeDirectory(directory));
     this.#lock = new RunLock(directory);
     try {
-      this.#file = storing(this.#metricsPath, () => openSync(this.#metricsPath, "a"));
+      this.#file = storing(this.#metricsPath, () => openLog(this.#metricsPath));
     } catch (error) {
       this.#lock.release();
       throw error;
@@ -74,7 +76,7 @@ export class RunFolder {
    */
   record(metrics: MetricsLine): void {
     const file = this.#open();
-    this.#startAnew(file);
+    this.#start(file);
     const finite =
       isEvaluation(metrics) || Number.isFinite(metrics.loss) ? metrics : { ...metrics, loss: null };
     const line = Buffer.from(`${JSON.stringify(finite)}\n`);
@@ -87,7 +89,7 @@ export class RunFolder {
   /** How much has been logged; flushed to the disk, as a checkpoint that counts on it will be. */
   stateDict(): LogState {
     const file = this.#open();
-    this.#startAnew(file);
+    this.#start(file);
     return storing(this.#metricsPath, () => {
       const stats = fstatSync(file);
       if (!stats.isFile()) return { bytes: 0 };
@@ -97,7 +99,8 @@ export class RunFolder {
   }
 
   /**
-   * Goes on with the log of the run that saved the state: lines after it are cut off.
+   * Goes on with the log of the run that saved the state. Lines after it, and results, are there until the first step is recorded: what
+   * is loaded after this may be broken.
    * @throws RangeError where the log is shorter than that; CheckpointError where it is no log; StorageError
    */
   loadStateDict(state: LogState): void {
@@ -109,10 +112,9 @@ export class RunFolder {
         `${this.#metricsPath} has ${size} bytes, and had ${bytes} when the checkpoint was saved: restore it, or train anew`,
       );
     // Before hours of training, not in the report after them.
-    if (bytes > 0) readMetrics(this.#metricsPath, bytes);
-    this.#removeResults();
-    storing(this.#metricsPath, () => ftruncateSync(file, bytes));
-    this.#isStarted = true;
+    if (bytes > 0) for (const _ of readMetrics(this.#metricsPath, bytes));
+    this.#resumed = bytes;
+    this.#isStarted = false;
   }
 
   /**
@@ -124,13 +126,13 @@ export class RunFolder {
    * await folder.finish(summary, { samples: [{ title: "test image 3", label: "7", prediction: "1" }] });
    */
   async finish(summary: Summary, options: ReportOptions = {}): Promise<Summary> {
-    if (this.#file !== undefined) this.#startAnew(this.#file);
+    if (this.#file !== undefined) this.#start(this.#file);
     this.#closeLog();
     const { runs, ...head } = summary;
     const whole = { ...head, versions: versions(), machine: machine(), runs };
     try {
       await this.#write("summary.json", `${JSON.stringify(whole, undefined, 2)}\n`);
-      const metrics = readMetrics(this.#metricsPath);
+      const metrics = [...readMetrics(this.#metricsPath)];
       await this.#write("report.html", await renderReport(whole, metrics, options));
       return whole;
     } finally {
@@ -156,9 +158,18 @@ export class RunFolder {
     this.#file = undefined;
   }
 
-  #startAnew(file: number): void {
+  /** Before the first line: what another run has left behind gives way. */
+  #start(file: number): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
+    const length = this.#resumed ?? 0;
+    if (this.#resumed === undefined) this.#removeCheckpoints();
+    this.#removeResults();
+    // A device has no length to cut.
+    storing(this.#metricsPath, () => fstatSync(file).isFile() && ftruncateSync(file, length));
+  }
+
+  #removeCheckpoints(): void {
     // Checkpoints go first and at once: none is left that counts on a log which is gone.
     const { directory } = this.checkpoints;
     const removed = `${directory}.removed`;
@@ -167,9 +178,6 @@ export class RunFolder {
       if (existsSync(directory)) renameSync(directory, removed);
       rmSync(removed, { recursive: true, force: true });
     });
-    this.#removeResults();
-    // A device has no length to cut.
-    storing(this.#metricsPath, () => fstatSync(file).isFile() && ftruncateSync(file));
   }
 
   #removeResults(): void {
@@ -186,42 +194,9 @@ export class RunFolder {
   }
 }
 
-/**
- * The lines of a `metrics.jsonl`.
- * @throws CheckpointError where one is not what `record` writes
- */
-const readMetrics = (path: string, bytes?: number): MetricsLine[] =>
-  readFileSync(path)
-    .subarray(0, bytes)
-    .toString("utf8")
-    .split("\n")
-    .flatMap((text, i) => (text === "" ? [] : [metricsLine(text, path, i + 1)]));
-
-function metricsLine(text: string, path: string, number: number): MetricsLine {
-  let line: unknown;
-  try {
-    line = JSON.parse(text);
-  } catch {
-    // Below.
-  }
-  if (isMetricsLine(line)) return line;
-  throw new CheckpointError(
-    "malformed",
+/** Opens a log to append to it. Of a pipe without a reader it would wait for one. */
+const openLog = (path: string): number =>
+  openSync(
     path,
-    `has no step or evaluation in line ${number}: restore it, or train anew into another folder`,
+    constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK,
   );
-}
-
-/** Whether a report can be made of it. */
-function isMetricsLine(value: unknown): value is MetricsLine {
-  if (typeof value !== "object" || value === null) return false;
-  const line = value as Readonly<Record<string, unknown>>;
-  const isCount = (name: string): boolean => Number.isSafeInteger(line[name]);
-  const isNumber = (of: unknown): boolean => of === null || typeof of === "number";
-  if (typeof line.precision !== "string" || !isCount("step") || !isCount("epoch")) return false;
-  if (!("kind" in line))
-    return [line.loss, line.scale, line.lr].every(isNumber) && typeof line.applied === "boolean";
-  const { kind, values } = line;
-  if (kind !== "evaluation" || typeof values !== "object" || values === null) return false;
-  return Object.values(values).every(isNumber);
-}

@@ -1,8 +1,18 @@
-import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
+import { hostileFields } from "@halfstep/vitest/hostile";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { StorageError } from "./errors.js";
 import { RunLock } from "./run-lock.js";
 
@@ -76,10 +86,40 @@ describe("RunLock", () => {
   });
 
   it("does not guess whose a lock is that does not say", () => {
-    for (const content of ["", "{}", '{"pid":"1"}', '{"pid":-5}']) {
-      writeFileSync(join(directory, "run.lock"), content);
-      expect(() => new RunLock(directory)).toThrow("a lock that does not say whose");
+    const path = join(directory, "run.lock");
+    const holder = { pid: 1, host: hostname(), began: null, since: "2026-01-01", token: "another" };
+    const isRefused = (): void => {
+      expect(() => new RunLock(directory)).toThrow(CheckpointError);
+      expect(() => new RunLock(directory)).toThrow(`${path} is a lock that does not say whose`);
+    };
+    for (const content of [
+      "",
+      "null",
+      "[]",
+      "{}",
+      "[".repeat(4000),
+      `${JSON.stringify(holder)},`,
+    ]) {
+      writeFileSync(path, content);
+      isRefused();
     }
+    for (const { field, kind, config } of hostileFields(holder)) {
+      const isMeant = field === "began" || kind.endsWith("string") || kind === "a number as text";
+      if (isMeant && !kind.includes("long")) continue;
+      if ((field === "pid" && kind === "a billion") || (field === "began" && kind === "null"))
+        continue;
+      writeFileSync(path, JSON.stringify(config));
+      isRefused();
+    }
+    truncateSync(path, 2 ** 33);
+    isRefused();
+    rmSync(path);
+    symlinkSync(join(directory, "nowhere"), path);
+    isRefused();
+    rmSync(path);
+    execFileSync("mkfifo", [path]);
+    isRefused();
+    expect(readdirSync(directory)).toEqual(["run.lock"]);
   });
 
   it("is released by its holder alone", () => {

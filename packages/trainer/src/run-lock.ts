@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { CheckpointError } from "./checkpoint/checkpoint-error.js";
+import { parseJson } from "./checkpoint/manifest.js";
 import { StorageError, storing } from "./errors.js";
 
 /** Who holds a lock. */
@@ -27,7 +29,7 @@ export class RunLock {
 
   /**
    * @param directory a folder that exists
-   * @throws StorageError where another run holds it, or it cannot be written
+   * @throws StorageError where another run holds it, or it cannot be written; CheckpointError where its lock is none
    */
   constructor(directory: string) {
     this.#path = join(directory, "run.lock");
@@ -111,24 +113,36 @@ export class RunLock {
   }
 }
 
+/** No lock has more bytes. */
+const lockLimit = 4096;
+
 /** Undefined where there is no lock. */
 function readHolder(path: string): Holder | undefined {
-  let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    // Neither a pipe, which would be waited for, nor a link, which may lead nowhere.
+    const stats = lstatSync(path);
+    const holder =
+      stats.isFile() && stats.size <= lockLimit ? parseJson(readFileSync(path, "utf8")) : undefined;
+    if (isHolder(holder)) return holder;
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;
     throw new StorageError(path, error, "read");
   }
-  try {
-    const holder: Holder = JSON.parse(text);
-    if (Number.isSafeInteger(holder.pid) && holder.pid > 0) return holder;
-  } catch {
-    // Below.
-  }
-  throw new StorageError(path, {
-    message: "it is a lock that does not say whose: remove it if no run writes to the folder",
-  });
+  throw new CheckpointError(
+    "malformed",
+    path,
+    "is a lock that does not say whose: remove it if no run writes to the folder",
+  );
+}
+
+function isHolder(value: unknown): value is Holder {
+  const { pid, host, began, since, token } = (value ?? {}) as Partial<Holder>;
+  const isProcess = Number.isSafeInteger(pid) && (pid as number) > 0 && (pid as number) < 2 ** 31;
+  return (
+    isProcess &&
+    [host, since, token].every((text) => typeof text === "string" && !/[\r\n]/.test(text)) &&
+    (began === null || typeof began === "string")
+  );
 }
 
 function isAlive({ pid, began }: Holder): boolean {

@@ -163,8 +163,6 @@ export async function restoreStates(
   return training;
 }
 
-type Gradients = Readonly<Record<string, { readonly data: Float32Array }>>;
-
 /** The gradients that are present, by the path of their parameter. */
 async function gradientsOf(model: StatefulModel): Promise<Record<string, unknown>> {
   const gradients: Record<string, unknown> = {};
@@ -194,21 +192,24 @@ export function restoreGradients(
   scaler: Everything["scaler"],
   { path, parts }: Checkpoint,
 ): void {
-  const gradients = parts.gradients as Gradients;
-  const { gradientStates = {} } = parts.training as TrainingState;
+  const misfit = (fact: string, cause?: unknown): CheckpointError =>
+    new CheckpointError("misfit", path, fact, cause);
+  const { gradientStates } = parts.training as TrainingState;
   const parameters = new Map<string, Variable>(model.namedParameters());
-  for (const [name, { data }] of Object.entries(gradients)) {
+  for (const [name, gradient] of Object.entries(parts.gradients ?? {})) {
     const parameter = parameters.get(name);
-    if (!parameter || parameter.size !== data.length)
-      throw new CheckpointError(
-        "misfit",
-        path,
-        `has a gradient of ${name} that the model has no place for`,
-      );
-    // A backward pass makes the gradient present, and then it is overwritten.
-    parameter.sum().backward();
-    parameter.grad?.assign(runtime.tensor(data, parameter.shape));
-    parameter.markGradient(scaler.marksOf(gradientStates[name] ?? "unknown"));
+    const data: unknown = gradient?.data;
+    if (!parameter || !(data instanceof Float32Array) || parameter.size !== data.length)
+      throw misfit(`has a gradient of ${name} that the model has no place for`);
+    try {
+      const marks = scaler.marksOf(gradientStates?.[name] ?? "unknown");
+      // A backward pass makes the gradient present, and then it is overwritten.
+      parameter.sum().backward();
+      parameter.grad?.assign(runtime.tensor(data, parameter.shape));
+      parameter.markGradient(marks);
+    } catch (error) {
+      throw misfit(`does not fit, the gradient of ${name}: ${(error as Error).message}`, error);
+    }
   }
 }
 
@@ -230,6 +231,7 @@ function checkedTraining(state: unknown, path: string): TrainingState {
     typeof adapter === "string" &&
     typeof scale === "number" &&
     Array.isArray(microLosses) &&
+    (microLosses.length === 0 || microLosses.length < training.accumulate) &&
     microLosses.every((loss) => typeof loss === "number");
   if (isWhole) return training;
   throw new CheckpointError(
