@@ -1,3 +1,4 @@
 import type { ViteUserConfig } from "vitest/config";
 export declare const unit: (test?: ViteUserConfig["test"]) => ViteUserConfig;
 export declare const gpu: (test?: ViteUserConfig["test"]) => ViteUserConfig;
+export declare const manyPrograms: (test?: ViteUserConfig["test"]) => ViteUserConfig;

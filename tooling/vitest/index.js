@@ -28,7 +28,7 @@ export const unit = (test = {}) =>
     },
   });
 
-/** The vitest config of packages whose tests use the GPU: one worker, one device, so that runs do not fight for it. */
+/** The vitest config of apps, whose tests train on the GPU: one worker, one device, so that runs do not fight for it. */
 export const gpu = (test = {}) =>
   unit({
     pool: "forks",
@@ -36,3 +36,9 @@ export const gpu = (test = {}) =>
     isolate: false,
     ...test,
   });
+
+/**
+ * The vitest config of packages whose tests compile many programs and run each for a moment. Mesa's software driver compiles
+ * them without LLVM's optimizations: the same bits in two thirds of the CPU time (decision 89). Training for minutes would be slower.
+ */
+export const manyPrograms = (test = {}) => gpu({ env: { GALLIVM_PERF: "nopt" }, ...test });

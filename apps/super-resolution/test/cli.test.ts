@@ -45,14 +45,14 @@ describe("training it further", { timeout: 600_000 }, () => {
   const out = join(folder, "run");
 
   it("makes it better at images that lost every second pixel, and resumes", async () => {
-    const flags = ["--max-steps", "30", "--lr", "5e-4", "--eval-every", "30", "--save-every", "20"];
+    const flags = ["--max-steps", "15", "--lr", "5e-4", "--eval-every", "15", "--save-every", "10"];
     const ended = await superResolution("train", ...flags, "--out", out, "--json");
     expect(ended).toMatchObject({ code: 0 });
     const [run] = JSON.parse(ended.stdout).runs;
-    expect(run).toMatchObject({ precision: "float16", steps: 30 });
-    // Seen: more than 1 dB.
-    expect(run.test.psnr).toBeGreaterThan(run.test.before + 0.5);
-    rmSync(join(out, "checkpoints", "step-00000030"), { recursive: true });
+    expect(run).toMatchObject({ precision: "float16", steps: 15 });
+    // Seen: 0.45 dB, and more than 1 dB after 30 steps.
+    expect(run.test.psnr).toBeGreaterThan(run.test.before + 0.3);
+    rmSync(join(out, "checkpoints", "step-00000015"), { recursive: true });
     const resumed = await superResolution(
       "train",
       ...flags,
@@ -62,7 +62,7 @@ describe("training it further", { timeout: 600_000 }, () => {
       "--resume",
       "auto",
     );
-    expect(resumed.stderr).toContain("after step 20");
+    expect(resumed.stderr).toContain("after step 10");
     expect(JSON.parse(resumed.stdout).runs[0].parameterSha256).toBe(run.parameterSha256);
   });
 });
