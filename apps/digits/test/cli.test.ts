@@ -301,7 +301,10 @@ describe("a short run", { timeout: 300_000 }, () => {
         adapter: expect.stringMatching(/\S/),
         tier: expect.stringMatching(/^(subgroup matrix|native|packed)$/),
       },
-      settings: expect.objectContaining({ precision: ["float32", "float16"], lr: expect.anything() }),
+      settings: expect.objectContaining({
+        precision: ["float32", "float16"],
+        lr: expect.anything(),
+      }),
       versions: expect.objectContaining({ node: process.versions.node }),
       machine: {
         os: expect.stringMatching(/\S/),
