@@ -25,8 +25,9 @@ export interface KernelDefinition {
    * scalars as members of `s`.
    *
    * @param epilogue what is woven into the store, for a body that has to do it itself or has to know of it.
+   * @param isAccumulated true where `store_x` adds to what is there, for a body that would copy memory without it.
    */
-  body(context: ProgramContext, epilogue?: Epilogue): string;
+  body(context: ProgramContext, epilogue?: Epilogue, isAccumulated?: boolean): string;
   /** True when the program moves quads of all bindings, whatever their unit: the lengths of rows are multiples of four then. */
   movesQuads?(context: ProgramContext): boolean;
   /** Directives of extensions that the program uses besides halves and subgroups. */
@@ -48,8 +49,8 @@ export interface KernelDefinition {
   readonly factors?: number;
   /** True for products of matrices whose first two bindings are factors with rows, as `factorRows` finds them. */
   readonly hasFactorRows?: boolean;
-  /** The binding whose values the last binding, its twin, holds too: `store_x` stores in both. */
-  readonly twinOf?: string;
+  /** Results that have twins, the last bindings, in the order of these: `store_x` stores in both. */
+  readonly twinsOf?: readonly string[];
   /** Who looks at what is stored in which bindings: the words are the last one. */
   readonly observed?: Observation;
   /** True where the body writes to a buffer without `store_x`, so that nobody can look at what it stores. */
@@ -61,6 +62,10 @@ export interface KernelDefinition {
   readonly epilogue?: "store" | "body";
   /** What is woven already. */
   readonly woven?: Epilogue;
+  /** Results of which each unit is stored once, by `store_x`, as that of an epilogue is anyway. */
+  readonly storedOnce?: readonly string[];
+  /** The results that are added to what is there, and the format to which each is rounded first, if there is one. */
+  readonly accumulated?: ReadonlyMap<string, HalfDType | undefined>;
 }
 
 /**

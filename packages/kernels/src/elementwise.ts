@@ -247,6 +247,7 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
     ],
     factors: readsAreArithmetic(program) ? inputs.length : 0,
     one: "one",
+    storedOnce: outputs.map((_, i) => `y${i}`),
     scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
     body: (context) => wgslOf(program, forms, context),

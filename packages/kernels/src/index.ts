@@ -1,3 +1,4 @@
+export { accumulating, canAccumulate, storesOnce } from "./accumulating.js";
 export {
   ampPrimitives,
   type KernelAmpPrimitives,
@@ -45,7 +46,7 @@ export {
   conv2dOutputSize,
   conv2dWeightGradient,
 } from "./conv2d.js";
-export { accumulate, assignUnless } from "./copies/assign.js";
+export { accumulate, assignUnless, isAccumulation } from "./copies/assign.js";
 export {
   type ConcatenateAttributes,
   concatenate,
@@ -117,6 +118,7 @@ export { clampGradients, clipGradients } from "./gradients/clip-gradients.js";
 export { gradientNorm, gradientNormScratchBytes } from "./gradients/gradient-norm.js";
 export type { Indexing } from "./indexing.js";
 export {
+  type AccumulableKernel,
   type DefinedKernel,
   defineKernel,
   type EpilogueKernel,

@@ -1,9 +1,10 @@
-import type { Kernel, KernelView, ProgramContext, Workgroups } from "@halfstep/device";
+import type { HalfDType, Kernel, KernelView, ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "./cpu-adapter.js";
 import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
 import type { Observation, StoreObserver } from "./observers/store-observer.js";
 import { observerDeclarations, weaveObserver } from "./observers/weave-observer.js";
+import { resultsStoredOnce, weaveAccumulation } from "./weave-accumulation.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
 import {
   conversionFunctions,
@@ -11,7 +12,7 @@ import {
   scalarDeclarations,
   storageDeclarations,
 } from "./wgsl/storage.js";
-import { refuseWovenNames, wovenName } from "./woven-names.js";
+import { refuseWovenNames, twinOf, wovenName } from "./woven-names.js";
 
 /**
  * A kernel from its definition.
@@ -20,11 +21,14 @@ import { refuseWovenNames, wovenName } from "./woven-names.js";
  */
 export function defineKernel(definition: KernelDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
-  const isOwn = !definition.woven && !definition.twinOf && !definition.observed;
+  const isOwn =
+    !definition.woven && !definition.twinsOf && !definition.observed && !definition.accumulated;
   if (isOwn) refuseWovenNames(definition);
   const twins = new Map<string, Kernel>();
   const woven = new WeakMap<Epilogue, Kernel>();
   const observing = new WeakMap<StoreObserver, Map<string, Kernel>>();
+  const accumulating = new Map<string, Kernel>();
+  const storedOnce = resultsStoredOnce(definition);
   const takesEpilogue = definition.epilogue && isOwn;
   const canObserve = !definition.observed && !definition.storesItself;
   const decoding = { factors: factorsOf(definition), one: definition.one };
@@ -77,6 +81,16 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
         return kernel;
       },
     }),
+    ...(storedOnce.length > 0 && {
+      storedOnce,
+      accumulating(result: string, rounding?: HalfDType) {
+        const key = `${result} ${rounding ?? ""}`;
+        const kernel =
+          accumulating.get(key) ?? defineKernel(weaveAccumulation(definition, result, rounding));
+        accumulating.set(key, kernel);
+        return kernel;
+      },
+    }),
     ...(takesEpilogue && {
       epilogue: definition.epilogue,
       withEpilogue(epilogue: Epilogue) {
@@ -98,7 +112,10 @@ export interface TwinnableKernel extends Kernel {
 }
 
 /** What {@link defineKernel} makes: twinnable, unless its stores are observed. */
-export interface DefinedKernel extends Kernel, Partial<Pick<TwinnableKernel, "withTwin">> {
+export interface DefinedKernel
+  extends Kernel,
+    Partial<Pick<TwinnableKernel, "withTwin">>,
+    Partial<Pick<AccumulableKernel, "storedOnce" | "accumulating">> {
   /** True for matrix products, woven with an epilogue or not, whose factors `factorRows` finds. */
   readonly hasFactorRows?: boolean;
   /** Who looks at what it stores, where the kernel is one `withObserver`. */
@@ -114,6 +131,18 @@ export interface ObservableKernel extends DefinedKernel {
   withObserver(observer: StoreObserver, results: readonly string[]): Kernel;
 }
 
+/** A kernel that can add results to what is there. */
+export interface AccumulableKernel extends Kernel {
+  /** The names of results of which each unit is stored once: nothing of what was there is left. */
+  readonly storedOnce: readonly string[];
+  /**
+   * The kernel with one of these of access "readwrite", instead of "write": it adds what it would have stored there.
+   *
+   * @param rounding the format to which that is rounded first.
+   */
+  accumulating(result: string, rounding?: HalfDType): Kernel;
+}
+
 /** A kernel whose result, its last binding, can pass through an epilogue. */
 export interface EpilogueKernel extends DefinedKernel {
   readonly epilogue: "store" | "body";
@@ -122,16 +151,16 @@ export interface EpilogueKernel extends DefinedKernel {
 }
 
 function withTwin(definition: KernelDefinition, result: string): KernelDefinition {
-  const { bindings, variant = "", reference } = definition;
+  const { bindings, variant = "", twinsOf = [], reference } = definition;
   const index = bindings.findIndex(({ name }) => name === result);
   const original = bindings[index];
-  if (original?.access !== "write" || definition.twinOf)
+  if (original?.access !== "write" || twinsOf.includes(result))
     throw new RangeError(`${definition.name} cannot store ${result} twice`);
   return {
     ...definition,
     variant: `${variant} twice`.trim(),
-    bindings: [...bindings, { ...original, name: wovenName(`${result}_twin`) }],
-    twinOf: result,
+    bindings: [...bindings, { ...original, name: twinOf(result) }],
+    twinsOf: [...twinsOf, result],
     reference(views, scalars) {
       reference(views.slice(0, -1), scalars);
       views.at(-1)?.set(views[index] as KernelView);

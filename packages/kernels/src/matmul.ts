@@ -147,6 +147,7 @@ function matmulKernel(
       ],
       scalars: scalarNames.map((name) => ({ name, type: "u32" })),
       epilogue: "body",
+      ...(hasRowSums && { storedOnce: ["row_sums"] }),
       hasFactorRows: true,
       subgroups: (context) => {
         const { kind } = chooseEngine(size, context);

@@ -8,6 +8,9 @@ const prefix = "woven_";
  */
 export const wovenName = (name: string): string => prefix + name;
 
+/** The name of the twin of a result. */
+export const twinOf = (result: string): string => wovenName(`${result}_twin`);
+
 /** @throws TypeError for a binding or a scalar that has a name such as weaving gives. */
 export function refuseWovenNames({ name, bindings, scalars = [] }: KernelDefinition): void {
   const all = { binding: bindings, scalar: scalars };

@@ -110,10 +110,10 @@ describe.each(Object.entries(models))("%s", (_, make) => {
     expect(found).toEqual(new Set(["skipped", "applied"]));
   });
 
-  test("is trained to the same bits where gradients accumulate, which are searched", async () => {
+  test("is trained to the same bits where gradients accumulate, whose sums are looked at", async () => {
     const checked = await train(make, { passes: allPasses, accumulates: true });
     const searched = await train(make, { passes: plain, accumulates: true });
-    expect([checked.own, searched.own]).toEqual([["check-finite"], three]);
+    expect([checked.own, searched.own]).toEqual([[], three]);
     expect([checked.sha256, checked.outcomes]).toEqual([searched.sha256, searched.outcomes]);
   });
 });

@@ -41,6 +41,7 @@ const mergeKernel = (owner: MergeOwner, names: readonly string[]): Kernel =>
       ...names.map((name) => ({ name, access: "read", dtypes: ["float32"] }) as const),
       ...names.map((name) => ({ name: `${name}Total`, access: "write" }) as const),
     ],
+    storedOnce: names.map((name) => `${name}Total`),
     scalars: chunkScalars,
     body: (context) =>
       `${chunkLoads(names)}${mergeProgram(

@@ -14,6 +14,9 @@ export function accumulate<B>(operands: {
   return { kernel: accumulateKernel, bindings: [input, out], scalars: { count: out.length } };
 }
 
+/** Whether a kernel is that of `accumulate`. */
+export const isAccumulation = (kernel: Kernel): boolean => kernel === accumulateKernel;
+
 /** out = input, but nothing changes where `unless[0]`, one float32, is not 0. */
 export function assignUnless<B>(operands: {
   readonly input: Binding<B>;
@@ -37,6 +40,7 @@ const accumulateKernel: Kernel = defineKernel({
     { name: "x", access: "read" },
     { name: "y", access: "readwrite" },
   ],
+  storedOnce: ["y"],
   scalars: [count],
   body: () => `${linearMain()}  if (index * 4u >= s.count) { return; }
   store_y(index, load_y(index) + load_x(index));

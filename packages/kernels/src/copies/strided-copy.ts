@@ -187,7 +187,7 @@ function makeKernel({ rank, unit, filled, byRows }: Variant, variant: string): K
       ),
       ...(filled ? [{ name: "fill", type: scalarType(filled), runtime: true }] : []),
     ],
-    body(context, epilogue) {
+    body(context, epilogue, isAccumulated) {
       const [from, to] = context.bindings;
       const scalar = valueType(to?.dtype);
       const last = rank - 1;
@@ -213,7 +213,8 @@ ${linearMain()}
         !from?.rounding &&
         !to?.rounding &&
         context.bindings.length === 2 &&
-        !epilogue;
+        !epilogue &&
+        !isAccumulated;
       const move = isMoved
         ? "out_data[q] = input_data[place];"
         : "store_out(q, load_input(place));";

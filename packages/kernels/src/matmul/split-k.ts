@@ -78,6 +78,7 @@ const sumPartsDefinition = (hasRowSums: boolean): KernelDefinition => ({
   name: "sumParts",
   variant: hasRowSums ? "row sums" : "",
   epilogue: "store",
+  ...(hasRowSums && { storedOnce: ["row_sums"] }),
   bindings: [
     { name: "parts", access: "read", dtypes: ["float32"] },
     ...(hasRowSums

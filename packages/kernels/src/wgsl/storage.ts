@@ -24,7 +24,7 @@ import {
 } from "@halfstep/formats/wgsl";
 import { isCpu } from "../cpu-adapter.js";
 import type { KernelDefinition } from "../definition.js";
-import { wovenName } from "../woven-names.js";
+import { twinOf, wovenName } from "../woven-names.js";
 
 /**
  * WGSL through which a kernel reaches its buffers, whatever their storage. For a binding `x` of unit 4 (quads of elements):
@@ -35,35 +35,40 @@ import { wovenName } from "../woven-names.js";
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides. What is stored in `twinOf` is stored in the last binding too, and `observed` is told of what is stored.
- * Where the store weaves an epilogue in, what is stored in the result is what the function `woven_finished` makes of it.
+ * saturate besides. What is stored in one of `twinsOf` is stored in its twin too, and `observed` is told of what is stored.
+ * Where the store weaves an epilogue in, what is stored in the result is what the function `woven_finished` makes of it. What is
+ * `accumulated` is the sum of that and what was there.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   decoding: Decoding,
   {
-    twinOf,
+    twinsOf = [],
     woven,
     epilogue,
     observed,
-  }: Pick<KernelDefinition, "twinOf" | "woven" | "epilogue" | "observed">,
+    accumulated,
+  }: Pick<KernelDefinition, "twinsOf" | "woven" | "epilogue" | "observed" | "accumulated">,
 ): string {
   const isFinished = !!woven && epilogue === "store";
   const own = observed ? bindings.slice(0, -1) : bindings;
-  const result = own.length - (twinOf === undefined ? 1 : 2);
+  const result = own.length - twinsOf.length - 1;
   const isKept = (index: number): boolean =>
     isCpu(context) &&
     index >= decoding.factors &&
     context.bindings[index]?.dtype === "float16" &&
     bindings[index]?.access !== "write";
   const declarations = bindings.map(({ name }, index) => {
-    const twin = name === twinOf ? own.at(-1)?.name : undefined;
+    const twin = twinsOf.includes(name) ? twinOf(name) : undefined;
     return declareBinding(bindings, context, index, {
       isKept: isKept(index),
       twin,
       isFinished: isFinished && index === result,
       isObserved: observed?.results.includes(name) ?? false,
+      ...(accumulated?.has(name) && {
+        added: { rounding: accumulated.get(name), one: decoding.one },
+      }),
     });
   });
   const keeping = bindings.some((_, index) => isKept(index));
@@ -163,6 +168,12 @@ const roundFewer = (format: HalfDType): string =>
 fn round1_${format}(v: f32) -> f32 { return round4_${format}(vec4f(v)).x; }
 `;
 
+/** How a result is added to what is there: the format to which it is rounded first, and the scalar that is 1. */
+interface Added {
+  readonly rounding: HalfDType | undefined;
+  readonly one: string | undefined;
+}
+
 function declareBinding(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
@@ -172,11 +183,13 @@ function declareBinding(
     twin,
     isFinished,
     isObserved,
+    added,
   }: {
     readonly isKept: boolean;
     readonly twin: string | undefined;
     readonly isFinished: boolean;
     readonly isObserved: boolean;
+    readonly added?: Added;
   },
 ): string {
   const { name, access, unit = 4, atomic, dtypes } = bindings[index] as KernelBinding;
@@ -223,9 +236,11 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
           : `encode4_${dtype}(vec4f(${round("v")}, 0.0, 0.0)).x`
         : round("v");
     const again = twin ? ` store_${twin}(i, v);` : "";
+    const addend = added ? "addend" : "v";
     const [given, finish] = isFinished
-      ? ["result", ` let v = ${wovenName("finished")}(i, result);`]
-      : ["v", ""];
+      ? ["result", ` let ${addend} = ${wovenName("finished")}(i, result);`]
+      : [addend, ""];
+    const add = added ? ` let v = load_${name}(i) + ${asStored("addend", unit, added)};` : "";
     const stored = isObserved ? "stored" : packed;
     const [keep, look] = isObserved
       ? [
@@ -233,10 +248,17 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
           ` ${wovenName("observe")}_${name}(i, ${magnitudesOf(asQuad("v", unit))}, ${magnitudesStored("stored", dtype, unit)});`,
         ]
       : ["", ""];
-    code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish}${keep} ${name}_data[i] = ${stored};${look}${again} }\n`;
+    code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish}${add}${keep} ${name}_data[i] = ${stored};${look}${again} }\n`;
   }
   return code;
 }
+
+/**
+ * WGSL: what is added, as it would have been loaded again. A one that the compiler cannot know keeps it from contracting what computes
+ * the value with the sum.
+ */
+const asStored = (value: string, unit: 1 | 2 | 4, { rounding, one }: Added): string =>
+  rounding ? `round${unit}_${rounding}(${value})` : `${value} * s.${one}`;
 
 /** WGSL: one, two or four numbers as four. */
 const asQuad = (value: string, unit: 1 | 2 | 4): string =>

@@ -1,5 +1,5 @@
 import type { Binding, DType, Launch } from "@halfstep/device";
-import { checkFinite, matmul } from "@halfstep/kernels";
+import { accumulate, accumulating, canAccumulate, checkFinite, matmul } from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
 import { graph, inPlace, memoryMistakes, names, opaque, resident } from "../../test/graphs.js";
 import { Storage } from "../storage.js";
@@ -62,6 +62,18 @@ test("all who store what is searched look at it", () => {
   expect(after.nodes[0]?.recorded).toEqual([0, 3]);
 });
 
+test("who stores a part last looks at it, a sum that he adds to included", () => {
+  const { whole, parts, foundInf } = packed(2);
+  const [first, second] = parts.map(product) as [Launch<Storage>, Launch<Storage>];
+  const { kernel } = second;
+  if (!canAccumulate(kernel, 2)) throw new TypeError("products can add to a sum");
+  const adding = accumulating({ ...second, kernel }, 2, parts[1] as Value);
+  const plus = accumulate({ input: resident(size * size), out: parts[0] });
+  expect(planned([first, second, plus, adding, search(whole, foundInf)])).toEqual([
+    ...["matmul", "matmul", "accumulate+check-finite", "matmul+accumulate+check-finite"],
+  ]);
+});
+
 test("what is not packed has nothing between its parts", () => {
   const { whole, parts, foundInf } = packed(2);
   whole.buffer.partStep = undefined;
@@ -80,14 +92,15 @@ describe("a search stays where", () => {
     }
   });
 
-  test("a part is stored by somebody who cannot look, in place, or twice", () => {
+  test("a part is stored by somebody who cannot look, in place, or twice in part", () => {
     for (const other of [(x: Value) => opaque([], [x]), inPlace]) {
       const { whole, parts, foundInf } = packed(2);
       stays([product(parts[0]), other(parts[1] as Value), search(whole, foundInf)]);
     }
     const { parts, foundInf } = packed(1);
-    stays([product(parts[0]), product(parts[0]), search(parts[0], foundInf)]);
     stays([product(parts[0]), inPlace(parts[0]), search(parts[0], foundInf)]);
+    const half = { ...parts[0], length: (size * size) / 2 };
+    stays([product(parts[0]), opaque([], [half]), search(parts[0], foundInf)]);
   });
 
   test("16 bits are stored", () => {

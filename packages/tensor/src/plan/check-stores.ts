@@ -1,5 +1,11 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
-import { canObserveStores, gradientFlag, isFiniteCheck, observingStores } from "@halfstep/kernels";
+import {
+  canObserveStores,
+  gradientFlag,
+  isFiniteCheck,
+  observingStores,
+  storesOnce,
+} from "@halfstep/kernels";
 import type { Storage } from "../storage.js";
 import { hasConflict, maxBindings, overlaps, type Pass, type PlanNode } from "./graph.js";
 import { Rewriting } from "./rewriting.js";
@@ -42,7 +48,9 @@ function storesChecked(work: Rewriting, n: number): ReadonlyMap<number, PlanNode
     const { launch } = node;
     const { kernel, bindings } = launch;
     const isFit = results.every(
-      (b) => kernel.bindings[b]?.access === "write" && bindings[b]?.dtype === "float32",
+      (b) =>
+        (kernel.bindings[b]?.access === "write" || storesOnce(kernel, b)) &&
+        bindings[b]?.dtype === "float32",
     );
     if (!isFit || !canObserveStores(kernel) || bindings.length >= maxBindings) return undefined;
     const observation = { observer: gradientFlag, words: foundInf };
@@ -54,17 +62,19 @@ function storesChecked(work: Rewriting, n: number): ReadonlyMap<number, PlanNode
   return work.isTouchedBetween(foundInf, Math.min(...positions), n, "any") ? undefined : changed;
 }
 
-/** What is stored in a range before a position, in the order of addresses. */
+/** What was stored last in each place of a range before a position, in the order of addresses. */
 function storesOf(work: Rewriting, range: Binding<Storage>, before: number): readonly Store[] {
-  const stores: Store[] = [];
+  const stores = new Map<string, Store>();
   for (const use of work.usesOf(range.buffer).writes) {
     const binding = work.nodeOf(use).launch.bindings[use.binding] as Binding<Storage>;
     if (use.node >= before || !overlaps(range, binding)) continue;
     const { offset, length, dtype } = binding;
     const end = offset + length * bytesPerElement(dtype);
-    stores.push({ node: use.node, result: use.binding, start: offset, end });
+    const place = `${offset} ${end}`;
+    if ((stores.get(place)?.node ?? -1) > use.node) continue;
+    stores.set(place, { node: use.node, result: use.binding, start: offset, end });
   }
-  return stores.sort((a, b) => a.start - b.start);
+  return [...stores.values()].sort((a, b) => a.start - b.start);
 }
 
 /** Whether stores fill a range but for the zeros between its parts, each its own place. */

@@ -4,6 +4,7 @@ import type { Storage } from "../storage.js";
 import { addressHeads } from "./address-heads.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
 import { checkStores } from "./check-stores.js";
+import { foldAccumulations } from "./fold-accumulations.js";
 import { foldCasts, isCopy } from "./fold-casts.js";
 import { fuseElementwise, fuseRandom } from "./fuse-elementwise.js";
 import { fuseEpilogues } from "./fuse-epilogues.js";
@@ -31,6 +32,7 @@ export type PassName =
   | "fuseEpilogues"
   | "storeFusedTwins"
   | "spreadRows"
+  | "foldAccumulations"
   | "checkStores"
   | "joinScaleUpdate"
   | "reuseMemory";
@@ -49,6 +51,7 @@ export const allPasses: readonly PassName[] = [
   "fuseEpilogues",
   "storeFusedTwins",
   "spreadRows",
+  "foldAccumulations",
   "checkStores",
   "joinScaleUpdate",
   "reuseMemory",
@@ -67,6 +70,7 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   fuseEpilogues,
   storeFusedTwins,
   spreadRows,
+  foldAccumulations,
   checkStores,
   joinScaleUpdate,
 };

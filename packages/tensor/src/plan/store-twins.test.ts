@@ -59,6 +59,35 @@ function twinned(before: PlanGraph, pass = storeTwins): PlanGraph {
 }
 
 describe("what a product loads rounded", () => {
+  test("may be two results of one launch", () => {
+    const [x, y] = [value(), value()];
+    const kernel = defineKernel({
+      name: "both",
+      bindings: [
+        { name: "x", access: "write" },
+        { name: "y", access: "write" },
+      ],
+      body: () => "",
+      workgroups: () => [1, 1, 1],
+      reference() {},
+    });
+    const after = twinned(
+      graph([
+        { kernel, bindings: [x, y], scalars: {} },
+        product(rounded(x), value()),
+        product(rounded(y, "bfloat16"), value()),
+        opaque([x, y], []),
+      ]),
+    );
+    const [{ launch }] = after.nodes as [PlanGraph["nodes"][number]];
+    const names = launch.kernel.bindings.map((binding) => binding.name);
+    expect(names).toEqual(["x", "y", "woven_x_twin", "woven_y_twin"]);
+    expect([0, 1, 2, 3].map((b) => storageOf(after, 0, b))).toEqual([
+      ...["float32", "float32", "float16", "bfloat16"],
+    ]);
+    expect([1, 2].map((n) => storageOf(after, n, 0))).toEqual(["float16", "bfloat16"]);
+  });
+
   test("is stored twice where others want it whole", () => {
     const [x, y, z] = [value(), value(), value()];
     const after = twinned(

@@ -31,9 +31,12 @@ export const storeFusedTwins: Pass = (graph) => twins(graph, () => true);
 function twins(graph: PlanGraph, isMeant: (kernel: Kernel) => boolean): PlanGraph {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
-    const { kernel, bindings } = (work.at(n) as PlanNode).launch;
-    if (canStoreTwice(kernel) && isMeant(kernel))
-      for (const b of bindings.keys()) storeTwice(work, n, b, kernel);
+    const { launch } = work.at(n) as PlanNode;
+    if (!isMeant(launch.kernel)) continue;
+    for (const b of launch.bindings.keys()) {
+      const { kernel } = (work.at(n) as PlanNode).launch;
+      if (canStoreTwice(kernel)) storeTwice(work, n, b, kernel);
+    }
   }
   return work.graph();
 }
