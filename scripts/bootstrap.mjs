@@ -1,7 +1,7 @@
 // Makes a fresh clone ready: `node scripts/bootstrap.mjs start|test`, run by npm before `npm start` and `npm test`.
 // It installs the npm dependencies when they are missing or stale, for the tests also the data of all apps, then looks for a WebGPU adapter and, where the
 // machine allows it, installs Mesa's software Vulkan driver. Node built-ins only: nothing is installed yet when it runs.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
@@ -10,6 +10,7 @@ import { driverPlan, machine } from "./bootstrap/driver.mjs";
 import { readInstallState, staleInstall } from "./bootstrap/install.mjs";
 import { nodeIsTooOld } from "./bootstrap/node-version.mjs";
 import { lastLines, run } from "./bootstrap/run.mjs";
+import { writeWhole } from "./whole-file.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const purpose = process.argv[2] === "test" ? "test" : "start";
@@ -84,7 +85,7 @@ async function installDriver({ files, commands }) {
   for (const { path, text, why } of files) {
     say(`writing ${path}: ${why}`);
     try {
-      writeFileSync(path, text);
+      writeWhole(path, text);
     } catch (error) {
       return `${path} could not be written (${error.code}).`;
     }

@@ -2,10 +2,11 @@
 // parameters with the committed ledger, of the CPU and of this adapter's tiers (by default of the CPU, which takes a minute; a GPU's
 // tier takes five where its shaders have to be compiled). `--update` writes the ledger anew, after a change that
 // was meant to move bits.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundleApp } from "./start/bundle.mjs";
+import { writeWhole } from "./whole-file.mjs";
 
 const runners = ["cpu", "native", "packed"];
 const named = process.argv.slice(2).filter((argument) => argument !== "--update");
@@ -30,7 +31,7 @@ for await (const { name, lines } of ledgers(named.length > 0 ? named : ["cpu"]))
   const text = `${lines.join("\n")}\n`;
   if (updates) {
     mkdirSync(join(folder, "lines"), { recursive: true });
-    writeFileSync(file, text);
+    writeWhole(file, text);
     console.log(`${name}: ${lines.length} lines written`);
     continue;
   }

@@ -1,7 +1,7 @@
 // `npm run study -- APP [--seeds N] [--variants A,B] [--out DIR]`: trains every variant of an app's study (apps/APP/src/study.ts)
 // from every seed, each in a process of its own. Outcomes are lines of docs/benchmarks/APP-study.jsonl; those that are there
 // are not trained again, so a study may be stopped and resumed. Then APP-study.md is written from them.
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
 import { bundleApp } from "./start/bundle.mjs";
 import { readRuns, runStudy } from "./study/run-study.mjs";
+import { writeWhole } from "./whole-file.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const entryOf = (app) => join(root, "apps", app, "src/study.ts");
@@ -54,7 +55,7 @@ console.log(`${app}: ${missing.length} runs to do`);
 const failed = await runStudy({ bundle, missing, file, machine, say: console.log });
 const runs = readRuns(file);
 if (runs.length > 0)
-  writeFileSync(join(out, `${app}-study.md`), renderStudy(described, runs, `${app}-study.jsonl`));
+  writeWhole(join(out, `${app}-study.md`), renderStudy(described, runs, `${app}-study.jsonl`));
 process.exitCode = failed === 0 ? 0 : 1;
 
 function optionsOf(args) {

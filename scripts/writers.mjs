@@ -1,5 +1,5 @@
-// Checks that packages and apps write files by `writeWholeFile` and `writeWholeFolder` alone (decision 84), so that a full disk destroys
-// none. A line a finding.
+// Checks that packages, apps, benchmarks and scripts write files by the one writer alone (decision 84), so that a full disk destroys none:
+// `writeWholeFile` and `writeWholeFolder`, or `writeWhole` where those cannot be imported. A line a finding.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,33 +16,36 @@ const reasons = {
   "packages/trainer/src/files/whole-file.ts": "a device is written to as it is",
   "packages/trainer/src/files/file-system.ts": "opens what is renamed later",
   "packages/safetensors/src/node.ts": "opens what is renamed later",
-  // To be moved to the one writer.
-  "apps/images/src/export-folder.ts": "not moved yet",
-  "apps/images/src/weights.ts": "not moved yet",
-  "apps/language-model/src/hub.ts": "not moved yet",
-  "apps/segmentation/src/pictures.ts": "not moved yet",
-  "apps/super-resolution/src/images.ts": "not moved yet",
-  "apps/text/src/model-folder.ts": "not moved yet",
+  "tooling/vitest/hostile.js": "a test's own folder",
   "apps/bench/src/lanes/torch.ts": "a temporary file",
   "apps/bench/src/pack.ts": "a temporary folder",
+  "scripts/whole-file.mjs": "is the writer",
+  "scripts/study/run-study.mjs": "a log that grows",
+  "scripts/built-types.mjs": "a temporary folder",
+  "scripts/packed-install.mjs": "a temporary folder",
 };
 
-const files = execFileSync(
-  "git",
-  ["ls-files", ":(glob)packages/*/src/**/*.ts", ":(glob)apps/*/src/**/*.ts"],
-  {
-    cwd: root,
-    encoding: "utf8",
-  },
-)
+const folders = ["packages/*/src", "packages/*/bench", "apps/*/src", "scripts", "tooling"];
+const patterns = folders.flatMap((folder) =>
+  ["ts", "js", "mjs"].map((type) => `:(glob)${folder}/**/*.${type}`),
+);
+const files = execFileSync("git", ["ls-files", ...patterns], { cwd: root, encoding: "utf8" })
   .split("\n")
-  .filter((file) => file !== "" && !/\.test(-d)?\.ts$/.test(file));
-const findings = files
-  .filter((file) => !(file in reasons))
-  .flatMap((file) =>
-    writersIn(readFileSync(join(root, file), "utf8")).map((line) => `${file}:${line}`),
-  );
-for (const place of findings)
-  console.log(`${place} writes a file where it stands: use writeWholeFile or writeWholeFolder`);
+  .filter((file) => file !== "" && !/\.test(-d)?\.m?[jt]s$/.test(file));
+const places = new Map(
+  files.map((file) => [file, writersIn(readFileSync(join(root, file), "utf8"))]),
+);
+const findings = [...places].flatMap(([file, lines]) =>
+  file in reasons
+    ? []
+    : lines.map(
+        (line) =>
+          `${file}:${line} writes a file where it stands: use writeWholeFile, writeWholeFolder or scripts/whole-file.mjs`,
+      ),
+);
+for (const [file, reason] of Object.entries(reasons))
+  if (!places.get(file)?.length)
+    findings.push(`scripts/writers.mjs excuses ${file} (${reason}), which writes nothing`);
+for (const finding of findings) console.log(finding);
 console.log(`${files.length} sources, ${findings.length} findings`);
 process.exitCode = findings.length === 0 && files.length > 0 ? 0 : 1;

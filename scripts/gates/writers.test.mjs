@@ -10,6 +10,7 @@ it("finds calls that write files where they stand", () => {
     "await sharp(pixels).toFile(path);",
     'openSync(path, "w")',
     'await open(path, "a+")',
+    "openSync(path, constants.O_WRONLY | constants.O_CREAT)",
     "await writeSafetensorsFile(path, tensors);",
   ])
     expect([line, writersIn(`\n${line}`)]).toEqual([line, [2]]);

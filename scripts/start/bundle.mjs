@@ -1,6 +1,7 @@
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { build } from "esbuild";
+import { writeWhole } from "../whole-file.mjs";
 
 /**
  * Bundles an app and the packages of this repository, read from their sources, into one ES module with a source map.
@@ -36,8 +37,6 @@ export const bundleApp = async (entry, outfile) => {
   });
   mkdirSync(dirname(outfile), { recursive: true });
   for (const { path, contents } of outputFiles) {
-    const written = `${path}.${process.pid}`;
-    writeFileSync(written, contents);
-    renameSync(written, path);
+    writeWhole(path, contents);
   }
 };

@@ -1,8 +1,8 @@
 /** Speed of bulk conversion against peers, this Node and one with Float16Array, each in a process of its own. */
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
+import { writeWhole } from "../../../scripts/whole-file.mjs";
 import { installPeers } from "./peers.js";
 import type { Result } from "./worker.js";
 
@@ -106,5 +106,5 @@ ${[process.execPath, newer].map((node) => section(measure(node))).join("\n\n")}
 `;
 process.stdout.write(report);
 if (options.write) {
-  writeFileSync("../../docs/benchmarks/formats.md", report);
+  writeWhole("../../docs/benchmarks/formats.md", report);
 }

@@ -1,7 +1,8 @@
 /** The peers that are no dev dependencies: installed beside the benchmark, outside all workspaces. */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeWhole } from "../../../scripts/whole-file.mjs";
 
 export const peersFolder: string = join(process.cwd(), "bench/peers");
 
@@ -22,7 +23,7 @@ export function installPeers(): string {
   const node = join(peersFolder, "node_modules/node/bin/node");
   if (!existsSync(node) || readFileSync(file, "utf8") !== text) {
     mkdirSync(peersFolder, { recursive: true });
-    writeFileSync(file, text);
+    writeWhole(file, text);
     const flags = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
     execFileSync("npm", ["install", ...flags], { cwd: peersFolder, stdio: "inherit" });
   }

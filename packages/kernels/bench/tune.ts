@@ -2,9 +2,9 @@
  * Measures on the present adapter which blocks its matrix products are best cut into, and writes them into
  * src/matmul/measured-blocks.ts for adapters of its class: `npm run tune`. Other classes keep what they have.
  */
-import { writeFileSync } from "node:fs";
 import type { Binding, DType, Hardware, LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
+import { writeWhole } from "../../../scripts/whole-file.mjs";
 import type { BlockSize, Blocks, MatrixBlock, SharedBlock } from "../src/matmul/block-table.js";
 import { blockSize, chooseEngine } from "../src/matmul/engine.js";
 import { measuredBlocks } from "../src/matmul/measured-blocks.js";
@@ -172,7 +172,7 @@ const table = Object.fromEntries(
 );
 table[hardware.class] = { adapter: name, ...chosen };
 const file = "src/matmul/measured-blocks.ts";
-writeFileSync(
+writeWhole(
   file,
   `import type { Blocks } from "./block-table.js";
 
