@@ -103,7 +103,7 @@ async function main(args: readonly string[]): Promise<number> {
         ...{ schema: 1, task: "digits", seed: options.seed, device: described, runs },
         settings: { ...flagsOf(options), ...settings },
       },
-      { samples: samplesOf(test, predictions) },
+      { lossUnit: "nats", samples: samplesOf(test, predictions) },
     );
     print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);

@@ -57,6 +57,7 @@ export async function train(options: TrainCommand): Promise<number> {
   if (!result) return opened.finish(undefined);
   const { summary, score, mistakes } = result;
   return opened.finish(summary, {
+    lossUnit: "nats",
     samples: await samplesOf(run.test, data.view, mistakes),
     lines: classLines(score),
     ...(options.prof !== undefined && { note: profile(summary) }),

@@ -73,7 +73,7 @@ async function train(options: TrainCommand): Promise<number> {
     heldOut: excerpt(corpus.heldOut, options.evalCharacters),
   });
   const lines = samples.map(({ title, text = "" }) => `${title}: ${JSON.stringify(text)}`);
-  return run.finish(summary, { samples, lines: lines.join("\n") });
+  return run.finish(summary, { lossUnit: "nats", samples, lines: lines.join("\n") });
 }
 
 /** What has to be the same when training goes on, by flag. */

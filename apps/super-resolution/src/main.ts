@@ -65,7 +65,10 @@ async function train(options: TrainCommand): Promise<number> {
   await samples?.before(upscaler);
   const summary = await fineTune({ ...options, ...context, model, pictures, stepsPerEpoch });
   if (!summary || !samples) return run.finish(summary);
-  return run.finish(summary, { samples: await samples.after(upscaler) });
+  return run.finish(summary, {
+    lossUnit: "mean difference of pixels",
+    samples: await samples.after(upscaler),
+  });
 }
 
 /** What has to be the same when training goes on, by flag. */

@@ -4,7 +4,7 @@ import type { Summary } from "@halfstep/trainer";
 import { print, requireFiniteTests, say } from "@halfstep/trainer/cli";
 import { RunFolder, readSummary, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { folds } from "./examples.js";
-import { describeTests } from "./figures.js";
+import { describeTests, lossUnitOf } from "./figures.js";
 import type { TrainCommand } from "./options.js";
 import { settingsOf } from "./settings.js";
 import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
@@ -39,7 +39,7 @@ export async function trainFolds(
   const settings = { ...settingsOf(withTaskDefaults({ ...options, fold: 0 })), fold: "all" };
   const folder = new RunFolder(out, { onNote: say });
   const whole = await folder
-    .finish({ schema: 1, task, seed, device, settings, runs })
+    .finish({ schema: 1, task, seed, device, settings, runs }, lossUnitOf(options))
     .finally(() => folder.close());
   print(
     json ? JSON.stringify(whole, undefined, 2) : `${resultsTable(whole)}\n${describeTests(runs)}`,

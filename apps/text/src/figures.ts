@@ -6,6 +6,13 @@ export const percent = (share: number): string => `${(100 * share).toFixed(2)} %
 /** A loss, for each example, word or token. */
 export const nats = (loss: number): string => `${loss.toFixed(4)} nats`;
 
+/** What a report says of losses: the focal loss weighs the nats of cross-entropy. */
+export const lossUnitOf = ({
+  focal,
+}: {
+  readonly focal: number;
+}): { readonly lossUnit?: string } => (focal > 0 ? {} : { lossUnit: "nats" });
+
 const baselineNames: Readonly<Record<string, string>> = {
   naiveBayes: "naive Bayes",
   mostFrequentTag: "most frequent tag",

@@ -3,7 +3,7 @@ import { openRun, say, UsageError } from "@halfstep/trainer/cli";
 import { modelOfFold, trainFolds } from "./cross-validation.js";
 import { describeData, requireSplits } from "./describe-data.js";
 import { evaluateCommand } from "./evaluate-command.js";
-import { describeBaselines, describeTests } from "./figures.js";
+import { describeBaselines, describeTests, lossUnitOf } from "./figures.js";
 import {
   type LoadedBody,
   loadBody,
@@ -72,7 +72,8 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const saved = await openTrained(out);
   const samples = await samplesOf({ runtime, device, saved, half: false }, data);
   const lines = [describeTests([summary]), ...describeSamples(samples)].join("\n");
-  return run.finish(summary, { isShown, lines, samples, note: `model: ${out}` });
+  const note = `model: ${out}`;
+  return run.finish(summary, { ...lossUnitOf(options), isShown, lines, samples, note });
 }
 
 /** What a model is made of, and the model it goes on from. */

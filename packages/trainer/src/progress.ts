@@ -9,7 +9,7 @@ export interface TrainingProgress {
   /** Steps done, over all epochs. */
   readonly step: number;
   readonly steps: number;
-  /** Mean training loss in nats, once one is known. */
+  /** Mean training loss, once one is known. */
   readonly loss?: number | undefined;
   readonly samplesPerSecond: number;
   readonly scale: number;

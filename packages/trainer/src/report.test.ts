@@ -55,7 +55,7 @@ describe("renderReport", () => {
     for (const text of ["<h2>Evaluations</h2>", "test mean IoU", "<td>0.5100</td>", "<td>102</td>"])
       expect(html).toContain(text);
     expect(html).toContain(
-      "<td>evaluations and other hooks</td><td>3 s</td><td>3</td><td>1,000</td><td>1.0 MiB</td>",
+      '<td class="text">evaluations and other hooks</td><td>3.0 s</td><td>3</td><td>1,000</td><td>1.0 MiB</td>',
     );
     const [lines = [], best = []] = drawn(evaluationChart("accuracy", evaluations));
     expect([lines.map(({ step }) => step), best.map(({ step }) => step)]).toEqual([
@@ -71,7 +71,15 @@ describe("renderReport", () => {
         hyperparameters: {
           optimizer: { algorithm: "AdamW", eps: i === 0 ? 1e-8 : 1e-4, betas: [0.9, 0.999] },
           groups: [{ weightDecay: 0 }, { weightDecay: 0.01 }],
-          lossScale: i === 0 ? {} : { growthInterval: 2000, dynamic: true },
+          lossScale:
+            i === 0
+              ? {}
+              : {
+                  growthInterval: 2000,
+                  dynamic: true,
+                  minScale: 2 ** -16,
+                  maxScale: 3.4028234663852886e38,
+                },
         },
       }),
     );
@@ -90,6 +98,8 @@ describe("renderReport", () => {
       ["betas", "0.9, 0.999"],
       ["weightDecay", "0 | 0.01"],
       ["dynamic", "true"],
+      ["minScale", "0.0000152588"],
+      ["maxScale", "3.40282e+38"],
       ["growthInterval", "2000"],
       ["node", "24.0.0"],
       ["@halfstep/*", "0.1.0"],
@@ -100,7 +110,7 @@ describe("renderReport", () => {
   });
 
   it("has axes that say what they show, with rounded ticks, and scales as powers of two", async () => {
-    const html = await renderReport(exampleSummary, exampleMetrics());
+    const html = await renderReport(exampleSummary, exampleMetrics(), { lossUnit: "nats" });
     const texts = [...html.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text ?? "");
     expect(texts).toEqual(
       expect.arrayContaining([
@@ -152,6 +162,27 @@ describe("renderReport", () => {
 });
 
 describe("charts", () => {
+  it("names the unit of the loss where it is known, and no other", () => {
+    const evaluations = exampleMetrics(2).map((line) => ({
+      ...{ ...line, kind: "evaluation" as const, best: false, values: { loss: 1, iou: 0.5 } },
+    }));
+    const titleOf = (spec: TopLevelSpec): string => {
+      const [, title] = /"title":"([^"]*loss[^"]*|iou[^"]*)"/.exec(JSON.stringify(spec)) ?? [];
+      return title ?? "none";
+    };
+    expect(
+      [undefined, "nats", "mean squared error"].map((unit) => [
+        titleOf(lossChart(exampleMetrics(2), unit)),
+        titleOf(evaluationChart("loss", evaluations, unit)),
+        titleOf(evaluationChart("iou", evaluations, unit)),
+      ]),
+    ).toEqual([
+      ["training loss", "loss", "iou"],
+      ["training loss (nats)", "loss (nats)", "iou"],
+      ["training loss (mean squared error)", "loss (mean squared error)", "iou"],
+    ]);
+  });
+
   it("draws the loss on a logarithmic axis unless a loss is not positive", () => {
     const scaleType = (spec: TopLevelSpec): string => {
       const scales = compile(spec).spec.scales ?? [];

@@ -26,6 +26,8 @@ export interface ReportSection {
 
 /** Options of a report. */
 export interface ReportOptions {
+  /** What the loss is measured in, for axes: "nats" of a cross-entropy, "mean squared error". Default: it is not said. */
+  readonly lossUnit?: string | undefined;
   /** What the model did with some of the data, before the figures of cost. */
   readonly samples?: readonly Sample[] | undefined;
   /** They stand at the end, in their order. */
@@ -40,17 +42,19 @@ export interface ReportOptions {
 export const renderReport = async (
   summary: Summary,
   lines: readonly MetricsLine[],
-  { samples = [], sections: own = [] }: ReportOptions = {},
+  { lossUnit, samples = [], sections: own = [] }: ReportOptions = {},
 ): Promise<string> => {
   const metrics = lines.filter((line): line is StepMetrics => !isEvaluation(line));
-  const evaluations = await evaluationCharts(lines.filter(isEvaluation));
+  const evaluations = await evaluationCharts(lines.filter(isEvaluation), lossUnit);
   const scales = scaleChart(metrics);
   const skipped = metrics.filter(({ applied }) => !applied).length;
   const sections = [
     section("Results", tableHtml(resultRows(summary))),
     section(
       "Training loss",
-      metrics.length === 0 ? text("No steps were recorded.") : await svg(lossChart(metrics)),
+      metrics.length === 0
+        ? text("No steps were recorded.")
+        : await svg(lossChart(metrics, lossUnit)),
     ),
     ...(evaluations === "" ? [] : [section("Evaluations", evaluations)]),
     ...(samples.length === 0 ? [] : [section("Samples", samplesHtml(samples))]),
@@ -73,7 +77,7 @@ export const renderReport = async (
     ),
     section("What a step costs", tableHtml(stepRows(summary))),
     ...(summary.runs.some(({ phases }) => phases)
-      ? [section("What time went into", tableHtml(phaseRows(summary)))]
+      ? [section("What time went into", tableHtml(phaseRows(summary), { textColumns: 2 }))]
       : []),
     ...settingSections(summary),
     ...own.map(({ title, html }) => section(title, html)),
@@ -98,9 +102,12 @@ ${sections.join("\n")}
 `;
 };
 
-const evaluationCharts = async (evaluations: readonly EvaluationMetrics[]): Promise<string> => {
+const evaluationCharts = async (
+  evaluations: readonly EvaluationMetrics[],
+  lossUnit: string | undefined,
+): Promise<string> => {
   const names = new Set(evaluations.flatMap(({ values }) => Object.keys(values)));
-  const charts = [...names].map((name) => svg(evaluationChart(name, evaluations)));
+  const charts = [...names].map((name) => svg(evaluationChart(name, evaluations, lossUnit)));
   return (await Promise.all(charts)).join("\n");
 };
 
@@ -118,13 +125,17 @@ const phaseRows = ({ runs }: Summary): string[][] => [
     Object.entries(phases).map(([name, { milliseconds, times, peakBytes }]) => [
       precision,
       phaseTitles[name as PhaseName],
-      formatDuration(milliseconds / 1000),
+      phaseTime(milliseconds / 1000),
       String(times),
       formatNumber(milliseconds / times),
       peakBytes === 0 ? "–" : formatBytes(peakBytes),
     ]),
   ),
 ];
+
+/** Most phases take less than a minute. */
+const phaseTime = (seconds: number): string =>
+  seconds < 60 ? `${seconds.toFixed(1)} s` : formatDuration(seconds);
 
 const stepRows = ({ runs }: Summary): string[][] => [
   [
@@ -192,8 +203,12 @@ function united(settings: readonly Settings[]): [name: string, values: string][]
 
 const settingText = (value: SettingValue): string =>
   (typeof value === "object" && value !== null ? value : [value])
-    .map((each) => String(each ?? "–"))
+    .map((each) => (typeof each === "number" ? numberText(each) : String(each ?? "–")))
     .join(", ");
+
+/** Six digits, of whole numbers all: 2000, 1e-8, 3.40282e+38. */
+const numberText = (value: number): string =>
+  String(Number.isSafeInteger(value) ? value : Number(value.toPrecision(6)));
 
 /** Packages of one version in one row. */
 const versionRows = (versions: Versions): [string, string][] => {
@@ -233,7 +248,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 10
 th, td { padding: .35em .6em; text-align: right; border-bottom: 1px solid #eee; }
 td { white-space: nowrap; }
 th { font-weight: 600; vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; }
+th.text, td.text { text-align: left; }
 dl { columns: 2; column-gap: 2em; margin: 1em 0; }
 dl div { display: flex; justify-content: space-between; gap: 1em; break-inside: avoid; border-bottom: 1px solid #eee; padding: .2em 0; }
 dt { color: #555; white-space: nowrap; }
@@ -241,6 +256,8 @@ dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
 .samples { display: flex; flex-wrap: wrap; gap: 1em; margin-top: 1em; align-items: flex-start; }
 .sample { font-size: .87em; line-height: 1.35; }
 .sample.text { flex: 1 1 100%; }
+.sample.pictured { min-width: 7em; max-width: 100%; }
+.sample.pictured > :not(.pictures) { width: 0; min-width: 100%; }
 .sample .title { color: #555; }
 .sample .wrong { color: #c00; font-weight: 600; }
 .sample .pictures { display: flex; gap: .5em; }

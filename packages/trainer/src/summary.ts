@@ -9,7 +9,7 @@ export interface StepMetrics {
   readonly step: number;
   /** Counts from 1. */
   readonly epoch: number;
-  /** Mean over the batch, in nats, unscaled. Null where it was not finite: JSON has no NaN. */
+  /** Mean over the batch, unscaled. Null where it was not finite: JSON has no NaN. */
   readonly loss: number | null;
   /** False when the scaler skipped the step. */
   readonly applied: boolean;
@@ -76,7 +76,7 @@ export interface PhaseCost {
 /** The phases that there were. */
 export type PhaseCosts = { readonly [Phase in PhaseName]?: PhaseCost };
 
-/** What a test found: the mean loss in nats, and metrics by their names. `accuracy` is from 0 to 1. */
+/** What a test found: the mean loss, and metrics by their names. `accuracy` is from 0 to 1. */
 export interface TestResult {
   readonly loss: number;
   readonly [metric: string]: number;

@@ -69,15 +69,15 @@ const precisionWidth = (runs: Iterable<string>) =>
     scale: scaleOf(widths, [2], runs),
   }) as const;
 
-/** Training loss over steps: every step faintly, its moving average on top. */
-export const lossChart = (metrics: readonly StepMetrics[]): TopLevelSpec => {
+/** Training loss over steps, in a unit if it has one: every step faintly, its moving average on top. */
+export const lossChart = (metrics: readonly StepMetrics[], unit?: string): TopLevelSpec => {
   const raw = rawCurve(metrics);
   const longest = Math.max(1, ...[...byPrecision(metrics).values()].map((run) => run.length));
   const smooth = smoothCurve(raw, Math.max(1, Math.min(longest, 1000) / 50));
   const y = {
     field: "loss",
     type: "quantitative",
-    title: "training loss (nats)",
+    title: `training loss${inUnit(unit)}`,
     // A logarithm shows the end of training, where precisions could differ; it needs positive numbers.
     scale: { type: raw.every(({ loss }) => loss > 0) ? "log" : "linear", nice: false },
     // 0.30000000000000004 is 0.3.
@@ -168,6 +168,7 @@ const scaleChanges = (run: readonly StepMetrics[]): readonly StepMetrics[] =>
 export const evaluationChart = (
   name: string,
   evaluations: readonly EvaluationMetrics[],
+  lossUnit?: string,
 ): TopLevelSpec => {
   const values = evaluations.flatMap(({ precision, step, best, values }) => {
     const value = values[name];
@@ -177,7 +178,7 @@ export const evaluationChart = (
   const y = {
     field: "value",
     type: "quantitative",
-    title: `${name}${unitOf(name)}`,
+    title: `${name}${name === "loss" ? inUnit(lossUnit) : ""}`,
     scale: { zero: false },
     axis: { format: isShare(name) ? "~%" : "~g" },
   } as const;
@@ -202,7 +203,7 @@ export const evaluationChart = (
 
 const isShare = (name: string): boolean => /accuracy$/i.test(name);
 
-const unitOf = (name: string): string => (name === "loss" ? " (nats)" : "");
+const inUnit = (unit: string | undefined): string => (unit === undefined ? "" : ` (${unit})`);
 
 /** Bytes held, as bars: peak, activations, parameters and optimizer state, a bar for each precision. */
 export const memoryChart = (runs: readonly RunSummary[]): TopLevelSpec => {
@@ -233,7 +234,7 @@ export const memoryChart = (runs: readonly RunSummary[]): TopLevelSpec => {
     field: "mebibytes",
     type: "quantitative",
     title: "memory (MiB)",
-    axis: { tickCount: 8 },
+    axis: { tickCount: 8, labelFlush: false },
   } as const;
   return {
     ...frame,

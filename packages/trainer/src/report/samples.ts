@@ -33,7 +33,7 @@ function sampleHtml({ title, pictures = [], text, label, prediction }: Sample): 
   const line = (content: string | undefined, kind = ""): string =>
     content === undefined ? "" : `<div${kind}>${escapeHtml(content)}</div>`;
   return [
-    text === undefined ? '<div class="sample">' : '<div class="sample text">',
+    `<div class="sample ${text === undefined ? "pictured" : "text"}">`,
     line(title, ' class="title"'),
     pictures.length === 0
       ? ""
