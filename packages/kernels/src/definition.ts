@@ -25,9 +25,9 @@ export interface KernelDefinition {
    * scalars as members of `s`.
    *
    * @param epilogue what is woven into the store, for a body that has to do it itself or has to know of it.
-   * @param isAccumulated true where `store_x` adds to what is there, for a body that would copy memory without it.
+   * @param storesMore true where `store_x` adds to what is there, or tells an observer: for a body that would copy memory without it.
    */
-  body(context: ProgramContext, epilogue?: Epilogue, isAccumulated?: boolean): string;
+  body(context: ProgramContext, epilogue?: Epilogue, storesMore?: boolean): string;
   /** True when the program moves quads of all bindings, whatever their unit: the lengths of rows are multiples of four then. */
   movesQuads?(context: ProgramContext): boolean;
   /** Directives of extensions that the program uses besides halves and subgroups. */

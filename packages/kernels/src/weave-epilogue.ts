@@ -46,7 +46,7 @@ export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue):
     conversions: [...conversions, ...epilogue.conversions],
     woven: epilogue,
     one: wovenName("one"),
-    body: (context, _, isAccumulated) => body(ownContext(context), epilogue, isAccumulated),
+    body: (context, _, storesMore) => body(ownContext(context), epilogue, storesMore),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),

@@ -187,7 +187,7 @@ function makeKernel({ rank, unit, filled, byRows }: Variant, variant: string): K
       ),
       ...(filled ? [{ name: "fill", type: scalarType(filled), runtime: true }] : []),
     ],
-    body(context, epilogue, isAccumulated) {
+    body(context, epilogue, storesMore) {
       const [from, to] = context.bindings;
       const scalar = valueType(to?.dtype);
       const last = rank - 1;
@@ -214,7 +214,7 @@ ${linearMain()}
         !to?.rounding &&
         context.bindings.length === 2 &&
         !epilogue &&
-        !isAccumulated;
+        !storesMore;
       const move = isMoved
         ? "out_data[q] = input_data[place];"
         : "store_out(q, load_input(place));";

@@ -4,6 +4,7 @@ import { roundArray } from "@halfstep/formats";
 import { describe, expect, it } from "vitest";
 import { type Launches, runOnCpu, runOnGpu } from "../../test/harness.js";
 import { type Producer, producers } from "../../test/producers.js";
+import { permute } from "../copies/permute.js";
 import { formatOf } from "../cpu.js";
 import { canObserveStores, observingStores } from "./observing-stores.js";
 import { type StoredRange, storedRange, storedRangeIn, storedRangeWords } from "./stored-range.js";
@@ -110,6 +111,27 @@ describe("a store tells what it rounds to zero, exact zeros and the largest magn
       await behaves(stored.dtype === "float16" ? all : all.slice(0, 1), stored, (producer) =>
         runOnGpu(device, operandsOf(producer, stored), launchesOf(producer)),
       );
+  });
+
+  it.each(await testTiers())("of rows that are moved as they are, on the %s tier", async (tier) => {
+    const values = Float32Array.from({ length: 240 }, (_, i) => (i < 10 ? 0 : -i));
+    const operands = {
+      a: { values, dtype: "float16" },
+      out: { values: values.length, dtype: "float16" },
+      words: { values: storedRangeWords, dtype: "uint32" },
+    } as const;
+    const launches: Launches<typeof operands> = (target, { a, out, words }) => {
+      const { kernel, ...launch } = permute(
+        { input: a, out },
+        { shape: [6, 5, 8], order: [1, 0, 2] },
+      );
+      if (!canObserveStores(kernel)) throw new TypeError("copies can be observed");
+      target.launch(observingStores({ kernel, ...launch }, [1], { observer: storedRange, words }));
+    };
+    const results = await runOnGpu(await requestTestDevice({ tier }), operands, launches);
+    expect([...results.out]).toEqual([...runOnCpu(operands, launches).out]);
+    const range = { elements: 240, exactZeros: 10, roundedToZero: 0, largest: 239 };
+    expect(storedRangeIn(results.words, 0)).toEqual(range);
   });
 
   it("and nothing is rounded in float64", () => {

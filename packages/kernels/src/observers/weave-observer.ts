@@ -26,8 +26,8 @@ export function weaveObserver(
     scalars: [...scalars, ...results.flatMap((result) => observer.scalars(result))],
     factors: factorsOf(definition),
     observed,
-    body: (context, epilogue, isAccumulated) =>
-      withObservedEntry(body(ownContext(context), epilogue, isAccumulated), observed),
+    body: (context, epilogue) =>
+      withObservedEntry(body(ownContext(context), epilogue, true), observed),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),
