@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,6 +66,26 @@ describe("CheckpointFolder", () => {
       "step-00000010",
       "step-00000009",
     ]);
+  });
+
+  it("reads no file that is longer than memory, or than a list of states", async () => {
+    const path = join(directory, "step-00000001");
+    for (const [name, bytes, fact] of [
+      [
+        "model.safetensors",
+        2 ** 42,
+        /model\.safetensors has \d+ bytes, more than there is memory for/,
+      ],
+      ["state.json", 2 ** 40, /state\.json has \d+ bytes, too many for a list of states/],
+    ] as const) {
+      rmSync(path, { recursive: true, force: true });
+      await saved(content(1));
+      const manifest = parseManifest(readFileSync(join(path, "manifest.json"), "utf8"), path);
+      const files = manifest.files.map((file) => (file.name === name ? { ...file, bytes } : file));
+      truncateSync(join(path, name), bytes);
+      writeFileSync(join(path, "manifest.json"), formatManifest({ ...manifest, files }));
+      expect((await rejection(readCheckpoint(path))).message).toMatch(fact);
+    }
   });
 
   it("has files that other programs read", async () => {

@@ -1,4 +1,5 @@
 import { lstat, open, readdir } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { basename, join } from "node:path";
 import { readSafetensors, SafetensorsError, type SafetensorsTensor } from "@halfstep/safetensors";
 import { systemFault } from "../errors.js";
@@ -62,11 +63,20 @@ export async function readManifest(path: string): Promise<Manifest> {
   return parseManifest(textOf(await readFile(file, undefined)), file);
 }
 
+/** The most bytes that are read as `state.json`: arrays are in files of their own. */
+const stateLimit = 2 ** 26;
+
 async function readChecked(
   folder: string,
   { name, bytes, sha256 }: FileEntry,
 ): Promise<Uint8Array> {
   const path = join(folder, name);
+  if (name === stateName && bytes > stateLimit)
+    throw new CheckpointError(
+      "malformed",
+      path,
+      `has ${bytes} bytes, too many for a list of states: ${remedy}`,
+    );
   const content = await readFile(path, bytes);
   if (sha256Of(content) !== sha256)
     throw new CheckpointError("hash", path, `has other bytes than were saved: ${remedy}`);
@@ -87,7 +97,7 @@ function readFile(path: string, length: number | undefined): Promise<Uint8Array>
           path,
           `has ${size} bytes, ${length === undefined ? "too many for a manifest" : `and ${length} were saved`}: ${remedy}`,
         );
-      const bytes = new Uint8Array(size);
+      const bytes = bytesOf(size, path);
       for (let at = 0; at < size; ) {
         const { bytesRead } = await handle.read(bytes, at, Math.min(size - at, largestRead), at);
         if (bytesRead === 0)
@@ -99,6 +109,26 @@ function readFile(path: string, length: number | undefined): Promise<Uint8Array>
       await handle.close();
     }
   });
+}
+
+/**
+ * A file with holes may be as long as it likes, and the system gives away memory that it does not have.
+ * @throws CheckpointError where there is no room for so many bytes
+ */
+function bytesOf(size: number, path: string): Uint8Array {
+  const tooMany = (cause?: unknown): CheckpointError =>
+    new CheckpointError(
+      "unreadable",
+      path,
+      `has ${size} bytes, more than there is memory for: ${remedy}`,
+      cause,
+    );
+  if (size > totalmem()) throw tooMany();
+  try {
+    return new Uint8Array(size);
+  } catch (error) {
+    throw tooMany(error);
+  }
 }
 
 /** A byte order mark is kept: nobody wrote one. */

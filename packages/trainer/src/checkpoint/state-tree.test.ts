@@ -118,5 +118,9 @@ describe("a state cut into JSON and tensors", () => {
     const { tensors } = splitTree({ weight: Int32Array.of(1) });
     expect(() => joinTree({ json: {}, tensors })).toThrow('no place for the tensor "weight"');
     expect(() => joinTree({ json: { $tensor: "weight" }, tensors })).toThrow("without a dtype");
+    for (const $number of [{ toString: 1 }, [[]], 7])
+      expect(() => joinTree({ json: { $number }, tensors: {} })).toThrow(
+        "a number that is no text",
+      );
   });
 });

@@ -106,7 +106,11 @@ export function joinTree({ json, tensors }: StateTree): unknown {
     if (depth > deepest) throw new TypeError(`is more than ${deepest} levels deep`);
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return value.map((each) => join(each, depth + 1));
-    if ("$number" in value) return Number(value.$number);
+    if ("$number" in value) {
+      // What numbers JSON lacks, and nothing that has to be made a text first.
+      if (typeof value.$number !== "string") throw new TypeError("has a number that is no text");
+      return Number(value.$number);
+    }
     if ("$array" in value) return tensorOf(value.$array).data;
     if ("$tensor" in value)
       return savedTensor(tensorOf(value.$tensor), "dtype" in value ? value.dtype : undefined);
