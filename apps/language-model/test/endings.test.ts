@@ -96,7 +96,7 @@ describe("a run that is under way", { timeout: 300_000 }, () => {
 
   it("is saved without a word where nobody reads what it says any more", async () => {
     const out = join(folder, "unread");
-    const pipe = '"$0" "$@" 2>&1 | head -1; exit ${PIPESTATUS[0]}';
+    const pipe = '"$0" "$@" 2>&1 | head -1; exit $PIPESTATUS';
     const { status, stdout, stderr } = spawnSync(
       "bash",
       ["-c", pipe, process.execPath, bundle, ...training(out, ...long)],
