@@ -10,7 +10,11 @@ import { type Launches, mismatches, runOnCpu, runOnGpu, testValues } from "./har
 
 // Every kernel and every expression of the library, beside a stranger of the same name: neither is taken for the other.
 
-const defined = vi.hoisted(() => [] as Kernel[]);
+const defined = vi.hoisted(() => {
+  // Other files of this process may have imported the kernels already; here they are defined once more, and counted.
+  vi.resetModules();
+  return [] as Kernel[];
+});
 
 vi.mock("../src/kernel.js", async (importOriginal) => {
   const actual = await importOriginal<typeof kernelModule>();
