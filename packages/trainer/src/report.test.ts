@@ -162,6 +162,19 @@ describe("renderReport", () => {
 });
 
 describe("charts", () => {
+  it("draws a curve alone as wide as one of several", () => {
+    const widthsOf = (precisions: readonly string[]): unknown => {
+      const lines = exampleMetrics(4).filter(({ precision }) => precisions.includes(precision));
+      const { scales = [], marks = [] } = compile(lossChart(lines)).spec;
+      const scale = scales.find(({ name }) => name === "strokeWidth");
+      return scale && "range" in scale
+        ? scale.range
+        : /"strokeWidth":\{"value":2.5\}/.test(JSON.stringify(marks));
+    };
+    expect(widthsOf(["float16", "float32"])).toEqual([4, 2.5]);
+    expect(widthsOf(["float16"])).toBe(true);
+  });
+
   it("names the unit of the loss where it is known, and no other", () => {
     const evaluations = exampleMetrics(2).map((line) => ({
       ...{ ...line, kind: "evaluation" as const, best: false, values: { loss: 1, iou: 0.5 } },

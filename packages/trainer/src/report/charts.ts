@@ -83,8 +83,10 @@ export const lossChart = (metrics: readonly StepMetrics[], unit?: string): TopLe
     // 0.30000000000000004 is 0.3.
     axis: { format: "~g", tickCount: 8 },
   } as const;
-  const precisions = raw.map(({ precision }) => precision);
+  const precisions = new Set(raw.map(({ precision }) => precision));
   const color = precisionColor(precisions);
+  // A curve alone needs no width of its own: a scale of one width has a range of none.
+  const strokeWidth = precisions.size > 1 ? precisionWidth(precisions) : { value: 2.5 };
   return {
     ...frame,
     width,
@@ -98,7 +100,7 @@ export const lossChart = (metrics: readonly StepMetrics[], unit?: string): TopLe
       {
         data: { values: smooth },
         mark: { type: "line" },
-        encoding: { x: stepAxis, y, color, strokeWidth: precisionWidth(precisions) },
+        encoding: { x: stepAxis, y, color, strokeWidth },
       },
     ],
   };
