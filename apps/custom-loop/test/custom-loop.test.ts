@@ -13,10 +13,20 @@ test("the loop has at most sixty lines, and no null", () => {
   expect(source).not.toContain("null");
 });
 
-test.each(["README.md", "apps/custom-loop/README.md"])("%s shows the loop as it is", (path) => {
-  const readme = readFileSync(fromRoot(path), "utf8");
-  const [, shown] = /^```ts\n(.*?)^```$/ms.exec(readme) ?? [];
-  expect(shown).toBe(source);
+const shownBy = (path: string): string => {
+  const [, shown] = /^```ts\n(.*?)^```$/ms.exec(readFileSync(fromRoot(path), "utf8")) ?? [];
+  if (shown === undefined) throw new Error(`${path} has no block of TypeScript`);
+  return shown;
+};
+
+test("its README shows the loop as it is", () => {
+  expect(shownBy("apps/custom-loop/README.md")).toBe(source);
+});
+
+test("the README of the repository shows parts of the loop as they are", () => {
+  const unindented = (code: string): string => code.replace(/^ +/gm, "");
+  for (const part of shownBy("README.md").split("\n\n"))
+    expect(unindented(source)).toContain(unindented(part));
 });
 
 test("sixty steps learn the digits", { timeout: 600_000 }, async () => {
