@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type Kernel, type KernelScalar, wrapDevice } from "@halfstep/device";
 import { requestNullDevice } from "@halfstep/device/node";
 import { requestTestDevice } from "@halfstep/device/testing";
-import { expect, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import type { KernelDefinition } from "../src/definition.js";
 import type { ElementwiseProgram, Expression } from "../src/elementwise.js";
 import type * as kernelModule from "../src/kernel.js";
@@ -11,10 +11,12 @@ import { type Launches, mismatches, runOnCpu, runOnGpu, testValues } from "./har
 // Every kernel and every expression of the library, beside a stranger of the same name: neither is taken for the other.
 
 const defined = vi.hoisted(() => {
-  // Other files of this process may have imported the kernels already; here they are defined once more, and counted.
+  // Test files share a process and its modules: the kernels are defined once more here, and counted.
   vi.resetModules();
   return [] as Kernel[];
 });
+/** Later files do not define kernels that are counted, and therefore held, here. */
+afterAll(() => vi.resetModules());
 
 vi.mock("../src/kernel.js", async (importOriginal) => {
   const actual = await importOriginal<typeof kernelModule>();

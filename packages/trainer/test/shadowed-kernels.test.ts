@@ -3,7 +3,7 @@ import type { DType, Kernel, KernelBinding } from "@halfstep/device";
 import { scalerRule } from "@halfstep/grad-scaler";
 import type { Expression, KernelDefinition, ResidentTarget } from "@halfstep/kernels";
 import type { Op, Operand, Runtime, Tensor } from "@halfstep/tensor";
-import { expect, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 
 // Every kernel of the library between strangers of its name, in one step: it computes what it computes without them, and they compute
 // what they say. Pipelines of a GPU and programs of several expressions: packages/kernels/test/shadowed.gpu.test.ts.
@@ -14,7 +14,13 @@ interface Defined {
   runs: number;
 }
 
-const defined = vi.hoisted(() => [] as Defined[]);
+const defined = vi.hoisted(() => {
+  // Test files share a process and its modules: the kernels are defined once more here, and counted.
+  vi.resetModules();
+  return [] as Defined[];
+});
+/** Later files do not define kernels that are counted, and therefore held, here. */
+afterAll(() => vi.resetModules());
 
 vi.mock("../../kernels/src/kernel.js", async (importOriginal) => {
   const actual = await importOriginal<Pick<typeof import("@halfstep/kernels"), "defineKernel">>();
