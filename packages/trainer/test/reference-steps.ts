@@ -16,7 +16,8 @@ import {
 export type Precision = "float32" | "float16" | "bfloat16";
 export const precisions: readonly Precision[] = ["float32", "float16", "bfloat16"];
 
-interface Reference {
+/** A model that plans are made for. */
+export interface Reference {
   readonly name: string;
   make(runtime: Runtime): {
     readonly model: Module & { forward(x: Tensor): Tensor };
@@ -93,10 +94,20 @@ export const references: readonly Reference[] = [
   },
 ];
 
-/**
- * The plan of an AMP training step in each precision: loss scaling in float16, gradients clipped, AdamW. Nothing is computed.
- */
-export function plansOf(runtime: Runtime, { make }: Reference): Record<Precision, Plan> {
+/** What there is to choose about a training step of a reference model. */
+export interface StepChoices {
+  readonly precision: Precision;
+  /** Whether the norm of all gradients is limited. */
+  readonly clips: boolean;
+  /** Batches whose gradients add up in one recording. */
+  readonly microBatches: number;
+}
+
+/** AMP training steps of a model: loss scaling in float16, AdamW. A step returns its last loss. */
+export function stepsOf(
+  runtime: Runtime,
+  { make }: Reference,
+): (choices: StepChoices) => () => Tensor {
   const { model, input } = make(runtime);
   const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr: 1e-3 });
   const forward = (): Tensor => {
@@ -104,23 +115,36 @@ export function plansOf(runtime: Runtime, { make }: Reference): Record<Precision
     const rows = scores.reshape([-1, scores.shape.at(-1) as number]);
     return crossEntropy(rows, runtime.tensor(new Uint32Array(rows.shape[0] as number)));
   };
-  const planIn = (precision: Precision): Plan => {
+  return ({ precision, clips, microBatches }) => {
     const scaler = new GradScaler(ampPrimitives(runtime), {
       enabled: precision === "float16",
       outcomeSchedule: false,
     });
-    const step = (): Tensor => {
+    const backward = (): Tensor => {
       const loss = precision === "float32" ? forward() : autocast({ dtype: precision }, forward);
       scaler.scale(loss).backward();
-      scaler.unscale(optimizer);
-      clipGradNorm(optimizer, 1);
+      return loss;
+    };
+    return () => {
+      for (let batch = 1; batch < microBatches; batch++) backward();
+      const loss = backward();
+      if (clips) {
+        scaler.unscale(optimizer);
+        clipGradNorm(optimizer, 1);
+      }
       scaler.step(optimizer);
       scaler.update();
       optimizer.zeroGrad();
       return loss;
     };
-    return runtime.plan(step);
   };
+}
+
+/** The plan of a step in each precision, gradients clipped. Nothing is computed. */
+export function plansOf(runtime: Runtime, reference: Reference): Record<Precision, Plan> {
+  const stepOf = stepsOf(runtime, reference);
+  const planIn = (precision: Precision): Plan =>
+    runtime.plan(stepOf({ precision, clips: true, microBatches: 1 }));
   return {
     float32: planIn("float32"),
     float16: planIn("float16"),
