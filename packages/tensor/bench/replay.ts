@@ -12,7 +12,7 @@ import {
 } from "../src/index.js";
 import { gpuRunner } from "../src/run/gpu-runner.js";
 import type { Runner } from "../src/run/runner.js";
-import { Runtime } from "../src/runtime.js";
+import { Runtime } from "../src/tensor/runtime.js";
 
 // What a training step costs the host once its plan is known, part by part. Times are of this thread, in microseconds.
 

@@ -1,17 +1,11 @@
-export { ampPrimitives, type TensorAmpPrimitives } from "./amp.js";
-export { type BackwardOptions, grad } from "./autograd.js";
-export { castTo } from "./cast.js";
-export { castAll } from "./cast-all.js";
-export { checkpoint } from "./checkpoint.js";
-export { type Composite, type CompositeDefinition, composite } from "./composite.js";
-export {
-  ArgumentError,
-  ClosedTensorError,
-  NoSecondDerivativeError,
-  RecordingError,
-  ShapeError,
-} from "./errors.js";
-export { type FlatVariables, flatten, flattenByDType } from "./flatten.js";
+export * as kinds from "./arguments/kinds.js";
+export { checkpoint } from "./autograd/checkpoint.js";
+export { isGradEnabled, noGrad } from "./autograd/grad-mode.js";
+export type { GradientMark, ScaleMark } from "./autograd/scale-marks.js";
+export { type BackwardOptions, grad } from "./backward/backward.js";
+export { castTo } from "./dispatch/cast.js";
+export { castAll } from "./dispatch/cast-all.js";
+export { type Composite, type CompositeDefinition, composite } from "./dispatch/composite.js";
 export {
   type CustomForwardOptions,
   customBackward,
@@ -19,10 +13,7 @@ export {
   defineFunction,
   type FunctionContext,
   type FunctionDefinition,
-} from "./function.js";
-export { Generator } from "./generator.js";
-export { isGradEnabled, noGrad } from "./grad-mode.js";
-export * as kinds from "./kinds.js";
+} from "./dispatch/function.js";
 export {
   type BackwardContext,
   type BinaryOp,
@@ -35,8 +26,16 @@ export {
   type Operand,
   type TensorSpec,
   type UnaryOp,
-} from "./op.js";
-export type { OpSite } from "./op-sites.js";
+} from "./dispatch/op.js";
+export { type OpTrace, traceOps } from "./dispatch/trace.js";
+export {
+  ArgumentError,
+  ClosedTensorError,
+  NoSecondDerivativeError,
+  RecordingError,
+  ShapeError,
+} from "./errors.js";
+export { Generator } from "./ops/generator.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
 export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";
@@ -49,18 +48,19 @@ export {
   type PlannedValue,
   type PlanStatistics,
 } from "./plan/plan.js";
-export type { NonFiniteOrigin, ProvenanceMode } from "./provenance.js";
-export type { RecorderTarget } from "./recorder-target.js";
-export { cpuRuntime, gpuRuntime, type Runtime } from "./runtime.js";
+export type { OpSite } from "./record/op-sites.js";
+export type { NonFiniteOrigin, ProvenanceMode } from "./record/provenance.js";
+export { withScope } from "./record/scope.js";
+export type { HostData, Storage } from "./record/storage.js";
+export type { UnderflowMode, UnderflowOrigin, UnderflowSite } from "./record/underflow.js";
+export { ampPrimitives, type TensorAmpPrimitives } from "./tensor/amp.js";
+export { type FlatVariables, flatten, flattenByDType } from "./tensor/flatten.js";
+export type { RecorderTarget } from "./tensor/recorder-target.js";
+export { cpuRuntime, gpuRuntime, type Runtime } from "./tensor/runtime.js";
 export type {
   RuntimeOptions,
   StepOptions,
   TensorOptions,
   VariableOptions,
-} from "./runtime-options.js";
-export type { GradientMark, ScaleMark } from "./scale-marks.js";
-export { withScope } from "./scope.js";
-export type { HostData, Storage } from "./storage.js";
-export { type AssignOptions, Tensor, Variable } from "./tensor.js";
-export { type OpTrace, traceOps } from "./trace.js";
-export type { UnderflowMode, UnderflowOrigin, UnderflowSite } from "./underflow.js";
+} from "./tensor/runtime-options.js";
+export { type AssignOptions, Tensor, Variable } from "./tensor/tensor.js";

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { parametersOf } from "../src/arguments.js";
+import { parametersOf } from "../src/arguments/arguments.js";
+import type { Kind, ParameterKinds } from "../src/arguments/kinds.js";
 import { ArgumentError, cpuRuntime, grad, kinds, Tensor } from "../src/index.js";
-import type { Kind, ParameterKinds } from "../src/kinds.js";
 import * as ops from "../src/ops/index.js";
-import { TensorMethods } from "../src/tensor-methods.js";
+import { TensorMethods } from "../src/tensor/tensor-methods.js";
 
 // Calls from JavaScript, where no compiler looks: every exported op and every method of tensors, with each argument missing, of the
 // wrong kind, and with options that are none.

@@ -1,4 +1,4 @@
-import { castTo } from "../src/cast.js";
+import { castTo } from "../src/dispatch/cast.js";
 import type { Tensor } from "../src/index.js";
 import { attentionCases } from "./gradient-cases/attention.js";
 import { type FamilyCases, on } from "./gradient-cases/builders.js";

@@ -3,7 +3,7 @@ import { bytesPerElement } from "@halfstep/device";
 import type { ShapedBinding } from "@halfstep/kernels";
 import type { MemoryPlan } from "../src/plan/assign-memory.js";
 import { isRead, isWrite, type PlanGraph, type PlanNode } from "../src/plan/graph.js";
-import { Storage } from "../src/storage.js";
+import { Storage } from "../src/record/storage.js";
 
 /** Graphs for tests of the planner's passes, made without a runtime. */
 

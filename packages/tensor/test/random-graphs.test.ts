@@ -15,14 +15,14 @@ import {
 } from "../src/index.js";
 import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
-import { foldCasts } from "../src/plan/fold-casts.js";
-import { fuseElementwise, fuseRandom } from "../src/plan/fuse-elementwise.js";
-import { fuseEpilogues } from "../src/plan/fuse-epilogues.js";
 import { hasConflict, type Pass } from "../src/plan/graph.js";
-import { narrowStorage } from "../src/plan/narrow-storage.js";
+import { foldCasts } from "../src/plan/passes/fold-casts.js";
+import { fuseElementwise, fuseRandom } from "../src/plan/passes/fuse-elementwise.js";
+import { fuseEpilogues } from "../src/plan/passes/fuse-epilogues.js";
+import { narrowStorage } from "../src/plan/passes/narrow-storage.js";
+import { recomputeSums } from "../src/plan/passes/recompute-sums.js";
+import { removeDead } from "../src/plan/passes/remove-dead.js";
 import { graphOf } from "../src/plan/plan.js";
-import { recomputeSums } from "../src/plan/recompute-sums.js";
-import { removeDead } from "../src/plan/remove-dead.js";
 import { memoryMistakes } from "./graphs.js";
 
 // The as-if rule on random programs: passes change no bit, and break no rule of memory.

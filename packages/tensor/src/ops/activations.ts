@@ -1,9 +1,9 @@
 import type { CastPolicy } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { number, oneOf, optional, optionals, options, tensor } from "../kinds.js";
-import { type CallableOp, callable, type Op, type UnaryOp } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import { checked } from "../arguments/arguments.js";
+import { number, oneOf, optional, optionals, options, tensor } from "../arguments/kinds.js";
+import { type CallableOp, callable, type Op, type UnaryOp } from "../dispatch/op.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { keepWhere, le } from "./comparison.js";
 import { ofOne, pointwise, unary } from "./pointwise.js";
 

@@ -1,12 +1,12 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { isFloating } from "../cast.js";
-import { noGrad } from "../grad-mode.js";
-import * as kinds from "../kinds.js";
-import type { Operand } from "../op.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { noGrad } from "../autograd/grad-mode.js";
+import { isFloating } from "../dispatch/cast.js";
+import type { Operand } from "../dispatch/op.js";
 import { isSameShape } from "../shapes.js";
-import type { Tensor, Variable } from "../tensor.js";
+import type { Tensor, Variable } from "../tensor/tensor.js";
 
 /** variable = value, unless the flag is set. */
 export const assign: (variable: Variable, value: Tensor, unless: Operand | undefined) => void =

@@ -1,9 +1,9 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
-import { castTo, isFloating } from "../cast.js";
-import { isGradEnabled } from "../grad-mode.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import { isGradEnabled } from "../autograd/grad-mode.js";
+import { castTo, isFloating } from "../dispatch/cast.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { logicalNot, maskedFill } from "./comparison.js";
 import { matmul } from "./matmul.js";
 import { type Dropout, dropoutOp } from "./random.js";

@@ -1,12 +1,12 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { isFloating } from "../cast.js";
-import { type Composite, composite } from "../composite.js";
+import * as kinds from "../arguments/kinds.js";
+import { isGradEnabled } from "../autograd/grad-mode.js";
+import { isFloating } from "../dispatch/cast.js";
+import { type Composite, composite } from "../dispatch/composite.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import { isGradEnabled } from "../grad-mode.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import {
   type AttentionRule,
   composedAttention,

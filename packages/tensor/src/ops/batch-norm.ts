@@ -1,13 +1,13 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { castTo } from "../cast.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { isGradEnabled } from "../autograd/grad-mode.js";
+import { isRecomputation } from "../autograd/recomputation.js";
+import { castTo } from "../dispatch/cast.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import { isGradEnabled } from "../grad-mode.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import { isRecomputation } from "../recomputation.js";
-import type { Tensor, Variable } from "../tensor.js";
+import type { Tensor, Variable } from "../tensor/tensor.js";
 
 /** Options of {@link batchNormInference}. */
 export interface BatchNormOptions {

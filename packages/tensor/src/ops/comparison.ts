@@ -2,9 +2,9 @@ import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { bfloat16, float16, float32 } from "@halfstep/formats";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { isFloating } from "../cast.js";
-import { either, number, tensor } from "../kinds.js";
+import { checked } from "../arguments/arguments.js";
+import { either, number, tensor } from "../arguments/kinds.js";
+import { isFloating } from "../dispatch/cast.js";
 import {
   type BackwardContext,
   type CallableOp,
@@ -13,8 +13,8 @@ import {
   type Op,
   type Operand,
   type TensorSpec,
-} from "../op.js";
-import type { Tensor } from "../tensor.js";
+} from "../dispatch/op.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { broadcastAll, reduced } from "./pointwise.js";
 
 type Mask = CallableOp<(x: Tensor) => Tensor, number | null>;

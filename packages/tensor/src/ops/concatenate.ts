@@ -1,10 +1,10 @@
 import { DTypeError } from "@halfstep/autocast";
 import { concatenate as concatenateLaunch, maxConcatenated } from "@halfstep/kernels";
-import { checked } from "../arguments.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { axisOf, narrow } from "./windows.js";
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);

@@ -1,8 +1,8 @@
-import { type Composite, composite } from "../composite.js";
+import * as kinds from "../arguments/kinds.js";
+import { type Composite, composite } from "../dispatch/composite.js";
 import { ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
 import { sizeOf } from "../shapes.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { roll } from "./concatenate.js";
 import { matmul } from "./matmul.js";
 import { inFloat32 } from "./precision.js";

@@ -1,8 +1,8 @@
-import { castOperand } from "../cast.js";
-import { type Composite, composite } from "../composite.js";
+import * as kinds from "../arguments/kinds.js";
+import { castOperand } from "../dispatch/cast.js";
+import { type Composite, composite } from "../dispatch/composite.js";
 import { ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { conv2d, inputGradient, pair } from "./conv2d.js";
 import { add } from "./elementwise.js";
 

@@ -1,11 +1,11 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { castTo } from "../cast.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { castTo } from "../dispatch/cast.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { NoSecondDerivativeError, ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 
 /** The scores of a linear-chain conditional random field (Lafferty et al. 2001). */

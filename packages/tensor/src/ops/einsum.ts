@@ -1,7 +1,7 @@
-import { type Composite, composite } from "../composite.js";
+import * as kinds from "../arguments/kinds.js";
+import { type Composite, composite } from "../dispatch/composite.js";
 import { ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { parseEinsum } from "./einsum-equation.js";
 import { mul } from "./elementwise.js";
 import { matmul } from "./matmul.js";

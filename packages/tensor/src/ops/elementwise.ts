@@ -1,6 +1,6 @@
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { either, number, optional, tensor } from "../kinds.js";
+import { checked } from "../arguments/arguments.js";
+import { either, number, optional, tensor } from "../arguments/kinds.js";
 import {
   type BackwardContext,
   type BinaryOp,
@@ -8,8 +8,8 @@ import {
   callable,
   type Op,
   type UnaryOp,
-} from "../op.js";
-import type { Tensor } from "../tensor.js";
+} from "../dispatch/op.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { cut, ofTwo, pointwise, unary } from "./pointwise.js";
 
 /** An op of a tensor and a number. */

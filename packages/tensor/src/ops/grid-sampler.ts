@@ -1,9 +1,9 @@
-import { castTo } from "../cast.js";
-import { type Composite, composite } from "../composite.js";
+import * as kinds from "../arguments/kinds.js";
+import { noGrad } from "../autograd/grad-mode.js";
+import { castTo } from "../dispatch/cast.js";
+import { type Composite, composite } from "../dispatch/composite.js";
 import { ShapeError } from "../errors.js";
-import { noGrad } from "../grad-mode.js";
-import * as kinds from "../kinds.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { ge, keepWhere, le, logicalAnd, where } from "./comparison.js";
 import { indexSelect, placeIn } from "./indexing.js";
 import { inFloat32 } from "./precision.js";

@@ -1,9 +1,8 @@
 import { DTypeError } from "@halfstep/autocast";
 import { bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
 import { elementwise, identity, matmul as matmulLaunch } from "@halfstep/kernels";
-import { castTo } from "../cast.js";
-import { ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
+import * as kinds from "../arguments/kinds.js";
+import { castTo } from "../dispatch/cast.js";
 import {
   type CallableOp,
   callable,
@@ -11,9 +10,10 @@ import {
   type Op,
   type Operand,
   type TensorSpec,
-} from "../op.js";
-import type { Storage } from "../storage.js";
-import type { Tensor } from "../tensor.js";
+} from "../dispatch/op.js";
+import { ShapeError } from "../errors.js";
+import type { Storage } from "../record/storage.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { broadcastShapes } from "./pointwise.js";
 import { sumTo } from "./reduce.js";
 

@@ -1,12 +1,12 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { castTo, isFloating } from "../cast.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { isGradEnabled } from "../autograd/grad-mode.js";
+import { castTo, isFloating } from "../dispatch/cast.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import { isGradEnabled } from "../grad-mode.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 
 type NormName = "layerNorm" | "groupNorm" | "rmsNorm";
 

@@ -1,7 +1,6 @@
 import { type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { type Expression, elementwise } from "@halfstep/kernels";
-import { ShapeError } from "../errors.js";
-import { tensor } from "../kinds.js";
+import { tensor } from "../arguments/kinds.js";
 import {
   type BackwardContext,
   type BinaryOp,
@@ -11,9 +10,10 @@ import {
   type Operand,
   type TensorSpec,
   type UnaryOp,
-} from "../op.js";
+} from "../dispatch/op.js";
+import { ShapeError } from "../errors.js";
 import { isSameShape } from "../shapes.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { sumTo } from "./reduce.js";
 

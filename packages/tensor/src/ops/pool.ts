@@ -1,6 +1,5 @@
 import * as kernels from "@halfstep/kernels";
-import { NoSecondDerivativeError, ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
+import * as kinds from "../arguments/kinds.js";
 import {
   type CallableOp,
   callable,
@@ -8,8 +7,9 @@ import {
   type Op,
   type Operand,
   type TensorSpec,
-} from "../op.js";
-import type { Tensor } from "../tensor.js";
+} from "../dispatch/op.js";
+import { NoSecondDerivativeError, ShapeError } from "../errors.js";
+import type { Tensor } from "../tensor/tensor.js";
 
 /** Windows of {@link maxPool2d} and {@link avgPool2d}; a pair is height and width. */
 export interface PoolOptions {

@@ -1,7 +1,7 @@
 import { withoutAutocast } from "@halfstep/autocast";
 import { type DType, isFloat8 } from "@halfstep/device";
-import { castTo } from "../cast.js";
-import type { Tensor } from "../tensor.js";
+import { castTo } from "../dispatch/cast.js";
+import type { Tensor } from "../tensor/tensor.js";
 
 /** What `f` computes of x in float32, in the dtype of x, unless that is for storage only: several ops that round once. */
 export const inFloat32 = (x: Tensor, f: (x: Tensor) => Tensor): Tensor =>

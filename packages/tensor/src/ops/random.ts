@@ -1,12 +1,12 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import type { Generator } from "../generator.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Runtime } from "../runtime.js";
-import type { Tensor } from "../tensor.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
+import type { Runtime } from "../tensor/runtime.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
+import type { Generator } from "./generator.js";
 
 export interface Dropout {
   readonly p: number;

@@ -1,13 +1,13 @@
 import type { CastPolicy } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { type ReduceOp, reduce as reduceLaunch } from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { castTo } from "../cast.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { castTo } from "../dispatch/cast.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
 import { isSameShape } from "../shapes.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { eq, ne } from "./comparison.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";

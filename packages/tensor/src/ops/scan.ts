@@ -1,9 +1,9 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 import { axisOf, shift } from "./windows.js";

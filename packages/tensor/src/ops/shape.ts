@@ -5,12 +5,11 @@ import {
   permute as permuteLaunch,
   stridedCopy,
 } from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { isFloating } from "../cast.js";
-import { ShapeError } from "../errors.js";
-import { isGradEnabled } from "../grad-mode.js";
-import { type DifferentiableOp, dependOn } from "../grad-node.js";
-import * as kinds from "../kinds.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { isGradEnabled } from "../autograd/grad-mode.js";
+import { type DifferentiableOp, dependOn } from "../autograd/grad-node.js";
+import { isFloating } from "../dispatch/cast.js";
 import {
   type CallableOp,
   callable,
@@ -18,9 +17,10 @@ import {
   type Op,
   type Operand,
   type TensorSpec,
-} from "../op.js";
+} from "../dispatch/op.js";
+import { ShapeError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { sumTo } from "./reduce.js";
 import { axisOf } from "./windows.js";
 

@@ -1,9 +1,8 @@
 import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { ShapeError } from "../errors.js";
-import { isGradEnabled } from "../grad-mode.js";
-import * as kinds from "../kinds.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { isGradEnabled } from "../autograd/grad-mode.js";
 import {
   type CallableOp,
   callable,
@@ -11,8 +10,9 @@ import {
   type Op,
   type Operand,
   type TensorSpec,
-} from "../op.js";
-import type { Tensor } from "../tensor.js";
+} from "../dispatch/op.js";
+import { ShapeError } from "../errors.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 import { axisOf } from "./windows.js";

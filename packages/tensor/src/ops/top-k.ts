@@ -1,10 +1,10 @@
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { noGrad } from "../autograd/grad-mode.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import { noGrad } from "../grad-mode.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { gather } from "./indexing.js";
 import { withAxisLast } from "./scan.js";

@@ -1,8 +1,8 @@
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
-import { either, number, optionals, tensor } from "../kinds.js";
-import { type CallableOp, callable, type Op, type UnaryOp } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import { checked } from "../arguments/arguments.js";
+import { either, number, optionals, tensor } from "../arguments/kinds.js";
+import { type CallableOp, callable, type Op, type UnaryOp } from "../dispatch/op.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { eq, ge, keepWhere, le, logicalAnd, ne } from "./comparison.js";
 import { cut, pointwise, unary } from "./pointwise.js";
 

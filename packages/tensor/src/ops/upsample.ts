@@ -1,9 +1,9 @@
 import * as kernels from "@halfstep/kernels";
-import { type Composite, composite } from "../composite.js";
+import * as kinds from "../arguments/kinds.js";
+import { type Composite, composite } from "../dispatch/composite.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inFloat32 } from "./precision.js";
 

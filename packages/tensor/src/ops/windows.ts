@@ -1,10 +1,16 @@
 import * as kernels from "@halfstep/kernels";
-import { checked } from "../arguments.js";
+import { checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import type { GradNode } from "../autograd/grad-node.js";
+import {
+  defineOp,
+  type Op,
+  type OpDefinition,
+  type Operand,
+  type TensorSpec,
+} from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
-import type { GradNode } from "../grad-node.js";
-import * as kinds from "../kinds.js";
-import { defineOp, type Op, type OpDefinition, type Operand, type TensorSpec } from "../op.js";
-import type { Tensor } from "../tensor.js";
+import type { Tensor } from "../tensor/tensor.js";
 
 /** The places start, start + step, … of one dimension, which may lie outside it. */
 interface Window {

@@ -1,5 +1,5 @@
 import { sizeClass } from "@halfstep/device";
-import type { Storage } from "../storage.js";
+import type { Storage } from "../record/storage.js";
 import { isRead, isWrite, type PlanGraph, type PlanNode } from "./graph.js";
 
 /** Where the transients of a plan live: each in one slot, and slots are shared by transients that never live together. */

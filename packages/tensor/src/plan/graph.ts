@@ -8,7 +8,7 @@ import {
   type KernelBinding,
   type Launch,
 } from "@halfstep/device";
-import type { Storage } from "../storage.js";
+import type { Storage } from "../record/storage.js";
 
 /** Where a launch takes a runtime scalar from: a launch of the recording, by position, and the scalar's name there. */
 export interface ScalarSource {

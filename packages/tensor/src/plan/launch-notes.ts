@@ -1,8 +1,8 @@
 import type { Launch as AnyLaunch, Binding } from "@halfstep/device";
-import type { OpNote } from "../op-notes.js";
-import type { Recording } from "../recording.js";
-import type { Storage } from "../storage.js";
-import type { Tensor } from "../tensor.js";
+import type { OpNote } from "../record/op-notes.js";
+import type { Recording } from "../record/recording.js";
+import type { Storage } from "../record/storage.js";
+import type { Tensor } from "../tensor/tensor.js";
 import type { PlanNode } from "./graph.js";
 
 type Launch = AnyLaunch<Storage>;

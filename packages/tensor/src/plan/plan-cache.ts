@@ -1,5 +1,5 @@
-import type { Recording } from "../recording.js";
-import type { Storage } from "../storage.js";
+import type { Recording } from "../record/recording.js";
+import type { Storage } from "../record/storage.js";
 import { type PassName, type Plan, plan } from "./plan.js";
 import { Redefinitions } from "./redefinitions.js";
 import { areEqual, type Structure, type StructurePart, structureOf } from "./structure.js";

@@ -1,22 +1,22 @@
 import { type Binding, type Launch, sizeClass } from "@halfstep/device";
-import type { Recording } from "../recording.js";
-import type { Storage } from "../storage.js";
-import { addressHeads } from "./address-heads.js";
+import type { Recording } from "../record/recording.js";
+import type { Storage } from "../record/storage.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
-import { checkStores } from "./check-stores.js";
-import { foldAccumulations } from "./fold-accumulations.js";
-import { foldCasts, isCopy } from "./fold-casts.js";
-import { fuseElementwise, fuseRandom } from "./fuse-elementwise.js";
-import { fuseEpilogues } from "./fuse-epilogues.js";
 import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
-import { joinScaleUpdate } from "./join-scale-update.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
-import { narrowStorage } from "./narrow-storage.js";
-import { recomputeSums } from "./recompute-sums.js";
-import { removeDead } from "./remove-dead.js";
-import { spreadRows } from "./spread-rows.js";
-import { storeCopies } from "./store-copies.js";
-import { storeFusedTwins, storeTwins } from "./store-twins.js";
+import { addressHeads } from "./passes/address-heads.js";
+import { checkStores } from "./passes/check-stores.js";
+import { foldAccumulations } from "./passes/fold-accumulations.js";
+import { foldCasts, isCopy } from "./passes/fold-casts.js";
+import { fuseElementwise, fuseRandom } from "./passes/fuse-elementwise.js";
+import { fuseEpilogues } from "./passes/fuse-epilogues.js";
+import { joinScaleUpdate } from "./passes/join-scale-update.js";
+import { narrowStorage } from "./passes/narrow-storage.js";
+import { recomputeSums } from "./passes/recompute-sums.js";
+import { removeDead } from "./passes/remove-dead.js";
+import { spreadRows } from "./passes/spread-rows.js";
+import { storeCopies } from "./passes/store-copies.js";
+import { storeFusedTwins, storeTwins } from "./passes/store-twins.js";
 
 /** A pass of the planner. */
 export type PassName =

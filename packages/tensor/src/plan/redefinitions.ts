@@ -1,5 +1,5 @@
 import type { Kernel } from "@halfstep/device";
-import type { Recording } from "../recording.js";
+import type { Recording } from "../record/recording.js";
 
 /** In how many recordings a kernel of one name is new before that is no chance. */
 const suspicious = 16;

@@ -1,6 +1,6 @@
 import type { Kernel } from "@halfstep/device";
-import type { Recording } from "../recording.js";
-import type { Storage } from "../storage.js";
+import type { Recording } from "../record/recording.js";
+import type { Storage } from "../record/storage.js";
 import type { PassName } from "./plan.js";
 
 /** Kernels are themselves: their names say nothing about what they compute. */

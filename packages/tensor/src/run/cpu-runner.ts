@@ -1,7 +1,7 @@
 import type { Binding } from "@halfstep/device";
 import { type CpuBuffer, type CpuTargetOptions, cpuTarget } from "@halfstep/kernels";
 import type { PlanBuffer } from "../plan/plan.js";
-import type { Memory } from "../storage.js";
+import type { Memory } from "../record/storage.js";
 import type { Runner } from "./runner.js";
 
 /** Interprets plans with the kernels' references: exact, slow, and the referee of the GPU. */

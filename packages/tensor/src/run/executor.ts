@@ -1,7 +1,7 @@
 import { type PassName, type Plan, plan } from "../plan/plan.js";
 import { PlanCache } from "../plan/plan-cache.js";
-import type { Recording } from "../recording.js";
-import type { Memory } from "../storage.js";
+import type { Recording } from "../record/recording.js";
+import type { Memory } from "../record/storage.js";
 import { invocationOf } from "./invocation.js";
 import type { Runner } from "./runner.js";
 

@@ -19,7 +19,7 @@ import {
 } from "@halfstep/formats";
 import { integersOf } from "@halfstep/kernels";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
-import type { HostData, Memory } from "../storage.js";
+import type { HostData, Memory } from "../record/storage.js";
 import type { Invocation, Runner } from "./runner.js";
 import { StepsInFlight } from "./steps-in-flight.js";
 import { type DeviceRates, hardwareRates, PlanSubmits, RunClock } from "./submits.js";

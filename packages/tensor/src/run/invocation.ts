@@ -1,6 +1,6 @@
 import type { Binding } from "@halfstep/device";
-import type { Recording } from "../recording.js";
-import { type HostData, memoryOf, type Storage } from "../storage.js";
+import type { Recording } from "../record/recording.js";
+import { type HostData, memoryOf, type Storage } from "../record/storage.js";
 import type { Invocation } from "./runner.js";
 
 /** What a recording gives to the plan that it runs by. */

@@ -1,6 +1,6 @@
 import type { Binding, KernelView } from "@halfstep/device";
 import type { Plan } from "../plan/plan.js";
-import type { HostData, Memory } from "../storage.js";
+import type { HostData, Memory } from "../record/storage.js";
 
 /** What a plan needs from one recording: everything that is not in its structure. */
 export interface Invocation {

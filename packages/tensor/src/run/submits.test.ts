@@ -1,8 +1,8 @@
 import type { Kernel, Launch } from "@halfstep/device";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
-import { Runtime } from "../runtime.js";
-import type { Tensor } from "../tensor.js";
+import { Runtime } from "../tensor/runtime.js";
+import type { Tensor } from "../tensor/tensor.js";
 import { gpuRunner } from "./gpu-runner.js";
 import { estimatedMilliseconds, hardwareRates, PlanSubmits, RunClock } from "./submits.js";
 

@@ -1,9 +1,9 @@
 import { type CastPolicy, torchCastPolicies } from "@halfstep/autocast";
-import { castTo } from "../../cast.js";
-import { type Composite, composite } from "../../composite.js";
-import { defineFunction } from "../../function.js";
-import * as kinds from "../../kinds.js";
-import type { Tensor } from "../../tensor.js";
+import * as kinds from "../../arguments/kinds.js";
+import { castTo } from "../../dispatch/cast.js";
+import { type Composite, composite } from "../../dispatch/composite.js";
+import { defineFunction } from "../../dispatch/function.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import { clamp } from "../activations.js";
 import { keepWhere, ne } from "../comparison.js";
 import { log1p, softplus } from "../transcendental.js";

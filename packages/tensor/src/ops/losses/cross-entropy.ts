@@ -1,10 +1,10 @@
 import * as kernels from "@halfstep/kernels";
-import { castTo, isFloating } from "../../cast.js";
-import { type Composite, composite } from "../../composite.js";
+import * as kinds from "../../arguments/kinds.js";
+import { castTo, isFloating } from "../../dispatch/cast.js";
+import { type Composite, composite } from "../../dispatch/composite.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { ShapeError } from "../../errors.js";
-import * as kinds from "../../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../../op.js";
-import type { Tensor } from "../../tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import { logSoftmax, softmax } from "../softmax.js";
 import { type ClassOptions, type LabelledRows, labelWeights, rowsOf, weightTotal } from "./nll.js";
 import { reduced } from "./reduction.js";

@@ -1,8 +1,8 @@
-import { castTo } from "../../cast.js";
-import { type Composite, composite } from "../../composite.js";
+import * as kinds from "../../arguments/kinds.js";
+import { castTo } from "../../dispatch/cast.js";
+import { type Composite, composite } from "../../dispatch/composite.js";
 import { ShapeError } from "../../errors.js";
-import * as kinds from "../../kinds.js";
-import type { Tensor } from "../../tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
 /** A loss of each element of an input and a target of the same shape. */

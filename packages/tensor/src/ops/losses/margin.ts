@@ -1,8 +1,8 @@
-import { castTo } from "../../cast.js";
-import { type Composite, composite } from "../../composite.js";
+import * as kinds from "../../arguments/kinds.js";
+import { castTo } from "../../dispatch/cast.js";
+import { type Composite, composite } from "../../dispatch/composite.js";
 import { ShapeError } from "../../errors.js";
-import * as kinds from "../../kinds.js";
-import type { Tensor } from "../../tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import { clamp } from "../activations.js";
 import { eq, keepWhere } from "../comparison.js";
 import { pairwiseDistance } from "../distances.js";

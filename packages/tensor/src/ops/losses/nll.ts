@@ -1,11 +1,11 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
-import { castTo } from "../../cast.js";
-import { type Composite, composite } from "../../composite.js";
+import * as kinds from "../../arguments/kinds.js";
+import { castTo } from "../../dispatch/cast.js";
+import { type Composite, composite } from "../../dispatch/composite.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { ShapeError } from "../../errors.js";
-import * as kinds from "../../kinds.js";
-import { defineOp, type Op, type Operand, type TensorSpec } from "../../op.js";
-import type { Tensor } from "../../tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
 /** Options of losses of classes. */

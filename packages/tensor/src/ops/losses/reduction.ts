@@ -1,4 +1,4 @@
-import type { Tensor } from "../../tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 
 /** What becomes of the losses: their mean (of those that count), their sum, or each of them. */
 export type Reduction = "mean" | "sum" | "none";

@@ -1,7 +1,7 @@
-import { castTo } from "../../cast.js";
-import { type Composite, composite } from "../../composite.js";
-import * as kinds from "../../kinds.js";
-import type { Tensor } from "../../tensor.js";
+import * as kinds from "../../arguments/kinds.js";
+import { castTo } from "../../dispatch/cast.js";
+import { type Composite, composite } from "../../dispatch/composite.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import { clamp } from "../activations.js";
 import { eq, gt, keepWhere, le, maskedFill } from "../comparison.js";
 import { atLeast } from "../distances.js";

@@ -1,0 +1,60 @@
+import { autocast, currentRegion } from "@halfstep/autocast";
+import { RecordingError } from "../errors.js";
+import type { Generator } from "../ops/generator.js";
+import { currentScope, inScope } from "../record/scope.js";
+import { isGradEnabled, withGradMode } from "./grad-mode.js";
+import { openSegment, runAgain, runOpen, type Segment } from "./recomputation.js";
+import { requireSynchronous, tensorsIn } from "./returned.js";
+
+/**
+ * Calls `fn(...inputs)` and keeps nothing of what it computes on the way: the backward pass calls it again, from the inputs. It
+ * takes time to save memory, as torch.utils.checkpoint does (Chen et al. 2016, "Training deep nets with sublinear memory cost"),
+ * and changes no bit of any gradient.
+ *
+ * The second call is made under the same autocast region, draws the same random numbers and changes no variable, so that running
+ * statistics move once. What `fn` reads besides its inputs (parameters, tensors that it closes over) must not have been assigned
+ * in between. Checkpoints may be nested, and `fn` may return tensors in arrays, maps and plain objects; where several of them reach the
+ * loss by ways of their own, the backward pass may hold more than one checkpoint's results at a time. Gradients of gradients are
+ * added in another order.
+ *
+ * ```ts
+ * for (const block of this.blocks) x = checkpoint((x) => block.forward(x), x);
+ * ```
+ *
+ * @throws RecordingError in `backward()`, if `fn` did something else when it was called again
+ */
+export function checkpoint<A extends readonly unknown[], R>(
+  fn: (...inputs: A) => R,
+  ...inputs: A
+): R {
+  const call = (): R => requireSynchronous("checkpoint", fn(...inputs));
+  if (!isGradEnabled()) return call();
+  const [first] = tensorsIn(inputs);
+  if (!first)
+    throw new RecordingError(
+      "checkpoint() needs a tensor among its inputs: what the function closes over is kept in any case",
+    );
+  const { runtime } = first;
+  const draws = new Map<Generator, number>();
+  const region = currentRegion();
+  const scope = currentScope();
+  const castsBefore = runtime.recording.casts.snapshot();
+  const outer = openSegment();
+  const segment: Segment = {
+    outer: outer?.segment && { segment: outer.segment, index: outer.tape.inner.length },
+    tape: { nodes: [], inner: [] },
+    again: () =>
+      runAgain(draws, () =>
+        // It makes its own casts again.
+        runtime.recording.casts.during(castsBefore, () =>
+          withGradMode(true, () =>
+            autocast(region ?? { enabled: false }, () =>
+              inScope({ path: scope?.path ?? (() => ""), backwardOf: "checkpoint" }, call as never),
+            ),
+          ),
+        ),
+      ),
+  };
+  outer?.tape.inner.push(segment);
+  return runOpen(segment, draws, call);
+}

@@ -1,0 +1,98 @@
+import { RecordingError } from "../errors.js";
+import type { Tensor } from "../tensor/tensor.js";
+import type { GradNode } from "./grad-node.js";
+
+/** What a scaler has a loss carry into its backward pass: `ScaleMark` of `@halfstep/grad-scaler`, and nobody else's business. */
+export interface ScaleMark {
+  readonly scaler: object;
+  readonly lossId: number;
+  readonly epoch: number;
+  readonly isUnscaled: boolean;
+}
+
+/** What a gradient was made from: a loss that a scaler has scaled, or one that nobody has. */
+export type GradientMark = ScaleMark | "plain";
+
+/** Of all that was added up in a gradient; empty where nothing is known. */
+export type GradientMarks = ReadonlySet<GradientMark>;
+
+export const unknownMarks: GradientMarks = new Set();
+
+/** One set for each mark, so that gradients of many backward passes share it. */
+const plainMarks: GradientMarks = new Set<GradientMark>(["plain"]);
+const setsOfMarks = new WeakMap<ScaleMark, GradientMarks>();
+
+/** Marks of gradients that `grad()` has returned, from which another backward pass may start. */
+const marksOfResults = new WeakMap<Tensor, GradientMarks>();
+
+/** The set of one mark. */
+export function marksOf(mark: GradientMark): GradientMarks {
+  if (mark === "plain") return plainMarks;
+  let marks = setsOfMarks.get(mark);
+  if (!marks) {
+    marks = new Set([mark]);
+    setsOfMarks.set(mark, marks);
+  }
+  return marks;
+}
+
+/** The marks of a sum. */
+export function joinMarks(a: GradientMarks, b: GradientMarks): GradientMarks {
+  if (a === b || b.size === 0) return a;
+  if (a.size === 0) return b;
+  const joined = new Set([...a, ...b]);
+  return joined.size === a.size ? a : joined;
+}
+
+/** Remembers what a gradient carries that is nobody's `grad`. */
+export function noteMarks(gradient: Tensor, marks: GradientMarks): void {
+  if (marks.size > 0) marksOfResults.set(gradient, marks);
+}
+
+/**
+ * What the gradients of a backward pass carry, by tensor: a gradient is multiplied by a scale where its way from the root leads
+ * through the op that scaled a loss. To be asked before the pass frees its nodes.
+ *
+ * @param nodes those below the root, each after all that depend on it.
+ * @param gradient of the root, where the caller has given one.
+ * @throws RecordingError where a loss was scaled twice
+ */
+export function marksBelow(
+  root: Tensor,
+  nodes: readonly GradNode[],
+  gradient: Tensor | undefined,
+): (tensor: Tensor) => GradientMarks {
+  const first = gradient ? (marksOfResults.get(gradient) ?? unknownMarks) : plainMarks;
+  const scaling = nodes.filter(({ scaleMark }) => scaleMark);
+  // Nearly always it is the last op of all, or none is there.
+  if (scaling.length === 0) return () => first;
+  if (scaling.length > 1 || scaling[0] !== root.gradNode) return marksByWay(root, nodes, first);
+  const all = scaledBy(scaling[0]?.scaleMark as ScaleMark, first);
+  return () => all;
+}
+
+function marksByWay(
+  root: Tensor,
+  nodes: readonly GradNode[],
+  first: GradientMarks,
+): (tensor: Tensor) => GradientMarks {
+  const marks = new Map<Tensor, GradientMarks>([[root, first]]);
+  const of = (tensor: Tensor): GradientMarks => marks.get(tensor) ?? unknownMarks;
+  for (const { op, inputs, outputs, scaleMark } of nodes) {
+    if (op.backward === "none") continue;
+    const incoming = outputs.map(of).reduce(joinMarks, unknownMarks);
+    const given = scaleMark ? scaledBy(scaleMark, incoming) : incoming;
+    for (const input of inputs)
+      if (input.requiresGrad) marks.set(input, joinMarks(of(input), given));
+  }
+  return of;
+}
+
+function scaledBy(mark: ScaleMark, incoming: GradientMarks): GradientMarks {
+  for (const before of incoming)
+    if (before !== "plain" && !before.isUnscaled)
+      throw new RecordingError(
+        "backward() of a loss that was scaled twice: call scale() once, and backward() on what it returns",
+      );
+  return marksOf(mark);
+}

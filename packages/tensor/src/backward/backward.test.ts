@@ -1,0 +1,162 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { describe, expect, test } from "vitest";
+import {
+  avgPool2d,
+  cpuRuntime,
+  defineOp,
+  grad,
+  maxPool2d,
+  NoSecondDerivativeError,
+  noGrad,
+  RecordingError,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "../index.js";
+
+const read = async (tensor: Tensor | undefined): Promise<number[]> => [
+  ...((await tensor?.toArray()) ?? []),
+];
+
+describe("grad()", () => {
+  test("gives gradients without leaving any", async () => {
+    const runtime = cpuRuntime();
+    const x = runtime.variable([2, 3], [2], { requiresGrad: true });
+    const other = runtime.variable([1], [1], { requiresGrad: true });
+    const y = x.square();
+    const [dx, dy, none] = grad(y.sum(), [x, y, other]);
+    expect([await read(dx), await read(dy), none]).toEqual([[4, 6], [1, 1], undefined]);
+    expect(x.grad).toBeUndefined();
+  });
+
+  test("a gradient that is a variable's value is a tensor of its own", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [3, 5].map((v) => runtime.variable([v], [], { requiresGrad: true }));
+    const [x, y] = [a as Variable, b as Variable];
+    const [dx, dy] = await runtime.step(() => {
+      const both = grad(x.mul(y), [x, y]);
+      y.assign(runtime.tensor([7], []));
+      return both;
+    });
+    expect([await read(dx), await read(dy)]).toEqual([[5], [3]]);
+    dx?.dispose();
+    expect(await y.item()).toBe(7);
+  });
+
+  test("of grad(): second and third derivatives", async () => {
+    const runtime = cpuRuntime({ arithmetic: "float64" });
+    const x = runtime.variable([2], [1], { requiresGrad: true });
+    const [first] = grad(x.square().mul(x.square()).sum(), [x], { createGraph: true });
+    const [second] = grad(first?.sum() as Tensor, [x], { createGraph: true });
+    const [third] = grad(second?.sum() as Tensor, [x]);
+    expect([await read(first), await read(second), await read(third)]).toEqual([[32], [48], [48]]);
+  });
+
+  test("a gradient penalty reaches the parameters", async () => {
+    const runtime = cpuRuntime({ arithmetic: "float64" });
+    const w = runtime.variable([3], [1], { requiresGrad: true });
+    const x = runtime.variable([5], [1], { requiresGrad: true });
+    // y = w x², dy/dx = 2 w x, its square is 4 w² x², and d/dw of that 8 w x².
+    const [dx] = grad(w.mul(x.square()).sum(), [x], { createGraph: true });
+    (dx as Tensor).square().sum().backward();
+    expect(await read(w.grad)).toEqual([600]);
+  });
+
+  test("a fused backward without derivative says which", () => {
+    const runtime = cpuRuntime();
+    const x = runtime.variable(
+      Float32Array.from({ length: 16 }, (_, i) => i),
+      [1, 4, 4, 1],
+      { requiresGrad: true },
+    );
+    const second = (pool: typeof maxPool2d): unknown => {
+      const y = pool(x.square(), { window: 2 }).square().sum();
+      const [dx] = grad(y, [x], { createGraph: true });
+      return grad((dx as Tensor).sum(), [x]);
+    };
+    expect(() => second(maxPool2d)).toThrow(NoSecondDerivativeError);
+    expect(() => second(maxPool2d)).toThrow(/maxPool2d has no second derivative/);
+    expect(second(avgPool2d)).toHaveLength(1);
+  });
+});
+
+describe("backward()", () => {
+  test("needs something to differentiate", () => {
+    const runtime = cpuRuntime();
+    expect(() => runtime.tensor([1]).backward()).toThrow(RecordingError);
+    const w = runtime.variable([1], [1], { requiresGrad: true });
+    const blind = noGrad(() => w.mul(2));
+    expect(() => blind.backward()).toThrow(/was it made under noGrad\?/);
+  });
+
+  test("needs a gradient for more than one element", async () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([1, 2], [2], { requiresGrad: true });
+    const y = w.mul(3);
+    expect(() => y.backward()).toThrow(ShapeError);
+    y.backward({ gradient: runtime.tensor([1, 10]) });
+    expect(await read(w.grad)).toEqual([3, 30]);
+  });
+
+  test("adds over paths, and over shared casts", async () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([2], [1], { requiresGrad: true });
+    const half = w.to("float16");
+    half.mul(w.to("float16")).add(half.to("float32").mul(w)).sum().backward();
+    expect(await read(w.grad)).toEqual([8]);
+  });
+
+  test("leaves a loss that holds nothing but itself", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const runtime = cpuRuntime();
+    const w = runtime.variable([2], [1], { requiresGrad: true });
+    const refs: WeakRef<Tensor>[] = [];
+    const losses: Tensor[] = [];
+    const several = 20;
+    for (let i = 0; i < several; i++)
+      losses.push(
+        await runtime.step(() => {
+          const product = runtime.tensor([i]).mul(w);
+          refs.push(new WeakRef(product));
+          const loss = product.square().sum();
+          loss.backward();
+          return loss;
+        }),
+      );
+    const collected = (): number => refs.filter((ref) => ref.deref() === undefined).length;
+    for (let tries = 0; tries < 200 && collected() === 0; tries++) {
+      // deref() keeps what it finds alive until the end of the turn.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      collect();
+    }
+    // The engine may hold on to the latest for a while, but not to all.
+    expect(collected()).toBeGreaterThan(0);
+    expect(await losses[3]?.item()).toBe(36);
+  });
+
+  test("stops at detached tensors, and at ops without a gradient", async () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([3], [1], { requiresGrad: true });
+    w.mul(w.detach()).sum().backward();
+    expect(await read(w.grad)).toEqual([3]);
+    const frozen = noGrad(() => w.mul(2));
+    expect([frozen.requiresGrad, w.detach().requiresGrad]).toEqual([false, false]);
+  });
+
+  test("refuses a gradient of the wrong size with the op's name", () => {
+    const runtime = cpuRuntime();
+    const wrong = defineOp<null>({
+      name: "wrong",
+      castPolicy: "none",
+      shape: ([x]) => (x ? [x] : []),
+      forward() {},
+      backward: () => [runtime.zeros([5])],
+    });
+    const w = runtime.variable([1, 2], [2], { requiresGrad: true });
+    expect(() => wrong.apply([w], null).backward({ gradient: w })).toThrow(
+      /wrong: backward gave a gradient of shape \[5\] for input 0 of shape \[2\]/,
+    );
+  });
+});

@@ -1,0 +1,262 @@
+import { withoutAutocast } from "@halfstep/autocast";
+import { argumentCheck, checked } from "../arguments/arguments.js";
+import * as kinds from "../arguments/kinds.js";
+import { withGradMode } from "../autograd/grad-mode.js";
+import type { GradNode } from "../autograd/grad-node.js";
+import { Recomputations } from "../autograd/recomputation.js";
+import { type GradientMarks, joinMarks, marksBelow, noteMarks } from "../autograd/scale-marks.js";
+import { versionAt } from "../autograd/versions.js";
+import { castTo } from "../dispatch/cast.js";
+import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
+import * as ops from "../ops/index.js";
+import { sliceOf } from "../ops/windows.js";
+import { inEachScope, type Scope } from "../record/scope.js";
+import type { Tensor } from "../tensor/tensor.js";
+import { Gradients } from "./gradients.js";
+
+/** Options of `backward()` and {@link grad}. */
+export interface BackwardOptions {
+  /** Gradient of the result, of its shape and dtype. Default: one, for a result of one element. */
+  readonly gradient?: Tensor;
+  /** Keep the graph for another backward pass. Default: as `createGraph`. */
+  readonly retainGraph?: boolean;
+  /** Record the backward pass itself, so that gradients can be differentiated again. Default false. */
+  readonly createGraph?: boolean;
+}
+
+const optionKinds = kinds.optionals({
+  gradient: kinds.tensor,
+  retainGraph: kinds.flag,
+  createGraph: kinds.flag,
+});
+const checkBackward = argumentCheck("backward", { options: optionKinds });
+
+/** Assigns to, or adds to, the `grad` of every leaf below `root` that requires one. */
+export function backward(root: Tensor, options: BackwardOptions = {}): void {
+  checkBackward([options]);
+  const { createGraph = false } = options;
+  const { gradients, marks } = propagate(root, options);
+  withGradMode(createGraph, () =>
+    withoutAutocast(() => {
+      for (const [leaf, gradient] of gradients)
+        if (leaf.requiresGrad && !leaf.gradNode) accumulate(leaf, gradient, marks(leaf));
+    }),
+  );
+}
+
+/**
+ * Gradients of `root` with respect to `sources`, as new tensors; no `grad` changes. A source that `root` does not depend on
+ * gives undefined.
+ */
+export const grad: (
+  root: Tensor,
+  sources: readonly Tensor[],
+  options?: BackwardOptions,
+) => readonly (Tensor | undefined)[] = checked(
+  "grad",
+  { root: kinds.tensor, sources: kinds.tensors, options: optionKinds },
+  (root: Tensor, sources: readonly Tensor[], options: BackwardOptions = {}) => {
+    const { gradients, marks } = propagate(root, options, new Set(sources));
+    return sources.map((source) => {
+      const gradient = owned(gradients.get(source));
+      if (gradient) noteMarks(gradient, marks(source));
+      return gradient;
+    });
+  },
+);
+
+/** A gradient that is a variable, such as the one it began as, is the caller's only as a copy. */
+const owned = (gradient: Tensor | undefined): Tensor | undefined =>
+  gradient?.storage.isResident ? gradient.mul(1) : gradient;
+
+/** The gradients of a backward pass, and what they carry. */
+interface Propagated {
+  readonly gradients: ReadonlyMap<Tensor, Tensor>;
+  readonly marks: (tensor: Tensor) => GradientMarks;
+}
+
+function propagate(
+  root: Tensor,
+  { gradient, createGraph = false, retainGraph = createGraph }: BackwardOptions,
+  sources?: ReadonlySet<Tensor>,
+): Propagated {
+  if (!root.requiresGrad)
+    throw new RecordingError(
+      "backward() needs a tensor that depends on one with requiresGrad; this one does not (was it made under noGrad?)",
+    );
+  const { runtime } = root;
+  const { recording } = runtime;
+  const nodes = reachable(root);
+  const marks = marksBelow(root, nodes, gradient);
+  recording.backwardStart ??= recording.launches.length;
+  const after = recording.launches.at(-1);
+  const gradients = new Gradients(root, gradient ?? seedOf(root));
+  const recomputations = new Recomputations();
+  const freed: FreedNode[] = [];
+  runtime.recorder.onDrop(() => {
+    for (const { node, inputs, position } of freed)
+      Object.assign(node, { inputs, position, isFreed: false });
+  });
+  withGradMode(createGraph, () =>
+    withoutAutocast(() => {
+      inEachScope(nodes, scopeOf, (node) => {
+        visit(node, gradients, recomputations, createGraph);
+        if (!retainGraph && !node.isFreed && !node.op.savesNothing) {
+          node.isFreed = true;
+          freed.push({ node, inputs: node.inputs, position: node.position });
+        }
+        for (const output of node.outputs)
+          if (output !== root && !sources?.has(output)) gradients.delete(output);
+      });
+      gradients.finish();
+    }),
+  );
+  const last = recording.launches.at(-1);
+  if (last && last !== after) recording.backwardPasses.push({ after, last });
+  for (const { node } of freed) {
+    runtime.recorder.releaseSaved(node);
+    // A loss that is held on to must not hold the whole graph below it.
+    node.inputs = [];
+    node.position = undefined;
+  }
+  return { gradients: gradients.finish(), marks };
+}
+
+/** What a node had before the backward pass freed it. */
+interface FreedNode extends Pick<GradNode, "inputs" | "position"> {
+  readonly node: GradNode;
+}
+
+const noModule = (): string => "";
+
+const scopeOf = ({ op, scope }: GradNode): Scope => ({
+  path: scope?.path ?? noModule,
+  backwardOf: scope?.composite ?? op.name,
+});
+
+function seedOf(root: Tensor): Tensor {
+  if (root.size !== 1)
+    throw new ShapeError(
+      `backward() of a tensor of shape [${root.shape}] needs a gradient of that shape: reduce it to a scalar, or pass { gradient }`,
+    );
+  const one = ops.reshape(root.runtime.one, root.shape);
+  return withGradMode(false, () => castTo(one, root.dtype));
+}
+
+/** The nodes below a tensor, each after all that depend on it. */
+function reachable(root: Tensor): readonly GradNode[] {
+  const order: GradNode[] = [];
+  const seen = new Set<GradNode>();
+  /** From the root on down, and beside each how many of its inputs are still to be looked at. */
+  const path: GradNode[] = [];
+  const left: number[] = [];
+  const open = (node: GradNode | undefined): void => {
+    if (!node || seen.has(node)) return;
+    seen.add(node);
+    path.push(node);
+    left.push(node.inputs.length);
+  };
+  open(root.gradNode);
+  while (path.length > 0) {
+    const last = path.length - 1;
+    const node = path[last] as GradNode;
+    const input = (left[last] as number) - 1;
+    left[last] = input;
+    if (input >= 0) open(node.inputs[input]?.gradNode);
+    else {
+      order.push(node);
+      path.pop();
+      left.pop();
+    }
+  }
+  return order.reverse();
+}
+
+function visit(
+  node: GradNode,
+  gradients: Gradients,
+  recomputations: Recomputations,
+  createGraph: boolean,
+): void {
+  const { op, inputs, outputs } = node;
+  const incoming = outputs.map((output) => gradients.get(output));
+  if (incoming.every((gradient) => gradient === undefined)) return;
+  if (node.isFreed)
+    throw new RecordingError(
+      `backward() came to ${op.name} a second time, and its graph was freed by the first: pass { retainGraph: true } to the first`,
+    );
+  if (op.backward === "none") return;
+  const [first] = incoming;
+  const slice = first && sliceOf(node);
+  if (slice) {
+    const widened = (): Tensor =>
+      gradientsOf(node, incoming, recomputations, createGraph)[0] as Tensor;
+    gradients.addSlice(inputs[0] as Tensor, { ...slice, gradient: first, widened });
+    return;
+  }
+  const given = gradientsOf(node, incoming, recomputations, createGraph);
+  for (let i = 0; i < given.length; i++) {
+    const gradient = given[i];
+    if (gradient) gradients.add(inputs[i] as Tensor, gradient);
+  }
+}
+
+/** What a node gives its inputs. */
+function gradientsOf(
+  node: GradNode,
+  incoming: readonly (Tensor | undefined)[],
+  recomputations: Recomputations,
+  createGraph: boolean,
+): readonly (Tensor | undefined)[] {
+  const { inputs } = node;
+  const { savesNothing } = node.op;
+  const present = savesNothing ? node : recomputations.nodeFor(node);
+  const rule = present.op.backward as Exclude<GradNode["op"]["backward"], "none">;
+  const results = rule({
+    inputs: savesNothing
+      ? inputs
+      : present.inputs.map((input) => asOf(input, present, createGraph)),
+    outputs: present.outputs,
+    gradients: incoming,
+    needs: inputs.map(({ requiresGrad }) => requiresGrad),
+    attributes: present.attributes,
+  });
+  return inputs.map((input, i) => typedGradient(node, i, input, results[i]));
+}
+
+/** A gradient in the dtype of its input; undefined where the input needs none. */
+function typedGradient(
+  { op }: GradNode,
+  i: number,
+  input: Tensor,
+  result: Tensor | undefined,
+): Tensor | undefined {
+  if (!result || !input.requiresGrad) return undefined;
+  if (result.size !== input.size)
+    throw new ShapeError(
+      `${op.name}: backward gave a gradient of shape [${result.shape}] for input ${i} of shape [${input.shape}]`,
+    );
+  return castTo(result, input.dtype);
+}
+
+/** An input as the node saw it: an older version is copied from before the write that replaced it. */
+function asOf(input: Tensor, node: GradNode, createGraph: boolean): Tensor {
+  try {
+    input.assertUsable();
+  } catch (error) {
+    if (error instanceof ClosedTensorError)
+      throw new ClosedTensorError(
+        `backward() of ${node.op.name} needs a tensor of a step that has closed: call backward() in the step of its forward, or run that step with { keepGraph: true }`,
+      );
+    throw error;
+  }
+  return versionAt(input, node.clock, createGraph);
+}
+
+function accumulate(leaf: Tensor, gradient: Tensor, marks: GradientMarks): void {
+  const variable = leaf.gradientVariable();
+  const isFirst = leaf.grad === undefined;
+  if (isFirst) ops.assign(variable, gradient, undefined);
+  else ops.accumulate(variable, gradient);
+  leaf.setGradient(true, isFirst ? marks : joinMarks(leaf.gradientMarks, marks));
+}

@@ -1,0 +1,91 @@
+import type { DType } from "@halfstep/device";
+import {
+  type Expression,
+  elementwise,
+  fromInteger,
+  identity,
+  toInt32,
+  toUint32,
+} from "@halfstep/kernels";
+import { isGradEnabled } from "../autograd/grad-mode.js";
+import { type DifferentiableOp, dependOn } from "../autograd/grad-node.js";
+import { noteOp } from "../record/op-notes.js";
+import type { Tensor } from "../tensor/tensor.js";
+import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
+
+export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype !== "uint32";
+
+/**
+ * The tensor in another dtype; the tensor itself where it already has it. Integers become the nearest float32 (their own number up to
+ * 2^24 in magnitude), and from there what a float32 becomes. Floats lose their fraction on the way to integers, as in torch; numbers
+ * beyond the range of the integers, of floats or of other integers, become the end of it, and NaN 0, which torch leaves open; no gradient
+ * flows through them. Within a recording the same version is
+ * cast to the same dtype once, however often it is asked for: that is autocast's weight cache.
+ */
+export function castTo(tensor: Tensor, dtype: DType): Tensor {
+  if (tensor.dtype === dtype) return tensor;
+  const { recorder, recording } = tensor.runtime;
+  const { casts } = recording;
+  const needsGrad = tensor.requiresGrad && isGradEnabled() && isFloating(dtype);
+  const way = needsGrad ? "differentiable" : "plain";
+  const known = casts.get(tensor, dtype, way);
+  if (known && !known.isDisposed) return known;
+  const result = recorder.result(tensor.shape, dtype);
+  const first = recording.launches.length;
+  castOp.forward({
+    target: recorder.scratchTarget,
+    inputs: [tensor.operand()],
+    outputs: [result.operand()],
+    attributes: dtype,
+  });
+  noteOp(recording, first, castOp.name, [tensor], [result]);
+  if (needsGrad) dependOn([tensor], [result], castOp as DifferentiableOp, dtype);
+  casts.set(tensor, dtype, way, result);
+  return result;
+}
+
+/**
+ * {@link castTo} for what an op reads, and nobody else: parameters may come as the copy that their optimizer keeps, which
+ * changes with them.
+ */
+export function castOperand(tensor: Tensor, dtype: DType): Tensor {
+  if (tensor.dtype !== "float32" || (dtype !== "float16" && dtype !== "bfloat16"))
+    return castTo(tensor, dtype);
+  const { runtime } = tensor;
+  const copy = runtime.recorder.halfCopyOf(tensor, dtype);
+  if (!copy) return castTo(tensor, dtype);
+  if (!tensor.requiresGrad || !isGradEnabled()) return copy;
+  const { casts } = runtime.recording;
+  const known = casts.get(tensor, dtype, "copy");
+  if (known) return known;
+  dependOn([tensor], [copy], castOp as DifferentiableOp, dtype);
+  casts.set(tensor, dtype, "copy", copy);
+  return copy;
+}
+
+/** Only casts between floats are folded into their neighbours, which know them by their expression. */
+function castExpression(from: DType, to: DType): Expression {
+  if (to === "int32") return toInt32;
+  if (to === "uint32") return toUint32;
+  return isFloating(from) ? identity : fromInteger;
+}
+
+// Not made by defineOp, whose ops go through dispatch: a cast is what dispatch itself needs.
+const castOp: OpDefinition<DType> & Pick<DifferentiableOp, "savesNothing"> = {
+  name: "cast",
+  // A recording's graphs share their casts.
+  savesNothing: true,
+  castPolicy: "none",
+  shape([x], dtype) {
+    return [{ shape: (x as TensorSpec).shape, dtype }];
+  },
+  forward({ target, inputs, outputs, attributes: dtype }: ForwardContext<DType>) {
+    const [x] = inputs as [ForwardContext<DType>["inputs"][number]];
+    target.launch(elementwise(castExpression(x.dtype, dtype), [x], outputs[0] as typeof x));
+  },
+  backward({ inputs, gradients }: BackwardContext<DType>) {
+    const [x] = inputs as [Tensor];
+    const [gradient] = gradients as [Tensor];
+    return [castTo(gradient, x.dtype)];
+  },
+};

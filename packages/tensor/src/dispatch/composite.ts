@@ -1,0 +1,80 @@
+import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
+import { argumentCheck, declare } from "../arguments/arguments.js";
+import type { ParameterKinds } from "../arguments/kinds.js";
+import { tensorsIn } from "../autograd/returned.js";
+import { currentScope, inComposite } from "../record/scope.js";
+import { isFloating } from "./cast.js";
+import { castOperands } from "./cast-all.js";
+import { castDType } from "./dispatch.js";
+import { opListener, traceAsOne } from "./trace.js";
+
+/** What autocast knows of a function that is composed of ops. */
+export interface CompositeDefinition {
+  /** The name in cast policies. */
+  readonly name: string;
+  /** How autocast treats the floating tensors among the arguments. */
+  readonly castPolicy: CastPolicy;
+  /** What its arguments must be, by name and in order. Without it they are not checked. */
+  readonly parameters?: ParameterKinds;
+}
+
+/** A function that autocast treats as one op. */
+export type Composite<F> = F & CompositeDefinition;
+
+/**
+ * Makes a function of tensors one op for autocast: inside a region its floating tensors are cast as the policy says, and its
+ * body then runs as a whole in their dtype, without autocast. Tensors are looked for among the arguments, and in arrays and
+ * plain objects there (options). Under the policy "none" the body runs as if it were not wrapped. Plans, origins and explanations name the function, not its ops.
+ *
+ * Its derivative is that of its body. What a kernel of its own should compute is an op: `defineOp`.
+ *
+ * ```ts
+ * const logCosh = composite({ name: "logCosh", castPolicy: "float32" }, (x: Tensor, target: Tensor): Tensor => {
+ *   const d = x.sub(target);
+ *   return d.exp().add(d.neg().exp()).mul(0.5).log().mean();
+ * });
+ * ```
+ */
+export function composite<A extends readonly unknown[], R>(
+  definition: CompositeDefinition,
+  body: (...args: A) => R,
+): Composite<(...args: A) => R> {
+  const { name, castPolicy, parameters } = definition;
+  const check = parameters && argumentCheck(name, parameters);
+  const call = (...args: A): R => {
+    check?.(args);
+    const tensors = tensorsIn(args);
+    const region = currentRegion();
+    const policy = policyOf(definition, region);
+    const dtype = castDType(definition, tensors);
+    const isNoted = tensors[0]?.runtime.recording.notes !== undefined;
+    // Without frames of its own, so that a short stack trace still shows the caller.
+    if (!dtype && !isNoted && !opListener()) return body(...args);
+    // Its ops are then cast one by one, and go by their own names.
+    if (policy === "none" && region?.enabled) return body(...args);
+    const named = isNoted ? (...args: A): R => inComposite(name, () => body(...args)) : body;
+    const run = (): R => {
+      if (!dtype) return named(...args);
+      const cast = castOperands(args, dtype);
+      return withoutAutocast(() => named(...cast) as never) as R;
+    };
+    return traceAsOne(
+      (result) => ({
+        op: name,
+        module: currentScope()?.path() ?? "",
+        policy,
+        ownPolicy: castPolicy,
+        region,
+        inputs: tensors,
+        cast: tensors.map((x) => (dtype && isFloating(x.dtype) ? dtype : x.dtype)),
+        outputs: tensorsIn(result).map((x) => x.dtype),
+      }),
+      run,
+    );
+  };
+  if (parameters) declare(call, parameters);
+  return Object.defineProperties(call, {
+    name: { value: name },
+    castPolicy: { value: castPolicy, enumerable: true },
+  }) as Composite<(...args: A) => R>;
+}

@@ -1,0 +1,128 @@
+import { type CastDType, currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
+import { type DType, isFloat8 } from "@halfstep/device";
+import { type ArgumentCheck, argumentCheck } from "../arguments/arguments.js";
+import { isTensor } from "../arguments/is-tensor.js";
+import { anything, optional, tensors } from "../arguments/kinds.js";
+import { isGradEnabled } from "../autograd/grad-mode.js";
+import { dependOn } from "../autograd/grad-node.js";
+import { RecordingError } from "../errors.js";
+import { noteOp } from "../record/op-notes.js";
+import { currentScope } from "../record/scope.js";
+import type { Runtime } from "../tensor/runtime.js";
+import type { Tensor } from "../tensor/tensor.js";
+import { castOperand, isFloating } from "./cast.js";
+import type { OpDefinition, Operand } from "./op.js";
+import { opListener } from "./trace.js";
+
+/** Applies an op: casts its inputs as autocast wants, checks them, records its launches, and notes it for autograd. */
+export function dispatch(
+  op: OpDefinition<unknown>,
+  inputs: readonly Tensor[],
+  attributes: unknown,
+): readonly Tensor[] {
+  const runtime = runtimeOf(op.name, inputs);
+  const { recorder } = runtime;
+  recorder.beforeOp();
+  const cast = castInputs(op, inputs);
+  const operands = cast.map(operandOf);
+  const outputs = op
+    .shape(cast, attributes)
+    .map(({ shape, dtype }) => recorder.result(shape, dtype));
+  const { recording } = recorder;
+  const first = recording.launches.length;
+  try {
+    op.forward({
+      target: recorder.scratchTarget,
+      inputs: operands,
+      outputs: outputs.map(operandOf),
+      attributes,
+    });
+  } catch (error) {
+    // Outside a step every handle is kept, and nothing has written these.
+    for (const output of outputs) output.dispose();
+    throw error;
+  }
+  noteOp(recording, first, currentScope()?.composite ?? op.name, cast, outputs);
+  if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
+    dependOn(cast, outputs as [Tensor, ...Tensor[]], op, attributes);
+  }
+  report(op, inputs, cast, outputs);
+  return outputs;
+}
+
+const checkInputs = (op: string): ArgumentCheck =>
+  argumentCheck(`${op}.apply`, { inputs: tensors, attributes: optional(anything) });
+
+/** The one runtime of an op's inputs. */
+function runtimeOf(op: string, inputs: readonly Tensor[]): Runtime {
+  if (!Array.isArray(inputs) || !inputs.every(isTensor)) checkInputs(op)([inputs]);
+  const runtime = inputs[0]?.runtime;
+  if (!runtime) throw new RecordingError(`${op} needs at least one tensor`);
+  for (const { runtime: other } of inputs)
+    if (other !== runtime)
+      throw new RecordingError(
+        `${op}: its inputs belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+      );
+  return runtime;
+}
+
+/** Tells whoever listens. */
+function report(
+  op: OpDefinition<unknown>,
+  inputs: readonly Tensor[],
+  cast: readonly Tensor[],
+  outputs: readonly Tensor[],
+): void {
+  const listener = opListener();
+  if (!listener) return;
+  const region = currentRegion();
+  listener({
+    op: op.name,
+    module: currentScope()?.path() ?? "",
+    policy: policyOf(op, region),
+    ownPolicy: op.castPolicy,
+    region,
+    inputs,
+    cast: cast.map(dtypeOf),
+    outputs: outputs.map(dtypeOf),
+  });
+}
+
+const operandOf = (tensor: Tensor): Operand => tensor.operand();
+
+const dtypeOf = ({ dtype }: Tensor): DType => dtype;
+
+function castInputs(op: OpDefinition<unknown>, inputs: readonly Tensor[]): readonly Tensor[] {
+  const dtype = castDType(op, inputs);
+  if (!dtype || inputs.every((input) => input.dtype === dtype)) return inputs;
+  return inputs.map((input) => (isFloating(input.dtype) ? castOperand(input, dtype) : input));
+}
+
+/** The dtype in which an op takes its floating inputs here; undefined where they stay as they are. */
+export function castDType(
+  op: Pick<OpDefinition<unknown>, "name" | "castPolicy">,
+  inputs: readonly Tensor[],
+): CastDType | undefined {
+  const region = currentRegion();
+  const policy = policyOf(op, region);
+  const given = inputs.map(dtypeOf);
+  // 8 bits are for storage: they are computed with in the dtype of the other operands, or in float32.
+  const standIn = given.some(isFloat8) ? commonDType(given) : undefined;
+  if (policy === "none" && !standIn) return undefined;
+  const dtypes = standIn ? given.map((dtype) => (isFloat8(dtype) ? standIn : dtype)) : given;
+  const resolved = resolveCast(policy, dtypes, region);
+  // Outside autocast mixed operands promote as well, as in torch: there float16 and bfloat16 meet in float32.
+  return resolved ?? (policy === "promote" && isMixed(dtypes) ? "float32" : standIn);
+}
+
+const isMixed = (dtypes: readonly DType[]): boolean => {
+  const first = dtypes.find(isFloating);
+  return dtypes.some((dtype) => dtype !== first && isFloating(dtype));
+};
+
+/** What operands are computed with in together, those of 8 bits aside. */
+function commonDType(dtypes: readonly DType[]): CastDType {
+  const computed = new Set(dtypes.filter((dtype) => isFloating(dtype) && !isFloat8(dtype)));
+  const [only] = computed as Set<CastDType>;
+  return only && computed.size === 1 ? only : "float32";
+}

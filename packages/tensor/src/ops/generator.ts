@@ -1,0 +1,88 @@
+import { philox4x32 } from "@halfstep/formats/philox";
+import type { RandomSource } from "@halfstep/kernels";
+import { noteDraw } from "../autograd/recomputation.js";
+import type { Runtime } from "../tensor/runtime.js";
+
+/** Sets the numbers of this generator apart from those of others with the same seed. */
+const stream = 0x6e6e;
+
+/**
+ * Random numbers: Philox4x32-10 over (seed, offset), which are its whole state and known to the host. On the host only integer
+ * arithmetic and exactly rounded float64 operations are used, so that a seed gives the same bits on every machine; ops that draw
+ * on the device take the words that the host would have drawn next.
+ */
+export class Generator {
+  readonly seed: number;
+  /** How many 32-bit words have been drawn. Set it to go back, or on. */
+  offset = 0;
+  /** The words of the block that was drawn from last. */
+  #words: ArrayLike<number> = [];
+  #block = -1;
+
+  /** @param seed a whole number from 0 to 2^53 − 1. */
+  constructor(seed: number) {
+    if (!Number.isSafeInteger(seed) || seed < 0)
+      throw new RangeError(`a seed is a whole number from 0 to 2^53 − 1, not ${seed}`);
+    this.seed = seed;
+  }
+
+  /** A uniform u32. */
+  uint32(): number {
+    noteDraw(this);
+    const block = Math.floor(this.offset / 4);
+    if (block !== this.#block) {
+      this.#words = philox4x32(
+        [block >>> 0, Math.floor(block / 2 ** 32), 0, stream],
+        [this.seed >>> 0, Math.floor(this.seed / 2 ** 32)],
+      );
+      this.#block = block;
+    }
+    return this.#words[this.offset++ % 4] as number;
+  }
+
+  /**
+   * Takes words for a tensor, a block of four for each quad of its elements, and moves on behind them. A step that throws gives
+   * them back; a step that the loss scaler skips does not.
+   */
+  take(runtime: Runtime, elements: number): RandomSource {
+    noteDraw(this);
+    const before = this.offset;
+    const block = Math.ceil(before / 4);
+    this.offset = 4 * (block + Math.ceil(elements / 4));
+    runtime.recorder.onDrop(() => {
+      this.offset = before;
+    });
+    return { seed: this.seed, block, stream };
+  }
+
+  /** A uniform number from [0, 1) on a grid of 2^-24, as float32 holds it. */
+  uniform(): number {
+    return (this.uint32() >>> 8) * 2 ** -24;
+  }
+
+  /** A number of the standard normal distribution, by Marsaglia's polar method. */
+  normal(): number {
+    for (;;) {
+      const x = 2 * this.uniform() - 1;
+      const y = 2 * this.uniform() - 1;
+      const square = x * x + y * y;
+      if (square > 0 && square < 1) return x * Math.sqrt((-2 * logarithm(square)) / square);
+    }
+  }
+}
+
+/** ln x for 0 < x < 1. Math.log may differ in its last bit from one engine to the next; this cannot. */
+function logarithm(x: number): number {
+  let exponent = 0;
+  let mantissa = x;
+  while (mantissa < Math.SQRT1_2) {
+    mantissa *= 2;
+    exponent--;
+  }
+  // ln m = 2 artanh((m − 1) / (m + 1)), whose argument is at most 0.172 in magnitude.
+  const z = (mantissa - 1) / (mantissa + 1);
+  const square = z * z;
+  let sum = 0;
+  for (let n = 21; n > 0; n -= 2) sum = sum * square + 1 / n;
+  return exponent * Math.LN2 + 2 * z * sum;
+}

@@ -1,0 +1,77 @@
+import type { Binding, HalfDType, Launch } from "@halfstep/device";
+import {
+  accumulating,
+  canAccumulate,
+  canStoreTwice,
+  isAccumulation,
+  storingTwice,
+} from "@halfstep/kernels";
+import type { Storage } from "../../record/storage.js";
+import {
+  accepts,
+  hasConflict,
+  maxBindings,
+  type Pass,
+  type PlanNode,
+  roundingBetween,
+  sameRange,
+} from "../graph.js";
+import { Rewriting } from "./rewriting.js";
+
+/**
+ * Lets the launch that makes a gradient add it to what earlier micro-batches left, so that no launch does only that: its store loads
+ * what is there. Where the gradient is wanted by itself, too, it is stored as it was, and added besides.
+ */
+export const foldAccumulations: Pass = (graph) => {
+  const work = new Rewriting(graph);
+  for (let n = 0; n < work.length; n++) {
+    const folded = intoProducer(work, n);
+    if (!folded) continue;
+    work.remove(n);
+    work.replace(folded.position, folded.node);
+  }
+  return work.graph();
+};
+
+/** The launch that makes what the one at a position adds, and adds it itself; undefined where the two stay apart. */
+function intoProducer(
+  work: Rewriting,
+  n: number,
+): { readonly position: number; readonly node: PlanNode } | undefined {
+  const accumulation = work.at(n);
+  if (!accumulation || !isAccumulation(accumulation.launch.kernel)) return undefined;
+  const [added, sum] = accumulation.launch.bindings as [Binding<Storage>, Binding<Storage>];
+  const { writes, reads } = work.usesOf(added.buffer);
+  const [producer] = writes;
+  if (!producer || producer.node >= n || writes.length > 1) return undefined;
+  const { node: position, binding: result } = producer;
+  const node = work.nodeOf(producer);
+  const stored = node.launch.bindings[result] as Binding<Storage>;
+  const rounding = roundingBetween(stored, [added]);
+  if (!sameRange(stored, added) || rounding === "several") return undefined;
+  if (work.isTouchedBetween(sum, position, n, "any")) return undefined;
+  const isWanted = reads.length > 1 || added.buffer.isResident || work.kept.has(added.buffer);
+  const launch = addingTo(sum, node.launch, result, { isWanted, ...(rounding && { rounding }) });
+  if (!launch || launch.bindings.length > maxBindings || hasConflict(launch)) return undefined;
+  const recorded = [...node.recorded, ...accumulation.recorded];
+  return { position, node: { ...node, launch, recorded } };
+}
+
+/** The launch, which adds a result to a sum, instead of storing it or, where that is wanted, besides; undefined where it cannot. */
+function addingTo(
+  sum: Binding<Storage>,
+  launch: Launch<Storage>,
+  result: number,
+  { isWanted, rounding }: { readonly isWanted: boolean; readonly rounding?: HalfDType },
+): Launch<Storage> | undefined {
+  const { kernel } = launch;
+  if (!canAccumulate(kernel, result) || !accepts(kernel.bindings[result], sum.dtype))
+    return undefined;
+  if (!isWanted) return accumulating({ ...launch, kernel }, result, sum, rounding);
+  if (!canStoreTwice(kernel)) return undefined;
+  const twice = storingTwice({ ...launch, kernel }, result, sum);
+  const twin = twice.bindings.length - 1;
+  const { kernel: twinned } = twice;
+  if (!canAccumulate(twinned, twin)) return undefined;
+  return accumulating({ ...twice, kernel: twinned }, twin, sum, rounding);
+}

@@ -1,0 +1,42 @@
+import type { Binding } from "@halfstep/device";
+import { controlAndScale, isPlainScaleUpdate } from "@halfstep/kernels";
+import type { Storage } from "../../record/storage.js";
+import { hasConflict, maxBindings, type Pass, type PlanNode } from "../graph.js";
+import { Rewriting } from "./rewriting.js";
+
+/**
+ * Lets the launch that prepares an optimizer's step update the loss scale, too, where nobody looks at the scale or its flags in between.
+ * Both are one invocation, which a software driver wakes its threads for and a GPU waits for.
+ */
+export const joinScaleUpdate: Pass = (graph) => {
+  const work = new Rewriting(graph);
+  for (let n = 0; n < work.length; n++) {
+    const joined = joinedControl(work, n);
+    if (!joined) continue;
+    work.remove(n);
+    work.replace(joined.position, joined.node);
+  }
+  return work.graph();
+};
+
+function joinedControl(
+  work: Rewriting,
+  n: number,
+): { readonly position: number; readonly node: PlanNode } | undefined {
+  const update = work.at(n);
+  if (!update || !isPlainScaleUpdate(update.launch.kernel)) return undefined;
+  const { bindings } = update.launch;
+  const isFree = (position: number): boolean =>
+    bindings.every((binding) => !work.isTouchedBetween(binding, position, n, "any"));
+  // The last who looks at the flag is the only one with nobody in between.
+  const [, foundInf] = bindings as readonly Binding<Storage>[];
+  const readers = foundInf ? work.usesOf(foundInf.buffer).reads : [];
+  const position = Math.max(...readers.map(({ node }) => node).filter((node) => node < n));
+  const control = work.at(position);
+  const launch = control && controlAndScale(control.launch, update.launch);
+  if (!launch || launch.bindings.length > maxBindings || hasConflict(launch) || !isFree(position))
+    return undefined;
+  const sources = new Map([...control.sources, ...update.sources]);
+  const recorded = [...control.recorded, ...update.recorded];
+  return { position, node: { ...control, launch, sources, recorded } };
+}

@@ -1,0 +1,35 @@
+import type { Binding } from "@halfstep/device";
+import { type CopyingKernel, canCopy, isCopyOfValues, withCopy } from "@halfstep/kernels";
+import type { Storage } from "../../record/storage.js";
+import { hasConflict, maxBindings, type Pass, type PlanNode } from "../graph.js";
+import { Rewriting } from "./rewriting.js";
+
+/**
+ * Makes an optimizer's update store the rounded copy of its parameters that is taken right after it. The copy held what the
+ * parameters were before: where the update changes nothing, skipped or without a gradient, it still does.
+ */
+export const storeCopies: Pass = (graph) => {
+  const work = new Rewriting(graph);
+  for (let n = 0; n < work.length; n++) {
+    const node = work.at(n);
+    if (!node || !isCopyOfValues(node.launch.kernel)) continue;
+    const [values, copy] = node.launch.bindings as [Binding<Storage>, Binding<Storage>];
+    const writers = work.usesOf(values.buffer).writes.filter((use) => use.node < n);
+    const last = Math.max(...writers.map((use) => use.node));
+    const update = work.at(last);
+    if (!update || !canCopy(update.launch.kernel)) continue;
+    if (work.isTouchedBetween(copy, last, n, "any")) continue;
+    const launch = withCopy(
+      update.launch as PlanNode["launch"] & { readonly kernel: CopyingKernel },
+      copy,
+    );
+    if (launch.bindings.length > maxBindings || hasConflict(launch)) continue;
+    work.remove(n);
+    work.replace(last, {
+      ...update,
+      launch,
+      recorded: [...update.recorded, ...node.recorded],
+    });
+  }
+  return work.graph();
+};

@@ -1,0 +1,46 @@
+import { bytesPerElement, type Launch } from "@halfstep/device";
+import { storedRange } from "@halfstep/kernels";
+import { isFloating } from "../dispatch/cast.js";
+import { observedLaunches, replaceLaunches } from "./observed-stores.js";
+import type { Recording } from "./recording.js";
+import type { Storage } from "./storage.js";
+
+/**
+ * Makes what backward passes round as they store it tell how much became zero, for a scaler that picks its scale by that. Whatever the
+ * step computes stays the same bits; a recording in which no scaler asks stays as it is.
+ *
+ * @param allocate memory of the recording.
+ */
+export function insertBackwardRanges(
+  recording: Recording,
+  allocate: (bytes: number) => Storage,
+): void {
+  const { backwardRanges, backwardPasses } = recording;
+  for (const { words, passes } of backwardRanges) {
+    const launches = new Set<Launch<Storage>>();
+    for (const { after, last } of backwardPasses.slice(0, passes)) {
+      const from = after ? recording.launches.indexOf(after) + 1 : 0;
+      const to = recording.launches.indexOf(last) + 1;
+      for (const launch of recording.launches.slice(from, to)) launches.add(launch);
+    }
+    const leavesStore = recording.isCounted;
+    const observation = { observer: storedRange, words, slot: 0, leavesStore };
+    replaceLaunches(recording, (launch) => {
+      const result = launches.has(launch) ? roundedResult(launch) : undefined;
+      return result === undefined
+        ? [launch]
+        : observedLaunches(launch, result, observation, allocate);
+    });
+  }
+}
+
+/** The first result of a launch that is rounded as it is stored; undefined where none is. */
+function roundedResult({ kernel, bindings }: Launch<Storage>): number | undefined {
+  const found = bindings.findIndex(
+    ({ dtype, rounding }, b) =>
+      kernel.bindings[b]?.access === "write" &&
+      isFloating(dtype) &&
+      (rounding !== undefined || bytesPerElement(dtype) < 4),
+  );
+  return found < 0 ? undefined : found;
+}

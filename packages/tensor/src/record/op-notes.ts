@@ -1,0 +1,29 @@
+import type { Launch } from "@halfstep/device";
+import type { Tensor } from "../tensor/tensor.js";
+import type { Recording } from "./recording.js";
+import { currentScope, type Scope } from "./scope.js";
+import type { Storage } from "./storage.js";
+
+/** One application of an op. */
+export interface OpNote {
+  readonly op: string;
+  readonly inputs: readonly Tensor[];
+  readonly outputs: readonly Tensor[];
+  readonly scope: Scope | undefined;
+}
+
+/** Which application of an op each launch of a recording belongs to. */
+export type OpNotes = Map<Launch<Storage>, OpNote>;
+
+/** Notes the op that the launches from `first` on belong to, where the recording asks for it. */
+export function noteOp(
+  { notes, launches }: Recording,
+  first: number,
+  op: string,
+  inputs: readonly Tensor[],
+  outputs: readonly Tensor[],
+): void {
+  if (!notes) return;
+  const note: OpNote = { op, inputs, outputs, scope: currentScope() };
+  for (const launch of launches.slice(first)) notes.set(launch, note);
+}

@@ -1,0 +1,318 @@
+import { DTypeError } from "@halfstep/autocast";
+import {
+  type Binding,
+  bytesPerElement,
+  checkLaunch,
+  type DType,
+  type HalfDType,
+  type KernelView,
+  type Launch,
+  type LaunchTarget,
+} from "@halfstep/device";
+import type { GradNode } from "../autograd/grad-node.js";
+import { isRepeatedWrite } from "../autograd/recomputation.js";
+import { requireSynchronous, tensorsIn } from "../autograd/returned.js";
+import { isFloating } from "../dispatch/cast.js";
+import { RecordingError } from "../errors.js";
+import type { Plan } from "../plan/plan.js";
+import type { Executor } from "../run/executor.js";
+import type { ReadOptions } from "../run/runner.js";
+import { sizeOf } from "../shapes.js";
+import type { Runtime } from "../tensor/runtime.js";
+import type { StepOptions } from "../tensor/runtime-options.js";
+import { type Placement, Tensor } from "../tensor/tensor.js";
+import { insertBackwardRanges } from "./backward-range.js";
+import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
+import { Handles } from "./handles.js";
+import { insertSearch, type ProvenanceMode } from "./provenance.js";
+import { Recording } from "./recording.js";
+import type { ResidentMemory } from "./resident-memory.js";
+import { type Search, SearchedSteps } from "./searched-steps.js";
+import { copyOf, type HostData, Storage } from "./storage.js";
+import { insertCounts, type UnderflowMode } from "./underflow.js";
+
+/** A recording outside a step closes by itself at this many launches. */
+const longestRecording = 10_000;
+
+/**
+ * Holds a runtime's open recording. Ops and backward passes append to it and get their results from it; it closes and runs it, or
+ * drops it, and frees memory that nobody holds any more.
+ */
+export class Recorder {
+  /** Where ops put their launches; its memory is scratch of the recording. */
+  readonly scratchTarget: LaunchTarget<Storage>;
+  /** Which tensors keep their memory. */
+  readonly handles: Handles;
+  /** Which steps are searched for values that are not finite. */
+  readonly provenance: SearchedSteps<ProvenanceMode>;
+  /** In which steps it is counted what stores round to zero. */
+  readonly underflow: SearchedSteps<UnderflowMode>;
+  /** Whether recordings from the next on note which op each launch belongs to. */
+  noteOps: boolean;
+  readonly #runtime: Runtime;
+  readonly #memory: ResidentMemory;
+  readonly #executor: Executor;
+  readonly #copyMemory: CopyMemory;
+  #recording: Recording;
+  #isInStep = false;
+  #clock = 0;
+  #recordings = 0;
+
+  constructor(
+    runtime: Runtime,
+    memory: ResidentMemory,
+    executor: Executor,
+    options: {
+      readonly noteOps: boolean;
+      readonly provenance: ProvenanceMode;
+      readonly underflow: UnderflowMode;
+    },
+  ) {
+    this.#runtime = runtime;
+    this.#memory = memory;
+    this.#executor = executor;
+    this.noteOps = options.noteOps;
+    this.scratchTarget = {
+      launch: (launch) => this.append(launch),
+      allocate: (bytes) => this.transient(bytes),
+    };
+    this.#copyMemory = {
+      allocate: (bytes) => memory.allocate(bytes),
+      release: (copy) => this.handles.drop(copy),
+    };
+    this.handles = new Handles((storage) => this.#release(storage));
+    const drop = ({ found }: Search): void => this.handles.drop(found.buffer);
+    const { provenance, underflow } = options;
+    this.provenance = new SearchedSteps(
+      { name: "provenance", mode: provenance, after: "afterSkip" },
+      drop,
+    );
+    this.underflow = new SearchedSteps(
+      { name: "underflow", mode: underflow, after: "afterZeros" },
+      drop,
+    );
+    this.#recording = this.#newRecording();
+  }
+
+  get recording(): Recording {
+    return this.#recording;
+  }
+  get isInStep(): boolean {
+    return this.#isInStep;
+  }
+  /** Grows with every write to resident memory. */
+  get clock(): number {
+    return this.#clock;
+  }
+
+  /** Where an op begins: a long recording outside a step closes between ops, never inside one. */
+  beforeOp(): void {
+    if (!this.#isInStep && this.#recording.launches.length >= longestRecording) this.flush();
+  }
+
+  append(launch: Launch<Storage>): void {
+    const { kernel, bindings } = launch;
+    for (let b = 0; b < bindings.length; b++) {
+      const { buffer, dtype } = bindings[b] as Binding<Storage>;
+      if (buffer.owner !== this.#runtime)
+        throw new RecordingError(
+          `${kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+        );
+      if (!isFloating(dtype) && !kernel.bindings[b]?.dtypes?.includes(dtype))
+        throw new DTypeError(
+          `${kernel.name} does not compute with integers: its operand ${b + 1} is ${dtype}; cast it with to("float32")`,
+        );
+    }
+    checkLaunch(launch);
+    if (!isRepeatedWrite(launch)) this.#recording.append(launch);
+  }
+
+  /** Memory of the open recording: the planner will find a place for it. */
+  transient(bytes: number): Storage {
+    const storage = new Storage(this.#runtime, Math.ceil(bytes / 16) * 16);
+    storage.recording = this.#recording;
+    this.#recording.transients.push(storage);
+    return storage;
+  }
+
+  /** Result of an op. */
+  result(shape: readonly number[], dtype: DType): Tensor {
+    const storage = this.transient(Math.max(1, sizeOf(shape)) * bytesPerElement(dtype));
+    return this.#viewing({ storage, offset: 0 }, shape, dtype);
+  }
+
+  /** A tensor of numbers of the host, which lives as long as the open step. */
+  input(values: HostData, shape: readonly number[], dtype: DType): Tensor {
+    const tensor = this.result(shape, dtype);
+    const { storage } = tensor;
+    storage.hostData = copyOf(values);
+    storage.inputBinding = { offset: 0, length: values.length, dtype };
+    this.#recording.inputs.push(storage);
+    return tensor;
+  }
+
+  /** The same memory in another shape; or as another dtype of as many bits, which it then holds bit by bit. */
+  viewOf(tensor: Tensor, shape: readonly number[], dtype: DType = tensor.dtype): Tensor {
+    tensor.assertUsable();
+    const { storage, offset } = tensor;
+    return this.#viewing({ storage, offset }, shape, dtype);
+  }
+
+  /** The copy that is kept of a float32 tensor in a 16-bit format; undefined where there is none. */
+  halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
+    if (!this.#isInStep) return undefined;
+    const copies = halfCopiesOf(tensor.storage);
+    const place = copies?.placeOf(tensor.offset, dtype, this.#recording, this.#copyMemory);
+    if (!place) return undefined;
+    const copy = new Tensor(this.#runtime, place, tensor.shape, dtype);
+    // People know a copy by the name of what it is a copy of.
+    const { name } = tensor as { readonly name?: string };
+    return this.#recording.notes && name ? Object.assign(copy, { name }) : copy;
+  }
+
+  /** Keeps what to undo if the open step is dropped. */
+  onDrop(undo: () => void): void {
+    if (this.#isInStep) this.#recording.onDrop(undo);
+  }
+
+  /** Gives back what is kept for nothing but a backward pass that has now come to this node. */
+  releaseSaved(node: GradNode): void {
+    this.handles.releaseSaved(node, (undo) => this.onDrop(undo));
+  }
+
+  /** Records `fn`, whose tensors stay if it returns them, and submits it. If `fn` throws, nothing has happened. */
+  step<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
+    this.flush();
+    this.#isInStep = true;
+    this.#beginSearches(this.#recording);
+    let result: T;
+    try {
+      result = requireSynchronous("step", fn());
+      const results = tensorsIn(result);
+      for (const tensor of results) tensor.keep();
+      if (keepGraph) this.handles.keepGraph(results);
+    } catch (error) {
+      this.#abandon();
+      throw error;
+    } finally {
+      this.#isInStep = false;
+    }
+    this.#close();
+    return result;
+  }
+
+  /** Calls `fn` as in a step, and drops what it recorded. */
+  rehearse<T>(caller: string, fn: () => T): T {
+    this.assertNotInStep(`${caller}()`);
+    this.flush();
+    this.#isInStep = true;
+    try {
+      return requireSynchronous(caller, fn());
+    } finally {
+      this.#abandon();
+      this.#isInStep = false;
+    }
+  }
+
+  /** The plan of a step of `fn`, which is recorded and dropped. */
+  plan(fn: () => unknown): Plan {
+    return this.rehearse("plan", () => {
+      const recording = this.#recording;
+      recording.notes ??= new Map();
+      for (const tensor of tensorsIn(requireSynchronous("plan", fn())))
+        if (!tensor.storage.isResident) recording.kept.add(tensor.storage);
+      return this.#executor.plan(recording);
+    });
+  }
+
+  /** Submits a recording outside a step: every tensor that has a handle stays. */
+  flush(): void {
+    for (const storage of this.#recording.transients)
+      if (storage.handles > 0) this.#recording.kept.add(storage);
+    this.#close();
+  }
+
+  /** Replaces elements of a resident, after everything recorded outside a step and before what the open step recorded. */
+  write(binding: Binding<Storage>, values: ArrayLike<number>): void {
+    if (!this.#isInStep) this.flush();
+    this.#memory.write(binding, values);
+    binding.buffer.halfCopies?.valuesWritten(this.#recording);
+  }
+
+  /** The elements of a resident, after everything that was recorded. */
+  async read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
+    this.assertNotInStep("a read");
+    this.flush();
+    return this.#memory.read(binding, options);
+  }
+
+  assertNotInStep(what: string): void {
+    if (this.#isInStep)
+      throw new RecordingError(
+        `${what} inside a step: nothing is computed before it ends. Return the tensor and read it after the step.`,
+      );
+  }
+
+  /** Outside a step every tensor keeps its memory. */
+  #viewing(place: Placement, shape: readonly number[], dtype: DType): Tensor {
+    const tensor = new Tensor(this.#runtime, place, shape, dtype);
+    return this.#isInStep ? tensor : this.handles.track(tensor);
+  }
+
+  #close(): void {
+    const recording = this.#recording;
+    const { launches, inputs, kept } = recording;
+    // A result without elements is kept, though nothing may have been launched for it.
+    if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
+      try {
+        const allocate = (bytes: number): Storage => this.transient(bytes);
+        insertBackwardRanges(recording, allocate);
+        const counts = insertCounts(recording, allocate);
+        const search = insertSearch(recording, allocate);
+        this.#executor.run(recording);
+        if (counts) this.underflow.publish(counts, recording);
+        if (search) this.provenance.publish(search, recording);
+      } catch (error) {
+        this.#abandon();
+        throw error;
+      }
+    }
+    for (const storage of recording.inputs) storage.hostData = undefined;
+    for (const storage of recording.transients) storage.recording = undefined;
+    for (const storage of recording.kept) if (storage.handles === 0) this.#free(storage);
+    for (const storage of recording.released) this.#free(storage);
+    recording.clear();
+    this.#recording = this.#newRecording();
+  }
+
+  /** Drops the open recording: nothing of it has happened. */
+  #abandon(): void {
+    const recording = this.#recording;
+    recording.drop();
+    for (const storage of recording.released) this.#free(storage);
+    recording.clear();
+    this.#recording = this.#newRecording();
+  }
+
+  #beginSearches(recording: Recording): void {
+    recording.isSearched = this.provenance.begin();
+    recording.isCounted = this.underflow.begin();
+    if (recording.isSearched || recording.isCounted) recording.notes ??= new Map();
+  }
+
+  #newRecording(): Recording {
+    return new Recording(++this.#recordings, () => ++this.#clock, this.noteOps);
+  }
+
+  /** The last handle of this memory is gone: it is free once the open recording no longer needs it. */
+  #release(storage: Storage): void {
+    if (!storage.isResident) return;
+    if (this.#recording.launches.length > 0) this.#recording.released.push(storage);
+    else this.#free(storage);
+  }
+
+  #free(storage: Storage): void {
+    if (!this.#memory.free(storage)) return;
+    for (const copy of storage.halfCopies?.storages() ?? []) this.handles.drop(copy);
+  }
+}

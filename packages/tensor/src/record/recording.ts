@@ -1,0 +1,138 @@
+import { type Binding, bytesPerElement, type Launch } from "@halfstep/device";
+import { fill } from "@halfstep/kernels";
+import { ClosedTensorError } from "../errors.js";
+import { copiesAfter } from "./half-copies.js";
+import type { OpNotes } from "./op-notes.js";
+import { SharedCasts } from "./shared-casts.js";
+import type { Storage, WriteEvent } from "./storage.js";
+
+/** Launches behind one, or from the first on, up to another. */
+export interface BackwardPass {
+  readonly after: Launch<Storage> | undefined;
+  readonly last: Launch<Storage>;
+}
+
+/**
+ * What ops append to: launches in program order. Launches are pure but for those that write resident storage (parameters,
+ * optimizer and scaler state); program order is the truth about what they read.
+ */
+export class Recording {
+  readonly number: number;
+  /** What runs before this recording, whose plan it does not change. */
+  prelude: Recording | undefined;
+  readonly launches: Launch<Storage>[] = [];
+  /** Transients whose contents the host supplies. */
+  readonly inputs: Storage[] = [];
+  /** Casts already recorded, by what they cast: autocast's weight cache. */
+  readonly casts: SharedCasts = new SharedCasts();
+  /** Transients that stay alive after the recording. */
+  readonly kept: Set<Storage> = new Set();
+  /** Every transient with a handle, which a recording outside a step keeps. */
+  readonly transients: Storage[] = [];
+  /** Residents disposed while this recording still needs them. */
+  readonly released: Storage[] = [];
+  /** Which op each launch belongs to, where somebody wants to know. */
+  notes: OpNotes | undefined;
+  /** Whether the results of its ops, which it notes then, are searched for values that are not finite. */
+  isSearched = false;
+  /** Whether what is rounded to zero in those results is counted. */
+  isCounted = false;
+  /** The launches of each backward pass: those behind one, up to another. */
+  readonly backwardPasses: BackwardPass[] = [];
+  /** Where what the backward passes so far store in 16 bits is to be told, as `storedRange` does. */
+  readonly backwardRanges: { readonly words: Binding<Storage>; readonly passes: number }[] = [];
+  /** Launches from here on belong to a backward pass. */
+  backwardStart: number | undefined;
+  readonly #undo: (() => void)[] = [];
+  readonly #writes: WriteEvent[] = [];
+  readonly #tick: () => number;
+
+  constructor(number: number, tick: () => number, noteOps = false) {
+    this.number = number;
+    if (noteOps) this.notes = new Map();
+    this.#tick = tick;
+  }
+
+  append(launch: Launch<Storage>): void {
+    const updateCopies = copiesAfter(launch, this);
+    const { kernel, bindings } = launch;
+    for (let i = 0; i < bindings.length; i++) {
+      const binding = bindings[i] as Binding<Storage>;
+      const { buffer } = binding;
+      const access = kernel.bindings[i]?.access;
+      if (buffer.isResident) {
+        if (access !== "read") this.#noteWrite(binding);
+      } else if (buffer.recording !== this)
+        throw new ClosedTensorError(
+          `${kernel.name}: ${kernel.bindings[i]?.name ?? `operand ${i}`} belongs to a recording that has closed. ` +
+            "Return the tensor from the step, or mark it keep(), to use it later.",
+        );
+      else if (access === "write") buffer.isDefined = true;
+      else this.#define(buffer);
+    }
+    this.launches.push(launch);
+    updateCopies?.();
+  }
+
+  /** The recording that runs before this one. */
+  takePrelude(): Recording {
+    this.prelude ??= new Recording(this.number, this.#tick);
+    return this.prelude;
+  }
+
+  /** Puts a launch before position `index`: a copy of a version that a later reader still needs. */
+  insert(index: number, launch: Launch<Storage>): void {
+    this.launches.splice(index, 0, launch);
+    for (const [i, { buffer }] of launch.bindings.entries())
+      if (launch.kernel.bindings[i]?.access === "write") buffer.isDefined = true;
+    for (const write of this.#writes) if (write.index >= index) write.index++;
+    if (this.backwardStart !== undefined && this.backwardStart >= index) this.backwardStart++;
+  }
+
+  /** Registers how to restore host state if the recording is dropped. */
+  onDrop(undo: () => void): void {
+    this.#undo.push(undo);
+  }
+
+  /** Restores all host state to what it was before the recording. */
+  drop(): void {
+    for (const undo of this.#undo.reverse()) undo();
+    this.prelude?.drop();
+  }
+
+  /** Lets go of everything that was recorded: residents remember the recording of their last write for as long as they live. */
+  clear(): void {
+    for (const list of [this.launches, this.inputs, this.transients, this.released])
+      list.length = 0;
+    this.backwardPasses.length = 0;
+    this.backwardRanges.length = 0;
+    this.prelude?.clear();
+    this.prelude = undefined;
+    this.#undo.length = 0;
+    this.#writes.length = 0;
+    this.casts.clear();
+    this.notes = undefined;
+    this.kept.clear();
+  }
+
+  /** Zeroes scratch that is read before it is written, as allocate() promises: a slot holds what its last tenant left. */
+  #define(buffer: Storage): void {
+    if (buffer.isDefined || buffer.hostData) return;
+    buffer.isDefined = true;
+    const { byteLength } = buffer;
+    this.launches.push(fill({ buffer, offset: 0, length: byteLength / 2, dtype: "float16" }, 0));
+  }
+
+  #noteWrite({ buffer, offset, length, dtype }: Binding<Storage>): void {
+    const event: WriteEvent = {
+      from: offset,
+      to: offset + length * bytesPerElement(dtype),
+      clock: this.#tick(),
+      recording: this,
+      index: this.launches.length,
+    };
+    const undo = buffer.noteWrite(event);
+    this.#writes.push(event);
+    if (undo) this.onDrop(undo);
+  }
+}

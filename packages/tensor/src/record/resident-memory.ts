@@ -1,0 +1,73 @@
+import { type Binding, bytesPerElement, type DType, type KernelView } from "@halfstep/device";
+import { RecordingError, ShapeError } from "../errors.js";
+import type { ReadOptions, Runner } from "../run/runner.js";
+import { type HostData, type Memory, memoryOf, requireNumbers, Storage } from "./storage.js";
+
+/** Memory of a runtime that outlives recordings: made, filled, read and given back through its runner. */
+export class ResidentMemory {
+  readonly #runner: Runner;
+  readonly #owner: object;
+  /** Gives memory back whose storage nobody can reach any more: the state of an optimizer that is gone. */
+  readonly #unreachable: FinalizationRegistry<Memory>;
+
+  constructor(runner: Runner, owner: object) {
+    this.#runner = runner;
+    this.#owner = owner;
+    this.#unreachable = new FinalizationRegistry((memory) => runner.release(memory));
+  }
+
+  /** Zeroed memory. */
+  allocate(bytes: number): Storage {
+    const storage = new Storage(this.#owner, Math.max(16, Math.ceil(bytes / 16) * 16));
+    const memory = this.#runner.allocate(storage.byteLength);
+    storage.memory = memory;
+    this.#unreachable.register(storage, memory, storage);
+    return storage;
+  }
+
+  /** Memory that holds these elements. */
+  holding(data: HostData, dtype: DType): Storage {
+    requireNumbers(data);
+    const { length } = data;
+    const storage = this.allocate(length * bytesPerElement(dtype));
+    if (length > 0)
+      this.#runner.write({ buffer: memoryOf(storage), offset: 0, length, dtype }, data);
+    return storage;
+  }
+
+  /** Memory of the caller's. */
+  foreign(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Storage {
+    if (this.#runner.kind !== "gpu")
+      throw new RecordingError(
+        "fromBuffer() takes a GPUBuffer, which only a runtime of gpuRuntime() can use",
+      );
+    const size = shape.reduce((a, b) => a * b, 1);
+    const bytes = Math.ceil((size * bytesPerElement(dtype)) / 16) * 16;
+    if (buffer.size < bytes)
+      throw new ShapeError(
+        `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${bytes} bytes (a multiple of 16), this one has ${buffer.size}`,
+      );
+    const storage = new Storage(this.#owner, bytes);
+    storage.memory = buffer;
+    storage.isForeign = true;
+    return storage;
+  }
+
+  write(binding: Binding<Storage>, values: ArrayLike<number>): void {
+    const data = ArrayBuffer.isView(values) ? (values as HostData) : Array.from(values);
+    this.#runner.write({ ...binding, buffer: memoryOf(binding.buffer) }, data);
+  }
+
+  read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
+    return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) }, options);
+  }
+
+  /** Gives memory back, unless somebody holds it; says whether it did. */
+  free(storage: Storage): boolean {
+    if (storage.handles > 0 || !storage.memory) return false;
+    this.#unreachable.unregister(storage);
+    if (!storage.isForeign) this.#runner.release(storage.memory);
+    storage.memory = undefined;
+    return true;
+  }
+}

@@ -1,0 +1,72 @@
+import type { DType } from "@halfstep/device";
+import { isSameShape } from "../shapes.js";
+import type { Tensor } from "../tensor/tensor.js";
+import type { Storage } from "./storage.js";
+
+/** What a cast is for: a gradient flows through it to its tensor, or none; or it is the copy that an optimizer keeps. */
+type Way = "differentiable" | "plain" | "copy";
+
+interface SharedCast {
+  readonly way: Way;
+  readonly dtype: DType;
+  readonly storage: Storage;
+  readonly offset: number;
+  readonly shape: readonly number[];
+  /** Of the elements, when they were cast. */
+  readonly version: number;
+  readonly result: Tensor;
+}
+
+/** Casts that a recording has made, each to be used again for the same version of the same elements. */
+export class SharedCasts {
+  /** By tensor; those through which no gradient flows by storage, whose tensors share them. Lists are replaced, not changed. */
+  #casts: Map<Tensor | Storage, readonly SharedCast[]> = new Map();
+
+  get(tensor: Tensor, dtype: DType, way: Way): Tensor | undefined {
+    const casts = this.#casts.get(keyOf(tensor, way));
+    if (!casts) return undefined;
+    const { storage, offset, shape, version } = tensor;
+    return casts.findLast(
+      (cast) =>
+        cast.way === way &&
+        cast.dtype === dtype &&
+        cast.storage === storage &&
+        cast.offset === offset &&
+        cast.version === version &&
+        isSameShape(cast.shape, shape),
+    )?.result;
+  }
+
+  set(tensor: Tensor, dtype: DType, way: Way, result: Tensor): void {
+    const { storage, offset, shape, version } = tensor;
+    const key = keyOf(tensor, way);
+    const before = this.#casts.get(key) ?? [];
+    const cast: SharedCast = { way, dtype, storage, offset, shape, version, result };
+    this.#casts.set(key, [...before, cast]);
+  }
+
+  /** These casts, whatever is added later. */
+  snapshot(): SharedCasts {
+    const snapshot = new SharedCasts();
+    snapshot.#casts = new Map(this.#casts);
+    return snapshot;
+  }
+
+  /** Runs `fn` with the casts of a snapshot, and then has its own again. */
+  during(snapshot: SharedCasts, fn: () => void): void {
+    const own = this.#casts;
+    this.#casts = new Map(snapshot.#casts);
+    try {
+      fn();
+    } finally {
+      this.#casts = own;
+    }
+  }
+
+  clear(): void {
+    this.#casts.clear();
+  }
+}
+
+const keyOf = (tensor: Tensor, way: Way): Tensor | Storage =>
+  way === "plain" ? tensor.storage : tensor;

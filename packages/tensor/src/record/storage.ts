@@ -1,0 +1,174 @@
+import { type Binding, type DType, floatingDTypes } from "@halfstep/device";
+import type { CpuBuffer } from "@halfstep/kernels";
+import { RecordingError } from "../errors.js";
+import type { HalfCopies } from "./half-copies.js";
+import type { Recording } from "./recording.js";
+
+/** Memory of a runner. */
+export type Memory = GPUBuffer | CpuBuffer;
+
+/** Numbers of JavaScript, which are encoded as the tensor's dtype when they are written. */
+export type HostData = Float32Array | Float64Array | Int32Array | Uint32Array | readonly number[];
+
+/** The dtype of host data where none is asked for. */
+export function dtypeOf(data: HostData): DType {
+  if (data instanceof Uint32Array) return "uint32";
+  return data instanceof Int32Array ? "int32" : "float32";
+}
+
+/**
+ * The numbers as they are now: who fills one array with batch after batch may do so within a step, which reads them at its
+ * end.
+ * @throws TypeError
+ */
+export function copyOf(data: HostData): HostData {
+  requireNumbers(data);
+  return data.slice();
+}
+
+/** @throws TypeError for what would be stored as NaN: lists of lists, and halves that only `get()` reads */
+export function requireNumbers(data: HostData): void {
+  if (ArrayBuffer.isView(data)) return;
+  if (!Array.isArray(data))
+    throw new TypeError(
+      "tensor: its data is neither a typed array nor a list of numbers: pass what toFloat32Array() of a Float16Array or BFloat16Array gives",
+    );
+  const wrong = data.findIndex((value) => typeof value !== "number");
+  if (wrong >= 0)
+    throw new TypeError(
+      `tensor: element ${wrong} of its data is ${String(data[wrong])}, not a number: pass one flat list, and the shape`,
+    );
+}
+
+const dtypes: readonly DType[] = [...floatingDTypes, "int32", "uint32"];
+
+/** @throws TypeError for a dtype that tensors do not have */
+export function requireDType(dtype: DType): void {
+  if (!dtypes.includes(dtype))
+    throw new TypeError(`there is no dtype "${dtype}": tensors have ${dtypes.join(", ")}`);
+}
+
+/** A write to a resident storage, which later readers of an older version must know. */
+export interface WriteEvent {
+  readonly from: number;
+  readonly to: number;
+  /** The runtime's clock after the write. */
+  readonly clock: number;
+  readonly recording: Recording;
+  /** Position of the writing launch in that recording. */
+  index: number;
+}
+
+let nextId = 0;
+let nextVersion = 1;
+
+/** What storages start with, most of which belong to one recording and are never asked. */
+const noWrites: readonly WriteEvent[] = [];
+
+/**
+ * The memory that tensors view. It is *transient* while the recording that makes it is open: then it has no memory yet, and
+ * the planner may give it none. It is *resident* once it has memory of its own: variables, data made outside a step, and
+ * whatever a recording keeps.
+ */
+export class Storage {
+  readonly id: number = nextId++;
+  /** The runtime whose memory this is. */
+  readonly owner: object;
+  readonly byteLength: number;
+  /** The open recording of a transient. */
+  recording: Recording | undefined;
+  memory: Memory | undefined;
+  /** True for memory that belongs to the caller (`fromBuffer`): it is never pooled. */
+  isForeign = false;
+  /** What the host supplies for a transient input, until its recording has run. */
+  hostData: HostData | undefined;
+  /** How the host's data is stored. */
+  inputBinding: Omit<Binding<never>, "buffer"> | undefined;
+  /** Tensors that keep the memory; at none it goes back to the pool. Tensors of a step that it does not return keep nothing. */
+  handles = 0;
+  /** Rounded copies of what a resident holds. */
+  halfCopies: HalfCopies | undefined;
+  /** Bytes: parts of a resident that packs several begin at multiples of it, and what is between them is zero. Absent for others. */
+  partStep: number | undefined;
+  /** Its number in the structure that was written last, and which that was. */
+  structure = 0;
+  number = 0;
+  /** Whether a launch of its recording has written a transient. */
+  isDefined = false;
+  #writes: WriteEvent[] = noWrites as WriteEvent[];
+  #version = 0;
+
+  constructor(owner: object, byteLength: number) {
+    this.owner = owner;
+    this.byteLength = byteLength;
+  }
+
+  get isResident(): boolean {
+    return this.memory !== undefined;
+  }
+
+  /** Every write of the open recording, and of earlier ones the last to each range. */
+  get writes(): readonly WriteEvent[] {
+    return this.#writes;
+  }
+
+  /** Another one after each write; the old one again where the write is dropped. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Remembers a write. The first one of a recording returns how to forget all that follow. */
+  noteWrite(event: WriteEvent): (() => void) | undefined {
+    const [writes, version] = [this.#writes, this.#version];
+    const isFirst = writes.at(-1)?.recording !== event.recording;
+    if (isFirst) this.#writes = lastOfEachRange(writes);
+    this.#writes.push(event);
+    this.#version = nextVersion++;
+    if (!isFirst) return undefined;
+    return () => {
+      this.#writes = writes;
+      this.#version = version;
+    };
+  }
+
+  /** The clock of the last write to the bytes from `from` to `to`; 0 where there was none. */
+  versionOf(from: number, to: number): number {
+    let clock = 0;
+    for (const write of this.#writes)
+      if (write.from < to && from < write.to && write.clock > clock) clock = write.clock;
+    return clock;
+  }
+
+  /** The first write after `clock` that overlaps the bytes from `from` to `to`. */
+  firstWriteSince(clock: number, from: number, to: number): WriteEvent | undefined {
+    let first: WriteEvent | undefined;
+    for (const write of this.#writes)
+      if (write.clock > clock && write.from < to && from < write.to)
+        if (!first || write.clock < first.clock) first = write;
+    return first;
+  }
+}
+
+function lastOfEachRange(writes: readonly WriteEvent[]): WriteEvent[] {
+  if (writes.length <= 1) return [...writes];
+  const ranges = new Map<number, WriteEvent[]>();
+  const kept: WriteEvent[] = [];
+  for (let i = writes.length - 1; i >= 0; i--) {
+    const write = writes[i] as WriteEvent;
+    const known = ranges.get(write.from);
+    if (known?.some(({ to }) => to === write.to)) continue;
+    if (known) known.push(write);
+    else ranges.set(write.from, [write]);
+    kept.push(write);
+  }
+  return kept.reverse();
+}
+
+/** The memory of a resident; throws where it has none any more. */
+export function memoryOf(storage: Storage): Memory {
+  if (!storage.memory)
+    throw new RecordingError(
+      "this memory belongs to a step that has closed: allocate it outside steps to use it later",
+    );
+  return storage.memory;
+}

@@ -1,0 +1,98 @@
+import type { Binding } from "@halfstep/device";
+import {
+  checkFinite,
+  type KernelAmpPrimitives,
+  ampPrimitives as kernelPrimitives,
+  storedRangeWords,
+} from "@halfstep/kernels";
+import { isTensor } from "../arguments/is-tensor.js";
+import type { ScaleMark } from "../autograd/scale-marks.js";
+import { castTo } from "../dispatch/cast.js";
+import type { NonFiniteOrigin } from "../record/provenance.js";
+import type { Storage } from "../record/storage.js";
+import type { UnderflowOrigin } from "../record/underflow.js";
+import type { Runtime } from "./runtime.js";
+import type { Tensor } from "./tensor.js";
+
+/** What loss scaling needs of a runtime: `AmpPrimitives<Storage, Tensor>` of `@halfstep/grad-scaler`. */
+export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> {
+  scaleLoss(
+    loss: Tensor,
+    state: Storage,
+    options: { readonly weight: number; readonly lossFlag: Storage; readonly mark?: ScaleMark },
+  ): Tensor;
+  /**
+   * Says where the overflow of the open step began, or where all its gradients were rounded to zero, if the runtime searches it: see
+   * its options `provenance` and `underflow`.
+   */
+  watchStep(): (
+    overflowed: boolean,
+    allZero: boolean,
+  ) => Promise<NonFiniteOrigin | UnderflowOrigin | undefined>;
+}
+
+/**
+ * The primitives of loss scaling, recorded like everything else in a step: found_inf, the scale and the decision to skip
+ * never visit the host.
+ *
+ * ```ts
+ * const scaler = new GradScaler(ampPrimitives(runtime));
+ * ```
+ */
+export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
+  const scales = new WeakMap<Storage, Tensor>();
+  const primitives = kernelPrimitives(runtime.target);
+  return {
+    ...primitives,
+    scaleLoss(loss, state, { weight, lossFlag, mark }) {
+      if (!isTensor(loss))
+        throw new TypeError(
+          `the loss to scale is ${String(loss)}, not a tensor: scale the loss itself, and read its number after the step`,
+        );
+      let scale = scales.get(state);
+      if (!scale) {
+        scale = runtime.variableAt({ storage: state, offset: 0 }, [], "float32", "loss scale");
+        scales.set(state, scale);
+      }
+      const { storage: buffer, offset, size: length, dtype } = loss;
+      const x = { buffer, offset, length, dtype };
+      runtime.target.launch(checkFinite({ x, foundInf: lossFlag }));
+      const single = castTo(loss, "float32");
+      const scaled = (weight === 1 ? single : single.mul(weight)).mul(scale);
+      if (mark && scaled.gradNode) scaled.gradNode.scaleMark = mark;
+      return scaled;
+    },
+    countExponents(gradients, exponents) {
+      primitives.countExponents(gradients, exponents);
+      const { backwardPasses, backwardRanges } = runtime.recording;
+      backwardRanges.push({ words: storesOf(exponents), passes: backwardPasses.length });
+    },
+    watchStep() {
+      const { provenance, underflow } = runtime.recorder;
+      const overflow = provenance.watch(runtime.recording);
+      const zeros = underflow.watch(runtime.recording);
+      const background = { wait: "background" } as const;
+      return async (overflowed, allZero) => {
+        if (!overflowed && !allZero) return undefined;
+        const search = overflowed ? overflow() : zeros();
+        if (overflowed) {
+          const origin = search && (await runtime.originIn(search, background));
+          // Skips come in series, and each of them wants to be explained.
+          provenance.stepWasBad({ goesOn: true });
+          return origin;
+        }
+        const origin = search && (await runtime.underflowOriginIn(search, background));
+        underflow.stepWasBad({ goesOn: origin === undefined });
+        return origin;
+      };
+    },
+  };
+}
+
+/** Where a scaler's exponents are followed by what stores tell: behind 256 counts. */
+const storesOf = (exponents: Storage): Binding<Storage> => ({
+  buffer: exponents,
+  offset: 256 * 4,
+  length: storedRangeWords,
+  dtype: "uint32",
+});

@@ -1,0 +1,135 @@
+import { requestTestDevice } from "@halfstep/device/testing";
+import { describe, expect, test } from "vitest";
+import {
+  ClosedTensorError,
+  cpuRuntime,
+  flatten,
+  flattenByDType,
+  gpuRuntime,
+  RecordingError,
+  type Runtime,
+  type Storage,
+  type Variable,
+} from "../index.js";
+
+const variable = (runtime: Runtime, name: string, values: readonly number[]): Variable =>
+  runtime.variable(values, [values.length], { requiresGrad: true, name });
+
+/** Elements of a flat buffer. */
+const read = async (
+  runtime: Runtime,
+  buffer: Storage,
+  offset = 0,
+  length = 2,
+): Promise<number[]> => [
+  ...(await runtime.target.read({ buffer, offset: offset * 4, length, dtype: "float32" })),
+];
+
+describe("flatten()", () => {
+  test("moves variables into one buffer, each at a multiple of 128 elements", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [variable(runtime, "a", [1, 2, 3]), variable(runtime, "b", [4, 5])];
+    const flat = flatten([a, b]);
+    expect(flat.segments).toEqual([
+      { name: "a", offset: 0, shape: [3] },
+      { name: "b", offset: 128, shape: [2] },
+    ]);
+    expect([await read(runtime, flat.values), await read(runtime, flat.values, 128)]).toEqual([
+      [1, 2],
+      [4, 5],
+    ]);
+    await runtime.step(() => b.assign(b.mul(10)));
+    expect(await read(runtime, flat.values, 128)).toEqual([40, 50]);
+    expect([...(await a.toArray())]).toEqual([1, 2, 3]);
+  });
+
+  test("halves are aligned in their own size, and have float32 gradients", async () => {
+    const runtime = cpuRuntime();
+    const halves = [1, 2].map((value) =>
+      runtime.variable([value], [1], { requiresGrad: true, dtype: "bfloat16" }),
+    );
+    const flat = flatten(halves);
+    expect([flat.dtype, flat.segments.map(({ offset }) => offset)]).toEqual(["bfloat16", [0, 128]]);
+    await runtime.step(() => halves[1]?.mul(3).sum().backward());
+    expect(await read(runtime, flat.gradients, 128, 1)).toEqual([3]);
+  });
+
+  test("a variable that is no more the model's is no silent end of its training", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [variable(runtime, "a", [1, 2]), variable(runtime, "b", [3, 4])];
+    const flat = flatten([a, b]);
+    a.dispose();
+    expect(flat.hasGradient(1)).toBe(false);
+    expect(() => flat.hasGradient(0)).toThrow(ClosedTensorError);
+    expect(() => flat.hasGradient(0)).toThrow(
+      "a is not the model's any more: it was disposed after flatten()",
+    );
+  });
+
+  test("backward writes into the flat gradients, and tells which segments have one", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [variable(runtime, "a", [1, 2]), variable(runtime, "b", [3, 4])];
+    const flat = flatten([a, b]);
+    const present = (): boolean[] => [0, 1].map((segment) => flat.hasGradient(segment));
+    expect(present()).toEqual([false, false]);
+    const backward = (): Promise<void> => runtime.step(() => b.square().sum().backward());
+    await backward();
+    expect([present(), await read(runtime, flat.gradients, 128)]).toEqual([
+      [false, true],
+      [6, 8],
+    ]);
+    await backward();
+    expect(await read(runtime, flat.gradients, 128)).toEqual([12, 16]);
+    flat.zeroGrad();
+    expect([present(), b.grad]).toEqual([[false, false], undefined]);
+    await backward();
+    expect(await read(runtime, flat.gradients, 128)).toEqual([6, 8]);
+  });
+
+  test("tied weights are one segment", () => {
+    const runtime = cpuRuntime();
+    const tied = variable(runtime, "embedding", [1, 2]);
+    expect(flatten([tied, variable(runtime, "b", [3]), tied]).segments).toHaveLength(2);
+  });
+
+  test("refuses what two optimizers would move, and then moves nothing", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [variable(runtime, "a", [1]), variable(runtime, "b", [2])];
+    flatten([a]);
+    expect(() => flatten([b, a])).toThrow(RecordingError);
+    expect(() => flatten([b, a])).toThrow(/parameter a is in an optimizer already/);
+    expect(flatten([b]).segments).toHaveLength(1);
+    expect([await a.item(), await b.item()]).toEqual([1, 2]);
+  });
+
+  test("refuses mixed dtypes, integers, and nothing", () => {
+    const runtime = cpuRuntime();
+    const half = runtime.variable([1], [1], { dtype: "float16", name: "half" });
+    const count = runtime.variable(Uint32Array.of(1), [1], { name: "count" });
+    expect(() => flatten([variable(runtime, "a", [1]), half])).toThrow(/a is float32 and half is/);
+    expect(() => flatten([count])).toThrow(/count is uint32/);
+    expect(() => flatten([])).toThrow(/pass model\.parameters\(\)/);
+  });
+
+  test("by dtype, each group is a pair of buffers", () => {
+    const runtime = cpuRuntime();
+    const half = runtime.variable([1], [1], { dtype: "float16", name: "half" });
+    const groups = flattenByDType([variable(runtime, "a", [1]), half, variable(runtime, "b", [2])]);
+    expect(groups.map(({ dtype, segments }) => [dtype, segments.map(({ name }) => name)])).toEqual([
+      ["float32", ["a", "b"]],
+      ["float16", ["half"]],
+    ]);
+  });
+
+  test("gives back the memory that the variables had", async () => {
+    const device = await requestTestDevice();
+    const runtime = gpuRuntime(device);
+    const before = device.memory.live;
+    const variables = [1, 2, 3].map((n) => variable(runtime, `v${n}`, new Array(100).fill(n)));
+    flatten(variables);
+    await runtime.flush();
+    // Values and gradients, 512 bytes a segment each.
+    expect(device.memory.live - before).toBe(2 * 3 * 512);
+    expect((await variables[2]?.toArray())?.[99]).toBe(3);
+  });
+});

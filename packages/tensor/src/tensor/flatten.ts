@@ -1,0 +1,135 @@
+import { bytesPerElement, type DType, type HalfDType, isFloat8 } from "@halfstep/device";
+import { noGrad } from "../autograd/grad-mode.js";
+import { type GradientMark, marksOf, unknownMarks } from "../autograd/scale-marks.js";
+import { ClosedTensorError, RecordingError } from "../errors.js";
+import * as ops from "../ops/index.js";
+import { HalfCopies } from "../record/half-copies.js";
+import type { Storage } from "../record/storage.js";
+import type { Variable } from "./tensor.js";
+
+/** Variables packed into one buffer, and their gradients in another: `FlatTensors<Storage>` of `@halfstep/optim`. */
+export interface FlatVariables {
+  readonly values: Storage;
+  /** float32, whatever `dtype` is. */
+  readonly gradients: Storage;
+  readonly dtype: "float32" | HalfDType;
+  readonly segments: readonly {
+    readonly name: string;
+    /** Elements from the start of either buffer. */
+    readonly offset: number;
+    readonly shape: readonly number[];
+  }[];
+  /**
+   * Whether `backward()` has left a gradient in a segment since the last `zeroGrad()`.
+   * @throws ClosedTensorError where its variable is disposed: `half()` puts others in their places
+   */
+  hasGradient(segment: number): boolean;
+  /** Another number after each step or assignment that has written values. */
+  valuesVersion(): number;
+  /** Whose loss scale the gradient of a segment carries; empty where nothing is known. For scalers. */
+  gradientMarks(segment: number): ReadonlySet<GradientMark>;
+  /** Puts one mark in the place of those of every gradient that is present. */
+  markGradients(mark: GradientMark): void;
+  /** Makes all gradients absent, so that the next `backward()` assigns them anew. */
+  zeroGrad(): void;
+}
+
+/** Elements between segment starts: each segment can be bound alone, in values of 16 bits and in 16-bit copies too. */
+const step = 128;
+
+const flattened = new WeakSet<Variable>();
+
+/**
+ * Moves variables into one flat buffer, and their gradients into another, so that an optimizer steps them all with one
+ * launch. The variables become views of the buffer and stay as usable as before. A variable that appears twice (tied
+ * weights) has one segment; one that is in a flat buffer already is refused, since two optimizers would move it.
+ *
+ * Call it outside steps. All variables have one runtime and one floating dtype.
+ */
+export function flatten(variables: Iterable<Variable>): FlatVariables {
+  const unique = [...new Set(variables)];
+  const [first] = unique;
+  if (!first) throw new RangeError("flatten() got no variables: pass model.parameters()");
+  const { runtime, dtype } = first;
+  if (dtype === "int32" || dtype === "uint32" || isFloat8(dtype))
+    throw new RangeError(
+      `flatten() packs variables of float32, float16 or bfloat16, and ${first.name} is ${dtype}`,
+    );
+  let length = 0;
+  const segments = unique.map((variable) => {
+    if (variable.runtime !== runtime)
+      throw new RangeError(
+        `flatten(): ${first.name} and ${variable.name} belong to different runtimes: pack each runtime's into a group of its own`,
+      );
+    if (variable.dtype !== dtype)
+      throw new RangeError(
+        `flatten(): ${first.name} is ${dtype} and ${variable.name} is ${variable.dtype}: pack each dtype into a group of its own, as flattenByDType() does`,
+      );
+    if (flattened.has(variable))
+      throw new RecordingError(
+        `parameter ${variable.name} is in an optimizer already: two optimizers would both move it`,
+      );
+    const offset = length;
+    length = Math.ceil((offset + variable.size) / step) * step;
+    return { name: variable.name, offset, shape: variable.shape };
+  });
+  const values = runtime.target.allocateResident(length * bytesPerElement(dtype));
+  const gradients = runtime.target.allocateResident(length * 4);
+  gradients.partStep = step * 4;
+  if (dtype === "float32")
+    values.halfCopies = new HalfCopies({ buffer: values, offset: 0, length, dtype }, true);
+  noGrad(() => {
+    for (const [i, variable] of unique.entries()) {
+      const offset = segments[i]?.offset ?? 0;
+      const place = { storage: values, offset: offset * bytesPerElement(dtype) };
+      const copy = runtime.variableAt(place, variable.shape, dtype, variable.name);
+      ops.assign(copy, variable, undefined);
+      variable.moveTo(place);
+      copy.dispose();
+      variable.placeGradient(
+        runtime.variableAt(
+          { storage: gradients, offset: offset * 4 },
+          variable.shape,
+          "float32",
+          `${variable.name}.grad`,
+        ),
+      );
+      flattened.add(variable);
+    }
+  });
+  return {
+    values,
+    gradients,
+    dtype,
+    segments,
+    hasGradient(segment) {
+      const variable = unique[segment];
+      // Its gradient would never come, and training would go on without it.
+      if (variable?.isDisposed)
+        throw new ClosedTensorError(
+          `${variable.name} is not the model's any more: it was disposed after flatten(), as half() and applyRecipe() do with what they store anew. Call them before flatten()`,
+        );
+      return variable?.grad !== undefined;
+    },
+    valuesVersion: () => values.version,
+    gradientMarks: (segment) => unique[segment]?.gradientMarks ?? unknownMarks,
+    markGradients(mark) {
+      const marks = marksOf(mark);
+      for (const variable of unique) variable.markGradient(marks);
+    },
+    zeroGrad() {
+      for (const variable of unique) variable.zeroGrad();
+    },
+  };
+}
+
+/** {@link flatten} for variables of several dtypes (a half model with float32 batch norm): one flat buffer for each dtype. */
+export function flattenByDType(variables: Iterable<Variable>): readonly FlatVariables[] {
+  const byDType = new Map<DType, Variable[]>();
+  for (const variable of variables) {
+    const same = byDType.get(variable.dtype);
+    if (same) same.push(variable);
+    else byDType.set(variable.dtype, [variable]);
+  }
+  return [...byDType.values()].map(flatten);
+}

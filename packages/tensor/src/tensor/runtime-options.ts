@@ -1,0 +1,38 @@
+import type { DType } from "@halfstep/device";
+import type { PassName } from "../plan/plan.js";
+import type { ProvenanceMode } from "../record/provenance.js";
+import type { UnderflowMode } from "../record/underflow.js";
+
+/** Options of `gpuRuntime()` and `cpuRuntime()`. */
+export interface RuntimeOptions {
+  /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
+  readonly passes?: readonly PassName[];
+  /** Steps that may be unfinished while the host goes on, from 1. Default 4. */
+  readonly maxInFlight?: number;
+  /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */
+  readonly provenance?: ProvenanceMode;
+  /** In which steps it is counted, op by op, what stores round to zero: see `runtime.underflow()`. Default "off". */
+  readonly underflow?: UnderflowMode;
+  /** Note which ops of which modules each launch computes, so that `dumpPlan(runtime.lastPlan)` tells. Default false. */
+  readonly noteOps?: boolean;
+}
+
+/** Options of `runtime.tensor()`. */
+export interface TensorOptions {
+  /** Default: float32, or the type of a typed array of integers. */
+  readonly dtype?: DType;
+  /** Default false. */
+  readonly requiresGrad?: boolean;
+}
+
+/** Options of `runtime.variable()`. */
+export interface VariableOptions extends TensorOptions {
+  /** The name in errors and state dicts. */
+  readonly name?: string;
+}
+
+/** Options of `runtime.step()`. */
+export interface StepOptions {
+  /** Keep what backward() needs, so that it may be called after the step. Default false. */
+  readonly keepGraph?: boolean;
+}

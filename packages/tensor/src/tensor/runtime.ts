@@ -1,0 +1,292 @@
+import type { Device, DType, KernelView } from "@halfstep/device";
+import type { CpuTargetOptions } from "@halfstep/kernels";
+import { isFloating } from "../dispatch/cast.js";
+import { RecordingError, ShapeError } from "../errors.js";
+import { allPasses, type Plan } from "../plan/plan.js";
+import { type NonFiniteOrigin, originIn } from "../record/provenance.js";
+import { Recorder } from "../record/recorder.js";
+import type { Recording } from "../record/recording.js";
+import { ResidentMemory } from "../record/resident-memory.js";
+import type { Search } from "../record/searched-steps.js";
+import { dtypeOf, type HostData, requireDType, type Storage } from "../record/storage.js";
+import {
+  sitesIn,
+  type UnderflowOrigin,
+  type UnderflowSite,
+  underflowIn,
+} from "../record/underflow.js";
+import { cpuRunner } from "../run/cpu-runner.js";
+import { Executor } from "../run/executor.js";
+import { gpuRunner } from "../run/gpu-runner.js";
+import { macrotask } from "../run/macrotask.js";
+import type { ReadOptions, Runner } from "../run/runner.js";
+import { sizeOf } from "../shapes.js";
+import { ampPrimitives } from "./amp.js";
+import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
+import type {
+  RuntimeOptions,
+  StepOptions,
+  TensorOptions,
+  VariableOptions,
+} from "./runtime-options.js";
+import { Tensor, Variable } from "./tensor.js";
+
+/** A runtime that computes on a GPU. */
+export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>
+  new Runtime(gpuRunner(device, options.maxInFlight ?? 4), options);
+
+/** A runtime that computes on the CPU: exact, slow, and the same results as a GPU up to the order of additions. */
+export const cpuRuntime = (options: RuntimeOptions & CpuTargetOptions = {}): Runtime =>
+  new Runtime(cpuRunner(options), options);
+
+/** Where tensors are made, and where steps of what their ops record are planned and run. */
+export class Runtime {
+  /** Takes launches from outside the op set: optimizers, scalers, kernels of one's own. */
+  readonly target: RecorderTarget;
+  /** @internal Where ops and backward passes record. */
+  readonly recorder: Recorder;
+  readonly #runner: Runner;
+  readonly #executor: Executor;
+  readonly #memory: ResidentMemory;
+  #isRunning = false;
+  readonly #afterStep: (() => void)[] = [];
+  #one: Tensor | undefined;
+
+  /** @internal Use gpuRuntime() or cpuRuntime(). */
+  constructor(
+    runner: Runner,
+    { passes = allPasses, provenance = "off", underflow = "off", noteOps = false }: RuntimeOptions,
+  ) {
+    this.#runner = runner;
+    this.#executor = new Executor(runner, passes);
+    this.#memory = new ResidentMemory(runner, this);
+    const options = { noteOps, provenance, underflow };
+    const recorder = new Recorder(this, this.#memory, this.#executor, options);
+    this.recorder = recorder;
+    this.target = recorderTarget({
+      lossScaling: () => ampPrimitives(this),
+      launch: (launch) => {
+        recorder.beforeOp();
+        recorder.append(launch);
+      },
+      transient: (bytes) => (recorder.isInStep ? recorder.transient(bytes) : undefined),
+      resident: (bytes) => this.#memory.allocate(bytes),
+      write: (binding, values) => recorder.write(binding, values),
+      afterStep: () =>
+        recorder.isInStep ? new Promise((resolve) => this.#afterStep.push(resolve)) : undefined,
+      read: (binding, options) => recorder.read(binding, options),
+      onDrop: (undo) => recorder.onDrop(undo),
+    });
+  }
+
+  /** Where the runtime computes. */
+  get kind(): "gpu" | "cpu" {
+    return this.#runner.kind;
+  }
+  get label(): string {
+    return this.#runner.label;
+  }
+  /** Tensors that were collected as garbage instead of being disposed. */
+  get leakedTensors(): number {
+    return this.recorder.handles.leaked;
+  }
+  /** The plan that ran last: for counters, and for `dumpPlan()`. */
+  get lastPlan(): Plan | undefined {
+    return this.#executor.lastPlan;
+  }
+  /** Whether steps from now on note which ops of which modules each launch computes: see the option of that name. */
+  get noteOps(): boolean {
+    return this.recorder.noteOps;
+  }
+  set noteOps(notes: boolean) {
+    this.recorder.noteOps = notes;
+  }
+  /** @internal */
+  get recording(): Recording {
+    return this.recorder.recording;
+  }
+  /** @internal A one, for the start of backward passes. */
+  get one(): Tensor {
+    this.#one ??= this.#makeResident([1], [], "float32");
+    return this.#one;
+  }
+
+  /** A tensor of numbers of the host. Inside a step it is an input of the step, and lives as long as the step. */
+  tensor(data: HostData | number, shape?: readonly number[], options: TensorOptions = {}): Tensor {
+    const values = typeof data === "number" ? [data] : data;
+    const dims = shape ?? (typeof data === "number" ? [] : [data.length]);
+    const dtype = options.dtype ?? dtypeOf(values);
+    requireDType(dtype);
+    if (sizeOf(dims) !== values.length)
+      throw new ShapeError(
+        `tensor: shape [${dims}] needs ${sizeOf(dims)} elements, the data has ${values.length}`,
+      );
+    const tensor = this.recorder.isInStep
+      ? this.recorder.input(values, dims, dtype)
+      : this.#makeResident(values, dims, dtype);
+    tensor.requiresGrad = options.requiresGrad ?? false;
+    return tensor;
+  }
+
+  zeros(shape: readonly number[], options: TensorOptions = {}): Tensor {
+    return this.tensor(new Float32Array(sizeOf(shape)), shape, options);
+  }
+
+  full(shape: readonly number[], value: number, options: TensorOptions = {}): Tensor {
+    // Float32 does not hold every integer.
+    const Numbers = isFloating(options.dtype ?? "float32") ? Float32Array : Float64Array;
+    return this.tensor(new Numbers(sizeOf(shape)).fill(value), shape, options);
+  }
+
+  /** A variable: what `assign()` changes, and what lives until it is disposed. */
+  variable(data: HostData, shape: readonly number[], options: VariableOptions = {}): Variable {
+    if (sizeOf(shape) !== data.length)
+      throw new ShapeError(
+        `variable: shape [${shape}] needs ${sizeOf(shape)} elements, the data has ${data.length}`,
+      );
+    const dtype = options.dtype ?? dtypeOf(data);
+    requireDType(dtype);
+    const storage = this.#memory.holding(data, dtype);
+    const variable = new Variable(
+      this,
+      { storage, offset: 0 },
+      shape,
+      dtype,
+      options.name ?? "variable",
+    );
+    variable.requiresGrad = options.requiresGrad ?? false;
+    return this.recorder.handles.track(variable);
+  }
+
+  /** @internal A variable in memory that exists already. */
+  variableAt(
+    place: { readonly storage: Storage; readonly offset: number },
+    shape: readonly number[],
+    dtype: DType,
+    name: string,
+  ): Variable {
+    return this.recorder.handles.track(new Variable(this, place, shape, dtype, name));
+  }
+
+  /** A tensor over memory of the caller's, without a copy: a GPUBuffer with STORAGE usage for a GPU runtime. */
+  fromBuffer(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Tensor {
+    const storage = this.#memory.foreign(buffer, shape, dtype);
+    return this.recorder.handles.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
+  }
+
+  /**
+   * Records `fn`, plans what it recorded, and submits it. Resolves to what `fn` returned, without waiting for the step; the
+   * tensors in it stay alive, and are the caller's to dispose. If `fn` throws, nothing has happened. What goes wrong on the
+   * device rejects this step or a later one, with the number of the last submitted recording as `error.recording`.
+   */
+  async step<T>(
+    fn: () => T extends PromiseLike<unknown> ? never : T,
+    options: StepOptions = {},
+  ): Promise<T> {
+    if (this.#isRunning)
+      throw new RecordingError(
+        "step() was called while another step of this runtime is open: await each step before the next",
+      );
+    this.#isRunning = true;
+    try {
+      await this.#noticing(this.#runner.ready());
+      const result = this.recorder.step(fn as () => T, options);
+      await macrotask();
+      await this.#noticing(this.#runner.assertWell());
+      return result;
+    } finally {
+      this.#isRunning = false;
+      for (const resolve of this.#afterStep.splice(0)) resolve();
+    }
+  }
+
+  /**
+   * Records `fn` and drops what it recorded: nothing is computed, and no variable changes. Returns what `fn` returned, in
+   * which tensors cannot be used any more.
+   */
+  dryRun<T>(fn: () => T extends PromiseLike<unknown> ? never : T): T {
+    return this.recorder.rehearse("dryRun", fn as () => T);
+  }
+
+  /**
+   * The plan of a step of `fn`, which is recorded and dropped as by `dryRun()`. Its launches say which ops of which modules they
+   * compute: print it with `dumpPlan()`.
+   */
+  plan<T>(fn: () => T extends PromiseLike<unknown> ? never : T): Plan {
+    return this.recorder.plan(fn);
+  }
+
+  /**
+   * The first value of the last searched step that was infinite or NaN, if there was one: see the option `provenance`. Waits
+   * for that step.
+   */
+  async nonFiniteOrigin(): Promise<NonFiniteOrigin | undefined> {
+    const { latest } = this.recorder.provenance;
+    return latest && this.originIn(latest);
+  }
+
+  /** @internal What a search found; undefined also where it is too long ago. */
+  async originIn(search: Search, options?: ReadOptions): Promise<NonFiniteOrigin | undefined> {
+    if (!this.recorder.provenance.has(search)) return undefined;
+    return originIn(search, await this.target.read(search.found, options));
+  }
+
+  /**
+   * What the stores of the last counted step did to the numbers of each op's results, in program order: see the option `underflow`.
+   * Empty where no step was counted. Waits for that step.
+   */
+  async underflow(): Promise<readonly UnderflowSite[]> {
+    const { latest } = this.recorder.underflow;
+    return latest ? sitesIn(latest, await this.target.read(latest.found)) : [];
+  }
+
+  /** @internal Where a counted step was rounded to zero; undefined also where it is too long ago. */
+  async underflowOriginIn(
+    search: Search,
+    options?: ReadOptions,
+  ): Promise<UnderflowOrigin | undefined> {
+    if (!this.recorder.underflow.has(search)) return undefined;
+    return underflowIn(search, await this.target.read(search.found, options));
+  }
+
+  /** Closes the open recording and submits it. Resolves when it is submitted, not when it is done. */
+  async flush(): Promise<void> {
+    this.recorder.assertNotInStep("flush()");
+    this.recorder.flush();
+    await this.#noticing(this.#runner.ready());
+  }
+
+  /**
+   * Gives back the memory that steps compute in and buffers that are kept for reuse: what is live afterwards are variables and
+   * kept tensors. The next step of every kind is planned, and gets memory, anew. Between steps only.
+   */
+  emptyCache(): void {
+    this.recorder.assertNotInStep("emptyCache()");
+    this.recorder.flush();
+    this.#executor.forget();
+  }
+
+  /** @internal */
+  async read(tensor: Tensor): Promise<KernelView> {
+    tensor.assertUsable();
+    if (tensor.requiresGrad && !tensor.storage.isResident) tensor.keep();
+    return this.recorder.read(tensor.operand());
+  }
+
+  /** Marks a failure of the device with the recording after which it was noticed. */
+  async #noticing(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      // A device rejects every await with the error that it met first, and that keeps its first mark.
+      if (error instanceof Error && !("recording" in error))
+        Object.assign(error, { recording: this.recording.number - 1 });
+      throw error;
+    }
+  }
+
+  #makeResident(values: HostData, shape: readonly number[], dtype: DType): Tensor {
+    const storage = this.#memory.holding(values, dtype);
+    return this.recorder.handles.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
+  }
+}

@@ -1,0 +1,291 @@
+import { DTypeError } from "@halfstep/autocast";
+import { bytesPerElement, type DType } from "@halfstep/device";
+import { argumentCheck } from "../arguments/arguments.js";
+import { isTensor } from "../arguments/is-tensor.js";
+import * as kinds from "../arguments/kinds.js";
+import type { GradNode } from "../autograd/grad-node.js";
+import { type GradientMark, type GradientMarks, unknownMarks } from "../autograd/scale-marks.js";
+import { type BackwardOptions, backward } from "../backward/backward.js";
+import { castTo } from "../dispatch/cast.js";
+import type { Operand } from "../dispatch/op.js";
+import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
+import * as ops from "../ops/index.js";
+import { halfCopiesOf } from "../record/half-copies.js";
+import type { Storage } from "../record/storage.js";
+import { sizeOf } from "../shapes.js";
+import type { Runtime } from "./runtime.js";
+import { TensorMethods } from "./tensor-methods.js";
+
+const checkTo = argumentCheck("to", { dtype: kinds.dtype });
+const checkAssign = argumentCheck("assign", {
+  value: kinds.tensor,
+  options: kinds.optionals({ unless: kinds.flagInMemory }),
+});
+
+/** Where a tensor's elements lie. */
+export interface Placement {
+  readonly storage: Storage;
+  /** Bytes from the start of the storage. */
+  readonly offset: number;
+}
+
+/**
+ * A contiguous array of numbers that lives where its runtime computes. Calling an op appends to the runtime's open
+ * recording; nothing is computed, and nothing waits, until the recording closes.
+ */
+export class Tensor extends TensorMethods {
+  readonly runtime: Runtime;
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+  /** Number of elements. */
+  readonly size: number;
+  /** @internal What tells tensors from other values. */
+  readonly isTensor: true = true;
+  /** Whether `backward()` computes a gradient for this tensor, or through it. */
+  requiresGrad = false;
+  /** @internal The op that made the tensor, if autograd needs it. */
+  gradNode: GradNode | undefined;
+  protected place: Placement;
+  #operand: Operand | undefined;
+  #gradient: Variable | undefined;
+  #hasGradient = false;
+  #gradientMarks: GradientMarks = unknownMarks;
+  #isDisposed = false;
+
+  /** @internal Tensors are made by a runtime or by ops. */
+  constructor(runtime: Runtime, place: Placement, shape: readonly number[], dtype: DType) {
+    super();
+    this.runtime = runtime;
+    this.place = place;
+    this.shape = shape;
+    this.dtype = dtype;
+    this.size = sizeOf(shape);
+  }
+
+  /** Number of dimensions. */
+  get rank(): number {
+    return this.shape.length;
+  }
+
+  /** The gradient that `backward()` left here: float32, or undefined where there is none. */
+  get grad(): Variable | undefined {
+    return this.#hasGradient ? this.#gradient : undefined;
+  }
+
+  /**
+   * Whose loss scale the gradient carries: the marks of all backward passes that were added up in it since the last
+   * `zeroGrad()`. A scaler reads them; empty where nothing is known, or there is no gradient.
+   */
+  get gradientMarks(): ReadonlySet<GradientMark> {
+    return this.#gradientMarks;
+  }
+
+  /** @internal */
+  get storage(): Storage {
+    return this.place.storage;
+  }
+
+  /** @internal Bytes from the start of the storage. */
+  get offset(): number {
+    return this.place.offset;
+  }
+
+  /** @internal The clock of the last write to the elements; 0 where there was none. */
+  get version(): number {
+    const { storage, offset } = this.place;
+    return storage.versionOf(offset, offset + this.size * bytesPerElement(this.dtype));
+  }
+
+  /** @internal What a launch binds. */
+  operand(): Operand {
+    this.assertUsable();
+    const { shape, dtype, size: length } = this;
+    const { storage: buffer, offset } = this.place;
+    this.#operand ??= { buffer, offset, length, dtype, shape };
+    return this.#operand;
+  }
+
+  protected putAt(place: Placement): void {
+    this.place = place;
+    this.#operand = undefined;
+  }
+
+  /** @internal */
+  assertUsable(): void {
+    if (this.#isDisposed)
+      throw new ClosedTensorError(`a tensor of shape [${this.shape}] was used after dispose()`);
+    const { storage } = this.place;
+    if (storage.isResident || storage.recording === this.runtime.recording) return;
+    throw new ClosedTensorError(
+      `a tensor of shape [${this.shape}] was used after the step that made it. ` +
+        "Return it from the step, or mark it keep() there, to use it later.",
+    );
+  }
+
+  /** @internal */
+  get isDisposed(): boolean {
+    return this.#isDisposed;
+  }
+
+  /** @internal */
+  attachNode(node: GradNode): void {
+    this.gradNode = node;
+    this.requiresGrad = true;
+  }
+
+  /**
+   * Computes the gradients of this tensor with respect to every leaf that requires one, and assigns them to, or adds them to,
+   * the leaves' `grad`. A tensor of more than one element needs `gradient`, of its own shape.
+   */
+  backward(options: BackwardOptions = {}): void {
+    backward(this, options);
+  }
+
+  /** The same values without history: no gradient flows through the result. */
+  detach(): Tensor {
+    return this.runtime.recorder.viewOf(this, this.shape);
+  }
+
+  /** The values in another dtype: {@link castTo}. */
+  to(dtype: DType): Tensor {
+    checkTo([dtype]);
+    return castTo(this, dtype);
+  }
+
+  /** Keeps the tensor alive after the step that makes it. It is the caller's to `dispose()`. */
+  keep(): this {
+    this.assertUsable();
+    if (!this.place.storage.isResident) this.runtime.recording.kept.add(this.place.storage);
+    this.runtime.recorder.handles.track(this);
+    return this;
+  }
+
+  /** Gives the memory back. A disposed tensor cannot be used again. */
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    this.runtime.recorder.handles.untrack(this, this.place.storage);
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** The one element of a tensor. Waits only for the recording that made it; inside a step it throws. */
+  async item(): Promise<number> {
+    if (this.size !== 1)
+      throw new ShapeError(
+        `item() reads a tensor of one element, not of shape [${this.shape}]; use toArray()`,
+      );
+    const values = await this.toArray();
+    return values[0] as number;
+  }
+
+  /** The elements in row-major order, decoded. Waits only for the recording that made them; inside a step it throws. */
+  toArray(): Promise<Float32Array | Float64Array | Int32Array | Uint32Array> {
+    return this.runtime.read(this);
+  }
+
+  /** The GPU buffer that holds the elements from byte `offset` on, without a copy. Only for resident tensors of a GPU runtime. */
+  get buffer(): GPUBuffer {
+    this.assertUsable();
+    const { memory } = this.place.storage;
+    if (!memory || "bytes" in memory)
+      throw new RecordingError(
+        "buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()",
+      );
+    halfCopiesOf(this.place.storage)?.valuesLent();
+    return memory;
+  }
+
+  /** @internal Where `backward()` writes; made on first use. */
+  gradientVariable(): Variable {
+    this.#gradient ??= this.runtime.variable(new Float32Array(this.size), this.shape, {
+      name: "grad",
+    });
+    return this.#gradient;
+  }
+
+  /** @internal Puts the gradient into memory of the caller's. */
+  placeGradient(gradient: Variable): void {
+    this.#gradient = gradient;
+    this.#hasGradient = false;
+    this.#gradientMarks = unknownMarks;
+  }
+
+  /** Says what the gradient carries, where it was put there in another way than by `backward()`: as a scaler does. */
+  markGradient(marks: ReadonlySet<GradientMark>): void {
+    if (this.#hasGradient) this.setGradient(true, marks);
+  }
+
+  /** @internal Whether there is a gradient, and what it carries. */
+  setGradient(present: boolean, marks: GradientMarks): void {
+    const before = this.#hasGradient;
+    const marksBefore = this.#gradientMarks;
+    if (before === present && marksBefore === marks) return;
+    this.#hasGradient = present;
+    this.#gradientMarks = marks;
+    this.runtime.recorder.onDrop(() => {
+      this.#hasGradient = before;
+      this.#gradientMarks = marksBefore;
+    });
+  }
+
+  /** Makes the gradient absent, so that the next `backward()` assigns it anew. */
+  zeroGrad(): void {
+    this.setGradient(false, unknownMarks);
+  }
+}
+
+/** Options of {@link Variable.assign}. */
+export interface AssignOptions {
+  /** One float32, a tensor's or a loss scaler's flag. Where it is not 0, the assignment changes nothing. */
+  readonly unless?: Tensor | Storage | undefined;
+}
+
+/**
+ * A tensor whose elements change: a parameter, a buffer, a gradient, optimizer or scaler state. It changes only by
+ * `assign()`, in program order, and a read sees the version at its place.
+ */
+export class Variable extends Tensor {
+  /** The name in errors and state dicts. */
+  name: string;
+
+  /** @internal Variables are made by a runtime. */
+  constructor(
+    runtime: Runtime,
+    place: Placement,
+    shape: readonly number[],
+    dtype: DType,
+    name: string,
+  ) {
+    super(runtime, place, shape, dtype);
+    this.name = name;
+  }
+
+  /** Replaces the elements by those of `value`, which has the same shape; it is cast if its dtype differs. */
+  assign(value: Tensor, options: AssignOptions = {}): void {
+    checkAssign([value, options]);
+    if (value.size !== this.size)
+      throw new ShapeError(
+        `assign: ${this.name} has shape [${this.shape}], the value has [${value.shape}]`,
+      );
+    const { unless } = options;
+    if (isTensor(unless) && unless.dtype !== "float32")
+      throw new DTypeError(`assign: unless must be one float32, not ${unless.dtype}`);
+    ops.assign(this, value, isTensor(unless) ? unless.operand() : unless && flagIn(unless));
+  }
+
+  /** @internal Moves the variable to another place, whose contents are already right. */
+  moveTo(place: Placement): void {
+    this.assertUsable();
+    this.runtime.recorder.handles.untrack(this, this.place.storage);
+    this.putAt(place);
+    this.runtime.recorder.handles.track(this);
+  }
+}
+
+/** The float32 that primitives of loss scaling allocate for a flag. */
+const flagIn = (buffer: Storage): Operand => ({
+  ...{ buffer, offset: 0, length: 1, dtype: "float32", shape: [] },
+});
