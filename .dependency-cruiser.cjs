@@ -20,9 +20,72 @@ const neighbours = floors.flatMap((floor, index) =>
     };
   }),
 );
+// The rooms of tensor, lowest first, each with the rooms that it may import from: types count, so that no circle crosses a room.
+const rooms = {
+  arguments: [],
+  record: [],
+  plan: ["record"],
+  run: ["record", "plan"],
+  autograd: ["record", "arguments"],
+  dispatch: ["record", "arguments", "autograd"],
+  ops: ["record", "arguments", "autograd", "dispatch"],
+  backward: ["record", "arguments", "autograd", "dispatch", "ops"],
+  tensor: ["record", "plan", "run", "arguments", "autograd", "dispatch", "ops", "backward"],
+};
+// A tensor has its ops as methods, and ops take tensors: what methods are made of knows tensors and runtimes by their types.
+const madeOfMethods = ["arguments", "autograd", "dispatch", "ops", "backward"];
+const tensorRoom = "^packages/tensor/src/tensor/(tensor|runtime)\\.ts$";
+const beneathRooms = "^packages/tensor/src/(dtypes|errors|shapes)\\.ts$";
+const tests = "\\.test(-d)?\\.ts$";
+const roomRules = Object.entries(rooms).map(([room, known]) => ({
+  name: `tensor-${room}-stays-in-its-room`,
+  comment: `${room}/ of tensor may import only from ${known.join(", ") || "no other room"}.`,
+  severity: "error",
+  from: { path: `^packages/tensor/src/${room}/`, pathNot: tests },
+  to: {
+    path: "^packages/tensor/src/",
+    pathNot: [
+      `^packages/tensor/src/(${[room, ...known].join("|")})/`,
+      beneathRooms,
+      ...(madeOfMethods.includes(room) ? [tensorRoom] : []),
+    ],
+  },
+}));
 module.exports = {
   forbidden: [
     ...neighbours,
+    ...roomRules,
+    {
+      name: "tensors-by-type",
+      comment: "What the methods of tensors are made of knows tensors and runtimes by their types alone.",
+      severity: "error",
+      from: { path: `^packages/tensor/src/(${madeOfMethods.join("|")})/`, pathNot: tests },
+      to: { path: tensorRoom, dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "beneath-rooms",
+      comment: "What every room of tensor may import imports from no room.",
+      severity: "error",
+      from: { path: beneathRooms },
+      to: { path: "^packages/tensor/src/[^/]+/" },
+    },
+    {
+      name: "plans-from-data",
+      comment: "Plans are made of recordings, and runs of plans; neither knows who records.",
+      severity: "error",
+      from: { path: "^packages/tensor/src/(plan|run)/", pathNot: tests },
+      to: { path: "^packages/tensor/src/record/recorder\\.ts$" },
+    },
+    {
+      name: "passes-know-graphs",
+      comment: "A pass knows graphs and lifetimes, not the pipeline that it is in.",
+      severity: "error",
+      from: { path: "^packages/tensor/src/plan/passes/", pathNot: tests },
+      to: {
+        path: "^packages/tensor/src/plan/[^/]+\\.ts$",
+        pathNot: "^packages/tensor/src/plan/(graph|assign-memory)\\.ts$",
+      },
+    },
     {
       name: "no-circular",
       comment: "Cycles of types alone vanish when compiled.",

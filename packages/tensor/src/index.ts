@@ -1,6 +1,7 @@
 export * as kinds from "./arguments/kinds.js";
 export { checkpoint } from "./autograd/checkpoint.js";
 export { isGradEnabled, noGrad } from "./autograd/grad-mode.js";
+export type { BackwardContext } from "./autograd/grad-node.js";
 export type { GradientMark, ScaleMark } from "./autograd/scale-marks.js";
 export { type BackwardOptions, grad } from "./backward/backward.js";
 export { castTo } from "./dispatch/cast.js";
@@ -15,7 +16,6 @@ export {
   type FunctionDefinition,
 } from "./dispatch/function.js";
 export {
-  type BackwardContext,
   type BinaryOp,
   type CallableOp,
   callable,
@@ -39,15 +39,8 @@ export { Generator } from "./ops/generator.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
 export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";
-export {
-  allPasses,
-  type PassName,
-  type Plan,
-  type PlanBuffer,
-  type PlannedLaunch,
-  type PlannedValue,
-  type PlanStatistics,
-} from "./plan/plan.js";
+export { allPasses, type PassName } from "./plan/pipeline.js";
+export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
 export type { OpSite } from "./record/op-sites.js";
 export type { NonFiniteOrigin, ProvenanceMode } from "./record/provenance.js";
 export { withScope } from "./record/scope.js";

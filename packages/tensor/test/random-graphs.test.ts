@@ -15,7 +15,8 @@ import {
 } from "../src/index.js";
 import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
-import { hasConflict, type Pass } from "../src/plan/graph.js";
+import { type Pass } from "../src/plan/graph.js";
+import { hasConflict } from "../src/record/bindings.js";
 import { foldCasts } from "../src/plan/passes/fold-casts.js";
 import { fuseElementwise, fuseRandom } from "../src/plan/passes/fuse-elementwise.js";
 import { fuseEpilogues } from "../src/plan/passes/fuse-epilogues.js";

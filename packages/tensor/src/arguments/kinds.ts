@@ -1,4 +1,4 @@
-import { floatingDTypes } from "@halfstep/device";
+import { dtypes } from "../dtypes.js";
 import { isTensor } from "./is-tensor.js";
 
 /** What may stand for a parameter. */
@@ -37,11 +37,10 @@ export const integers: Kind = { what: "a list of integers", accepts: listOf(isIn
 export const flag: Kind = { what: "true or false", accepts: (value) => typeof value === "boolean" };
 /** A string. */
 export const text: Kind = { what: "a string", accepts: (value) => typeof value === "string" };
-const dtypes: readonly unknown[] = [...floatingDTypes, "int32", "uint32"];
 /** A dtype of tensors. */
 export const dtype: Kind = {
   what: `a dtype (${dtypes.join(", ")})`,
-  accepts: (value) => dtypes.includes(value),
+  accepts: (value) => (dtypes as readonly unknown[]).includes(value),
 };
 /** Checked by the function itself. */
 export const anything: Kind = { what: "given", accepts: (value) => value !== undefined };

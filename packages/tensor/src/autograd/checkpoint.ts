@@ -1,10 +1,10 @@
 import { autocast, currentRegion } from "@halfstep/autocast";
+import { tensorsIn } from "../arguments/tensors-in.js";
 import { RecordingError } from "../errors.js";
-import type { Generator } from "../ops/generator.js";
 import { currentScope, inScope } from "../record/scope.js";
+import { requireSynchronous } from "../record/synchronous.js";
 import { isGradEnabled, withGradMode } from "./grad-mode.js";
-import { openSegment, runAgain, runOpen, type Segment } from "./recomputation.js";
-import { requireSynchronous, tensorsIn } from "./returned.js";
+import { type Draws, openSegment, runAgain, runOpen, type Segment } from "./recomputation.js";
 
 /**
  * Calls `fn(...inputs)` and keeps nothing of what it computes on the way: the backward pass calls it again, from the inputs. It
@@ -35,7 +35,7 @@ export function checkpoint<A extends readonly unknown[], R>(
       "checkpoint() needs a tensor among its inputs: what the function closes over is kept in any case",
     );
   const { runtime } = first;
-  const draws = new Map<Generator, number>();
+  const draws = new Map<Draws, number>();
   const region = currentRegion();
   const scope = currentScope();
   const castsBefore = runtime.recording.casts.snapshot();

@@ -1,11 +1,29 @@
-import type { OpDefinition } from "../dispatch/op.js";
 import { currentScope, type Scope } from "../record/scope.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { enrol, type Position } from "./recomputation.js";
 import type { ScaleMark } from "./scale-marks.js";
 
+/** What an op gets to compute the gradients of its inputs from. */
+export interface BackwardContext<A> {
+  /** The inputs as the forward saw them: after autocast, and at the version that they had then. */
+  readonly inputs: readonly Tensor[];
+  readonly outputs: readonly Tensor[];
+  /** Gradients of the outputs; undefined where nothing depends on that output. */
+  readonly gradients: readonly (Tensor | undefined)[];
+  /** Which inputs need a gradient; others may be left undefined. */
+  readonly needs: readonly boolean[];
+  readonly attributes: A;
+}
+
+/** The gradient of each input of an op; undefined for those that need none. */
+export type BackwardRule<A> = (context: BackwardContext<A>) => readonly (Tensor | undefined)[];
+
 /** What autograd needs to know of an op. */
-export interface DifferentiableOp extends Pick<OpDefinition<unknown>, "name" | "backward"> {
+export interface DifferentiableOp {
+  /** The name in errors. */
+  readonly name: string;
+  /** "none" where no gradient flows through the op. */
+  readonly backward: BackwardRule<unknown> | "none";
   /**
    * Its backward needs no values, only shapes and dtypes of its inputs. So backward passes never use it up: what several graphs
    * have in common may consist of such ops, and each of them may be differentiated.

@@ -1,9 +1,13 @@
-import type { Launch } from "@halfstep/device";
 import { RecordingError } from "../errors.js";
-import type { Generator } from "../ops/generator.js";
-import type { Storage } from "../record/storage.js";
+import { repeating } from "../record/repetition.js";
 import type { GradNode } from "./grad-node.js";
 import { writeSince } from "./versions.js";
+
+/** A generator of random numbers, which goes back to draw the same again. */
+export interface Draws {
+  /** How much has been drawn. */
+  offset: number;
+}
 
 /** What one run of a checkpointed function left for a backward pass. */
 export interface Tape {
@@ -35,46 +39,40 @@ interface Open {
 }
 
 let open: Open | undefined;
-let openDraws: readonly Map<Generator, number>[] = [];
-let isRunningAgain = false;
+let openDraws: readonly Map<Draws, number>[] = [];
 
 export const openSegment = (): Open | undefined => open;
 
 /** Runs the function of a segment for the first time; `draws` gets the offset from which each generator is drawn. */
-export function runOpen<T>(segment: Segment, draws: Map<Generator, number>, fn: () => T): T {
-  return during({ tape: segment.tape, segment }, [...openDraws, draws], isRunningAgain, fn);
+export function runOpen<T>(segment: Segment, draws: Map<Draws, number>, fn: () => T): T {
+  return during({ tape: segment.tape, segment }, [...openDraws, draws], fn);
 }
 
 /** Runs the function of a segment again, and changes nothing but what it returns. */
-export function runAgain(draws: ReadonlyMap<Generator, number>, fn: () => unknown): Tape {
+export function runAgain(draws: ReadonlyMap<Draws, number>, fn: () => unknown): Tape {
   const tape: Tape = { nodes: [], inner: [] };
   const offsets = [...draws.keys()].map((generator) => [generator, generator.offset] as const);
   for (const [generator, offset] of draws) generator.offset = offset;
   try {
-    during({ tape, segment: undefined }, [], true, fn);
+    repeating(() => during({ tape, segment: undefined }, [], fn));
   } finally {
     for (const [generator, offset] of offsets) generator.offset = offset;
   }
   return tape;
 }
 
-function during<T>(
-  inside: Open,
-  draws: readonly Map<Generator, number>[],
-  again: boolean,
-  fn: () => T,
-): T {
-  const before = [open, openDraws, isRunningAgain] as const;
-  [open, openDraws, isRunningAgain] = [inside, draws, again];
+function during<T>(inside: Open, draws: readonly Map<Draws, number>[], fn: () => T): T {
+  const before = [open, openDraws] as const;
+  [open, openDraws] = [inside, draws];
   try {
     return fn();
   } finally {
-    [open, openDraws, isRunningAgain] = before;
+    [open, openDraws] = before;
   }
 }
 
 /** Called by generators before they draw. */
-export function noteDraw(generator: Generator): void {
+export function noteDraw(generator: Draws): void {
   for (const draws of openDraws) if (!draws.has(generator)) draws.set(generator, generator.offset);
 }
 
@@ -84,14 +82,6 @@ export function enrol(node: GradNode): Position | undefined {
   const index = open.tape.nodes.push(node) - 1;
   return open.segment && { segment: open.segment, index };
 }
-
-/** Whether a function runs again that has changed its variables already: what computes and writes in one launch asks. */
-export const isRecomputation = (): boolean => isRunningAgain;
-
-/** Whether a launch is left out because a function runs again: the variables that it changes have changed already. */
-export const isRepeatedWrite = ({ kernel, bindings }: Launch<Storage>): boolean =>
-  isRunningAgain &&
-  bindings.some(({ buffer }, b) => buffer.isResident && kernel.bindings[b]?.access !== "read");
 
 /** What one backward pass has computed again. */
 export class Recomputations {

@@ -2,7 +2,8 @@ import { withoutAutocast } from "@halfstep/autocast";
 import { argumentCheck, checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { withGradMode } from "../autograd/grad-mode.js";
-import type { GradNode } from "../autograd/grad-node.js";
+import type { BackwardRule, GradNode } from "../autograd/grad-node.js";
+import { releaseSaved } from "../autograd/kept-graph.js";
 import { Recomputations } from "../autograd/recomputation.js";
 import { type GradientMarks, joinMarks, marksBelow, noteMarks } from "../autograd/scale-marks.js";
 import { versionAt } from "../autograd/versions.js";
@@ -114,7 +115,7 @@ function propagate(
   const last = recording.launches.at(-1);
   if (last && last !== after) recording.backwardPasses.push({ after, last });
   for (const { node } of freed) {
-    runtime.recorder.releaseSaved(node);
+    releaseSaved(node, runtime);
     // A loss that is held on to must not hold the whole graph below it.
     node.inputs = [];
     node.position = undefined;
@@ -211,7 +212,7 @@ function gradientsOf(
   const { inputs } = node;
   const { savesNothing } = node.op;
   const present = savesNothing ? node : recomputations.nodeFor(node);
-  const rule = present.op.backward as Exclude<GradNode["op"]["backward"], "none">;
+  const rule = present.op.backward as BackwardRule<unknown>;
   const results = rule({
     inputs: savesNothing
       ? inputs

@@ -1,6 +1,7 @@
 import type { DType } from "@halfstep/device";
 import { isTensor } from "../arguments/is-tensor.js";
-import { castOperand, castTo, isFloating } from "./cast.js";
+import { isFloating } from "../dtypes.js";
+import { castOperand, castTo } from "./cast.js";
 
 /** A value with its floating tensors cast: itself, or those in arrays and plain objects, nested as they may be. */
 export function castAll<T>(value: T, dtype: DType): T {

@@ -8,12 +8,12 @@ import {
   toUint32,
 } from "@halfstep/kernels";
 import { isGradEnabled } from "../autograd/grad-mode.js";
+import type { BackwardContext } from "../autograd/grad-node.js";
 import { type DifferentiableOp, dependOn } from "../autograd/grad-node.js";
+import { isFloating } from "../dtypes.js";
 import { noteOp } from "../record/op-notes.js";
 import type { Tensor } from "../tensor/tensor.js";
-import type { BackwardContext, ForwardContext, OpDefinition, TensorSpec } from "./op.js";
-
-export const isFloating = (dtype: DType): boolean => dtype !== "int32" && dtype !== "uint32";
+import type { ForwardContext, OpDefinition, TensorSpec } from "./op.js";
 
 /**
  * The tensor in another dtype; the tensor itself where it already has it. Integers become the nearest float32 (their own number up to

@@ -1,9 +1,9 @@
 import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
 import { argumentCheck, declare } from "../arguments/arguments.js";
 import type { ParameterKinds } from "../arguments/kinds.js";
-import { tensorsIn } from "../autograd/returned.js";
+import { tensorsIn } from "../arguments/tensors-in.js";
+import { isFloating } from "../dtypes.js";
 import { currentScope, inComposite } from "../record/scope.js";
-import { isFloating } from "./cast.js";
 import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
 import { opListener, traceAsOne } from "./trace.js";

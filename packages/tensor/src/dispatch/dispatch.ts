@@ -5,12 +5,13 @@ import { isTensor } from "../arguments/is-tensor.js";
 import { anything, optional, tensors } from "../arguments/kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { dependOn } from "../autograd/grad-node.js";
+import { isFloating } from "../dtypes.js";
 import { RecordingError } from "../errors.js";
 import { noteOp } from "../record/op-notes.js";
 import { currentScope } from "../record/scope.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { castOperand, isFloating } from "./cast.js";
+import { castOperand } from "./cast.js";
 import type { OpDefinition, Operand } from "./op.js";
 import { opListener } from "./trace.js";
 

@@ -3,6 +3,7 @@ import type { DType, LaunchTarget } from "@halfstep/device";
 import type { ShapedBinding } from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import type { ParameterKinds } from "../arguments/kinds.js";
+import type { BackwardContext } from "../autograd/grad-node.js";
 import type { Storage } from "../record/storage.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { dispatch } from "./dispatch.js";
@@ -22,18 +23,6 @@ export interface ForwardContext<A> {
   readonly target: LaunchTarget<Storage>;
   readonly inputs: readonly Operand[];
   readonly outputs: readonly Operand[];
-  readonly attributes: A;
-}
-
-/** What an op gets to compute the gradients of its inputs from. */
-export interface BackwardContext<A> {
-  /** The inputs as the forward saw them: after autocast, and at the version that they had then. */
-  readonly inputs: readonly Tensor[];
-  readonly outputs: readonly Tensor[];
-  /** Gradients of the outputs; undefined where nothing depends on that output. */
-  readonly gradients: readonly (Tensor | undefined)[];
-  /** Which inputs need a gradient; others may be left undefined. */
-  readonly needs: readonly boolean[];
   readonly attributes: A;
 }
 

@@ -3,8 +3,8 @@ import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { noGrad } from "../autograd/grad-mode.js";
-import { isFloating } from "../dispatch/cast.js";
 import type { Operand } from "../dispatch/op.js";
+import { isFloating } from "../dtypes.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor, Variable } from "../tensor/tensor.js";
 

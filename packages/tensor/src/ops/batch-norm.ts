@@ -3,10 +3,10 @@ import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
-import { isRecomputation } from "../autograd/recomputation.js";
 import { castTo } from "../dispatch/cast.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
+import { isRecomputation } from "../record/repetition.js";
 import type { Tensor, Variable } from "../tensor/tensor.js";
 
 /** Options of {@link batchNormInference}. */

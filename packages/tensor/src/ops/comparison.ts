@@ -4,9 +4,8 @@ import { bfloat16, float16, float32 } from "@halfstep/formats";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import { either, number, tensor } from "../arguments/kinds.js";
-import { isFloating } from "../dispatch/cast.js";
+import type { BackwardContext } from "../autograd/grad-node.js";
 import {
-  type BackwardContext,
   type CallableOp,
   callable,
   defineOp,
@@ -14,6 +13,7 @@ import {
   type Operand,
   type TensorSpec,
 } from "../dispatch/op.js";
+import { isFloating } from "../dtypes.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { broadcastAll, reduced } from "./pointwise.js";
 

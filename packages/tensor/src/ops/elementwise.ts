@@ -1,14 +1,8 @@
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import { either, number, optional, tensor } from "../arguments/kinds.js";
-import {
-  type BackwardContext,
-  type BinaryOp,
-  type CallableOp,
-  callable,
-  type Op,
-  type UnaryOp,
-} from "../dispatch/op.js";
+import type { BackwardContext } from "../autograd/grad-node.js";
+import { type BinaryOp, type CallableOp, callable, type Op, type UnaryOp } from "../dispatch/op.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { cut, ofTwo, pointwise, unary } from "./pointwise.js";
 

@@ -1,8 +1,8 @@
 import { type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { tensor } from "../arguments/kinds.js";
+import type { BackwardContext } from "../autograd/grad-node.js";
 import {
-  type BackwardContext,
   type BinaryOp,
   callable,
   defineOp,

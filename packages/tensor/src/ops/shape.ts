@@ -9,7 +9,6 @@ import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { type DifferentiableOp, dependOn } from "../autograd/grad-node.js";
-import { isFloating } from "../dispatch/cast.js";
 import {
   type CallableOp,
   callable,
@@ -18,6 +17,7 @@ import {
   type Operand,
   type TensorSpec,
 } from "../dispatch/op.js";
+import { isFloating } from "../dtypes.js";
 import { ShapeError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor/tensor.js";

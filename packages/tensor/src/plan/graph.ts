@@ -1,13 +1,4 @@
-import {
-  type Binding,
-  bytesPerElement,
-  type DType,
-  floatingDTypes,
-  type HalfDType,
-  isFloat8,
-  type KernelBinding,
-  type Launch,
-} from "@halfstep/device";
+import { type Binding, type DType, type HalfDType, isFloat8, type Launch } from "@halfstep/device";
 import type { Storage } from "../record/storage.js";
 
 /** Where a launch takes a runtime scalar from: a launch of the recording, by position, and the scalar's name there. */
@@ -40,46 +31,9 @@ export const isWrite = (node: PlanNode, binding: number): boolean =>
 export const isRead = (node: PlanNode, binding: number): boolean =>
   node.launch.kernel.bindings[binding]?.access !== "write";
 
-/**
- * True where WebGPU refuses a launch: it forbids one dispatch to read a buffer and to write it, even in disjoint ranges, and
- * to write a range through two bindings.
- */
-export function hasConflict({ kernel, bindings }: Launch<Storage>): boolean {
-  const isWritten = (b: number): boolean => kernel.bindings[b]?.access !== "read";
-  return bindings.some(
-    (one, a) =>
-      isWritten(a) &&
-      bindings.some(
-        (other, b) =>
-          a !== b &&
-          other.buffer === one.buffer &&
-          (!isWritten(b) || (a < b && overlaps(one, other))),
-      ),
-  );
-}
-
-/** True where two bindings of one buffer share bytes. */
-export function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
-  const endOf = ({ offset, length, dtype }: Binding<Storage>): number =>
-    offset + length * bytesPerElement(dtype);
-  return a.offset < endOf(b) && b.offset < endOf(a);
-}
-
-/** Storage buffers that every WebGPU device offers a stage; a fused kernel stays within them. */
-export const maxBindings = 8;
-
 /** The dtype where it is a 16-bit format, to which a store rounds. */
 export const halfOf = (dtype: DType): HalfDType | undefined =>
   dtype === "float16" || dtype === "bfloat16" ? dtype : undefined;
-
-/** Whether a kernel takes storage of this dtype for one of its bindings. */
-export function accepts(parameter: KernelBinding | undefined, dtype: DType): boolean {
-  if (!parameter) return false;
-  const { dtypes = floatingDTypes, unit = 4, access } = parameter;
-  if (!dtypes.includes(dtype)) return false;
-  // A store fills whole words.
-  return access === "read" || unit * bytesPerElement(dtype) >= 4;
-}
 
 /** The formats through which a value passes, in order; more than one cannot be expressed by a single binding. */
 export function roundings(...formats: readonly (HalfDType | undefined)[]): HalfDType[] {

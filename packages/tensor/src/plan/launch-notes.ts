@@ -1,8 +1,8 @@
 import type { Launch as AnyLaunch, Binding } from "@halfstep/device";
 import type { OpNote } from "../record/op-notes.js";
+import type { RecordedTensor } from "../record/recorded-tensor.js";
 import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
-import type { Tensor } from "../tensor/tensor.js";
 import type { PlanNode } from "./graph.js";
 
 type Launch = AnyLaunch<Storage>;
@@ -33,7 +33,7 @@ export function launchNotes({
   launches,
 }: Recording): ((node: PlanNode) => LaunchNote) | undefined {
   if (!notes) return undefined;
-  const tensors = new Map<Storage, Set<Tensor>>();
+  const tensors = new Map<Storage, Set<RecordedTensor>>();
   for (const { inputs, outputs } of new Set(notes.values()))
     for (const tensor of [...inputs, ...outputs]) {
       const known = tensors.get(tensor.storage);
@@ -70,11 +70,11 @@ function opOf({ op, scope }: OpNote): LaunchedOp {
 
 function operandOf(
   { offset, length }: Binding<Storage>,
-  tensors: ReadonlySet<Tensor> = new Set(),
+  tensors: ReadonlySet<RecordedTensor> = new Set(),
 ): LaunchNote["operands"][number] | undefined {
   const same = [...tensors].filter((tensor) => tensor.offset === offset && tensor.size === length);
   const [first] = same;
   if (!first) return undefined;
-  const named = same.map(({ name }: Tensor & { readonly name?: string }) => name).find(Boolean);
+  const named = same.map(({ name }) => name).find(Boolean);
   return { shape: first.shape, ...(named && { name: named }) };
 }

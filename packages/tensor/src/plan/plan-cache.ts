@@ -1,6 +1,7 @@
 import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
-import { type PassName, type Plan, plan } from "./plan.js";
+import type { PassName } from "./pipeline.js";
+import { type Plan, plan } from "./plan.js";
 import { Redefinitions } from "./redefinitions.js";
 import { areEqual, type Structure, type StructurePart, structureOf } from "./structure.js";
 

@@ -2,78 +2,10 @@ import { type Binding, type Launch, sizeClass } from "@halfstep/device";
 import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
-import type { Pass, PlanGraph, PlanNode, ScalarSource } from "./graph.js";
+import type { PlanGraph, PlanNode, ScalarSource } from "./graph.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
-import { addressHeads } from "./passes/address-heads.js";
-import { checkStores } from "./passes/check-stores.js";
-import { foldAccumulations } from "./passes/fold-accumulations.js";
-import { foldCasts, isCopy } from "./passes/fold-casts.js";
-import { fuseElementwise, fuseRandom } from "./passes/fuse-elementwise.js";
-import { fuseEpilogues } from "./passes/fuse-epilogues.js";
-import { joinScaleUpdate } from "./passes/join-scale-update.js";
-import { narrowStorage } from "./passes/narrow-storage.js";
-import { recomputeSums } from "./passes/recompute-sums.js";
-import { removeDead } from "./passes/remove-dead.js";
-import { spreadRows } from "./passes/spread-rows.js";
-import { storeCopies } from "./passes/store-copies.js";
-import { storeFusedTwins, storeTwins } from "./passes/store-twins.js";
-
-/** A pass of the planner. */
-export type PassName =
-  | "removeDead"
-  | "foldCasts"
-  | "addressHeads"
-  | "storeCopies"
-  | "fuseElementwise"
-  | "narrowStorage"
-  | "storeTwins"
-  | "recomputeSums"
-  | "fuseRandom"
-  | "fuseEpilogues"
-  | "storeFusedTwins"
-  | "spreadRows"
-  | "foldAccumulations"
-  | "checkStores"
-  | "joinScaleUpdate"
-  | "reuseMemory";
-
-/** Every pass, in the order in which they run. */
-export const allPasses: readonly PassName[] = [
-  "removeDead",
-  "foldCasts",
-  "addressHeads",
-  "storeCopies",
-  "fuseElementwise",
-  "narrowStorage",
-  "storeTwins",
-  "recomputeSums",
-  "fuseRandom",
-  "fuseEpilogues",
-  "storeFusedTwins",
-  "spreadRows",
-  "foldAccumulations",
-  "checkStores",
-  "joinScaleUpdate",
-  "reuseMemory",
-];
-
-const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
-  removeDead,
-  foldCasts,
-  addressHeads,
-  storeCopies,
-  fuseElementwise,
-  narrowStorage,
-  storeTwins,
-  recomputeSums,
-  fuseRandom,
-  fuseEpilogues,
-  storeFusedTwins,
-  spreadRows,
-  foldAccumulations,
-  checkStores,
-  joinScaleUpdate,
-};
+import { isCopy } from "./passes/fold-casts.js";
+import { allPasses, type PassName, transformed } from "./pipeline.js";
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */
 export type PlanBuffer =
@@ -137,9 +69,6 @@ export interface PlanStatistics {
   readonly activationBytes: number;
 }
 
-/** Passes for hardware that is a CPU: others gain nothing, or may not do what they rely on. */
-const softwarePasses: ReadonlySet<PassName> = new Set(["spreadRows", "checkStores"]);
-
 /** A plan for a recording, to run on hardware of a class: a pure function of both. */
 export function plan(
   recording: Recording,
@@ -147,12 +76,7 @@ export function plan(
   hardwareClass?: string,
 ): Plan {
   const recorded = graphOf(recording);
-  let graph = recorded;
-  for (const name of allPasses) {
-    if (name === "reuseMemory" || !passes.includes(name)) continue;
-    if (softwarePasses.has(name) && hardwareClass !== "software") continue;
-    graph = graphPasses[name](graph);
-  }
+  const graph = transformed(recorded, passes, hardwareClass);
   const { slotOf, slots, lives } = assignMemory(graph, passes.includes("reuseMemory"));
   const residents = residentNumbers(recording);
   const locate = (storage: Storage): PlanBuffer =>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { cpuRuntime, type Runtime, type Tensor } from "../index.js";
-import { allPasses, type PassName } from "./plan.js";
+import { allPasses, type PassName } from "./pipeline.js";
 import { areEqual, type Structure, structureOf } from "./structure.js";
 
 /** The structure of what `fn` records. */

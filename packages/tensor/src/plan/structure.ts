@@ -1,7 +1,7 @@
 import type { Kernel } from "@halfstep/device";
 import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
-import type { PassName } from "./plan.js";
+import type { PassName } from "./pipeline.js";
 
 /** Kernels are themselves: their names say nothing about what they compute. */
 export type StructurePart = string | number | undefined | Kernel;

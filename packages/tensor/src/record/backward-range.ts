@@ -1,6 +1,6 @@
 import { bytesPerElement, type Launch } from "@halfstep/device";
 import { storedRange } from "@halfstep/kernels";
-import { isFloating } from "../dispatch/cast.js";
+import { isFloating } from "../dtypes.js";
 import { observedLaunches, replaceLaunches } from "./observed-stores.js";
 import type { Recording } from "./recording.js";
 import type { Storage } from "./storage.js";

@@ -1,8 +1,7 @@
 import type { Binding, HalfDType, Launch } from "@halfstep/device";
 import { canCopy, copyValues, elementwise, identity, valuesOfUpdate } from "@halfstep/kernels";
-import type { Placement } from "../tensor/tensor.js";
 import type { Recording } from "./recording.js";
-import type { Storage } from "./storage.js";
+import type { Placement, Storage } from "./storage.js";
 
 interface HalfCopy {
   readonly binding: Binding<Storage> & { readonly dtype: HalfDType };

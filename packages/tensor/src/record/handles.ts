@@ -1,21 +1,19 @@
-import type { GradNode } from "../autograd/grad-node.js";
-import { nodesBelow, savedBy } from "../autograd/returned.js";
-import type { Tensor } from "../tensor/tensor.js";
+import type { HeldTensor } from "./recorded-tensor.js";
 import type { Storage } from "./storage.js";
 
 /** Which tensors keep their memory, until they are disposed or collected as garbage. */
-export class Handles {
+export class Handles<T extends HeldTensor> {
   /** Tensors that were collected instead of being disposed. */
   leaked = 0;
   readonly #release: (storage: Storage) => void;
   readonly #registry: FinalizationRegistry<Storage>;
-  readonly #tracked = new WeakSet<Tensor>();
-  /** Nodes of graphs that steps were asked to keep. */
-  readonly #keptNodes = new WeakSet<GradNode>();
-  /** Tensors with a handle only because such nodes need them, and how many do. */
-  readonly #saved = new WeakMap<Tensor, number>();
-  /** Whether there ever were such nodes: most programs have none, and a backward pass asks for each node it has used. */
-  #hasKept = false;
+  readonly #tracked = new WeakSet<T>();
+  /** Whom tensors are kept for: nodes of graphs that steps were asked to keep. */
+  readonly #users = new WeakSet<object>();
+  /** Tensors with a handle only because users need them, and how many do. */
+  readonly #saved = new WeakMap<T, number>();
+  /** Whether there ever were users: most programs have none, and a backward pass asks for each node it has used. */
+  #hasUsers = false;
 
   /** @param release called when the last handle of memory is gone. */
   constructor(release: (storage: Storage) => void) {
@@ -27,7 +25,7 @@ export class Handles {
   }
 
   /** Makes a tensor keep its memory. */
-  track<T extends Tensor>(tensor: T): T {
+  track<U extends T>(tensor: U): U {
     if (this.#tracked.has(tensor)) {
       // Whoever asks for it now gives it back.
       this.#saved.delete(tensor);
@@ -39,7 +37,7 @@ export class Handles {
     return tensor;
   }
 
-  untrack(tensor: Tensor, storage: Storage): void {
+  untrack(tensor: T, storage: Storage): void {
     if (!this.#tracked.delete(tensor)) return;
     this.#registry.unregister(tensor);
     this.drop(storage);
@@ -51,28 +49,26 @@ export class Handles {
     if (storage.handles <= 0) this.#release(storage);
   }
 
-  /** Keeps whatever a backward pass from these results could read. */
-  keepGraph(results: readonly Tensor[]): void {
-    for (const node of nodesBelow(results)) {
-      if (this.#keptNodes.has(node)) continue;
-      this.#keptNodes.add(node);
-      this.#hasKept = true;
-      for (const tensor of savedBy(node)) this.#save(tensor);
-    }
+  /** Keeps tensors for a user, until it releases them. */
+  keepFor(user: object, tensors: () => readonly T[]): void {
+    if (this.#users.has(user)) return;
+    this.#users.add(user);
+    this.#hasUsers = true;
+    for (const tensor of tensors()) this.#save(tensor);
   }
 
-  /** Gives back what is kept for this node and no other, of which a backward pass has made use. */
-  releaseSaved(node: GradNode, onDrop: (undo: () => void) => void): void {
-    if (!this.#hasKept || !this.#keptNodes.delete(node)) return;
-    const saved = savedBy(node);
+  /** Gives back what is kept for this user and no other. */
+  releaseFor(user: object, tensors: () => readonly T[], onDrop: (undo: () => void) => void): void {
+    if (!this.#hasUsers || !this.#users.delete(user)) return;
+    const saved = tensors();
     for (const tensor of saved) this.#unsave(tensor);
     onDrop(() => {
-      this.#keptNodes.add(node);
+      this.#users.add(user);
       for (const tensor of saved) if (!tensor.isDisposed) this.#save(tensor);
     });
   }
 
-  #save(tensor: Tensor): void {
+  #save(tensor: T): void {
     const users = this.#saved.get(tensor);
     // What somebody else keeps is theirs.
     if (!users && this.#tracked.has(tensor)) return;
@@ -80,7 +76,7 @@ export class Handles {
     this.#saved.set(tensor, (users ?? 0) + 1);
   }
 
-  #unsave(tensor: Tensor): void {
+  #unsave(tensor: T): void {
     const users = this.#saved.get(tensor);
     if (!users) return;
     if (users > 1) this.#saved.set(tensor, users - 1);

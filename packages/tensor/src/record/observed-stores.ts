@@ -6,7 +6,7 @@ import {
   observingStores,
   type StoreObserver,
 } from "@halfstep/kernels";
-import { accepts, hasConflict, maxBindings } from "../plan/graph.js";
+import { accepts, hasConflict, maxBindings } from "./bindings.js";
 import type { Recording } from "./recording.js";
 import type { Storage } from "./storage.js";
 

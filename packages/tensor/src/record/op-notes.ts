@@ -1,5 +1,5 @@
 import type { Launch } from "@halfstep/device";
-import type { Tensor } from "../tensor/tensor.js";
+import type { RecordedTensor } from "./recorded-tensor.js";
 import type { Recording } from "./recording.js";
 import { currentScope, type Scope } from "./scope.js";
 import type { Storage } from "./storage.js";
@@ -7,8 +7,8 @@ import type { Storage } from "./storage.js";
 /** One application of an op. */
 export interface OpNote {
   readonly op: string;
-  readonly inputs: readonly Tensor[];
-  readonly outputs: readonly Tensor[];
+  readonly inputs: readonly RecordedTensor[];
+  readonly outputs: readonly RecordedTensor[];
   readonly scope: Scope | undefined;
 }
 
@@ -20,8 +20,8 @@ export function noteOp(
   { notes, launches }: Recording,
   first: number,
   op: string,
-  inputs: readonly Tensor[],
-  outputs: readonly Tensor[],
+  inputs: readonly RecordedTensor[],
+  outputs: readonly RecordedTensor[],
 ): void {
   if (!notes) return;
   const note: OpNote = { op, inputs, outputs, scope: currentScope() };

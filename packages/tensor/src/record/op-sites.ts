@@ -1,5 +1,5 @@
-import type { Tensor } from "../tensor/tensor.js";
 import type { OpNote } from "./op-notes.js";
+import type { RecordedTensor } from "./recorded-tensor.js";
 
 /** Where in a model a number was made. */
 export interface OpSite {
@@ -12,7 +12,11 @@ export interface OpSite {
 }
 
 /** The site of a tensor of an op. */
-export function siteOf({ op, scope }: OpNote, kind: "result" | "argument", tensor: Tensor): OpSite {
+export function siteOf(
+  { op, scope }: OpNote,
+  kind: "result" | "argument",
+  tensor: RecordedTensor,
+): OpSite {
   const module = scope?.path() ?? "";
   return {
     op: scope?.backwardOf ? `${op} in the backward of ${scope.backwardOf}` : op,
@@ -21,7 +25,6 @@ export function siteOf({ op, scope }: OpNote, kind: "result" | "argument", tenso
   };
 }
 
-function describe(tensor: Tensor): string {
-  const { name } = tensor as { readonly name?: string };
-  return `${name ? `${name}, ` : ""}${tensor.dtype} [${tensor.shape.join(", ")}]`;
+function describe({ name, dtype, shape }: RecordedTensor): string {
+  return `${name ? `${name}, ` : ""}${dtype} [${shape.join(", ")}]`;
 }

@@ -1,9 +1,9 @@
 import type { Binding, Launch } from "@halfstep/device";
 import { decodeFound, findNonFinite } from "@halfstep/kernels";
-import { isFloating } from "../dispatch/cast.js";
-import type { Tensor } from "../tensor/tensor.js";
+import { isFloating } from "../dtypes.js";
 import type { OpNote } from "./op-notes.js";
 import { type OpSite, siteOf } from "./op-sites.js";
+import type { RecordedTensor } from "./recorded-tensor.js";
 import type { Recording } from "./recording.js";
 import type { Search } from "./searched-steps.js";
 import type { Storage } from "./storage.js";
@@ -97,7 +97,12 @@ function* looksOf({ launches, notes }: Recording): Generator<Look> {
   }
 }
 
-const bindingOf = ({ storage: buffer, offset, size: length, dtype }: Tensor): Binding<Storage> => ({
+const bindingOf = ({
+  storage: buffer,
+  offset,
+  size: length,
+  dtype,
+}: RecordedTensor): Binding<Storage> => ({
   buffer,
   offset,
   length,

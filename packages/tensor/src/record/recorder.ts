@@ -9,26 +9,20 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
-import type { GradNode } from "../autograd/grad-node.js";
-import { isRepeatedWrite } from "../autograd/recomputation.js";
-import { requireSynchronous, tensorsIn } from "../autograd/returned.js";
-import { isFloating } from "../dispatch/cast.js";
+import { isFloating } from "../dtypes.js";
 import { RecordingError } from "../errors.js";
-import type { Plan } from "../plan/plan.js";
-import type { Executor } from "../run/executor.js";
-import type { ReadOptions } from "../run/runner.js";
 import { sizeOf } from "../shapes.js";
-import type { Runtime } from "../tensor/runtime.js";
-import type { StepOptions } from "../tensor/runtime-options.js";
-import { type Placement, Tensor } from "../tensor/tensor.js";
 import { insertBackwardRanges } from "./backward-range.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
 import { Handles } from "./handles.js";
 import { insertSearch, type ProvenanceMode } from "./provenance.js";
+import type { HeldTensor, MakeTensor } from "./recorded-tensor.js";
 import { Recording } from "./recording.js";
-import type { ResidentMemory } from "./resident-memory.js";
+import { isRepeatedWrite } from "./repetition.js";
+import type { ReadOptions, ResidentMemory } from "./resident-memory.js";
 import { type Search, SearchedSteps } from "./searched-steps.js";
-import { copyOf, type HostData, Storage } from "./storage.js";
+import { copyOf, type HostData, type Placement, Storage } from "./storage.js";
+import { requireSynchronous } from "./synchronous.js";
 import { insertCounts, type UnderflowMode } from "./underflow.js";
 
 /** A recording outside a step closes by itself at this many launches. */
@@ -38,20 +32,21 @@ const longestRecording = 10_000;
  * Holds a runtime's open recording. Ops and backward passes append to it and get their results from it; it closes and runs it, or
  * drops it, and frees memory that nobody holds any more.
  */
-export class Recorder {
+export class Recorder<T extends HeldTensor> {
   /** Where ops put their launches; its memory is scratch of the recording. */
   readonly scratchTarget: LaunchTarget<Storage>;
   /** Which tensors keep their memory. */
-  readonly handles: Handles;
+  readonly handles: Handles<T>;
   /** Which steps are searched for values that are not finite. */
   readonly provenance: SearchedSteps<ProvenanceMode>;
   /** In which steps it is counted what stores round to zero. */
   readonly underflow: SearchedSteps<UnderflowMode>;
   /** Whether recordings from the next on note which op each launch belongs to. */
   noteOps: boolean;
-  readonly #runtime: Runtime;
+  readonly #owner: object;
+  readonly #make: MakeTensor<T>;
   readonly #memory: ResidentMemory;
-  readonly #executor: Executor;
+  readonly #run: (recording: Recording) => void;
   readonly #copyMemory: CopyMemory;
   #recording: Recording;
   #isInStep = false;
@@ -59,18 +54,22 @@ export class Recorder {
   #recordings = 0;
 
   constructor(
-    runtime: Runtime,
+    owner: object,
     memory: ResidentMemory,
-    executor: Executor,
+    hooks: {
+      readonly make: MakeTensor<T>;
+      readonly run: (recording: Recording) => void;
+    },
     options: {
       readonly noteOps: boolean;
       readonly provenance: ProvenanceMode;
       readonly underflow: UnderflowMode;
     },
   ) {
-    this.#runtime = runtime;
+    this.#owner = owner;
+    this.#make = hooks.make;
+    this.#run = hooks.run;
     this.#memory = memory;
-    this.#executor = executor;
     this.noteOps = options.noteOps;
     this.scratchTarget = {
       launch: (launch) => this.append(launch),
@@ -114,7 +113,7 @@ export class Recorder {
     const { kernel, bindings } = launch;
     for (let b = 0; b < bindings.length; b++) {
       const { buffer, dtype } = bindings[b] as Binding<Storage>;
-      if (buffer.owner !== this.#runtime)
+      if (buffer.owner !== this.#owner)
         throw new RecordingError(
           `${kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
         );
@@ -129,20 +128,20 @@ export class Recorder {
 
   /** Memory of the open recording: the planner will find a place for it. */
   transient(bytes: number): Storage {
-    const storage = new Storage(this.#runtime, Math.ceil(bytes / 16) * 16);
+    const storage = new Storage(this.#owner, Math.ceil(bytes / 16) * 16);
     storage.recording = this.#recording;
     this.#recording.transients.push(storage);
     return storage;
   }
 
   /** Result of an op. */
-  result(shape: readonly number[], dtype: DType): Tensor {
+  result(shape: readonly number[], dtype: DType): T {
     const storage = this.transient(Math.max(1, sizeOf(shape)) * bytesPerElement(dtype));
     return this.#viewing({ storage, offset: 0 }, shape, dtype);
   }
 
   /** A tensor of numbers of the host, which lives as long as the open step. */
-  input(values: HostData, shape: readonly number[], dtype: DType): Tensor {
+  input(values: HostData, shape: readonly number[], dtype: DType): T {
     const tensor = this.result(shape, dtype);
     const { storage } = tensor;
     storage.hostData = copyOf(values);
@@ -152,21 +151,21 @@ export class Recorder {
   }
 
   /** The same memory in another shape; or as another dtype of as many bits, which it then holds bit by bit. */
-  viewOf(tensor: Tensor, shape: readonly number[], dtype: DType = tensor.dtype): Tensor {
+  viewOf(tensor: T, shape: readonly number[], dtype: DType = tensor.dtype): T {
     tensor.assertUsable();
     const { storage, offset } = tensor;
     return this.#viewing({ storage, offset }, shape, dtype);
   }
 
   /** The copy that is kept of a float32 tensor in a 16-bit format; undefined where there is none. */
-  halfCopyOf(tensor: Tensor, dtype: HalfDType): Tensor | undefined {
+  halfCopyOf(tensor: T, dtype: HalfDType): T | undefined {
     if (!this.#isInStep) return undefined;
     const copies = halfCopiesOf(tensor.storage);
     const place = copies?.placeOf(tensor.offset, dtype, this.#recording, this.#copyMemory);
     if (!place) return undefined;
-    const copy = new Tensor(this.#runtime, place, tensor.shape, dtype);
+    const copy = this.#make(place, tensor.shape, dtype);
     // People know a copy by the name of what it is a copy of.
-    const { name } = tensor as { readonly name?: string };
+    const { name } = tensor;
     return this.#recording.notes && name ? Object.assign(copy, { name }) : copy;
   }
 
@@ -175,22 +174,14 @@ export class Recorder {
     if (this.#isInStep) this.#recording.onDrop(undo);
   }
 
-  /** Gives back what is kept for nothing but a backward pass that has now come to this node. */
-  releaseSaved(node: GradNode): void {
-    this.handles.releaseSaved(node, (undo) => this.onDrop(undo));
-  }
-
-  /** Records `fn`, whose tensors stay if it returns them, and submits it. If `fn` throws, nothing has happened. */
-  step<T>(fn: () => T, { keepGraph = false }: StepOptions): T {
+  /** Records `fn` and submits it. If `fn` throws, nothing has happened. */
+  step<R>(fn: () => R): R {
     this.flush();
     this.#isInStep = true;
     this.#beginSearches(this.#recording);
-    let result: T;
+    let result: R;
     try {
-      result = requireSynchronous("step", fn());
-      const results = tensorsIn(result);
-      for (const tensor of results) tensor.keep();
-      if (keepGraph) this.handles.keepGraph(results);
+      result = fn();
     } catch (error) {
       this.#abandon();
       throw error;
@@ -201,8 +192,8 @@ export class Recorder {
     return result;
   }
 
-  /** Calls `fn` as in a step, and drops what it recorded. */
-  rehearse<T>(caller: string, fn: () => T): T {
+  /** Calls `fn` as in a step, and drops what it recorded. `caller` is what errors name. */
+  rehearse<R>(caller: string, fn: () => R): R {
     this.assertNotInStep(`${caller}()`);
     this.flush();
     this.#isInStep = true;
@@ -212,17 +203,6 @@ export class Recorder {
       this.#abandon();
       this.#isInStep = false;
     }
-  }
-
-  /** The plan of a step of `fn`, which is recorded and dropped. */
-  plan(fn: () => unknown): Plan {
-    return this.rehearse("plan", () => {
-      const recording = this.#recording;
-      recording.notes ??= new Map();
-      for (const tensor of tensorsIn(requireSynchronous("plan", fn())))
-        if (!tensor.storage.isResident) recording.kept.add(tensor.storage);
-      return this.#executor.plan(recording);
-    });
   }
 
   /** Submits a recording outside a step: every tensor that has a handle stays. */
@@ -254,8 +234,8 @@ export class Recorder {
   }
 
   /** Outside a step every tensor keeps its memory. */
-  #viewing(place: Placement, shape: readonly number[], dtype: DType): Tensor {
-    const tensor = new Tensor(this.#runtime, place, shape, dtype);
+  #viewing(place: Placement, shape: readonly number[], dtype: DType): T {
+    const tensor = this.#make(place, shape, dtype);
     return this.#isInStep ? tensor : this.handles.track(tensor);
   }
 
@@ -269,7 +249,7 @@ export class Recorder {
         insertBackwardRanges(recording, allocate);
         const counts = insertCounts(recording, allocate);
         const search = insertSearch(recording, allocate);
-        this.#executor.run(recording);
+        this.#run(recording);
         if (counts) this.underflow.publish(counts, recording);
         if (search) this.provenance.publish(search, recording);
       } catch (error) {

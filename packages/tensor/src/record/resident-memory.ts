@@ -1,16 +1,32 @@
 import { type Binding, bytesPerElement, type DType, type KernelView } from "@halfstep/device";
 import { RecordingError, ShapeError } from "../errors.js";
-import type { ReadOptions, Runner } from "../run/runner.js";
 import { type HostData, type Memory, memoryOf, requireNumbers, Storage } from "./storage.js";
+
+export interface ReadOptions {
+  /** "background" is a read that no step waits for: it is not counted as a wait of the host. Default "host". */
+  readonly wait?: "host" | "background";
+}
+
+/** Where memory is: on a GPU, or on the CPU. */
+export interface MemoryOwner {
+  readonly kind: "gpu" | "cpu";
+  /** Zeroed memory of at least this many bytes. */
+  allocate(bytes: number): Memory;
+  release(memory: Memory): void;
+  /** Writes elements in order with what runs. */
+  write(binding: Binding<Memory>, data: HostData): void;
+  /** The elements of a binding, decoded, as they are after everything that was run so far. */
+  read(binding: Binding<Memory>, options?: ReadOptions): Promise<KernelView>;
+}
 
 /** Memory of a runtime that outlives recordings: made, filled, read and given back through its runner. */
 export class ResidentMemory {
-  readonly #runner: Runner;
+  readonly #runner: MemoryOwner;
   readonly #owner: object;
   /** Gives memory back whose storage nobody can reach any more: the state of an optimizer that is gone. */
   readonly #unreachable: FinalizationRegistry<Memory>;
 
-  constructor(runner: Runner, owner: object) {
+  constructor(runner: MemoryOwner, owner: object) {
     this.#runner = runner;
     this.#owner = owner;
     this.#unreachable = new FinalizationRegistry((memory) => runner.release(memory));

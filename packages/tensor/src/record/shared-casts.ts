@@ -1,10 +1,16 @@
 import type { DType } from "@halfstep/device";
 import { isSameShape } from "../shapes.js";
-import type { Tensor } from "../tensor/tensor.js";
+import type { RecordedTensor } from "./recorded-tensor.js";
 import type { Storage } from "./storage.js";
 
 /** What a cast is for: a gradient flows through it to its tensor, or none; or it is the copy that an optimizer keeps. */
 type Way = "differentiable" | "plain" | "copy";
+
+/** A tensor that is cast. */
+export interface CastTensor extends RecordedTensor {
+  /** Of its elements: another one after each write. */
+  readonly version: number;
+}
 
 interface SharedCast {
   readonly way: Way;
@@ -14,15 +20,15 @@ interface SharedCast {
   readonly shape: readonly number[];
   /** Of the elements, when they were cast. */
   readonly version: number;
-  readonly result: Tensor;
+  readonly result: CastTensor;
 }
 
 /** Casts that a recording has made, each to be used again for the same version of the same elements. */
 export class SharedCasts {
   /** By tensor; those through which no gradient flows by storage, whose tensors share them. Lists are replaced, not changed. */
-  #casts: Map<Tensor | Storage, readonly SharedCast[]> = new Map();
+  #casts: Map<CastTensor | Storage, readonly SharedCast[]> = new Map();
 
-  get(tensor: Tensor, dtype: DType, way: Way): Tensor | undefined {
+  get<T extends CastTensor>(tensor: T, dtype: DType, way: Way): T | undefined {
     const casts = this.#casts.get(keyOf(tensor, way));
     if (!casts) return undefined;
     const { storage, offset, shape, version } = tensor;
@@ -34,10 +40,11 @@ export class SharedCasts {
         cast.offset === offset &&
         cast.version === version &&
         isSameShape(cast.shape, shape),
-    )?.result;
+    )?.result as T | undefined;
   }
 
-  set(tensor: Tensor, dtype: DType, way: Way, result: Tensor): void {
+  /** Casts are tensors of the same class as what they are of. */
+  set<T extends CastTensor>(tensor: T, dtype: DType, way: Way, result: T): void {
     const { storage, offset, shape, version } = tensor;
     const key = keyOf(tensor, way);
     const before = this.#casts.get(key) ?? [];
@@ -68,5 +75,5 @@ export class SharedCasts {
   }
 }
 
-const keyOf = (tensor: Tensor, way: Way): Tensor | Storage =>
+const keyOf = (tensor: CastTensor, way: Way): CastTensor | Storage =>
   way === "plain" ? tensor.storage : tensor;

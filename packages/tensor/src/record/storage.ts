@@ -1,4 +1,4 @@
-import { type Binding, type DType, floatingDTypes } from "@halfstep/device";
+import type { Binding, DType } from "@halfstep/device";
 import type { CpuBuffer } from "@halfstep/kernels";
 import { RecordingError } from "../errors.js";
 import type { HalfCopies } from "./half-copies.js";
@@ -38,14 +38,6 @@ export function requireNumbers(data: HostData): void {
     throw new TypeError(
       `tensor: element ${wrong} of its data is ${String(data[wrong])}, not a number: pass one flat list, and the shape`,
     );
-}
-
-const dtypes: readonly DType[] = [...floatingDTypes, "int32", "uint32"];
-
-/** @throws TypeError for a dtype that tensors do not have */
-export function requireDType(dtype: DType): void {
-  if (!dtypes.includes(dtype))
-    throw new TypeError(`there is no dtype "${dtype}": tensors have ${dtypes.join(", ")}`);
 }
 
 /** A write to a resident storage, which later readers of an older version must know. */
@@ -171,4 +163,11 @@ export function memoryOf(storage: Storage): Memory {
       "this memory belongs to a step that has closed: allocate it outside steps to use it later",
     );
   return storage.memory;
+}
+
+/** Where a tensor's elements lie. */
+export interface Placement {
+  readonly storage: Storage;
+  /** Bytes from the start of the storage. */
+  readonly offset: number;
 }

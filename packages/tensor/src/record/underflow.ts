@@ -6,7 +6,7 @@ import {
   storedRangeIn,
   storedRangeWords,
 } from "@halfstep/kernels";
-import { isFloating } from "../dispatch/cast.js";
+import { isFloating } from "../dtypes.js";
 import { observedLaunches, replaceLaunches, type SlotOfObserver } from "./observed-stores.js";
 import type { OpNote } from "./op-notes.js";
 import { type OpSite, siteOf } from "./op-sites.js";

@@ -1,4 +1,5 @@
-import { type PassName, type Plan, plan } from "../plan/plan.js";
+import type { PassName } from "../plan/pipeline.js";
+import { type Plan, plan } from "../plan/plan.js";
 import { PlanCache } from "../plan/plan-cache.js";
 import type { Recording } from "../record/recording.js";
 import type { Memory } from "../record/storage.js";

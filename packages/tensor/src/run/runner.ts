@@ -1,5 +1,6 @@
-import type { Binding, KernelView } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
 import type { Plan } from "../plan/plan.js";
+import type { MemoryOwner } from "../record/resident-memory.js";
 import type { HostData, Memory } from "../record/storage.js";
 
 /** What a plan needs from one recording: everything that is not in its structure. */
@@ -15,25 +16,11 @@ export interface Invocation {
   scalar(launch: number, name: string): number;
 }
 
-export interface ReadOptions {
-  /** "background" is a read that no step waits for: it is not counted as a wait of the host. Default "host". */
-  readonly wait?: "host" | "background";
-}
-
 /** Executes plans and holds memory: on a GPU, or on the CPU. */
-export interface Runner {
-  /** What plans are made for; part of every plan's key. */
-  readonly kind: "gpu" | "cpu";
+export interface Runner extends MemoryOwner {
   /** The class of a GPU, as its kernels know it. */
   readonly hardwareClass?: string;
   readonly label: string;
-  /** Zeroed memory of at least this many bytes. */
-  allocate(bytes: number): Memory;
-  release(memory: Memory): void;
-  /** Writes elements in order with what runs. */
-  write(binding: Binding<Memory>, data: HostData): void;
-  /** The elements of a binding, decoded, as they are after everything that was run so far. */
-  read(binding: Binding<Memory>, options?: ReadOptions): Promise<KernelView>;
   /**
    * Runs a plan, and returns memory that holds each transient that the recording keeps. Where it throws (a refused launch, a
    * MemoryBudgetError), nothing has run, and no memory was taken for what is kept.

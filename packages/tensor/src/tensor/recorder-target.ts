@@ -1,7 +1,7 @@
 import type { Binding, KernelView, Launch } from "@halfstep/device";
 import type { ResidentTarget } from "@halfstep/kernels";
+import type { ReadOptions } from "../record/resident-memory.js";
 import type { Storage } from "../record/storage.js";
-import type { ReadOptions } from "../run/runner.js";
 import type { TensorAmpPrimitives } from "./amp.js";
 
 /** A target of launches inside a runtime's recording, for optimizers and scalers. */

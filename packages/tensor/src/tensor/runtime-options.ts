@@ -1,5 +1,5 @@
 import type { DType } from "@halfstep/device";
-import type { PassName } from "../plan/plan.js";
+import type { PassName } from "../plan/pipeline.js";
 import type { ProvenanceMode } from "../record/provenance.js";
 import type { UnderflowMode } from "../record/underflow.js";
 

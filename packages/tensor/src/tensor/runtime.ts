@@ -1,14 +1,19 @@
 import type { Device, DType, KernelView } from "@halfstep/device";
 import type { CpuTargetOptions } from "@halfstep/kernels";
-import { isFloating } from "../dispatch/cast.js";
+import { tensorsIn } from "../arguments/tensors-in.js";
+import { keepGraph } from "../autograd/kept-graph.js";
+import { isFloating, requireDType } from "../dtypes.js";
 import { RecordingError, ShapeError } from "../errors.js";
-import { allPasses, type Plan } from "../plan/plan.js";
+import { allPasses } from "../plan/pipeline.js";
+import type { Plan } from "../plan/plan.js";
 import { type NonFiniteOrigin, originIn } from "../record/provenance.js";
 import { Recorder } from "../record/recorder.js";
 import type { Recording } from "../record/recording.js";
+import type { ReadOptions } from "../record/resident-memory.js";
 import { ResidentMemory } from "../record/resident-memory.js";
 import type { Search } from "../record/searched-steps.js";
-import { dtypeOf, type HostData, requireDType, type Storage } from "../record/storage.js";
+import { dtypeOf, type HostData, type Placement } from "../record/storage.js";
+import { requireSynchronous } from "../record/synchronous.js";
 import {
   sitesIn,
   type UnderflowOrigin,
@@ -19,7 +24,7 @@ import { cpuRunner } from "../run/cpu-runner.js";
 import { Executor } from "../run/executor.js";
 import { gpuRunner } from "../run/gpu-runner.js";
 import { macrotask } from "../run/macrotask.js";
-import type { ReadOptions, Runner } from "../run/runner.js";
+import type { Runner } from "../run/runner.js";
 import { sizeOf } from "../shapes.js";
 import { ampPrimitives } from "./amp.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
@@ -44,7 +49,7 @@ export class Runtime {
   /** Takes launches from outside the op set: optimizers, scalers, kernels of one's own. */
   readonly target: RecorderTarget;
   /** @internal Where ops and backward passes record. */
-  readonly recorder: Recorder;
+  readonly recorder: Recorder<Tensor>;
   readonly #runner: Runner;
   readonly #executor: Executor;
   readonly #memory: ResidentMemory;
@@ -60,8 +65,13 @@ export class Runtime {
     this.#runner = runner;
     this.#executor = new Executor(runner, passes);
     this.#memory = new ResidentMemory(runner, this);
+    const hooks = {
+      make: (place: Placement, shape: readonly number[], dtype: DType) =>
+        new Tensor(this, place, shape, dtype),
+      run: (recording: Recording) => this.#executor.run(recording),
+    };
     const options = { noteOps, provenance, underflow };
-    const recorder = new Recorder(this, this.#memory, this.#executor, options);
+    const recorder = new Recorder(this, this.#memory, hooks, options);
     this.recorder = recorder;
     this.target = recorderTarget({
       lossScaling: () => ampPrimitives(this),
@@ -159,12 +169,7 @@ export class Runtime {
   }
 
   /** @internal A variable in memory that exists already. */
-  variableAt(
-    place: { readonly storage: Storage; readonly offset: number },
-    shape: readonly number[],
-    dtype: DType,
-    name: string,
-  ): Variable {
+  variableAt(place: Placement, shape: readonly number[], dtype: DType, name: string): Variable {
     return this.recorder.handles.track(new Variable(this, place, shape, dtype, name));
   }
 
@@ -190,7 +195,13 @@ export class Runtime {
     this.#isRunning = true;
     try {
       await this.#noticing(this.#runner.ready());
-      const result = this.recorder.step(fn as () => T, options);
+      const result = this.recorder.step(() => {
+        const returned = requireSynchronous("step", (fn as () => T)());
+        const results = tensorsIn(returned);
+        for (const tensor of results) tensor.keep();
+        if (options.keepGraph) keepGraph(results, this);
+        return returned;
+      });
       await macrotask();
       await this.#noticing(this.#runner.assertWell());
       return result;
@@ -213,7 +224,13 @@ export class Runtime {
    * compute: print it with `dumpPlan()`.
    */
   plan<T>(fn: () => T extends PromiseLike<unknown> ? never : T): Plan {
-    return this.recorder.plan(fn);
+    return this.recorder.rehearse("plan", () => {
+      const { recording } = this;
+      recording.notes ??= new Map();
+      for (const { storage } of tensorsIn(requireSynchronous("plan", fn())))
+        if (!storage.isResident) recording.kept.add(storage);
+      return this.#executor.plan(recording);
+    });
   }
 
   /**

@@ -11,7 +11,7 @@ import type { Operand } from "../dispatch/op.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
 import * as ops from "../ops/index.js";
 import { halfCopiesOf } from "../record/half-copies.js";
-import type { Storage } from "../record/storage.js";
+import type { Placement, Storage } from "../record/storage.js";
 import { sizeOf } from "../shapes.js";
 import type { Runtime } from "./runtime.js";
 import { TensorMethods } from "./tensor-methods.js";
@@ -21,13 +21,6 @@ const checkAssign = argumentCheck("assign", {
   value: kinds.tensor,
   options: kinds.optionals({ unless: kinds.flagInMemory }),
 });
-
-/** Where a tensor's elements lie. */
-export interface Placement {
-  readonly storage: Storage;
-  /** Bytes from the start of the storage. */
-  readonly offset: number;
-}
 
 /**
  * A contiguous array of numbers that lives where its runtime computes. Calling an op appends to the runtime's open

@@ -26,7 +26,7 @@ import {
   type Variable,
 } from "../../index.js";
 import type { Storage } from "../../record/storage.js";
-import { allPasses, type PassName } from "../plan.js";
+import { allPasses, type PassName } from "../pipeline.js";
 import { addressHeads } from "./address-heads.js";
 
 const [batch, tokens, heads, size] = [2, 6, 3, 8];

@@ -13,8 +13,9 @@ import {
   withHeadCount,
   withHeads,
 } from "@halfstep/kernels";
+import { hasConflict } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
-import { hasConflict, type Pass, type PlanNode } from "../graph.js";
+import type { Pass, PlanNode } from "../graph.js";
 import { Rewriting, type Use } from "./rewriting.js";
 
 /**

@@ -6,8 +6,9 @@ import {
   observingStores,
   storesOnce,
 } from "@halfstep/kernels";
+import { hasConflict, maxBindings, overlaps } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
-import { hasConflict, maxBindings, overlaps, type Pass, type PlanNode } from "../graph.js";
+import type { Pass, PlanNode } from "../graph.js";
 import { Rewriting } from "./rewriting.js";
 
 /**

@@ -6,16 +6,9 @@ import {
   isAccumulation,
   storingTwice,
 } from "@halfstep/kernels";
+import { accepts, hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
-import {
-  accepts,
-  hasConflict,
-  maxBindings,
-  type Pass,
-  type PlanNode,
-  roundingBetween,
-  sameRange,
-} from "../graph.js";
+import { type Pass, type PlanNode, roundingBetween, sameRange } from "../graph.js";
 import { Rewriting } from "./rewriting.js";
 
 /**

@@ -1,10 +1,9 @@
 import { type Binding, bytesPerElement, type HalfDType, isFloat8 } from "@halfstep/device";
 import { concatenatedStarts, contiguousStart, identity, isElementwise } from "@halfstep/kernels";
+import { accepts, hasConflict } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import {
-  accepts,
   halfOf,
-  hasConflict,
   isRead,
   isWrite,
   type Pass,

@@ -10,10 +10,9 @@ import {
   isRandom,
   stepPrefix,
 } from "@halfstep/kernels";
+import { hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import {
-  hasConflict,
-  maxBindings,
   type Pass,
   type PlanGraph,
   type PlanNode,

@@ -8,15 +8,9 @@ import {
   withEpilogue,
   wovenName,
 } from "@halfstep/kernels";
+import { accepts, hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
-import {
-  accepts,
-  hasConflict,
-  maxBindings,
-  type Pass,
-  type PlanNode,
-  roundingBetween,
-} from "../graph.js";
+import { type Pass, type PlanNode, roundingBetween } from "../graph.js";
 import { LiveBytes } from "./live-bytes.js";
 import { Rewriting } from "./rewriting.js";
 

@@ -1,7 +1,8 @@
 import type { Binding } from "@halfstep/device";
 import { controlAndScale, isPlainScaleUpdate } from "@halfstep/kernels";
+import { hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
-import { hasConflict, maxBindings, type Pass, type PlanNode } from "../graph.js";
+import type { Pass, PlanNode } from "../graph.js";
 import { Rewriting } from "./rewriting.js";
 
 /**

@@ -1,6 +1,7 @@
 import type { Binding, HalfDType } from "@halfstep/device";
+import { accepts } from "../../record/bindings.js";
 import { Storage } from "../../record/storage.js";
-import { accepts, halfOf, type Pass, type PlanNode, roundings, withBinding } from "../graph.js";
+import { halfOf, type Pass, type PlanNode, roundings, withBinding } from "../graph.js";
 import { Rewriting, type Uses } from "./rewriting.js";
 
 /**

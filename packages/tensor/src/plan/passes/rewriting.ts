@@ -1,6 +1,7 @@
 import type { Binding } from "@halfstep/device";
+import { overlaps } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
-import { isRead, isWrite, overlaps, type PlanGraph, type PlanNode } from "../graph.js";
+import { isRead, isWrite, type PlanGraph, type PlanNode } from "../graph.js";
 
 /** One appearance of a storage in a launch. */
 export interface Use {

@@ -5,16 +5,9 @@ import {
   storingTwice,
   type TwinnableKernel,
 } from "@halfstep/kernels";
+import { accepts, hasConflict, maxBindings } from "../../record/bindings.js";
 import { Storage } from "../../record/storage.js";
-import {
-  accepts,
-  hasConflict,
-  maxBindings,
-  type Pass,
-  type PlanGraph,
-  type PlanNode,
-  withBinding,
-} from "../graph.js";
+import { type Pass, type PlanGraph, type PlanNode, withBinding } from "../graph.js";
 import { Rewriting, type Use } from "./rewriting.js";
 
 /**

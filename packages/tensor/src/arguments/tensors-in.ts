@@ -1,0 +1,18 @@
+import type { Tensor } from "../tensor/tensor.js";
+import { isTensor } from "./is-tensor.js";
+
+/** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
+export function tensorsIn(value: unknown): readonly Tensor[] {
+  const tensors: Tensor[] = [];
+  collectTensors(value, tensors);
+  return tensors;
+}
+
+function collectTensors(value: unknown, into: Tensor[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (isTensor(value)) into.push(value);
+  else if (Array.isArray(value)) for (const item of value) collectTensors(item, into);
+  else if (value instanceof Map) for (const item of value.values()) collectTensors(item, into);
+  else if (Object.getPrototypeOf(value) === Object.prototype)
+    for (const item of Object.values(value)) collectTensors(item, into);
+}
