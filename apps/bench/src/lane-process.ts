@@ -5,8 +5,9 @@ import { cpuTime, workOf } from "./cpu-clock.js";
 import { type KernelTime, kernelTimes } from "./kernel-clock.js";
 import { laneNames } from "./lanes/names.js";
 import { type Lane, openLane } from "./lanes/open.js";
+import type { Facts, Precision, Prepared } from "./lanes/prepared.js";
 import { median } from "./statistics.js";
-import type { Case, Facts, Precision, Prepared, Workload } from "./workload.js";
+import type { Case, Workload } from "./workload.js";
 import { workloads } from "./workloads/index.js";
 import { limitCases } from "./workloads/limits.js";
 

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type LaneName, laneNames, ours } from "./lanes/names.js";
+import type { Prepared } from "./lanes/prepared.js";
 import { type MeasuredWorkload, measureWorkload } from "./measure.js";
 import type { Measured, Outcome } from "./results.js";
-import { type Prepared, usualTolerance, type Workload } from "./workload.js";
+import { usualTolerance, type Workload } from "./workload.js";
 
 const never = (): Promise<Prepared> => Promise.reject(new Error("not in the parent"));
 const workload: Workload = {

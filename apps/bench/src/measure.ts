@@ -2,9 +2,10 @@ import { type Entry, entryOf } from "./entry.js";
 import { type Findings, Generation, type GenerationOptions } from "./generation.js";
 import { limitsName } from "./lane-process.js";
 import { type LaneName, ours } from "./lanes/names.js";
+import type { Precision } from "./lanes/prepared.js";
 import { limitsOf, rowsOf } from "./outcomes.js";
 import type { Limits, Row } from "./results.js";
-import type { Case, Precision, Workload } from "./workload.js";
+import type { Case, Workload } from "./workload.js";
 import { limitCases } from "./workloads/limits.js";
 
 export interface MeasureOptions extends GenerationOptions {

@@ -1,7 +1,8 @@
 import type { Calls } from "./calls.js";
 import type { KernelTime } from "./kernel-clock.js";
+import type { Facts, Precision } from "./lanes/prepared.js";
 import type { Spread } from "./statistics.js";
-import type { Cost, Facts, Precision } from "./workload.js";
+import type { Cost } from "./workload.js";
 
 /** What one lane did on one row. */
 export type Outcome =

@@ -1,11 +1,9 @@
 import type { HalfstepLibrary } from "./lanes/halfstep.js";
 import type { JaxLibrary } from "./lanes/jax.js";
 import type { OnnxLibrary } from "./lanes/onnx.js";
+import type { Precision, Prepared } from "./lanes/prepared.js";
 import type { TfjsLibrary } from "./lanes/tfjs.js";
 import type { TorchLibrary } from "./lanes/torch.js";
-
-/** Storage of operands and results; training keeps float32 parameters in every one of them. */
-export type Precision = "float32" | "float16" | "bfloat16";
 
 /** The least that any implementation has to do, for the fraction of the machine's limit. */
 export interface Cost {
@@ -13,30 +11,6 @@ export interface Cost {
   readonly operations: number;
   /** Bytes read and written, each operand once. */
   readonly bytes: number;
-}
-
-/** A computation made ready in one library. */
-export interface Prepared {
-  /** Starts it once; the device may still be computing when this resolves. */
-  run(): void | Promise<void>;
-  /** Runs it, and gives the numbers that all libraries must agree on. Called once, before anything is timed. */
-  result(): Promise<Float32Array>;
-  /** Resolves when what was started is done. Absent: the lane waits for its device. */
-  drain?(): Promise<void>;
-  /** What only this library knows about itself. */
-  facts?(): Facts;
-  /** How it would be run, launch by launch, for people. */
-  plan?(): string;
-  dispose?(): void;
-}
-
-export interface Facts {
-  /** Most bytes handed out by the library's own allocator, from before the computation was prepared. */
-  readonly allocatorPeakBytes: number;
-  /** Bytes that a forward pass keeps for the backward pass. */
-  readonly activationBytes?: number;
-  /** Launches that do nothing but cast. */
-  readonly castDispatches?: number;
 }
 
 /** The same computation in several libraries; a library that is left out cannot do it. */

@@ -2,7 +2,7 @@ import { autocast } from "@halfstep/autocast";
 import type { Device } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import { dumpPlan, gpuRuntime, type Runtime, type Tensor } from "@halfstep/tensor";
-import type { Facts, Precision, Prepared } from "../workload.js";
+import type { Facts, Precision, Prepared } from "./prepared.js";
 
 /** A device of its own for each computation, so that its memory is its own. */
 export interface Place {

@@ -1,5 +1,5 @@
-import type { Precision, Prepared } from "../workload.js";
 import { comparedSteps } from "./halfstep.js";
+import type { Precision, Prepared } from "./prepared.js";
 
 /** The part of a jax-js array that workloads use. Each use of an array consumes it; `ref` is a use that does not. */
 export interface JaxArray {

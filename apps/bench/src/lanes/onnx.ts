@@ -1,6 +1,6 @@
 import { decodeArray, encodeArray, float16 } from "@halfstep/formats";
-import type { Precision, Prepared } from "../workload.js";
 import { type OnnxNode, onnxModel } from "./onnx-model.js";
+import type { Precision, Prepared } from "./prepared.js";
 
 interface OrtTensor {
   readonly data: Float32Array | Uint16Array;

@@ -1,10 +1,11 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Case, Precision, Prepared } from "../workload.js";
+import type { Case } from "../workload.js";
 import { type HalfstepLibrary, halfstepLibrary } from "./halfstep.js";
 import type { JaxLibrary } from "./jax.js";
 import type { LaneName } from "./names.js";
 import type { OnnxLibrary } from "./onnx.js";
+import type { Precision, Prepared } from "./prepared.js";
 import type { TfjsLibrary } from "./tfjs.js";
 import { openTorch } from "./torch.js";
 

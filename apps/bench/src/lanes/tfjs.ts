@@ -1,6 +1,6 @@
-import type { Prepared } from "../workload.js";
 import { comparedSteps } from "./halfstep.js";
 import { batchNormEps, type Update } from "./jax.js";
+import type { Prepared } from "./prepared.js";
 
 /** The part of a tfjs tensor that workloads use. */
 export interface TfTensor {

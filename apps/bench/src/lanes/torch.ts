@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import { type Module, torchStateDict } from "@halfstep/nn";
 import { type SafetensorsTensor, writeSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, type Runtime } from "@halfstep/tensor";
-import type { Precision, Prepared } from "../workload.js";
 import { comparedSteps } from "./halfstep.js";
+import type { Precision, Prepared } from "./prepared.js";
 
 /** Values of a tensor for PyTorch. */
 interface Values {

@@ -1,6 +1,7 @@
 import { DigitsCnn } from "@halfstep/models";
 import type { Runtime } from "@halfstep/tensor";
 import { type JaxArray, type JaxTree, jaxArray, jaxBatchNorm, jaxTraining } from "../lanes/jax.js";
+import type { Precision } from "../lanes/prepared.js";
 import { type TfTensor, tfjsBatchNorm, tfjsTraining } from "../lanes/tfjs.js";
 import {
   channelsFirst,
@@ -10,13 +11,7 @@ import {
   randomNumbers,
   transposed,
 } from "../samples.js";
-import {
-  bytesOf,
-  type Case,
-  type Precision,
-  trainingTolerance,
-  type Workload,
-} from "../workload.js";
+import { bytesOf, type Case, trainingTolerance, type Workload } from "../workload.js";
 import { trainModel } from "./train-model.js";
 
 const batch = 128;

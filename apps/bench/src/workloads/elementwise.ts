@@ -1,9 +1,10 @@
 import { operation } from "../lanes/halfstep.js";
 import { type JaxArray, jaxArray, jaxOperation } from "../lanes/jax.js";
 import { onnxOperation } from "../lanes/onnx.js";
+import type { Precision } from "../lanes/prepared.js";
 import { tfjsOperation } from "../lanes/tfjs.js";
 import { randomNumbers } from "../samples.js";
-import { bytesOf, type Case, type Precision, usualTolerance, type Workload } from "../workload.js";
+import { bytesOf, type Case, usualTolerance, type Workload } from "../workload.js";
 
 const count = 4 * 2 ** 20;
 const left = () => randomNumbers(count);

@@ -1,6 +1,7 @@
 import type { Device } from "@halfstep/device";
 import type { HalfstepLibrary } from "../lanes/halfstep.js";
-import type { Case, Prepared } from "../workload.js";
+import type { Prepared } from "../lanes/prepared.js";
+import type { Case } from "../workload.js";
 
 /**
  * What the machine itself can do, with kernels of a few lines: the copy bandwidth and the rate of float32 additions and

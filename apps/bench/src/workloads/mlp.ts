@@ -2,16 +2,10 @@ import { Mlp } from "@halfstep/models";
 import type { Runtime } from "@halfstep/tensor";
 import type { HalfstepLibrary } from "../lanes/halfstep.js";
 import { type JaxArray, type JaxTree, jaxArray, jaxTraining } from "../lanes/jax.js";
+import type { Precision, Prepared } from "../lanes/prepared.js";
 import { type TfTensor, tfjsTraining } from "../lanes/tfjs.js";
 import { cyclicLabels, oneHotRows, randomNumbers, transposed } from "../samples.js";
-import {
-  bytesOf,
-  type Case,
-  type Precision,
-  type Prepared,
-  trainingTolerance,
-  type Workload,
-} from "../workload.js";
+import { bytesOf, type Case, trainingTolerance, type Workload } from "../workload.js";
 import { trainModel } from "./train-model.js";
 
 /** Features of each layer, input and output included, and the rows of a batch. */

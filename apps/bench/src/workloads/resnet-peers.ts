@@ -8,9 +8,9 @@ import {
   jaxBatchNorm,
   jaxTraining,
 } from "../lanes/jax.js";
+import type { Prepared } from "../lanes/prepared.js";
 import { type TfjsLibrary, type TfTensor, tfjsBatchNorm, tfjsTraining } from "../lanes/tfjs.js";
 import { channelsFirst, filtersFirst, oneHotRows, transposed } from "../samples.js";
-import type { Prepared } from "../workload.js";
 import { peerParameters } from "./peer-parameters.js";
 
 /** A ResNet-20 in training. */

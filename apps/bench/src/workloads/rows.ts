@@ -2,9 +2,10 @@ import { layerNorm } from "@halfstep/tensor";
 import { operation } from "../lanes/halfstep.js";
 import { type JaxArray, type JaxLibrary, jaxArray, jaxOperation } from "../lanes/jax.js";
 import { onnxOperation } from "../lanes/onnx.js";
+import type { Precision } from "../lanes/prepared.js";
 import { tfjsOperation } from "../lanes/tfjs.js";
 import { randomNumbers } from "../samples.js";
-import { bytesOf, type Case, type Cost, type Precision, type Workload } from "../workload.js";
+import { bytesOf, type Case, type Cost, type Workload } from "../workload.js";
 
 const rows = 1024;
 const columns = 1024;

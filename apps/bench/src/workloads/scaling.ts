@@ -1,4 +1,5 @@
-import type { Precision, Workload } from "../workload.js";
+import type { Precision } from "../lanes/prepared.js";
+import type { Workload } from "../workload.js";
 import { trainingTolerance } from "../workload.js";
 import { halfstepMlp, type MlpSize, mlpCost, parametersOf } from "./mlp.js";
 

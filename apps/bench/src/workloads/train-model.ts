@@ -3,7 +3,7 @@ import type { Module } from "@halfstep/nn";
 import { Adam } from "@halfstep/optim";
 import { ampPrimitives, crossEntropy, flatten, type Tensor } from "@halfstep/tensor";
 import { inPrecision, type Place, training } from "../lanes/halfstep.js";
-import type { Precision, Prepared } from "../workload.js";
+import type { Precision, Prepared } from "../lanes/prepared.js";
 
 /** A classifier, what it is trained on, and how. */
 export interface Classifier {

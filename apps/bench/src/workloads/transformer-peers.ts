@@ -7,9 +7,9 @@ import {
   jaxArray,
   jaxTraining,
 } from "../lanes/jax.js";
+import type { Prepared } from "../lanes/prepared.js";
 import { type TfjsLibrary, type TfTensor, tfjsTraining } from "../lanes/tfjs.js";
 import { oneHotRows, transposed } from "../samples.js";
-import type { Prepared } from "../workload.js";
 import { type PeerParameter, peerParameters } from "./peer-parameters.js";
 
 /** What transformers are made of, in the terms of a library; tokens are rows: [batch · length, features]. */
