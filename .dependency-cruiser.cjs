@@ -57,7 +57,8 @@ module.exports = {
     ...roomRules,
     {
       name: "tensors-by-type",
-      comment: "What the methods of tensors are made of knows tensors and runtimes by their types alone.",
+      comment:
+        "What the methods of tensors are made of knows tensors and runtimes by their types alone.",
       severity: "error",
       from: { path: `^packages/tensor/src/(${madeOfMethods.join("|")})/`, pathNot: tests },
       to: { path: tensorRoom, dependencyTypesNot: ["type-only"] },

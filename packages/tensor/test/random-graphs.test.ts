@@ -15,8 +15,7 @@ import {
 } from "../src/index.js";
 import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
-import { type Pass } from "../src/plan/graph.js";
-import { hasConflict } from "../src/record/bindings.js";
+import type { Pass } from "../src/plan/graph.js";
 import { foldCasts } from "../src/plan/passes/fold-casts.js";
 import { fuseElementwise, fuseRandom } from "../src/plan/passes/fuse-elementwise.js";
 import { fuseEpilogues } from "../src/plan/passes/fuse-epilogues.js";
@@ -24,6 +23,7 @@ import { narrowStorage } from "../src/plan/passes/narrow-storage.js";
 import { recomputeSums } from "../src/plan/passes/recompute-sums.js";
 import { removeDead } from "../src/plan/passes/remove-dead.js";
 import { graphOf } from "../src/plan/plan.js";
+import { hasConflict } from "../src/record/bindings.js";
 import { memoryMistakes } from "./graphs.js";
 
 // The as-if rule on random programs: passes change no bit, and break no rule of memory.
