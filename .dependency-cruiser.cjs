@@ -51,6 +51,16 @@ const roomRules = Object.entries(rooms).map(([room, known]) => ({
     ],
   },
 }));
+// Circles of types that are left. A file that is out of them stays out: take it off this list.
+const circlesOfTypes = [
+  "^packages/kernels/src/(cpu|kernel|weave-accumulation|elementwise|forms|conv2d)\\.ts$",
+  "^packages/kernels/src/conv2d/(depthwise|grouped|launch|plan-patch)\\.ts$",
+  "^packages/kernels/src/matmul/(block-table|measured-blocks)\\.ts$",
+  "^packages/tensor/src/(arguments|record|autograd|dispatch|ops|backward|tensor)/",
+  "^packages/nn/src/(intercept|module|torch-layout)\\.ts$",
+  "^packages/trainer/src/(hyperparameters|start-run|train|training-run)\\.ts$",
+  "^apps/language-model/src/tokenizers/",
+];
 module.exports = {
   forbidden: [
     ...neighbours,
@@ -89,10 +99,16 @@ module.exports = {
     },
     {
       name: "no-circular",
-      comment: "Cycles of types alone vanish when compiled.",
+      comment: "Circles of types alone vanish when compiled: the next rule looks at those.",
       severity: "error",
       from: {},
       to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+    },
+    {
+      name: "no-circular-types",
+      severity: "error",
+      from: { pathNot: circlesOfTypes },
+      to: { circular: true },
     },
     {
       name: "no-deep-import",

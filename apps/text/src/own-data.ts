@@ -2,7 +2,7 @@ import { csvRows, DataError, jsonRows, type Row, tsvRows } from "@halfstep/data"
 import { readTextFile } from "@halfstep/data/node";
 import { taggedSentences } from "./brown.js";
 import type { Labelled, Tagged } from "./examples.js";
-import { requireClasses } from "./plausible-classes.js";
+import { type LabelledLine, requireClasses } from "./plausible-classes.js";
 
 /** A file of one's own, and how it is read. */
 export interface OwnData {
@@ -22,13 +22,6 @@ export interface OwnData {
 interface Read<Example> {
   readonly labels: readonly string[];
   readonly examples: readonly Example[];
-}
-
-/** A text with its class, and the line that it is on. */
-export interface LabelledLine {
-  readonly line: number;
-  readonly label: string;
-  readonly text: string;
 }
 
 /** Lines of text. @throws DataError */

@@ -1,5 +1,11 @@
 import { DataError } from "@halfstep/data";
-import type { LabelledLine } from "./own-data.js";
+
+/** A text with its class, and the line that it is on. */
+export interface LabelledLine {
+  readonly line: number;
+  readonly label: string;
+  readonly text: string;
+}
 
 /**
  * Refuses classes that cannot be meant: none or one of them, a header among them, or so many that they are texts.
