@@ -1,6 +1,5 @@
 import type { Binding, HalfDType, Launch } from "@halfstep/device";
 import { canCopy, copyValues, elementwise, identity, valuesOfUpdate } from "@halfstep/kernels";
-import type { Recording } from "./recording.js";
 import type { Placement, Storage } from "./storage.js";
 
 interface HalfCopy {
@@ -9,6 +8,16 @@ interface HalfCopy {
   of: number | undefined;
   /** The number of the last recording that reads the copy. */
   lastRead: number;
+}
+
+/** The recording that reads copies and makes them. */
+interface CopyingRecording {
+  readonly number: number;
+  append(launch: Launch<Storage>): void;
+  /** The recording that runs before this one. */
+  takePrelude(): CopyingRecording;
+  /** Registers how to restore host state if the recording is dropped. */
+  onDrop(undo: () => void): void;
 }
 
 /** Where copies get their memory, and give it back. */
@@ -51,7 +60,7 @@ export class HalfCopies {
   placeOf(
     offset: number,
     dtype: HalfDType,
-    recording: Recording,
+    recording: CopyingRecording,
     memory: CopyMemory,
   ): Placement | undefined {
     if (this.#isLent || offset % 512 !== 0) return undefined;
@@ -72,7 +81,11 @@ export class HalfCopies {
     return { storage: copy.binding.buffer, offset: offset / 2 };
   }
 
-  #newCopy(dtype: HalfDType, recording: Recording, { allocate, release }: CopyMemory): HalfCopy {
+  #newCopy(
+    dtype: HalfDType,
+    recording: CopyingRecording,
+    { allocate, release }: CopyMemory,
+  ): HalfCopy {
     const { length } = this.#values;
     const buffer = allocate(length * 2);
     // Freed with the values, whatever tensors view it.
@@ -91,27 +104,27 @@ export class HalfCopies {
   }
 
   /** Copies that an update of the values has to take along: up to date so far, and read lately. */
-  followed(recording: Recording): readonly HalfCopy[] {
+  followed(recording: CopyingRecording): readonly HalfCopy[] {
     return [...this.#copies.values()].filter(
       (copy) => this.#isCurrent(copy) && recording.number - copy.lastRead <= keptUnread,
     );
   }
 
   /** Records that a copy follows the update that was recorded last. */
-  follow(copy: HalfCopy, recording: Recording): void {
+  follow(copy: HalfCopy, recording: CopyingRecording): void {
     recording.append(copyValues({ values: this.#values, copy: copy.binding }));
     this.#setCurrent(copy, recording);
   }
 
   /** Records that a copy is made of what the values are now, whatever it held before. */
-  #renew(copy: HalfCopy, recording: Recording): void {
+  #renew(copy: HalfCopy, recording: CopyingRecording): void {
     const shape = [this.#values.length];
     const values = { ...this.#values, shape };
     recording.append(elementwise(identity, [values], { ...copy.binding, shape }));
     this.#setCurrent(copy, recording);
   }
 
-  #setCurrent(copy: HalfCopy, recording: Recording): void {
+  #setCurrent(copy: HalfCopy, recording: CopyingRecording): void {
     const before = copy.of;
     copy.of = this.#values.buffer.version;
     recording.onDrop(() => {
@@ -120,7 +133,7 @@ export class HalfCopies {
   }
 
   /** Whether an earlier recording than this one has read the values as they are. */
-  #isAskedAgain(recording: Recording): boolean {
+  #isAskedAgain(recording: CopyingRecording): boolean {
     const { version } = this.#values.buffer;
     const before = this.#asked;
     if (before?.of === version) return before.by !== recording.number;
@@ -132,7 +145,7 @@ export class HalfCopies {
   }
 
   /** The host has written values, which `recording` will find in place of the old. */
-  valuesWritten(recording: Recording): void {
+  valuesWritten(recording: CopyingRecording): void {
     this.#asked = undefined;
     for (const copy of this.#copies.values())
       if (copy.lastRead === recording.number && this.#isCurrent(copy))
@@ -169,7 +182,7 @@ export function halfCopiesOf(storage: Storage): HalfCopies | undefined {
 /** Before an optimizer's update: what to do after it, so that the copies of its parameters stay up to date. */
 export function copiesAfter(
   { kernel, bindings }: Launch<Storage>,
-  recording: Recording,
+  recording: CopyingRecording,
 ): (() => void) | undefined {
   if (!canCopy(kernel)) return undefined;
   const copies = bindings[valuesOfUpdate(kernel)]?.buffer.halfCopies;

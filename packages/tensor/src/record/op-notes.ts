@@ -1,6 +1,5 @@
 import type { Launch } from "@halfstep/device";
 import type { RecordedTensor } from "./recorded-tensor.js";
-import type { Recording } from "./recording.js";
 import { currentScope, type Scope } from "./scope.js";
 import type { Storage } from "./storage.js";
 
@@ -15,9 +14,15 @@ export interface OpNote {
 /** Which application of an op each launch of a recording belongs to. */
 export type OpNotes = Map<Launch<Storage>, OpNote>;
 
+/** Launches, and whose they are where that is noted. */
+interface NotedLaunches {
+  readonly notes: OpNotes | undefined;
+  readonly launches: readonly Launch<Storage>[];
+}
+
 /** Notes the op that the launches from `first` on belong to, where the recording asks for it. */
 export function noteOp(
-  { notes, launches }: Recording,
+  { notes, launches }: NotedLaunches,
   first: number,
   op: string,
   inputs: readonly RecordedTensor[],

@@ -2,7 +2,6 @@ import type { Binding, DType } from "@halfstep/device";
 import type { CpuBuffer } from "@halfstep/kernels";
 import { RecordingError } from "../errors.js";
 import type { HalfCopies } from "./half-copies.js";
-import type { Recording } from "./recording.js";
 
 /** Memory of a runner. */
 export type Memory = GPUBuffer | CpuBuffer;
@@ -46,7 +45,8 @@ export interface WriteEvent {
   readonly to: number;
   /** The runtime's clock after the write. */
   readonly clock: number;
-  readonly recording: Recording;
+  /** Which one wrote. */
+  readonly recording: object;
   /** Position of the writing launch in that recording. */
   index: number;
 }
@@ -68,7 +68,7 @@ export class Storage {
   readonly owner: object;
   readonly byteLength: number;
   /** The open recording of a transient. */
-  recording: Recording | undefined;
+  recording: object | undefined;
   memory: Memory | undefined;
   /** True for memory that belongs to the caller (`fromBuffer`): it is never pooled. */
   isForeign = false;
