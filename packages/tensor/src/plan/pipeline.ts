@@ -11,7 +11,7 @@ import { recomputeSums } from "./passes/recompute-sums.js";
 import { removeDead } from "./passes/remove-dead.js";
 import { spreadRows } from "./passes/spread-rows.js";
 import { storeCopies } from "./passes/store-copies.js";
-import { storeFusedTwins, storeTwins } from "./passes/store-twins.js";
+import { storeTwins } from "./passes/store-twins.js";
 
 /** A pass of the planner. */
 export type PassName =
@@ -21,11 +21,10 @@ export type PassName =
   | "storeCopies"
   | "fuseElementwise"
   | "narrowStorage"
-  | "storeTwins"
   | "recomputeSums"
   | "fuseRandom"
   | "fuseEpilogues"
-  | "storeFusedTwins"
+  | "storeTwins"
   | "spreadRows"
   | "foldAccumulations"
   | "checkStores"
@@ -40,11 +39,10 @@ export const allPasses: readonly PassName[] = [
   "storeCopies",
   "fuseElementwise",
   "narrowStorage",
-  "storeTwins",
   "recomputeSums",
   "fuseRandom",
   "fuseEpilogues",
-  "storeFusedTwins",
+  "storeTwins",
   "spreadRows",
   "foldAccumulations",
   "checkStores",
@@ -59,11 +57,10 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   storeCopies,
   fuseElementwise,
   narrowStorage,
-  storeTwins,
   recomputeSums,
   fuseRandom,
   fuseEpilogues,
-  storeFusedTwins,
+  storeTwins,
   spreadRows,
   foldAccumulations,
   checkStores,

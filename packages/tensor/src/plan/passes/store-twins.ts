@@ -1,38 +1,26 @@
-import type { Binding, HalfDType, Kernel } from "@halfstep/device";
-import {
-  canStoreTwice,
-  isElementwise,
-  storingTwice,
-  type TwinnableKernel,
-} from "@halfstep/kernels";
+import type { Binding, HalfDType } from "@halfstep/device";
+import { canStoreTwice, storingTwice, type TwinnableKernel } from "@halfstep/kernels";
 import { accepts, hasConflict, maxBindings } from "../../record/bindings.js";
 import { Storage } from "../../record/storage.js";
-import { type Pass, type PlanGraph, type PlanNode, withBinding } from "../graph.js";
+import { type Pass, type PlanNode, withBinding } from "../graph.js";
 import { Rewriting, type Use } from "./rewriting.js";
 
 /**
  * Stores a float32 value a second time, in 16 bits, where a product loads it rounded to them and others want it whole. A product
  * loads each number of a factor once for every few columns of its result and would round it as often; its producer rounds it once.
- * What the backward pass then keeps is the narrow one of the two. Leaves out elementwise launches, which may yet become a part of
- * a product's store.
+ * What the backward pass then keeps is the narrow one of the two. This runs once elementwise launches are where they stay: before, one may
+ * yet become a part of a product's store.
  */
-export const storeTwins: Pass = (graph) => twins(graph, (kernel) => !isElementwise(kernel));
-
-/** The same, once elementwise launches are where they stay. */
-export const storeFusedTwins: Pass = (graph) => twins(graph, () => true);
-
-function twins(graph: PlanGraph, isMeant: (kernel: Kernel) => boolean): PlanGraph {
+export const storeTwins: Pass = (graph) => {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
-    const { launch } = work.at(n) as PlanNode;
-    if (!isMeant(launch.kernel)) continue;
-    for (const b of launch.bindings.keys()) {
+    for (const b of (work.at(n) as PlanNode).launch.bindings.keys()) {
       const { kernel } = (work.at(n) as PlanNode).launch;
       if (canStoreTwice(kernel)) storeTwice(work, n, b, kernel);
     }
   }
   return work.graph();
-}
+};
 
 function storeTwice(
   work: Rewriting,
