@@ -12,7 +12,7 @@ import {
 
 /** Classes of hardware between which the planner distinguishes: an adapter that is a CPU, and any GPU. */
 export const hardwareClasses = ["software", "nvidia"] as const;
-export type HardwareClass = (typeof hardwareClasses)[number];
+type HardwareClass = (typeof hardwareClasses)[number];
 
 /** A training step that is planned. */
 export interface PlannedStep extends StepChoices {
