@@ -16,7 +16,7 @@ import {
   type Variable,
 } from "../src/index.js";
 
-// Gradients of several backward passes, in one recording and in several: who makes one adds it to what is there.
+// Gradients of several backward passes, in one recording and in several: the launch that makes one adds it to what is there.
 
 type Storage = "float32" | "float16" | "bfloat16";
 

@@ -17,8 +17,8 @@ import {
 import { describe, expect, test } from "vitest";
 import { parameterSha256 } from "../src/index.js";
 
-// Loss scaling has no launch of its own: who stores gradients and the loss looks at them, and who prepares the optimizer's step updates the
-// scale. Nothing else changes.
+// Loss scaling has no launch of its own: kernels that store gradients and the loss check them, and the one that prepares the
+// optimizer's step updates the scale. Nothing else changes.
 
 interface Trained {
   readonly model: Module & { forward(x: Tensor): Tensor };

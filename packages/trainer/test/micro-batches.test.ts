@@ -64,7 +64,7 @@ const isAccumulation = (name: string): boolean => name.startsWith("accumulate");
 
 const unfolded = allPasses.filter((name) => name !== "foldAccumulations");
 
-describe("gradients are added by who makes them", () => {
+describe("kernels that make gradients add them", () => {
   const planned = (passes: readonly PassName[], name: string, precision: Precision): Plan => {
     const runtime = cpuRuntime({ passes });
     const reference = references.find((other) => other.name.startsWith(name));

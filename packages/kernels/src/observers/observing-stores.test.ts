@@ -94,7 +94,7 @@ async function behaves(
   expect(wrong).toEqual([]);
 }
 
-describe("who stores finds what a search of the result finds", async () => {
+describe("kernels that store find what a search of the result finds", async () => {
   it("on the CPU", () =>
     behaves((producer, rounding) =>
       runOnCpu(operandsOf(producer, rounding), launchesOf(producer)),

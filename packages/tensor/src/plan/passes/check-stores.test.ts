@@ -62,7 +62,7 @@ test("all who store what is searched look at it", () => {
   expect(after.nodes[0]?.recorded).toEqual([0, 3]);
 });
 
-test("who stores a part last looks at it, a sum that he adds to included", () => {
+test("the last store of a part is checked, a sum that it adds to included", () => {
   const { whole, parts, foundInf } = packed(2);
   const [first, second] = parts.map(product) as [Launch<Storage>, Launch<Storage>];
   const { kernel } = second;

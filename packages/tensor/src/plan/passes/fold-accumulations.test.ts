@@ -36,7 +36,7 @@ const plus = (input: Value, out: Value): Launch<Storage> => accumulate({ input, 
 
 const stays = (before: PlanGraph): void => expect(foldAccumulations(before)).toEqual(before);
 
-describe("who makes what is added adds it", () => {
+describe("the launch that makes a gradient adds it", () => {
   test("in its own place, with both launches' positions", () => {
     const [y, sum] = [made(), sumOf()];
     const launches = [...product(y).launches, opaque([], [transient()]), plus(y, sum)];
@@ -150,7 +150,7 @@ describe("launches stay apart where", () => {
     stays(graph([elementwise(identity, [sum], y), plus(y, sum)]));
   });
 
-  test("who makes it may store a unit more than once", () => {
+  test("the launch may store a unit more than once", () => {
     const [y, sum] = [made(), sumOf()];
     stays(graph([opaque([], [y]), plus(y, sum)]));
   });
