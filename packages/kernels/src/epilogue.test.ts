@@ -12,7 +12,7 @@ import {
 } from "../test/harness.js";
 import { conv2d, conv2dInputGradient } from "./conv2d.js";
 import { type ElementwiseProgram, elementwiseKernel } from "./elementwise.js";
-import { canPass, takesEpilogue, withEpilogue } from "./epilogue.js";
+import { epilogueFits, takesEpilogue, withEpilogue } from "./epilogue.js";
 import { add, gelu, mul, relu, scale, silu } from "./expressions.js";
 import { matmul } from "./matmul.js";
 import { dropoutExpression as dropout } from "./random.js";
@@ -240,14 +240,16 @@ describe("a product with an epilogue", () => {
     const product = launches.at(-1);
     if (!product || !takesEpilogue(product.kernel)) throw new TypeError("no product");
     const { kernel } = product;
-    expect(canPass(kernel, dropped())).toBe(isWhole);
-    expect(canPass(kernel, program())).toBe(true);
     const drops = {
       kernel: elementwiseKernel(dropped()),
       bindings: [bind(4 * n), bind(n), bind(4 * n), bind(4 * n)],
       scalars: { count: 4 * n, one: 1, x1_size0: n, ...drawn },
     };
-    const weave = () => withEpilogue({ ...product, kernel }, drops, { results: [0] });
+    const woven = { ...product, kernel };
+    expect(epilogueFits(woven, drops, { results: [0] })).toBe(isWhole);
+    const exact = { ...drops, kernel: elementwiseKernel(program()) };
+    expect(epilogueFits(woven, exact, { results: [0] })).toBe(true);
+    const weave = () => withEpilogue(woven, drops, { results: [0] });
     if (isWhole) expect(weave().kernel.name).toContain("+add+dropout+add+dropout");
     else expect(weave).toThrow("random numbers are drawn for quads, and this stores pairs");
   });

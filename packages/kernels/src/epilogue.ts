@@ -1,4 +1,4 @@
-import type { HalfDType, Kernel, KernelView, Launch } from "@halfstep/device";
+import type { Binding, HalfDType, Kernel, KernelView, Launch } from "@halfstep/device";
 import { roundArray } from "@halfstep/formats";
 import { ByObjects } from "./by-objects.js";
 import { formatOf } from "./cpu.js";
@@ -6,7 +6,6 @@ import type { Epilogue } from "./definition.js";
 import { type Domain, quadType } from "./domain.js";
 import {
   domainsOf,
-  type ElementwiseKernel,
   type ElementwiseProgram,
   evaluateProgram,
   isRandom,
@@ -17,6 +16,7 @@ import {
   stepFunctions,
   stepStatements,
 } from "./elementwise.js";
+import type { ElementwiseLaunch } from "./fused-elementwise.js";
 import type { EpilogueKernel } from "./kernel.js";
 import { withPrefix } from "./wgsl/helper-names.js";
 import { wovenName } from "./woven-names.js";
@@ -32,8 +32,29 @@ export interface EpilogueOptions {
 /** Whether a kernel's store may compute elementwise launches that come after it. */
 export const takesEpilogue = (kernel: Kernel): kernel is EpilogueKernel => "withEpilogue" in kernel;
 
-/** Whether a result can pass through a program where it is stored. Random numbers are drawn for quads, which some do not store whole. */
-export const canPass = ({ bindings }: Kernel, program: ElementwiseProgram): boolean =>
+/**
+ * Whether the result of a launch can pass through an elementwise launch where it is stored. The result is read in its own places.
+ * Random numbers are drawn for quads, which some kernels do not store whole. Where the kernel weaves epilogues into its body, what is
+ * broadcast along rows has as many elements as a row of the result.
+ */
+export function epilogueFits<B>(
+  { kernel, bindings, scalars }: Launch<B> & { readonly kernel: EpilogueKernel },
+  elementwise: ElementwiseLaunch<B>,
+  { results }: Pick<EpilogueOptions, "results">,
+): boolean {
+  const program = elementwise.kernel.elementwise;
+  const { length } = bindings.at(-1) as Binding<B>;
+  if (program.outputs.length !== 1 || !storesWhatIsDrawn(kernel, program)) return false;
+  return program.inputs.every((indexing, i) =>
+    results.includes(i)
+      ? indexing === "same" && elementwise.bindings[i]?.length === length
+      : indexing !== "row" ||
+        kernel.epilogue === "store" ||
+        elementwise.scalars[`x${i}_size0`] === scalars.n,
+  );
+}
+
+const storesWhatIsDrawn = ({ bindings }: Kernel, program: ElementwiseProgram): boolean =>
   !isRandom(program) || (bindings.at(-1)?.unit ?? 4) === 4;
 
 /**
@@ -42,7 +63,7 @@ export const canPass = ({ bindings }: Kernel, program: ElementwiseProgram): bool
  */
 export function withEpilogue<B>(
   producer: Launch<B> & { readonly kernel: EpilogueKernel },
-  elementwise: Launch<B> & { readonly kernel: ElementwiseKernel },
+  elementwise: ElementwiseLaunch<B>,
   options: EpilogueOptions,
 ): Launch<B> {
   const program = elementwise.kernel.elementwise;
@@ -51,7 +72,7 @@ export function withEpilogue<B>(
     throw new RangeError(
       `${producer.kernel.name}+${elementwise.kernel.name}: an epilogue stores one result, not ${outputs.length}`,
     );
-  if (!canPass(producer.kernel, program))
+  if (!storesWhatIsDrawn(producer.kernel, program))
     throw new RangeError(
       `${producer.kernel.name}+${elementwise.kernel.name}: random numbers are drawn for quads, and this stores pairs`,
     );

@@ -106,10 +106,14 @@ export {
   isElementwise,
   isRandom,
   type ShapedBinding,
-  stepPrefix,
 } from "./elementwise.js";
-export { canPass, type EpilogueOptions, takesEpilogue, withEpilogue } from "./epilogue.js";
+export { type EpilogueOptions, epilogueFits, takesEpilogue, withEpilogue } from "./epilogue.js";
 export * from "./expressions.js";
+export {
+  type ElementwiseLaunch,
+  type FusedElementwise,
+  fuseElementwiseLaunches,
+} from "./fused-elementwise.js";
 export { type AddRowsAttributes, addRows, putRows } from "./gather-scatter/add-rows.js";
 export { type GatherAttributes, gather, isGather } from "./gather-scatter/gather.js";
 export { type ScatterAttributes, scatter } from "./gather-scatter/scatter.js";

@@ -28,6 +28,11 @@ export interface ResidentTarget<B> extends LaunchTarget<B> {
     binding: Binding<B>,
     options?: { readonly wait?: "host" | "background" },
   ): KernelView | Promise<KernelView>;
+  /**
+   * Calls `update`, whose launches update the parameters `values` in place. A target that keeps copies of parameters, rounded to 16 bits,
+   * brings them up to date. Absent where there are none.
+   */
+  updateParameters?(values: Binding<B>, update: () => void): void;
   /** Where launches can be dropped before they run: calls `undo` when that happens to those made so far. */
   onRollback?(undo: () => void): void;
 }

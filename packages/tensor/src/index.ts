@@ -39,7 +39,7 @@ export { Generator } from "./ops/generator.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
 export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";
-export { allPasses, type PassName } from "./plan/pipeline.js";
+export { allPasses, type OptimizationGoal, type PassName } from "./plan/pipeline.js";
 export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
 export type { OpSite } from "./record/op-sites.js";
 export type { NonFiniteOrigin, ProvenanceMode } from "./record/provenance.js";

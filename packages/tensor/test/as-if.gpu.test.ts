@@ -78,11 +78,11 @@ async function train(
 
 const subsets: readonly (readonly PassName[])[] = [
   allPasses,
-  ["removeDead"],
+  ["removeDeadLaunches"],
   ["foldCasts"],
   ["fuseElementwise"],
   ["foldCasts", "narrowStorage"],
-  ["recomputeSums"],
+  ["rematerializeSums"],
   ["fuseEpilogues"],
   ["reuseMemory"],
 ];

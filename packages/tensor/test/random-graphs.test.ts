@@ -17,11 +17,11 @@ import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
 import type { Pass } from "../src/plan/graph.js";
 import { foldCasts } from "../src/plan/passes/fold-casts.js";
-import { fuseElementwise, fuseRandom } from "../src/plan/passes/fuse-elementwise.js";
+import { fuseElementwise } from "../src/plan/passes/fuse-elementwise.js";
 import { fuseEpilogues } from "../src/plan/passes/fuse-epilogues.js";
 import { narrowStorage } from "../src/plan/passes/narrow-storage.js";
-import { recomputeSums } from "../src/plan/passes/recompute-sums.js";
-import { removeDead } from "../src/plan/passes/remove-dead.js";
+import { rematerializeSums } from "../src/plan/passes/rematerialize-sums.js";
+import { removeDeadLaunches } from "../src/plan/passes/remove-dead-launches.js";
 import { graphOf } from "../src/plan/plan.js";
 import { hasConflict } from "../src/record/bindings.js";
 import { memoryMistakes } from "./graphs.js";
@@ -197,12 +197,11 @@ const isKept = ({ recording }: Runtime, storage: Tensor["storage"]): boolean =>
 
 const stages: readonly Pass[] = [
   (graph) => graph,
-  removeDead,
+  removeDeadLaunches,
   foldCasts,
-  fuseElementwise,
   narrowStorage,
-  recomputeSums,
-  fuseRandom,
+  rematerializeSums,
+  fuseElementwise,
   fuseEpilogues,
 ];
 

@@ -203,10 +203,7 @@ export function restoreGradients(
       throw misfit(`has a gradient of ${name} that the model has no place for`);
     try {
       const marks = scaler.marksOf(gradientStates?.[name] ?? "unknown");
-      // A backward pass makes the gradient present, and then it is overwritten.
-      parameter.sum().backward();
-      parameter.grad?.assign(runtime.tensor(data, parameter.shape));
-      parameter.markGradient(marks);
+      parameter.setGrad(runtime.tensor(data, parameter.shape), marks);
     } catch (error) {
       throw misfit(`does not fit, the gradient of ${name}: ${(error as Error).message}`, error);
     }

@@ -97,7 +97,9 @@ async function train(
 }
 
 describe.each(Object.entries(models))("%s", (_, make) => {
-  const plain = allPasses.filter((name) => name !== "checkStores" && name !== "joinScaleUpdate");
+  const plain = allPasses.filter(
+    (name) => name !== "fuseFiniteChecks" && name !== "fuseScaleUpdate",
+  );
   const three = ["check-finite", "check-finite", "update-scale"];
 
   test("is trained without a launch for loss scaling, to the same bits", async () => {

@@ -29,10 +29,6 @@ export function copyValues<B>(operands: {
 /** Whether a launch is one of {@link copyValues}. */
 export const isCopyOfValues = (other: Kernel): boolean => other === kernel;
 
-/** Which binding of an update holds the values. */
-export const valuesOfUpdate = ({ bindings }: CopyingKernel): number =>
-  bindings.findIndex(({ name }) => name === "values");
-
 /** An update that stores each of its values once more, rounded into `copy`, which is as long as all values. */
 export function withCopy<B>(
   update: Launch<B> & { readonly kernel: CopyingKernel },

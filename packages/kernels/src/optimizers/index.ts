@@ -6,7 +6,7 @@ export { adamaxRule } from "./adamax.js";
 export { bertAdamRule } from "./bert-adam.js";
 export { blockWords } from "./blockwise.js";
 export { clipPartials, partialsEach } from "./clip-partials.js";
-export { copyValues, isCopyOfValues, valuesOfUpdate, withCopy } from "./copy-values.js";
+export { copyValues, isCopyOfValues, withCopy } from "./copy-values.js";
 export {
   type FactoredBuffers,
   type FactoredLayout,
@@ -21,6 +21,7 @@ export {
   type UpdateAttributes,
   type UpdateOperands,
   type UpdateRange,
+  type UpdateTarget,
 } from "./launch-update.js";
 export { lionRule } from "./lion.js";
 export { muonRule } from "./muon.js";

@@ -1,5 +1,6 @@
 import type { Binding, Kernel, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
+import type { ResidentTarget } from "../resident-target.js";
 import { checkRule, checkRuleScalars } from "./check-rule.js";
 import type { ParameterKind, StorageBuffers } from "./parameter-storage.js";
 import type { UpdateRule } from "./rule.js";
@@ -52,12 +53,15 @@ export interface UpdateAttributes {
   readonly between?: (index: number) => void;
 }
 
+/** A target of updates: one that has memory is told which launches update parameters. */
+export type UpdateTarget<B> = LaunchTarget<B> & Pick<ResidentTarget<B>, "updateParameters">;
+
 /**
  * One step of a rule over some segments: a launch for each pass, and one more where it has totals. Where the control words
  * say "skip", no bit of any operand changes.
  */
 export function launchUpdate<B>(
-  target: LaunchTarget<B>,
+  target: UpdateTarget<B>,
   rule: UpdateRule,
   operands: UpdateOperands<B>,
   ranges: readonly UpdateRange[],
@@ -97,17 +101,22 @@ export function launchUpdate<B>(
       }),
       scalars: scalarsOf(kernel, { ...scalars, first, end, sign: maximize ? -1 : 1 }),
     });
-  for (const [index, { totals }] of rule.passes.entries()) {
+  const launchPass = (index: number): void => {
     const kernel = passKernel(rule, index, operands.parameters, moments);
     const walksChunks = kernel.bindings.some(({ name }) => name === "chunks");
     for (const { offset, length, firstChunk, endChunk } of ranges)
       if (walksChunks) launch(kernel, firstChunk, endChunk);
       else launch(kernel, offset / 4, Math.ceil((offset + length) / 4));
-    if (totals)
+    if (rule.passes[index]?.totals)
       for (const { firstSegment, endSegment } of ranges)
         launch(gatherKernel(rule, index), firstSegment, endSegment);
     between?.(index);
-  }
+  };
+  const launchAll = (): void => {
+    for (const index of rule.passes.keys()) launchPass(index);
+  };
+  if (target.updateParameters) target.updateParameters(values, launchAll);
+  else launchAll();
 }
 
 /** The values of the scalars that a kernel has: each pass draws or does not, and walks quads, chunks or segments. */

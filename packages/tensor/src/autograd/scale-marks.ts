@@ -49,6 +49,10 @@ export function noteMarks(gradient: Tensor, marks: GradientMarks): void {
   if (marks.size > 0) marksOfResults.set(gradient, marks);
 }
 
+/** What a gradient carries that {@link noteMarks} remembered. */
+export const notedMarks = (gradient: Tensor): GradientMarks =>
+  marksOfResults.get(gradient) ?? unknownMarks;
+
 /**
  * What the gradients of a backward pass carry, by tensor: a gradient is multiplied by a scale where its way from the root leads
  * through the op that scaled a loss. To be asked before the pass frees its nodes.
@@ -62,7 +66,7 @@ export function marksBelow(
   nodes: readonly GradNode[],
   gradient: Tensor | undefined,
 ): (tensor: Tensor) => GradientMarks {
-  const first = gradient ? (marksOfResults.get(gradient) ?? unknownMarks) : plainMarks;
+  const first = gradient ? notedMarks(gradient) : plainMarks;
   const scaling = nodes.filter(({ scaleMark }) => scaleMark);
   // Nearly always it is the last op of all, or none is there.
   if (scaling.length === 0) return () => first;

@@ -259,5 +259,5 @@ function accumulate(leaf: Tensor, gradient: Tensor, marks: GradientMarks): void 
   const isFirst = leaf.grad === undefined;
   if (isFirst) ops.assign(variable, gradient, undefined);
   else ops.accumulate(variable, gradient);
-  leaf.setGradient(true, isFirst ? marks : joinMarks(leaf.gradientMarks, marks));
+  leaf.setGradientState(true, isFirst ? marks : joinMarks(leaf.gradientMarks, marks));
 }

@@ -1,74 +1,94 @@
+import { ArgumentError } from "../errors.js";
 import type { Pass, PlanGraph } from "./graph.js";
-import { addressHeads } from "./passes/address-heads.js";
-import { checkStores } from "./passes/check-stores.js";
 import { foldAccumulations } from "./passes/fold-accumulations.js";
 import { foldCasts } from "./passes/fold-casts.js";
-import { fuseElementwise, fuseRandom } from "./passes/fuse-elementwise.js";
+import { foldHeadLayouts } from "./passes/fold-head-layouts.js";
+import { fuseElementwise } from "./passes/fuse-elementwise.js";
 import { fuseEpilogues } from "./passes/fuse-epilogues.js";
-import { joinScaleUpdate } from "./passes/join-scale-update.js";
+import { fuseFiniteChecks } from "./passes/fuse-finite-checks.js";
+import { fuseScaleUpdate } from "./passes/fuse-scale-update.js";
 import { narrowStorage } from "./passes/narrow-storage.js";
-import { recomputeSums } from "./passes/recompute-sums.js";
-import { removeDead } from "./passes/remove-dead.js";
-import { spreadRows } from "./passes/spread-rows.js";
-import { storeCopies } from "./passes/store-copies.js";
-import { storeTwins } from "./passes/store-twins.js";
+import { padRows } from "./passes/pad-rows.js";
+import { rematerializeSums } from "./passes/rematerialize-sums.js";
+import { removeDeadLaunches } from "./passes/remove-dead-launches.js";
+import { storeBothPrecisions } from "./passes/store-both-precisions.js";
+import { storeHalfCopies } from "./passes/store-half-copies.js";
 
 /** A pass of the planner. */
 export type PassName =
-  | "removeDead"
+  | "removeDeadLaunches"
   | "foldCasts"
-  | "addressHeads"
-  | "storeCopies"
-  | "fuseElementwise"
+  | "foldHeadLayouts"
+  | "storeHalfCopies"
   | "narrowStorage"
-  | "recomputeSums"
-  | "fuseRandom"
+  | "rematerializeSums"
+  | "fuseElementwise"
   | "fuseEpilogues"
-  | "storeTwins"
-  | "spreadRows"
+  | "storeBothPrecisions"
+  | "padRows"
   | "foldAccumulations"
-  | "checkStores"
-  | "joinScaleUpdate"
+  | "fuseFiniteChecks"
+  | "fuseScaleUpdate"
   | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
 export const allPasses: readonly PassName[] = [
-  "removeDead",
+  "removeDeadLaunches",
   "foldCasts",
-  "addressHeads",
-  "storeCopies",
-  "fuseElementwise",
+  "foldHeadLayouts",
+  "storeHalfCopies",
   "narrowStorage",
-  "recomputeSums",
-  "fuseRandom",
+  "rematerializeSums",
+  "fuseElementwise",
   "fuseEpilogues",
-  "storeTwins",
-  "spreadRows",
+  "storeBothPrecisions",
+  "padRows",
   "foldAccumulations",
-  "checkStores",
-  "joinScaleUpdate",
+  "fuseFiniteChecks",
+  "fuseScaleUpdate",
   "reuseMemory",
 ];
 
 const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
-  removeDead,
+  removeDeadLaunches,
   foldCasts,
-  addressHeads,
-  storeCopies,
-  fuseElementwise,
+  foldHeadLayouts,
+  storeHalfCopies,
   narrowStorage,
-  recomputeSums,
-  fuseRandom,
+  rematerializeSums,
+  fuseElementwise,
   fuseEpilogues,
-  storeTwins,
-  spreadRows,
+  storeBothPrecisions,
+  padRows,
   foldAccumulations,
-  checkStores,
-  joinScaleUpdate,
+  fuseFiniteChecks,
+  fuseScaleUpdate,
 };
 
+/** What plans favour where speed and memory conflict. */
+export type OptimizationGoal = "speed" | "memory";
+
+/** Passes that lengthen a step to lower its peak memory. */
+const memoryPasses: ReadonlySet<PassName> = new Set(["rematerializeSums"]);
+
+/** Passes that take memory to shorten a step. */
+const speedPasses: ReadonlySet<PassName> = new Set(["padRows"]);
+
+/**
+ * The passes for a goal. Without one, all of them.
+ *
+ * @throws ArgumentError for a goal that does not exist
+ */
+export function passesFor(goal: OptimizationGoal | undefined): readonly PassName[] {
+  if (goal === undefined) return allPasses;
+  if (goal !== "speed" && goal !== "memory")
+    throw new ArgumentError(`optimizeFor is ${String(goal)}; it takes "speed" or "memory"`);
+  const leftOut = goal === "speed" ? memoryPasses : speedPasses;
+  return allPasses.filter((name) => !leftOut.has(name));
+}
+
 /** Passes for hardware that is a CPU: others gain nothing, or may not do what they rely on. */
-const softwarePasses: ReadonlySet<PassName> = new Set(["spreadRows", "checkStores"]);
+const softwarePasses: ReadonlySet<PassName> = new Set(["padRows", "fuseFiniteChecks"]);
 
 /** The graph as the passes leave it that are asked for, on hardware of a class. */
 export function transformed(

@@ -1,5 +1,5 @@
 import type { Binding, HalfDType, Launch } from "@halfstep/device";
-import { canCopy, copyValues, elementwise, identity, valuesOfUpdate } from "@halfstep/kernels";
+import { copyValues, elementwise, identity } from "@halfstep/kernels";
 import type { Placement, Storage } from "./storage.js";
 
 interface HalfCopy {
@@ -179,15 +179,18 @@ export function halfCopiesOf(storage: Storage): HalfCopies | undefined {
   return storage.halfCopies;
 }
 
-/** Before an optimizer's update: what to do after it, so that the copies of its parameters stay up to date. */
+/** Before a launch that may update parameters: what to do after it, so that their copies stay up to date. */
 export function copiesAfter(
   { kernel, bindings }: Launch<Storage>,
+  { halfCopies }: Storage,
   recording: CopyingRecording,
 ): (() => void) | undefined {
-  if (!canCopy(kernel)) return undefined;
-  const copies = bindings[valuesOfUpdate(kernel)]?.buffer.halfCopies;
-  const followed = copies?.followed(recording) ?? [];
+  const isUpdate = bindings.some(
+    ({ buffer }, b) => buffer.halfCopies === halfCopies && kernel.bindings[b]?.access !== "read",
+  );
+  if (!halfCopies || !isUpdate) return undefined;
+  const followed = halfCopies.followed(recording);
   return () => {
-    for (const copy of followed) copies?.follow(copy, recording);
+    for (const copy of followed) halfCopies.follow(copy, recording);
   };
 }

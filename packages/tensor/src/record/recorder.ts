@@ -52,6 +52,8 @@ export class Recorder<T extends HeldTensor> {
   #isInStep = false;
   #clock = 0;
   #recordings = 0;
+  /** Parameters that the launches appended now update. */
+  #updated: Storage | undefined;
 
   constructor(
     owner: object,
@@ -123,7 +125,18 @@ export class Recorder<T extends HeldTensor> {
         );
     }
     checkLaunch(launch);
-    if (!isRepeatedWrite(launch)) this.#recording.append(launch);
+    if (!isRepeatedWrite(launch)) this.#recording.append(launch, this.#updated);
+  }
+
+  /** Calls `update`, whose launches update these parameters in place. */
+  updateParameters({ buffer }: Binding<Storage>, update: () => void): void {
+    const outer = this.#updated;
+    this.#updated = buffer;
+    try {
+      update();
+    } finally {
+      this.#updated = outer;
+    }
   }
 
   /** Memory of the open recording: the planner will find a place for it. */

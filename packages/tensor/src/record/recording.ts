@@ -53,8 +53,9 @@ export class Recording {
     this.#tick = tick;
   }
 
-  append(launch: Launch<Storage>): void {
-    const updateCopies = copiesAfter(launch, this);
+  /** @param parameters what the launch updates as a part of an optimizer's step. */
+  append(launch: Launch<Storage>, parameters?: Storage): void {
+    const updateCopies = parameters && copiesAfter(launch, parameters, this);
     const { kernel, bindings } = launch;
     for (let i = 0; i < bindings.length; i++) {
       const binding = bindings[i] as Binding<Storage>;

@@ -16,6 +16,8 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
   read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
   /** How losses of this runtime are scaled: for optimizers that scale them themselves. */
   readonly ampPrimitives: TensorAmpPrimitives;
+  /** Calls `update`, whose launches update the parameters `values`: half copies of them that steps read stay up to date. */
+  updateParameters(values: Binding<Storage>, update: () => void): void;
   /** Keeps what to undo if the open recording is dropped because its step throws. */
   onRollback(undo: () => void): void;
 }
@@ -24,6 +26,7 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
 export interface RecorderHooks {
   lossScaling(): TensorAmpPrimitives;
   launch(launch: Launch<Storage>): void;
+  updateParameters(values: Binding<Storage>, update: () => void): void;
   /** Scratch of the open step; undefined where none is open. */
   transient(bytes: number): Storage | undefined;
   resident(bytes: number): Storage;
@@ -39,6 +42,7 @@ export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
     return hooks.lossScaling();
   },
   launch: hooks.launch,
+  updateParameters: hooks.updateParameters,
   allocate: (bytes) => hooks.transient(bytes) ?? hooks.resident(bytes),
   allocateResident: hooks.resident,
   write: hooks.write,

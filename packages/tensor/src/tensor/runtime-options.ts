@@ -1,12 +1,18 @@
 import type { DType } from "@halfstep/device";
-import type { PassName } from "../plan/pipeline.js";
+import type { OptimizationGoal, PassName } from "../plan/pipeline.js";
 import type { ProvenanceMode } from "../record/provenance.js";
 import type { UnderflowMode } from "../record/underflow.js";
 
 /** Options of `gpuRuntime()` and `cpuRuntime()`. */
 export interface RuntimeOptions {
-  /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all. */
+  /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all for `optimizeFor`. */
   readonly passes?: readonly PassName[];
+  /**
+   * What plans favour where speed and memory conflict. "speed" keeps sums for the backward pass instead of adding them again. "memory"
+   * never copies factors of products to faster places. Neither changes a bit of any result. Default: a balance, with both kinds of
+   * passes. Ignored where `passes` is given.
+   */
+  readonly optimizeFor?: OptimizationGoal;
   /** Steps that may be unfinished while the host goes on, from 1. Default 4. */
   readonly maxInFlight?: number;
   /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */

@@ -4,7 +4,7 @@ import { tensorsIn } from "../arguments/tensors-in.js";
 import { keepGraph } from "../autograd/kept-graph.js";
 import { isFloating, requireDType } from "../dtypes.js";
 import { RecordingError, ShapeError } from "../errors.js";
-import { allPasses } from "../plan/pipeline.js";
+import { passesFor } from "../plan/pipeline.js";
 import type { Plan } from "../plan/plan.js";
 import { type NonFiniteOrigin, originIn } from "../record/provenance.js";
 import { Recorder } from "../record/recorder.js";
@@ -60,7 +60,13 @@ export class Runtime {
   /** @internal Use gpuRuntime() or cpuRuntime(). */
   constructor(
     runner: Runner,
-    { passes = allPasses, provenance = "off", underflow = "off", noteOps = false }: RuntimeOptions,
+    {
+      optimizeFor,
+      passes = passesFor(optimizeFor),
+      provenance = "off",
+      underflow = "off",
+      noteOps = false,
+    }: RuntimeOptions,
   ) {
     this.#runner = runner;
     this.#executor = new Executor(runner, passes);
@@ -79,6 +85,7 @@ export class Runtime {
         recorder.beforeOp();
         recorder.append(launch);
       },
+      updateParameters: (values, update) => recorder.updateParameters(values, update),
       transient: (bytes) => (recorder.isInStep ? recorder.transient(bytes) : undefined),
       resident: (bytes) => this.#memory.allocate(bytes),
       write: (binding, values) => recorder.write(binding, values),

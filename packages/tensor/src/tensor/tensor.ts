@@ -4,7 +4,12 @@ import { argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
 import * as kinds from "../arguments/kinds.js";
 import type { GradNode } from "../autograd/grad-node.js";
-import { type GradientMark, type GradientMarks, unknownMarks } from "../autograd/scale-marks.js";
+import {
+  type GradientMark,
+  type GradientMarks,
+  notedMarks,
+  unknownMarks,
+} from "../autograd/scale-marks.js";
 import { type BackwardOptions, backward } from "../backward/backward.js";
 import { castTo } from "../dispatch/cast.js";
 import type { Operand } from "../dispatch/op.js";
@@ -12,11 +17,12 @@ import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
 import * as ops from "../ops/index.js";
 import { halfCopiesOf } from "../record/half-copies.js";
 import type { Placement, Storage } from "../record/storage.js";
-import { sizeOf } from "../shapes.js";
+import { isSameShape, sizeOf } from "../shapes.js";
 import type { Runtime } from "./runtime.js";
 import { TensorMethods } from "./tensor-methods.js";
 
 const checkTo = argumentCheck("to", { dtype: kinds.dtype });
+const checkSetGrad = argumentCheck("setGrad", { gradient: kinds.optional(kinds.tensor) });
 const checkAssign = argumentCheck("assign", {
   value: kinds.tensor,
   options: kinds.optionals({ unless: kinds.flagInMemory }),
@@ -191,6 +197,28 @@ export class Tensor extends TensorMethods {
     return memory;
   }
 
+  /**
+   * Replaces the gradient by a copy of `gradient`, cast to float32: what assigning `.grad` does in torch. `undefined` removes it, as
+   * `zeroGrad()` does.
+   *
+   * @param marks the loss scale that it carries. Default: what is known of a tensor that `grad()` returned, and else nothing.
+   * @throws ShapeError where the shapes differ
+   * @example
+   * weight.setGrad(weight.grad?.mul(0.5)); // halves the gradient
+   */
+  setGrad(
+    gradient: Tensor | undefined,
+    marks: ReadonlySet<GradientMark> = gradient ? notedMarks(gradient) : unknownMarks,
+  ): void {
+    checkSetGrad([gradient]);
+    if (gradient && !isSameShape(gradient.shape, this.shape))
+      throw new ShapeError(
+        `setGrad: the tensor has shape [${this.shape}], the gradient has [${gradient.shape}]`,
+      );
+    if (gradient) ops.assign(this.gradientVariable(), gradient, undefined);
+    this.setGradientState(gradient !== undefined, marks);
+  }
+
   /** @internal Where `backward()` writes; made on first use. */
   gradientVariable(): Variable {
     this.#gradient ??= this.runtime.variable(new Float32Array(this.size), this.shape, {
@@ -208,11 +236,11 @@ export class Tensor extends TensorMethods {
 
   /** Says what the gradient carries, where it was put there in another way than by `backward()`: as a scaler does. */
   markGradient(marks: ReadonlySet<GradientMark>): void {
-    if (this.#hasGradient) this.setGradient(true, marks);
+    if (this.#hasGradient) this.setGradientState(true, marks);
   }
 
   /** @internal Whether there is a gradient, and what it carries. */
-  setGradient(present: boolean, marks: GradientMarks): void {
+  setGradientState(present: boolean, marks: GradientMarks): void {
     const before = this.#hasGradient;
     const marksBefore = this.#gradientMarks;
     if (before === present && marksBefore === marks) return;
@@ -226,7 +254,7 @@ export class Tensor extends TensorMethods {
 
   /** Makes the gradient absent, so that the next `backward()` assigns it anew. */
   zeroGrad(): void {
-    this.setGradient(false, unknownMarks);
+    this.setGradientState(false, unknownMarks);
   }
 }
 

@@ -42,7 +42,9 @@ test("a pass has its worst, its middle and its best step in each table", () => {
 });
 
 test("a pass that changes no plan says so, and is not timed", () => {
-  expect(tables([["removeDead", [same, onGpu]]])).toContain("| 0 of 1 | 0 of 1 | no plan here |");
+  expect(tables([["removeDeadLaunches", [same, onGpu]]])).toContain(
+    "| 0 of 1 | 0 of 1 | no plan here |",
+  );
   const changedOnGpu = { ...onGpu, without: dearer.without };
   expect(timedEffect([same, changedOnGpu])).toBeUndefined();
 });

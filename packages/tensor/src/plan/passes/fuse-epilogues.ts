@@ -1,8 +1,8 @@
 import { type Binding, type DType, floatingDTypes } from "@halfstep/device";
 import {
-  canPass,
-  type ElementwiseKernel,
+  type ElementwiseLaunch,
   type EpilogueKernel,
+  epilogueFits,
   isElementwise,
   takesEpilogue,
   withEpilogue,
@@ -61,23 +61,13 @@ function moreHeld(work: Rewriting, position: number, reader: number): number {
 function weave(producer: PlanNode, kernel: EpilogueKernel, reader: PlanNode): PlanNode | undefined {
   const { launch } = reader;
   if (!isElementwise(launch.kernel) || reader.isBackward !== producer.isBackward) return undefined;
-  if (!canPass(kernel, launch.kernel.elementwise)) return undefined;
+  const elementwise = launch as ElementwiseLaunch<Storage>;
   const { inputs } = launch.kernel.elementwise;
   const result = producer.launch.bindings.at(-1) as Binding<Storage>;
   const results = [...inputs.keys()].filter((i) => launch.bindings[i]?.buffer === result.buffer);
-  const fits = inputs.every((kind, i) => {
-    if (results.includes(i)) return kind === "same" && launch.bindings[i]?.length === result.length;
-    return (
-      kind !== "row" ||
-      kernel.epilogue === "store" ||
-      launch.scalars[`x${i}_size0`] === producer.launch.scalars.n
-    );
-  });
-  const [out, ...others] = launch.bindings.slice(inputs.length);
+  const out = launch.bindings.at(-1) as Binding<Storage>;
   if (
-    !fits ||
-    !out ||
-    others.length > 0 ||
+    !epilogueFits({ ...producer.launch, kernel }, elementwise, { results }) ||
     ![result, out].every(({ dtype }) => isFloating(dtype)) ||
     !accepts(kernel.bindings.at(-1), out.dtype)
   )
@@ -87,11 +77,10 @@ function weave(producer: PlanNode, kernel: EpilogueKernel, reader: PlanNode): Pl
     results.map((i) => launch.bindings[i] as Binding<Storage>),
   );
   if (rounding === "several") return undefined;
-  const fused = withEpilogue(
-    { ...producer.launch, kernel },
-    launch as typeof launch & { kernel: ElementwiseKernel },
-    { results, ...(rounding && { rounding }) },
-  );
+  const fused = withEpilogue({ ...producer.launch, kernel }, elementwise, {
+    results,
+    ...(rounding && { rounding }),
+  });
   if (fused.bindings.length > maxBindings) return undefined;
   const wovenSources = [...reader.sources].map(
     ([name, source]) => [wovenName(name), source] as const,

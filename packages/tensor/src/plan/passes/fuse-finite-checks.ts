@@ -15,7 +15,7 @@ import { Rewriting } from "./rewriting.js";
  * Lets those who store gradients and losses look for infinities and NaN in what they store, so that no launch loads all of it again:
  * as long as all of it comes from launches that can. For hardware that is a CPU, where numbers in registers are what they are in memory.
  */
-export const checkStores: Pass = (graph) => {
+export const fuseFiniteChecks: Pass = (graph) => {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
     const checking = storesChecked(work, n);

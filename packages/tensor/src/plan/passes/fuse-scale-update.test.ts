@@ -3,7 +3,7 @@ import { stepControl, updateScale } from "@halfstep/kernels";
 import { expect, test } from "vitest";
 import { graph, inPlace, names, opaque, resident } from "../../../test/graphs.js";
 import type { Storage } from "../../record/storage.js";
-import { joinScaleUpdate } from "./join-scale-update.js";
+import { fuseScaleUpdate } from "./fuse-scale-update.js";
 
 type Value = Binding<Storage>;
 
@@ -58,7 +58,7 @@ const update = ({ foundInf, state, lossFlag, outcomes }: Touched): Launch<Storag
 
 test("the launch that prepares a step updates the scale, before the optimizer's own", () => {
   const all = touched();
-  const { nodes } = joinScaleUpdate(
+  const { nodes } = fuseScaleUpdate(
     graph([prepare(all), opaque([all.control], [resident()]), update(all)]),
   );
   expect(nodes.map(({ launch }) => launch.kernel.name)).toEqual([
@@ -77,7 +77,7 @@ test("not where somebody looks at what it changes in between, or changes it", ()
     for (const other of [(x: Value) => opaque([x], [resident()]), (x: Value) => inPlace(x)]) {
       const all = touched();
       const before = graph([prepare(all), other(all[name]), update(all)]);
-      expect(names(joinScaleUpdate(before))).toEqual(names(before));
+      expect(names(fuseScaleUpdate(before))).toEqual(names(before));
     }
 });
 
@@ -89,5 +89,5 @@ test("not where several optimizers step by one scale, or none does", () => {
     graph([prepare(second), update(all)]),
     graph([update(all)]),
   ])
-    expect(names(joinScaleUpdate(before))).toEqual(names(before));
+    expect(names(fuseScaleUpdate(before))).toEqual(names(before));
 });

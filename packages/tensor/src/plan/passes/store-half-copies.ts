@@ -9,7 +9,7 @@ import { Rewriting } from "./rewriting.js";
  * Makes an optimizer's update store the rounded copy of its parameters that is taken right after it. The copy held what the
  * parameters were before: where the update changes nothing, skipped or without a gradient, it still does.
  */
-export const storeCopies: Pass = (graph) => {
+export const storeHalfCopies: Pass = (graph) => {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
     const node = work.at(n);

@@ -6,7 +6,7 @@ import { graph, memoryMistakes, names, resident, transient } from "../../../test
 import { allPasses, gpuRuntime, type PassName, type Runtime, relu } from "../../index.js";
 import { Storage } from "../../record/storage.js";
 import { assignMemory } from "../assign-memory.js";
-import { spreadRows } from "./spread-rows.js";
+import { padRows } from "./pad-rows.js";
 
 type Value = ShapedBinding<Storage>;
 
@@ -34,14 +34,14 @@ function productOf({ dtype = "float32", a, ...attributes }: Product) {
 
 /** Elements between rows of the factors that a pass makes products load. */
 const stridesOf = (product: Product): unknown[] => {
-  const { nodes } = spreadRows(productOf(product).before);
+  const { nodes } = padRows(productOf(product).before);
   const { a_stride, b_stride } = nodes.at(-1)?.launch.scalars ?? {};
   return [nodes.length - 1, a_stride, b_stride];
 };
 
 test("both factors of a product are copied to rows further apart", () => {
   const { a, b, out, before } = productOf({ m: 1024, n: 1024, k: 2048 });
-  const after = spreadRows(before);
+  const after = padRows(before);
   expect(names(after)).toEqual(["copyRowsApart", "copyRowsApart", "matmul"]);
   const bound = after.nodes.map(({ launch }) => launch.bindings.map(({ buffer }) => buffer));
   const [first, second] = after.nodes.map(({ launch }) => launch.bindings[1]);
@@ -58,7 +58,7 @@ test("both factors of a product are copied to rows further apart", () => {
 test("the entries of a batch lie further apart too, and the product goes on rounding", () => {
   const a: Value = { ...transient(2 * 1024 * 1024), rounding: "float16" };
   const { before } = productOf({ m: 1024, n: 1024, k: 1024, batch: 2, a });
-  const { nodes } = spreadRows(before);
+  const { nodes } = padRows(before);
   expect(nodes.map(({ launch }) => launch.bindings[0]?.rounding)).toEqual([
     undefined,
     undefined,
@@ -120,7 +120,7 @@ async function train(runtime: Runtime) {
 test("only CPUs copy, and no bit of a result changes", async () => {
   const device = await requestTestDevice();
   const spread = await train(gpuRuntime(device));
-  const tight = await train(gpuRuntime(device, { passes: without("spreadRows") }));
+  const tight = await train(gpuRuntime(device, { passes: without("padRows") }));
   const isSoftware = device.capabilities.hardware.class === "software";
   expect([spread.copies, tight.copies]).toEqual([isSoftware ? 6 : 0, 0]);
   const wrong = spread.results.map((values, r) =>

@@ -15,20 +15,24 @@ const sumExpressions: ReadonlySet<Expression> = new Set([add, where]);
  * under autocast the residual stream is float32, and what each branch adds to it has 16 bits. Rows of a parameter among the
  * terms (embeddings) are looked up again.
  */
-export const recomputeSums: Pass = (graph) => {
+export const rematerializeSums: Pass = (graph) => {
   const work = new Rewriting(graph);
   /** Until when what is added again needs its terms. */
   const neededUntil = new Map<Storage, number>();
+  /** Sums that the backward pass does not read any more. */
+  const replaced = new Set<Storage>();
   const added = new Map<number, PlanNode[]>();
   for (let n = 0; n < work.length; n++) {
     const node = work.at(n);
     if (!node || !isSum(node)) continue;
     const first = firstBackwardReader(work, node);
-    const repeated = first === undefined ? undefined : repeat(work, n, first, neededUntil);
+    const repeated =
+      first === undefined ? undefined : repeat(work, n, first, { neededUntil, replaced });
     if (first === undefined || !repeated) continue;
+    replaced.add(resultOf(node).buffer);
     readInstead(work, resultOf(node).buffer, resultOf(repeated.at(-1) as PlanNode).buffer);
     added.set(first, [...(added.get(first) ?? []), ...repeated]);
-    for (const { buffer } of repeated.flatMap(termsOf))
+    for (const { buffer } of repeated.flatMap((each) => [...termsOf(each)]))
       neededUntil.set(buffer, Math.max(first, neededUntil.get(buffer) ?? first));
   }
   const nodes: PlanNode[] = [];
@@ -42,7 +46,9 @@ export const recomputeSums: Pass = (graph) => {
 
 const resultOf = ({ launch }: PlanNode): Binding<Storage> =>
   launch.bindings.at(-1) as Binding<Storage>;
-const termsOf = ({ launch }: PlanNode): readonly Binding<Storage>[] => launch.bindings.slice(0, -1);
+/** What a node reads, each storage once. */
+const termsOf = ({ launch }: PlanNode): Iterable<Binding<Storage>> =>
+  new Map(launch.bindings.slice(0, -1).map((binding) => [binding.buffer, binding])).values();
 
 function isSum({ launch: { kernel }, isBackward }: PlanNode): boolean {
   if (isBackward || !isElementwise(kernel)) return false;
@@ -59,52 +65,72 @@ function firstBackwardReader(work: Rewriting, node: PlanNode): number | undefine
   return backward.length > 0 ? Math.min(...backward) : undefined;
 }
 
+/** What was decided of sums so far. */
+interface Repeated {
+  readonly neededUntil: ReadonlyMap<Storage, number>;
+  readonly replaced: ReadonlySet<Storage>;
+}
+
 /** The nodes that compute a sum again before node `first`; undefined where that would not be worth it. */
 function repeat(
   work: Rewriting,
   position: number,
   first: number,
-  neededUntil: ReadonlyMap<Storage, number>,
+  { neededUntil, replaced }: Repeated,
 ): readonly PlanNode[] | undefined {
   const isHeld = ({ buffer }: Binding<Storage>): boolean =>
     buffer.isResident ||
     (neededUntil.get(buffer) ?? 0) >= first ||
     work.usesOf(buffer).reads.some((use) => use.node >= first && !isRounded(work, use));
   const node = work.at(position) as PlanNode;
-  const lookups: PlanNode[] = [];
+  const before: PlanNode[] = [];
   let sum = repeated(node);
   let saved = resultOf(node).buffer.byteLength;
-  for (const term of new Map(termsOf(node).map((each) => [each.buffer, each])).values()) {
+  for (const term of termsOf(node)) {
     if (work.isTouchedBetween(term, position, first, "write")) return undefined;
     if (isHeld(term)) continue;
-    const lookup = lookupOf(work, term, first, isHeld);
-    if (lookup) {
-      lookups.push(lookup);
-      sum = reading(sum, term.buffer, resultOf(lookup).buffer);
+    const again = replaced.has(term.buffer)
+      ? undefined
+      : termAgain(work, term, position, first, isHeld);
+    if (again) {
+      before.push(...again);
+      sum = reading(sum, term.buffer, resultOf(again.at(-1) as PlanNode).buffer);
     } else saved -= term.buffer.byteLength;
   }
-  return saved >= leastSaved ? [...lookups, sum] : undefined;
+  return saved >= leastSaved ? [...before, sum] : undefined;
 }
 
-/** Whether a value is rounded while it is loaded. What the backward pass keeps of it is its twin, see store-twins.ts. */
+/** Whether a value is rounded while it is loaded. What the backward pass keeps of it is its twin, see store-both-precisions.ts. */
 const isRounded = (work: Rewriting, use: Use): boolean =>
   work.nodeOf(use).launch.bindings[use.binding]?.rounding !== undefined;
 
-/** The node that looks up the rows of a term again, if that is where it comes from and everything is still there. */
-function lookupOf(
+/**
+ * The nodes that compute a term again from what is still there: rows that were looked up, or a sum that only this sum reads. The last
+ * of them gives the term.
+ */
+function termAgain(
   work: Rewriting,
   term: Binding<Storage>,
+  reader: number,
   first: number,
   isHeld: (binding: Binding<Storage>) => boolean,
-): PlanNode | undefined {
+): readonly PlanNode[] | undefined {
   const [write, ...more] = work.usesOf(term.buffer).writes;
   if (!write || more.length > 0) return undefined;
   const node = work.nodeOf(write);
-  const isThere = (read: Binding<Storage>): boolean =>
-    isHeld(read) && !work.isTouchedBetween(read, write.node, first, "write");
-  return isGather(node.launch.kernel) && !node.isBackward && termsOf(node).every(isThere)
-    ? repeated(node)
-    : undefined;
+  const isPart = isSum(node) && work.onlyReaderOf(write.node) === reader;
+  if (node.isBackward || !(isPart || isGather(node.launch.kernel))) return undefined;
+  const before: PlanNode[] = [];
+  let again = repeated(node);
+  for (const own of termsOf(node)) {
+    if (work.isTouchedBetween(own, write.node, first, "write")) return undefined;
+    if (isHeld(own)) continue;
+    const nodes = isPart ? termAgain(work, own, write.node, first, isHeld) : undefined;
+    if (!nodes) return undefined;
+    before.push(...nodes);
+    again = reading(again, own.buffer, resultOf(nodes.at(-1) as PlanNode).buffer);
+  }
+  return [...before, again];
 }
 
 /** The same launch in the backward pass, with a result of its own. */

@@ -22,7 +22,7 @@ import {
 import { Storage } from "../../record/storage.js";
 import { assignMemory } from "../assign-memory.js";
 import type { PlanGraph } from "../graph.js";
-import { storeTwins } from "./store-twins.js";
+import { storeBothPrecisions } from "./store-both-precisions.js";
 
 type Value = ShapedBinding<Storage>;
 const size = 8;
@@ -52,7 +52,7 @@ function part(launch: Launch<Storage>, length: number): Launch<Storage> {
 
 /** A pass's result, which must be a graph that memory can be planned for. */
 function twinned(before: PlanGraph): PlanGraph {
-  const after = storeTwins(before);
+  const after = storeBothPrecisions(before);
   for (const reuse of [false, true])
     expect(memoryMistakes(after, assignMemory(after, reuse))).toEqual([]);
   return after;
@@ -205,7 +205,7 @@ test.each(["float16", "bfloat16"] as const)(
       const arrays = await Promise.all(weights.map((w) => w.toArray()));
       return { values: arrays.flatMap((each) => [...each]), plan: runtime.lastPlan };
     };
-    const plain = await train(allPasses.filter((name) => !/Twins/.test(name)));
+    const plain = await train(allPasses.filter((name) => name !== "storeBothPrecisions"));
     const twice = await train(allPasses);
     expect(twice.values).toEqual(plain.values);
     // Weights that no optimizer holds are residents, which have no producer in the step.

@@ -11,7 +11,7 @@ import { Rewriting, type Use } from "./rewriting.js";
  * What the backward pass then keeps is the narrow one of the two. This runs once elementwise launches are where they stay: before, one may
  * yet become a part of a product's store.
  */
-export const storeTwins: Pass = (graph) => {
+export const storeBothPrecisions: Pass = (graph) => {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
     for (const b of (work.at(n) as PlanNode).launch.bindings.keys()) {

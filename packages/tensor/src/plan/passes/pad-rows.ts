@@ -8,7 +8,7 @@ import type { Pass, PlanNode } from "../graph.js";
  * 4 KiB apart share few places of its caches, and push each other out while they are multiplied. A GPU would pay for the copies and
  * gain nothing. A copy takes memory only while its product runs, whether the step has room for it or not.
  */
-export const spreadRows: Pass = ({ nodes, kept }) => ({ kept, nodes: nodes.flatMap(spread) });
+export const padRows: Pass = ({ nodes, kept }) => ({ kept, nodes: nodes.flatMap(spread) });
 
 /** Bytes: rows a multiple of this apart share the places of one row. */
 const period = 4096;

@@ -2,7 +2,7 @@ import type { Storage } from "../../record/storage.js";
 import { isRead, isWrite, type Pass, type PlanNode } from "../graph.js";
 
 /** Drops launches whose results nobody reads. Writes to resident storage are always wanted. */
-export const removeDead: Pass = (graph) => {
+export const removeDeadLaunches: Pass = (graph) => {
   const wanted = new Set<Storage>(graph.kept);
   const live: PlanNode[] = [];
   for (let n = graph.nodes.length - 1; n >= 0; n--) {

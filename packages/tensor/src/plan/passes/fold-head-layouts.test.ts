@@ -27,7 +27,7 @@ import {
 } from "../../index.js";
 import type { Storage } from "../../record/storage.js";
 import { allPasses, type PassName } from "../pipeline.js";
-import { addressHeads } from "./address-heads.js";
+import { foldHeadLayouts } from "./fold-head-layouts.js";
 
 const [batch, tokens, heads, size] = [2, 6, 3, 8];
 const entries = batch * heads;
@@ -79,7 +79,7 @@ describe("a copy into heads", () => {
 
   test("is read where it was copied from, by all who read it", () => {
     const again = transient(count);
-    const folded = addressHeads(
+    const folded = foldHeadLayouts(
       graph([opaque([], [x]), split(x, q), forward(q, k, v, out), forward(q, q, v, again)]),
     );
     expect(names(folded)).toEqual(["opaque", "attention", "attention"]);
@@ -93,8 +93,8 @@ describe("a copy into heads", () => {
 
   test("stays where others want it, or what was copied changes first", () => {
     const launches = [opaque([], [x]), split(x, q), forward(q, k, v, out)];
-    const stays = (g: Parameters<typeof addressHeads>[0]): void =>
-      expect(addressHeads(g).nodes).toEqual(g.nodes);
+    const stays = (g: Parameters<typeof foldHeadLayouts>[0]): void =>
+      expect(foldHeadLayouts(g).nodes).toEqual(g.nodes);
     stays(graph([...launches, opaque([q], [y])]));
     stays(graph(launches, { kept: [q.buffer] }));
     stays(graph([...launches.slice(0, 2), opaque([], [x]), ...launches.slice(2)]));
@@ -118,7 +118,7 @@ describe("a copy into heads", () => {
     });
     const [a, b, c] = slices.map(({ own }) => own) as [B, B, B];
     const before = slices.flatMap(({ launches }) => launches);
-    const all = addressHeads(graph([...before, forward(a, b, c, out)]));
+    const all = foldHeadLayouts(graph([...before, forward(a, b, c, out)]));
     expect(names(all)).toEqual(["attention"]);
     expect(layouts(all.nodes[0]?.launch).slice(0, 3)).toEqual(
       ["query", "key", "value"].map(
@@ -126,7 +126,7 @@ describe("a copy into heads", () => {
           `${name} in ${3 * count}: ${part * row} + ${[3 * tokens * row, size, 3 * row].join(" ")}`,
       ),
     );
-    const one = addressHeads(graph([...before.slice(0, 2), forward(a, k, v, out)]));
+    const one = foldHeadLayouts(graph([...before.slice(0, 2), forward(a, k, v, out)]));
     expect(names(one)).toEqual(["stridedCopy", "attention"]);
     expect(layouts(one.nodes[1]?.launch)[0]).toBe(`query in ${count}: ${joinedLayout}`);
   });
@@ -140,7 +140,7 @@ describe("a copy into heads", () => {
     const at = (offset: number): string[] => {
       const copy = stridedCopy({ input: wide, out: q }, { dimensions, offset });
       const last = opaque([wide], [transient()]);
-      return names(addressHeads(graph([copy, forward(q, q, q, out), last])));
+      return names(foldHeadLayouts(graph([copy, forward(q, q, q, out), last])));
     };
     expect(at(2)).toEqual(["stridedCopy", "attention", "opaque"]);
     expect(at(4)).toEqual(["attention", "opaque"]);
@@ -156,14 +156,16 @@ describe("a copy out of heads", () => {
       { out: o, outGradient: g, normalizers: transient((count / size) * 2), statistics },
       shape,
     );
-    const folded = addressHeads(graph([forward(q, q, q, o), join(o, y), opaque([y], [z]), reader]));
+    const folded = foldHeadLayouts(
+      graph([forward(q, q, q, o), join(o, y), opaque([y], [z]), reader]),
+    );
     expect(names(folded)).toEqual(["attention", "opaque", "attentionStatistics"]);
     const moved = `in ${count}: ${joinedLayout}`;
     expect(layouts(folded.nodes[0]?.launch)[3]).toBe(`out ${moved}`);
     expect(layouts(folded.nodes[2]?.launch)[0]).toBe(`out ${moved}`);
     expect(folded.nodes[0]?.launch.kernel.bindings[3]?.access).toBe("write");
     const other = graph([forward(q, q, q, o), opaque([o], [z]), join(o, y), opaque([y], [z])]);
-    expect(addressHeads(other).nodes).toEqual(other.nodes);
+    expect(foldHeadLayouts(other).nodes).toEqual(other.nodes);
   });
 
   test("of several gradients put together is stored by each in its part", () => {
@@ -183,7 +185,7 @@ describe("a copy out of heads", () => {
       permute({ input: together, out: joined }, { shape: [3, ...byHeads], order: [1, 3, 0, 2, 4] }),
     ];
     const before = [...backward, ...copies, opaque([joined], [z])];
-    const folded = addressHeads(graph(before));
+    const folded = foldHeadLayouts(graph(before));
     expect(names(folded)).toEqual([
       "attentionQueryGradient",
       "attentionKeyValueGradient",
@@ -200,9 +202,9 @@ describe("a copy out of heads", () => {
     expect(two?.kernel.bindings.at(-1)).toEqual({ name: "results", access: "readwrite" });
     expect(two?.bindings).toHaveLength(6);
     const last = [...backward, opaque([], [joined]), ...copies];
-    expect(addressHeads(graph(last)).nodes).toHaveLength(4);
+    expect(foldHeadLayouts(graph(last)).nodes).toHaveLength(4);
     // The tensor before the permutation has readers of its own.
-    expect(names(addressHeads(graph([...before, opaque([together], [z])])))).toContain(
+    expect(names(foldHeadLayouts(graph([...before, opaque([together], [z])])))).toContain(
       "stridedCopy",
     );
   });
@@ -290,7 +292,7 @@ async function trained(runtime: Runtime, model: Model, dtype: "float32" | "float
   return { values: arrays.flatMap((each) => [...each]), copies };
 }
 
-const without = allPasses.filter((name) => name !== "addressHeads");
+const without = allPasses.filter((name) => name !== "foldHeadLayouts");
 
 describe.each(Object.entries(models))("queries, keys and values as %s", (_, model) => {
   test.each(["float32", "float16"] as const)("train to the same bits in %s", async (dtype) => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { graph, inPlace, memoryMistakes, names, opaque, resident } from "../../../test/graphs.js";
 import { Storage } from "../../record/storage.js";
 import { assignMemory } from "../assign-memory.js";
-import { checkStores } from "./check-stores.js";
+import { fuseFiniteChecks } from "./fuse-finite-checks.js";
 
 type Value = Binding<Storage>;
 
@@ -43,7 +43,7 @@ const search = (x: Value, { buffer }: Value): Launch<Storage> =>
 
 /** The names of what becomes of launches, for which memory can be planned. */
 function planned(launches: readonly Launch<Storage>[]): string[] {
-  const after = checkStores(graph(launches));
+  const after = fuseFiniteChecks(graph(launches));
   expect(memoryMistakes(after, assignMemory(after, true))).toEqual([]);
   return names(after);
 }
@@ -55,7 +55,7 @@ test("all who store what is searched look at it", () => {
     search(whole, foundInf),
     opaque([foundInf], [resident()]),
   ]);
-  const after = checkStores(before);
+  const after = fuseFiniteChecks(before);
   expect(names(after)).toEqual([...parts.map(() => "matmul+check-finite"), "opaque"]);
   const flags = after.nodes.slice(0, 3).map(({ launch }) => launch.bindings.at(-1));
   expect(flags).toEqual(parts.map(() => ({ ...foundInf, length: 2, shape: undefined })));

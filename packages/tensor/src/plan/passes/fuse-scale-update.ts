@@ -9,7 +9,7 @@ import { Rewriting } from "./rewriting.js";
  * Lets the launch that prepares an optimizer's step update the loss scale, too, where nobody looks at the scale or its flags in between.
  * Both are one invocation, which a software driver wakes its threads for and a GPU waits for.
  */
-export const joinScaleUpdate: Pass = (graph) => {
+export const fuseScaleUpdate: Pass = (graph) => {
   const work = new Rewriting(graph);
   for (let n = 0; n < work.length; n++) {
     const joined = joinedControl(work, n);

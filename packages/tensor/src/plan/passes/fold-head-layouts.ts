@@ -23,7 +23,7 @@ import { Rewriting, type Use } from "./rewriting.js";
  * heads, size], or parts of [batch, tokens, 3 · heads · size], to [batch, heads, tokens, size] before attention, and back after
  * it; kernels that find each head by its layout need none of these copies.
  */
-export const addressHeads: Pass = (graph) => {
+export const foldHeadLayouts: Pass = (graph) => {
   const work = new Rewriting(graph);
   // The last of several copies first: what it read becomes what attention reads. Slices of one tensor wait for the second round,
   // until attention reads all of them.

@@ -22,7 +22,7 @@ import {
 import type { Storage } from "../../record/storage.js";
 import { assignMemory, heldForBackward } from "../assign-memory.js";
 import type { PlanGraph } from "../graph.js";
-import { recomputeSums } from "./recompute-sums.js";
+import { rematerializeSums } from "./rematerialize-sums.js";
 
 type Value = ShapedBinding<Storage>;
 
@@ -37,7 +37,7 @@ const heldBytes = ({ nodes }: PlanGraph): number =>
 
 /** A pass's result, which must be a graph that memory can be planned for. */
 function recomputed(before: PlanGraph): PlanGraph {
-  const after = recomputeSums(before);
+  const after = rematerializeSums(before);
   for (const reuse of [false, true])
     expect(memoryMistakes(after, assignMemory(after, reuse))).toEqual([]);
   return after;
@@ -102,6 +102,25 @@ test("rows of a parameter are looked up again, and not kept", () => {
     "opaque",
     "opaque",
   ]);
+  expect(heldBytes(before) - heldBytes(after)).toBe(size * 4);
+});
+
+test("a sum of sums is added again as a whole, and looks each row up once", () => {
+  const [table, index] = [resident(size), transient(64, "uint32")];
+  const [rows, twice, x] = [wide(), wide(), wide()];
+  const lookup = gather(
+    { input: table, index, out: rows },
+    { outer: 1, size: 64, inner: size / 64, count: 64, indexing: "rows" },
+  );
+  const before = graph(
+    [
+      ...[opaque([], [index]), lookup, sum(rows, rows, twice), sum(twice, resident(size), x)],
+      ...[read(x), read(x), read(index)],
+    ],
+    { backward: 5 },
+  );
+  const after = recomputed(before);
+  expect(names(after).slice(5)).toEqual(["gather", "add", "add", "opaque", "opaque"]);
   expect(heldBytes(before) - heldBytes(after)).toBe(size * 4);
 });
 
@@ -177,7 +196,9 @@ test("a residual network trains to the same bits with less memory", async () => 
     const arrays = await Promise.all(parameters.map((p) => p.toArray()));
     return { values: arrays.flatMap((each) => [...each]), plan: runtime.lastPlan };
   };
-  const without = allPasses.filter((name) => name !== "recomputeSums" && name !== "narrowStorage");
+  const without = allPasses.filter(
+    (name) => name !== "rematerializeSums" && name !== "narrowStorage",
+  );
   const [plain, saving] = [await train(without), await train(allPasses)];
   expect(saving.values).toEqual(plain.values);
   const bytes = [plain, saving].map(({ plan }) => plan?.statistics.activationBytes as number);
