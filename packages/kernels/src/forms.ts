@@ -15,6 +15,8 @@ export interface Form {
   /** A quad of the result, from quads of the operands, each a vector of its domain, the scalars, and the bits drawn. */
   wgsl(x: readonly string[], c: readonly string[], bits: string): string;
   evaluate(x: ArrayLike<number>, c: ArrayLike<number>, bits: number): number;
+  /** The same for elements at once. */
+  evaluateStrip?: Expression["evaluateStrip"];
 }
 
 /** What makes the {@link Form} of an expression for operands of which at least one is an integer; undefined where there is none. */
@@ -51,6 +53,9 @@ function makeForm(expression: Expression, domains: readonly Domain[]): Form {
       ...(functions !== undefined && { functions }),
       wgsl: expression.wgsl.bind(expression),
       evaluate: expression.evaluate.bind(expression),
+      ...(expression.evaluateStrip && {
+        evaluateStrip: expression.evaluateStrip.bind(expression),
+      }),
     };
   const form = expression.integers?.(domains);
   if (!form)

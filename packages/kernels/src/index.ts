@@ -109,6 +109,8 @@ export {
 } from "./elementwise.js";
 export { type EpilogueOptions, epilogueFits, takesEpilogue, withEpilogue } from "./epilogue.js";
 export * from "./expressions.js";
+export { type FormulaOptions, formula } from "./formula/formula.js";
+export { Condition, constant, leaf, Part, predicate, select, Term } from "./formula/term.js";
 export {
   type ElementwiseLaunch,
   type FusedElementwise,

@@ -1,245 +1,121 @@
 import { type IntegerDomain, toIntegerOf } from "../domain.js";
 import type { Expression } from "../elementwise.js";
-import { arithmetic, binary, isNanWgsl, numbers, pickNan, unary, withScalar } from "./builders.js";
+import { formula } from "../formula/formula.js";
+import { type Condition, constant, select, type Term } from "../formula/term.js";
 import { converted, fromFloatsWgsl } from "./integer-forms.js";
 
 /** y = x: what a copy computes, and a cast between floats. Integers keep every bit. */
-export const identity: Expression = {
-  ...unary(
-    "identity",
-    (x) => x,
-    (x) => x,
-  ),
-  integers: converted("same"),
-};
+export const identity: Expression = formula("identity", (x) => x, { integers: converted("same") });
 
 /** a + b. */
-export const add: Expression = arithmetic(
-  binary(
-    "add",
-    (a, b) => `${a} + ${b}`,
-    (a, b) => a + b,
-  ),
-);
+export const add: Expression = formula("add", (a, b) => a.add(b));
 /** a − b. */
-export const sub: Expression = arithmetic(
-  binary(
-    "sub",
-    (a, b) => `${a} - ${b}`,
-    (a, b) => a - b,
-  ),
-);
+export const sub: Expression = formula("sub", (a, b) => a.sub(b));
 /** a · b. */
-export const mul: Expression = arithmetic(
-  binary(
-    "mul",
-    (a, b) => `${a} * ${b}`,
-    (a, b) => a * b,
-  ),
-);
+export const mul: Expression = formula("mul", (a, b) => a.mul(b));
 /** a / b. */
-export const div: Expression = binary(
-  "div",
-  (a, b) => `${a} / ${b}`,
-  (a, b) => a / b,
-);
+export const div: Expression = formula("div", (a, b) => a.div(b));
 
 /** −x. */
-export const neg: Expression = arithmetic(
-  unary(
-    "neg",
-    (x) => `-${x}`,
-    (x) => -x,
-  ),
-);
+export const neg: Expression = formula("neg", (x) => x.neg());
 /** |x|. */
-export const abs: Expression = unary("abs", (x) => `abs(${x})`, Math.abs);
+export const abs: Expression = formula("abs", (x) => x.abs());
 /** x². */
-export const square: Expression = arithmetic(
-  unary(
-    "square",
-    (x) => `${x} * ${x}`,
-    (x) => x * x,
-  ),
-);
+export const square: Expression = formula("square", (x) => x.square());
 /** 1 / x. */
-export const reciprocal: Expression = unary(
-  "reciprocal",
-  (x) => `1.0 / ${x}`,
-  (x) => 1 / x,
-);
+export const reciprocal: Expression = formula("reciprocal", (x) => constant(1).div(x));
 
 /** √x. */
-export const sqrt: Expression = unary("sqrt", (x) => `sqrt(${x})`, Math.sqrt);
+export const sqrt: Expression = formula("sqrt", (x) => x.sqrt());
 /** 1 / √x. */
-export const rsqrt: Expression = unary(
-  "rsqrt",
-  (x) => `inverseSqrt(${x})`,
-  (x) => 1 / Math.sqrt(x),
-);
+export const rsqrt: Expression = formula("rsqrt", (x) => x.rsqrt());
 
 /** -1, 0 or 1; NaN stays NaN and zeros keep their sign, as in NumPy. */
-export const sign: Expression = unary(
-  "sign",
-  (x) => `select(select(${x}, vec4f(-1.0), ${x} < vec4f(0.0)), vec4f(1.0), ${x} > vec4f(0.0))`,
-  (x) => (x > 0 ? 1 : x < 0 ? -1 : x),
-);
+export const sign: Expression = formula("sign", (x) => select(x.gt(0), 1, select(x.lt(0), -1, x)));
 
 /** x · c */
-export const scale: Expression = arithmetic(
-  withScalar(
-    "scale",
-    (x, c) => `${x} * ${c}`,
-    (x, c) => x * c,
-  ),
-);
+export const scale: Expression = formula("scale", (x, c) => x.mul(c), { scalars: 1 });
 
 /** x + c */
-export const addScalar: Expression = withScalar(
-  "addScalar",
-  (x, c) => `${x} + ${c}`,
-  (x, c) => x + c,
-);
+export const addScalar: Expression = formula("addScalar", (x, c) => x.add(c), { scalars: 1 });
+
+const firstNan = (a: Term, b: Term, otherwise: Term): Term =>
+  select(a.isNan(), a, select(b.isNan(), b, otherwise));
 
 /** The larger operand; NaN if either is, as torch.maximum. */
-export const maximum: Expression = {
-  ...binary(
-    "maximum",
-    (a, b) => `maximum_of(${a}, ${b})`,
-    (a, b) => Math.max(a, b),
-  ),
-  functions: pickNan("maximum_of", "max"),
-};
+export const maximum: Expression = formula("maximum", (a, b) => firstNan(a, b, a.max(b)));
 
 /** The smaller operand; NaN if either is, as torch.minimum. */
-export const minimum: Expression = {
-  ...binary(
-    "minimum",
-    (a, b) => `minimum_of(${a}, ${b})`,
-    (a, b) => Math.min(a, b),
-  ),
-  functions: pickNan("minimum_of", "min"),
-};
+export const minimum: Expression = formula("minimum", (a, b) => firstNan(a, b, a.min(b)));
+
+const extremumBackward = (name: string, isPassed: (a: Term, b: Term) => Condition): Expression =>
+  formula(name, (g, a, b) => {
+    const ordered = select(isPassed(a, b), 0, select(a.eq(b), constant(0.5).mul(g), g));
+    return select(a.isNan().or(b.isNan()), g, ordered);
+  });
 
 /**
  * The gradient of the operand a of a maximum, of (gradient, a, b): 0 where a < b, half where they are equal, else all of it, so that
  * both operands have it where either is NaN, as in torch. The gradient of b is that of (gradient, b, a).
  */
-export const maximumBackward: Expression = extremumBackward(
-  "maximumBackward",
-  "<",
-  (a, b) => a < b,
-);
+export const maximumBackward: Expression = extremumBackward("maximumBackward", (a, b) => a.lt(b));
 
 /** The same of a minimum: 0 where a > b. */
-export const minimumBackward: Expression = extremumBackward(
-  "minimumBackward",
-  ">",
-  (a, b) => a > b,
-);
-
-function extremumBackward(
-  name: string,
-  operator: "<" | ">",
-  isPassed: (a: number, b: number) => boolean,
-): Expression {
-  return {
-    name,
-    arity: 3,
-    wgsl: ([g, a, b]) => `${name}_value(${g}, ${a}, ${b})`,
-    evaluate: numbers(3, (g, a, b) => (isPassed(a, b) ? 0 : a === b ? 0.5 * g : g)),
-    functions: /* wgsl */ `
-fn ${name}_value(g: vec4f, a: vec4f, b: vec4f) -> vec4f {
-  let ordered = select(select(g, 0.5 * g, a == b), vec4f(0.0), a ${operator} b);
-  return select(ordered, g, ${isNanWgsl("a")} | ${isNanWgsl("b")});
-}
-`,
-  };
-}
+export const minimumBackward: Expression = extremumBackward("minimumBackward", (a, b) => a.gt(b));
 
 /** The largest whole number that is not above x. */
-export const floor: Expression = unary("floor", (x) => `floor(${x})`, Math.floor);
+export const floor: Expression = formula("floor", (x) => x.floor());
 /** The smallest whole number that is not below x. */
-export const ceil: Expression = unary("ceil", (x) => `ceil(${x})`, Math.ceil);
+export const ceil: Expression = formula("ceil", (x) => x.ceil());
 
 /** The nearest whole number; of two that are equally near, the even one. */
-export const round: Expression = unary(
-  "round",
-  (x) => `round(${x})`,
-  (x) => {
-    const low = Math.floor(x);
-    const part = x - low;
-    if (part === 0.5) return low % 2 === 0 ? low : low + 1;
-    return part < 0.5 ? low : low + 1;
-  },
-);
+export const round: Expression = formula("round", (x) => x.round());
 
 /** x where it lies between the scalars low and high, else the one that it passes; NaN stays NaN. */
-export const clamp: Expression = {
-  name: "clamp",
-  arity: 1,
-  scalars: 2,
-  wgsl: ([x], [low, high]) =>
-    `select(select(select(${x}, vec4f(${low}), ${x} < vec4f(${low})), vec4f(${high}), ${x} > vec4f(${high})), ${x}, ${isNanWgsl(x as string)})`,
-  evaluate: numbers(1, (x, low, high) => (x > high ? high : x < low ? low : x)),
-};
+export const clamp: Expression = formula(
+  "clamp",
+  (x, low, high) => select(x.isNan(), x, select(x.gt(high), high, select(x.lt(low), low, x))),
+  { scalars: 2 },
+);
 
 /**
  * The gradient of clamp from (gradient, x): passed on where low ≤ x ≤ high, NaN where x is NaN. (torch's is 0 there, which would
  * hide from a scaler that an activation was lost.)
  */
-export const clampBackward: Expression = {
-  name: "clampBackward",
-  arity: 2,
-  scalars: 2,
-  wgsl: ([g, x], [low, high]) =>
-    `select(select(vec4f(0.0), ${g}, (${x} >= vec4f(${low})) & (${x} <= vec4f(${high}))), ${x}, ${isNanWgsl(x as string)})`,
-  evaluate: numbers(2, (g, x, low, high) => (x < low || x > high ? 0 : x >= low ? g : x)),
-};
+export const clampBackward: Expression = formula(
+  "clampBackward",
+  (g, x, low, high) => select(x.isNan(), x, select(x.ge(low).and(x.le(high)), g, 0)),
+  { scalars: 2 },
+);
 
 /** The gradient of hardtanh from (gradient, x): passed on where low < x < high, and where x is NaN, as in torch. */
-export const hardtanhBackward: Expression = {
-  ...clampBackward,
-  name: "hardtanhBackward",
-  wgsl: ([g, x], [low, high]) =>
-    `select(vec4f(0.0), ${g}, ((${x} > vec4f(${low})) & (${x} < vec4f(${high}))) | ${isNanWgsl(x as string)})`,
-  evaluate: numbers(2, (g, x, low, high) => (x <= low || x >= high ? 0 : g)),
-};
+export const hardtanhBackward: Expression = formula(
+  "hardtanhBackward",
+  (g, x, low, high) => select(x.gt(low).and(x.lt(high)).or(x.isNan()), g, 0),
+  { scalars: 2 },
+);
 
 /** x + c · a · b */
-export const addcmul: Expression = {
-  name: "addcmul",
-  arity: 3,
+export const addcmul: Expression = formula("addcmul", (x, a, b, c) => x.add(c.mul(a).mul(b)), {
   scalars: 1,
-  wgsl: ([x, a, b], [c]) => `${x} + ${c} * ${a} * ${b}`,
-  evaluate: numbers(3, (x, a, b, c) => x + c * a * b),
-};
+});
 
 /** x + c · a / b */
-export const addcdiv: Expression = {
-  name: "addcdiv",
-  arity: 3,
+export const addcdiv: Expression = formula("addcdiv", (x, a, b, c) => x.add(c.mul(a).div(b)), {
   scalars: 1,
-  wgsl: ([x, a, b], [c]) => `${x} + ${c} * ${a} / ${b}`,
-  evaluate: numbers(3, (x, a, b, c) => x + (c * a) / b),
-};
+});
 
 /** The number of an integer, as a float32: exact up to 2^24 in magnitude, beyond that rounded to nearest even. */
-export const fromInteger: Expression = {
-  ...unary(
-    "fromInteger",
-    (x) => x,
-    (x) => x,
-  ),
+export const fromInteger: Expression = formula("fromInteger", (x) => x, {
   integers: converted("float"),
-};
+});
 
+// Its result is no float, so that it is no formula.
 const toInteger = (name: string, domain: IntegerDomain): Expression => ({
-  ...unary(
-    name,
-    (x) => `${name}_of(${x})`,
-    (x) => toIntegerOf(domain, x),
-  ),
+  name,
+  arity: 1,
+  wgsl: ([x]) => `${name}_of(${x})`,
+  evaluate: (x) => toIntegerOf(domain, x[0] as number),
   result: domain,
   integers: converted(domain),
   functions: fromFloatsWgsl(`${name}_of`, domain),

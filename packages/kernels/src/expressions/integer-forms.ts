@@ -18,39 +18,67 @@ export const isSet = (x: string, domain: Domain = "float"): string =>
     : `(${x} != ${quadType(domain)}())`;
 
 /** WGSL: 1 where a condition over a quad holds, else 0, as a mask. */
-export const maskWhere = (condition: string): string =>
-  `select(vec4u(0u), vec4u(1u), ${condition})`;
+const maskWhere = (condition: string): string => `select(vec4u(0u), vec4u(1u), ${condition})`;
+
+/** Comparisons of which none holds with NaN. */
+export type Compared = "gt" | "ge" | "lt" | "le" | "eq";
+
+const comparisons: Readonly<
+  Record<
+    Compared | "ne",
+    { readonly symbol: string; readonly holds: (a: number, b: number) => boolean }
+  >
+> = {
+  gt: { symbol: ">", holds: (a, b) => a > b },
+  ge: { symbol: ">=", holds: (a, b) => a >= b },
+  lt: { symbol: "<", holds: (a, b) => a < b },
+  le: { symbol: "<=", holds: (a, b) => a <= b },
+  eq: { symbol: "==", holds: (a, b) => a === b },
+  ne: { symbol: "!=", holds: (a, b) => a !== b },
+};
 
 /** A comparison of integers; of unlike ones the int32 is below every uint32 where it is negative. */
 export const comparedIntegers =
-  (operator: string, holds: (a: number, b: number) => boolean): IntegerForms =>
+  (compared: Compared | "ne"): IntegerForms =>
   (domains) => {
+    const { symbol, holds } = comparisons[compared];
     const [a, b] = domains;
     if (!isInteger(a) || !isInteger(b)) return undefined;
     return {
       result: "uint32",
       scalars: [],
       wgsl([x, y]) {
-        if (a === b) return maskWhere(`${x} ${operator} ${y}`);
+        if (a === b) return maskWhere(`${x} ${symbol} ${y}`);
         const signed = a === "int32" ? x : y;
         const belowZero = a === "int32" ? holds(-1, 0) : holds(0, -1);
         return maskWhere(
-          `select(vec4u(${x}) ${operator} vec4u(${y}), vec4<bool>(${belowZero}), ${signed} < vec4i())`,
+          `select(vec4u(${x}) ${symbol} vec4u(${y}), vec4<bool>(${belowZero}), ${signed} < vec4i())`,
         );
       },
       evaluate: (x) => (holds(x[0] as number, x[1] as number) ? 1 : 0),
     };
   };
 
+/** A logical operation on one operand or two of any domains. `of` is what its WGSL symbol means. */
+export const logicalIntegers =
+  (symbol: string, of: (a: boolean, b: boolean) => boolean): IntegerForms =>
+  (domains) => ({
+    result: "uint32",
+    scalars: [],
+    wgsl(x) {
+      const set = domains.map((domain, i) => isSet(x[i] as string, domain));
+      return maskWhere(set.length === 1 ? `${symbol}${set[0]}` : set.join(` ${symbol} `));
+    },
+    evaluate: (x) => (of(x[0] !== 0, x[1] !== 0) ? 1 : 0),
+  });
+
 /** The integers from the first to the second number; none where the first is the larger. */
-export type Interval = readonly [low: number, high: number];
+type Interval = readonly [low: number, high: number];
 
 const { NEGATIVE_INFINITY: below, POSITIVE_INFINITY: above } = Number;
 
 /** The numbers of which a comparison with c holds; `ne` holds of all but those of `eq`. */
-export const comparedWith: Readonly<
-  Record<"gt" | "ge" | "lt" | "le" | "eq", (c: number) => Interval>
-> = {
+export const comparedWith: Readonly<Record<Compared, (c: number) => Interval>> = {
   gt: (c) => [Math.floor(c) + 1, above],
   ge: (c) => [Math.ceil(c), above],
   lt: (c) => [below, Math.ceil(c) - 1],
