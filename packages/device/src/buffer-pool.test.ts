@@ -59,6 +59,21 @@ describe("memory", async () => {
     device.trim();
   });
 
+  test("a buffer that was released is neither read nor written", async () => {
+    const device = await within();
+    const buffer = device.allocate(16);
+    device.release(buffer);
+    await expect(device.read(buffer, 0, 4)).rejects.toThrow(
+      "read() got a buffer that was released",
+    );
+    expect(() => device.write(buffer, 0, new Uint32Array(1))).toThrow("that was released");
+    expect(device.allocate(16)).toBe(buffer);
+    device.write(buffer, 0, new Uint32Array(1));
+    device.release(buffer);
+    device.trim();
+    await device.settled();
+  });
+
   test("the budget is checked before anything is allocated", async () => {
     const device = await within(4096);
     const buffer = device.allocate(3000);

@@ -40,6 +40,7 @@ export class BufferPool implements MemoryAccount {
   #pooled = 0;
   readonly #free = new Map<number, GPUBuffer[]>();
   readonly #out = new Set<GPUBuffer>();
+  readonly #released = new WeakSet<GPUBuffer>();
   readonly #gpu: GPUDevice;
   readonly #counters: Counters;
   readonly #forget: (buffer: GPUBuffer) => void;
@@ -84,6 +85,7 @@ export class BufferPool implements MemoryAccount {
       });
     if (!recycled) this.#counters.buffersCreated++;
     this.#out.add(buffer);
+    this.#released.delete(buffer);
     this.#live += size;
     this.#peak = Math.max(this.#peak, this.#live);
     return { buffer, isRecycled: recycled !== undefined };
@@ -94,12 +96,19 @@ export class BufferPool implements MemoryAccount {
       throw new Error(
         "release() got a buffer that is not handed out: release each buffer of allocate() once, and destroy your own buffers yourself",
       );
+    this.#released.add(buffer);
     const { size } = buffer;
     this.#live -= size;
     this.#pooled += size;
     const free = this.#free.get(size);
     if (free) free.push(buffer);
     else this.#free.set(size, [buffer]);
+  }
+
+  /** Throws for a buffer that was released: somebody else may have it by now. Buffers of the caller's own are let through. */
+  assertHeld(buffer: GPUBuffer, caller: string): void {
+    if (this.#released.has(buffer))
+      throw new Error(`${caller} got a buffer that was released: release it after its last use`);
   }
 
   /** Destroys the released buffers. */

@@ -6,7 +6,12 @@ import { type DeviceEncoder, makeEncoder, ScalarChunks } from "./encoder.js";
 import type { DeviceLostError } from "./errors.js";
 import { Health } from "./health.js";
 import type { Kernel, Launch } from "./launch.js";
-import { type CompiledKernel, PipelineCache, type Storage } from "./pipeline-cache.js";
+import {
+  type CompiledKernel,
+  PipelineCache,
+  type PrewarmOptions,
+  type Storage,
+} from "./pipeline-cache.js";
 import { type PreparedPass, preparePass, type Resolver } from "./prepared.js";
 import { ReadBack } from "./read-back.js";
 import { measure, type Timed } from "./timing.js";
@@ -82,9 +87,10 @@ export interface Device {
 
   /** The compiled kernel for a choice of storage, compiled now if need be. */
   pipelineFor(kernel: Kernel, bindings: Storage): CompiledKernel;
-  /** Compiles the kernels of launches side by side, without blocking. */
+  /** Compiles the kernels of launches side by side, without blocking, each program once. */
   prewarm(
     launches: Iterable<{ readonly kernel: Kernel; readonly bindings: Storage }>,
+    options?: PrewarmOptions,
   ): Promise<void>;
 
   /** GPU time of what `fn` submits, in milliseconds; undefined without timestamps. */
@@ -125,6 +131,7 @@ function makeDevice(
   };
   const write = (buffer: GPUBuffer, offset: number, data: BufferSource): void => {
     const bytes = wholeWords(data);
+    memory.assertHeld(buffer, "write()");
     if (offset % 4 !== 0 || !(offset >= 0) || offset + bytes.byteLength > buffer.size)
       throw new RangeError(
         `write() wants bytes ${offset} to ${offset + bytes.byteLength} of a buffer of ${buffer.size}: start at a multiple of 4 and end inside`,
@@ -172,6 +179,7 @@ function makeDevice(
     trim: () => memory.trim(),
     write,
     async read(buffer, offset, bytes, options) {
+      memory.assertHeld(buffer, "read()");
       counters.reads++;
       count(options?.wait);
       return readBack.read(buffer, offset, bytes);
@@ -184,10 +192,7 @@ function makeDevice(
     prepare: (launches) => preparePass(resolver, launches, write),
     submit,
     pipelineFor: (kernel, bindings) => pipelines.get(kernel, bindings),
-    prewarm: (launches) =>
-      checked(async () => {
-        await Promise.all([...launches].map((l) => pipelines.prewarm(l.kernel, l.bindings)));
-      }),
+    prewarm: (launches, options) => checked(() => pipelines.prewarm(launches, options)),
     timed: (fn) => checked(() => measure(gpu, capabilities.hasTimestamps, submit, fn)),
     destroy() {
       health.destroyed();

@@ -39,7 +39,7 @@ export {
   type Workgroups,
 } from "./launch.js";
 export { paced } from "./paced.js";
-export type { CompiledKernel } from "./pipeline-cache.js";
+export type { CompiledKernel, CompileProgress, PrewarmOptions } from "./pipeline-cache.js";
 export type { PreparedPass } from "./prepared.js";
 export type { DeviceOptions } from "./request.js";
 export type { Timed } from "./timing.js";

@@ -1,6 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { copyKernel, copyLaunch } from "../test/kernels.js";
-import { type Device, GpuError, type Kernel, ShaderError } from "./index.js";
+import { type CompileProgress, type Device, GpuError, type Kernel, ShaderError } from "./index.js";
 import { requestDevice } from "./node.js";
 import { requestTestDevice } from "./testing.js";
 
@@ -69,6 +69,46 @@ describe("pipelines", () => {
     const before = device.counters.snapshot();
     device.pipelineFor(kernel, storage);
     expect(device.counters.since(before).pipelinesCreated).toBe(0);
+  });
+
+  test("prewarming compiles each program once, and tells how far it is", async () => {
+    const device = await requestTestDevice();
+    const [one, other] = [commented("told once"), commented("told of as well")];
+    const wanted = [one, { ...one, variant: "of equal code" }, one, other].map((kernel) => ({
+      kernel,
+      bindings: storage,
+    }));
+    const created = vi.spyOn(device.gpu, "createComputePipelineAsync");
+    const told: CompileProgress[] = [];
+    const onCompile = (progress: CompileProgress): number => told.push(progress);
+    await Promise.all([
+      device.prewarm(wanted, { onCompile }),
+      // Somebody else wants them at the same time.
+      device.prewarm(wanted),
+    ]);
+    expect(created).toHaveBeenCalledTimes(2);
+    created.mockRestore();
+    expect(told).toEqual([1, 2].map((compiled) => ({ compiled, total: 2, kernel: "copy" })));
+    await device.prewarm(wanted, { onCompile });
+    expect(told).toHaveLength(2);
+  });
+
+  test("prewarming is called off between two programs", async () => {
+    const device = await requestTestDevice();
+    const wanted = Array.from({ length: 20 }, (_, i) => ({
+      ...{ kernel: commented(`called off ${i}`), bindings: storage },
+    }));
+    const controller = new AbortController();
+    const before = device.counters.snapshot();
+    const onCompile = (): void => controller.abort(new Error("enough"));
+    const warming = device.prewarm(wanted, { onCompile, signal: controller.signal });
+    expect(await rejection(warming)).toMatchObject({ message: "enough" });
+    expect(device.counters.since(before).pipelinesCreated).toBeLessThan(20);
+    await device.prewarm(wanted);
+    expect(device.counters.since(before).pipelinesCreated).toBe(20);
+    expect(await rejection(device.prewarm(wanted, { signal: controller.signal }))).toMatchObject({
+      message: "enough",
+    });
   });
 
   test("prewarming a broken kernel rejects with its name, the line and the text of the line", async () => {

@@ -23,6 +23,40 @@ export interface CompiledKernel {
   readonly scalarBytes: number;
 }
 
+/** A program that was compiled ahead of its first launch, and how many of those that were asked for are. */
+export interface CompileProgress {
+  readonly compiled: number;
+  /** Programs that were not compiled yet when they were asked for; kernels of equal programs count once. */
+  readonly total: number;
+  /** The name of a kernel of the program. */
+  readonly kernel: string;
+}
+
+/** Options of compiling ahead. */
+export interface PrewarmOptions {
+  /** Called after each program. */
+  readonly onCompile?: ((progress: CompileProgress) => void) | undefined;
+  /** Ends it between two programs: it rejects with the signal's reason, and what is compiled stays so. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A kernel, and what it is to be compiled for. */
+interface Wanted {
+  readonly kernel: Kernel;
+  readonly bindings: Storage;
+}
+
+interface Missing {
+  readonly key: string;
+  readonly kernel: Kernel;
+  readonly storage: Storage;
+  readonly program: Program;
+  readonly layout: Layout;
+}
+
+/** Programs that are compiled at a time: drivers have few threads for it, and more could not be called off. */
+const atOnce = 8;
+
 interface Layout {
   readonly id: number;
   readonly group: GPUBindGroupLayout;
@@ -37,6 +71,8 @@ export class PipelineCache {
   readonly #compiled = new WeakMap<Kernel, Map<string, CompiledKernel>>();
   /** By layout and code: choices that make no difference on this device share a pipeline. */
   readonly #pipelines = new Map<string, WeakRef<GPUComputePipeline>>();
+  /** By layout and code: what is being compiled ahead. */
+  readonly #pending = new Map<string, Promise<GPUComputePipeline>>();
   readonly #collected = new FinalizationRegistry<string>((codeKey) => {
     if (!this.#pipelines.get(codeKey)?.deref()) this.#pipelines.delete(codeKey);
   });
@@ -74,16 +110,60 @@ export class PipelineCache {
     return this.#keep(key, kernel, program, layout, pipeline);
   }
 
-  /** Compiles without blocking; rejects with a {@link ShaderError}. */
-  async prewarm(kernel: Kernel, storage: Storage): Promise<void> {
-    const key = keyOf(storage);
-    if (this.#compiled.get(kernel)?.has(key)) return;
-    const { program, layout } = this.#programFor(kernel, storage);
-    const known = this.#pipelines.get(codeKeyOf(program, layout))?.deref();
-    if (known) {
-      this.#keep(key, kernel, program, layout, known);
-      return;
+  /** Compiles side by side, without blocking, what is not compiled yet, each program once; rejects with a {@link ShaderError}. */
+  async prewarm(
+    wanted: Iterable<Wanted>,
+    { onCompile, signal }: PrewarmOptions = {},
+  ): Promise<void> {
+    signal?.throwIfAborted();
+    const missing = this.#missing(wanted);
+    const total = missing.size;
+    let compiled = 0;
+    const queue = missing.entries();
+    const compileRest = async (): Promise<void> => {
+      for (const [codeKey, users] of queue) {
+        signal?.throwIfAborted();
+        await this.#compileFor(codeKey, users);
+        onCompile?.({ compiled: ++compiled, total, kernel: users[0].kernel.name });
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(total, atOnce) }, compileRest));
+  }
+
+  /** What has no pipeline yet, by the code that it shares. */
+  #missing(wanted: Iterable<Wanted>): ReadonlyMap<string, readonly [Missing, ...Missing[]]> {
+    const missing = new Map<string, [Missing, ...Missing[]]>();
+    for (const { kernel, bindings: storage } of wanted) {
+      const key = keyOf(storage);
+      if (this.#compiled.get(kernel)?.has(key)) continue;
+      const { program, layout } = this.#programFor(kernel, storage);
+      const codeKey = codeKeyOf(program, layout);
+      const known = this.#pipelines.get(codeKey)?.deref();
+      if (known) {
+        this.#keep(key, kernel, program, layout, known);
+        continue;
+      }
+      const user = { key, kernel, storage, program, layout };
+      const users = missing.get(codeKey);
+      if (users) users.push(user);
+      else missing.set(codeKey, [user]);
     }
+    return missing;
+  }
+
+  async #compileFor(codeKey: string, users: readonly [Missing, ...Missing[]]): Promise<void> {
+    let pending = this.#pending.get(codeKey);
+    if (!pending) {
+      pending = this.#compile(users[0]).finally(() => this.#pending.delete(codeKey));
+      this.#pending.set(codeKey, pending);
+    }
+    const pipeline = await pending;
+    for (const { key, kernel, program, layout } of users)
+      if (!this.#compiled.get(kernel)?.has(key))
+        this.#keep(key, kernel, program, layout, this.#pipelines.get(codeKey)?.deref() ?? pipeline);
+  }
+
+  async #compile({ kernel, storage, program, layout }: Missing): Promise<GPUComputePipeline> {
     const gpu = this.#gpu;
     gpu.pushErrorScope("validation");
     const module = gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
@@ -93,8 +173,7 @@ export class PipelineCache {
     );
     const complaint = error?.message ?? (typeof pipeline === "string" ? pipeline : undefined);
     if (complaint !== undefined) throw await explain(kernel, storage, program, module, complaint);
-    if (!this.#compiled.get(kernel)?.has(key))
-      this.#keep(key, kernel, program, layout, pipeline as GPUComputePipeline);
+    return pipeline as GPUComputePipeline;
   }
 
   #programFor(kernel: Kernel, storage: Storage): { program: Program; layout: Layout } {
