@@ -31,6 +31,7 @@ const rooms = {
   ops: ["record", "arguments", "autograd", "dispatch"],
   backward: ["record", "arguments", "autograd", "dispatch", "ops"],
   tensor: ["record", "plan", "run", "arguments", "autograd", "dispatch", "ops", "backward"],
+  contract: ["record", "plan", "run", "ops", "tensor"],
 };
 // A tensor has its ops as methods, and ops take tensors: what methods are made of knows tensors and runtimes by their types.
 const madeOfMethods = ["arguments", "autograd", "dispatch", "ops", "backward"];

@@ -5,14 +5,14 @@ import {
   conv2d,
   crossEntropy,
   Generator,
+  gpuRunner,
   linear,
   maxPool2d,
+  type Runner,
+  runtime as runtimeOf,
   type Tensor,
   type Variable,
 } from "../src/index.js";
-import { gpuRunner } from "../src/run/gpu-runner.js";
-import type { Runner } from "../src/run/runner.js";
-import { Runtime } from "../src/tensor/runtime.js";
 
 // What a training step costs the host once its plan is known, part by part. Times are of this thread, in microseconds.
 
@@ -34,18 +34,24 @@ queue.submit = (commands) => {
 };
 
 let recorded = 0;
-const runner: Runner = gpuRunner(device, 2);
+const runner = gpuRunner(device, { maxInFlight: 2 });
 const timed: Runner = {
   ...runner,
-  run(plan, invocation) {
+  start(plan, invocation) {
     const start = now();
     times.plan = start - recorded;
-    const kept = runner.run(plan, invocation);
-    times.encode = now() - start - times.driver;
-    return kept;
+    const run = runner.start(plan, invocation);
+    return {
+      ...run,
+      finish() {
+        const kept = run.finish();
+        times.encode = now() - start - times.driver;
+        return kept;
+      },
+    };
   },
 };
-const runtime = new Runtime(timed, {});
+const runtime = runtimeOf(timed);
 
 /** The layers of the digits CNN of `@halfstep/models`, and plain gradient descent. */
 const generator = new Generator(0);

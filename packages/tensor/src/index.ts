@@ -43,14 +43,21 @@ export { allPasses, type OptimizationGoal, type PassName } from "./plan/pipeline
 export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
 export type { OpSite } from "./record/op-sites.js";
 export type { NonFiniteOrigin, ProvenanceMode } from "./record/provenance.js";
+export type { MemoryOwner, ReadOptions } from "./record/resident-memory.js";
 export { withScope } from "./record/scope.js";
-export type { HostData, Storage } from "./record/storage.js";
+export type { HostData, Memory, Storage } from "./record/storage.js";
 export type { UnderflowMode, UnderflowOrigin, UnderflowSite } from "./record/underflow.js";
+export { cpuRunner } from "./run/cpu-runner.js";
+export { type GpuRunnerOptions, gpuRunner } from "./run/gpu-runner.js";
+export type { Invocation, PlanRun, PrepareOptions, Runner } from "./run/runner.js";
+export type { DeviceRates } from "./run/submits.js";
 export { ampPrimitives, type TensorAmpPrimitives } from "./tensor/amp.js";
 export { type FlatVariables, flatten, flattenByDType } from "./tensor/flatten.js";
 export type { RecorderTarget } from "./tensor/recorder-target.js";
-export { cpuRuntime, gpuRuntime, type Runtime } from "./tensor/runtime.js";
+export { cpuRuntime, gpuRuntime, type Runtime, runtime } from "./tensor/runtime.js";
 export type {
+  CpuRuntimeOptions,
+  GpuRuntimeOptions,
   RuntimeOptions,
   StepOptions,
   TensorOptions,

@@ -191,7 +191,7 @@ export class Recorder<T extends HeldTensor> {
   step<R>(fn: () => R): R {
     this.flush();
     this.#isInStep = true;
-    this.#beginSearches(this.#recording);
+    this.#markSearched(this.#recording, this.provenance.begin(), this.underflow.begin());
     let result: R;
     try {
       result = fn();
@@ -216,6 +216,17 @@ export class Recorder<T extends HeldTensor> {
       this.#abandon();
       this.#isInStep = false;
     }
+  }
+
+  /** Records `fn` as a step that would come now, gives the whole recording to `use`, and drops it. */
+  rehearseStep<R>(caller: string, fn: () => void, use: (recording: Recording) => R): R {
+    return this.rehearse(caller, () => {
+      const recording = this.#recording;
+      this.#markSearched(recording, this.provenance.isDue, this.underflow.isDue);
+      fn();
+      this.#complete(recording);
+      return use(recording);
+    });
   }
 
   /** Submits a recording outside a step: every tensor that has a handle stays. */
@@ -258,10 +269,7 @@ export class Recorder<T extends HeldTensor> {
     // A result without elements is kept, though nothing may have been launched for it.
     if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
       try {
-        const allocate = (bytes: number): Storage => this.transient(bytes);
-        insertBackwardRanges(recording, allocate);
-        const counts = insertCounts(recording, allocate);
-        const search = insertSearch(recording, allocate);
+        const { counts, search } = this.#complete(recording);
         this.#run(recording);
         if (counts) this.underflow.publish(counts, recording);
         if (search) this.provenance.publish(search, recording);
@@ -278,6 +286,19 @@ export class Recorder<T extends HeldTensor> {
     this.#recording = this.#newRecording();
   }
 
+  /** Adds the launches that observe what the others compute. */
+  #complete(recording: Recording): {
+    readonly counts: Search | undefined;
+    readonly search: Search | undefined;
+  } {
+    const allocate = (bytes: number): Storage => this.transient(bytes);
+    insertBackwardRanges(recording, allocate);
+    return {
+      counts: insertCounts(recording, allocate),
+      search: insertSearch(recording, allocate),
+    };
+  }
+
   /** Drops the open recording: nothing of it has happened. */
   #abandon(): void {
     const recording = this.#recording;
@@ -287,10 +308,10 @@ export class Recorder<T extends HeldTensor> {
     this.#recording = this.#newRecording();
   }
 
-  #beginSearches(recording: Recording): void {
-    recording.isSearched = this.provenance.begin();
-    recording.isCounted = this.underflow.begin();
-    if (recording.isSearched || recording.isCounted) recording.notes ??= new Map();
+  #markSearched(recording: Recording, isSearched: boolean, isCounted: boolean): void {
+    recording.isSearched = isSearched;
+    recording.isCounted = isCounted;
+    if (isSearched || isCounted) recording.notes ??= new Map();
   }
 
   #newRecording(): Recording {

@@ -2,20 +2,23 @@ import { type Binding, bytesPerElement, type DType, type KernelView } from "@hal
 import { RecordingError, ShapeError } from "../errors.js";
 import { type HostData, type Memory, memoryOf, requireNumbers, Storage } from "./storage.js";
 
+/** Options of reading memory. */
 export interface ReadOptions {
   /** "background" is a read that no step waits for: it is not counted as a wait of the host. Default "host". */
   readonly wait?: "host" | "background";
 }
 
-/** Where memory is: on a GPU, or on the CPU. */
+/** Where memory is. */
 export interface MemoryOwner {
-  readonly kind: "gpu" | "cpu";
-  /** Zeroed memory of at least this many bytes. */
+  /** Whether memory is `GPUBuffer`s: what `tensor.buffer` gives and `fromBuffer()` takes. Absent: no. */
+  readonly usesGpuBuffers?: boolean | undefined;
+  /** Zeroed memory of at least this many bytes. Throws a `MemoryBudgetError` where there is no room. */
   allocate(bytes: number): Memory;
+  /** Takes memory back, which is neither read nor written nor released afterwards: that is refused. */
   release(memory: Memory): void;
-  /** Writes elements in order with what runs. */
+  /** Writes elements, encoded as the binding's dtype, in order with what runs. The data may change after the call. */
   write(binding: Binding<Memory>, data: HostData): void;
-  /** The elements of a binding, decoded, as they are after everything that was run so far. */
+  /** The elements of a binding, decoded, as they are after what was run and written before the call, whatever comes after it. */
   read(binding: Binding<Memory>, options?: ReadOptions): Promise<KernelView>;
 }
 
@@ -53,9 +56,9 @@ export class ResidentMemory {
 
   /** Memory of the caller's. */
   foreign(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Storage {
-    if (this.#runner.kind !== "gpu")
+    if (!this.#runner.usesGpuBuffers)
       throw new RecordingError(
-        "fromBuffer() takes a GPUBuffer, which only a runtime of gpuRuntime() can use",
+        "fromBuffer() takes a GPUBuffer, which only a runtime in GPU memory can use, such as that of gpuRuntime()",
       );
     const size = shape.reduce((a, b) => a * b, 1);
     const bytes = Math.ceil((size * bytesPerElement(dtype)) / 16) * 16;

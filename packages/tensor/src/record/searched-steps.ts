@@ -50,11 +50,16 @@ export class SearchedSteps<Mode extends string> {
     return this.#searches.includes(search);
   }
 
-  /** Whether the step that begins is to be searched: it then has to note its ops. */
+  /** Whether a step that would begin now is to be searched: it then has to note its ops. */
+  get isDue(): boolean {
+    return this.#mode === "always" || (this.#mode === "after" && this.#stepsLeft > 0);
+  }
+
+  /** The same for a step that begins, which is counted. */
   begin(): boolean {
-    if (this.#mode === "off" || (this.#mode === "after" && this.#stepsLeft === 0)) return false;
-    this.#stepsLeft = Math.max(0, this.#stepsLeft - 1);
-    return true;
+    const { isDue } = this;
+    if (isDue) this.#stepsLeft = Math.max(0, this.#stepsLeft - 1);
+    return isDue;
   }
 
   /** What will tell the search of an open recording, once it was submitted; undefined where it is not searched. */

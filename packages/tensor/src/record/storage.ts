@@ -1,10 +1,9 @@
 import type { Binding, DType } from "@halfstep/device";
-import type { CpuBuffer } from "@halfstep/kernels";
 import { RecordingError } from "../errors.js";
 import type { HalfCopies } from "./half-copies.js";
 
-/** Memory of a runner. */
-export type Memory = GPUBuffer | CpuBuffer;
+/** Memory of a runner, which alone knows what the object is. */
+export type Memory = object;
 
 /** Numbers of JavaScript, which are encoded as the tensor's dtype when they are written. */
 export type HostData = Float32Array | Float64Array | Int32Array | Uint32Array | readonly number[];

@@ -4,7 +4,7 @@ import { PlanCache } from "../plan/plan-cache.js";
 import type { Recording } from "../record/recording.js";
 import type { Memory } from "../record/storage.js";
 import { invocationOf } from "./invocation.js";
-import type { Runner } from "./runner.js";
+import type { PrepareOptions, Runner } from "./runner.js";
 
 /** Plans recordings and runs them. */
 export class Executor {
@@ -32,6 +32,16 @@ export class Executor {
     return plan(recording, this.#passes, this.#runner.hardwareClass);
   }
 
+  /** Plans a recording that will not run, as one that does. Returns what compiles the programs of its plan. */
+  preparation(recording: Recording): (options: PrepareOptions) => Promise<void> {
+    const prelude = recording.prelude && this.#plans.lookUp(recording.prelude).plan;
+    const { plan: found } = this.#plans.lookUp(recording);
+    return async (options) => {
+      if (prelude) await this.#runner.prepare(prelude, { signal: options.signal });
+      await this.#runner.prepare(found, options);
+    };
+  }
+
   /** Gives the memory of all plans back: those that run again are made anew. */
   forget(): void {
     this.#runner.forget(this.#plans.clear());
@@ -40,6 +50,6 @@ export class Executor {
   #execute(recording: Recording): readonly Memory[] {
     const { plan: found, residents } = this.#plans.lookUp(recording);
     this.lastPlan = found;
-    return this.#runner.run(found, invocationOf(recording, residents));
+    return this.#runner.start(found, invocationOf(recording, residents)).finish();
   }
 }

@@ -20,6 +20,7 @@ import {
 import { integersOf } from "@halfstep/kernels";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
 import type { HostData, Memory } from "../record/storage.js";
+import { OpenRun, type RunSteps } from "./open-run.js";
 import type { Invocation, Runner } from "./runner.js";
 import { StepsInFlight } from "./steps-in-flight.js";
 import { type DeviceRates, hardwareRates, PlanSubmits, RunClock } from "./submits.js";
@@ -52,22 +53,26 @@ interface BoundPass {
 /** Residents come in few combinations; a pass for each of the latest is kept. */
 const keptPasses = 8;
 
-/**
- * Replays plans on a GPU: one submit a recording unless it is long, no buffer and no bind group in the steady state.
- *
- * @param rates what the device surely achieves, to keep its submits short. Nobody resets a software driver, whose submits may be long.
- */
-export function gpuRunner(
-  device: Device,
-  maxInFlight: number,
-  rates: DeviceRates | undefined = device.capabilities.adapter.isFallback
-    ? undefined
-    : hardwareRates,
-): Runner {
+/** Options of {@link gpuRunner}. */
+export interface GpuRunnerOptions {
+  /** Steps that may be unfinished while the host goes on, from 1. Default 4. */
+  readonly maxInFlight?: number | undefined;
+  /**
+   * What the device surely achieves, to keep its submits short. Default: a slow integrated GPU, and undefined for a software driver,
+   * which nobody resets and whose submits may be long.
+   */
+  readonly rates?: DeviceRates | undefined;
+}
+
+/** Replays plans on a GPU: one submit a recording unless it is long, no buffer and no bind group in the steady state. */
+export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runner {
+  const { maxInFlight = 4 } = options;
+  const { rates = device.capabilities.adapter.isFallback ? undefined : hardwareRates } = options;
   const instances = new WeakMap<Plan, Instance>();
   /** Slots of all plans, which never run at the same time. */
   const slots: GPUBuffer[] = [];
   const clock = new RunClock();
+  const openRun = new OpenRun();
   const inFlight = new StepsInFlight(maxInFlight, async () => {
     const reached = clock.fence();
     await device.settled({ wait: "backpressure" });
@@ -106,9 +111,67 @@ export function gpuRunner(
     return instance;
   };
 
+  const beginRun = (plan: Plan, invocation: Invocation): RunSteps => {
+    const instance = instanceOf(plan);
+    const pass = passFor(device, plan, instance, invocation);
+    const kept = plan.kept.map(({ bytes }) => device.allocate(bytes));
+    for (const [i, { data, binding }] of invocation.inputs.entries()) {
+      const slot = plan.inputs[i];
+      if (slot !== undefined)
+        device.write(instance.slots[slot] as GPUBuffer, 0, encode(data, binding.dtype));
+    }
+    const begun = clock.now();
+    const launches = plan.launches.length;
+    const encodePass = (commands: GPUCommandEncoder, from: number, to: number): void => {
+      const encoder = commands.beginComputePass();
+      pass.encode(encoder, from, to);
+      encoder.end();
+    };
+    /** Encodes a range; where it is too long for one submit, only the last part is left to be submitted. */
+    const encodeRange = (from: number, to: number): GPUCommandEncoder => {
+      let start = from;
+      for (const end of instance.submits.ends()) {
+        if (end <= start || end >= to) continue;
+        const commands = device.gpu.createCommandEncoder();
+        encodePass(commands, start, end);
+        device.submit([commands.finish()]);
+        start = end;
+      }
+      const commands = device.gpu.createCommandEncoder();
+      if (to > start) encodePass(commands, start, to);
+      return commands;
+    };
+    return {
+      launches,
+      memoryOf: (buffer) => locate(buffer, instance.slots, invocation.residents),
+      runRange: (from, to) => device.submit([encodeRange(from, to).finish()]),
+      finish(from) {
+        if (from < launches || kept.length > 0) {
+          const commands = encodeRange(from, launches);
+          for (const [i, { slot, bytes }] of plan.kept.entries())
+            commands.copyBufferToBuffer(
+              instance.slots[slot] as GPUBuffer,
+              0,
+              kept[i] as GPUBuffer,
+              0,
+              Math.ceil(bytes / 4) * 4,
+            );
+          device.submit([commands.finish()]);
+        }
+        clock.ran(instance.submits, begun);
+        inFlight.submitted();
+        return kept;
+      },
+      abandon() {
+        for (const buffer of kept) device.release(buffer);
+      },
+    };
+  };
+
   return {
     kind: "gpu",
     label: device.label,
+    usesGpuBuffers: true,
     hardwareClass: device.capabilities.hardware.class,
     allocate: (bytes) => device.allocate(bytes, { zero: true }),
     release: (memory) => device.release(memory as GPUBuffer),
@@ -118,40 +181,12 @@ export function gpuRunner(
       const bytes = Math.ceil((length * bytesPerElement(dtype)) / 4) * 4;
       return decode(await device.read(buffer as GPUBuffer, offset, bytes, options), dtype, length);
     },
-    run(plan, invocation) {
-      const instance = instanceOf(plan);
-      const pass = passFor(device, plan, instance, invocation);
-      const kept = plan.kept.map(({ bytes }) => device.allocate(bytes));
-      for (const [i, { data, binding }] of invocation.inputs.entries()) {
-        const slot = plan.inputs[i];
-        if (slot !== undefined)
-          device.write(instance.slots[slot] as GPUBuffer, 0, encode(data, binding.dtype));
-      }
-      clock.started(instance.submits);
-      let commands = device.gpu.createCommandEncoder();
-      let start = 0;
-      for (const end of instance.submits.ends()) {
-        if (start > 0) {
-          device.submit([commands.finish()]);
-          commands = device.gpu.createCommandEncoder();
-        }
-        const encoder = commands.beginComputePass();
-        pass.encode(encoder, start, end);
-        encoder.end();
-        start = end;
-      }
-      for (const [i, { slot, bytes }] of plan.kept.entries())
-        commands.copyBufferToBuffer(
-          instance.slots[slot] as GPUBuffer,
-          0,
-          kept[i] as GPUBuffer,
-          0,
-          Math.ceil(bytes / 4) * 4,
-        );
-      device.submit([commands.finish()]);
-      inFlight.submitted();
-      return kept;
-    },
+    start: (plan, invocation) => openRun.open(() => beginRun(plan, invocation)),
+    prepare: (plan, prepareOptions) =>
+      device.prewarm(
+        plan.launches.map(({ launch }) => launch),
+        prepareOptions,
+      ),
     forget(plans) {
       for (const plan of plans) {
         for (const { pass } of instances.get(plan)?.passes ?? []) pass.destroy();
@@ -203,6 +238,12 @@ function takeSlots(
   return taken as GPUBuffer[];
 }
 
+const locate = (
+  { kind, index }: PlanBuffer,
+  slots: readonly GPUBuffer[],
+  residents: readonly Memory[],
+): GPUBuffer => (kind === "slot" ? slots[index] : residents[index]) as GPUBuffer;
+
 function passFor(
   device: Device,
   plan: Plan,
@@ -219,8 +260,6 @@ function passFor(
     updateScalars(found, scalars, scalar);
     return found.pass;
   }
-  const locate = ({ kind, index }: PlanBuffer): GPUBuffer =>
-    (kind === "slot" ? slots[index] : residents[index]) as GPUBuffer;
   const values = Float64Array.from(scalars, ({ source }) => scalar(source.launch, source.name));
   const own = plan.launches.map(({ launch }) => ({ ...launch.scalars }));
   for (const [i, { index, name }] of scalars.entries())
@@ -229,7 +268,7 @@ function passFor(
     plan.launches.map(({ launch }, i) => ({
       ...launch,
       scalars: own[i] as Record<string, number>,
-      bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer) })),
+      bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer, slots, residents) })),
     })),
   );
   passes.push({ residents, pass, values });

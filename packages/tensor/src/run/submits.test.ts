@@ -1,7 +1,7 @@
 import type { Kernel, Launch } from "@halfstep/device";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
-import { Runtime } from "../tensor/runtime.js";
+import { runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { gpuRunner } from "./gpu-runner.js";
 import { estimatedMilliseconds, hardwareRates, PlanSubmits, RunClock } from "./submits.js";
@@ -51,12 +51,12 @@ test("the clock bounds each plan's time by what passed from the first start to t
     () => new PlanSubmits(Array(10).fill(short), hardwareRates),
   ) as [PlanSubmits, PlanSubmits, PlanSubmits];
   for (const plan of [often, once, often]) {
-    clock.started(plan);
+    clock.ran(plan, now);
     now += 500;
   }
   const reached = clock.fence();
   now += 300;
-  clock.started(later);
+  clock.ran(later, now);
   const next = clock.fence();
   now += 200;
   reached(); // 2000 ms after the first start
@@ -70,15 +70,15 @@ test("a long step is submitted in parts until it was measured, with the same res
   const device = await requestTestDevice();
   // So slow that a product of 256³ is estimated at 3.4 s.
   const rates = { bytesPerSecond: 1e9, operationsPerSecond: 1e7 };
-  const runtime = new Runtime(gpuRunner(device, 2, rates), {});
+  const divided = runtime(gpuRunner(device, { maxInFlight: 2, rates }));
   const size = 256;
   const values = Float32Array.from({ length: size * size }, (_, i) => ((i % 7) - 3) / 64);
-  const factor = runtime.tensor(values, [size, size]);
+  const factor = divided.tensor(values, [size, size]);
   const submits: number[] = [];
   const results: Float32Array[] = [];
   for (let run = 0; run < 4; run++) {
     const before = device.counters.snapshot();
-    const cube = await runtime.step((): Tensor => factor.matmul(factor).matmul(factor));
+    const cube = await divided.step((): Tensor => factor.matmul(factor).matmul(factor));
     submits.push(device.counters.since(before).submits);
     results.push((await cube.toArray()) as Float32Array);
   }

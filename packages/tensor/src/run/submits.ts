@@ -67,18 +67,19 @@ export class PlanSubmits {
 
 /** Tells plans how long their runs take at most, from when fences are reached that are awaited anyway. */
 export class RunClock {
-  readonly #now: () => number;
+  /** Milliseconds since some moment. */
+  readonly now: () => number;
   #runs = new Map<PlanSubmits, number>();
   #since = 0;
 
   /** @param now milliseconds since some moment. */
   constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
+    this.now = now;
   }
 
-  /** That a plan is about to be submitted. */
-  started(plan: PlanSubmits): void {
-    if (this.#runs.size === 0) this.#since = this.#now();
+  /** That a plan has been submitted, from a moment of `now()` on. */
+  ran(plan: PlanSubmits, begun: number): void {
+    if (this.#runs.size === 0) this.#since = begun;
     this.#runs.set(plan, (this.#runs.get(plan) ?? 0) + 1);
   }
 
@@ -88,7 +89,7 @@ export class RunClock {
     this.#runs = new Map();
     return () => {
       // Earlier runs may have been under way, too: it is a bound, at most some times too long.
-      const elapsed = this.#now() - since;
+      const elapsed = this.now() - since;
       for (const [plan, count] of runs) plan.measured(elapsed / count);
     };
   }

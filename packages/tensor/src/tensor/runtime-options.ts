@@ -1,9 +1,11 @@
 import type { DType } from "@halfstep/device";
+import type { CpuTargetOptions } from "@halfstep/kernels";
 import type { OptimizationGoal, PassName } from "../plan/pipeline.js";
 import type { ProvenanceMode } from "../record/provenance.js";
 import type { UnderflowMode } from "../record/underflow.js";
+import type { GpuRunnerOptions } from "../run/gpu-runner.js";
 
-/** Options of `gpuRuntime()` and `cpuRuntime()`. */
+/** Options of `runtime()`, and of `gpuRuntime()` and `cpuRuntime()`. */
 export interface RuntimeOptions {
   /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all for `optimizeFor`. */
   readonly passes?: readonly PassName[];
@@ -13,8 +15,6 @@ export interface RuntimeOptions {
    * passes. Ignored where `passes` is given.
    */
   readonly optimizeFor?: OptimizationGoal;
-  /** Steps that may be unfinished while the host goes on, from 1. Default 4. */
-  readonly maxInFlight?: number;
   /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */
   readonly provenance?: ProvenanceMode;
   /** In which steps it is counted, op by op, what stores round to zero: see `runtime.underflow()`. Default "off". */
@@ -22,6 +22,12 @@ export interface RuntimeOptions {
   /** Note which ops of which modules each launch computes, so that `dumpPlan(runtime.lastPlan)` tells. Default false. */
   readonly noteOps?: boolean;
 }
+
+/** Options of `gpuRuntime()`. */
+export type GpuRuntimeOptions = RuntimeOptions & GpuRunnerOptions;
+
+/** Options of `cpuRuntime()`. */
+export type CpuRuntimeOptions = RuntimeOptions & CpuTargetOptions;
 
 /** Options of `runtime.tensor()`. */
 export interface TensorOptions {

@@ -1,5 +1,4 @@
 import type { Device, DType, KernelView } from "@halfstep/device";
-import type { CpuTargetOptions } from "@halfstep/kernels";
 import { tensorsIn } from "../arguments/tensors-in.js";
 import { keepGraph } from "../autograd/kept-graph.js";
 import { isFloating, requireDType } from "../dtypes.js";
@@ -24,11 +23,13 @@ import { cpuRunner } from "../run/cpu-runner.js";
 import { Executor } from "../run/executor.js";
 import { gpuRunner } from "../run/gpu-runner.js";
 import { macrotask } from "../run/macrotask.js";
-import type { Runner } from "../run/runner.js";
+import type { PrepareOptions, Runner } from "../run/runner.js";
 import { sizeOf } from "../shapes.js";
 import { ampPrimitives } from "./amp.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import type {
+  CpuRuntimeOptions,
+  GpuRuntimeOptions,
   RuntimeOptions,
   StepOptions,
   TensorOptions,
@@ -37,12 +38,16 @@ import type {
 import { Tensor, Variable } from "./tensor.js";
 
 /** A runtime that computes on a GPU. */
-export const gpuRuntime = (device: Device, options: RuntimeOptions = {}): Runtime =>
-  new Runtime(gpuRunner(device, options.maxInFlight ?? 4), options);
+export const gpuRuntime = (device: Device, options: GpuRuntimeOptions = {}): Runtime =>
+  new Runtime(gpuRunner(device, options), options);
 
 /** A runtime that computes on the CPU: exact, slow, and the same results as a GPU up to the order of additions. */
-export const cpuRuntime = (options: RuntimeOptions & CpuTargetOptions = {}): Runtime =>
+export const cpuRuntime = (options: CpuRuntimeOptions = {}): Runtime =>
   new Runtime(cpuRunner(options), options);
+
+/** A runtime that computes on a runner of one's own: one that wraps `gpuRunner()` or `cpuRunner()`, or another device. */
+export const runtime = (runner: Runner, options: RuntimeOptions = {}): Runtime =>
+  new Runtime(runner, options);
 
 /** Where tensors are made, and where steps of what their ops record are planned and run. */
 export class Runtime {
@@ -57,7 +62,7 @@ export class Runtime {
   readonly #afterStep: (() => void)[] = [];
   #one: Tensor | undefined;
 
-  /** @internal Use gpuRuntime() or cpuRuntime(). */
+  /** @internal Use gpuRuntime(), cpuRuntime() or runtime(). */
   constructor(
     runner: Runner,
     {
@@ -96,9 +101,13 @@ export class Runtime {
     });
   }
 
-  /** Where the runtime computes. */
-  get kind(): "gpu" | "cpu" {
+  /** Where the runtime computes: "gpu", "cpu", or what a runner of one's own says. */
+  get kind(): Runner["kind"] {
     return this.#runner.kind;
+  }
+  /** Whether its memory is `GPUBuffer`s: what `tensor.buffer` gives and `fromBuffer()` takes. */
+  get usesGpuBuffers(): boolean {
+    return this.#runner.usesGpuBuffers ?? false;
   }
   get label(): string {
     return this.#runner.label;
@@ -231,13 +240,25 @@ export class Runtime {
    * compute: print it with `dumpPlan()`.
    */
   plan<T>(fn: () => T extends PromiseLike<unknown> ? never : T): Plan {
-    return this.recorder.rehearse("plan", () => {
-      const { recording } = this;
-      recording.notes ??= new Map();
-      for (const { storage } of tensorsIn(requireSynchronous("plan", fn())))
-        if (!storage.isResident) recording.kept.add(storage);
-      return this.#executor.plan(recording);
-    });
+    const noting = (): T => {
+      this.recording.notes ??= new Map();
+      return (fn as () => T)();
+    };
+    return this.#rehearseStep("plan", noting, (recording) => this.#executor.plan(recording));
+  }
+
+  /**
+   * Compiles what the next step of `fn` will run, without running it: `fn` is recorded and dropped as by `dryRun()`. That step then finds
+   * its plan and its programs. Between steps only; rejects where a program does not compile.
+   */
+  async prepare<T>(
+    fn: () => T extends PromiseLike<unknown> ? never : T,
+    options: PrepareOptions = {},
+  ): Promise<void> {
+    const compile = this.#rehearseStep("prepare", fn as () => T, (recording) =>
+      this.#executor.preparation(recording),
+    );
+    await compile(options);
   }
 
   /**
@@ -295,6 +316,15 @@ export class Runtime {
     tensor.assertUsable();
     if (tensor.requiresGrad && !tensor.storage.isResident) tensor.keep();
     return this.recorder.read(tensor.operand());
+  }
+
+  /** Records a step of `fn`, gives the recording to `use`, and drops it. */
+  #rehearseStep<R>(caller: string, fn: () => unknown, use: (recording: Recording) => R): R {
+    const record = (): void => {
+      for (const { storage } of tensorsIn(requireSynchronous(caller, fn())))
+        if (!storage.isResident) this.recording.kept.add(storage);
+    };
+    return this.recorder.rehearseStep(caller, record, use);
   }
 
   /** Marks a failure of the device with the recording after which it was noticed. */

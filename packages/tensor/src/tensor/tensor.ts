@@ -189,12 +189,12 @@ export class Tensor extends TensorMethods {
   get buffer(): GPUBuffer {
     this.assertUsable();
     const { memory } = this.place.storage;
-    if (!memory || "bytes" in memory)
+    if (!memory || !this.runtime.usesGpuBuffers)
       throw new RecordingError(
         "buffer is there for tensors in GPU memory: flush() the runtime first, and use gpuRuntime()",
       );
     halfCopiesOf(this.place.storage)?.valuesLent();
-    return memory;
+    return memory as GPUBuffer;
   }
 
   /**

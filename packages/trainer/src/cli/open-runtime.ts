@@ -1,10 +1,10 @@
 import { type Device, NoAdapterError } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
-import { cpuRuntime, gpuRuntime, type Runtime, type RuntimeOptions } from "@halfstep/tensor";
+import { cpuRuntime, type GpuRuntimeOptions, gpuRuntime, type Runtime } from "@halfstep/tensor";
 import type { RunDevice } from "../summary.js";
 
 /** Options of opening a runtime for a program. */
-export interface OpenRuntimeOptions extends RuntimeOptions {
+export interface OpenRuntimeOptions extends GpuRuntimeOptions {
   /** Part of an adapter's name, or its number: the flag `--adapter`. */
   readonly adapter?: string | undefined;
   /** The flag `--device`. Undefined: the GPU, or the CPU where there is none and none was asked for by name. */

@@ -1,0 +1,62 @@
+import { RecordingError } from "../errors.js";
+import type { Memory } from "../record/storage.js";
+import type { PlanRun } from "./runner.js";
+
+/** What a runner does for one run of a plan. */
+export interface RunSteps {
+  /** How many launches the plan has. */
+  readonly launches: number;
+  readonly memoryOf: PlanRun["memoryOf"];
+  /** Runs the launches from one position up to another, which is behind it. */
+  runRange(from: number, to: number): void;
+  /** Runs the launches from a position on, and returns memory of what is kept. */
+  finish(from: number): readonly Memory[];
+  /** Gives back what was taken for what is kept. */
+  abandon(): void;
+}
+
+/** Opens the runs of one runner, of which one is open at a time: they share memory. */
+export class OpenRun {
+  #current: object | undefined;
+
+  /** @param begin where it throws, no run was opened. */
+  open(begin: () => RunSteps): PlanRun {
+    if (this.#current)
+      throw new RecordingError(
+        "another run of this runner is open: finish() or abandon() it before the next",
+      );
+    const steps = begin();
+    const { launches, memoryOf } = steps;
+    const run = {};
+    this.#current = run;
+    let at = 0;
+    const assertOpen = (): void => {
+      if (this.#current !== run) throw new RecordingError("this run has ended: start another");
+    };
+    return {
+      runTo: (end) => {
+        assertOpen();
+        if (!Number.isInteger(end) || end < at || end > launches)
+          throw new RangeError(
+            `runTo(${end}): ${at} launches have run of ${launches}, and none runs twice`,
+          );
+        if (end > at) steps.runRange(at, end);
+        at = end;
+      },
+      memoryOf: (buffer) => {
+        assertOpen();
+        return memoryOf(buffer);
+      },
+      finish: () => {
+        assertOpen();
+        this.#current = undefined;
+        return steps.finish(at);
+      },
+      abandon: () => {
+        assertOpen();
+        this.#current = undefined;
+        steps.abandon();
+      },
+    };
+  }
+}
