@@ -36,6 +36,27 @@ const rooms = {
 // A tensor has its ops as methods, and ops take tensors: what methods are made of knows tensors and runtimes by their types.
 const madeOfMethods = ["arguments", "autograd", "dispatch", "ops", "backward"];
 const tensorRoom = "^packages/tensor/src/tensor/(tensor|runtime)\\.ts$";
+// Entries that one package or none is meant for, and the files besides that import them, each with a reason.
+const innerEntries = [
+  {
+    entry: "kernels/src/planner",
+    of: ["packages/kernels/", "packages/tensor/"],
+    // A checkpoint names the table of blocks, by which a resumed run knows whether bits repeat.
+    also: ["packages/trainer/src/start-run\\.ts$"],
+  },
+  {
+    entry: "tensor/src/internals",
+    of: ["packages/tensor/"],
+    // They plan steps with passes left out, and compare.
+    also: ["packages/trainer/test/", "apps/digits/test/cost\\.test\\.ts$"],
+  },
+].map(({ entry, of, also }) => ({
+  name: `${entry.replace("/src/", "-")}-is-inner`,
+  comment: `${entry} is an entry for ${of.join(" and ")}: say at innerEntries why another file imports it.`,
+  severity: "error",
+  from: { pathNot: [...of, ...also].map((path) => `^${path}`) },
+  to: { path: `^packages/${entry}\\.ts$` },
+}));
 const beneathRooms = "^packages/tensor/src/(dtypes|errors|shapes)\\.ts$";
 const tests = "\\.test(-d)?\\.ts$";
 const roomRules = Object.entries(rooms).map(([room, known]) => ({
@@ -67,6 +88,7 @@ module.exports = {
   forbidden: [
     ...neighbours,
     ...roomRules,
+    ...innerEntries,
     {
       name: "tensors-by-type",
       comment:
@@ -117,7 +139,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(packages|apps)/([^/]+)/" },
       to: {
-        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox|cli)\\.)",
+        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox|cli|optimizers|amp|planner|internals)\\.)",
         pathNot: "^packages/$2/",
       },
     },

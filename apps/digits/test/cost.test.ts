@@ -1,5 +1,6 @@
 import { requestDevice } from "@halfstep/device/node";
-import { allPasses, gpuRuntime, type PassName } from "@halfstep/tensor";
+import { gpuRuntime } from "@halfstep/tensor";
+import { allPasses, type PassName } from "@halfstep/tensor/internals";
 import type { Precision, RunSummary } from "@halfstep/trainer";
 import { expect, test } from "vitest";
 import { firstOf, trainDigits } from "../src/digits.js";

@@ -70,7 +70,7 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
 }
 
 /** Interprets one launch with its kernel's reference. */
-export function runOnCpu(launch: Launch<CpuBuffer>): void {
+function runOnCpu(launch: Launch<CpuBuffer>): void {
   checkLaunch(launch);
   const { kernel, bindings, scalars } = launch;
   const views = bindings.map((binding, index) => {

@@ -30,7 +30,12 @@ vi.mock("../src/kernel.js", async (importOriginal) => {
   };
 });
 
-const library = await import("../src/index.js");
+const library = {
+  ...(await import("../src/index.js")),
+  ...(await import("../src/optimizers.js")),
+  ...(await import("../src/amp.js")),
+  ...(await import("../src/planner.js")),
+};
 const kernels: readonly Kernel[] = [...defined];
 
 /** A kernel that has the name and the parameters of another one. */

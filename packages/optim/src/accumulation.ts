@@ -1,4 +1,4 @@
-import { averageSums } from "@halfstep/kernels";
+import { averageSums } from "@halfstep/kernels/optimizers";
 import type { ClippableOptimizer } from "./clip.js";
 
 /**

@@ -1,4 +1,5 @@
-import { adadeltaRule, type ResidentTarget } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { adadeltaRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
 import { requireNumber } from "./checks.js";

@@ -1,11 +1,6 @@
 import type { Binding } from "@halfstep/device";
-import {
-  adafactorRule,
-  allocateResident,
-  factoredLayout,
-  factoredMoments,
-  type ResidentTarget,
-} from "@halfstep/kernels";
+import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
+import { adafactorRule, factoredLayout, factoredMoments } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireNumber } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";

@@ -1,4 +1,4 @@
-import type { UpdateRule } from "@halfstep/kernels";
+import type { UpdateRule } from "@halfstep/kernels/optimizers";
 import type { FlatTensors } from "./flat-tensors.js";
 import type { MakeExtension } from "./group-extension.js";
 import type { MomentFormat } from "./group-state.js";

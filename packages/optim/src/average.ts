@@ -1,16 +1,13 @@
 import type { Binding } from "@halfstep/device";
+import { allocateResident, elementwise, identity, type ResidentTarget } from "@halfstep/kernels";
 import {
-  allocateResident,
   averageControl,
   averageControlLength,
   averageParameters,
   copyBits,
-  elementwise,
   exactParameters,
-  identity,
   type KeptParameters,
-  type ResidentTarget,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/optimizers";
 import { requireOptimizer } from "./checks.js";
 import { AverageStateError, OptimizerStateError } from "./errors.js";
 import { type FlatTensors, flatLength, valuesOf } from "./flat-tensors.js";

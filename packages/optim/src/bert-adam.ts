@@ -1,4 +1,5 @@
-import { bertAdamRule, type ResidentTarget } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { bertAdamRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { noBiasCorrections, requireBetas, requireEps } from "./bias-correction.js";
 import { FlatOptimizer } from "./flat-optimizer.js";

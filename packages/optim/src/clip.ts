@@ -1,13 +1,12 @@
 import type { Binding } from "@halfstep/device";
 import type { MarkedGradient } from "@halfstep/grad-scaler";
+import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import {
-  allocateResident,
   clampGradients,
   clipGradients,
   gradientNorm,
   gradientNormScratchBytes,
-  type ResidentTarget,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/optimizers";
 import { NonFiniteGradientError } from "./errors.js";
 import { refuseScaledClip } from "./scale-marks.js";
 

@@ -1,14 +1,12 @@
 import type { Binding } from "@halfstep/device";
 import type { GradientMark, MarkedGradient } from "@halfstep/grad-scaler";
+import { allocateResident, fill, type ResidentTarget } from "@halfstep/kernels";
 import {
-  allocateResident,
   type ClipOfStep,
   clipPartials,
-  fill,
   partialsEach,
-  type ResidentTarget,
   type UpdateRange,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/optimizers";
 import type {
   Algorithm,
   CommonOptions,

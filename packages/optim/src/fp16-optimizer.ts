@@ -5,7 +5,8 @@ import {
   ScalerStateError,
   scaledValue,
 } from "@halfstep/grad-scaler";
-import { allocateResident, copyBits } from "@halfstep/kernels";
+import { allocateResident } from "@halfstep/kernels";
+import { copyBits } from "@halfstep/kernels/optimizers";
 import type { CommonOptions, ParameterGroup } from "./algorithm.js";
 import { innermost } from "./average.js";
 import { requireOptimizer, requireOptions } from "./checks.js";

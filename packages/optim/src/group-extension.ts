@@ -1,5 +1,6 @@
 import type { Binding } from "@halfstep/device";
-import type { ResidentTarget, UpdateRange } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import type { UpdateRange } from "@halfstep/kernels/optimizers";
 import type { FlatTensors } from "./flat-tensors.js";
 import type { SavedBuffer } from "./saved-buffer.js";
 

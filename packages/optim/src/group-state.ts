@@ -1,15 +1,14 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
+import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import {
-  allocateResident,
   blockWords,
-  type ResidentTarget,
   type SegmentBuffers,
   type SegmentTable,
   type StateKind,
   segmentTable,
   type UpdateRange,
   type UpdateRule,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/optimizers";
 import { type FlatTensors, flatLength, orderedSegments, presentRanges } from "./flat-tensors.js";
 import { blocksAt, elementsAt, placesAt, type SavedBuffer } from "./saved-buffer.js";
 

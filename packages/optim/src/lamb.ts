@@ -1,4 +1,5 @@
-import { lambRule, type ResidentTarget } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { lambRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { noBiasCorrections, requireBetas, requireEps, settledAt } from "./bias-correction.js";
 import { requireOptions } from "./checks.js";

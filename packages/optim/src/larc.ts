@@ -1,5 +1,5 @@
 import type { GradientMark, MarkedGradient } from "@halfstep/grad-scaler";
-import { type LarcScalars, larcRule } from "@halfstep/kernels";
+import { type LarcScalars, larcRule } from "@halfstep/kernels/optimizers";
 import type {
   CommonOptions,
   GradientAdaptation,

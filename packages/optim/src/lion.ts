@@ -1,4 +1,5 @@
-import { lionRule, type ResidentTarget } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { lionRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireBetas } from "./bias-correction.js";
 import { FlatOptimizer } from "./flat-optimizer.js";

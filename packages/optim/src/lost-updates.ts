@@ -1,6 +1,6 @@
 import { type Binding, bytesPerElement, type HalfDType } from "@halfstep/device";
+import { allocateResident } from "@halfstep/kernels";
 import {
-  allocateResident,
   copyBits,
   countLostUpdates,
   errorUnit,
@@ -9,7 +9,7 @@ import {
   lostUpdateWords,
   segmentTable,
   storeParameters,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/optimizers";
 import { innermost, keptParameters, type Watchable, type WatchedOptimizer } from "./average.js";
 import { requireOneOf, requireOptimizer, requireOptions } from "./checks.js";
 import { type FlatTensors, orderedSegments, valuesOf } from "./flat-tensors.js";

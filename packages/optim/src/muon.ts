@@ -1,5 +1,6 @@
 import type { Binding } from "@halfstep/device";
-import { allocateResident, muonRule, newtonSchulz, type ResidentTarget } from "@halfstep/kernels";
+import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
+import { muonRule, newtonSchulz } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
 import { requireNumber } from "./checks.js";

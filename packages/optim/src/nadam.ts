@@ -1,4 +1,5 @@
-import { nadamRule, type ResidentTarget } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { nadamRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireBetas, requireEps } from "./bias-correction.js";
 import { requireNumber } from "./checks.js";

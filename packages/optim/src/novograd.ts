@@ -1,4 +1,5 @@
-import { novogradRule, type ResidentTarget } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { novogradRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { biasCorrections, noBiasCorrections, requireBetas, requireEps } from "./bias-correction.js";
 import { FlatOptimizer } from "./flat-optimizer.js";

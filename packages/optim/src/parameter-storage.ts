@@ -1,5 +1,6 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
-import { allocateResident, type ParameterKind, type ResidentTarget } from "@halfstep/kernels";
+import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
+import type { ParameterKind } from "@halfstep/kernels/optimizers";
 import { type FlatTensors, flatLength, type Segment } from "./flat-tensors.js";
 import { elementsAt, halvesAt, type SavedBuffer } from "./saved-buffer.js";
 

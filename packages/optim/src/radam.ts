@@ -1,4 +1,5 @@
-import { type ResidentTarget, radamRule } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { radamRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireBetas, requireEps, settledAt } from "./bias-correction.js";
 import { FlatOptimizer } from "./flat-optimizer.js";

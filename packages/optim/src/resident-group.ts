@@ -1,19 +1,21 @@
 import { type Binding, bytesPerElement } from "@halfstep/device";
 import {
   allocateResident,
-  type ClipOfStep,
-  controlLength,
   elementwise,
   eq,
   fill,
   identity,
-  launchUpdate,
   type ResidentTarget,
+  where,
+} from "@halfstep/kernels";
+import {
+  type ClipOfStep,
+  controlLength,
+  launchUpdate,
   stepControl,
   type UpdateRange,
   type UpdateRule,
-  where,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GradientAdaptation, ParameterGroup } from "./algorithm.js";
 import { requireNumber, requireSame } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";

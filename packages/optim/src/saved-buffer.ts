@@ -1,5 +1,5 @@
 import type { Binding } from "@halfstep/device";
-import { blockWords } from "@halfstep/kernels";
+import { blockWords } from "@halfstep/kernels/optimizers";
 import { OptimizerStateError } from "./errors.js";
 import { type Segment, segmentLength } from "./flat-tensors.js";
 

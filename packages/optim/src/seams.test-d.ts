@@ -1,12 +1,7 @@
 import type { Binding } from "@halfstep/device";
 import type { AmpPrimitives, Gradient, ScaledOptimizer } from "@halfstep/grad-scaler";
-import type {
-  CpuBuffer,
-  CpuTarget,
-  DeviceTarget,
-  KernelAmpPrimitives,
-  ResidentTarget,
-} from "@halfstep/kernels";
+import type { CpuBuffer, CpuTarget, DeviceTarget, ResidentTarget } from "@halfstep/kernels";
+import type { KernelAmpPrimitives } from "@halfstep/kernels/amp";
 import { describe, expectTypeOf, test } from "vitest";
 import type {
   AdamW,

@@ -1,4 +1,5 @@
-import { type ResidentTarget, sgdRule } from "@halfstep/kernels";
+import type { ResidentTarget } from "@halfstep/kernels";
+import { sgdRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireNumber } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";

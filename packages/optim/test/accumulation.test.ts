@@ -1,5 +1,5 @@
 import { GradScaler } from "@halfstep/grad-scaler";
-import { ampPrimitives } from "@halfstep/kernels";
+import { ampPrimitives } from "@halfstep/kernels/amp";
 import { describe, expect, it } from "vitest";
 import { averageGradients, SGD } from "../src/index.js";
 import { noise, Parameters, targets, total } from "./targets.js";

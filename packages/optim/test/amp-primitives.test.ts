@@ -1,7 +1,8 @@
 import type { Binding } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { type AmpPrimitivesHarness, ampPrimitivesContract } from "@halfstep/grad-scaler/testing";
-import { ampPrimitives, cpuTarget, deviceTarget, type ResidentTarget } from "@halfstep/kernels";
+import { cpuTarget, deviceTarget, type ResidentTarget } from "@halfstep/kernels";
+import { ampPrimitives } from "@halfstep/kernels/amp";
 import { describe, test } from "vitest";
 
 /** The contract of grad-scaler, on the kernels. It is tested here because kernels does not know grad-scaler. */

@@ -7,14 +7,8 @@ import {
   scaledValue,
   scalerRule,
 } from "@halfstep/grad-scaler";
-import {
-  accumulate,
-  ampPrimitives,
-  deviceTarget,
-  elementwise,
-  identity,
-  sub,
-} from "@halfstep/kernels";
+import { accumulate, deviceTarget, elementwise, identity, sub } from "@halfstep/kernels";
+import { ampPrimitives } from "@halfstep/kernels/amp";
 import { describe, expect, it } from "vitest";
 import { AdamW, clipGradNorm, oneCycle, SGD } from "../src/index.js";
 import { type AnyTarget, noise, Parameters, targets, total } from "./targets.js";

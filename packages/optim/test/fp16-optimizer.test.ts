@@ -1,7 +1,8 @@
 import type { Binding } from "@halfstep/device";
 import type { AmpPrimitives } from "@halfstep/grad-scaler";
 import { GradScaler, ScalerStateError } from "@halfstep/grad-scaler";
-import { accumulate, ampPrimitives, cpuTarget } from "@halfstep/kernels";
+import { accumulate, cpuTarget } from "@halfstep/kernels";
+import { ampPrimitives } from "@halfstep/kernels/amp";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   AdamW,

@@ -1,5 +1,5 @@
 import type { Binding } from "@halfstep/device";
-import { larcRule, ruleFamily, type UpdateRule, updateRule } from "@halfstep/kernels";
+import { larcRule, ruleFamily, type UpdateRule, updateRule } from "@halfstep/kernels/optimizers";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, type CommonOptions, FlatOptimizer, flatTensors } from "../src/index.js";
 import { type AnyTarget, targets } from "./targets.js";

@@ -1,6 +1,6 @@
 import type { Launch } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
-import { ampPrimitives } from "@halfstep/kernels";
+import { ampPrimitives } from "@halfstep/kernels/amp";
 import { describe, expect, it } from "vitest";
 import { AdamW, clipGradNorm, linearWarmup, type OptimizerOptions, SGD } from "../src/index.js";
 import { basics, type CatalogueEntry, catalogue } from "./catalogue.js";

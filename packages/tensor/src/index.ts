@@ -2,7 +2,6 @@ export * as kinds from "./arguments/kinds.js";
 export { checkpoint } from "./autograd/checkpoint.js";
 export { isGradEnabled, noGrad } from "./autograd/grad-mode.js";
 export type { BackwardContext } from "./autograd/grad-node.js";
-export type { GradientMark, ScaleMark } from "./autograd/scale-marks.js";
 export { type BackwardOptions, grad } from "./backward/backward.js";
 export { castTo } from "./dispatch/cast.js";
 export { castAll } from "./dispatch/cast-all.js";
@@ -38,8 +37,7 @@ export {
 export { Generator } from "./ops/generator.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
-export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";
-export { allPasses, type OptimizationGoal, type PassName } from "./plan/pipeline.js";
+export type { OptimizationGoal } from "./plan/pipeline.js";
 export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
 export type { OpSite } from "./record/op-sites.js";
 export type { NonFiniteOrigin, ProvenanceMode } from "./record/provenance.js";

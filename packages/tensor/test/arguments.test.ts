@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parametersOf } from "../src/arguments/arguments.js";
 import type { Kind, ParameterKinds } from "../src/arguments/kinds.js";
+import { flagInMemory } from "../src/arguments/own-kinds.js";
 import { ArgumentError, cpuRuntime, grad, kinds, Tensor } from "../src/index.js";
 import * as ops from "../src/ops/index.js";
 import { TensorMethods } from "../src/tensor/tensor-methods.js";
@@ -62,7 +63,7 @@ const others: readonly Callee[] = [
   {
     name: "assign",
     call: (...given) => (variable.assign as Call).call(variable, ...given),
-    parameters: { value: kinds.tensor, options: kinds.optionals({ unless: kinds.flagInMemory }) },
+    parameters: { value: kinds.tensor, options: kinds.optionals({ unless: flagInMemory }) },
   },
 ];
 

@@ -2,7 +2,6 @@ import { autocast } from "@halfstep/autocast";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
-  allPasses,
   batchNorm,
   conv2d,
   cpuRuntime,
@@ -10,13 +9,13 @@ import {
   gpuRuntime,
   linear,
   maxPool2d,
-  type PassName,
   type Plan,
   type Runtime,
   relu,
   type Tensor,
   type Variable,
 } from "../src/index.js";
+import { allPasses, type PassName } from "../src/internals.js";
 
 type Precision = "float32" | "float16" | "bfloat16";
 

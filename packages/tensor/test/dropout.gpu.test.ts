@@ -9,10 +9,10 @@ import {
   gpuRuntime,
   layerNorm,
   linear,
-  type PassName,
   type Runtime,
   type Tensor,
 } from "../src/index.js";
+import type { PassName } from "../src/internals.js";
 
 type Precision = "float32" | "float16" | "bfloat16";
 

@@ -2,7 +2,6 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
 import {
-  allPasses,
   cpuRuntime,
   defineOp,
   gpuRuntime,
@@ -12,6 +11,7 @@ import {
   type Tensor,
   type TensorSpec,
 } from "../src/index.js";
+import { allPasses } from "../src/internals.js";
 import * as ops from "../src/ops/index.js";
 import { gradientCases } from "./gradient-cases.js";
 import {

@@ -1,9 +1,8 @@
 import { autocast } from "@halfstep/autocast";
 import { requestTestDevice } from "@halfstep/device/testing";
-import { controlLength, launchUpdate, sgdRule } from "@halfstep/kernels";
+import { controlLength, launchUpdate, sgdRule } from "@halfstep/kernels/optimizers";
 import { expect, test } from "vitest";
 import {
-  allPasses,
   cpuRuntime,
   type FlatVariables,
   flatten,
@@ -14,6 +13,7 @@ import {
   type Tensor,
   type Variable,
 } from "../src/index.js";
+import { allPasses } from "../src/internals.js";
 
 const numbers = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, i) => Math.sin(seed + i * 12.9898) * 0.5);

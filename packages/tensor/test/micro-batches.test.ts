@@ -1,7 +1,6 @@
 import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
-  allPasses,
   batchNorm,
   conv2d,
   cpuRuntime,
@@ -9,12 +8,12 @@ import {
   gpuRuntime,
   layerNorm,
   linear,
-  type PassName,
   type Runtime,
   type RuntimeOptions,
   type Tensor,
   type Variable,
 } from "../src/index.js";
+import { allPasses, type PassName } from "../src/internals.js";
 
 // Gradients of several backward passes, in one recording and in several: the launch that makes one adds it to what is there.
 

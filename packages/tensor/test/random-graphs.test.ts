@@ -4,15 +4,14 @@ import { accumulate } from "@halfstep/kernels";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
-  allPasses,
   cpuRuntime,
   Generator,
-  type PassName,
   type Runtime,
   ShapeError,
   type Tensor,
   type Variable,
 } from "../src/index.js";
+import { allPasses, type PassName } from "../src/internals.js";
 import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
 import type { Pass } from "../src/plan/graph.js";

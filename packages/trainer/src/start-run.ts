@@ -1,4 +1,4 @@
-import { kernelTable } from "@halfstep/kernels";
+import { kernelTable } from "@halfstep/kernels/planner";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { requireEvery } from "./hooks.js";
 import { sha256OfText } from "./parameter-hash.js";

@@ -5,15 +5,14 @@ import { DigitsCnn, GPT, Mlp } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import { Adam } from "@halfstep/optim";
 import {
-  allPasses,
   ampPrimitives,
   crossEntropy,
   flatten,
   gpuRuntime,
-  type PassName,
   type Runtime,
   type Tensor,
 } from "@halfstep/tensor";
+import { allPasses, type PassName } from "@halfstep/tensor/internals";
 import { describe, expect, test } from "vitest";
 import { parameterSha256 } from "../src/index.js";
 

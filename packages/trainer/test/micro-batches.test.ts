@@ -5,18 +5,17 @@ import { BertForMaskedLM, DigitsCnn, GPT } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import { AdamW, SGD } from "@halfstep/optim";
 import {
-  allPasses,
   ampPrimitives,
   cpuRuntime,
   crossEntropy,
   flatten,
   gpuRuntime,
   linear,
-  type PassName,
   type Plan,
   type Runtime,
   type Tensor,
 } from "@halfstep/tensor";
+import { allPasses, type PassName } from "@halfstep/tensor/internals";
 import { describe, expect, test } from "vitest";
 import { parameterSha256 } from "../src/index.js";
 import { type Precision, precisions, references } from "./reference-steps.js";

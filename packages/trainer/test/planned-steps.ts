@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { type Binding, bytesPerElement, type Device } from "@halfstep/device";
 import { Mlp } from "@halfstep/models";
-import { dumpPlan, gpuRuntime, type PassName, type Plan, type Runtime } from "@halfstep/tensor";
+import { dumpPlan, gpuRuntime, type Plan, type Runtime } from "@halfstep/tensor";
+import type { PassName } from "@halfstep/tensor/internals";
 import {
   precisions,
   type Reference,

@@ -42,6 +42,7 @@ vi.mock("../../kernels/src/kernel.js", async (importOriginal) => {
 });
 
 const library = await import("@halfstep/kernels");
+const { ampPrimitives } = await import("@halfstep/kernels/amp");
 const { cpuRuntime, defineOp, grad } = await import("@halfstep/tensor");
 const { gradientCases } = await import("../../tensor/test/gradient-cases.js");
 const { basics } = await import("../../optim/test/catalogue.js");
@@ -230,7 +231,7 @@ test("steps of optimizers with loss scaling are not those of strangers", async (
     found.push(
       ...(await mistakes(title, (runtime) => {
         const target = runtime.target as unknown as ResidentTarget<object>;
-        const primitives = library.ampPrimitives(target);
+        const primitives = ampPrimitives(target);
         const [state, foundInf, lossFlag, outcomes, squares] = [
           8,
           2,

@@ -8,7 +8,7 @@ import {
   lostUpdateCounts,
   lostUpdateWords,
   segmentTable,
-} from "../index.js";
+} from "../optimizers.js";
 
 /** Segments of awkward lengths, from one element to several chunks, with gaps between them. */
 const sizes = [2500, 1, 3, 1024, 70_001];

@@ -5,7 +5,7 @@ import type { Observation, ObservedStore } from "./store-observer.js";
 
 /**
  * The definition of a kernel that tells an observer what it stores in these bindings of access "write", in words that are its last
- * binding. The CPU looks once storage has rounded, in `runOnCpu`.
+ * binding. On the CPU the target calls the observer once storage has rounded.
  */
 export function weaveObserver(
   definition: KernelDefinition,

@@ -1,7 +1,8 @@
 import { DTypeError } from "@halfstep/autocast";
 import { ArgumentError, ShapeError } from "../errors.js";
+import { isOptions } from "./is-options.js";
 import { isTensor } from "./is-tensor.js";
-import { isOptions, type Kind, type ParameterKinds } from "./kinds.js";
+import type { Kind, ParameterKinds } from "./kinds.js";
 
 /** Looks at the arguments of one function, whose name errors give. */
 export type ArgumentCheck = (given: readonly unknown[]) => void;

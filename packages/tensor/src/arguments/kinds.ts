@@ -1,4 +1,5 @@
 import { dtypes } from "../dtypes.js";
+import { isOptions } from "./is-options.js";
 import { isTensor } from "./is-tensor.js";
 
 /** What may stand for a parameter. */
@@ -42,9 +43,6 @@ export const dtype: Kind = {
   what: `a dtype (${dtypes.join(", ")})`,
   accepts: (value) => (dtypes as readonly unknown[]).includes(value),
 };
-/** Checked by the function itself. */
-export const anything: Kind = { what: "given", accepts: (value) => value !== undefined };
-
 /** An object of a class of the library, told by its members. */
 export const object = (what: string, ...members: readonly string[]): Kind => ({
   what,
@@ -89,9 +87,6 @@ export const optional = (kind: Kind): Kind => ({ ...kind, isOptional: true });
 /** As many more of a kind as there are; the last parameter. */
 export const rest = (kind: Kind): Kind => ({ ...kind, isRest: true });
 
-/** The same, though all its members are optional. */
-export const required = ({ isOptional: _, ...kind }: Kind): Kind => kind;
-
 /** An object with members of these names and no other; those that are not optional must be there. */
 export function options(members: ParameterKinds): Kind {
   const required = Object.keys(members).filter((name) => !members[name]?.isOptional);
@@ -119,23 +114,9 @@ export const optionals = (members: ParameterKinds): Kind =>
     ),
   );
 
-/**
- * Whether a value is an object that may hold options.
- *
- * @internal
- */
-export const isOptions = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !isTensor(value);
-
 /** What becomes of losses: "mean", "sum" or "none". */
 export const reduction: Kind = oneOf("mean", "sum", "none");
 /** A runtime. */
 export const runtime: Kind = object("a runtime", "recorder", "tensor");
 /** A `Generator` of random numbers. */
 export const generator: Kind = object("a Generator", "take", "offset");
-/** Options of dropout. */
-export const dropout: Kind = options({ p: optional(number), generator });
-/** What a launch binds. */
-export const operand: Kind = object("a range of memory", "buffer", "length");
-/** A flag that lies in device memory: a tensor of one float32, or what a loss scaler has. */
-export const flagInMemory: Kind = either(tensor, object("memory of a flag", "byteLength"));

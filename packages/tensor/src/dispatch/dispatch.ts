@@ -2,7 +2,8 @@ import { type CastDType, currentRegion, policyOf, resolveCast } from "@halfstep/
 import { type DType, isFloat8 } from "@halfstep/device";
 import { type ArgumentCheck, argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
-import { anything, optional, tensors } from "../arguments/kinds.js";
+import { optional, tensors } from "../arguments/kinds.js";
+import { anything } from "../arguments/own-kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { dependOn } from "../autograd/grad-node.js";
 import { isFloating } from "../dtypes.js";

@@ -2,6 +2,7 @@ import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
+import * as ownKinds from "../arguments/own-kinds.js";
 import { noGrad } from "../autograd/grad-mode.js";
 import type { Operand } from "../dispatch/op.js";
 import { isFloating } from "../dtypes.js";
@@ -12,7 +13,7 @@ import type { Tensor, Variable } from "../tensor/tensor.js";
 export const assign: (variable: Variable, value: Tensor, unless: Operand | undefined) => void =
   checked(
     "assign",
-    { variable: kinds.tensor, value: kinds.tensor, unless: kinds.optional(kinds.operand) },
+    { variable: kinds.tensor, value: kinds.tensor, unless: kinds.optional(ownKinds.operand) },
     (variable: Variable, value: Tensor, unless: Operand | undefined): void => {
       const { runtime } = variable;
       if (!isFloating(variable.dtype) || !isFloating(value.dtype))

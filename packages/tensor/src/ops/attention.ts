@@ -1,6 +1,7 @@
 import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
 import * as kinds from "../arguments/kinds.js";
+import * as ownKinds from "../arguments/own-kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
@@ -172,7 +173,7 @@ export const scaledDotProductAttention: Composite<
         keyLengths: kinds.tensor,
         isCausal: kinds.flag,
         scale: kinds.number,
-        dropout: kinds.dropout,
+        dropout: ownKinds.dropout,
       }),
     },
   },

@@ -2,6 +2,7 @@ import type { DType } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
+import * as ownKinds from "../arguments/own-kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
@@ -36,7 +37,7 @@ export interface DropoutOptions {
 /** x with elements dropped at random, as in training. The same mask on every device, bit for bit. */
 export const dropout: (x: Tensor, options: DropoutOptions) => Tensor = checked(
   "dropout",
-  { x: kinds.tensor, options: kinds.dropout },
+  { x: kinds.tensor, options: ownKinds.dropout },
   (x: Tensor, { p = 0.5, generator }: DropoutOptions): Tensor => {
     return dropoutOp.apply([x], drawDropout(x.runtime, x.size, { p, generator }));
   },

@@ -1,5 +1,6 @@
 import * as kernels from "@halfstep/kernels";
 import * as kinds from "../arguments/kinds.js";
+import * as ownKinds from "../arguments/own-kinds.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
@@ -119,7 +120,7 @@ function resampleImage(
 
 const resizing = (more: kinds.ParameterKinds): kinds.ParameterKinds => ({
   x: kinds.tensor,
-  options: kinds.required(kinds.optionals({ size: kinds.list, scale: kinds.number, ...more })),
+  options: ownKinds.required(kinds.optionals({ size: kinds.list, scale: kinds.number, ...more })),
 });
 
 const nearest = <O extends Resized<Sizes>>(

@@ -1,5 +1,5 @@
 import { bytesPerElement, type Launch } from "@halfstep/device";
-import { storedRange } from "@halfstep/kernels";
+import { storedRange } from "@halfstep/kernels/planner";
 import { isFloating } from "../dtypes.js";
 import { observedLaunches, replaceLaunches } from "./observed-stores.js";
 import type { Recording } from "./recording.js";

@@ -1,5 +1,6 @@
 import type { Binding, HalfDType, Launch } from "@halfstep/device";
-import { copyValues, elementwise, identity } from "@halfstep/kernels";
+import { elementwise, identity } from "@halfstep/kernels";
+import { copyValues } from "@halfstep/kernels/planner";
 import type { Placement, Storage } from "./storage.js";
 
 interface HalfCopy {

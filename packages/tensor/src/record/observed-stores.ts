@@ -1,11 +1,6 @@
 import type { Binding, Launch } from "@halfstep/device";
-import {
-  canObserveStores,
-  elementwise,
-  identity,
-  observingStores,
-  type StoreObserver,
-} from "@halfstep/kernels";
+import { elementwise, identity } from "@halfstep/kernels";
+import { canObserveStores, observingStores, type StoreObserver } from "@halfstep/kernels/planner";
 import { accepts, hasConflict, maxBindings } from "./bindings.js";
 import type { Recording } from "./recording.js";
 import type { Storage } from "./storage.js";

@@ -1,5 +1,5 @@
 import type { Binding, Launch } from "@halfstep/device";
-import { decodeFound, findNonFinite } from "@halfstep/kernels";
+import { decodeFound, findNonFinite } from "@halfstep/kernels/amp";
 import { isFloating } from "../dtypes.js";
 import type { OpNote } from "./op-notes.js";
 import { type OpSite, siteOf } from "./op-sites.js";

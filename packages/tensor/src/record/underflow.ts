@@ -1,11 +1,11 @@
 import type { Binding, Launch } from "@halfstep/device";
+import { fill } from "@halfstep/kernels";
 import {
-  fill,
   type StoredRange,
   storedRange,
   storedRangeIn,
   storedRangeWords,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/planner";
 import { isFloating } from "../dtypes.js";
 import { observedLaunches, replaceLaunches, type SlotOfObserver } from "./observed-stores.js";
 import type { OpNote } from "./op-notes.js";

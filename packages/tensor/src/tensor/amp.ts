@@ -3,8 +3,8 @@ import {
   checkFinite,
   type KernelAmpPrimitives,
   ampPrimitives as kernelPrimitives,
-  storedRangeWords,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/amp";
+import { storedRangeWords } from "@halfstep/kernels/planner";
 import { isTensor } from "../arguments/is-tensor.js";
 import type { ScaleMark } from "../autograd/scale-marks.js";
 import { castTo } from "../dispatch/cast.js";

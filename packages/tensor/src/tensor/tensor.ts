@@ -3,6 +3,7 @@ import { bytesPerElement, type DType } from "@halfstep/device";
 import { argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
 import * as kinds from "../arguments/kinds.js";
+import * as ownKinds from "../arguments/own-kinds.js";
 import type { GradNode } from "../autograd/grad-node.js";
 import {
   type GradientMark,
@@ -25,7 +26,7 @@ const checkTo = argumentCheck("to", { dtype: kinds.dtype });
 const checkSetGrad = argumentCheck("setGrad", { gradient: kinds.optional(kinds.tensor) });
 const checkAssign = argumentCheck("assign", {
   value: kinds.tensor,
-  options: kinds.optionals({ unless: kinds.flagInMemory }),
+  options: kinds.optionals({ unless: ownKinds.flagInMemory }),
 });
 
 /**

@@ -1,4 +1,4 @@
-import { allPasses, type PassName } from "@halfstep/tensor";
+import { allPasses, type PassName } from "@halfstep/tensor/internals";
 import {
   hardwareClasses,
   type PlanCounts,

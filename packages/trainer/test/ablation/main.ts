@@ -1,6 +1,6 @@
 import type { Device } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
-import { allPasses, type PassName } from "@halfstep/tensor";
+import { allPasses, type PassName } from "@halfstep/tensor/internals";
 import { effectsOf } from "./effects.js";
 import { tablesOf } from "./report.js";
 import { type TimeRatios, timedEffect, timeRatios } from "./times.js";

@@ -1,4 +1,4 @@
-import type { PassName } from "@halfstep/tensor";
+import type { PassName } from "@halfstep/tensor/internals";
 import { expect, test } from "vitest";
 import type { PlanCounts, PlannedStep } from "../planned-steps.js";
 import type { Effect } from "./effects.js";

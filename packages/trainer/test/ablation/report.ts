@@ -1,4 +1,4 @@
-import type { PassName } from "@halfstep/tensor";
+import type { PassName } from "@halfstep/tensor/internals";
 import { hardwareClasses, type PlannedStep, shortName } from "../planned-steps.js";
 import { bytesRatio, type Effect, isChanged, launchesAdded, peakRatio } from "./effects.js";
 import type { TimeRatios } from "./times.js";

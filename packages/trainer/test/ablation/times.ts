@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Device } from "@halfstep/device";
-import { gpuRuntime, type PassName } from "@halfstep/tensor";
+import { gpuRuntime } from "@halfstep/tensor";
+import type { PassName } from "@halfstep/tensor/internals";
 import { type PlannedStep, plannedModels } from "../planned-steps.js";
 import { type Reference, stepsOf } from "../reference-steps.js";
 import { bytesRatio, type Effect, isChanged, launchesAdded, passesBut } from "./effects.js";

@@ -5,7 +5,7 @@ import {
   canStoreTwice,
   isAccumulation,
   storingTwice,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/planner";
 import { accepts, hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import { type Pass, type PlanNode, roundingBetween, sameRange } from "../graph.js";

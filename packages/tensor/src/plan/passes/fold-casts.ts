@@ -1,5 +1,6 @@
 import { type Binding, bytesPerElement, type HalfDType, isFloat8 } from "@halfstep/device";
-import { concatenatedStarts, contiguousStart, identity, isElementwise } from "@halfstep/kernels";
+import { identity } from "@halfstep/kernels";
+import { concatenatedStarts, contiguousStart, isElementwise } from "@halfstep/kernels/planner";
 import { accepts, hasConflict } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import {

@@ -7,11 +7,11 @@ import {
   attentionQueryGradient,
   attentionStatistics,
   concatenate,
-  headsOf,
   permute,
   type ShapedBinding,
   stridedCopy,
 } from "@halfstep/kernels";
+import { headsOf } from "@halfstep/kernels/planner";
 import { describe, expect, test } from "vitest";
 import { graph, names, opaque, transient } from "../../../test/graphs.js";
 import {

@@ -12,7 +12,7 @@ import {
   type Walk,
   withHeadCount,
   withHeads,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/planner";
 import { hasConflict } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import type { Pass, PlanNode } from "../graph.js";

@@ -2,13 +2,12 @@ import {
   add,
   addScalar,
   dropout,
-  type ElementwiseKernel,
   elementwise,
-  isElementwise,
   mul,
   type ShapedBinding,
   scale,
 } from "@halfstep/kernels";
+import { type ElementwiseKernel, isElementwise } from "@halfstep/kernels/planner";
 import { describe, expect, test } from "vitest";
 import { graph, inPlace, names, opaque, resident, transient } from "../../../test/graphs.js";
 import type { Storage } from "../../record/storage.js";

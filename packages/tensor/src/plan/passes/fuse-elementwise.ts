@@ -1,5 +1,9 @@
 import type { Binding, Launch } from "@halfstep/device";
-import { type ElementwiseLaunch, fuseElementwiseLaunches, isElementwise } from "@halfstep/kernels";
+import {
+  type ElementwiseLaunch,
+  fuseElementwiseLaunches,
+  isElementwise,
+} from "@halfstep/kernels/planner";
 import { hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import { type Pass, type PlanNode, roundingBetween, type ScalarSource } from "../graph.js";

@@ -7,7 +7,7 @@ import {
   takesEpilogue,
   withEpilogue,
   wovenName,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/planner";
 import { accepts, hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import { type Pass, type PlanNode, roundingBetween } from "../graph.js";

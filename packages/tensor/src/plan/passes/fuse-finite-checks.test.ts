@@ -1,5 +1,7 @@
 import type { Binding, DType, Launch } from "@halfstep/device";
-import { accumulate, accumulating, canAccumulate, checkFinite, matmul } from "@halfstep/kernels";
+import { accumulate, matmul } from "@halfstep/kernels";
+import { checkFinite } from "@halfstep/kernels/amp";
+import { accumulating, canAccumulate } from "@halfstep/kernels/planner";
 import { describe, expect, test } from "vitest";
 import { graph, inPlace, memoryMistakes, names, opaque, resident } from "../../../test/graphs.js";
 import { Storage } from "../../record/storage.js";

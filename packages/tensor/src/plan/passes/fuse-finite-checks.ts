@@ -5,7 +5,7 @@ import {
   isFiniteCheck,
   observingStores,
   storesOnce,
-} from "@halfstep/kernels";
+} from "@halfstep/kernels/planner";
 import { hasConflict, maxBindings, overlaps } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import type { Pass, PlanNode } from "../graph.js";

@@ -1,5 +1,6 @@
 import type { Binding, Launch } from "@halfstep/device";
-import { stepControl, updateScale } from "@halfstep/kernels";
+import { updateScale } from "@halfstep/kernels/amp";
+import { stepControl } from "@halfstep/kernels/optimizers";
 import { expect, test } from "vitest";
 import { graph, inPlace, names, opaque, resident } from "../../../test/graphs.js";
 import type { Storage } from "../../record/storage.js";

@@ -1,5 +1,5 @@
 import type { Binding } from "@halfstep/device";
-import { controlAndScale, isPlainScaleUpdate } from "@halfstep/kernels";
+import { controlAndScale, isPlainScaleUpdate } from "@halfstep/kernels/planner";
 import { hasConflict, maxBindings } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import type { Pass, PlanNode } from "../graph.js";

@@ -1,5 +1,10 @@
 import { bytesPerElement } from "@halfstep/device";
-import { copyRowsApart, type FactorRows, factorRows, withFactorRows } from "@halfstep/kernels";
+import {
+  copyRowsApart,
+  type FactorRows,
+  factorRows,
+  withFactorRows,
+} from "@halfstep/kernels/planner";
 import { Storage } from "../../record/storage.js";
 import type { Pass, PlanNode } from "../graph.js";
 

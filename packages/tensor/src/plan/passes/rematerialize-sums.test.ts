@@ -10,15 +10,8 @@ import {
   resident,
   transient,
 } from "../../../test/graphs.js";
-import {
-  allPasses,
-  cpuRuntime,
-  embedding,
-  layerNorm,
-  linear,
-  type PassName,
-  type Variable,
-} from "../../index.js";
+import { cpuRuntime, embedding, layerNorm, linear, type Variable } from "../../index.js";
+import { allPasses, type PassName } from "../../internals.js";
 import type { Storage } from "../../record/storage.js";
 import { assignMemory, heldForBackward } from "../assign-memory.js";
 import type { PlanGraph } from "../graph.js";

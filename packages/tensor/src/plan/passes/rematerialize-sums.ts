@@ -1,5 +1,6 @@
 import type { Binding } from "@halfstep/device";
-import { add, type Expression, isElementwise, isGather, where } from "@halfstep/kernels";
+import { add, type Expression, where } from "@halfstep/kernels";
+import { isElementwise, isGather } from "@halfstep/kernels/planner";
 import { Storage } from "../../record/storage.js";
 import { isWrite, type Pass, type PlanNode, withBinding } from "../graph.js";
 import { Rewriting, type Use } from "./rewriting.js";

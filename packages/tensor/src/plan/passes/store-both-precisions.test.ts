@@ -11,14 +11,8 @@ import {
   storageOf,
   transient,
 } from "../../../test/graphs.js";
-import {
-  allPasses,
-  cpuRuntime,
-  layerNorm,
-  linear,
-  type PassName,
-  type Variable,
-} from "../../index.js";
+import { cpuRuntime, layerNorm, linear, type Variable } from "../../index.js";
+import { allPasses, type PassName } from "../../internals.js";
 import { Storage } from "../../record/storage.js";
 import { assignMemory } from "../assign-memory.js";
 import type { PlanGraph } from "../graph.js";

@@ -1,5 +1,5 @@
 import type { Binding, HalfDType } from "@halfstep/device";
-import { canStoreTwice, storingTwice, type TwinnableKernel } from "@halfstep/kernels";
+import { canStoreTwice, storingTwice, type TwinnableKernel } from "@halfstep/kernels/planner";
 import { accepts, hasConflict, maxBindings } from "../../record/bindings.js";
 import { Storage } from "../../record/storage.js";
 import { type Pass, type PlanNode, withBinding } from "../graph.js";

@@ -1,0 +1,13 @@
+// Loss scaling on a device, and the search for what overflowed.
+
+export {
+  ampPrimitives,
+  type KernelAmpPrimitives,
+  type ScaledGradient,
+} from "./amp/amp-primitives.js";
+export { checkFinite, type SquareSums } from "./amp/check-finite.js";
+export { combineFlags } from "./amp/combine-flags.js";
+export { rescale, unscale } from "./amp/unscale.js";
+export { gatherFoundInf, updateScale } from "./amp/update-scale.js";
+export { countExponents } from "./diagnostics/exponent-histogram.js";
+export { decodeFound, findNonFinite } from "./diagnostics/find-non-finite.js";

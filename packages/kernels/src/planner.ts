@@ -1,0 +1,57 @@
+// What a planner needs to know of launches: which it recognises, joins, extends and moves. Users of kernels do without it.
+
+export { accumulating, canAccumulate, storesOnce } from "./accumulating.js";
+export { isFiniteCheck } from "./amp/check-finite.js";
+export { controlAndScale } from "./amp/control-and-scale.js";
+export { isPlainScaleUpdate } from "./amp/update-scale.js";
+export {
+  type HeadLayout,
+  type HeadPlace,
+  type Heads,
+  headsOf,
+  withHeadCount,
+  withHeads,
+} from "./attention/heads.js";
+export { isAccumulation } from "./copies/assign.js";
+export { concatenatedStarts, concatenatedWalks } from "./copies/concatenate.js";
+export { copyRowsApart } from "./copies/copy-rows-apart.js";
+export { contiguousStart, copiedWalk } from "./copies/strided-copy.js";
+export {
+  inverseWalk,
+  rangesThrough,
+  turnsOf,
+  type Walk,
+  type WalkedDimension,
+  type WalkedRange,
+} from "./copies/walk.js";
+export type { Epilogue } from "./definition.js";
+export {
+  type ElementwiseKernel,
+  type ElementwiseProgram,
+  type ElementwiseStep,
+  isElementwise,
+} from "./elementwise.js";
+export { type EpilogueOptions, epilogueFits, takesEpilogue, withEpilogue } from "./epilogue.js";
+export {
+  type ElementwiseLaunch,
+  type FusedElementwise,
+  fuseElementwiseLaunches,
+} from "./fused-elementwise.js";
+export { isGather } from "./gather-scatter/gather.js";
+export type { Indexing } from "./indexing.js";
+export type { AccumulableKernel, EpilogueKernel, TwinnableKernel } from "./kernel.js";
+export { kernelTable } from "./matmul/block-table.js";
+export { type FactorRows, factorRows, withFactorRows } from "./matmul/factor-rows.js";
+export { gradientFlag } from "./observers/gradient-flag.js";
+export { canObserveStores, observingStores } from "./observers/observing-stores.js";
+export type { StoreObserver } from "./observers/store-observer.js";
+export {
+  type StoredRange,
+  storedRange,
+  storedRangeIn,
+  storedRangeWords,
+} from "./observers/stored-range.js";
+export { copyValues, isCopyOfValues, withCopy } from "./optimizers/copy-values.js";
+export { type CopyingKernel, canCopy } from "./optimizers/weave.js";
+export { canStoreTwice, storingTwice } from "./twin.js";
+export { wovenName } from "./woven-names.js";
