@@ -258,10 +258,11 @@ describe("a launch that adds to a sum leaves the bits of two", async () => {
   it.each(await testTiers())("on the %s tier", async (tier) => {
     const device = await requestTestDevice({ tier });
     const wrong: Record<string, readonly string[]> = {};
-    // Programs cost a quarter of a second each: each case has one way on a tier, and kinds of stores are for one of the two.
+    // Programs cost a quarter of a second each: each case has one way on a tier, and one of the two has half of the cases alone.
     const all = Object.entries(tier === "native" ? { ...cases, ...stores } : cases);
     for (const [i, [name, example]] of all.entries()) {
       const { dtype } = example;
+      if (tier !== "native" && i % 2 === 1) continue;
       const place = (i + (tier === "native" ? 0 : 2)) % ways.length;
       const way = dtype ? { dtype, sum: dtype } : (ways[place] as Way);
       const isWanted = !dtype && i % 3 === 1;

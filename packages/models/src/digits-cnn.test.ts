@@ -9,7 +9,6 @@ const onGpu = async (): Promise<Runtime> => gpuRuntime(await requestTestDevice()
 
 const trainings = [
   ["CPU", "float16", async () => cpuRuntime()],
-  ["GPU", "float32", onGpu],
   ["GPU", "float16", onGpu],
   ["GPU", "bfloat16", onGpu],
 ] as const;

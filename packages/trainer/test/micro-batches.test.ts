@@ -80,18 +80,21 @@ describe("kernels that make gradients add them", () => {
     GPT: [76, 0],
   };
 
+  // Both 16-bit formats have one structure.
+  const kinds = precisions.filter((name) => name !== "bfloat16");
+
   test.each(Object.entries(launches))("%s", (name, [before, after]) => {
     const counts = (passes: readonly PassName[]): number[][] =>
-      precisions.map((precision) => {
+      kinds.map((precision) => {
         const { launches } = planned(passes, name, precision);
         const alone = launches.filter(({ launch }) => isAccumulation(launch.kernel.name));
         return [launches.length, alone.length];
       });
     const [apart, folded] = [counts(unfolded), counts(allPasses)];
-    expect(apart.map(([, alone]) => alone)).toEqual(precisions.map(() => before));
-    expect(folded.map(([, alone]) => alone)).toEqual(precisions.map(() => after));
+    expect(apart.map(([, alone]) => alone)).toEqual(kinds.map(() => before));
+    expect(folded.map(([, alone]) => alone)).toEqual(kinds.map(() => after));
     const gone = apart.map(([count = 0], i) => count - (folded[i]?.[0] ?? 0));
-    expect(gone).toEqual(precisions.map(() => (before ?? 0) - (after ?? 0)));
+    expect(gone).toEqual(kinds.map(() => (before ?? 0) - (after ?? 0)));
   });
 });
 
@@ -110,7 +113,7 @@ type Make = (runtime: Runtime) => Trained;
 const models: Readonly<Record<string, Make>> = {
   "a CNN": (runtime) => ({
     model: new DigitsCnn(runtime, { seed: 0 }),
-    inputs: [0, 1].map((seed) => runtime.tensor(waves(4 * 784, seed), [4, 28, 28, 1])),
+    inputs: [0, 1].map((seed) => runtime.tensor(waves(2 * 784, seed), [2, 28, 28, 1])),
   }),
   "a GPT": (runtime) => ({
     model: new GPT(runtime, {
