@@ -3,7 +3,13 @@ import { GradScaler } from "@halfstep/grad-scaler";
 import type { ResNet } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
 import { imagenet, type Schedule, SGD } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, type FlatVariables, flattenByDType, type Variable } from "@halfstep/tensor";
+import {
+  ampPrimitives,
+  crossEntropy,
+  type FlatVariables,
+  flattenByDType,
+  type Variable,
+} from "@halfstep/tensor";
 import {
   evaluateEvery,
   type RunContext,

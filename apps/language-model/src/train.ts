@@ -2,7 +2,14 @@ import { GradScaler } from "@halfstep/grad-scaler";
 import { GPT, type GPTOptions } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
 import { AdamW, clipGradNorm, cosine, ExponentialMovingAverage } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, type FlatVariables, flattenByDType, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  ampPrimitives,
+  crossEntropy,
+  type FlatVariables,
+  flattenByDType,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import {
   evaluateEvery,
   type RunContext,

@@ -1,7 +1,13 @@
 import type { BertModel } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import { BertAdam, type ParameterStorage } from "@halfstep/optim";
-import { type FlatVariables, flattenByDType, type Runtime, type Storage, type Variable } from "@halfstep/tensor";
+import {
+  type FlatVariables,
+  flattenByDType,
+  type Runtime,
+  type Storage,
+  type Variable,
+} from "@halfstep/tensor";
 
 export interface BertOptimizerOptions {
   readonly lr: number;

@@ -1,6 +1,15 @@
 import { DTypeError, withoutAutocast } from "@halfstep/autocast";
 import { type Generator, Module, parameter, requireArguments, uniform } from "@halfstep/nn";
-import { type CrfDecoded, type CrfWeights, crfDecode, crfLoss, type Runtime, ShapeError, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  type CrfDecoded,
+  type CrfWeights,
+  crfDecode,
+  crfLoss,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 
 /** Which places of sequences count. */
 export interface MaskOptions {

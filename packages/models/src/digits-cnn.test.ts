@@ -1,7 +1,15 @@
 import { autocast, recipeOf } from "@halfstep/autocast";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { explain } from "@halfstep/nn";
-import { cpuRuntime, crossEntropy, gpuRuntime, noGrad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
+import {
+  cpuRuntime,
+  crossEntropy,
+  gpuRuntime,
+  noGrad,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+} from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { DigitsCnn } from "./index.js";
 

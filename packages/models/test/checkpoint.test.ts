@@ -1,5 +1,13 @@
 import { autocast } from "@halfstep/autocast";
-import { checkpoint, cpuRuntime, crossEntropy, flatten, type Plan, type Runtime, type Tensor } from "@halfstep/tensor";
+import {
+  checkpoint,
+  cpuRuntime,
+  crossEntropy,
+  flatten,
+  type Plan,
+  type Runtime,
+  type Tensor,
+} from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { GPT } from "../src/index.js";
 

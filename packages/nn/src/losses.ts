@@ -1,4 +1,37 @@
-import { type BinaryLogitsOptions, type BinaryOptions, binaryCrossEntropy, binaryCrossEntropyWithLogits, type ClassOptions, type CrossEntropyOptions, cosineEmbeddingLoss, crossEntropy, type GaussianNllOptions, gaussianNllLoss, type HuberOptions, hingeEmbeddingLoss, huberLoss, type KlDivOptions, klDiv, l1Loss, type MarginOptions, type MultiMarginOptions, marginRankingLoss, mseLoss, multilabelMarginLoss, multiMarginLoss, nllLoss, type PoissonNllOptions, poissonNllLoss, type ReductionOptions, type SmoothL1Options, smoothL1Loss, softMarginLoss, type Tensor, type TripletMarginOptions, tripletMarginLoss } from "@halfstep/tensor";
+import {
+  type BinaryLogitsOptions,
+  type BinaryOptions,
+  binaryCrossEntropy,
+  binaryCrossEntropyWithLogits,
+  type ClassOptions,
+  type CrossEntropyOptions,
+  cosineEmbeddingLoss,
+  crossEntropy,
+  type GaussianNllOptions,
+  gaussianNllLoss,
+  type HuberOptions,
+  hingeEmbeddingLoss,
+  huberLoss,
+  type KlDivOptions,
+  klDiv,
+  l1Loss,
+  type MarginOptions,
+  type MultiMarginOptions,
+  marginRankingLoss,
+  mseLoss,
+  multilabelMarginLoss,
+  multiMarginLoss,
+  nllLoss,
+  type PoissonNllOptions,
+  poissonNllLoss,
+  type ReductionOptions,
+  type SmoothL1Options,
+  smoothL1Loss,
+  softMarginLoss,
+  type Tensor,
+  type TripletMarginOptions,
+  tripletMarginLoss,
+} from "@halfstep/tensor";
 import { Module } from "./module.js";
 
 /** A loss function of `@halfstep/tensor` and its options, as a module. Tensors among the options are the caller's. */

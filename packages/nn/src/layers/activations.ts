@@ -1,4 +1,16 @@
-import { elu, type GeluOptions, gelu, hardtanh, leakyRelu, prelu, type Runtime, type SoftplusOptions, softplus, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  elu,
+  type GeluOptions,
+  gelu,
+  hardtanh,
+  leakyRelu,
+  prelu,
+  type Runtime,
+  type SoftplusOptions,
+  softplus,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { Module, parameter } from "../module.js";
 

@@ -1,4 +1,11 @@
-import { batchNorm, batchNormInference, type Runtime, ShapeError, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  batchNorm,
+  batchNormInference,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { buffer, Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";

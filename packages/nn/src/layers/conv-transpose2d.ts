@@ -1,4 +1,11 @@
-import { type ConvTranspose2dOptions, convTranspose2d, type Generator, type Runtime, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  type ConvTranspose2dOptions,
+  convTranspose2d,
+  type Generator,
+  type Runtime,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";

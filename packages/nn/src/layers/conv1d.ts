@@ -1,4 +1,13 @@
-import { type Conv1dOptions, type ConvTranspose1dOptions, conv1d, convTranspose1d, type Generator, type Runtime, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  type Conv1dOptions,
+  type ConvTranspose1dOptions,
+  conv1d,
+  convTranspose1d,
+  type Generator,
+  type Runtime,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";

@@ -1,4 +1,11 @@
-import { conv2d, type Generator, type Runtime, ShapeError, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  conv2d,
+  type Generator,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";

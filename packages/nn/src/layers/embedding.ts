@@ -1,4 +1,10 @@
-import { embedding, type Generator, type Runtime, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  embedding,
+  type Generator,
+  type Runtime,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { type InitOptions, normal } from "../init.js";
 import { Module, parameter } from "../module.js";

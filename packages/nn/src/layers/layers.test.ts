@@ -1,5 +1,12 @@
 import { requestTestDevice } from "@halfstep/device/testing";
-import { cpuRuntime, gpuRuntime, mseLoss, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
+import {
+  cpuRuntime,
+  gpuRuntime,
+  mseLoss,
+  noGrad,
+  type Runtime,
+  type Tensor,
+} from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import {
   AvgPool2d,

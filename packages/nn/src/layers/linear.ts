@@ -1,4 +1,11 @@
-import { type Generator, linear, type Runtime, ShapeError, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  type Generator,
+  linear,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";

@@ -1,4 +1,11 @@
-import { type AttentionOptions, type Generator, type Runtime, ShapeError, scaledDotProductAttention, type Tensor } from "@halfstep/tensor";
+import {
+  type AttentionOptions,
+  type Generator,
+  type Runtime,
+  ShapeError,
+  scaledDotProductAttention,
+  type Tensor,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";

@@ -1,4 +1,13 @@
-import { groupNorm, layerNorm, type NormOptions, type RmsNormOptions, type Runtime, rmsNorm, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  groupNorm,
+  layerNorm,
+  type NormOptions,
+  type RmsNormOptions,
+  type Runtime,
+  rmsNorm,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";

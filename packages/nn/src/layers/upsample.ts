@@ -1,4 +1,14 @@
-import { ShapeError, type Tensor, upsampleBicubic2d, upsampleBilinear2d, upsampleLinear1d, upsampleNearest1d, upsampleNearest2d, upsampleNearest3d, upsampleTrilinear3d } from "@halfstep/tensor";
+import {
+  ShapeError,
+  type Tensor,
+  upsampleBicubic2d,
+  upsampleBilinear2d,
+  upsampleLinear1d,
+  upsampleNearest1d,
+  upsampleNearest2d,
+  upsampleNearest3d,
+  upsampleTrilinear3d,
+} from "@halfstep/tensor";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 
