@@ -1,6 +1,6 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { type Expression, elementwise } from "./elementwise.js";
-import { cos } from "./expressions/trigonometric.js";
+import { cosOf } from "./expressions/trigonometric.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import {
@@ -82,13 +82,13 @@ const distributions: Record<"uniform" | "normal" | "bernoulli", Distribution> = 
     evaluate: (bits, lane, factor) => ((bits[lane] as number) < factor ? 1 : 0),
   },
   normal: {
-    functions: `${cos.functions}
+    functions: `${cosOf("normal_cos")}
 fn normal_of(bits: vec4u) -> vec4f {
   // Two numbers, and of each pair a radius and an angle; the sine is a cosine a quarter turn on.
   let radius = sqrt(-2.0 * log((vec2f(bits.xz) + 0.5) * 0x1p-24));
   let turn = vec2f(bits.yw) * 0x1p-24;
   let quarter = vec4f(turn.x, turn.x - 0.25, turn.y, turn.y - 0.25);
-  return vec4f(radius.xx, radius.yy) * cos_value(6.283185307179586 * quarter);
+  return vec4f(radius.xx, radius.yy) * normal_cos(6.283185307179586 * quarter);
 }
 `,
     wgsl: "normal_of(bits) * s.factor + s.term",

@@ -1,9 +1,10 @@
 import type { Expression } from "../elementwise.js";
+import { formula } from "../formula/formula.js";
+import { leaf, type Term } from "../formula/term.js";
 import { logOf } from "../wgsl/transcendental.js";
-import { unary } from "./builders.js";
 
 // erfc to 1.2e-7 relatively (Press et al., Numerical Recipes, "erfcc").
-export const erfcOf = (name: string): string => /* wgsl */ `
+const erfcOf = (name: string): string => /* wgsl */ `
 fn ${name}(x: vec4f) -> vec4f {
   let z = abs(x);
   let t = 1.0 / (1.0 + 0.5 * z);
@@ -13,24 +14,33 @@ fn ${name}(x: vec4f) -> vec4f {
 }
 `;
 
-/** The error function. Below 0.5 by its series, elsewhere as 1 - erfc: relatively exact to 3e-7. */
-export const erf: Expression = {
-  ...unary("erf", (x) => `erf_accurate(${x})`, errorFunction),
-  functions: /* wgsl */ `${erfcOf("erf_complement")}
-fn erf_accurate(x: vec4f) -> vec4f {
+/** 1 − erf. Float64 has more digits than its WGSL. */
+export const erfc: (x: Term) => Term = leaf({
+  name: "erfc",
+  functions: erfcOf,
+  evaluate: complement,
+});
+
+const accurateErf = leaf({
+  name: "accurate",
+  functions: (name) => /* wgsl */ `${erfcOf(`${name}_complement`)}
+fn ${name}(x: vec4f) -> vec4f {
   let z = x * x;
   let p = 1.0 - z * (0.333333333 - z * (0.1 - z * (0.0238095238 - z * (0.00462962963 - z * 0.000757575758))));
-  return select(1.0 - erf_complement(x), 1.12837917 * x * p, abs(x) < vec4f(0.5));
+  return select(1.0 - ${name}_complement(x), 1.12837917 * x * p, abs(x) < vec4f(0.5));
 }
 `,
-};
+  evaluate: errorFunction,
+});
 
-/** The inverse of erf (Giles, "Approximating the erfinv function", 2010), to about 1e-6 relatively. */
-export const erfinv: Expression = {
-  ...unary("erfinv", (x) => `erfinv_value(${x})`, inverseErrorFunction),
-  functions: /* wgsl */ `${logOf("erfinv_log")}
-fn erfinv_value(x: vec4f) -> vec4f {
-  let w = -erfinv_log((1.0 - x) * (1.0 + x));
+/** The error function. Below 0.5 by its series, elsewhere as 1 - erfc: relatively exact to 3e-7. */
+export const erf: Expression = formula("erf", (x) => accurateErf(x));
+
+const inverse = leaf({
+  name: "inverse",
+  functions: (name) => /* wgsl */ `${logOf(`${name}_log`)}
+fn ${name}(x: vec4f) -> vec4f {
+  let w = -${name}_log((1.0 - x) * (1.0 + x));
   let c = w - 2.5;
   let t = sqrt(max(w, vec4f(0.0))) - 3.0;
   let centre = 1.50140941 + c * (0.246640727 + c * (-0.00417768164 + c * (-0.00125372503 + c * (0.000218580870 + c * (-4.39150654e-6 + c * (-3.5233877e-6 + c * (3.43273939e-7 + c * 2.81022636e-8)))))));
@@ -41,7 +51,11 @@ fn erfinv_value(x: vec4f) -> vec4f {
   return select(y, x * w, is_end);
 }
 `,
-};
+  evaluate: inverseErrorFunction,
+});
+
+/** The inverse of erf (Giles, "Approximating the erfinv function", 2010), to about 1e-6 relatively. */
+export const erfinv: Expression = formula("erfinv", (x) => inverse(x));
 
 /** An approximation by Winitzki, made exact by Halley's method. */
 function inverseErrorFunction(x: number): number {
@@ -53,7 +67,7 @@ function inverseErrorFunction(x: number): number {
   let y = Math.sqrt(Math.sqrt(b * b - log / a) - b);
   for (let step = 0; step < 4; step++) {
     // In the tail only the complement still tells numbers apart.
-    const error = p < 0.5 ? errorFunction(y) - p : 1 - p - erfc(y);
+    const error = p < 0.5 ? errorFunction(y) - p : 1 - p - complement(y);
     const newton = error / ((2 / Math.sqrt(Math.PI)) * Math.exp(-y * y));
     y -= newton / (1 + y * newton);
   }
@@ -62,7 +76,7 @@ function inverseErrorFunction(x: number): number {
 
 /** erf in float64: its series near 0, its continued fraction in the tails. */
 function errorFunction(x: number): number {
-  if (!(Math.abs(x) < 2.5)) return 1 - erfc(x);
+  if (!(Math.abs(x) < 2.5)) return 1 - complement(x);
   let term = x;
   let sum = x;
   for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
@@ -72,7 +86,7 @@ function errorFunction(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * sum;
 }
 
-export function erfc(x: number): number {
+function complement(x: number): number {
   const z = Math.abs(x);
   if (z < 2.5) return 1 - errorFunction(x);
   let fraction = 0;

@@ -1,6 +1,8 @@
 import type { Expression } from "../elementwise.js";
-import { keepingNan, noNumber } from "../wgsl/transcendental.js";
-import { binary, unary } from "./builders.js";
+import { formula } from "../formula/formula.js";
+import { leaf } from "../formula/term.js";
+import { noNumber } from "../wgsl/transcendental.js";
+import { keepingNan } from "./guards.js";
 
 /**
  * `fn name_reduce(x: f32) -> vec2f`: the multiple of π/2 nearest to x, modulo 4, and what is left of x. WGSL promises sines to 2⁻¹¹
@@ -57,9 +59,12 @@ fn ${name}_cos(x: vec4f) -> vec4f {
 `;
 
 /** A function of the quadrant `q`, of `sine` and of `cosine`; NaN for NaN and the infinities. */
-const circular = (name: string, value: string): string => /* wgsl */ `
+const circular =
+  (value: string) =>
+  (name: string): string =>
+    /* wgsl */ `
 ${reductionOf(name)}${polynomialsOf(name)}${noNumber(`${name}_nan`)}
-fn ${name}_value(x: vec4f) -> vec4f {
+fn ${name}(x: vec4f) -> vec4f {
   var q: vec4f;
   var r: vec4f;
   for (var i = 0u; i < 4u; i++) {
@@ -75,29 +80,35 @@ fn ${name}_value(x: vec4f) -> vec4f {
 }
 `;
 
-/** The sine of an angle in radians. */
-export const sin: Expression = {
-  ...unary("sin", (x) => `sin_value(${x})`, Math.sin),
+const sine = leaf({
+  name: "sine",
   functions: circular(
-    "sin",
     "select(select(sine, cosine, odd), -select(sine, cosine, odd), q >= vec4f(2.0))",
   ),
-};
+  evaluate: Math.sin,
+});
+
+/** The sine of an angle in radians. */
+export const sin: Expression = formula("sin", (x) => sine(x));
+
+/** WGSL `fn name(x: vec4f) -> vec4f`: the cosine. */
+export const cosOf: (name: string) => string = circular(
+  "select(select(cosine, sine, odd), -select(cosine, sine, odd), (q == vec4f(1.0)) | (q == vec4f(2.0)))",
+);
+
+const cosine = leaf({ name: "cosine", functions: cosOf, evaluate: Math.cos });
 
 /** The cosine of an angle in radians. */
-export const cos: Expression = {
-  ...unary("cos", (x) => `cos_value(${x})`, Math.cos),
-  functions: circular(
-    "cos",
-    "select(select(cosine, sine, odd), -select(cosine, sine, odd), (q == vec4f(1.0)) | (q == vec4f(2.0)))",
-  ),
-};
+export const cos: Expression = formula("cos", (x) => cosine(x));
+
+const tangent = leaf({
+  name: "tangent",
+  functions: circular("select(sine, -cosine, odd) / select(cosine, sine, odd)"),
+  evaluate: Math.tan,
+});
 
 /** The tangent of an angle in radians. */
-export const tan: Expression = {
-  ...unary("tan", (x) => `tan_value(${x})`, Math.tan),
-  functions: circular("tan", "select(sine, -cosine, odd) / select(cosine, sine, odd)"),
-};
+export const tan: Expression = formula("tan", (x) => tangent(x));
 
 /** Cephes' atanf, for numbers from 0 to infinity. */
 const atanOf = (name: string): string => /* wgsl */ `
@@ -112,23 +123,26 @@ fn ${name}_positive(a: vec4f) -> vec4f {
 }
 `;
 
-/** The angle from −π/2 to π/2 whose tangent is x. */
-export const atan: Expression = {
-  ...unary("atan", (x) => `atan_value(${x})`, Math.atan),
-  functions: /* wgsl */ `${atanOf("atan")}
-fn atan_signed(x: vec4f) -> vec4f {
-  let y = atan_positive(abs(x));
+const arctangent = leaf({
+  name: "arctangent",
+  functions: (name) => /* wgsl */ `${atanOf(name)}
+fn ${name}(x: vec4f) -> vec4f {
+  let y = ${name}_positive(abs(x));
   return select(y, -y, x < vec4f(0.0));
 }
-${keepingNan("atan_value", "atan_signed(x)")}`,
-};
+`,
+  evaluate: Math.atan,
+});
 
-/** The angle of the point (x, y) of the operands (y, x), from -π to π. */
-export const atan2: Expression = {
-  ...binary("atan2", (y, x) => `atan2_value(${y}, ${x})`, Math.atan2),
-  functions: /* wgsl */ `${atanOf("atan2")}
-fn atan2_nan(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u); }
-fn atan2_value(y: vec4f, x: vec4f) -> vec4f {
+/** The angle from −π/2 to π/2 whose tangent is x. */
+export const atan: Expression = formula("atan", (x) => keepingNan(x, arctangent(x)));
+
+const angle = leaf({
+  name: "angle",
+  arity: 2,
+  functions: (name) => /* wgsl */ `${atanOf(name)}
+fn ${name}_nan(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u); }
+fn ${name}(y: vec4f, x: vec4f) -> vec4f {
   let high = max(abs(x), abs(y));
   let low = min(abs(x), abs(y));
   let infinity = vec4u(0x7f800000u);
@@ -138,16 +152,20 @@ fn atan2_value(y: vec4f, x: vec4f) -> vec4f {
   let shift = select(select(vec4f(1.0), vec4f(0x1p60), high < vec4f(0x1p-60)), vec4f(0x1p-60), high > vec4f(0x1p60));
   let quotient = (low * shift) / (high * shift);
   let ratio = select(select(quotient, vec4f(0.0), none), vec4f(1.0), both);
-  let octant = atan2_positive(ratio);
+  let octant = ${name}_positive(ratio);
   let quadrant = select(octant, 1.5707963267948966 - octant, abs(y) > abs(x));
   let is_left = (bitcast<vec4u>(x) >> vec4u(31u)) == vec4u(1u);
   let half = select(quadrant, 3.141592653589793 - quadrant, is_left);
   let is_below = (bitcast<vec4u>(y) >> vec4u(31u)) == vec4u(1u);
   let angle = select(half, -half, is_below);
-  return select(select(angle, x, atan2_nan(x)), y, atan2_nan(y));
+  return select(select(angle, x, ${name}_nan(x)), y, ${name}_nan(y));
 }
 `,
-};
+  evaluate: Math.atan2,
+});
+
+/** The angle of the point (x, y) of the operands (y, x), from -π to π. */
+export const atan2: Expression = formula("atan2", (y, x) => angle(y, x));
 
 /** `fn name_tail(a: vec4f) -> vec4f`: Cephes' asinf for a from 0 to 1/2, else π/2 less it, halved. */
 const arcsineOf = (name: string): string => /* wgsl */ `${noNumber(`${name}_nan`)}
@@ -159,31 +177,37 @@ fn ${name}_tail(a: vec4f) -> vec4f {
 }
 `;
 
-/** The angle from −π/2 to π/2 whose sine is x. */
-export const asin: Expression = {
-  ...unary("asin", (x) => `asin_value(${x})`, Math.asin),
-  functions: /* wgsl */ `${arcsineOf("asin")}
-fn asin_value(x: vec4f) -> vec4f {
+const arcsine = leaf({
+  name: "arcsine",
+  functions: (name) => /* wgsl */ `${arcsineOf(name)}
+fn ${name}(x: vec4f) -> vec4f {
   let a = abs(x);
-  let tail = asin_tail(a);
+  let tail = ${name}_tail(a);
   let y = select(tail, 1.5707963267948966 - 2.0 * tail, a > vec4f(0.5));
   let inside = (bitcast<vec4u>(x) & vec4u(0x7fffffffu)) <= vec4u(0x3f800000u);
-  return select(asin_nan(x), select(y, -y, x < vec4f(0.0)), inside);
+  return select(${name}_nan(x), select(y, -y, x < vec4f(0.0)), inside);
 }
 `,
-};
+  evaluate: Math.asin,
+});
 
-/** The angle from 0 to π whose cosine is x. */
-export const acos: Expression = {
-  ...unary("acos", (x) => `acos_value(${x})`, Math.acos),
-  functions: /* wgsl */ `${arcsineOf("acos")}
-fn acos_value(x: vec4f) -> vec4f {
+/** The angle from −π/2 to π/2 whose sine is x. */
+export const asin: Expression = formula("asin", (x) => arcsine(x));
+
+const arccosine = leaf({
+  name: "arccosine",
+  functions: (name) => /* wgsl */ `${arcsineOf(name)}
+fn ${name}(x: vec4f) -> vec4f {
   let a = abs(x);
-  let tail = acos_tail(a);
+  let tail = ${name}_tail(a);
   let far = select(2.0 * tail, 3.141592653589793 - 2.0 * tail, x < vec4f(0.0));
   let near = 1.5707963267948966 - select(tail, -tail, x < vec4f(0.0));
   let inside = (bitcast<vec4u>(x) & vec4u(0x7fffffffu)) <= vec4u(0x3f800000u);
-  return select(acos_nan(x), select(near, far, a > vec4f(0.5)), inside);
+  return select(${name}_nan(x), select(near, far, a > vec4f(0.5)), inside);
 }
 `,
-};
+  evaluate: Math.acos,
+});
+
+/** The angle from 0 to π whose cosine is x. */
+export const acos: Expression = formula("acos", (x) => arccosine(x));

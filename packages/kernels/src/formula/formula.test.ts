@@ -36,6 +36,7 @@ describe("a formula in WGSL", () => {
     ["a - -b", formula("f", (a, b) => a.sub(b.neg()))],
     ["-0.5 * a * a", formula("f", (a) => constant(-0.5).mul(a).mul(a))],
     ["a + 1e-7 + 3.0 + 1e+21 + -0.0", formula("f", (a) => a.add(1e-7).add(3).add(1e21).add(-0))],
+    ["2.0 * a", formula("f", (a) => constant(2.1, 2).mul(a))],
     ["sqrt(abs(a + b))", formula("f", (a, b) => a.add(b).abs().sqrt())],
     ["max(a, vec4f(s))", formula("f", (a, s) => a.max(s), { scalars: 1 })],
     ["a * max(s, 2.0)", formula("f", (a, s) => a.mul(s.max(2)), { scalars: 1 })],

@@ -1,5 +1,5 @@
 import { type Operator, type Strip, stripLength } from "./operators.js";
-import type { Part } from "./term.js";
+import type { Origin, Part } from "./term.js";
 import { operandsOf, partsOf, variablesOf } from "./walk.js";
 
 /** One operation on strips, by their places. */
@@ -58,11 +58,7 @@ export class StripEvaluator {
     this.#results = roots.map((root) => this.#places.get(root) as number);
   }
 
-  #placeOf(
-    origin:
-      | { readonly kind: "variable"; readonly name: string }
-      | { readonly kind: "constant"; readonly value: number },
-  ): number {
+  #placeOf(origin: Exclude<Origin, { readonly kind: "operation" }>): number {
     const place = this.#strips.length;
     if (origin.kind === "constant") {
       this.#strips.push(new Float64Array(stripLength).fill(origin.value));

@@ -5,7 +5,7 @@ type Operator = operators.Operator;
 /** What a part of a formula is: something with a name, a number, or an operator of other parts. */
 export type Origin =
   | { readonly kind: "variable"; readonly name: string }
-  | { readonly kind: "constant"; readonly value: number }
+  | { readonly kind: "constant"; readonly value: number; readonly inWgsl: number }
   | {
       readonly kind: "operation";
       readonly operator: Operator;
@@ -120,11 +120,11 @@ export class Condition extends Part {
   }
 }
 
-/** A number that a formula knows, in float32 on a GPU and as it is in JavaScript. */
-export function constant(value: number): Term {
-  if (!Number.isFinite(value))
-    throw new RangeError(`a formula has no constant for ${value}: WGSL cannot write it`);
-  return new Term({ kind: "constant", value }, true);
+/** A number that a formula knows. `inWgsl` is what WGSL rounds to float32 instead. */
+export function constant(value: number, inWgsl: number = value): Term {
+  if (!Number.isFinite(inWgsl))
+    throw new RangeError(`a formula has no constant for ${inWgsl}: WGSL cannot write it`);
+  return new Term({ kind: "constant", value, inWgsl }, true);
 }
 
 /** What a formula is of: one number for each element, or one for the whole launch. */

@@ -51,7 +51,7 @@ export function writeWgsl(
   const write = (part: Part): Written => {
     const { origin, isUniform } = part;
     if (origin.kind === "variable") return whole(nameOf(origin.name));
-    if (origin.kind === "constant") return literal(origin.value);
+    if (origin.kind === "constant") return literal(origin.inWgsl);
     const { operator, operands } = origin;
     const given = operands.map((operand, place) => {
       const own = written.get(operand) as Written;
