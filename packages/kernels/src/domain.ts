@@ -35,7 +35,7 @@ export function toIntegerOf(domain: IntegerDomain, x: number): number {
   return Number.isNaN(x) ? 0 : Math.min(Math.max(Math.trunc(x), low), high) + 0;
 }
 
-/** Numbers of the host as integers, each as {@link toIntegerOf} converts it; typed arrays of the dtype as they are. */
+/** Numbers of the host as integers, each as `toIntegerOf` converts it; typed arrays of the dtype as they are. */
 export function integersOf(
   values: ArrayLike<number>,
   dtype: IntegerDomain,

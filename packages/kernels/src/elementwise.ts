@@ -69,7 +69,7 @@ export interface ElementwiseStep {
 /** A small program over elements of equal shape: what a single op is, and what fusion makes longer. */
 export interface ElementwiseProgram {
   readonly inputs: readonly Indexing[];
-  /** What each input holds. Default: floats. That of each step follows from its operands: see {@link formsOf}. */
+  /** What each input holds. Default: floats. That of each step follows from its operands: see `formsOf`. */
   readonly domains?: readonly Domain[];
   readonly steps: readonly ElementwiseStep[];
   /** The steps whose values are stored, one output each. */

@@ -29,7 +29,7 @@ export interface MatmulOperands<B> {
   readonly b: Binding<B>;
   /** [batch, m, n] */
   readonly out: Binding<B>;
-  /** [m]: Σ over k of op(a), which is loaded anyway. With `transA` and without a batch only. */
+  /** Σ over k of op(a), which is loaded anyway, [m]. With `transA` and without a batch only. */
   readonly rowSums?: Binding<B>;
 }
 

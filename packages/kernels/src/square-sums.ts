@@ -140,7 +140,7 @@ export function keepSquareSum(
   partials[start + 2 * length] = sum * smallScale ** 2;
 }
 
-/** Where partial sums lie: {@link squareSums} planes of `length` numbers, of which `count` are used. */
+/** Where partial sums lie: `squareSums` planes of `length` numbers, of which `count` are used. */
 interface PlanesOfSums {
   readonly start?: number;
   readonly length: number;

@@ -181,12 +181,16 @@ export class FP16Optimizer<
   /**
    * Updates masters and parameters, or nothing where the gradients overflowed, and adjusts the scale.
    *
-   * @param closure Computes the loss, with `zeroGrad()` and `backward(loss)`, and returns it. For a static scale only.
-   * @returns what the closure returned.
-   * @throws TypeError for a closure with a dynamic scale. ScalerStateError without a `backward` since the last step, or where
-   * that left `updateMasterGrads()` to the caller.
+   * @throws ScalerStateError without a `backward` since the last step, or where that left `updateMasterGrads()` to the caller.
    */
   step(): undefined;
+  /**
+   * The same, with gradients that `closure` computes. For a static scale only.
+   *
+   * @param closure Computes the loss, with `zeroGrad()` and `backward(loss)`, and returns it.
+   * @returns what the closure returned.
+   * @throws TypeError with a dynamic scale.
+   */
   step<R>(closure: () => R): R;
   step<R>(closure?: () => R): R | undefined {
     if (closure && this.dynamicLossScale)

@@ -32,7 +32,7 @@ const maxGroups = 512;
 /** Partial sums that {@link checkFinite} and `unscale` make at most: one for each invocation. */
 const maxPartials = maxGroups * groupSize;
 
-/** Float32 words that those take: a plane for each of the {@link squareSums}. */
+/** Float32 words that those take: a plane for each of the `squareSums`. */
 export const squaresLength: number = squareSums * maxPartials;
 
 /** How they lie. */
@@ -165,7 +165,7 @@ export function addSquares(values: KernelView, inverse: number, squares: KernelV
 /** Where {@link checkFinite} adds squares, and the scaler's float32 `[scale, 1 / scale, …]` to multiply by first. */
 export interface SquareSums<B> {
   readonly state: B;
-  /** {@link squaresLength} float32 words; each invocation adds to some of its own. */
+  /** `squaresLength` float32 words; each invocation adds to some of its own. */
   readonly squares: B;
 }
 

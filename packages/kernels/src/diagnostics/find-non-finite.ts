@@ -52,7 +52,7 @@ ${linearMain(groupSize)}
 
 /**
  * Looks for the first element of `x` that is ±infinity or NaN, tested on bits, and raises the uint32 `found[slot]` to a code
- * for it, which {@link decodeFound} reads. Start from {@link nothingFound}. Exact for lengths below 2^31.
+ * for it, which {@link decodeFound} reads. Start from `nothingFound`. Exact for lengths below 2^31.
  */
 export function findNonFinite<B>(
   operands: { readonly x: Binding<B>; readonly found: Binding<B> },

@@ -136,9 +136,8 @@ export const select = (holds: Condition, a: Term | number, b: Term | number): Te
   term(operators.select, holds, a, b);
 
 /**
- * A function that is written by hand twice, because float32 and float64 need other formulas or because it looks at bits.
- *
- * @param name with what the names of its WGSL functions end
+ * A function that is written by hand twice, because float32 and float64 need other formulas or because it looks at bits. The names of its
+ * WGSL functions end with `name`.
  */
 export function leaf(definition: {
   readonly name: string;

@@ -17,7 +17,7 @@ import { bitsOf, floatOf } from "./bits.js";
  * In memory a block is 65 words: the bits of the peak, then 64 words of four codes.
  */
 export const blockLength = 256;
-/** Words of memory that a block of {@link blockLength} moments takes: its peak, and four codes a word. */
+/** Words of memory that a block of `blockLength` moments takes: its peak, and four codes a word. */
 export const blockWords = 65;
 
 /** Code of 1 in the upper bits of a float32, less the largest code of each map. */

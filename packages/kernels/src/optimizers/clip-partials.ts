@@ -6,7 +6,7 @@ const groupCount = 256;
 const groupSize = 64;
 const stride = groupCount * groupSize;
 
-/** Partial sums that {@link clipPartials} leaves for a range: {@link squareSums} planes, in each of which a workgroup has one. */
+/** Partial sums that {@link clipPartials} leaves for a range: `squareSums` planes, in each of which a workgroup has one. */
 export const partialsEach: number = squareSums * groupCount;
 
 /** How the partial sums of a range lie, after those of `part` others. */

@@ -28,12 +28,12 @@ export interface BertInputs {
   /** uint32 [batch, length]: which segment a token belongs to. Default: all to segment 0. */
   readonly tokenTypeIds?: Tensor;
   /**
-   * [vocabSize, hiddenSize]: added to the word embeddings for this pass, which adversarial training makes worse that way (Miyato
-   * et al. 2017). Default: nothing.
+   * Added to the word embeddings for this pass, [vocabSize, hiddenSize]: adversarial training makes them worse that way (Miyato et
+   * al. 2017). Default: nothing.
    */
   readonly perturbation?: Tensor;
   /**
-   * [batch, length, hiddenSize]: added to the embeddings of tokens before their norm, for what is known of a token besides what it
+   * Added to the embeddings of tokens before their norm, [batch, length, hiddenSize], for what is known of a token besides what it
    * is, such as how its word is spelt. Default: nothing.
    */
   readonly tokenFeatures?: Tensor;

@@ -39,8 +39,8 @@ const product = (a: Tensor | undefined, b: Tensor | undefined): Tensor | undefin
   a && b ? a.mul(b) : (a ?? b);
 
 /**
- * An image [batch, height, width, channels] read at the places of a grid [batch, rows, columns, 2], which are (x, y) from −1 to 1, as
- * [batch, rows, columns, channels]: torch.nn.functional.grid_sample. Heights and widths are up to 2^24.
+ * torch.nn.functional.grid_sample: an image [batch, height, width, channels] read at the places of a grid [batch, rows, columns, 2],
+ * which are (x, y) from −1 to 1. The result is [batch, rows, columns, channels]. Heights and widths are up to 2^24.
  */
 export const gridSampler: Composite<
   (image: Tensor, grid: Tensor, options?: GridSamplerOptions) => Tensor

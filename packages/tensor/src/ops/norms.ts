@@ -245,7 +245,8 @@ export const rmsNorm: (
  * (x − mean) / √(variance + eps) · weight + bias of [batch, ..., channels], over each of `groups` groups of neighbouring
  * channels, as torch.nn.functional.group_norm with channels last. Statistics are float32 whatever the dtype.
  *
- * @param weight, bias [channels]
+ * @param weight [channels]
+ * @param bias [channels]
  */
 export const groupNorm: (
   x: Tensor,

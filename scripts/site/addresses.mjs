@@ -1,0 +1,33 @@
+import { posix } from "node:path";
+
+/**
+ * The place of a Markdown file of the repository in the site: `docs` is its root, and a README is the index of its folder.
+ * @param {string} file from the root of the repository
+ */
+export const addressOf = (file) =>
+  file === "README.md"
+    ? "about.md"
+    : file === "README.zh.md"
+      ? "zh/about.md"
+      : file.replace(/^docs\//, "").replace(/(^|\/)README\.md$/, "$1index.md");
+
+/** READMEs on npm name files of the repository by where they will be. */
+const repository = "https://github.com/halfstep/halfstep/blob/main/";
+
+/**
+ * Where a link of a page leads in the site: to another page, or nowhere if the site does not ship the file.
+ * @param {string} href as the page has it
+ * @param {string} page the file with the link, from the root of the repository
+ * @param {(file: string) => boolean} isPage
+ * @returns {string | undefined} undefined where the text should stand without a link
+ */
+export const linkInSite = (href, page, isPage) => {
+  const isAbsolute = href.startsWith(repository);
+  if (!isAbsolute && /^([a-z]+:|#)/.test(href)) return href;
+  const [path, heading] = href.replace(repository, "").split("#");
+  const folder = isAbsolute ? "." : posix.dirname(page);
+  const file = posix.normalize(posix.join(folder, path)).replace(/\/$/, "");
+  const target = [file, posix.join(file, "README.md")].find(isPage);
+  if (target === undefined) return undefined;
+  return `/${addressOf(target)}${heading === undefined ? "" : `#${heading}`}`;
+};
