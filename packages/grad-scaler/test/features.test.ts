@@ -11,21 +11,9 @@ import {
 } from "../src/index.js";
 import { mistakeOf } from "./mistake-of.js";
 import { Sgd } from "./sgd.js";
+import { train } from "./train.js";
 
 const one = (): Float32Array => Float32Array.of(1);
-
-/** One whole training step, of a loss whose value is `loss`. */
-function train(
-  scaler: GradScaler<Float32Array>,
-  optimizer: Sgd,
-  gradients: readonly number[],
-  loss = 1,
-): void {
-  optimizer.zeroGrad();
-  optimizer.backward(gradients, scaledValue(scaler.scale(Float32Array.of(loss))));
-  scaler.step(optimizer);
-  scaler.update();
-}
 
 describe("outcomes", () => {
   test("say whether the forward or the backward pass overflowed, and who met it", async () => {
@@ -335,113 +323,6 @@ describe("targetUnderflow", () => {
   test("is nothing without the primitive", () => {
     const { countExponents: _, ...partial } = float32Primitives;
     expect(() => new GradScaler(partial, { targetUnderflow: 0.01 })).toThrow(/countExponents/);
-  });
-});
-
-describe("an accumulation window", () => {
-  test("gives the gradients of the mean, for samples and tokens of any batch size", async () => {
-    const windows = [
-      { size: { microSteps: 4 }, counts: [[], [], [], []], mean: (1 + 2 + 3 + 10) / 4 },
-      { size: { samples: 8 }, counts: [[1], [1], [4], [2]], mean: (1 + 2 + 12 + 20) / 8 },
-      { size: { tokens: 16 }, counts: [[2], [2], [4], [8]], mean: (2 + 4 + 12 + 80) / 16 },
-    ];
-    for (const enabled of [true, false]) {
-      for (const { size, counts, mean } of windows) {
-        const scaler = new GradScaler(float32Primitives, { enabled });
-        const optimizer = new Sgd([0]);
-        const window = scaler.window(optimizer, size as { samples: number });
-        for (let round = 1; round <= 2; round += 1) {
-          for (const [i, gradient] of [1, 2, 3, 10].entries()) {
-            expect(window.isFull).toBe(false);
-            const scaled = window.scale(one(), ...((counts[i] ?? []) as [number]));
-            optimizer.backward([gradient], scaledValue(scaled));
-          }
-          expect([window.isFull, window.remaining]).toEqual([true, 0]);
-          window.step();
-          expect([optimizer.parameters[0], optimizer.gradient]).toEqual([-mean * round, undefined]);
-        }
-        expect((await scaler.drain()).length).toBe(enabled ? 2 : 0);
-      }
-    }
-  });
-
-  test("unscales, clips, steps and updates, in that order", async () => {
-    const scaler = new GradScaler(float32Primitives, { initScale: 1024 });
-    const optimizers = [new Sgd([0]), new Sgd([0])];
-    const window = scaler.window(optimizers, { microSteps: 2 });
-    const seen: number[] = [];
-    for (let i = 0; i < 2; i += 1) {
-      for (const scaled of window.scale([one(), Float32Array.of(2)])) {
-        for (const each of optimizers) each.backward([1], scaledValue(scaled));
-      }
-    }
-    window.step({
-      clip: ({ gradient }) => {
-        seen.push(gradient?.[0] as number);
-        gradient?.fill(0.5);
-      },
-    });
-    expect(seen).toEqual([3, 3]);
-    expect(optimizers.map(({ parameters }) => parameters[0])).toEqual([-0.5, -0.5]);
-    expect(await scaler.drain()).toMatchObject([
-      { step: 1, status: "applied", optimizers: ["applied", "applied"] },
-    ]);
-  });
-
-  test("keeps everyone else out while it is open, and lets them in again", () => {
-    const scaler = new GradScaler(float32Primitives);
-    const optimizer = new Sgd([0]);
-    const window = scaler.window(optimizer, { microSteps: 2 });
-    const other = scaler.window(optimizer, { samples: 8 });
-    optimizer.backward([1], scaledValue(window.scale(one())));
-    const calls: (() => unknown)[] = [
-      () => scaler.scale(one()),
-      () => scaler.unscale(optimizer),
-      () => scaler.clip(optimizer, () => {}),
-      () => scaler.step(optimizer),
-      () => scaler.update(),
-      () => other.scale(one(), 8),
-    ];
-    expect(calls.map((call) => mistakeOf(call).split(":")[0])).toEqual(
-      calls.map(() => "open-window"),
-    );
-    expect(mistakeOf(() => window.step())).toMatch(
-      /^window-not-full: the window has seen 1 of 2 micro-steps/,
-    );
-    optimizer.backward([1], scaledValue(window.scale(one())));
-    expect(mistakeOf(() => window.scale(one()))).toMatch(
-      /^window-overfull: 1 micro-steps do not fit: the window is for 2 and has seen 2/,
-    );
-    window.step();
-    train(scaler, optimizer, [1]);
-    expect(optimizer.parameters[0]).toBe(-2);
-    expect(() => other.scale(one(), 0)).toThrow("a micro-step has 0 samples");
-    for (const size of [{ microSteps: 0 }, { microSteps: 1.5 }]) {
-      expect(() => scaler.window(optimizer, size)).toThrow(RangeError);
-    }
-    expect(() => scaler.window(optimizer, { samples: Number.NaN })).toThrow(/^samples is NaN/);
-    const misspelt = { steps: 4 } as unknown as { readonly microSteps: number };
-    expect(() => scaler.window(optimizer, misspelt)).toThrow(
-      "a window is sized by steps: it must be one of microSteps, samples, tokens.",
-    );
-  });
-
-  test("can be given up, and leaves no flag behind", async () => {
-    const scaler = new GradScaler(float32Primitives, { initScale: 8, gradientNorm: true });
-    const optimizer = new Sgd([0]);
-    const window = scaler.window(optimizer, { microSteps: 1 });
-    optimizer.backward([Number.NaN], scaledValue(window.scale(Float32Array.of(Number.NaN))));
-    const clip = (): void => {
-      throw new Error("interrupted");
-    };
-    expect(() => window.step({ clip })).toThrow("interrupted");
-    window.reset();
-    window.reset();
-    expect([optimizer.gradient, window.remaining]).toEqual([undefined, 1]);
-    train(scaler, optimizer, [1]);
-    expect(await scaler.drain()).toMatchObject([
-      { step: 1, status: "applied", gradientNorm: 1, scaleAfter: 8 },
-    ]);
   });
 });
 
