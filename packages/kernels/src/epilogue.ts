@@ -2,7 +2,6 @@ import type { Binding, HalfDType, Kernel, KernelView, Launch } from "@halfstep/d
 import { roundArray } from "@halfstep/formats";
 import { ByObjects } from "./by-objects.js";
 import { formatOf } from "./cpu.js";
-import type { Epilogue } from "./definition.js";
 import { type Domain, quadType } from "./domain.js";
 import {
   domainsOf,
@@ -19,6 +18,7 @@ import {
 import type { ElementwiseLaunch } from "./fused-elementwise.js";
 import type { EpilogueKernel } from "./kernel.js";
 import { withPrefix } from "./wgsl/helper-names.js";
+import type { Epilogue } from "./woven-definition.js";
 import { wovenName } from "./woven-names.js";
 
 /** What of an elementwise program is the result of the launch that it becomes a part of. */

@@ -1,18 +1,20 @@
-import type { HalfDType, Kernel, KernelView, ProgramContext, Workgroups } from "@halfstep/device";
+import type { HalfDType, Kernel, ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "./cpu-adapter.js";
-import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
+import { factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
 import type { Observation, StoreObserver } from "./observers/store-observer.js";
 import { observerDeclarations, weaveObserver } from "./observers/weave-observer.js";
 import { resultsStoredOnce, weaveAccumulation } from "./weave-accumulation.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
+import { weaveTwin } from "./weave-twin.js";
 import {
   conversionFunctions,
   narrowFormats,
   scalarDeclarations,
   storageDeclarations,
 } from "./wgsl/storage.js";
-import { refuseWovenNames, twinOf, wovenName } from "./woven-names.js";
+import type { Epilogue, WovenDefinition } from "./woven-definition.js";
+import { refuseWovenNames, wovenName } from "./woven-names.js";
 
 /**
  * A kernel from its definition.
@@ -20,18 +22,22 @@ import { refuseWovenNames, twinOf, wovenName } from "./woven-names.js";
  * @throws TypeError for bindings and scalars whose names begin with "woven_": those are for what is woven into kernels.
  */
 export function defineKernel(definition: KernelDefinition): DefinedKernel {
+  return defineWovenKernel(definition);
+}
+
+/** The kernel of a definition that takes part in weaving. Each variant that is woven from it is made once. */
+export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
-  const isOwn =
-    !definition.woven && !definition.twinsOf && !definition.observed && !definition.accumulated;
-  if (isOwn) refuseWovenNames(definition);
+  const { woven, epilogue = definition.weavesEpilogue ? "body" : undefined } = definition;
+  if (!woven) refuseWovenNames(definition);
   const twins = new Map<string, Kernel>();
-  const woven = new WeakMap<Epilogue, Kernel>();
+  const finishing = new WeakMap<Epilogue, Kernel>();
   const observing = new WeakMap<StoreObserver, Map<string, Kernel>>();
   const accumulating = new Map<string, Kernel>();
   const storedOnce = resultsStoredOnce(definition);
-  const takesEpilogue = definition.epilogue && isOwn;
-  const canObserve = !definition.observed && !definition.storesItself;
   const decoding = { factors: factorsOf(definition), one: definition.one };
+  const finished = epilogue === "store" ? woven?.epilogue : undefined;
+  const observed = woven?.observed;
   return {
     name,
     variant,
@@ -50,55 +56,58 @@ export function defineKernel(definition: KernelDefinition): DefinedKernel {
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
         (definition.directives?.(context) ?? "") +
         conversionFunctions(formats, context) +
-        storageDeclarations(moved, context, decoding, definition) +
-        (definition.observed ? observerDeclarations(definition.observed, moved, context) : "") +
+        storageDeclarations(moved, context, decoding, woven ?? {}, finished !== undefined) +
+        (observed ? observerDeclarations(observed, moved, context) : "") +
         scalarDeclarations(scalars, bindings.length) +
-        (definition.woven && definition.epilogue === "store"
-          ? finishedFunction(definition.woven)
-          : "") +
-        definition.body(context, definition.woven);
+        (finished ? finishedFunction(finished) : "") +
+        definition.body(context, woven);
       return {
         code,
         workgroups: (values, lengths) => definition.workgroups(values, lengths, context),
       };
     },
-    ...(!definition.observed && {
-      withTwin(result: string) {
-        const twin = twins.get(result) ?? defineKernel(withTwin(definition, result));
-        twins.set(result, twin);
-        return twin;
-      },
-    }),
-    ...(definition.observed && { observed: definition.observed }),
-    ...(canObserve && {
-      withObserver(observer: StoreObserver, results: readonly string[]) {
-        const known = observing.get(observer) ?? new Map<string, Kernel>();
-        observing.set(observer, known);
-        const key = results.join(" ");
-        const kernel =
-          known.get(key) ?? defineKernel(weaveObserver(definition, { observer, results }));
-        known.set(key, kernel);
-        return kernel;
-      },
-    }),
+    ...(observed
+      ? { observed }
+      : {
+          withTwin(result: string) {
+            const twin = twins.get(result) ?? defineWovenKernel(weaveTwin(definition, result));
+            twins.set(result, twin);
+            return twin;
+          },
+        }),
+    ...(!observed &&
+      !definition.storesItself && {
+        withObserver(observer: StoreObserver, results: readonly string[]) {
+          const known = observing.get(observer) ?? new Map<string, Kernel>();
+          observing.set(observer, known);
+          const key = results.join(" ");
+          const kernel =
+            known.get(key) ?? defineWovenKernel(weaveObserver(definition, { observer, results }));
+          known.set(key, kernel);
+          return kernel;
+        },
+      }),
     ...(storedOnce.length > 0 && {
       storedOnce,
       accumulating(result: string, rounding?: HalfDType) {
         const key = `${result} ${rounding ?? ""}`;
         const kernel =
-          accumulating.get(key) ?? defineKernel(weaveAccumulation(definition, result, rounding));
+          accumulating.get(key) ??
+          defineWovenKernel(weaveAccumulation(definition, result, rounding));
         accumulating.set(key, kernel);
         return kernel;
       },
     }),
-    ...(takesEpilogue && {
-      epilogue: definition.epilogue,
-      withEpilogue(epilogue: Epilogue) {
-        const kernel = woven.get(epilogue) ?? defineKernel(weaveEpilogue(definition, epilogue));
-        woven.set(epilogue, kernel);
-        return kernel;
-      },
-    }),
+    ...(epilogue &&
+      !woven && {
+        epilogue,
+        withEpilogue(added: Epilogue) {
+          const kernel =
+            finishing.get(added) ?? defineWovenKernel(weaveEpilogue(definition, added));
+          finishing.set(added, kernel);
+          return kernel;
+        },
+      }),
   };
 }
 
@@ -118,7 +127,7 @@ export interface DefinedKernel
     Partial<Pick<AccumulableKernel, "storedOnce" | "accumulating">> {
   /** True for matrix products, woven with an epilogue or not, whose factors `factorRows` finds. */
   readonly hasFactorRows?: boolean;
-  /** Who looks at what it stores, where the kernel is one `withObserver`. */
+  /** The observer of its stores, for a kernel that `withObserver` made. */
   readonly observed?: Observation;
 }
 
@@ -148,24 +157,6 @@ export interface EpilogueKernel extends DefinedKernel {
   readonly epilogue: "store" | "body";
   /** The kernel with the epilogue's operands before its result, and the epilogue's scalars after its own. */
   withEpilogue(epilogue: Epilogue): Kernel;
-}
-
-function withTwin(definition: KernelDefinition, result: string): KernelDefinition {
-  const { bindings, variant = "", twinsOf = [], reference } = definition;
-  const index = bindings.findIndex(({ name }) => name === result);
-  const original = bindings[index];
-  if (original?.access !== "write" || twinsOf.includes(result))
-    throw new RangeError(`${definition.name} cannot store ${result} twice`);
-  return {
-    ...definition,
-    variant: `${variant} twice`.trim(),
-    bindings: [...bindings, { ...original, name: twinOf(result) }],
-    twinsOf: [...twinsOf, result],
-    reference(views, scalars) {
-      reference(views.slice(0, -1), scalars);
-      views.at(-1)?.set(views[index] as KernelView);
-    },
-  };
 }
 
 /** Float16 loads itself; what is narrower is multiplied as float16 where hardware multiplies matrices. */

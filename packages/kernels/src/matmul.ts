@@ -6,8 +6,7 @@ import {
   type LaunchTarget,
   type ProgramContext,
 } from "@halfstep/device";
-import type { Epilogue } from "./definition.js";
-import { defineKernel } from "./kernel.js";
+import { defineWovenKernel } from "./kernel.js";
 import { blockWorkgroups } from "./matmul/block.js";
 import type { BlockSize } from "./matmul/block-table.js";
 import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
@@ -20,6 +19,7 @@ import { launchProduct, type ProductResults } from "./matmul/split-k.js";
 import { storeQuad } from "./matmul/store.js";
 import { type TileShape, tileProgram, tileWorkgroups } from "./matmul/tile.js";
 import { reduce } from "./reductions/reduce.js";
+import type { Epilogue } from "./woven-definition.js";
 
 /** Operands of a matrix product. */
 export interface MatmulOperands<B> {
@@ -136,7 +136,7 @@ function matmulKernel(
   let kernel = kernels.get(variant);
   if (!kernel) {
     const shape = { rows, width };
-    kernel = defineKernel({
+    kernel = defineWovenKernel({
       name: "matmul",
       variant,
       bindings: [
@@ -146,7 +146,7 @@ function matmulKernel(
         { name: "out", access: "write", unit: width },
       ],
       scalars: scalarNames.map((name) => ({ name, type: "u32" })),
-      epilogue: "body",
+      weavesEpilogue: true,
       ...(hasRowSums && { storedOnce: ["row_sums"] }),
       hasFactorRows: true,
       subgroups: (context) => {
@@ -155,7 +155,7 @@ function matmulKernel(
       },
       directives: (context) =>
         chooseEngine(size, context).kind === "matrix" ? matrixDirectives : "",
-      body: (context, epilogue) => productProgram(shape, layout, size, context, epilogue),
+      body: (context, woven) => productProgram(shape, layout, size, context, woven?.epilogue),
       workgroups: (scalars, _, context) => {
         const engine = chooseEngine(size, context);
         return engine.kind === "rows"

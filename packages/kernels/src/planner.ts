@@ -24,7 +24,6 @@ export {
   type WalkedDimension,
   type WalkedRange,
 } from "./copies/walk.js";
-export type { Epilogue } from "./definition.js";
 export {
   type ElementwiseKernel,
   type ElementwiseProgram,
@@ -54,4 +53,5 @@ export {
 export { copyValues, isCopyOfValues, withCopy } from "./optimizers/copy-values.js";
 export { type CopyingKernel, canCopy } from "./optimizers/weave.js";
 export { canStoreTwice, storingTwice } from "./twin.js";
+export type { Epilogue } from "./woven-definition.js";
 export { wovenName } from "./woven-names.js";

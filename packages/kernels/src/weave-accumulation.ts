@@ -1,26 +1,29 @@
 import type { HalfDType, KernelView } from "@halfstep/device";
 import { roundArray } from "@halfstep/formats";
 import { formatOf } from "./cpu.js";
-import type { KernelDefinition } from "./definition.js";
+import type { WovenDefinition } from "./woven-definition.js";
 import { twinOf, wovenName } from "./woven-names.js";
 
-/** The results of a kernel of which each unit is stored once, without those that an observer or a twin is told of; and the twins. */
-export function resultsStoredOnce(definition: KernelDefinition): readonly string[] {
-  const { bindings, epilogue, storedOnce = [], twinsOf = [], observed } = definition;
-  if (observed) return [];
+/** The results of which each unit is stored once: of those with a twin the twin, and none where stores are observed. */
+export function resultsStoredOnce(definition: WovenDefinition): readonly string[] {
+  const { bindings, epilogue, weavesEpilogue, storedOnce = [], woven } = definition;
+  if (woven?.observed) return [];
+  const twinsOf = woven?.twinsOf ?? [];
   const result = bindings.at(-1 - twinsOf.length)?.name;
-  const all = epilogue && result !== undefined ? [...storedOnce, result] : storedOnce;
+  const isOnce = epilogue === "store" || weavesEpilogue;
+  const all = isOnce && result !== undefined ? [...storedOnce, result] : storedOnce;
   return all.map((name) => (twinsOf.includes(name) ? twinOf(name) : name));
 }
 
 /** The definition of a kernel that adds to what is in `result` what it would have stored there, which rounds to `rounding` first. */
 export function weaveAccumulation(
-  definition: KernelDefinition,
+  definition: WovenDefinition,
   result: string,
   rounding: HalfDType | undefined,
-): KernelDefinition {
+): WovenDefinition {
   const { name, variant = "", bindings, scalars = [], conversions = [] } = definition;
-  const { accumulated, body, reference } = definition;
+  const { woven, reference } = definition;
+  const accumulated = woven?.accumulated;
   const index = bindings.findIndex((binding) => binding.name === result);
   const { one = wovenName("one") } = definition;
   return {
@@ -33,8 +36,7 @@ export function weaveAccumulation(
     scalars: definition.one ? scalars : [...scalars, { name: one, type: "f32" }],
     one,
     conversions: rounding ? [...conversions, rounding] : conversions,
-    accumulated: new Map(accumulated).set(result, rounding),
-    body: (context, epilogue) => body(context, epilogue, true),
+    woven: { ...woven, accumulated: new Map(accumulated).set(result, rounding) },
     reference(views, values) {
       const sums = views[index] as KernelView;
       const added =

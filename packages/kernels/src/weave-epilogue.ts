@@ -1,13 +1,14 @@
 import type { KernelView, ProgramContext } from "@halfstep/device";
-import { type Epilogue, factorsOf, type KernelDefinition } from "./definition.js";
+import { factorsOf } from "./definition.js";
 import { dtypesOf } from "./domain.js";
+import type { Epilogue, WovenDefinition } from "./woven-definition.js";
 import { wovenName } from "./woven-names.js";
 
 /**
  * The definition of a kernel whose result passes through an epilogue, whose operands are bound before the result. Where the store
  * does it, there is a scalar `elements`: the number of elements of the result, behind which it stores zeros.
  */
-export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue): KernelDefinition {
+export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): WovenDefinition {
   const { name, variant = "", bindings, scalars = [], conversions = [] } = definition;
   const { body, movesQuads, directives, subgroups, workgroups, reference } = definition;
   const { operands } = epilogue;
@@ -44,9 +45,9 @@ export function weaveEpilogue(definition: KernelDefinition, epilogue: Epilogue):
         : []),
     ],
     conversions: [...conversions, ...epilogue.conversions],
-    woven: epilogue,
+    woven: { ...definition.woven, epilogue },
     one: wovenName("one"),
-    body: (context, _, storesMore) => body(ownContext(context), epilogue, storesMore),
+    body: (context, woven) => body(ownContext(context), woven),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),

@@ -20,14 +20,12 @@ afterAll(() => vi.resetModules());
 
 vi.mock("../src/kernel.js", async (importOriginal) => {
   const actual = await importOriginal<typeof kernelModule>();
-  return {
-    ...actual,
-    defineKernel(definition: KernelDefinition) {
-      const kernel = actual.defineKernel(definition);
-      defined.push(kernel);
-      return kernel;
-    },
+  const noted = (definition: KernelDefinition) => {
+    const kernel = actual.defineKernel(definition);
+    defined.push(kernel);
+    return kernel;
   };
+  return { ...actual, defineKernel: noted, defineWovenKernel: noted };
 });
 
 const library = {

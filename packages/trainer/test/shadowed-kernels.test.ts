@@ -24,21 +24,19 @@ afterAll(() => vi.resetModules());
 
 vi.mock("../../kernels/src/kernel.js", async (importOriginal) => {
   const actual = await importOriginal<Pick<typeof import("@halfstep/kernels"), "defineKernel">>();
-  return {
-    ...actual,
-    defineKernel(definition: KernelDefinition) {
-      const kernel = actual.defineKernel({
-        ...definition,
-        reference(views, scalars) {
-          own.runs++;
-          definition.reference(views, scalars);
-        },
-      });
-      const own = { definition, kernel, runs: 0 };
-      defined.push(own);
-      return kernel;
-    },
+  const noted = (definition: KernelDefinition) => {
+    const kernel = actual.defineKernel({
+      ...definition,
+      reference(views, scalars) {
+        own.runs++;
+        definition.reference(views, scalars);
+      },
+    });
+    const own = { definition, kernel, runs: 0 };
+    defined.push(own);
+    return kernel;
   };
+  return { ...actual, defineKernel: noted, defineWovenKernel: noted };
 });
 
 const library = await import("@halfstep/kernels");

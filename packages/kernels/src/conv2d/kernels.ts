@@ -1,5 +1,5 @@
 import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import type { TilePlan } from "../matmul/shape.js";
 import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
 import { type BackwardStride, gatherContraction } from "./gather.js";
@@ -134,18 +134,18 @@ function convolutionKernel(
   let kernel = kernels.get(key);
   if (!kernel) {
     const { bindings, contraction, reference, patch } = define();
-    kernel = defineKernel({
+    kernel = defineWovenKernel({
       name,
       variant,
       bindings: [...bindings, { name: "out", access: "write", unit: width }],
       scalars,
-      epilogue: "body",
+      weavesEpilogue: true,
       subgroups: ({ subgroupSize }) => subgroupSize > 0,
       movesQuads: (context) => (patch?.movesQuads ?? false) && takesPatches(context),
-      body: (context, epilogue) =>
+      body: (context, woven) =>
         patch && takesPatches(context)
-          ? patch.program(context, epilogue)
-          : tileProgram({ rows, width }, contraction, context, epilogue),
+          ? patch.program(context, woven?.epilogue)
+          : tileProgram({ rows, width }, contraction, context, woven?.epilogue),
       workgroups: (values, _, context) =>
         patch && takesPatches(context)
           ? patch.workgroups(values)

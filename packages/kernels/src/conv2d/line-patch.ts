@@ -1,6 +1,6 @@
 import type { DType, ProgramContext } from "@halfstep/device";
-import type { Epilogue } from "../definition.js";
 import { throughEpilogue } from "../matmul/store.js";
+import type { Epilogue } from "../woven-definition.js";
 import {
   channelMarks,
   type Direction,

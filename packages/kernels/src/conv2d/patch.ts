@@ -1,7 +1,7 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
-import type { Epilogue } from "../definition.js";
 import { linearWorkgroups } from "../kernel.js";
+import type { Epilogue } from "../woven-definition.js";
 
 /**
  * A convolution by 3×3 windows without strides, or its gradient by the weight, as CPU adapters compute it: each number that a subgroup

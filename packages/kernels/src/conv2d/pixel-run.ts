@@ -1,6 +1,6 @@
-import type { Epilogue } from "../definition.js";
 import { linearWorkgroups } from "../kernel.js";
 import { throughEpilogue } from "../matmul/store.js";
+import type { Epilogue } from "../woven-definition.js";
 import { each, lanes, type Patch, patchHead } from "./patch.js";
 
 /** What a subgroup computes of a weight's gradient, and how it walks over the pixels. */

@@ -1,7 +1,7 @@
 import type { ProgramContext } from "@halfstep/device";
-import type { Epilogue } from "../definition.js";
 import { pairType, quadType, scalarType } from "../domain.js";
 import { indexingWgsl } from "../indexing.js";
+import type { Epilogue } from "../woven-definition.js";
 import {
   channelMarks,
   each,

@@ -1,7 +1,7 @@
-import type { Epilogue } from "../definition.js";
 import { quadType, scalarType } from "../domain.js";
 import { indexingWgsl } from "../indexing.js";
 import { linearWorkgroups } from "../kernel.js";
+import type { Epilogue } from "../woven-definition.js";
 import { type Direction, each, lanes, type Patch, paddingOf, patchHead } from "./patch.js";
 
 export interface StripShape {

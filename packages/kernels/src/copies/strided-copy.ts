@@ -1,7 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
 import { type Domain, domainOf, scalarType, toIntegerOf } from "../domain.js";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
 import type { Walk } from "./walk.js";
@@ -171,7 +171,7 @@ function makeKernel({ rank, unit, filled, byRows }: Variant, variant: string): K
   const isPadded = filled !== undefined;
   const axes = Array.from({ length: rank }, (_, d) => d);
   const perAxis = isPadded ? ["size", "stride", "from", "to"] : ["size", "stride"];
-  return defineKernel({
+  return defineWovenKernel({
     name: "stridedCopy",
     epilogue: "store",
     variant,
@@ -187,7 +187,7 @@ function makeKernel({ rank, unit, filled, byRows }: Variant, variant: string): K
       ),
       ...(filled ? [{ name: "fill", type: scalarType(filled), runtime: true }] : []),
     ],
-    body(context, epilogue, storesMore) {
+    body(context, woven) {
       const [from, to] = context.bindings;
       const scalar = valueType(to?.dtype);
       const last = rank - 1;
@@ -212,9 +212,7 @@ ${linearMain()}
         to?.dtype !== "float32" &&
         !from?.rounding &&
         !to?.rounding &&
-        context.bindings.length === 2 &&
-        !epilogue &&
-        !storesMore;
+        !woven;
       const move = isMoved
         ? "out_data[q] = input_data[place];"
         : "store_out(q, load_input(place));";

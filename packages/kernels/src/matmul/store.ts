@@ -1,6 +1,6 @@
-import type { Epilogue } from "../definition.js";
 import { type Domain, pairType, quadType, scalarType } from "../domain.js";
 import { indexingWgsl } from "../indexing.js";
+import type { Epilogue } from "../woven-definition.js";
 
 /** WGSL that stores the rows of a tile: declarations, and the statements that end the entry point. */
 export interface TileStore {

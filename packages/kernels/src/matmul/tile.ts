@@ -1,7 +1,7 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
-import type { Epilogue } from "../definition.js";
 import { linearWorkgroups } from "../kernel.js";
+import type { Epilogue } from "../woven-definition.js";
 import { laneRowSums, noRowSums, ownRowSums, rowSumStore } from "./row-sums.js";
 import { storeTile } from "./store.js";
 

@@ -46,7 +46,7 @@ export interface StoreObserver {
   ): void;
 }
 
-/** Who looks at which results of a kernel. */
+/** An observer of stores, and the results of a kernel whose stores it observes. */
 export interface Observation {
   readonly observer: StoreObserver;
   readonly results: readonly string[];

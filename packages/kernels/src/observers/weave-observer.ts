@@ -1,5 +1,6 @@
 import type { KernelBinding, ProgramContext } from "@halfstep/device";
-import { factorsOf, type KernelDefinition } from "../definition.js";
+import { factorsOf } from "../definition.js";
+import type { WovenDefinition } from "../woven-definition.js";
 import { wovenName } from "../woven-names.js";
 import type { Observation, ObservedStore } from "./store-observer.js";
 
@@ -7,10 +8,7 @@ import type { Observation, ObservedStore } from "./store-observer.js";
  * The definition of a kernel that tells an observer what it stores in these bindings of access "write", in words that are its last
  * binding. On the CPU the target calls the observer once storage has rounded.
  */
-export function weaveObserver(
-  definition: KernelDefinition,
-  observed: Observation,
-): KernelDefinition {
+export function weaveObserver(definition: WovenDefinition, observed: Observation): WovenDefinition {
   const { name, variant = "", bindings, scalars = [] } = definition;
   const { body, movesQuads, subgroups, directives, workgroups, reference } = definition;
   const { observer, results } = observed;
@@ -25,9 +23,8 @@ export function weaveObserver(
     bindings: [...bindings, observer.binding],
     scalars: [...scalars, ...results.flatMap((result) => observer.scalars(result))],
     factors: factorsOf(definition),
-    observed,
-    body: (context, epilogue) =>
-      withObservedEntry(body(ownContext(context), epilogue, true), observed),
+    woven: { ...definition.woven, observed },
+    body: (context, woven) => withObservedEntry(body(ownContext(context), woven), observed),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),

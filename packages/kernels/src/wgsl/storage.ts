@@ -23,7 +23,7 @@ import {
   round4Float16,
 } from "@halfstep/formats/wgsl";
 import { isCpu } from "../cpu-adapter.js";
-import type { KernelDefinition } from "../definition.js";
+import type { Woven } from "../woven-definition.js";
 import { twinOf, wovenName } from "../woven-names.js";
 
 /**
@@ -35,23 +35,18 @@ import { twinOf, wovenName } from "../woven-names.js";
  * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
  * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
  * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides. What is stored in one of `twinsOf` is stored in its twin too, and `observed` is told of what is stored.
- * Where the store weaves an epilogue in, what is stored in the result is what the function `woven_finished` makes of it. What is
- * `accumulated` is the sum of that and what was there.
+ * saturate besides.
+ *
+ * A result with a twin is stored in the twin too, and an observer is called with what is stored. `woven_finished` finishes the result
+ * of a kernel whose store applies an epilogue. A result that is accumulated is stored as the sum of its new and its old value.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
   context: ProgramContext,
   decoding: Decoding,
-  {
-    twinsOf = [],
-    woven,
-    epilogue,
-    observed,
-    accumulated,
-  }: Pick<KernelDefinition, "twinsOf" | "woven" | "epilogue" | "observed" | "accumulated">,
+  { twinsOf = [], observed, accumulated }: Woven,
+  isFinished: boolean,
 ): string {
-  const isFinished = !!woven && epilogue === "store";
   const own = observed ? bindings.slice(0, -1) : bindings;
   const result = own.length - twinsOf.length - 1;
   const isKept = (index: number): boolean =>
