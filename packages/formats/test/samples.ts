@@ -37,6 +37,16 @@ export const allFormats: readonly FloatFormat[] = [
   float4e2m1fn,
 ];
 
+/** The formats under test: one alone as by `npm run test:one -- format float8e3m4`, otherwise all. */
+export const testedFormats: readonly FloatFormat[] = chosen(process.env.HALFSTEP_ONLY);
+
+function chosen(only: string | undefined): readonly FloatFormat[] {
+  const found = allFormats.filter(({ name }) => !only || name === only);
+  if (found.length > 0) return found;
+  const names = allFormats.map(({ name }) => name).join(", ");
+  throw new RangeError(`there is no format ${only}: name one of ${names}`);
+}
+
 /** All roundings that need no random bits. */
 export const roundings: readonly Exclude<Rounding, "stochastic">[] = [
   "nearestEven",

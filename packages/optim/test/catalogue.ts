@@ -104,8 +104,25 @@ function entry(
   };
 }
 
+/** The optimizer that is tested alone, as by `npm run test:one -- optimizer Lion`. */
+const only = process.env.HALFSTEP_ONLY;
+
+function chosen(entries: readonly CatalogueEntry[]): readonly CatalogueEntry[] {
+  if (!only) return entries;
+  const found = entries.filter(({ name, larc }) => name === only || (larc && only === "LARC"));
+  if (found.length === 0)
+    throw new RangeError(
+      `there is no optimizer ${only}: name one of ${Object.keys(classes).join(", ")}, LARC`,
+    );
+  return found;
+}
+
+/** The rows of a table by optimizer that are tested. */
+export const ofChosen = <T>(rows: Readonly<Record<string, T>>): Readonly<Record<string, T>> =>
+  Object.fromEntries(Object.entries(rows).filter(([name]) => !only || name === only));
+
 /** One entry for each optimizer, as most people use it. */
-export const basics: readonly CatalogueEntry[] = [
+export const basics: readonly CatalogueEntry[] = chosen([
   entry("SGD", { lr: 0.02, momentum: 0.9, weightDecay: 1e-2 }),
   entry("Adam", { lr: 0.003, weightDecay: 1e-2 }),
   entry("AdamW", { lr: 0.003, weightDecay: 0.1 }),
@@ -122,7 +139,7 @@ export const basics: readonly CatalogueEntry[] = [
   entry("Adafactor", { lr: 0.01 }),
   entry("Muon", { lr: 0.003 }),
   entry("SGD", { lr: 0.1, momentum: 0.9, weightDecay: 1e-2 }, { trustCoefficient: 0.02 }),
-];
+]);
 
 /** Entries for options that take another path through an optimizer. */
 const variations: readonly CatalogueEntry[] = [
@@ -155,4 +172,4 @@ const variations: readonly CatalogueEntry[] = [
 ];
 
 /** The optimizers as most people use them, and every option that takes another path. */
-export const catalogue: readonly CatalogueEntry[] = [...basics, ...variations];
+export const catalogue: readonly CatalogueEntry[] = [...basics, ...chosen(variations)];

@@ -3,7 +3,7 @@ import { GradScaler } from "@halfstep/grad-scaler";
 import { ampPrimitives } from "@halfstep/kernels/amp";
 import { describe, expect, it } from "vitest";
 import { AdamW, clipGradNorm, linearWarmup, type OptimizerOptions, SGD } from "../src/index.js";
-import { basics, type CatalogueEntry, catalogue } from "./catalogue.js";
+import { basics, type CatalogueEntry, catalogue, ofChosen } from "./catalogue.js";
 import type { OptimizerName } from "./references.js";
 import { type AnyTarget, matrices, mixed, noise, Parameters, targets, total } from "./targets.js";
 
@@ -100,27 +100,29 @@ describe("launches of a step", () => {
       const launches = await launchesOf(entry, { storage: "master", moments: "int8", ...clip });
       counts[entry.larc ? "LARC" : entry.name] = launches.length;
     }
-    expect(counts).toEqual({
-      SGD: 4,
-      Adam: 4,
-      AdamW: 4,
-      Adamax: 4,
-      NAdam: 4,
-      RAdam: 4,
-      RMSprop: 4,
-      Adagrad: 4,
-      Adadelta: 4,
-      Lion: 4,
-      // The rate or the norm of each parameter takes a walk to measure it and a gathering.
-      LAMB: 6,
-      NovoGrad: 6,
-      // Clips each parameter by itself.
-      BertAdam: 5,
-      LARC: 6,
-      Adafactor: 8,
-      // Two matrices, five iterations of three products and a sum; a small product takes two launches.
-      Muon: 7 + 2 * 5 * 7,
-    });
+    expect(counts).toEqual(
+      ofChosen({
+        SGD: 4,
+        Adam: 4,
+        AdamW: 4,
+        Adamax: 4,
+        NAdam: 4,
+        RAdam: 4,
+        RMSprop: 4,
+        Adagrad: 4,
+        Adadelta: 4,
+        Lion: 4,
+        // The rate or the norm of each parameter takes a walk to measure it and a gathering.
+        LAMB: 6,
+        NovoGrad: 6,
+        // Clips each parameter by itself.
+        BertAdam: 5,
+        LARC: 6,
+        Adafactor: 8,
+        // Two matrices, five iterations of three products and a sum; a small product takes two launches.
+        Muon: 7 + 2 * 5 * 7,
+      }),
+    );
   });
 
   it("are few enough with the scaler's own unscale and clipGradNorm", async () => {
