@@ -14,7 +14,7 @@ import {
   type Variable,
 } from "../src/index.js";
 
-// What a training step costs the host once its plan is known, part by part. Times are of this thread, in microseconds.
+// Measures the host time of the parts of a training step with a cached plan: times of this thread, in microseconds.
 
 const steps = 200;
 const batch = 8;
@@ -24,7 +24,7 @@ const times = { record: 0, plan: 0, encode: 0, driver: 0 };
 const samples: (typeof times)[] = [];
 const now = (): number => performance.now() * 1000;
 
-// The driver's own part: it takes the commands over, and on software adapters may compute here and now.
+// The driver's part: it takes the commands, and software adapters may compute synchronously here.
 const { queue } = device.gpu;
 const submit = queue.submit.bind(queue);
 queue.submit = (commands) => {

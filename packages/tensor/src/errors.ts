@@ -40,7 +40,10 @@ export class ClosedTensorError extends Error {
   }
 }
 
-/** Something was asked at a time when it has no meaning: a read inside a step, a mix of runtimes, a graph used up. */
+/**
+ * A call was not valid at this time: a read inside a step, tensors of several runtimes, a second backward pass over a
+ * freed graph.
+ */
 export class RecordingError extends Error {
   constructor(message: string) {
     super(message);

@@ -1,4 +1,4 @@
-// For tests and tools that leave passes out of plans, and the types of what the entry `.` hands through.
+// Exports for tests and tools that leave passes out of plans, and types that declarations of the entry `.` refer to.
 
 export type { GradientMark, ScaleMark } from "./autograd/scale-marks.js";
 export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";

@@ -31,7 +31,7 @@ describe.each([onCpu, ...onGpu])("$name", (subject) => {
 });
 
 describe("the contract can fail", () => {
-  /** The cases that a runner fails which differs in some members from that on the CPU. */
+  /** The cases that fail for a runner that differs from the CPU runner in some members. */
   const failures = async (differing: (runner: Runner) => Partial<Runner>): Promise<string[]> => {
     const failed: string[] = [];
     const create = (): Runner => {

@@ -1,6 +1,6 @@
 /**
- * The contract of `Runner`, for whoever writes one. It needs no test framework: each case is a name and an async function
- * that throws, naming what differs.
+ * The contract of `Runner`, for authors of runners. It needs no test framework: each case is a name and an async function that throws an
+ * error with the difference.
  */
 import { getsReady, staysFailed } from "./contract/flight.js";
 import type { ContractTest, RunnerSubject } from "./contract/harness.js";
@@ -56,8 +56,8 @@ const cases: readonly (readonly [label: string, run: ContractTest])[] = [
 ];
 
 /**
- * The cases that every `Runner` must pass. Cases of what a runner cannot do, such as run out of memory, pass where the subject lacks the
- * member for it.
+ * The cases that every `Runner` must pass. Cases of optional abilities, such as a memory budget, pass where the subject lacks the member
+ * for them.
  *
  * @example
  * for (const { name, run } of runnerContract({ name: "mine", create: () => myRunner() })) test(name, run);

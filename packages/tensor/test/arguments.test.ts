@@ -6,8 +6,8 @@ import { ArgumentError, cpuRuntime, grad, kinds, Tensor } from "../src/index.js"
 import * as ops from "../src/ops/index.js";
 import { TensorMethods } from "../src/tensor/tensor-methods.js";
 
-// Calls from JavaScript, where no compiler looks: every exported op and every method of tensors, with each argument missing, of the
-// wrong kind, and with options that are none.
+// Calls as from JavaScript, without a type checker: every exported op and every method of tensors, with each argument missing, of
+// the wrong kind, and with unknown options.
 
 const runtime = cpuRuntime();
 const x = runtime.zeros([2, 2]);
@@ -29,7 +29,7 @@ const functions: readonly Callee[] = Object.entries(ops)
     parameters: parametersOf(op) as ParameterKinds,
   }));
 
-/** Methods that go by another name than their function. */
+/** Methods whose name differs from their function's. */
 const renamed: Readonly<Record<string, string>> = { neg: "scale", isFinite: "isFiniteNumber" };
 
 const methods: readonly Callee[] = Object.getOwnPropertyNames(TensorMethods.prototype)
@@ -82,7 +82,7 @@ const samples: readonly unknown[] = [
   runtime,
 ];
 
-/** Something that a parameter takes; what it is good for is not asked before all arguments have been looked at. */
+/** A value of a kind that a parameter accepts. The function uses it only after all arguments were checked. */
 function sampleOf(kind: Kind): unknown {
   const { members } = kind;
   if (members)

@@ -22,7 +22,7 @@ type Precision = "float32" | "float16" | "bfloat16";
 const numbers = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, i) => Math.sin(seed + i * 12.9898) * 0.5);
 
-/** Two steps of a small CNN: every kind of pass finds work in it. */
+/** Two steps of a small CNN in which every kind of pass applies. */
 async function train(
   runtime: Runtime,
   precision: Precision,

@@ -2,7 +2,7 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import { cpuRuntime, gpuRuntime, RecordingError, ShapeError } from "../src/index.js";
 
-// Memory that crosses the border of the library without a copy.
+// Buffers shared between the library and its caller without a copy.
 
 // WebGPU's flags are global in browsers only.
 const usage = { mapRead: 1, copySource: 4, copyTarget: 8, storage: 128 };
@@ -36,14 +36,14 @@ test("a buffer of one's own is computed on, and a result's buffer read, without 
   const raw = await readRaw(gpu, result.buffer, 32);
   expect([...raw]).toEqual([11, 21, 31, 41, 51, 61, 71, 81]);
 
-  // What is written outside the library is what the next step reads, with the same plan.
+  // The next step reads data written outside the library, with the same plan.
   const plan = runtime.lastPlan;
   gpu.queue.writeBuffer(own, 0, Float32Array.of(-1));
   const again = await runtime.step(() => x.mul(10).add(1));
   expect(runtime.lastPlan).toBe(plan);
   expect((await again.toArray())[0]).toBe(-9);
 
-  // It stays the caller's: disposing the tensor neither pools nor destroys the buffer.
+  // The caller keeps the buffer: disposing the tensor neither pools nor destroys it.
   const { pooled } = device.memory;
   x.dispose();
   expect(device.memory.pooled).toBe(pooled);

@@ -26,7 +26,7 @@ const numbers = (length: number, seed: number): Float32Array =>
 type Apply = <A extends readonly unknown[], R>(fn: (...inputs: A) => R, ...inputs: A) => R;
 const plainly: Apply = (fn, ...inputs) => fn(...inputs);
 
-/** Residual blocks with everything that may differ when they are computed again. */
+/** Residual blocks with every feature that a recomputation could get wrong. */
 function makeNetwork(runtime: Runtime, blocks = 4) {
   const parameter = (name: string, shape: readonly number[], seed: number): Variable => {
     const size = shape.reduce((a, b) => a * b, 1);
@@ -50,7 +50,7 @@ function makeNetwork(runtime: Runtime, blocks = 4) {
   const block = (x: Tensor, layer: (typeof layers)[number]): { y: Tensor; extra: Tensor } => {
     const hidden = linear(x, layer.up, layer.bias).gelu().dropout({ p: 0.25, generator });
     const { output } = batchNorm(x, gain, shift, { running });
-    // A choice of the host, as stochastic depth makes it.
+    // A random choice on the host, as in stochastic depth.
     const branch = generator.uniform() < 0.5 ? linear(hidden, layer.down) : output;
     return { y: x.add(branch).add(linear(output, tied).tanh()), extra: hidden.mean() };
   };
@@ -76,7 +76,7 @@ interface Outcome {
   readonly offset: number;
 }
 
-/** Two training steps, and every bit that they leave. */
+/** Two training steps; returns all resulting bits. */
 async function train(
   runtime: Runtime,
   apply: Apply,
@@ -97,7 +97,7 @@ async function train(
         return loss;
       }),
     );
-  // The branches that chance left out have none.
+  // Branches that were dropped at random have no gradients.
   left.push(...[...parameters, input].flatMap(({ grad: gradient }) => gradient ?? []));
   const arrays = await Promise.all(left.map((tensor) => tensor.toArray()));
   return {
@@ -156,7 +156,7 @@ test("memory is that of a block and of what lies between blocks", () => {
     const [few, many] = [planOf(4, apply), planOf(12, apply)];
     return many.statistics.activationBytes - few.statistics.activationBytes;
   };
-  // Of each of the further blocks only its result is kept, float32 [rows, width].
+  // Each further block keeps only its result, float32 [rows, width].
   expect(held(checkpoint)).toBe(8 * rows * width * 4);
   expect(held(plainly)).toBeGreaterThan(3 * held(checkpoint));
   const [kept, recomputed] = [planOf(12, plainly), planOf(12, checkpoint)];
@@ -200,7 +200,7 @@ test("gradients of gradients flow through it", async () => {
     });
     return (await Promise.all(y.map((each) => each.toArray()))).flatMap((each) => [...each]);
   };
-  // The sums that meet at a tensor are added in another order.
+  // Gradients of one tensor are added in another order.
   const [expected, computed] = [await second(plainly), await second(checkpoint)];
   const errors = computed.map((value, i) => Math.abs(value / (expected[i] as number) - 1));
   expect(errors.length).toBe(15);

@@ -16,7 +16,7 @@ import {
 
 const tiers = await testTiers();
 
-/** The README's example and what it says to print. The example is JavaScript as it stands. */
+/** The README's example, which is valid JavaScript, and its stated output. */
 function readme(): { code: string; output: string } {
   const text = readFileSync(new URL("../README.md", import.meta.url), "utf8");
   const match = /^<!-- example -->\n```ts\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(text);
@@ -25,7 +25,7 @@ function readme(): { code: string; output: string } {
   return { code, output };
 }
 
-/** Runs the example on a device of the test's choice, and returns what it prints. */
+/** Runs the example on a given device and returns its output. */
 async function runExample(requestDevice: () => Promise<unknown>): Promise<string> {
   const { code } = readme();
   const printed: string[] = [];
@@ -57,7 +57,7 @@ test("the README's example prints what it says: CPU", async () => {
   expect(await runExample(refuse)).toBe(readme().output);
 });
 
-/** x³ as an expression, so that fusion sees through it. */
+/** x³ as an expression, which can be fused. */
 const cube: kernels.Expression = {
   name: "cube",
   arity: 1,

@@ -9,7 +9,7 @@ const onGpu = async (): Promise<Runtime> => gpuRuntime(await requestTestDevice()
 const onPacked = async (): Promise<Runtime> =>
   gpuRuntime(await requestTestDevice({ tier: "packed" }));
 
-/** Where ops are tested. Kernels have tests of their own for every dtype on every tier. */
+/** The runtimes and dtypes on which ops are tested. Kernels have tests of their own for every dtype on every tier. */
 export const places: readonly [runtime: string, dtype: FloatDType, open: () => Promise<Runtime>][] =
   [
     ["CPU", "float32", onCpu],
@@ -25,7 +25,7 @@ export interface ForwardCase {
   readonly name: string;
   readonly inputs: readonly CaseInput[];
   apply(inputs: readonly Tensor[], runtime: Runtime): Tensor;
-  /** Of the inputs as they are stored. */
+  /** The expected result for the inputs as stored. */
   expected(inputs: readonly (readonly number[])[]): readonly number[];
   readonly shape: readonly number[];
 }
@@ -46,7 +46,7 @@ const tolerances: Readonly<Record<string, number>> = {
   bfloat16: 2 ** -6,
 };
 
-/** What differs, a line for each case. Cases are recorded together, then read. */
+/** The differences, a line for each case. All cases are recorded in one step, then read. */
 export async function forwardMismatches(
   runtime: Runtime,
   dtype: FloatDType,

@@ -191,7 +191,7 @@ test.each(places.filter(([place]) => place === "CPU"))(
   },
 );
 
-// Expressions are tested on the GPU where they are defined, in float32, which they are computed in for every storage.
+// The tests of expressions run them on the GPU in float32, in which they compute for every storage.
 const withKernels = cases.slice(cases.findIndex(({ name }) => name === "prod"));
 
 test.each(places.filter(([place, dtype]) => place !== "CPU" && dtype !== "float32"))(

@@ -16,11 +16,11 @@ export interface GoldenCase {
   /** Tensors among the options. */
   readonly tensors: Readonly<Record<string, PackedTensor>>;
   readonly result: PackedTensor;
-  /** Of each input; null where none was asked for. */
+  /** Gradients of the inputs; null where none was requested. */
   readonly gradients: readonly (PackedTensor | null)[];
 }
 
-/** A function as cases call it: with its inputs, and with the options among which tensors are. */
+/** A function as cases call it: with its inputs, and with options that may include tensors. */
 export type GoldenFunction = (
   inputs: readonly Tensor[],
   options: Readonly<Record<string, unknown>>,
@@ -31,7 +31,7 @@ export function readGolden(name: string): readonly GoldenCase[] {
   return (JSON.parse(readFileSync(path, "utf8")) as { cases: readonly GoldenCase[] }).cases;
 }
 
-/** Where a function differs from torch, in float64: the values are kept to nine decimals. */
+/** The differences of a function from torch, in float64; the values have nine decimals. */
 export async function goldenMismatches(
   check: GoldenCase,
   apply: GoldenFunction,

@@ -14,7 +14,7 @@ import { shapeCases } from "./gradient-cases/shape.js";
 import { spatialCases } from "./gradient-cases/spatial.js";
 import { statisticsCases } from "./gradient-cases/statistics.js";
 
-/** Every differentiable op, by the name under which `ops/index.ts` exports it. A family a file. */
+/** Every differentiable op, by the name under which `ops/index.ts` exports it. Each file has one family. */
 export const gradientCases: FamilyCases = {
   ...elementwiseCases,
   ...functionCases,

@@ -13,16 +13,16 @@ export interface GradientCase {
   apply(inputs: readonly Tensor[], runtime: Runtime): Tensor;
 }
 
-/** Central differences err by h² and by 2⁻⁵³/h: both are about 1e-11 here. */
+/** The errors of central differences are h² and 2⁻⁵³/h: both are about 1e-11 here. */
 const h = 1e-5;
 
-/** Checks need no more than 1e-6; what they reach is about 1e-9. */
+/** The errors are about 1e-9, far below this limit. */
 const tolerance = 1e-6;
 
 /** A function of tensors to one number, made of a case's result and fixed weights. */
 type Scalar = (inputs: readonly Tensor[]) => Tensor;
 
-/** What is wrong with a case's gradients: nothing, or one line for each number that differs. */
+/** The mismatches of a case's gradients, one line for each number that differs. */
 export async function gradientMismatches(check: GradientCase): Promise<readonly string[]> {
   const runtime = cpuRuntime({ arithmetic: "float64" });
   const loss = lossOf(check, runtime);
@@ -32,7 +32,7 @@ export async function gradientMismatches(check: GradientCase): Promise<readonly 
   ];
 }
 
-/** What is wrong with a case's second derivatives: those of its gradient, weighted. */
+/** The mismatches of a case's second derivatives: those of its weighted gradient. */
 export async function secondDerivativeMismatches(check: GradientCase): Promise<readonly string[]> {
   const runtime = cpuRuntime({ arithmetic: "float64" });
   const loss = lossOf(check, runtime);
@@ -43,7 +43,9 @@ export async function secondDerivativeMismatches(check: GradientCase): Promise<r
   });
 }
 
-/** What differs between a case's gradients on a runtime and in float64; in float32 they agree to about five digits. */
+/**
+ * The differences between a case's gradients on a runtime and in float64; in float32 they agree to about five digits.
+ */
 export async function gradientDifferences(
   runtime: Runtime,
   checks: readonly GradientCase[],

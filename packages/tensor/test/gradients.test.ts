@@ -22,7 +22,10 @@ import {
   secondDerivativeMismatches,
 } from "./gradient-check.js";
 
-/** Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none": what changes variables. */
+/**
+ * Exports of `ops/index.ts` through which no gradient flows, beside the ops whose backward is "none": functions that change
+ * variables.
+ */
 const writes = ["accumulate", "assign"];
 /** Functions whose results are masks, decisions or drawn by chance. */
 const constants = ["eq", "ne", "lt", "le", "gt", "ge", "any", "all", "oneHot", "crfDecode"].concat([
@@ -40,7 +43,7 @@ test("every differentiable op has gradient checks", () => {
   const exported = Object.entries(ops)
     .filter(isDifferentiable)
     .map(([name]) => name);
-  // Casts are no op of the index: dispatch itself makes them.
+  // `ops/index.ts` does not export casts: dispatch makes them.
   expect(Object.keys(gradientCases).sort()).toEqual([...exported, "castTo"].sort());
   const empty = Object.entries(gradientCases).filter(([, { cases }]) => cases.length === 0);
   expect(empty).toEqual([]);
@@ -103,17 +106,17 @@ describe.each(Object.entries(gradientCases))("%s", (_, { cases, second }) => {
     });
 });
 
-// Fusing would compile a program for each op's neighbourhood, and changes no bit: as-if.gpu.test.ts shows that.
+// Fusion would compile a program for each op's neighbourhood. It changes no bit, as as-if.gpu.test.ts tests.
 const passes = allPasses.filter((pass) => pass !== "fuseElementwise");
 
 test.each(["native", "packed"] as const)(
   "gradients on the GPU, %s tier, are those in float64",
   async (tier) => {
     const runtime = gpuRuntime(await requestTestDevice({ tier }), { passes });
-    // Casts round there, which they are for.
+    // In float32, casts round by definition.
     const { castTo: _, ...unrounded } = gradientCases;
     const last = Object.values(unrounded).map(({ cases }) => cases.at(-1) as GradientCase);
-    // In float32 programs have one text on both tiers: a few show it.
+    // In float32 programs have the same text on both tiers: a few cases suffice for the other tier.
     const checks = tier === "native" ? last : last.filter((_check, i) => i % 4 === 0);
     expect(await gradientDifferences(runtime, checks)).toEqual([]);
   },

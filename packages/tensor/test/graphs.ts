@@ -40,7 +40,7 @@ export const kernelOf = (name: string, bindings: readonly KernelBinding[]): Kern
   reference() {},
 });
 
-/** A launch that is neither elementwise nor a copy: it reads and it writes, whole. */
+/** A launch that is neither elementwise nor a copy, and reads and writes whole bindings. */
 export const opaque = (
   reads: readonly Binding<Storage>[],
   writes: readonly Binding<Storage>[],
@@ -94,7 +94,7 @@ export function storageOf({ nodes }: PlanGraph, node: number, operand: number): 
 }
 
 /**
- * Runs a graph on its slots with nothing but the names of the values, and lists what goes wrong: a value that was overwritten
+ * Simulates a graph on its slots with the names of values as their contents. Lists the mistakes: a value that was overwritten
  * before its last reader, a launch that reads and writes a slot, a slot that is too small, a kept value that is lost.
  */
 export function memoryMistakes(

@@ -40,7 +40,7 @@ class Training {
         },
       );
     this.parameters = [parameter([12, 9], 1), parameter([12], 2), parameter([5, 12], 3)];
-    // A buffer of copies beside which nothing is flat, where isFlat is false: casts are folded as ever.
+    // Without `isFlat`, the buffer has copies and its parameters are not flat: casts are folded as before.
     this.#flat = flatten(this.parameters);
     if (!isFlat) this.#flat.values.halfCopies = undefined;
     const buffer = runtime.target.allocateResident(controlLength * 4);
@@ -65,7 +65,7 @@ class Training {
     const last = segments.at(-1) as (typeof segments)[number];
     const length = last.offset + 60;
     const range = { firstSegment: 0, endSegment: 3, firstChunk: 0, endChunk: 0 };
-    // Two parts, as where a parameter between them has no gradient.
+    // Two ranges, as if a parameter between them had no gradient.
     const ranges = [
       { ...range, offset: 0, length: 108 },
       { ...range, offset: last.offset, length: 60 },
@@ -104,7 +104,7 @@ class Training {
     return this.runtime.lastPlan as Plan;
   }
 
-  /** What the model computes, and its parameters. */
+  /** The model's results and its parameters. */
   async state(): Promise<string> {
     using y = await this.runtime.step(() => this.forward());
     const arrays = await Promise.all([y, ...this.parameters].map((tensor) => tensor.toArray()));
@@ -164,7 +164,7 @@ test("parameters that change otherwise are rounded anew", async () => {
     ({ runtime, parameters: [first] }) => runtime.step(() => first.assign(first.add(0.25))),
     ({ runtime, parameters: [first] }) =>
       runtime.target.write(first.operand(), numbers(first.size, 77)),
-    // Dropped: nothing has happened.
+    // A dropped step has no effect.
     (t) =>
       t.runtime
         .step(() => {

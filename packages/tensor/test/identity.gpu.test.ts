@@ -11,7 +11,7 @@ import {
   type Tensor,
 } from "../src/index.js";
 
-// A kernel or an expression is the object, whatever its name says, on every runner and with every choice of passes.
+// Kernels and expressions are identified by their objects, not by their names, on every runner and with every choice of passes.
 
 const runners = {
   CPU: async (options: RuntimeOptions) => cpuRuntime(options),
@@ -23,7 +23,7 @@ const cases = (["CPU", "GPU"] as const).flatMap((runner) => [
   { runner, passing: "with all passes", options: {} as RuntimeOptions },
 ]);
 
-/** A kernel called "mine" that multiplies by a factor that its body knows. */
+/** A kernel called "mine" that multiplies by a factor in its body. */
 const multiplies = (factor: number): Kernel =>
   defineKernel({
     name: "mine",
@@ -67,8 +67,8 @@ const pointwise = (expression: Expression): Op<null> =>
   });
 
 /**
- * factor · x + shift, as a kernel whose parameters and functions are called as those of elementwise programs are, of which one is woven
- * into its store.
+ * factor · x + shift, as a kernel whose parameters and functions have the names of those of elementwise programs. One such program is
+ * woven into its store.
  */
 const affine: Kernel = defineKernel({
   name: "affine",
@@ -112,7 +112,7 @@ const affineOp = defineOp<number>({
   backward: "none",
 });
 
-/** factor · x, under any name, by a function that is called as somebody else's may be. */
+/** factor · x, under any name, by a function whose name other expressions may use too. */
 const times = (factor: number, name: string, helper?: string): Expression => ({
   name,
   arity: 1,

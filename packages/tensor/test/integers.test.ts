@@ -25,7 +25,7 @@ import {
 
 type Integer = "int32" | "uint32";
 
-/** Where float32 stops to hold integers, and where int32 and uint32 end. */
+/** The largest exact integers of float32, and the ends of int32 and uint32. */
 const edges: Readonly<Record<Integer, readonly number[]>> = {
   int32: [0, 1, -1, 2 ** 24 - 1, 2 ** 24 + 1, -(2 ** 24) - 1, 2 ** 31 - 1, -(2 ** 31)],
   uint32: [0, 1, 7, 2 ** 24 - 1, 2 ** 24 + 1, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1],
@@ -62,7 +62,7 @@ interface Sample {
   readonly c: number;
 }
 
-/** What ops make of integers, and what they should: by name, all of eight elements or more. */
+/** The results of ops on integers and the expected ones, by name, all of eight elements or more. */
 function resultsOf(runtime: Runtime, { dtype, other, a, b, c }: Sample) {
   const x = runtime.tensor(a, [2, 4], { dtype });
   const y = runtime.tensor(b, [2, 4], { dtype: other });
@@ -162,7 +162,7 @@ test("every op on integers is exact, or saturates: CPU", async () => {
 });
 
 test.each(runtimes)("every op on integers is the same everywhere: %s", async (_, open) => {
-  // The kernels compare every pair of dtypes: pipelines are dear.
+  // The tests of kernels cover every pair of dtypes: compiling pipelines is slow.
   const pairs = [
     ["int32", "uint32"],
     ["uint32", "int32"],
@@ -231,10 +231,10 @@ test.each(runtimes)("labels may be int32, and a negative one is no class: %s", a
   const softplus = (x: number): number => Math.log1p(Math.exp(x));
   const expected = [softplus(-1), 0, softplus(2)];
   for (const [i, value] of expected.entries()) expect(ignored?.[i]).toBeCloseTo(value, 5);
-  // Without ignoreIndex a label that is no class gives NaN.
+  // Without ignoreIndex an invalid label gives NaN.
   expect(none?.[1]).toBeNaN();
   expect(nll?.[0]).toBeCloseTo((-2 - 5) / 2, 5);
-  // Rows end at the first label that is no class: max(0, 1 − (2 − 1)) = 0, 1 − (3 − 4) = 2, none, over 2 classes.
+  // Rows end at the first invalid label: max(0, 1 − (2 − 1)) = 0, 1 − (3 − 4) = 2, none, over 2 classes.
   expect(margin?.[0]).toBeCloseTo((0 + 2 / 2 + 0) / 3, 5);
   expect(gradient?.[0]).toBe(0);
 });

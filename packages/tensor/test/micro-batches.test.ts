@@ -15,7 +15,8 @@ import {
 } from "../src/index.js";
 import { allPasses, type PassName } from "../src/internals.js";
 
-// Gradients of several backward passes, in one recording and in several: the launch that makes one adds it to what is there.
+// Gradients of several backward passes, in one recording and in several: the launch that produces a gradient adds it to the existing
+// one.
 
 type Storage = "float32" | "float16" | "bfloat16";
 
@@ -23,8 +24,8 @@ const numbers = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, i) => Math.sin(seed + i * 12.9898) * 0.5);
 
 /**
- * Gradients of two recordings of micro-batches, as bytes, and the launches of the second: of a table that is tied to the last product,
- * a convolution, a product in parts, norms whose gradients others read, too, and a factor of elements.
+ * Gradients of two recordings of micro-batches, as bytes, and the launches of the second. The model has a table that is tied to the
+ * last product, a convolution, a product in parts, norms whose gradients other launches also read, and an elementwise factor.
  */
 async function gradients(runtime: Runtime, dtype: Storage) {
   const parameter = (shape: readonly number[], seed: number): Variable => {
@@ -91,7 +92,7 @@ const runners: readonly (readonly [string, (options: Options) => Promise<Runtime
 ];
 const unfolded: readonly PassName[] = allPasses.filter((name) => name !== "foldAccumulations");
 
-// Programs take most of the time: on GPUs each storage has one tier.
+// Compiling takes most of the time: on GPUs each storage is tested on one tier.
 const dtypesOf: Readonly<Record<string, readonly Storage[]>> = {
   CPU: ["float32", "float16", "bfloat16"],
   "GPU, native": ["float32", "float16"],

@@ -15,7 +15,7 @@ interface Outcome {
   readonly isSeen: boolean;
 }
 
-/** What becomes of an op where the first or the last element of one of its inputs is NaN or infinite. */
+/** The outcomes of an op where the first or the last element of one of its inputs is NaN or infinite. */
 function outcomes(
   runtime: Runtime,
   op: string,
@@ -46,7 +46,7 @@ function outcomes(
   });
 }
 
-/** Cases that leave both of the elements out, by masks, indices or labels, and x to the power 0, which is 1 whatever x is. */
+/** Cases that do not read the two elements, by masks, indices or labels, and x to the power 0, which is 1 for every x. */
 const unread = [
   'crossEntropy, {"ignoreIndex":1} of [4,3], input 0',
   'crossEntropy, weighted {"labelSmoothing":0.2,"ignoreIndex":1} of [4,3], input 0',

@@ -25,7 +25,7 @@ import { graphOf } from "../src/plan/plan.js";
 import { hasConflict } from "../src/record/bindings.js";
 import { memoryMistakes } from "./graphs.js";
 
-// The as-if rule on random programs: passes change no bit, and break no rule of memory.
+// The as-if rule on random programs: passes change no bit, and memory plans stay valid.
 
 /** One line of a random program. Operands count back from the latest of the values so far. */
 interface Line {
@@ -65,7 +65,8 @@ const kinds = [
   "backward",
 ] as const;
 
-// Mostly the latest values, so that casts and fusable neighbours meet; casts and assignments, where passes can go wrong.
+// Mostly the latest values, so that casts meet fusable neighbours, and many casts and assignments, which passes handle
+// specially.
 const back = fc.oneof({ weight: 3, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(12) });
 const risky = fc.constantFrom<Line["kind"]>("add", "float16", "float32", "assign", "accumulate");
 const line: fc.Arbitrary<Line> = fc.record({
@@ -139,7 +140,7 @@ function apply({ kind, a, b, c }: Line, { values, variables }: State): Tensor | 
       v.assign(x, { unless: y.to("float32").reshape([]) });
       return undefined;
     case "accumulate":
-      // In place on a transient or a variable: what ops never do, and kernels of one's own may.
+      // In place on a transient or a variable: ops never do this, but custom kernels may.
       if (x.size !== y.size || x.storage === y.storage || x.storage.hostData) return undefined;
       x.runtime.target.launch(accumulate({ input: y.operand(), out: x.operand() }));
       return undefined;
@@ -174,7 +175,7 @@ async function run(lines: readonly Line[], runtime: Runtime): Promise<string> {
           const value = apply({ ...each, c: each.c + step }, { values, variables });
           if (value) values.push(value);
         } catch (error) {
-          // Operands that do not fit are refused alike in every run.
+          // Operands that do not fit are refused in every run alike.
           if (!(error instanceof ShapeError || error instanceof DTypeError)) throw error;
         }
       const last = values.at(-1) as Tensor;
@@ -232,7 +233,7 @@ test("passes change no bit of a random program, and break no rule of memory", as
     }),
     { numRuns: 400 },
   );
-  // The programs give every pass something to do.
+  // The programs exercise every pass.
   expect(worked.casts).toBeGreaterThan(50);
   expect(worked.launches).toBeGreaterThan(300);
   expect(worked.bytes).toBeGreaterThan(50_000);

@@ -2,7 +2,7 @@ import { autocast } from "@halfstep/autocast";
 import { describe, expect, test } from "vitest";
 import { cpuRuntime, linear, type Plan, type Runtime, type Tensor } from "../src/index.js";
 
-// Rule 12 of the semantics of recordings: what makes a plan anew, and what does not.
+// Rule 12 of the semantics of recordings: which changes need a new plan.
 
 /** The plan of each step of a run. */
 async function plansOf(
@@ -17,7 +17,7 @@ async function plansOf(
   return plans;
 }
 
-/** Which of the known plans these are; -1 for new ones. */
+/** The indices of plans among the known ones; -1 for new ones. */
 const indexesIn = (known: readonly Plan[], plans: readonly Plan[]): number[] =>
   plans.map((plan) => known.indexOf(plan));
 
@@ -102,7 +102,7 @@ describe("a plan is made anew", () => {
     ],
     ["host data in place of a variable", [() => w.mul(v), () => w.mul(runtime.tensor([1, 2]))]],
   ])("for other %s", async (_, steps) => {
-    // What stays the same from one step to the next is read as a 16-bit copy from then on.
+    // Values that do not change from one step to the next are then read as 16-bit copies.
     await plansOf(runtime, [...steps, ...steps]);
     const plans = await plansOf(runtime, steps);
     expect(areApart(plans)).toBe(true);
@@ -128,7 +128,7 @@ test("64 plans are kept, those used last", async () => {
   const sizes = Array.from({ length: 64 }, (_, i) => i + 1);
   const first = await plansOf(runtime, sizes.map(step));
   expect(areApart(first)).toBe(true);
-  // Size 1 is used again, so that size 2 is the one to go when a 65th comes.
+  // Size 1 is used again, so that the 65th plan evicts size 2.
   const later = await plansOf(runtime, [step(1), step(65), step(1), step(3), step(2)]);
   expect(indexesIn(first, later)).toEqual([0, -1, 0, 2, -1]);
   expect(later[4]).toEqual(first[1]);

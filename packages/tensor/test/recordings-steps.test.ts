@@ -214,7 +214,7 @@ describe("lifetimes (4)", () => {
   });
 
   test("tensors that are collected as garbage give back their memory, and are counted", async () => {
-    // What the engine would do some time: it cannot be asked to, so the test does it.
+    // Replaces garbage collection, which a test cannot trigger.
     let collect = (_storage: unknown): void => {};
     const registered = new Map<unknown, unknown>();
     vi.stubGlobal(

@@ -278,7 +278,7 @@ describe("gradients (8)", () => {
   });
 
   test("accumulated over steps they are those of one large batch, bit for bit", async () => {
-    // Small whole numbers and powers of two: every sum is exact, in whatever order.
+    // Small whole numbers and powers of two: every sum is exact in any order.
     const rows = 16;
     const inputs = Float32Array.from({ length: rows * 4 }, (_, i) => ((i * 7) % 11) - 5);
     const gradientOf = async (steps: number): Promise<number[]> => {

@@ -14,7 +14,8 @@ import {
   type Variable,
 } from "../src/index.js";
 
-// Several graphs in one recording share autocast's casts of the parameters. Each may be differentiated, in any order.
+// Several graphs in one recording share autocast's casts of the parameters. Each of them can be differentiated, in any
+// order.
 
 const numbers = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, i) => Math.sin(seed + 1.7 * i) / 2);
@@ -81,7 +82,9 @@ const orders: Readonly<Record<string, Order>> = {
   },
 };
 
-/** Every bit of the gradients after three steps, between which parameters move; the last read half copies of them. */
+/**
+ * All bits of the gradients after three steps, between which parameters change; the last steps read their half copies.
+ */
 async function gradientsAfter(
   runtime: Runtime,
   dtype: "float16" | "bfloat16",

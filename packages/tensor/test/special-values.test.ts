@@ -3,21 +3,24 @@ import { cpuRuntime } from "../src/index.js";
 import { type FloatDType, places } from "./forward-check.js";
 import { names, type SpecialValue, torchValues, valuesOn } from "./special-values.js";
 
-/** Functions that keep NaN where torch drops it, or overflow in an intermediate result: a scaler sees more, never less. */
+/**
+ * Functions that keep NaN where torch drops it, or overflow in an intermediate result: a scaler then detects more overflows,
+ * never fewer.
+ */
 const louder: ReadonlySet<string> = new Set([
   // torch's slope of |x| is 0 at NaN.
   ...["abs", "sign", "l1Loss", "smoothL1Loss of 0", "norm of 1", "norm of infinity"],
   // torch's clamp has the slope 0 at NaN, and so have its losses with margins.
   ...["clamp", "clamp from below", "clamp from above", "hingeEmbeddingLoss", "marginRankingLoss"],
-  // The gradient of what is constant is 0 times the gradient of the result.
+  // The gradient of a constant is 0 times the gradient of the result.
   ...["floor", "ceil", "round", "pow by 0", "pow"],
   "elu",
-  // Written in several ops, between which infinities meet.
+  // Composed of several ops, between which infinities meet.
   ...["smoothL1Loss", "smoothL1Loss of 2", "huberLoss", "huberLoss of 2"],
   ...["binaryCrossEntropyWithLogits", "norm", "variance", "logsumexp", "klDiv"],
 ]);
 
-/** Functions that are finite, by a formula that holds there, where intermediate results of torch's overflow or are 0 · ∞. */
+/** Functions whose formula is finite where intermediate results of torch's overflow or are 0 · ∞. */
 const steadier: ReadonlySet<string> = new Set([
   ...["atan2", "div", "prod", "layerNorm", "softMarginLoss", "klDiv"],
   ...["gelu", "gelu by tanh", "softplus of 2x"],
@@ -29,7 +32,7 @@ const slack: Readonly<Record<FloatDType, number>> = {
   bfloat16: 2 ** -5,
 };
 
-/** Zeros of either sign are alike. */
+/** Zeros of either sign are equal. */
 const isClose = (actual: number, expected: number, dtype: FloatDType): boolean =>
   Object.is(actual, expected) ||
   Math.abs(actual - expected) <= slack[dtype] * (Math.abs(expected) + 2 ** -4);
@@ -81,7 +84,7 @@ test("no function makes a number of NaN, on its way forth or back", async () => 
   expect(found).toEqual([]);
 });
 
-/** Kernels test every expression at such values on the GPU; these are activations, and what is made of several launches. */
+/** Kernels test every expression at such values on the GPU; these are activations, and functions of several launches. */
 const onGpu = [
   ...["relu", "silu", "gelu", "gelu by tanh", "elu", "leakyRelu", "prelu", "softplus", "sigmoid"],
   ...["clamp", "hardtanh", "abs", "maximum", "minimum", "l1Loss", "smoothL1Loss", "huberLoss"],
@@ -103,7 +106,7 @@ test.each(places.filter(([place, dtype]) => place !== "CPU" && dtype !== "float3
     const actual = await valuesOn(await open(), dtype, onGpu);
     const found = torchValues(onGpu).flatMap((value, i) => {
       const [is, wanted] = [actual[i], expected[i]] as [number, number];
-      // A slope that underflows to 0 makes NaN of an infinite gradient, and one that does not keeps it infinite.
+      // A slope that underflows to 0 turns an infinite gradient into NaN; any other slope keeps it infinite.
       const isLost =
         !Number.isFinite(is) &&
         !Number.isFinite(wanted) &&

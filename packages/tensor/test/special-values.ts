@@ -26,10 +26,10 @@ interface RowCase {
   readonly gradients: readonly Written[];
 }
 
-/** One number where an op is at a special value: of which operands, with which gradient of the result. */
+/** One number of an op at special values: with its operands and the gradient of the result. */
 export interface SpecialValue {
   readonly name: string;
-  /** What the number is: the result, or the gradient of an operand. */
+  /** The kind of number: the result, or the gradient of an operand. */
   readonly what: "result" | `gradient ${number}`;
   readonly at: readonly number[];
   /** The gradient of the result, where the number is a gradient. */
@@ -66,7 +66,7 @@ export const names: readonly string[] = Object.keys(file.cases);
 const casesOf = (wanted: readonly string[]): [string, ElementCase | RowCase][] =>
   wanted.map((name) => [name, file.cases[name] as ElementCase | RowCase]);
 
-/** What torch gives, one number at a time. */
+/** The results of torch, one number at a time. */
 export function torchValues(wanted: readonly string[] = names): readonly SpecialValue[] {
   return casesOf(wanted).flatMap(([name, check]) =>
     "arity" in check ? elementValues(name, check) : rowValues(name, check),
@@ -127,7 +127,7 @@ export async function valuesOn(
 type Apply = (...x: [Tensor, Tensor, Tensor]) => Tensor;
 type Read = () => Promise<readonly number[]>;
 
-/** Gradients of the result stand behind each other, so that one backward is enough. */
+/** The gradients of the result are concatenated, so that one backward pass suffices. */
 function elementsOn(runtime: Runtime, dtype: FloatDType, check: ElementCase, apply: Apply): Read {
   const places = combinations(check.arity);
   const wanted = check.gradients[0]?.length ?? 0;

@@ -4,11 +4,11 @@ import { isOptions } from "./is-options.js";
 import { isTensor } from "./is-tensor.js";
 import type { Kind, ParameterKinds } from "./kinds.js";
 
-/** Looks at the arguments of one function, whose name errors give. */
+/** Checks the arguments of one function; its errors name the function. */
 export type ArgumentCheck = (given: readonly unknown[]) => void;
 
 /**
- * The one check of arguments: all functions of tensors, all methods of tensors and everybody's ops go through it.
+ * Makes the check of a function's arguments. Functions and methods of tensors and user-defined ops all use it.
  *
  * @throws ArgumentError that names the function, the parameter, what it takes, and what was given
  */
@@ -44,13 +44,13 @@ const known = new WeakMap<object, ParameterKinds>();
 export const parametersOf = (checkedFunction: object): ParameterKinds | undefined =>
   known.get(checkedFunction);
 
-/** Remembers what a function checks. */
+/** Records the parameters that a function checks. */
 export function declare<F extends object>(checkedFunction: F, parameters: ParameterKinds): F {
   known.set(checkedFunction, parameters);
   return checkedFunction;
 }
 
-/** A function that checks its arguments before it runs. */
+/** Wraps a function so that it checks its arguments before it runs. */
 export function checked<F extends (...given: never[]) => unknown>(
   name: string,
   parameters: ParameterKinds,
@@ -74,7 +74,9 @@ interface StackCapture {
   captureStackTrace?(error: object, below: unknown): void;
 }
 
-/** The error of a wrong call, with a stack trace that begins where `called` was called: engines keep ten frames, less than ops nest. */
+/**
+ * The error of a wrong call, with a stack trace that begins where `called` was called: engines keep ten frames, and ops nest deeper.
+ */
 function atCaller(error: unknown, called: unknown): unknown {
   const isMistake =
     error instanceof ShapeError || error instanceof DTypeError || error instanceof ArgumentError;
@@ -147,14 +149,14 @@ function described(value: unknown): string {
   return String(value);
 }
 
-/** The known name that the fewest edits make of a wrong one; the case of letters counts for nothing. */
+/** The known name with the fewest edits from a wrong one; case is ignored. */
 function nearest(wrong: string, known: readonly string[]): string {
   const plain = (name: string): string => name.toLowerCase().replaceAll("_", "");
   const distances = known.map((name) => editDistance(plain(wrong), plain(name)));
   return known[distances.indexOf(Math.min(...distances))] as string;
 }
 
-/** Levenshtein's distance, where what is left out at the end costs half: "keepDim" is nearer to "keepDimensions" than to "dtype". */
+/** Levenshtein's distance, but letters missing at the end cost half: "keepDim" is nearer to "keepDimensions" than to "dtype". */
 function editDistance(a: string, b: string): number {
   if (b.startsWith(a) || a.startsWith(b)) return Math.abs(a.length - b.length) / 2;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

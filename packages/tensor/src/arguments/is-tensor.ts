@@ -1,5 +1,5 @@
 import type { Tensor } from "../tensor/tensor.js";
 
-/** For files that tensors are made of, which cannot import the class to ask for it. */
+/** Whether a value is a tensor, for files that `Tensor` imports: they cannot import the class. */
 export const isTensor = (value: unknown): value is Tensor =>
   typeof value === "object" && value !== null && "isTensor" in value;

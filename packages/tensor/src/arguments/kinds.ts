@@ -2,14 +2,14 @@ import { dtypes } from "../dtypes.js";
 import { isOptions } from "./is-options.js";
 import { isTensor } from "./is-tensor.js";
 
-/** What may stand for a parameter. */
+/** The kind of values that a parameter accepts. */
 export interface Kind {
-  /** What it is, for errors: "a tensor". */
+  /** The kind in errors: "a tensor". */
   readonly what: string;
   accepts(value: unknown): boolean;
   /** Whether the argument may be left out. */
   readonly isOptional?: true;
-  /** Of options: what stands for each of them. */
+  /** Of options: the kind of each member. */
   readonly members?: ParameterKinds;
   /** Whether all arguments from here on are of this kind. */
   readonly isRest?: true;
@@ -43,7 +43,7 @@ export const dtype: Kind = {
   what: `a dtype (${dtypes.join(", ")})`,
   accepts: (value) => (dtypes as readonly unknown[]).includes(value),
 };
-/** An object of a class of the library, told by its members. */
+/** An object of a class of the library, recognised by its members. */
 export const object = (what: string, ...members: readonly string[]): Kind => ({
   what,
   accepts: (value) =>
@@ -67,7 +67,7 @@ export const pair: Kind = either(integer, {
   what: "a pair of them",
   accepts: (value) => Array.isArray(value) && value.length === 2 && value.every(isInteger),
 });
-/** One number for both sides, or one for each; which are allowed, the function says. */
+/** One number for both sides, or one for each. The function checks their range. */
 export const sizes: Kind = either(number, {
   what: "a pair of them",
   accepts: (value) => Array.isArray(value) && value.length === 2,
@@ -77,17 +77,17 @@ export const pairs: Kind = {
   what: "a list of pairs [before, behind]",
   accepts: listOf((value) => Array.isArray(value) && value.length === 2 && value.every(isInteger)),
 };
-/** Checked further by the function itself. */
+/** A list whose elements the function checks itself. */
 export const list: Kind = { what: "a list", accepts: Array.isArray };
 /** A dimension, or a list of them; negative ones count from the end. */
 export const axes: Kind = either(integer, integers);
 
-/** The same, but it may be left out. */
+/** The same kind, of an argument that may be left out. */
 export const optional = (kind: Kind): Kind => ({ ...kind, isOptional: true });
-/** As many more of a kind as there are; the last parameter. */
+/** The last parameter: any number of further arguments of a kind. */
 export const rest = (kind: Kind): Kind => ({ ...kind, isRest: true });
 
-/** An object with members of these names and no other; those that are not optional must be there. */
+/** An object with members of these names and no others; members that are not optional are required. */
 export function options(members: ParameterKinds): Kind {
   const required = Object.keys(members).filter((name) => !members[name]?.isOptional);
   return {
@@ -114,7 +114,7 @@ export const optionals = (members: ParameterKinds): Kind =>
     ),
   );
 
-/** What becomes of losses: "mean", "sum" or "none". */
+/** The reduction of losses: "mean", "sum" or "none". */
 export const reduction: Kind = oneOf("mean", "sum", "none");
 /** A runtime. */
 export const runtime: Kind = object("a runtime", "recorder", "tensor");

@@ -9,17 +9,17 @@ import {
   tensor,
 } from "./kinds.js";
 
-// Kinds that the library's own functions alone take; those that are for every author of ops are in kinds.ts.
+// Kinds for the library's own functions; kinds.ts has those for every author of ops.
 
-/** Checked by the function itself. */
+/** Any value that is given; the function checks it itself. */
 export const anything: Kind = { what: "given", accepts: (value) => value !== undefined };
 
-/** The same, though all its members are optional. */
+/** The same options as a required argument, although all members are optional. */
 export const required = ({ isOptional: _, ...kind }: Kind): Kind => kind;
 
 /** Options of dropout. */
 export const dropout: Kind = options({ p: optional(number), generator });
-/** What a launch binds. */
+/** A range of memory that a launch can bind. */
 export const operand: Kind = object("a range of memory", "buffer", "length");
-/** A flag that lies in device memory: a tensor of one float32, or what a loss scaler has. */
+/** A flag in device memory: a tensor of one float32, or the flag of a loss scaler. */
 export const flagInMemory: Kind = either(tensor, object("memory of a flag", "byteLength"));

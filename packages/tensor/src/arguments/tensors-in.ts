@@ -1,7 +1,7 @@
 import type { Tensor } from "../tensor/tensor.js";
 import { isTensor } from "./is-tensor.js";
 
-/** The tensors in a result: itself, or in arrays, maps and plain objects, nested as they may be. */
+/** The tensors in a result: the result itself, or those in nested arrays, maps and plain objects. */
 export function tensorsIn(value: unknown): readonly Tensor[] {
   const tensors: Tensor[] = [];
   collectTensors(value, tensors);

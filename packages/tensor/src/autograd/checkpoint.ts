@@ -7,15 +7,15 @@ import { isGradEnabled, withGradMode } from "./grad-mode.js";
 import { type Draws, openSegment, runAgain, runOpen, type Segment } from "./recomputation.js";
 
 /**
- * Calls `fn(...inputs)` and keeps nothing of what it computes on the way: the backward pass calls it again, from the inputs. It
- * takes time to save memory, as torch.utils.checkpoint does (Chen et al. 2016, "Training deep nets with sublinear memory cost"),
- * and changes no bit of any gradient.
+ * Calls `fn(...inputs)` and keeps none of its intermediate results: the backward pass calls it again, from the inputs. This saves
+ * memory and costs time, as torch.utils.checkpoint does (Chen et al. 2016, "Training deep nets with sublinear memory cost"), and
+ * changes no bit of any gradient.
  *
  * The second call is made under the same autocast region, draws the same random numbers and changes no variable, so that running
- * statistics move once. What `fn` reads besides its inputs (parameters, tensors that it closes over) must not have been assigned
- * in between. Checkpoints may be nested, and `fn` may return tensors in arrays, maps and plain objects; where several of them reach the
- * loss by ways of their own, the backward pass may hold more than one checkpoint's results at a time. Gradients of gradients are
- * added in another order.
+ * statistics move once. Variables that `fn` reads besides its inputs (parameters, tensors that it closes over) must not be assigned in
+ * between. Checkpoints may be nested, and `fn` may return tensors in arrays, maps and plain objects; where several of them reach the
+ * loss by separate paths, the backward pass may hold more than one checkpoint's results at a time. Gradients of gradients are added in
+ * another order.
  *
  * ```ts
  * for (const block of this.blocks) x = checkpoint((x) => block.forward(x), x);
@@ -45,7 +45,7 @@ export function checkpoint<A extends readonly unknown[], R>(
     tape: { nodes: [], inner: [] },
     again: () =>
       runAgain(draws, () =>
-        // It makes its own casts again.
+        // The recomputation makes its own casts.
         runtime.recording.casts.during(castsBefore, () =>
           withGradMode(true, () =>
             autocast(region ?? { enabled: false }, () =>

@@ -3,9 +3,9 @@ import type { Tensor } from "../tensor/tensor.js";
 import { enrol, type Position } from "./recomputation.js";
 import type { ScaleMark } from "./scale-marks.js";
 
-/** What an op gets to compute the gradients of its inputs from. */
+/** The arguments of an op's backward rule. */
 export interface BackwardContext<A> {
-  /** The inputs as the forward saw them: after autocast, and at the version that they had then. */
+  /** The inputs as the forward pass read them: after autocast, and at the version that they had then. */
   readonly inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];
   /** Gradients of the outputs; undefined where nothing depends on that output. */
@@ -18,39 +18,39 @@ export interface BackwardContext<A> {
 /** The gradient of each input of an op; undefined for those that need none. */
 export type BackwardRule<A> = (context: BackwardContext<A>) => readonly (Tensor | undefined)[];
 
-/** What autograd needs to know of an op. */
+/** The part of an op's definition that autograd uses. */
 export interface DifferentiableOp {
   /** The name in errors. */
   readonly name: string;
   /** "none" where no gradient flows through the op. */
   readonly backward: BackwardRule<unknown> | "none";
   /**
-   * Its backward needs no values, only shapes and dtypes of its inputs. So backward passes never use it up: what several graphs
-   * have in common may consist of such ops, and each of them may be differentiated.
+   * The op's backward rule needs no values, only shapes and dtypes of its inputs. So backward passes never free its node:
+   * several graphs may share nodes of such ops, and each graph can be differentiated.
    */
   readonly savesNothing?: true;
 }
 
-/** What autograd remembers of one application of an op. */
+/** One application of an op, as autograd keeps it. */
 export interface GradNode {
   readonly op: DifferentiableOp;
-  /** Empty once a backward pass has used the node up. */
+  /** Empty once a backward pass has freed the node. */
   inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];
   readonly attributes: unknown;
-  /** The runtime's clock when the op was recorded: which version of a variable it read. */
+  /** The runtime's clock when the op was recorded, which identifies the version of a variable that the op read. */
   readonly clock: number;
   /** The module that applied the op. */
   readonly scope: Scope | undefined;
-  /** True once a backward pass has used the node up. */
+  /** True once a backward pass has freed the node. */
   isFreed: boolean;
-  /** Where to find the node again once a checkpoint has been recomputed, whose results are not kept. */
+  /** The node's place in the tape of its checkpoint, whose results are recomputed; undefined outside checkpoints. */
   position: Position | undefined;
-  /** Where the op scales a loss: what gradients that come through it carry. */
+  /** Where the op scales a loss: the mark of the gradients that pass through it. */
   scaleMark?: ScaleMark;
 }
 
-/** Makes outputs depend on inputs: a backward pass that comes to one of them goes on to these. */
+/** Makes outputs depend on inputs: a backward pass that reaches an output continues to the inputs. */
 export function dependOn(
   inputs: readonly Tensor[],
   outputs: readonly [Tensor, ...Tensor[]],

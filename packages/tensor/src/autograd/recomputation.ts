@@ -3,30 +3,30 @@ import { repeating } from "../record/repetition.js";
 import type { GradNode } from "./grad-node.js";
 import { writeSince } from "./versions.js";
 
-/** A generator of random numbers, which goes back to draw the same again. */
+/** A generator of random numbers that can go back to an offset and draw the same numbers again. */
 export interface Draws {
   /** How much has been drawn. */
   offset: number;
 }
 
-/** What one run of a checkpointed function left for a backward pass. */
+/** The nodes and inner segments that one run of a checkpointed function recorded. */
 export interface Tape {
-  /** In the order in which they were recorded, but for those of inner segments. */
+  /** In the order in which they were recorded, without those of inner segments. */
   readonly nodes: GradNode[];
   /** Checkpoints inside the function, in the order in which they ran. */
   readonly inner: Segment[];
 }
 
-/** A stretch of a graph whose results are not kept: the backward pass runs its function again for them. */
+/** A part of a graph whose results are not kept: the backward pass recomputes them by running its function again. */
 export interface Segment {
-  /** The segment around it, and its place in that one's tape. */
+  /** The segment around this one, and the index of this one in the tape of the outer one. */
   readonly outer: { readonly segment: Segment; readonly index: number } | undefined;
   readonly tape: Tape;
   /** Runs the function again, on the same arguments and random numbers. */
   again(): Tape;
 }
 
-/** Where a node stands in the tape of its segment. */
+/** The place of a node in the tape of its segment. */
 export interface Position {
   readonly segment: Segment;
   readonly index: number;
@@ -34,7 +34,7 @@ export interface Position {
 
 interface Open {
   readonly tape: Tape;
-  /** Undefined while a function runs again: what it makes then is an ordinary graph. */
+  /** Undefined while a function is recomputed: its nodes then form an ordinary graph. */
   readonly segment: Segment | undefined;
 }
 
@@ -48,7 +48,10 @@ export function runOpen<T>(segment: Segment, draws: Map<Draws, number>, fn: () =
   return during({ tape: segment.tape, segment }, [...openDraws, draws], fn);
 }
 
-/** Runs the function of a segment again, and changes nothing but what it returns. */
+/**
+ * Runs the function of a segment again: generators draw the same numbers and keep their present offsets, and no
+ * variable changes.
+ */
 export function runAgain(draws: ReadonlyMap<Draws, number>, fn: () => unknown): Tape {
   const tape: Tape = { nodes: [], inner: [] };
   const offsets = [...draws.keys()].map((generator) => [generator, generator.offset] as const);
@@ -76,18 +79,18 @@ export function noteDraw(generator: Draws): void {
   for (const draws of openDraws) if (!draws.has(generator)) draws.set(generator, generator.offset);
 }
 
-/** Called for each new node: where it stands, if its results are not kept. */
+/** Adds a new node to the tape of the open segment, if any. Returns the node's position there. */
 export function enrol(node: GradNode): Position | undefined {
   if (!open) return undefined;
   const index = open.tape.nodes.push(node) - 1;
   return open.segment && { segment: open.segment, index };
 }
 
-/** What one backward pass has computed again. */
+/** The segments that one backward pass has recomputed. */
 export class Recomputations {
   readonly #tapes = new Map<Segment, Tape>();
 
-  /** The node as a backward pass can use it: with tensors that exist. */
+  /** The node with tensors that exist: a recomputed one where its results were not kept. */
   nodeFor(node: GradNode): GradNode {
     const { position } = node;
     return position ? (this.#tapeOf(position.segment).nodes[position.index] as GradNode) : node;
@@ -97,7 +100,7 @@ export class Recomputations {
     const known = this.#tapes.get(segment);
     if (known) return known;
     const { outer } = segment;
-    // An inner segment starts from what its outer one has computed again.
+    // An inner segment starts from the recomputed results of its outer one.
     const source = outer ? this.#tapeOf(outer.segment).inner[outer.index] : segment;
     const tape = (source as Segment).again();
     requireSame(segment.tape, tape);

@@ -2,7 +2,9 @@ import { RecordingError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { GradNode } from "./grad-node.js";
 
-/** What a scaler has a loss carry into its backward pass: `ScaleMark` of `@halfstep/grad-scaler`, and nobody else's business. */
+/**
+ * The mark that a scaler puts on a loss for its backward pass: `ScaleMark` of `@halfstep/grad-scaler`, opaque to this package.
+ */
 export interface ScaleMark {
   readonly scaler: object;
   readonly lossId: number;
@@ -10,10 +12,10 @@ export interface ScaleMark {
   readonly isUnscaled: boolean;
 }
 
-/** What a gradient was made from: a loss that a scaler has scaled, or one that nobody has. */
+/** The origin of a gradient: a loss that a scaler has scaled, or an unscaled ("plain") loss. */
 export type GradientMark = ScaleMark | "plain";
 
-/** Of all that was added up in a gradient; empty where nothing is known. */
+/** The marks of all terms that were added up in a gradient; empty where nothing is known. */
 export type GradientMarks = ReadonlySet<GradientMark>;
 
 export const unknownMarks: GradientMarks = new Set();
@@ -44,18 +46,18 @@ export function joinMarks(a: GradientMarks, b: GradientMarks): GradientMarks {
   return joined.size === a.size ? a : joined;
 }
 
-/** Remembers what a gradient carries that is nobody's `grad`. */
+/** Records the marks of a gradient that is not the `grad` of a tensor. */
 export function noteMarks(gradient: Tensor, marks: GradientMarks): void {
   if (marks.size > 0) marksOfResults.set(gradient, marks);
 }
 
-/** What a gradient carries that {@link noteMarks} remembered. */
+/** The marks that {@link noteMarks} recorded for a gradient. */
 export const notedMarks = (gradient: Tensor): GradientMarks =>
   marksOfResults.get(gradient) ?? unknownMarks;
 
 /**
- * What the gradients of a backward pass carry, by tensor: a gradient is multiplied by a scale where its way from the root leads
- * through the op that scaled a loss. To be asked before the pass frees its nodes.
+ * The marks of the gradients of a backward pass, by tensor. A gradient carries a scale where its path from the root leads
+ * through the op that scaled a loss. Call it before the pass frees its nodes.
  *
  * @param nodes those below the root, each after all that depend on it.
  * @param gradient of the root, where the caller has given one.
@@ -68,7 +70,7 @@ export function marksBelow(
 ): (tensor: Tensor) => GradientMarks {
   const first = gradient ? notedMarks(gradient) : plainMarks;
   const scaling = nodes.filter(({ scaleMark }) => scaleMark);
-  // Nearly always it is the last op of all, or none is there.
+  // Nearly always the scaling op is the last op of all, or there is none.
   if (scaling.length === 0) return () => first;
   if (scaling.length > 1 || scaling[0] !== root.gradNode) return marksByWay(root, nodes, first);
   const all = scaledBy(scaling[0]?.scaleMark as ScaleMark, first);

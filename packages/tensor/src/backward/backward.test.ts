@@ -131,7 +131,7 @@ describe("backward()", () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       collect();
     }
-    // The engine may hold on to the latest for a while, but not to all.
+    // The engine may keep the latest ones for a while, but not all.
     expect(collected()).toBeGreaterThan(0);
     expect(await losses[3]?.item()).toBe(36);
   });

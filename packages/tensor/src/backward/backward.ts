@@ -66,11 +66,11 @@ export const grad: (
   },
 );
 
-/** A gradient that is a variable, such as the one it began as, is the caller's only as a copy. */
+/** A gradient that is a variable (such as the given root gradient) is returned as a copy, which the caller owns. */
 const owned = (gradient: Tensor | undefined): Tensor | undefined =>
   gradient?.storage.isResident ? gradient.mul(1) : gradient;
 
-/** The gradients of a backward pass, and what they carry. */
+/** The gradients of a backward pass, and their marks. */
 interface Propagated {
   readonly gradients: ReadonlyMap<Tensor, Tensor>;
   readonly marks: (tensor: Tensor) => GradientMarks;
@@ -116,14 +116,14 @@ function propagate(
   if (last && last !== after) recording.backwardPasses.push({ after, last });
   for (const { node } of freed) {
     releaseSaved(node, runtime);
-    // A loss that is held on to must not hold the whole graph below it.
+    // A loss that the program still references must not keep the whole graph below it in memory.
     node.inputs = [];
     node.position = undefined;
   }
   return { gradients: gradients.finish(), marks };
 }
 
-/** What a node had before the backward pass freed it. */
+/** The fields of a node before the backward pass freed it. */
 interface FreedNode extends Pick<GradNode, "inputs" | "position"> {
   readonly node: GradNode;
 }
@@ -148,7 +148,7 @@ function seedOf(root: Tensor): Tensor {
 function reachable(root: Tensor): readonly GradNode[] {
   const order: GradNode[] = [];
   const seen = new Set<GradNode>();
-  /** From the root on down, and beside each how many of its inputs are still to be looked at. */
+  /** The nodes from the root downwards, and the number of inputs of each that are still to be visited. */
   const path: GradNode[] = [];
   const left: number[] = [];
   const open = (node: GradNode | undefined): void => {
@@ -202,7 +202,7 @@ function visit(
   }
 }
 
-/** What a node gives its inputs. */
+/** The gradients of a node's inputs. */
 function gradientsOf(
   node: GradNode,
   incoming: readonly (Tensor | undefined)[],
@@ -240,7 +240,7 @@ function typedGradient(
   return castTo(result, input.dtype);
 }
 
-/** An input as the node saw it: an older version is copied from before the write that replaced it. */
+/** An input as the node read it: an older version is copied from before the write that replaced it. */
 function asOf(input: Tensor, node: GradNode, createGraph: boolean): Tensor {
   try {
     input.assertUsable();

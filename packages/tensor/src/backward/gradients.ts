@@ -6,14 +6,13 @@ import type { Tensor } from "../tensor/tensor.js";
 /** The gradient of a slice of a tensor. */
 export interface SliceGradient extends Slice {
   readonly gradient: Tensor;
-  /** The same as a gradient of the whole tensor: zeros everywhere else. */
+  /** This gradient widened to the whole tensor, with zeros elsewhere. */
   widened(): Tensor;
 }
 
 /**
- * Gradients during a backward pass, each the sum of what the users of its tensor have given. Where all of a tensor was used slice
- * by slice (`split`, or `select` at every place), they are put side by side in one launch, instead of a sum of as many tensors of
- * the full size.
+ * Gradients during a backward pass, each the sum over the users of its tensor. Where slices cover a tensor (`split`, or `select`
+ * at every place), one launch puts their gradients side by side, instead of adding as many tensors of the full size.
  */
 export class Gradients {
   readonly #sums: Map<Tensor, Tensor>;
@@ -23,19 +22,19 @@ export class Gradients {
     this.#sums = new Map([[root, gradient]]);
   }
 
-  /** What has come so far for a tensor; undefined where nothing has. */
+  /** The gradient of a tensor so far; undefined where there is none yet. */
   get(tensor: Tensor): Tensor | undefined {
     this.#join(tensor);
     return this.#sums.get(tensor);
   }
 
-  /** Adds what a user of a tensor gives. */
+  /** Adds the gradient from one user of a tensor. */
   add(tensor: Tensor, gradient: Tensor): void {
     const known = this.#sums.get(tensor);
     this.#sums.set(tensor, known ? ops.add(known, gradient) : gradient);
   }
 
-  /** Adds what a user of a slice of a tensor gives. */
+  /** Adds the gradient from one user of a slice of a tensor. */
   addSlice(tensor: Tensor, slice: SliceGradient): void {
     const known = this.#slices.get(tensor);
     if (known) known.push(slice);
@@ -47,7 +46,7 @@ export class Gradients {
     this.#slices.delete(tensor);
   }
 
-  /** Adds up everything that is left, while the backward pass is being recorded. */
+  /** Adds up the remaining slices, while the backward pass is being recorded. */
   finish(): ReadonlyMap<Tensor, Tensor> {
     for (const tensor of [...this.#slices.keys()]) this.#join(tensor);
     return this.#sums;

@@ -2,7 +2,7 @@ import { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { type ContractTest, refusal, same } from "./harness.js";
 
-/** More steps than a runner lets be unfinished. */
+/** More steps than a runner allows in flight. */
 const steps = 40;
 
 export const getsReady: ContractTest = async ({ create }) => {

@@ -11,15 +11,15 @@ import type { Program } from "./programs.js";
 export interface RunnerSubject {
   /** The name in the cases. */
   readonly name: string;
-  /** A runner that nobody else uses. */
+  /** Makes a runner for one test alone. */
   create(): Runner | Promise<Runner>;
-  /** Where memory can run out: a runner with room for so many bytes. */
+  /** Where memory can run out: makes a runner with a budget of so many bytes. */
   createWithBudget?(bytes: number): Runner | Promise<Runner>;
-  /** Where runners can fail: one that works until `fail()` is called, after which its device is lost. */
+  /** Where runners can fail: makes one that works until `fail()` is called; then its device is lost. */
   createFailing?(): Promise<{ readonly runner: Runner; fail(): void }>;
 }
 
-/** A test of the contract. Throws where the runner differs, naming how. */
+/** A test of the contract. Throws an error that describes the difference. */
 export type ContractTest = (subject: RunnerSubject) => Promise<void>;
 
 /** Throws one error that names the first elements that differ. Bits are compared, so that −0 is not 0. */
@@ -34,7 +34,7 @@ export function same(what: string, found: ArrayLike<number>, expected: ArrayLike
     );
 }
 
-/** What `work` throws or rejects with. Throws where it does neither. */
+/** The error that `work` throws or rejects with. Throws where it does neither. */
 export async function refusal(what: string, work: () => unknown): Promise<unknown> {
   try {
     await work();
@@ -44,7 +44,7 @@ export async function refusal(what: string, work: () => unknown): Promise<unknow
   throw new Error(`${what}: expected an error, found none`);
 }
 
-/** The first `bytes` bytes of memory as words, whatever they stand for. */
+/** The first `bytes` bytes of memory as words, regardless of dtype. */
 export const wordsOf = (buffer: Memory, bytes: number): Binding<Memory> => ({
   buffer,
   offset: 0,
@@ -52,17 +52,17 @@ export const wordsOf = (buffer: Memory, bytes: number): Binding<Memory> => ({
   dtype: "uint32",
 });
 
-/** A plan as a step ran it, to be run again. */
+/** A plan and its invocation, captured from a step so that they can run again. */
 export interface Captured {
   readonly plan: Plan;
   readonly invocation: Invocation;
-  /** What the residents held before the step. */
+  /** The contents of the residents before the step. */
   readonly residents: readonly Uint32Array[];
-  /** Keeps the memory of the residents. */
+  /** References that keep the memory of the residents alive. */
   readonly owner: readonly unknown[];
 }
 
-/** Runs a step of a program, and returns its plan and what it was run with. */
+/** Runs a step of a program, and returns its plan and invocation. */
 export async function capture(
   runner: Runner,
   program: Program,
@@ -103,7 +103,7 @@ function withScalars(plan: Plan, invocation: Invocation): Invocation {
   return { ...invocation, scalar: (launch, name) => known.get(`${launch} ${name}`) as number };
 }
 
-/** The same runner, whose runs begin in another way. */
+/** The same runner with another `start`. */
 const startingWith = (runner: Runner, start: Runner["start"]): Runner => ({
   kind: runner.kind,
   label: runner.label,
@@ -120,14 +120,14 @@ const startingWith = (runner: Runner, start: Runner["start"]): Runner => ({
   assertWell: () => runner.assertWell(),
 });
 
-/** Begins a captured run again, after its residents are what they were. */
+/** Restores the residents of a captured run and begins it again. */
 export function restart(runner: Runner, { plan, invocation, residents }: Captured): PlanRun {
   for (const [i, words] of residents.entries())
     runner.write(wordsOf(invocation.residents[i] as Memory, words.byteLength), words);
   return runner.start(plan, invocation);
 }
 
-/** The same run by references on the CPU, and the runner that has its memory. */
+/** The same run by references on the CPU, and the runner that owns its memory. */
 export function referenceOf({ plan, invocation, residents }: Captured): [Runner, PlanRun] {
   const runner = cpuRunner();
   const copies = residents.map((words) => {
@@ -138,7 +138,7 @@ export function referenceOf({ plan, invocation, residents }: Captured): [Runner,
   return [runner, runner.start(plan, { ...invocation, residents: copies })];
 }
 
-/** What the memory of kept values holds, which is given back. */
+/** Reads the memory of kept values and releases it. */
 export async function takeKept(
   runner: Runner,
   { plan }: Captured,

@@ -44,7 +44,7 @@ export const readsInOrder: ContractTest = async ({ create }) => {
     same(`read after write ${i}`, await read, new Float32Array(4).fill(i + 1));
 };
 
-/** What the host writes, and what a dtype makes of it. */
+/** Each dtype with data that the host writes, and the values as stored. */
 const stored: readonly (readonly [DType, HostData, readonly number[]])[] = [
   ["float32", [0.1, -0, 3], [Math.fround(0.1), -0, 3]],
   ["float16", [0.1, 2049, -70000], [0.0999755859375, 2048, Number.NEGATIVE_INFINITY]],

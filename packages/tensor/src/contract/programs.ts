@@ -2,10 +2,12 @@ import { cat, flip, indexSelect, matmul, maxPool2d, topK, where } from "../ops/i
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 
-/** What a step computes: numbers that float32 holds exactly, in whatever order they are added. */
+/** The computation of a step. Its numbers are exact in float32, in any order of additions. */
 export interface Program {
   readonly name: string;
-  /** Makes what outlives steps. Returns the step; `factor` scales what it computes, without another plan. */
+  /**
+   * Makes the state that outlives steps and returns the step. `factor` scales the results and does not change the plan.
+   */
   open(runtime: Runtime): (factor?: number) => Tensor[];
 }
 
@@ -25,7 +27,7 @@ const elementwise: Program = {
   },
 };
 
-/** Rows of whole quads: between others lies what nobody writes. */
+/** Rows of whole quads: no unwritten bytes lie between rows. */
 const products: Program = {
   name: "products and sums",
   open: (runtime) => {
@@ -38,7 +40,7 @@ const products: Program = {
   },
 };
 
-/** Numbers that 16 and 8 bits do not hold: every runner rounds them alike. */
+/** Numbers that 16 and 8 bits cannot represent: every runner rounds them alike. */
 const storage: Program = {
   name: "storage in 16 and 8 bits",
   open: (runtime) => {
@@ -102,7 +104,7 @@ export const programs: readonly Program[] = [
   ...[elementwise, products, storage, integers, training, images, unlaunched],
 ];
 
-/** A value that is doubled, and the double plus 1, in a launch each where nothing is fused. */
+/** Doubles a value and adds 1, in one launch each where nothing is fused. */
 export const chain: Program = {
   name: "a chain",
   open: (runtime) => () => [runtime.tensor([1, 2, 3, 4]).mul(2).add(1)],

@@ -51,7 +51,7 @@ export const showsValues =
     const [reference, expectedRun] = referenceOf(captured);
     const run = restart(runner, captured);
     const { launches } = captured.plan;
-    // Nothing is awaited before the end: a read shows what was there when it was asked for.
+    // Nothing is awaited before the end: a read returns the contents at the time of the call.
     const shown = launches.map((planned, i) => {
       run.runTo(i + 1);
       expectedRun.runTo(i + 1);

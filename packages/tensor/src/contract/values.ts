@@ -17,7 +17,7 @@ async function resultsOf(runtime: Runtime, programs: readonly Program[]): Promis
   return found;
 }
 
-/** Steps of a program with changing numbers, of which all but the first have a plan that is known. */
+/** Runs steps of a program with changing numbers; all but the first reuse a cached plan. */
 export const computes =
   (program: Program): ContractTest =>
   async ({ create }) => {
@@ -30,7 +30,7 @@ export const computes =
     }
   };
 
-/** Plans of several programs taking turns. */
+/** Alternates between the plans of several programs. */
 export const alternates =
   (programs: readonly Program[]): ContractTest =>
   async ({ create }) => {
@@ -40,7 +40,7 @@ export const alternates =
     for (const [i, values] of expected.entries()) same(`result ${i}`, found[i] ?? [], values);
   };
 
-/** One plan over variables that take turns. */
+/** Runs one plan over alternating variables. */
 export const takesOtherResidents: ContractTest = async ({ create }) => {
   const runtime = new Runtime(await create(), {});
   const variables = [1, 2, 3].map((value) => runtime.variable([value, -value], [2]));

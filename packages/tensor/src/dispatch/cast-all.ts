@@ -3,12 +3,12 @@ import { isTensor } from "../arguments/is-tensor.js";
 import { isFloating } from "../dtypes.js";
 import { castOperand, castTo } from "./cast.js";
 
-/** A value with its floating tensors cast: itself, or those in arrays and plain objects, nested as they may be. */
+/** Casts the floating tensors in a value: the value itself, or those in nested arrays and plain objects. */
 export function castAll<T>(value: T, dtype: DType): T {
   return castBelow(value, dtype, castTo) as T;
 }
 
-/** {@link castAll} for what a function reads, and nobody else: see {@link castOperand}. */
+/** {@link castAll} for operands that only one function reads: see {@link castOperand}. */
 export function castOperands<T>(value: T, dtype: DType): T {
   return castBelow(value, dtype, castOperand) as T;
 }

@@ -17,10 +17,9 @@ import type { ForwardContext, OpDefinition, TensorSpec } from "./op.js";
 
 /**
  * The tensor in another dtype; the tensor itself where it already has it. Integers become the nearest float32 (their own number up to
- * 2^24 in magnitude), and from there what a float32 becomes. Floats lose their fraction on the way to integers, as in torch; numbers
- * beyond the range of the integers, of floats or of other integers, become the end of it, and NaN 0, which torch leaves open; no gradient
- * flows through them. Within a recording the same version is
- * cast to the same dtype once, however often it is asked for: that is autocast's weight cache.
+ * 2^24 in magnitude), and from there what a float32 becomes. Floats are truncated to integers, as in torch. Numbers beyond the range of
+ * an integer dtype saturate, and NaN becomes 0; torch leaves both undefined. No gradient flows through casts to or from integers. A
+ * recording casts the same version to the same dtype only once: this is autocast's weight cache.
  */
 export function castTo(tensor: Tensor, dtype: DType): Tensor {
   if (tensor.dtype === dtype) return tensor;
@@ -45,8 +44,8 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
 }
 
 /**
- * {@link castTo} for what an op reads, and nobody else: parameters may come as the copy that their optimizer keeps, which
- * changes with them.
+ * {@link castTo} for operands that only one op reads. Of a parameter it may return the half copy that the optimizer updates, which
+ * changes with the parameter.
  */
 export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   if (tensor.dtype !== "float32" || (dtype !== "float16" && dtype !== "bfloat16"))
@@ -63,14 +62,14 @@ export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   return copy;
 }
 
-/** Only casts between floats are folded into their neighbours, which know them by their expression. */
+/** Only casts between floats are folded into their neighbours; passes recognise them by their expression. */
 function castExpression(from: DType, to: DType): Expression {
   if (to === "int32") return toInt32;
   if (to === "uint32") return toUint32;
   return isFloating(from) ? identity : fromInteger;
 }
 
-// Not made by defineOp, whose ops go through dispatch: a cast is what dispatch itself needs.
+// Not made by `defineOp`: its ops go through dispatch, and dispatch itself uses this cast.
 const castOp: OpDefinition<DType> & Pick<DifferentiableOp, "savesNothing"> = {
   name: "cast",
   // A recording's graphs share their casts.

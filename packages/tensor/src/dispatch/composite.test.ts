@@ -2,7 +2,7 @@ import { autocast, type CastPolicy, DTypeError } from "@halfstep/autocast";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { type Composite, composite, cpuRuntime, linear, type Tensor, traceOps } from "../index.js";
 
-/** Tells in which dtypes its body and the ops there see their tensors. */
+/** Records the dtypes in which its body and the ops there get their tensors. */
 const spyOf = (castPolicy: CastPolicy) =>
   composite(
     { name: "spy", castPolicy },

@@ -8,13 +8,13 @@ import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
 import { opListener, traceAsOne } from "./trace.js";
 
-/** What autocast knows of a function that is composed of ops. */
+/** The definition of a composite, for autocast. */
 export interface CompositeDefinition {
   /** The name in cast policies. */
   readonly name: string;
   /** How autocast treats the floating tensors among the arguments. */
   readonly castPolicy: CastPolicy;
-  /** What its arguments must be, by name and in order. Without it they are not checked. */
+  /** The kinds of its arguments, by name and in order. Without it, arguments are not checked. */
   readonly parameters?: ParameterKinds;
 }
 
@@ -22,11 +22,11 @@ export interface CompositeDefinition {
 export type Composite<F> = F & CompositeDefinition;
 
 /**
- * Makes a function of tensors one op for autocast: inside a region its floating tensors are cast as the policy says, and its
- * body then runs as a whole in their dtype, without autocast. Tensors are looked for among the arguments, and in arrays and
- * plain objects there (options). Under the policy "none" the body runs as if it were not wrapped. Plans, origins and explanations name the function, not its ops.
+ * Makes a function of tensors one op for autocast: inside a region its floating tensors are cast as the policy says, and its body then runs
+ * as a whole in their dtype, without autocast. The tensors may be arguments, or lie in arrays and plain objects among them (options). Under
+ * the policy "none" the body runs as if it were not wrapped. Plans, origins and explanations name the function, not its ops.
  *
- * Its derivative is that of its body. What a kernel of its own should compute is an op: `defineOp`.
+ * Its derivative is that of its body. For a function with a kernel of its own use `defineOp`.
  *
  * ```ts
  * const logCosh = composite({ name: "logCosh", castPolicy: "float32" }, (x: Tensor, target: Tensor): Tensor => {
@@ -50,7 +50,7 @@ export function composite<A extends readonly unknown[], R>(
     const isNoted = tensors[0]?.runtime.recording.notes !== undefined;
     // Without frames of its own, so that a short stack trace still shows the caller.
     if (!dtype && !isNoted && !opListener()) return body(...args);
-    // Its ops are then cast one by one, and go by their own names.
+    // Its ops are then cast one by one, under their own names.
     if (policy === "none" && region?.enabled) return body(...args);
     const named = isNoted ? (...args: A): R => inComposite(name, () => body(...args)) : body;
     const run = (): R => {

@@ -16,7 +16,10 @@ import { castOperand } from "./cast.js";
 import type { OpDefinition, Operand } from "./op.js";
 import { opListener } from "./trace.js";
 
-/** Applies an op: casts its inputs as autocast wants, checks them, records its launches, and notes it for autograd. */
+/**
+ * Applies an op: casts its inputs by the autocast policy, checks them, records its launches, and registers it for
+ * autograd.
+ */
 export function dispatch(
   op: OpDefinition<unknown>,
   inputs: readonly Tensor[],
@@ -40,7 +43,7 @@ export function dispatch(
       attributes,
     });
   } catch (error) {
-    // Outside a step every handle is kept, and nothing has written these.
+    // Outside a step every tensor with a handle is kept; these outputs were never written.
     for (const output of outputs) output.dispose();
     throw error;
   }
@@ -68,7 +71,7 @@ function runtimeOf(op: string, inputs: readonly Tensor[]): Runtime {
   return runtime;
 }
 
-/** Tells whoever listens. */
+/** Reports the application to the listener of ops, if there is one. */
 function report(
   op: OpDefinition<unknown>,
   inputs: readonly Tensor[],
@@ -122,7 +125,7 @@ const isMixed = (dtypes: readonly DType[]): boolean => {
   return dtypes.some((dtype) => dtype !== first && isFloating(dtype));
 };
 
-/** What operands are computed with in together, those of 8 bits aside. */
+/** The dtype in which operands are computed together; 8-bit operands are ignored. */
 function commonDType(dtypes: readonly DType[]): CastDType {
   const computed = new Set(dtypes.filter((dtype) => isFloating(dtype) && !isFloat8(dtype)));
   const [only] = computed as Set<CastDType>;

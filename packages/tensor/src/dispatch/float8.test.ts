@@ -37,7 +37,7 @@ test.each(runtimes)(
     const run = (): [Tensor, Tensor, Tensor] => {
       const x = runtime.tensor(numbers(30), [5, 6]);
       const y = x.to("float8e5m2").to("float16").matmul(weight.to("float16").transpose(0, 1));
-      // 8 bits lie between two steps that could be fused.
+      // An 8-bit cast between two steps that could be fused otherwise.
       const z = x.mul(0.3).to("float8e4m3fn").to("float32").add(0.001);
       return [y, z, x.to("float8e4m3fn").to("float16").to("float8e5m2").to("float32")];
     };

@@ -16,7 +16,7 @@ const runtime = cpuRuntime();
 const variable = (values: readonly number[]) =>
   runtime.variable(Float32Array.from(values), [values.length], { requiresGrad: true });
 
-/** x³ with twice its true gradient, so that nobody else can have computed it. */
+/** x³ with twice its true gradient, which no other rule computes. */
 const cube = defineFunction({
   name: "cube",
   forward(context, x: Tensor, times: number) {
@@ -68,7 +68,7 @@ describe("defineFunction", () => {
     const x = variable([2]);
     const scale = variable([5]);
     const [first] = grad(cube(x, 1).mul(scale).sum(), [x], { createGraph: true });
-    // What was saved has no history, as in torch.
+    // Saved tensors have no history, as in torch.
     const [second] = grad(first?.sum() as Tensor, [scale]);
     expect(Array.from((await second?.toArray()) ?? [])).toEqual([24]);
   });
@@ -94,7 +94,7 @@ describe("defineFunction", () => {
 });
 
 describe("under autocast", () => {
-  /** What a forward and a backward pass see: the dtype of the argument, and the region. */
+  /** The dtype of the argument and the region, in a forward and in a backward pass. */
   function observe(castInputs?: "float32" | "float16") {
     const seen: string[] = [];
     const note = (pass: string, dtype: string): void => {

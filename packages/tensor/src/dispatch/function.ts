@@ -7,15 +7,15 @@ import { RecordingError, ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { castAll } from "./cast-all.js";
 
-/** What a forward pass leaves for its backward pass. */
+/** The context that a forward pass shares with its backward pass. */
 export interface FunctionContext {
-  /** Tensors that the backward pass needs. It sees them as they were, whatever has been assigned since. */
+  /** Saves tensors for the backward pass, which reads the versions that they have now. */
   save(...tensors: readonly Tensor[]): void;
-  /** What `save` was given. */
+  /** The tensors that were passed to `save`. */
   readonly saved: readonly Tensor[];
   /** Which arguments need a gradient; other gradients may be left undefined. */
   readonly needs: readonly boolean[];
-  /** The autocast region that the forward pass ran in: what {@link customBackward} opens again. */
+  /** The autocast region of the forward pass, which {@link customBackward} opens again. */
   region: AutocastRegion | undefined;
 }
 
@@ -30,9 +30,9 @@ type Backward = (context: FunctionContext, gradient: Tensor) => readonly (Tensor
 export interface FunctionDefinition<Arguments extends readonly unknown[]> {
   /** The name in errors. */
   readonly name: string;
-  /** Computes the result, without history. Arguments that are no tensors are passed through. */
+  /** Computes the result, without history. Arguments that are not tensors are passed unchanged. */
   readonly forward: Forward<Arguments>;
-  /** The gradient of each argument, written in ops; undefined for those that are no tensors or need none. */
+  /** The gradient of each argument, written in ops; undefined for arguments that are not tensors or need none. */
   readonly backward: Backward;
 }
 
@@ -69,9 +69,9 @@ export function defineFunction<Arguments extends readonly unknown[]>(
     };
     const result = noGrad(() => forward(context, ...inputs));
     if (!(isGradEnabled() && context.needs.includes(true))) return result;
-    // A result that is an argument, or that others hold, must not gain a history.
+    // A result that is an argument, or is referenced elsewhere, must not gain a history.
     const output = result.detach();
-    // What is saved counts as input: so autograd keeps it, and gives the version that was saved.
+    // Saved tensors count as inputs: so autograd keeps them and passes the versions that were saved.
     dependOn([...tensors, ...saved], [output], {
       name,
       backward: ({ inputs: seen, gradients: [gradient] }) => {
@@ -90,14 +90,14 @@ export function defineFunction<Arguments extends readonly unknown[]>(
 
 /** Options of {@link customForward}. */
 export interface CustomForwardOptions {
-  /** What floating arguments are cast to inside an enabled region, where the forward pass then runs without autocast. */
+  /** The dtype to which floating arguments are cast inside an enabled region; the forward pass then runs without autocast. */
   readonly castInputs?: DType;
 }
 
 /**
- * The forward pass of a {@link defineFunction} under autocast, as torch's `custom_fwd`: with `castInputs`, floating tensors
- * among the arguments (in arrays and plain objects too) are cast and the rest of the pass is left alone; without, its ops
- * are cast as those of any other code. Outside of an enabled region it changes nothing.
+ * Wraps the forward pass of a {@link defineFunction} for autocast, as torch's `custom_fwd`. With `castInputs`, floating
+ * tensors among the arguments (also in arrays and plain objects) are cast, and the pass runs without autocast. Without it,
+ * autocast casts the ops of the pass one by one. Outside an enabled region it changes nothing.
  *
  * ```ts
  * forward: customForward({ castInputs: "float32" }, (context, x: Tensor) => { … }),
@@ -117,7 +117,10 @@ export const customForward =
     return withoutAutocast(() => forward(context, ...cast));
   };
 
-/** The backward pass of a {@link defineFunction}, run in the autocast region of its forward pass, as torch's `custom_bwd`. */
+/**
+ * Wraps the backward pass of a {@link defineFunction} to run in the autocast region of its forward pass, as torch's
+ * `custom_bwd`.
+ */
 export const customBackward =
   (backward: Backward): Backward =>
   (context, gradient) =>

@@ -17,7 +17,7 @@ export interface TensorSpec {
 /** A place in memory that a launch can bind. */
 export type Operand = ShapedBinding<Storage>;
 
-/** What an op gets to compute its outputs from. */
+/** The arguments of an op's `forward`. */
 export interface ForwardContext<A> {
   /** Takes the op's launches. Its `allocate` gives scratch that lives as long as the recording needs it. */
   readonly target: LaunchTarget<Storage>;
@@ -26,13 +26,13 @@ export interface ForwardContext<A> {
   readonly attributes: A;
 }
 
-/** Everything the library knows about one op. All members are required: an op without a derivative says so. */
+/** The definition of one op. All members are required: an op without a derivative declares "none". */
 export interface OpDefinition<A> {
   /** The name in plans, errors and cast policies. */
   readonly name: string;
   /** How autocast treats the op's floating inputs. */
   readonly castPolicy: CastPolicy;
-  /** Checks the inputs, and tells shape and dtype of each result. Throws ShapeError or DTypeError. */
+  /** Checks the inputs and returns shape and dtype of each result. Throws ShapeError or DTypeError. */
   shape(inputs: readonly TensorSpec[], attributes: A): readonly TensorSpec[];
   /** Appends the launches that compute the outputs. */
   forward(context: ForwardContext<A>): void;
@@ -78,7 +78,7 @@ export interface BinaryOp extends Op<null> {
  */
 export function defineOp<A>(definition: OpDefinition<A>): Op<A> {
   const applyAll = (inputs: readonly Tensor[], attributes: A): readonly Tensor[] =>
-    // Not the op, which may be a function, and has to look its members up by name.
+    // Pass the definition, not the op: an op that is a function looks its members up by name, which is slower.
     dispatch(definition as OpDefinition<unknown>, inputs, attributes);
   return {
     ...definition,

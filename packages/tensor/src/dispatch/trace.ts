@@ -2,19 +2,19 @@ import type { AutocastRegion, CastPolicy } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import type { Tensor } from "../tensor/tensor.js";
 
-/** One application of an op, and what autocast decided about it. */
+/** One application of an op, with the decision of autocast. */
 export interface OpTrace {
   readonly op: string;
   /** Path of the module that applied it; "" where none did. */
   readonly module: string;
-  /** The policy that held, after the overrides of the region. */
+  /** The policy in effect, after the overrides of the region. */
   readonly policy: CastPolicy;
-  /** The policy that the op was defined with. */
+  /** The policy in the op's definition. */
   readonly ownPolicy: CastPolicy;
   readonly region: AutocastRegion | undefined;
-  /** The arguments as they were given. */
+  /** The arguments as given, before casts. */
   readonly inputs: readonly Tensor[];
-  /** Dtypes of the arguments as the op saw them. */
+  /** Dtypes of the arguments after casts. */
   readonly cast: readonly DType[];
   readonly outputs: readonly DType[];
 }
@@ -51,5 +51,5 @@ export function traceAsOne<T>(describe: (result: T) => OpTrace, fn: () => T): T 
   }
 }
 
-/** @internal Where dispatch reports, if anyone listens. */
+/** @internal The listener to which dispatch reports; undefined where there is none. */
 export const opListener = (): Listener | undefined => listener;

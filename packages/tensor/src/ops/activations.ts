@@ -13,7 +13,7 @@ export const sigmoid: UnaryOp = unary(kernels.sigmoid, "none", (g, _, y) =>
 );
 
 /**
- * An activation with a kernel for its gradient too, so that nothing is rounded in between. Without `curvature` the slope is
+ * An activation with a kernel for its gradient, so that intermediate results are not rounded. Without `curvature` the slope is
  * constant wherever it is defined.
  */
 interface Curved<A> {
@@ -190,8 +190,8 @@ const hardtanhOp: Op<Range> = activation<Range>({
 });
 
 /**
- * x within [min, max], either of which may be missing; NaN stays NaN, and its gradient is NaN, where torch's is 0: an activation that
- * was lost must reach the scaler.
+ * x clamped to [min, max], either of which may be missing. NaN stays NaN. The gradient at NaN is NaN, where torch's is 0: the scaler
+ * must see that an activation overflowed.
  */
 export const clamp: (x: Tensor, range: RangeOptions) => Tensor = checked(
   "clamp",

@@ -9,7 +9,7 @@ import { logicalNot, maskedFill } from "./comparison.js";
 import { matmul } from "./matmul.js";
 import { type Dropout, dropoutOp } from "./random.js";
 
-/** What attention does besides multiplying. */
+/** The parameters of attention besides its tensors. */
 export interface AttentionRule {
   readonly scale: number;
   readonly isCausal: boolean;
@@ -18,7 +18,7 @@ export interface AttentionRule {
 
 interface Probabilities {
   readonly scale: number;
-  /** Queries of an entry, where they look at earlier keys only. */
+  /** Number of queries of an entry under causal attention; undefined where all keys are visible. */
   readonly causalRows: number | undefined;
   /** How the probabilities are stored. */
   readonly dtype: DType;
@@ -78,7 +78,7 @@ function probabilities(
 ): Tensor {
   const products = matmul(query, key, { transB: true, dtype: "float32" });
   const isAdded = mask !== undefined && isFloating(mask.dtype);
-  // What is added counts after scaling.
+  // An added mask applies after scaling.
   const scores = mask ? masked(isAdded ? products.mul(scale) : products, mask) : products;
   return probabilitiesOp.apply([scores], {
     scale: isAdded ? 1 : scale,
@@ -87,7 +87,7 @@ function probabilities(
   });
 }
 
-/** Scores under a mask: of numbers that are added, or of flags, 0 where nothing may be seen. */
+/** Scores under a mask: numbers that are added, or flags that are 0 for hidden keys. */
 export const masked = (scores: Tensor, mask: Tensor): Tensor =>
   isFloating(mask.dtype)
     ? scores.add(castTo(mask, scores.dtype))
@@ -96,7 +96,7 @@ export const masked = (scores: Tensor, mask: Tensor): Tensor =>
 const droppedFrom = (x: Tensor, dropout: Dropout | undefined): Tensor =>
   dropout ? dropoutOp.apply([x], dropout) : x;
 
-/** Attention composed of ops that keep their probabilities: for what the fused kernels cannot do. */
+/** Attention composed of ops that keep their probabilities, for cases that the fused kernels do not support. */
 export const composedAttention = (
   [query, key, value]: readonly [Tensor, Tensor, Tensor],
   mask: Tensor | undefined,

@@ -22,7 +22,7 @@ import { type AttentionOptions, scaledDotProductAttention } from "./index.js";
 
 const [entries, queries, keys, size, width] = [2, 5, 6, 4, 3];
 
-/** Attention by its definition, where `look` says which keys a query sees. */
+/** Attention by its definition; `look` returns whether a query attends to a key. */
 function attended(
   [q, k, v]: readonly (readonly number[])[],
   look: (query: number, key: number, entry: number) => boolean,
@@ -83,7 +83,7 @@ const attentionCase = (
 const cases = [
   attentionCase("all keys", {}),
   attentionCase("causal", { isCausal: true }, (i, j) => j <= i),
-  // Query 3 sees nothing, and gets zeros.
+  // Query 3 has no visible key, and gets zeros.
   attentionCase("mask", {}, (i, j) => i !== 3 && (i + j) % 3 !== 0),
   attentionCase("padding", {}, (_, j, e) => j < (lengths[e] as number)),
 ];
@@ -110,7 +110,9 @@ test("autocast casts it as a whole, a mask too", () => {
   expect([run().dtype, autocast(region, run).dtype]).toEqual(["float32", "bfloat16"]);
 });
 
-/** A training step of attention, of its sum with weights, whose mask wants a gradient or not: that takes the composed ops. */
+/**
+ * A training step of attention, of its sum with weights, whose mask needs a gradient (which takes the composed ops) or not.
+ */
 async function trained(runtime: Runtime, isComposed: boolean, p: number) {
   const [q, k, v] = [1, 2, 3].map((seed) => {
     const { values, shape } = scattered([2, 64, 4], seed);

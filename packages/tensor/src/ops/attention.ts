@@ -22,13 +22,13 @@ import { expand } from "./shape.js";
 /** Options of {@link scaledDotProductAttention}. */
 export interface AttentionOptions {
   /**
-   * Broadcasts to [..., queries, keys]. Floating: added to the scaled scores. A mask (uint32), as comparisons give it: 1 where a
-   * query may look.
+   * Broadcasts to [..., queries, keys]. Floating: added to the scaled scores. A mask (uint32), as comparisons return it: 1 where
+   * a query may attend to a key.
    */
   readonly mask?: Tensor;
   /** How many keys each sequence has before its padding, integers: broadcasts to the dimensions before [keys, size]. */
   readonly keyLengths?: Tensor;
-  /** Query i may look at keys 0 … i only. Default false. */
+  /** Query i attends to keys 0 … i only. Default false. */
   readonly isCausal?: boolean;
   /** Factor of the scores. Default 1 / √size. */
   readonly scale?: number;
@@ -36,7 +36,7 @@ export interface AttentionOptions {
   readonly dropout?: DropoutOptions;
 }
 
-/** What fused attention does: its inputs are query, key, value, and a mask where there is one. */
+/** The attributes of fused attention. Its inputs are query, key, value, and the mask if there is one. */
 interface FusedAttention extends AttentionRule {
   readonly mask: kernels.AttentionMask | undefined;
 }
@@ -53,7 +53,7 @@ function attributesOf(
   return { entries: product(q.slice(0, -2)), queries, keys, size, width, ...rule };
 }
 
-/** Operands of a kernel from the inputs of an op: query, key, value, what else it reads, and a mask where there is one. */
+/** Operands of a kernel from the inputs of an op: query, key, value, further operands, and the mask if there is one. */
 const operandsOf = <T>([query, key, value]: readonly T[], mask: T | undefined) => ({
   query: query as T,
   key: key as T,
@@ -152,7 +152,7 @@ const keyValueGradientOp: Op<FusedAttention> = defineOp<FusedAttention>({
 
 /**
  * softmax(query keyᵀ · scale + mask) value, of query [..., queries, size], key [..., keys, size] and value [..., keys, width], as
- * torch.nn.functional.scaled_dot_product_attention. Scores are float32 whatever the dtype. A query that may look nowhere gets
+ * torch.nn.functional.scaled_dot_product_attention. Scores are float32 whatever the dtype. A query without visible keys gets
  * zeros.
  *
  * Heads of up to 128 elements are computed by fused kernels (Dao et al. 2022), which keep no tensor of queries × keys, neither
@@ -215,7 +215,7 @@ export const scaledDotProductAttention: Composite<
 
 const isHead = (size: number): boolean => size > 0 && size <= kernels.maxAttentionSize;
 
-/** One mask for the mask and the lengths that were given: lengths alone stay what they are. */
+/** Combines a given mask and given lengths into one mask; lengths alone stay lengths. */
 function maskOf(
   { mask, keyLengths }: AttentionOptions,
   lead: readonly number[],

@@ -27,7 +27,7 @@ export interface RunningStatistics {
 export interface BatchNormTrainingOptions extends BatchNormOptions {
   /**
    * Moved towards the batch's statistics, in place, the variance towards the unbiased one, as in torch; a channel with a non-finite
-   * statistic keeps what it has. A checkpoint that computes the batch again moves them once.
+   * statistic keeps its running values. A checkpoint that computes the batch again moves them once.
    */
   readonly running?: RunningStatistics;
   /** Weight of the batch in the running statistics. Default 0.1. */
@@ -191,7 +191,7 @@ const normalizeBy: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
   },
 });
 
-/** What {@link batchNorm} gives. */
+/** The result of {@link batchNorm}. */
 export interface BatchNormResult {
   /** The normalised tensor. */
   readonly output: Tensor;

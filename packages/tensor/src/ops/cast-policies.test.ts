@@ -13,7 +13,7 @@ import { cpuRuntime } from "../index.js";
 /** Not ops of torch's: a cast has no policy, and `sumTo` is a sum. */
 const others = ["castTo", "sumTo"];
 
-/** Not in torch's table, since torch composes them of ops that are, or lacks them. */
+/** Not in torch's table: torch composes them of listed ops, or lacks them. */
 const composed: CastPolicies = {
   softmin: "float32Output",
   gaussianNllLoss: "float32",

@@ -49,7 +49,7 @@ interface MaskOptions {
   check?(op: string, inputs: readonly TensorSpec[]): void;
 }
 
-/** Float32 does not hold every integer: which of the two is meant to give way is the caller's choice. */
+/** Float32 cannot represent every integer, so the caller has to cast one of the two. */
 function comparable(op: string, inputs: readonly TensorSpec[]): void {
   const [a, b = a] = inputs as [TensorSpec, TensorSpec?];
   if (b && isFloating(a.dtype) !== isFloating(b.dtype))
@@ -97,11 +97,11 @@ export const gt: Comparison = comparison(kernels.gt, kernels.gtScalar);
 /** Where a ≥ b, as a mask; 0 where an operand is NaN. */
 export const ge: Comparison = comparison(kernels.ge, kernels.geScalar);
 
-/** Where both are true, as a mask (uint32: 1 or 0). Of masks, or of any numbers: what is not 0 is true. */
+/** Where both are true, as a mask (uint32: 1 or 0). Operands are masks or any numbers: numbers other than 0 are true. */
 export const logicalAnd: MaskOfTwo = ofTwo(kernels.logicalAnd);
-/** Where one of two or both are true, as a mask. What is not 0 is true. */
+/** Where one of two or both are true, as a mask. Numbers other than 0 are true. */
 export const logicalOr: MaskOfTwo = ofTwo(kernels.logicalOr);
-/** Where exactly one of two is true, as a mask. What is not 0 is true. */
+/** Where exactly one of two is true, as a mask. Numbers other than 0 are true. */
 export const logicalXor: MaskOfTwo = ofTwo(kernels.logicalXor);
 /** Where x is 0, as a mask. */
 export const logicalNot: Mask = ofOne(kernels.logicalNot);
@@ -135,7 +135,10 @@ const whereOp: Op<null> = defineOp<null>({
   },
 });
 
-/** a where the mask is not 0, b elsewhere; gradients flow to each where it was taken, whatever the other is. All three broadcast. */
+/**
+ * a where the mask is not 0, b elsewhere. Gradients flow to each operand only where it was taken, even if the other is NaN. All three
+ * broadcast.
+ */
 export const where: CallableOp<(mask: Tensor, a: Tensor, b: Tensor) => Tensor, null> = callable(
   whereOp,
   { mask: tensor, a: tensor, b: tensor },
@@ -172,16 +175,16 @@ const keepWhereOp: Op<null> = masked<null>(
   (g, mask) => keepWhere(g, mask),
 );
 
-/** x where the mask is not 0, else 0, whatever x is there. */
+/** x where the mask is not 0, else 0, even where x is NaN. */
 export const keepWhere: CallableOp<(x: Tensor, mask: Tensor) => Tensor, null> = callable(
   keepWhereOp,
   { x: tensor, mask: tensor },
   (x: Tensor, mask: Tensor) => keepWhereOp.apply([x, mask], null),
 );
 
-/** A finite number that a format cannot hold becomes the farthest that it can: −1e9 must not become −∞ in float16. */
+/** A finite number beyond the range of a format saturates: −1e9 must not become −∞ in float16. */
 function withinRange(value: number, dtype: DType): number {
-  if (!isFloating(dtype)) return value; // The kernel brings it into the range of integers.
+  if (!isFloating(dtype)) return value; // For integers the kernel saturates.
   const { max: limit } = (dtype === "float16" ? float16 : dtype === "bfloat16" ? bfloat16 : float32)
     .finfo;
   return Number.isFinite(value) ? Math.min(Math.max(value, -limit), limit) : value;
@@ -194,8 +197,8 @@ const fill = masked<number>(
 );
 
 /**
- * x with `value` where the mask is not 0. A finite value beyond the range of x's dtype becomes the end of that range; infinities
- * stay infinite. Among integers the value loses its fraction, and infinities, too, become the ends of the range.
+ * x with `value` where the mask is not 0. A finite value beyond the range of x's dtype becomes the end of that range; infinities stay
+ * infinite. For integers the value is truncated, and infinities saturate too.
  */
 export const maskedFill: (x: Tensor, mask: Tensor, value: number) => Tensor = checked(
   "maskedFill",

@@ -80,7 +80,7 @@ export const stack: (tensors: readonly Tensor[], axis?: number) => Tensor = chec
   },
 );
 
-/** The places of an axis moved on by `by`, those at the end to the start. */
+/** Shifts the elements along an axis by `by` places; those past the end wrap around to the start. */
 export const roll: (x: Tensor, by: number, axis: number) => Tensor = checked(
   "roll",
   { x: kinds.tensor, by: kinds.integer, axis: kinds.integer },

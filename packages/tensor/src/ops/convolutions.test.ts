@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { cpuRuntime, ShapeError } from "../index.js";
 import { conv1d, conv2d, convTranspose1d, convTranspose2d } from "./index.js";
 
-// Values and gradients are compared with torch's in test/torch-layers.test.ts.
+// test/torch-layers.test.ts compares values and gradients with torch's.
 
 test("a transposed convolution has the size of what it was the convolution of", () => {
   const runtime = cpuRuntime();

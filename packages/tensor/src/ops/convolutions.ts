@@ -20,7 +20,7 @@ export interface Conv1dOptions {
 
 /** Options of {@link convTranspose1d}. */
 export interface ConvTranspose1dOptions extends Conv1dOptions {
-  /** Added to the length of the result, at its end: which of the lengths that the stride merges is meant. Default 0. */
+  /** Added to the length of the result, at its end: selects one of the lengths that the stride maps to one. Default 0. */
   readonly outputPadding?: number;
 }
 
@@ -30,9 +30,9 @@ type Pair = number | readonly [number, number];
 export interface ConvTranspose2dOptions {
   /** Default 1. */
   readonly stride?: Pair;
-  /** Zeros on each side of the image whose convolution this transposes: what is cut off the result. Default 0. */
+  /** Padding of the convolution that this transposes, which is cut off the result. Default 0. */
   readonly padding?: Pair;
-  /** Added to the size of the result, at its end: which of the sizes that the stride merges is meant. Default 0. */
+  /** Added to the size of the result, at its end: selects one of the sizes that the stride maps to one. Default 0. */
   readonly outputPadding?: Pair;
   /** Default 1. */
   readonly dilation?: Pair;
@@ -140,7 +140,7 @@ export const convTranspose2d: Convolution<ConvTranspose2dOptions> = composite(
     plusBias(transposed("convTranspose2d", input, weight, options), bias),
 );
 
-/** A row of one line: what a convolution of images makes of sequences. */
+/** Treats sequences as images of one line, for the convolution of images. */
 function asImages(
   name: string,
   input: Tensor,

@@ -21,8 +21,8 @@ export interface CrfWeights {
 /** Options of the functions of conditional random fields. */
 export interface CrfOptions {
   /**
-   * uint32 [batch, length], not 0 for the places that count: a sequence's tags follow each other over the others, of which nothing is
-   * read. Default: all count.
+   * uint32 [batch, length], not 0 for the places that count. The other places are skipped, and nothing of them is read. Default: all
+   * count.
    */
   readonly mask?: Tensor | undefined;
 }
@@ -60,7 +60,7 @@ export const crfLogPartition: (
 
 /**
  * The negative log-likelihood of uint32 tags [batch, length], float32 [batch]: {@link crfLogPartition} minus the tags' score, but with
- * more digits. Tags under padding may be anything; another tag that is none gives NaN.
+ * more digits. Tags under padding may have any value; elsewhere an invalid tag gives NaN.
  */
 export const crfLoss: (
   emissions: Tensor,
@@ -74,7 +74,7 @@ export const crfLoss: (
     lossOf(emissions, weights, tags, mask),
 );
 
-/** The tags of highest score together, by Viterbi's algorithm, in one launch. Of equal ones the first tag wins. */
+/** The sequence of tags with the highest score, by Viterbi's algorithm, in one launch. Ties go to the first tag. */
 export const crfDecode: (
   emissions: Tensor,
   weights: CrfWeights,
@@ -98,7 +98,7 @@ interface Given {
   readonly hasMask: boolean;
 }
 
-/** The operands that may be missing, behind the `count` that are there. */
+/** The optional operands, which come after the `count` required ones. */
 const optional = <T>(
   inputs: readonly T[],
   count: number,
@@ -180,7 +180,7 @@ const lossOp: Op<Given> = defineOp<Given>({
     );
   },
   backward({ inputs, outputs, gradients, attributes }) {
-    // The alphas are for this alone: no gradient enters through them.
+    // Only the backward pass reads the alphas: no gradient enters through them.
     const [losses] = gradients;
     if (!losses) return [];
     const [emissions, start, end, transitions, ...integers] = inputs as Four<Tensor>;

@@ -14,7 +14,7 @@ import { axisOf } from "./windows.js";
 const normAlong = (x: Tensor, p: number, axis = -1): Tensor =>
   linalgVectorNorm(x, { ord: p, axes: axis });
 
-/** x, or `least` where that is more; gradients pass through there too, as where torch clamps without recording. */
+/** max(x, least). Gradients pass through also where `least` is taken, as where torch clamps without recording. */
 export const atLeast = (x: Tensor, least: number): Tensor =>
   x.add(clamp(x, { min: least }).sub(x).detach());
 
@@ -22,7 +22,7 @@ export const atLeast = (x: Tensor, least: number): Tensor =>
 export interface CosineSimilarityOptions {
   /** Default 1, as in torch. */
   readonly axis?: number;
-  /** The least length that is divided by. Default 1e-8. */
+  /** Lower bound of the divisor. Default 1e-8. */
   readonly eps?: number;
 }
 

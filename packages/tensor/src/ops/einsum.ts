@@ -82,9 +82,9 @@ function diagonal(term: Labelled): Labelled {
   });
 }
 
-/** The product of two operands, summed over the labels that nobody wants any more. */
+/** The product of two operands, summed over the labels that no later product needs. */
 function contract(a: Labelled, b: Labelled, wanted: ReadonlySet<string>): Labelled {
-  // What only one of them has is summed before it is multiplied.
+  // A label that only one of them has, and that is not needed later, is summed before the product.
   const left = summed(a, new Set([...wanted, ...b.labels]));
   const right = summed(b, new Set([...wanted, ...a.labels]));
   const common = left.labels.filter((label) => right.labels.includes(label));
@@ -103,7 +103,7 @@ function contract(a: Labelled, b: Labelled, wanted: ReadonlySet<string>): Labell
   const matrices = (term: Labelled, order: Labels): Tensor =>
     arranged(expanded(term, [...batch, ...inner], size), order);
   const x = matrices(left, [...batch, ...rows, ...inner]).reshape([entries, m, k]);
-  // A right operand whose columns come first in memory is used as it lies.
+  // A right operand whose columns come first in memory is used without a copy.
   const isTransposed = isInOrder(right.labels, [...batch, ...columns, ...inner]);
   const y = isTransposed
     ? matrices(right, [...batch, ...columns, ...inner]).reshape([entries, n, k])
@@ -128,14 +128,14 @@ function sizesOf(terms: readonly Labelled[]): (label: string) => number {
   return (label) => sizes.get(label) as number;
 }
 
-/** Summed over the labels that are not wanted. */
+/** The term summed over the labels that are not wanted. */
 function summed({ tensor, labels }: Labelled, wanted: ReadonlySet<string>): Labelled {
   const axes = labels.flatMap((label, d) => (wanted.has(label) ? [] : [d]));
   if (axes.length === 0) return { tensor, labels };
   return { tensor: tensor.sum(axes), labels: labels.filter((label) => wanted.has(label)) };
 }
 
-/** With sizes of 1 repeated along some labels. */
+/** The term with sizes of 1 repeated along some labels. */
 function expanded(
   { tensor, labels }: Labelled,
   along: Labels,
@@ -147,13 +147,13 @@ function expanded(
   return { tensor: shape.join() === tensor.shape.join() ? tensor : tensor.expand(shape), labels };
 }
 
-/** With the dimensions in the order of these labels. */
+/** The tensor with its dimensions in the order of these labels. */
 function arranged({ tensor, labels }: Labelled, order: Labels): Tensor {
   if (isInOrder(labels, order)) return tensor;
   return tensor.permute(order.map((label) => labels.indexOf(label)));
 }
 
-/** In the order of `order`, with a dimension of 1 for each label that the tensor lacks. */
+/** The tensor in the order of `order`, with a dimension of 1 for each label that it lacks. */
 function aligned(term: Labelled, order: Labels): Tensor {
   const own = order.filter((label) => term.labels.includes(label));
   const tensor = arranged(term, own);

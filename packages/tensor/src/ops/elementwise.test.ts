@@ -24,7 +24,7 @@ const unaryFormulas: readonly [
   make?: (shape: Shape) => CaseInput,
 ][] = [
   [ops.exp, Math.exp],
-  // WGSL leaves roots and logarithms of negative numbers open.
+  // WGSL does not define roots and logarithms of negative numbers.
   [ops.sqrt, Math.sqrt, positive],
   [ops.log, Math.log, positive],
   [ops.square, (x) => x * x],
@@ -86,7 +86,7 @@ const broadcasts: readonly [Shape, Shape, Shape][] = [
   ],
 ];
 
-/** Repeated and not in turns, as often as it takes: one op shows it. */
+/** Repeated and other dimensions alternate, up to many dimensions: one op suffices. */
 const deepBroadcasts: typeof broadcasts = [
   [
     [2, 1, 3, 1, 2],

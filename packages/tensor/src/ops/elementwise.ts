@@ -69,7 +69,7 @@ export const mul: ArithmeticOp = arithmetic(
   (a, b) => scale.apply([a], b),
 );
 
-/** gradient · factor. That of a scaled loss begins as one times the scale, which is no launch. */
+/** gradient · factor. The gradient of a scaled loss begins as one times the scale, which needs no launch. */
 function times(gradient: Tensor, factor: Tensor): Tensor {
   const isFactor =
     gradient.storage === gradient.runtime.one.storage &&
@@ -79,7 +79,7 @@ function times(gradient: Tensor, factor: Tensor): Tensor {
   return isFactor ? factor : gradient.mul(factor);
 }
 
-/** a / b, which broadcast as in NumPy; b may be a number, whose reciprocal is multiplied by. Floating dtypes promote. */
+/** a / b, which broadcast as in NumPy; b may be a number, whose reciprocal is then a factor. Floating dtypes promote. */
 export const div: ArithmeticOp = arithmetic(
   binary(kernels.div, (context) => {
     const [, b] = context.inputs as [Tensor, Tensor];
@@ -94,7 +94,7 @@ export const div: ArithmeticOp = arithmetic(
 export const sqrt: UnaryOp = unary(kernels.sqrt, "none", (g, _, y) => g.div(y.mul(2)));
 /** x². */
 export const square: UnaryOp = unary(kernels.square, "none", (g, x) => g.mul(x.mul(2)));
-/** |x|. The gradient at NaN is NaN, where torch's is 0: an activation that was lost must reach the scaler. */
+/** |x|. The gradient at NaN is NaN, where torch's is 0: the scaler must see that an activation overflowed. */
 export const abs: UnaryOp = unary(kernels.abs, "none", (g, x) => g.mul(sign(x)));
 
 /** −1, 0 or 1; NaN stays NaN. */
@@ -108,8 +108,8 @@ export const ceil: UnaryOp = unary(kernels.ceil, "none", cut);
 export const round: UnaryOp = unary(kernels.round, "none", cut);
 
 /**
- * Gradients go to the operand that was taken; of two that are equal, half to each; to both where either is NaN, as in torch, so that
- * NaN is not lost on its way back.
+ * The gradient goes to the operand that was taken, half to each of two equal operands, and to both where either is NaN, as in torch:
+ * so NaN reaches the gradients.
  */
 function extremum(expression: kernels.Expression, slope: kernels.Expression): BinaryOp {
   const backward: Op<null> = pointwise<null>({

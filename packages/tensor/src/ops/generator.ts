@@ -3,19 +3,19 @@ import type { RandomSource } from "@halfstep/kernels";
 import { noteDraw } from "../autograd/recomputation.js";
 import type { Runtime } from "../tensor/runtime.js";
 
-/** Sets the numbers of this generator apart from those of others with the same seed. */
+/** Distinguishes the numbers of this generator from those of other streams with the same seed. */
 const stream = 0x6e6e;
 
 /**
- * Random numbers: Philox4x32-10 over (seed, offset), which are its whole state and known to the host. On the host only integer
+ * Generates random numbers by Philox4x32-10. Its whole state is (seed, offset), which the host has. On the host only integer
  * arithmetic and exactly rounded float64 operations are used, so that a seed gives the same bits on every machine; ops that draw
- * on the device take the words that the host would have drawn next.
+ * on the device take the words that the host would draw next.
  */
 export class Generator {
   readonly seed: number;
-  /** How many 32-bit words have been drawn. Set it to go back, or on. */
+  /** How many 32-bit words have been drawn. Set it to move backwards or forwards. */
   offset = 0;
-  /** The words of the block that was drawn from last. */
+  /** The words of the latest block. */
   #words: ArrayLike<number> = [];
   #block = -1;
 
@@ -41,7 +41,7 @@ export class Generator {
   }
 
   /**
-   * Takes words for a tensor, a block of four for each quad of its elements, and moves on behind them. A step that throws gives
+   * Reserves words for a tensor, a block of four for each quad of its elements, and advances past them. A step that throws gives
    * them back; a step that the loss scaler skips does not.
    */
   take(runtime: Runtime, elements: number): RandomSource {

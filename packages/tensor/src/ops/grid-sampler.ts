@@ -11,15 +11,15 @@ import { select } from "./windows.js";
 
 /** Options of {@link gridSampler}. */
 export interface GridSamplerOptions {
-  /** Between the four pixels around a place, or the nearest. Default "bilinear". */
+  /** Interpolation between the four pixels around a place, or the nearest pixel. Default "bilinear". */
   readonly mode?: "bilinear" | "nearest";
-  /** What lies outside the image: zeros, its border, or the image mirrored. Default "zeros". */
+  /** Values outside the image: zeros, its border, or the mirrored image. Default "zeros". */
   readonly padding?: "zeros" | "border" | "reflection";
   /** Whether −1 and 1 are the centres of the outermost pixels, or their outer edges. Default false. */
   readonly alignCorners?: boolean;
 }
 
-/** A column or row of pixels that places read, and with what weight. */
+/** A column or row of pixels that places read, and its weight. */
 interface Tap {
   readonly place: Tensor;
   readonly weight: Tensor | undefined;
@@ -112,7 +112,7 @@ function sample(
   return terms.reduce((sum, term) => sum.add(term));
 }
 
-/** Places mirrored at `first` and at as far behind the last pixel, as often as it takes. */
+/** Places mirrored at `first` and, symmetrically, behind the last pixel, until they are inside. */
 function reflected(place: Tensor, size: number, first: number): Tensor {
   const span = size - 1 - 2 * first;
   if (span === 0) return place.mul(0);

@@ -129,7 +129,9 @@ const scatterOp = (name: string, op: Scatter["op"]): Op<number> =>
 const assignOp = scatterOp("scatter", "assign");
 const addOp = scatterOp("scatterAdd", "add");
 
-/** x with `source` written to the places that a uint32 index of the same shape names along an axis; of equal places the last. */
+/**
+ * x with `source` written to the places that a uint32 index of the same shape names along an axis; for equal places the last wins.
+ */
 export const scatter: (x: Tensor, axis: number, index: Tensor, source: Tensor) => Tensor = checked(
   "scatter",
   { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor, source: kinds.tensor },
@@ -173,7 +175,7 @@ const selectOp: Op<number> = defineOp<number>({
   },
 });
 
-/** [source, index]: zeros, to which the source's places along an axis are added where the index says. */
+/** [source, index]: zeros, plus the source's places along an axis at the places that the index names. */
 const addRows: Op<{ readonly axis: number; readonly size: number }> = defineOp<{
   readonly axis: number;
   readonly size: number;
@@ -200,7 +202,7 @@ const addRows: Op<{ readonly axis: number; readonly size: number }> = defineOp<{
   ],
 });
 
-/** [base, source, index]: the base with places along the first axis replaced by the source's, where the index says. */
+/** [base, source, index]: the base with the places that the index names along the first axis replaced by the source's. */
 const putRows: Op<null> = defineOp<null>({
   name: "putRows",
   castPolicy: "none",
@@ -243,13 +245,13 @@ export const indexSelect: (x: Tensor, axis: number, index: Tensor) => Tensor = c
 
 /** Options of {@link indexPut}. */
 export interface IndexPutOptions {
-  /** Add to what is there, instead of replacing it. Default false. */
+  /** Add to the rows instead of replacing them. Default false. */
   readonly accumulate?: boolean;
 }
 
 /**
- * x with rows replaced by those of `values` [places, …], or added to, where a uint32 index [places] says; of equal places the last.
- * Several indices of one shape name a place in as many dimensions.
+ * x with the rows that a uint32 index [places] names replaced by those of `values` [places, …], or added to; for equal places the
+ * last wins. Several indices of one shape name a place in as many dimensions.
  */
 export const indexPut: Composite<
   (
@@ -290,7 +292,7 @@ export const indexPut: Composite<
 );
 
 interface PlaceIn {
-  /** Places in the dimensions before. */
+  /** Number of places in the dimensions before this one. */
   readonly places: number;
   /** The size of this one. */
   readonly size: number;
@@ -310,11 +312,13 @@ const placeOp: Op<PlaceIn> = defineOp<PlaceIn>({
   backward: "none",
 });
 
-/** place · size + index, uint32 all: the place in one more dimension. Past the end of everything where one is out of range. */
+/** place · size + index, all uint32: the place in one more dimension. Past the end of the tensor where one is out of range. */
 export const placeIn = (place: Tensor, index: Tensor, dimension: PlaceIn): Tensor =>
   placeOp.apply([place, index], dimension);
 
-/** Where uint32 indices of one shape, one for each dimension, point to in all of them together; past the end where one does. */
+/**
+ * The flat place that uint32 indices of one shape, one for each dimension, name together; past the end where one is out of range.
+ */
 function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): Tensor {
   const [first, ...others] = indices;
   if (!first || indices.length !== dimensions.length)
@@ -335,7 +339,7 @@ function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): T
 
 /** Options of {@link embedding}. */
 export interface EmbeddingOptions {
-  /** The row that stands for no word: it gets no gradient. */
+  /** The row of padding, which gets no gradient. */
   readonly paddingIndex?: number;
 }
 
@@ -363,7 +367,7 @@ export const embedding: (index: Tensor, weight: Tensor, options?: EmbeddingOptio
     },
   );
 
-/** The same rows; through those under the mask no gradient flows. */
+/** The same rows, without gradients for the masked ones. */
 function cutRows(rows: Tensor, mask: Tensor): Tensor {
   const column = mask.reshape([mask.size, 1]);
   return where(column, rows.detach(), rows);

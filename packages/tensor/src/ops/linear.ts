@@ -32,9 +32,9 @@ export const linear: Composite<(x: Tensor, weight: Tensor, bias?: Tensor) => Ten
   },
 );
 
-/** Whether the layer has the shapes and dtypes of torch's, of which {@link linearNode} knows the gradients. */
+/** Whether {@link linearNode} applies: shapes and dtypes are those of torch's layer. */
 const isOneNode = (x: Tensor, weight: Tensor, bias: Tensor): boolean =>
-  // Where a region casts the operands of each op by itself, each has a gradient of its own.
+  // Where a region casts the operands of each op separately, each op has a gradient of its own.
   !currentRegion()?.enabled &&
   x.dtype === weight.dtype &&
   x.rank > 0 &&

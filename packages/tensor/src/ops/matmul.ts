@@ -23,15 +23,15 @@ export interface MatmulOptions {
   readonly transA?: boolean;
   /** Use the transpose of the last two dimensions of b. Default false. */
   readonly transB?: boolean;
-  /** How the product is stored. Default: as the factors are. "float32" keeps the sums of 16-bit factors as they were added up. */
+  /** The dtype of the product. Default: that of the factors. "float32" stores the float32 sums of 16-bit factors unrounded. */
   readonly dtype?: DType;
 }
 
 interface MatmulShape {
-  /** Of the factors, without the dimensions of the matrices. */
+  /** Batch dimensions of the first factor. */
   readonly batchA: readonly number[];
   readonly batchB: readonly number[];
-  /** What both broadcast to. */
+  /** The batch dimensions that both broadcast to. */
   readonly batch: readonly number[];
   readonly m: number;
   readonly n: number;
@@ -40,7 +40,7 @@ interface MatmulShape {
 
 const product = (shape: readonly number[]): number => shape.reduce((x, y) => x * y, 1);
 
-/** A vector as the matrix that it is on the left, or on the right, of a product. */
+/** The shape of a factor as a matrix: a vector is a row on the left of a product and a column on the right. */
 const rowOf = (shape: readonly number[]): readonly number[] =>
   shape.length === 1 ? [1, ...shape] : shape;
 const columnOf = (shape: readonly number[]): readonly number[] =>
@@ -50,7 +50,7 @@ type Shaped = Pick<TensorSpec, "shape">;
 
 const noBatch: readonly number[] = [];
 
-/** Without the dimensions of the matrices. */
+/** The shape without the dimensions of the matrices. */
 const batchOf = (shape: readonly number[]): readonly number[] =>
   shape.length === 2 ? noBatch : shape.slice(0, -2);
 
@@ -153,7 +153,7 @@ export const matmul: CallableOp<
   (a: Tensor, b: Tensor, options: MatmulOptions = {}) => matmulOp.apply([a, b], options),
 );
 
-/** A factor as the kernel takes it: one entry for all, or as many as the result has, for which some are repeated. */
+/** A factor as the kernel takes it: one entry for all, or as many entries as the result has, some of them repeated. */
 function entriesOf(
   target: LaunchTarget<Storage>,
   factor: Operand,

@@ -9,7 +9,7 @@ import {
 import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
 import { groupNorm, layerNorm, rmsNorm } from "./index.js";
 
-/** Normalises runs of numbers that lie `stride` apart; what is averaged is told by `places`. */
+/** Normalises groups of numbers; `places` has the indices of each group. */
 function normalized(
   x: readonly number[],
   groups: readonly (readonly number[])[],

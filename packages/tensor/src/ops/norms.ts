@@ -19,7 +19,7 @@ interface NormAttributes {
   readonly hasBias: boolean;
 }
 
-/** Input, parameters, then what else there is: as ops pass them on. */
+/** Splits an op's operands into the input, the parameters and the rest. */
 function partsOf<T>(
   [x, ...rest]: readonly T[],
   { hasWeight, hasBias }: NormAttributes,

@@ -112,5 +112,5 @@ export const unary = (
     }),
   );
 
-/** The gradient of what is constant in steps: zeros, which are there so that a gradient is. */
+/** The gradient of a piecewise constant function: zeros, so that the input has a gradient. */
 export const cut = (gradient: Tensor): Tensor => gradient.mul(0);

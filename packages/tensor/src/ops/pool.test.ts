@@ -13,7 +13,7 @@ type Four = readonly [number, number, number, number];
 const pairOf = (value: number | readonly [number, number]): readonly [number, number] =>
   typeof value === "number" ? [value, value] : value;
 
-/** What a window over padded images gives, from the elements inside the image and the window's size. */
+/** The result of a window over padded images, from the elements inside the image and the window's size. */
 type Pooling = (inside: readonly number[], size: number) => number;
 
 function poolCases(input: Four, options: PoolOptions): readonly ForwardCase[] {

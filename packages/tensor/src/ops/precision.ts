@@ -3,12 +3,15 @@ import { type DType, isFloat8 } from "@halfstep/device";
 import { castTo } from "../dispatch/cast.js";
 import type { Tensor } from "../tensor/tensor.js";
 
-/** What `f` computes of x in float32, in the dtype of x, unless that is for storage only: several ops that round once. */
+/**
+ * Runs `f` on x in float32 and casts the result to the dtype of x (unless that is a storage format): several ops round
+ * once.
+ */
 export const inFloat32 = (x: Tensor, f: (x: Tensor) => Tensor): Tensor =>
   castTo(f(castTo(x, "float32")), isFloat8(x.dtype) ? "float32" : x.dtype);
 
 /**
- * The `dtype` argument of sums, norms and products, as in torch: x is cast to it before the op, and autocast has no say.
+ * The `dtype` argument of sums, norms and products, as in torch: x is cast to it before the op, and autocast is ignored.
  */
 export const inDType = (x: Tensor, dtype: DType | undefined, f: (x: Tensor) => Tensor): Tensor =>
   dtype === undefined ? f(x) : withoutAutocast(() => f(castTo(x, dtype)));

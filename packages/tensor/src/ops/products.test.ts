@@ -32,7 +32,7 @@ function productCase(
 
 const options = { alpha: -0.5, beta: 2 };
 
-/** An op that adds to a product; what is added is repeated along its first dimension. */
+/** A case of an op that adds a tensor to a product; the tensor is repeated along its first dimension. */
 function sumCase(
   name: string,
   apply: typeof ops.addmm,
@@ -131,7 +131,7 @@ test("a sum of a product is rounded once", async () => {
     runtime.tensor(values, shape, { dtype: "float16" });
   const a = half([2048, 1], [1, 2]);
   const b = half([1, 1], [2, 1]);
-  // The product is 2049, for which float16 has no room, and which it would round to 2048.
+  // The product is 2049, which float16 would round to 2048.
   expect(await ops.addmm(half([-2048], [1, 1]), a, b).item()).toBe(1);
   const large = half([60000, 60000], [1, 2]);
   expect(await ops.addmm(half([0], [1, 1]), large, b, { alpha: 2 ** -4 }).item()).toBe(7500);

@@ -14,7 +14,7 @@ export interface Dropout {
   readonly source: kernels.RandomSource;
 }
 
-/** The mask is drawn again wherever it is needed, and stored nowhere. */
+/** The mask is never stored: each kernel that needs it draws it again. */
 export const dropoutOp: Op<Dropout> = defineOp<Dropout>({
   name: "dropout",
   castPolicy: "none",

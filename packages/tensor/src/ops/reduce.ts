@@ -22,7 +22,7 @@ interface Reduction {
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
-/** One number of each line of neighbouring axes, which stay as axes of size 1. */
+/** Reduces each line along neighbouring axes to one number; the axes keep size 1. */
 function reduceOp(
   name: string,
   op: ReduceOp,
@@ -88,7 +88,10 @@ const toExtrema = ({ x, y, g, attributes }: ReductionBackward): Tensor => {
 const maxOp: Op<Reduction> = reduceOp("amax", "max", "none", toExtrema);
 const minOp: Op<Reduction> = reduceOp("amin", "min", "none", toExtrema);
 
-/** The product of all others, right where some are 0: of those before and of those behind. */
+/**
+ * The gradient is the product of all other elements, computed from those before and those behind: correct where some are
+ * 0.
+ */
 const prodOp: Op<Reduction> = reduceOp("prod", "prod", "float32Output", ({ x, g, lines }) => {
   const { outer, size, inner } = lines;
   const rows = x.reshape([outer, size, inner]).permute([0, 2, 1]);
@@ -146,7 +149,7 @@ const untypedReduction = (name: string, op: Op<Reduction>): Reduce<KeepOptions> 
 /** Sum over `axes` (all of them where undefined), in float32 under autocast unless a `dtype` is given. */
 export const sum: Reduce<SumOptions> = typedReduction("sum", sumOp);
 
-/** Mean over `axes` (all of them where undefined), added up in float32. NaN where there is nothing to take the mean of. */
+/** Mean over `axes` (all of them where undefined), added up in float32. NaN for empty axes. */
 export const mean: Reduce<KeepOptions> = untypedReduction("mean", meanOp);
 
 /** Product over `axes`, in float32 under autocast unless a `dtype` is given. */

@@ -38,7 +38,7 @@ const cumprodOp: Op<Direction> = defineOp<Direction>({
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
     target.launch(kernels.scan({ input, out }, { op: "product", ...rowsOf(input), ...attributes }));
   },
-  // No division, so that zeros among the factors do no harm.
+  // Without division, so that zeros among the factors are correct.
   backward({ inputs, outputs, gradients, attributes: { reverse } }) {
     const [before, behind] = reverse ? [-1, 1] : [1, -1];
     const factors = shift(inputs[0] as Tensor, behind, 0);
@@ -95,7 +95,7 @@ const along = (op: Op<Direction>): Cumulate =>
     },
   );
 
-/** What `f` makes of x with one axis as the last, put back in its place. */
+/** Applies `f` to x with one axis moved to the end, and moves the axis back. */
 export function withAxisLast(x: Tensor, axis: number, f: (x: Tensor) => Tensor): Tensor {
   if (axis === x.rank - 1) return f(x);
   const order = x.shape.map((_, d) => d).filter((d) => d !== axis);

@@ -69,7 +69,7 @@ const expandOp: Op<readonly number[]> = defineOp<readonly number[]>({
   },
   forward({ target, inputs, outputs }) {
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
-    // Floats may be fused with their neighbours; integers are only moved, and keep every bit.
+    // An elementwise launch of floats may be fused with its neighbours; integers are copied bit by bit.
     if (isFloating(input.dtype)) target.launch(elementwise(identity, inputs, out));
     else target.launch(stridedCopy({ input, out }, { dimensions: repeated(input, out) }));
   },
@@ -127,7 +127,7 @@ export const permute: CallableOp<
   (x: Tensor, order: readonly number[]) => permuteOp.apply([x], order),
 );
 
-/** Two dimensions exchanged; negative ones count from the end. */
+/** Exchanges two dimensions; negative ones count from the end. */
 export const transpose: (x: Tensor, a: number, b: number) => Tensor = checked(
   "transpose",
   { x: kinds.tensor, a: kinds.integer, b: kinds.integer },
@@ -138,7 +138,7 @@ export const transpose: (x: Tensor, a: number, b: number) => Tensor = checked(
   },
 );
 
-/** A dimension of size 1 put in before `axis`; −1 puts it last. */
+/** Inserts a dimension of size 1 before `axis`; −1 inserts it at the end. */
 export const unsqueeze: (x: Tensor, axis: number) => Tensor = checked(
   "unsqueeze",
   { x: kinds.tensor, axis: kinds.integer },
@@ -146,7 +146,7 @@ export const unsqueeze: (x: Tensor, axis: number) => Tensor = checked(
     reshape(x, x.shape.toSpliced(axis < 0 ? axis + x.rank + 1 : axis, 0, 1)),
 );
 
-/** A dimension of size 1 taken out. */
+/** Removes a dimension of size 1. */
 export const squeeze: (x: Tensor, axis: number) => Tensor = checked(
   "squeeze",
   { x: kinds.tensor, axis: kinds.integer },

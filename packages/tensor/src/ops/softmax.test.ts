@@ -14,7 +14,7 @@ const rowsOf = (x: readonly number[], columns: number): number[][] =>
     x.slice(row * columns, (row + 1) * columns),
   );
 
-/** log Σ exp, less the largest first. */
+/** log Σ exp, with the maximum subtracted first. */
 const logSum = (row: readonly number[]): number => {
   const largest = Math.max(...row);
   return largest + Math.log(row.reduce((sum, value) => sum + Math.exp(value - largest), 0));
@@ -25,7 +25,7 @@ const shapes = [[4], [3, 10], [2, 3, 5], [2, 300], [3, 1]];
 const cases = shapes.flatMap((shape): ForwardCase[] => {
   const columns = shape.at(-1) as number;
   const { values } = scattered(shape);
-  // Far beyond what exp() can hold, so that the largest must be taken off first.
+  // Far beyond the range of exp(), so that the maximum must be subtracted first.
   const inputs = [{ shape, values: values.map((value) => value * 200) }];
   return [
     {

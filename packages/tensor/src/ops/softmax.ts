@@ -74,7 +74,7 @@ export interface SoftmaxOptions {
   readonly dtype?: DType;
 }
 
-/** Applies an op over the last axis to another axis, in a dtype that the caller may choose over autocast. */
+/** Applies an op over the last axis to another axis. A `dtype` from the caller takes precedence over autocast. */
 function along(op: Op<null>, x: Tensor, axis: number, { dtype }: SoftmaxOptions): Tensor {
   const position = axis < 0 ? axis + x.rank : axis;
   if (x.rank > 0 && !(position in x.shape))
@@ -131,12 +131,12 @@ const argmaxOp: Op<null> = defineOp<null>({
   backward: "none",
 });
 
-/** {@link argmax} along the last axis, which disappears. */
+/** {@link argmax} along the last axis, which is removed. */
 export const argmaxOfRows = (x: Tensor): Tensor => argmaxOp.apply([x], null);
 
 /**
- * Where the largest element along an axis is, as uint32; the first of equals. The axis disappears. Without an axis it is the place
- * among all elements in row-major order, as in torch.
+ * The index of the largest element along an axis, as uint32; ties go to the first. The axis is removed. Without an axis it is the
+ * index among all elements in row-major order, as in torch.
  */
 export const argmax: CallableOp<(x: Tensor, axis?: number) => Tensor, null> = callable(
   argmaxOp,

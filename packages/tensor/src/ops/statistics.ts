@@ -43,7 +43,7 @@ const root: Op<number> = pointwise<number>({
 
 /** Options of {@link variance} and {@link std}. */
 export interface VarianceOptions extends ReduceOptions {
-  /** Taken from the number of elements. Default 1, the unbiased variance. */
+  /** Subtracted from the number of elements in the divisor. Default 1, the unbiased variance. */
   readonly correction?: number;
 }
 
@@ -79,7 +79,7 @@ function squaredDeviation(
   return sum(squares, axes, { keepDimensions }).mul(1 / Math.max(0, count - correction));
 }
 
-/** log Σ exp over `axes`, less the largest first, so that nothing overflows. */
+/** log Σ exp over `axes`. The maximum is subtracted first, so that nothing overflows. */
 export const logsumexp: Composite<(x: Tensor, options?: ReduceOptions) => Tensor> = composite(
   {
     name: "logsumexp",
@@ -95,14 +95,14 @@ export const logsumexp: Composite<(x: Tensor, options?: ReduceOptions) => Tensor
       const logarithm = sum(typed.sub(largest).exp(), axes, { keepDimensions: true })
         .log()
         .add(largest);
-      // The size-1 axes go by a sum, which takes none of the elements.
+      // A sum removes the axes, which have size 1.
       return keepDimensions ? logarithm : sum(logarithm, axes);
     }),
 );
 
 /** Options of {@link norm}. */
 export interface VectorNormOptions extends ReduceOptions {
-  /** Default 2. Infinity: the largest magnitude; 0: how many are not 0. */
+  /** Default 2. Infinity: the largest magnitude; 0: the number of nonzero elements. */
   readonly ord?: number;
   /** The dtype to compute in; without it, float32 under autocast. */
   readonly dtype?: DType;
@@ -157,11 +157,11 @@ function normOf(x: Tensor, { ord = 2, axes, keepDimensions = false }: VectorNorm
   }
 }
 
-/** Elements along an axis, and where they are. */
+/** Elements along an axis, and their indices. */
 export interface Extremum {
   /** The elements. */
   readonly values: Tensor;
-  /** Places along the axis, as uint32: the first of equals. */
+  /** Indices along the axis, as uint32; ties go to the first. */
   readonly indices: Tensor;
 }
 
@@ -181,13 +181,13 @@ const alongAxis = (name: string, placesOf: (x: Tensor, d: number) => Tensor): Al
     },
   );
 
-/** The largest along an axis and where it is; NaN wins. The gradient goes to that element alone. */
+/** The largest element along an axis and its index; NaN wins. The gradient goes to that element alone. */
 export const max: AlongAxis = alongAxis("max", (x, d) => argmaxAlong(x, d));
 
-/** The smallest along an axis and where it is; NaN wins. The gradient goes to that element alone. */
+/** The smallest element along an axis and its index; NaN wins. The gradient goes to that element alone. */
 export const min: AlongAxis = alongAxis("min", (x, d) => noGrad(() => argmaxAlong(x.neg(), d)));
 
-/** Places of the largest along an axis, which stays with size 1. */
+/** Indices of the largest elements along an axis, which keeps size 1. */
 const argmaxAlong = (x: Tensor, axis: number): Tensor =>
   noGrad(() =>
     withAxisLast(x, axis, (rows) => {

@@ -15,17 +15,17 @@ import { axisOf } from "./windows.js";
 export interface TopKOptions {
   /** Default the last. */
   readonly axis?: number;
-  /** False for the smallest. Default true. */
+  /** True for the largest elements, false for the smallest. Default true. */
   readonly largest?: boolean;
-  /** Best first; else in the order of their places. Default true. */
+  /** True orders the results best first, false by their indices. Default true. */
   readonly sorted?: boolean;
 }
 
 /**
- * The k largest (or smallest) elements along an axis, and their places as uint32, as torch.topk: [..., k, ...] each. Of equals the first
- * are taken; NaN counts as larger than every number. The gradient goes to the elements that were taken.
+ * The k largest (or smallest) elements along an axis, and their indices as uint32, as torch.topk: [..., k, ...] each. Ties go to the
+ * first; NaN counts as larger than every number. The gradient goes to the elements that were taken.
  *
- * @throws ShapeError where the axis has fewer than k places
+ * @throws ShapeError where the axis has fewer than k elements
  */
 export const topK: (x: Tensor, k: number, options?: TopKOptions) => Extremum = checked(
   "topK",

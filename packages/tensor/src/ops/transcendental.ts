@@ -81,7 +81,7 @@ const atan2Op: Op<null> = pointwise<null>({
   backward({ inputs, gradients, needs }) {
     const [y, x] = inputs as [Tensor, Tensor];
     const squares = y.square().add(x.square());
-    // At the origin, where there is no angle, torch's gradient is 0, not 0 / 0.
+    // At the origin the angle is undefined: torch's gradient there is 0, not 0 / 0.
     const scaled = (gradients[0] as Tensor).div(
       squares.maskedFill(eq(squares, 0), Number.POSITIVE_INFINITY),
     );
@@ -115,7 +115,7 @@ const powTensor: Op<null> = pointwise<null>({
     const [x, y] = inputs as [Tensor, Tensor];
     const g = gradients[0] as Tensor;
     const slope = (): Tensor => keepWhere(y.mul(pow(x, y.sub(1))), ne(y, 0));
-    // As in torch, powers of 0 do not change with an exponent from 0 on, though log 0 is infinite.
+    // As in torch, the gradient by an exponent ≥ 0 is 0 where the base is 0, although log 0 is infinite.
     const growth = (): Tensor => {
       const isFlat = logicalAnd(eq(x, 0), ge(y, 0));
       const logarithm = (outputs[0] as Tensor).mul(log(x));

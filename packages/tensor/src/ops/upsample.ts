@@ -27,7 +27,7 @@ const resized = ({ shape, dtype }: TensorSpec, axis: number, size: number): Tens
   dtype,
 });
 
-/** One axis of an image, longer or shorter. */
+/** Resamples one axis of an image to another length. */
 const resample: Op<Resample> = defineOp<Resample>({
   name: "resample",
   castPolicy: "none",
@@ -73,18 +73,21 @@ interface Resized<S extends Sizes> {
 export type UpsampleOptions = Resized<readonly [height: number, width: number]>;
 
 interface Exact {
-  /** The nearest of a pixel's middle, as torch's "nearest-exact"; else of its upper left corner. Default false. */
+  /**
+   * Take the pixel nearest to the middle of the new pixel, as torch's "nearest-exact", instead of to its upper left
+   * corner. Default false.
+   */
   readonly exact?: boolean;
 }
 
 interface Corners {
-  /** Keep the corners in place, instead of the outer edges. Default false. */
+  /** Align the centres of the corner pixels instead of their outer edges. Default false. */
   readonly alignCorners?: boolean;
 }
 
-/** {@link UpsampleOptions}, and which pixel is the nearest. */
+/** {@link UpsampleOptions}, and the choice of the nearest pixel. */
 export type UpsampleNearestOptions = UpsampleOptions & Exact;
-/** {@link UpsampleOptions}, and what stays in place. */
+/** {@link UpsampleOptions}, and the alignment of corners. */
 export type UpsampleBilinearOptions = UpsampleOptions & Corners;
 /** The length of the result as `size`; or `scale`. */
 export type Upsample1dOptions = Resized<readonly [length: number]>;
@@ -109,7 +112,7 @@ function resampleImage(
   if (sizes.length !== rank || !sizes.every((length) => Number.isInteger(length) && length > 0))
     throw new ShapeError(`${op}: [${sizes}] is no ${layouts[rank - 1]} of a result`);
   const axes = sizes.map((newSize, d) => ({ axis: d + 1, size: before[d] as number, newSize }));
-  // What becomes shorter first: less to do for the others.
+  // Axes that become shorter come first: the others then have fewer elements.
   axes.sort((a, b) => a.newSize / a.size - b.newSize / b.size);
   return axes.reduce(
     (image, axis) =>
@@ -148,46 +151,46 @@ const smooth = <O extends Resized<Sizes>>(
 
 type Upsampling<O> = Composite<(x: Tensor, options: O) => Tensor>;
 
-/** A sequence [batch, length, channels] of another length, each place that of the nearest. */
+/** Resizes a sequence [batch, length, channels]; each place takes the nearest one. */
 export const upsampleNearest1d: Upsampling<Upsample1dOptions & Exact> = nearest(
   "upsampleNearest1d",
   1,
 );
 
-/** An image [batch, height, width, channels] of another size, each pixel that of the nearest place above and left. */
+/** Resizes an image [batch, height, width, channels]; each pixel takes the nearest one above and left. */
 export const upsampleNearest2d: Upsampling<UpsampleNearestOptions> = nearest(
   "upsampleNearest2d",
   2,
 );
 
-/** A volume [batch, depth, height, width, channels] of another size, each place that of the nearest. */
+/** Resizes a volume [batch, depth, height, width, channels]; each place takes the nearest one. */
 export const upsampleNearest3d: Upsampling<Upsample3dOptions & Exact> = nearest(
   "upsampleNearest3d",
   3,
 );
 
-/** A sequence [batch, length, channels] of another length, each place between the two around it. */
+/** Resizes a sequence [batch, length, channels] by linear interpolation. */
 export const upsampleLinear1d: Upsampling<Upsample1dOptions & Corners> = smooth(
   "upsampleLinear1d",
   1,
   "linear",
 );
 
-/** An image [batch, height, width, channels] of another size, each pixel between the four around its place. */
+/** Resizes an image [batch, height, width, channels] by bilinear interpolation. */
 export const upsampleBilinear2d: Upsampling<UpsampleBilinearOptions> = smooth(
   "upsampleBilinear2d",
   2,
   "linear",
 );
 
-/** An image [batch, height, width, channels] of another size, by cubics through the sixteen pixels around each place. */
+/** Resizes an image [batch, height, width, channels] by bicubic interpolation of sixteen pixels. */
 export const upsampleBicubic2d: Upsampling<UpsampleBilinearOptions> = smooth(
   "upsampleBicubic2d",
   2,
   "cubic",
 );
 
-/** A volume [batch, depth, height, width, channels] of another size, each place between the eight around it. */
+/** Resizes a volume [batch, depth, height, width, channels] by trilinear interpolation. */
 export const upsampleTrilinear3d: Upsampling<Upsample3dOptions & Corners> = smooth(
   "upsampleTrilinear3d",
   3,

@@ -12,7 +12,7 @@ import {
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 
-/** The places start, start + step, … of one dimension, which may lie outside it. */
+/** The indices start, start + step, … of one dimension, which may lie outside of it. */
 interface Window {
   readonly start: number;
   readonly step: 1 | -1;
@@ -21,11 +21,11 @@ interface Window {
 
 interface Windows {
   readonly places: readonly Window[];
-  /** What stands where a window looks outside. */
+  /** The value outside of the tensor. */
   readonly fill: number;
 }
 
-/** Windows into all dimensions at once, of any dtype: slices, padding and flips, and each other's derivatives. */
+/** Windows into all dimensions at once, of any dtype: slices, padding and flips. The derivative of a window is a window. */
 const windowOp: OpDefinition<Windows> = {
   name: "window",
   castPolicy: "none",
@@ -59,7 +59,7 @@ const windowOp: OpDefinition<Windows> = {
 
 const window: Op<Windows> = defineOp(windowOp);
 
-/** Some neighbouring places of one axis, and all of the others. */
+/** Neighbouring indices of one axis, and all indices of the other axes. */
 export interface Slice {
   readonly axis: number;
   readonly start: number;
@@ -83,7 +83,7 @@ export function sliceOf({ op, attributes, inputs }: GradNode): Slice | undefined
 
 const whole = ({ shape }: Tensor): Window[] => shape.map((size) => ({ start: 0, step: 1, size }));
 
-/** A dimension by its number, from the end where it is negative. Throws a ShapeError where there is none. */
+/** Resolves the number of a dimension; negative ones count from the end. Throws a ShapeError where it does not exist. */
 export function axisOf(op: string, { shape }: TensorSpec, axis: number): number {
   const d = axis < 0 ? axis + shape.length : axis;
   if (!(d in shape))
@@ -91,19 +91,19 @@ export function axisOf(op: string, { shape }: TensorSpec, axis: number): number 
   return d;
 }
 
-/** Which places {@link slice} takes. */
+/** The indices that {@link slice} takes. */
 export interface SliceOptions {
   /** The first. Default 0. */
   readonly start?: number;
   /** The first that is not taken. Default: the size of the axis. */
   readonly end?: number | undefined;
-  /** Every how manieth is taken. Default 1. */
+  /** Distance between the indices. Default 1. */
   readonly step?: number;
 }
 
 /**
- * The places from `start` up to `end` (the size where undefined) along an axis, as a copy; negative ones count from the end, and
- * what lies outside is left out, as in Python. A `step` above 1 takes every step-th.
+ * The elements from `start` up to `end` (the size where undefined) along an axis, as a copy. Negative indices count from the end
+ * and indices outside are ignored, as in Python. A `step` above 1 takes every step-th element.
  */
 export const slice: (x: Tensor, axis: number, options?: SliceOptions) => Tensor = checked(
   "slice",
@@ -132,7 +132,7 @@ function windowed(x: Tensor, axis: number, place: Window, fill = 0): Tensor {
   return window.apply([x], { places: whole(x).with(axis, place), fill });
 }
 
-/** Groups of `step` places, of which the first stays: a window again, and so differentiable. */
+/** Takes the first of each group of `step` places by a window, which is differentiable. */
 function everyStep(x: Tensor, axis: number, start: number, count: number, step: number): Tensor {
   const groups = windowed(x, axis, { start, step: 1, size: count * step });
   const [lead, tail] = [x.shape.slice(0, axis), x.shape.slice(axis + 1)];
@@ -159,7 +159,7 @@ export const narrow: (x: Tensor, axis: number, start: number, length: number) =>
   },
 );
 
-/** One place of an axis, which disappears; a negative index counts from the end. */
+/** The elements at one index of an axis, which is removed; a negative index counts from the end. */
 export const select: (x: Tensor, axis: number, index: number) => Tensor = checked(
   "select",
   { x: kinds.tensor, axis: kinds.integer, index: kinds.integer },
@@ -170,7 +170,10 @@ export const select: (x: Tensor, axis: number, index: number) => Tensor = checke
   },
 );
 
-/** Pieces along an axis: of the given sizes, which add up to its size, or of one size, the last perhaps shorter. */
+/**
+ * Splits a tensor along an axis into pieces of the given sizes, which add up to its size, or of one size; the last may be
+ * shorter.
+ */
 export const split: (x: Tensor, sizes: number | readonly number[], axis?: number) => Tensor[] =
   checked(
     "split",
@@ -194,7 +197,7 @@ export const split: (x: Tensor, sizes: number | readonly number[], axis?: number
     },
   );
 
-/** At most `count` pieces of equal size along an axis, the last perhaps shorter. */
+/** Splits a tensor along an axis into at most `count` pieces of equal size; the last may be shorter. */
 export const chunk: (x: Tensor, count: number, axis?: number) => Tensor[] = checked(
   "chunk",
   { x: kinds.tensor, count: kinds.integer, axis: kinds.optional(kinds.integer) },
@@ -231,11 +234,11 @@ export const pad: (
   },
 );
 
-/** The last axis moved on by some places, with `fill` in those that become free. */
+/** Shifts the last axis by some places and sets the freed ones to `fill`. */
 export const shift = (x: Tensor, by: number, fill: number): Tensor =>
   windowed(x, x.rank - 1, { start: -by, step: 1, size: x.shape.at(-1) as number }, fill);
 
-/** The places of some axes in opposite order. */
+/** Reverses some axes. */
 export const flip: (x: Tensor, axes: number | readonly number[]) => Tensor = checked(
   "flip",
   { x: kinds.tensor, axes: kinds.axes },

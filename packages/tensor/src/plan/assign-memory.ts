@@ -2,16 +2,16 @@ import { sizeClass } from "@halfstep/device";
 import type { Storage } from "../record/storage.js";
 import { isRead, isWrite, type PlanGraph, type PlanNode } from "./graph.js";
 
-/** Where the transients of a plan live: each in one slot, and slots are shared by transients that never live together. */
+/** The slot of each transient of a plan. Transients whose lifetimes do not overlap share slots. */
 export interface MemoryPlan {
   readonly slotOf: ReadonlyMap<Storage, number>;
   /** Bytes of each slot. */
   readonly slots: readonly number[];
-  /** The transients in the order in which they come to life. */
+  /** The transients in the order in which their lifetimes begin. */
   readonly lives: readonly Lifetime[];
 }
 
-/** From when to when a transient holds something that is wanted. */
+/** The lifetime of a transient. */
 export interface Lifetime {
   readonly storage: Storage;
   /** The node that writes it first; −1 where the host does. */
@@ -50,10 +50,10 @@ export function assignMemory(graph: PlanGraph, reuse: boolean): MemoryPlan {
   return { slotOf, slots: slots.map(({ bytes }) => bytes), lives };
 }
 
-/** Slots that are looked at for a value, so that recordings of thousands of kept values are planned in no time. */
+/** Slots that are considered for a value. The limit bounds the time to plan recordings of thousands of kept values. */
 const nearest = 512;
 
-/** The smallest slot that is free while a value lives. Slots were made in the order of their sizes, largest first. */
+/** The smallest slot that is free during the lifetime of a value. Slots were made in the order of their sizes, largest first. */
 function freeSlot(slots: readonly Slot[], { first, last }: Lifetime): number | undefined {
   const stop = Math.max(0, slots.length - nearest);
   for (let i = slots.length - 1; i >= stop; i--)
@@ -76,7 +76,7 @@ export function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
     const life = lives.get(storage);
     if (life) life.last = nodes.length;
     else {
-      // Nothing launches for results without elements, which have memory all the same.
+      // Results without elements have memory, although no launch writes them.
       const first = storage.hostData ? -1 : nodes.length;
       lives.set(storage, { storage, first, last: nodes.length });
     }
@@ -84,7 +84,7 @@ export function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
   return [...lives.values()].sort((a, b) => a.first - b.first);
 }
 
-/** What the forward pass leaves behind for the backward pass to read. */
+/** The transients that the forward pass writes and the backward pass reads. */
 export function heldForBackward(nodes: readonly PlanNode[]): ReadonlySet<Storage> {
   const forward = new Set<Storage>();
   const held = new Set<Storage>();

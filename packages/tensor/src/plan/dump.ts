@@ -9,8 +9,8 @@ export interface DumpOptions {
 }
 
 /**
- * A plan for people: what it costs, how often which kernel is launched, each launch with the ops that it computes, and which
- * values take turns in which slot. Ops, shapes and names of parameters are there in plans of `runtime.plan()`.
+ * Describes a plan as text: its costs, the number of launches of each kernel, each launch with the ops that it computes, and
+ * the values of each slot. Plans of `runtime.plan()` also have ops, shapes and names of parameters.
  *
  * Operands read `s3 f16[128×10]` (slot 3) or `fc.weight f32→f16[10×576]`: stored in float32, and rounded to float16 by the
  * kernel that loads it, where a cast was folded into that kernel. Results follow an arrow; there `f16→f32` is a value that was
@@ -35,7 +35,7 @@ function totals({ statistics, slots, values, residents, launches }: Plan): strin
   ];
 }
 
-/** What lives while most does. */
+/** The values in memory at the peak. */
 function fullest(values: readonly PlannedValue[], launches: number): string[] {
   const live = new Float64Array(launches);
   for (const { first, last, bytes } of values)

@@ -1,7 +1,7 @@
 import { type Binding, type DType, type HalfDType, isFloat8, type Launch } from "@halfstep/device";
 import type { Storage } from "../record/storage.js";
 
-/** Where a launch takes a runtime scalar from: a launch of the recording, by position, and the scalar's name there. */
+/** The source of a runtime scalar: the position of a launch of the recording, and the scalar's name there. */
 export interface ScalarSource {
   readonly launch: number;
   readonly name: string;
@@ -10,14 +10,14 @@ export interface ScalarSource {
 /** A launch on its way through the passes. */
 export interface PlanNode {
   readonly launch: Launch<Storage>;
-  /** For each runtime scalar. */
+  /** The source of each runtime scalar. */
   readonly sources: ReadonlyMap<string, ScalarSource>;
-  /** Positions in the recording of the launches that this one stands for: more than one where they were fused. */
+  /** Positions in the recording of the launches that this node replaces: more than one where they were fused. */
   readonly recorded: readonly number[];
   readonly isBackward: boolean;
 }
 
-/** What passes transform: nodes in program order, and the transients that must survive them. */
+/** The graph that passes transform: nodes in program order, and the transients that outlive them. */
 export interface PlanGraph {
   readonly nodes: readonly PlanNode[];
   readonly kept: ReadonlySet<Storage>;
@@ -42,12 +42,12 @@ export function roundings(...formats: readonly (HalfDType | undefined)[]): HalfD
   return chain;
 }
 
-/** The one format through which a value went from the store of its producer to those who load it. */
+/** The one format to which a value is rounded between the store of its producer and the loads of its consumers. */
 export function roundingBetween(
   result: Binding<Storage>,
   loads: readonly Binding<Storage>[],
 ): HalfDType | undefined | "several" {
-  // No binding rounds to 8 bits but by its storage.
+  // A binding can round to 8 bits only by storing in 8 bits.
   if (isFloat8(result.dtype)) return "several";
   const formats = new Set<HalfDType | undefined>();
   for (const { rounding } of loads) {

@@ -16,7 +16,7 @@ export interface LaunchedOp {
   readonly backwardOf?: string;
 }
 
-/** What people call a launch, and what it binds. */
+/** The ops and operands of a launch, for people. */
 export interface LaunchNote {
   /** In the order in which they were recorded. Empty for launches of no op: optimizers, loss scaling. */
   readonly ops: readonly LaunchedOp[];
@@ -27,7 +27,9 @@ export interface LaunchNote {
   }[];
 }
 
-/** Tells of the nodes of a recording's graph what people call them; undefined where the recording has not noted its ops. */
+/**
+ * Returns a function from nodes of a recording's graph to their notes; undefined where the recording has not noted its ops.
+ */
 export function launchNotes({
   notes,
   launches,

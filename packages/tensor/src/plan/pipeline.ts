@@ -65,7 +65,7 @@ const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
   fuseScaleUpdate,
 };
 
-/** What plans favour where speed and memory conflict. */
+/** The goal of plans where speed and memory conflict. */
 export type OptimizationGoal = "speed" | "memory";
 
 /** Passes that lengthen a step to lower its peak memory. */
@@ -75,7 +75,7 @@ const memoryPasses: ReadonlySet<PassName> = new Set(["rematerializeSums"]);
 const speedPasses: ReadonlySet<PassName> = new Set(["padRows"]);
 
 /**
- * The passes for a goal. Without one, all of them.
+ * The passes for a goal; all of them without one.
  *
  * @throws ArgumentError for a goal that does not exist
  */
@@ -87,10 +87,10 @@ export function passesFor(goal: OptimizationGoal | undefined): readonly PassName
   return allPasses.filter((name) => !leftOut.has(name));
 }
 
-/** Passes for hardware that is a CPU: others gain nothing, or may not do what they rely on. */
+/** Passes for CPU adapters only: GPUs gain nothing from them, or do not guarantee what they rely on. */
 const softwarePasses: ReadonlySet<PassName> = new Set(["padRows", "fuseFiniteChecks"]);
 
-/** The graph as the passes leave it that are asked for, on hardware of a class. */
+/** The graph after the requested passes, for a class of hardware. */
 export function transformed(
   recorded: PlanGraph,
   passes: readonly PassName[],

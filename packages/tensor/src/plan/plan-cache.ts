@@ -13,13 +13,13 @@ interface Entry {
   readonly plan: Plan;
 }
 
-/** Plans by the structure of their recordings; the least recently used one makes room. */
+/** Plans by the structure of their recordings; the least recently used plan is evicted. */
 export class PlanCache {
   readonly #passes: readonly PassName[];
   readonly #hardwareClass: string | undefined;
   /** The most recently used last. */
   readonly #entries: Entry[] = [];
-  /** Where the structure of every recording is written: a copy of it stays with a new plan. */
+  /** Reused buffer for the structure of every recording; a new plan keeps a copy of it. */
   readonly #parts: StructurePart[] = [];
   readonly #redefinitions = new Redefinitions();
 
@@ -28,7 +28,7 @@ export class PlanCache {
     this.#hardwareClass = hardwareClass;
   }
 
-  /** Empties the cache; returns what it had. */
+  /** Empties the cache and returns its plans. */
   clear(): readonly Plan[] {
     return this.#entries.splice(0).map((entry) => entry.plan);
   }

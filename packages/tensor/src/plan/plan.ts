@@ -12,19 +12,19 @@ export type PlanBuffer =
   | { readonly kind: "slot"; readonly index: number }
   | { readonly kind: "resident"; readonly index: number };
 
-/** A launch as the planner left it. */
+/** A launch after planning. */
 export interface PlannedLaunch {
   readonly launch: Launch<PlanBuffer>;
   /** Runtime scalars, to be read from each recording that the plan runs. */
   readonly sources: ReadonlyMap<string, ScalarSource>;
-  /** Positions in the recording of the launches that this one stands for: more than one where they were fused. */
+  /** Positions in the recording of the launches that this one replaces: more than one where they were fused. */
   readonly recorded: readonly number[];
   readonly isBackward: boolean;
   /** Present where the recording noted its ops, as that of `runtime.plan()` does. */
   readonly note?: LaunchNote;
 }
 
-/** A value that takes turns with others in a slot. */
+/** A value that shares a slot with others over time. */
 export interface PlannedValue {
   readonly slot: number;
   readonly bytes: number;
@@ -34,19 +34,20 @@ export interface PlannedValue {
   readonly last: number;
   /**
    * `input`: from the host; `activation`: of the forward pass, and read by the backward pass; `kept`: outlives the step;
-   * `gradient`: first written by the backward pass or after it; `temporary`: of the forward pass alone. The first that fits.
+   * `gradient`: first written by the backward pass or after it; `temporary`: of the forward pass alone. The first role that
+   * applies.
    */
   readonly role: "kept" | "activation" | "input" | "gradient" | "temporary";
 }
 
-/** What a recording becomes: launches over slots. It holds for every recording of equal structure. */
+/** Launches over slots, planned from a recording. A plan is valid for every recording of equal structure. */
 export interface Plan {
   readonly launches: readonly PlannedLaunch[];
   /** Bytes of each slot. */
   readonly slots: readonly number[];
-  /** What the slots hold, in the order in which it comes to life. */
+  /** The values in the slots, in the order in which their lifetimes begin. */
   readonly values: readonly PlannedValue[];
-  /** Bytes of the memory of its own that the plan uses: parameters, gradients, the optimizer's state. */
+  /** Bytes of each resident that the plan uses: parameters, gradients, the optimizer's state. */
   readonly residents: readonly number[];
   /** Slot of each of the recording's inputs, in order; undefined where nothing reads the input. */
   readonly inputs: readonly (number | undefined)[];
@@ -55,7 +56,7 @@ export interface Plan {
   readonly statistics: PlanStatistics;
 }
 
-/** What planning made of a recording, in numbers. */
+/** Figures of a plan and its recording. */
 export interface PlanStatistics {
   /** Launches as recorded, and as planned. */
   readonly recordedLaunches: number;
@@ -153,7 +154,7 @@ export function graphOf({ launches, backwardStart, kept }: Recording): PlanGraph
   return { nodes, kept };
 }
 
-/** A launch of its own for nothing but a change of dtype. */
+/** Whether a launch only changes a dtype. */
 function isCast(node: PlanNode): boolean {
   if (!isCopy(node)) return false;
   const [from, to] = node.launch.bindings as [Binding<Storage>, Binding<Storage>];

@@ -1,21 +1,21 @@
 import type { Kernel } from "@halfstep/device";
 import type { Recording } from "../record/recording.js";
 
-/** In how many recordings a kernel of one name is new before that is no chance. */
+/** The number of recordings with a new kernel of one name from which a warning is given. */
 const suspicious = 16;
 
-/** Names that are counted at a time: a program whose names are all new would fill the table otherwise. */
+/** Most names that are counted at a time, so that a program whose names are all new cannot fill the table. */
 const mostNames = 1024;
 
 /**
- * Notices kernels that are defined anew in every step, and tells once for each name: a kernel is the object, so that every such step is
- * planned and compiled anew.
+ * Detects kernels that are defined anew in every step, and warns once for each name. A kernel is identified by its object, so every
+ * such step is planned and compiled anew.
  */
 export class Redefinitions {
   readonly #seen = new WeakSet<Kernel>();
   readonly #counts = new Map<string, number>();
 
-  /** Looks at a recording that had no plan yet. */
+  /** Counts the kernels of a recording that had no plan yet. */
   note({ launches }: Recording): void {
     const names = new Set<string>();
     for (const { kernel } of launches) {

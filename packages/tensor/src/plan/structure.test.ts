@@ -3,7 +3,7 @@ import { cpuRuntime, type Runtime, type Tensor } from "../index.js";
 import { allPasses, type PassName } from "./pipeline.js";
 import { areEqual, type Structure, structureOf } from "./structure.js";
 
-/** The structure of what `fn` records. */
+/** The structure of the recording of `fn`. */
 async function structure(
   fn: (runtime: Runtime) => unknown,
   passes: readonly PassName[] = allPasses,

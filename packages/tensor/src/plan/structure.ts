@@ -3,13 +3,13 @@ import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
 import type { PassName } from "./pipeline.js";
 
-/** Kernels are themselves: their names say nothing about what they compute. */
+/** Kernels are identified by their objects, not by their names. */
 export type StructurePart = string | number | undefined | Kernel;
 
-/** What recordings must have in common to share a plan. */
+/** The properties that recordings must have in common to share a plan. */
 export interface Structure {
   readonly parts: readonly StructurePart[];
-  /** The residents that the recording uses, in the order of first appearance: they are none of its structure. */
+  /** The residents that the recording uses, in the order of first appearance; they are not part of the structure. */
   readonly residents: readonly Storage[];
 }
 
@@ -74,7 +74,7 @@ export function structureOf(
 /** Whether two recordings can share a plan. */
 export function areEqual({ parts: a }: Structure, { parts: b }: Structure): boolean {
   if (a.length !== b.length) return false;
-  // NaN equals itself here, and −0 is not 0: both may be scalars that shape a plan.
+  // Object.is: NaN equals itself, and −0 differs from 0. Both may be scalars on which a plan depends.
   for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
   return true;
 }

@@ -6,8 +6,8 @@ import type { Recording } from "./recording.js";
 import type { Storage } from "./storage.js";
 
 /**
- * Makes what backward passes round as they store it tell how much became zero, for a scaler that picks its scale by that. Whatever the
- * step computes stays the same bits; a recording in which no scaler asks stays as it is.
+ * Observes the rounding stores of backward passes: they count the numbers that become zero, for scalers that pick their scale by that
+ * count. The results of the step keep their bits. A recording without such a scaler is unchanged.
  *
  * @param allocate memory of the recording.
  */
@@ -34,7 +34,7 @@ export function insertBackwardRanges(
   }
 }
 
-/** The first result of a launch that is rounded as it is stored; undefined where none is. */
+/** The index of the first result of a launch that its store rounds; undefined where there is none. */
 function roundedResult({ kernel, bindings }: Launch<Storage>): number | undefined {
   const found = bindings.findIndex(
     ({ dtype, rounding }, b) =>

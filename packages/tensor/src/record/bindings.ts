@@ -33,7 +33,7 @@ export function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
   return a.offset < endOf(b) && b.offset < endOf(a);
 }
 
-/** Storage buffers that every WebGPU device offers a stage; a fused kernel stays within them. */
+/** Storage buffers per stage that every WebGPU device supports; a fused kernel uses at most as many. */
 export const maxBindings = 8;
 
 /** Whether a kernel takes storage of this dtype for one of its bindings. */

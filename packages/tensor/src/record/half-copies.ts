@@ -5,13 +5,13 @@ import type { Placement, Storage } from "./storage.js";
 
 interface HalfCopy {
   readonly binding: Binding<Storage> & { readonly dtype: HalfDType };
-  /** The version of the values when the copy was made: it holds the same numbers for as long as that is theirs. */
+  /** The version of the values when the copy was made. The copy is valid while the values have this version. */
   of: number | undefined;
   /** The number of the last recording that reads the copy. */
   lastRead: number;
 }
 
-/** The recording that reads copies and makes them. */
+/** The part of a recording that reads and makes copies. */
 interface CopyingRecording {
   readonly number: number;
   append(launch: Launch<Storage>): void;
@@ -21,33 +21,32 @@ interface CopyingRecording {
   onDrop(undo: () => void): void;
 }
 
-/** Where copies get their memory, and give it back. */
+/** Allocates and frees the memory of copies. */
 export interface CopyMemory {
   allocate(bytes: number): Storage;
   release(copy: Storage): void;
 }
 
-/** For how many recordings a copy is kept up to date that none of them reads. */
+/** The number of recordings for which an unread copy is kept up to date. */
 const keptUnread = 8;
 
 /**
- * Copies of float32 numbers that stay in memory, rounded to 16-bit formats: what autocast's ops read instead of rounding each
- * number in every load. Where an optimizer's update is the last to change its flat parameters, its launch keeps the copies that
- * steps read up to date; after any other write the next step that reads a copy rounds all of them anew, in one launch before it.
- * Other numbers are copied when a second recording reads them as they were for the first: what changes from step to step has its
- * casts folded into loads.
+ * Copies of float32 numbers that stay in memory, rounded to 16-bit formats: ops under autocast read them instead of rounding
+ * each number in every load. An optimizer's update launch also stores the copies of its flat parameters that steps read. After
+ * any other write, the next step that reads a copy renews all of them, in one launch before the step. Other numbers are copied
+ * when a second recording reads the same version; casts of numbers that change in every step are folded into loads instead.
  */
 export class HalfCopies {
   readonly #values: Binding<Storage>;
   readonly #isFlat: boolean;
   readonly #copies = new Map<HalfDType, HalfCopy>();
   #isLent = false;
-  /** The recording that asked for a copy first, and the version that it would have been of. */
+  /** The recording that requested a copy first, and the version of the values then. */
   #asked: { readonly by: number; readonly of: number } | undefined;
 
   /**
    * @param values Whole, float32.
-   * @param isFlat Whether they are the parameters of an optimizer.
+   * @param isFlat Whether the values are the flat parameters of an optimizer.
    */
   constructor(values: Binding<Storage>, isFlat: boolean) {
     this.#values = values;
@@ -55,8 +54,8 @@ export class HalfCopies {
   }
 
   /**
-   * Where the copy of what lies `offset` bytes from the start of the values will be once `recording` runs; undefined where
-   * there is none, or none that can be bound. If the recording is dropped, nobody has asked.
+   * The place at which `recording` finds the copy of the values from byte `offset` on; undefined where there is no copy, or
+   * its offset cannot be bound. A dropped recording takes its request back.
    */
   placeOf(
     offset: number,
@@ -89,7 +88,7 @@ export class HalfCopies {
   ): HalfCopy {
     const { length } = this.#values;
     const buffer = allocate(length * 2);
-    // Freed with the values, whatever tensors view it.
+    // The copy is freed with the values, not with the tensors that view it.
     buffer.handles++;
     const copy: HalfCopy = {
       binding: { buffer, offset: 0, length, dtype },
@@ -104,20 +103,20 @@ export class HalfCopies {
     return copy;
   }
 
-  /** Copies that an update of the values has to take along: up to date so far, and read lately. */
+  /** Copies that an update of the values also has to store: those that are valid and were read lately. */
   followed(recording: CopyingRecording): readonly HalfCopy[] {
     return [...this.#copies.values()].filter(
       (copy) => this.#isCurrent(copy) && recording.number - copy.lastRead <= keptUnread,
     );
   }
 
-  /** Records that a copy follows the update that was recorded last. */
+  /** Records that the last recorded update also stores this copy. */
   follow(copy: HalfCopy, recording: CopyingRecording): void {
     recording.append(copyValues({ values: this.#values, copy: copy.binding }));
     this.#setCurrent(copy, recording);
   }
 
-  /** Records that a copy is made of what the values are now, whatever it held before. */
+  /** Records that a copy is made anew from the present values. */
   #renew(copy: HalfCopy, recording: CopyingRecording): void {
     const shape = [this.#values.length];
     const values = { ...this.#values, shape };
@@ -145,7 +144,7 @@ export class HalfCopies {
     return false;
   }
 
-  /** The host has written values, which `recording` will find in place of the old. */
+  /** Called after the host has written the values, before `recording` reads them. */
   valuesWritten(recording: CopyingRecording): void {
     this.#asked = undefined;
     for (const copy of this.#copies.values())
@@ -154,7 +153,7 @@ export class HalfCopies {
       else copy.of = undefined;
   }
 
-  /** Somebody has got hold of the memory of the values, and may write it unseen. */
+  /** Called when the caller gets the memory of the values, and may write it unnoticed. */
   valuesLent(): void {
     this.#isLent = true;
     for (const copy of this.#copies.values()) copy.of = undefined;
@@ -170,7 +169,7 @@ export class HalfCopies {
   }
 }
 
-/** The copies of a storage that is resident and nobody else's, of float32 numbers. */
+/** The copies of a resident float32 storage that belongs to the runtime; undefined for others. */
 export function halfCopiesOf(storage: Storage): HalfCopies | undefined {
   if (!storage.isResident || storage.isForeign) return undefined;
   storage.halfCopies ??= new HalfCopies(
@@ -180,7 +179,9 @@ export function halfCopiesOf(storage: Storage): HalfCopies | undefined {
   return storage.halfCopies;
 }
 
-/** Before a launch that may update parameters: what to do after it, so that their copies stay up to date. */
+/**
+ * Called before a launch that may update parameters. Returns a function to call after it, which keeps their copies up to date.
+ */
 export function copiesAfter(
   { kernel, bindings }: Launch<Storage>,
   { halfCopies }: Storage,

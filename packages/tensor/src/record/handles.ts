@@ -1,18 +1,20 @@
 import type { HeldTensor } from "./recorded-tensor.js";
 import type { Storage } from "./storage.js";
 
-/** Which tensors keep their memory, until they are disposed or collected as garbage. */
+/** The tensors that keep their memory until they are disposed or collected as garbage. */
 export class Handles<T extends HeldTensor> {
   /** Tensors that were collected instead of being disposed. */
   leaked = 0;
   readonly #release: (storage: Storage) => void;
   readonly #registry: FinalizationRegistry<Storage>;
   readonly #tracked = new WeakSet<T>();
-  /** Whom tensors are kept for: nodes of graphs that steps were asked to keep. */
+  /** Users for which tensors are kept: nodes of graphs that steps were asked to keep. */
   readonly #users = new WeakSet<object>();
-  /** Tensors with a handle only because users need them, and how many do. */
+  /** Tensors with a handle only because users need them, and the number of users. */
   readonly #saved = new WeakMap<T, number>();
-  /** Whether there ever were users: most programs have none, and a backward pass asks for each node it has used. */
+  /**
+   * Whether there ever were users. Most programs have none; this flag saves a look-up for each node of a backward pass.
+   */
   #hasUsers = false;
 
   /** @param release called when the last handle of memory is gone. */
@@ -24,10 +26,10 @@ export class Handles<T extends HeldTensor> {
     });
   }
 
-  /** Makes a tensor keep its memory. */
+  /** Makes a tensor keep its memory until it is disposed. */
   track<U extends T>(tensor: U): U {
     if (this.#tracked.has(tensor)) {
-      // Whoever asks for it now gives it back.
+      // The new owner of the handle disposes it.
       this.#saved.delete(tensor);
       return tensor;
     }
@@ -43,7 +45,7 @@ export class Handles<T extends HeldTensor> {
     this.drop(storage);
   }
 
-  /** Takes one handle of memory away. */
+  /** Removes one handle of a storage. */
   drop(storage: Storage): void {
     storage.handles--;
     if (storage.handles <= 0) this.#release(storage);
@@ -57,7 +59,7 @@ export class Handles<T extends HeldTensor> {
     for (const tensor of tensors()) this.#save(tensor);
   }
 
-  /** Gives back what is kept for this user and no other. */
+  /** Releases the tensors that are kept for this user alone. */
   releaseFor(user: object, tensors: () => readonly T[], onDrop: (undo: () => void) => void): void {
     if (!this.#hasUsers || !this.#users.delete(user)) return;
     const saved = tensors();
@@ -70,7 +72,7 @@ export class Handles<T extends HeldTensor> {
 
   #save(tensor: T): void {
     const users = this.#saved.get(tensor);
-    // What somebody else keeps is theirs.
+    // A tensor with a handle of its own belongs to the program.
     if (!users && this.#tracked.has(tensor)) return;
     if (!users) tensor.keep();
     this.#saved.set(tensor, (users ?? 0) + 1);

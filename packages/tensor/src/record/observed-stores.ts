@@ -5,19 +5,19 @@ import { accepts, hasConflict, maxBindings } from "./bindings.js";
 import type { Recording } from "./recording.js";
 import type { Storage } from "./storage.js";
 
-/** Who looks, and where it leaves its words. */
+/** An observer, and the place of its words. */
 export interface SlotOfObserver {
   readonly observer: StoreObserver;
   readonly words: Binding<Storage>;
   readonly slot: number;
-  /** True where somebody else will observe the same result: its store is left to them. */
+  /** True where another observer gets the store of the same result: this one then observes a copy. */
   readonly leavesStore?: boolean;
 }
 
 /**
- * Launches that do what one does, bit for bit, and tell an observer what it stores in one of its results: the launch itself, with the
- * observer in its store. Where that cannot be, it stores float32, which rounds nothing, and an observed copy rounds. Of what is
- * changed in place a copy is observed, which does not tell what was rounded before.
+ * Launches that store the same bits as one launch and call an observer with the numbers stored in one of its results: the launch
+ * itself, with the observer in its store. Where that is not possible, the launch stores float32, which does not round, and an
+ * observed copy rounds. A result that is changed in place is observed through a copy, which misses the rounding before it.
  *
  * @param allocate memory of the recording.
  */
@@ -57,7 +57,7 @@ export function observedLaunches(
   return [exactly, copy(exact, binding), observedCopy(exact, beside)];
 }
 
-/** Replaces each launch of a recording by others that do the same, and their notes with them. */
+/** Replaces launches of a recording by equivalent ones, together with their notes. */
 export function replaceLaunches(
   recording: Recording,
   replace: (launch: Launch<Storage>) => readonly Launch<Storage>[],

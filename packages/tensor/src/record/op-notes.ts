@@ -11,16 +11,16 @@ export interface OpNote {
   readonly scope: Scope | undefined;
 }
 
-/** Which application of an op each launch of a recording belongs to. */
+/** The application of an op to which each launch of a recording belongs. */
 export type OpNotes = Map<Launch<Storage>, OpNote>;
 
-/** Launches, and whose they are where that is noted. */
+/** Launches, and their notes if the recording keeps any. */
 interface NotedLaunches {
   readonly notes: OpNotes | undefined;
   readonly launches: readonly Launch<Storage>[];
 }
 
-/** Notes the op that the launches from `first` on belong to, where the recording asks for it. */
+/** Notes the op to which the launches from `first` on belong, if the recording keeps notes. */
 export function noteOp(
   { notes, launches }: NotedLaunches,
   first: number,

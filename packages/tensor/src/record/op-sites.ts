@@ -1,11 +1,13 @@
 import type { OpNote } from "./op-notes.js";
 import type { RecordedTensor } from "./recorded-tensor.js";
 
-/** Where in a model a number was made. */
+/** The place in a model at which a number was computed. */
 export interface OpSite {
-  /** The op that made it. In a backward pass also the op whose gradient that is: "matmul in the backward of linear". */
+  /**
+   * The op that computed it. In a backward pass also the op whose gradient it is: "matmul in the backward of linear".
+   */
   readonly op: string;
-  /** The tensor that holds it: a result of the op, or an argument that it was given. */
+  /** The tensor that has it: a result of the op, or one of its arguments. */
   readonly tensor: string;
   /** Path of the module that applied the op; absent where none did. */
   readonly module?: string;

@@ -22,7 +22,7 @@ const runtimes: readonly (readonly [string, () => Promise<Runtime>])[] = [
   ),
 ];
 
-/** Two layers, h = relu(x w) and y = h v, and a loss; each can be given what makes it fail. */
+/** Two layers, h = relu(x w) and y = h v, and a loss; options make each of them fail. */
 function network(runtime: Runtime): {
   readonly w: Variable;
   readonly v: Variable;

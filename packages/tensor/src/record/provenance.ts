@@ -9,19 +9,19 @@ import type { Search } from "./searched-steps.js";
 import type { Storage } from "./storage.js";
 
 /**
- * When a runtime looks for the origin of values that are infinite or NaN, at the price of one more launch for each result of
- * an op: never, in steps after a scaler has reported a skipped one, or in every step.
+ * The steps in which a runtime searches for the origin of infinite values and NaN: none, those after a step that a scaler skipped, or
+ * all. A search adds one launch for each result of an op.
  */
 export type ProvenanceMode = "off" | "afterSkip" | "always";
 
-/** The first value of a step, in program order, that was infinite or NaN: of a result, or of an argument that was so before the step. */
+/** The first infinite value or NaN of a step in program order, in a result of an op or in an argument from before the step. */
 export interface NonFiniteOrigin extends OpSite {
   /** Index in the flat tensor. */
   readonly element: number;
   readonly kind: "infinity" | "nan";
 }
 
-/** A look at a tensor, before the launch at a position. */
+/** The check of a tensor, inserted before the launch at a position. */
 interface Look {
   readonly at: number;
   readonly x: Binding<Storage>;
@@ -29,10 +29,10 @@ interface Look {
 }
 
 /**
- * Adds to a recording that is to be searched a look at each of their results, and at their arguments that the step did not
- * make. Whatever the step computes stays the same bits.
+ * Adds to a searched recording a check of each result of an op and of each argument that the step did not compute. The results of the
+ * step keep their bits.
  *
- * @param allocate memory of the recording, which it then keeps.
+ * @param allocate allocates memory of the recording, which the recording then keeps.
  */
 export function insertSearch(
   recording: Recording,
@@ -62,7 +62,7 @@ export function insertSearch(
   return { found, sites: looks.map(({ site, at }) => ({ ...site, isBackward: at > start })) };
 }
 
-/** The first place where something was found. */
+/** The first site with a finding. */
 export function originIn({ sites }: Search, codes: ArrayLike<number>): NonFiniteOrigin | undefined {
   for (const [i, { isBackward: _, ...site }] of sites.entries()) {
     const found = decodeFound(codes[i] as number);

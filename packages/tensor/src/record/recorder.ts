@@ -29,19 +29,19 @@ import { insertCounts, type UnderflowMode } from "./underflow.js";
 const longestRecording = 10_000;
 
 /**
- * Holds a runtime's open recording. Ops and backward passes append to it and get their results from it; it closes and runs it, or
- * drops it, and frees memory that nobody holds any more.
+ * Holds a runtime's open recording. Ops and backward passes append to the recording and get their results from the recorder. The
+ * recorder closes and runs the recording, or drops it, and frees memory without handles.
  */
 export class Recorder<T extends HeldTensor> {
-  /** Where ops put their launches; its memory is scratch of the recording. */
+  /** The target of ops' launches; its memory is scratch of the recording. */
   readonly scratchTarget: LaunchTarget<Storage>;
-  /** Which tensors keep their memory. */
+  /** The tensors that keep their memory. */
   readonly handles: Handles<T>;
-  /** Which steps are searched for values that are not finite. */
+  /** The steps that are searched for values that are not finite. */
   readonly provenance: SearchedSteps<ProvenanceMode>;
-  /** In which steps it is counted what stores round to zero. */
+  /** The steps in which numbers that stores round to zero are counted. */
   readonly underflow: SearchedSteps<UnderflowMode>;
-  /** Whether recordings from the next on note which op each launch belongs to. */
+  /** Whether later recordings note the op to which each launch belongs. */
   noteOps: boolean;
   readonly #owner: object;
   readonly #make: MakeTensor<T>;
@@ -52,7 +52,7 @@ export class Recorder<T extends HeldTensor> {
   #isInStep = false;
   #clock = 0;
   #recordings = 0;
-  /** Parameters that the launches appended now update. */
+  /** The parameters that launches appended inside `updateParameters` update. */
   #updated: Storage | undefined;
 
   constructor(
@@ -101,12 +101,12 @@ export class Recorder<T extends HeldTensor> {
   get isInStep(): boolean {
     return this.#isInStep;
   }
-  /** Grows with every write to resident memory. */
+  /** Increases with every write to resident memory. */
   get clock(): number {
     return this.#clock;
   }
 
-  /** Where an op begins: a long recording outside a step closes between ops, never inside one. */
+  /** Called at the beginning of an op: a long recording outside a step closes between ops, never inside one. */
   beforeOp(): void {
     if (!this.#isInStep && this.#recording.launches.length >= longestRecording) this.flush();
   }
@@ -139,7 +139,7 @@ export class Recorder<T extends HeldTensor> {
     }
   }
 
-  /** Memory of the open recording: the planner will find a place for it. */
+  /** Memory of the open recording, which the planner assigns to a slot. */
   transient(bytes: number): Storage {
     const storage = new Storage(this.#owner, Math.ceil(bytes / 16) * 16);
     storage.recording = this.#recording;
@@ -170,24 +170,24 @@ export class Recorder<T extends HeldTensor> {
     return this.#viewing({ storage, offset }, shape, dtype);
   }
 
-  /** The copy that is kept of a float32 tensor in a 16-bit format; undefined where there is none. */
+  /** The half copy of a float32 tensor in a 16-bit format; undefined where there is none. */
   halfCopyOf(tensor: T, dtype: HalfDType): T | undefined {
     if (!this.#isInStep) return undefined;
     const copies = halfCopiesOf(tensor.storage);
     const place = copies?.placeOf(tensor.offset, dtype, this.#recording, this.#copyMemory);
     if (!place) return undefined;
     const copy = this.#make(place, tensor.shape, dtype);
-    // People know a copy by the name of what it is a copy of.
+    // A copy has the name of its original in errors and dumps.
     const { name } = tensor;
     return this.#recording.notes && name ? Object.assign(copy, { name }) : copy;
   }
 
-  /** Keeps what to undo if the open step is dropped. */
+  /** Registers a function that restores host state if the open step is dropped. */
   onDrop(undo: () => void): void {
     if (this.#isInStep) this.#recording.onDrop(undo);
   }
 
-  /** Records `fn` and submits it. If `fn` throws, nothing has happened. */
+  /** Records `fn` and submits it. If `fn` throws, the step is dropped without effect. */
   step<R>(fn: () => R): R {
     this.flush();
     this.#isInStep = true;
@@ -205,7 +205,7 @@ export class Recorder<T extends HeldTensor> {
     return result;
   }
 
-  /** Calls `fn` as in a step, and drops what it recorded. `caller` is what errors name. */
+  /** Calls `fn` as in a step, and drops what it recorded. Errors name `caller`. */
   rehearse<R>(caller: string, fn: () => R): R {
     this.assertNotInStep(`${caller}()`);
     this.flush();
@@ -218,7 +218,7 @@ export class Recorder<T extends HeldTensor> {
     }
   }
 
-  /** Records `fn` as a step that would come now, gives the whole recording to `use`, and drops it. */
+  /** Records `fn` as the next step, passes the whole recording to `use`, and drops it. */
   rehearseStep<R>(caller: string, fn: () => void, use: (recording: Recording) => R): R {
     return this.rehearse(caller, () => {
       const recording = this.#recording;
@@ -266,7 +266,7 @@ export class Recorder<T extends HeldTensor> {
   #close(): void {
     const recording = this.#recording;
     const { launches, inputs, kept } = recording;
-    // A result without elements is kept, though nothing may have been launched for it.
+    // A result without elements is kept even if the recording has no launches.
     if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
       try {
         const { counts, search } = this.#complete(recording);
@@ -286,7 +286,7 @@ export class Recorder<T extends HeldTensor> {
     this.#recording = this.#newRecording();
   }
 
-  /** Adds the launches that observe what the others compute. */
+  /** Adds the launches of searches and counts. */
   #complete(recording: Recording): {
     readonly counts: Search | undefined;
     readonly search: Search | undefined;
@@ -299,7 +299,7 @@ export class Recorder<T extends HeldTensor> {
     };
   }
 
-  /** Drops the open recording: nothing of it has happened. */
+  /** Drops the open recording and restores host state. */
   #abandon(): void {
     const recording = this.#recording;
     recording.drop();
@@ -318,7 +318,7 @@ export class Recorder<T extends HeldTensor> {
     return new Recording(++this.#recordings, () => ++this.#clock, this.noteOps);
   }
 
-  /** The last handle of this memory is gone: it is free once the open recording no longer needs it. */
+  /** Called with the last handle of this memory gone: the memory is freed once the open recording no longer needs it. */
   #release(storage: Storage): void {
     if (!storage.isResident) return;
     if (this.#recording.launches.length > 0) this.#recording.released.push(storage);

@@ -8,7 +8,7 @@ const names = (runtime: ReturnType<typeof cpuRuntime>): string[] =>
 test("scratch that is read before it is written holds zeros, whatever lay in its slot", async () => {
   const runtime = cpuRuntime();
   const y = await runtime.step(() => {
-    // The first result has died when the scratch comes to life: they share a slot.
+    // The lifetime of the first result ends before that of the scratch begins: they share a slot.
     const sum = runtime.tensor(new Float32Array(64).fill(9)).add(1).sum();
     const buffer = runtime.recorder.scratchTarget.allocate(256);
     const scratch: Operand = { buffer, offset: 0, length: 64, dtype: "float32", shape: [64] };
@@ -37,7 +37,7 @@ test("a variable remembers the last write to each part from earlier steps, and n
     both.assign(both.add(1));
   };
   for (let i = 0; i < 3; i++) await runtime.step(write);
-  // Those of the last step, and one to each part from the steps before.
+  // The writes of the last step, and one to each part from the steps before.
   expect(storage.writes.length).toBe(6);
   const { writes, version } = storage;
   const failing = runtime.step(() => {

@@ -6,24 +6,24 @@ import type { OpNotes } from "./op-notes.js";
 import { SharedCasts } from "./shared-casts.js";
 import type { Storage, WriteEvent } from "./storage.js";
 
-/** Launches behind one, or from the first on, up to another. */
+/** The launches of a backward pass: those behind `after` (from the first on where undefined) up to `last`. */
 export interface BackwardPass {
   readonly after: Launch<Storage> | undefined;
   readonly last: Launch<Storage>;
 }
 
 /**
- * What ops append to: launches in program order. Launches are pure but for those that write resident storage (parameters,
- * optimizer and scaler state); program order is the truth about what they read.
+ * The launches that ops append, in program order. Launches are pure, except those that write resident storage (parameters,
+ * optimizer and scaler state); program order decides which version a launch reads.
  */
 export class Recording {
   readonly number: number;
-  /** What runs before this recording, whose plan it does not change. */
+  /** A recording that runs before this one and does not change its plan. */
   prelude: Recording | undefined;
   readonly launches: Launch<Storage>[] = [];
-  /** Transients whose contents the host supplies. */
+  /** Transients with contents from the host. */
   readonly inputs: Storage[] = [];
-  /** Casts already recorded, by what they cast: autocast's weight cache. */
+  /** Casts already recorded, by their source: autocast's weight cache. */
   readonly casts: SharedCasts = new SharedCasts();
   /** Transients that stay alive after the recording. */
   readonly kept: Set<Storage> = new Set();
@@ -31,15 +31,15 @@ export class Recording {
   readonly transients: Storage[] = [];
   /** Residents disposed while this recording still needs them. */
   readonly released: Storage[] = [];
-  /** Which op each launch belongs to, where somebody wants to know. */
+  /** The op of each launch, where the recording keeps notes. */
   notes: OpNotes | undefined;
-  /** Whether the results of its ops, which it notes then, are searched for values that are not finite. */
+  /** Whether the results of its ops are searched for values that are not finite. It then keeps notes. */
   isSearched = false;
-  /** Whether what is rounded to zero in those results is counted. */
+  /** Whether the numbers rounded to zero in those results are counted. */
   isCounted = false;
-  /** The launches of each backward pass: those behind one, up to another. */
+  /** The range of launches of each backward pass. */
   readonly backwardPasses: BackwardPass[] = [];
-  /** Where what the backward passes so far store in 16 bits is to be told, as `storedRange` does. */
+  /** Where the observer `storedRange` stores the counts of the 16-bit stores of backward passes so far. */
   readonly backwardRanges: { readonly words: Binding<Storage>; readonly passes: number }[] = [];
   /** Launches from here on belong to a backward pass. */
   backwardStart: number | undefined;
@@ -53,7 +53,7 @@ export class Recording {
     this.#tick = tick;
   }
 
-  /** @param parameters what the launch updates as a part of an optimizer's step. */
+  /** @param parameters the parameters that the launch updates as a part of an optimizer's step. */
   append(launch: Launch<Storage>, parameters?: Storage): void {
     const updateCopies = parameters && copiesAfter(launch, parameters, this);
     const { kernel, bindings } = launch;
@@ -101,7 +101,7 @@ export class Recording {
     this.prelude?.drop();
   }
 
-  /** Lets go of everything that was recorded: residents remember the recording of their last write for as long as they live. */
+  /** Releases everything that was recorded: residents reference the recording of their last write for as long as they exist. */
   clear(): void {
     for (const list of [this.launches, this.inputs, this.transients, this.released])
       list.length = 0;
@@ -116,7 +116,9 @@ export class Recording {
     this.kept.clear();
   }
 
-  /** Zeroes scratch that is read before it is written, as allocate() promises: a slot holds what its last tenant left. */
+  /**
+   * Zeroes scratch that is read before it is written, as `allocate()` promises: a slot has the contents of its previous value.
+   */
   #define(buffer: Storage): void {
     if (buffer.isDefined || buffer.hostData) return;
     buffer.isDefined = true;

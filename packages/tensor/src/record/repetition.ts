@@ -3,7 +3,9 @@ import type { Storage } from "./storage.js";
 
 let isRepeating = false;
 
-/** Calls `fn`, which does again what it did before: the variables that it changes have changed already. */
+/**
+ * Calls `fn` as a recomputation: launches that write variables are left out, because the first call has recorded them.
+ */
 export function repeating<T>(fn: () => T): T {
   const before = isRepeating;
   isRepeating = true;
@@ -14,10 +16,10 @@ export function repeating<T>(fn: () => T): T {
   }
 }
 
-/** Whether a function runs again that has changed its variables already: what computes and writes in one launch asks. */
+/** Whether a recomputation runs, for kernels that compute results and write variables in one launch. */
 export const isRecomputation = (): boolean => isRepeating;
 
-/** Whether a launch is left out because a function runs again: the variables that it changes have changed already. */
+/** Whether a launch is left out of a recomputation because it writes variables. */
 export const isRepeatedWrite = ({ kernel, bindings }: Launch<Storage>): boolean =>
   isRepeating &&
   bindings.some(({ buffer }, b) => buffer.isResident && kernel.bindings[b]?.access !== "read");

@@ -8,25 +8,25 @@ export interface ReadOptions {
   readonly wait?: "host" | "background";
 }
 
-/** Where memory is. */
+/** Allocates, releases, writes and reads memory. */
 export interface MemoryOwner {
-  /** Whether memory is `GPUBuffer`s: what `tensor.buffer` gives and `fromBuffer()` takes. Absent: no. */
+  /** Whether memory consists of `GPUBuffer`s, as `tensor.buffer` returns and `fromBuffer()` takes. Absent: no. */
   readonly usesGpuBuffers?: boolean | undefined;
   /** Zeroed memory of at least this many bytes. Throws a `MemoryBudgetError` where there is no room. */
   allocate(bytes: number): Memory;
-  /** Takes memory back, which is neither read nor written nor released afterwards: that is refused. */
+  /** Takes memory back. Later reads, writes and releases of it are refused. */
   release(memory: Memory): void;
-  /** Writes elements, encoded as the binding's dtype, in order with what runs. The data may change after the call. */
+  /** Writes elements, encoded as the binding's dtype, in order with runs. The caller may change the data after the call. */
   write(binding: Binding<Memory>, data: HostData): void;
-  /** The elements of a binding, decoded, as they are after what was run and written before the call, whatever comes after it. */
+  /** The elements of a binding, decoded, after all runs and writes before the call and before all later ones. */
   read(binding: Binding<Memory>, options?: ReadOptions): Promise<KernelView>;
 }
 
-/** Memory of a runtime that outlives recordings: made, filled, read and given back through its runner. */
+/** Memory of a runtime that outlives recordings: allocated, filled, read and released through its runner. */
 export class ResidentMemory {
   readonly #runner: MemoryOwner;
   readonly #owner: object;
-  /** Gives memory back whose storage nobody can reach any more: the state of an optimizer that is gone. */
+  /** Releases memory whose storage was collected as garbage, such as the state of an unreachable optimizer. */
   readonly #unreachable: FinalizationRegistry<Memory>;
 
   constructor(runner: MemoryOwner, owner: object) {
@@ -81,7 +81,7 @@ export class ResidentMemory {
     return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) }, options);
   }
 
-  /** Gives memory back, unless somebody holds it; says whether it did. */
+  /** Releases memory without handles; returns whether it did. */
   free(storage: Storage): boolean {
     if (storage.handles > 0 || !storage.memory) return false;
     this.#unreachable.unregister(storage);

@@ -1,8 +1,8 @@
-/** Where an op belongs, for those who want to know where a number came from. */
+/** The module, composite and backward rule to which an op belongs, for notes and traces. */
 export interface Scope {
   /** Path of the module whose `forward` runs, or ran. */
   readonly path: () => string;
-  /** The function of ops that applies them, where one does that autocast takes for one op: the outermost. */
+  /** The outermost composite that applies the op, if any. */
   readonly composite?: string;
   /** The op whose gradient is being computed, in backward passes. */
   readonly backwardOf?: string;
@@ -10,7 +10,7 @@ export interface Scope {
 
 let current: Scope | undefined;
 
-/** Runs `fn`, of whose ops is then known that they belong to a module: what `Module` of `@halfstep/nn` does around `forward`. */
+/** Runs `fn` with its ops assigned to a module, as `Module` of `@halfstep/nn` does around `forward`. */
 export const withScope = <T>(path: () => string, fn: () => T): T => inScope({ path }, fn);
 
 /** @internal */
@@ -41,7 +41,7 @@ export function inEachScope<T>(
   }
 }
 
-/** @internal Runs `fn`, whose ops are those of a composite, or of the one that it is in. */
+/** @internal Runs `fn` with its ops assigned to a composite, or to the outer composite if there is one. */
 export const inComposite = <T>(name: string, fn: () => T): T =>
   current?.composite === undefined
     ? inScope({ path: () => "", ...current, composite: name }, fn)

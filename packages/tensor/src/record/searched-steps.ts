@@ -3,19 +3,19 @@ import type { OpSite } from "./op-sites.js";
 import type { Recording } from "./recording.js";
 import type { Storage } from "./storage.js";
 
-/** What a searched step leaves: words for each place that was looked at. */
+/** The outcome of a searched step: words for each site. */
 export interface Search {
   readonly found: Binding<Storage>;
   readonly sites: readonly (OpSite & { readonly isBackward: boolean })[];
 }
 
-/** Steps that are searched after one that asked for it. */
+/** Number of steps that are searched after a step was reported bad. */
 const stepsAfterBad = 100;
 
-/** Searches that are kept. Outcomes of steps are read later than that only where nobody reads them. */
+/** Number of searches that are kept: enough for every program that reads the outcomes of its steps. */
 const keptSearches = 64;
 
-/** Decides which steps are searched, and keeps what was found in the latest. */
+/** Decides which steps are searched, and keeps the findings of the latest searches. */
 export class SearchedSteps<Mode extends string> {
   readonly #mode: "always" | "off" | "after";
   readonly #drop: (search: Search) => void;
@@ -25,7 +25,7 @@ export class SearchedSteps<Mode extends string> {
 
   /**
    * @param option the name of the option and its modes: never, after a step that a scaler has reported, and in every step.
-   * @param drop called with a search that is kept no longer.
+   * @param drop called with a search that is evicted.
    */
   constructor(
     option: { readonly name: string; readonly mode: Mode; readonly after: Mode },
@@ -50,19 +50,21 @@ export class SearchedSteps<Mode extends string> {
     return this.#searches.includes(search);
   }
 
-  /** Whether a step that would begin now is to be searched: it then has to note its ops. */
+  /** Whether the next step is to be searched; it then has to note its ops. */
   get isDue(): boolean {
     return this.#mode === "always" || (this.#mode === "after" && this.#stepsLeft > 0);
   }
 
-  /** The same for a step that begins, which is counted. */
+  /** Begins a step: returns {@link isDue} and counts the step. */
   begin(): boolean {
     const { isDue } = this;
     if (isDue) this.#stepsLeft = Math.max(0, this.#stepsLeft - 1);
     return isDue;
   }
 
-  /** What will tell the search of an open recording, once it was submitted; undefined where it is not searched. */
+  /**
+   * A function that returns the search of an open recording, once it was submitted, or undefined if it is not searched.
+   */
   watch(recording: Recording): () => Search | undefined {
     let search: Search | undefined;
     const listeners = this.#listeners.get(recording) ?? [];
@@ -73,7 +75,7 @@ export class SearchedSteps<Mode extends string> {
     return () => search;
   }
 
-  /** Keeps the search of a step that has been submitted, and tells those who wait for it. */
+  /** Keeps the search of a submitted step, and passes it to the functions from {@link watch}. */
   publish(search: Search, recording: Recording): void {
     search.found.buffer.handles++;
     this.#searches.push(search);
@@ -82,7 +84,10 @@ export class SearchedSteps<Mode extends string> {
     for (const listener of this.#listeners.get(recording) ?? []) listener(search);
   }
 
-  /** To be told of each step for which searches are, and whether the steps that follow are to be searched. */
+  /**
+   * Called after a step that needs an explanation (skipped, or all zeros). `goesOn`: whether to search the steps that
+   * follow.
+   */
   stepWasBad({ goesOn }: { readonly goesOn: boolean }): void {
     if (this.#mode === "after") this.#stepsLeft = goesOn ? stepsAfterBad : 0;
   }

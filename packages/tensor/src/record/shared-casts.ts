@@ -3,12 +3,12 @@ import { isSameShape } from "../shapes.js";
 import type { RecordedTensor } from "./recorded-tensor.js";
 import type { Storage } from "./storage.js";
 
-/** What a cast is for: a gradient flows through it to its tensor, or none; or it is the copy that an optimizer keeps. */
+/** The kind of a cast: differentiable, without gradient, or the half copy that an optimizer keeps. */
 type Way = "differentiable" | "plain" | "copy";
 
 /** A tensor that is cast. */
 export interface CastTensor extends RecordedTensor {
-  /** Of its elements: another one after each write. */
+  /** Version of the elements; each write changes it. */
   readonly version: number;
 }
 
@@ -18,14 +18,16 @@ interface SharedCast {
   readonly storage: Storage;
   readonly offset: number;
   readonly shape: readonly number[];
-  /** Of the elements, when they were cast. */
+  /** Version of the elements when they were cast. */
   readonly version: number;
   readonly result: CastTensor;
 }
 
 /** Casts that a recording has made, each to be used again for the same version of the same elements. */
 export class SharedCasts {
-  /** By tensor; those through which no gradient flows by storage, whose tensors share them. Lists are replaced, not changed. */
+  /**
+   * Casts by tensor; casts without gradient by storage, because all its tensors share them. Lists are replaced, not changed.
+   */
   #casts: Map<CastTensor | Storage, readonly SharedCast[]> = new Map();
 
   get<T extends CastTensor>(tensor: T, dtype: DType, way: Way): T | undefined {
@@ -43,7 +45,7 @@ export class SharedCasts {
     )?.result as T | undefined;
   }
 
-  /** Casts are tensors of the same class as what they are of. */
+  /** Casts are tensors of the same class as their sources. */
   set<T extends CastTensor>(tensor: T, dtype: DType, way: Way, result: T): void {
     const { storage, offset, shape, version } = tensor;
     const key = keyOf(tensor, way);
@@ -52,14 +54,14 @@ export class SharedCasts {
     this.#casts.set(key, [...before, cast]);
   }
 
-  /** These casts, whatever is added later. */
+  /** A copy of these casts, which later additions do not change. */
   snapshot(): SharedCasts {
     const snapshot = new SharedCasts();
     snapshot.#casts = new Map(this.#casts);
     return snapshot;
   }
 
-  /** Runs `fn` with the casts of a snapshot, and then has its own again. */
+  /** Runs `fn` with the casts of a snapshot, and restores its own afterwards. */
   during(snapshot: SharedCasts, fn: () => void): void {
     const own = this.#casts;
     this.#casts = new Map(snapshot.#casts);

@@ -2,10 +2,10 @@ import type { Binding, DType } from "@halfstep/device";
 import { RecordingError } from "../errors.js";
 import type { HalfCopies } from "./half-copies.js";
 
-/** Memory of a runner, which alone knows what the object is. */
+/** Memory of a runner, opaque to everything else. */
 export type Memory = object;
 
-/** Numbers of JavaScript, which are encoded as the tensor's dtype when they are written. */
+/** Numbers of the host, which are encoded as the tensor's dtype when they are written. */
 export type HostData = Float32Array | Float64Array | Int32Array | Uint32Array | readonly number[];
 
 /** The dtype of host data where none is asked for. */
@@ -15,8 +15,7 @@ export function dtypeOf(data: HostData): DType {
 }
 
 /**
- * The numbers as they are now: who fills one array with batch after batch may do so within a step, which reads them at its
- * end.
+ * Copies host data. A step reads its inputs at its end, and callers may fill one array with batch after batch within a step.
  * @throws TypeError
  */
 export function copyOf(data: HostData): HostData {
@@ -24,7 +23,7 @@ export function copyOf(data: HostData): HostData {
   return data.slice();
 }
 
-/** @throws TypeError for what would be stored as NaN: lists of lists, and halves that only `get()` reads */
+/** @throws TypeError for data that would be stored as NaN: lists of lists, and arrays of halves that only `get()` decodes */
 export function requireNumbers(data: HostData): void {
   if (ArrayBuffer.isView(data)) return;
   if (!Array.isArray(data))
@@ -38,13 +37,13 @@ export function requireNumbers(data: HostData): void {
     );
 }
 
-/** A write to a resident storage, which later readers of an older version must know. */
+/** A write to a resident storage, kept for later readers of an older version. */
 export interface WriteEvent {
   readonly from: number;
   readonly to: number;
   /** The runtime's clock after the write. */
   readonly clock: number;
-  /** Which one wrote. */
+  /** The recording that wrote. */
   readonly recording: object;
   /** Position of the writing launch in that recording. */
   index: number;
@@ -53,13 +52,13 @@ export interface WriteEvent {
 let nextId = 0;
 let nextVersion = 1;
 
-/** What storages start with, most of which belong to one recording and are never asked. */
+/** Shared empty list: most storages are never written twice. */
 const noWrites: readonly WriteEvent[] = [];
 
 /**
- * The memory that tensors view. It is *transient* while the recording that makes it is open: then it has no memory yet, and
- * the planner may give it none. It is *resident* once it has memory of its own: variables, data made outside a step, and
- * whatever a recording keeps.
+ * The memory that tensors view. It is *transient* while the recording that makes it is open: it has no memory yet, and the planner
+ * may assign none. It is *resident* once it has memory of its own: variables, data made outside a step, and tensors that a recording
+ * keeps.
  */
 export class Storage {
   readonly id: number = nextId++;
@@ -71,17 +70,17 @@ export class Storage {
   memory: Memory | undefined;
   /** True for memory that belongs to the caller (`fromBuffer`): it is never pooled. */
   isForeign = false;
-  /** What the host supplies for a transient input, until its recording has run. */
+  /** Host data of a transient input, until its recording has run. */
   hostData: HostData | undefined;
-  /** How the host's data is stored. */
+  /** The binding as which the host's data is stored. */
   inputBinding: Omit<Binding<never>, "buffer"> | undefined;
-  /** Tensors that keep the memory; at none it goes back to the pool. Tensors of a step that it does not return keep nothing. */
+  /** Number of tensors that keep the memory; at 0 it returns to the pool. Tensors that a step does not return do not count. */
   handles = 0;
-  /** Rounded copies of what a resident holds. */
+  /** Rounded copies of a resident. */
   halfCopies: HalfCopies | undefined;
-  /** Bytes: parts of a resident that packs several begin at multiples of it, and what is between them is zero. Absent for others. */
+  /** Bytes: the parts of a resident that packs several begin at multiples of it, with zeros in between. Absent for others. */
   partStep: number | undefined;
-  /** Its number in the structure that was written last, and which that was. */
+  /** Its number in the latest structure, and the serial number of that structure. */
   structure = 0;
   number = 0;
   /** Whether a launch of its recording has written a transient. */
@@ -103,12 +102,12 @@ export class Storage {
     return this.#writes;
   }
 
-  /** Another one after each write; the old one again where the write is dropped. */
+  /** Changes with each write; a dropped write restores the old version. */
   get version(): number {
     return this.#version;
   }
 
-  /** Remembers a write. The first one of a recording returns how to forget all that follow. */
+  /** Records a write. The first one of a recording returns a function that removes all writes of that recording. */
   noteWrite(event: WriteEvent): (() => void) | undefined {
     const [writes, version] = [this.#writes, this.#version];
     const isFirst = writes.at(-1)?.recording !== event.recording;
@@ -155,7 +154,7 @@ function lastOfEachRange(writes: readonly WriteEvent[]): WriteEvent[] {
   return kept.reverse();
 }
 
-/** The memory of a resident; throws where it has none any more. */
+/** The memory of a resident. Throws where it was freed. */
 export function memoryOf(storage: Storage): Memory {
   if (!storage.memory)
     throw new RecordingError(
@@ -164,7 +163,7 @@ export function memoryOf(storage: Storage): Memory {
   return storage.memory;
 }
 
-/** Where a tensor's elements lie. */
+/** The place of a tensor's elements. */
 export interface Placement {
   readonly storage: Storage;
   /** Bytes from the start of the storage. */

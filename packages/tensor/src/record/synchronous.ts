@@ -1,4 +1,4 @@
-/** What a callback returned, unless that is a promise: what it would do after its first `await` could not be recorded. */
+/** Returns the result of a callback. Throws where it is a promise: ops after the first `await` could not be recorded. */
 export function requireSynchronous<T>(caller: string, result: T): T {
   if (
     typeof result === "object" &&

@@ -70,7 +70,7 @@ describe.each(runtimes)("%s", (_, make) => {
   test("stores tell by op and module what they round to zero, exact zeros apart", async () => {
     const runtime = await make({ underflow: "always" });
     const { gradients } = network(runtime);
-    // Half of what reaches h is below half of float16's smallest number, and y's gradients are above it.
+    // Half of h's gradients are below half of float16's smallest number, and y's gradients are above it.
     const found = await gradients(2 ** -20);
     expect(found.some((value) => value !== 0)).toBe(true);
     const sites = await runtime.underflow();
@@ -80,7 +80,7 @@ describe.each(runtimes)("%s", (_, make) => {
     const relu = sites.find(({ op }) => op.startsWith("relu"));
     expect(relu).toMatchObject({ module: "first", exactZeros: 2, isBackward: false, largest: 10 });
 
-    // Here nothing is left of y's gradients already.
+    // Here y's gradients are already rounded to zeros.
     expect(await gradients(2 ** -30)).toEqual([0, 0, 0, 0, 0, 0]);
     expect(lossy(await runtime.underflow())).toEqual([
       ["cast in the backward of cast", undefined, "result float16 [2, 1]", [2, 0, 2]],

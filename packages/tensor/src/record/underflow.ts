@@ -15,17 +15,17 @@ import type { Search } from "./searched-steps.js";
 import type { Storage } from "./storage.js";
 
 /**
- * When a runtime counts, op by op, what stores round to zero: never, in steps after a scaler has reported one whose gradients were all
- * 0, or in every step. Launches that are counted are fused with none.
+ * The steps in which a runtime counts, for each op, the numbers that stores round to zero: none, those after a scaler has reported a
+ * step with gradients that were all 0, or all. Counted launches are not fused.
  */
 export type UnderflowMode = "off" | "afterZeros" | "always";
 
-/** What the store of an op's result did to its numbers. */
+/** The effect of the store of an op's result on its numbers. */
 export interface UnderflowSite extends OpSite, StoredRange {
   readonly isBackward: boolean;
 }
 
-/** The first result in which rounding left nothing but zeros of numbers that were not 0. */
+/** The first result in which rounding turned all nonzero numbers into zeros. */
 export interface UnderflowOrigin extends OpSite {
   readonly kind: "underflow";
   readonly elements: number;
@@ -33,11 +33,14 @@ export interface UnderflowOrigin extends OpSite {
   readonly exactZeros: number;
 }
 
-/** What each store of a counted step did, in program order. */
+/** The effect of each store of a counted step, in program order. */
 export const sitesIn = ({ sites }: Search, words: ArrayLike<number>): readonly UnderflowSite[] =>
   sites.map((site, slot) => ({ ...site, ...storedRangeIn(words, slot) }));
 
-/** Where a backward pass was rounded to zero: the first of its results of which nothing else was left, or else nothing. */
+/**
+ * The origin of underflow in a backward pass: the first of its results that rounding turned into zeros; undefined where there is
+ * none.
+ */
 export function underflowIn(search: Search, words: ArrayLike<number>): UnderflowOrigin | undefined {
   const first = sitesIn(search, words).find(
     ({ isBackward, elements, roundedToZero, exactZeros }) =>
@@ -49,8 +52,7 @@ export function underflowIn(search: Search, words: ArrayLike<number>): Underflow
 }
 
 /**
- * Makes the launches of a recording that is counted tell what they store in results of its ops. Whatever the step computes stays the
- * same bits.
+ * Observes the stores of ops' results in a counted recording. The results of the step keep their bits.
  *
  * @param allocate memory of the recording.
  */
@@ -79,7 +81,7 @@ export function insertCounts(
   return { found, sites: stores.map(({ site }) => site) };
 }
 
-/** A launch of which several results are observed is observed in the first; of the others copies are. */
+/** Of a launch with several observed results, the first is observed in its store and the others through copies. */
 function observedAll(
   launch: Launch<Storage>,
   results: readonly (SlotOfObserver & { readonly result: number })[],

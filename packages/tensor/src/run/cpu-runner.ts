@@ -6,7 +6,7 @@ import type { Memory } from "../record/storage.js";
 import { OpenRun } from "./open-run.js";
 import type { Runner } from "./runner.js";
 
-/** Interprets plans with the kernels' references: exact, slow, and the referee of the GPU. */
+/** Runs plans with the kernels' CPU references: exact and slow, the reference for GPU results. */
 export function cpuRunner(options: CpuTargetOptions = {}): Runner {
   const target = cpuTarget(options);
   const released = new WeakSet<Memory>();

@@ -20,7 +20,7 @@ export class Executor {
     this.#plans = new PlanCache(passes, runner.hardwareClass);
   }
 
-  /** Runs a recording, after what has to run before it, and gives what it keeps its memory. */
+  /** Runs a recording after its prelude, and assigns memory to the storages that it keeps. */
   run(recording: Recording): void {
     if (recording.prelude) this.#execute(recording.prelude);
     const memory = this.#execute(recording);
@@ -32,7 +32,7 @@ export class Executor {
     return plan(recording, this.#passes, this.#runner.hardwareClass);
   }
 
-  /** Plans a recording that will not run, as one that does. Returns what compiles the programs of its plan. */
+  /** Plans a recording that will not run and caches the plan. Returns a function that compiles the plan's programs. */
   preparation(recording: Recording): (options: PrepareOptions) => Promise<void> {
     const prelude = recording.prelude && this.#plans.lookUp(recording.prelude).plan;
     const { plan: found } = this.#plans.lookUp(recording);
@@ -42,7 +42,7 @@ export class Executor {
     };
   }
 
-  /** Gives the memory of all plans back: those that run again are made anew. */
+  /** Releases the memory of all plans and empties the cache. */
   forget(): void {
     this.#runner.forget(this.#plans.clear());
   }

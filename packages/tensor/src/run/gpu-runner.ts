@@ -46,30 +46,32 @@ interface RuntimeScalar {
 interface BoundPass {
   readonly residents: readonly Memory[];
   readonly pass: PreparedPass;
-  /** What the runtime scalars were when they were written last, in the plan's order. */
+  /** The runtime scalars as they were written last, in the plan's order. */
   readonly values: Float64Array;
 }
 
-/** Residents come in few combinations; a pass for each of the latest is kept. */
+/** Passes that are kept: a plan runs with few combinations of residents. */
 const keptPasses = 8;
 
 /** Options of {@link gpuRunner}. */
 export interface GpuRunnerOptions {
-  /** Steps that may be unfinished while the host goes on, from 1. Default 4. */
+  /** Steps that may be in flight while the host continues, at least 1. Default 4. */
   readonly maxInFlight?: number | undefined;
   /**
-   * What the device surely achieves, to keep its submits short. Default: a slow integrated GPU, and undefined for a software driver,
-   * which nobody resets and whose submits may be long.
+   * Minimum rates of the device, which keep its submits short. Default: a slow integrated GPU, and undefined for a software driver:
+   * systems do not reset it, so its submits may be long.
    */
   readonly rates?: DeviceRates | undefined;
 }
 
-/** Replays plans on a GPU: one submit a recording unless it is long, no buffer and no bind group in the steady state. */
+/**
+ * Replays plans on a GPU: one submit for each recording unless it is long, without new buffers and bind groups in the steady state.
+ */
 export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runner {
   const { maxInFlight = 4 } = options;
   const { rates = device.capabilities.adapter.isFallback ? undefined : hardwareRates } = options;
   const instances = new WeakMap<Plan, Instance>();
-  /** Slots of all plans, which never run at the same time. */
+  /** The slots of all plans: plans never run at the same time. */
   const slots: GPUBuffer[] = [];
   const clock = new RunClock();
   const openRun = new OpenRun();
@@ -81,13 +83,13 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
 
   let compiled = 0;
   const assertWell = async (): Promise<void> => {
-    // What the compiler says comes late; a step that needed new pipelines waits for that, though not for the GPU.
+    // Compiler errors arrive late: a step that needed new pipelines waits for them, but not for the GPU.
     const { pipelinesCreated } = device.counters;
     if (pipelinesCreated !== compiled) {
       compiled = pipelinesCreated;
       await device.prewarm([]);
     }
-    // The device may still be finding out why: its next await rejects with the cause rather than with a consequence.
+    // The device may still be determining the cause; its next await rejects with the cause, not with a consequence.
     if (!device.failure) return;
     await device.settled({ wait: "background" });
     throw device.failure;
@@ -211,8 +213,8 @@ function requireRoom({ memory: { live, budget } }: Device, wanted: number): void
 }
 
 /**
- * A buffer for each slot: those that other plans use already where they are large enough, else new ones, as long as
- * `keptBytes` still fit beside them.
+ * A buffer for each slot: a buffer of other plans where it is large enough, else a new one. `keptBytes` must still fit in the
+ * budget.
  */
 function takeSlots(
   device: Device,
@@ -276,7 +278,7 @@ function passFor(
   return pass;
 }
 
-/** Writes the runtime scalars that have changed: few do from one step to the next. */
+/** Writes the runtime scalars that have changed; few change from one step to the next. */
 function updateScalars(
   { pass, values }: BoundPass,
   scalars: readonly RuntimeScalar[],

@@ -3,7 +3,7 @@ import type { Recording } from "../record/recording.js";
 import { type HostData, memoryOf, type Storage } from "../record/storage.js";
 import type { Invocation } from "./runner.js";
 
-/** What a recording gives to the plan that it runs by. */
+/** The invocation of a plan with the data of a recording. */
 export const invocationOf = (recording: Recording, residents: readonly Storage[]): Invocation => ({
   residents: residents.map(memoryOf),
   inputs: recording.inputs.map((storage) => ({

@@ -2,24 +2,24 @@ import { RecordingError } from "../errors.js";
 import type { Memory } from "../record/storage.js";
 import type { PlanRun } from "./runner.js";
 
-/** What a runner does for one run of a plan. */
+/** The operations of a runner for one run of a plan. */
 export interface RunSteps {
-  /** How many launches the plan has. */
+  /** Number of launches of the plan. */
   readonly launches: number;
   readonly memoryOf: PlanRun["memoryOf"];
-  /** Runs the launches from one position up to another, which is behind it. */
+  /** Runs the launches from one position up to a later one. */
   runRange(from: number, to: number): void;
-  /** Runs the launches from a position on, and returns memory of what is kept. */
+  /** Runs the launches from a position on, and returns the memory of kept values. */
   finish(from: number): readonly Memory[];
-  /** Gives back what was taken for what is kept. */
+  /** Releases the memory that was taken for kept values. */
   abandon(): void;
 }
 
-/** Opens the runs of one runner, of which one is open at a time: they share memory. */
+/** Opens the runs of one runner. One run is open at a time, because runs share memory. */
 export class OpenRun {
   #current: object | undefined;
 
-  /** @param begin where it throws, no run was opened. */
+  /** @param begin begins the run; if it throws, no run is open. */
   open(begin: () => RunSteps): PlanRun {
     if (this.#current)
       throw new RecordingError(

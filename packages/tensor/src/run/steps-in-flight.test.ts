@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { StepsInFlight } from "./steps-in-flight.js";
 
-/** Steps whose fences are reached when they are told to be. */
+/** Steps whose fences the test resolves. */
 function stepping(most: number) {
   const reached: (() => void)[] = [];
   const inFlight = new StepsInFlight(most, () => new Promise((resolve) => reached.push(resolve)));
@@ -9,7 +9,7 @@ function stepping(most: number) {
   let room: Promise<void> | undefined;
   return {
     reached,
-    /** Steps submitted so far, after as many more as can be. */
+    /** Submits as many steps as possible; returns the number submitted so far. */
     async submitAll(): Promise<number> {
       for (;;) {
         room ??= inFlight.room();

@@ -1,7 +1,7 @@
 /**
- * Lets the host run ahead of the device by a number of steps. A fence follows every half of them, and the host waits for the half
- * before the last, so that the device has work while the host wakes up and records. Fewer fences than steps, because each costs a
- * mapping and wakes the host.
+ * Lets the host run ahead of the device by a number of steps. A fence follows each half of that number, and the host waits for
+ * the fence before the last, so that the device has work while the host wakes up and records. There are fewer fences than steps,
+ * because each costs a mapping and wakes the host.
  */
 export class StepsInFlight {
   readonly #stepsOfFence: number;
@@ -12,8 +12,8 @@ export class StepsInFlight {
   #unfenced = 0;
 
   /**
-   * @param most steps that may be unfinished when another is submitted.
-   * @param fence resolves when all that was submitted so far is done.
+   * @param most steps that may be in flight when another is submitted.
+   * @param fence resolves when all submitted work is done.
    */
   constructor(most: number, fence: () => Promise<void>) {
     if (!Number.isSafeInteger(most) || most < 1)
@@ -27,14 +27,14 @@ export class StepsInFlight {
     this.#unfenced++;
   }
 
-  /** Resolves when another step may be submitted. Rejects where one has failed. */
+  /** Resolves when another step may be submitted. Rejects if a step has failed. */
   async room(): Promise<void> {
     if (this.#unfenced < this.#stepsOfFence) return;
     this.#unfenced = 0;
     if (this.#ahead === 0) return this.#fence();
     if (this.#pending.length === this.#ahead) await this.#pending.shift();
     const fence = this.#fence();
-    // Somebody may have stopped stepping before it rejects; whoever awaits it is told.
+    // The program may stop stepping before the fence rejects; awaits of the fence still reject.
     fence.catch(() => undefined);
     this.#pending.push(fence);
   }

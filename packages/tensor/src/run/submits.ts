@@ -1,6 +1,6 @@
 import { bytesPerElement, type Launch } from "@halfstep/device";
 
-/** What a device surely achieves; estimates of time err on the long side. */
+/** Minimum rates of a device; estimated times are upper bounds. */
 export interface DeviceRates {
   readonly bytesPerSecond: number;
   readonly operationsPerSecond: number;
@@ -9,10 +9,10 @@ export interface DeviceRates {
 /** A slow integrated GPU. */
 export const hardwareRates: DeviceRates = { bytesPerSecond: 10e9, operationsPerSecond: 100e9 };
 
-/** Milliseconds that a submit may take: browsers and systems reset a GPU that is busy with one for some seconds. */
+/** Milliseconds that a submit may take: browsers and systems reset a GPU after some seconds in one submit. */
 const longestSubmit = 1000;
 
-/** Milliseconds that a launch takes at most, from the bytes that it touches and the operations that it does. */
+/** Upper bound of the milliseconds of a launch, from its bytes and its operations. */
 export function estimatedMilliseconds<B>(
   { kernel, bindings, scalars }: Launch<B>,
   { bytesPerSecond, operationsPerSecond }: DeviceRates,
@@ -24,8 +24,8 @@ export function estimatedMilliseconds<B>(
 }
 
 /**
- * In how many submits a plan goes: in one, unless that would take too long. How long it takes is estimated, until it has been
- * measured to take less. Each plan is measured by itself, because some come much closer to what a device can do than others.
+ * Splits a plan into submits: one, unless that would take too long. The time is estimated, until a measured time is shorter.
+ * Each plan is measured separately, because some plans come much closer to the device's peak rates than others.
  */
 export class PlanSubmits {
   readonly #launches: number;
@@ -33,7 +33,7 @@ export class PlanSubmits {
   readonly #estimated: number;
   #milliseconds: number;
 
-  /** @param rates undefined for a driver that nobody resets: everything in one submit. */
+  /** @param rates undefined for a driver that is never reset: everything in one submit. */
   constructor(launches: readonly Launch<unknown>[], rates: DeviceRates | undefined) {
     this.#launches = launches.length;
     this.#estimates = rates ? launches.map((launch) => estimatedMilliseconds(launch, rates)) : [];
@@ -41,7 +41,7 @@ export class PlanSubmits {
     this.#milliseconds = this.#estimated;
   }
 
-  /** That a run took so many milliseconds at most. */
+  /** Records an upper bound of the milliseconds of a run. */
   measured(milliseconds: number): void {
     this.#milliseconds = Math.min(this.#milliseconds, milliseconds);
   }
@@ -65,30 +65,30 @@ export class PlanSubmits {
   }
 }
 
-/** Tells plans how long their runs take at most, from when fences are reached that are awaited anyway. */
+/** Measures upper bounds of the time of plans' runs, from fences that are awaited anyway. */
 export class RunClock {
-  /** Milliseconds since some moment. */
+  /** Milliseconds since an arbitrary time. */
   readonly now: () => number;
   #runs = new Map<PlanSubmits, number>();
   #since = 0;
 
-  /** @param now milliseconds since some moment. */
+  /** @param now milliseconds since an arbitrary time. */
   constructor(now: () => number = () => performance.now()) {
     this.now = now;
   }
 
-  /** That a plan has been submitted, from a moment of `now()` on. */
+  /** Records that a plan was submitted, with the time of `now()` at which its run began. */
   ran(plan: PlanSubmits, begun: number): void {
     if (this.#runs.size === 0) this.#since = begun;
     this.#runs.set(plan, (this.#runs.get(plan) ?? 0) + 1);
   }
 
-  /** What to call when all that was started so far is done. */
+  /** A function to call when all runs that were started so far are done. */
   fence(): () => void {
     const [runs, since] = [this.#runs, this.#since];
     this.#runs = new Map();
     return () => {
-      // Earlier runs may have been under way, too: it is a bound, at most some times too long.
+      // Earlier runs may have been in flight too, so the time is an upper bound.
       const elapsed = this.now() - since;
       for (const [plan, count] of runs) plan.measured(elapsed / count);
     };

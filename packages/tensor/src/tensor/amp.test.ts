@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ampPrimitives, cpuRuntime, flatten, type Tensor } from "../index.js";
 
-// The primitives' own contract is tested with the optimizers; here what a recorded step adds to it.
+// The tests of optimizers include the primitives' contract; these tests cover recorded steps.
 
 test("a loss is scaled in float32 by the scale on the device, and its gradient with it", async () => {
   const runtime = cpuRuntime();

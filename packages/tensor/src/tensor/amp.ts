@@ -14,7 +14,7 @@ import type { UnderflowOrigin } from "../record/underflow.js";
 import type { Runtime } from "./runtime.js";
 import type { Tensor } from "./tensor.js";
 
-/** What loss scaling needs of a runtime: `AmpPrimitives<Storage, Tensor>` of `@halfstep/grad-scaler`. */
+/** The primitives of loss scaling for a runtime: `AmpPrimitives<Storage, Tensor>` of `@halfstep/grad-scaler`. */
 export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> {
   scaleLoss(
     loss: Tensor,
@@ -22,8 +22,8 @@ export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, 
     options: { readonly weight: number; readonly lossFlag: Storage; readonly mark?: ScaleMark },
   ): Tensor;
   /**
-   * Says where the overflow of the open step began, or where all its gradients were rounded to zero, if the runtime searches it: see
-   * its options `provenance` and `underflow`.
+   * Finds the origin of the open step's overflow, or of gradients that were all rounded to zero, if the runtime searches the step:
+   * see its options `provenance` and `underflow`.
    */
   watchStep(): (
     overflowed: boolean,
@@ -32,8 +32,8 @@ export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, 
 }
 
 /**
- * The primitives of loss scaling, recorded like everything else in a step: found_inf, the scale and the decision to skip
- * never visit the host.
+ * The primitives of loss scaling, recorded as launches of the step: found_inf, the scale and the decision to skip stay on the
+ * device.
  *
  * ```ts
  * const scaler = new GradScaler(ampPrimitives(runtime));
@@ -77,7 +77,7 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
         const search = overflowed ? overflow() : zeros();
         if (overflowed) {
           const origin = search && (await runtime.originIn(search, background));
-          // Skips come in series, and each of them wants to be explained.
+          // Skips come in series, and each of them needs an origin.
           provenance.stepWasBad({ goesOn: true });
           return origin;
         }
@@ -89,7 +89,7 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   };
 }
 
-/** Where a scaler's exponents are followed by what stores tell: behind 256 counts. */
+/** The words of store observers in a scaler's exponents: after 256 counts. */
 const storesOf = (exponents: Storage): Binding<Storage> => ({
   buffer: exponents,
   offset: 256 * 4,

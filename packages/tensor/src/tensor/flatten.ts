@@ -21,20 +21,20 @@ export interface FlatVariables {
   }[];
   /**
    * Whether `backward()` has left a gradient in a segment since the last `zeroGrad()`.
-   * @throws ClosedTensorError where its variable is disposed: `half()` puts others in their places
+   * @throws ClosedTensorError where its variable is disposed: `half()` replaces variables
    */
   hasGradient(segment: number): boolean;
-  /** Another number after each step or assignment that has written values. */
+  /** A number that changes with each step or assignment that writes values. */
   valuesVersion(): number;
-  /** Whose loss scale the gradient of a segment carries; empty where nothing is known. For scalers. */
+  /** The marks of the loss scales that the gradient of a segment carries; empty where nothing is known. For scalers. */
   gradientMarks(segment: number): ReadonlySet<GradientMark>;
-  /** Puts one mark in the place of those of every gradient that is present. */
+  /** Replaces the marks of every present gradient by one mark. */
   markGradients(mark: GradientMark): void;
   /** Makes all gradients absent, so that the next `backward()` assigns them anew. */
   zeroGrad(): void;
 }
 
-/** Elements between segment starts: each segment can be bound alone, in values of 16 bits and in 16-bit copies too. */
+/** Segments start at multiples of so many elements: each can then be bound alone, also in 16-bit values and copies. */
 const step = 128;
 
 const flattened = new WeakSet<Variable>();
@@ -104,7 +104,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
     segments,
     hasGradient(segment) {
       const variable = unique[segment];
-      // Its gradient would never come, and training would go on without it.
+      // A disposed variable would never get a gradient, and training would continue without it.
       if (variable?.isDisposed)
         throw new ClosedTensorError(
           `${variable.name} is not the model's any more: it was disposed after flatten(), as half() and applyRecipe() do with what they store anew. Call them before flatten()`,

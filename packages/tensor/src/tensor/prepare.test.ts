@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { defineOp, Generator, rand, type Tensor } from "../index.js";
 import { cpuRuntime, gpuRuntime, type Runtime } from "./runtime.js";
 
-/** A step of training with a state of its own on the host. */
+/** A training step with state on the host. */
 function training(runtime: Runtime) {
   const generator = new Generator(3);
   const weight = runtime.variable([1, 2, 3, 4], [4], { requiresGrad: true });
@@ -38,7 +38,7 @@ describe.each(await testTiers())("prepare() on a GPU, %s", (tier) => {
     const warm = device.counters.snapshot();
     const planned = runtime.plan(step).launches.map(({ launch }) => launch.kernel);
     const loss = await runtime.step(step);
-    // What observes a step is a part of it.
+    // The launches that observe a step are part of it.
     expect(runtime.lastPlan?.launches.map(({ launch }) => launch.kernel)).toEqual(planned);
     expect(device.counters.since(warm).pipelinesCreated).toBe(0);
 

@@ -6,23 +6,23 @@ import type { TensorAmpPrimitives } from "./amp.js";
 
 /** A target of launches inside a runtime's recording, for optimizers and scalers. */
 export interface RecorderTarget extends ResidentTarget<Storage> {
-  /** Scratch inside a step; outside one, memory that stays. */
+  /** Scratch inside a step; resident memory outside. */
   allocate(bytes: number): Storage;
-  /** Zeroed memory that stays, wherever it is asked for. */
+  /** Zeroed resident memory, also inside a step. */
   allocateResident(bytes: number): Storage;
-  /** Replaces elements of a resident, before the next step that is submitted. */
+  /** Replaces elements of a resident before the next submitted step. */
   write(binding: Binding<Storage>, values: ArrayLike<number>): void;
   /** The elements of a resident, decoded, after everything recorded so far. */
   read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
-  /** How losses of this runtime are scaled: for optimizers that scale them themselves. */
+  /** The primitives of loss scaling, for optimizers that scale losses themselves. */
   readonly ampPrimitives: TensorAmpPrimitives;
-  /** Calls `update`, whose launches update the parameters `values`: half copies of them that steps read stay up to date. */
+  /** Calls `update`, whose launches update the parameters `values`: the half copies that steps read stay up to date. */
   updateParameters(values: Binding<Storage>, update: () => void): void;
-  /** Keeps what to undo if the open recording is dropped because its step throws. */
+  /** Registers a function that restores host state if the open recording is dropped because its step throws. */
   onRollback(undo: () => void): void;
 }
 
-/** What a runtime does for its target. */
+/** The functions of a runtime that its target calls. */
 export interface RecorderHooks {
   lossScaling(): TensorAmpPrimitives;
   launch(launch: Launch<Storage>): void;
@@ -47,7 +47,7 @@ export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
   allocateResident: hooks.resident,
   write: hooks.write,
   async read(binding, options) {
-    // Asked for inside a step, it is read when the step has been submitted.
+    // A read inside a step happens when the step has been submitted.
     const step = hooks.afterStep();
     if (step) await step;
     return hooks.read(binding, options);

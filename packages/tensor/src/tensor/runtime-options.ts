@@ -10,16 +10,16 @@ export interface RuntimeOptions {
   /** Passes of the planner. Leaving some out changes speed and memory, and no bit of any result. Default: all for `optimizeFor`. */
   readonly passes?: readonly PassName[];
   /**
-   * What plans favour where speed and memory conflict. "speed" keeps sums for the backward pass instead of adding them again. "memory"
-   * never copies factors of products to faster places. Neither changes a bit of any result. Default: a balance, with both kinds of
-   * passes. Ignored where `passes` is given.
+   * The goal of plans where speed and memory conflict. "speed" keeps sums for the backward pass instead of computing them again.
+   * "memory" never copies factors of products to padded rows. Neither changes a bit of any result. Default: a balance, with both kinds
+   * of passes. Ignored where `passes` is given.
    */
   readonly optimizeFor?: OptimizationGoal;
-  /** Which steps are searched for the origin of values that are infinite or NaN. Default "off". */
+  /** The steps that are searched for the origin of infinite values and NaN. Default "off". */
   readonly provenance?: ProvenanceMode;
-  /** In which steps it is counted, op by op, what stores round to zero: see `runtime.underflow()`. Default "off". */
+  /** The steps in which numbers that stores round to zero are counted for each op: see `runtime.underflow()`. Default "off". */
   readonly underflow?: UnderflowMode;
-  /** Note which ops of which modules each launch computes, so that `dumpPlan(runtime.lastPlan)` tells. Default false. */
+  /** Note the ops and modules of each launch, so that `dumpPlan(runtime.lastPlan)` prints them. Default false. */
   readonly noteOps?: boolean;
 }
 
@@ -45,6 +45,6 @@ export interface VariableOptions extends TensorOptions {
 
 /** Options of `runtime.step()`. */
 export interface StepOptions {
-  /** Keep what backward() needs, so that it may be called after the step. Default false. */
+  /** Keep the graph, so that `backward()` may be called after the step. Default false. */
   readonly keepGraph?: boolean;
 }

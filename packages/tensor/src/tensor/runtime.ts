@@ -41,17 +41,17 @@ import { Tensor, Variable } from "./tensor.js";
 export const gpuRuntime = (device: Device, options: GpuRuntimeOptions = {}): Runtime =>
   new Runtime(gpuRunner(device, options), options);
 
-/** A runtime that computes on the CPU: exact, slow, and the same results as a GPU up to the order of additions. */
+/** A runtime that computes on the CPU: exact, slow, with the same results as a GPU up to the order of additions. */
 export const cpuRuntime = (options: CpuRuntimeOptions = {}): Runtime =>
   new Runtime(cpuRunner(options), options);
 
-/** A runtime that computes on a runner of one's own: one that wraps `gpuRunner()` or `cpuRunner()`, or another device. */
+/** A runtime that computes on a custom runner: one that wraps `gpuRunner()` or `cpuRunner()`, or another device. */
 export const runtime = (runner: Runner, options: RuntimeOptions = {}): Runtime =>
   new Runtime(runner, options);
 
-/** Where tensors are made, and where steps of what their ops record are planned and run. */
+/** Makes tensors, and records, plans and runs steps. */
 export class Runtime {
-  /** Takes launches from outside the op set: optimizers, scalers, kernels of one's own. */
+  /** Takes launches from outside the op set: optimizers, scalers, custom kernels. */
   readonly target: RecorderTarget;
   /** @internal Where ops and backward passes record. */
   readonly recorder: Recorder<Tensor>;
@@ -101,11 +101,11 @@ export class Runtime {
     });
   }
 
-  /** Where the runtime computes: "gpu", "cpu", or what a runner of one's own says. */
+  /** Where the runtime computes: "gpu", "cpu", or the kind of a custom runner. */
   get kind(): Runner["kind"] {
     return this.#runner.kind;
   }
-  /** Whether its memory is `GPUBuffer`s: what `tensor.buffer` gives and `fromBuffer()` takes. */
+  /** Whether its memory consists of `GPUBuffer`s, as `tensor.buffer` returns and `fromBuffer()` takes. */
   get usesGpuBuffers(): boolean {
     return this.#runner.usesGpuBuffers ?? false;
   }
@@ -120,7 +120,7 @@ export class Runtime {
   get lastPlan(): Plan | undefined {
     return this.#executor.lastPlan;
   }
-  /** Whether steps from now on note which ops of which modules each launch computes: see the option of that name. */
+  /** Whether later steps note the ops and modules of each launch: see the option of that name. */
   get noteOps(): boolean {
     return this.recorder.noteOps;
   }
@@ -164,7 +164,7 @@ export class Runtime {
     return this.tensor(new Numbers(sizeOf(shape)).fill(value), shape, options);
   }
 
-  /** A variable: what `assign()` changes, and what lives until it is disposed. */
+  /** A variable: a tensor that `assign()` changes and that exists until it is disposed. */
   variable(data: HostData, shape: readonly number[], options: VariableOptions = {}): Variable {
     if (sizeOf(shape) !== data.length)
       throw new ShapeError(
@@ -196,9 +196,9 @@ export class Runtime {
   }
 
   /**
-   * Records `fn`, plans what it recorded, and submits it. Resolves to what `fn` returned, without waiting for the step; the
-   * tensors in it stay alive, and are the caller's to dispose. If `fn` throws, nothing has happened. What goes wrong on the
-   * device rejects this step or a later one, with the number of the last submitted recording as `error.recording`.
+   * Records `fn`, plans what it recorded, and submits it. Resolves to what `fn` returned, without waiting for the step; the tensors in it
+   * stay alive until the caller disposes them. If `fn` throws, the step is dropped without effect. A failure on the device rejects this
+   * step or a later one, with the number of the last submitted recording as `error.recording`.
    */
   async step<T>(
     fn: () => T extends PromiseLike<unknown> ? never : T,
@@ -228,16 +228,16 @@ export class Runtime {
   }
 
   /**
-   * Records `fn` and drops what it recorded: nothing is computed, and no variable changes. Returns what `fn` returned, in
-   * which tensors cannot be used any more.
+   * Records `fn` and drops what it recorded: nothing is computed, and no variable changes. Returns the result of `fn`, whose tensors can
+   * no longer be used.
    */
   dryRun<T>(fn: () => T extends PromiseLike<unknown> ? never : T): T {
     return this.recorder.rehearse("dryRun", fn as () => T);
   }
 
   /**
-   * The plan of a step of `fn`, which is recorded and dropped as by `dryRun()`. Its launches say which ops of which modules they
-   * compute: print it with `dumpPlan()`.
+   * The plan of a step of `fn`, which is recorded and dropped as by `dryRun()`. Its launches have notes of their ops and modules: print
+   * it with `dumpPlan()`.
    */
   plan<T>(fn: () => T extends PromiseLike<unknown> ? never : T): Plan {
     const noting = (): T => {
@@ -248,8 +248,8 @@ export class Runtime {
   }
 
   /**
-   * Compiles what the next step of `fn` will run, without running it: `fn` is recorded and dropped as by `dryRun()`. That step then finds
-   * its plan and its programs. Between steps only; rejects where a program does not compile.
+   * Plans and compiles the next step of `fn` without running it: `fn` is recorded and dropped as by `dryRun()`. That step then uses the
+   * plan and its programs. Call it between steps only. Rejects where a program does not compile.
    */
   async prepare<T>(
     fn: () => T extends PromiseLike<unknown> ? never : T,
@@ -261,23 +261,20 @@ export class Runtime {
     await compile(options);
   }
 
-  /**
-   * The first value of the last searched step that was infinite or NaN, if there was one: see the option `provenance`. Waits
-   * for that step.
-   */
+  /** The first infinite value or NaN of the last searched step, if there was one: see the option `provenance`. Waits for that step. */
   async nonFiniteOrigin(): Promise<NonFiniteOrigin | undefined> {
     const { latest } = this.recorder.provenance;
     return latest && this.originIn(latest);
   }
 
-  /** @internal What a search found; undefined also where it is too long ago. */
+  /** @internal The findings of a search; undefined also where the search was evicted. */
   async originIn(search: Search, options?: ReadOptions): Promise<NonFiniteOrigin | undefined> {
     if (!this.recorder.provenance.has(search)) return undefined;
     return originIn(search, await this.target.read(search.found, options));
   }
 
   /**
-   * What the stores of the last counted step did to the numbers of each op's results, in program order: see the option `underflow`.
+   * The effect of the stores of the last counted step on the numbers of each op's results, in program order: see the option `underflow`.
    * Empty where no step was counted. Waits for that step.
    */
   async underflow(): Promise<readonly UnderflowSite[]> {
@@ -285,7 +282,7 @@ export class Runtime {
     return latest ? sitesIn(latest, await this.target.read(latest.found)) : [];
   }
 
-  /** @internal Where a counted step was rounded to zero; undefined also where it is too long ago. */
+  /** @internal The origin of underflow in a counted step; undefined also where the count was evicted. */
   async underflowOriginIn(
     search: Search,
     options?: ReadOptions,
@@ -302,8 +299,8 @@ export class Runtime {
   }
 
   /**
-   * Gives back the memory that steps compute in and buffers that are kept for reuse: what is live afterwards are variables and
-   * kept tensors. The next step of every kind is planned, and gets memory, anew. Between steps only.
+   * Releases the memory of steps and buffers that are kept for reuse: only variables and kept tensors stay. The next step of every kind
+   * is planned and allocated anew. Call it between steps only.
    */
   emptyCache(): void {
     this.recorder.assertNotInStep("emptyCache()");
@@ -318,7 +315,7 @@ export class Runtime {
     return this.recorder.read(tensor.operand());
   }
 
-  /** Records a step of `fn`, gives the recording to `use`, and drops it. */
+  /** Records a step of `fn`, passes the recording to `use`, and drops it. */
   #rehearseStep<R>(caller: string, fn: () => unknown, use: (recording: Recording) => R): R {
     const record = (): void => {
       for (const { storage } of tensorsIn(requireSynchronous(caller, fn())))
@@ -327,12 +324,12 @@ export class Runtime {
     return this.recorder.rehearseStep(caller, record, use);
   }
 
-  /** Marks a failure of the device with the recording after which it was noticed. */
+  /** Adds to an error of the device the number of the recording after which it was noticed. */
   async #noticing(work: Promise<void>): Promise<void> {
     try {
       await work;
     } catch (error) {
-      // A device rejects every await with the error that it met first, and that keeps its first mark.
+      // A device rejects every await with its first error, which keeps its first number.
       if (error instanceof Error && !("recording" in error))
         Object.assign(error, { recording: this.recording.number - 1 });
       throw error;

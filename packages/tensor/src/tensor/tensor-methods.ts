@@ -1,7 +1,7 @@
 import * as ops from "../ops/index.js";
 import type { Tensor } from "./tensor.js";
 
-/** The ops that tensors have as methods: each is the function of the same name. What a tensor is stands in tensor.ts. */
+/** The ops that tensors have as methods: each calls the function of the same name. `Tensor` itself is in tensor.ts. */
 export abstract class TensorMethods {
   get #self(): Tensor {
     return this as unknown as Tensor;
@@ -91,7 +91,7 @@ export abstract class TensorMethods {
   logSoftmax(axis?: number, options?: ops.SoftmaxOptions): Tensor {
     return ops.logSoftmax(this.#self, axis, options);
   }
-  /** Where the largest element along an axis is, as uint32; without an axis, among all elements. */
+  /** The index of the largest element along an axis, as uint32; without an axis, among all elements. */
   argmax(axis?: number): Tensor {
     return ops.argmax(this.#self, axis);
   }
@@ -279,15 +279,15 @@ export abstract class TensorMethods {
   amin(axes?: number | readonly number[], options?: ops.KeepOptions): Tensor {
     return ops.amin(this.#self, axes, options);
   }
-  /** The largest along an axis, and where it is. */
+  /** The largest element along an axis, and its index. */
   max(axis: number, options?: ops.KeepOptions): ops.Extremum {
     return ops.max(this.#self, axis, options);
   }
-  /** The smallest along an axis, and where it is. */
+  /** The smallest element along an axis, and its index. */
   min(axis: number, options?: ops.KeepOptions): ops.Extremum {
     return ops.min(this.#self, axis, options);
   }
-  /** The k largest along an axis, best first, and where they are. */
+  /** The k largest elements along an axis, best first, and their indices. */
   topK(k: number, options?: ops.TopKOptions): ops.Extremum {
     return ops.topK(this.#self, k, options);
   }
@@ -315,19 +315,19 @@ export abstract class TensorMethods {
   cumprod(axis: number, options?: ops.CumulateOptions): Tensor {
     return ops.cumprod(this.#self, axis, options);
   }
-  /** Two dimensions exchanged, as a copy. */
+  /** Exchanges two dimensions, as a copy. */
   transpose(a: number, b: number): Tensor {
     return ops.transpose(this.#self, a, b);
   }
-  /** A dimension of size 1 put in. No copy. */
+  /** Inserts a dimension of size 1. No copy. */
   unsqueeze(axis: number): Tensor {
     return ops.unsqueeze(this.#self, axis);
   }
-  /** A dimension of size 1 taken out. No copy. */
+  /** Removes a dimension of size 1. No copy. */
   squeeze(axis: number): Tensor {
     return ops.squeeze(this.#self, axis);
   }
-  /** The places from `start` up to `end` along an axis, as a copy. */
+  /** The elements from `start` up to `end` along an axis, as a copy. */
   slice(axis: number, options?: ops.SliceOptions): Tensor {
     return ops.slice(this.#self, axis, options);
   }
@@ -335,23 +335,23 @@ export abstract class TensorMethods {
   narrow(axis: number, start: number, length: number): Tensor {
     return ops.narrow(this.#self, axis, start, length);
   }
-  /** One place of an axis, which disappears. */
+  /** The elements at one index of an axis, which is removed. */
   select(axis: number, index: number): Tensor {
     return ops.select(this.#self, axis, index);
   }
-  /** Pieces of the given sizes, or of one size, along an axis, the first by default. */
+  /** Splits the tensor along an axis (the first by default) into pieces of the given sizes, or of one size. */
   split(sizes: number | readonly number[], axis?: number): Tensor[] {
     return ops.split(this.#self, sizes, axis);
   }
-  /** At most `count` pieces of equal size along an axis, the first by default. */
+  /** Splits the tensor along an axis (the first by default) into at most `count` pieces of equal size. */
   chunk(count: number, axis?: number): Tensor[] {
     return ops.chunk(this.#self, count, axis);
   }
-  /** The places of some axes in opposite order. */
+  /** Reverses some axes. */
   flip(axes: number | readonly number[]): Tensor {
     return ops.flip(this.#self, axes);
   }
-  /** The places of an axis moved on by `by`, those at the end to the start. */
+  /** Shifts the elements along an axis by `by` places; those past the end wrap around to the start. */
   roll(by: number, axis: number): Tensor {
     return ops.roll(this.#self, by, axis);
   }

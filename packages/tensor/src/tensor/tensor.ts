@@ -30,8 +30,8 @@ const checkAssign = argumentCheck("assign", {
 });
 
 /**
- * A contiguous array of numbers that lives where its runtime computes. Calling an op appends to the runtime's open
- * recording; nothing is computed, and nothing waits, until the recording closes.
+ * A contiguous array of numbers in the memory of its runtime. Calling an op appends to the runtime's open recording; nothing is
+ * computed, and nothing waits, until the recording closes.
  */
 export class Tensor extends TensorMethods {
   readonly runtime: Runtime;
@@ -39,7 +39,7 @@ export class Tensor extends TensorMethods {
   readonly dtype: DType;
   /** Number of elements. */
   readonly size: number;
-  /** @internal What tells tensors from other values. */
+  /** @internal Distinguishes tensors from other values. */
   readonly isTensor: true = true;
   /** Whether `backward()` computes a gradient for this tensor, or through it. */
   requiresGrad = false;
@@ -73,8 +73,8 @@ export class Tensor extends TensorMethods {
   }
 
   /**
-   * Whose loss scale the gradient carries: the marks of all backward passes that were added up in it since the last
-   * `zeroGrad()`. A scaler reads them; empty where nothing is known, or there is no gradient.
+   * The marks of the loss scales that the gradient carries, from all backward passes since the last `zeroGrad()`. Scalers read them.
+   * Empty where nothing is known, or there is no gradient.
    */
   get gradientMarks(): ReadonlySet<GradientMark> {
     return this.#gradientMarks;
@@ -96,7 +96,7 @@ export class Tensor extends TensorMethods {
     return storage.versionOf(offset, offset + this.size * bytesPerElement(this.dtype));
   }
 
-  /** @internal What a launch binds. */
+  /** @internal The elements as a launch binds them. */
   operand(): Operand {
     this.assertUsable();
     const { shape, dtype, size: length } = this;
@@ -152,7 +152,7 @@ export class Tensor extends TensorMethods {
     return castTo(this, dtype);
   }
 
-  /** Keeps the tensor alive after the step that makes it. It is the caller's to `dispose()`. */
+  /** Keeps the tensor alive after the step that makes it. The caller has to `dispose()` it. */
   keep(): this {
     this.assertUsable();
     if (!this.place.storage.isResident) this.runtime.recording.kept.add(this.place.storage);
@@ -160,7 +160,7 @@ export class Tensor extends TensorMethods {
     return this;
   }
 
-  /** Gives the memory back. A disposed tensor cannot be used again. */
+  /** Releases the memory. A disposed tensor cannot be used again. */
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
@@ -199,10 +199,10 @@ export class Tensor extends TensorMethods {
   }
 
   /**
-   * Replaces the gradient by a copy of `gradient`, cast to float32: what assigning `.grad` does in torch. `undefined` removes it, as
+   * Replaces the gradient by a copy of `gradient`, cast to float32, as an assignment to `.grad` in torch. `undefined` removes it, as
    * `zeroGrad()` does.
    *
-   * @param marks the loss scale that it carries. Default: what is known of a tensor that `grad()` returned, and else nothing.
+   * @param marks the loss scales that it carries. Default: the marks of a tensor that `grad()` returned, and none for others.
    * @throws ShapeError where the shapes differ
    * @example
    * weight.setGrad(weight.grad?.mul(0.5)); // halves the gradient
@@ -228,19 +228,19 @@ export class Tensor extends TensorMethods {
     return this.#gradient;
   }
 
-  /** @internal Puts the gradient into memory of the caller's. */
+  /** @internal Moves the gradient into a variable of the caller. */
   placeGradient(gradient: Variable): void {
     this.#gradient = gradient;
     this.#hasGradient = false;
     this.#gradientMarks = unknownMarks;
   }
 
-  /** Says what the gradient carries, where it was put there in another way than by `backward()`: as a scaler does. */
+  /** Sets the marks of a gradient that was not written by `backward()`; scalers call it. */
   markGradient(marks: ReadonlySet<GradientMark>): void {
     if (this.#hasGradient) this.setGradientState(true, marks);
   }
 
-  /** @internal Whether there is a gradient, and what it carries. */
+  /** @internal Sets whether there is a gradient, and its marks. */
   setGradientState(present: boolean, marks: GradientMarks): void {
     const before = this.#hasGradient;
     const marksBefore = this.#gradientMarks;
@@ -266,8 +266,8 @@ export interface AssignOptions {
 }
 
 /**
- * A tensor whose elements change: a parameter, a buffer, a gradient, optimizer or scaler state. It changes only by
- * `assign()`, in program order, and a read sees the version at its place.
+ * A tensor whose elements change: a parameter, a buffer, a gradient, optimizer or scaler state. It changes only by `assign()`, in
+ * program order, and a read gets the version at its position in program order.
  */
 export class Variable extends Tensor {
   /** The name in errors and state dicts. */
@@ -307,7 +307,7 @@ export class Variable extends Tensor {
   }
 }
 
-/** The float32 that primitives of loss scaling allocate for a flag. */
+/** The binding of a flag, one float32, that primitives of loss scaling allocate. */
 const flagIn = (buffer: Storage): Operand => ({
   ...{ buffer, offset: 0, length: 1, dtype: "float32", shape: [] },
 });

@@ -41,7 +41,7 @@ export const elementwiseCases: FamilyCases = {
   floor: unary(ops.floor),
   ceil: unary(ops.ceil),
   round: unary(ops.round),
-  // Of equal operands central differences see the mean of both slopes, which is what torch gives.
+  // For equal operands central differences give the mean of both slopes, as torch does.
   maximum: binary(ops.maximum),
   minimum: binary(ops.minimum),
   addcmul: combined(ops.addcmul),

@@ -1,9 +1,9 @@
 import type { KernelView } from "@halfstep/device";
 import type { PlannedLaunch, PlanRun, Runner } from "@halfstep/tensor";
 
-/** A launch that has run, and what it left. */
+/** A launch that has run, and its results. */
 export interface LoggedLaunch {
-  /** The run that it belongs to, from 0, and its position there. */
+  /** The index of its run, from 0, and its position there. */
   readonly run: number;
   readonly launch: number;
   readonly kernel: string;
@@ -12,13 +12,13 @@ export interface LoggedLaunch {
   readonly results: readonly { readonly name: string; readonly values: Promise<KernelView> }[];
 }
 
-/** A runner that logs each launch of another one with the numbers that it leaves. */
+/** A runner that logs each launch of another runner with its results. */
 export interface DebuggingRunner {
   readonly runner: Runner;
   readonly log: readonly LoggedLaunch[];
 }
 
-/** Runs plans of another runner launch by launch. Reads are asked for behind each launch, and awaited by whoever looks at the log. */
+/** Runs plans of another runner launch by launch. A read is queued behind each launch; readers of the log await it. */
 export function debugging(inner: Runner): DebuggingRunner {
   const log: LoggedLaunch[] = [];
   let runs = 0;
@@ -27,7 +27,7 @@ export function debugging(inner: Runner): DebuggingRunner {
       const { name, access } = launch.kernel.bindings[b] ?? { name: "", access: "read" };
       if (access === "read") return [];
       const values = inner.read({ ...binding, buffer: run.memoryOf(binding.buffer) });
-      // The run tells of a device that fails meanwhile; nobody has to look at the log.
+      // The run itself rejects if the device fails; the log need not be read.
       values.catch(() => undefined);
       return [{ name, values }];
     });
@@ -47,7 +47,7 @@ export function debugging(inner: Runner): DebuggingRunner {
             results: resultsOf(run, planned),
           });
         }
-        // What is left is for the runner to refuse.
+        // The runner refuses invalid positions.
         run.runTo(end);
       };
       return {
@@ -66,7 +66,7 @@ export function debugging(inner: Runner): DebuggingRunner {
 const siteOf = ({ note }: PlannedLaunch): string =>
   (note?.ops ?? []).map(({ module, op }) => (module ? `${module}.${op}` : op)).join(", ");
 
-/** Where two logs of equal plans first differ. */
+/** The first difference between two logs of equal plans. */
 export interface Difference {
   readonly launch: LoggedLaunch;
   readonly result: string;
@@ -75,7 +75,9 @@ export interface Difference {
   readonly found: number;
 }
 
-/** The first launch that left other numbers than the same launch of another log; undefined where there is none. */
+/**
+ * The first launch whose results differ from those of the same launch in another log; undefined where there is none.
+ */
 export async function firstDifference(
   found: readonly LoggedLaunch[],
   expected: readonly LoggedLaunch[],

@@ -113,7 +113,7 @@ const logitsGradient: Op<BackwardAttributes> = defineOp<BackwardAttributes>({
   },
 });
 
-/** What softmax(logits) is multiplied by in the gradient of each row's loss: all weights of the target together. */
+/** The factor of softmax(logits) in the gradient of each row's loss: the sum of the weights of the target. */
 function factorOfSoftmax(
   rows: LabelledRows,
   weight: Tensor | undefined,
@@ -128,7 +128,7 @@ function factorOfSoftmax(
 
 /**
  * Cross-entropy of logits [..., classes] against labels [...] (uint32 or int32), or against probabilities [..., classes], in float32, as
- * torch.nn.functional.cross_entropy with the classes last. A label that is no class gives NaN.
+ * torch.nn.functional.cross_entropy with the classes last. An invalid label gives NaN.
  */
 export const crossEntropy: Composite<
   (logits: Tensor, target: Tensor, options?: CrossEntropyOptions) => Tensor

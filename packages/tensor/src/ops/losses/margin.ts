@@ -167,9 +167,9 @@ export const multiMarginLoss: Composite<
 );
 
 /**
- * Σ max(0, 1 − score[label] + score[other]) / classes over the row's labels and the classes that are none of them, of scores
- * [..., classes] and labels [..., classes] (uint32 or int32) of which a row's first that is no class, such as -1, ends the list; as
- * torch.nn.functional.multilabel_margin_loss, in float32.
+ * Σ max(0, 1 − score[label] + score[other]) / classes over the row's labels and all other classes, as
+ * torch.nn.functional.multilabel_margin_loss, in float32. Scores and labels (uint32 or int32) are [..., classes]; the first label of a row
+ * that is not a class, such as -1, ends its list.
  */
 export const multilabelMarginLoss: Composite<
   (scores: Tensor, labels: Tensor, options?: Pick<MarginOptions, "reduction">) => Tensor

@@ -13,8 +13,8 @@ export interface ClassOptions extends ReductionOptions {
   /** Factor of each class [classes]; "mean" divides by the sum of those of the labels. Default: ones. */
   readonly weight?: Tensor;
   /**
-   * Rows with this label count for nothing, in "mean" either. Labels that may be negative, such as torch's -100, are int32; a uint32
-   * label is compared with its two's complement. Default: none.
+   * Rows with this label are ignored, also in the divisor of "mean". Labels that may be negative, such as torch's -100, are int32; a
+   * uint32 label is compared with its two's complement. Default: none.
    */
   readonly ignoreIndex?: number;
 }
@@ -53,7 +53,7 @@ export function rowsOf(
 }
 
 /**
- * Labels as the kernels of losses take them: uint32, of the bits of int32 ones, so that a negative label is no class.
+ * Labels as the kernels of losses take them: uint32. Int32 labels keep their bits, so that a negative label is not a class.
  * @throws DTypeError for floats
  */
 export function labelBits(name: string, labels: Tensor, shape: readonly number[]): Tensor {
@@ -162,7 +162,9 @@ export const labelIndicator = ({
 }: LabelledRows): Tensor =>
   rowLossesBackward.apply([runtime.full([rows], -1), labels], { classes, ignoreIndex: undefined });
 
-/** How often each class is among a row's labels up to the first that is no class, float32 [rows, classes] of labels of that shape. */
+/**
+ * How often each class occurs among a row's labels before the first invalid one, float32 [rows, classes]; labels have the same shape.
+ */
 export const labelCounts = (labels: Tensor): Tensor => labelCountsOp.apply([labels], null);
 
 const labelCountsOp: Op<null> = defineOp<null>({
@@ -183,7 +185,7 @@ const labelCountsOp: Op<null> = defineOp<null>({
   backward: "none",
 });
 
-/** What a mean divides by, where that is not the number of rows. */
+/** The divisor of "mean", where it is not the number of rows. */
 export const weightTotal = (rows: LabelledRows, options: Weighting): Tensor | undefined =>
   options.weight || options.ignoreIndex !== undefined
     ? labelWeights(rows, options).sum()
@@ -191,7 +193,7 @@ export const weightTotal = (rows: LabelledRows, options: Weighting): Tensor | un
 
 /**
  * −logProbabilities at the label, of logProbabilities [..., classes] and labels [...] (uint32 or int32), in float32, as
- * torch.nn.functional.nll_loss with the classes last. A label that is no class gives NaN.
+ * torch.nn.functional.nll_loss with the classes last. An invalid label gives NaN.
  */
 export const nllLoss: Composite<
   (logProbabilities: Tensor, labels: Tensor, options?: ClassOptions) => Tensor

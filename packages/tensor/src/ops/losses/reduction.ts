@@ -1,6 +1,6 @@
 import type { Tensor } from "../../tensor/tensor.js";
 
-/** What becomes of the losses: their mean (of those that count), their sum, or each of them. */
+/** The reduction of losses: the mean of those that count, the sum, or none. */
 export type Reduction = "mean" | "sum" | "none";
 
 /** Options of all losses. */
@@ -9,7 +9,7 @@ export interface ReductionOptions {
   readonly reduction?: Reduction;
 }
 
-/** The mean, the sum or all of some losses. With `count` the mean is their sum divided by it. */
+/** Reduces losses. With `count` the mean is their sum divided by it. */
 export function reduced(losses: Tensor, reduction: Reduction = "mean", count?: Tensor): Tensor {
   if (reduction === "none") return losses;
   if (reduction === "sum") return losses.sum();

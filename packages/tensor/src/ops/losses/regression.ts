@@ -18,7 +18,7 @@ export const mseLoss: ElementLoss = elementLoss("mseLoss", (x, t) => x.sub(t).sq
 /** slope · d²/(2 limit) where the distance d is below `limit`, and slope · (d − limit/2) from there on. */
 function bent(distance: Tensor, limit: number, slope: number): Tensor {
   const near = clamp(distance, { max: limit });
-  // The factor is applied to what is bounded: the distance may be near the end of the range.
+  // The factor multiplies the bounded term: the distance itself may be near the largest float32.
   const rise = slope === limit ? near : near.mul(slope / limit);
   return rise.mul(distance.sub(near.mul(0.5)));
 }
@@ -60,11 +60,11 @@ export const huberLoss: ElementLoss<HuberOptions> = elementLoss<HuberOptions>(
 export interface KlDivOptions {
   /** "batchMean", which is the definition of the divergence, divides the sum by the first dimension. Default "mean", as in torch. */
   readonly reduction?: ReductionOptions["reduction"] | "batchMean";
-  /** Whether the target has logarithms of probabilities too. Default false. */
+  /** Whether the target, too, has logarithms of probabilities. Default false. */
   readonly logTarget?: boolean;
 }
 
-/** t · log t, 0 where t is. */
+/** t · log t; 0 where t is 0. */
 const entropyTerm = (t: Tensor): Tensor => t.mul(maskedFill(t, eq(t, 0), 1).log());
 
 /** target · (log target − input) of log-probabilities and probabilities, as torch.nn.functional.kl_div, in float32. */

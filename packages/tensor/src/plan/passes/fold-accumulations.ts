@@ -12,8 +12,8 @@ import { type Pass, type PlanNode, roundingBetween, sameRange } from "../graph.j
 import { Rewriting } from "./rewriting.js";
 
 /**
- * Lets the launch that makes a gradient add it to what earlier micro-batches left, so that no launch does only that: its store loads
- * what is there. Where the gradient is wanted by itself, too, it is stored as it was, and added besides.
+ * Makes the launch that produces a gradient add it to the gradient of earlier micro-batches, which saves the launch of the addition.
+ * Where the gradient itself is also read, the launch stores it in addition.
  */
 export const foldAccumulations: Pass = (graph) => {
   const work = new Rewriting(graph);
@@ -26,7 +26,9 @@ export const foldAccumulations: Pass = (graph) => {
   return work.graph();
 };
 
-/** The launch that makes what the one at a position adds, and adds it itself; undefined where the two stay apart. */
+/**
+ * The producer of the term that the launch at a position adds, changed to add it itself; undefined where the two cannot be fused.
+ */
 function intoProducer(
   work: Rewriting,
   n: number,
@@ -50,7 +52,7 @@ function intoProducer(
   return { position, node: { ...node, launch, recorded } };
 }
 
-/** The launch, which adds a result to a sum, instead of storing it or, where that is wanted, besides; undefined where it cannot. */
+/** The launch changed to add a result to a sum, and to store the result only where it is read; undefined where it cannot. */
 function addingTo(
   sum: Binding<Storage>,
   launch: Launch<Storage>,

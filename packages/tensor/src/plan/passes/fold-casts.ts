@@ -15,9 +15,9 @@ import {
 import { Rewriting } from "./rewriting.js";
 
 /**
- * Folds casts and copies into their neighbours, so that they cost no kernel of their own: the producer stores what the cast
- * would have stored, or the consumers load through the cast. A folded cast still rounds wherever it would have rounded. Consumers
- * of a slice that lies in one piece read it where it lies, and producers of what is put one after the other store it there.
+ * Folds casts and copies into their neighbours, so that they need no launch: the producer stores what the cast would have stored,
+ * or the consumers load through the cast. A folded cast rounds as before. Consumers of a contiguous slice read it from the whole
+ * tensor, and producers of the parts of a concatenation store into its result.
  */
 export const foldCasts: Pass = (graph) => {
   const work = new Rewriting(graph);
@@ -32,7 +32,7 @@ export const foldCasts: Pass = (graph) => {
 
 type Changes = ReadonlyMap<number, PlanNode>;
 
-/** The nodes that change where the one at a position is folded into them; undefined where it stays. */
+/** The changed nodes, if the node at a position is folded into its neighbours; undefined where it stays. */
 function folded(work: Rewriting, n: number): Changes | undefined {
   const node = work.at(n);
   if (!node) return undefined;
@@ -42,7 +42,7 @@ function folded(work: Rewriting, n: number): Changes | undefined {
   return from && to && (moveToProducer(work, n, from, to) ?? moveToConsumers(work, n, from, to));
 }
 
-/** What a launch that only copies reads and writes; undefined for others, and where the memory cannot be bound. */
+/** The operands of a launch that only copies; undefined for other launches, and where the memory cannot be bound. */
 function copied(node: PlanNode): readonly Binding<Storage>[] | undefined {
   const start = isCopy(node) ? 0 : contiguousStart(node.launch);
   const [input, out] = node.launch.bindings as [Binding<Storage>, Binding<Storage>];
@@ -56,10 +56,10 @@ const part = (whole: Binding<Storage>, start: number, length: number): Binding<S
   length,
 });
 
-/** Where the offset of every binding has to lie. */
+/** The alignment of the offset of every binding, in bytes. */
 const alignment = 256;
 
-/** The nodes that change where the producers of what is put one after the other store it in its place; undefined unless all can. */
+/** The changed nodes, if the producers of the parts of a concatenation store them in its result; undefined unless all can. */
 function movePartsToProducers(
   work: Rewriting,
   position: number,
@@ -101,7 +101,7 @@ function rebound(
   return rounding && rounding !== dtype ? { ...moved, rounding } : moved;
 }
 
-/** The nodes that change where the producer of what is cast stores it as the cast would; undefined where it cannot. */
+/** The changed nodes, if the producer of a value stores it as the cast would; undefined where it cannot. */
 function moveToProducer(
   work: Rewriting,
   cast: number,
@@ -125,7 +125,7 @@ function moveToProducer(
 
   const moved = new Map<number, PlanNode>();
   moved.set(producer.node, withBinding(node, producer.binding, rebound(target, to, chain[0])));
-  // Others that read the value follow it to its new place, where a plain copy has put the same elements.
+  // Other readers of the value read it at its new place, which has the same elements if the copy casts nothing.
   for (const use of reads) {
     const { node: reader, binding } = use;
     if (reader === cast) continue;
@@ -140,14 +140,14 @@ function moveToProducer(
   return moved;
 }
 
-/** Whether a cast reads what storage alone has rounded: no binding says so, unless its storage is that. */
+/** Whether a cast reads a value that was rounded to 8 bits by its storage: only a binding stored in 8 bits can express that. */
 const isRoundedTo8Bits = (of: Binding<Storage>, moved: Binding<Storage>): boolean =>
   isFloat8(of.dtype) && of.dtype !== moved.dtype;
 
 const coversSame = (a: Binding<Storage>, b: Binding<Storage>): boolean =>
   a.offset === b.offset && a.length === b.length && a.dtype === b.dtype;
 
-/** The nodes that change where all who read the cast load through it; undefined where one cannot. */
+/** The changed nodes, if all readers of a cast's result load through the cast; undefined where one cannot. */
 function moveToConsumers(
   work: Rewriting,
   cast: number,
@@ -169,7 +169,7 @@ function moveToConsumers(
     if (!isRead(node, binding) || !accepts(parameter, from.dtype)) return undefined;
     if (work.isTouchedBetween(from, cast, reader, "write")) return undefined;
     const chain = roundings(from.rounding, to.rounding, halfOf(to.dtype), read.rounding);
-    // What storage holds already, and float16 and bfloat16 what 8 bits hold, is not rounded again.
+    // Values that the storage has already rounded are not rounded again; float16 and bfloat16 represent 8-bit values exactly.
     if (chain[0] === from.dtype || isFloat8(from.dtype)) chain.shift();
     if (chain.length > 1) return undefined;
     const changed = withBinding(node, binding, rebound(read, from, chain[0]));

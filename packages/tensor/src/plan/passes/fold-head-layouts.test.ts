@@ -44,7 +44,7 @@ const join = (input: B, out: B): Launch<Storage> =>
 
 const shape = { entries, queries: tokens, keys: tokens, size, width: size, scale: 1 };
 
-/** The one launch of something that takes a target. */
+/** The only launch of a function that takes a target. */
 function launched(record: (target: Parameters<typeof attention<Storage>>[0]) => void) {
   const launches: Launch<Storage>[] = [];
   const allocate = (): Storage => transient().buffer;
@@ -61,7 +61,7 @@ const forward = (query: Binding<Storage>, key: B, value: B, out: B): Launch<Stor
     ),
   );
 
-/** Name, start and steps of all that a node finds by layouts. */
+/** Name, start and steps of all operands that a node addresses by layouts. */
 function layouts(launch: Launch<Storage> | undefined): readonly string[] {
   const { bindings } = launch as Launch<Storage>;
   return headsOf(launch as Launch<Storage>).map(({ name, layout, binding }) => {
@@ -214,7 +214,10 @@ interface Model {
   readonly heads: number;
   readonly size: number;
   readonly length: number;
-  /** Copies that its step has without the pass, and those that are left: of gradients of weights, and of scratch memory. */
+  /**
+   * The numbers of copies in its step without and with the pass; the remaining ones copy gradients of weights and scratch
+   * memory.
+   */
   readonly copies: readonly [before: number, after: number];
   split(x: Tensor, weights: readonly Tensor[]): readonly Tensor[];
 }
@@ -222,7 +225,7 @@ interface Model {
 const headsIn = (x: Tensor, { heads: h, size: s }: Pick<Model, "heads" | "size">): Tensor =>
   x.reshape([...x.shape.slice(0, 2), h, s]).permute([0, 2, 1, 3]);
 
-/** How models come by queries, keys and values. */
+/** How models compute queries, keys and values. */
 const models: Readonly<Record<string, Model>> = {
   "a product for each": {
     ...{ heads: 2, size: 8, length: 7, copies: [8, 0] },

@@ -19,14 +19,14 @@ import type { Pass, PlanNode } from "../graph.js";
 import { Rewriting, type Use } from "./rewriting.js";
 
 /**
- * Makes attention find its heads where they were computed, and leave them where they are wanted. Models permute [batch, tokens,
- * heads, size], or parts of [batch, tokens, 3 · heads · size], to [batch, heads, tokens, size] before attention, and back after
- * it; kernels that find each head by its layout need none of these copies.
+ * Makes attention read heads in the layout of the projections and write them in the layout that its reader needs. Models permute
+ * [batch, tokens, heads, size], or parts of [batch, tokens, 3 · heads · size], to [batch, heads, tokens, size] before attention, and
+ * back after it; kernels that address heads by a layout need none of these copies.
  */
 export const foldHeadLayouts: Pass = (graph) => {
   const work = new Rewriting(graph);
-  // The last of several copies first: what it read becomes what attention reads. Slices of one tensor wait for the second round,
-  // until attention reads all of them.
+  // The last of several copies comes first: attention then reads the source of that copy. Slices of one tensor wait for the second
+  // round, until attention reads all of them.
   for (const isWorth of [isWorthReading, isWorthTogether])
     for (let n = work.length - 1; n >= 0; n--) apply(work, n, readBefore(work, n, isWorth));
   for (let n = 0; n < work.length; n++) apply(work, n, storedAfter(work, n));
@@ -41,7 +41,7 @@ function apply(work: Rewriting, n: number, changes: Changes | undefined): void {
   for (const [position, changed] of changes) work.replace(position, changed);
 }
 
-/** A copy by strides of numbers that it leaves as they are, and what it moves. */
+/** A strided copy without a cast, with its source and its result. */
 interface Copied {
   readonly from: Binding<Storage>;
   readonly to: Binding<Storage>;
@@ -57,7 +57,7 @@ function copiedBy(launch: Launch<Storage>): Copied | undefined {
 const isUnchanged = (from: Binding<Storage>, to: Binding<Storage>): boolean =>
   from.dtype === to.dtype && !from.rounding && !to.rounding && to.length > 0;
 
-/** The nodes that change where all readers of a copy read what was copied; undefined where one cannot, or it is not worth it. */
+/** The changed nodes, if all readers of a copy read its source; undefined where one cannot, or where the change does not pay. */
 function readBefore(
   work: Rewriting,
   n: number,
@@ -82,19 +82,21 @@ function readersMoved(work: Rewriting, n: number, { from, to, walk }: Copied): C
   return moved;
 }
 
-/** Memory does not grow: what is copied is no larger than its copy, or is there as long as the copy would be. */
+/** Whether memory does not grow: the source is no larger than its copy, or stays allocated as long as the copy would. */
 function isWorthReading(work: Rewriting, n: number, { from, to }: Copied): boolean {
   if (from.buffer.isResident || from.buffer.byteLength <= to.buffer.byteLength) return true;
   return lastUse(work, to.buffer, n) <= lastUse(work, from.buffer, n);
 }
 
-/** The last node that uses a storage, besides one. */
+/** The last node that uses a storage, except one. */
 function lastUse(work: Rewriting, storage: Storage, besides: number): number {
   const { writes, reads } = work.usesOf(storage);
   return Math.max(...[...writes, ...reads].map(({ node }) => (node === besides ? -1 : node)));
 }
 
-/** The same, or all copies of one storage that could be done without take as much memory as it does. */
+/**
+ * Whether {@link isWorthReading} holds, or all copies of one storage that can be removed together take as much memory as the storage.
+ */
 function isWorthTogether(work: Rewriting, n: number, copy: Copied): boolean {
   if (isWorthReading(work, n, copy)) return true;
   let bytes = 0;
@@ -105,7 +107,10 @@ function isWorthTogether(work: Rewriting, n: number, copy: Copied): boolean {
   return bytes >= copy.from.buffer.byteLength;
 }
 
-/** The nodes that change where those who compute what is copied, or put together, store it in its place; undefined where one cannot. */
+/**
+ * The changed nodes, if the launches that compute the source of a copy or concatenation store into its result; undefined where one
+ * cannot.
+ */
 function storedAfter(work: Rewriting, n: number): Changes | undefined {
   const launch = work.at(n)?.launch;
   if (!launch) return undefined;
@@ -124,7 +129,7 @@ function storedAfter(work: Rewriting, n: number): Changes | undefined {
   return moved;
 }
 
-/** Adds to `moved` all who use what is copied; false where one of them cannot use the place that it is copied to. */
+/** Adds the changed users of the source to `moved`; false where one of them cannot use the place of the copy. */
 function moveStores(
   work: Rewriting,
   n: number,
@@ -136,10 +141,10 @@ function moveStores(
   if (writes.length === 0 || writes.some(({ node }) => node >= n)) return false;
   const first = Math.min(...writes.map(({ node }) => node));
   if (work.isTouchedBetween(to, first, n, "any")) return false;
-  // Elements that nobody computes would be lost with the copy.
+  // Without the copy, elements that no launch computes would be lost.
   const written = writes.reduce((sum, use) => sum + storedBy(work.nodeOf(use), use), 0);
   if (written !== from.length) return false;
-  // What keeps a part of its binding is among both.
+  // A launch that keeps a part of its binding is among both.
   const uses = new Map([...writes, ...reads].map((use) => [`${use.node},${use.binding}`, use]));
   for (const use of uses.values()) {
     const { node: position } = use;
@@ -160,8 +165,8 @@ const storedBy = ({ launch }: PlanNode, { binding }: Use): number =>
     .reduce((sum, { entries, tokens, size }) => sum + entries * tokens * size, 0);
 
 /**
- * The node with what it binds at `from` bound at `to` instead: a walk leads from elements there to elements here. Undefined where
- * its kernel cannot find the heads then.
+ * The node with its bindings at `from` moved to `to`: a walk maps elements of `to` to elements of `from`. Undefined where its kernel
+ * cannot address the heads there.
  */
 function movedHeads(
   node: PlanNode,
@@ -190,13 +195,13 @@ function movedHeads(
   return undefined;
 }
 
-/** Whether a binding has elements of another only, and has them as they are stored there. */
+/** Whether a binding lies within another one of the same dtype. */
 function isWithin(inner: Binding<Storage>, outer: Binding<Storage>): boolean {
   const start = (inner.offset - outer.offset) / bytesPerElement(outer.dtype);
   return inner.dtype === outer.dtype && start >= 0 && start + inner.length <= outer.length;
 }
 
-/** Numbers of heads a batch with which an operand may lie where a walk leads. */
+/** Numbers of heads per batch element for which an operand may have the layout of a walk. */
 function headCounts({ entries, heads, layout }: Heads, walk: Walk): readonly number[] {
   const step = heads === 1 ? layout.batch : layout.head;
   const turns = turnsOf(walk, step).filter((turn) => turn >= 1 && entries % turn === 0);

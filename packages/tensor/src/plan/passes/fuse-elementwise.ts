@@ -28,7 +28,7 @@ export const fuseElementwise: Pass = (graph) => {
   return work.graph();
 };
 
-/** The launch that takes the place of a producer's only reader; undefined where the two stay apart. */
+/** The launch that replaces a producer and its only reader; undefined where the two cannot be fused. */
 function merged(first: PlanNode, second: PlanNode): PlanNode | undefined {
   if (!isElementwiseLaunch(first.launch) || !isElementwiseLaunch(second.launch)) return undefined;
   const result = first.launch.bindings.at(-1) as Binding<Storage>;

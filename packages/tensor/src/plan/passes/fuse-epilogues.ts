@@ -16,7 +16,7 @@ import { Rewriting } from "./rewriting.js";
 
 /**
  * Weaves an elementwise launch into the store of the launch whose result it alone reads: bias, activation, residual, scale. The
- * result is never written by itself, but rounds as if it had been. Where two results meet in one elementwise launch, that of a product
+ * intermediate result is not written, but rounds as if it were. Where two results meet in one elementwise launch, that of a product
  * (of matrices, or a convolution) comes first. Moving a launch to its reader's place never makes the step's memory grow.
  */
 export const fuseEpilogues: Pass = (graph) => {
@@ -42,8 +42,8 @@ export const fuseEpilogues: Pass = (graph) => {
 };
 
 /**
- * How much more memory is held in between if a node moves to the place of its only reader: what it is the last to read waits there, in
- * the place of its result.
+ * The additional memory in between if a node moves to the place of its only reader: operands that it is the last to read stay
+ * allocated until then, instead of its result.
  */
 function moreHeld(work: Rewriting, position: number, reader: number): number {
   const { bindings } = (work.at(position) as PlanNode).launch;

@@ -10,7 +10,7 @@ import { fuseFiniteChecks } from "./fuse-finite-checks.js";
 
 type Value = Binding<Storage>;
 
-/** Elements between the beginnings of two parts. */
+/** Elements from the beginning of one part to that of the next. */
 const step = 128;
 const size = 8;
 
@@ -43,7 +43,7 @@ function packed(count: number, dtype: DType = "float32") {
 const search = (x: Value, { buffer }: Value): Launch<Storage> =>
   checkFinite({ x, foundInf: buffer });
 
-/** The names of what becomes of launches, for which memory can be planned. */
+/** The names of the launches after the pass, for which memory can be planned. */
 function planned(launches: readonly Launch<Storage>[]): string[] {
   const after = fuseFiniteChecks(graph(launches));
   expect(memoryMistakes(after, assignMemory(after, true))).toEqual([]);

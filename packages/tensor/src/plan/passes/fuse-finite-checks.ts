@@ -12,8 +12,8 @@ import type { Pass, PlanNode } from "../graph.js";
 import { Rewriting } from "./rewriting.js";
 
 /**
- * Lets those who store gradients and losses look for infinities and NaN in what they store, so that no launch loads all of it again:
- * as long as all of it comes from launches that can. For hardware that is a CPU, where numbers in registers are what they are in memory.
+ * Makes launches that store gradients and losses check them for infinities and NaN, instead of a launch that loads all of them again.
+ * All stores of a checked range must support it. Only for CPU adapters, whose compilers do not assume finite numbers.
  */
 export const fuseFiniteChecks: Pass = (graph) => {
   const work = new Rewriting(graph);
@@ -26,7 +26,7 @@ export const fuseFiniteChecks: Pass = (graph) => {
   return work.graph();
 };
 
-/** One store of what is searched. */
+/** One store into a checked range. */
 interface Store {
   readonly node: number;
   readonly result: number;
@@ -34,7 +34,7 @@ interface Store {
   readonly end: number;
 }
 
-/** The nodes that change where the stores of what the one at a position searches are checked instead; undefined where it stays. */
+/** The changed nodes, if stores check the range instead of the launch at a position; undefined where that launch stays. */
 function storesChecked(work: Rewriting, n: number): ReadonlyMap<number, PlanNode> | undefined {
   const search = work.at(n);
   if (!search || !isFiniteCheck(search.launch.kernel)) return undefined;
@@ -63,7 +63,7 @@ function storesChecked(work: Rewriting, n: number): ReadonlyMap<number, PlanNode
   return work.isTouchedBetween(foundInf, Math.min(...positions), n, "any") ? undefined : changed;
 }
 
-/** What was stored last in each place of a range before a position, in the order of addresses. */
+/** The last store to each place of a range before a position, in the order of addresses. */
 function storesOf(work: Rewriting, range: Binding<Storage>, before: number): readonly Store[] {
   const stores = new Map<string, Store>();
   for (const use of work.usesOf(range.buffer).writes) {
@@ -78,7 +78,7 @@ function storesOf(work: Rewriting, range: Binding<Storage>, before: number): rea
   return [...stores.values()].sort((a, b) => a.start - b.start);
 }
 
-/** Whether stores fill a range but for the zeros between its parts, each its own place. */
+/** Whether stores fill a range without overlap, except for the zeros between its parts. */
 function covers(stores: readonly Store[], range: Binding<Storage>): boolean {
   const { buffer, offset, length, dtype } = range;
   const { partStep = 1 } = buffer;

@@ -8,7 +8,7 @@ import { fuseScaleUpdate } from "./fuse-scale-update.js";
 
 type Value = Binding<Storage>;
 
-/** torch's. */
+/** torch's rule. */
 const rule: Parameters<typeof updateScale<Storage>>[1]["rule"] = {
   initScale: 2 ** 16,
   dynamic: true,
@@ -28,7 +28,7 @@ const rule: Parameters<typeof updateScale<Storage>>[1]["rule"] = {
   underflowFormat: "float16",
 };
 
-/** What the step of an optimizer and the update of its scale touch. */
+/** The memory that an optimizer's step and its scale's update use. */
 const touched = () => ({
   foundInf: resident(1, "uint32") as Value,
   state: resident(8) as Value,

@@ -6,8 +6,8 @@ import type { Pass, PlanNode } from "../graph.js";
 import { Rewriting } from "./rewriting.js";
 
 /**
- * Lets the launch that prepares an optimizer's step update the loss scale, too, where nobody looks at the scale or its flags in between.
- * Both are one invocation, which a software driver wakes its threads for and a GPU waits for.
+ * Makes the launch that prepares an optimizer's step also update the loss scale, where no launch in between reads the scale or its
+ * flags. Each of the two launches is one invocation: a software driver wakes its threads for it, and a GPU waits for it.
  */
 export const fuseScaleUpdate: Pass = (graph) => {
   const work = new Rewriting(graph);
@@ -29,7 +29,7 @@ function joinedControl(
   const { bindings } = update.launch;
   const isFree = (position: number): boolean =>
     bindings.every((binding) => !work.isTouchedBetween(binding, position, n, "any"));
-  // The last who looks at the flag is the only one with nobody in between.
+  // Only the last reader of the flag has no other reader between itself and the update.
   const [, foundInf] = bindings as readonly Binding<Storage>[];
   const readers = foundInf ? work.usesOf(foundInf.buffer).reads : [];
   const position = Math.max(...readers.map(({ node }) => node).filter((node) => node < n));

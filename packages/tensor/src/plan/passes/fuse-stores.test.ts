@@ -18,7 +18,7 @@ import { Storage } from "../../record/storage.js";
 import type { PlanGraph } from "../graph.js";
 import { fuseEpilogues } from "./fuse-epilogues.js";
 
-// What is woven into products is in fuse-epilogues.test.ts.
+// fuse-epilogues.test.ts tests epilogues of products.
 
 type Value = ShapedBinding<Storage>;
 const [rows, columns] = [4, 4];
@@ -126,7 +126,7 @@ test("a launch does not wait for its reader with more than its result where memo
   };
   const apart = ["opaque", "stridedCopy", "opaque", "opaque", "add"];
   expect(fusedNames(launches(8192), out)).toEqual(apart);
-  // Elsewhere more is held anyway.
+  // The peak is elsewhere.
   const before = transient(16_384);
   const fuller = [opaque([], [before]), opaque([before], [big]), ...launches(8192).slice(1)];
   expect(fusedNames(fuller, out)).toEqual([

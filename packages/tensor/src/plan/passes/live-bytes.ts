@@ -1,7 +1,7 @@
 import { lifetimes } from "../assign-memory.js";
 import type { PlanGraph } from "../graph.js";
 
-/** How much memory the transients of a graph hold while each of its nodes runs, and most of all. */
+/** The bytes that the transients of a graph take while each of its nodes runs, and their peak. */
 export class LiveBytes {
   readonly #live: Float64Array;
   readonly #peak: number;
@@ -19,14 +19,14 @@ export class LiveBytes {
     this.#peak = this.#live.reduce((a, b) => Math.max(a, b), 0);
   }
 
-  /** Whether so much more could be held strictly between two nodes with the peak staying what it is. */
+  /** Whether so many more bytes fit strictly between two nodes without raising the peak. */
   hasRoom(bytes: number, after: number, before: number): boolean {
     return (
       bytes <= 0 || this.#live.subarray(after + 1, before).every((n) => n + bytes <= this.#peak)
     );
   }
 
-  /** Counts so much more, or less, as held strictly between two nodes. */
+  /** Adds bytes (or subtracts them, where negative) strictly between two nodes. */
   add(bytes: number, after: number, before: number): void {
     for (let n = after + 1; n < before; n++) this.#live[n] = (this.#live[n] as number) + bytes;
   }

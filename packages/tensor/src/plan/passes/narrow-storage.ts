@@ -5,8 +5,8 @@ import { halfOf, type Pass, type PlanNode, roundings, withBinding } from "../gra
 import { Rewriting, type Uses } from "./rewriting.js";
 
 /**
- * Stores a value in 16 bits that was rounded to them and stored as float32, because its only reader asked for float32: widening
- * loses nothing, and every kernel widens while it loads.
+ * Stores a value in 16 bits that was rounded to 16 bits and stored as float32 because its reader required float32. Widening is
+ * exact, and every kernel widens while it loads.
  */
 export const narrowStorage: Pass = (graph) => {
   const work = new Rewriting(graph);
@@ -34,7 +34,7 @@ function narrow(work: Rewriting, buffer: Storage, format: HalfDType): void {
   }
 }
 
-/** Whether all who write a storage round to a format first, and those who read it can load that format. */
+/** Whether all launches that write a storage round to a format first, and all that read it can load that format. */
 function isRoundedTo(format: HalfDType, work: Rewriting, { writes, reads }: Uses): boolean {
   const fits = ({ node, binding }: Uses["reads"][number], isWrite: boolean): boolean => {
     const { kernel, bindings } = (work.at(node) as PlanNode).launch;

@@ -33,7 +33,7 @@ function productOf({ dtype = "float32", a, ...attributes }: Product) {
   return { ...operands, before: graph(launches, { kept: [operands.out.buffer] }) };
 }
 
-/** Elements between rows of the factors that a pass makes products load. */
+/** Distance between rows of the factors that products load after the pass, in elements. */
 const stridesOf = (product: Product): unknown[] => {
   const { nodes } = padRows(productOf(product).before);
   const { a_stride, b_stride } = nodes.at(-1)?.launch.scalars ?? {};

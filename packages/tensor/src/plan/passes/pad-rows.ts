@@ -9,23 +9,23 @@ import { Storage } from "../../record/storage.js";
 import type { Pass, PlanNode } from "../graph.js";
 
 /**
- * Copies factors of large products to where their rows lie a little further apart, for hardware that is a CPU: rows a multiple of
- * 4 KiB apart share few places of its caches, and push each other out while they are multiplied. A GPU would pay for the copies and
- * gain nothing. A copy takes memory only while its product runs, whether the step has room for it or not.
+ * Copies factors of large products to rows with padding, on CPU adapters only: rows a multiple of 4 KiB apart map to few cache sets
+ * and evict each other during the product. A GPU gains nothing from the copies. A copy takes memory only while its product runs,
+ * and may raise the peak.
  */
 export const padRows: Pass = ({ nodes, kept }) => ({ kept, nodes: nodes.flatMap(spread) });
 
-/** Bytes: rows a multiple of this apart share the places of one row. */
+/** In bytes: rows a multiple of this apart map to the same cache sets. */
 const period = 4096;
-/** Bytes that are put behind each row: an odd number of lines of the cache. */
+/** Bytes of padding behind each row: an odd number of cache lines. */
 const gap = 192;
-/** Copying an element takes as long as a few hundred multiplications of it save. */
+/** Copying an element costs as much time as a few hundred of its multiplications save. */
 const enoughUses = 1024;
-/** Fewer rows stay in the cache wherever they lie. */
+/** Fewer rows stay in the cache at any distance. */
 const manyRows = 64;
-/** Fewer rows of the other factor, likewise. */
+/** The same limit for rows of the other factor. */
 const enoughDepth = 256;
-/** What every device binds. */
+/** The largest binding of every device, in bytes. */
 const mostBytes = 2 ** 27;
 
 function spread(node: PlanNode): readonly PlanNode[] {

@@ -5,22 +5,22 @@ import { Storage } from "../../record/storage.js";
 import { isWrite, type Pass, type PlanNode, withBinding } from "../graph.js";
 import { Rewriting, type Use } from "./rewriting.js";
 
-/** What a launch costs has to be worth as many bytes. */
+/** Bytes that a repeated launch must save at least. */
 const leastSaved = 16_384;
 
-/** Expressions that cost nothing beside reading what they add. */
+/** Expressions whose only cost is reading their terms. */
 const sumExpressions: ReadonlySet<Expression> = new Set([add, where]);
 
 /**
- * Adds again in the backward pass what the forward pass has added, where its terms take less memory until then than the sum:
- * under autocast the residual stream is float32, and what each branch adds to it has 16 bits. Rows of a parameter among the
- * terms (embeddings) are looked up again.
+ * Computes sums of the forward pass again in the backward pass, where their terms take less memory until then than the sum. Under
+ * autocast the residual stream is float32, and the results of branches that are added to it have 16 bits. Rows of a parameter among
+ * the terms (embeddings) are looked up again.
  */
 export const rematerializeSums: Pass = (graph) => {
   const work = new Rewriting(graph);
-  /** Until when what is added again needs its terms. */
+  /** The node up to which repeated sums need each term. */
   const neededUntil = new Map<Storage, number>();
-  /** Sums that the backward pass does not read any more. */
+  /** Sums that the backward pass no longer reads. */
   const replaced = new Set<Storage>();
   const added = new Map<number, PlanNode[]>();
   for (let n = 0; n < work.length; n++) {
@@ -47,7 +47,7 @@ export const rematerializeSums: Pass = (graph) => {
 
 const resultOf = ({ launch }: PlanNode): Binding<Storage> =>
   launch.bindings.at(-1) as Binding<Storage>;
-/** What a node reads, each storage once. */
+/** The bindings that a node reads, each storage once. */
 const termsOf = ({ launch }: PlanNode): Iterable<Binding<Storage>> =>
   new Map(launch.bindings.slice(0, -1).map((binding) => [binding.buffer, binding])).values();
 
@@ -66,13 +66,13 @@ function firstBackwardReader(work: Rewriting, node: PlanNode): number | undefine
   return backward.length > 0 ? Math.min(...backward) : undefined;
 }
 
-/** What was decided of sums so far. */
+/** The decisions about earlier sums. */
 interface Repeated {
   readonly neededUntil: ReadonlyMap<Storage, number>;
   readonly replaced: ReadonlySet<Storage>;
 }
 
-/** The nodes that compute a sum again before node `first`; undefined where that would not be worth it. */
+/** The nodes that compute a sum again before node `first`; undefined where that does not pay. */
 function repeat(
   work: Rewriting,
   position: number,
@@ -101,13 +101,13 @@ function repeat(
   return saved >= leastSaved ? [...before, sum] : undefined;
 }
 
-/** Whether a value is rounded while it is loaded. What the backward pass keeps of it is its twin, see store-both-precisions.ts. */
+/** Whether a value is rounded while it is loaded. The backward pass then keeps its twin, see store-both-precisions.ts. */
 const isRounded = (work: Rewriting, use: Use): boolean =>
   work.nodeOf(use).launch.bindings[use.binding]?.rounding !== undefined;
 
 /**
- * The nodes that compute a term again from what is still there: rows that were looked up, or a sum that only this sum reads. The last
- * of them gives the term.
+ * The nodes that compute a term again from values that are still in memory: rows that were looked up, or a sum that only this sum
+ * reads. The last node stores the term.
  */
 function termAgain(
   work: Rewriting,
@@ -150,7 +150,7 @@ function reading(node: PlanNode, from: Storage, to: Storage): PlanNode {
   return changed;
 }
 
-/** Makes the backward pass read another storage in place of one. */
+/** Replaces a storage by another one in the backward pass. */
 function readInstead(work: Rewriting, from: Storage, to: Storage): void {
   for (const { node: position } of work.usesOf(from).reads) {
     const node = work.at(position) as PlanNode;

@@ -1,7 +1,7 @@
 import type { Storage } from "../../record/storage.js";
 import { isRead, isWrite, type Pass, type PlanNode } from "../graph.js";
 
-/** Drops launches whose results nobody reads. Writes to resident storage are always wanted. */
+/** Drops launches whose results no launch reads. Launches that write resident storage stay. */
 export const removeDeadLaunches: Pass = (graph) => {
   const wanted = new Set<Storage>(graph.kept);
   const live: PlanNode[] = [];

@@ -3,13 +3,13 @@ import { overlaps } from "../../record/bindings.js";
 import type { Storage } from "../../record/storage.js";
 import { isRead, isWrite, type PlanGraph, type PlanNode } from "../graph.js";
 
-/** One appearance of a storage in a launch. */
+/** One use of a storage by a launch. */
 export interface Use {
   readonly node: number;
   readonly binding: number;
 }
 
-/** Who writes and who reads a storage, in no order. A binding that does both is in both. */
+/** The uses of a storage that write and that read, unordered. A binding that does both is in both. */
 export interface Uses {
   readonly writes: readonly Use[];
   readonly reads: readonly Use[];
@@ -47,7 +47,7 @@ export class Rewriting {
     return this.#nodes[position];
   }
 
-  /** The node at a position that a use names. */
+  /** The node of a use. */
   nodeOf({ node }: Use): PlanNode {
     return this.#nodes[node] as PlanNode;
   }
@@ -89,8 +89,9 @@ export class Rewriting {
   }
 
   /**
-   * The node that alone reads the result (the last binding) of a node, where the two may become one in its place; undefined
-   * where the result is wanted elsewhere, what the node reads changes in between, or what else it writes is wanted there.
+   * The position of the only reader of a node's result (its last binding), if the two can be merged at that position.
+   * Undefined where the result has other readers, where an operand of the node is written in between, or where a further
+   * result of it is used in between.
    */
   onlyReaderOf(position: number): number | undefined {
     const { bindings } = (this.#nodes[position] as PlanNode).launch;

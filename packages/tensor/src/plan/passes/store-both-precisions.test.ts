@@ -38,7 +38,7 @@ const rounded = (binding: Value, rounding: HalfDType = "float16"): Value => ({
   rounding,
 });
 
-/** The launch, which loads only so many elements of its first operand. */
+/** The launch, loading only so many elements of its first operand. */
 function part(launch: Launch<Storage>, length: number): Launch<Storage> {
   const [first, ...rest] = launch.bindings as [Binding<Storage>, ...Binding<Storage>[]];
   return { ...launch, bindings: [{ ...first, length }, ...rest] };
@@ -202,7 +202,7 @@ test.each(["float16", "bfloat16"] as const)(
     const plain = await train(allPasses.filter((name) => name !== "storeBothPrecisions"));
     const twice = await train(allPasses);
     expect(twice.values).toEqual(plain.values);
-    // Weights that no optimizer holds are residents, which have no producer in the step.
+    // Weights without an optimizer are residents without a producer in the step.
     const roundsInLoads = ({ plan }: typeof plain): number =>
       (plan?.launches ?? []).filter(
         ({ launch: { kernel, bindings } }) =>

@@ -6,10 +6,10 @@ import { type Pass, type PlanNode, withBinding } from "../graph.js";
 import { Rewriting, type Use } from "./rewriting.js";
 
 /**
- * Stores a float32 value a second time, in 16 bits, where a product loads it rounded to them and others want it whole. A product
- * loads each number of a factor once for every few columns of its result and would round it as often; its producer rounds it once.
- * What the backward pass then keeps is the narrow one of the two. This runs once elementwise launches are where they stay: before, one may
- * yet become a part of a product's store.
+ * Stores a float32 value a second time, in 16 bits, where a product loads it rounded to them and other launches load it in float32. A
+ * product loads each number of a factor once for every few columns of its result and would round it as often; its producer rounds it once.
+ * The backward pass then keeps the 16-bit value. This pass runs after the fusion of elementwise launches: before, one of them may still
+ * become a part of a product's store.
  */
 export const storeBothPrecisions: Pass = (graph) => {
   const work = new Rewriting(graph);
@@ -59,8 +59,8 @@ interface RoundingLoad {
 }
 
 /**
- * The loads of a whole value that round it, and might load what is rounded already. Where the backward pass keeps the value as it
- * is, it is not to keep another: there are only those of the forward pass then.
+ * The loads of a float32 value that round it and could load its 16-bit twin. Where the backward pass reads the float32 value anyway, only
+ * loads of the forward pass count, so that it does not keep both.
  */
 function roundingLoads(
   work: Rewriting,

@@ -6,8 +6,9 @@ import type { Pass, PlanNode } from "../graph.js";
 import { Rewriting } from "./rewriting.js";
 
 /**
- * Makes an optimizer's update store the rounded copy of its parameters that is taken right after it. The copy held what the
- * parameters were before: where the update changes nothing, skipped or without a gradient, it still does.
+ * Makes an optimizer's update store the rounded copy of its parameters, which a separate launch would make right after it.
+ * Before the update the copy matches the parameters; so it also matches where the update changes nothing, because it is
+ * skipped or has no gradient.
  */
 export const storeHalfCopies: Pass = (graph) => {
   const work = new Rewriting(graph);
