@@ -16,10 +16,10 @@ const repository = "https://github.com/halfstep/halfstep/blob/main/";
 
 /**
  * Where a link of a page leads in the site: to another page, or nowhere if the site does not ship the file.
- * @param {string} href as the page has it
- * @param {string} page the file with the link, from the root of the repository
+ * @param {string} href The link as the page has it.
+ * @param {string} page The file with the link, from the root of the repository.
  * @param {(file: string) => boolean} isPage
- * @returns {string | undefined} undefined where the text should stand without a link
+ * @returns {string | undefined} Undefined where the text should stand without a link.
  */
 export const linkInSite = (href, page, isPage) => {
   const isAbsolute = href.startsWith(repository);

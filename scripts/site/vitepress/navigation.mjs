@@ -28,7 +28,13 @@ export const english = {
   sidebar: [
     {
       text: "Begin",
-      items: [guide("Your first AMP loop", "tutorial")],
+      items: [
+        guide("Your first AMP loop", "tutorial"),
+        guide("From torch.amp", "from-torch-amp"),
+        guide("From apex", "from-apex"),
+        guide("From jax-js and TensorFlow.js", "from-jax-js-and-tfjs"),
+        guide("Glossary", "glossary"),
+      ],
     },
     {
       text: "Guides",
@@ -36,10 +42,19 @@ export const english = {
         guide("Overflow and underflow", "overflow-and-underflow"),
         guide("Gradient accumulation", "accumulation"),
         guide("Checkpoints", "checkpoints"),
+        guide("Raw WebGPU", "raw-webgpu"),
+        guide("How a step is planned", "how-a-step-is-planned"),
+        guide("The cost of new shapes", "new-shapes"),
+      ],
+    },
+    {
+      text: "Extend it",
+      items: [
         guide("Your own kernel", "own-kernel"),
         guide("Your own op", "own-op"),
         guide("Your own optimizer", "own-optimizer"),
-        guide("Raw WebGPU", "raw-webgpu"),
+        guide("Your own storage", "own-storage"),
+        guide("Your own runner", "own-runner"),
       ],
     },
     {
