@@ -44,6 +44,21 @@ test.each(programs)("$name prints what the page says", async ({ name, blocks }) 
   expect(outputsOf(stdout)).toEqual(blocks.map(({ output }) => output));
 });
 
+test.each([
+  ["docs/guide/tutorial.md", "docs/zh/tutorial.md"],
+  ["README.md", "README.zh.md"],
+])("%s in Chinese has the same blocks and figures", (english, chinese) => {
+  const [original, translated] = [english, chinese].map((file) =>
+    readFileSync(join(root, file), "utf8"),
+  );
+  const blocksOf = (text) => text.match(/^```.*?^```$/gms);
+  // The words of a row may come in another order.
+  const figuresOf = (text) =>
+    text.match(/^\|.*\|$/gm)?.map((row) => row.match(/\d+(?:[.,]\d+)*/g)?.sort());
+  expect(blocksOf(translated)).toEqual(blocksOf(original));
+  expect(figuresOf(translated)).toEqual(figuresOf(original));
+});
+
 test("all programs compile", () => {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   const { stdout } = spawnSync(process.execPath, [tsc, "--project", folder], { encoding: "utf8" });

@@ -75,3 +75,28 @@ export const english = {
   ],
   outline: { level: [2, 3] },
 };
+
+/** Navigation of the Chinese pages; what is not translated leads to the English page. */
+export const chinese = {
+  nav: [
+    page("教程", "docs/zh/tutorial.md"),
+    page("指南（英文）", "docs/README.md"),
+    { text: "API（英文）", link: "/api/index.html", target: "_self" },
+  ],
+  sidebar: [
+    {
+      text: "中文",
+      items: [
+        page("第一个 AMP 训练循环", "docs/zh/tutorial.md"),
+        page("Halfstep 是什么", "README.zh.md"),
+      ],
+    },
+    ...english.sidebar,
+  ],
+  outline: { level: [2, 3], label: "本页目录" },
+  docFooter: { prev: "上一页", next: "下一页" },
+  darkModeSwitchLabel: "深色模式",
+  sidebarMenuLabel: "目录",
+  returnToTopLabel: "回到顶部",
+  langMenuLabel: "语言",
+};

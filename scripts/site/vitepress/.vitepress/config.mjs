@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitepress";
 import { headingsOf } from "../../../gates/documents.mjs";
 import { addressOf, linkInSite } from "../../addresses.mjs";
-import { english } from "../navigation.mjs";
+import { chinese, english } from "../navigation.mjs";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const files = new Set(
@@ -54,14 +54,18 @@ export default defineConfig({
   cacheDir: fileURLToPath(new URL("../node_modules/.cache/vitepress", import.meta.url)),
   // The site opens below any path: DOCS_BASE=/halfstep/ npm run docs
   base: process.env.DOCS_BASE ?? "/",
-  lang: "en",
+  locales: {
+    root: { label: "English", lang: "en", themeConfig: english },
+    zh: { label: "简体中文", lang: "zh-Hans", link: "/zh/", themeConfig: chinese },
+  },
   markdown: {
     config: siteLinks,
     linkify: false,
     anchor: { slugify: (title) => headingsOf(`# ${title}`)[0] },
   },
   themeConfig: {
-    ...english,
+    // Few pages are translated: the menu of languages leads to the first page of each.
+    i18nRouting: false,
     search: { provider: "local", options: { miniSearch: { options: { tokenize } } } },
   },
   vite: { build: { chunkSizeWarningLimit: 4096 } },
