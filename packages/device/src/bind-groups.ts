@@ -18,12 +18,28 @@ const capacity = 8192;
  * them have gathered; behind each is memory of the driver, on llvmpipe a mapping of its own, of which Linux gives a process 65,530.
  * V8 collects when 64 MiB outside of its heap have been added.
  */
-const weight = 4096;
+const weight = 8192;
+
+/** Descriptors of a layout that Dawn allocates together: the bind groups that use them share their weight. */
+const descriptorsAtOnce = 512;
+
+/**
+ * Dawn reuses the memory of a collected bind group only after a later submit is done. An empty submit follows after this many new bind
+ * groups, for programs that make them without submitting.
+ */
+const groupsBetweenSubmits = 1024;
 
 interface Entry {
   readonly group: GPUBindGroup;
   readonly buffers: readonly GPUBuffer[];
   readonly weight: ArrayBuffer | undefined;
+}
+
+/** Bind groups of a layout that the driver allocates together, and their common weight. */
+interface Batch {
+  readonly weight: ArrayBuffer;
+  /** The number of its bind groups that are not made yet. */
+  rest: number;
 }
 
 /** Bind groups by layout and ranges, the least recently used dropped first. */
@@ -32,6 +48,8 @@ export class BindGroupCache {
   readonly #ids = new WeakMap<GPUBuffer, number>();
   /** The keys that name a buffer, so that they go when it goes. */
   readonly #keys = new WeakMap<GPUBuffer, Set<string>>();
+  /** The batch of the next bind groups, by the id of the layout. */
+  readonly #batches = new Map<number, Batch>();
   #nextId = 0;
   readonly #gpu: GPUDevice;
   readonly #counters: Counters;
@@ -70,9 +88,9 @@ export class BindGroupCache {
       layout: compiled.layout,
       entries: ranges.map((resource, binding) => ({ binding, resource })),
     });
-    this.#counters.bindGroupsCreated++;
+    if (++this.#counters.bindGroupsCreated % groupsBetweenSubmits === 0) this.#gpu.queue.submit([]);
     const buffers = ranges.map(({ buffer }) => buffer);
-    this.#groups.set(key, { group, buffers, weight: isNode ? new ArrayBuffer(weight) : undefined });
+    this.#groups.set(key, { group, buffers, weight: this.#weigh(compiled, ranges.length) });
     for (const buffer of buffers) this.#keysOf(buffer).add(key);
     if (this.#groups.size > capacity) this.#drop(this.#groups.keys().next().value as string);
     return group;
@@ -82,6 +100,24 @@ export class BindGroupCache {
   forget(buffer: GPUBuffer): void {
     for (const key of [...this.#keysOf(buffer)]) this.#drop(key);
     this.#keys.delete(buffer);
+  }
+
+  /** Drops all bind groups. */
+  clear(): void {
+    for (const key of [...this.#groups.keys()]) this.#drop(key);
+    this.#batches.clear();
+  }
+
+  #weigh({ layoutId }: CompiledKernel, descriptors: number): ArrayBuffer | undefined {
+    if (!isNode) return undefined;
+    let batch = this.#batches.get(layoutId);
+    if (!batch || batch.rest === 0) {
+      const groups = Math.floor(descriptorsAtOnce / Math.max(1, descriptors));
+      batch = { weight: new ArrayBuffer(groups * weight), rest: groups };
+      this.#batches.set(layoutId, batch);
+    }
+    batch.rest--;
+    return batch.weight;
   }
 
   #drop(key: string): void {

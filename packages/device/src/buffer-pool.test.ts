@@ -74,6 +74,16 @@ describe("memory", async () => {
     await device.settled();
   });
 
+  test("what is to be read is read before its buffer is destroyed", async () => {
+    const device = await within();
+    const buffer = device.allocate(16);
+    device.write(buffer, 0, Uint32Array.of(7));
+    const read = device.read(buffer, 0, 4);
+    device.release(buffer);
+    device.trim();
+    expect(new Uint32Array(await read)[0]).toBe(7);
+  });
+
   test("the budget is checked before anything is allocated", async () => {
     const device = await within(4096);
     const buffer = device.allocate(3000);

@@ -60,7 +60,7 @@ export interface Device {
   allocate(bytes: number, options?: AllocateOptions): GPUBuffer;
   /** Takes a buffer back for reuse. Commands that use it must have been submitted. */
   release(buffer: GPUBuffer): void;
-  /** Destroys released buffers that are kept for reuse. */
+  /** Destroys released buffers that are kept for reuse, and drops their bind groups. Pending reads come first. */
   trim(): void;
 
   /**
@@ -176,7 +176,11 @@ function makeDevice(
     },
     allocate,
     release: (buffer) => memory.give(buffer),
-    trim: () => memory.trim(),
+    trim() {
+      // Pending reads may read buffers that are destroyed below.
+      readBack.flush();
+      memory.trim();
+    },
     write,
     async read(buffer, offset, bytes, options) {
       memory.assertHeld(buffer, "read()");
@@ -197,6 +201,7 @@ function makeDevice(
     destroy() {
       health.destroyed();
       gpu.destroy();
+      bindGroups.clear();
     },
   };
 }

@@ -8,6 +8,7 @@ import {
   abandonsMemory,
   allocatesZeros,
   forgets,
+  forgetsSomePlans,
   keepsValues,
   readsInOrder,
   refusesReleased,
@@ -42,6 +43,7 @@ const cases: readonly (readonly [label: string, run: ContractTest])[] = [
   ["runs a plan with other residents", takesOtherResidents],
   ["keeps what steps return", keepsValues],
   ["forgets plans and runs them again", forgets],
+  ["forgets one plan and runs another", forgetsSomePlans],
   ["leaves all as it was where the budget is exceeded, if it can be", respectsBudget],
   ["gives back what a run took that is abandoned, if memory can run out", abandonsMemory],
   ...programs.flatMap((program) => [

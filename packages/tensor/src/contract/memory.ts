@@ -104,6 +104,28 @@ export const forgets: ContractTest = async ({ create }) => {
   same("a step that runs again", await (await step()).toArray(), [20, 40]);
 };
 
+export const forgetsSomePlans: ContractTest = async ({ create }) => {
+  const runner = await create();
+  const [first, second] = [await capture(runner, row(2)), await capture(runner, row(3))];
+  for (const [captured, sum] of [
+    [second, 6],
+    [first, 4],
+    [second, 6],
+  ] as const) {
+    runner.forget([first.plan]);
+    const kept = await takeKept(runner, captured, restart(runner, captured).finish());
+    const [values] = kept.map((words) => new Float32Array(Uint32Array.from(words).buffer, 0, 1));
+    same("a sum after another plan was forgotten", values ?? [], [sum]);
+  }
+  runner.forget([first.plan, second.plan]);
+};
+
+/** A sum of so many twos. */
+const row = (length: number): Program => ({
+  name: "a sum",
+  open: (runtime) => () => [runtime.tensor(new Float32Array(length).fill(1)).mul(2).sum()],
+});
+
 const room = 2 ** 20;
 
 /** A step with a result that does not fit. */

@@ -22,10 +22,17 @@ export class PlanCache {
   /** Reused buffer for the structure of every recording; a new plan keeps a copy of it. */
   readonly #parts: StructurePart[] = [];
   readonly #redefinitions = new Redefinitions();
+  readonly #onDrop: (plan: Plan) => void;
 
-  constructor(passes: readonly PassName[], hardwareClass?: string) {
+  /** @param onDrop called with a plan that is removed to make room. */
+  constructor(
+    passes: readonly PassName[],
+    hardwareClass: string | undefined,
+    onDrop: (plan: Plan) => void,
+  ) {
     this.#passes = passes;
     this.#hardwareClass = hardwareClass;
+    this.#onDrop = onDrop;
   }
 
   /** Empties the cache and returns its plans. */
@@ -44,7 +51,8 @@ export class PlanCache {
       plan: plan(recording, this.#passes, this.#hardwareClass),
     };
     this.#entries.push(entry);
-    if (this.#entries.length > capacity) this.#entries.shift();
+    const oldest = this.#entries.length > capacity ? this.#entries.shift() : undefined;
+    if (oldest) this.#onDrop(oldest.plan);
     return { plan: entry.plan, residents: structure.residents };
   }
 }

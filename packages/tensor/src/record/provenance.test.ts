@@ -1,4 +1,5 @@
 import { autocast } from "@halfstep/autocast";
+import { wrapDevice } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, test } from "vitest";
 import {
@@ -153,7 +154,7 @@ test("nothing is searched where nobody asked, and an unknown mode is refused", a
 });
 
 test("searches keep the memory of the latest ones", async () => {
-  const device = await requestTestDevice();
+  const device = await wrapDevice((await requestTestDevice()).gpu);
   const runtime = gpuRuntime(device, { provenance: "always" });
   const { run } = network(runtime);
   for (let i = 0; i < 70; i++) await run([1, 2, 3, 4]);

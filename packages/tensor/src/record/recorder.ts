@@ -43,7 +43,6 @@ export class Recorder<T extends HeldTensor> {
   readonly underflow: SearchedSteps<UnderflowMode>;
   /** Whether later recordings note the op to which each launch belongs. */
   noteOps: boolean;
-  readonly #owner: object;
   readonly #make: MakeTensor<T>;
   readonly #memory: ResidentMemory;
   readonly #run: (recording: Recording) => void;
@@ -56,7 +55,6 @@ export class Recorder<T extends HeldTensor> {
   #updated: Storage | undefined;
 
   constructor(
-    owner: object,
     memory: ResidentMemory,
     hooks: {
       readonly make: MakeTensor<T>;
@@ -68,7 +66,6 @@ export class Recorder<T extends HeldTensor> {
       readonly underflow: UnderflowMode;
     },
   ) {
-    this.#owner = owner;
     this.#make = hooks.make;
     this.#run = hooks.run;
     this.#memory = memory;
@@ -108,6 +105,7 @@ export class Recorder<T extends HeldTensor> {
 
   /** Called at the beginning of an op: a long recording outside a step closes between ops, never inside one. */
   beforeOp(): void {
+    this.#memory.assertUsable();
     if (!this.#isInStep && this.#recording.launches.length >= longestRecording) this.flush();
   }
 
@@ -115,7 +113,7 @@ export class Recorder<T extends HeldTensor> {
     const { kernel, bindings } = launch;
     for (let b = 0; b < bindings.length; b++) {
       const { buffer, dtype } = bindings[b] as Binding<Storage>;
-      if (buffer.owner !== this.#owner)
+      if (buffer.owner !== this.#memory)
         throw new RecordingError(
           `${kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
         );
@@ -141,7 +139,7 @@ export class Recorder<T extends HeldTensor> {
 
   /** Memory of the open recording, which the planner assigns to a slot. */
   transient(bytes: number): Storage {
-    const storage = new Storage(this.#owner, Math.ceil(bytes / 16) * 16);
+    const storage = new Storage(this.#memory, Math.ceil(bytes / 16) * 16);
     storage.recording = this.#recording;
     this.#recording.transients.push(storage);
     return storage;
@@ -189,6 +187,7 @@ export class Recorder<T extends HeldTensor> {
 
   /** Records `fn` and submits it. If `fn` throws, the step is dropped without effect. */
   step<R>(fn: () => R): R {
+    this.#memory.assertUsable();
     this.flush();
     this.#isInStep = true;
     this.#markSearched(this.#recording, this.provenance.begin(), this.underflow.begin());
@@ -196,7 +195,7 @@ export class Recorder<T extends HeldTensor> {
     try {
       result = fn();
     } catch (error) {
-      this.#abandon();
+      this.abandon();
       throw error;
     } finally {
       this.#isInStep = false;
@@ -208,12 +207,13 @@ export class Recorder<T extends HeldTensor> {
   /** Calls `fn` as in a step, and drops what it recorded. Errors name `caller`. */
   rehearse<R>(caller: string, fn: () => R): R {
     this.assertNotInStep(`${caller}()`);
+    this.#memory.assertUsable();
     this.flush();
     this.#isInStep = true;
     try {
       return requireSynchronous(caller, fn());
     } finally {
-      this.#abandon();
+      this.abandon();
       this.#isInStep = false;
     }
   }
@@ -274,7 +274,7 @@ export class Recorder<T extends HeldTensor> {
         if (counts) this.underflow.publish(counts, recording);
         if (search) this.provenance.publish(search, recording);
       } catch (error) {
-        this.#abandon();
+        this.abandon();
         throw error;
       }
     }
@@ -300,7 +300,7 @@ export class Recorder<T extends HeldTensor> {
   }
 
   /** Drops the open recording and restores host state. */
-  #abandon(): void {
+  abandon(): void {
     const recording = this.#recording;
     recording.drop();
     for (const storage of recording.released) this.#free(storage);

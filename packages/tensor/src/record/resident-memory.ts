@@ -25,21 +25,48 @@ export interface MemoryOwner {
 /** Memory of a runtime that outlives recordings: allocated, filled, read and released through its runner. */
 export class ResidentMemory {
   readonly #runner: MemoryOwner;
-  readonly #owner: object;
+  #isDisposed = false;
+  /** Memory that was allocated or adopted, and not released. */
+  readonly #held = new Set<Memory>();
   /** Releases memory whose storage was collected as garbage, such as the state of an unreachable optimizer. */
   readonly #unreachable: FinalizationRegistry<Memory>;
 
-  constructor(runner: MemoryOwner, owner: object) {
+  constructor(runner: MemoryOwner) {
     this.#runner = runner;
-    this.#owner = owner;
-    this.#unreachable = new FinalizationRegistry((memory) => runner.release(memory));
+    this.#unreachable = new FinalizationRegistry((memory) => this.#release(memory));
+  }
+
+  /** Makes memory of the runner that of a storage. */
+  adopt(storage: Storage, memory: Memory): void {
+    storage.memory = memory;
+    this.#held.add(memory);
+  }
+
+  /** Whether all memory was released. */
+  get isDisposed(): boolean {
+    return this.#isDisposed;
+  }
+
+  assertUsable(): void {
+    if (this.#isDisposed)
+      throw new RecordingError(
+        "this runtime was disposed, and all its memory with it: make another",
+      );
+  }
+
+  /** Releases all memory. Afterwards the use of its storages is refused. */
+  dispose(): void {
+    this.#isDisposed = true;
+    for (const memory of this.#held) this.#runner.release(memory);
+    this.#held.clear();
   }
 
   /** Zeroed memory. */
   allocate(bytes: number): Storage {
-    const storage = new Storage(this.#owner, Math.max(16, Math.ceil(bytes / 16) * 16));
+    this.assertUsable();
+    const storage = new Storage(this, Math.max(16, Math.ceil(bytes / 16) * 16));
     const memory = this.#runner.allocate(storage.byteLength);
-    storage.memory = memory;
+    this.adopt(storage, memory);
     this.#unreachable.register(storage, memory, storage);
     return storage;
   }
@@ -56,6 +83,7 @@ export class ResidentMemory {
 
   /** Memory of the caller's. */
   foreign(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Storage {
+    this.assertUsable();
     if (!this.#runner.usesGpuBuffers)
       throw new RecordingError(
         "fromBuffer() takes a GPUBuffer, which only a runtime in GPU memory can use, such as that of gpuRuntime()",
@@ -66,18 +94,20 @@ export class ResidentMemory {
       throw new ShapeError(
         `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${bytes} bytes (a multiple of 16), this one has ${buffer.size}`,
       );
-    const storage = new Storage(this.#owner, bytes);
+    const storage = new Storage(this, bytes);
     storage.memory = buffer;
     storage.isForeign = true;
     return storage;
   }
 
   write(binding: Binding<Storage>, values: ArrayLike<number>): void {
+    this.assertUsable();
     const data = ArrayBuffer.isView(values) ? (values as HostData) : Array.from(values);
     this.#runner.write({ ...binding, buffer: memoryOf(binding.buffer) }, data);
   }
 
-  read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
+  async read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView> {
+    this.assertUsable();
     return this.#runner.read({ ...binding, buffer: memoryOf(binding.buffer) }, options);
   }
 
@@ -85,8 +115,12 @@ export class ResidentMemory {
   free(storage: Storage): boolean {
     if (storage.handles > 0 || !storage.memory) return false;
     this.#unreachable.unregister(storage);
-    if (!storage.isForeign) this.#runner.release(storage.memory);
+    this.#release(storage.memory);
     storage.memory = undefined;
     return true;
+  }
+
+  #release(memory: Memory): void {
+    if (this.#held.delete(memory)) this.#runner.release(memory);
   }
 }

@@ -62,7 +62,7 @@ const noWrites: readonly WriteEvent[] = [];
  */
 export class Storage {
   readonly id: number = nextId++;
-  /** The runtime whose memory this is. */
+  /** The same for all storages of one runtime. */
   readonly owner: object;
   readonly byteLength: number;
   /** The open recording of a transient. */

@@ -2,6 +2,7 @@ import type { PassName } from "../plan/pipeline.js";
 import { type Plan, plan } from "../plan/plan.js";
 import { PlanCache } from "../plan/plan-cache.js";
 import type { Recording } from "../record/recording.js";
+import type { ResidentMemory } from "../record/resident-memory.js";
 import type { Memory } from "../record/storage.js";
 import { invocationOf } from "./invocation.js";
 import type { PrepareOptions, Runner } from "./runner.js";
@@ -11,20 +12,25 @@ export class Executor {
   /** The plan that ran last. */
   lastPlan: Plan | undefined;
   readonly #runner: Runner;
+  readonly #memory: ResidentMemory;
   readonly #passes: readonly PassName[];
   readonly #plans: PlanCache;
 
-  constructor(runner: Runner, passes: readonly PassName[]) {
+  constructor(runner: Runner, memory: ResidentMemory, passes: readonly PassName[]) {
     this.#runner = runner;
+    this.#memory = memory;
     this.#passes = passes;
-    this.#plans = new PlanCache(passes, runner.hardwareClass);
+    this.#plans = new PlanCache(passes, runner.hardwareClass, (dropped) =>
+      runner.forget([dropped]),
+    );
   }
 
   /** Runs a recording after its prelude, and assigns memory to the storages that it keeps. */
   run(recording: Recording): void {
     if (recording.prelude) this.#execute(recording.prelude);
     const memory = this.#execute(recording);
-    for (const [i, storage] of [...recording.kept].entries()) storage.memory = memory[i];
+    for (const [i, storage] of [...recording.kept].entries())
+      this.#memory.adopt(storage, memory[i] as Memory);
   }
 
   /** The plan of a recording that will not run. */

@@ -4,7 +4,6 @@ import {
   type DType,
   isFloat8,
   type KernelView,
-  MemoryBudgetError,
   type PreparedPass,
   sizeClass,
 } from "@halfstep/device";
@@ -22,6 +21,7 @@ import type { Plan, PlanBuffer } from "../plan/plan.js";
 import type { HostData, Memory } from "../record/storage.js";
 import { OpenRun, type RunSteps } from "./open-run.js";
 import type { Invocation, Runner } from "./runner.js";
+import { SharedSlots } from "./shared-slots.js";
 import { StepsInFlight } from "./steps-in-flight.js";
 import { type DeviceRates, hardwareRates, PlanSubmits, RunClock } from "./submits.js";
 
@@ -70,9 +70,8 @@ export interface GpuRunnerOptions {
 export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runner {
   const { maxInFlight = 4 } = options;
   const { rates = device.capabilities.adapter.isFallback ? undefined : hardwareRates } = options;
-  const instances = new WeakMap<Plan, Instance>();
-  /** The slots of all plans: plans never run at the same time. */
-  const slots: GPUBuffer[] = [];
+  const instances = new Map<Plan, Instance>();
+  const slots = new SharedSlots(device);
   const clock = new RunClock();
   const openRun = new OpenRun();
   const inFlight = new StepsInFlight(maxInFlight, async () => {
@@ -95,13 +94,13 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
     throw device.failure;
   };
   const instanceOf = (plan: Plan): Instance => {
-    const keptBytes = sum(plan.kept.map(({ bytes }) => sizeClass(bytes)));
+    const keptBytes = plan.kept.reduce((sum, { bytes }) => sum + sizeClass(bytes), 0);
     let instance = instances.get(plan);
-    if (instance) requireRoom(device, keptBytes);
+    if (instance) slots.requireRoom(keptBytes);
     else {
       const launches = plan.launches.map(({ launch }) => launch);
       instance = {
-        slots: takeSlots(device, slots, plan.slots, keptBytes),
+        slots: slots.take(plan.slots, keptBytes),
         submits: new PlanSubmits(launches, rates),
         scalars: plan.launches.flatMap(({ sources }, index) =>
           [...sources].map(([name, source]): RuntimeScalar => ({ index, name, source })),
@@ -191,11 +190,12 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
       ),
     forget(plans) {
       for (const plan of plans) {
-        for (const { pass } of instances.get(plan)?.passes ?? []) pass.destroy();
+        const instance = instances.get(plan);
         instances.delete(plan);
+        for (const { pass } of instance?.passes ?? []) pass.destroy();
+        for (const slot of instance?.slots ?? []) slots.release(slot);
       }
-      for (const buffer of slots.splice(0)) device.release(buffer);
-      device.trim();
+      if (instances.size === 0) device.trim();
     },
     async ready() {
       await assertWell();
@@ -203,41 +203,6 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
     },
     assertWell,
   };
-}
-
-const sum = (bytes: readonly number[]): number => bytes.reduce((a, b) => a + b, 0);
-
-/** Throws before the first allocation of a plan, where its last would exceed the budget. */
-function requireRoom({ memory: { live, budget } }: Device, wanted: number): void {
-  if (live + wanted > budget) throw new MemoryBudgetError(wanted, live, budget);
-}
-
-/**
- * A buffer for each slot: a buffer of other plans where it is large enough, else a new one. `keptBytes` must still fit in the
- * budget.
- */
-function takeSlots(
-  device: Device,
-  shared: GPUBuffer[],
-  sizes: readonly number[],
-  keptBytes: number,
-): GPUBuffer[] {
-  const free = [...shared].sort((a, b) => a.size - b.size);
-  const order = sizes.map((bytes, slot) => ({ bytes, slot })).sort((a, b) => b.bytes - a.bytes);
-  const taken: (GPUBuffer | undefined)[] = sizes.map(() => undefined);
-  const missing: { bytes: number; slot: number }[] = [];
-  for (const { bytes, slot } of order) {
-    const fit = free.findIndex(({ size }) => size >= bytes);
-    if (fit >= 0) taken[slot] = free.splice(fit, 1)[0];
-    else missing.push({ bytes, slot });
-  }
-  requireRoom(device, keptBytes + sum(missing.map(({ bytes }) => bytes)));
-  for (const { bytes, slot } of missing) {
-    const buffer = device.allocate(bytes);
-    shared.push(buffer);
-    taken[slot] = buffer;
-  }
-  return taken as GPUBuffer[];
 }
 
 const locate = (

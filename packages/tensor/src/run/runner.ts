@@ -54,7 +54,7 @@ export interface Runner extends MemoryOwner {
   start(plan: Plan, invocation: Invocation): PlanRun;
   /** Compiles the programs of a plan, each once, and runs nothing. */
   prepare(plan: Plan, options?: PrepareOptions): Promise<void>;
-  /** Releases the memory in which these plans ran, unless another plan uses it. */
+  /** Releases memory that only these plans use. After the last plan, buffers kept for reuse are released, too. Plans may run again. */
   forget(plans: Iterable<Plan>): void;
   /** Waits while too many steps are in flight, and rejects if one has failed. */
   ready(): Promise<void>;

@@ -1,3 +1,4 @@
+import { wrapDevice } from "@halfstep/device";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import { cpuRuntime, gpuRuntime, RecordingError, type Runtime } from "../index.js";
@@ -9,7 +10,7 @@ const compute = async (runtime: Runtime, size: number): Promise<number> => {
 };
 
 test("what is live after emptyCache() are variables, and steps go on as before", async () => {
-  const device = await requestTestDevice();
+  const device = await wrapDevice((await requestTestDevice()).gpu);
   const runtime = gpuRuntime(device);
   const variable = runtime.variable(new Float32Array(64).fill(1), [64]);
   const before = device.memory.live;

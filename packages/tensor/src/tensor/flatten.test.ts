@@ -1,3 +1,4 @@
+import { wrapDevice } from "@halfstep/device";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, test } from "vitest";
 import {
@@ -122,7 +123,7 @@ describe("flatten()", () => {
   });
 
   test("gives back the memory that the variables had", async () => {
-    const device = await requestTestDevice();
+    const device = await wrapDevice((await requestTestDevice()).gpu);
     const runtime = gpuRuntime(device);
     const before = device.memory.live;
     const variables = [1, 2, 3].map((n) => variable(runtime, `v${n}`, new Array(100).fill(n)));

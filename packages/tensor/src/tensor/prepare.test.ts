@@ -29,8 +29,8 @@ describe.each(await testTiers())("prepare() on a GPU, %s", (tier) => {
     const before = device.counters.snapshot();
     const { offset } = generator;
     await runtime.prepare(step, { onCompile: (progress) => told.push(progress) });
-    const { pipelinesCreated, submits } = device.counters.since(before);
-    expect(submits).toBe(0);
+    const { pipelinesCreated, dispatches } = device.counters.since(before);
+    expect(dispatches).toBe(0);
     expect(told.map(({ compiled }) => compiled)).toEqual(told.map((_, i) => i + 1));
     expect(told.at(-1)?.total ?? 0).toBe(pipelinesCreated);
     expect(generator.offset).toBe(offset);

@@ -49,6 +49,9 @@ export const cpuRuntime = (options: CpuRuntimeOptions = {}): Runtime =>
 export const runtime = (runner: Runner, options: RuntimeOptions = {}): Runtime =>
   new Runtime(runner, options);
 
+/** Releases the memory of runtimes that were collected as garbage. The functions must not refer to their runtimes. */
+const collected = new FinalizationRegistry<() => void>((release) => release());
+
 /** Makes tensors, and records, plans and runs steps. */
 export class Runtime {
   /** Takes launches from outside the op set: optimizers, scalers, custom kernels. */
@@ -58,6 +61,7 @@ export class Runtime {
   readonly #runner: Runner;
   readonly #executor: Executor;
   readonly #memory: ResidentMemory;
+  readonly #release: () => void;
   #isRunning = false;
   readonly #afterStep: (() => void)[] = [];
   #one: Tensor | undefined;
@@ -74,15 +78,22 @@ export class Runtime {
     }: RuntimeOptions,
   ) {
     this.#runner = runner;
-    this.#executor = new Executor(runner, passes);
-    this.#memory = new ResidentMemory(runner, this);
+    const memory = new ResidentMemory(runner);
+    const executor = new Executor(runner, memory, passes);
+    this.#memory = memory;
+    this.#executor = executor;
+    this.#release = () => {
+      memory.dispose();
+      executor.forget();
+    };
+    collected.register(this, this.#release, this);
     const hooks = {
       make: (place: Placement, shape: readonly number[], dtype: DType) =>
         new Tensor(this, place, shape, dtype),
       run: (recording: Recording) => this.#executor.run(recording),
     };
     const options = { noteOps, provenance, underflow };
-    const recorder = new Recorder(this, this.#memory, hooks, options);
+    const recorder = new Recorder(memory, hooks, options);
     this.recorder = recorder;
     this.target = recorderTarget({
       lossScaling: () => ampPrimitives(this),
@@ -130,6 +141,10 @@ export class Runtime {
   /** @internal */
   get recording(): Recording {
     return this.recorder.recording;
+  }
+  /** Whether `dispose()` was called. */
+  get isDisposed(): boolean {
+    return this.#memory.isDisposed;
   }
   /** @internal A one, for the start of backward passes. */
   get one(): Tensor {
@@ -306,6 +321,22 @@ export class Runtime {
     this.recorder.assertNotInStep("emptyCache()");
     this.recorder.flush();
     this.#executor.forget();
+  }
+
+  /**
+   * Releases all memory of the runtime: of variables, kept tensors, optimizers, scalers and plans. Afterwards their use is refused. The
+   * device is not destroyed. Only between steps.
+   */
+  dispose(): void {
+    if (this.#memory.isDisposed) return;
+    this.recorder.assertNotInStep("dispose()");
+    this.recorder.abandon();
+    collected.unregister(this);
+    this.#release();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
   }
 
   /** @internal */

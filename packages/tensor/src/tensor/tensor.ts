@@ -115,6 +115,10 @@ export class Tensor extends TensorMethods {
     if (this.#isDisposed)
       throw new ClosedTensorError(`a tensor of shape [${this.shape}] was used after dispose()`);
     const { storage } = this.place;
+    if (this.runtime.isDisposed)
+      throw new ClosedTensorError(
+        `a tensor of shape [${this.shape}] was used after its runtime was disposed`,
+      );
     if (storage.isResident || storage.recording === this.runtime.recording) return;
     throw new ClosedTensorError(
       `a tensor of shape [${this.shape}] was used after the step that made it. ` +
