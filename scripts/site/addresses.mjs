@@ -7,9 +7,7 @@ import { posix } from "node:path";
 export const addressOf = (file) =>
   file === "README.md"
     ? "about.md"
-    : file === "README.zh.md"
-      ? "zh/about.md"
-      : file.replace(/^docs\//, "").replace(/(^|\/)README\.md$/, "$1index.md");
+    : file.replace(/^docs\//, "").replace(/(^|\/)README\.md$/, "$1index.md");
 
 /** READMEs on npm name files of the repository by where they will be. */
 const repository = "https://github.com/halfstep/halfstep/blob/main/";

@@ -35,6 +35,7 @@ export const showCallables = (app) =>
     reflection.kind = ReflectionKind.Function;
     delete reflection.type;
     delete reflection.defaultValue;
+    reflection.setFlag(ReflectionFlag.Const, false);
     if (type.getProperty("castPolicy"))
       reflection.comment = new Comment(
         [],

@@ -46,7 +46,7 @@ test.each(programs)("$name prints what the page says", async ({ name, blocks }) 
 
 test.each([
   ["docs/guide/tutorial.md", "docs/zh/tutorial.md"],
-  ["README.md", "README.zh.md"],
+  ["README.md", "docs/zh/README.md"],
 ])("%s in Chinese has the same blocks and figures", (english, chinese) => {
   const [original, translated] = [english, chinese].map((file) =>
     readFileSync(join(root, file), "utf8"),

@@ -88,7 +88,7 @@ export const chinese = {
       text: "中文",
       items: [
         page("第一个 AMP 训练循环", "docs/zh/tutorial.md"),
-        page("Halfstep 是什么", "README.zh.md"),
+        page("Halfstep 是什么", "docs/zh/README.md"),
       ],
     },
     ...english.sidebar,
@@ -99,4 +99,16 @@ export const chinese = {
   sidebarMenuLabel: "目录",
   returnToTopLabel: "回到顶部",
   langMenuLabel: "语言",
+};
+
+/** Labels of the search on Chinese pages. */
+export const chineseSearch = {
+  button: { buttonText: "搜索", buttonAriaLabel: "搜索" },
+  modal: {
+    displayDetails: "显示详情",
+    resetButtonTitle: "清除",
+    backButtonTitle: "关闭",
+    noResultsText: "没有结果：",
+    footer: { selectText: "选择", navigateText: "切换", closeText: "关闭" },
+  },
 };

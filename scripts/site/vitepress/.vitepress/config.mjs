@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitepress";
 import { headingsOf } from "../../../gates/documents.mjs";
 import { addressOf, linkInSite } from "../../addresses.mjs";
-import { chinese, english } from "../navigation.mjs";
+import { chinese, chineseSearch, english } from "../navigation.mjs";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const files = new Set(
@@ -66,7 +66,13 @@ export default defineConfig({
   themeConfig: {
     // Few pages are translated: the menu of languages leads to the first page of each.
     i18nRouting: false,
-    search: { provider: "local", options: { miniSearch: { options: { tokenize } } } },
+    search: {
+      provider: "local",
+      options: {
+        miniSearch: { options: { tokenize } },
+        locales: { zh: { translations: chineseSearch } },
+      },
+    },
   },
   vite: { build: { chunkSizeWarningLimit: 4096 } },
 });
