@@ -1,6 +1,7 @@
 /**
- * Fused attention against the same by matrix products and a kernel for its probabilities, and against the limits of the machine,
- * all in one run: `npm run bench:attention`. The two take turns; a ratio is the median of their ratios by round.
+ * Compares fused attention with attention composed of matrix products and a kernel for its probabilities, and with the peak
+ * rates of the machine, all in one run: `npm run bench:attention`. The two alternate; a ratio is the median of their ratios by
+ * round.
  */
 import { type Binding, bytesPerElement, type Kernel, type LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
@@ -39,7 +40,7 @@ const sleep = (ms: number): void => {
 
 const guesses = new Map<Launches, number>();
 
-/** Milliseconds from submission until the device is done. */
+/** Milliseconds from submission to completion. */
 async function run(launches: Launches): Promise<number> {
   const scratch: GPUBuffer[] = [];
   const encoder = device.encoder();
@@ -64,7 +65,7 @@ async function run(launches: Launches): Promise<number> {
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] as number;
 
-/** Rounds of several things in turn, after one to compile and one to warm up: milliseconds of each by round. */
+/** Milliseconds of several variants by round. The variants alternate, after one round to compile and one to warm up. */
 async function inTurns(things: readonly Launches[]): Promise<readonly (readonly number[])[]> {
   for (let i = 0; i < 2; i++) for (const thing of things) await run(thing);
   const times: number[][] = things.map(() => []);

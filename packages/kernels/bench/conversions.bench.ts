@@ -1,7 +1,7 @@
 /**
- * What rounding costs where values are loaded: `round4_…` against encoding followed by decoding, which it replaces, and
- * against no rounding. Values stay in registers, so that nothing but arithmetic is timed:
- * `npx vitest bench --run bench/conversions.bench.ts`.
+ * Measures the cost of rounding in loads: `round4_…` against encoding followed by decoding, which it replaces, and
+ * against no rounding. Values stay in registers, so that only arithmetic is timed: `npx vitest bench --run
+ * bench/conversions.bench.ts`.
  */
 import { requestTestDevice } from "@halfstep/device/testing";
 import * as wgsl from "@halfstep/formats/wgsl";
@@ -13,7 +13,7 @@ const rounds = 512;
 const device = await requestTestDevice({ tier: "packed" });
 const buffer = device.allocate(quads * 16);
 
-/** One dispatch that applies `expression` to vec4f `v` of each invocation again and again. */
+/** One dispatch that applies `expression` repeatedly to vec4f `v` of each invocation. */
 const time = (name: string, functions: string, expression: string): void => {
   const kernel = defineKernel({
     name,

@@ -11,8 +11,8 @@ export interface Time {
 }
 
 /**
- * Times of variants of one piece of work, which take turns, so that whatever else the machine does slows all alike. On a
- * software adapter (in Linux) the time is that of the driver's threads, which a busy machine hardly changes.
+ * Times of variants of one computation. The variants alternate, so that other load on the machine slows all alike. On a
+ * software adapter (in Linux) it measures the CPU time of the driver's threads, which hardly depends on other load.
  */
 export async function measure<Name extends string>(
   device: Device,
@@ -56,7 +56,7 @@ export async function measure<Name extends string>(
   ) as Record<Name, Time>;
 }
 
-/** CPU time of this process's threads but for the main one, which polls. */
+/** CPU time of this process's threads, except the main one, which polls. */
 function driverMilliseconds(): number {
   let nanoseconds = 0;
   for (const thread of readdirSync("/proc/self/task"))
@@ -65,7 +65,7 @@ function driverMilliseconds(): number {
         const [running] = readFileSync(`/proc/self/task/${thread}/schedstat`, "utf8").split(" ");
         nanoseconds += Number(running);
       } catch {
-        // A thread that has ended meanwhile has computed nothing for us.
+        // The thread has ended; it was not one of the driver's.
       }
   return nanoseconds / 1e6;
 }

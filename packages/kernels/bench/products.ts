@@ -1,6 +1,6 @@
 /**
  * Speed of matrix products and convolutions in GFLOP/s, with the bandwidth of a copy in the same run: `npm run bench`.
- * Storages take turns, and each line gives its speed over that of float32. An argument selects lines by a part of their name.
+ * Storages alternate, and each line has its speed relative to float32. An argument selects lines by a part of their name.
  */
 import type { Binding } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";

@@ -1,4 +1,6 @@
-/** Host time of replaying a prepared pass: `npm run bench:replay`. Launches do next to nothing, so that the device is never waited for. */
+/**
+ * Host time of replaying a prepared pass: `npm run bench:replay`. Launches are nearly empty, so that the host never waits for the device.
+ */
 import type { Binding } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import { fill } from "../src/copies/fill.js";

@@ -1,6 +1,6 @@
 /**
- * Measures on the present adapter which blocks its matrix products are best cut into, and writes them into
- * src/matmul/measured-blocks.ts for adapters of its class: `npm run tune`. Other classes keep what they have.
+ * Measures the best blocks of matrix products on the present adapter, and writes them into src/matmul/measured-blocks.ts for
+ * adapters of its class: `npm run tune`. The blocks of other classes stay.
  */
 import type { Binding, DType, Hardware, LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
@@ -77,7 +77,7 @@ function refuse(message: string, code: number): never {
   process.exit(code);
 }
 
-/** The device's hardware, as if the table held these blocks for it. */
+/** The device's hardware with a class for which the table has these blocks. */
 const pretended = (label: string): Hardware => ({ ...hardware, class: label });
 
 function pretend(target: LaunchTarget<GPUBuffer>, label: string): LaunchTarget<GPUBuffer> {
@@ -99,8 +99,8 @@ function pretend(target: LaunchTarget<GPUBuffer>, label: string): LaunchTarget<G
 const registry = measuredBlocks as Record<string, Blocks & { adapter: string }>;
 
 /**
- * The fastest of the candidates by the sum of the logarithms of their times; undefined where what there is `without` them, blocks or
- * rows, is faster.
+ * The fastest of the candidates by the sum of the logarithms of their times; undefined where the existing variant `without` them is
+ * faster.
  */
 async function fastest<Block extends SharedBlock | MatrixBlock>(
   size: BlockSize,
@@ -116,7 +116,7 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
     registry[label] = { adapter: "", large: {}, medium: {}, [size]: { ...without, [kind]: block } };
     const bindings = Array(2).fill({ dtype: "float16" });
     const context = { tier, subgroupSize, hardware: pretended(label), bindings };
-    // What does not fit would be computed, and timed, without it.
+    // A block that does not fit would be timed without being used.
     if (chooseEngine(size, context).kind === kind) fitting.set(label, block);
     else console.log(`${size} ${label}: does not fit`);
   }
@@ -150,7 +150,7 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
 
 const all: readonly DType[] = ["float32", "float16"];
 const { subgroupMatrices } = hardware;
-// Without float32 among their factors, matrices are for halves alone.
+// Subgroup matrices without float32 components multiply only halves.
 const multiplied = subgroupMatrices.some(({ component }) => component === "f32")
   ? all
   : all.slice(1);

@@ -18,7 +18,7 @@ import { canStoreTwice, storingTwice } from "./twin.js";
 
 type Reads = Readonly<Record<"a" | "b" | "c" | "d" | "e" | "f" | "g", Binding<unknown>>>;
 
-/** Launches that store one or two results, and are to add them to what is there. */
+/** Launches that store one or two results, which are added to existing ones here. */
 interface Case {
   readonly reads: Readonly<Partial<Record<keyof Reads, Float32Array>>>;
   readonly labels?: Uint32Array;
@@ -130,7 +130,7 @@ const cases: Readonly<Record<string, Case>> = {
   "norm of many rows": norm(1200, 10),
 };
 
-/** Of each kind of store that takes an epilogue: some of one are others' parts, whose last launch it is. */
+/** Each kind of store that takes an epilogue. In operations of several launches it is the last launch. */
 const stores: Readonly<Record<string, Case>> = Object.fromEntries(
   Object.entries({ ...families, ...smallest }).map(([name, family]): [string, Case] => [
     name,
@@ -173,7 +173,7 @@ const operandsOf = (
   } as const;
 };
 
-/** The same target, on which whoever stores a result adds it to a sum: instead, or besides. */
+/** The same target, on which launches that store a result add it to a sum, instead of the store or in addition. */
 const adding = <B>(
   target: LaunchTarget<B>,
   sums: readonly { readonly result: Binding<B>; readonly sum: Binding<B> }[],
@@ -221,7 +221,7 @@ const launchesOf =
     example.run(added, reads, again, otherAgain);
   };
 
-/** Where one launch leaves other bits than two, or nothing was added. */
+/** The cases where one launch and two launches differ in bits, or where nothing was added. */
 function mistakes(
   { lengths }: Case,
   results: Readonly<Record<keyof ReturnType<typeof operandsOf>, KernelView>>,
@@ -258,7 +258,8 @@ describe("a launch that adds to a sum leaves the bits of two", async () => {
   it.each(await testTiers())("on the %s tier", async (tier) => {
     const device = await requestTestDevice({ tier });
     const wrong: Record<string, readonly string[]> = {};
-    // Programs cost a quarter of a second each: each case has one way on a tier, and one of the two has half of the cases alone.
+    // A program takes a quarter of a second to compile: each case has one way on a tier, and one of the two has half of the
+    // cases alone.
     const all = Object.entries(tier === "native" ? { ...cases, ...stores } : cases);
     for (const [i, [name, example]] of all.entries()) {
       const { dtype } = example;

@@ -2,17 +2,17 @@ import type { Binding, HalfDType, Kernel, Launch } from "@halfstep/device";
 import type { AccumulableKernel } from "./kernel.js";
 import { wovenName } from "./woven-names.js";
 
-/** Whether a kernel says that it stores each unit of its binding at a place once. */
+/** Whether a kernel declares that it stores each unit of the binding at an index exactly once. */
 export const storesOnce = (kernel: Kernel, result: number): kernel is AccumulableKernel =>
   "storedOnce" in kernel &&
   (kernel as AccumulableKernel).storedOnce.includes(kernel.bindings[result]?.name ?? "");
 
-/** Whether a kernel can add to what is there what it would have stored in its binding at a place. */
+/** Whether a kernel can add its result, the binding at an index, to the existing contents instead of storing it. */
 export const canAccumulate = (kernel: Kernel, result: number): kernel is AccumulableKernel =>
   storesOnce(kernel, result) && kernel.bindings[result]?.access === "write";
 
 /**
- * The launch, which adds to `sum` what it would have stored in its binding `result`: the bits of the launch alone, and then `accumulate`.
+ * The launch changed to add its result, the binding at index `result`, to `sum`: the same bits as the launch followed by `accumulate`.
  *
  * @param rounding the format to which the result alone would have been rounded.
  */

@@ -1,4 +1,4 @@
-// Loss scaling on a device, and the search for what overflowed.
+// Loss scaling on a device, and the search for overflows.
 
 export {
   ampPrimitives,

@@ -44,7 +44,7 @@ test("kernels are found again by the expressions of their programs", () => {
 
 test("kernels of an expression that nobody holds any more are gone", async () => {
   const gone = kernelsOf(own()).map((kernel) => new WeakRef(kernel));
-  // Weak references hold what they gave, or were made of, until the turn ends.
+  // Weak references keep their targets alive until the turn of the event loop ends.
   await new Promise((resolve) => setImmediate(resolve));
   collectGarbage();
   expect(gone.map((kernel) => kernel.deref())).toEqual([undefined, undefined]);

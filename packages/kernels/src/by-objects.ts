@@ -6,13 +6,13 @@ interface Place<Made> {
 const emptyPlace = <Made>(): Place<Made> => ({ after: new WeakMap(), made: new Map() });
 
 /**
- * What was made of some objects and a text of static choices, to be found again. Objects are themselves, whatever their names; they are
- * held weakly, and what was made of one goes when it goes.
+ * Caches values made from some objects and a text of static choices. Objects are compared by identity and held weakly: their values are
+ * collected with them.
  */
 export class ByObjects<Made> {
   readonly #root: Place<Made> = emptyPlace();
 
-  /** What was made of these, in this order; makes it where there is nothing yet. */
+  /** The value for these objects, in this order; made on first use. */
   get(objects: readonly object[], choices: string, make: () => Made): Made {
     let place = this.#root;
     for (const object of objects) {

@@ -344,7 +344,7 @@ const exactly = { relative: 0, absolute: 0 };
 
 const computed = new Map<Case, Map<string, KernelView>>();
 
-/** What the CPU makes of a case: computed once, for all tiers. */
+/** The CPU result of a case, computed once for all tiers. */
 function onCpu(tested: Case, direction: (typeof directions)[number]): KernelView {
   const known = computed.get(tested) ?? new Map<string, KernelView>();
   computed.set(tested, known);

@@ -9,14 +9,14 @@ import { requireLengths } from "./operands.js";
 /** A two-dimensional convolution (cross-correlation, as in torch) of NHWC activations with HWIO weights. */
 export interface Conv2dAttributes {
   readonly batch: number;
-  /** Of the input. */
+  /** Height of the input; `width` likewise. */
   readonly height: number;
   readonly width: number;
   readonly inChannels: number;
   readonly outChannels: number;
   readonly kernelHeight: number;
   readonly kernelWidth: number;
-  /** Vertical, horizontal; likewise below. */
+  /** Vertical and horizontal, as in the options below. */
   readonly stride: readonly [number, number];
   /** Zeros on each side. */
   readonly padding: readonly [number, number];
@@ -161,7 +161,7 @@ export function conv2dWeightGradient<B>(
   });
 }
 
-/** Groups that would leave most of a tile empty. */
+/** Whether groups would leave most of a tile empty. */
 const isSmall = ({ groupIn, groupOut }: { groupIn: number; groupOut: number }): boolean =>
   groupIn < 4 || groupOut < 4;
 

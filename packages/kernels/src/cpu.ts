@@ -24,7 +24,7 @@ import {
 import { integersOf } from "./domain.js";
 import type { DefinedKernel } from "./kernel.js";
 
-/** Memory of the CPU target. With float64 arithmetic every element is kept as a float64, whatever its dtype. */
+/** Memory of the CPU target. With float64 arithmetic every element is stored as a float64, regardless of its dtype. */
 export interface CpuBuffer {
   readonly byteLength: number;
   readonly bytes: ArrayBuffer;
@@ -41,7 +41,7 @@ export interface CpuTargetOptions {
 /** Runs each launch at once through its kernel's `reference()`. */
 export interface CpuTarget extends LaunchTarget<CpuBuffer> {
   readonly arithmetic: "float32" | "float64";
-  /** Copies elements into a buffer, as `dtype` stores them. */
+  /** Copies elements into a buffer, encoded as the binding's `dtype`. */
   write(binding: Binding<CpuBuffer>, values: ArrayLike<number>): void;
   /** The elements of a binding, decoded. */
   read(binding: Binding<CpuBuffer>): KernelView;
@@ -76,7 +76,7 @@ function runOnCpu(launch: Launch<CpuBuffer>): void {
   const views = bindings.map((binding, index) => {
     const access = kernel.bindings[index]?.access;
     const view = openView(binding);
-    // A cast folded into a load rounds a copy: the buffer itself keeps what its producer wrote.
+    // A cast folded into a load rounds a copy: the buffer itself is unchanged.
     if (access !== "read" || !binding.rounding || binding.buffer.wide) return view;
     return roundArray(view, formatOf(binding.rounding), new Float32Array(view.length));
   });
@@ -90,7 +90,7 @@ function runOnCpu(launch: Launch<CpuBuffer>): void {
   }
 }
 
-/** What a kernel whose stores are observed is about to store, before storage rounds it. */
+/** The results of a kernel with observed stores, before storage rounds them. */
 function observedViews(
   { observed, bindings }: Kernel & Partial<DefinedKernel>,
   views: readonly KernelView[],

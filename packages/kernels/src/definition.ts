@@ -7,9 +7,9 @@ import type {
   Workgroups,
 } from "@halfstep/device";
 
-/** What a kernel's author writes; `defineKernel` adds the declarations of buffers and scalars. */
+/** The definition of a kernel; `defineKernel` adds the declarations of buffers and scalars. */
 export interface KernelDefinition {
-  /** For people: plans as text, messages, profiles. Kernels are told apart by their objects. */
+  /** For people: plans as text, messages, profiles. Kernels are identified by their objects. */
   readonly name: string;
   /** For people: every static choice that shapes the program, besides the dtypes. */
   readonly variant?: string;
@@ -22,11 +22,11 @@ export interface KernelDefinition {
    * scalars as members of `s`.
    */
   body(context: ProgramContext): string;
-  /** True when the program moves quads of all bindings, whatever their unit: the lengths of rows are multiples of four then. */
+  /** True where the program moves quads of all bindings, independent of their unit: the lengths of rows are then multiples of four. */
   movesQuads?(context: ProgramContext): boolean;
   /** Directives of extensions that the program uses besides halves and subgroups. */
   directives?(context: ProgramContext): string;
-  /** True when the program uses subgroup built-ins; such a program is only asked for where subgroups exist. */
+  /** True where the program uses subgroup built-ins; such a program is made only where subgroups exist. */
   subgroups?(context: ProgramContext): boolean;
   workgroups(
     scalars: Readonly<Record<string, number>>,
@@ -42,7 +42,7 @@ export interface KernelDefinition {
    * decode float16. Default: all bindings if there are `operations`, none otherwise.
    */
   readonly factors?: number;
-  /** The name of an f32 scalar that every launch sets to 1. The compiler does not know its value, so that products with it are kept. */
+  /** The name of an f32 scalar that every launch sets to 1. The compiler does not know its value and keeps products with it. */
   readonly one?: string;
   /**
    * "store": each quad of the result, the last binding, is stored exactly once, by `store_x`, and holds floating-point numbers. The
@@ -51,10 +51,10 @@ export interface KernelDefinition {
   readonly epilogue?: "store";
   /** Further results of which each unit is stored exactly once, by `store_x`. The planner may add them to existing ones. */
   readonly storedOnce?: readonly string[];
-  /** True where the body writes to a buffer without `store_x`. Its stores cannot be observed. */
+  /** True where the body writes to a buffer without `store_x`: such stores cannot be observed. */
   readonly storesItself?: boolean;
 }
 
-/** How many of the first bindings a kernel multiplies. */
+/** The number of first bindings that a kernel multiplies. */
 export const factorsOf = ({ factors, operations, bindings }: KernelDefinition): number =>
   factors ?? (operations ? bindings.length : 0);

@@ -1,14 +1,14 @@
 import { type DType, floatingDTypes } from "@halfstep/device";
 
 /**
- * What a value is between its load and its store: a float, computed in float32, or an integer of 32 bits, which never becomes a float
- * by itself.
+ * The kind of a value between its load and its store: a float, computed in float32, or a 32-bit integer, which never becomes a float
+ * implicitly.
  */
 export type Domain = "float" | IntegerDomain;
 /** The domains of integers: exact to 32 bits. */
 export type IntegerDomain = "int32" | "uint32";
 
-/** What an element of this storage is loaded as. */
+/** The domain of a loaded element of this storage. */
 export const domainOf = (dtype: DType): Domain =>
   dtype === "int32" || dtype === "uint32" ? dtype : "float";
 
@@ -28,14 +28,14 @@ export const pairType = (domain: Domain): "vec2f" | "vec2i" | "vec2u" =>
 export const integerRange = (domain: IntegerDomain): readonly [low: number, high: number] =>
   domain === "int32" ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
 
-/** The integer that a number converts to: without its fraction, the end of the range where it lies beyond, 0 for NaN. */
+/** Converts a number to an integer: truncated, saturated, and 0 for NaN. */
 export function toIntegerOf(domain: IntegerDomain, x: number): number {
   const [low, high] = integerRange(domain);
-  // No −0: in float64 arithmetic it would stay one.
+  // Avoids −0, which float64 arithmetic would keep.
   return Number.isNaN(x) ? 0 : Math.min(Math.max(Math.trunc(x), low), high) + 0;
 }
 
-/** Numbers of the host as integers, each as `toIntegerOf` converts it; typed arrays of the dtype as they are. */
+/** Converts numbers of the host by `toIntegerOf`; typed arrays of the dtype are returned unchanged. */
 export function integersOf(
   values: ArrayLike<number>,
   dtype: IntegerDomain,

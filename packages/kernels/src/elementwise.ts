@@ -25,9 +25,9 @@ import {
 import { withPrefix } from "./wgsl/helper-names.js";
 
 /**
- * A function of a few numbers, as WGSL over quads and as JavaScript: `formula` makes both of one tree. `wgsl` and `evaluate` are of
- * floats; operands that are integers stay integers, and need a form of their own (`integers`). Two expressions are the same only where they are one object: make
- * each once, outside of steps, because kernels and plans are found again by it.
+ * A function of a few numbers, as WGSL over quads and as JavaScript: `formula` makes both from one tree. The members `wgsl` and `evaluate`
+ * are for floats; integer operands stay integers and need a form of their own (`integers`). Expressions are identified by their objects:
+ * make each once, outside of steps, because kernels and plans are cached by it.
  */
 export interface Expression {
   /** For people: plans as text, messages. */
@@ -42,9 +42,9 @@ export interface Expression {
   readonly isArithmetic?: boolean;
   /** True where each element of the result draws 24 random bits, from a {@link RandomSource} of the launch. */
   readonly isRandom?: boolean;
-  /** What it gives for floats: masks are "uint32". Default "float". */
+  /** The domain of the result for floats: "uint32" for masks. Default "float". */
   readonly result?: Domain;
-  /** The exact function of operands of which some are integers. Default: there is none, and they are refused. */
+  /** The exact function where some operands are integers. Default: none, and integers are refused. */
   readonly integers?: IntegerForms;
   /** An expression of type `vec4f`, or that of `result`, of the operands `x` (vec4f), the scalars `c` (f32) and the bits drawn (vec4u). */
   wgsl(x: readonly string[], c: readonly string[], bits: string): string;
@@ -66,10 +66,10 @@ export interface ElementwiseStep {
   readonly rounding?: HalfDType;
 }
 
-/** A small program over elements of equal shape: what a single op is, and what fusion makes longer. */
+/** A small program over elements of equal shape: a single op, or several fused ones. */
 export interface ElementwiseProgram {
   readonly inputs: readonly Indexing[];
-  /** What each input holds. Default: floats. That of each step follows from its operands: see `formsOf`. */
+  /** The domain of each input. Default: floats. The domain of each step follows from its operands: see `formsOf`. */
   readonly domains?: readonly Domain[];
   readonly steps: readonly ElementwiseStep[];
   /** The steps whose values are stored, one output each. */
@@ -91,11 +91,11 @@ export interface ShapedBinding<B> extends Binding<B> {
 }
 
 /**
- * out = expression(...inputs), with the inputs broadcast to the output's shape as in NumPy.
- * `constants` are the expression's runtime scalars, `source` is where a random one draws.
+ * out = expression(...inputs), with the inputs broadcast to the output's shape as in NumPy. `constants` are the expression's runtime
+ * scalars, and `source` has the random bits of a random one.
  *
- * @throws TypeError where the expression does not compute with integers and an operand is one, and where it gives integers and the
- *   output holds floats, or the other way round
+ * @throws TypeError where the expression does not compute with integers and an operand is one, and where the domain of its result is not
+ * that of the output
  */
 export function elementwise<B>(
   expression: Expression,
@@ -134,12 +134,12 @@ const bindingOf = <B>({ buffer, offset, length, dtype, rounding }: Binding<B>): 
   rounding ? { buffer, offset, length, dtype, rounding } : { buffer, offset, length, dtype };
 
 /**
- * The kernels of one expression, as a tree by the indexing and the domains of its operands. Nearly every launch asks for one, and finds
- * it so without spelling out its program.
+ * The kernels of one expression, as a tree by the indexing and the domains of its operands. A launch looks its kernel up here without
+ * building its program.
  */
 interface KernelPlace {
   readonly expression: Expression;
-  /** Of the operands so far. */
+  /** The indexing of the operands so far. */
   readonly inputs: readonly Indexing[];
   readonly domains: readonly Domain[];
   readonly after: Readonly<Record<Domain, Map<Indexing, KernelPlace>>>;
@@ -217,11 +217,11 @@ export function programVariant(program: ElementwiseProgram): string {
 
 const quadsPerWorkgroup = 512;
 
-/** What each input of a program holds. */
+/** The domain of each input of a program. */
 export const domainsOf = ({ inputs, domains }: ElementwiseProgram): readonly Domain[] =>
   domains ?? inputs.map(() => "float");
 
-/** What each step of a program computes of its operands. */
+/** The form of each step of a program. */
 function formsOf(program: ElementwiseProgram): readonly Form[] {
   const { steps } = program;
   const values = [...domainsOf(program)];
@@ -266,14 +266,14 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
   return { ...kernel, elementwise: program };
 }
 
-/** Whether all that a program reads is added or multiplied, before it is compared with anything. */
+/** Whether a program only adds and multiplies its inputs before any comparison. */
 export const readsAreArithmetic = ({ inputs, steps }: ElementwiseProgram): boolean =>
   steps.every(
     ({ expression, operands }) =>
       expression.isArithmetic || operands.every((o) => o >= inputs.length),
   );
 
-/** The scalars that a program reads: a one, what finds its operands' elements, and the constants of its steps. */
+/** The scalars that a program reads: a one, the scalars of its operands' indexing, and the constants of its steps. */
 export function programScalars(program: ElementwiseProgram): KernelScalar[] {
   const { inputs, steps } = program;
   const forms = formsOf(program);
@@ -291,10 +291,10 @@ export function programScalars(program: ElementwiseProgram): KernelScalar[] {
   return scalars;
 }
 
-/** With what the names of a step's scalars begin. */
+/** The prefix of the names of a step's scalars. */
 export const stepPrefix = (step: number): string => `c${step}_`;
 
-/** Whether a program draws random numbers. It then has to know the place of each quad in the result. */
+/** Whether a program draws random numbers. It then needs the index of each quad in the result. */
 export const isRandom = ({ steps }: ElementwiseProgram): boolean =>
   steps.some(({ expression }) => expression.isRandom);
 
@@ -304,7 +304,7 @@ function indexingScalars(kind: Indexing): string[] {
   return kind === "row" ? sizes : [...sizes, ...sizes.map((_, d) => `stride${d}`)];
 }
 
-/** The forms in a program that call functions of their own, once each, with what gives these names that no other has. */
+/** The forms in a program that call functions of their own, once each, with a function that makes their names unique. */
 function helpersOf(forms: readonly Form[]): Map<Form, (code: string) => string> {
   const helpers = new Map<Form, (code: string) => string>();
   for (const [k, form] of forms.entries())
@@ -322,8 +322,8 @@ export function stepFunctions(program: ElementwiseProgram): string {
 }
 
 /**
- * Statements that compute `vK`, a vector of its domain, for each step from the inputs `v0 …`; K counts the inputs first. They are of
- * quad `quad` of the result, a WGSL expression. The program's scalars are there by the names that `nameOf` gives them.
+ * Statements that compute `vK`, a vector of its domain, for each step from the inputs `v0 …`; K counts the inputs first. They compute quad
+ * `quad` of the result, a WGSL expression. `nameOf` maps the program's scalars to their names in scope.
  */
 export function stepStatements(
   program: ElementwiseProgram,
@@ -342,7 +342,7 @@ export function stepStatements(
       code += `  let bits${k} = ${drawnBits(quad, nameOf(stepPrefix(k)))};\n`;
     const written = form.wgsl(x, c, `bits${k}`);
     const value = helpers.get(form)?.(written) ?? written;
-    // A product with a one that the compiler cannot know keeps it from contracting two steps into one rounding.
+    // The factor 1, unknown to the compiler, prevents it from contracting two steps into one rounding.
     const kept =
       k < steps.length - 1 && form.result === "float" ? `(${value}) * s.${nameOf("one")}` : value;
     const rounded = format ? `round4_${format}(${value})` : kept;
@@ -415,7 +415,7 @@ export function evaluateProgram(
   }
 }
 
-/** Copies elements of an input, as the result's elements find them. */
+/** Copies the elements of an input in the order of the result's elements. */
 function stripFiller(
   kind: Indexing,
   x: string,
@@ -430,7 +430,7 @@ function stripFiller(
   };
 }
 
-/** Evaluates a form that is of single elements, one after the other. */
+/** Evaluates a form element by element. */
 function evaluateEach(
   form: Form,
   operands: readonly Float64Array[],

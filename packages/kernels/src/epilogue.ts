@@ -21,21 +21,21 @@ import { withPrefix } from "./wgsl/helper-names.js";
 import type { Epilogue } from "./woven-definition.js";
 import { wovenName } from "./woven-names.js";
 
-/** What of an elementwise program is the result of the launch that it becomes a part of. */
+/** How an elementwise program becomes the epilogue of a launch. */
 export interface EpilogueOptions {
-  /** The inputs of the program that are the result; the others keep their bindings. */
+  /** The inputs of the program that are the launch's result; the others keep their bindings. */
   readonly results: readonly number[];
   /** Format that the result is rounded to first, where the launch alone would have stored it so. */
   readonly rounding?: HalfDType;
 }
 
-/** Whether a kernel's store may compute elementwise launches that come after it. */
+/** Whether later elementwise launches may be woven into a kernel's store. */
 export const takesEpilogue = (kernel: Kernel): kernel is EpilogueKernel => "withEpilogue" in kernel;
 
 /**
- * Whether the result of a launch can pass through an elementwise launch where it is stored. The result is read in its own places.
- * Random numbers are drawn for quads, which some kernels do not store whole. Where the kernel weaves epilogues into its body, what is
- * broadcast along rows has as many elements as a row of the result.
+ * Whether the result of a launch can pass through an elementwise launch in its store. The elementwise launch must read the result at the
+ * same index. Random numbers are drawn for whole quads, which some kernels do not store. Where the kernel weaves epilogues into its
+ * body, operands that are broadcast along rows need as many elements as a row of the result.
  */
 export function epilogueFits<B>(
   { kernel, bindings, scalars }: Launch<B> & { readonly kernel: EpilogueKernel },
@@ -94,7 +94,7 @@ export function withEpilogue<B>(
 
 const epilogues = new ByObjects<Epilogue>();
 
-/** The one epilogue of a program and its options. */
+/** The epilogue of a program and its options, made once. */
 const epilogueOf = (program: ElementwiseProgram, options: EpilogueOptions): Epilogue =>
   epilogues.get([program], `${options.results};${options.rounding ?? ""}`, () =>
     makeEpilogue(program, options),
@@ -141,7 +141,7 @@ function epilogueFunctions(
     ...operands.map(({ i, domain }) => `v${i}: ${quadType(domain)}`),
     ...(isRandom(program) ? ["quad: u32"] : []),
   ];
-  // As between steps, a one that the compiler cannot know keeps it from contracting what computes the result with a step.
+  // As between steps, the factor 1, unknown to the compiler, prevents it from contracting the result's computation with a step.
   const value = rounding ? `round4_${rounding}(result)` : `result * s.${wovenName("one")}`;
   const last = program.inputs.length + (program.outputs[0] as number);
   const code = `${stepFunctions(program)}

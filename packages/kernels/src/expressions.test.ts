@@ -7,7 +7,7 @@ import * as expressions from "./expressions.js";
 
 const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
 
-/** Where formulas break: zeros, tiny and huge values, the ends of exp, NaN and infinities, then plain numbers. */
+/** Hard values for formulas: zeros, tiny and huge values, the limits of exp, NaN and infinities, then plain numbers. */
 const hostile: readonly number[] = [
   0,
   -0,
@@ -96,7 +96,7 @@ const constantsOf: Readonly<Record<string, readonly number[]>> = {
   pow: [2.5],
 };
 
-/** What takes integers alone is tested with them. */
+/** Expressions of integers only are tested elsewhere. */
 const { placeIn: _, ...ofFloats } = expressions;
 
 const cases: readonly Case[] = [

@@ -2,9 +2,9 @@ import type { KernelScalar } from "@halfstep/device";
 import type { Domain } from "./domain.js";
 import type { Expression } from "./elementwise.js";
 
-/** What an expression computes of operands of certain domains. */
+/** The function of an expression for operands of certain domains. */
 export interface Form {
-  /** What it gives. */
+  /** Domain of the result. */
   readonly result: Domain;
   /** The types of its runtime scalars. */
   readonly scalars: readonly KernelScalar["type"][];
@@ -15,19 +15,19 @@ export interface Form {
   /** A quad of the result, from quads of the operands, each a vector of its domain, the scalars, and the bits drawn. */
   wgsl(x: readonly string[], c: readonly string[], bits: string): string;
   evaluate(x: ArrayLike<number>, c: ArrayLike<number>, bits: number): number;
-  /** The same for elements at once. */
+  /** The same for several elements at once. */
   evaluateStrip?: Expression["evaluateStrip"];
 }
 
-/** What makes the {@link Form} of an expression for operands of which at least one is an integer; undefined where there is none. */
+/** Makes the {@link Form} of an expression for operands with at least one integer; undefined where there is none. */
 export type IntegerForms = (domains: readonly Domain[]) => Form | undefined;
 
 const forms = new WeakMap<Expression, Map<string, Form>>();
 
 /**
- * The form of an expression for operands of these domains, one object each time.
+ * The form of an expression for operands of these domains, the same object each time.
  *
- * @throws TypeError where it has none: integers do not become floats by themselves
+ * @throws TypeError where it has none: integers are not converted to floats implicitly
  */
 export function formOf(expression: Expression, domains: readonly Domain[]): Form {
   let known = forms.get(expression);

@@ -1,16 +1,16 @@
 import type { Binding, KernelBinding } from "@halfstep/device";
 
-/** What is read from a float32 flag by kernels that change it: 1 where it is set. */
+/** The bits of a set float32 flag: 1. */
 export const flagBits = 0x3f80_0000;
 
-/** Sets a float32 flag that a kernel reaches as bits. With float64 arithmetic the CPU keeps the number itself. */
+/** Sets a float32 flag that a kernel accesses as bits. With float64 arithmetic the CPU stores the number itself. */
 export function setFlag(flag: { [index: number]: number } | undefined): void {
   if (flag) flag[0] = flag instanceof Float64Array ? 1 : flagBits;
 }
 
 /**
- * Words of the flag of gradients: whether any is infinite or NaN, a float32, and what was seen of them: {@link seenZeros} where
- * any was looked at, and {@link seenOthers}, too, where one was not 0.
+ * Words of the flag of gradients. The first is a float32: whether any is infinite or NaN. The second is {@link seenZeros} where any
+ * gradient was checked, and also {@link seenOthers} where one was not 0.
  */
 export const gradientFlagWords = 2;
 const seenZeros = 1;
@@ -33,14 +33,17 @@ export const flagOf = <B>(buffer: B): Binding<B> => ({
   dtype: "uint32",
 });
 
-/** WGSL that sets the atomic flag `name` by the bits furthest from zero that an invocation saw. Others have mostly set word 1 before. */
+/**
+ * WGSL that sets the atomic flag `name` by the bits furthest from zero of an invocation. Word 1 is read first, because mostly another
+ * invocation has set it.
+ */
 export const tellGradients = (name: string, worst: string, infinity: string): string => `
   if (${worst} >= ${infinity}) { or_${name}(0u, ${flagBits}u); }
   let seen = select(${seenZeros}u, ${seenZeros | seenOthers}u, ${worst} > 0u);
   if ((at_${name}(1u) & seen) != seen) { or_${name}(1u, seen); }
 `;
 
-/** The same on the CPU, for values that were looked at. */
+/** The same on the CPU, for checked values. */
 export function tellGradientsOf(
   values: ArrayLike<number>,
   flag: { [index: number]: number } | undefined,
@@ -55,7 +58,7 @@ export function tellGradientsOf(
   flag[1] = seen;
 }
 
-/** Whether all gradients that were looked at were 0, from word 1 of a flag. */
+/** Whether all checked gradients were 0, from word 1 of a flag. */
 export const isAllZero = (seen: number): boolean => seen === seenZeros;
 
 /** WGSL: the same. */

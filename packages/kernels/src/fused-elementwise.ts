@@ -16,7 +16,7 @@ export type ElementwiseLaunch<B> = Launch<B> & { readonly kernel: ElementwiseKer
 /** Two elementwise launches as one. */
 export interface FusedElementwise<B> {
   readonly launch: ElementwiseLaunch<B>;
-  /** For each scalar of a step, by its name in {@link launch}: the launch that it came from, and its name there. */
+  /** The origin of each scalar of a step, by its name in {@link launch}: its launch, and its name there. */
   readonly scalarOrigins: ReadonlyMap<
     string,
     { readonly from: "first" | "second"; readonly name: string }
@@ -24,11 +24,11 @@ export interface FusedElementwise<B> {
 }
 
 /**
- * The launch that computes `second` of what `first` computes, without storing it; undefined where `second` reads it in other places
- * than its own, or where the two round to different formats in between.
+ * Fuses two launches: `second` reads the result of `first` without a store in between. Undefined where `second` does not read that
+ * result at the same index, or where the two round it to different formats.
  *
  * @param first stores one result, which `second` reads.
- * @param rounding the format to which that result is rounded on its way.
+ * @param rounding the format to which that result is rounded in between.
  */
 export function fuseElementwiseLaunches<B>(
   first: ElementwiseLaunch<B>,
@@ -65,8 +65,8 @@ export function fuseElementwiseLaunches<B>(
 }
 
 /**
- * How a launch reads the elements of one before it, if they can be computed where they are read: each in its place, or the only one
- * everywhere, for which nothing is drawn.
+ * How a launch reads the result of an earlier one, if the elements can be computed in the reader: each at the same index, or a
+ * single element (without random bits) for all.
  */
 function readingOf<B>(
   first: ElementwiseLaunch<B>,
@@ -83,7 +83,7 @@ interface ProgramInput<B> {
   readonly binding: Binding<B>;
   readonly indexing: ElementwiseProgram["inputs"][number];
   readonly domain: Domain;
-  /** The scalars that find its elements, by what follows the input's number in their names. */
+  /** The scalars of its indexing, by the suffix after the input's number in their names. */
   readonly places: ReadonlyMap<string, number>;
 }
 
@@ -91,12 +91,12 @@ interface ProgramInput<B> {
 class ProgramBuilder<B> {
   readonly steps: ElementwiseStep[] = [];
   readonly #inputs: ProgramInput<B>[] = [];
-  /** Operands are kept apart by kind until all inputs are known. */
+  /** Operands are kept by kind until the number of inputs is known. */
   readonly #operands: Operand[][] = [];
   readonly #stepScalars = new Map<string, number>();
   readonly #origins = new Map<string, { from: "first" | "second"; name: string }>();
 
-  /** The operands that stand for the inputs of a launch. */
+  /** Adds the inputs of a launch, and returns their operands. */
   addInputs(
     { kernel, bindings, scalars }: ElementwiseLaunch<B>,
     replace: (binding: Binding<B>, indexing: string) => Operand | undefined,
@@ -104,7 +104,7 @@ class ProgramBuilder<B> {
   ): Operand[] {
     const domains = domainsOf(kernel.elementwise);
     return kernel.elementwise.inputs.map((own, i) => {
-      // All that a program of one element reads are single elements.
+      // A program of one element reads only single elements.
       const indexing = reads === "scalar" ? reads : own;
       const binding = bindings[i] as Binding<B>;
       const known = replace(binding, indexing);

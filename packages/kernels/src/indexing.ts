@@ -1,18 +1,18 @@
 import { type Domain, quadType, scalarType } from "./domain.js";
 
 /**
- * How an elementwise kernel finds an operand's element for element i of the result:
- * `same` index, a `scalar`, the `row` that repeats every `size0` elements, or strides over two dimensions or more.
+ * How an elementwise kernel maps element i of the result to an operand's element: the `same` index, a `scalar`, a `row`
+ * that repeats every `size0` elements, or strides over two or more dimensions.
  */
 export type Indexing = "same" | "scalar" | "row" | `strided${number}`;
 
-/** Over how many dimensions an operand is found by strides; 0 where it is found without. */
+/** The number of dimensions with strides; 0 for other kinds. */
 export const stridedRank = (kind: Indexing): number =>
   kind.startsWith("strided") ? Number(kind.slice("strided".length)) : 0;
 
 export interface OperandIndexing {
   readonly kind: Indexing;
-  /** Sizes of the result's dimensions after merging those that can be walked as one, outermost first. */
+  /** Sizes of the result's dimensions after merging adjacent ones where possible, outermost first. */
   readonly sizes: readonly number[];
   /** Elements of the operand between neighbours along each dimension; empty unless strided. */
   readonly strides: readonly number[];
@@ -66,7 +66,7 @@ function broadcastIndexing(operand: readonly number[], result: readonly number[]
   };
 }
 
-/** WGSL `quad_x(q)`: elements 4q … 4q+3 of operand `x`, which holds values of this domain. */
+/** WGSL `quad_x(q)`: elements 4q … 4q+3 of operand `x`, whose values have this domain. */
 export function indexingWgsl(kind: Indexing, x: string, domain: Domain = "float"): string {
   const [quad, scalar] = [quadType(domain), scalarType(domain)];
   const head = `fn quad_${x}(q: u32) -> ${quad} {`;
@@ -90,7 +90,8 @@ export function indexingWgsl(kind: Indexing, x: string, domain: Domain = "float"
       let walk = "var rest = i; var offset = 0u;";
       for (let d = rank - 1; d > 0; d--)
         walk += ` offset += (rest % s.${x}_size${d}) * s.${x}_stride${d}; rest /= s.${x}_size${d};`;
-      // Past the last element the outermost coordinate runs over: harmless, since reads are clamped and unused.
+      // Past the last element the outermost coordinate exceeds its size, which is harmless: the reads are clamped and
+      // unused.
       return `fn offset_${x}(i: u32) -> u32 { ${walk} return offset + rest * s.${x}_stride0; }
 ${head} let i = q * 4u; ${gather((i) => `offset_${x}(${i})`)} }
 `;

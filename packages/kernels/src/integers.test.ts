@@ -7,7 +7,7 @@ import { type Expression, elementwise, elementwiseKernel } from "./elementwise.j
 import * as expressions from "./expressions.js";
 import { formOf } from "./forms.js";
 
-/** Where float32 stops to hold integers, and where int32 and uint32 end. */
+/** The largest exact integers of float32, and the ends of int32 and uint32. */
 const edges: Readonly<Record<IntegerDomain, readonly number[]>> = {
   int32: [0, 1, -1, 2 ** 24 - 1, 2 ** 24, 2 ** 24 + 1, -(2 ** 24) - 1, 2 ** 31 - 1, -(2 ** 31)],
   uint32: [0, 1, 5, 2 ** 24 - 1, 2 ** 24, 2 ** 24 + 1, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1],
@@ -36,7 +36,7 @@ interface Step {
   /** Of the inputs. */
   readonly operands: readonly number[];
   readonly constants?: readonly number[];
-  /** What it gives, in words of JavaScript. */
+  /** The expected result, computed in JavaScript. */
   expected(x: readonly number[]): number;
 }
 

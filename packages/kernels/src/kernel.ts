@@ -19,13 +19,13 @@ import { refuseWovenNames, wovenName } from "./woven-names.js";
 /**
  * A kernel from its definition.
  *
- * @throws TypeError for bindings and scalars whose names begin with "woven_": those are for what is woven into kernels.
+ * @throws TypeError for bindings and scalars whose names begin with "woven_", which are reserved for woven code.
  */
 export function defineKernel(definition: KernelDefinition): DefinedKernel {
   return defineWovenKernel(definition);
 }
 
-/** The kernel of a definition that takes part in weaving. Each variant that is woven from it is made once. */
+/** The kernel of a definition that supports weaving. Each woven variant is made once. */
 export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
   const { name, variant = "", bindings, scalars = [], conversions = [], reference } = definition;
   const { woven, epilogue = definition.weavesEpilogue ? "body" : undefined } = definition;
@@ -114,18 +114,18 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
 /** A kernel that can store a result twice. */
 export interface TwinnableKernel extends Kernel {
   /**
-   * The kernel with one more binding, the last, that takes what `store_…` stores in `result`, a float32 binding of access "write".
-   * A body that writes the buffer itself, not by `store_…`, has to look for the binding.
+   * The kernel with one more binding, the last, that also gets the values of `store_…` to `result`, a float32 binding of access
+   * "write". A body that writes the buffer without `store_…` has to handle this binding itself.
    */
   withTwin(result: string): Kernel;
 }
 
-/** What {@link defineKernel} makes: twinnable, unless its stores are observed. */
+/** A kernel from {@link defineKernel}: twinnable, unless its stores are observed. */
 export interface DefinedKernel
   extends Kernel,
     Partial<Pick<TwinnableKernel, "withTwin">>,
     Partial<Pick<AccumulableKernel, "storedOnce" | "accumulating">> {
-  /** True for matrix products, woven with an epilogue or not, whose factors `factorRows` finds. */
+  /** True for matrix products, with an epilogue or without, which `factorRows` recognises. */
   readonly hasFactorRows?: boolean;
   /** The observer of its stores, for a kernel that `withObserver` made. */
   readonly observed?: Observation;
@@ -134,20 +134,20 @@ export interface DefinedKernel
 /** A kernel whose stores can be observed. */
 export interface ObservableKernel extends DefinedKernel {
   /**
-   * The kernel with one more binding, the last: the words of an observer, which it tells what it stores in `results`, floating
+   * The kernel with one more binding, the last: the words of an observer, which is called for the stores to `results`, floating
    * bindings of access "write".
    */
   withObserver(observer: StoreObserver, results: readonly string[]): Kernel;
 }
 
-/** A kernel that can add results to what is there. */
+/** A kernel that can add results to existing ones. */
 export interface AccumulableKernel extends Kernel {
-  /** The names of results of which each unit is stored once: nothing of what was there is left. */
+  /** The names of results of which each unit is stored exactly once. */
   readonly storedOnce: readonly string[];
   /**
-   * The kernel with one of these of access "readwrite", instead of "write": it adds what it would have stored there.
+   * The kernel with access "readwrite" for one of these results: it adds to the existing values instead of storing.
    *
-   * @param rounding the format to which that is rounded first.
+   * @param rounding the format to which the result is rounded before the addition.
    */
   accumulating(result: string, rounding?: HalfDType): Kernel;
 }
@@ -159,7 +159,7 @@ export interface EpilogueKernel extends DefinedKernel {
   withEpilogue(epilogue: Epilogue): Kernel;
 }
 
-/** Float16 loads itself; what is narrower is multiplied as float16 where hardware multiplies matrices. */
+/** Float16 is loaded directly; narrower formats are multiplied as float16 where hardware multiplies matrices. */
 const usesFloat16 = ({ tier }: ProgramContext, formats: ReadonlySet<string>): boolean =>
   tier === "native" && [...formats].some((format) => format !== "bfloat16");
 
@@ -183,14 +183,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 `;
 
 /**
- * On CPU adapters a workgroup of eight walks so many items side by side: starting a workgroup, or a subgroup of it, takes as long
- * as several items, and memory that is walked line after line is there when it is needed.
+ * On CPU adapters a workgroup of eight processes so many adjacent items: starting a workgroup or subgroup takes as long as
+ * several items, and sequential accesses are prefetched.
  */
 const cpuWalk = { size: 8, items: 1024 };
 
 /**
- * The head of an entry point that does all items of work up to `end` (WGSL, u32): opens, after the statements `before`, a loop
- * over `index`, which the caller closes. Laid out by {@link walkWorkgroups}.
+ * The head of an entry point for all items of work up to `end` (WGSL, u32): opens, after the statements `before`, a loop over
+ * `index`, which the caller closes. Laid out by {@link walkWorkgroups}.
  */
 export function walkMain(end: string, context: ProgramContext, before = ""): string {
   const { size, items } = isCpu(context) ? cpuWalk : { size: 64, items: 64 };
@@ -206,19 +206,19 @@ ${before}  let first_item = (group.x + group.y * groups.x) * ${items}u;
 `;
 }
 
-/** Workgroups for `count` items of a {@link walkMain}, of which GPUs take `each` items a workgroup of 64. */
+/** Workgroups for `count` items of a {@link walkMain}, with `each` items for a workgroup of 64 on GPUs. */
 export const walkWorkgroups = (count: number, context: ProgramContext, each = 64): Workgroups =>
   linearWorkgroups(count, isCpu(context) ? cpuWalk.items : each);
 
 /**
- * WGSL: the quad `value` at quad `index` of a result of `count` elements, with zeros behind the last of them. What is computed
- * there comes from memory behind the operands. Gradients lie in a flat buffer that is searched for infinities with its gaps,
- * and steps would be skipped for what is found there.
+ * WGSL: the quad `value` at quad `index` of a result of `count` elements, with zeros after the last one. Values there are
+ * computed from memory behind the operands. The check of a flat gradient buffer includes its gaps, and would skip steps because
+ * of such values.
  */
 export const zeroBehind = (value: string, count: string, type = "vec4f"): string =>
   `select(${type}(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;
 
-/** WGSL `woven_finished(index, result)`: what is stored at quad `index` in the place of `result`. */
+/** WGSL `woven_finished(index, result)`: the value that is stored at quad `index` instead of `result`. */
 const finishedFunction = ({ functions, operands, call }: Epilogue): string =>
   `${functions}${operands.map(({ name, kind, domain }) => indexingWgsl(kind, name, domain)).join("")}
 fn ${wovenName("finished")}(index: u32, result: vec4f) -> vec4f {

@@ -29,7 +29,7 @@ export interface MatmulOperands<B> {
   readonly b: Binding<B>;
   /** [batch, m, n] */
   readonly out: Binding<B>;
-  /** Σ over k of op(a), which is loaded anyway, [m]. With `transA` and without a batch only. */
+  /** Σ over k of op(a), [m], from loads of the product. Only with `transA` and without a batch. */
   readonly rowSums?: Binding<B>;
 }
 
@@ -46,7 +46,7 @@ export interface MatmulAttributes {
 
 /**
  * out = op(a) · op(b) for row-major contiguous matrices of any shape, accumulated in float32. Small results with a large k
- * are computed in parts that are added afterwards, which takes scratch memory and a second launch. `rowSums` take no launch.
+ * are computed in parts that a second launch adds up from scratch memory. The `rowSums` need no launch of their own.
  *
  * @throws RangeError where lengths and shape disagree.
  */
@@ -100,7 +100,9 @@ export function matmul<B>(
   }));
 }
 
-/** The same plan for 8-bit results, of which pairs cannot be stored: whole quads, or element by element. */
+/**
+ * The same plan for 8-bit results: they are stored in whole quads or element by element, because pairs are not supported.
+ */
 const inQuads = (plan: ProductPlan, n: number): ProductPlan =>
   n % 4 === 0
     ? { ...plan, width: 4, isAligned: true, columns: n / 4 }
@@ -117,7 +119,7 @@ function wrongLength(
   );
 }
 
-/** What loops over k read comes first: llvmpipe loads four at a time, and twice as many make a product 5 % slower. */
+/** Scalars of the loop over k come first: llvmpipe loads four at a time, and a second load makes a product 5 % slower. */
 const scalarNames = [
   ...["a_stride", "b_stride", "k", "columns", "m", "n"],
   ...["splits", "slices", "a_batch", "b_batch"],

@@ -1,6 +1,6 @@
 import type { Binding } from "@halfstep/device";
 
-/** Throws unless each operand has as many elements as the attributes of its launch call for. */
+/** Throws unless each operand has as many elements as the attributes of its launch require. */
 export function requireLengths<B, Name extends string>(
   op: string,
   operands: { readonly [name in Name]?: Binding<B> | undefined },

@@ -1,4 +1,4 @@
-// Update rules and everything else that optimizers over flat buffers launch.
+// Update rules and the other kernels of optimizers over flat buffers.
 
 export {
   countLostUpdates,

@@ -1,4 +1,4 @@
-// What a planner needs to know of launches: which it recognises, joins, extends and moves. Users of kernels do without it.
+// Exports for a planner, which recognises, merges, extends and moves launches. Users of kernels do not need them.
 
 export { accumulating, canAccumulate, storesOnce } from "./accumulating.js";
 export { isFiniteCheck } from "./amp/check-finite.js";

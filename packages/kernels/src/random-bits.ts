@@ -3,18 +3,18 @@ import { philox4x32 } from "@halfstep/formats/philox";
 import { philox4x32 as philoxWgsl } from "@halfstep/formats/wgsl";
 
 /**
- * Where random numbers come from: four 32-bit words for each quad of elements, which are Philox4x32-10 of the counter
- * (block + quad, stream) under the key. The same on the CPU and on every GPU.
+ * A source of random numbers: four 32-bit words for each quad of elements, Philox4x32-10 of the counter (block + quad, stream)
+ * under the key. The same on the CPU and on every GPU.
  */
 export interface RandomSource {
   /** Whole numbers up to 2^53 − 1. */
   readonly seed: number;
-  /** Of four words each: the one of the first quad. */
+  /** Index of the first quad's block of four words. */
   readonly block: number;
   readonly stream: number;
 }
 
-/** The scalars of a source. None of them is part of a plan: a later step draws other numbers with the same programs. */
+/** The scalars of a source. They are not part of a plan: a later step draws other numbers with the same programs. */
 export const sourceWords = ({ seed, block, stream }: RandomSource): Record<string, number> => ({
   seed0: seed >>> 0,
   seed1: Math.floor(seed / 2 ** 32),
@@ -69,10 +69,7 @@ export function quadsOf(scalars: Readonly<Record<string, number>>): (quad: numbe
   };
 }
 
-/**
- * The word of an element on the CPU, from the scalars with this prefix. A quad is drawn once where its elements are asked for one
- * after the other.
- */
+/** The word of an element on the CPU, from the scalars with this prefix. Requests in order draw each quad once. */
 export function bitsOfElement(
   scalars: Readonly<Record<string, number>>,
   prefix: string,

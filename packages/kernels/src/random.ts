@@ -38,7 +38,7 @@ export function dropout<B>(
   const { input, out } = operands;
   requireLengths("dropout", { input }, { input: out.length });
   const shape = [out.length];
-  // The CPU multiplies by what a GPU is given.
+  // The CPU uses the same rounded factor as a GPU.
   const factor = p === 1 ? 0 : Math.fround(1 / (1 - p));
   return elementwise(
     dropoutExpression,
@@ -49,7 +49,10 @@ export function dropout<B>(
   );
 }
 
-/** The scalars are the factor of what is kept, and the threshold of its bits: whole numbers up to 2^24, which floats hold. */
+/**
+ * The scalars are the factor of kept elements, and the threshold of their bits: whole numbers up to 2^24, which are exact
+ * floats.
+ */
 export const dropoutExpression: Expression = {
   name: "dropout",
   arity: 1,
@@ -60,7 +63,7 @@ export const dropoutExpression: Expression = {
   evaluate: (x, c, bits) => (bits < (c[1] as number) ? (x[0] as number) * (c[0] as number) : 0),
 };
 
-/** Random integers below 2^24 that are below this one come with probability p. */
+/** The threshold below which a random integer below 2^24 lies with probability p. */
 export const thresholdOf = (p: number): number => Math.round(p * 2 ** 24);
 
 interface Distribution {

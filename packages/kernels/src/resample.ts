@@ -3,8 +3,8 @@ import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 
 /**
- * How places of a longer or shorter axis find theirs: the nearest below, or ("exact") to their middle; between two, or by the cubic
- * through four (Keys 1981, with the −0.75 of torch). "Corners" keeps the ends in place.
+ * How places of the new axis are computed from the old one: the nearest place below, or ("exact") nearest to the middle; linearly
+ * between two places, or by the cubic through four (Keys 1981, with torch's −0.75). "Corners" aligns the ends.
  */
 export type ResampleMode =
   | "nearest"
@@ -41,7 +41,7 @@ export function resample<B>(
   };
 }
 
-/** The transpose of {@link resample}: gradients of its result brought back to its input, in a fixed order. */
+/** The transpose of {@link resample}: maps gradients of its result to gradients of its input, in a fixed order. */
 export function resampleBackward<B>(
   operands: { readonly outGradient: Binding<B>; readonly inputGradient: Binding<B> },
   attributes: ResampleAttributes,
@@ -59,8 +59,8 @@ export function resampleBackward<B>(
 }
 
 /**
- * Place o lies at (step · o + start) / unit of the input. Whole numbers: where it lies is exact, however long the axis, and a
- * program and its transpose cannot disagree.
+ * Place o lies at (step · o + start) / unit of the input. With whole numbers the place is exact for every length of the axis, and
+ * a program and its transpose agree.
  */
 function scalarsOf({ mode, outer, size, newSize, inner }: ResampleAttributes) {
   const edges = { step: 2 * size, start: size - newSize, unit: 2 * newSize };
@@ -88,13 +88,13 @@ const scalars = [
   { name: "blends", type: "i32" },
 ] as const;
 
-/** The places that one reads, and with what weights. */
+/** The places that a place reads, and their weights. */
 interface Curve {
   readonly name: "linear" | "cubic";
-  /** How far a place may be from those that it reads. */
+  /** The largest distance from a place to those that it reads. */
   readonly reach: number;
   readonly count: number;
-  /** `fn taps(o: i32) -> Taps`: places `at` and their weights `by`, of which those of 0 are not read. */
+  /** `fn taps(o: i32) -> Taps`: places `at` and their weights `by`; places with weight 0 are not read. */
   readonly taps: string;
   readonly tapsOf: (
     values: Readonly<Record<(typeof scalars)[number]["name"], number>>,
@@ -178,7 +178,7 @@ const forward: Direction = {
   input: "input",
   out: "out",
   axis: "newSize",
-  // Where nothing is blended, one place is read: 0 times an infinity would be no number.
+  // Without interpolation only one place is read: 0 times an infinity would be NaN.
   value: (_, load, { count }) => `
   let t = taps(p);
   let base = o * u32(s.size);
@@ -194,7 +194,8 @@ const backward: Direction = {
   input: "outGradient",
   out: "inputGradient",
   axis: "size",
-  // The places that may read p: all before it at the lower end, all behind it at the upper, and between by division.
+  // The places that may read p: all before it at the lower end, all behind it at the upper end, and otherwise computed by
+  // division.
   value: (type, load, { count, reach }) => `
   var first = 0;
   var last = s.newSize - 1;

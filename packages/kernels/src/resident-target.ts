@@ -12,37 +12,37 @@ import { codesOf, formatOf } from "./cpu.js";
 import { integersOf } from "./domain.js";
 
 /**
- * Where optimizers and loss scalers live: launches, and memory that outlives a step and that the host fills and reads.
- * `cpuTarget()` is one, {@link deviceTarget} makes one of a device, and so can a recorder.
+ * A target for optimizers and loss scalers: launches, and resident memory that the host writes and reads. Examples are `cpuTarget()`,
+ * {@link deviceTarget} and a recorder.
  */
 export interface ResidentTarget<B> extends LaunchTarget<B> {
-  /** A zeroed buffer that outlives the recording in which it is made. Absent where `allocate` gives such buffers. */
+  /** Allocates a zeroed buffer that outlives the recording in which it is made. Absent where `allocate` returns such buffers. */
   allocateResident?(bytes: number): B;
-  /** Copies elements into a buffer, as its dtype stores them, after what was launched before and before what follows. */
+  /** Copies elements into a buffer, encoded as the binding's dtype, after earlier and before later launches. */
   write(binding: Binding<B>, values: ArrayLike<number>): void;
   /**
-   * The decoded elements of a binding, after everything that was launched before. A read that no step waits for says
-   * `wait: "background"`, and is not counted as a wait of the host.
+   * Reads and decodes the elements of a binding, after all earlier launches. A read that no step waits for passes `wait: "background"`,
+   * and is not counted as a wait of the host.
    */
   read(
     binding: Binding<B>,
     options?: { readonly wait?: "host" | "background" },
   ): KernelView | Promise<KernelView>;
   /**
-   * Calls `update`, whose launches update the parameters `values` in place. A target that keeps copies of parameters, rounded to 16 bits,
-   * brings them up to date. Absent where there are none.
+   * Calls `update`, whose launches update the parameters `values` in place. A target with 16-bit copies of parameters updates these, too.
+   * Absent where there are no copies.
    */
   updateParameters?(values: Binding<B>, update: () => void): void;
-  /** Where launches can be dropped before they run: calls `undo` when that happens to those made so far. */
+  /** Where launches can be dropped before they run: registers `undo`, which is called if the launches so far are dropped. */
   onRollback?(undo: () => void): void;
 }
 
-/** A target on a bare device: launches are encoded as they come and run at `submit()`, or before a read or write. */
+/** A target on a bare device: launches are encoded at once and run at `submit()`, or before a read or write. */
 export interface DeviceTarget extends ResidentTarget<GPUBuffer> {
   submit(): void;
 }
 
-/** A launch target on a device, with memory that stays: for optimizers and scalers without a runtime. */
+/** A launch target on a device with resident memory, for optimizers and scalers without a runtime. */
 export function deviceTarget(device: Device): DeviceTarget {
   const encoder = device.encoder();
   return {

@@ -1,6 +1,6 @@
 import { type Binding, bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
 
-/** Memory for what one launch leaves to the next. */
+/** Allocates memory that passes results from one launch to the next. */
 export function scratch<B>(
   target: LaunchTarget<B>,
   length: number,

@@ -38,7 +38,7 @@ const sharedQuads: Case = { rows: 5, columns: 516, storage: "float16" };
 function operandsOf({ rows, columns, storage: dtype = "float32" }: Case) {
   const size = rows * columns;
   return {
-    // Logits up to ±1024: their exponentials overflow unless taken about the maximum.
+    // Logits up to ±1024: their exponentials overflow unless the maximum is subtracted.
     input: { values: testValues(size).map((v, i) => v * (i % 3 === 0 ? 1024 : 8)), dtype },
     outGradient: { values: testValues(size, 2), dtype },
     labels: { values: testValues(rows, 3).map((v) => (v * 128 + 128) % columns), dtype: "uint32" },
@@ -117,7 +117,7 @@ function expected({ rows, columns, ignoreIndex }: Case, stored: Record<string, K
       "logSoftmax",
       x.map((v) => v - top - logTotal),
     );
-    // What was stored is what the gradient sees.
+    // The gradient reads the stored values.
     const [y, logY] = [row("softmax"), row("logSoftmax")];
     const jacobian = (entry: (i: number, j: number) => number): number[] =>
       y.map((_, j) => dy.reduce((sum, g, i) => sum + g * entry(i, j), 0));

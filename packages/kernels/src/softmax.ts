@@ -21,7 +21,7 @@ export interface RowsAttributes {
   readonly columns: number;
 }
 
-/** out = exp(input) / Σ exp(input) along each row, computed about the row's maximum. */
+/** out = exp(input) / Σ exp(input) along each row, computed relative to the row's maximum. */
 export function softmax<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   attributes: RowsAttributes,
@@ -39,7 +39,7 @@ export function logSoftmax<B>(
 
 /** Operands of the gradient of a softmax or log-softmax. */
 export interface SoftmaxBackwardOperands<B> {
-  /** What the forward pass gave. */
+  /** The result of the forward pass. */
   readonly out: Binding<B>;
   readonly outGradient: Binding<B>;
   readonly inputGradient: Binding<B>;
@@ -64,8 +64,8 @@ export function logSoftmaxBackward<B>(
 }
 
 /**
- * `top` and `total`: a row's maximum, and the sum of exponentials about it. WGSL's `max` may pass over a NaN, which then enters
- * `total`.
+ * `top` and `total`: a row's maximum, and the sum of exponentials relative to it. WGSL's `max` may skip a NaN, which then
+ * enters `total`.
  */
 export const softmaxStatistics = (input: string): readonly RowStatistic[] => [
   { name: "top", fold: "max", value: (load) => load(input) },
@@ -139,7 +139,7 @@ const rules = {
 /** The functions that softmax statistics and results call. */
 export const rowFunctions: string = expOf("row_exp") + logOf("row_log");
 
-/** The maximum of a row, and the sum of exponentials about it. */
+/** The maximum of a row, and the sum of exponentials relative to it. */
 export function statisticsOf(x: KernelView): { top: number; total: number } {
   let top = -Infinity;
   for (let c = 0; c < x.length; c++) top = Math.max(top, x[c] as number);

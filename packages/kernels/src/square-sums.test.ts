@@ -25,7 +25,7 @@ const targets: readonly (readonly [name: string, make: () => Promise<AnyTarget>]
 const inverse = 2 ** -3;
 const maxNorm = 0.75;
 
-/** What every way to a norm gives for gradients that carry a scale, and what is left of the first of them. */
+/** The norms of scaled gradients by every kernel, and the first gradient after clipping. */
 async function normsOf(target: AnyTarget, all: readonly Float32Array[]) {
   const floats = (length: number, values?: ArrayLike<number>): Binding<object> => {
     const buffer = allocateResident(target, length * 4);
@@ -104,7 +104,7 @@ const floatsAt = (buffer: object, length: number): Binding<object> => ({
   dtype: "float32",
 });
 
-/** Where those are not what float64 gives. */
+/** The norms that differ from float64. */
 async function wrongIn(
   target: AnyTarget,
   all: readonly Float32Array[],

@@ -1,13 +1,13 @@
 import type { KernelView } from "@halfstep/device";
 
 /**
- * Sums of squares of float32 numbers that neither overflow nor underflow. Float32 holds the squares of numbers from 2^-63 to 2^64
- * only, so there are three sums: of the squares as they are, of those of numbers × 2^-80, and of those of numbers × 2^72. As powers of two
- * change no rounding, whichever of them fits has the bits that a sum of unlimited range would have.
+ * Sums of squares of float32 numbers that neither overflow nor underflow. Float32 can represent the squares of numbers from 2^-63 to 2^64
+ * only. So there are three sums: of the squares, and of the squares of the numbers × 2^-80 and × 2^72. Factors that are powers of two
+ * change no rounding: the sum that fits has the same bits as a sum of unlimited range.
  */
 export const squareSums = 3;
 
-/** The sum of squares from which on that of numbers × 2^-80 is taken, and the one below which that of numbers × 2^72 is. */
+/** The sum from numbers × 2^-80 is used for sums of squares from this one on, and that from numbers × 2^72 below the next constant. */
 const largeFrom = 2 ** 112;
 const smallBelow = 2 ** -64;
 const largeScale = 2 ** -80;
@@ -18,7 +18,10 @@ const powerOf = (value: number): string => `0x1p${Math.log2(value)}f`;
 const octavesOf = (value: number): string => `${Math.log2(value)}u`;
 const bitsOf = (value: number): string => `${(Math.log2(value) + 127) * 2 ** 23}u`;
 
-/** WGSL `lowered(v, octaves)`: v × 2^-octaves, by integers, so that a compiler cannot multiply in another order; 0 where that is subnormal. */
+/**
+ * WGSL `lowered(v, octaves)`: v × 2^-octaves, by integers, so that a compiler cannot multiply in another order; 0 where the result is
+ * subnormal.
+ */
 export const loweredWgsl: string = /* wgsl */ `
 fn lowered(v: vec4f, octaves: u32) -> vec4f {
   let bits = bitcast<vec4u>(v);
@@ -29,9 +32,9 @@ fn lowered(v: vec4f, octaves: u32) -> vec4f {
 `;
 
 /**
- * WGSL `squares_of(v)`: what a quad adds to a `mat3x4f` of the three sums, `total_of(sums)`: those of all its lanes, and `sums_of(sum)`:
- * what they are where the plain sum `fits`, but for the last, which is of no use then. Numbers that are far too large for the last are held
- * down, so that it stays finite: compilers may assume that all numbers are.
+ * WGSL `squares_of(v)`: the terms of a quad for a `mat3x4f` of the three sums; `total_of(sums)`: the sums over all lanes; `sums_of(sum)`:
+ * the three sums where the plain sum `fits`, without the last, which is then unused. Numbers that are too large for the last sum are
+ * clamped, so that it stays finite: compilers may assume finite numbers.
  */
 export const squareSumsWgsl: string = /* wgsl */ `${loweredWgsl}
 fn squares_of(v: vec4f) -> mat3x4f {
@@ -52,8 +55,8 @@ fn sums_of(sum: f32) -> vec3f { return vec3f(sum, lowered(vec4f(sum), ${octavesO
 `;
 
 /**
- * WGSL: declares `total`, the three sums of the squares of all quads `value` that `loop` comes across. Only where the plain sum does not
- * fit does it come there twice, unless `isZero` says that it found nothing else.
+ * WGSL: declares `total`, the three sums of the squares of all quads `value` in `loop`. The loop runs a second time only where the plain
+ * sum does not fit, unless `isZero` shows that all numbers are 0.
  */
 export const sumSquaresWgsl = (
   loop: (statements: string) => string,
@@ -71,11 +74,11 @@ export const sumSquaresWgsl = (
 `;
 
 /**
- * WGSL: a norm as bits, and what to multiply by where it shall be at most `most`. These are two factors, because their product may be
- * smaller than any normal number, which GPUs may take for 0.
+ * WGSL: a norm as bits, and the factor that limits it to `most`. The factor is a pair, because the product of the two may be subnormal,
+ * which GPUs may flush to 0.
  *
- * `clip_by(norm, most, eps)` is of a finite norm, `clip_of_other(bits)` of an infinite one (factor 0) or NaN, `clip_of_squares(total, most, eps)` of
- * what `total_of` gave, and `factor_bits(clip)` the product of both factors as bits, rounded where it is subnormal.
+ * `clip_by(norm, most, eps)` takes a finite norm, `clip_of_other(bits)` an infinite one (factor 0) or NaN, and `clip_of_squares(total,
+ * most, eps)` the result of `total_of`. `factor_bits(clip)` is the product of both factors as bits, rounded where it is subnormal.
  */
 export const clipWgsl: string = /* wgsl */ `
 struct Clip { norm: u32, coarse: f32, fine: f32 }
@@ -112,8 +115,8 @@ fn factor_bits(clip: Clip) -> u32 {
 `;
 
 /**
- * The sum of squares that the first `count` numbers of each of three planes of partial sums make, in float64, which holds every one. A
- * plane takes `length` numbers, and the first starts at `start`.
+ * The sum of squares from the first `count` numbers of each of three planes of partial sums, in float64, whose range suffices. A plane
+ * takes `length` numbers, and the first starts at `start`.
  */
 export function squareSumOf(
   partials: KernelView,
@@ -124,12 +127,12 @@ export function squareSumOf(
     for (let i = 0; i < count; i++) sum += partials[start + plane * length + i] as number;
     return sum;
   }) as [number, number, number];
-  // Not the other way round: NaN is in all of them.
+  // Negated so that NaN, which is in all sums, returns here.
   if (!(large < largeFrom * largeScale ** 2)) return large / largeScale ** 2;
   return plain < smallBelow ? small / smallScale ** 2 : plain;
 }
 
-/** Keeps a sum of squares as the first of the partial sums of each plane; the others stay as they are. */
+/** Stores a sum of squares as the first of the partial sums of each plane; the others do not change. */
 export function keepSquareSum(
   partials: KernelView,
   { start = 0, length }: PlanesOfSums,
@@ -140,14 +143,14 @@ export function keepSquareSum(
   partials[start + 2 * length] = sum * smallScale ** 2;
 }
 
-/** Where partial sums lie: `squareSums` planes of `length` numbers, of which `count` are used. */
+/** The layout of partial sums: `squareSums` planes of `length` numbers, of which `count` are used. */
 interface PlanesOfSums {
   readonly start?: number;
   readonly length: number;
   readonly count?: number | undefined;
 }
 
-/** What gradients of this norm are multiplied by, in one and in two factors, as the WGSL has them. */
+/** The factor of gradients with this norm, as one number and as a pair, as in the WGSL. */
 export function clipFactors(
   norm: number,
   most: number,

@@ -148,7 +148,7 @@ function launchesOf(
   };
 }
 
-/** How one launch and two differ, and what is not as it should be behind the end and in the twin. */
+/** The differences between one launch and two, and the mistakes behind the end and in the twin. */
 function differences(
   family: Family,
   { dtype, isTwice }: Choice,

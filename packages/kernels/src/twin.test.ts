@@ -8,7 +8,7 @@ import { formatOf } from "./cpu.js";
 import { defineKernel } from "./kernel.js";
 import { canStoreTwice, storingTwice } from "./twin.js";
 
-/** The same target, on which whoever writes `out` writes `twin` too. */
+/** The same target, on which launches that write `out` also write `twin`. */
 const twinning = <B>(
   target: LaunchTarget<B>,
   out: Binding<B>,

@@ -4,7 +4,9 @@ import type { TwinnableKernel } from "./kernel.js";
 /** Whether a kernel can store a result a second time, in another format. */
 export const canStoreTwice = (kernel: Kernel): kernel is TwinnableKernel => "withTwin" in kernel;
 
-/** The launch, which stores its float32 binding `result` into `twin`, too: as many elements, rounded to the format of `twin`. */
+/**
+ * The launch changed to store its float32 binding `result` also into `twin`: as many elements, rounded to the format of `twin`.
+ */
 export function storingTwice<B>(
   { kernel, bindings, scalars }: Launch<B> & { readonly kernel: TwinnableKernel },
   result: number,

@@ -4,7 +4,10 @@ import { formatOf } from "./cpu.js";
 import type { WovenDefinition } from "./woven-definition.js";
 import { twinOf, wovenName } from "./woven-names.js";
 
-/** The results of which each unit is stored once: of those with a twin the twin, and none where stores are observed. */
+/**
+ * The results of which each unit is stored exactly once: the twin instead of a result with a twin, and none where stores are
+ * observed.
+ */
 export function resultsStoredOnce(definition: WovenDefinition): readonly string[] {
   const { bindings, epilogue, weavesEpilogue, storedOnce = [], woven } = definition;
   if (woven?.observed) return [];
@@ -15,7 +18,7 @@ export function resultsStoredOnce(definition: WovenDefinition): readonly string[
   return all.map((name) => (twinsOf.includes(name) ? twinOf(name) : name));
 }
 
-/** The definition of a kernel that adds to what is in `result` what it would have stored there, which rounds to `rounding` first. */
+/** The definition of a kernel that adds to the contents of `result` instead of storing, after rounding to `rounding`. */
 export function weaveAccumulation(
   definition: WovenDefinition,
   result: string,

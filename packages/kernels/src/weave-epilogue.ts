@@ -5,8 +5,8 @@ import type { Epilogue, WovenDefinition } from "./woven-definition.js";
 import { wovenName } from "./woven-names.js";
 
 /**
- * The definition of a kernel whose result passes through an epilogue, whose operands are bound before the result. Where the store
- * does it, there is a scalar `elements`: the number of elements of the result, behind which it stores zeros.
+ * The definition of a kernel whose result passes through an epilogue. The epilogue's operands are bound before the result. Where
+ * the store applies the epilogue, a scalar `elements` has the number of elements of the result, behind which it stores zeros.
  */
 export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): WovenDefinition {
   const { name, variant = "", bindings, scalars = [], conversions = [] } = definition;
@@ -16,7 +16,7 @@ export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): 
   const end = own + operands.length;
   const unit = bindings[own]?.unit ?? 4;
   const factors = factorsOf(definition);
-  /** What the kernel's own functions know of: everything but the epilogue's operands. */
+  /** The bindings of the kernel's own functions: all but the epilogue's operands. */
   const ownOf = <T>(all: readonly T[]): readonly T[] => all.filter((_, i) => i < own || i >= end);
   const ownContext = (context: ProgramContext): ProgramContext => ({
     ...context,

@@ -2,16 +2,13 @@ import type { KernelDefinition } from "./definition.js";
 
 const prefix = "woven_";
 
-/**
- * The name of something that is woven into a kernel of somebody else: an epilogue's operands and scalars, a twin, an observer's words, and
- * the functions of them all. No kernel's author can have chosen it.
- */
+/** The name of a woven binding, scalar or function (of an epilogue, a twin or an observer). Kernels cannot have names with its prefix. */
 export const wovenName = (name: string): string => prefix + name;
 
 /** The name of the twin of a result. */
 export const twinOf = (result: string): string => wovenName(`${result}_twin`);
 
-/** @throws TypeError for a binding or a scalar that has a name such as weaving gives. */
+/** @throws TypeError for a binding or a scalar whose name has the prefix of woven names. */
 export function refuseWovenNames({ name, bindings, scalars = [] }: KernelDefinition): void {
   const all = { binding: bindings, scalar: scalars };
   for (const [kind, parameters] of Object.entries(all))

@@ -94,9 +94,9 @@ ${statements}}
 const slotsOf = ({ suffixes, rounds }: Published): number => suffixes.length + (rounds ? 1 : 0);
 
 /**
- * The first `s.encoded` quads are float32 patterns. Of each encoder there is a slot of words whose low half is the code by the
- * function of one element and whose high half is the code by that of quads; the random bits are those of Philox, with
- * `s.raised` set. The other quads are codes, stored as both decoders see them.
+ * The first `s.encoded` quads are float32 patterns. Each encoder has a slot of words: the low half is the code by the function
+ * of one element, the high half the code by that of quads. The random bits are those of Philox, with `s.raised` set. The other
+ * quads are codes, stored as both decoders decode them.
  */
 function conversionKernel(of: Published): Kernel {
   const { format, id, suffixes, rounds } = of;

@@ -47,7 +47,7 @@ const strangerOf = ({ name, variant, bindings, scalars }: Kernel): Kernel =>
   });
 
 test("pipelines of kernels and of strangers of their names are different ones", async () => {
-  // Nobody asks it whether a program compiles: some take no float32 where others do.
+  // The null device does not compile programs: some of them take no float32 where others do.
   const device = await wrapDevice(await requestNullDevice(), { tier: "packed" });
   const wrong: string[] = [];
   expect(kernels.length).toBeGreaterThan(100);

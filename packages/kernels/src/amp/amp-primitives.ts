@@ -19,7 +19,10 @@ export interface ScaledGradient<B> {
   readonly length?: number;
 }
 
-/** What {@link ampPrimitives} makes: `AmpPrimitives<B, Binding<B>>` of `@halfstep/grad-scaler`, which says what each does. */
+/**
+ * The primitives from {@link ampPrimitives}: `AmpPrimitives<B, Binding<B>>` of `@halfstep/grad-scaler`, where they are
+ * documented.
+ */
 export interface KernelAmpPrimitives<B> {
   allocate(length: number): B;
   writeState(state: B, words: readonly number[]): void;
@@ -59,7 +62,7 @@ export interface KernelAmpPrimitives<B> {
 export function ampPrimitives<B extends object>(target: ResidentTarget<B>): KernelAmpPrimitives<B> {
   const lengths = new WeakMap<B, number>();
   const scaledLosses = new WeakMap<B, B>();
-  /** How many partial sums any gradient has made: those beyond are 0. */
+  /** The largest number of partial sums of any gradient: later ones are 0. */
   const partials = new WeakMap<B, number>();
   let mask: B | undefined;
   const allocate = (length: number): B => {
@@ -73,7 +76,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
     length,
     dtype: "float32",
   });
-  /** Remembers how many of the partial sums a launch over `x` uses. */
+  /** Records the number of partial sums that a launch over `x` uses. */
   const summing = (x: Binding<B>, squares: B | undefined): Binding<B> => {
     if (squares !== undefined)
       partials.set(squares, Math.max(partials.get(squares) ?? 0, partialsOf(x.length)));

@@ -125,7 +125,7 @@ async function unscales<B>(target: ResidentTarget<B>): Promise<void> {
     const whole: Binding<B> = { buffer, offset: 0, length: values.length, dtype };
     target.write(whole, values);
     const foundInf = target.allocate(4);
-    // The tail belongs to somebody else.
+    // The tail belongs to another tensor.
     target.launch(unscale({ x: { ...whole, length: 10 }, state, foundInf }));
     found[dtype] = Array.from(await target.read(whole));
   }

@@ -22,26 +22,26 @@ import { infinityOf, largestOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 
 const groupSize = 64;
 
-/** Quads that one invocation looks at in a row, so that several loads are under way at once. */
+/** Consecutive quads that one invocation checks, so that several loads are in flight at once. */
 const quadsEach = 8;
 const blockSize = groupSize * quadsEach;
 
-/** Workgroups at most: enough to fill a GPU, and few enough to add up what each invocation finds. */
+/** Largest number of workgroups: enough to fill a GPU, and few enough to add up the findings of their invocations. */
 const maxGroups = 512;
 
 /** Partial sums that {@link checkFinite} and `unscale` make at most: one for each invocation. */
 const maxPartials = maxGroups * groupSize;
 
-/** Float32 words that those take: a plane for each of the `squareSums`. */
+/** Float32 words of those partial sums: a plane for each of the `squareSums`. */
 export const squaresLength: number = squareSums * maxPartials;
 
-/** How they lie. */
+/** The layout of the planes. */
 export const squaresPlanes: { readonly length: number } = { length: maxPartials };
 
 const groupsOf = (count: number): number =>
   Math.min(Math.ceil(Math.ceil(count / 4) / blockSize), maxGroups);
 
-/** How many partial sums gradients of this length make. */
+/** The number of partial sums of a gradient of this length. */
 export const partialsOf = (count: number): number => groupsOf(count) * groupSize;
 
 type OnHardware = Pick<ProgramContext, "hardware">;
@@ -50,8 +50,8 @@ type OnHardware = Pick<ProgramContext, "hardware">;
 const invocationsOf = (context: OnHardware): number => (isCpu(context) ? 8 : groupSize);
 
 /**
- * WGSL: `statements` for every quad `q` of `s.count` elements, with the elements that lie `inside`. CPU adapters take a loop of
- * unknown length: they are slower where they unroll one, and four times as long at compiling it.
+ * WGSL: `statements` for every quad `q` of `s.count` elements, with the elements that lie `inside`. CPU adapters get a loop of unknown
+ * length: an unrolled loop is slower there and takes four times as long to compile.
  */
 export const forEachQuadWgsl = (statements: string, context: OnHardware): string =>
   invocationsOf(context) < groupSize
@@ -92,7 +92,7 @@ export const addPartialWgsl: string = `
   }
 `;
 
-/** Where partial sums of squares go. */
+/** The binding of partial sums of squares. */
 export const squaresBinding: KernelBinding = {
   name: "squares",
   access: "readwrite",
@@ -100,10 +100,10 @@ export const squaresBinding: KernelBinding = {
   dtypes: ["float32"],
 };
 
-/** WGSL: a statement for {@link forEachQuadWgsl} that keeps in the vec4u `worst` what is furthest from zero in binding `x`. */
+/** WGSL: a statement for {@link forEachQuadWgsl} that keeps the magnitude bits furthest from zero of binding `x` in the vec4u `worst`. */
 export const rememberWorst = "worst = max(worst, select(vec4u(), magnitudes_x(q), inside));";
 
-/** WGSL that tells `foundInf` of the bits in `worst`, for elements stored like this. */
+/** WGSL that sets `foundInf` by the bits in `worst`, for elements of this storage. */
 export const tellWorst = (stored: { readonly dtype: DType }): string =>
   `let most = ${largestOf("worst")};${tellGradients("foundInf", "most", infinityOf(stored))}`;
 
@@ -147,7 +147,7 @@ ${quadMain(context)}
 const plainKernel = makeKernel(false);
 const summingKernel = makeKernel(true);
 
-/** Whether a kernel does nothing but to look for what is not finite: in its first binding, for the flag that is its second. */
+/** Whether a kernel only checks its first binding for infinities and NaN, for the flag that is its second. */
 export const isFiniteCheck = (kernel: Kernel): boolean => kernel === plainKernel;
 
 /** Adds Σ (value × inverse)² to the first partial sum. */
@@ -162,7 +162,7 @@ export function addSquares(values: KernelView, inverse: number, squares: KernelV
   keepSquareSum(squares, squaresPlanes, sum);
 }
 
-/** Where {@link checkFinite} adds squares, and the scaler's float32 `[scale, 1 / scale, …]` to multiply by first. */
+/** The place to which {@link checkFinite} adds squares, and the scaler's float32 `[scale, 1 / scale, …]` whose reciprocal is the factor. */
 export interface SquareSums<B> {
   readonly state: B;
   /** `squaresLength` float32 words; each invocation adds to some of its own. */
@@ -170,9 +170,9 @@ export interface SquareSums<B> {
 }
 
 /**
- * Sets the float32 `foundInf[0]` to 1 where any element of `x` is ±infinity or NaN, tested on bits, and leaves it
- * otherwise. The second of its two words gathers whether all that was ever checked is 0, for `updateScale`. Exact for every length, index and storage of `x`. With `sum`, adds up the squares of the elements, each
- * multiplied by 1 / scale, in an order that depends on the length only.
+ * Sets the float32 `foundInf[0]` to 1 where any element of `x` is ±infinity or NaN, tested on bits, and leaves it otherwise. The second of
+ * its two words records whether all elements checked so far are 0, for `updateScale`. Exact for every length, index and storage of `x`.
+ * With `sum`, adds up the squares of the elements, each multiplied by 1 / scale, in an order that depends on the length only.
  */
 export function checkFinite<B>(
   operands: { readonly x: Binding<B>; readonly foundInf: B },

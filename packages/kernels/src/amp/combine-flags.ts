@@ -22,7 +22,9 @@ const kernel = defineKernel({
   },
 });
 
-/** Sets the float32 `into[0]` to 1 where the float32 `flag[0]` is not 0, and else leaves it, or clears it where `isFirst`. */
+/**
+ * Sets the float32 `into[0]` to 1 where the float32 `flag[0]` is not 0, and otherwise leaves it, or clears it if `isFirst`.
+ */
 export function combineFlags<B>(
   operands: { readonly flag: B; readonly into: B },
   { isFirst }: { readonly isFirst: boolean },

@@ -11,7 +11,7 @@ import { floatsOf, isPlainScaleUpdate, scaleUpdateWgsl } from "./update-scale.js
 
 const word = { access: "readwrite", unit: 1, dtypes: ["uint32"] } as const;
 
-/** What both kernels bind, and in which order: the flag and the state, as bits. */
+/** The bindings that both kernels share, in order: the flag and the state, as bits. */
 const shared: readonly KernelBinding[] = [
   { name: "foundInf", ...word },
   { name: "state", ...word },
@@ -22,7 +22,7 @@ const source = {
   inverseScale: "bitcast<f32>(at_state(1u))",
 };
 
-/** One kernel for both; each has the scalars that the two have. */
+/** One kernel for both, with the scalars of the two. */
 const makeKernel = (control: Kernel, update: Kernel): Kernel =>
   defineKernel({
     name: `${control.name}+${update.name}`,
@@ -49,10 +49,10 @@ ${scaleUpdateWgsl()}  }
 const kernels = new Map<Kernel, Kernel>();
 
 /**
- * One launch for the `stepControl` of an optimizer and the `updateScale` behind it, both by one invocation; undefined where they do not
- * belong to the same flag and the same scale, or where the update sums up a norm or counts exponents.
+ * One launch for the `stepControl` of an optimizer and the `updateScale` after it, both in one invocation. Undefined where their flags
+ * or scales differ, or where the update sums up a norm or counts exponents.
  *
- * The scale is updated before the optimizer's step instead of after it: whoever reads it, or the flag, in between would notice.
+ * The scale is then updated before the optimizer's step instead of after it, so no launch in between may read the scale or the flag.
  */
 export function controlAndScale<B>(control: Launch<B>, update: Launch<B>): Launch<B> | undefined {
   if (!isStepControl(control.kernel) || !isPlainScaleUpdate(update.kernel)) return undefined;

@@ -29,7 +29,7 @@ const makeKernel = (sums: boolean): Kernel =>
       ...(sums ? [squaresBinding] : []),
     ],
     scalars: [{ name: "count", type: "u32" }],
-    // A range may end inside a quad that goes on with elements of somebody else.
+    // A range may end inside a quad, whose other elements belong to another tensor.
     body: (
       context,
     ) => `${magnitudesWgsl("x", context.bindings[0] as { dtype: DType })}${sums ? squareSumsWgsl : ""}
@@ -63,9 +63,9 @@ const plainKernel = makeKernel(false);
 const summingKernel = makeKernel(true);
 
 /**
- * Multiplies `x` in place by the reciprocal of the loss scale, in float32, and sets the float32 `foundInf[0]` to 1 where
- * any element came in as ±infinity or NaN. `state` is a scaler's float32 `[scale, 1 / scale, …]`. Exact for scales that
- * are powers of two, short of subnormal results. With `squares`, adds up the squares of the results as `checkFinite` does.
+ * Multiplies `x` in place by the reciprocal of the loss scale, in float32, and sets the float32 `foundInf[0]` to 1 where any
+ * element was ±infinity or NaN. `state` is a scaler's float32 `[scale, 1 / scale, …]`. Exact for scales that are powers of
+ * two, unless a result is subnormal. With `squares`, adds up the squares of the results as `checkFinite` does.
  */
 export function unscale<B>(operands: {
   readonly x: Binding<B>;
@@ -122,9 +122,9 @@ ${quadMain(context)}
 });
 
 /**
- * Gradients `x` that carry the loss scale of the state `from` carry that of `to` afterwards: × 1 / scale of the one, × scale
- * of the other, each product rounded to float32. Sets the float32 `foundInf[0]` to 1 where any element came in as ±infinity
- * or NaN; such elements become 0.
+ * Rescales gradients `x` from the loss scale of the state `from` to that of `to`: × 1 / scale of `from`, × scale of `to`,
+ * each product rounded to float32. Sets the float32 `foundInf[0]` to 1 where any element was ±infinity or NaN; such elements
+ * become 0.
  */
 export function rescale<B>(operands: {
   readonly x: Binding<B>;

@@ -20,7 +20,7 @@ import { defineKernel } from "../kernel.js";
 import { clipWgsl, squareSumOf, squareSumsWgsl } from "../square-sums.js";
 import { squaresOf, squaresPlanes } from "./check-finite.js";
 
-/** Outcomes that a ring holds, float32 words of each, and float32 words of a state. */
+/** Number of outcomes in a ring, float32 words of each, and float32 words of a state. */
 const ringLength = 256;
 const outcomeWords = 8;
 const stateWords = 8;
@@ -52,7 +52,7 @@ const gatherKernel = defineKernel({
   },
 });
 
-/** Adds 2^`index` to the float32 `mask[0]` where the float32 `foundInf[0]` is not 0, joins their second words, and clears the flag. */
+/** Adds 2^`index` to the float32 `mask[0]` where the float32 `foundInf[0]` is not 0, merges their second words, and clears the flag. */
 export function gatherFoundInf<B>(
   { foundInf, mask }: { readonly foundInf: B; readonly mask: B },
   index: number,
@@ -67,7 +67,7 @@ export function gatherFoundInf<B>(
 /** Threads that add up partial sums. */
 const groupSize = 256;
 
-/** Adds up partial sums, and clears them; the other threads are done. */
+/** Adds up partial sums and clears them; all but one thread then return. */
 const sumSquaresWgsl = `
   var sums = mat3x4f();
   for (var q = local; q * 4u < s.partials; q += ${groupSize}u) {
@@ -84,7 +84,7 @@ const sumSquaresWgsl = `
   for (var k = 0u; k < ${groupSize}u; k++) { total += gathered[k]; }
 `;
 
-/** WGSL: what one invocation does, after it has summed up squares. */
+/** WGSL: the update in one invocation, after squares are summed up. */
 export const scaleUpdateWgsl = (
   hasSquares = false,
   hasExponents = false,
@@ -195,7 +195,7 @@ const kernels = [false, true].map((hasSquares) =>
   [false, true].map((hasExponents) => makeKernel(hasSquares, hasExponents)),
 );
 
-/** Whether a kernel updates a scale and does nothing else: no norm, no exponents. */
+/** Whether a kernel only updates a scale, without norm and exponents. */
 export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === kernels[0]?.[0];
 
 /**
@@ -203,8 +203,9 @@ export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === kernel
  *
  * - `state`: float32 `[scale, 1 / scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale, …]`, the
  *   reciprocal rounded to nearest once.
- * - `foundInf`: one float32, not 0 where gradients were not finite, or the sum of 2^i over the optimizers i that
- *   {@link gatherFoundInf} made where `isMask`, and a word of what was seen of gradients, which `checkFinite` and its like set. `lossFlag`: one float32, not 0 where a loss was not finite. Both are cleared.
+ * - `foundInf`: one float32, not 0 where gradients were not finite, or, with `isMask`, the sum of 2^i over the optimizers i from {@link
+ *   gatherFoundInf}. A second word is set by `checkFinite` and similar kernels. `lossFlag`: one float32, not 0 where a loss was not finite.
+ *   Both are cleared.
  * - `squares`: partial sums of squares that `checkFinite` and `unscale` made, of which the first `partials` (a multiple of 4) are added up
  *   and cleared.
  * - `exponents`: the `EXPONENT_WORDS` uint32 words of `@halfstep/grad-scaler`, by which a rule with `targetUnderflow` decides, and which are cleared.
@@ -270,7 +271,7 @@ function floatOf(bits: number | undefined): number {
   return scratchFloat[0] as number;
 }
 
-/** Float32 words that a kernel reaches as bits. With float64 arithmetic the CPU keeps the numbers themselves. */
+/** Float32 words that a kernel reads as bits. With float64 arithmetic the CPU stores the numbers themselves. */
 export function floatsOf(view: KernelView | undefined): Float32Array | Float64Array {
   const found = view as KernelView;
   return found instanceof Float64Array

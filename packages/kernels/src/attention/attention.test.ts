@@ -113,7 +113,7 @@ function tolerancesOf({ storage = "float32" }: Case, margin: number) {
   };
 }
 
-/** What the definition says, in float64. */
+/** Attention by its definition, in float64. */
 function definition(test: Case, operands = operandsOf(test)) {
   const { lead, queries, keys, size, width = size, isCausal, mask, p: rate } = test;
   const { query, key, value, outGradient: gradient, mask: given } = operands;
@@ -170,7 +170,7 @@ function definition(test: Case, operands = operandsOf(test)) {
   return { out, normalizers, queryGradient, keyGradient, valueGradient };
 }
 
-/** What dropout makes of ones in the place of the probabilities. */
+/** The result of dropout of ones instead of probabilities. */
 function droppedOnes(test: Case): ArrayLike<number> {
   const { entries, queries, keys, dropout: drop } = attributesOf(test) as AttentionAttributes;
   if (!drop) return [];
@@ -272,7 +272,7 @@ describe("attention", () => {
       const operands = operandsOf(test);
       const mask = operands.mask.values as Float32Array;
       mask.fill(0);
-      // Float32 has no digits left beside the second: scores have to be equal there, to be compared with those in float64.
+      // Float32 loses the scores next to such a number: they must be equal to compare with float64.
       for (const [row, hidden] of [-65_504, -1e9, -3e38].entries())
         mask.fill(hidden, row * 11, row * 11 + 11);
       for (const entry of [0, 9]) operands.query.values.fill(0, entry * 8, (entry + 3) * 8);
@@ -291,7 +291,7 @@ describe("attention", () => {
     const test: Case = { lead: [3], queries: 41, keys: 37, size: 1, width: 128, p: 0.3 };
     const factors = droppedOnes(test);
     const operands = operandsOf(test);
-    // Equal scores, and values that show a key each: the result is the mask.
+    // Equal scores, and values that are one-hot for each key: the result is the mask.
     operands.query.values.fill(0);
     operands.value.values.fill(0);
     for (let e = 0; e < 3; e++)

@@ -10,11 +10,11 @@ import { each, overLanes, type ResultTile, scaleRow } from "./tile.js";
 import { keptOf, scaledScores, seenColumns } from "./visibility.js";
 
 /**
- * out = softmax(query keyᵀ · scale + mask) value [entries, queries, width], and the normalizers of each row, float32 [entries,
- * queries, 2]: its largest score, and the logarithm of the sum of exponentials about it. One number for both would lose the second where a
- * mask adds a large one to all scores. Scores and probabilities exist in registers only, a tile at a time, as in Dao et al. 2022
- * (FlashAttention): the sum is about the largest score so far, and is rescaled when a larger one comes. A query that sees nothing
- * gets zeros.
+ * out = softmax(query keyᵀ · scale + mask) value [entries, queries, width], and the normalizers of each row, float32 [entries, queries,
+ * 2]: its largest score, and the logarithm of the sum of exponentials relative to it. A single number would lose the logarithm where a
+ * mask adds a large number to all scores. Scores and probabilities exist in registers only, a tile at a time, as in Dao et al. 2022
+ * (FlashAttention): the sum is relative to the largest score so far, and is rescaled at a larger one. A query without visible keys gets
+ * zeros.
  */
 export function attention<B>(
   target: LaunchTarget<B>,
@@ -90,7 +90,7 @@ const forwardKernel = definePass((parts) => {
           for (let key = 0; key < seen; key++) {
             const score = product(q.view, start, k.view, k.at(entry, key), size) * scale;
             scores[key] = shown(score, entry, query, key);
-            // As `max` of WGSL does, past NaN, which reaches the sum.
+            // Skips NaN, as `max` of WGSL does; the NaN reaches the sum.
             if ((scores[key] as number) > top) top = scores[key] as number;
           }
           let total = 0;

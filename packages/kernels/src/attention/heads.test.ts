@@ -37,7 +37,7 @@ const attributesOf = (test: Case): AttentionAttributes => {
 /** Elements before the first token, and behind each: strides of whole quads that are not those of the heads alone. */
 const gap = 8;
 
-/** How tensors [batch, tokens, …] lie that have the heads of each of their parts behind those of the part before. */
+/** The layouts of tensors [batch, tokens, …] with the heads of each part after those of the previous part. */
 function layoutsOf({ batch, heads }: Case, tokens: number, parts: readonly number[]) {
   const token = heads * parts.reduce((a, b) => a + b, 0) + gap;
   let start = gap;
@@ -49,8 +49,8 @@ function layoutsOf({ batch, heads }: Case, tokens: number, parts: readonly numbe
 }
 
 /**
- * Everything twice: with the heads one after the other, and where projections of [batch, tokens, features] have them. Results of
- * rows that are no whole quads are stored in scratch memory, and lie one after the other both times.
+ * All operands twice: with contiguous heads, and in the layout of projections [batch, tokens, features]. Results of rows that
+ * are not whole quads are stored in scratch memory, contiguous in both cases.
  */
 function placesOf(test: Case) {
   const { batch, heads, queries, keys, size, width = size } = test;
@@ -136,7 +136,7 @@ function operandsOf(test: Case) {
 
 type Operands = ReturnType<typeof operandsOf>;
 
-/** Calls `visit` with the place of each element where heads lie one after the other, and where a layout has it. */
+/** Calls `visit` with the place of each element with contiguous heads, and its place in a layout. */
 function eachElement(
   { batch, heads }: Case,
   tokens: number,
@@ -200,7 +200,7 @@ const launchesOf =
     launch(placing(target, test, placed), { ...bound, ...own });
   };
 
-/** What differs between the two, bit for bit, and what was stored beside the results. */
+/** The differences between the two, bit for bit, and stores outside of the results. */
 function differences(test: Case, got: Results<Operands>): readonly string[] {
   const found: string[] = [];
   const count = (name: string, wrong: number): void => {

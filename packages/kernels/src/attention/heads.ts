@@ -1,8 +1,8 @@
 import type { Binding, Kernel, KernelScalar, Launch } from "@halfstep/device";
 
 /**
- * Where the heads of an operand lie in its binding, in elements: element c of token t of head h of sequence b is at
- * start + b · batch + h · head + t · token + c.
+ * The layout of an operand's heads in its binding, in elements: element c of token t of head h of sequence b is at start + b · batch + h ·
+ * head + t · token + c.
  */
 export interface HeadLayout {
   readonly start: number;
@@ -11,7 +11,7 @@ export interface HeadLayout {
   readonly token: number;
 }
 
-/** An operand of a kernel that finds heads by their layout. */
+/** An operand of a kernel that addresses heads by a layout. */
 export interface HeadOperand {
   readonly name: string;
   readonly tokens: "queries" | "keys";
@@ -23,35 +23,35 @@ export interface HeadOperand {
 }
 
 /**
- * How a kernel stores its results: each `whole` in a binding of its own, or as `parts` of bindings that keep their other elements;
- * `joined` are the parts of one binding.
+ * How a kernel stores its results: each `whole` in a binding of its own, as `parts` of bindings whose other elements stay, or `joined` as
+ * parts of one binding.
  */
 export type StoredResults = "whole" | "parts" | "joined";
 
-/** A kernel of whose operands some may lie anywhere, head by head. */
+/** A kernel with operands whose heads may have any layout. */
 export interface HeadKernel extends Kernel {
   readonly heads: {
     readonly operands: readonly HeadOperand[];
     readonly results: StoredResults;
-    /** The kernel that stores its results so. */
+    /** The variant of the kernel that stores its results this way. */
     storing(results: StoredResults): HeadKernel;
   };
 }
 
 const hasHeads = (kernel: Kernel): kernel is HeadKernel => "heads" in kernel;
 
-/** An operand of a launch that may lie elsewhere, as it lies now. */
+/** An operand of a launch whose layout may change, with its present layout. */
 export interface Heads extends Pick<HeadOperand, "name" | "isResult" | "binding"> {
   readonly layout: HeadLayout;
-  /** Sequences side by side, of which each `heads` make a batch. */
+  /** Number of sequences; each `heads` of them belong to one batch element. */
   readonly entries: number;
   readonly heads: number;
   readonly tokens: number;
-  /** Elements of a head of a token. */
+  /** Elements of a head for one token. */
   readonly size: number;
 }
 
-/** The operands of a launch that may lie elsewhere; none for kernels that cannot look for them. */
+/** The operands of a launch whose layout may change; none for kernels without layouts. */
 export const headsOf = ({ kernel, scalars }: Launch<unknown>): readonly Heads[] =>
   hasHeads(kernel)
     ? kernel.heads.operands.map((operand) => ({
@@ -66,15 +66,15 @@ export const headsOf = ({ kernel, scalars }: Launch<unknown>): readonly Heads[] 
       }))
     : [];
 
-/** A place for an operand: a binding, and where the heads lie in it. */
+/** A place for an operand: a binding, and the layout of the heads in it. */
 export interface HeadPlace<B> {
   readonly binding: Binding<B>;
   readonly layout: HeadLayout;
 }
 
 /**
- * The launch with some operands, by name, in other places, whose layouts count so many heads a batch. Results that do not fill
- * their binding leave the rest of it as it was. Undefined where the kernel cannot reach these places.
+ * The launch with some operands, by name, in other places, with so many heads per batch element. The rest of a binding that a result does
+ * not fill keeps its contents. Undefined where the kernel cannot address these places.
  */
 export function withHeads<B>(
   { kernel, bindings, scalars }: Launch<B>,
@@ -106,7 +106,7 @@ export function withHeads<B>(
   return { kernel: own, bindings: bound as Binding<B>[], scalars: changed };
 }
 
-/** How results have to be stored that are bound so. */
+/** How results with these bindings have to be stored. */
 function storedAs<B>(
   results: readonly HeadOperand[],
   places: ReadonlyMap<string, Binding<B>>,
@@ -132,7 +132,7 @@ interface HeadCounts {
   readonly heads: number;
 }
 
-/** The same places with another number of heads a batch; undefined where these are not evenly apart. */
+/** The same layout with another number of heads per batch element; undefined where their distances are not equal. */
 export function withHeadCount(
   { start, batch, head, token }: HeadLayout,
   { entries, heads }: HeadCounts,
@@ -150,7 +150,7 @@ type StrideNames = Readonly<Record<keyof HeadLayout, string>>;
 
 const strideNames = new Map<string, StrideNames>();
 
-/** The scalars of an operand. Their names are put together once, because each launch of attention has many of them. */
+/** The names of an operand's scalars, built once because each launch of attention has many of them. */
 function namesOf(operand: string): StrideNames {
   let names = strideNames.get(operand);
   if (!names) {
@@ -188,7 +188,7 @@ function setLayout(
   scalars[names.token] = token / unit;
 }
 
-/** Adds the scalars for operands that lie one head after the other; a row of a result takes whole units. */
+/** Adds the scalars for operands with contiguous heads; a row of a result takes whole units. */
 export function setDense(
   operands: readonly HeadOperand[],
   scalars: Record<string, number>,
@@ -203,13 +203,13 @@ export function setDense(
   return scalars;
 }
 
-/** WGSL: declares `x_base` for each operand x, where the tokens of `entry` start, in units. CPUs divide slowly, and take remainders so. */
+/** WGSL: declares `x_base` for each operand x: the start of the tokens of `entry`, in units. Divisions and remainders are slow on CPUs. */
 export const headBases = (operands: readonly HeadOperand[]): string =>
   `  let batch = entry / s.heads;
   let head = entry - batch * s.heads;
 ${operands.map(({ name }) => `  let ${name}_base = s.${name}_start + batch * s.${name}_batch + head * s.${name}_head;\n`).join("")}`;
 
-/** Where a token of an entry starts, in elements of the operand's binding. */
+/** The start of a token of an entry, in elements of the operand's binding. */
 export function tokenPlaces(
   operand: HeadOperand,
   scalars: Readonly<Record<string, number>>,

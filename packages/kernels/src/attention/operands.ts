@@ -10,19 +10,19 @@ export interface AttentionOperands<B> {
   readonly key: Binding<B>;
   /** [entries, keys, width] */
   readonly value: Binding<B>;
-  /** What the attributes' `mask` describes. */
+  /** The mask, as the attribute `mask` describes it. */
   readonly mask?: Binding<B> | undefined;
 }
 
-/** What the backward passes read besides the operands of the forward pass. */
+/** Operands that the backward passes read besides those of the forward pass. */
 export interface AttentionGradientOperands<B> extends AttentionOperands<B> {
   /** [entries, queries, width] */
   readonly outGradient: Binding<B>;
-  /** Of `attentionStatistics`: float32 [entries, queries, 2]. */
+  /** From `attentionStatistics`: float32 [entries, queries, 2]. */
   readonly statistics: Binding<B>;
 }
 
-/** Throws unless the operands that all passes share are as the attributes say. */
+/** Throws unless the operands that all passes share match the attributes. */
 export function requireAttention<B>(
   op: string,
   operands: AttentionOperands<B>,
@@ -49,7 +49,7 @@ export function requireAttention<B>(
     );
 }
 
-/** Throws unless the operands that both backward passes share are as the attributes say. */
+/** Throws unless the operands that both backward passes share match the attributes. */
 export function requireGradient<B>(
   op: string,
   operands: AttentionGradientOperands<B>,

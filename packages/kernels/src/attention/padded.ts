@@ -3,8 +3,8 @@ import { stridedCopy } from "../copies/strided-copy.js";
 import { scratch } from "../scratch.js";
 
 /**
- * Launches what stores rows of `width` elements in whole quads. Where they are none, it stores into float32 scratch memory with
- * padded rows, which are copied from there.
+ * Launches a kernel that stores rows of `width` elements in whole quads. Other rows go through float32 scratch memory with
+ * padded rows, from which they are copied.
  */
 export function intoRows<B>(
   target: LaunchTarget<B>,
@@ -27,7 +27,7 @@ export function withPadding<B>(
   return scratch(target, (out.length / width) * paddedWidth(width));
 }
 
-/** Copies padded rows to where they belong. */
+/** Copies padded rows into the result. */
 export function withoutPadding<B>(
   target: LaunchTarget<B>,
   input: Binding<B>,

@@ -44,37 +44,37 @@ import {
 } from "./visibility.js";
 
 /**
- * A pass over all scores: a tile has some rows of one side, queries or keys, and walks over the other, four columns a lane at a
- * time. In each step it has the scores of its rows as `score0 …`, in a backward pass also outGradient valueᵀ as `change0 …`; the
- * pass makes weights of them, with which rows of the walked side are added to its results.
+ * A pass over all scores: a tile has some rows of one side, queries or keys, and iterates over the other, four columns a lane at
+ * a time. In each step it has the scores of its rows as `score0 …`, in a backward pass also outGradient valueᵀ as `change0 …`.
+ * The pass turns them into weights for the rows of the other side, which it adds to its results.
  */
 interface AttentionPass {
   readonly name: string;
   readonly rows: TileRows;
   /** Whether it reads outGradient and statistics. */
   readonly isBackward: boolean;
-  /** What else it stores, besides its results. */
+  /** Further bindings that it stores, besides its results. */
   readonly stores?: readonly KernelBinding[];
   readonly results: readonly ResultTile[];
   statements(tile: AttentionTile): PassStatements;
   reference(operands: PassViews): void;
 }
 
-/** The WGSL in which passes differ. */
+/** The parts of the WGSL that differ between passes. */
 interface PassStatements {
   readonly functions?: string;
-  /** Registers of the rows, which live as long as the tile. */
+  /** Registers of the rows, declared for the whole tile. */
   readonly registers?: string;
-  /** What a lane loads of its four columns in a step. */
+  /** The loads of a lane's four columns in a step. */
   readonly columns?: string;
   /** Turns the scores of row r into weights. */
   weigh(r: number): string;
-  /** Between the walk and the stores of the results. */
+  /** Statements between the loop and the stores of the results. */
   readonly beforeStores?: string;
   readonly afterStores?: string;
 }
 
-/** What a reference computes from. */
+/** The inputs of a reference. */
 export interface PassViews extends Visibility, PassNumbers {
   readonly query: HeadView;
   readonly key: HeadView;
@@ -83,11 +83,11 @@ export interface PassViews extends Visibility, PassNumbers {
   readonly outGradient: HeadView;
   readonly statistics: KernelView;
   readonly results: readonly HeadView[];
-  /** What else is stored. */
+  /** Further stored views. */
   readonly stores: readonly KernelView[];
 }
 
-/** An operand on the CPU: `at` says where a token of an entry starts. */
+/** An operand on the CPU: `at` returns the start of a token of an entry. */
 export interface HeadView {
   readonly view: KernelView;
   at(entry: number, token: number): number;
@@ -123,7 +123,7 @@ export const launchOf = <B>(
   };
 };
 
-/** Bindings of a pass, and which of them its operands are. */
+/** The bindings of a pass, and the indices of its operands among them. */
 function boundOf(
   parts: AttentionParts,
   { rows, isBackward, stores = [], results }: AttentionPass,
@@ -176,7 +176,7 @@ function passKernel(
 ): HeadKernel {
   const { name, rows, results, isBackward } = pass;
   const { bindings, operands } = boundOf(parts, pass);
-  // Scores, and changes.
+  // Products of scores, and of changes.
   const products = isBackward ? 2 : 1;
   const quads = results.map((result) => result.quads);
   const resultsOf = (size: ResultTile["size"]): number =>
@@ -227,14 +227,16 @@ const backwardBindings: readonly KernelBinding[] = [
 
 /** The two sides of a tile, in WGSL. */
 interface Sides {
-  /** How many rows the tile's entry has. */
+  /** The number of rows of the tile's entry. */
   readonly rows: string;
-  /** The last column of its entry that anything may look at. */
+  /** The last column of its entry that any row reads. */
   readonly lastColumn: string;
-  /** Declares `end` of the walk, of which `first` is the first column. */
+  /** Declares `first` and `end`, the range of columns of the loop. */
   bounds(rows: number): string;
   readonly first: string;
-  /** Whose products scores and changes are: the operand along the rows, and that along the columns. */
+  /**
+   * The operands whose products are the scores (and below, the changes): the one along the rows, and the one along the columns.
+   */
   readonly score: readonly [rows: string, columns: string];
   readonly change: readonly [rows: string, columns: string];
 }

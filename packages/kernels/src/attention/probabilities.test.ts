@@ -75,7 +75,7 @@ describe("attentionProbabilities", () => {
         const weights = scores.map((v) => (v === -Infinity ? 0 : Math.exp(v - top)));
         const total = weights.reduce((a, b) => a + b, 0);
         probabilities.push(...weights.map((w) => (total === 0 ? 0 : w / total)));
-        // What was stored is what the gradient sees.
+        // The gradient reads the stored values.
         const [p, g] = [at("probabilities"), at("gradient")];
         const dot = p.reduce((sum, v, c) => sum + v * (g[c] as number), 0);
         gradients.push(...p.map((v, c) => v * ((g[c] as number) - dot) * scale));

@@ -19,13 +19,13 @@ import { expOf } from "../wgsl/transcendental.js";
 export interface AttentionProbabilitiesAttributes extends RowsAttributes {
   /** Factor of the scores. */
   readonly scale: number;
-  /** Rows of each entry, if row r may look at columns 0 … r modulo this number only. Default: all columns. */
+  /** Rows of each entry under a causal mask: row r reads columns 0 … r modulo this number only. Default: all columns. */
   readonly causalRows?: number | undefined;
 }
 
 /**
- * probabilities = softmax(scores · scale) along each row, over the columns that a causal mask leaves. A row of −∞ alone, where a mask
- * has left nothing, is zeros.
+ * probabilities = softmax(scores · scale) along each row, over the columns that a causal mask leaves. A row of −∞ only, without
+ * visible columns, becomes zeros.
  */
 export function attentionProbabilities<B>(
   operands: { readonly scores: Binding<B>; readonly probabilities: Binding<B> },
@@ -71,7 +71,8 @@ const shapeScalars = [
   { name: "scale", type: "f32" },
 ] as const;
 
-// −∞ is no constant of WGSL. Its exponential about any finite maximum is 0; the maximum of nothing but −∞ is taken as finite.
+// WGSL has no constant −∞. Its exponential relative to any finite maximum is 0; the maximum of a row of −∞ only counts as
+// finite.
 const functions = /* wgsl */ `${expOf("row_exp")}
 fn allowed(score: vec4f, row: vec4u, column: vec4u) -> vec4f {
   let minus_infinity = bitcast<vec4f>((min(column, vec4u(1u)) & vec4u(0u)) | vec4u(0xff800000u));
@@ -82,7 +83,7 @@ fn origin(top: vec4f) -> vec4f { return max(top, vec4f(-3.4e38)); }
 `;
 
 const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
-  // Where each walk stands while it folds a row.
+  // The place of each input while a row is folded.
   const placeAt = (j: string): string =>
     walk === "quads"
       ? `vec4u(index), vec4u(${j} * 4u) + vec4u(0u, 1u, 2u, 3u)`

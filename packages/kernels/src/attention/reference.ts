@@ -14,7 +14,7 @@ export function product(
   return sum;
 }
 
-/** A query and a key that it sees, the gradient of their score, and their probability as dropout leaves it. */
+/** A query and one of its visible keys, the gradient of their score, and their probability after dropout. */
 interface SeenKey {
   readonly entry: number;
   readonly query: number;
@@ -23,7 +23,7 @@ interface SeenKey {
   readonly probability: number;
 }
 
-/** Calls `visit` for each query of each entry and each key that it sees. */
+/** Calls `visit` for each query of each entry and each of its visible keys. */
 export function eachScoreGradient(views: PassViews, visit: (seen: SeenKey) => void): void {
   const { query: q, key: k, value: v, entries, queries, size, width, scale } = views;
   const { outGradient: g, statistics, limit, shown, kept } = views;
@@ -62,7 +62,7 @@ export function addRow(
     sums[first + i] = (sums[first + i] as number) + factor * (x[start + i] as number);
 }
 
-/** Stores rows [entries, tokens, size] where a result has them. */
+/** Stores rows [entries, tokens, size] by the layout of a result. */
 export function setRows(
   { view, at }: HeadView,
   rows: Float64Array,

@@ -16,12 +16,12 @@ export interface AttentionShape {
 }
 
 /**
- * What a mask holds: numbers `added` to the scaled scores, `flags` that are not 0 where a query may look, or the `lengths` of
- * the sequences of keys, behind which is padding.
+ * The kind of a mask: numbers `added` to the scaled scores, `flags` that are not 0 for visible keys, or the `lengths` of the
+ * sequences of keys before their padding.
  */
 export type AttentionMaskKind = "added" | "flags" | "lengths";
 
-/** Where the element of a mask lies that belongs to an entry, a query and a key. */
+/** The layout of a mask: the place of the element for an entry, a query and a key. */
 export interface AttentionMask {
   readonly kind: AttentionMaskKind;
   /** Entry e is at e / inner · outerStride + e % inner · innerStride. */
@@ -36,9 +36,9 @@ export interface AttentionMask {
 export interface AttentionAttributes extends AttentionShape {
   /** Factor of the scores. */
   readonly scale: number;
-  /** Query i sees keys 0 … i only. Default false. */
+  /** Query i attends to keys 0 … i only. Default false. */
   readonly isCausal?: boolean;
-  /** Goes with a binding `mask`. */
+  /** Required with a binding `mask`. */
   readonly mask?: AttentionMask | undefined;
   /** Probabilities are dropped as {@link dropout} would drop a tensor [entries, queries, keys] of them. */
   readonly dropout?: { readonly p: number; readonly source: RandomSource } | undefined;
@@ -48,8 +48,8 @@ export interface AttentionAttributes extends AttentionShape {
 export const maxAttentionSize = 128;
 
 /**
- * The layout of a mask that broadcasts to [...lead, queries, keys]; lengths broadcast to [...lead]. Undefined where the leading
- * dimensions alternate between those that repeat and those that do not more often than kernels can follow.
+ * The layout of a mask that broadcasts to [...lead, queries, keys]; lengths broadcast to [...lead]. Undefined where repeated
+ * and other leading dimensions alternate more often than kernels support.
  */
 export function attentionMask(
   kind: AttentionMaskKind,
@@ -96,7 +96,7 @@ export interface AttentionParts {
   /** Whether queries and keys, and values, consist of whole quads. */
   readonly isSizeAligned: boolean;
   readonly isWidthAligned: boolean;
-  /** Quads of a query, and of a value, rounded up to where tiles differ. */
+  /** Quads of a query, and of a value, rounded up to the sizes of tiles. */
   readonly sizeQuads: number;
   readonly widthQuads: number;
   readonly results: StoredResults;
@@ -130,7 +130,7 @@ export const variantOf = (parts: AttentionParts): string =>
     ...(parts.results === "whole" ? [] : [parts.results]),
   ].join(",");
 
-/** A kernel for each combination of static choices, made when it is first asked for. */
+/** A kernel for each combination of static choices, made on first use. */
 export function byParts<K>(make: (parts: AttentionParts) => K): (parts: AttentionParts) => K {
   const made = new Map<string, K>();
   return (parts) => {

@@ -14,8 +14,8 @@ import type { AttentionShape } from "./shape.js";
 import { rowQuads, tokenOf } from "./tile.js";
 
 /**
- * What both backward passes need of each query, float32 [entries, queries, 4]: its normalizers, Σ out · outGradient, which is
- * the average gradient of its scores (Dao et al. 2022, appendix B.2), and 0.
+ * Computes the statistics of each query for both backward passes, float32 [entries, queries, 4]: its normalizers, Σ out ·
+ * outGradient, which is the average gradient of its scores (Dao et al. 2022, appendix B.2), and 0.
  */
 export function attentionStatistics<B>(
   operands: {

@@ -2,13 +2,12 @@ import type { ProgramContext, Workgroups } from "@halfstep/device";
 import { linearWorkgroups } from "../kernel.js";
 
 /**
- * Tiles of attention's programs. Where subgroups have one size, a workgroup is one subgroup that computes `rows` rows: a tile of
- * scores has four columns a lane, and of a result each lane holds every so many-th quad. Lanes exchange what they hold by
- * shuffles; there is no workgroup memory and no barrier, which are slow on CPU adapters. Elsewhere every invocation has a tile of
- * its own.
+ * Tiles of attention's programs. Where subgroups have one size, a workgroup is one subgroup that computes `rows` rows: a tile of scores
+ * has four columns a lane, and the quads of a result are distributed over the lanes with a stride. Lanes exchange values by shuffles,
+ * without workgroup memory and barriers, which are slow on CPU adapters. Elsewhere every invocation has a tile of its own.
  */
 export interface AttentionTile {
-  /** Lanes of a subgroup; 1 where there are none. */
+  /** Lanes of a subgroup; 1 where there are no subgroups. */
   readonly lanes: number;
   readonly rows: number;
 }
@@ -22,8 +21,8 @@ interface Columns {
 }
 
 /**
- * Registers of four numbers that a lane may keep from one step to the next, and rows of a lane that shares none. More
- * would be no faster on a CPU adapter, and take its compiler several seconds.
+ * Registers of four numbers that a lane may keep from one step to the next, and rows of a lane without subgroups. More would not be
+ * faster on a CPU adapter, and take its compiler several seconds.
  */
 const maxRegisters = 48;
 const maxRowsAlone = 2;
@@ -69,7 +68,7 @@ fn main(
   if (entry >= s.entries) { return; }
 ${lanes > 1 ? "" : "  let lane = 0u;\n"}`;
 
-/** `fn quad_x(start: u32, c: u32) -> vec4f`: quad c of the row of `x` that starts there, zeros behind the end of so many elements. */
+/** `fn quad_x(start: u32, c: u32) -> vec4f`: quad c of the row of `x` at `start`, with zeros behind its last element. */
 export const rowQuads = (x: string, size: string, isAligned: boolean): string =>
   isAligned
     ? `fn quad_${x}(start: u32, c: u32) -> vec4f { return load_${x}(start + c); }\n`
@@ -79,7 +78,7 @@ fn quad_${x}(start: u32, c: u32) -> vec4f {
 }
 `;
 
-/** WGSL: where a token of an operand's entry starts. */
+/** WGSL: the start of a token of an operand's entry. */
 export const tokenOf = (x: string, token: string): string =>
   `${x}_base + (${token}) * s.${x}_token`;
 
@@ -88,7 +87,7 @@ export const each = (count: number, line: (i: number) => string): string =>
 
 const members = ["x", "y", "z", "w"] as const;
 
-/** Registers for a part of what belongs to the rows of a tile: `value` of the row `part`, an expression. */
+/** Declares registers for one value of each row of a tile: `value`, an expression of the row `part`. */
 export function rowRegisters(
   { lanes, rows }: AttentionTile,
   name: string,
@@ -101,11 +100,11 @@ export function rowRegisters(
   });
 }
 
-/** What a register of {@link rowRegisters} holds for row r, on all lanes. */
+/** The value of row r in a register of {@link rowRegisters}, on all lanes. */
 export const ofRow = ({ lanes }: AttentionTile, name: string, r: number): string =>
   lanes === 1 ? `${name}${r}` : `subgroupBroadcast(${name}${Math.floor(r / lanes)}, ${r % lanes}u)`;
 
-/** Declares `x_at0 …`, where the rows of an operand start that belong to the rows of the tile, clamped to `length`. */
+/** Declares `x_at0 …`, the starts of an operand's rows for the rows of the tile, clamped to `length`. */
 export const rowPositions = (tile: AttentionTile, x: string, length: string): string =>
   rowRegisters(tile, `${x}_at`, (part) => tokenOf(x, `min(row + ${part}, ${length} - 1u)`));
 
@@ -154,7 +153,7 @@ export interface ResultTile {
   /** A tile of scores, of which every lane holds four columns a row, and the operand whose rows they multiply. */
   readonly weights: string;
   readonly values: string;
-  /** The operand that takes row r of the result, each of its sums as this expression makes it. */
+  /** The operand that takes row r of the result; this expression maps each of its sums. */
   readonly out: string;
   finished(sum: string, r: number): string;
 }
@@ -180,10 +179,7 @@ export const scaleRow = (
   factor: string,
 ): string => each(columnsOf(tile.lanes, quads).each, (i) => `${name}${r}_${i} *= ${factor}; `);
 
-/**
- * Adds to a result its weights times the rows of its values that belong to the tile's columns: those from `first_column` on, clamped to
- * `last`.
- */
+/** Adds to a result its weights times the rows of its values for the tile's columns, from `first_column` on and clamped to `last`. */
 export function accumulate(tile: AttentionTile, result: ResultTile, last: string): string {
   const { lanes, rows } = tile;
   const { name, weights, values } = result;
@@ -210,7 +206,7 @@ ${each(own, (i) => {
   const quads = `    let quads = (${result.size} + 3u) >> 2u;\n`;
   if (lanes === 1)
     return `    {\n${quads}    let first = first_column;\n${loads}${products}    }\n`;
-  // The loop's count is uniform, as shuffles want it; with few columns each group of lanes takes rows of its own.
+  // The loop's count is uniform, as shuffles require; with few columns each group of lanes takes rows of its own.
   return `    for (var step = 0u; step < ${lanes / groups}u; step++) {
 ${quads}    let holder = step * ${groups}u + lane / ${across}u;
     let first = first_column + holder * 4u;
@@ -219,8 +215,8 @@ ${loads}${products}    }
 }
 
 /**
- * Stores the rows of a result in a binding; those behind `length` are left out. A loop, since programs with many stores take CPU
- * adapters long to compile.
+ * Stores the rows of a result in a binding; rows behind `length` are left out. It is a loop, because programs with many stores take
+ * long to compile on CPU adapters.
  */
 export function storeResult(
   tile: AttentionTile,
@@ -249,7 +245,7 @@ export function storeResult(
 `;
 }
 
-/** Folds `name` over all lanes, in a fixed order. */
+/** Reduces `name` over all lanes, in a fixed order. */
 export function overLanes({ lanes }: AttentionTile, name: string, fold: "max" | "sum"): string {
   let code = "";
   for (let far = 1; far < lanes; far *= 2) {

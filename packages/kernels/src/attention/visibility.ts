@@ -3,7 +3,7 @@ import { bitsOfQuad, quadsOf } from "../random-bits.js";
 import { expOf } from "../wgsl/transcendental.js";
 import type { AttentionMaskKind, AttentionParts } from "./shape.js";
 
-/** Which of a query and a key lies along the rows of a tile of scores; the other lies along its columns. */
+/** The operand along the rows of a tile of scores; the other one lies along its columns. */
 export type TileRows = "queries" | "keys";
 
 const maskDTypes: Record<AttentionMaskKind, readonly DType[]> = {
@@ -19,8 +19,8 @@ export const maskBinding = ({ mask }: AttentionParts): readonly KernelBinding[] 
   mask ? [{ name: "mask", access: "read", dtypes: maskDTypes[mask] }] : [];
 
 /**
- * WGSL functions: `seen_keys(entry)`, how many keys of an entry there are; `shown(x, is_visible)`, scores with −∞ where nothing is
- * seen; `row_exp`; and what {@link tileVisibility} and {@link seenColumns} call.
+ * WGSL functions: `seen_keys(entry)`, the number of keys of an entry; `shown(x, is_visible)`, scores with −∞ for hidden keys;
+ * `row_exp`; and the functions that {@link tileVisibility} and {@link seenColumns} call.
  */
 export function visibilityFunctions({ mask, isDropping }: AttentionParts): string {
   const place = /* wgsl */ `
@@ -65,8 +65,7 @@ ${
 }
 
 /**
- * `kept_bits(element)`: which of four neighbours are kept, of the tensor [entries, queries, keys] that would be dropped from. They
- * may lie in two quads.
+ * `kept_bits(element)`: which of four neighbours in the tensor [entries, queries, keys] dropout keeps. They may lie in two quads.
  */
 const droppingFunctions = /* wgsl */ `${bitsOfQuad}
 fn kept_bits(element: u32) -> u32 {
@@ -90,8 +89,8 @@ const coordinates = (along: TileRows, r: string): readonly [queries: string, key
 };
 
 /**
- * Statements that fetch what masks and dropout say about a tile of `rows` rows: bits for four columns a row, eight rows a word.
- * Loops, since each of these functions is larger than a row of the tile.
+ * Statements that load the masks and dropout bits of a tile of `rows` rows: bits for four columns a row, eight rows a word. They
+ * are loops, because each of these functions is larger than a row of the tile.
  */
 export function tileVisibility(
   { mask, isDropping }: AttentionParts,
@@ -131,13 +130,13 @@ ${words
 `;
 }
 
-/** A vec4f expression: the scaled scores of row r, with what the mask adds. */
+/** A vec4f expression: the scaled scores of row r plus an added mask. */
 export const scaledScores = ({ mask }: AttentionParts, r: number): string =>
   `score${r} * s.scale${mask === "added" ? ` + added[${r}]` : ""}`;
 
-/** A vec4<bool> expression: which columns row r sees. Rows that are stored nowhere may see anything. */
+/** A vec4<bool> expression: the columns that are visible in row r. For rows that are not stored, any value is valid. */
 export function seenColumns({ mask }: AttentionParts, along: TileRows, r: number): string {
-  // Keys behind the length are rows that are stored.
+  // Rows of keys behind the length are stored, too.
   const seen =
     along === "queries"
       ? `between(column, 0u, min(seen, select(seen, row + ${r + 1}u, s.causal != 0u)))`
@@ -152,13 +151,13 @@ export const keptOf = ({ isDropping }: AttentionParts, r: number, value: string)
 const bitsOf = (name: string, r: number): string =>
   `flags(${name}${Math.floor(r / 8)} >> ${(r % 8) * 4}u)`;
 
-/** The same on the CPU. */
+/** Visibility on the CPU. */
 export interface Visibility {
-  /** Keys that a query may see, before a mask of flags. */
+  /** The number of keys visible to a query, before a mask of flags. */
   limit(entry: number, query: number): number;
-  /** A scaled score with what the mask adds to it, −∞ where it hides the key. */
+  /** A scaled score plus an added mask; −∞ for hidden keys. */
   shown(score: number, entry: number, query: number, key: number): number;
-  /** What dropout makes of a number. */
+  /** A number after dropout. */
   kept(value: number, entry: number, query: number, key: number): number;
 }
 

@@ -13,7 +13,7 @@ import {
 } from "../wgsl/chunk-merge.js";
 import { chunkScalars } from "../wgsl/row-walk.js";
 
-/** Partial sums [chunks, channels], and where their totals [channels] go. */
+/** Partial sums [chunks, channels], and the result for their totals [channels]. */
 export interface ChunkSums<B> {
   readonly sums: Binding<B>;
   readonly out: Binding<B>;

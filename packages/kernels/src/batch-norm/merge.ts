@@ -81,7 +81,8 @@ const mergeKernel = (owner: MergeOwner, movesRunning: boolean): Kernel =>
           ] as const)
         : []),
     ],
-    // About the first chunk's mean, and the squares about the mean of all, as Chan, Golub and LeVeque (1983) have it.
+    // Means relative to the first chunk's mean, and squares relative to the total mean, as in Chan, Golub and LeVeque
+    // (1983).
     body: (context) =>
       `${chunkLoads(["means", "deviations"])}
 fn is_finite(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7f800000u)) != vec4u(0x7f800000u); }
@@ -132,7 +133,7 @@ ${movesRunning ? moveRunning : ""}`,
     },
   });
 
-// WGSL may assume that non-finite values do not occur: the bits of the partials, which come from memory, tell for sure.
+// WGSL may assume that non-finite values do not occur, so the bits of the partials in memory are tested.
 const moveRunning = /* wgsl */ `  let unbiased = variance * s.unbias;
   let usable = (wrong_chunks == vec4f()) & is_finite(mean) & is_finite(unbiased);
   let oldMean = load_runningMean(index);

@@ -48,7 +48,7 @@ export function batchNormNormalize<B>(
   };
 }
 
-/** In how many interleaved chunks an elementwise pass walks its rows: about 16 each. */
+/** The number of interleaved chunks of rows of an elementwise pass, of about 16 rows each. */
 export const elementChunks = (rows: number): number => Math.max(1, Math.ceil(rows / 16));
 
 const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>

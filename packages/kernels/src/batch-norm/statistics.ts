@@ -25,11 +25,11 @@ export interface BatchNormShape {
 /**
  * mean[channels] and biased variance[channels] of input[rows, channels], in float32.
  *
- * Chunks of rows are summed about their own first row, then merged by their means and squared deviations (Chan, Golub and
- * LeVeque 1983), so that a mean far from zero costs no digits.
+ * Chunks of rows are summed relative to their own first row, then merged by their means and squared deviations (Chan, Golub and
+ * LeVeque 1983), so that a mean far from zero loses no digits.
  *
- * The launch that merges moves the `running` statistics, if there are any, towards the batch's, in place: by their momentum, and the
- * variance by the unbiased one, as in torch. A channel whose batch statistics are not finite keeps its running statistics.
+ * The merging launch also moves the `running` statistics, if given, towards the batch's in place, by their momentum; it uses the
+ * unbiased variance, as in torch. A channel whose batch statistics are not finite keeps its running statistics.
  *
  * @throws RangeError without rows, and with one row and running statistics
  */
@@ -135,6 +135,6 @@ const partialKernels: Record<RowWalk, Kernel> = {
   gather: partialKernel("gather"),
 };
 
-/** Rows of chunk k: those that are k modulo the number of chunks. */
+/** Number of rows of chunk k: the rows that are k modulo the number of chunks. */
 const chunkRows = (rows: number, chunks: number, k: number): number =>
   Math.floor((rows - 1 - k) / chunks) + 1;

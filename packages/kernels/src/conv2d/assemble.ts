@@ -3,14 +3,14 @@ import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import type { ProductPlan } from "../matmul/shape.js";
 import { scratch } from "../scratch.js";
 
-/** Where the slices of a product belong in the result. */
+/** The places of a product's slices in the result. */
 export interface Slices {
   /** Rows, and columns, of one slice. */
   readonly m: number;
   readonly n: number;
   /** Groups of channels. */
   readonly groups: number;
-  /** Lines, and columns, of an image in turn, each in a slice of its own. */
+  /** Number of phases of lines and of columns of an image; each phase is a slice of its own. */
   readonly phases: readonly [y: number, x: number];
   /** Of an image of the result. */
   readonly height: number;
@@ -32,7 +32,7 @@ export function launchSlices<B>(
   const { m, n, groups, phases, height, width } = slices;
   const stride = plan.columns * plan.width;
   const length = phases[0] * phases[1] * groups * plan.splits * m * stride;
-  // What is not added up is stored as in the result: it rounds once all the same.
+  // Slices that are not added up are stored in the dtype of the result, so that they round only once.
   const isHalf = out.dtype === "float16" || out.dtype === "bfloat16";
   const dtype = isHalf && plan.splits === 1 ? out.dtype : "float32";
   const parts = scratch(target, length, dtype);
@@ -70,7 +70,7 @@ const scalarNames = [
 
 type Numbers = Readonly<Record<(typeof scalarNames)[number], number>>;
 
-/** `first_of(row)`: where the first part of a row of n channels begins, counting rows of the result. */
+/** `first_of(row)`: the start of the first part of a row of n channels, for a row of the result. */
 const firstOf = `fn first_of(row: u32) -> u32 {
   let channel_group = row % s.groups;
   let pixel = row / s.groups;
@@ -85,7 +85,7 @@ const firstOf = `fn first_of(row: u32) -> u32 {
 }
 `;
 
-/** An invocation stores a row of n channels in quads, so that it finds its place once; or one quad of elements of any row. */
+/** An invocation stores a row of n channels in quads, so that it computes its place once, or one quad of any elements. */
 function assembleKernel(isQuads: boolean) {
   return defineKernel({
     name: "assembleSlices",

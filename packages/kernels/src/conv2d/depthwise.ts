@@ -6,8 +6,8 @@ import type { WindowScalars } from "./depthwise/window.js";
 import type { GroupedShape } from "./grouped.js";
 
 /**
- * Convolutions of each channel by itself with 3×3 weights: an invocation walks along a line with four channels and keeps the part
- * of the image that lies under the window, so that a step loads no more than the columns that come in sight.
+ * Whether a depthwise convolution with 3×3 weights runs by windows: an invocation moves along a line with four channels and keeps
+ * the pixels under the window. So a step loads only the new columns.
  */
 export function takesWindows({ attributes, groups }: GroupedShape): boolean {
   const { inChannels, outChannels, kernelHeight, kernelWidth, stride, dilation } = attributes;
@@ -34,7 +34,7 @@ export function depthwiseConv2d<B>(
   };
 }
 
-/** Without strides this is a convolution with the taps in reverse. */
+/** The same for the gradient by the input; without strides it is a convolution with reversed taps. */
 export const takesWindowsBackward = (shape: GroupedShape): boolean =>
   takesWindows(shape) && (shape.attributes.stride[1] === 2 || shape.attributes.stride[0] === 1);
 
@@ -48,7 +48,7 @@ export function depthwiseInputGradient<B>(
 ): Launch<B> {
   const forward = scalarsOf(shape);
   const isUnit = strideOf(shape) === 1;
-  // More than two lines of padding are lines of the result that are cut off: numbers wrap around.
+  // More than two lines of padding cut off lines of the result: the unsigned number wraps around.
   const before = (padding: number): number => (isUnit ? (2 - padding) >>> 0 : padding);
   const scalars: WindowScalars = {
     ...forward,
@@ -66,7 +66,7 @@ export function depthwiseInputGradient<B>(
   };
 }
 
-/** Sums of every so manieth line: `parts` is [slices, 3, 3, channels]. */
+/** Sums over lines with a stride: `parts` is [slices, 3, 3, channels]. */
 export function depthwiseWeightGradient<B>(
   operands: {
     readonly input: Binding<B>;

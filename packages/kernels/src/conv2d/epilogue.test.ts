@@ -138,7 +138,7 @@ const biasAndRelu = (storage: Case["storage"]): ElementwiseProgram => ({
   outputs: [1],
 });
 
-/** The convolution and its epilogue, the latter woven into the last launch or by itself. */
+/** The convolution and its epilogue, woven into the last launch or in a launch of its own. */
 const launchesOf =
   (
     { attributes, isBackward, storage, kernel }: Case,

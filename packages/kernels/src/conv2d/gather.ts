@@ -1,7 +1,7 @@
 import { transposeColumns } from "../matmul/contraction.js";
 import type { Contraction, Tile, TileShape } from "../matmul/tile.js";
 
-/** The static choices of a product whose rows are pixels and whose k runs over taps and channels. */
+/** The static choices of a product with pixels as rows and taps × channels as k. */
 export type GatherLayout = {
   /** The number of channels gathered is a multiple of 4. */
   readonly isQuads: boolean;
@@ -11,12 +11,12 @@ export type GatherLayout = {
 );
 
 /**
- * How the taps that meet a pixel of the input are found. "phases": pixels whose coordinates leave the same remainder by the stride
- * meet the same taps, so that each such phase is a product by itself, of every so manieth tap; for undilated windows of quads.
+ * How the taps for a pixel of the input are found. "phases": pixels whose coordinates have the same remainder by the stride have
+ * the same taps. Each such phase is a product of its own, over taps with that stride; for undilated windows of quads.
  */
 export type BackwardStride = "unit" | "phases" | "any";
 
-/** Row i is target pixel i; the left operand is what its taps meet in the source, zeros outside. */
+/** Row i is target pixel i; the left operand has the source pixels of its taps, with zeros outside. */
 export function gatherContraction({ width }: TileShape, layout: GatherLayout): Contraction {
   return {
     along: "k",
@@ -29,15 +29,15 @@ export function gatherContraction({ width }: TileShape, layout: GatherLayout): C
 }
 
 /**
- * `source_y(origin, tap)`: the source coordinate that a tap meets, or one past the end of any image. Coordinates before the
- * start wrap around to such numbers too.
+ * `source_y(origin, tap)`: the source coordinate of a tap, or one past the end of any image. Coordinates before the start also wrap
+ * around to such numbers.
  */
 function sourceCoordinate(axis: "x" | "y", layout: GatherLayout): string {
   const head = `fn source_${axis}(origin: u32, tap: u32) -> u32 {`;
   if (layout.direction === "forward")
     return `${head} return origin + tap * s.dilation_${axis}; }\n`;
   const scaled = `origin - tap * s.dilation_${axis}`;
-  // The taps of a phase are counted one by one, and its pixels too.
+  // Taps and pixels of a phase are numbered without gaps.
   return layout.stride !== "any"
     ? `${head} return ${scaled}; }\n`
     : `${head}
@@ -47,7 +47,7 @@ function sourceCoordinate(axis: "x" | "y", layout: GatherLayout): string {
 `;
 }
 
-/** A slice is a group of channels, in the backward direction of a phase. */
+/** A slice is a group of channels; in the backward direction, a group of one phase. */
 function placeOfSlice(layout: GatherLayout, width: 2 | 4): string {
   const group = "  let channel_group = slice % s.groups;\n";
   if (layout.direction === "forward") {
@@ -86,7 +86,7 @@ function originsOf({ registers }: Tile, layout: GatherLayout): string {
     .join("");
 }
 
-/** Declares where a tap finds the first channel of each register's source pixel, in units of `stride`, and whether it is inside. */
+/** Declares the first channel of each register's source pixel for a tap, in units of `stride`, and whether the pixel is inside. */
 const findPixels = ({ registers }: Tile, ky: string, kx: string, stride: string, id = ""): string =>
   registers
     .map(({ name }) => {
@@ -148,7 +148,7 @@ const weightRow = (row: string, isAligned: boolean, width: 2 | 4): string => {
   return `vec${width}f(${elements.join(", ")})`;
 };
 
-/** Each tap's weight is [n, k] when output channels are k. */
+/** The weight of each tap is [n, k] when output channels are k. */
 const weightColumns = (width: 2 | 4): string =>
   Array.from(
     { length: width },

@@ -1,7 +1,7 @@
 import type { Kernel, KernelView } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 
-/** What a grouped convolution computes. */
+/** The result of a grouped convolution's kernel. */
 export type GroupedProduct = "forward" | "inputGradient" | "weightGradient";
 
 const scalarNames = [
@@ -29,7 +29,7 @@ const scalarNames = [
 
 export type GroupedScalars = Readonly<Record<(typeof scalarNames)[number], number>>;
 
-/** `read` reaches an element, or in depthwise programs a quad of channels; channels are counted in that unit. */
+/** `read` loads an element, or in depthwise programs a quad of channels; channels are counted in that unit. */
 interface Access {
   read(name: string, index: string): string;
   readonly isDepthwise: boolean;
@@ -175,14 +175,14 @@ const variantsOf = (product: GroupedProduct): Record<"grouped" | "depthwise", Ke
   depthwise: makeKernel(product, true),
 });
 
-/** Where each channel is a group of its own, four go together. */
+/** Depthwise kernels process four channels together. */
 export const groupedKernels: Record<GroupedProduct, Record<"grouped" | "depthwise", Kernel>> = {
   forward: variantsOf("forward"),
   inputGradient: variantsOf("inputGradient"),
   weightGradient: variantsOf("weightGradient"),
 };
 
-/** Calls `visit` with the places of every input, weight and output element that meet in a product. */
+/** Calls `visit` with the places of the input, weight and output elements of every product. */
 function forEachProduct(
   s: GroupedScalars,
   visit: (input: number, weight: number, out: number, pixel: number) => void,

@@ -12,7 +12,7 @@ import {
 import { type GroupedProduct, type GroupedScalars, groupedKernels } from "./grouped-kernels.js";
 import type { ImageSize } from "./launch.js";
 
-/** What a grouped convolution needs besides its attributes. */
+/** The attributes of a grouped convolution, with derived sizes. */
 export interface GroupedShape {
   readonly attributes: Conv2dAttributes;
   readonly groups: number;
@@ -20,8 +20,8 @@ export interface GroupedShape {
 }
 
 /**
- * Convolutions by small groups of channels are summed directly, an element an invocation's lane: each group alone would leave most
- * of a tile empty. Where each channel is a group of its own (depthwise), four channels go together.
+ * Convolves small groups of channels by direct sums, one element per lane: each group alone would leave most of a tile empty.
+ * Depthwise kernels process four channels together.
  */
 export const groupedConv2d = <B>(
   operands: { readonly input: Binding<B>; readonly weight: Binding<B>; readonly out: Binding<B> },
@@ -44,7 +44,7 @@ export const groupedInputGradient = <B>(
   return launchOf("inputGradient", [outGradient, weight, inputGradient], shape, { slices: 1 });
 };
 
-/** Few elements with long sums: the pixels are summed in slices, and these by a second launch. */
+/** The result has few elements with long sums: the pixels are summed in slices, and the slices by a second launch. */
 export function groupedWeightGradient<B>(
   target: LaunchTarget<B>,
   operands: {
@@ -76,7 +76,7 @@ export function groupedWeightGradient<B>(
     );
 }
 
-/** Invocations that walk lines, and elements of partial sums, that keep a device busy. */
+/** Invocations that iterate over lines, and elements of partial sums, that keep a device busy. */
 const enoughInvocations = 2048;
 const enoughElements = 16_384;
 

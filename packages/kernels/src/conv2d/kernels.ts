@@ -16,7 +16,7 @@ type Reference = (
 /**
  * Products whose left operand is gathered from images while it is loaded: implicit GEMM.
  *
- * @param patch for windows of 3×3 without strides: what software adapters compute at a time.
+ * @param patch for windows of 3×3 without strides: the patch that a software adapter computes at a time.
  */
 export const gatherKernel = (plan: TilePlan, isQuads: boolean, patch?: Patch): Kernel =>
   convolutionKernel(
@@ -79,10 +79,10 @@ export const weightGradientKernel = (plan: TilePlan, isQuads: boolean, patch?: P
   );
 
 /**
- * `target` is the image whose pixels the product walks, `source` the one that it gathers from: output and input in the
- * forward pass and for the weight's gradient, the other way round for the input's gradient. `channels` and `n` are those of one
- * group. Slices are groups, in the weight's gradient each in `splits` parts, in the input's gradient once for each phase, of which
- * `target_height` and `target_width` are then the size.
+ * `target` is the image whose pixels are the rows of the product, `source` the one that it gathers from. In the forward pass and
+ * for the weight's gradient these are output and input, for the input's gradient input and output. `channels` and `n` are those of
+ * one group. Slices are groups: in the weight's gradient each in `splits` parts, in the input's gradient one for each phase, and
+ * `target_height` and `target_width` are then the size of a phase.
  */
 const scalars: readonly KernelScalar[] = [
   "m",

@@ -4,26 +4,26 @@ import type { ProductPlan } from "../matmul/shape.js";
 import { launchProduct } from "../matmul/split-k.js";
 import { launchSlices } from "./assemble.js";
 
-/** Of images, and of what divides them. */
+/** Size of an image, and factors of its height and width. */
 export type ImageSize = readonly [height: number, width: number];
 
-/** One of the three products of a convolution, of which each group, and each phase, is a slice [m, n]. */
+/** One of the three products of a convolution; each group and each phase is a slice [m, n]. */
 interface Product<B> {
   readonly kernel: Kernel;
   readonly operands: readonly [source: Binding<B>, right: Binding<B>];
   readonly m: number;
   readonly n: number;
   readonly groups: number;
-  /** Of the source, in one group. */
+  /** Channels of the source in one group. */
   readonly channels: number;
-  /** The image whose pixels it walks, and the one that it gathers from. */
+  /** The image whose pixels are the rows, and the one that it gathers from. */
   readonly target: ImageSize;
   readonly source: ImageSize;
-  /** In how many phases it computes lines and columns of the `image` that is its result; targets are then those of a phase. */
+  /** The numbers of phases of lines and columns of the result `image`; targets are then those of a phase. */
   readonly phases?: { readonly counts: ImageSize; readonly image: ImageSize };
 }
 
-/** Launches a product, and what brings its slices into their places where there are several. */
+/** Launches a product, and assembles its slices where there are several. */
 export function launchConvolution<B>(
   target: LaunchTarget<B>,
   plan: ProductPlan,
@@ -32,7 +32,7 @@ export function launchConvolution<B>(
   product: Product<B>,
 ): void {
   const { kernel, operands, m, n, groups } = product;
-  // Without phases, rows of a slice are the pixels of one line, whatever the image.
+  // Without phases, the rows of a slice are handled as pixels of one line, for every image.
   const { counts, image } = product.phases ?? { counts: [1, 1], image: [1, m] };
   const slices = groups * counts[0] * counts[1];
   const launchInto = (result: Binding<B>): Launch<B> => ({

@@ -16,14 +16,14 @@ import {
 
 /** Pieces of lines. */
 export interface LineShape extends PatchSize {
-  /** Lines are those of the image, with one column of zeros on each side: no lane loads what lies beside them. */
+  /** Whether pieces are whole lines of the image with one column of zeros on each side: no lane then loads neighbouring pixels. */
   readonly isWhole: boolean;
 }
 
 /**
- * Pieces of lines, of which a lane computes four columns. The loop over vertical taps is not written out, which keeps the program
- * as long as that of a tile: the pixels of each line lie in registers of their own, and move up one line at each tap.
- * Sums are added up channel by channel, in each tap by tap; those of turned windows in 16 bits by quads of channels, in each line by line.
+ * Pieces of lines, of which a lane computes four columns. The loop over vertical taps is not unrolled, which keeps the program as short as
+ * that of a tile: the pixels of each line are in separate registers and move up one line at each tap. Sums are added channel by channel,
+ * within a channel tap by tap. For turned windows in 16 bits they are added by quads of channels, within a quad line by line.
  */
 export const linePatch = (shape: LineShape, direction: Direction): Patch => ({
   name: nameOf(shape),
@@ -42,7 +42,7 @@ function lineProgram(
 ): string {
   const { height, width, isWhole } = shape;
   const sums = sumsOf(height * width, isArrayFaster(shape, direction, context, epilogue));
-  // Lines of the source, and registers of a line: lane i of register g holds its pixel 8g + i.
+  // Lines of the source, and registers of a line: lane i of register g has its pixel 8g + i.
   const lines = height + 2;
   const registers = Math.ceil((isWhole ? width : width + 2) / lanes);
   const grid = { lines, registers };
@@ -91,7 +91,7 @@ ${isByQuads ? turnedLoops(grid, accumulate, context) : channelLoops(grid, accumu
 `;
 }
 
-/** Registers of the source: lane i of register g of a line holds its pixel 8g + i. */
+/** Registers of the source: lane i of register g of a line has its pixel 8g + i. */
 interface Grid {
   readonly lines: number;
   readonly registers: number;
@@ -103,7 +103,7 @@ const eachRegister = (
   code: (at: string, line: number, g: number) => string,
 ): string => each(lines, (line) => each(registers, (g) => code(`${line}_${g}`, line, g)));
 
-/** Moves what registers of this name hold up by one line. */
+/** Moves the registers of this name up by one line. */
 const moveUp = ({ lines, registers }: Grid, name: string): string =>
   eachRegister(
     { lines: lines - 1, registers },
@@ -129,7 +129,7 @@ const forwardWeight = (tap: number): string =>
 const turnedWeight = (tap: number): string =>
   `vec4f(${[0, 1, 2, 3].map((j) => `at_weight(((((2u - ky) * 3u + ${2 - tap}u) * s.columns + column) * 4u + ${j}u) * s.channels + channel)`).join(", ")})`;
 
-/** The weight of a turned window is [tap, columns, channels], so that quads of channels are what lies together. */
+/** The weight of a turned window is [tap, columns, channels], so that quads of channels are contiguous. */
 function turnedLoops(grid: Grid, accumulate: string, context: ProgramContext): string {
   const source = quadLoads(context, "source");
   const weight = quadLoads(context, "weight");
@@ -151,8 +151,9 @@ ${moveUp(grid, "q")}    }
 }
 
 /**
- * Which form of the sums lies well: with equal instructions in its loop, a program runs at full speed on llvmpipe or at three quarters of
- * it, as its code happens to lie. Found by measuring each storage, forward alone and with a bias, which is loaded before the loop.
+ * Whether an array of sums is faster. With equal instructions in its loop, a program runs on llvmpipe at full speed or at three quarters
+ * of it, depending on the alignment of its code. The choices were measured for each storage, forward alone and with a bias, which is
+ * loaded before the loop.
  */
 function isArrayFaster(
   shape: LineShape,
@@ -173,7 +174,7 @@ const turnedArrays: Readonly<Record<string, readonly DType[]>> = {
   "14x4": ["float16"],
 };
 
-/** The sums, which lie in an array when they are stored, or from the start. Lanes past the last column store nothing. */
+/** The sums, in an array from the start or only for their stores. Lanes past the last column store nothing. */
 function sumsOf(count: number, isArray: boolean) {
   const names = Array.from({ length: count }, (_, i) => `sum${i}`);
   const arrayOf = (values: string): string => `  var sums = array<vec4f, ${count}>(${values});\n`;

@@ -183,7 +183,7 @@ const turnedLaunchesOf =
   (target, operands) =>
     conv2dInputGradient(target, operands, attributes);
 
-/** What the CPU makes of a case: computed once, for all tiers. */
+/** The CPU result of a case, computed once for all tiers. */
 const onCpu = new Map<Case, KernelView>();
 function expectedOf(tested: Case, compute: () => KernelView): KernelView {
   const known = onCpu.get(tested) ?? compute();

@@ -8,9 +8,9 @@ import type { Epilogue } from "../woven-definition.js";
  * loads from the image serves several taps.
  */
 export interface Patch {
-  /** Tells kernels of different patches apart. */
+  /** The name of the patch in the variants of kernels. */
   readonly name: string;
-  /** True where it moves quads of the weight and the result, whatever their unit in tiles. */
+  /** True where it moves quads of the weight and the result, independent of their unit in tiles. */
   readonly movesQuads?: boolean;
   program(context: ProgramContext, epilogue?: Epilogue): string;
   workgroups(scalars: Readonly<Record<string, number>>): Workgroups;
@@ -25,28 +25,28 @@ export interface PatchSource {
   readonly isQuads: boolean;
 }
 
-/** WGSL (u32): the zeros before the source's first line, or pixel. Windows are of 3×3. */
+/** WGSL (u32): the padding before the source's first line or pixel. Windows are 3×3. */
 export const paddingOf = (direction: Direction, axis: "x" | "y"): string =>
   direction === "forward" ? `s.padding_${axis}` : `(2u - s.padding_${axis})`;
 
-/** Where a load of one number takes as long as several vector multiply-adds. */
+/** Whether patches pay: where a load of one number takes as long as several vector multiply-adds. */
 export const takesPatches = (context: ProgramContext): boolean =>
   isCpu(context) && context.subgroupSize === lanes;
 
-/** Of a subgroup. */
+/** Lanes of a subgroup. */
 export const lanes = 8;
 
-/** Of the pixels that a subgroup computes. */
+/** Size of the pixels that a subgroup computes. */
 export interface PatchSize {
   readonly height: number;
   readonly width: number;
 }
 
-/** Code for so many things in a row, by number. */
+/** Joins the code for the numbers 0 … count − 1. */
 export const each = (count: number, code: (i: number) => string): string =>
   Array.from({ length: count }, (_, i) => code(i)).join("");
 
-/** WGSL: how the entry point of one subgroup a workgroup begins. In its scope are `lane` and the `tile` that it computes. */
+/** WGSL: the head of an entry point with one subgroup a workgroup. It declares `lane` and the `tile` to compute. */
 export const patchHead: string = `@compute @workgroup_size(${lanes})
 fn main(
   @builtin(workgroup_id) group: vec3u,
@@ -57,8 +57,8 @@ fn main(
 `;
 
 /**
- * WGSL: how the entry point of a rectangle of pixels begins. In its scope are `lane`, this invocation's `column`, the `image`, and the first line `top` and
- * pixel `left` of the patch in it.
+ * WGSL: the head of the entry point of a rectangle of pixels. It declares `lane`, this invocation's `column`, the `image`, and the first
+ * line `top` and pixel `left` of the patch in it.
  */
 export const patchMain = ({ height, width }: PatchSize): string => `
 ${patchHead}  let across = (s.columns + ${lanes - 1}u) / ${lanes}u;
@@ -84,11 +84,11 @@ export function patchWorkgroups(
   return linearWorkgroups(patches * Math.ceil(columns / lanes), 1);
 }
 
-/** How patches load a quad of channels, and take it apart: WGSL. */
+/** WGSL that loads a quad of channels and extracts its elements. */
 export interface QuadLoads {
   readonly zero: string;
   load(at: string): string;
-  /** The number of channel `c` of the quad; {@link channelMarks} in the scope. */
+  /** The element of channel `c` of the quad; needs {@link channelMarks} in scope. */
   channel(quad: string): string;
 }
 
@@ -97,7 +97,7 @@ export const channelMarks: string = `  let isUpper = c > 1u;
   let shift = (c & 1u) * 16u;
 `;
 
-/** Quads as they lie in memory, where those of 16 bits are half as many words as channels. */
+/** Quads as stored in memory: those of 16 bits have half as many words as channels. */
 export function quadLoads({ bindings }: ProgramContext, name: "source" | "weight"): QuadLoads {
   const { dtype, rounding } = bindings[name === "source" ? 0 : 1] as ProgramContext["bindings"][0];
   return !rounding && (dtype === "float16" || dtype === "bfloat16")

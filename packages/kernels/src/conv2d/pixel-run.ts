@@ -3,7 +3,7 @@ import { throughEpilogue } from "../matmul/store.js";
 import type { Epilogue } from "../woven-definition.js";
 import { each, lanes, type Patch, patchHead } from "./patch.js";
 
-/** What a subgroup computes of a weight's gradient, and how it walks over the pixels. */
+/** The part of a weight's gradient that a subgroup computes, and its steps over the pixels. */
 interface RunShape {
   /** Input channels. */
   readonly channels: number;
@@ -20,9 +20,9 @@ const loaded = 4 * lanes;
 const partPixels = 8;
 
 /**
- * The gradient by the weight of windows of 3×3 without strides and with one zero on each side: a subgroup walks over the pixels and
- * multiplies each number of the source by the gradients of three neighbouring pixels, those of three taps, which move on from one
- * register to the next. So three taps, or nine, share their loads.
+ * The gradient by the weight of windows of 3×3 without strides and with one zero on each side: a subgroup iterates over the pixels. It
+ * multiplies each number of the source by the gradients of three neighbouring pixels, one for each tap of a line. These gradients shift
+ * from register to register. So three taps, or nine, share their loads.
  *
  * @param inChannels fewer than four, or a multiple of sixteen
  */
@@ -53,7 +53,7 @@ function runProgram(shape: RunShape, width: 2 | 4, epilogue: Epilogue | undefine
   const sum = (line: number, tap: number, channel: number): string =>
     `sum${(line * 3 + tap) * channels + channel}`;
   const source = lines === 1 ? quadsOf(shape) : elementsOf(shape);
-  // Of the three taps of a line, the first meets the gradient of the next pixel, and the last that of the one before.
+  // Of the three taps of a line, the first multiplies the gradient of the next pixel, and the last that of the previous one.
   const factor = ["after", "d", "before"];
   const accumulate = each(lines, (line) =>
     each(
@@ -114,7 +114,7 @@ ${store.statements}}
 `;
 }
 
-/** WGSL that loads what lies under a line of taps, zeros beside the image. */
+/** WGSL that loads the pixels under a line of taps, with zeros beside the image. */
 interface SourceCode {
   readonly before: string;
   readonly load: string;
@@ -172,8 +172,8 @@ ${each(
 });
 
 /**
- * Stores the sums, whose rows follow one another for all taps of few channels, and for each tap of more. Loops count rows of the result,
- * because a count from zero to a constant is a loop that drivers write out.
+ * Stores the sums. Their rows are contiguous over all taps of few channels, and within each tap of more. Loops count rows of the result,
+ * because drivers unroll loops from zero to a constant.
  */
 function storeRuns(
   { channels, lines }: RunShape,
@@ -182,7 +182,7 @@ function storeRuns(
 ): { readonly functions: string; readonly statements: string } {
   const rows = lines === 1 ? channels : 9 * channels;
   const runs = lines === 1 ? 3 : 1;
-  // Programs compute quads, so that pairs go through them two rows at a time.
+  // Programs compute quads, so that pairs are processed two rows at a time.
   const together = epilogue ? 4 / width : 1;
   const stored = Math.ceil(rows / together);
   const vector = `vec${width}f`;

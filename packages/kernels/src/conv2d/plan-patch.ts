@@ -61,7 +61,7 @@ export function planRun(
     : undefined;
 }
 
-/** Gradients by the result that do not repay a longer compilation. */
+/** Numbers of gradients by the result up to which a longer compilation does not pay. */
 const fewGradients = 2 ** 17;
 
 function choosePatch(
@@ -92,12 +92,12 @@ function isPlain(attributes: Conv2dAttributes): boolean {
 
 const mostChannels = 8;
 const mostColumns = 32;
-/** Blocks of fewer columns load as much as they multiply. */
+/** Blocks of fewer columns spend as much time on loads as on products. */
 const fewColumns = 8;
-/** Of more, on the stack, some leave the first cache. */
+/** With more weights on the stack, some leave the first-level cache. */
 const mostWeights = 1008;
 
-/** Strips in as few blocks of columns as there are. */
+/** Strips with the smallest number of blocks of columns. */
 function chooseStrips({
   inChannels: channels,
   outChannels,
@@ -111,14 +111,17 @@ function chooseStrips({
   return isWide ? { channels, columns } : undefined;
 }
 
-/** Squares of which at least such a part is image. */
+/** Squares of which at least this part covers the image. */
 function chooseSquares(image: ImageSize, least: number): SquareSize | undefined {
   const used = (size: number): number => usedPart(image, { height: size, width: size });
   const size = used(7) > used(8) ? 7 : 8;
   return used(size) >= least ? size : undefined;
 }
 
-/** Whole lines of narrow images; of others so many pixels as fill two registers with their neighbours. Tiles lose most with few channels. */
+/**
+ * Whole lines of narrow images; of wider ones as many pixels as fill two registers together with their neighbours. The gain over tiles is
+ * largest with few channels.
+ */
 const lineShapes: readonly (LineShape & { readonly mostChannels?: number })[] = [
   { height: 8, width: 8, isWhole: true },
   { height: 2, width: 16, isWhole: true },
@@ -127,7 +130,7 @@ const lineShapes: readonly (LineShape & { readonly mostChannels?: number })[] = 
   { height: 4, width: 14, isWhole: false },
 ];
 
-/** Fewer patches than this leave a device idle that tiles keep busy, and do not repay a longer compilation. */
+/** Fewer patches than this leave a device idle where tiles keep it busy, and a longer compilation does not pay. */
 const fewPatches = 64;
 
 function chooseLines(
@@ -140,7 +143,7 @@ function chooseLines(
   const shape = lineShapes.find(
     (shape) =>
       (!shape.isWhole || (isSame && image[1] === shape.width)) &&
-      // Weights that a turned window takes apart cost as much as the products of two lines.
+      // Extracting the weights of a turned window costs as much as the products of two lines.
       (direction === "forward" || shape.height > 2) &&
       inChannels <= (shape.mostChannels ?? Number.POSITIVE_INFINITY) &&
       usedPart(image, shape) >= 0.95,
@@ -150,7 +153,7 @@ function chooseLines(
   return patches * Math.ceil(columns / 8) >= fewPatches ? shape : undefined;
 }
 
-/** How much of what patches cover is image. */
+/** The part of the patches' pixels that lies in the image. */
 const usedPart = (
   [height, width]: ImageSize,
   patch: { readonly height: number; readonly width: number },

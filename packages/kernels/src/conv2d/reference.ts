@@ -16,7 +16,7 @@ const inputAt =
     return source < size ? Math.max(-1, source) : -1;
   };
 
-/** Coordinates of the output pixel that meets an input pixel under tap `tap`. */
+/** Coordinates of the output pixel that has an input pixel under tap `tap`. */
 const outputAt =
   (stride: number, padding: number, dilation: number, size: number): Source =>
   (at, tap) => {
@@ -24,7 +24,7 @@ const outputAt =
     return scaled >= 0 && scaled % stride === 0 && scaled / stride < size ? scaled / stride : -1;
   };
 
-/** Target coordinates are those of a phase: every so manieth of an image. */
+/** Target coordinates are those of a phase: an image with a stride. */
 const sources = (s: Scalars, of: typeof inputAt, phase = 0): readonly [y: Source, x: Source] => {
   const values = s as Record<string, number>;
   const along = (axis: "x" | "y", size: string, first: number): Source => {
@@ -44,7 +44,7 @@ const sources = (s: Scalars, of: typeof inputAt, phase = 0): readonly [y: Source
   ];
 };
 
-/** Calls `visit` for each pair of a target pixel and a tap that meets a source pixel. */
+/** Calls `visit` for each pair of a target pixel and a tap with a source pixel inside the image. */
 function walk(
   s: Scalars,
   [sourceY, sourceX]: readonly [Source, Source],

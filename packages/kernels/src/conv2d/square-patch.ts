@@ -25,9 +25,9 @@ export const squarePatch = (size: SquareSize, source: PatchSource): Patch => ({
 });
 
 /**
- * A convolution by 3×3 windows without strides, of which a lane computes two columns: a subgroup loads what lies under all the
- * windows of a square of pixels, one channel at a time. Each number of the image is loaded once for the nine taps, which leaves the
- * loads of weights. Sums are added up channel by channel, in each tap by tap.
+ * A convolution by 3×3 windows without strides, of which a lane computes two columns: a subgroup loads the pixels under all windows of a
+ * square, one channel at a time. Each number of the image is loaded once for the nine taps, so most loads are those of weights. Sums are
+ * added channel by channel, within a channel tap by tap.
  */
 function squareProgram(
   size: SquareSize,
@@ -41,7 +41,7 @@ function squareProgram(
     const at = line * side + column;
     return `  let v${line}_${column} = subgroupShuffle(a${Math.floor(at / lanes)}, ${at % lanes}u);\n`;
   };
-  // One column's weights stay in registers while all pixels pass by.
+  // The weights of one column stay in registers for all pixels.
   const accumulate = (member: "x" | "y"): string =>
     each(size * size, (i) => {
       const [line, column] = [Math.floor(i / size), i % size];
@@ -86,8 +86,8 @@ ${store.before}  for (var y = top; y < min(top + ${size}u, s.target_height); y++
 }
 
 /**
- * What stands before and after the statements for a `channel`, in which register `a…` of this invocation holds a pixel, and `b0` to `b8`
- * the weights of its columns.
+ * Code before and after the statements for a `channel`. In the statements, register `a…` of this invocation has a pixel, and `b0` to
+ * `b8` have the weights of its columns.
  */
 interface ChannelLoop {
   readonly before: string;
@@ -105,7 +105,7 @@ ${each(registers, (g) => `  let a${g} = select(0.0, at_source(at${g} + channel),
   after: "  }\n",
 });
 
-/** Loads four channels at once, which takes half as many words in 16-bit formats, and takes them apart one by one. */
+/** Loads four channels at once, with half as many words in 16-bit formats, and extracts them one by one. */
 function channelsOfQuads(
   registers: number,
   { direction }: PatchSource,
@@ -141,7 +141,7 @@ ${channelMarks}${each(registers, (g) => `  let a${g} = ${source.channel(`q${g}`)
   };
 }
 
-/** The epilogue of two pixels at a time, whose pairs lie at `at` and `at + s.columns`. */
+/** The epilogue of two pixels at a time, with pairs at `at` and `at + s.columns`. */
 function pairsThrough(epilogue: Epilogue | undefined): {
   readonly functions: string;
   readonly before: string;

@@ -5,18 +5,18 @@ import type { Epilogue } from "../woven-definition.js";
 import { type Direction, each, lanes, type Patch, paddingOf, patchHead } from "./patch.js";
 
 export interface StripShape {
-  /** Of the source: few. */
+  /** Channels of the source: few. */
   readonly channels: number;
   /** Columns of the result that a lane computes: a multiple of four that divides their number. */
   readonly columns: number;
 }
 
 /**
- * Strips of pixels of images of few channels: a subgroup walks down a strip of eight neighbouring pixels, of each of which a lane
- * computes a block of columns. All weights of the block are told to all lanes before, and stay for several strips. A step loads one
- * line: each lane its own pixel, and two lanes what lies beside the strip. Lanes are pixels of one line of all images after each
- * other, so that any width fills them; what lies between images is in the border of zeros, of at least one column.
- * Forward sums keep the order of tiles.
+ * Strips of pixels of images of few channels: a subgroup moves down a strip of eight neighbouring pixels, and each lane computes a
+ * block of columns of one pixel. All weights of the block are broadcast to all lanes first, and stay for several strips. A step loads
+ * one line: each lane its own pixel, and two lanes the pixels beside the strip. The lanes take the pixels of one line of all images
+ * in sequence, so that any width fills them; the border of at least one column of zeros separates images. Forward sums keep the order
+ * of tiles.
  */
 export const stripPatch = (shape: StripShape, direction: Direction): Patch => ({
   name: `strip${shape.channels}x${shape.columns}`,
@@ -37,10 +37,10 @@ export const stripPatch = (shape: StripShape, direction: Direction): Patch => ({
   },
 });
 
-/** Lines of a piece of a strip, which loads two more. */
+/** Lines of a piece of a strip; a piece loads two more. */
 const longest = 32;
 
-/** Pieces that a subgroup walks with the same weights, where walks enough remain to keep a device busy. */
+/** Pieces that a subgroup computes with the same weights, where enough subgroups remain to keep a device busy. */
 const longestWalk = 8;
 const enoughWalks = 64;
 
@@ -63,7 +63,7 @@ function stripProgram(
     const at = k * columns + column;
     return `  let w${k}_${column} = subgroupShuffle(weights[${Math.floor(at / lanes)}], ${at % lanes}u);\n`;
   };
-  // Tap by tap, so that a number under the window is multiplied by four weights while it is in a register.
+  // Tap by tap, so that a number under the window is multiplied by four weights while in a register.
   const addTap = (k: number, columns: readonly number[]): string =>
     columns
       .map((column) => {
@@ -125,7 +125,7 @@ ${each(across, (i) => `      v0_${i} = v1_${i};\n      v1_${i} = v2_${i};\n`)}  
 `;
 }
 
-/** WGSL: declares what lies in line `y` of the source under the window of each lane, three pixels of so many channels: `name`_0 …. */
+/** WGSL: declares `name`_0 …, the part of line `y` of the source under the window of each lane: three pixels of so many channels. */
 const windowLine = (y: string, name: string, channels: number): string => `
     let ${name}_y = ${y};
     let ${name}_inside = ${name}_y < s.source_height;

@@ -58,7 +58,7 @@ ${name}_y -= select(0u, s.target_height, ${name}_next);
 ${name}_image += ahead_image + select(0u, 1u, ${name}_next);
 `;
 
-/** Offsets of the tap to which row `at` of the result belongs. Those before the image's edge wrap around. */
+/** Offsets of the tap of row `at` of the result. Offsets before the image's edge wrap around. */
 const tapOf = (id: string, at: string): string => `  let ${id}_tap = ${at} / s.channels;
   let ${id}_dy = ${id}_tap / s.kernel_width * s.dilation_y - s.padding_y;
   let ${id}_dx = ${id}_tap % s.kernel_width * s.dilation_x - s.padding_x;

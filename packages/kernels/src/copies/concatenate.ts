@@ -4,7 +4,7 @@ import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
 import type { Walk } from "./walk.js";
 
-/** How tensors [outer, sizes[i], inner] are put one after the other. */
+/** The shapes of concatenated tensors [outer, sizes[i], inner]. */
 export interface ConcatenateAttributes {
   /** Input p is a contiguous [outer, sizes[p], inner]. */
   readonly outer: number;
@@ -12,7 +12,7 @@ export interface ConcatenateAttributes {
   readonly inner: number;
 }
 
-/** Inputs of one launch: with the result they stay within the eight buffers that every device binds. */
+/** Inputs of one launch: together with the result, the eight buffers that every device can bind. */
 export const maxConcatenated = 7;
 
 /** out[outer, sum of sizes, inner] = the inputs one after the other along their middle axis, of any dtype; two to seven of them. */
@@ -38,7 +38,7 @@ export function concatenate<B>(
   return { kernel: kernelOf(inputs.length, unit), bindings: [...inputs, out], scalars };
 }
 
-/** A kernel of {@link concatenate}, as passes recognise it. */
+/** A kernel of {@link concatenate}, in the form that passes recognise. */
 interface ConcatenateKernel extends Kernel {
   readonly concatenates: {
     /** Elements of each unit in which its scalar `inner` counts. */
@@ -48,7 +48,7 @@ interface ConcatenateKernel extends Kernel {
 
 const isConcatenate = (kernel: Kernel): kernel is ConcatenateKernel => "concatenates" in kernel;
 
-/** Where each input begins in the result of a launch that puts whole inputs one after the other; undefined for any other launch. */
+/** The start of each input in the result of a launch that concatenates whole inputs; undefined for other launches. */
 export function concatenatedStarts({ kernel, scalars }: Launch<unknown>): number[] | undefined {
   if (!isConcatenate(kernel)) return undefined;
   const ends = kernel.bindings.slice(0, -1).map((_, p) => scalars[`end${p}`] as number);
@@ -57,7 +57,7 @@ export function concatenatedStarts({ kernel, scalars }: Launch<unknown>): number
   return [0, ...ends.slice(0, -1)].map((end) => end * inner);
 }
 
-/** Where each element of each input goes in the result; undefined for launches that do not concatenate. */
+/** The walk of each input's elements through the result; undefined for launches that do not concatenate. */
 export function concatenatedWalks({ kernel, scalars }: Launch<unknown>): Walk[] | undefined {
   if (!isConcatenate(kernel)) return undefined;
   const ends = [0, ...kernel.bindings.slice(0, -1).map((_, p) => scalars[`end${p}`] as number)];

@@ -16,7 +16,7 @@ const sizes: readonly { readonly rows: number; readonly length: number; readonly
 const gap = 8;
 const tiers = await testTiers();
 
-/** The rows, and what was there before behind each of them. */
+/** The rows, and the earlier contents behind each of them. */
 const operandsOf = ({ rows, length, dtype }: (typeof sizes)[number]) => ({
   input: { values: testValues(rows * length, 1), dtype },
   out: { values: testValues(rows * (length + gap), 2), dtype },

@@ -2,7 +2,7 @@ import type { Binding, Launch } from "@halfstep/device";
 import { defineKernel, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
-/** Neighbours of a workgroup walk along a row together, and then along the next. */
+/** The invocations of a workgroup copy neighbouring quads of a row, and then of the next row. */
 const [invocations, rowsEach] = [8, 4];
 
 const kernel = defineKernel({
@@ -37,8 +37,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 });
 
 /**
- * Copies `rows` rows of `length` elements to where they begin `stride` elements apart, bit for bit. Both are multiples of 4. What
- * lies between them is left as it is. For CPU adapters: it gives a GPU little to do at a time.
+ * Copies `rows` rows of `length` elements to places `stride` elements apart, bit for bit. Both numbers are multiples of 4. The
+ * elements between rows are not written. For CPU adapters: it has too few invocations for a GPU.
  */
 export function copyRowsApart<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },

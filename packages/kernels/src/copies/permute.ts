@@ -2,7 +2,7 @@ import type { Binding, Launch } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
 import { stridedCopy } from "./strided-copy.js";
 
-/** A shape, and the order in which its dimensions are wanted. */
+/** A shape, and the new order of its dimensions. */
 export interface PermuteAttributes {
   /** Shape of the input. */
   readonly shape: readonly number[];

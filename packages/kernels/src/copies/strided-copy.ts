@@ -6,28 +6,29 @@ import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
 import type { Walk } from "./walk.js";
 
-/** One dimension of a result that is read out of an input. */
+/** One dimension of a result that is read from an input. */
 export interface CopiedDimension {
   readonly size: number;
   /** Elements of the input between neighbours: negative to walk backwards, 0 to repeat. */
   readonly stride: number;
-  /** The places from `from` up to `to` are read, the others filled. Default: all are read. */
+  /** The places from `from` up to `to` are read, and the others filled. Default: all are read. */
   readonly from?: number;
   readonly to?: number;
 }
 
-/** Which element of the input each element of the result is. */
+/** The mapping from elements of the result to elements of the input. */
 export interface StridedCopyAttributes {
   /** Outermost first. */
   readonly dimensions: readonly CopiedDimension[];
   /** The element of the input at the place of all zeros, whether it is read or not. Default 0. */
   readonly offset?: number;
-  /** What stands at places that are not read, brought into the range of integers. Default 0. */
+  /** The value at places that are not read; integers saturate. Default 0. */
   readonly fill?: number;
 }
 
 /**
- * out = elements of the input, found by strides: slices, permutations, flips, padding and repetition in one kernel, for every dtype.
+ * out = elements of the input, addressed by strides: slices, permutations, flips, padding and repetition in one kernel, for every
+ * dtype.
  */
 export function stridedCopy<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
@@ -63,14 +64,14 @@ export function stridedCopy<B>(
   };
 }
 
-/** The first of the elements that a launch copies, where it copies neighbours to neighbours; undefined for any other launch. */
+/** The first element that a launch copies, where it copies a contiguous range; undefined for other launches. */
 export function contiguousStart({ kernel, scalars }: Launch<unknown>): number | undefined {
   if (!isStridedCopy(kernel)) return undefined;
   const { rank, unit, filled } = kernel.copies;
   return rank === 1 && unit === 4 && !filled ? (scalars.offset as number) * 4 : undefined;
 }
 
-/** The elements that a launch copies, one after the other; undefined for other launches, and for copies that fill places. */
+/** The elements that a launch copies, in order; undefined for other launches, and for copies that fill places. */
 export function copiedWalk({ kernel, scalars }: Launch<unknown>): Walk | undefined {
   if (!isStridedCopy(kernel) || kernel.copies.filled) return undefined;
   const { rank, unit } = kernel.copies;
@@ -83,7 +84,7 @@ export function copiedWalk({ kernel, scalars }: Launch<unknown>): Walk | undefin
 
 type Walked = Required<CopiedDimension>;
 
-/** The same walk with neighbours that can be walked as one merged. */
+/** The same walk with adjacent dimensions merged where possible. */
 function merge(dimensions: readonly CopiedDimension[]): readonly Walked[] {
   const merged: Walked[] = [];
   for (const { size, stride, from = 0, to = size } of dimensions) {
@@ -105,7 +106,7 @@ function merge(dimensions: readonly CopiedDimension[]): readonly Walked[] {
 
 const lastOf = (merged: readonly Walked[]): Walked => merged.at(-1) as Walked;
 
-/** Rows that stay whole move a quad at a time. */
+/** Whether rows stay contiguous, so that copies move quads. */
 function movesQuads(merged: readonly Walked[], offset: number): boolean {
   const last = lastOf(merged);
   const isWhole = (n: number): boolean => n % 4 === 0;
@@ -119,13 +120,13 @@ function movesQuads(merged: readonly Walked[], offset: number): boolean {
 interface Variant {
   readonly rank: number;
   readonly unit: 1 | 4;
-  /** What is put at places that are not read, where there are any. */
+  /** The domain of the filled value, where some places are not read. */
   readonly filled: Domain | undefined;
-  /** Whether no quad of the result belongs to two rows: places of the last dimension. */
+  /** Whether no quad of the result spans two rows (of the last dimension). */
   readonly byRows: boolean;
 }
 
-/** A kernel of {@link stridedCopy}, as passes recognise it. */
+/** A kernel of {@link stridedCopy}, in the form that passes recognise. */
 interface StridedCopyKernel extends Kernel {
   readonly copies: Variant;
 }
@@ -147,14 +148,14 @@ function kernelOf(variant: Variant): StridedCopyKernel {
 }
 
 /**
- * Quads of a row that an invocation copies: CPUs divide slowly, and do so once for each invocation. On GPUs neighbours copy
+ * Quads of a row that an invocation copies. Divisions are slow on CPUs, and each invocation divides once. On GPUs neighbours copy
  * neighbouring quads, so that they share lines of memory.
  */
 const quadsEach = (context: Pick<ProgramContext, "hardware">): number => (isCpu(context) ? 16 : 1);
 
 const quadsOfRow = (size: number, unit: number): number => (size * unit) / 4;
 
-/** WGSL that goes from the number `rest` of a place of the dimensions up to `last` to `at` in the input, and whether it is `inside`. */
+/** WGSL that maps the index `rest` of a place in the dimensions up to `last` to the index `at` in the input, and sets `inside`. */
 function walk(last: number, isPadded: boolean): string {
   let code = "  var at = s.offset;\n  var inside = true;\n  var c = 0;\n";
   for (let d = last; d >= 0; d--) {
@@ -206,7 +207,7 @@ ${linearMain()}
 }
 `;
       }
-      // What is only moved, to one place, keeps its bits and needs no conversion. Float32 needs none anyway.
+      // Elements that are only moved keep their bits and need no conversion. Float32 never needs one.
       const isMoved =
         from?.dtype === to?.dtype &&
         to?.dtype !== "float32" &&

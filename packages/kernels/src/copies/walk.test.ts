@@ -20,7 +20,7 @@ const binding = (length: number): Binding<object> => ({
   ...{ buffer: {}, offset: 0, length, dtype: "float32" },
 });
 
-/** What a copy of a tensor of 0, 1, 2 … holds: the elements that it reads. */
+/** The result of a copy of a tensor 0, 1, 2, …: the indices of the elements that it reads. */
 function copied(length: number, dimensions: readonly CopiedDimension[], offset: number) {
   const count = dimensions.reduce((product, { size }) => product * size, 1);
   const operands = { input: { values: counting(length) }, out: { values: count } };
@@ -165,7 +165,7 @@ test("ranges lead where the walk does, or nowhere", () => {
   expect(wrong).toEqual([]);
   expect(followed).toBeGreaterThan(300);
   expect(refused).toBeGreaterThan(100);
-  // A range of all copies would go on in the next row.
+  // A range of all copies would continue in the next row.
   expect(rangesThrough(walk, 0, [{ count: 24, stride: 5 }])).toBeUndefined();
   expect(turnsOf(walk, 5)).toEqual([24, 4, 1]);
 });

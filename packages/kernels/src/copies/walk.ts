@@ -1,17 +1,20 @@
-/** Elements in the order of their copies: copy i is element `offset` + Σ digit · stride, the digits being those of i. */
+/**
+ * Elements in the order of their copies: copy i is element `offset` + Σ digit · stride, with the digits of i in the
+ * dimensions.
+ */
 export interface Walk {
   readonly offset: number;
   /** Outermost first. */
   readonly dimensions: readonly WalkedDimension[];
 }
 
-/** A dimension along which a copy walks. */
+/** A dimension of a walk. */
 export interface WalkedDimension {
   readonly size: number;
   readonly stride: number;
 }
 
-/** Elements of one number after the other. */
+/** Elements along several ranges of steps. */
 export interface WalkedRange {
   readonly count: number;
   readonly stride: number;
@@ -20,11 +23,11 @@ export interface WalkedRange {
 const sizeOf = (dimensions: readonly WalkedDimension[]): number =>
   dimensions.reduce((product, { size }) => product * size, 1);
 
-/** How many copies a step along each dimension goes on. */
+/** The distance in copies of a step along each dimension. */
 const places = (dimensions: readonly WalkedDimension[]): number[] =>
   dimensions.map((_, d) => sizeOf(dimensions.slice(d + 1)));
 
-/** Where each element goes that a walk reads; undefined unless that is every element of a stretch once. */
+/** The inverse of a walk; undefined unless the walk reads every element of a contiguous range once. */
 export function inverseWalk({ offset, dimensions }: Walk): Walk | undefined {
   const steps = places(dimensions);
   const inverse = dimensions
@@ -36,8 +39,8 @@ export function inverseWalk({ offset, dimensions }: Walk): Walk | undefined {
 }
 
 /**
- * Where the walk finds the copies start + Σ kⱼ · strideⱼ, for 0 ≤ kⱼ < countⱼ, if these are elements start' + Σ kⱼ · strideⱼ';
- * undefined where they are not, or where steps of two ranges would have to be carried from one dimension to another.
+ * The elements of the copies start + Σ kⱼ · strideⱼ, for 0 ≤ kⱼ < countⱼ, if these have the form start' + Σ kⱼ · strideⱼ'.
+ * Undefined for other forms, and where steps of two ranges would carry from one dimension to another.
  */
 export function rangesThrough(
   { offset, dimensions }: Walk,
@@ -64,6 +67,6 @@ export function rangesThrough(
   return isInside ? { start: offset + found(first), strides } : undefined;
 }
 
-/** Counts after which the stride of a dimension may change, along a range of this stride. */
+/** The counts after which a range of this stride may reach another dimension. */
 export const turnsOf = ({ dimensions }: Walk, stride: number): number[] =>
   places(dimensions).map((step, d) => (step * (dimensions[d] as WalkedDimension).size) / stride);

@@ -5,9 +5,9 @@ import { expOf, logOf } from "../wgsl/transcendental.js";
 import { type CrfParts, smallLanes } from "./crf-kernel.js";
 import { maxCrfTags } from "./shape.js";
 
-// The pieces of programs that walk along sequences, and the same arithmetic for their references.
+// Parts of programs that process sequences step by step, and the same arithmetic for their references.
 
-/** The head of an entry point that walks along sequence `b`: `lane` takes tags `lane`, `lane + lanes`, … */
+/** The head of an entry point that processes sequence `b`: `lane` takes tags `lane`, `lane + lanes`, … */
 export function chainMain(context: ProgramContext, parts: CrfParts): string {
   const lanes = lanesOf(context, parts);
   return `const lanes = ${lanes}u;
@@ -18,7 +18,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 `;
 }
 
-/** WGSL: where the numbers of place t wait, among two. */
+/** WGSL: the offset of the numbers of place t in a double buffer. */
 export const half = (t: string): string => `((${t}) & 1u) * ${maxCrfTags}u`;
 
 /** On CPU adapters a barrier is cheap in a workgroup of one subgroup only. */
@@ -30,10 +30,10 @@ function lanesOf(context: ProgramContext, { isWide }: CrfParts): number {
 export const chainWorkgroups = ({ batch }: Readonly<Record<string, number>>): Workgroups =>
   linearWorkgroups(batch as number, 1);
 
-/** The largest float32 downwards: from here maxima of finite numbers and of none start. */
+/** The lowest float32, from which maxima start. */
 const lowest = "-3.4028234e38";
 
-/** WGSL statements that compute `log_sum` of quads `i` of numbers; what is behind the last tag does not count. */
+/** WGSL statements that compute `log_sum` of quads `i` of numbers, without the numbers behind the last tag. */
 export const logSumExpCode = (quad: string): string => /* wgsl */ `
   var tops = vec4f(${lowest});
   for (var i = 0u; i < s.tags; i += 4u) { tops = max(tops, select(vec4f(${lowest}), ${quad}, counted(i))); }
@@ -47,7 +47,7 @@ export const logSumExpCode = (quad: string): string => /* wgsl */ `
 export const placeArrays = (...names: readonly string[]): string =>
   names.map((name) => `var<workgroup> ${name}: array<f32, ${2 * maxCrfTags}>;\n`).join("");
 
-/** WGSL functions of all CRF kernels. `highest` is the largest emission of a place, by which the others are made smaller. */
+/** WGSL functions of all CRF kernels. `highest` is the largest emission of a place, which is subtracted from all. */
 export const crfFunctions = ({
   hasMask,
 }: CrfParts): string => `${expOf("row_exp")}${logOf("row_log")}

@@ -3,15 +3,15 @@ import type { KernelDefinition } from "../definition.js";
 import { defineKernel } from "../kernel.js";
 import type { CrfScalars, CrfShape } from "./shape.js";
 
-/** The operands that there may be, which are static choices of a program. */
+/** The optional operands, which are static choices of a program. */
 export interface CrfParts {
   readonly hasTags: boolean;
   readonly hasMask: boolean;
-  /** Whether the tags are more than the lanes of a small workgroup. */
+  /** Whether there are more tags than lanes of a small workgroup. */
   readonly isWide: boolean;
 }
 
-/** Tags that the lanes of a small workgroup take at once. */
+/** Tags that a small workgroup processes at once. */
 export const smallLanes = 32;
 
 export const partsOf = (
@@ -36,25 +36,25 @@ export const tagsBinding = ({ hasTags }: CrfParts): readonly Named<"tags">[] =>
 export const maskBinding = ({ hasMask }: CrfParts): readonly Named<"mask">[] =>
   hasMask ? [integers("mask")] : [];
 
-/** A binding of float32, of which invocations store one element at a time. */
+/** A binding of float32 that is stored element by element. */
 export const single = <Name extends string>(name: Name, access: "read" | "write"): Named<Name> => ({
   ...{ name, access, unit: 1, dtypes: ["float32"] },
 });
 
-/** What a CRF kernel's author writes: a kernel whose `reference` finds its views by the names of its bindings. */
+/** The definition of a CRF kernel, whose `reference` gets its views by the names of its bindings. */
 export interface CrfKernelDefinition<Name extends string>
   extends Pick<KernelDefinition, "name" | "body" | "workgroups"> {
   readonly bindings: readonly Named<Name>[];
   /** Scalars besides {@link CrfScalars}. */
   readonly scalars?: readonly KernelScalar[];
-  /** What is no binding, because there is no such operand, is not to be read. */
+  /** Views of absent operands must not be read. */
   reference(
     views: Readonly<Record<Name, KernelView>>,
     scalars: CrfScalars & Readonly<Record<string, number>>,
   ): void;
 }
 
-/** A kernel for each choice of parts, made when it is first asked for. */
+/** A kernel for each choice of parts, made on first use. */
 export function crfKernel<Name extends string>(
   define: (parts: CrfParts) => CrfKernelDefinition<Name>,
 ): (parts: CrfParts) => Kernel {

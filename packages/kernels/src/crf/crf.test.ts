@@ -20,7 +20,7 @@ interface Case {
   readonly ends?: readonly number[];
 }
 
-/** Numbers that all dtypes hold, some transitions of which are forbidden as CRFs do, and NaN under the padding. */
+/** Numbers that are exact in all dtypes, with some forbidden transitions, and NaN under the padding. */
 function operandsOf({ batch, length, numTags, dtype = "float32", ends }: Case) {
   const isInside = (place: number): boolean =>
     place % length < (ends?.[Math.floor(place / length)] ?? length);
@@ -71,7 +71,7 @@ const launches =
     crfDecode(target, { ...given, tags: best, scores }, check);
   };
 
-/** By going through all tags of every sequence. */
+/** By enumeration of all tags of every sequence. */
 function enumerated(check: Case) {
   const { batch, length, numTags, ends } = check;
   const { emissions, start, end, transitions, tags, lossGradient } = operandsOf(check);

@@ -10,7 +10,7 @@ import { pairKernel, sumKernel } from "./transition-gradient.js";
 /** Operands of the gradients of a conditional random field. */
 export interface CrfLossBackwardOperands<B> extends CrfOperands<B> {
   readonly tags?: Binding<B> | undefined;
-  /** What `crfLoss` left behind. */
+  /** The alphas of `crfLoss`. */
   readonly alphas: Binding<B>;
   /** [batch] */
   readonly lossGradient: Binding<B>;
@@ -25,9 +25,9 @@ export interface CrfLossBackwardOperands<B> extends CrfOperands<B> {
 }
 
 /**
- * The gradients of `crfLoss`: the probabilities of tags and of pairs of tags, minus one for those that are given, in four
- * launches. What a place's tag passes on to the place before is divided by how the forward algorithm came to it, which are
- * probabilities: nothing overflows, and no logarithm is taken. Sums over the batch have one order.
+ * The gradients of `crfLoss`: the probabilities of tags and of pairs of tags, minus one at the given tags, in four
+ * launches. The backward recursion uses the probabilities of the forward algorithm's transitions, so that nothing
+ * overflows and no logarithm is needed. Sums over the batch have a fixed order.
  */
 export function crfLossBackward<B>(
   target: LaunchTarget<B>,
@@ -61,7 +61,7 @@ export function crfLossBackward<B>(
     },
   );
   const parts = partsOf(operands, shape);
-  // Programs of one invocation for each number are the same for few tags and for many.
+  // Programs with one invocation for each number do not depend on the number of tags.
   const flatParts = { ...parts, isWide: false };
   const scalars = scalarsOf(shape);
   const [marginals, drops] = [scratch(target, elements), scratch(target, elements)];
@@ -90,5 +90,5 @@ export function crfLossBackward<B>(
   });
 }
 
-/** Sums of parts of a batch that are kept at a time. */
+/** Largest number of partial sums of a batch. */
 const maxPartials = 2 ** 20;

@@ -20,16 +20,16 @@ export interface CrfLossOperands<B> extends CrfOperands<B> {
   readonly tags?: Binding<B> | undefined;
   /** float32 [batch] */
   readonly losses: Binding<B>;
-  /** float32 [batch, length, tags]: what `crfLossBackward` needs. */
+  /** float32 [batch, length, tags], for `crfLossBackward`. */
   readonly alphas: Binding<B>;
 }
 
 /**
  * losses = log Σ exp score over all tags of a sequence, by the forward algorithm, minus the score of its `tags`; without tags the
- * log-partition alone. A tag that is none gives NaN.
+ * log-partition alone. An invalid tag gives NaN.
  *
- * Of each place the largest emission is taken from the others: the same for all tags, it cancels out, and leaves smaller sums
- * with more digits behind the point.
+ * The largest emission of each place is subtracted from all its emissions. It cancels out, because it is the same for all tags,
+ * and the smaller sums have more fractional digits.
  */
 export function crfLoss<B>(operands: CrfLossOperands<B>, shape: CrfShape): Launch<B> {
   requireCrf("crfLoss", operands, shape);
@@ -63,7 +63,7 @@ const lossKernel = crfKernel<
       single("losses", "write"),
       single("alphas", "write"),
     ],
-    // The end is one more place with a single tag: a second copy of the sum would take as long again to compile.
+    // The end is one more place with a single tag: a second copy of the sum would double the compile time.
     body: (context) => `${crfFunctions(parts)}${highestFunction}${placeArrays("rows")}
 fn four(i: u32) -> vec4f { return vec4f(rows[i], rows[i + 1u], rows[i + 2u], rows[i + 3u]); }
 fn into(tag: u32, i: u32, is_end: bool) -> vec4f {

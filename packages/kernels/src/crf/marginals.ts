@@ -13,8 +13,8 @@ import {
 import { type CrfParts, crfKernel, maskBinding, single } from "./crf-kernel.js";
 
 /**
- * marginals = lossGradient · probability of each tag, carried along where the mask is 0; drops = minus the logarithm of what came to
- * a tag from the place before, so that exp(alpha + transition + drop) is the probability of where it came from.
+ * marginals = lossGradient · probability of each tag, copied along where the mask is 0. drops = minus the logarithm of the sum that
+ * reaches a tag from the previous place: exp(alpha + transition + drop) is the probability of the previous tag.
  */
 export const marginalKernel: (parts: CrfParts) => Kernel = crfKernel<
   "emissions" | "end" | "transitions" | "mask" | "alphas" | "lossGradient" | "marginals" | "drops"

@@ -2,8 +2,8 @@ import type { Binding } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
 
 /**
- * Linear-chain conditional random fields (Lafferty et al. 2001). A workgroup walks along one sequence, its lanes share the tags, and
- * the numbers of a place wait in workgroup memory for the next one. Everything is in log space and in float32.
+ * Linear-chain conditional random fields (Lafferty et al. 2001). A workgroup processes one sequence place by place. Its lanes share
+ * the tags, and workgroup memory passes the numbers of a place to the next one. Everything is in log space and in float32.
  */
 export interface CrfShape {
   readonly batch: number;
@@ -13,7 +13,7 @@ export interface CrfShape {
   readonly numTags: number;
 }
 
-/** What every CRF kernel reads. */
+/** Operands that every CRF kernel reads. */
 export interface CrfOperands<B> {
   /** [batch, length, tags] */
   readonly emissions: Binding<B>;
@@ -27,7 +27,7 @@ export interface CrfOperands<B> {
   readonly mask?: Binding<B> | undefined;
 }
 
-/** Tags whose numbers of two places fit into the workgroup memory that every device has. */
+/** Largest number of tags: the numbers of two places fit into the workgroup memory of every device. */
 export const maxCrfTags = 512;
 
 export function requireCrf<B>(
@@ -51,7 +51,7 @@ export function requireCrf<B>(
   );
 }
 
-/** The optional operands that there are. */
+/** The optional operands that are given. */
 export const given = <T>(...operands: readonly (T | undefined)[]): readonly T[] =>
   operands.filter((operand) => operand !== undefined);
 

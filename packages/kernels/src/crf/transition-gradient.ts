@@ -3,7 +3,10 @@ import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { crfFunctions } from "./chain.js";
 import { type CrfParts, crfKernel, maskBinding, single, tagsBinding } from "./crf-kernel.js";
 
-/** partials[groups, tags + 2, tags]: gradients of transitions, of the start and of the end, from every so many-th sequence. */
+/**
+ * partials[groups, tags + 2, tags]: gradients of transitions, of the start and of the end, each from the sequences with a
+ * stride.
+ */
 export const pairKernel: (parts: CrfParts) => Kernel = crfKernel<
   "marginals" | "drops" | "alphas" | "transitions" | "tags" | "mask" | "lossGradient" | "partials"
 >((parts) => {
@@ -67,7 +70,7 @@ ${linearMain()}
       const cells = (count + 2) * count;
       const sums = new Float64Array(partials.length);
       const add = (group: number, row: number, column: number, value: number): void => {
-        // Tags that are none have no gradient.
+        // Invalid tags have no gradient.
         if (row > count + 1 || column >= count) return;
         const at = group * cells + row * count + column;
         sums[at] = (sums[at] as number) + value;
@@ -106,7 +109,7 @@ ${linearMain()}
   };
 });
 
-/** The gradients of transitions, of the start and of the end, from the sums that groups of sequences left. */
+/** The gradients of transitions, of the start and of the end, from the partial sums of groups of sequences. */
 export const sumKernel: Kernel = defineKernel({
   name: "crfSums",
   bindings: [

@@ -13,7 +13,9 @@ export interface CrfDecodeOperands<B> extends CrfOperands<B> {
   readonly scores: Binding<B>;
 }
 
-/** The tags of the highest score together, and that score, by Viterbi's algorithm in one launch. Of equal tags the first wins. */
+/**
+ * The sequence of tags with the highest score, and that score, by Viterbi's algorithm in one launch. Ties go to the first tag.
+ */
 export function crfDecode<B>(
   target: LaunchTarget<B>,
   operands: CrfDecodeOperands<B>,
@@ -43,7 +45,7 @@ const decodeKernel = crfKernel<
       { name: "end", access: "read" },
       { name: "transitions", access: "read" },
       ...maskBinding(parts),
-      // Where the best way to each tag of a place comes from.
+      // The previous tag on the best path to each tag of a place.
       { name: "pointers", access: "readwrite", unit: 1, dtypes: ["uint32"] },
       { name: "tags", access: "write", unit: 1, dtypes: ["uint32"] },
       single("scores", "write"),
@@ -107,7 +109,7 @@ ${chainMain(context, parts)}
       { batch, length, tags: count },
     ) {
       const isSingle = scores instanceof Float32Array;
-      // Rounded as on a GPU, so that equal scores are equal there and here.
+      // Rounded as on a GPU, so that ties are the same on both.
       const rounded = (x: number): number => (isSingle ? Math.fround(x) : x);
       for (let b = 0; b < batch; b++) {
         let row = Array.from({ length: count }, (_, j) => start[j] as number);
@@ -140,7 +142,7 @@ ${chainMain(context, parts)}
   };
 });
 
-/** The largest of `count` numbers and where it is: the first of equals, a NaN before all. */
+/** The largest of `count` numbers and its index: ties go to the first, and NaN wins. */
 function bestOf(count: number, value: (i: number) => number): [best: number, place: number] {
   let best = value(0);
   let winner = 0;

@@ -43,7 +43,7 @@ const cases = dtypes.flatMap((dtype) =>
 const operandsOf = (dtype: Floating, length: number) =>
   ({
     x: { values: spread(length, dtype), dtype },
-    // What earlier gradients of the step have left.
+    // Counts of earlier gradients of the step.
     exponents: { values: new Uint32Array(256).fill(3), dtype: "uint32" },
   }) as const;
 

@@ -4,7 +4,7 @@ import { defineKernel } from "../kernel.js";
 const bins = 256;
 const groupSize = 256;
 
-/** Quads that one invocation looks at in a row. */
+/** Consecutive quads of one invocation. */
 const quadsEach = 8;
 const blockSize = groupSize * quadsEach;
 const maxGroups = 256;
@@ -16,8 +16,7 @@ const kernel = defineKernel({
     { name: "exponents", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
   ],
   scalars: [{ name: "count", type: "u32" }],
-  // Counts of a workgroup are gathered in its own memory, so that the shared bins are added to once each. Sums of integers
-  // are the same in any order.
+  // A workgroup counts in its own memory, and adds to each shared bin once. Sums of integers are the same in any order.
   body: () => `var<workgroup> counts: array<atomic<u32>, ${bins}>;
 @compute @workgroup_size(${groupSize})
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {

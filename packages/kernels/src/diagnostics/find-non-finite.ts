@@ -2,13 +2,13 @@ import type { Binding, DType, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { infinityOf, magnitudesWgsl } from "../wgsl/magnitudes.js";
 
-/** What is found where every element is finite: what new memory holds. */
+/** The code where every element is finite: 0, as in new memory. */
 export const nothingFound = 0;
 
 /** Codes count down, so that the first element has the largest. */
 const largestCode = 0xffff_ffff;
 
-/** Quads that one invocation looks at. */
+/** Quads that one invocation checks. */
 const quadsEach = 8;
 const groupSize = 64;
 
@@ -51,8 +51,8 @@ ${linearMain(groupSize)}
 });
 
 /**
- * Looks for the first element of `x` that is ±infinity or NaN, tested on bits, and raises the uint32 `found[slot]` to a code
- * for it, which {@link decodeFound} reads. Start from `nothingFound`. Exact for lengths below 2^31.
+ * Finds the first element of `x` that is ±infinity or NaN, tested on bits, and raises the uint32 `found[slot]` to a code for
+ * it, which {@link decodeFound} decodes. Start from `nothingFound`. Exact for lengths below 2^31.
  */
 export function findNonFinite<B>(
   operands: { readonly x: Binding<B>; readonly found: Binding<B> },
@@ -62,7 +62,7 @@ export function findNonFinite<B>(
   return { kernel, bindings: [x, found], scalars: { count: x.length, slot } };
 }
 
-/** What {@link findNonFinite} left: where the element is and what it is, or nothing. */
+/** Decodes the result of {@link findNonFinite}: the index and kind of the element, or undefined. */
 export function decodeFound(
   code: number,
 ): { readonly element: number; readonly kind: "infinity" | "nan" } | undefined {

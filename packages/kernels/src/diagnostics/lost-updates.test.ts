@@ -23,7 +23,7 @@ const { chunks } = segmentTable(
 /** Whole numbers below `range` without pattern. */
 const noise = (i: number, range: number): number => (Math.imul(i + 1, 0x9e3779b1) >>> 8) % range;
 
-/** Weights and updates on grids so coarse that float32 holds their sums, with numbers that no count may trip over. */
+/** Weights and updates on grids so coarse that float32 holds their sums, with numbers that no count may include. */
 const before = new Float32Array(length);
 const after = new Float32Array(length);
 for (let i = 0; i < length; i++) {
@@ -53,7 +53,7 @@ const launches =
   (target, bindings) =>
     target.launch(countLostUpdates(bindings, { format }));
 
-/** What the counts say of a segment, as formats says it. */
+/** The shares from the counts of a segment, in the form of `@halfstep/formats`. */
 function sharesOf(words: ArrayLike<number>, segment: number): number[] {
   const start = segment === 4 ? 7 * 2 ** 32 + 2 ** 32 - 5 : 0;
   const [updates, lost, partial, overflowed, errors] = lostUpdateCounts.map((_, i) => {

@@ -10,7 +10,7 @@ import { chunkWords } from "../optimizers/segment-table.js";
 
 const groupSize = 64;
 
-/** What {@link countLostUpdates} counts of each segment, in this order, each as two uint32: the low word first. */
+/** The counts of {@link countLostUpdates} for each segment, in this order, each as two uint32, the low word first. */
 export const lostUpdateCounts = ["updates", "lost", "partial", "overflowed", "errors"] as const;
 
 /** uint32 words of each segment. */
@@ -20,13 +20,13 @@ export const lostUpdateWords: number = 2 * lostUpdateCounts.length;
 export const errorUnit: number = 2 ** -16;
 
 /**
- * Counts, by segment, what would become of the change from `before` to `after` if the parameters were stored in `format` and
- * nothing else: the parameter is rounded to the format, the change is added in float32, and the sum is rounded.
+ * Counts for each segment how the change from `before` to `after` would be rounded if the parameters were stored only in
+ * `format`: the parameter is rounded to the format, the change is added in float32, and the sum is rounded.
  *
  * - `updates`: changes that are finite and not 0, of finite parameters;
- * - `lost`: those that leave the rounded parameter as it was;
- * - `partial`: those that change it by another amount than themselves;
- * - `overflowed`: those whose sum is infinite in the format, which are counted in `updates` alone besides;
+ * - `lost`: those that do not change the rounded parameter;
+ * - `partial`: those that change it by a different amount;
+ * - `overflowed`: those whose sum is infinite in the format; of the other counts only `updates` includes them;
  * - `errors`: Σ |change of the rounded − change| / |change|, in parts of {@link errorUnit}.
  *
  * `counts` is added to. `chunks` is that of `segmentTable`.
@@ -53,18 +53,18 @@ export function countLostUpdates<B>(
   };
 }
 
-/** Storages whose numbers are made from a float32 by {@link storeParameters}. */
+/** Storages that {@link storeParameters} derives from float32 numbers. */
 export type DerivedKind = Exclude<ParameterKind, "inPlace" | "copied" | "master">;
 
 /**
- * Stores the float32 numbers `exact` as a storage would have at the end of a step, unless that step was skipped: the same
- * bits. `scalars` are those of stochastic rounding, as `launchUpdate` has them.
+ * Stores the float32 numbers `exact` with the same bits as a storage after a step, unless that step was skipped. `scalars`
+ * are those of stochastic rounding, as `launchUpdate` has them.
  */
 export function storeParameters<B>(
   operands: {
     readonly exact: Binding<B>;
     readonly parameters: KeptParameters<B>;
-    /** What `stepControl` left. */
+    /** The control words of `stepControl`. */
     readonly control: Binding<B>;
   },
   scalars: Readonly<Record<string, number>>,
@@ -101,8 +101,8 @@ const counterKernel = (format: HalfDType): Kernel =>
       { name: "counts", access: "readwrite", unit: 1, atomic: true, dtypes: ["uint32"] },
     ],
     scalars: [{ name: "chunks", type: "u32" }],
-    // Whether a number is finite, and whether two are equal, is asked of their bits: compilers may assume finite numbers, and
-    // GPUs may take subnormal ones for 0.
+    // Bits decide whether a number is finite and whether two are equal: compilers may assume finite numbers, and GPUs may
+    // flush subnormal ones to 0.
     body: () => `var<workgroup> counted: array<atomic<u32>, ${carry}>;
 fn magnitude(v: vec4f) -> vec4u { return bitcast<vec4u>(v) & vec4u(0x7fffffffu); }
 fn infinite(v: vec4f) -> vec4<bool> { return magnitude(v) >= vec4u(0x7f800000u); }

@@ -5,7 +5,7 @@ import { erfc } from "./error-function.js";
 import { accurateExpm1, logistic } from "./exponential.js";
 import { keepingNan, nan } from "./guards.js";
 
-/** Whether a number has a minus: from the bits of −0 to those of −∞. NaN has none, whatever its sign. */
+/** Whether a number is negative or −0: from the bits of −0 to those of −∞. False for NaN of either sign. */
 const hasMinus = predicate({
   wgsl: (x) => `(bitcast<vec4u>(${x}) - vec4u(0x80000000u)) <= vec4u(0x7f800000u)`,
   holds: (x) => x < 0 || Object.is(x, -0),
@@ -47,10 +47,10 @@ export const gelu: Expression = formula("gelu", (x) =>
     .mul(erfc(x.mul(-Math.SQRT1_2))),
 );
 
-// In WGSL the float32 below the nearest one, as ever: with another, trainings would not repeat their bits.
+// In WGSL this is the float32 below the nearest one, as before: another constant would change the bits of trainings.
 const tanhFactor = constant(2 * Math.sqrt(2 / Math.PI), 1.5957691);
 
-/** What gelu's tanh approximation takes the sigmoid of: (1 + tanh u) / 2 is sigmoid(2u), which cancels nothing. */
+/** The argument of the sigmoid in gelu's tanh approximation: (1 + tanh u) / 2 is sigmoid(2u), without cancellation. */
 const twiceU = (x: Term): Term => tanhFactor.mul(x.add(constant(0.044715).mul(x).mul(x).mul(x)));
 
 /** gelu by its tanh approximation, torch's `approximate="tanh"`. */

@@ -4,7 +4,7 @@ import { formula } from "../formula/formula.js";
 import { type Condition, constant, select, type Term } from "../formula/term.js";
 import { converted, fromFloatsWgsl } from "./integer-forms.js";
 
-/** y = x: what a copy computes, and a cast between floats. Integers keep every bit. */
+/** y = x, for copies and casts between floats. Integers keep every bit. */
 export const identity: Expression = formula("identity", (x) => x, { integers: converted("same") });
 
 /** a + b. */
@@ -71,7 +71,7 @@ export const ceil: Expression = formula("ceil", (x) => x.ceil());
 /** The nearest whole number; of two that are equally near, the even one. */
 export const round: Expression = formula("round", (x) => x.round());
 
-/** x where it lies between the scalars low and high, else the one that it passes; NaN stays NaN. */
+/** x clamped to the scalars low and high; NaN stays NaN. */
 export const clamp: Expression = formula(
   "clamp",
   (x, low, high) => select(x.isNan(), x, select(x.gt(high), high, select(x.lt(low), low, x))),
@@ -79,8 +79,8 @@ export const clamp: Expression = formula(
 );
 
 /**
- * The gradient of clamp from (gradient, x): passed on where low ≤ x ≤ high, NaN where x is NaN. (torch's is 0 there, which would
- * hide from a scaler that an activation was lost.)
+ * The gradient of clamp from (gradient, x): passed on where low ≤ x ≤ high, NaN where x is NaN. (torch's is 0 there, which would hide
+ * an overflowed activation from a scaler.)
  */
 export const clampBackward: Expression = formula(
   "clampBackward",
@@ -110,7 +110,7 @@ export const fromInteger: Expression = formula("fromInteger", (x) => x, {
   integers: converted("float"),
 });
 
-// Its result is no float, so that it is no formula.
+// Not a formula, because its result is not a float.
 const toInteger = (name: string, domain: IntegerDomain): Expression => ({
   name,
   arity: 1,
@@ -121,16 +121,16 @@ const toInteger = (name: string, domain: IntegerDomain): Expression => ({
   functions: fromFloatsWgsl(`${name}_of`, domain),
 });
 
-/** Floats without their fraction, and integers, as int32: the end of its range for what lies beyond, 0 for NaN. */
+/** Floats (truncated) and integers as int32: saturated, 0 for NaN. */
 export const toInt32: Expression = toInteger("toInt32", "int32");
 
-/** The same as uint32. */
+/** Floats (truncated) and integers as uint32: saturated, 0 for NaN. */
 export const toUint32: Expression = toInteger("toUint32", "uint32");
 
 /**
  * The place in n dimensions, from (the place in the first n − 1, the index in the last), uint32 both: place · size + index. The scalars
- * are the number of places in the first n − 1 dimensions and the size of the last; where either operand is not below its own, it is
- * 2^32 − 1, which is a place nowhere.
+ * are the number of places in the first n − 1 dimensions and the size of the last; where either operand is not below its bound, the
+ * result is 2^32 − 1, an invalid place.
  */
 export const placeIn: Expression = {
   name: "placeIn",

@@ -20,7 +20,10 @@ const isInfinite = predicate({
   holds: (x) => Math.abs(x) === Number.POSITIVE_INFINITY,
 });
 
-/** where(mask, a, b): a where the mask is not 0, b elsewhere, of one domain. The operand not chosen may be anything. */
+/**
+ * where(mask, a, b): a where the mask is not 0, b elsewhere, of one domain. The other operand may have any value, NaN
+ * included.
+ */
 export const where: Expression = formula("where", (mask, a, b) => select(isSet(mask), a, b), {
   integers: chosen({
     mask: 0,
@@ -29,7 +32,7 @@ export const where: Expression = formula("where", (mask, a, b) => select(isSet(m
   }),
 });
 
-/** A comparison that nothing passes with NaN. */
+/** A comparison that is false with NaN. */
 const ordered = (a: Term, b: Term, compared: Compared): Condition =>
   a.isNan().or(b.isNan()).not().and(a[compared](b));
 
@@ -73,7 +76,9 @@ export const neScalar: Expression = formula("neScalar", (x, c) => ordered(x, c, 
   integers: comparedWithScalar(comparedWith.eq, "outside"),
 });
 
-/** Logical operations take what is not 0 as true, NaN too, and give masks. Their operands may be of any domains. */
+/**
+ * Logical operations return masks. Numbers other than 0 are true, NaN included. Their operands may have any domains.
+ */
 export const logicalAnd: Expression = formula("logicalAnd", (a, b) => isSet(a).and(isSet(b)), {
   integers: logicalIntegers("&", (a, b) => a && b),
 });
@@ -121,7 +126,7 @@ export const maskedFill: Expression = formula(
   },
 );
 
-/** From (x, mask): x where the mask is not 0, else 0, whatever x is there. */
+/** From (x, mask): x where the mask is not 0, else 0, even where x is NaN. */
 export const keepWhere: Expression = formula("keepWhere", (x, mask) => select(isSet(mask), x, 0), {
   integers: chosen({
     mask: 1,

@@ -3,7 +3,7 @@ import { formula } from "../formula/formula.js";
 import { leaf, type Term } from "../formula/term.js";
 import { logOf } from "../wgsl/transcendental.js";
 
-// erfc to 1.2e-7 relatively (Press et al., Numerical Recipes, "erfcc").
+// erfc with a relative error of 1.2e-7 (Press et al., Numerical Recipes, "erfcc").
 const erfcOf = (name: string): string => /* wgsl */ `
 fn ${name}(x: vec4f) -> vec4f {
   let z = abs(x);
@@ -33,7 +33,7 @@ fn ${name}(x: vec4f) -> vec4f {
   evaluate: errorFunction,
 });
 
-/** The error function. Below 0.5 by its series, elsewhere as 1 - erfc: relatively exact to 3e-7. */
+/** The error function. Below 0.5 by its series, elsewhere as 1 - erfc: the relative error is at most 3e-7. */
 export const erf: Expression = formula("erf", (x) => accurateErf(x));
 
 const inverse = leaf({
@@ -54,7 +54,7 @@ fn ${name}(x: vec4f) -> vec4f {
   evaluate: inverseErrorFunction,
 });
 
-/** The inverse of erf (Giles, "Approximating the erfinv function", 2010), to about 1e-6 relatively. */
+/** The inverse of erf (Giles, "Approximating the erfinv function", 2010), with a relative error of about 1e-6. */
 export const erfinv: Expression = formula("erfinv", (x) => inverse(x));
 
 /** An approximation by Winitzki, made exact by Halley's method. */
@@ -66,7 +66,7 @@ function inverseErrorFunction(x: number): number {
   const b = 2 / (Math.PI * a) + log / 2;
   let y = Math.sqrt(Math.sqrt(b * b - log / a) - b);
   for (let step = 0; step < 4; step++) {
-    // In the tail only the complement still tells numbers apart.
+    // In the tail only the complement has enough precision.
     const error = p < 0.5 ? errorFunction(y) - p : 1 - p - complement(y);
     const newton = error / ((2 / Math.sqrt(Math.PI)) * Math.exp(-y * y));
     y -= newton / (1 + y * newton);

@@ -4,7 +4,7 @@ import { constant, leaf, select, type Term } from "../formula/term.js";
 import { logOf, noNumber } from "../wgsl/transcendental.js";
 import { keepingNan } from "./guards.js";
 
-// Functions of which WGSL's own are too far off, or lose NaN. JavaScript has all of them in float64.
+// Functions whose WGSL built-ins are inaccurate or lose NaN. JavaScript has all of them in float64.
 
 /** eˣ. */
 export const exp: Expression = formula("exp", (x) => keepingNan(x, x.exp()));
@@ -53,8 +53,8 @@ fn ${name}(x: vec4f, c: f32) -> vec4f {
 });
 
 /**
- * x to the power c. Whole powers up to 64 are products, and 0.5 is a root, as in torch; other powers lose about |c · log2 x|
- * units in the last place, fewer than WGSL's own `pow`, which also loses every negative base.
+ * x to the power c. Whole powers up to 64 are products, and 0.5 is a root, as in torch. Other powers have an error of about |c · log2 x|
+ * units in the last place. The error of WGSL's own `pow` is larger, and negative bases give NaN.
  */
 export const pow: Expression = formula("pow", (x, c) => scalarPower(x, c), { scalars: 1 });
 
@@ -72,10 +72,10 @@ fn ${name}(x: vec4f) -> vec4f {
   evaluate: Math.tanh,
 });
 
-/** WGSL's own tanh is 200 times off below 1e-9. Below 0.625 this is the polynomial of Cephes' tanhf, good to 2 ulp. */
+/** WGSL's own tanh is wrong by a factor of 200 below 1e-9. Below 0.625 this is the polynomial of Cephes' tanhf, good to 2 ulp. */
 export const tanh: Expression = formula("tanh", (x) => keepingNan(x, accurateTanh(x)));
 
-// log(1 + x) from -1/2 to 1: twice the inverse hyperbolic tangent of x / (2 + x), which cancels nothing.
+// log(1 + x) from -1/2 to 1: twice the inverse hyperbolic tangent of x / (2 + x), without cancellation.
 const nearLogOf = (name: string): string => /* wgsl */ `
 fn ${name}(x: vec4f) -> vec4f {
   let z = x / (2.0 + x);
@@ -99,7 +99,7 @@ fn ${name}(x: vec4f) -> vec4f {
 /** log(1 + x), relatively exact near 0. */
 export const log1p: Expression = formula("log1p", (x) => keepingNan(x, accurateLog1p(x)));
 
-// WGSL's own logarithm errs absolutely near 1, where it should be relatively exact.
+// WGSL's own logarithm has only a small absolute error near 1; a small relative error is required.
 const logarithm = (name: string, factor: number, evaluate: (x: number) => number): Expression => {
   const accurate = leaf({
     name: "accurate",
@@ -201,7 +201,10 @@ fn ${name}(x: vec4f, y: vec4f) -> vec4f {
     y === 0 || x === 1 || (x === -1 && Math.abs(y) === Number.POSITIVE_INFINITY) ? 1 : x ** y,
 });
 
-/** The first operand to the power of the second, with the special cases of C and torch; it errs by about |y · log2 x| units in the last place. */
+/**
+ * The first operand to the power of the second, with the special cases of C and torch. The error is about |y · log2 x| units in the last
+ * place.
+ */
 export const powTensor: Expression = formula("powTensor", (x, y) => power(x, y));
 
 const nearLog1p = leaf({ name: "log1p", functions: nearLogOf, evaluate: Math.log1p });

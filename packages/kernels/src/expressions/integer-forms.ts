@@ -11,7 +11,7 @@ import type { Form, IntegerForms } from "../forms.js";
 const isInteger = (domain: Domain | undefined): domain is IntegerDomain =>
   domain === "int32" || domain === "uint32";
 
-/** WGSL over quads of a domain: where they are not 0. Of floats the bits decide, so that NaN counts as set. */
+/** WGSL over quads of a domain: where they are not 0. For floats it tests bits, so that NaN counts as set. */
 export const isSet = (x: string, domain: Domain = "float"): string =>
   domain === "float"
     ? `((bitcast<vec4u>(${x}) & vec4u(0x7fffffffu)) != vec4u(0u))`
@@ -20,7 +20,7 @@ export const isSet = (x: string, domain: Domain = "float"): string =>
 /** WGSL: 1 where a condition over a quad holds, else 0, as a mask. */
 const maskWhere = (condition: string): string => `select(vec4u(0u), vec4u(1u), ${condition})`;
 
-/** Comparisons of which none holds with NaN. */
+/** Comparisons that are false with NaN. */
 export type Compared = "gt" | "ge" | "lt" | "le" | "eq";
 
 const comparisons: Readonly<
@@ -37,7 +37,7 @@ const comparisons: Readonly<
   ne: { symbol: "!=", holds: (a, b) => a !== b },
 };
 
-/** A comparison of integers; of unlike ones the int32 is below every uint32 where it is negative. */
+/** A comparison of integers. A negative int32 is below every uint32. */
 export const comparedIntegers =
   (compared: Compared | "ne"): IntegerForms =>
   (domains) => {
@@ -59,7 +59,7 @@ export const comparedIntegers =
     };
   };
 
-/** A logical operation on one operand or two of any domains. `of` is what its WGSL symbol means. */
+/** A logical operation on one operand or two of any domains. `of` is its function in JavaScript. */
 export const logicalIntegers =
   (symbol: string, of: (a: boolean, b: boolean) => boolean): IntegerForms =>
   (domains) => ({
@@ -77,7 +77,7 @@ type Interval = readonly [low: number, high: number];
 
 const { NEGATIVE_INFINITY: below, POSITIVE_INFINITY: above } = Number;
 
-/** The numbers of which a comparison with c holds; `ne` holds of all but those of `eq`. */
+/** The integers for which a comparison with c holds; `ne` is the complement of `eq`. */
 export const comparedWith: Readonly<Record<Compared, (c: number) => Interval>> = {
   gt: (c) => [Math.floor(c) + 1, above],
   ge: (c) => [Math.ceil(c), above],
@@ -87,8 +87,8 @@ export const comparedWith: Readonly<Record<Compared, (c: number) => Interval>> =
 };
 
 /**
- * A comparison of integers with the scalar c, whatever number that is: whether they lie in an interval (or outside of it), whose ends
- * are integers of the operand's domain.
+ * A comparison of integers with a scalar c, which may be any number: it tests whether they lie inside (or outside) an interval with
+ * ends in the operand's domain.
  */
 export const comparedWithScalar =
   (intervalOf: (c: number) => Interval, lies: "inside" | "outside"): IntegerForms =>
@@ -102,7 +102,7 @@ export const comparedWithScalar =
       scalars: [scalar, scalar],
       scalarsOf([c]) {
         const [low, high] = intervalOf(c as number);
-        // NaN has no order, and neither end of its intervals.
+        // NaN gives an empty interval.
         if (!(low <= most && high >= least && low <= high)) return [1, 0];
         return [Math.max(low, least), Math.min(high, most)];
       },
@@ -115,7 +115,7 @@ export const comparedWithScalar =
     };
   };
 
-/** A mask that is the same of all integers. */
+/** A mask that is the same for all integers. */
 export const constantMask =
   (value: 0 | 1): IntegerForms =>
   () => ({
@@ -125,7 +125,7 @@ export const constantMask =
     evaluate: () => value,
   });
 
-/** The operand as it is, or in another domain: exact where that holds it, else as the host converts it ({@link toIntegerOf}). */
+/** Converts the operand to a domain: exactly where possible, else as the host does ({@link toIntegerOf}). */
 export const converted =
   (to: Domain | "same"): IntegerForms =>
   ([from]) => {
@@ -144,7 +144,7 @@ function conversion(x: string, from: IntegerDomain, to: Domain): string {
   if (from === to) return x;
   if (to === "int32") return `vec4i(min(${x}, vec4u(0x7fffffffu)))`;
   if (to === "uint32") return `vec4u(max(${x}, vec4i()))`;
-  // Each half is a float as it is, so that only their sum rounds: WGSL leaves open how its conversions do.
+  // Both halves convert exactly, so that only their sum rounds: WGSL does not define the rounding of its conversions.
   const low = `vec4f(${x} & ${quadType(from)}(0xffff))`;
   return `vec4f(${x} >> vec4u(16u)) * 65536.0 + ${low}`;
 }
@@ -165,12 +165,12 @@ fn ${name}(x: vec4f) -> ${type} {
 `;
 }
 
-/** Of (mask, a, b) or the like: what chooses between values of one domain by what is not 0, of any. */
+/** Selects between values of one domain by a mask of any domain. */
 export const chosen =
   (of: {
-    /** Which operand is the mask. The others are values, or the only one beside `otherwise`. */
+    /** The index of the mask. The others are values, or the only value besides `otherwise`. */
     readonly mask: number;
-    /** What stands beside a single value: the expression's scalar, or 0. */
+    /** The alternative to a single value: the expression's scalar, or 0. */
     readonly otherwise?: "scalar" | "zero";
     wgsl(x: readonly string[], isSet: string, otherwise: string): string;
     evaluate(x: ArrayLike<number>, otherwise: number): number;

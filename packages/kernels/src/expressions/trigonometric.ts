@@ -5,9 +5,9 @@ import { noNumber } from "../wgsl/transcendental.js";
 import { keepingNan } from "./guards.js";
 
 /**
- * `fn name_reduce(x: f32) -> vec2f`: the multiple of π/2 nearest to x, modulo 4, and what is left of x. WGSL promises sines to 2⁻¹¹
- * between -π and π, and nothing beyond; this multiplies by the bits of 2/π (Payne and Hanek, 1983), in integers that no
- * compiler reorders, and so is exact for every float32.
+ * `fn name_reduce(x: f32) -> vec2f`: the multiple of π/2 nearest to x, modulo 4, and the remainder of x. WGSL guarantees sines to
+ * 2⁻¹¹ between -π and π only. This multiplies by the bits of 2/π (Payne and Hanek, 1983) in integers, which compilers do not
+ * reorder, and so is exact for every float32.
  */
 const reductionOf = (name: string): string => /* wgsl */ `
 fn ${name}_wide(a: u32, b: u32) -> vec2u {
@@ -167,7 +167,7 @@ fn ${name}(y: vec4f, x: vec4f) -> vec4f {
 /** The angle of the point (x, y) of the operands (y, x), from -π to π. */
 export const atan2: Expression = formula("atan2", (y, x) => angle(y, x));
 
-/** `fn name_tail(a: vec4f) -> vec4f`: Cephes' asinf for a from 0 to 1/2, else π/2 less it, halved. */
+/** `fn name_tail(a: vec4f) -> vec4f`: Cephes' asinf for a from 0 to 1/2, else half of π/2 minus it. */
 const arcsineOf = (name: string): string => /* wgsl */ `${noNumber(`${name}_nan`)}
 fn ${name}_tail(a: vec4f) -> vec4f {
   let far = a > vec4f(0.5);

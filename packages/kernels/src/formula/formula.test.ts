@@ -133,7 +133,7 @@ interface Line {
   readonly operands: readonly [number, number, number];
 }
 
-// Small whole numbers and their halves, which every step of float32 holds. A root may err in its last bit. A root may err in its last bit.
+// Small whole numbers and their halves, which every step of float32 holds. A root may differ in its last bit.
 const bounded = (x: Term): Term => select(x.abs().lt(2048), x, constant(3));
 const boundedNumber = (x: number): number => (Math.abs(x) < 2048 ? x : 3);
 

@@ -6,11 +6,11 @@ import { Condition, type Part, type Term, variable } from "./term.js";
 import { isArithmetic, variablesOf } from "./walk.js";
 import { writeWgsl } from "./write-wgsl.js";
 
-/** What an expression has besides its formula. */
+/** The properties of an expression besides its formula. */
 export interface FormulaOptions {
   /** How many of the formula's parameters, the last ones, are runtime scalars. Default 0. */
   readonly scalars?: number;
-  /** The exact function of operands of which some are integers. Default: there is none, and they are refused. */
+  /** The exact function where some operands are integers. Default: none, and integers are refused. */
   readonly integers?: IntegerForms;
 }
 
@@ -18,8 +18,8 @@ const operandName = (place: number): string => `x${place}`;
 const scalarName = (place: number): string => `c${place}`;
 
 /**
- * An expression from its formula, of which both WGSL and JavaScript are made. It has as many operands as `of` has parameters, less the
- * scalars, which are the last ones. A condition gives a mask: uint32, 1 where it holds, else 0.
+ * Makes an expression from a formula, which generates both WGSL and JavaScript. The parameters of `of` are the operands, followed by
+ * the scalars. A condition returns a mask: uint32, 1 where it holds, else 0.
  *
  * @example
  * const silu = formula("silu", (x) => x.div(x.neg().exp().add(1)));
@@ -72,7 +72,7 @@ export function formula(
   return expression;
 }
 
-/** The WGSL of an expression. What is computed once and used twice makes a function of it. */
+/** The WGSL of an expression: a function where an intermediate value is used more than once. */
 function writtenOf(
   name: string,
   root: Part,

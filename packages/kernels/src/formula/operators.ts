@@ -1,11 +1,11 @@
 /** WGSL of a part of a formula. */
 export interface Written {
   readonly text: string;
-  /** How tightly its outermost operator binds: comparisons and `&` 0, sums 1, products 2, signs 3, names, literals and calls 4. */
+  /** The precedence of its outermost operator: comparisons and `&` 0, sums 1, products 2, signs 3, names, literals and calls 4. */
   readonly binding: 0 | 1 | 2 | 3 | 4;
 }
 
-/** As many elements as the CPU computes at once; longer arrays cost cache, shorter ones cost calls. */
+/** Number of elements that the CPU computes at once: longer arrays exceed the cache, shorter ones need more calls. */
 export const stripLength = 256;
 
 /** The elements of one value that are computed at once. Conditions are 1 and 0. */
@@ -14,21 +14,21 @@ export type Strip = Float64Array;
 /** A function of up to three values, in WGSL and in JavaScript. */
 export interface Operator {
   /**
-   * Its WGSL. What is one number for the whole launch is an `f32` or a `bool`, everything else four of them.
+   * Its WGSL. Values that are one number for the whole launch are `f32` or `bool`; all others are vectors of four.
    *
-   * @param isQuad whether the result is four.
-   * @param name what its {@link functions} are called.
+   * @param isQuad whether the result is a vector of four.
+   * @param name the name of its {@link functions}.
    */
   wgsl(operands: readonly Written[], isQuad: boolean, name: string): Written;
   /** WGSL functions that it calls: `name`, and others whose names begin with it. */
   functions?(name: string): string;
-  /** With what the names of those functions end. */
+  /** The suffix of the names of those functions. */
   readonly name?: string;
-  /** Places of operands that are four numbers wherever the result is. */
+  /** Indices of operands that are vectors of four where the result is one. */
   readonly alike?: readonly number[];
-  /** Whether the result is four numbers even of operands that are one. */
+  /** Whether the result is a vector of four even if the operands are single numbers. */
   readonly isQuad?: boolean;
-  /** Whether it adds, multiplies or negates, and does nothing else. */
+  /** Whether it only adds, multiplies or negates. */
   readonly isArithmetic?: boolean;
   /** Computes the first `count` elements of `out`, which may be one of the operands. */
   run(out: Strip, count: number, a: Strip, b: Strip, c: Strip): void;
@@ -41,7 +41,7 @@ const tight = ({ text, binding }: Written, least: number): string =>
 export const listed = (operands: readonly Written[]): string =>
   operands.map(({ text }) => text).join(", ");
 
-/** Text that needs no parentheses wherever it stands. */
+/** Text that never needs parentheses. */
 export const whole = (text: string): Written => ({ text, binding: 4 });
 
 /** Text in parentheses, unless it is a name, a literal or a call. */
@@ -50,7 +50,7 @@ export const atom = (written: Written): string => tight(written, 4);
 const infix =
   (symbol: string, binding: 1 | 2): Operator["wgsl"] =>
   ([a, b]) => ({
-    // What stands on the right binds more tightly: operators group from the left.
+    // Operators group from the left, so the right operand needs a higher precedence.
     text: `${tight(a as Written, binding)} ${symbol} ${tight(b as Written, binding + 1)}`,
     binding,
   });
@@ -59,7 +59,7 @@ const prefix =
   (symbol: string): Operator["wgsl"] =>
   ([x]) => ({ text: `${symbol}${atom(x as Written)}`, binding: 3 });
 
-/** An operator of numbers or conditions of which WGSL wants all in parentheses. */
+/** An operator whose operands WGSL requires in parentheses. */
 const apart =
   (symbol: string): Operator["wgsl"] =>
   (operands) => ({ text: operands.map(atom).join(` ${symbol} `), binding: 0 });
@@ -69,7 +69,7 @@ const call =
   (operands) =>
     whole(`${name}(${listed(operands)})`);
 
-// Each has a loop of its own: one that calls what it computes would be compiled once for all of them, and call.
+// Each operator has a loop of its own: a shared loop with a callback would be compiled once for all and call for each element.
 
 export const add: Operator = {
   wgsl: infix("+", 1),
@@ -158,7 +158,7 @@ export const round: Operator = {
     for (let i = 0; i < count; i++) {
       const low = Math.floor(x[i] as number);
       const part = (x[i] as number) - low;
-      // Of two that are equally near, the even one, as in WGSL.
+      // Ties go to the even number, as in WGSL.
       const isLow = part < 0.5 || (part === 0.5 && low % 2 === 0);
       out[i] = isLow ? low : low + 1;
     }
@@ -222,8 +222,8 @@ export const eq: Operator = {
 };
 
 /**
- * A test of a number's bits without the sign. WGSL's compilers may assume that NaN and the infinities do not occur, and turn a
- * comparison with a selection into a `max` that swallows NaN.
+ * A test of a number's bits without the sign. WGSL compilers may assume that NaN and infinities do not occur, and turn a
+ * comparison with a selection into a `max` that drops NaN.
  */
 const ofMagnitude =
   (symbol: string): Operator["wgsl"] =>
@@ -270,7 +270,7 @@ export const not: Operator = {
   },
 };
 
-/** Of a condition, what holds where it does, and what holds elsewhere; WGSL has them the other way round. */
+/** Takes a condition, the value where it holds, and the value elsewhere; WGSL's `select` has the reverse order. */
 export const select: Operator = {
   wgsl: ([condition, a, b]) => whole(`select(${b?.text}, ${a?.text}, ${condition?.text})`),
   alike: [1, 2],

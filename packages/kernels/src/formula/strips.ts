@@ -9,13 +9,13 @@ interface Step {
   readonly a: number;
   readonly b: number;
   readonly c: number;
-  /** Whether it is kept as a float32, and used as such by all that follow. */
+  /** Whether the result is rounded to float32 for later steps. */
   readonly isKept: boolean;
 }
 
 /**
- * The JavaScript of a formula: computes parts of it for up to {@link stripLength} elements at a time, one operation after the other,
- * so that each is a short loop. Numbers are float64 between the operations.
+ * The JavaScript of a formula: evaluates it for up to {@link stripLength} elements at a time, operation by operation, each in a short
+ * loop. Intermediate numbers are float64.
  */
 export class StripEvaluator {
   /** The names of the variables. */
@@ -43,7 +43,7 @@ export class StripEvaluator {
         continue;
       }
       const [a = 0, b = 0, c = 0] = origin.operands.map((o) => this.#places.get(o) as number);
-      // What is computed once for the launch stays; a strip that nobody reads any more is taken again.
+      // Strips of uniform values stay; a strip without later readers is reused.
       for (const operand of isUniform ? [] : origin.operands) {
         const left = (readers.get(operand) as number) - 1;
         readers.set(operand, left);
@@ -71,18 +71,18 @@ export class StripEvaluator {
     return place;
   }
 
-  /** Where a variable of the elements is read from, from now on. A variable that no part is made of is nobody's. */
+  /** Sets the strip from which a variable of the elements is read. Variables that no part uses are ignored. */
   read(name: string, strip: Strip): void {
     const place = this.#variablePlaces.get(name);
     if (place !== undefined) this.#strips[place] = strip;
   }
 
-  /** The strip of a variable of the elements, to be filled. */
+  /** The strip of a variable of the elements, for the caller to fill. */
   stripOf(name: string): Strip {
     return this.#strips[this.#variablePlaces.get(name) as number] as Strip;
   }
 
-  /** Sets the variables that are one number for the whole launch, and computes what follows from them, for up to `count` elements. */
+  /** Sets the variables that are one number for the whole launch, and computes the uniform parts, for up to `count` elements. */
   begin(values: Readonly<Record<string, number>>, count: number = stripLength): void {
     for (const [name, place] of this.#variablePlaces) {
       const value = values[name];
@@ -91,12 +91,12 @@ export class StripEvaluator {
     this.#run(this.#ofLaunch, count, false);
   }
 
-  /** Computes the results for `count` elements. `keeps`: whether what is kept is rounded to float32. */
+  /** Computes the results for `count` elements. `keeps`: whether kept parts are rounded to float32. */
   run(count: number, keeps = false): void {
     this.#run(this.#ofElements, count, keeps);
   }
 
-  /** A result, until the next run. */
+  /** A result, valid until the next run. */
   result(root: number): Strip {
     return this.#strips[this.#results[root] as number] as Strip;
   }

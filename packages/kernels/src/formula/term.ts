@@ -2,7 +2,7 @@ import * as operators from "./operators.js";
 
 type Operator = operators.Operator;
 
-/** What a part of a formula is: something with a name, a number, or an operator of other parts. */
+/** The origin of a part of a formula: a variable, a constant, or an operator with operands. */
 export type Origin =
   | { readonly kind: "variable"; readonly name: string }
   | { readonly kind: "constant"; readonly value: number; readonly inWgsl: number }
@@ -15,7 +15,7 @@ export type Origin =
 /** A part of a formula. The same object is the same value, and is computed once. */
 export abstract class Part {
   readonly origin: Origin;
-  /** Whether it is one number for the whole launch, and not one for each element. */
+  /** Whether it is one number for the whole launch instead of one for each element. */
   readonly isUniform: boolean;
 
   constructor(origin: Origin, isUniform: boolean) {
@@ -25,8 +25,8 @@ export abstract class Part {
 }
 
 /**
- * A number in a formula: what WGSL and JavaScript are made of, so that both compute the same. Operations leave their operands as they
- * are, and compute in the order in which they are written.
+ * A number in a formula, from which both WGSL and JavaScript are generated. Operations return new terms, and compute in the order in
+ * which they are written.
  */
 export class Term extends Part {
   add(other: Term | number): Term {
@@ -48,7 +48,7 @@ export class Term extends Part {
   abs(): Term {
     return term(operators.abs, this);
   }
-  /** x², of which x is computed once. */
+  /** x², computing x once. */
   square(): Term {
     return this.mul(this);
   }
@@ -69,7 +69,7 @@ export class Term extends Part {
   ceil(): Term {
     return term(operators.ceil, this);
   }
-  /** The nearest whole number, of two the even one. */
+  /** The nearest whole number; ties go to the even one. */
   round(): Term {
     return term(operators.round, this);
   }
@@ -81,7 +81,7 @@ export class Term extends Part {
   max(other: Term | number): Term {
     return term(operators.max, this, other);
   }
-  /** Whether x < y. Of NaN adapters say what they like, as in all comparisons: ask {@link isNan} too. */
+  /** Whether x < y. As for all comparisons, the result for NaN depends on the adapter: test {@link isNan} too. */
   lt(other: Term | number): Condition {
     return condition(operators.lt, this, other);
   }
@@ -107,7 +107,7 @@ export class Term extends Part {
   }
 }
 
-/** What holds or does not, in a formula. */
+/** A condition in a formula. */
 export class Condition extends Part {
   and(other: Condition): Condition {
     return condition(operators.and, this, other);
@@ -120,31 +120,31 @@ export class Condition extends Part {
   }
 }
 
-/** A number that a formula knows. `inWgsl` is what WGSL rounds to float32 instead. */
+/** A constant in a formula. `inWgsl` replaces it in WGSL, where it is rounded to float32. */
 export function constant(value: number, inWgsl: number = value): Term {
   if (!Number.isFinite(inWgsl))
     throw new RangeError(`a formula has no constant for ${inWgsl}: WGSL cannot write it`);
   return new Term({ kind: "constant", value, inWgsl }, true);
 }
 
-/** What a formula is of: one number for each element, or one for the whole launch. */
+/** A variable of a formula: one number for each element, or one for the whole launch. */
 export const variable = (name: string, { isUniform }: { readonly isUniform: boolean }): Term =>
   new Term({ kind: "variable", name }, isUniform);
 
-/** `a` where the condition holds, else `b`; the one that is not chosen may be anything. */
+/** `a` where the condition holds, else `b`; the other one may have any value. */
 export const select = (holds: Condition, a: Term | number, b: Term | number): Term =>
   term(operators.select, holds, a, b);
 
 /**
- * A function that is written by hand twice, because float32 and float64 need other formulas or because it looks at bits. The names of its
- * WGSL functions end with `name`.
+ * A function written by hand in WGSL and JavaScript, because float32 and float64 need different formulas or because it tests bits. The
+ * names of its WGSL functions end with `name`.
  */
 export function leaf(definition: {
   readonly name: string;
   /**
    * WGSL functions: `fn NAME(x: vec4f, …) -> vec4f`, and others whose names begin with NAME.
    *
-   * @param name what is called
+   * @param name the name of the function to call
    */
   functions(name: string): string;
   /** The same for one element. */
@@ -174,7 +174,10 @@ export function leaf(definition: {
   };
 }
 
-/** A test of one number that is written by hand twice, because it looks at bits. `wgsl` is an expression of quads `vec4<bool>`. */
+/**
+ * A test of one number written by hand in WGSL and JavaScript, because it tests bits. The member `wgsl` returns an expression of type
+ * `vec4<bool>`.
+ */
 export function predicate(definition: {
   wgsl(x: string): string;
   holds(x: number): boolean;

@@ -1,10 +1,10 @@
 import type { Part } from "./term.js";
 
-/** The parts that an operation is of; none of variables and constants. */
+/** The operands of a part; none for variables and constants. */
 export const operandsOf = ({ origin }: Part): readonly Part[] =>
   origin.kind === "operation" ? origin.operands : [];
 
-/** All parts of which some are made, each once and behind its operands. */
+/** All parts that some parts use, each once and after its operands. */
 export function partsOf(roots: Iterable<Part>): ReadonlySet<Part> {
   const parts = new Set<Part>();
   const visit = (part: Part): void => {
@@ -16,14 +16,14 @@ export function partsOf(roots: Iterable<Part>): ReadonlySet<Part> {
   return parts;
 }
 
-/** The names of the variables that some parts are made of. */
+/** The names of the variables that some parts use. */
 export function variablesOf(roots: Iterable<Part>): ReadonlySet<string> {
   const names = new Set<string>();
   for (const { origin } of partsOf(roots)) if (origin.kind === "variable") names.add(origin.name);
   return names;
 }
 
-/** Whether a part adds and multiplies all that it reads, and does nothing else. */
+/** Whether a part only adds and multiplies its inputs. */
 export const isArithmetic = (root: Part): boolean =>
   root.origin.kind === "operation" &&
   [...partsOf([root])].every(

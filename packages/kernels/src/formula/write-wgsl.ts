@@ -4,7 +4,7 @@ import { operandsOf, partsOf } from "./walk.js";
 
 /** WGSL that computes some parts of a formula. */
 export interface WrittenFormula {
-  /** Functions that are called. */
+  /** Declarations of the called functions. */
   readonly functions: string;
   /** A `let` for each value that is used more than once, in order. */
   readonly statements: readonly string[];
@@ -12,17 +12,17 @@ export interface WrittenFormula {
   readonly values: readonly string[];
 }
 
-/** How a formula is written. */
+/** Names in the written formula. */
 export interface Writing {
-  /** With what the names of functions begin. */
+  /** The prefix of the names of functions. */
   readonly prefix: string;
-  /** What stands for a variable. */
+  /** The text of a variable. */
   nameOf(variable: string): string;
-  /** Whether each of the parts has a name of its own, with four numbers, so that variables may be assigned behind all statements. */
+  /** Whether each of the parts gets a name of its own, a vector of four, so that variables may be assigned after all statements. */
   readonly names?: boolean;
 }
 
-/** Writes parts of a formula in WGSL, in the order in which they were made; what they share is computed once. */
+/** Writes parts of a formula in WGSL, in the order in which they were made; shared operations are computed once. */
 export function writeWgsl(
   roots: readonly Part[],
   { prefix, nameOf, names = false }: Writing,
@@ -77,11 +77,11 @@ export function writeWgsl(
   };
 }
 
-/** Four numbers or conditions that are one. */
+/** Widens one number or condition to a vector of four. */
 const widened = (part: Part, { text }: Written): Written =>
   whole(`${part instanceof Condition ? "vec4<bool>" : "vec4f"}(${text})`);
 
-/** Which operations are used more than once, by others or as results. */
+/** Returns whether an operation is used more than once, by others or as a result. */
 function sharedAmong(parts: Iterable<Part>, roots: readonly Part[]): (part: Part) => boolean {
   const uses = new Map<Part, number>();
   const use = (part: Part): void => {

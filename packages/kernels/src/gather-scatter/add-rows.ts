@@ -16,8 +16,8 @@ export interface AddRowsAttributes {
 
 /**
  * out[outer, size, inner] = for each place of the middle axis the sum of the source's places with that index (uint32, [count]): the
- * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the places are sorted by index,
- * stably, the segment of each is found, and added up. Indices that are not below `size` are ignored.
+ * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the places are sorted by index (a
+ * stable sort), and the segment of each index is added up. Indices that are not below `size` are ignored.
  */
 export function addRows<B>(
   target: LaunchTarget<B>,
@@ -28,8 +28,8 @@ export function addRows<B>(
 }
 
 /**
- * out[outer, size, inner] = base, with places of the middle axis replaced by the source's places with that index; of several the last
- * counts. Found as in {@link addRows}.
+ * out[outer, size, inner] = base, with places of the middle axis replaced by the source's places with that index; the last of several
+ * places wins. Segments are found as in {@link addRows}.
  */
 export function putRows<B>(
   target: LaunchTarget<B>,
@@ -45,7 +45,7 @@ export function putRows<B>(
 }
 
 /**
- * What the functions above do, and "addTo": out = base, with the source's places added to those that their indices name, in the
+ * Launches the functions above, and "addTo": out = base, with the source's places added to those that their indices name, in the
  * order of the source.
  */
 export function launchSegments<B>(
@@ -93,7 +93,9 @@ const integers = (name: string, access: "read" | "write"): KernelBinding => ({
   dtypes: ["uint32"],
 });
 
-/** starts[size + 1] = the first of the sorted places whose key is not below each; the last is where the valid ones end. */
+/**
+ * starts[size + 1] = for each key the first sorted place whose key is not below it; the last element is the number of valid places.
+ */
 const segmentStarts: Kernel = defineKernel({
   name: "segmentStarts",
   bindings: [integers("keys", "read"), integers("order", "read"), integers("starts", "write")],

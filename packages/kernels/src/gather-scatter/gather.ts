@@ -11,13 +11,13 @@ export interface GatherAttributes {
   readonly inner: number;
   /** Places along the middle axis of the result. */
   readonly count: number;
-  /** "rows": one index for a whole place, [count]. "each": one for every element of the result, [outer, count, inner]. */
+  /** "rows": one index for each place, [count]. "each": one for every element of the result, [outer, count, inner]. */
   readonly indexing: "rows" | "each";
 }
 
 /**
  * out[outer, count, inner] = input[outer, index, inner], of any dtype, by uint32 indices. An index that is not below `size` gives NaN,
- * or 0 among integers: nothing can be thrown where it is found.
+ * or 0 for integers, because a kernel cannot throw.
  */
 export function gather<B>(
   operands: { readonly input: Binding<B>; readonly index: Binding<B>; readonly out: Binding<B> },

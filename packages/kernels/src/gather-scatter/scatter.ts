@@ -12,17 +12,17 @@ export interface ScatterAttributes {
   readonly inner: number;
   /** Places along the middle axis of source and index. */
   readonly count: number;
-  /** "add" sums what meets in one place, in the order of the source; "assign" lets the last one win. */
+  /** "add" sums the elements for one place, in the order of the source; "assign" keeps the last one. */
   readonly op: "add" | "assign";
 }
 
-/** Up to so many places each element of the result looks through all of them: less work than sorting them. */
+/** Up to so many places, each element of the result searches all of them, which is faster than sorting. */
 const fewPlaces = 16;
 
 /**
- * out = base [outer, size, inner] with source [outer, count, inner] brought to the places that index (uint32, a number for each
- * element of the source) names along the middle axis. No atomics, and one order: where there are more than a few places, what
- * goes to one element is found by sorting, as in `addRows`. Indices that are not below `size` are ignored.
+ * out = base [outer, size, inner] with the elements of source [outer, count, inner] written or added to the places that index
+ * (uint32, a number for each element of the source) names along the middle axis. Without atomics, in a fixed order: more than a
+ * few places are sorted, as in `addRows`. Indices that are not below `size` are ignored.
  */
 export function scatter<B>(
   target: LaunchTarget<B>,
@@ -60,7 +60,7 @@ export function scatter<B>(
   );
 }
 
-/** The element of the result to which each element of the source goes; `length` for those that go nowhere. */
+/** The element of the result to which each element of the source goes; `length` for invalid indices. */
 const flatPlaces: Kernel = defineKernel({
   name: "scatterPlaces",
   bindings: [

@@ -11,8 +11,8 @@ const digits = 16;
 
 /**
  * The places of uint32 keys, sorted by key; equal ones stay in order. Keys from `size` on count as `size`. Deterministic and
- * without atomics: all with all where there are few, else a radix sort by four bits at a time, whose blocks are counted
- * and placed by an invocation each.
+ * without atomics: few keys are compared pairwise; more are sorted by a radix sort of four bits at a time, with an
+ * invocation for each block.
  */
 export function sortIndices<B>(
   target: LaunchTarget<B>,
@@ -30,7 +30,7 @@ export function sortIndices<B>(
   let order: Binding<B> | undefined;
   for (let shift = 0; shift === 0 || size >= 2 ** shift; shift += 4) {
     const scalars = { count, size, shift, blocks, isFirst: order ? 0 : 1 };
-    // The first round takes the places in order, and reads no `order`.
+    // The first round uses the places in order, and reads no `order`.
     const from = order ?? keys;
     const [counts, starts, next] = [
       integers(digits * blocks),
@@ -127,7 +127,9 @@ ${overBlock("counts[d] += 1u;")}  for (var d = 0u; d < ${digits}u; d++) { store_
   },
 });
 
-/** starts = where the elements of each digit and block begin: sums of all counts before. An invocation a digit. */
+/**
+ * starts = the start of the elements of each digit and block: sums of all counts before, with an invocation for each digit.
+ */
 const digitStarts: Kernel = defineKernel({
   name: "digitStarts",
   bindings: [read("counts"), write("starts")],

@@ -21,7 +21,7 @@ const kernel = defineKernel({
   },
 });
 
-/** Multiplies `x` in place by the float32 nearest to `1 / parts`. What is infinite or NaN stays so. */
+/** Multiplies `x` in place by the float32 nearest to `1 / parts`. Infinities and NaN stay. */
 export function averageSums<B>(x: Binding<B>, attributes: { readonly parts: number }): Launch<B> {
   const factor = Math.fround(1 / attributes.parts);
   return { kernel, bindings: [x], scalars: { count: x.length, factor } };

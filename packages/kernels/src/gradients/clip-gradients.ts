@@ -10,7 +10,7 @@ const clipKernel = defineKernel({
     { name: "norm", access: "read", unit: 1, dtypes: ["uint32"] },
   ],
   scalars: [{ name: "count", type: "u32" }],
-  // A GPU may take a subnormal factor for 0. Its bits are an integer, × 2^-149.
+  // A GPU may flush a subnormal factor to 0. Its bits are an integer, × 2^-149.
   body: () => `${loweredWgsl}${linearMain()}
   if (index * 4u >= s.count) { return; }
   let factor = at_norm(1u);
@@ -32,8 +32,8 @@ const clipKernel = defineKernel({
 });
 
 /**
- * Multiplies `x` in place by the factor that `gradientNorm` left; a factor of 1 changes no bit. Zeros stay zeros
- * even where it is NaN: nothing else would ever clear the gaps between parameters of a flat buffer.
+ * Multiplies `x` in place by the factor of `gradientNorm`; a factor of 1 changes no bit. Zeros stay zeros even if the
+ * factor is NaN: otherwise the gaps between parameters of a flat buffer would stay NaN.
  */
 export function clipGradients<B>(operands: {
   readonly x: Binding<B>;
@@ -57,7 +57,7 @@ const clampKernel = defineKernel({
     { name: "count", type: "u32" },
     { name: "limit", type: "f32", runtime: true },
   ],
-  // Comparisons instead of clamp(), which may swallow a NaN.
+  // Comparisons instead of clamp(), which may drop a NaN.
   body: () => `${linearMain()}
   if (index * 4u >= s.count) { return; }
   let limit = vec4f(s.limit * at_scale(0u));
@@ -78,7 +78,7 @@ const clampKernel = defineKernel({
 
 /**
  * Clamps `x` in place to ±`limit` times the scale that it still carries, element 0 of the float32 `scale`, as
- * torch.nn.utils.clip_grad_value_ does. A NaN stays NaN; an infinity becomes the limit, so look for overflow before.
+ * torch.nn.utils.clip_grad_value_ does. A NaN stays NaN; an infinity becomes the limit, so check for overflow before.
  */
 export function clampGradients<B>(
   operands: { readonly x: Binding<B>; readonly scale: B },

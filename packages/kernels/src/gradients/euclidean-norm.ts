@@ -98,7 +98,7 @@ var<workgroup> gathered: array<mat3x4f, ${gatherSize}>;
   },
 });
 
-/** The kernels of the 2-norm, which neither overflow nor underflow where float32 holds the norm. */
+/** The kernels of the 2-norm, which neither overflow nor underflow where the norm is a float32. */
 export const euclideanNorm: NormKernels = {
   first: partialKernel(false),
   next: partialKernel(true),

@@ -17,14 +17,14 @@ function kernelsOf(normType: number): NormKernels {
 }
 
 /**
- * Writes float32 `[norm, factor]` of several gradients together into `norm`: their p-norm for a positive `normType`, or for
- * Infinity their largest magnitude, and `min(1, maxNorm / (norm + 1e-6))`, as torch.nn.utils.clip_grad_norm_ computes it.
- * Infinite gradients give an infinite norm and factor 0, a NaN gives NaN. Gradients are multiplied by `1 / scale` first, element
- * 1 of the float32 `scale`. The order of the sum depends on nothing but the lengths.
+ * Writes float32 `[norm, factor]` of several gradients together into `norm`: their p-norm for a positive `normType` (for Infinity their
+ * largest magnitude), and `min(1, maxNorm / (norm + 1e-6))`, as torch.nn.utils.clip_grad_norm_ computes it. Infinite gradients give an
+ * infinite norm and factor 0, a NaN gives NaN. Gradients are multiplied by `1 / scale` first, element 1 of the float32 `scale`. The
+ * order of the sum depends on the lengths only.
  *
- * The 2-norm is right wherever it is a normal number of float32: squares do not overflow, nor underflow. Where finite gradients have a
- * larger norm, it reads Infinity, and the factor is right nevertheless. For other powers p than 1, 2 and Infinity the sum of the powers
- * has to be a number of float32. Subnormal gradients may count as 0 on a GPU.
+ * The 2-norm is correct where it is a normal float32: squares neither overflow nor underflow. Where finite gradients have a larger
+ * norm, it is Infinity, and the factor is still correct. For powers p other than 1, 2 and Infinity the sum of the powers must be within
+ * the range of float32. Subnormal gradients may count as 0 on a GPU.
  */
 export function gradientNorm<B>(
   target: LaunchTarget<B>,
@@ -45,7 +45,7 @@ export function gradientNorm<B>(
   const { maxNorm, normType = 2 } = attributes;
   const { first, next, gather } = kernelsOf(normType);
   const buffer = operands.scratch ?? target.allocate(gradientNormScratchBytes);
-  // Only the general kernels read it, and a uniform cannot hold an infinity.
+  // Only the general kernels read `p`, and a uniform cannot be infinite.
   const p = Number.isFinite(normType) ? normType : 1;
   const partials = {
     buffer,

@@ -6,19 +6,19 @@ export const partialCount = 16_384;
 /** Invocations of the workgroup that gathers them. */
 export const gatherSize = 256;
 
-/** What is added to a norm that divides, as torch does. */
+/** Added to a norm before a division, as in torch. */
 export const normEps = 1e-6;
 
-/** Scalars of the kernels that gather a norm; `p` is what a norm of general power goes by. */
+/** Scalars of the kernels that gather a norm; `p` is the power of a general norm. */
 export const power: KernelScalar = { name: "p", type: "f32", runtime: true };
 export const maxNorm: KernelScalar = { name: "maxNorm", type: "f32", runtime: true };
 
 /** The kernels of one kind of norm. */
 export interface NormKernels {
-  /** Makes partial results of gradients. */
+  /** Computes partial results of gradients. */
   readonly first: Kernel;
-  /** Joins those of more gradients with them. */
+  /** Adds further gradients to the partial results. */
   readonly next: Kernel;
-  /** Makes the norm and the factor of them. */
+  /** Computes the norm and the factor from the partial results. */
   readonly gather: Kernel;
 }

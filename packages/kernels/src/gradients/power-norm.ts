@@ -13,10 +13,10 @@ import {
 
 const exponent = "0x7f800000u";
 
-/** How the magnitudes of elements are gathered into one number, and what the norm makes of it. */
+/** How the magnitudes of elements are reduced to one number, and the norm computed from it. */
 interface Gathering {
   readonly name: string;
-  /** The number that an empty set gives is 0 in all of them. WGSL of `total` and the quad `v`, or of two quads of totals. */
+  /** WGSL that reduces `total` and the quad `v`, or two quads of totals. The total of an empty set is 0 for all norms. */
   readonly term: string;
   readonly joined: string;
   readonly root: string;
@@ -53,7 +53,7 @@ const gatherings: readonly Gathering[] = [
   },
   {
     name: "p",
-    // The power of a number that is not finite, or of 0, is what WGSL leaves open.
+    // WGSL does not define the power of 0 and of numbers that are not finite.
     term: "total + select(select(pow(abs(v), vec4f(s.p)), v * v, (bitcast<vec4u>(v) & vec4u(0x7f800000u)) == vec4u(0x7f800000u)), vec4f(), v == vec4f())",
     joined: "bitcast<vec4u>(bitcast<vec4f>(a) + bitcast<vec4f>(b))",
     root: "select(pow(bitcast<f32>(total), 1.0 / s.p), 0.0, total == 0u)",

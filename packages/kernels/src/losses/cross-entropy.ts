@@ -21,7 +21,7 @@ import {
   rowsUseSubgroups,
 } from "../wgsl/row-program.js";
 
-/** Shape of logits [rows, classes], and what counts. */
+/** Shape of logits [rows, classes], and options of the loss. */
 export interface CrossEntropyAttributes {
   readonly rows: number;
   readonly classes: number;
@@ -41,9 +41,9 @@ interface LabelledLogits<B> {
 }
 
 /**
- * losses[rows] = (1 - smoothing) · loss(label) + smoothing · mean of loss(class), with loss(class) =
- * weight[class] · (log Σ exp(logits) - logits[class]), as torch.nn.functional.cross_entropy, in float32 about each row's maximum. A
- * label that is no class gives NaN.
+ * losses[rows] = (1 - smoothing) · loss(label) + smoothing · mean of loss(class), with loss(class) = weight[class] · (log Σ
+ * exp(logits) - logits[class]), as torch.nn.functional.cross_entropy, in float32 relative to each row's maximum. An invalid label
+ * gives NaN.
  */
 export function softmaxCrossEntropy<B>(
   operands: LabelledLogits<B> & { readonly losses: Binding<B> },
@@ -66,11 +66,11 @@ export function softmaxCrossEntropy<B>(
 
 /**
  * The gradient of these losses, times lossGradient, divided by the number of rows where the reduction is "mean": without weights and
- * smoothing (softmax(logits) - onehot(labels)) · lossGradient. lossGradient has one element, or one per row. A label that is no
- * class gives NaN.
+ * smoothing (softmax(logits) - onehot(labels)) · lossGradient. lossGradient has one element, or one per row. An invalid label gives
+ * NaN.
  *
- * @throws RangeError for "mean" with `ignoreIndex` or weights: torch divides by the weights of the rows that count, which only the
- * device knows
+ * @throws RangeError for "mean" with `ignoreIndex` or weights: torch divides by the sum of the weights of counted rows, which is
+ * known only on the device
  */
 export function softmaxCrossEntropyBackward<B>(
   operands: LabelledLogits<B> & {
@@ -107,7 +107,7 @@ export function softmaxCrossEntropyBackward<B>(
   };
 }
 
-/** What the losses of a kernel are made of, which its program depends on. */
+/** The terms of a kernel's losses, on which its program depends. */
 type Form = "plain" | "weighted" | "smooth" | "weighted smooth";
 
 function formOf(weight: object | undefined, { labelSmoothing }: CrossEntropyAttributes): Form {
@@ -123,7 +123,7 @@ const ignored = ({ ignoreIndex }: CrossEntropyAttributes): { ignores: number; ig
   ignore: (ignoreIndex ?? 0) >>> 0,
 });
 
-/** Of the loss at the label, and of that at each class; none where the label has all. */
+/** The shares of the loss at the label and at each class; without smoothing, the label has all. */
 const shares = ({
   labelSmoothing,
   classes,
@@ -148,7 +148,7 @@ const scalarsOf = (form: Form): readonly KernelScalar[] => [
 const weightAt = (walk: RowProgramWalk, j: string): string =>
   walk === "quads" ? `load_weight(${j})` : `vec4f(at_weight(${j}))`;
 
-/** What smoothing needs of a row beside softmax's statistics: the sum of all weights, … */
+/** The statistics of a row for smoothing, besides those of softmax: the sum of all weights, … … */
 const massOf = (form: Form, walk: RowProgramWalk): readonly RowStatistic[] =>
   form === "weighted smooth"
     ? [{ name: "mass", fold: "sum", value: (_, j) => weightAt(walk, j) }]
@@ -156,7 +156,7 @@ const massOf = (form: Form, walk: RowProgramWalk): readonly RowStatistic[] =>
 
 const massValue = (form: Form): string => (isWeighted(form) ? "mass" : "vec4f(f32(s.columns))");
 
-/** … and that of the weighted logits about the row's maximum. */
+/** … and the sum of the weighted logits relative to the row's maximum. */
 const spreadOf = (form: Form): RowStatistic => ({
   name: "spread",
   fold: "sum",

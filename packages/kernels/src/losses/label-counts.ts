@@ -3,8 +3,8 @@ import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
 /**
- * counts[rows, classes] = how often each class is among the labels [rows, classes] (uint32) of its row. The first label that is no
- * class ends a row's list.
+ * counts[rows, classes] = how often each class is among the labels [rows, classes] (uint32) of its row. The first invalid label
+ * ends a row's list.
  */
 export function labelCounts<B>(
   operands: { readonly labels: Binding<B>; readonly counts: Binding<B> },

@@ -29,7 +29,7 @@ const cases: readonly Case[] = [
   { rows: 6, classes: 8, storage: "bfloat16", ignoreIndex: 0 },
 ];
 
-/** Every class, -100 and one label that is no class. */
+/** Every class, -100 and one invalid label. */
 function operandsOf({ rows, classes, storage: dtype = "float32" }: Case) {
   const labels = Uint32Array.from({ length: rows }, (_, row) => (row * 5 + 1) % classes);
   if (rows > 4) labels.set([-100, classes], 2);

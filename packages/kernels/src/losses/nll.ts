@@ -2,15 +2,15 @@ import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfst
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
-/** Shape of log-probabilities [rows, classes], and what counts. */
+/** Shape of log-probabilities [rows, classes], and options of the loss. */
 export interface NllAttributes {
   readonly rows: number;
   readonly classes: number;
-  /** Rows with this label count for nothing. Default: there are none. */
+  /** Rows with this label are ignored. Default: none. */
   readonly ignoreIndex?: number | undefined;
 }
 
-/** losses[rows] = −weight[label] · input[row, label] from log-probabilities input[rows, classes]. A label that is no class gives NaN. */
+/** losses[rows] = −weight[label] · input[row, label] from log-probabilities input[rows, classes]. An invalid label gives NaN. */
 export function nllLoss<B>(
   operands: {
     readonly input: Binding<B>;
@@ -54,7 +54,7 @@ export function nllLossBackward<B>(
   return launchOf("nllLossBackward", weight, [labels, lossGradient, inputGradient], attributes);
 }
 
-/** out[rows] = weight[label], 0 for ignored rows: what a mean of losses is divided by, row by row. */
+/** out[rows] = weight[label], 0 for ignored rows: the rows' terms in the divisor of a mean. */
 export function labelWeights<B>(
   operands: {
     readonly labels: Binding<B>;

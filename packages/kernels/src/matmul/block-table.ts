@@ -1,9 +1,9 @@
 import { measuredBlocks } from "./measured-blocks.js";
 
-/** Which blocks a product is cut into, of those that {@link Blocks} has. */
+/** The size of a product's blocks, among those of {@link Blocks}. */
 export type BlockSize = "large" | "medium";
 
-/** A workgroup's part of the result, and how far along k it goes at a time. */
+/** A workgroup's part of the result, and its depth along k in a step. */
 interface Block {
   readonly rows: number;
   readonly columns: number;
@@ -26,7 +26,7 @@ export type Blocks = Readonly<
   Record<BlockSize, { readonly shared?: SharedBlock; readonly matrix?: MatrixBlock }>
 >;
 
-/** Where nothing was measured. */
+/** Blocks of classes without measurements. */
 const defaultBlocks: Blocks = {
   large: {
     shared: { rows: 128, columns: 128, depth: 16, perInvocation: 8 },
@@ -42,7 +42,7 @@ const defaultBlocks: Blocks = {
 export const blocks = (deviceClass: string): Blocks => measuredBlocks[deviceClass] ?? defaultBlocks;
 
 /**
- * The part of the committed table that decides how a class of devices adds up its products, as text: what a checkpoint
- * remembers, because a run that goes on with another table repeats no bits.
+ * The part of the committed table that decides how a class of devices adds up its products, as text: checkpoints store
+ * it, because a run that continues with another table does not repeat the same bits.
  */
 export const kernelTable = (deviceClass: string): string => JSON.stringify(blocks(deviceClass));

@@ -6,7 +6,7 @@ const band = 8;
 
 /**
  * The head of an entry point of `invocations`, whose workgroup computes one block: declares `row0` and `column0`, the first
- * row and column of the block, `slice`, where its factors start, and the quads of k from `begin` to `end`.
+ * row and column of the block, `slice`, the starts of its factors, and the quads of k from `begin` to `end`.
  */
 export const blockMain = (
   { rows, columns }: { readonly rows: number; readonly columns: number },
@@ -50,7 +50,7 @@ export const blockWorkgroups = (
   return linearWorkgroups(across * Math.ceil(m / rows) * slices, 1);
 };
 
-/** How a factor's quads are loaded, and where they belong in a block of `size` rows (or columns) and `depth` along k. */
+/** The loads of a factor's quads, and their places in a block of `size` rows (or columns) and `depth` along k. */
 export interface FactorLoads {
   /** Loads of one invocation. */
   readonly count: number;
@@ -58,24 +58,24 @@ export interface FactorLoads {
   readonly along: "k" | "across";
   /** WGSL (vec4f) of load number `i` where the block begins at quad `step` of k; zeros past the end. */
   load(i: number, step: string): string;
-  /** WGSL (u32) of the position of load `i`: the line that the quad lies in, and the number of the quad in it. */
+  /** WGSL (u32) of the position of load `i`: the line of the quad, and its number in the line. */
   line(i: number): string;
   quad(i: number): string;
 }
 
-/** A `vec4f` of four neighbours of a factor, from what lies along the loads and the quad that they are. */
+/** WGSL of a `vec4f` of four neighbours of a factor. */
 export interface FactorQuads {
   /** "k": from (position across k, quad of k). "across": from (k, quad across k). */
   readonly along: "k" | "across";
   readonly of: (line: string, quad: string) => string;
 }
 
-/** What is multiplied, by blocks. In the scope of the quads is what {@link blockMain} declares. */
+/** The factors of a product by blocks. Their WGSL may use the declarations of {@link blockMain}. */
 export interface BlockFactors {
   readonly functions: string;
   readonly left: FactorQuads;
   readonly right: FactorQuads;
-  /** Whether the rows of the left factor, which then lies across k, are added up besides. */
+  /** Whether the rows of the left factor, which then lies across k, are also added up. */
   readonly hasRowSums: boolean;
 }
 

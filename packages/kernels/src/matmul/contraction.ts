@@ -5,17 +5,17 @@ import type { Contraction, Tile, TileShape } from "./tile.js";
 export interface MatmulLayout {
   readonly transA: boolean;
   readonly transB: boolean;
-  /** m is a multiple of 4; matters to a transposed left operand only. */
+  /** m is a multiple of 4; used for a transposed left operand only. */
   readonly isAlignedM: boolean;
   /** n is a multiple of the tile's width. */
   readonly isAlignedN: boolean;
   /** k is a multiple of 4. */
   readonly isAlignedK: boolean;
-  /** Whether the rows of a transposed left operand are added up besides. */
+  /** Whether the rows of a transposed left operand are also added up. */
   readonly hasRowSums: boolean;
 }
 
-/** op(a) · op(b). Rows and columns past the end are loaded from wherever they fall, and never stored. */
+/** op(a) · op(b). Rows and columns past the end load arbitrary elements and are never stored. */
 export function matmulContraction({ width }: TileShape, layout: MatmulLayout): Contraction {
   const { transA, transB } = layout;
   const left = ({ rows, registers }: Tile): string =>
@@ -31,7 +31,7 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
   return {
     along: transA ? "rows" : "k",
     hasRowSums: layout.hasRowSums,
-    // Rows of the left factor that a megabyte of cache holds; where both factors lie in rows, more is faster.
+    // Rows of the left factor that fit in a megabyte of cache; where both factors are stored by rows, more are faster.
     band: transA || transB ? "clamp(8192u / max(1u, s.k / s.splits), 1u, 32u)" : "32u",
     functions: factorFunctions(width, layout),
     loops: (tile) => `  let batch = slice / s.splits;

@@ -3,9 +3,9 @@ import { type BlockSize, blocks, type MatrixBlock, type SharedBlock } from "./bl
 
 /** How a matrix product is computed. */
 export type Engine =
-  /** Each subgroup, or invocation, by itself: tile.ts. For small results, and where barriers are slow. */
+  /** Each subgroup or invocation computes by itself: tile.ts. For small results, and where barriers are slow. */
   | { readonly kind: "rows" }
-  /** A workgroup shares blocks of the factors in workgroup memory: shared-block.ts. */
+  /** A workgroup shares blocks of the factors in its memory: shared-block.ts. */
   | { readonly kind: "shared"; readonly block: SharedBlock }
   /** The same, multiplied by hardware matrices: matrix-block.ts. */
   | { readonly kind: "matrix"; readonly block: MatrixBlock; readonly matrix: SubgroupMatrix };
@@ -27,7 +27,7 @@ export function chooseEngine(
 ): Engine {
   if (!size || !hardware) return { kind: "rows" };
   const { shared, matrix: block } = blocks(hardware.class)[size];
-  // All numbers of 8 bits are numbers of float16.
+  // Float16 represents all 8-bit numbers exactly.
   const isHalf = bindings
     .slice(0, 2)
     .every(
@@ -71,7 +71,7 @@ const matrixBytes = (
   { m, n, component }: Omit<SubgroupMatrix, "k">,
 ): number => {
   const { rows, columns, depth } = block;
-  // Either factor may lie along k or across it.
+  // Either factor may be stored along k or across it.
   const along = (size: number): number =>
     Math.max(size * (depth + skew.matrix), depth * (size + skew.matrix));
   const bytes = component === "f16" ? 2 : 4;

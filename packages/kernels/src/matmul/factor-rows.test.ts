@@ -64,7 +64,7 @@ function factorsOf({ m, n, k, batch = 1, transA, transB, broadcast, dtype, round
 
 type Factor = ReturnType<typeof factorsOf>["a"];
 
-/** The rows with something between them that no result may show. */
+/** The rows with values between them that must not affect results. */
 function apart({ rows, length, values }: Factor, stride: number): Float32Array {
   const spread = new Float32Array(rows * stride).fill(Number.NaN);
   for (let row = 0; row < rows; row++)
@@ -101,7 +101,7 @@ const launchesOf =
     matmul(wide, { a, b, out: outOfWide, ...sums }, check);
   };
 
-/** A target where products read these factors in place of their own. */
+/** A target where products read these factors instead of their own. */
 const moving = <B>(
   target: LaunchTarget<B>,
   wide: Readonly<Record<"a" | "b", Binding<B>>>,

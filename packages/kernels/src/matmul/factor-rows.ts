@@ -1,14 +1,14 @@
 import type { Binding, Kernel, Launch } from "@halfstep/device";
 import type { DefinedKernel } from "../kernel.js";
 
-/** The rows of a factor of a matrix product, as they lie in its binding: one after the other, those of a batch too. */
+/** The rows of a factor of a matrix product in its binding: contiguous, also over a batch. */
 export interface FactorRows<B> {
   readonly factor: "a" | "b";
   readonly binding: Binding<B>;
   readonly rows: number;
-  /** Elements between rows, which are as many as each row has. */
+  /** Distance between rows in elements: the length of a row. */
   readonly stride: number;
-  /** How often each of its elements is multiplied. */
+  /** Number of products of each of its elements. */
   readonly uses: number;
   /** Products that are added up in each element of the result. */
   readonly depth: number;
@@ -27,8 +27,8 @@ export function factorRows<B>({ kernel, bindings, scalars }: Launch<B>): readonl
 }
 
 /**
- * The launch with a factor whose rows lie elsewhere, `stride` elements apart: a multiple of 4. What is between them is loaded at
- * times, and changes no result.
+ * The launch with another binding of a factor, whose rows are `stride` elements apart, a multiple of 4. Elements between rows
+ * may be loaded but do not change results.
  */
 export function withFactorRows<B>(
   launch: Launch<B>,

@@ -11,9 +11,10 @@ diagnostic(off, chromium.subgroup_matrix_uniformity);
 `;
 
 /**
- * A product by blocks in workgroup memory, which subgroups multiply in hardware: factors of float16, or float32 where
- * `matrix` is of that, and float32 sums. The factors lie as they do in memory, along k or across it. Results go through
- * workgroup memory to `store_quad`, which `store` declares, so that edges and epilogues are those of every engine.
+ * A product by blocks in workgroup memory, which subgroups multiply in hardware: factors of float16 (float32 where
+ * `matrix` has that component) and float32 sums. The factors have the same order as in memory, along k or across it.
+ * Results go through workgroup memory to `store_quad`, which `store` declares, so that edges and epilogues are those of
+ * every engine.
  */
 export function matrixBlockProgram(
   block: MatrixBlock,

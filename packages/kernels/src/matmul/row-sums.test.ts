@@ -50,7 +50,7 @@ const cases: readonly Case[] = [
 
 const large: Case = { m: 1025, n: 1500, k: 18, storage: "float16" };
 
-/** What reaches another program on another tier. */
+/** Cases with different programs on different tiers. */
 const halves = cases.filter(({ storage, rounding }) => storage || rounding);
 
 const title = ({ m, n, k, transB, storage = "float32", rounding, stored }: Case): string =>
@@ -75,7 +75,7 @@ const launchesOf =
   (target, operands) =>
     matmul(target, operands, { m, n, k, transA: true, transB });
 
-/** What is wrong with the sums, and with the product beside them. Values are multiples of 2^-7: only stores round. */
+/** The mistakes in the sums and in the product. Values are multiples of 2^-7: only stores round. */
 function wrongIn(
   shape: Case,
   got: Record<"a" | "out" | "rowSums", ArrayLike<number>>,

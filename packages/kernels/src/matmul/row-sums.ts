@@ -1,6 +1,6 @@
 /**
- * Sums of the left factor's rows beside a product, which loads them anyway: of a transposed factor, whose quads are four rows
- * each. They go to a binding `row_sums`, [slices, m in whole quads]; only the first tiles or blocks of a row of them store any.
+ * Sums of the left factor's rows, computed from the loads of a product: for a transposed factor, whose quads are four rows each. They
+ * are stored in a binding `row_sums`, [slices, m in whole quads], by the first tile or block of each row of them.
  */
 export const rowSumStore = `fn store_row_sum(slice: u32, quad: u32, sum: vec4f) {
   if (quad * 4u >= s.m) { return; }
@@ -14,7 +14,7 @@ export const rowSumsLength = (m: number): number => Math.ceil(m / 4) * 4;
 
 /** WGSL of a program that adds up its left factor. */
 export interface RowSums {
-  /** Declarations before the loop over k. */
+  /** Declarations that precede the loop over k. */
   readonly before: string;
   /** Statements behind each step's loads. */
   readonly each: string;
@@ -25,8 +25,9 @@ export interface RowSums {
 export const noRowSums: RowSums = { before: "", each: "", after: "" };
 
 /**
- * Of a tile of `rows`, whose registers `registers[g]` hold, in lane l, part `u · quads + quad` = g · lanes + l at the step's k number
- * u: lanes that hold a quad at several k, and registers, add up. `ofLane` tells a value of a lane, `isFirst` is WGSL (bool), uniform.
+ * The row sums of a tile of `rows`. Its registers `registers[g]` have, in lane l, part `u · quads + quad` = g · lanes + l at the
+ * step's k number u. Lanes and registers with the same quad at several k are added up. `ofLane` reads a value from a lane; `isFirst`
+ * is WGSL (bool), uniform.
  */
 export function laneRowSums(
   {
@@ -42,7 +43,7 @@ export function laneRowSums(
   isFirst: string,
 ): RowSums {
   const quads = rows / 4;
-  // Registers so far apart hold the same quads.
+  // Registers at this distance have the same quads.
   const apart = Math.max(1, quads / lanes);
   const sums = Array.from({ length: apart }, (_, j) => j);
   const totals = Array.from({ length: quads }, (_, q) => {
@@ -64,7 +65,7 @@ export function laneRowSums(
   };
 }
 
-/** Of a tile of `rows` that an invocation computes alone, from a register for each part. */
+/** The row sums of a tile of `rows` that an invocation computes alone, from a register for each part. */
 export function ownRowSums(rows: number, register: (part: number) => string): RowSums {
   const quads = Array.from({ length: rows / 4 }, (_, q) => q);
   const each = quads.map((q) => {
@@ -79,7 +80,7 @@ export function ownRowSums(rows: number, register: (part: number) => string): Ro
   };
 }
 
-/** Workgroup memory in which the invocations of a block meet: `capacity` places for a `vec4f`, reached by WGSL. */
+/** Workgroup memory that the invocations of a block share: `capacity` places for a `vec4f`. */
 export interface MeetingPlace {
   readonly capacity: number;
   /** WGSL (vec4f) of a place. */
@@ -89,8 +90,8 @@ export interface MeetingPlace {
 }
 
 /**
- * Of a block of `rows`, whose invocations load quads of them by turns: each always the same quad, at several k. `loaded` are the
- * `vec4f` that an invocation has loaded for a step.
+ * The row sums of a block of `rows`. Each invocation always loads the same quad of rows, at several k; `loaded` are the `vec4f` that
+ * it loads in a step.
  */
 export function blockRowSums(
   { rows, invocations }: { readonly rows: number; readonly invocations: number },

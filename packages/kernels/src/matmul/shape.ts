@@ -1,6 +1,6 @@
 import type { TileShape } from "./tile.js";
 
-/** How a product [m, n] is cut into tiles: decided by its shape alone, so that results repeat everywhere. */
+/** The tiles of a product [m, n], chosen by its shape alone, so that all devices add in the same order. */
 export interface TilePlan extends TileShape {
   /** Whether rows of the result consist of whole stores of `width` columns. */
   readonly isAligned: boolean;
@@ -9,7 +9,7 @@ export interface TilePlan extends TileShape {
 }
 
 export interface ProductPlan extends TilePlan {
-  /** Parts that k is divided into; their sums are added afterwards. */
+  /** Number of parts of k; their sums are added afterwards. */
   readonly splits: number;
 }
 
@@ -24,12 +24,12 @@ export function planTiles(m: number, n: number): TilePlan {
 
 /** Workgroups that keep a device busy. */
 const enoughTiles = 256;
-/** Workgroups from which on a second launch, and writing and reading the parts, takes longer than dividing k saves. */
+/** Number of workgroups from which a second launch, with its writes and reads of the parts, costs more than dividing k saves. */
 const fewTiles = 64;
-/** Fewer k than this in a part do not repay the second launch. */
+/** Least depth of a part for which the second launch pays. */
 const leastDepth = 512;
 
-/** Elements: rows that lie a multiple of this apart share so few places of a CPU's cache that 32 of them push each other out. */
+/** In elements: rows a multiple of this apart map to so few cache sets of a CPU that 32 of them evict each other. */
 const farApart = 16_384;
 
 /**

@@ -4,9 +4,10 @@ import { sharedInvocations, skew } from "./engine.js";
 import { blockRowSums, type MeetingPlace, noRowSums, rowSumStore } from "./row-sums.js";
 
 /**
- * A product by blocks in workgroup memory, exact in float32, for devices whose barriers are fast. Both factors lie there with
- * k outermost. An invocation computes every (rows / perInvocation · 4)-th group of four rows and columns, so that neighbours
- * read neighbouring quads; the next block is loaded while one is multiplied. `store` declares `store_quad`.
+ * A product by blocks in workgroup memory, exact in float32, for devices whose barriers are fast. Both factors are stored
+ * there with k outermost. An invocation computes every (rows / perInvocation · 4)-th group of four rows and columns, so that
+ * neighbours read neighbouring quads; the next block is loaded during the products of the present one. `store` declares
+ * `store_quad`.
  */
 export function sharedBlockProgram(
   block: SharedBlock,
@@ -81,7 +82,7 @@ ${sums.after}${results
 `;
 }
 
-/** The left factor's block, once nobody reads it any more. */
+/** The left factor's block, after its last read. */
 const rowSumPlaces = (elements: number): MeetingPlace => ({
   capacity: Math.floor(elements / 4),
   get: (place) =>
@@ -94,7 +95,7 @@ const rowSumPlaces = (elements: number): MeetingPlace => ({
       .join(" ")}`,
 });
 
-/** Statements that put what was loaded into workgroup memory, k outermost. */
+/** Statements that store loaded quads in workgroup memory, k outermost. */
 function put(name: string, { count, along, line, quad }: FactorLoads, stride: number): string {
   let code = "";
   for (let i = 0; i < count; i++) {

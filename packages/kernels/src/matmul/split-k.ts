@@ -5,7 +5,7 @@ import { scratch } from "../scratch.js";
 import { rowSumsLength } from "./row-sums.js";
 import type { ProductPlan } from "./shape.js";
 
-/** Where a product goes, and where the sums of its left factor's rows go, if they are wanted. */
+/** The results of a product: the product, and optionally the sums of its left factor's rows. */
 export interface ProductResults<B> {
   readonly out: Binding<B>;
   /** [m] */
@@ -14,7 +14,7 @@ export interface ProductResults<B> {
 
 /**
  * Launches a product into `out` [batch, m, n]. Where k is divided, or rows of the result would begin inside a store, the
- * product goes to float32 scratch memory first, and its parts are added up from there in a fixed order.
+ * product is first stored in float32 scratch memory, and its parts are added up from there in a fixed order.
  */
 export function launchProduct<B>(
   target: LaunchTarget<B>,
@@ -46,7 +46,7 @@ export function launchProduct<B>(
 interface SumPartsOperands<B> {
   readonly parts: Binding<B>;
   readonly out: Binding<B>;
-  /** Sums of rows: those of each part, and those of all. */
+  /** Sums of rows: of each part, and of all parts. */
   readonly sumsOfParts?: Binding<B>;
   readonly rowSums?: Binding<B>;
 }
@@ -96,7 +96,7 @@ const sumPartsDefinition = (hasRowSums: boolean): KernelDefinition => ({
     { name: "n", type: "u32" },
     { name: "stride", type: "u32" },
   ],
-  // Quads of the result are quads of each part only where no row begins inside one.
+  // Quads of the result are quads of the parts only where no row begins inside a quad.
   body: (context) => `
 fn sum_at(i: u32) -> f32 {
   let row = i / s.n;

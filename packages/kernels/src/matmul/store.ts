@@ -2,7 +2,7 @@ import { type Domain, pairType, quadType, scalarType } from "../domain.js";
 import { indexingWgsl } from "../indexing.js";
 import type { Epilogue } from "../woven-definition.js";
 
-/** WGSL that stores the rows of a tile: declarations, and the statements that end the entry point. */
+/** WGSL that stores the rows of a tile: declarations, and the last statements of the entry point. */
 export interface TileStore {
   readonly functions: string;
   readonly statements: string;
@@ -10,12 +10,12 @@ export interface TileStore {
 
 /**
  * Stores `sum0 …`, the `rows` × `width` results of an invocation, through the epilogue. Their first is in row `row` and at
- * `column * width` of product `slice`. A loop over the rows compiles conversion and epilogue once: written out, they take
- * three times as long to compile as the product itself. It counts rows of the matrix, because a count from zero to a constant
- * is a loop that drivers write out.
+ * `column * width` of product `slice`. A loop over the rows compiles conversion and epilogue once: unrolled, they take three
+ * times as long to compile as the product itself. The loop counts rows of the matrix, because drivers unroll loops from zero
+ * to a constant.
  */
 export function storeTile(rows: number, width: 2 | 4, epilogue?: Epilogue): TileStore {
-  // Programs compute quads, so that pairs go through them two rows at a time.
+  // Programs compute quads, so that pairs are processed two rows at a time.
   const together = epilogue ? 4 / width : 1;
   const sums = Array.from({ length: rows / together }, (_, i) =>
     together === 1 ? `sum${i}` : `vec4f(sum${2 * i}, sum${2 * i + 1})`,
@@ -39,7 +39,7 @@ ${before}  for (var r = row; r < bottom; r += ${together}u) {
   };
 }
 
-/** WGSL that passes values through an epilogue: functions, statements that come before, and a call, in whose scope `at` is. */
+/** WGSL that passes values through an epilogue: functions, preceding statements, and a call that uses `at`. */
 interface EpilogueCode {
   readonly functions: string;
   readonly before: string;
@@ -111,7 +111,7 @@ fn store_quad(slice: u32, row: u32, quad: u32, result: vec4f) {
 `;
 }
 
-/** Where the quad that is stored at `at` lies in the result. Two pairs may be of two quads. */
+/** The index in the result of the quad that is stored at `at`. Two pairs may belong to two quads. */
 const quadAt = (width: 2 | 4): string | undefined => (width === 4 ? "at" : undefined);
 
 const quadOf = (width: 2 | 4, domain: Domain, load: (store: string) => string): string => {

@@ -6,12 +6,12 @@ import { laneRowSums, noRowSums, ownRowSums, rowSumStore } from "./row-sums.js";
 import { storeTile } from "./store.js";
 
 /**
- * The part that matrix product and convolution share: an invocation holds `rows` × `width` results in registers and adds
+ * Tiles, which matrix products and convolutions share: an invocation keeps `rows` × `width` results in registers and adds
  * products of four k at a time to them.
  *
- * Where subgroups have one size, a workgroup is one subgroup, whose lanes lie side by side along the columns: each lane
- * loads a part of the left operand, and the others get it by a broadcast from a constant lane. Elsewhere every invocation
- * loads all that it needs. No workgroup memory and no barrier: both are slow on CPU adapters.
+ * Where subgroups have one size, a workgroup is one subgroup, whose lanes lie side by side along the columns: each lane loads
+ * a part of the left operand, and the others get it by a broadcast from a constant lane. Elsewhere every invocation loads all
+ * its operands. It uses no workgroup memory and no barriers, which are slow on CPU adapters.
  */
 export interface TileShape {
   /** Rows of a subgroup's tile, a multiple of 8. */
@@ -23,25 +23,25 @@ export interface TileShape {
 /** A register `vec4f` for a part of the left operand. */
 export interface Register {
   readonly name: string;
-  /** WGSL expression (u32): which of the tile's `rows` parts the register of this invocation holds. */
+  /** WGSL expression (u32): the index of the part, among the tile's `rows` parts, in the register of this invocation. */
   readonly part: string;
 }
 
 /**
- * What is multiplied: WGSL that loads the operands and loops over k. In its scope are `row` (the first row of the tile),
+ * The operands of a tiled product: WGSL that loads them and loops over k. It may use `row` (the first row of the tile),
  * `column` (this invocation's columns are `column * width …`), `slice` (u32) and the scalars `s`.
  */
 export interface Contraction {
   /**
-   * What the four elements of a left register are: four k of row `row + part`, or, "rows", the four rows from
-   * `row + 4 * (part % (rows / 4))` on at the step's k number `part / (rows / 4)`.
+   * The four elements of a left register: "k": four k of row `row + part`; "rows": the four rows from `row + 4 * (part % (rows
+   * / 4))` on at the step's k number `part / (rows / 4)`.
    */
   readonly along: "k" | "rows";
-  /** Whether to store the sums of the left operand's rows besides, where it lies along "rows": see row-sums.ts. */
+  /** Whether to also store the sums of the left operand's rows, where it lies along "rows": see row-sums.ts. */
   readonly hasRowSums?: boolean;
   /** Functions that `loops` calls. */
   readonly functions?: string;
-  /** WGSL (u32): how many tiles below each other follow one another before those to their right. Default: 1. */
+  /** WGSL (u32): the number of tiles in a column that are computed before those to their right. Default: 1. */
   readonly band?: string;
   /**
    * Statements that declare the tile's registers and `b0 … b3` (`vec4f` or `vec2f`: the right operand's columns at four
@@ -50,7 +50,7 @@ export interface Contraction {
   loops(tile: Tile): string;
 }
 
-/** A tile as its contraction sees it. */
+/** The tile that a contraction gets. */
 export interface Tile {
   readonly rows: number;
   readonly registers: readonly Register[];
@@ -101,13 +101,13 @@ ${store.statements}}
 }
 
 /**
- * What a register holds in one lane. llvmpipe shuffles by one instruction, and broadcasts by three, because it masks what came
- * from lanes that are off: a tenth of a product's time. On hardware a constant lane is the cheaper one.
+ * The value of a register in one lane. llvmpipe shuffles in one instruction and broadcasts in three, because it masks inactive
+ * lanes, which takes a tenth of a product's time. On hardware a broadcast from a constant lane is cheaper.
  */
 const ofLane = (context: ProgramContext, value: string, lane: number): string =>
   `${isCpu(context) ? "subgroupShuffle" : "subgroupBroadcast"}(${value}, ${lane}u)`;
 
-/** Rows of an invocation where there are no subgroups: each loads its left operand itself, so it holds fewer. */
+/** Rows of an invocation where there are no subgroups: each loads its left operand itself, so it keeps fewer. */
 const directRows = 8;
 const directSize = 64;
 

@@ -28,8 +28,8 @@ import {
 /**
  * Gradients of group, layer and RMS norm from the statistics of the forward pass.
  *
- * With x̂ = (input − mean) · rstd and h = outGradient · weight: inputGradient = rstd · (h − avg(h) − x̂ · avg(h · x̂)), the averages
- * taken over each group, the first of them for centred norms only (Ba, Kiros and Hinton 2016; Zhang and Sennrich 2019);
+ * With x̂ = (input − mean) · rstd and h = outGradient · weight: inputGradient = rstd · (h − avg(h) − x̂ · avg(h · x̂)). The averages
+ * are over each group, and the first is for centred norms only (Ba, Kiros and Hinton 2016; Zhang and Sennrich 2019). Then
  * weightGradient = Σ outGradient · x̂ and biasGradient = Σ outGradient over batch and pixels. Sums are float32 in a fixed order.
  */
 export function normBackward<B>(
@@ -63,7 +63,7 @@ export function normBackward<B>(
   normParameterGradients(target, operands, shape);
 }
 
-/** inputGradient of groups that are no rows: their sums, by chunks of pixels where groups are large, and then the gradient. */
+/** inputGradient of groups that are not rows: first their sums (by chunks of pixels where groups are large), then the gradient. */
 function groupGradient<B>(
   target: LaunchTarget<B>,
   operands: {
@@ -109,12 +109,12 @@ function groupGradient<B>(
   });
 }
 
-/** Elements from whose multiples on a part of a float32 buffer can be bound. */
+/** Alignment of a bound part of a float32 buffer, in elements. */
 const bindable = 64;
 
 /**
- * Scratch memory for two numbers a row, or one where norms are not centred. They lie in one buffer, of which the last launch needs
- * one binding: with eight, it could not store its result twice (see twin.ts).
+ * Scratch memory for two numbers a row, or one where norms are not centred. They share one buffer and one binding of the last
+ * launch: with eight bindings, it could not store its result twice (see twin.ts).
  */
 function rowSums<B>(target: LaunchTarget<B>, rows: number, isCentred: boolean) {
   const productsStart = isCentred ? Math.ceil(rows / bindable) * bindable : 0;

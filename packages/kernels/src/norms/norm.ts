@@ -15,9 +15,9 @@ import { type NormShape, type NormStatistics, present, presentBindings } from ".
 import { normStatistics } from "./statistics.js";
 
 /**
- * Group, layer and RMS norm: out = (input − mean) · rstd · weight + bias, with mean and rstd of each group, and parameters
- * [groups · width]; what is absent is left out. Statistics are float32, about each group's own mean, by partial sums that are
- * merged by their means and squared deviations (Chan, Golub and LeVeque 1983). Without `mean`, rstd is that of RMS norm.
+ * Group, layer and RMS norm: out = (input − mean) · rstd · weight + bias, with mean and rstd of each group, and parameters [groups ·
+ * width]; absent operands are left out. Statistics are float32, relative to each group's own mean, by partial sums that are merged by their
+ * means and squared deviations (Chan, Golub and LeVeque 1983). Without `mean`, rstd is that of RMS norm.
  *
  * Layer and RMS norm of rows in whole quads take one launch.
  */
@@ -65,8 +65,9 @@ interface Parts {
 const block = 16;
 
 /**
- * One pass. A block is summed about the mean of what was before it, the first about the median of three elements, which no single
- * outlier moves, so that little is lost where its own mean is taken from its squares; each of the four lanes of a quad has a mean of its own until the end.
+ * One pass. A block is summed relative to the mean of the elements before it, and the first block relative to the median of three elements,
+ * which a single outlier does not move. So little precision is lost when the square of its mean is subtracted. Each of the four lanes of a
+ * quad has its own mean until the end.
  */
 const centredStatistics = (
   total: (value: string) => string,
@@ -163,7 +164,7 @@ ${mean ? "    store_mean(row, mean);\n" : ""}    store_rstd(row, rstd);
         for (const value of values) squares += (value - centre) ** 2;
         if (means) means[row] = centre;
         rstds[row] = 1 / Math.sqrt(squares / width + eps);
-        // As they are stored, which is what a backward pass reads.
+        // The statistics as stored, because a backward pass reads these.
         const [mid, inverse] = [means ? (means[row] as number) : 0, rstds[row] as number];
         for (let c = 0; c < width; c++) {
           const scaled = ((values[c] as number) - mid) * inverse;

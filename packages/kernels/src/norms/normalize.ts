@@ -16,8 +16,8 @@ import {
 } from "./shape.js";
 
 /**
- * out = (input − mean) · rstd · weight + bias, with the statistics of each group and parameters [groups · width]; what is
- * absent is left out.
+ * out = (input − mean) · rstd · weight + bias, with the statistics of each group and parameters [groups · width]; absent
+ * operands are left out.
  */
 export function normNormalize<B>(
   operands: {
@@ -48,8 +48,8 @@ export function normNormalize<B>(
 }
 
 /**
- * An entry point over the flat quads `q` of [batch, pixels, groups, width]: `body` may use what `head` declares from `row`, the
- * group's place in the statistics, and `c`, the channel (in units of quads, or a lane each).
+ * An entry point over the flat quads `q` of [batch, pixels, groups, width]: `body` may use the declarations of `head`, which
+ * may use `row`, the group's place in the statistics, and `c`, the channel (in quads, or one for each lane).
  */
 export const elementMain = (
   walk: NormWalk,

@@ -25,7 +25,7 @@ import {
   variantOf,
 } from "./shape.js";
 
-/** weightGradient and biasGradient as in `normBackward`, those of them that are there: partial sums by chunks of rows, then their sum. */
+/** weightGradient and biasGradient as in `normBackward`, if given: partial sums by chunks of rows, then their sum. */
 export function normParameterGradients<B>(
   target: LaunchTarget<B>,
   operands: {
@@ -47,7 +47,7 @@ export function normParameterGradients<B>(
   const [first, second] = weight ? [weight, bias] : [bias];
   if (!first) return;
   const parts = { mean: !!mean, weight: !!weight, bias: !!bias };
-  // A bias alone needs no statistics, but is too rare for a program without them.
+  // A bias alone needs no statistics, but is too rare for a separate program.
   target.launch({
     kernel: sumKernel(rowOwner(shape) ? "rows" : normWalk(shape), parts),
     bindings: presentBindings([input, mean, rstd, outGradient, weight?.sums, bias?.sums]),
@@ -56,7 +56,7 @@ export function normParameterGradients<B>(
   mergeSums(target, [first, second], { rows, channels, chunks });
 }
 
-/** Of rows, the statistics of one are at its own place. */
+/** With "rows", the statistics of a row are at the index of the row. */
 type SumWalk = NormWalk | "rows";
 
 const sumKernel = byVariant((walk: SumWalk, parts): Kernel => {

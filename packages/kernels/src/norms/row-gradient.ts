@@ -17,7 +17,7 @@ import {
   presentBindings,
 } from "./shape.js";
 
-/** inputGradient as in `normBackward`, of rows: an owner sums over its row, and then stores it. */
+/** inputGradient as in `normBackward`, for rows: an owner sums over its row, and then stores the row. */
 export function rowGradient<B>(
   owner: RowOwner,
   operands: {

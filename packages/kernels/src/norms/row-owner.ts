@@ -5,12 +5,12 @@ import { type Team, team } from "../wgsl/team.js";
 import type { NormShape } from "./shape.js";
 
 /**
- * Who folds rows and then stores them, in one launch: an invocation where rows are `short`, a team where they are `few`, and else, as
- * `middling` or `long`, what the device is fast at.
+ * The owner that reduces a row and then stores it, in one launch: an invocation for `short` rows, a team for `few` rows, and for
+ * `middling` and `long` ones the faster of the two on the device.
  */
 export type RowOwner = "short" | "middling" | "long" | "few";
 
-/** The owner of the rows of a shape, a choice by shape alone; undefined where groups are no rows in whole quads. */
+/** The owner of the rows of a shape, a choice by shape alone; undefined where groups are not rows of whole quads. */
 export function rowOwner({ batch, pixels, groups, width }: NormShape): RowOwner | undefined {
   if (pixels !== 1 || groups !== 1 || width % 4 !== 0) return undefined;
   if (width < 64) return "short";
@@ -18,20 +18,20 @@ export function rowOwner({ batch, pixels, groups, width }: NormShape): RowOwner 
   return width < 512 ? "middling" : "long";
 }
 
-/** What a program does to rows, in WGSL. */
+/** The parts of a program over rows, in WGSL. */
 export interface RowsCode {
   /**
-   * The body of a function from `row`, `lane` and `lanes` to a vec4f, the numbers of a row, whose `steps` quads begin at quad `base`;
-   * `total` is the sum of a vec4f's elements over all lanes, which take a {@link quadLoop} together.
+   * The body of a function from `row`, `lane` and `lanes` to a vec4f, the numbers of a row, whose `steps` quads begin at quad `base`.
+   * `total` is the sum of a vec4f's elements over all lanes, which share a {@link quadLoop}.
    */
   numbers(total: (value: string) => string): string;
-  /** Statements before those of `store`, for each quad `c` of a row: what several rows have in common. */
+  /** Statements before those of `store`, for each quad `c` of a row: values that rows share. */
   readonly parameters: string;
   /** Statements that store quad `q` of a row of `numbers`. */
   readonly store: string;
 }
 
-/** Runs `body` for each quad `c` of the row that is the invocation's. */
+/** Runs `body` for each quad `c` of the row that the invocation processes. */
 export const quadLoop = (body: string): string =>
   `for (var c = lane; c < steps; c += lanes) {\n${body}  }\n`;
 
@@ -51,7 +51,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let lane = 0u;
   let lanes = 1u;
 `;
-  // The rows of the last team may be fewer.
+  // The last team may have fewer rows.
   const row = (r: number): string => (rows === 1 ? "index" : `first + ${r}u`);
   const known = (r: number): string => (rows === 1 ? "index" : `min(${row(r)}, s.batch - 1u)`);
   return `${whole?.declarations ?? ""}
@@ -88,9 +88,9 @@ export function rowsWorkgroups(
 }
 
 /**
- * The team that owns `rows` rows, or an invocation that owns one. CPUs load fastest what is one for all invocations, as parameters are
- * where each has a row of its own, and then what lies together, as a long row does for a team: there it takes four at a time, for
- * which it loads parameters once. Elsewhere few rows keep a device busy only by many invocations each.
+ * The team that owns `rows` rows, or an invocation that owns one. On CPUs uniform loads are fastest, as those of parameters are where
+ * each invocation has its own row. Contiguous loads are next, as those of a long row by a team; a team takes four rows at a time and
+ * loads parameters once for them. On GPUs, few rows keep a device busy only with many invocations each.
  */
 function divisionOf(
   owner: RowOwner,
@@ -111,7 +111,7 @@ const sizeAlone = (context: ProgramContext): number => (isCpu(context) ? 8 : 64)
 
 const across = (v: string): string => `((${v}.x + ${v}.y) + (${v}.z + ${v}.w))`;
 
-/** A kernel for each owner and each set of optional operands, made when it is first asked for. */
+/** A kernel for each owner and each set of optional operands, made on first use. */
 export function byOwner<P extends object, K>(make: (owner: RowOwner, parts: P) => K) {
   const made = new Map<string, K>();
   return (owner: RowOwner, parts: P): K => {

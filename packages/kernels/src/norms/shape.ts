@@ -20,7 +20,7 @@ export interface NormStatistics<B> {
 }
 
 /**
- * With a width in whole quads an invocation works on quads of one group; otherwise each of its four lanes has a group of its own.
+ * With a width in whole quads an invocation processes quads of one group; otherwise each of its four lanes has a group of its own.
  */
 export type NormWalk = "quads" | "lanes";
 
@@ -36,7 +36,7 @@ export interface NormParts {
 export const variantOf = (walk: string, parts: NormParts): string =>
   [walk, ...Object.entries(parts).flatMap(([name, isThere]) => (isThere ? [name] : []))].join(",");
 
-/** The bindings of those operands that are there. */
+/** The bindings of the present operands. */
 export const present = (bindings: readonly (KernelBinding | false)[]): readonly KernelBinding[] =>
   bindings.filter((binding) => binding !== false);
 
@@ -48,7 +48,7 @@ export const shapeScalars: readonly KernelScalar[] = (
   ["batch", "pixels", "groups", "width"] as const
 ).map((name) => ({ name, type: "u32" }));
 
-/** A program per combination of walk and optional operands, made when it is first asked for. */
+/** A program for each combination of walk and optional operands, made on first use. */
 export function byVariant<K, W extends string = NormWalk>(make: (walk: W, parts: NormParts) => K) {
   const made = new Map<string, K>();
   return (walk: W, parts: NormParts): K => {
@@ -59,7 +59,7 @@ export function byVariant<K, W extends string = NormWalk>(make: (walk: W, parts:
   };
 }
 
-/** In how many interleaved chunks of pixels a group is folded: few, unless groups are large and few. */
+/** The number of interleaved chunks of pixels in which a group is reduced: few, unless groups are large and few. */
 export function pixelChunks({ batch, pixels, groups, width }: NormShape): number {
   const least = Math.ceil((pixels * width) / 512);
   const wanted = Math.ceil(4096 / Math.max(1, batch * groups));
@@ -92,7 +92,7 @@ export const foldHead: Record<NormWalk, string> = {
 `,
 };
 
-/** Runs `body` for each quad, or for each element of four rows: `load` reads one of the big operands, `channel` one by channel. */
+/** Runs `body` for each quad, or for each element of four rows: `load` reads a full operand, `channel` an operand of channels. */
 export function foldLoop(
   walk: NormWalk,
   body: (load: (name: string) => string, channel: (name: string) => string) => string,
@@ -121,18 +121,18 @@ ${body(
 export const gathered = (name: string, index: string): string =>
   `vec4f(${["x", "y", "z", "w"].map((lane) => `at_${name}(${index}.${lane})`).join(", ")})`;
 
-/** A lane's total from its accumulator: in the walk by quads the lanes belong together. */
+/** A lane's total from its accumulator: in the walk by quads the lanes are added up. */
 export const total = (walk: NormWalk, sum: string): string =>
   walk !== "lanes" ? `(${sum}.x + ${sum}.y) + (${sum}.z + ${sum}.w)` : sum;
 
-/** The unit in which a fold stores one number for each row. */
+/** The unit in which a reduction stores one number for each row. */
 export const rowUnit = (walk: NormWalk): 1 | 4 => (walk !== "lanes" ? 1 : 4);
 
-/** A statistic of the row at hand: one number for the quads of a group, or one a lane. */
+/** A statistic of the current row: one number for the quads of a group, or one for each lane. */
 export const statistic = (walk: NormWalk, name: string, row: string): string =>
   walk !== "lanes" ? `at_${name}(${row})` : gathered(name, row);
 
-/** What a gradient reads, as far as it is there, and the views of the bindings that follow. */
+/** The views of a gradient's operands, where given, and of the bindings after them. */
 export interface GradientViews {
   readonly x: KernelView;
   readonly mean: KernelView | undefined;

@@ -18,9 +18,9 @@ import {
 } from "./shape.js";
 
 /**
- * mean [batch, groups] and rstd [batch, groups] of an input [batch, pixels, groups, width], in float32 about each group's own
- * mean. Large groups are folded in chunks, which are merged by their means and squared deviations (Chan, Golub and LeVeque 1983).
- * Without `mean`, rstd is that of RMS norm.
+ * mean [batch, groups] and rstd [batch, groups] of an input [batch, pixels, groups, width], in float32 relative to each group's
+ * own mean. Large groups are reduced in chunks, which are merged by their means and squared deviations (Chan, Golub and LeVeque
+ * 1983). Without `mean`, rstd is that of RMS norm.
  */
 export function normStatistics<B>(
   target: LaunchTarget<B>,
@@ -66,7 +66,7 @@ type Numbers = Readonly<
   Record<"batch" | "pixels" | "groups" | "width" | "chunks" | "eps" | "scale", number>
 >;
 
-// A fold in one chunk is the last there is, and stores rstd in place of the squared deviations.
+// A reduction in one chunk is complete, and stores rstd instead of the squared deviations.
 const foldKernel = byVariant((walk, { mean }): Kernel => {
   const unit = rowUnit(walk);
   const isLast = walk !== "lanes" ? "s.chunks == 1u" : "vec4<bool>(s.chunks == 1u)";

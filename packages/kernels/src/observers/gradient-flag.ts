@@ -7,9 +7,8 @@ const flag = wovenName("foundInf");
 const bits = wovenName("stored_bits");
 
 /**
- * Tells a flag of gradients what is stored: what `checkFinite` finds in memory, without loading it again. It looks at numbers in
- * registers, where the compiler of a driver that was told of no infinities may assume that there are none; those that compute on a
- * CPU do not.
+ * Sets a flag of gradients from stored values: the same flag as from `checkFinite`, without loading the values again. It tests
+ * numbers in registers, which a GPU compiler may assume to be finite; drivers that compute on a CPU do not assume this.
  */
 export const gradientFlag: StoreObserver = {
   name: "check-finite",

@@ -14,7 +14,7 @@ import { canObserveStores, observingStores } from "./observing-stores.js";
 
 const flagging = <B>(words: Binding<B>) => ({ observer: gradientFlag, words });
 
-/** The same target, on which whoever writes `out` sets `foundInf`, too, and stores twice if there is a `twin`. */
+/** The same target, on which launches that write `out` also set `foundInf`, and store twice if there is a `twin`. */
 const checking = <B>(
   target: LaunchTarget<B>,
   { out, foundInf, twin }: Readonly<Record<"out" | "foundInf", Binding<B>>> & { twin?: Binding<B> },
@@ -66,7 +66,7 @@ function cases({ a, ...producer }: Producer): readonly Producer[] {
 
 type Results = Readonly<Record<keyof ReturnType<typeof operandsOf>, KernelView>>;
 
-/** What is wrong with results: all have the bits that they have alone, and both flags say what a search finds. */
+/** The mistakes in results: all must have the bits of separate launches, and both flags must agree with a search. */
 function mistakes(name: string, results: Results): string[] {
   const { once, out, twice, searched, foundInf, foundTwice } = results;
   const flags = [searched, foundInf, foundTwice].map((flag) => flag[0]);

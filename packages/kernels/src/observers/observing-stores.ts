@@ -7,10 +7,10 @@ export const canObserveStores = (kernel: Kernel): kernel is ObservableKernel =>
   "withObserver" in kernel;
 
 /**
- * The launch, which tells an observer what it stores in these `results`: places of floating bindings of access "write".
+ * The launch with an observer in the stores to `results`, the indices of floating bindings of access "write".
  *
- * @param words the observer's, to be zero before the first launch that adds to them.
- * @param slots for observers with a slot for each result: which, in the order of `results`. Default 0.
+ * @param words the observer's words, zero before the first launch that adds to them.
+ * @param slots for observers with a slot for each result: the slots, in the order of `results`. Default 0.
  */
 export function observingStores<B>(
   { kernel, bindings, scalars }: Launch<B> & { readonly kernel: ObservableKernel },

@@ -7,7 +7,7 @@ import type {
   KernelView,
 } from "@halfstep/device";
 
-/** How a result that is observed is stored. */
+/** The storage of an observed result. */
 export interface ObservedStore {
   readonly name: string;
   /** Elements that are stored at a time. */
@@ -17,15 +17,15 @@ export interface ObservedStore {
 }
 
 /**
- * Something that stores can tell while they store: a few words that all invocations share. `observingStores` weaves it into a
- * launch, of which no other bit changes.
+ * A function that stores call with the values they store; it updates a few words that all invocations share. `observingStores`
+ * weaves it into a launch, whose results keep their bits.
  */
 export interface StoreObserver {
-  /** What it looks for: the name of a kernel that is observed ends in it. */
+  /** The suffix of the names of observed kernels. */
   readonly name: string;
-  /** Where it leaves its words: the last binding of a kernel that is observed. */
+  /** The binding of its words, the last one of an observed kernel. */
   readonly binding: KernelBinding;
-  /** What it has to know of a result, by the name of the scalar. */
+  /** The scalars that it needs for a result. */
   scalars(result: string): readonly KernelScalar[];
   values(result: string, binding: Binding<unknown>, slot: number): Readonly<Record<string, number>>;
   /**
@@ -34,9 +34,9 @@ export interface StoreObserver {
    * vectors with copies.
    */
   declarations(results: readonly ObservedStore[]): string;
-  /** WGSL of what each invocation does at its end. */
+  /** WGSL that each invocation runs at its end. */
   tell(results: readonly string[]): string;
-  /** The same on the CPU, for a whole result: before it was rounded, and as it can be read. */
+  /** The same on the CPU, for a whole result: before rounding, and as stored. */
   reference(
     before: KernelView,
     after: KernelView,

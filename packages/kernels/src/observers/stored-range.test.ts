@@ -14,7 +14,7 @@ interface Stored {
   readonly rounding?: HalfDType;
 }
 
-/** So small that float16 keeps some of what is computed, and some not; with rows of zeros. */
+/** Values so small that float16 rounds only some results to zero; with rows of zeros. */
 const small = ({ a, ...producer }: Producer): Producer => ({
   ...producer,
   a: a.map((value, i) => (i % 16 < 3 ? 0 : Math.fround(value * 2 ** -27))),
@@ -26,7 +26,7 @@ const operandsOf = ({ a, b, length }: Producer, stored: Stored) =>
     b: { values: b ?? 4 },
     exact: { values: length },
     out: { values: length, ...stored },
-    // Slot 0 is somebody else's.
+    // Slot 0 belongs to another result.
     words: { values: 2 * storedRangeWords, dtype: "uint32" },
   }) as const;
 
@@ -48,7 +48,7 @@ const launchesOf =
     producer.run(observed, a, b, out);
   };
 
-/** What the numbers tell that were stored unrounded, and were then rounded on the host. */
+/** The expected counts, from numbers that were stored unrounded and then rounded on the host. */
 function expected(exact: KernelView, { dtype, rounding }: Stored): [StoredRange, number[]] {
   const format = dtype === "float32" ? rounding : dtype;
   const rounded = new Float32Array(exact.length);

@@ -2,14 +2,14 @@ import { largestOf } from "../wgsl/magnitudes.js";
 import { wovenName } from "../woven-names.js";
 import type { ObservedStore, StoreObserver } from "./store-observer.js";
 
-/** What a store did to a result. */
+/** The effect of a store on a result. */
 export interface StoredRange {
   readonly elements: number;
-  /** Elements that were not 0 before they were rounded, and are 0. */
+  /** Elements that rounding changed from nonzero to 0. */
   readonly roundedToZero: number;
-  /** Elements that were 0 before. */
+  /** Elements that were 0 before rounding. */
   readonly exactZeros: number;
-  /** The largest magnitude before rounding; infinite or NaN where one was that. */
+  /** The largest magnitude before rounding; infinite or NaN where an element was. */
   readonly largest: number;
 }
 
@@ -22,8 +22,9 @@ const lengthOf = (result: string): string => wovenName(`length_${result}`);
 const slotOf = (result: string): string => wovenName(`slot_${result}`);
 
 /**
- * Adds to the words of a slot what the store of a result rounded to zero, which memory does not tell afterwards, and what was 0
- * before; and raises its largest magnitude. Counts are the same in any order, and exact up to 2^32 elements.
+ * Adds to the words of a slot the number of elements that a store rounds to zero, which cannot be seen in memory afterwards,
+ * and of those that were 0 before. Raises the largest magnitude. Counts are the same in any order, and exact up to 2^32
+ * elements.
  */
 export const storedRange: StoreObserver = {
   name: "range",
@@ -64,7 +65,7 @@ export const storedRange: StoreObserver = {
   },
 };
 
-/** Counts in registers of an invocation, and what adds a unit to them, without what lies behind the end. */
+/** Declares counts in registers of an invocation, and a function that adds a unit to them, without elements past the end. */
 function declaration({ name, unit }: ObservedStore): string {
   const elements = [0, 1, 2, 3].map((k) => (k < unit ? `i * ${unit}u + ${k}u` : "0xffffffffu"));
   return `var<private> ${rangeOf(name)}: vec4u;
@@ -81,7 +82,7 @@ fn ${wovenName("observe")}_${name}(i: u32, before: vec4u, after: vec4u) {
 `;
 }
 
-/** What the words of a slot tell. */
+/** Decodes the words of a slot. */
 export function storedRangeIn(words: ArrayLike<number>, slot: number): StoredRange {
   const at = slot * storedRangeWords;
   const [roundedToZero, exactZeros, bits, elements] = [0, 1, 2, 3].map(

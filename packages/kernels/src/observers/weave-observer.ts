@@ -5,8 +5,8 @@ import { wovenName } from "../woven-names.js";
 import type { Observation, ObservedStore } from "./store-observer.js";
 
 /**
- * The definition of a kernel that tells an observer what it stores in these bindings of access "write", in words that are its last
- * binding. On the CPU the target calls the observer once storage has rounded.
+ * The definition of a kernel whose stores to these bindings of access "write" call an observer, with the observer's words as the
+ * last binding. On the CPU the target calls the observer after storage has rounded.
  */
 export function weaveObserver(definition: WovenDefinition, observed: Observation): WovenDefinition {
   const { name, variant = "", bindings, scalars = [] } = definition;
@@ -34,7 +34,7 @@ export function weaveObserver(definition: WovenDefinition, observed: Observation
   };
 }
 
-/** WGSL of what `store_…` calls. */
+/** WGSL of the functions that `store_…` calls. */
 export function observerDeclarations(
   { observer, results }: Observation,
   bindings: readonly KernelBinding[],
@@ -51,7 +51,7 @@ export function observerDeclarations(
 
 const entryPoint = /@compute ((?:@\w+\([^)]*\)\s*)+)fn main\(((?:[^()]|\([^()]*\))*)\)/;
 
-/** The program, with an entry point that calls what was the entry point and then tells what was observed. */
+/** The program with a new entry point, which calls the original one and then merges the observations. */
 function withObservedEntry(code: string, { observer, results }: Observation): string {
   const direct = results.find((name) => code.includes(`${name}_data[`));
   if (direct !== undefined) throw new Error(`the program stores ${direct} without store_${direct}`);

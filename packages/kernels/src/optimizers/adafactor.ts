@@ -3,8 +3,8 @@ import { factoredPlaceWords } from "./factored-moments.js";
 import { type PassInputs, type UpdateRule, updateRule } from "./rule.js";
 
 /**
- * What the factored moments say about an element's square: row share times column, or a number of its own for vectors
- * (`factoredMoments` made them).
+ * The estimate of an element's square from the factored moments (of `factoredMoments`): row share times column, or a separate
+ * number for vectors.
  */
 const inputs: PassInputs = {
   bindings: [
@@ -36,7 +36,7 @@ const inputs: PassInputs = {
 };
 
 /**
- * Adafactor (Shazeer and Stern 2018) as torch.optim computes it, from the squares that the factored moments give. Columns are
+ * Adafactor (Shazeer and Stern 2018) as torch.optim computes it, from the squares of the factored moments. Columns are
  * `t^beta2Decay`, which the moments use, and `1 / sqrt(t)`.
  */
 export const adafactorRule: UpdateRule = updateRule({

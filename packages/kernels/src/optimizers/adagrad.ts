@@ -1,8 +1,8 @@
 import { type UpdateRule, updateRule } from "./rule.js";
 
 /**
- * Adagrad (Duchi et al. 2011) as torch.optim computes it. The column is `1 / (1 + (t - 1) lrDecay)`. Its sum only grows, so
- * that fewer bits would lose what is added to it: it is float32 whatever moments are stored in.
+ * Adagrad (Duchi et al. 2011) as torch.optim computes it. The column is `1 / (1 + (t - 1) lrDecay)`. Its sum only grows,
+ * and fewer bits would lose small terms: it is float32 for every storage of moments.
  */
 export const adagradRule: UpdateRule = updateRule({
   name: "adagrad",

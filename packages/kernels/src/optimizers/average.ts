@@ -5,23 +5,23 @@ import { Draws } from "./draws.js";
 import { type ParameterKind, parameterStorages, type StorageBuffers } from "./parameter-storage.js";
 import { controlLength } from "./step-control.js";
 
-/** Parameters of a flat buffer, and where the float32 numbers are that an optimizer steps. */
+/** Parameters of a flat buffer, and the storage of the float32 numbers that an optimizer updates. */
 export interface KeptParameters<B> {
   readonly values: Binding<B>;
   readonly kind: ParameterKind;
-  /** What the storage needs besides the values. */
+  /** Buffers of the storage besides the values. */
   readonly storage: StorageBuffers<B>;
 }
 
-/** float32 words that {@link averageControl} leaves: whether an average moves, and its weight. */
+/** float32 words that {@link averageControl} writes: whether an average moves, and its weight. */
 export const averageControlLength = 4;
 
 /**
  * Prepares one update of an average on the device, and counts it unless the step before it was skipped.
  *
- * - `step`: what `stepControl` left; where its first word is 0, the average stays as it is.
- * - `updates`: one uint32, how many updates the average has had.
- * - `table`: float32 rows `[weight, …, …, …]`, one for each update; the last row holds from then on.
+ * - `step`: the control words of `stepControl`; where the first is 0, the average does not change.
+ * - `updates`: one uint32, the number of updates of the average.
+ * - `table`: float32 rows `[weight, …, …, …]`, one for each update; later updates use the last row.
  * - `control`: four float32, made anew: `[0 where skipped, weight, 0, 0]`.
  */
 export function averageControl<B>(operands: {
@@ -44,8 +44,8 @@ export function averageControl<B>(operands: {
 }
 
 /**
- * average += weight · (parameter − average), in float32 and of the exact parameters, where `control` says so: `[0 where
- * skipped, weight, 0, 0]`. A weight of 1 copies the parameters. Elsewhere no bit changes.
+ * average += weight · (parameter − average), in float32 and with the exact parameters, unless `control`, `[0 where
+ * skipped, weight, 0, 0]`, says skipped: then no bit changes. A weight of 1 copies the parameters.
  */
 export function averageParameters<B>(operands: {
   readonly parameters: KeptParameters<B>;
@@ -78,7 +78,7 @@ export function copyBits<B>(operands: {
 
 type Use = "average" | "copy";
 
-/** Kinds by where the exact number is read: a master is values of its own, and others leave plain values. */
+/** Kinds of storage from which the exact number is computed; the others have it as plain values. */
 type ExactKind = Exclude<ParameterKind, "copied" | "master" | "stochastic">;
 
 function exactLaunch<B>(
@@ -102,7 +102,7 @@ function exactLaunch<B>(
   return { kernel, bindings, scalars: { count: values.length } };
 }
 
-/** Loads draw nothing. */
+/** Loads draw no random bits. */
 const noDraws = new Draws(new Float32Array(controlLength), {});
 
 const makeKernel = (use: Use, kind: ExactKind): Kernel => {

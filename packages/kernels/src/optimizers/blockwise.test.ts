@@ -4,11 +4,11 @@ import { blockLength, blockWords, decodeBlock, encodeBlock } from "./blockwise.j
 
 const signs = ["signed", "unsigned"] as const;
 
-/** A block there and back. */
+/** Encodes and decodes a block. */
 function kept(values: readonly number[], sign: (typeof signs)[number]): number[] {
   const words = new Uint32Array(blockWords);
   const out = new Float64Array(blockLength);
-  // Halfway, so that what rounds at random rounds to nearest.
+  // Random bits of one half, so that stochastic rounding rounds to nearest.
   encodeBlock(words, 0, sign, values.length, Float64Array.from(values), () => 0x7ffff);
   decodeBlock(words, 0, sign, values.length, out);
   return [...out.subarray(0, values.length)];

@@ -2,17 +2,16 @@ import type { KernelView } from "@halfstep/device";
 import { bitsOf, floatOf } from "./bits.js";
 
 /**
- * Moments in 8 bits. Blocks of up to 256 elements, none of which reaches into another parameter, have a float32 `peak`, the
- * largest magnitude, and each element has a byte that is its magnitude relative to the peak on a logarithmic scale with
- * eight steps an octave:
+ * Moments in 8 bits. Blocks of up to 256 elements of one parameter have a float32 `peak`, the largest magnitude. Each element has a byte:
+ * its magnitude relative to the peak, on a logarithmic scale with eight steps an octave:
  *
  * - signed: bit 7 is the sign, and code c of the other seven is the float32 whose upper 12 bits are `c + 889`, so that 127
  *   is 1 and 1 is 2^-15.75;
  * - unsigned: code c is the float32 whose upper 12 bits are `c + 761`, so that 255 is 1 and 1 is 2^-31.75.
  *
- * Code 0 is 0. Rounding is at random between the two codes next to the float32's bits, with the
- * right mean: to nearest, an average that changes by less than 1/16 a step would stay as it is for good. The error is less than 1/8. An unsigned number that is not 0
- * never becomes 0, since a second moment that vanishes makes a huge step of a first moment that does not.
+ * Code 0 is 0. Rounding is stochastic between the two codes next to the float32's bits, with the right mean: rounded to nearest, an average
+ * that changes by less than 1/16 a step would never change. The error is less than 1/8. An unsigned number that is not 0 never becomes 0,
+ * because a zero second moment makes a huge step of a nonzero first moment.
  *
  * In memory a block is 65 words: the bits of the peak, then 64 words of four codes.
  */

@@ -1,7 +1,7 @@
 import { drawScalars } from "./draws.js";
 import { names, statesOf, type UpdateRule } from "./rule.js";
 
-/** What passes and kernels call things by themselves: a rule that used one would mean the other, on one of the targets. */
+/** Names that generated passes and kernels use. A rule with such a name would get the wrong value on one of the targets. */
 const reserved: ReadonlySet<string> = new Set([
   ...["g", "p", "lr", "first", "end", "sign", "control", "gradients", "values", "chunks"],
   ...["partials", "factors", "segments", "at", "views", "q", "s", "size", "rows", "columns"],
@@ -11,8 +11,8 @@ const reserved: ReadonlySet<string> = new Set([
 const checked = new WeakSet<UpdateRule>();
 
 /**
- * Throws a TypeError where a rule cannot mean the same on every target: two things of one name, names of the generator's own, more of
- * something than there is room for, or a factor in the code of a pass that runs before it is made. Looks at each rule once.
+ * Throws a TypeError where a rule could differ between targets: duplicate or reserved names, too many names of a kind, or a factor in
+ * the code of a pass that runs before the factor is computed. Checks each rule once.
  */
 export function checkRule(rule: UpdateRule): void {
   if (checked.has(rule)) return;
@@ -55,8 +55,8 @@ const declares = (code: string, name: string): boolean =>
   new RegExp(`\\b(?:let|var|const)\\s+${name}\\b`).test(code);
 
 /**
- * Throws a TypeError unless a value is given for each scalar that a rule declares, and for no others. Where one is left out, WGSL would
- * read zero and JavaScript `undefined`.
+ * Throws a TypeError unless the values are exactly those of the scalars that a rule declares. For a missing one, WGSL would read zero
+ * and JavaScript `undefined`.
  */
 export function checkRuleScalars(rule: UpdateRule, values: Readonly<Record<string, number>>): void {
   for (const name of rule.scalars)

@@ -6,10 +6,10 @@ const groupCount = 256;
 const groupSize = 64;
 const stride = groupCount * groupSize;
 
-/** Partial sums that {@link clipPartials} leaves for a range: `squareSums` planes, in each of which a workgroup has one. */
+/** Partial sums of {@link clipPartials} for a range: `squareSums` planes with one sum for each workgroup. */
 export const partialsEach: number = squareSums * groupCount;
 
-/** How the partial sums of a range lie, after those of `part` others. */
+/** The layout of the partial sums of a range, after those of `part` others. */
 export const planesOfPart = (
   part: number,
 ): { readonly start: number; readonly length: number } => ({
@@ -69,7 +69,7 @@ ${sumSquaresWgsl(forEachQuad, "select(vec4f(), load_x(s.first + k) * inverse, in
 
 /**
  * The sums of squares of one range of gradients, multiplied by `1 / scale` (element 1 of `scale`), as {@link partialsEach}
- * float32 at place `part` of `partials`. The order of the sum depends on nothing but the length.
+ * float32 at place `part` of `partials`. The order of the sum depends on the length only.
  */
 export function clipPartials<B>(
   operands: { readonly x: Binding<B>; readonly scale: B; readonly partials: Binding<B> },

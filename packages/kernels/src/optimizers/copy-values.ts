@@ -14,8 +14,8 @@ const kernel: ElementwiseKernel = {
 };
 
 /**
- * copy = values, rounded. `copy` is known to hold the values as they were before the update that runs last before this launch,
- * so that the update may store what it changes in its stead: see {@link withCopy}.
+ * copy = values, rounded. Before the last update, `copy` has the rounded values. So the update may store the changed values in
+ * it, and this launch is not needed: see {@link withCopy}.
  */
 export function copyValues<B>(operands: {
   readonly values: Binding<B>;
@@ -29,7 +29,7 @@ export function copyValues<B>(operands: {
 /** Whether a launch is one of {@link copyValues}. */
 export const isCopyOfValues = (other: Kernel): boolean => other === kernel;
 
-/** An update that stores each of its values once more, rounded into `copy`, which is as long as all values. */
+/** The update changed to store each of its values also into `copy`, rounded. The copy is as long as all values. */
 export function withCopy<B>(
   update: Launch<B> & { readonly kernel: CopyingKernel },
   copy: Binding<B>,

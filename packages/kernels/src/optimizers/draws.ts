@@ -4,7 +4,7 @@ import { philox4x32 as philoxWgsl } from "@halfstep/formats/wgsl";
 
 /**
  * Random bits for stochastic rounding: a pure function of the optimizer's seed, the group, the applied step, the element and
- * what is rounded (0 for the parameter, 1 and so on for the states of the rule). A skipped step draws nothing.
+ * the place (0 for the parameter, from 1 on for the states of the rule). A skipped step draws nothing.
  */
 export const drawScalars: readonly KernelScalar[] = (
   ["seedLow", "seedHigh", "stream"] as const
@@ -17,7 +17,7 @@ fn draw(q: u32, step: u32, place: u32) -> vec4u {
 }
 `;
 
-/** `step_drawn`, the number of the step for `draw`: steps applied before it. */
+/** `step_drawn`, the number of the step for `draw`: the steps applied before it. */
 export const drawStep = `  let counted = load_control(2u);
   let step_drawn = u32(counted.z) + (u32(counted.w) << 16u);
 `;
@@ -36,7 +36,7 @@ export class Draws {
     this.#step = (control[10] as number) + (control[11] as number) * 65_536;
   }
 
-  /** u32 for what is rounded at `place` of element `index`. */
+  /** The u32 for rounding at `place` of element `index`. */
   at(index: number, place: number): number {
     const quad = index >> 2;
     if (this.#quads[place] !== quad) {

@@ -11,25 +11,25 @@ const isColumn = 0x8000_0000;
 const groupSize = 64;
 
 /**
- * Where the second moments of Adafactor lie. A segment of two axes or more is a stack of matrices of its last two axes and has
- * a moment for each row and each column; any other has one for each element, as if its elements were rows of one column.
+ * The layout of Adafactor's second moments. A segment of two axes or more is a stack of matrices of its last two axes, with a
+ * moment for each row and each column. Any other segment has one for each element, as if its elements were rows of one column.
  */
 export interface FactoredLayout {
   /** `[first element, count, stride, place | 2^31 for columns]` of each moment, segment by segment. */
   readonly tasks: Uint32Array;
-  /** `[row base, rows, column base, columns]` of each matrix; 0 columns for what is not factored. */
+  /** `[row base, rows, column base, columns]` of each matrix; 0 columns for segments that are not factored. */
   readonly matrices: Uint32Array;
   readonly places: Uint32Array;
   readonly rows: readonly { readonly offset: number; readonly length: number }[];
   readonly columns: readonly { readonly offset: number; readonly length: number }[];
-  /** Where the tasks and the matrices of segment i start; one more entry ends the last. */
+  /** The starts of the tasks and the matrices of segment i; one more entry is the end of the last. */
   readonly firstTasks: readonly number[];
   readonly firstMatrices: readonly number[];
   readonly rowCount: number;
   readonly columnCount: number;
 }
 
-/** Where factored second moments of flat parameters lie: which rows and columns each tensor has. */
+/** The layout of the factored second moments of flat parameters: the rows and columns of each tensor. */
 export function factoredLayout(segments: readonly SegmentPlace[]): FactoredLayout {
   const tasks: number[] = [];
   const matrices: number[] = [];

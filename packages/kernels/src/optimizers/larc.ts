@@ -1,6 +1,6 @@
 import type { Numbers, UpdatePass, UpdateRule } from "./rule.js";
 
-/** Scalars that {@link larcRule} adds to those of the rule inside. */
+/** Scalars that {@link larcRule} adds to those of the wrapped rule. */
 export interface LarcScalars extends Readonly<Record<string, number>> {
   readonly larcTrust: number;
   readonly larcEps: number;
@@ -12,9 +12,9 @@ export interface LarcScalars extends Readonly<Record<string, number>> {
 const adapted = new WeakMap<UpdateRule, UpdateRule>();
 
 /**
- * A rule of one pass behind apex's LARC (You et al. 2017): each parameter's gradient becomes
- * `(g + decay p) · trust |p| / (|g| + decay |p| + eps)`, the factor divided by `lr` and at most 1 where it clips. Where either
- * norm is 0 the gradient stays as it is.
+ * Wraps a rule of one pass in apex's LARC (You et al. 2017): each parameter's gradient becomes `(g + decay p) · trust |p| /
+ * (|g| + decay |p| + eps)`, the factor divided by `lr` and at most 1 where it clips. Where either norm is 0 the gradient does
+ * not change.
  *
  * @throws TypeError for rules of several passes, which measure parameters themselves.
  */

@@ -8,7 +8,7 @@ import { gatherKernel } from "./segment-gather.js";
 import { controlLength } from "./step-control.js";
 import { passKernel } from "./weave.js";
 
-/** Segments of a flat buffer that follow one another, and where they lie. */
+/** A range of consecutive segments of a flat buffer. */
 export interface UpdateRange {
   /** Elements, a multiple of 4. */
   readonly offset: number;
@@ -19,20 +19,20 @@ export interface UpdateRange {
   readonly endChunk: number;
 }
 
-/** The buffers of one group of parameters; all are whole, and `range` says what to step. */
+/** The buffers of one group of parameters; all are whole, and `range` selects the elements to update. */
 export interface UpdateOperands<B> {
   readonly values: Binding<B>;
   readonly gradients: Binding<B>;
-  /** What `stepControl` made. */
+  /** The control words of `stepControl`. */
   readonly control: Binding<B>;
   readonly parameters: ParameterKind;
-  /** What the storage of the parameters needs besides the values. */
+  /** Buffers of the parameters' storage besides the values. */
   readonly storage: StorageBuffers<B>;
   /** float32, bfloat16, or uint32 for 8-bit blocks. Totals of segments keep their state here too. */
   readonly state: Readonly<Record<string, Binding<B>>>;
-  /** What passes with inputs read. */
+  /** Inputs of passes. */
   readonly inputs?: Readonly<Record<string, Binding<B>>>;
-  /** `segmentTable(...)` on the device, and room for a vec4f a chunk and a segment. */
+  /** `segmentTable(...)` on the device, and scratch for a vec4f for each chunk and segment. */
   table(): SegmentBuffers<B>;
 }
 
@@ -46,19 +46,19 @@ export interface SegmentBuffers<B> {
 
 /** Numbers of one update. */
 export interface UpdateAttributes {
-  /** By the names that the rule declares, and those of the storage. */
+  /** By the names that the rule and the storage declare. */
   readonly scalars: Readonly<Record<string, number>>;
   readonly maximize: boolean;
   /** Runs between the passes of the rule: after pass `index` and its totals. */
   readonly between?: (index: number) => void;
 }
 
-/** A target of updates: one that has memory is told which launches update parameters. */
+/** A target of updates. One with resident memory gets the launches that update parameters through `updateParameters`. */
 export type UpdateTarget<B> = LaunchTarget<B> & Pick<ResidentTarget<B>, "updateParameters">;
 
 /**
- * One step of a rule over some segments: a launch for each pass, and one more where it has totals. Where the control words
- * say "skip", no bit of any operand changes.
+ * One step of a rule over some segments: a launch for each pass, and another one where it has totals. In a skipped step no
+ * bit of any operand changes.
  */
 export function launchUpdate<B>(
   target: UpdateTarget<B>,
@@ -119,7 +119,10 @@ export function launchUpdate<B>(
   else launchAll();
 }
 
-/** The values of the scalars that a kernel has: each pass draws or does not, and walks quads, chunks or segments. */
+/**
+ * The values of a kernel's scalars, which depend on whether a pass draws random bits and whether it iterates over quads,
+ * chunks or segments.
+ */
 function scalarsOf(
   { scalars }: Kernel,
   values: Readonly<Record<string, number>>,

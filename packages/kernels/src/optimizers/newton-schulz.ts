@@ -44,7 +44,7 @@ export interface NewtonSchulzScratch<B> {
  * more rows than columns. Each iteration is three products and one launch, in float32. Results alternate between `x` and
  * `other`.
  *
- * @returns the one of the two that holds the result.
+ * @returns the one of the two that has the result.
  */
 export function newtonSchulz<B>(
   target: LaunchTarget<B>,

@@ -11,14 +11,15 @@ import { bitsOf, floatOf, stochasticBfloat16 } from "./bits.js";
 import type { Draws } from "./draws.js";
 
 /**
- * How the float32 number that a rule calls `p` is kept:
+ * The storage of the float32 number that a rule calls `p`:
  *
  * - `"inPlace"`: as the values themselves, rounded to nearest where they have 16 bits;
- * - `"copied"`: as float32 values, of which a rounded `copy` is kept for those who read 16 bits;
+ * - `"copied"`: as float32 values with a rounded `copy` for readers of 16 bits;
  * - `"master"`: as a float32 `master`, from which the values are rounded;
- * - `"remainder"`: as bfloat16 values and the 16 bits that they lack, so that nothing is lost;
- * - `"kahanFloat16"`, `"kahanBfloat16"`: as 16-bit values and a 16-bit `compensation`, what rounding the values has lost so far;
- * - `"stochastic"`: as bfloat16 values, rounded up or down at random with the right mean.
+ * - `"remainder"`: as bfloat16 values and the remaining 16 bits, which is exact;
+ * - `"kahanFloat16"`, `"kahanBfloat16"`: as 16-bit values and a 16-bit `compensation`, the accumulated rounding error of the
+ *   values;
+ * - `"stochastic"`: as bfloat16 values with stochastic rounding.
  */
 export type ParameterKind =
   | "inPlace"
@@ -38,7 +39,7 @@ interface ParameterView {
   store(index: number, p: number): void;
 }
 
-/** A storage of parameters as code that reads and writes quad `q`. */
+/** Code that reads and writes quad `q` of a storage of parameters. */
 export interface ParameterStorage {
   /** Buffers besides the values. */
   readonly buffers: readonly KernelBinding[];
@@ -87,7 +88,7 @@ const copied: ParameterStorage = {
       load: (i) => own[i] as number,
       store(i, p) {
         own[i] = p;
-        // Rounded once more, from what is kept.
+        // Rounded again, from the stored value.
         rounded[i] = own[i] as number;
       },
     };
@@ -108,7 +109,7 @@ const master: ParameterStorage = {
       load: (i) => own[i] as number,
       store(i, p) {
         own[i] = p;
-        // The master is what the values are rounded from, not the unrounded result.
+        // The values are rounded from the stored master, not from the unrounded result.
         copy[i] = own[i] as number;
       },
     };
@@ -148,7 +149,7 @@ const kahan = (format: FloatFormat): ParameterStorage => ({
   draws: false,
   functions: "",
   load: "load_values(q) + load_compensation(q)",
-  // What was stored is read back: the difference to it is exact.
+  // Reads the stored value back: the difference to it is exact.
   store: `store_values(q, p);
     let stored = load_values(q);
     let lost = select(p - stored, vec4f(), (bitcast<vec4u>(stored) & vec4u(0x7f800000u)) == vec4u(0x7f800000u));

@@ -9,7 +9,7 @@ import {
   type UpdateRule,
 } from "./rule.js";
 
-/** What weaving decided about one pass of a rule: what it touches, and how it walks. */
+/** The plan of one pass of a rule: its operands, and how it iterates over elements. */
 export interface PassPlan {
   readonly rule: UpdateRule;
   readonly pass: UpdatePass;
@@ -25,7 +25,10 @@ export interface PassPlan {
   readonly states: readonly PassState[];
   /** Factors of earlier passes that this one uses, with their places. */
   readonly factors: readonly { readonly name: string; readonly place: number }[];
-  /** True where a workgroup walks chunks of one segment each; false where an invocation has one quad of the flat buffer. */
+  /**
+   * True where a workgroup processes a chunk of one segment; false where an invocation processes one quad of the flat
+   * buffer.
+   */
   readonly walksChunks: boolean;
   readonly bindings: readonly KernelBinding[];
 }
@@ -35,12 +38,12 @@ export type MomentStorage = "float32" | "bfloat16" | "8bit";
 
 export interface PassState {
   readonly name: string;
-  /** Among the states of the rule. */
+  /** Index among the states of the rule. */
   readonly place: number;
   readonly kind: StateKind;
   readonly isStored: boolean;
   readonly is8Bit: boolean;
-  /** Stored as bfloat16, rounded at random: to nearest, small changes of an average would be lost for good. */
+  /** Stored as bfloat16 with stochastic rounding: rounding to nearest would lose small changes of an average. */
   readonly isBfloat16: boolean;
 }
 
@@ -114,7 +117,7 @@ export function planPass(
   };
 }
 
-/** Factors that were made after the last pass with totals before pass `index`. */
+/** Factors from the totals of passes before pass `index`. */
 function factorsBefore(
   rule: UpdateRule,
   index: number,

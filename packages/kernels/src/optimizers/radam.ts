@@ -1,8 +1,8 @@
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
 
 /**
- * RAdam (Liu et al. 2020) as torch.optim computes it. Columns are `1 / (1 - beta1^t)`; the rectification times
- * `sqrt(1 - beta2^t)`, or 0 while the variance is intractable; and 1 then, or 0.
+ * RAdam (Liu et al. 2020) as torch.optim computes it. Columns are `1 / (1 - beta1^t)`; the rectification times `sqrt(1
+ * - beta2^t)`, or 0 while the variance is intractable; and 1 while it is intractable, else 0.
  */
 export const radamRule: RuleFamily<{ readonly decoupled: boolean }> = ruleFamily(({ decoupled }) =>
   updateRule({

@@ -6,8 +6,8 @@ interface RmspropChoices {
 }
 
 /**
- * RMSprop (Hinton 2012; centered: Graves 2013) as torch.optim computes it, but for a variance that rounding made negative: it
- * is 0 here, and NaN there.
+ * RMSprop (Hinton 2012; centered: Graves 2013) as torch.optim computes it, except for a variance that rounding makes
+ * negative: it counts as 0, where torch gives NaN.
  */
 export const rmspropRule: RuleFamily<RmspropChoices> = ruleFamily(({ centered, momentum }) =>
   updateRule({

@@ -1,15 +1,15 @@
 import type { KernelBinding, KernelView } from "@halfstep/device";
 
 /**
- * How a state of a rule, one number an element, may be stored:
+ * The storage of a state of a rule, one number for each element:
  *
  * - `"signed"`, `"unsigned"`: moments, in float32, bfloat16 or 8 bits; the sign tells which 8-bit map;
- * - `"exact"`: float32 whatever the moments are stored in, for sums that only grow;
- * - `"transient"`: float32 scratch that lives for one step.
+ * - `"exact"`: always float32, for sums that only grow;
+ * - `"transient"`: float32 scratch of one step.
  */
 export type StateKind = "signed" | "unsigned" | "exact" | "transient";
 
-/** Names that stand for numbers. */
+/** Numbers by name. */
 export type Numbers<Name extends string = string> = Record<Name, number>;
 
 /** What every pass can use besides the names of its rule. */
@@ -22,12 +22,12 @@ export interface SegmentTerm<State extends string, Value extends string> {
 }
 
 /**
- * Totals over each segment after a pass, from which factors for the passes that follow are made. The code sees the totals as
- * `total0` … `total3`, the segment's `size`, `rows` and `columns` (its last axis; 1 row for a vector) as f32, the control
- * and scalars of the rule, and `state`, one f32 a segment that lives on; it assigns `factors` and `state`.
+ * Totals over each segment after a pass, for the factors of later passes. The code may use the totals `total0` … `total3`, the
+ * segment's `size`, `rows` and `columns` (its last axis; 1 row for a vector) as f32, the control and scalars of the rule, and `state`,
+ * one persistent f32 for each segment. It assigns `factors` and `state`.
  */
 export interface SegmentTotals<State extends string, Value extends string> {
-  /** Default "sum". The largest is of values that are not negative. */
+  /** Default "sum". The maximum is of values that are not negative. */
   readonly fold?: "sum" | "max";
   /** One to four. */
   readonly terms: readonly SegmentTerm<State, Value>[];
@@ -39,7 +39,7 @@ export interface SegmentTotals<State extends string, Value extends string> {
   update(segment: Numbers, s: Numbers<Value | ControlName>): void;
 }
 
-/** Numbers that a pass reads from elsewhere than its own element. The pass then walks segments, whatever else it does. */
+/** Numbers that a pass reads from other places than its own element. Such a pass always iterates over segments. */
 export interface PassInputs {
   /** Read-only; `launchUpdate` takes them from the operands by name. */
   readonly bindings: readonly KernelBinding[];
@@ -53,7 +53,7 @@ export interface PassInputs {
   ): void;
 }
 
-/** One walk over the elements. What it reads and writes is what its WGSL names and assigns. */
+/** One pass over the elements. It reads the names that its WGSL uses, and writes those that it assigns. */
 export interface UpdatePass<State extends string = string, Value extends string = string> {
   /**
    * Statements over `vec4f`: `g`, the gradient; `p`, the parameter in float32; the states; `lr`, `first` (1 in the first
@@ -67,8 +67,8 @@ export interface UpdatePass<State extends string = string, Value extends string 
 }
 
 /**
- * An optimizer as data. The generator weaves it with a storage of parameters and of moments; see decision 0015. Two rules are the same
- * only where they are one object.
+ * An optimizer as data. The generator combines it with a storage of parameters and of moments; see decision 0015. Rules are identified
+ * by their objects.
  */
 export interface UpdateRule<State extends string = string, Value extends string = string> {
   /** For people, with every choice that changes the code. */
@@ -81,7 +81,7 @@ export interface UpdateRule<State extends string = string, Value extends string 
   readonly passes: readonly UpdatePass<State, Value>[];
 }
 
-/** A rule, with the names in its code checked against those that it declares. */
+/** Makes a rule, and checks the names in its code against those that it declares. */
 export const updateRule = <State extends string, Value extends string>(
   rule: UpdateRule<State, Value>,
 ): UpdateRule => rule as unknown as UpdateRule;
@@ -89,7 +89,7 @@ export const updateRule = <State extends string, Value extends string>(
 /** Rules that differ by choices which change their code. */
 export type RuleFamily<Choices extends object> = (choices: Choices) => UpdateRule;
 
-/** Makes one rule for each set of choices, whose members are compared one by one. */
+/** Makes one rule for each set of choices; sets with equal members share a rule. */
 export function ruleFamily<Choices extends object>(
   make: (choices: Choices) => UpdateRule,
 ): RuleFamily<Choices> {

@@ -10,8 +10,8 @@ const groupSize = 64;
 const kernels = new ByObjects<Kernel>();
 
 /**
- * The kernel that adds up the chunks of each segment, in a fixed order, and makes factors of the totals: one workgroup a
- * segment.
+ * The kernel that adds up the chunks of each segment, in a fixed order, and computes factors from the totals: one
+ * workgroup for each segment.
  */
 export function gatherKernel(rule: UpdateRule, index: number): Kernel {
   return kernels.get([rule], `${index}`, () => {

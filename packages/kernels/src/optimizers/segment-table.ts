@@ -1,13 +1,13 @@
 import { blockLength } from "./blockwise.js";
 
-/** Where one parameter lies in a flat buffer. */
+/** The place of one parameter in a flat buffer. */
 export interface SegmentPlace {
   /** Elements, a multiple of 4. */
   readonly offset: number;
   readonly shape: readonly number[];
 }
 
-/** Elements of one chunk, which a workgroup walks in rounds of one 8-bit block each. */
+/** Elements of one chunk, which a workgroup processes in rounds of one 8-bit block each. */
 export const chunkLength = 1024;
 /** Words of a chunk in the table: its first quad, its elements, its segment, its first block. */
 export const chunkWords = 4;
@@ -15,8 +15,8 @@ export const chunkWords = 4;
 export const segmentWords = 4;
 
 /**
- * Segments cut into chunks, as tables for kernels that need to know to which parameter an element belongs. Chunk and segment
- * numbers follow the order of the segments.
+ * Segments divided into chunks, as tables for kernels that need the parameter of an element. Chunk and segment numbers
+ * follow the order of the segments.
  */
 export interface SegmentTable {
   readonly chunks: Uint32Array;
@@ -25,7 +25,7 @@ export interface SegmentTable {
   readonly blocks: number;
 }
 
-/** The segments of flat parameters as kernels read them. */
+/** Makes the table of the segments of flat parameters. */
 export function segmentTable(places: readonly SegmentPlace[]): SegmentTable {
   const chunks: number[] = [];
   const segments: number[] = [];

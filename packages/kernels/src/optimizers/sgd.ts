@@ -31,7 +31,7 @@ export const sgdRule: RuleFamily<{ readonly momentum: boolean }> = ruleFamily(({
     : updateRule({
         name: "sgd",
         state: {},
-        // The first three are for the other rule: an optimizer gives both the same.
+        // Only the other rule uses the first three: an optimizer passes the same scalars to both.
         scalars: ["momentum", "oneMinusDampening", "nesterov", "weightDecay"],
         passes: [
           {

@@ -3,12 +3,12 @@ import { defineKernel } from "../kernel.js";
 import { clipFactors, clipWgsl, squareSumOf, squareSumsWgsl } from "../square-sums.js";
 import { partialsEach, planesOfPart } from "./clip-partials.js";
 
-/** Float32 elements of the control words that {@link stepControl} leaves for a step. */
+/** Float32 elements of the control words of {@link stepControl}. */
 export const controlLength = 12;
 
 const largestFloat32 = 3.4028234663852886e38;
 
-/** Where a step's control finds the flag's bits and the reciprocal of the scale: WGSL. */
+/** WGSL of the flag's bits and of the reciprocal of the scale. */
 interface ControlSource {
   readonly foundInfBits: string;
   readonly inverseScale: string;
@@ -22,7 +22,7 @@ const ownSource: ControlSource = {
 const quadsOfPlane = planesOfPart(0).length / 4;
 const quadsOfPart = partialsEach / 4;
 
-/** WGSL: the sums of the gradients' squares, in the order of their partial sums, and what they are clipped by. */
+/** WGSL: the sums of the gradients' squares, in the order of their partial sums, and the factor of clipping. */
 const clipStep = `var sums = mat3x4f();
   for (var part = 0u; part < s.parts; part++) {
     let start = part * ${quadsOfPart}u;
@@ -36,7 +36,7 @@ const clipStep = `var sums = mat3x4f();
 export const controlFunctions = (clips: boolean): string =>
   clips ? squareSumsWgsl + clipWgsl : "";
 
-/** WGSL: what one invocation does. */
+/** WGSL: the body of the one invocation. */
 export const controlWgsl = (
   clips: boolean,
   { foundInfBits, inverseScale }: ControlSource = ownSource,
@@ -115,7 +115,7 @@ export const clipsGradients = (kernel: Kernel): boolean => kernel === clipping;
 
 /** Clipping by the norm of all gradients, as part of a step. */
 export interface ClipOfStep<B> {
-  /** What `clipPartials` left, once for each range of gradients. */
+  /** The partial sums of `clipPartials` for each range of gradients. */
   readonly partials: Binding<B>;
   readonly parts: number;
   readonly maxNorm: number;
@@ -127,15 +127,15 @@ export interface ClipOfStep<B> {
  * Prepares one step of an optimizer on the device, and counts it unless it is skipped.
  *
  * - `foundInf`: one float32; where it is not 0 the step is skipped.
- * - `scale`: a loss scaler's float32 `[scale, 1 / scale, …]`; `[1, 1]` for gradients that carry none.
- * - `applied`: one uint32, how many steps were applied so far.
- * - `table`: float32 rows `[lr, …, …, …]`, one for each applied step; the last row holds from then on.
- * - `control`: twelve float32, made anew: `[0 where skipped, and else what gradients are multiplied by first, what they are multiplied by
- *   then, lr attribute × lr of the row, 1 in the first applied step, …row, norm of the gradients, its factor, low and high 16 bits of the
- *   steps applied before]`. The first factor is 1 unless gradients are clipped by less than 2^-64.
+ * - `scale`: a loss scaler's float32 `[scale, 1 / scale, …]`; `[1, 1]` for unscaled gradients.
+ * - `applied`: one uint32, the number of applied steps so far.
+ * - `table`: float32 rows `[lr, …, …, …]`, one for each applied step; later steps use the last row.
+ * - `control`: twelve float32, all rewritten: `[first factor of gradients or 0 where skipped, second factor of gradients, lr attribute ×
+ *   lr of the row, 1 in the first applied step, …row, norm of the gradients, its factor, low and high 16 bits of the steps applied
+ *   before]`. The first factor is 1 unless gradients are clipped by less than 2^-64.
  *
- * With `clip` gradients are multiplied by `min(1, maxNorm / (norm + eps)) / scale` instead of `1 / scale`; gradients that are infinite
- * give 0, a NaN gives NaN. The norm is right wherever float32 holds it as a normal number, and the factor also where it does not.
+ * With `clip` gradients are multiplied by `min(1, maxNorm / (norm + eps)) / scale` instead of `1 / scale`; infinite gradients give 0,
+ * and a NaN gives NaN. The norm is correct where it is a normal float32, and the factor always.
  */
 export function stepControl<B>(
   operands: {

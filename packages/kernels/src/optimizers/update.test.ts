@@ -257,10 +257,10 @@ describe.each(await testTiers())("updates on the GPU, %s tier", (tier) => {
       const isStochastic = c.parameters === "stochastic";
       for (const name of ["values", "master", "rowVar", "colVar"] as const) {
         const dtype = operands[name].dtype as Floating;
-        // Numbers a float32 rounding apart may be rounded to neighbours.
+        // Numbers that differ by a float32 rounding may be rounded to neighbours.
         const relative = dtype === "float32" ? 2 ** -19 : 2.1 * unitRoundoff[dtype];
         const absolute = c.moments === "uint32" ? 2 ** -9 : 2 ** -20;
-        // Nothing is said about the lanes between parameters.
+        // The lanes between parameters are unspecified.
         const inside = (x: ArrayLike<number>): number[] =>
           Array.from(x, (v, i) => (x.length < length || isElement(i) ? v : 0));
         const [mine, theirs] = [inside(got[name]), inside(want[name])];
@@ -268,7 +268,7 @@ describe.each(await testTiers())("updates on the GPU, %s tier", (tier) => {
         found.push(...texts.map((text) => `${title(c)} ${name}${text}`));
       }
       const differing = got.values.filter((v, i) => v !== want.values[i]).length;
-      // Nearly all 16-bit values are the same number: the random bits are.
+      // Nearly all 16-bit values are equal, because the random bits are.
       if (isStochastic && differing > length / 1000) found.push(`${title(c)}: ${differing}`);
     }
     expect(found).toEqual([]);

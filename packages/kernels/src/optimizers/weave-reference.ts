@@ -70,7 +70,7 @@ class Walk {
     this.#parameter = parameterStorages[plan.parameters].view(views, this.#draws);
   }
 
-  /** Quads from `first` to `end`, as far as there are elements. */
+  /** Quads from `first` to `end`, up to the last element. */
   flat(first: number, end: number): void {
     const length = Math.min(end * 4, this.#length());
     this.#elements(first * 4, length, 0, undefined);
@@ -150,7 +150,7 @@ class Walk {
         view: e.views[k] as KernelView,
       }))
       .filter(({ isRounded }) => isRounded);
-    // Training on the CPU spends its updates here.
+    // The hot loop of updates on the CPU.
     for (let i = from; i < to; i++) {
       e.at = i - from;
       if (usesGradient) e.g = (gradients?.[i] as number) * factor;
@@ -171,7 +171,7 @@ class Walk {
   }
 }
 
-/** What a rule sees of an element. States are accessors to the views: the names of a rule, and no copies. */
+/** An element as a rule gets it. States are accessors to the views under the names of the rule, without copies. */
 class Element {
   g = 0;
   p = 0;
@@ -181,7 +181,7 @@ class Element {
 
 const classes = new Map<string, new () => Element>();
 
-/** One class for each set of states, with accessors on its prototype: engines make those as fast as fields. */
+/** One class for each set of states, with accessors on its prototype: engines make these as fast as fields. */
 function elementOf(states: readonly string[]): Element {
   const key = states.join();
   let Named = classes.get(key);

@@ -66,7 +66,7 @@ function makeKernel(plan: PassPlan, index: number): Kernel {
   });
 }
 
-/** The head that flat and chunk walks share: nothing happens in a skipped step. */
+/** The head of flat and chunk programs: a skipped step returns at once. */
 const head = (plan: PassPlan): string => `  let control = load_control(0u);
   if (control.x == 0.0) { return; }
 ${controlLets(plan.rule, plan.code)}${scalarLets(plan.rule, plan.code)}${plan.draws ? drawStep : ""}`;
@@ -90,7 +90,7 @@ export const scalarLets = (rule: UpdateRule, code: string): string =>
     .map((name) => `  let ${name} = s.${name};\n`)
     .join("");
 
-/** Loads of an element's quad `q`, the rule's own statements, and no stores. */
+/** Loads of quad `q` and the rule's own statements, without stores. */
 function update(plan: PassPlan, loadState: (state: PassState) => string): string {
   const { parameters, pass } = plan;
   const storage = parameterStorages[parameters];
@@ -128,8 +128,8 @@ ${storesOf(plan)}  }
 `;
 
 /**
- * A workgroup walks a chunk in rounds, each of which is one block of the 8-bit moments. Everything that decides whether a
- * barrier is reached comes from read-only memory by the same index, so that control flow is uniform.
+ * A workgroup processes a chunk in rounds of one block of the 8-bit moments. All conditions before a barrier come from
+ * read-only memory by the same index, so that control flow is uniform.
  */
 function chunkProgram(plan: PassPlan): string {
   const { pass, states, factors } = plan;

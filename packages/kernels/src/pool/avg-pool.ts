@@ -25,7 +25,9 @@ export function avgPool2d<B>(
   return { kernel: forwardKernels[poolWalk(attributes)], bindings: [input, out], scalars };
 }
 
-/** inputGradient of {@link avgPool2d}: each element collects the gradients of the windows that cover it, over the window's size. */
+/**
+ * inputGradient of {@link avgPool2d}: each element sums the gradients of the windows that cover it, divided by the window's size.
+ */
 export function avgPool2dBackward<B>(
   operands: { readonly outGradient: Binding<B>; readonly inputGradient: Binding<B> },
   attributes: PoolAttributes,
@@ -90,7 +92,10 @@ fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${coveringWindows
   });
 });
 
-/** Sets the sums over the window's size; `add` is called with each element of the result and each of the input in its window. */
+/**
+ * Sets the sums divided by the window's size; `add` is called with each element of the result and each of the input in its
+ * window.
+ */
 function setMeans(
   means: KernelView,
   scalars: PoolScalars,

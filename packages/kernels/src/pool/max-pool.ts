@@ -30,8 +30,8 @@ export function maxPool2d<B>(
 }
 
 /**
- * inputGradient of {@link maxPool2d}: each window gives its gradient to the element that won it, the first of equals (of
- * several NaN the last, as in torch). The winners are found anew in the input, so the forward pass stores no indices.
+ * inputGradient of {@link maxPool2d}: the gradient of each window goes to its maximum, the first of ties (of several NaN
+ * the last, as in torch). The maxima are found again in the input, so the forward pass stores no indices.
  */
 export function maxPool2dBackward<B>(
   operands: {
@@ -89,7 +89,10 @@ const backwardKernel = (
       setWinners(x as KernelView, dy as KernelView, dx as KernelView, scalars),
   });
 
-/** `takes(v, best)`: v wins. The bits of a NaN decide, since WGSL may assume that comparisons never meet one. */
+/**
+ * `takes(v, best)`: whether v replaces `best`. It tests the bits for NaN, because WGSL may assume that NaN does not occur
+ * in comparisons.
+ */
 function takes(walk: PoolWalk): string {
   const { value, index, mask } = poolTypes[walk];
   return `
@@ -98,7 +101,7 @@ fn takes(v: ${value}, best: ${value}) -> ${mask} { return ((v > best) & !is_nan(
 `;
 }
 
-/** Row h, column w of the image of which `plane` is the first row. */
+/** Row h, column w of the image whose first row is `plane`. */
 const cellAt = (walk: PoolWalk, h: string, w: string): string =>
   `${poolTypes[walk].load}_input(((plane + ${h}) * s.width + ${w}) * depth() + c)`;
 
@@ -170,7 +173,7 @@ fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {
   );
 });
 
-/** Squares of four cells, and those that an odd edge cuts. */
+/** Squares of four cells, and the partial ones at an odd edge. */
 const squares: PoolPlaces = {
   height: "(s.height + 1u) / 2u",
   width: "(s.width + 1u) / 2u",

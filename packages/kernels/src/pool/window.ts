@@ -8,7 +8,7 @@ export type PoolWalk = "quads" | "gather";
 export const poolWalk = ({ channels }: PoolAttributes): PoolWalk =>
   channels % 4 === 0 ? "quads" : "gather";
 
-/** What a walk computes with: the type of a value, and how to read a binding by the value's number. */
+/** The type of a value in a walk, and how to read a binding by the value's index. */
 export const poolTypes: Record<
   PoolWalk,
   { readonly value: string; readonly index: string; readonly mask: string; readonly load: string }
@@ -17,7 +17,7 @@ export const poolTypes: Record<
   gather: { value: "f32", index: "u32", mask: "bool", load: "at" },
 };
 
-/** The places of an image that a kernel has results for, in WGSL and in JavaScript. */
+/** The places of an image for which a kernel has results, in WGSL and in JavaScript. */
 export interface PoolPlaces {
   readonly height: string;
   readonly width: string;
@@ -38,7 +38,7 @@ export const windows: PoolPlaces = {
   size: ({ outHeight, outWidth }) => [outHeight, outWidth],
 };
 
-/** What a kernel's author writes; {@link definePool} adds what all pooling does. */
+/** The definition of a pooling kernel; {@link definePool} adds the shared parts. */
 interface PoolDefinition {
   readonly name: string;
   readonly variant: string;
@@ -48,11 +48,11 @@ interface PoolDefinition {
   readonly out: string;
   readonly places: PoolPlaces;
   /**
-   * WGSL with a function `compute(b, row, column, c)` that gives the value of `out` at a place. It may call `depth()`, the number of
+   * WGSL with a function `compute(b, row, column, c)` that returns the value of `out` at a place. It may call `depth()`, the number of
    * values at a place, `covered` and `covering`.
    */
   readonly code: string;
-  /** For walks by quads that store by themselves: the statement that runs at each place, in the place of `compute`. */
+  /** For kernels of quads with their own stores: the statement that runs at each place, instead of `compute`. */
   readonly statement?: string;
   reference(views: readonly KernelView[], scalars: PoolScalars): void;
 }
@@ -113,13 +113,13 @@ export const coveredCells = (row: string, column: string): string => `
   let columns = covered(${column}, s.strideWidth, s.paddingWidth, s.windowWidth, s.width);
 `;
 
-/** Declares `ohs` and `ows`, the windows that cover the cell at hand. */
+/** Declares `ohs` and `ows`, the windows that cover the current cell. */
 export const coveringWindows: string = `
   let ohs = covering(row, s.strideHeight, s.paddingHeight, s.windowHeight, s.outHeight);
   let ows = covering(column, s.strideWidth, s.paddingWidth, s.windowWidth, s.outWidth);
 `;
 
-/** Places along a row that one invocation handles: finding where it starts costs as much as handling a few. */
+/** Places along a row for one invocation: computing its start costs as much as a few places. */
 const stripLength = 4;
 
 /** An entry point that runs `statement` for each place (b, row, column) and each quad of channels `c`. */

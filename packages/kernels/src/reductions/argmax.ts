@@ -2,7 +2,7 @@ import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
-/** out[rows] (uint32) = the column of each row's maximum in input[rows, columns]: the first of equals, the first NaN before all. */
+/** out[rows] (uint32) = the column of each row's maximum in input[rows, columns]: ties go to the first, and the first NaN wins. */
 export function argmax<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   { rows, columns }: { readonly rows: number; readonly columns: number },
@@ -22,7 +22,7 @@ const kernel: Kernel = defineKernel({
     { name: "rows", type: "u32" },
     { name: "columns", type: "u32" },
   ],
-  // The bits of a NaN decide, since WGSL may assume that comparisons never meet one.
+  // It tests the bits for NaN, because WGSL may assume that NaN does not occur in comparisons.
   body: () => `
 fn is_nan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
 ${linearMain()}

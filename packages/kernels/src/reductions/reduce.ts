@@ -3,7 +3,7 @@ import { defineKernel, linearMain, linearWorkgroups, zeroBehind } from "../kerne
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 
-/** What becomes of the numbers of a line. */
+/** The reduction of a line of numbers. */
 export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
 
 /** An input [outer, size, inner], reduced over its middle dimension. */
@@ -18,8 +18,8 @@ export interface ReduceAttributes {
 /**
  * out[outer, inner] = the sum, mean, maximum, minimum, product or sum of squares of input[outer, size, inner] over its middle axis.
  *
- * Sums are float32, in a fixed order. Long axes with few results are summed in stages through float32 scratch of the target.
- * NaN and infinities propagate. Throws a `RangeError` where a length does not match, or for the extremum of nothing.
+ * Sums are float32, in a fixed order. Long axes with few results are summed in stages through float32 scratch of the target. NaN
+ * and infinities propagate. Throws a `RangeError` where a length does not match, or for the extremum of an empty axis.
  */
 export function reduce<B>(
   target: LaunchTarget<B>,
@@ -37,7 +37,7 @@ export function reduce<B>(
   for (;;) {
     const chunks = chunkCount(outer, size, inner);
     if (chunks === 1) break;
-    // Long rows are summed as four interleaved columns, which a later stage brings together.
+    // Long rows are summed as four interleaved columns, which a later stage adds up.
     const isRow = inner === 1 && size % 4 === 0;
     const columns = isRow ? 4 : inner;
     const partial = scratch(target, outer * chunks * columns);
@@ -66,7 +66,7 @@ interface Stage {
 const directSize = 128;
 const invocations = 16_384;
 
-/** In how many chunks to reduce each axis: 1 unless the axis is long and the results too few to occupy a device. */
+/** The number of chunks in which to reduce each axis: 1 unless the axis is long and the results too few to occupy a device. */
 function chunkCount(outer: number, size: number, inner: number): number {
   const isRow = inner === 1 && size % 4 === 0;
   const steps = isRow ? size / 4 : size;
@@ -105,7 +105,7 @@ const foldOf: Record<Fold, (acc: string, value: string) => string> = {
   min: (acc, value) => `further(${acc}, ${value})`,
 };
 
-// The bits of a NaN decide, since WGSL may assume that comparisons never meet one.
+// It tests the bits for NaN, because WGSL may assume that NaN does not occur in comparisons.
 const further = (fold: "max" | "min"): string => /* wgsl */ `
 fn is_nan(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u); }
 fn further(a: vec4f, b: vec4f) -> vec4f { return select(select(a, b, (b ${fold === "max" ? ">" : "<"} a) | is_nan(b)), a, is_nan(a)); }
@@ -178,7 +178,7 @@ function makeKernel(fold: Fold, walk: Walk): Kernel {
     name: "reduce",
     epilogue: "store",
     variant: `${fold},${walk}`,
-    // What is compared is not only multiplied and added.
+    // Compared operands are not factors.
     factors: isExtremum(fold) ? 0 : 1,
     bindings: [
       { name: "input", access: "read" },
@@ -212,7 +212,7 @@ const kernels: Record<Fold, Record<Walk, Kernel>> = {
   sumOfSquares: walksOf("sumOfSquares"),
 };
 
-/** Where a fold starts, and how it takes in a value. */
+/** The initial value of a reduction, and its step. */
 const referenceOf: Record<Fold, readonly [number, (acc: number, value: number) => number]> = {
   sum: [0, (acc, value) => acc + value],
   sumOfSquares: [0, (acc, value) => acc + value * value],

@@ -3,12 +3,12 @@ import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
 /**
- * What runs along a row: h = h + x, h = h · x, or h = m · h + x, the linear recurrence, which is the derivative of all three.
- * It starts at 0, 1 and 0.
+ * The recurrence along a row: h = h + x, h = h · x, or the linear recurrence h = m · h + x, which computes the derivatives of
+ * all three. The initial values are 0, 1 and 0.
  */
 export type ScanOp = "sum" | "product" | "recurrence";
 
-/** Rows to scan, and how. */
+/** The rows and the options of a scan. */
 export interface ScanAttributes {
   readonly op: ScanOp;
   readonly rows: number;
@@ -17,7 +17,7 @@ export interface ScanAttributes {
   readonly reverse?: boolean;
 }
 
-/** out[rows, columns] = the running sum, product or recurrence along each row, in float32. One invocation walks a row. */
+/** out[rows, columns] = the running sum, product or recurrence along each row, in float32. One invocation scans a row. */
 export function scan<B>(
   operands: {
     readonly input: Binding<B>;
@@ -32,7 +32,7 @@ export function scan<B>(
   requireLengths("scan", operands, { input: count, multiplier: count, out: count });
   if ((op === "recurrence") !== (multiplier !== undefined))
     throw new RangeError(`scan: a multiplier belongs to a recurrence, not to a ${op}`);
-  // Of rows that are no whole quads an invocation walks four, which together are.
+  // Where rows are not whole quads, an invocation scans four rows, which together are.
   const quads = columns % 4 === 0 ? columns / 4 : columns;
   return {
     kernel: kernels[op][reverse ? "reverse" : "forward"],

@@ -32,7 +32,7 @@ const launches =
   (target, bindings) =>
     topK(target, bindings, check);
 
-/** A NaN is more than everything; nothing else is not in order. */
+/** NaN is larger than every number; everything else is ordered. */
 const keyOf = (value: number): number =>
   Number.isNaN(value) ? 1e300 : value === Infinity ? 1e299 : value;
 

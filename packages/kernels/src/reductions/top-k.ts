@@ -10,23 +10,24 @@ import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 
-/** Rows to take the largest or smallest elements of, and how many. */
+/** The rows and the options of a selection. */
 export interface TopKAttributes {
   readonly rows: number;
   readonly columns: number;
-  /** How many of each row, 1 to `columns`. */
+  /** Number of elements of each row, 1 to `columns`. */
   readonly k: number;
-  /** False for the smallest. Default true. */
+  /** True for the largest elements, false for the smallest. Default true. */
   readonly largest?: boolean;
-  /** Best first; else in the order of their columns. Default true. */
+  /** True orders the results best first, false by their columns. Default true. */
   readonly sorted?: boolean;
 }
 
 /**
- * out[rows, k] (uint32) = the columns of the k largest (or smallest) elements of each row of input[rows, columns]. Of equals the
- * first columns are taken, and come first. NaN counts as larger than every number, as in torch; -0 equals 0.
+ * out[rows, k] (uint32) = the columns of the k largest (or smallest) elements of each row of input[rows, columns]. Ties go to the
+ * first columns, which also come first. NaN counts as larger than every number, as in torch; -0 equals 0.
  *
- * Long rows are cut into chunks, of which each gives its k best, until one chunk is left: a launch a round, and one to sort.
+ * Long rows are divided into chunks, from each of which the k best are selected, until one chunk remains: a launch for each round,
+ * and one to sort.
  */
 export function topK<B>(
   target: LaunchTarget<B>,
@@ -65,7 +66,7 @@ export function topK<B>(
 /** Elements that one invocation selects from, unless k asks for more. */
 const chunkSize = 1024;
 
-/** Up to so many, the best keys are found one by one. */
+/** Up to this k, the best keys are found one by one. */
 const fewBest = 10;
 
 type Order = "largest" | "smallest";
@@ -74,7 +75,7 @@ type Order = "largest" | "smallest";
 const keyBits = (dtype: DType | undefined): number =>
   dtype === "bfloat16" ? 16 : dtype === "float16" ? 20 : 32;
 
-/** WGSL `key(v)`: an integer of `bits` bits that grows with how good v is. */
+/** WGSL `key(v)`: an integer of `bits` bits that is larger for better v. */
 function keyOf(order: Order, { bindings }: ProgramContext): { bits: number; code: string } {
   const { dtype, rounding } = bindings[0] as ProgramContext["bindings"][number];
   const bits = Math.min(keyBits(dtype), keyBits(rounding));
@@ -94,7 +95,7 @@ fn key(v: f32) -> u32 {
   };
 }
 
-/** A row of the reference: its columns compared, the better first. */
+/** Compares columns of a row in the reference, the better first. */
 const comparing = (
   x: KernelView,
   base: number,
@@ -110,9 +111,9 @@ const comparing = (
 };
 
 /**
- * next = the columns of the k best of each chunk of `count` candidates a row, in the order in which they come. The k-th best key is
- * found from the best downwards, or two bits at a time, by counting how many are not below; those above it stay, and of its
- * equals the first.
+ * next = the columns of the k best of each chunk of `count` candidates a row, in their original order. The k-th best key is found
+ * from the best downwards, or two bits at a time, by counting the keys that are not below it. Keys above it are selected, and of
+ * the equal ones the first.
  */
 const select = (order: Order, candidates: "all" | "listed"): Kernel =>
   defineKernel({
@@ -220,7 +221,7 @@ const select = (order: Order, candidates: "all" | "listed"): Kernel =>
     },
   });
 
-/** out = the k columns of each row, best first: each counts those that are better. */
+/** out = the k columns of each row, best first: the place of each is the number of better ones. */
 const sort = (order: Order): Kernel =>
   defineKernel({
     name: "topKSort",

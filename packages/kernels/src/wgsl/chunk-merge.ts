@@ -5,15 +5,15 @@ import { chunkFunctions } from "./row-walk.js";
 import { type Team, team } from "./team.js";
 
 /**
- * How a program merges partials [chunks, channels] (see row-walk.ts). A quad of channels belongs to one invocation, or where chunks are
- * many to a workgroup, whose invocations divide the chunks among them and join what they make of them. A choice by shape alone.
+ * How a program merges partials [chunks, channels] (see row-walk.ts). A quad of channels belongs to one invocation or, with many
+ * chunks, to a workgroup, whose invocations share the chunks and combine their results. The choice depends on the shape only.
  */
 export type MergeOwner = "invocation" | "workgroup";
 
 export const mergeOwner = (chunks: number): MergeOwner =>
   chunks <= 32 ? "invocation" : "workgroup";
 
-/** A program whose `body` runs for each quad of channels, `index`, in all `lanes` of its owner, which count by `lane`. */
+/** A program whose `body` runs for each quad of channels, `index`, in all `lanes` of its owner, numbered by `lane`. */
 export function mergeProgram(owner: MergeOwner, body: string, context: ProgramContext): string {
   const { lanes, declarations } = teamOf(context);
   const functions = chunkFunctions(context);

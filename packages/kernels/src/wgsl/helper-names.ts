@@ -1,4 +1,4 @@
-/** Comments, and what stands between braces that hold no others. */
+/** Comments, and innermost pairs of braces with their contents. */
 const comments = /\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
 const innermostBlock = /\{[^{}]*\}/g;
 
@@ -15,8 +15,8 @@ function declaredNames(code: string): readonly string[] {
 }
 
 /**
- * Renames what some WGSL functions declare by a prefix, in their code and in the code that calls them: authors of expressions choose
- * their names freely, and two of them meet in one program.
+ * Adds a prefix to the names that some WGSL functions declare, in their code and in the code that calls them: authors of expressions
+ * choose names freely, and one program may contain two equal names.
  */
 export function withPrefix(functions: string, prefix: string): (code: string) => string {
   const names = declaredNames(functions);

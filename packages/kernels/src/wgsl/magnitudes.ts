@@ -2,14 +2,14 @@ import type { DType, HalfDType } from "@halfstep/device";
 
 type Stored = { readonly dtype: DType; readonly rounding?: HalfDType };
 
-/** Whether elements are compared as codes of 16 bits: where they lie in memory as such. */
+/** Whether elements are compared as 16-bit codes: where they are stored as such. */
 const hasCodes = ({ dtype, rounding }: Stored): boolean =>
   !rounding && (dtype === "float16" || dtype === "bfloat16");
 
 /**
- * WGSL `magnitudes_x(q: u32) -> vec4u`: the elements of quad q of binding `x` without their signs, as bits: 0 for zero, and from
- * {@link infinityOf} on what is not finite. It takes bits from memory, because compilers of WGSL may assume that no float is infinite or
- * NaN. Elements of 16 bits are codes of 16 bits.
+ * WGSL `magnitudes_x(q: u32) -> vec4u`: the elements of quad q of binding `x` without their signs, as bits: 0 for zero, and at least
+ * {@link infinityOf} for infinities and NaN. It reads the bits from memory, because WGSL compilers may assume that no float is infinite
+ * or NaN. Elements of 16 bits give 16-bit codes.
  */
 export function magnitudesWgsl(x: string, stored: Stored): string {
   const head = `fn magnitudes_${x}(q: u32) -> vec4u {`;
@@ -18,7 +18,7 @@ export function magnitudesWgsl(x: string, stored: Stored): string {
     : `${head} return bitcast<vec4u>(load_${x}(q)) & vec4u(0x7fffffffu); }\n`;
 }
 
-/** WGSL: the bits of infinity among those magnitudes; of a NaN they are larger. */
+/** WGSL: the bits of infinity among those magnitudes; those of NaN are larger. */
 export const infinityOf = (stored: Stored): string =>
   !hasCodes(stored) ? "0x7f800000u" : stored.dtype === "float16" ? "0x7c00u" : "0x7f80u";
 

@@ -2,9 +2,9 @@ import type { ProgramContext } from "@halfstep/device";
 import { linearMain, linearWorkgroups } from "../kernel.js";
 
 /**
- * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one
- * row; otherwise it owns four rows, which together are whole quads of the flat buffer, and each lane folds a row of its own.
- * Where rows are long, a subgroup takes the place of an invocation.
+ * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one row.
+ * Otherwise it owns four rows, which together are whole quads of the flat buffer, and each lane reduces a row of its own. For
+ * long rows the owner is a subgroup.
  */
 export type RowProgramWalk = "quads" | "lanes";
 
@@ -12,30 +12,30 @@ export const rowProgramWalk = (columns: number): RowProgramWalk =>
   columns % 4 === 0 ? "quads" : "lanes";
 
 /**
- * Who owns a row, or four: one invocation, or where rows are long and subgroups have one size, a subgroup, whose lanes read
+ * The owner of one row or four: an invocation, or for long rows, where subgroups have one size, a subgroup. Its lanes read
  * neighbouring elements and keep more of a device busy.
  */
 export type RowOwner = "invocation" | "subgroup";
 
-/** The owner that a row of so many columns asks for. A choice by shape alone. */
+/** The owner of a row of so many columns. The choice depends on the shape only. */
 export const rowOwner = (columns: number): RowOwner => (columns < 256 ? "invocation" : "subgroup");
 
-/** Something for each owner, as kernels are. */
+/** A value for each owner, such as a kernel. */
 export const byRowOwner = <T>(make: (owner: RowOwner) => T): Readonly<Record<RowOwner, T>> => ({
   invocation: make("invocation"),
   subgroup: make("subgroup"),
 });
 
-/** Whether subgroups own the rows of a program, which then uses their built-ins. */
+/** Whether subgroups own the rows of a program, which then uses subgroup built-ins. */
 export const rowsUseSubgroups = (owner: RowOwner, { subgroupSize }: ProgramContext): boolean =>
   owner === "subgroup" && subgroupSize > 0;
 
 /** WGSL around the rows of an owner, whose `index` counts owners. */
 interface RowLoops {
   readonly main: string;
-  /** For each `j` of an invocation's share. */
+  /** The loop over each `j` of an invocation's share. */
   readonly each: string;
-  /** What all shares make together. */
+  /** Combines the results of all shares. */
   together(fold: RowStatistic["fold"], own: string): string;
   readonly isOne: string;
 }
@@ -60,7 +60,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   };
 }
 
-/** A number for each row, folded from its elements. */
+/** A number for each row, reduced from its elements. */
 export interface RowStatistic {
   readonly name: string;
   readonly fold: "max" | "sum";
@@ -69,8 +69,9 @@ export interface RowStatistic {
 }
 
 /**
- * An entry point that folds statistics of each row and stores `result`, a vec4f, in every element of `out`. In `result` the
- * statistics are vec4f, and `row` and `column` (vec4u) tell each lane's element. The scalars `s.rows` and `s.columns` are needed.
+ * An entry point that computes statistics of each row and stores `result`, a vec4f, in every element of `out`. In `result` the
+ * statistics are vec4f, and `row` and `column` (vec4u) are the indices of each lane's element. It requires the scalars `s.rows`
+ * and `s.columns`.
  */
 export function rowProgram(
   walk: RowProgramWalk,
@@ -97,7 +98,7 @@ export function rowProgram(
   }
 }
 `;
-  // The statistics are by row; here they are taken apart by element.
+  // Distributes the statistics of rows to elements.
   const byElement = statistics.map(
     ({ name }) =>
       `    let ${name} = vec4f(${lanes.map((lane) => `${name}_rows[part.${lane}]`).join(", ")});\n`,

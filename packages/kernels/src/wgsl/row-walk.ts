@@ -3,22 +3,22 @@ import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
 
 /**
- * How a program over [rows, channels] visits its elements. With channels in whole quads an invocation keeps one quad of
- * channels `c` and walks down the rows `k`, `k + s.chunks`, …; otherwise each of its four lanes has a channel of its own.
+ * How a program over [rows, channels] visits its elements. With channels in whole quads an invocation keeps one quad of channels `c`
+ * and iterates over the rows `k`, `k + s.chunks`, …; otherwise each of its four lanes has a channel of its own.
  */
 export type RowWalk = "quads" | "gather";
 
 export const rowWalk = (channels: number): RowWalk => (channels % 4 === 0 ? "quads" : "gather");
 
-/** Scalars of every program over [rows, channels] that walks in chunks of rows. */
+/** Scalars of every program over [rows, channels] that works in chunks of rows. */
 export const chunkScalars: readonly KernelScalar[] = ["rows", "channels", "chunks"].map((name) => ({
   name,
   type: "u32",
 }));
 
 /**
- * Chunks of about 32 rows or more, of which a launch makes partials [chunks, channels]; at least one. On CPU adapters the programs
- * take {@link cpuWalk.chunks} of them for one, and leave the rest of the partials as they are.
+ * The number of chunks of about 32 rows or more for which a launch computes partials [chunks, channels]; at least one. On CPU adapters
+ * the programs merge {@link cpuWalk.chunks} of them into one, and do not write the remaining partials.
  */
 export function chunkCount(rows: number, channels: number): number {
   const most = Math.ceil(invocations / Math.ceil(channels / 4));
@@ -29,8 +29,8 @@ const invocations = 16_384;
 
 /**
  * WGSL: `chunk_count()`, and `chunk_rows(k)`, the rows of a chunk for each lane. Elsewhere the rows of a chunk are those that equal k
- * modulo the number of chunks, so that neighbouring invocations load neighbouring memory; on CPU adapters they lie together, as a
- * single invocation wants them.
+ * modulo the number of chunks, so that neighbouring invocations load neighbouring memory; on CPU adapters they are contiguous, which is
+ * faster for a single invocation.
  */
 export const chunkFunctions = (context: ProgramContext): string =>
   isCpu(context)
@@ -114,8 +114,8 @@ export const atChannel = (walk: RowWalk, name: string): string =>
 
 /**
  * The entry point of an elementwise pass over [rows, channels]: `prelude` runs once and may use the channels `c`, `element(load)`
- * computes the vec4f to be stored in `out` from quads of the big operands. In the walk by quads each invocation handles
- * s.rows / s.chunks rows; on CPU adapters neighbouring ones, and many, because starting an invocation takes as long as a few.
+ * computes the vec4f to be stored in `out` from quads of the big operands. In the walk by quads each invocation processes s.rows /
+ * s.chunks rows. On CPU adapters it processes many neighbouring ones, because starting an invocation takes as long as a few rows.
  */
 export function elementPass(
   walk: RowWalk,

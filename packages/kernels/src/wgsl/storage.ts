@@ -27,18 +27,17 @@ import type { Woven } from "../woven-definition.js";
 import { twinOf, wovenName } from "../woven-names.js";
 
 /**
- * WGSL through which a kernel reaches its buffers, whatever their storage. For a binding `x` of unit 4 (quads of elements):
+ * WGSL through which a kernel accesses its buffers, independent of their storage. For a binding `x` of unit 4 (quads of elements):
  *
  * - `load_x(q: u32) -> vec4f` and `store_x(q: u32, v: vec4f)` move elements 4q … 4q+3;
  * - `at_x(i: u32) -> f32` reads one element.
  *
- * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`,
- * `or_x(i: u32, bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round
- * to nearest even by arithmetic of our own, because WGSL leaves the rounding of its own conversions open. Eight-bit stores
- * saturate besides.
+ * Unit 2 moves `vec2f`, unit 1 moves `f32`; integer bindings move `u32`/`i32` vectors. An atomic binding has `at_x`, `or_x(i: u32,
+ * bits: u32)`, `add_x(i: u32, count: u32)` and `max_x(i: u32, value: u32)` instead. Sixteen-bit stores round to nearest even by
+ * integer arithmetic, because WGSL does not define the rounding of its conversions. Eight-bit stores also saturate.
  *
- * A result with a twin is stored in the twin too, and an observer is called with what is stored. `woven_finished` finishes the result
- * of a kernel whose store applies an epilogue. A result that is accumulated is stored as the sum of its new and its old value.
+ * A result with a twin is also stored in the twin, and an observer is called with the stored values. The function `woven_finished`
+ * applies the epilogue of a kernel whose store has one. An accumulated result is stored as the sum of its new and its old value.
  */
 export function storageDeclarations(
   bindings: readonly KernelBinding[],
@@ -70,11 +69,11 @@ export function storageDeclarations(
   return (keeping ? keepFloat16(bindings, decoding) : "") + declarations.join("");
 }
 
-/** What decides how CPU adapters decode float16. */
+/** The properties that decide how CPU adapters decode float16. */
 export interface Decoding {
-  /** How many of the first bindings are for the most part multiplied and added. */
+  /** The number of first bindings that are mostly multiplied and added. */
   readonly factors: number;
-  /** The program's scalar that is 1, of which compilers do not know that. */
+  /** The program's scalar that is 1, which compilers do not know. */
   readonly one: string | undefined;
 }
 
@@ -91,7 +90,7 @@ export function narrowFormats(
   return formats;
 }
 
-/** WGSL conversions between float32 and these formats, and `round4_…` functions, which are both at once. */
+/** WGSL conversions between float32 and these formats, and `round4_…` functions, which combine both directions. */
 export function conversionFunctions(
   formats: ReadonlySet<HalfDType | Float8DType>,
   context: ProgramContext,
@@ -128,7 +127,7 @@ fn pair_float16(w: u32) -> vec2f { return vec2f(bitcast<vec2<f16>>(w)); }
 fn pair_float16(w: u32) -> vec2f { return unpack2x16float(w); }
 `;
 
-// The addition rounds to nearest even, which WGSL leaves open but CPUs do: it brings a subnormal to the last bit that it has.
+// The addition rounds a subnormal to its last bit, to nearest even: WGSL does not define this rounding, but CPUs do it.
 const encodeFloat16OnCpu = `fn encode4_float16(x: vec4f) -> vec2u {
   let u = bitcast<vec4u>(x);
   let a = u & vec4u(0x7fffffffu);
@@ -141,9 +140,9 @@ const encodeFloat16OnCpu = `fn encode4_float16(x: vec4f) -> vec2u {
 `;
 
 /**
- * Float16 for kernels that compare what they load. Compilers for CPUs move a comparison before the conversion of what is compared, to
- * float16, where it takes a call an element: they must not see the one in the other. So there is a multiplication between them, by a
- * one of which they do not know that it is one. Every buffer has an element, and no compiler knows that either.
+ * Float16 for kernels that compare loaded values. Compilers for CPUs move a comparison before the conversion of its operands, to
+ * float16, where it takes a call for each element. A multiplication by a one that the compiler does not know prevents this. The one
+ * comes from a scalar, or from the number of elements of a buffer, which is never 0.
  */
 function keepFloat16(bindings: readonly KernelBinding[], { one: scalar }: Decoding): string {
   const one = scalar
@@ -163,7 +162,7 @@ const roundFewer = (format: HalfDType): string =>
 fn round1_${format}(v: f32) -> f32 { return round4_${format}(vec4f(v)).x; }
 `;
 
-/** How a result is added to what is there: the format to which it is rounded first, and the scalar that is 1. */
+/** How a result is added to the existing one: the format to which it is rounded first, and the scalar that is 1. */
 interface Added {
   readonly rounding: HalfDType | undefined;
   readonly one: string | undefined;
@@ -249,20 +248,20 @@ fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 }
 
 /**
- * WGSL: what is added, as it would have been loaded again. A one that the compiler cannot know keeps it from contracting what computes
- * the value with the sum.
+ * WGSL: the term of the sum, as if stored and loaded again. The factor 1, unknown to the compiler, prevents it from contracting the
+ * value's computation with the sum.
  */
 const asStored = (value: string, unit: 1 | 2 | 4, { rounding, one }: Added): string =>
   rounding ? `round${unit}_${rounding}(${value})` : `${value} * s.${one}`;
 
-/** WGSL: one, two or four numbers as four. */
+/** WGSL: one, two or four numbers as a vector of four. */
 const asQuad = (value: string, unit: 1 | 2 | 4): string =>
   unit === 4 ? value : unit === 2 ? `${value}.xyxy` : `vec4f(${value})`;
 
-/** WGSL: four numbers without their signs, as bits of float32. */
+/** WGSL: the magnitudes of four numbers, as bits of float32. */
 const magnitudesOf = (quad: string): string => `(bitcast<vec4u>(${quad}) & vec4u(0x7fffffffu))`;
 
-/** WGSL: what was stored in a unit, without signs: codes of the storage. */
+/** WGSL: the stored magnitudes of a unit, as codes of the storage. */
 function magnitudesStored(stored: string, dtype: DType, unit: 1 | 2 | 4): string {
   if (isFloat8(dtype)) return `((vec4u(${stored}) >> vec4u(0u, 8u, 16u, 24u)) & vec4u(0x7fu))`;
   if (dtype === "float16" || dtype === "bfloat16")
@@ -275,7 +274,7 @@ function magnitudesStored(stored: string, dtype: DType, unit: 1 | 2 | 4): string
 const isNarrow = (dtype: DType): dtype is HalfDType | Float8DType =>
   dtype === "float16" || dtype === "bfloat16" || isFloat8(dtype);
 
-/** Unit i of a narrow binding, of which `one` is element i. */
+/** WGSL of unit i of a narrow binding; `one` is the expression of element i. */
 function wholeUnit(
   name: string,
   dtype: HalfDType | Float8DType,

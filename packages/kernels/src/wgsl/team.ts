@@ -1,18 +1,21 @@
 import type { ProgramContext } from "@halfstep/device";
 
-/** A workgroup whose invocations share a piece of work, and then add up what each of them made. */
+/** A workgroup whose invocations share a computation, and then add up their results. */
 export interface Team {
   readonly lanes: number;
   readonly usesSubgroups: boolean;
-  /** WGSL that has to stand before `main`. */
+  /** WGSL declarations before `main`. */
   readonly declarations: string;
-  /** The sum of a vec4f over all invocations, of which `lane` is one's number; in uniform control flow only. */
+  /** The sum of a vec4f over all invocations, which `lane` numbers; in uniform control flow only. */
   sum(value: string): string;
   /** The sum of a vec4f's elements over all invocations, likewise. */
   total(value: string): string;
 }
 
-/** A team of so many, which is a subgroup where the device has such: barriers are dear on CPUs, and not cheap elsewhere. */
+/**
+ * A team of so many invocations: a subgroup where the device has that size, because barriers are slow on CPUs and not cheap
+ * elsewhere.
+ */
 export const team = (lanes: number, { subgroupSize }: ProgramContext): Team =>
   subgroupSize === lanes
     ? {

@@ -1,14 +1,14 @@
 /**
- * WGSL that keeps NaN and the infinities where the built-ins may lose them: adapters are free to assume that numbers are finite, and
- * SwiftShader's exp(NaN) is 0. The bits decide.
+ * WGSL that keeps NaN and the infinities where the built-ins may lose them: adapters may assume that numbers are finite, and
+ * SwiftShader's exp(NaN) is 0. So these functions test bits.
  */
 const isNan = "(bitcast<vec4u>(x) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u)";
 
-/** `fn name(x: vec4f) -> vec4f`: what `value` computes from x, and NaN for NaN. */
+/** `fn name(x: vec4f) -> vec4f`: `value`, an expression of x, and NaN for NaN. */
 export const keepingNan = (name: string, value: string): string =>
   `fn ${name}(x: vec4f) -> vec4f { return select(${value}, x, ${isNan}); }\n`;
 
-/** `fn name(x: vec4f) -> vec4f`: NaN, whatever x is; WGSL has no constant for it. */
+/** `fn name(x: vec4f) -> vec4f`: NaN for every x; WGSL has no constant for it. */
 export const noNumber = (name: string): string =>
   `fn ${name}(x: vec4f) -> vec4f { return bitcast<vec4f>(min(bitcast<vec4u>(x), vec4u(1u)) | vec4u(0x7fc00000u)); }\n`;
 

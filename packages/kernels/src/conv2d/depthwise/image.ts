@@ -14,7 +14,7 @@ import {
 /** Pixels of a line that one invocation computes. */
 const stripLength = 16;
 
-/** Each pixel of the target is the sum of what lies under its window times the weights, whose taps may be in reverse. */
+/** Each pixel of the target is the sum of the pixels under its window times the weights, whose taps may be reversed. */
 function imageKernel(name: string, stride: 1 | 2, isReversed: boolean): Kernel {
   return defineKernel({
     name,
@@ -68,7 +68,7 @@ ${eachTap((i, j) => `    sum = fma(v${i}${j}, w${i}${j}, sum);\n`)}    store_out
 `;
 }
 
-/** By the columns from one window to the next. */
+/** Kernels by the stride. */
 export const depthwiseImage: Readonly<Record<1 | 2, Kernel>> = {
   1: imageKernel("depthwiseConv2d", 1, false),
   2: imageKernel("depthwiseConv2d", 2, false),

@@ -15,8 +15,8 @@ import {
 const pairsInStrip = 8;
 
 /**
- * The gradient by the input where windows are two columns apart: of two neighbouring columns, one meets the outer taps of two windows,
- * the other the middle tap of one.
+ * The gradient by the input for stride 2: of two neighbouring columns, one is under the outer taps of two windows, the other under the
+ * middle tap of one.
  */
 export const depthwiseSpread: Kernel = defineKernel({
   name: "depthwiseInputGradient",

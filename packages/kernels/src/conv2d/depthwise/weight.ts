@@ -11,7 +11,7 @@ import {
   windowScalars,
 } from "./window.js";
 
-/** The gradient by the weight: an invocation has the nine sums of four channels, over every so manieth line. */
+/** The gradient by the weight: an invocation has the nine sums of four channels, over lines with a stride. */
 function weightKernel(stride: 1 | 2): Kernel {
   return defineKernel({
     name: "depthwiseWeightGradient",
@@ -56,7 +56,7 @@ ${eachTap((i, j) => `  store_parts((slice * 9u + ${3 * i + j}u) * quads + c, sum
   });
 }
 
-/** By the columns from one window to the next. */
+/** Kernels by the stride. */
 export const depthwiseWeight: Readonly<Record<1 | 2, Kernel>> = {
   1: weightKernel(1),
   2: weightKernel(2),

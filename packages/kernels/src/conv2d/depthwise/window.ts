@@ -1,8 +1,8 @@
 import type { KernelScalar } from "@halfstep/device";
 
 /**
- * The 3×3 window that walks along a line of the target, over the source: in WGSL, four channels at a time, and in JavaScript. One
- * column of the target further it is `stride` columns of the source further, one line further `stride_y` lines.
+ * The 3×3 window that moves over the source along a line of the target: in WGSL, four channels at a time, and in JavaScript. One
+ * column of the target is `stride` columns of the source, and one line `stride_y` lines.
  */
 export type WindowScalars = Readonly<Record<(typeof names)[number], number>>;
 
@@ -37,7 +37,7 @@ export const sourceValue = `fn value(line: u32, is_inside: bool, column: u32, c:
 }
 `;
 
-/** What lies in a column of line i under the window, which was declared as `line0 …` and `inside0 …`. */
+/** The value in a column of line i under the window, whose lines are declared as `line0 …` and `inside0 …`. */
 export const cell = (i: number, column: string): string =>
   `value(line${i}, inside${i}, ${column}, c)`;
 
@@ -51,7 +51,7 @@ export const declareLines: string = three
   )
   .join("");
 
-/** Walks x from `first` to `last` with `v00 … v22` as what lies under the window, and runs `statements` at each place. */
+/** Iterates x from `first` to `last` with `v00 … v22` as the values under the window, and runs `statements` at each place. */
 export function walkLine(stride: 1 | 2, first: string, last: string, statements: string): string {
   const kept = 3 - stride;
   const under = (x: string, i: number, j: number): string =>
@@ -61,7 +61,7 @@ ${eachTap((i, j) => (j < kept ? "" : `    let v${i}${j} = ${under("x", i, j)};\n
 `;
 }
 
-/** Calls `visit` with each tap and the first channels of the source and target pixels that meet there. */
+/** Calls `visit` with each tap and the first channels of its source and target pixels. */
 export function eachMeeting(
   s: WindowScalars,
   stride: 1 | 2,
