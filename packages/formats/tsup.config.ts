@@ -1,6 +1,6 @@
 import { library } from "@halfstep/build";
 
 export default library({
-  entry: ["src/index.ts", "src/philox.ts", "src/wgsl.ts", "src/cli/main.ts"],
+  entry: ["src/index.ts", "src/dtypes.ts", "src/philox.ts", "src/wgsl.ts", "src/cli/main.ts"],
   external: [/^node:/],
 });

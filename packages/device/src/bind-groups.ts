@@ -1,7 +1,8 @@
+import { bytesFor } from "@halfstep/formats/dtypes";
 import type { Counters } from "./counters.js";
 import { isNode } from "./environment.js";
 import { BufferUsage } from "./flags.js";
-import { type Binding, bytesPerElement, type Kernel } from "./launch.js";
+import type { Binding, Kernel } from "./launch.js";
 import type { CompiledKernel } from "./pipeline-cache.js";
 
 /** A range of a uniform buffer that holds the scalars of one launch. */
@@ -146,7 +147,7 @@ export class BindGroupCache {
 
 // Programs read storage in quads of up to 16 bytes, so the last one of an awkward length reaches into the padding.
 const boundBytes = ({ length, dtype }: Binding<GPUBuffer>): number =>
-  Math.max(16, Math.ceil((length * bytesPerElement(dtype)) / 16) * 16);
+  Math.max(16, Math.ceil(bytesFor(dtype, length) / 16) * 16);
 
 function assertBindings(
   kernel: Kernel,

@@ -1,10 +1,5 @@
-import {
-  type Binding,
-  floatingDTypes,
-  type Kernel,
-  type KernelScalar,
-  type Launch,
-} from "./launch.js";
+import { floatingDTypes } from "@halfstep/formats/dtypes";
+import type { Binding, Kernel, KernelScalar, Launch } from "./launch.js";
 
 /**
  * Throws where a launch does not fit its kernel. WGSL reads zero where something is missing, and JavaScript `undefined`, which becomes

@@ -1,3 +1,6 @@
+// A binding has a dtype.
+export type { DType, Float8DType, HalfDType } from "@halfstep/formats/dtypes";
+
 export { type BrowserDeviceOptions, requestDevice } from "./browser.js";
 export { type AllocateOptions, type MemoryAccount, sizeClass } from "./buffer-pool.js";
 export type { AdapterDescription, Capabilities, Tier } from "./capabilities.js";
@@ -19,24 +22,18 @@ export {
   ShaderError,
 } from "./errors.js";
 export type { Hardware, SubgroupMatrix } from "./hardware.js";
-export {
-  type Access,
-  type Binding,
-  bytesPerElement,
-  type DType,
-  type Float8DType,
-  floatingDTypes,
-  type HalfDType,
-  isFloat8,
-  type Kernel,
-  type KernelBinding,
-  type KernelScalar,
-  type KernelView,
-  type Launch,
-  type LaunchTarget,
-  type Program,
-  type ProgramContext,
-  type Workgroups,
+export type {
+  Access,
+  Binding,
+  Kernel,
+  KernelBinding,
+  KernelScalar,
+  KernelView,
+  Launch,
+  LaunchTarget,
+  Program,
+  ProgramContext,
+  Workgroups,
 } from "./launch.js";
 export { paced } from "./paced.js";
 export type { CompiledKernel, CompileProgress, PrewarmOptions } from "./pipeline-cache.js";

@@ -1,33 +1,5 @@
+import type { DType, HalfDType } from "@halfstep/formats/dtypes";
 import type { Hardware } from "./hardware.js";
-
-/** How the elements of a tensor are stored in memory. Arithmetic is float32 whatever the storage. */
-export type DType = "float32" | HalfDType | Float8DType | "int32" | "uint32";
-
-/** The 16-bit floating formats. */
-export type HalfDType = "float16" | "bfloat16";
-
-/**
- * The 8-bit floating formats of training: of 4 exponent bits and no infinity, up to 448, and of 5. Stores round to nearest even
- * and saturate: what is too large becomes the largest number. Both halves hold all their numbers.
- */
-export type Float8DType = "float8e4m3fn" | "float8e5m2";
-
-/** Whether a dtype has 8 bits, which are for storage alone. */
-export const isFloat8 = (dtype: DType): dtype is Float8DType =>
-  dtype === "float8e4m3fn" || dtype === "float8e5m2";
-
-/** What kernels accept where they do not say otherwise. */
-export const floatingDTypes: readonly DType[] = [
-  "float32",
-  "float16",
-  "bfloat16",
-  "float8e4m3fn",
-  "float8e5m2",
-];
-
-/** Bytes of one element. */
-export const bytesPerElement = (dtype: DType): 1 | 2 | 4 =>
-  isFloat8(dtype) ? 1 : dtype === "float16" || dtype === "bfloat16" ? 2 : 4;
 
 /** What a launch does to one of its buffers. `write` overwrites every element; `readwrite` keeps what it does not touch. */
 export type Access = "read" | "write" | "readwrite";

@@ -3,8 +3,9 @@
  * rates of the machine, all in one run: `npm run bench:attention`. The two alternate; a ratio is the median of their ratios by
  * round.
  */
-import { type Binding, bytesPerElement, type Kernel, type LaunchTarget } from "@halfstep/device";
+import type { Binding, Kernel, LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import {
   type AttentionAttributes,
   attention,
@@ -75,7 +76,7 @@ async function inTurns(things: readonly Launches[]): Promise<readonly (readonly 
 }
 
 const tensor = (length: number, dtype: Storage): Binding<GPUBuffer> => {
-  const buffer = device.allocate(Math.max(16, length * bytesPerElement(dtype)));
+  const buffer = device.allocate(Math.max(16, bytesFor(dtype, length)));
   const values = Float32Array.from({ length }, (_, i) => ((i * 7) % 13) / 13 - 0.5);
   // Sixteen-bit codes of numbers about a half, in either format.
   const codes = () => Uint16Array.from({ length }, (_, i) => 0x3800 + ((i * 7) % 13) * 16);
@@ -197,8 +198,8 @@ async function compare(test: Case): Promise<void> {
       matmul(target, { a: weights, b: query, out: keyGradient }, { ...back, transA: true });
     },
   ];
-  const bytes = count * bytesPerElement(dtype);
-  const kept = `${(((rows * length + 4 * count) * bytesPerElement(dtype)) / 1e6).toFixed(1)} / ${((4 * bytes + rows * 4) / 1e6).toFixed(1)} MB`;
+  const bytes = bytesFor(dtype, count);
+  const kept = `${(bytesFor(dtype, rows * length + 4 * count) / 1e6).toFixed(1)} / ${((4 * bytes + rows * 4) / 1e6).toFixed(1)} MB`;
   // Backward: five products, of which the scores and their gradients are computed twice.
   for (const [pass, launches, products, moved] of [
     ["forward", forwards, 2, 4],

@@ -1,27 +1,22 @@
 import {
   type Binding,
-  bytesPerElement,
   checkLaunch,
-  type DType,
-  type Float8DType,
-  type HalfDType,
-  isFloat8,
   type Kernel,
   type KernelView,
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
+import { roundArray } from "@halfstep/formats";
 import {
-  bfloat16,
-  decodeArray,
-  encodeArray,
-  type FloatFormat,
-  float8e4m3fn,
-  float8e5m2,
-  float16,
-  roundArray,
-} from "@halfstep/formats";
-import { integersOf } from "./domain.js";
+  bytesFor,
+  decodeElements,
+  dtypes,
+  elementsIn,
+  encodeElements,
+  isInteger,
+  isNarrow,
+  storeElements,
+} from "@halfstep/formats/dtypes";
 import type { DefinedKernel } from "./kernel.js";
 
 /** Memory of the CPU target. With float64 arithmetic every element is stored as a float64, regardless of its dtype. */
@@ -62,7 +57,7 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
     write(binding, values) {
       const view = openView(binding);
       const { dtype } = binding;
-      view.set(dtype === "int32" || dtype === "uint32" ? integersOf(values, dtype) : values);
+      view.set(isInteger(dtype) ? encodeElements(values, dtype) : values);
       closeView(binding, view);
     },
     read: (binding) => openView(binding).slice(),
@@ -78,7 +73,7 @@ function runOnCpu(launch: Launch<CpuBuffer>): void {
     const view = openView(binding);
     // A cast folded into a load rounds a copy: the buffer itself is unchanged.
     if (access !== "read" || !binding.rounding || binding.buffer.wide) return view;
-    return roundArray(view, formatOf(binding.rounding), new Float32Array(view.length));
+    return roundArray(view, dtypes[binding.rounding].format, new Float32Array(view.length));
   });
   kernel.reference(views, scalars);
   const observed = observedViews(kernel, views);
@@ -103,49 +98,23 @@ function observedViews(
   });
 }
 
-/** The format of a dtype that is narrower than its decoded elements. */
-export function formatOf(dtype: HalfDType | Float8DType): FloatFormat {
-  if (dtype === "float16") return float16;
-  if (dtype === "bfloat16") return bfloat16;
-  return dtype === "float8e4m3fn" ? float8e4m3fn : float8e5m2;
-}
-
-/** The elements of a narrow dtype in a buffer, as codes. */
-export const codesOf = (
-  bytes: ArrayBuffer,
-  offset: number,
-  length: number,
-  dtype: DType,
-): Uint8Array | Uint16Array =>
-  isFloat8(dtype) ? new Uint8Array(bytes, offset, length) : new Uint16Array(bytes, offset, length);
-
 function openView({ buffer, offset, length, dtype }: Binding<CpuBuffer>): KernelView {
-  const end = offset + length * bytesPerElement(dtype);
+  const end = offset + bytesFor(dtype, length);
   if (end > buffer.byteLength)
     throw new RangeError(
       `a binding of ${length} ${dtype} at byte ${offset} ends past its buffer of ${buffer.byteLength} bytes`,
     );
   if (buffer.wide) {
-    const start = offset / bytesPerElement(dtype);
+    const start = elementsIn(dtype, offset);
     return buffer.wide.subarray(start, start + length);
   }
-  switch (dtype) {
-    case "float32":
-      return new Float32Array(buffer.bytes, offset, length);
-    case "int32":
-      return new Int32Array(buffer.bytes, offset, length);
-    case "uint32":
-      return new Uint32Array(buffer.bytes, offset, length);
-    default:
-      return decodeArray(codesOf(buffer.bytes, offset, length, dtype), formatOf(dtype));
-  }
+  return decodeElements(buffer.bytes, dtype, length, offset);
 }
 
+/** Rounds what is in an open view, and stores it unless the view is the memory itself. */
 function closeView(binding: Binding<CpuBuffer>, view: KernelView): void {
-  const { buffer, offset, length, dtype, rounding } = binding;
+  const { buffer, offset, dtype, rounding } = binding;
   if (buffer.wide) return;
-  if (rounding) roundArray(view as Float32Array, formatOf(rounding), view as Float32Array);
-  if (dtype === "float32" || dtype === "int32" || dtype === "uint32") return;
-  const codes = codesOf(buffer.bytes, offset, length, dtype);
-  encodeArray(view as Float32Array, formatOf(dtype), codes, { saturate: isFloat8(dtype) });
+  if (rounding) roundArray(view as Float32Array, dtypes[rounding].format, view as Float32Array);
+  if (isNarrow(dtype)) storeElements(view, dtype, buffer.bytes, offset);
 }

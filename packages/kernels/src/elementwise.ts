@@ -7,7 +7,7 @@ import type {
   Launch,
   ProgramContext,
 } from "@halfstep/device";
-import { bfloat16, float16 } from "@halfstep/formats";
+import { dtypes } from "@halfstep/formats/dtypes";
 import { ByObjects } from "./by-objects.js";
 import { type Domain, domainOf, dtypesOf, quadType } from "./domain.js";
 import { type Form, formOf, type IntegerForms } from "./forms.js";
@@ -449,6 +449,6 @@ function evaluateEach(
 function roundStrip(strip: Float64Array, count: number, rounding: HalfDType | undefined): void {
   for (let e = 0; e < count; e++) strip[e] = Math.fround(strip[e] as number);
   if (!rounding) return;
-  const format = rounding === "float16" ? float16 : bfloat16;
+  const { format } = dtypes[rounding];
   for (let e = 0; e < count; e++) strip[e] = format.round(strip[e] as number);
 }

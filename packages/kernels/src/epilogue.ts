@@ -1,7 +1,7 @@
 import type { Binding, HalfDType, Kernel, KernelView, Launch } from "@halfstep/device";
 import { roundArray } from "@halfstep/formats";
+import { dtypes } from "@halfstep/formats/dtypes";
 import { ByObjects } from "./by-objects.js";
-import { formatOf } from "./cpu.js";
 import { type Domain, quadType } from "./domain.js";
 import {
   domainsOf,
@@ -121,7 +121,7 @@ function makeEpilogue(
     call: (result, values, quad) =>
       `${wovenName("finish")}(${[result, ...values, ...(isRandom(program) ? [`${quad}`] : [])].join(", ")})`,
     reference(out, views, scalars) {
-      if (rounding && out instanceof Float32Array) roundArray(out, formatOf(rounding), out);
+      if (rounding && out instanceof Float32Array) roundArray(out, dtypes[rounding].format, out);
       const read = new Map(operands.map(({ i }, o) => [i, views[o] as KernelView]));
       evaluateProgram(program, [...inputs.map((_, i) => read.get(i) ?? out), out], {
         ...Object.fromEntries(own.map(({ name }) => [name, scalars[wovenName(name)] as number])),

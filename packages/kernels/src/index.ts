@@ -42,7 +42,7 @@ export { type CrfLossBackwardOperands, crfLossBackward } from "./crf/loss-backwa
 export { type CrfOperands, type CrfShape, maxCrfTags } from "./crf/shape.js";
 export { type CrfDecodeOperands, crfDecode } from "./crf/viterbi.js";
 export type { KernelDefinition } from "./definition.js";
-export { type Domain, type IntegerDomain, integersOf } from "./domain.js";
+export type { Domain } from "./domain.js";
 export { type Expression, elementwise, type ShapedBinding } from "./elementwise.js";
 export * from "./expressions.js";
 export { type FormulaOptions, formula } from "./formula/formula.js";

@@ -1,4 +1,5 @@
 import type { HalfDType, Kernel, ProgramContext, Workgroups } from "@halfstep/device";
+import type { NarrowDType } from "@halfstep/formats/dtypes";
 import { isCpu } from "./cpu-adapter.js";
 import { factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
@@ -7,6 +8,7 @@ import { observerDeclarations, weaveObserver } from "./observers/weave-observer.
 import { resultsStoredOnce, weaveAccumulation } from "./weave-accumulation.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
 import { weaveTwin } from "./weave-twin.js";
+import { elementWgsl } from "./wgsl/elements.js";
 import {
   conversionFunctions,
   narrowFormats,
@@ -159,9 +161,8 @@ export interface EpilogueKernel extends DefinedKernel {
   withEpilogue(epilogue: Epilogue): Kernel;
 }
 
-/** Float16 is loaded directly; narrower formats are multiplied as float16 where hardware multiplies matrices. */
-const usesFloat16 = ({ tier }: ProgramContext, formats: ReadonlySet<string>): boolean =>
-  tier === "native" && [...formats].some((format) => format !== "bfloat16");
+const usesFloat16 = ({ tier }: ProgramContext, formats: ReadonlySet<NarrowDType>): boolean =>
+  tier === "native" && [...formats].some((format) => elementWgsl[format].usesF16);
 
 const maxWorkgroups = 65_535;
 

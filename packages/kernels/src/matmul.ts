@@ -1,11 +1,5 @@
-import {
-  type Binding,
-  isFloat8,
-  type Kernel,
-  type KernelView,
-  type LaunchTarget,
-  type ProgramContext,
-} from "@halfstep/device";
+import type { Binding, Kernel, KernelView, LaunchTarget, ProgramContext } from "@halfstep/device";
+import { isFloat8 } from "@halfstep/formats/dtypes";
 import { defineWovenKernel } from "./kernel.js";
 import { blockWorkgroups } from "./matmul/block.js";
 import type { BlockSize } from "./matmul/block-table.js";

@@ -1,15 +1,5 @@
-import {
-  type Binding,
-  bytesPerElement,
-  type Device,
-  type DType,
-  isFloat8,
-  type KernelView,
-  type LaunchTarget,
-} from "@halfstep/device";
-import { decodeArray, encodeArray } from "@halfstep/formats";
-import { codesOf, formatOf } from "./cpu.js";
-import { integersOf } from "./domain.js";
+import type { Binding, Device, KernelView, LaunchTarget } from "@halfstep/device";
+import { bytesFor, decodeElements, encodeElements } from "@halfstep/formats/dtypes";
 
 /**
  * A target for optimizers and loss scalers: launches, and resident memory that the host writes and reads. Examples are `cpuTarget()`,
@@ -53,12 +43,12 @@ export function deviceTarget(device: Device): DeviceTarget {
       if (values.length > length)
         throw new RangeError(`${values.length} values do not fit a binding of ${length} elements`);
       encoder.submit();
-      device.write(buffer, offset, encoded(values, dtype));
+      device.write(buffer, offset, encodeElements(values, dtype));
     },
     async read({ buffer, offset, length, dtype }, options) {
       encoder.submit();
-      const bytes = await device.read(buffer, offset, length * bytesPerElement(dtype), options);
-      return decoded(bytes, dtype);
+      const bytes = await device.read(buffer, offset, bytesFor(dtype, length), options);
+      return decodeElements(bytes, dtype, length);
     },
   };
 }
@@ -66,33 +56,3 @@ export function deviceTarget(device: Device): DeviceTarget {
 /** A zeroed buffer that outlives the open recording, if there is one. */
 export const allocateResident = <B>(target: ResidentTarget<B>, bytes: number): B =>
   target.allocateResident?.(bytes) ?? target.allocate(bytes);
-
-function encoded(values: ArrayLike<number>, dtype: DType): BufferSource {
-  switch (dtype) {
-    case "float32":
-      return Float32Array.from(values);
-    case "int32":
-    case "uint32":
-      return integersOf(values, dtype);
-    default: {
-      const options = { saturate: isFloat8(dtype) };
-      return encodeArray(values, formatOf(dtype), undefined, options) as Uint16Array<ArrayBuffer>;
-    }
-  }
-}
-
-function decoded(bytes: ArrayBuffer, dtype: DType): KernelView {
-  switch (dtype) {
-    case "float32":
-      return new Float32Array(bytes);
-    case "int32":
-      return new Int32Array(bytes);
-    case "uint32":
-      return new Uint32Array(bytes);
-    default:
-      return decodeArray(
-        codesOf(bytes, 0, bytes.byteLength / bytesPerElement(dtype), dtype),
-        formatOf(dtype),
-      );
-  }
-}

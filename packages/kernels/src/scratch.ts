@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
+import type { Binding, DType, LaunchTarget } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 
 /** Allocates memory that passes results from one launch to the next. */
 export function scratch<B>(
@@ -6,6 +7,6 @@ export function scratch<B>(
   length: number,
   dtype: DType = "float32",
 ): Binding<B> {
-  const buffer = target.allocate(Math.max(1, length) * bytesPerElement(dtype));
+  const buffer = target.allocate(bytesFor(dtype, Math.max(1, length)));
   return { buffer, offset: 0, length, dtype };
 }

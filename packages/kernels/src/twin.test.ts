@@ -1,10 +1,9 @@
 import type { Binding, HalfDType, KernelView, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
-import { roundArray } from "@halfstep/formats";
+import { formatOf, roundArray } from "@halfstep/formats";
 import { describe, expect, it } from "vitest";
 import { runOnCpu, runOnGpu } from "../test/harness.js";
 import { type Producer, producers } from "../test/producers.js";
-import { formatOf } from "./cpu.js";
 import { defineKernel } from "./kernel.js";
 import { canStoreTwice, storingTwice } from "./twin.js";
 

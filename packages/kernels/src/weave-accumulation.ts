@@ -1,6 +1,6 @@
 import type { HalfDType, KernelView } from "@halfstep/device";
 import { roundArray } from "@halfstep/formats";
-import { formatOf } from "./cpu.js";
+import { dtypes } from "@halfstep/formats/dtypes";
 import type { WovenDefinition } from "./woven-definition.js";
 import { twinOf, wovenName } from "./woven-names.js";
 
@@ -50,7 +50,8 @@ export function weaveAccumulation(
         views.map((view, v) => (v === index ? added : view)),
         values,
       );
-      if (rounding && added instanceof Float32Array) roundArray(added, formatOf(rounding), added);
+      if (rounding && added instanceof Float32Array)
+        roundArray(added, dtypes[rounding].format, added);
       for (let i = 0; i < sums.length; i++) sums[i] = (sums[i] as number) + (added[i] as number);
     },
   };

@@ -2,9 +2,10 @@
  * A promise of the product: what kernels load and store has the same bits on a GPU, on every tier, as in TypeScript, and so
  * have the casts that are folded into their loads and stores.
  */
-import { type Binding, bytesPerElement, type DType, type HalfDType } from "@halfstep/device";
+import type { Binding, DType, HalfDType } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { describe, expect, it } from "vitest";
 import { elementwise, identity } from "../src/index.js";
 import { bitsOf, codes16, differences, floats, isNaNBits, patterns } from "./conversions.js";
@@ -30,7 +31,7 @@ describe.each(await testTiers())("conversions of storage, %s tier", (tier) => {
     const device = await requestTestDevice({ tier });
     const shape = [data.length];
     const bind = (dtype: DType): Binding<GPUBuffer> => {
-      const buffer = device.allocate(data.length * bytesPerElement(dtype));
+      const buffer = device.allocate(bytesFor(dtype, data.length));
       return { buffer, offset: 0, length: data.length, dtype };
     };
     const x = bind(from);
@@ -41,7 +42,7 @@ describe.each(await testTiers())("conversions of storage, %s tier", (tier) => {
     const output = { ...y, shape, ...(store && { rounding: store }) };
     target.launch(elementwise(identity, [input], output));
     target.submit();
-    const bytes = await device.read(y.buffer, 0, data.length * bytesPerElement(to));
+    const bytes = await device.read(y.buffer, 0, bytesFor(to, data.length));
     device.release(x.buffer);
     device.release(y.buffer);
     return bytes;

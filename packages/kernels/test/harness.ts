@@ -1,19 +1,17 @@
-import {
-  type Binding,
-  bytesPerElement,
-  type Device,
-  type DType,
-  type Float8DType,
-  type HalfDType,
-  type Hardware,
-  isFloat8,
-  type Kernel,
-  type KernelView,
-  type LaunchTarget,
-  type ProgramContext,
+import type {
+  Binding,
+  Device,
+  DType,
+  Float8DType,
+  HalfDType,
+  Hardware,
+  Kernel,
+  KernelView,
+  LaunchTarget,
+  ProgramContext,
 } from "@halfstep/device";
-import { decodeArray, encodeArray } from "@halfstep/formats";
-import { type CpuTargetOptions, cpuTarget, formatOf } from "../src/cpu.js";
+import { bytesFor, decodeElements, encodeElements } from "@halfstep/formats/dtypes";
+import { type CpuTargetOptions, cpuTarget } from "../src/cpu.js";
 
 /** A tensor operand of a test: its values, or just a length for one that launches fill. */
 interface Operand {
@@ -38,8 +36,6 @@ export type Results<O extends Operands> = { readonly [name in keyof O]: KernelVi
 const lengthOf = ({ values }: Operand): number =>
   typeof values === "number" ? values : values.length;
 
-const isNarrow = (dtype: DType): dtype is HalfDType | Float8DType => bytesPerElement(dtype) < 4;
-
 const entries = <O extends Operands>(operands: O): [keyof O, Operand][] =>
   Object.entries(operands) as [keyof O, Operand][];
 
@@ -48,7 +44,7 @@ function bind<B, O extends Operands>(target: LaunchTarget<B>, operands: O): Bind
   for (const [name, operand] of entries(operands)) {
     const { dtype = "float32", rounding } = operand;
     const length = lengthOf(operand);
-    const buffer = target.allocate(length * bytesPerElement(dtype));
+    const buffer = target.allocate(bytesFor(dtype, length));
     bindings[name] = { buffer, offset: 0, length, dtype, ...(rounding && { rounding }) };
   }
   return bindings as Bindings<B, O>;
@@ -80,20 +76,20 @@ export async function runOnGpu<const O extends Operands>(
   const bindings = bind(target, operands);
   for (const [name, { values }] of entries(operands))
     if (typeof values !== "number" && values.length > 0)
-      device.write(bindings[name].buffer, 0, encode(values, bindings[name].dtype));
+      device.write(bindings[name].buffer, 0, encodeElements(values, bindings[name].dtype));
   launches(target, bindings);
   target.submit();
   const names = entries(operands).map(([name]) => name);
   const bytes = await Promise.all(
     names.map((name) => {
       const { buffer, length, dtype } = bindings[name];
-      return device.read(buffer, 0, length * bytesPerElement(dtype));
+      return device.read(buffer, 0, bytesFor(dtype, length));
     }),
   );
   const results: Partial<Record<keyof O, KernelView>> = {};
   for (const [i, name] of names.entries()) {
-    const { buffer, dtype } = bindings[name];
-    results[name] = decode(bytes[i] as ArrayBuffer, dtype);
+    const { buffer, dtype, length } = bindings[name];
+    results[name] = decodeElements(bytes[i] as ArrayBuffer, dtype, length);
     device.release(buffer);
   }
   return results as Results<O>;
@@ -128,24 +124,6 @@ export const withHardware = <B>(target: LaunchTarget<B>, hardware: Hardware): La
 /** The same target for devices that have no subgroups. */
 export const withoutSubgroups = <B>(target: LaunchTarget<B>): LaunchTarget<B> =>
   withSubgroups(target, 0);
-
-function encode(values: ArrayLike<number>, dtype: DType): ArrayBufferView<ArrayBuffer> {
-  if (isNarrow(dtype))
-    return encodeArray(values, formatOf(dtype), codes(values.length, dtype), {
-      saturate: isFloat8(dtype),
-    }) as Uint16Array<ArrayBuffer>;
-  return dtype === "float32" ? Float32Array.from(values) : Uint32Array.from(values);
-}
-
-const codes = (length: number, dtype: DType): Uint8Array | Uint16Array =>
-  isFloat8(dtype) ? new Uint8Array(length) : new Uint16Array(length);
-
-function decode(bytes: ArrayBuffer, dtype: DType): KernelView {
-  if (isFloat8(dtype)) return decodeArray(new Uint8Array(bytes), formatOf(dtype));
-  if (isNarrow(dtype)) return decodeArray(new Uint16Array(bytes), formatOf(dtype));
-  if (dtype === "float32") return new Float32Array(bytes);
-  return dtype === "int32" ? new Int32Array(bytes) : new Uint32Array(bytes);
-}
 
 /** Half a unit in the last place of a storage format, relative to the value. */
 export const unitRoundoff: Readonly<Record<"float32" | HalfDType | Float8DType, number>> = {

@@ -1,4 +1,5 @@
 import { type CastPolicy, modulePrecisionOf, type Recipe, withRecipe } from "@halfstep/autocast";
+import { isFloating } from "@halfstep/formats/dtypes";
 import { noGrad, type OpTrace, type Tensor, traceOps, type Variable } from "@halfstep/tensor";
 import type { Module } from "./module.js";
 import { storedDType, whileUnder } from "./recipe.js";
@@ -145,8 +146,6 @@ const labelOf = (path: string, module: Module): string =>
   path === "" ? module.constructor.name : `${path} (${module.constructor.name})`;
 
 const parentOf = (path: string): string => path.split(".").slice(0, -1).join(".");
-
-const isFloating = (dtype: string): boolean => dtype !== "int32" && dtype !== "uint32";
 
 /** Rows of cells, padded to columns. */
 function aligned(rows: readonly (readonly string[])[]): readonly string[] {

@@ -1,4 +1,5 @@
 import type { CastDType } from "@halfstep/autocast";
+import { isInteger } from "@halfstep/formats/dtypes";
 import { noGrad, type Runtime, type Tensor, Variable, withScope } from "@halfstep/tensor";
 import { interceptForward } from "./intercept.js";
 import {
@@ -188,7 +189,7 @@ export abstract class Module {
     const stored = new Map<Variable, Variable>();
     for (const [path, module] of this.namedModules())
       for (const { value, replace } of module.#members()) {
-        if (!(value instanceof Variable) || isInteger(value)) continue;
+        if (!(value instanceof Variable) || isInteger(value.dtype)) continue;
         const known = stored.get(value);
         if (known) replace(known);
         if (known || (typeof dtypeOf === "string" && module.keepsFloat32)) continue;
@@ -275,8 +276,6 @@ function* membersOf(holder: Record<string, unknown>, prefix: string): Generator<
 
 const joined = (prefix: string, name: string): string =>
   prefix === "" || name === "" ? prefix + name : `${prefix}.${name}`;
-
-const isInteger = ({ dtype }: Variable): boolean => dtype === "int32" || dtype === "uint32";
 
 function storedAs(variable: Variable, dtype: CastDType): Variable {
   const { runtime, shape, name, requiresGrad } = variable;

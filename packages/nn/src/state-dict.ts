@@ -1,3 +1,4 @@
+import { isInteger } from "@halfstep/formats/dtypes";
 import { noGrad, type Variable } from "@halfstep/tensor";
 import { StateDictError } from "./errors.js";
 
@@ -44,8 +45,7 @@ export async function stateDictOf(
     );
   const entries = [...variables].map(async ([path, variable]): Promise<[string, SavedTensor]> => {
     const { shape } = variable;
-    const isInteger = variable.dtype === "int32" || variable.dtype === "uint32";
-    const dtype = isInteger ? variable.dtype : (asked ?? variable.dtype);
+    const dtype = isInteger(variable.dtype) ? variable.dtype : (asked ?? variable.dtype);
     return [path, { shape, dtype, data: await variable.toArray() }];
   });
   return Object.fromEntries(await Promise.all(entries));

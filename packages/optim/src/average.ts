@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { allocateResident, elementwise, identity, type ResidentTarget } from "@halfstep/kernels";
 import {
   averageControl,
@@ -278,5 +279,4 @@ export class ParameterAverage<B> {
   }
 }
 
-const bytesOf = <B>({ length, dtype }: Binding<B>): number =>
-  Math.max(length, 1) * (dtype === "float32" ? 4 : 2);
+const bytesOf = <B>({ length, dtype }: Binding<B>): number => bytesFor(dtype, Math.max(length, 1));

@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
+import { bytesFor, elementsIn } from "@halfstep/formats/dtypes";
 import type { GradientMark } from "@halfstep/grad-scaler";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 
@@ -51,7 +52,7 @@ export function flatTensors<B>(
   shapes: Readonly<Record<string, readonly number[]>>,
   { dtype = "float32" }: { readonly dtype?: FlatTensors<B>["dtype"] } = {},
 ): FlatTensors<B> {
-  const alignment = 256 / bytesPerElement(dtype);
+  const alignment = elementsIn(dtype, 256);
   const segments: Segment[] = [];
   let offset = 0;
   for (const [name, shape] of Object.entries(shapes)) {
@@ -61,7 +62,7 @@ export function flatTensors<B>(
   }
   const length = flatLength(segments);
   return {
-    values: allocateResident(target, length * bytesPerElement(dtype)),
+    values: allocateResident(target, bytesFor(dtype, length)),
     gradients: allocateResident(target, length * 4),
     dtype,
     segments,
@@ -93,7 +94,7 @@ export const gradientsOf = <B>({ gradients, segments }: FlatTensors<B>): Binding
 /** A part of a binding of a flat buffer. */
 export const partOf = <B>(binding: Binding<B>, { offset, length }: Range): Binding<B> => ({
   ...binding,
-  offset: binding.offset + offset * bytesPerElement(binding.dtype),
+  offset: binding.offset + bytesFor(binding.dtype, offset),
   length,
 });
 

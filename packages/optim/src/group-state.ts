@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import {
   blockWords,
@@ -117,7 +118,7 @@ export class GroupState<B> {
   }
 
   #allocate(dtype: Binding<B>["dtype"], length: number): Binding<B> {
-    const buffer = allocateResident(this.#target, Math.max(length, 1) * bytesPerElement(dtype));
+    const buffer = allocateResident(this.#target, bytesFor(dtype, Math.max(length, 1)));
     return { buffer, offset: 0, length, dtype };
   }
 }

@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement, type HalfDType } from "@halfstep/device";
+import type { Binding, HalfDType } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { allocateResident } from "@halfstep/kernels";
 import {
   copyBits,
@@ -193,7 +194,7 @@ export class LostUpdateMeter<B> {
     const { target } = this.#optimizer;
     const values = valuesOf(params);
     const allocated = (dtype: Binding<B>["dtype"], length: number): Binding<B> => ({
-      buffer: allocateResident(target, Math.max(length, 1) * bytesPerElement(dtype)),
+      buffer: allocateResident(target, bytesFor(dtype, Math.max(length, 1))),
       offset: 0,
       length,
       dtype,

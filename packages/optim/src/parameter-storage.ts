@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import type { ParameterKind } from "@halfstep/kernels/optimizers";
 import { type FlatTensors, flatLength, type Segment } from "./flat-tensors.js";
@@ -64,7 +65,7 @@ export function residentStorage<B>(
 ): ResidentStorage<B> {
   const length = flatLength(segments);
   const buffer = (of: Binding<B>["dtype"], elements: number): Binding<B> => ({
-    buffer: allocateResident(target, Math.max(elements, 1) * bytesPerElement(of)),
+    buffer: allocateResident(target, bytesFor(of, Math.max(elements, 1))),
     offset: 0,
     length: elements,
     dtype: of,

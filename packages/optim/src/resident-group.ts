@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import {
   allocateResident,
   elementwise,
@@ -190,7 +191,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     const shape = [master.length];
     const scratch = (dtype: Binding<B>["dtype"]) => ({
       ...master,
-      ...{ buffer: target.allocate(master.length * bytesPerElement(dtype)), dtype, shape },
+      ...{ buffer: target.allocate(bytesFor(dtype, master.length)), dtype, shape },
     });
     const values = { ...valuesOf(params), shape };
     const kept = { ...master, shape };

@@ -1,5 +1,5 @@
 import type { Binding, DType, Kernel, KernelBinding, Launch } from "@halfstep/device";
-import { bytesPerElement } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import type { ShapedBinding } from "@halfstep/kernels";
 import type { MemoryPlan } from "../src/plan/assign-memory.js";
 import { isRead, isWrite, type PlanGraph, type PlanNode } from "../src/plan/graph.js";
@@ -11,7 +11,7 @@ const owner = {};
 
 /** A transient or resident storage of `length` elements, and the binding of all of it. */
 function whole(length: number, dtype: DType): ShapedBinding<Storage> {
-  const bytes = Math.ceil((length * bytesPerElement(dtype)) / 16) * 16;
+  const bytes = Math.ceil(bytesFor(dtype, length) / 16) * 16;
   return { buffer: new Storage(owner, bytes), offset: 0, length, dtype, shape: [length] };
 }
 

@@ -1,5 +1,6 @@
 import { type Recipe, recipeOf } from "@halfstep/autocast";
-import { bytesPerElement, type Device, type HalfDType } from "@halfstep/device";
+import type { Device, HalfDType } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { applyRecipe, type Module } from "@halfstep/nn";
 import { noGrad, type Runtime, Tensor } from "@halfstep/tensor";
 import { DeviceClock } from "./device-clock.js";
@@ -270,7 +271,7 @@ function* tensorsIn(value: unknown): Generator<Tensor> {
 
 const bytesOf = (model: Module): number =>
   [...new Set([...model.namedVariables()].map(([, variable]) => variable))].reduce(
-    (sum, { size, dtype }) => sum + size * bytesPerElement(dtype),
+    (sum, { size, dtype }) => sum + bytesFor(dtype, size),
     0,
   );
 

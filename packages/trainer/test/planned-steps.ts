@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { type Binding, bytesPerElement, type Device } from "@halfstep/device";
+import type { Binding, Device } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { Mlp } from "@halfstep/models";
 import { dumpPlan, gpuRuntime, type Plan, type Runtime } from "@halfstep/tensor";
 import type { PassName } from "@halfstep/tensor/internals";
@@ -108,4 +109,4 @@ function countsOf(plan: Plan): PlanCounts {
   return { launches, casts, loadedBytes, storedBytes, peakBytes, hash };
 }
 
-const bytesOf = ({ length, dtype }: Binding<unknown>): number => length * bytesPerElement(dtype);
+const bytesOf = ({ length, dtype }: Binding<unknown>): number => bytesFor(dtype, length);

@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
+import { elementsIn } from "@halfstep/formats/dtypes";
 import type { ScaleRule } from "@halfstep/grad-scaler";
 import { countExponents } from "../diagnostics/exponent-histogram.js";
 import { gradientFlagWords } from "../found-flag.js";
@@ -150,7 +151,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
   function bound({ buffer, dtype, offset = 0, length }: ScaledGradient<B>): Binding<B> {
     const own = lengths.get(buffer);
     const bytes = own === undefined ? byteLengthOf(buffer) : own * 4;
-    const rest = Math.floor((bytes - offset) / bytesPerElement(dtype));
+    const rest = elementsIn(dtype, bytes - offset);
     return { buffer, offset, length: length ?? rest, dtype };
   }
 }

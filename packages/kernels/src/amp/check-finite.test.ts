@@ -1,5 +1,6 @@
-import { type Binding, bytesPerElement, type DType } from "@halfstep/device";
+import type { Binding, DType } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { describe, expect, it } from "vitest";
 import { withHardware } from "../../test/harness.js";
 import { cpuTarget } from "../cpu.js";
@@ -121,7 +122,7 @@ async function unscales<B>(target: ResidentTarget<B>): Promise<void> {
   target.write({ ...bound(state, "float32"), length: 2 }, [4, 0.25]);
   const found: Record<string, number[]> = {};
   for (const dtype of floating) {
-    const buffer = target.allocate(values.length * bytesPerElement(dtype));
+    const buffer = target.allocate(bytesFor(dtype, values.length));
     const whole: Binding<B> = { buffer, offset: 0, length: values.length, dtype };
     target.write(whole, values);
     const foundInf = target.allocate(4);

@@ -1,4 +1,5 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import { isHalf } from "@halfstep/formats/dtypes";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import type { ProductPlan } from "../matmul/shape.js";
 import { scratch } from "../scratch.js";
@@ -33,8 +34,7 @@ export function launchSlices<B>(
   const stride = plan.columns * plan.width;
   const length = phases[0] * phases[1] * groups * plan.splits * m * stride;
   // Slices that are not added up are stored in the dtype of the result, so that they round only once.
-  const isHalf = out.dtype === "float16" || out.dtype === "bfloat16";
-  const dtype = isHalf && plan.splits === 1 ? out.dtype : "float32";
+  const dtype = isHalf(out.dtype) && plan.splits === 1 ? out.dtype : "float32";
   const parts = scratch(target, length, dtype);
   target.launch(product(parts));
   target.launch({

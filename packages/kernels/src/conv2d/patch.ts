@@ -1,4 +1,5 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
+import { isHalf } from "@halfstep/formats/dtypes";
 import { isCpu } from "../cpu-adapter.js";
 import { linearWorkgroups } from "../kernel.js";
 import type { Epilogue } from "../woven-definition.js";
@@ -100,7 +101,7 @@ export const channelMarks: string = `  let isUpper = c > 1u;
 /** Quads as stored in memory: those of 16 bits have half as many words as channels. */
 export function quadLoads({ bindings }: ProgramContext, name: "source" | "weight"): QuadLoads {
   const { dtype, rounding } = bindings[name === "source" ? 0 : 1] as ProgramContext["bindings"][0];
-  return !rounding && (dtype === "float16" || dtype === "bfloat16")
+  return !rounding && isHalf(dtype)
     ? {
         zero: "vec2u()",
         load: (at) => `${name}_data[${at}]`,

@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch, ProgramContext } from "@halfstep/device";
+import { toInteger } from "@halfstep/formats/dtypes";
 import { isCpu } from "../cpu-adapter.js";
-import { type Domain, domainOf, scalarType, toIntegerOf } from "../domain.js";
+import { type Domain, domainOf, scalarType } from "../domain.js";
 import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
@@ -51,7 +52,7 @@ export function stridedCopy<B>(
     scalars[`to${d}`] = to / own;
   }
   const filled = isPadded ? domainOf(operands.out.dtype) : undefined;
-  if (filled) scalars.fill = filled === "float" ? fill : toIntegerOf(filled, fill);
+  if (filled) scalars.fill = filled === "float" ? fill : toInteger(filled, fill);
   return {
     kernel: kernelOf({
       rank: merged.length,

@@ -1,5 +1,5 @@
 import type { Binding, HalfDType, Kernel, KernelView, Launch } from "@halfstep/device";
-import { bfloat16, float16 } from "@halfstep/formats";
+import { dtypes } from "@halfstep/formats/dtypes";
 import { encode4Bfloat16Stochastic } from "@halfstep/formats/wgsl";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
@@ -165,10 +165,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     },
   });
 
-const formats = { float16, bfloat16 } as const;
-
 function countRange(before: KernelView, after: KernelView, dtype: HalfDType): number[] {
-  const format = formats[dtype];
+  const format = dtypes[dtype].format;
   const round = (value: number): number => format.decode(format.encode(value));
   let [updates, lost, partial, overflowed, errors] = [0, 0, 0, 0, 0];
   for (let i = 0; i < before.length; i++) {

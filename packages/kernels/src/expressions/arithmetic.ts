@@ -1,4 +1,4 @@
-import { type IntegerDomain, toIntegerOf } from "../domain.js";
+import { type IntegerDType, toInteger } from "@halfstep/formats/dtypes";
 import type { Expression } from "../elementwise.js";
 import { formula } from "../formula/formula.js";
 import { type Condition, constant, select, type Term } from "../formula/term.js";
@@ -111,21 +111,21 @@ export const fromInteger: Expression = formula("fromInteger", (x) => x, {
 });
 
 // Not a formula, because its result is not a float.
-const toInteger = (name: string, domain: IntegerDomain): Expression => ({
+const castToInteger = (name: string, domain: IntegerDType): Expression => ({
   name,
   arity: 1,
   wgsl: ([x]) => `${name}_of(${x})`,
-  evaluate: (x) => toIntegerOf(domain, x[0] as number),
+  evaluate: (x) => toInteger(domain, x[0] as number),
   result: domain,
   integers: converted(domain),
   functions: fromFloatsWgsl(`${name}_of`, domain),
 });
 
 /** Floats (truncated) and integers as int32: saturated, 0 for NaN. */
-export const toInt32: Expression = toInteger("toInt32", "int32");
+export const toInt32: Expression = castToInteger("toInt32", "int32");
 
 /** Floats (truncated) and integers as uint32: saturated, 0 for NaN. */
-export const toUint32: Expression = toInteger("toUint32", "uint32");
+export const toUint32: Expression = castToInteger("toUint32", "uint32");
 
 /**
  * The place in n dimensions, from (the place in the first n − 1, the index in the last), uint32 both: place · size + index. The scalars

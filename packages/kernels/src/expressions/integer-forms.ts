@@ -1,15 +1,9 @@
-import {
-  type Domain,
-  type IntegerDomain,
-  integerRange,
-  quadType,
-  scalarType,
-  toIntegerOf,
-} from "../domain.js";
+import { dtypes, type IntegerDType, toInteger } from "@halfstep/formats/dtypes";
+import { type Domain, quadType, scalarType } from "../domain.js";
 import type { Form, IntegerForms } from "../forms.js";
 
-const isInteger = (domain: Domain | undefined): domain is IntegerDomain =>
-  domain === "int32" || domain === "uint32";
+const isInteger = (domain: Domain | undefined): domain is IntegerDType =>
+  domain !== undefined && domain !== "float";
 
 /** WGSL over quads of a domain: where they are not 0. For floats it tests bits, so that NaN counts as set. */
 export const isSet = (x: string, domain: Domain = "float"): string =>
@@ -95,7 +89,7 @@ export const comparedWithScalar =
   ([domain]) => {
     if (!isInteger(domain)) return undefined;
     const [type, scalar] = [quadType(domain), scalarType(domain)] as ["vec4i", "i32"];
-    const [least, most] = integerRange(domain);
+    const [least, most] = dtypes[domain].range;
     const isInside = lies === "inside";
     return {
       result: "uint32",
@@ -125,7 +119,7 @@ export const constantMask =
     evaluate: () => value,
   });
 
-/** Converts the operand to a domain: exactly where possible, else as the host does ({@link toIntegerOf}). */
+/** Converts the operand to a domain: exactly where possible, else as the host does ({@link toInteger}). */
 export const converted =
   (to: Domain | "same"): IntegerForms =>
   ([from]) => {
@@ -136,11 +130,11 @@ export const converted =
       result,
       scalars: [],
       wgsl: ([x]) => conversion(x as string, from, result),
-      evaluate: (x) => (integer ? toIntegerOf(integer, x[0] as number) : (x[0] as number)),
+      evaluate: (x) => (integer ? toInteger(integer, x[0] as number) : (x[0] as number)),
     };
   };
 
-function conversion(x: string, from: IntegerDomain, to: Domain): string {
+function conversion(x: string, from: IntegerDType, to: Domain): string {
   if (from === to) return x;
   if (to === "int32") return `vec4i(min(${x}, vec4u(0x7fffffffu)))`;
   if (to === "uint32") return `vec4u(max(${x}, vec4i()))`;
@@ -149,8 +143,8 @@ function conversion(x: string, from: IntegerDomain, to: Domain): string {
   return `vec4f(${x} >> vec4u(16u)) * 65536.0 + ${low}`;
 }
 
-/** WGSL `name(x: vec4f)`: floats as integers of a domain, as {@link toIntegerOf} converts them, on every adapter. */
-export function fromFloatsWgsl(name: string, domain: IntegerDomain): string {
+/** WGSL `name(x: vec4f)`: floats as integers of a domain, as {@link toInteger} converts them, on every adapter. */
+export function fromFloatsWgsl(name: string, domain: IntegerDType): string {
   const type = quadType(domain);
   const [low, inside, end, high] =
     domain === "int32"
@@ -186,7 +180,7 @@ export const chosen =
       scalars: hasScalar ? [scalarType(domain)] : [],
       ...(hasScalar &&
         isInteger(domain) && {
-          scalarsOf: ([c]: readonly number[]) => [toIntegerOf(domain, c as number)],
+          scalarsOf: ([c]: readonly number[]) => [toInteger(domain, c as number)],
         }),
       wgsl: (x, [c]) =>
         of.wgsl(

@@ -1,4 +1,5 @@
-import { isFloat8, type ProgramContext, type SubgroupMatrix } from "@halfstep/device";
+import type { ProgramContext, SubgroupMatrix } from "@halfstep/device";
+import { isFloat8 } from "@halfstep/formats/dtypes";
 import { type BlockSize, blocks, type MatrixBlock, type SharedBlock } from "./block-table.js";
 
 /** How a matrix product is computed. */

@@ -1,11 +1,11 @@
 import type { Binding, DType, HalfDType, KernelView, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { roundArray } from "@halfstep/formats";
+import { dtypes } from "@halfstep/formats/dtypes";
 import { describe, expect, it } from "vitest";
 import { type Launches, runOnCpu, runOnGpu } from "../../test/harness.js";
 import { type Producer, producers } from "../../test/producers.js";
 import { permute } from "../copies/permute.js";
-import { formatOf } from "../cpu.js";
 import { canObserveStores, observingStores } from "./observing-stores.js";
 import { type StoredRange, storedRange, storedRangeIn, storedRangeWords } from "./stored-range.js";
 
@@ -53,7 +53,7 @@ function expected(exact: KernelView, { dtype, rounding }: Stored): [StoredRange,
   const format = dtype === "float32" ? rounding : dtype;
   const rounded = new Float32Array(exact.length);
   if (format === undefined || format === "int32" || format === "uint32") rounded.set(exact);
-  else roundArray(exact as Float32Array, formatOf(format), rounded);
+  else roundArray(exact as Float32Array, dtypes[format].format, rounded);
   const zeros = exact.filter((value) => value === 0).length;
   const range = {
     elements: exact.length,
@@ -62,7 +62,7 @@ function expected(exact: KernelView, { dtype, rounding }: Stored): [StoredRange,
     largest: Math.max(...(exact as Float32Array).map(Math.abs)),
   };
   // Eight bits saturate.
-  const { max } = format === "float8e5m2" ? formatOf(format).finfo : { max: Infinity };
+  const { max } = format === "float8e5m2" ? dtypes[format].format.finfo : { max: Infinity };
   return [
     range,
     [...rounded].map((value) => (Math.abs(value) > max ? Math.sign(value) * max : value)),

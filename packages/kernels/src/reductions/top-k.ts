@@ -6,6 +6,7 @@ import type {
   LaunchTarget,
   ProgramContext,
 } from "@halfstep/device";
+import { dtypes, isHalf } from "@halfstep/formats/dtypes";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
@@ -71,9 +72,9 @@ const fewBest = 10;
 
 type Order = "largest" | "smallest";
 
-/** Bits of a key that differ between numbers of a storage format. */
+/** Bits of a key that differ between halves: sign, exponent and mantissa as float32 has them, in whole digits of four bits. */
 const keyBits = (dtype: DType | undefined): number =>
-  dtype === "bfloat16" ? 16 : dtype === "float16" ? 20 : 32;
+  dtype && isHalf(dtype) ? Math.ceil((9 + dtypes[dtype].format.mantissaBits) / 4) * 4 : 32;
 
 /** WGSL `key(v)`: an integer of `bits` bits that is larger for better v. */
 function keyOf(order: Order, { bindings }: ProgramContext): { bits: number; code: string } {

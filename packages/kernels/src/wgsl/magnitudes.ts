@@ -1,10 +1,10 @@
-import type { DType, HalfDType } from "@halfstep/device";
+import { type DType, dtypes, type HalfDType, isHalf } from "@halfstep/formats/dtypes";
 
 type Stored = { readonly dtype: DType; readonly rounding?: HalfDType };
 
 /** Whether elements are compared as 16-bit codes: where they are stored as such. */
-const hasCodes = ({ dtype, rounding }: Stored): boolean =>
-  !rounding && (dtype === "float16" || dtype === "bfloat16");
+const hasCodes = (stored: Stored): stored is Stored & { readonly dtype: HalfDType } =>
+  !stored.rounding && isHalf(stored.dtype);
 
 /**
  * WGSL `magnitudes_x(q: u32) -> vec4u`: the elements of quad q of binding `x` without their signs, as bits: 0 for zero, and at least
@@ -20,7 +20,7 @@ export function magnitudesWgsl(x: string, stored: Stored): string {
 
 /** WGSL: the bits of infinity among those magnitudes; those of NaN are larger. */
 export const infinityOf = (stored: Stored): string =>
-  !hasCodes(stored) ? "0x7f800000u" : stored.dtype === "float16" ? "0x7c00u" : "0x7f80u";
+  `0x${dtypes[hasCodes(stored) ? stored.dtype : "float32"].format.encode(Infinity).toString(16)}u`;
 
 /** WGSL: the largest of four. */
 export const largestOf = (quad: string): string =>

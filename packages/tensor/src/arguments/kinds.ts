@@ -1,4 +1,4 @@
-import { dtypes } from "../dtypes.js";
+import { allDTypes } from "@halfstep/formats/dtypes";
 import { isOptions } from "./is-options.js";
 import { isTensor } from "./is-tensor.js";
 
@@ -40,8 +40,8 @@ export const flag: Kind = { what: "true or false", accepts: (value) => typeof va
 export const text: Kind = { what: "a string", accepts: (value) => typeof value === "string" };
 /** A dtype of tensors. */
 export const dtype: Kind = {
-  what: `a dtype (${dtypes.join(", ")})`,
-  accepts: (value) => (dtypes as readonly unknown[]).includes(value),
+  what: `a dtype (${allDTypes.join(", ")})`,
+  accepts: (value) => (allDTypes as readonly unknown[]).includes(value),
 };
 /** An object of a class of the library, recognised by its members. */
 export const object = (what: string, ...members: readonly string[]): Kind => ({

@@ -1,4 +1,4 @@
-import { bytesPerElement } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { elementwise, identity } from "@halfstep/kernels";
 import { RecordingError } from "../errors.js";
 import type { WriteEvent } from "../record/storage.js";
@@ -8,8 +8,7 @@ import type { Tensor } from "../tensor/tensor.js";
 export const writeSince = (
   { storage, offset, dtype, size }: Tensor,
   clock: number,
-): WriteEvent | undefined =>
-  storage.firstWriteSince(clock, offset, offset + size * bytesPerElement(dtype));
+): WriteEvent | undefined => storage.firstWriteSince(clock, offset, offset + bytesFor(dtype, size));
 
 /** A tensor as it was at an earlier time of the clock: itself, or a copy from before the write that replaced it. */
 export function versionAt(tensor: Tensor, clock: number, forHigherDerivative: boolean): Tensor {

@@ -1,6 +1,6 @@
 import type { DType } from "@halfstep/device";
+import { isFloating } from "@halfstep/formats/dtypes";
 import { isTensor } from "../arguments/is-tensor.js";
-import { isFloating } from "../dtypes.js";
 import { castOperand, castTo } from "./cast.js";
 
 /** Casts the floating tensors in a value: the value itself, or those in nested arrays and plain objects. */

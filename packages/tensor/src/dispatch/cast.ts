@@ -1,4 +1,5 @@
 import type { DType } from "@halfstep/device";
+import { isFloating, isHalf } from "@halfstep/formats/dtypes";
 import {
   type Expression,
   elementwise,
@@ -10,7 +11,6 @@ import {
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import type { BackwardContext } from "../autograd/grad-node.js";
 import { type DifferentiableOp, dependOn } from "../autograd/grad-node.js";
-import { isFloating } from "../dtypes.js";
 import { noteOp } from "../record/op-notes.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { ForwardContext, OpDefinition, TensorSpec } from "./op.js";
@@ -48,8 +48,7 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
  * changes with the parameter.
  */
 export function castOperand(tensor: Tensor, dtype: DType): Tensor {
-  if (tensor.dtype !== "float32" || (dtype !== "float16" && dtype !== "bfloat16"))
-    return castTo(tensor, dtype);
+  if (tensor.dtype !== "float32" || !isHalf(dtype)) return castTo(tensor, dtype);
   const { runtime } = tensor;
   const copy = runtime.recorder.halfCopyOf(tensor, dtype);
   if (!copy) return castTo(tensor, dtype);

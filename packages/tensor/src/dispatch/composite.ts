@@ -1,8 +1,8 @@
 import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
+import { isFloating } from "@halfstep/formats/dtypes";
 import { argumentCheck, declare } from "../arguments/arguments.js";
 import type { ParameterKinds } from "../arguments/kinds.js";
 import { tensorsIn } from "../arguments/tensors-in.js";
-import { isFloating } from "../dtypes.js";
 import { currentScope, inComposite } from "../record/scope.js";
 import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";

@@ -1,12 +1,12 @@
 import { type CastDType, currentRegion, policyOf, resolveCast } from "@halfstep/autocast";
-import { type DType, isFloat8 } from "@halfstep/device";
+import type { DType } from "@halfstep/device";
+import { isFloat8, isFloating } from "@halfstep/formats/dtypes";
 import { type ArgumentCheck, argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
 import { optional, tensors } from "../arguments/kinds.js";
 import { anything } from "../arguments/own-kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { dependOn } from "../autograd/grad-node.js";
-import { isFloating } from "../dtypes.js";
 import { RecordingError } from "../errors.js";
 import { noteOp } from "../record/op-notes.js";
 import { currentScope } from "../record/scope.js";

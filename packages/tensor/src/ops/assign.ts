@@ -1,11 +1,11 @@
 import { DTypeError } from "@halfstep/autocast";
+import { isFloating } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import * as ownKinds from "../arguments/own-kinds.js";
 import { noGrad } from "../autograd/grad-mode.js";
 import type { Operand } from "../dispatch/op.js";
-import { isFloating } from "../dtypes.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor, Variable } from "../tensor/tensor.js";
 

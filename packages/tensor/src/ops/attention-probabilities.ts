@@ -1,9 +1,9 @@
 import type { DType } from "@halfstep/device";
+import { isFloating } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { castTo } from "../dispatch/cast.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
-import { isFloating } from "../dtypes.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { logicalNot, maskedFill } from "./comparison.js";
 import { matmul } from "./matmul.js";

@@ -1,11 +1,11 @@
 import { DTypeError } from "@halfstep/autocast";
+import { isFloating } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import * as kinds from "../arguments/kinds.js";
 import * as ownKinds from "../arguments/own-kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
-import { isFloating } from "../dtypes.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import {

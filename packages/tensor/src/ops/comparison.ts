@@ -1,6 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
-import { bfloat16, float16, float32 } from "@halfstep/formats";
+import { dtypes, isFloating } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import { either, number, tensor } from "../arguments/kinds.js";
@@ -13,7 +13,6 @@ import {
   type Operand,
   type TensorSpec,
 } from "../dispatch/op.js";
-import { isFloating } from "../dtypes.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { broadcastAll, reduced } from "./pointwise.js";
 
@@ -185,8 +184,7 @@ export const keepWhere: CallableOp<(x: Tensor, mask: Tensor) => Tensor, null> = 
 /** A finite number beyond the range of a format saturates: −1e9 must not become −∞ in float16. */
 function withinRange(value: number, dtype: DType): number {
   if (!isFloating(dtype)) return value; // For integers the kernel saturates.
-  const { max: limit } = (dtype === "float16" ? float16 : dtype === "bfloat16" ? bfloat16 : float32)
-    .finfo;
+  const { max: limit } = dtypes[dtype].format.finfo;
   return Number.isFinite(value) ? Math.min(Math.max(value, -limit), limit) : value;
 }
 

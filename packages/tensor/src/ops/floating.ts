@@ -1,6 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
+import { isFloating } from "@halfstep/formats/dtypes";
 import type { TensorSpec } from "../dispatch/op.js";
-import { isFloating } from "../dtypes.js";
 
 /** The operand of an op that takes no integers. */
 export function floating(op: string, spec: TensorSpec): TensorSpec {

@@ -1,5 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
-import { bytesPerElement, type DType, type LaunchTarget } from "@halfstep/device";
+import type { DType, LaunchTarget } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { elementwise, identity, matmul as matmulLaunch } from "@halfstep/kernels";
 import * as kinds from "../arguments/kinds.js";
 import { castTo } from "../dispatch/cast.js";
@@ -165,7 +166,7 @@ function entriesOf(
   const shape = [...batch, factor.length / entries];
   const length = product(shape);
   const { dtype } = factor;
-  const buffer = target.allocate(length * bytesPerElement(dtype));
+  const buffer = target.allocate(bytesFor(dtype, length));
   const repeated: Operand = { buffer, offset: 0, length, dtype, shape };
   const source = { ...factor, shape: [...own, factor.length / entries] };
   target.launch(elementwise(identity, [source], repeated));

@@ -1,5 +1,6 @@
 import { withoutAutocast } from "@halfstep/autocast";
-import { type DType, isFloat8 } from "@halfstep/device";
+import type { DType } from "@halfstep/device";
+import { isFloat8 } from "@halfstep/formats/dtypes";
 import { castTo } from "../dispatch/cast.js";
 import type { Tensor } from "../tensor/tensor.js";
 

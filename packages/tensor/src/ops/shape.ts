@@ -1,3 +1,4 @@
+import { isFloating } from "@halfstep/formats/dtypes";
 import {
   type CopiedDimension,
   elementwise,
@@ -17,7 +18,6 @@ import {
   type Operand,
   type TensorSpec,
 } from "../dispatch/op.js";
-import { isFloating } from "../dtypes.js";
 import { ShapeError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor/tensor.js";

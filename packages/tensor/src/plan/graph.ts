@@ -1,4 +1,5 @@
-import { type Binding, type DType, type HalfDType, isFloat8, type Launch } from "@halfstep/device";
+import type { Binding, DType, HalfDType, Launch } from "@halfstep/device";
+import { isFloat8, isHalf } from "@halfstep/formats/dtypes";
 import type { Storage } from "../record/storage.js";
 
 /** The source of a runtime scalar: the position of a launch of the recording, and the scalar's name there. */
@@ -32,8 +33,7 @@ export const isRead = (node: PlanNode, binding: number): boolean =>
   node.launch.kernel.bindings[binding]?.access !== "write";
 
 /** The dtype where it is a 16-bit format, to which a store rounds. */
-export const halfOf = (dtype: DType): HalfDType | undefined =>
-  dtype === "float16" || dtype === "bfloat16" ? dtype : undefined;
+export const halfOf = (dtype: DType): HalfDType | undefined => (isHalf(dtype) ? dtype : undefined);
 
 /** The formats through which a value passes, in order; more than one cannot be expressed by a single binding. */
 export function roundings(...formats: readonly (HalfDType | undefined)[]): HalfDType[] {

@@ -1,6 +1,6 @@
-import { bytesPerElement, type Launch } from "@halfstep/device";
+import type { Launch } from "@halfstep/device";
+import { isFloating, isNarrow } from "@halfstep/formats/dtypes";
 import { storedRange } from "@halfstep/kernels/planner";
-import { isFloating } from "../dtypes.js";
 import { observedLaunches, replaceLaunches } from "./observed-stores.js";
 import type { Recording } from "./recording.js";
 import type { Storage } from "./storage.js";
@@ -40,7 +40,7 @@ function roundedResult({ kernel, bindings }: Launch<Storage>): number | undefine
     ({ dtype, rounding }, b) =>
       kernel.bindings[b]?.access === "write" &&
       isFloating(dtype) &&
-      (rounding !== undefined || bytesPerElement(dtype) < 4),
+      (rounding !== undefined || isNarrow(dtype)),
   );
   return found < 0 ? undefined : found;
 }

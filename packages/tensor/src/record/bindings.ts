@@ -1,11 +1,5 @@
-import {
-  type Binding,
-  bytesPerElement,
-  type DType,
-  floatingDTypes,
-  type KernelBinding,
-  type Launch,
-} from "@halfstep/device";
+import type { Binding, DType, KernelBinding, Launch } from "@halfstep/device";
+import { bytesFor, floatingDTypes } from "@halfstep/formats/dtypes";
 import type { Storage } from "./storage.js";
 
 /**
@@ -29,7 +23,7 @@ export function hasConflict({ kernel, bindings }: Launch<Storage>): boolean {
 /** True where two bindings of one buffer share bytes. */
 export function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
   const endOf = ({ offset, length, dtype }: Binding<Storage>): number =>
-    offset + length * bytesPerElement(dtype);
+    offset + bytesFor(dtype, length);
   return a.offset < endOf(b) && b.offset < endOf(a);
 }
 
@@ -42,5 +36,5 @@ export function accepts(parameter: KernelBinding | undefined, dtype: DType): boo
   const { dtypes = floatingDTypes, unit = 4, access } = parameter;
   if (!dtypes.includes(dtype)) return false;
   // A store fills whole words.
-  return access === "read" || unit * bytesPerElement(dtype) >= 4;
+  return access === "read" || bytesFor(dtype, unit) >= 4;
 }

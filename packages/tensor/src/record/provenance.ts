@@ -1,6 +1,6 @@
 import type { Binding, Launch } from "@halfstep/device";
+import { isFloating } from "@halfstep/formats/dtypes";
 import { decodeFound, findNonFinite } from "@halfstep/kernels/amp";
-import { isFloating } from "../dtypes.js";
 import type { OpNote } from "./op-notes.js";
 import { type OpSite, siteOf } from "./op-sites.js";
 import type { RecordedTensor } from "./recorded-tensor.js";

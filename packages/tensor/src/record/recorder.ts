@@ -1,7 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
 import {
   type Binding,
-  bytesPerElement,
   checkLaunch,
   type DType,
   type HalfDType,
@@ -9,7 +8,7 @@ import {
   type Launch,
   type LaunchTarget,
 } from "@halfstep/device";
-import { isFloating } from "../dtypes.js";
+import { bytesFor, isFloating } from "@halfstep/formats/dtypes";
 import { RecordingError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
 import { insertBackwardRanges } from "./backward-range.js";
@@ -147,7 +146,7 @@ export class Recorder<T extends HeldTensor> {
 
   /** Result of an op. */
   result(shape: readonly number[], dtype: DType): T {
-    const storage = this.transient(Math.max(1, sizeOf(shape)) * bytesPerElement(dtype));
+    const storage = this.transient(bytesFor(dtype, Math.max(1, sizeOf(shape))));
     return this.#viewing({ storage, offset: 0 }, shape, dtype);
   }
 

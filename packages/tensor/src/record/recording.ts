@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement, type Launch } from "@halfstep/device";
+import type { Binding, Launch } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { fill } from "@halfstep/kernels";
 import { ClosedTensorError } from "../errors.js";
 import { copiesAfter } from "./half-copies.js";
@@ -129,7 +130,7 @@ export class Recording {
   #noteWrite({ buffer, offset, length, dtype }: Binding<Storage>): void {
     const event: WriteEvent = {
       from: offset,
-      to: offset + length * bytesPerElement(dtype),
+      to: offset + bytesFor(dtype, length),
       clock: this.#tick(),
       recording: this,
       index: this.launches.length,

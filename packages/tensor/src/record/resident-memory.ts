@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement, type DType, type KernelView } from "@halfstep/device";
+import type { Binding, DType, KernelView } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { RecordingError, ShapeError } from "../errors.js";
 import { type HostData, type Memory, memoryOf, requireNumbers, Storage } from "./storage.js";
 
@@ -75,7 +76,7 @@ export class ResidentMemory {
   holding(data: HostData, dtype: DType): Storage {
     requireNumbers(data);
     const { length } = data;
-    const storage = this.allocate(length * bytesPerElement(dtype));
+    const storage = this.allocate(bytesFor(dtype, length));
     if (length > 0)
       this.#runner.write({ buffer: memoryOf(storage), offset: 0, length, dtype }, data);
     return storage;
@@ -89,7 +90,7 @@ export class ResidentMemory {
         "fromBuffer() takes a GPUBuffer, which only a runtime in GPU memory can use, such as that of gpuRuntime()",
       );
     const size = shape.reduce((a, b) => a * b, 1);
-    const bytes = Math.ceil((size * bytesPerElement(dtype)) / 16) * 16;
+    const bytes = Math.ceil(bytesFor(dtype, size) / 16) * 16;
     if (buffer.size < bytes)
       throw new ShapeError(
         `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${bytes} bytes (a multiple of 16), this one has ${buffer.size}`,

@@ -1,4 +1,5 @@
 import type { Binding, Launch } from "@halfstep/device";
+import { isFloating } from "@halfstep/formats/dtypes";
 import { fill } from "@halfstep/kernels";
 import {
   type StoredRange,
@@ -6,7 +7,6 @@ import {
   storedRangeIn,
   storedRangeWords,
 } from "@halfstep/kernels/planner";
-import { isFloating } from "../dtypes.js";
 import { observedLaunches, replaceLaunches, type SlotOfObserver } from "./observed-stores.js";
 import type { OpNote } from "./op-notes.js";
 import { type OpSite, siteOf } from "./op-sites.js";

@@ -1,24 +1,7 @@
-import {
-  bytesPerElement,
-  type Device,
-  type DType,
-  isFloat8,
-  type KernelView,
-  type PreparedPass,
-  sizeClass,
-} from "@halfstep/device";
-import {
-  bfloat16,
-  decodeArray,
-  encodeArray,
-  type FloatFormat,
-  float8e4m3fn,
-  float8e5m2,
-  float16,
-} from "@halfstep/formats";
-import { integersOf } from "@halfstep/kernels";
+import { type Device, type PreparedPass, sizeClass } from "@halfstep/device";
+import { bytesFor, decodeElements, encodeElements } from "@halfstep/formats/dtypes";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
-import type { HostData, Memory } from "../record/storage.js";
+import type { Memory } from "../record/storage.js";
 import { OpenRun, type RunSteps } from "./open-run.js";
 import type { Invocation, Runner } from "./runner.js";
 import { SharedSlots } from "./shared-slots.js";
@@ -119,7 +102,7 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
     for (const [i, { data, binding }] of invocation.inputs.entries()) {
       const slot = plan.inputs[i];
       if (slot !== undefined)
-        device.write(instance.slots[slot] as GPUBuffer, 0, encode(data, binding.dtype));
+        device.write(instance.slots[slot] as GPUBuffer, 0, encodeElements(data, binding.dtype));
     }
     const begun = clock.now();
     const launches = plan.launches.length;
@@ -177,10 +160,11 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
     allocate: (bytes) => device.allocate(bytes, { zero: true }),
     release: (memory) => device.release(memory as GPUBuffer),
     write: ({ buffer, offset, dtype }, data) =>
-      device.write(buffer as GPUBuffer, offset, encode(data, dtype)),
+      device.write(buffer as GPUBuffer, offset, encodeElements(data, dtype)),
     async read({ buffer, offset, length, dtype }, options) {
-      const bytes = Math.ceil((length * bytesPerElement(dtype)) / 4) * 4;
-      return decode(await device.read(buffer as GPUBuffer, offset, bytes, options), dtype, length);
+      const bytes = Math.ceil(bytesFor(dtype, length) / 4) * 4;
+      const read = await device.read(buffer as GPUBuffer, offset, bytes, options);
+      return decodeElements(read, dtype, length);
     },
     start: (plan, invocation) => openRun.open(() => beginRun(plan, invocation)),
     prepare: (plan, prepareOptions) =>
@@ -261,47 +245,4 @@ function updateScalars(
     else updates.set(index, { [name]: value });
   }
   if (updates) pass.updateScalars(updates);
-}
-
-/** The formats of floats below 32 bits. */
-const formats: Readonly<Record<Exclude<DType, "float32" | "int32" | "uint32">, FloatFormat>> = {
-  float16,
-  bfloat16,
-  float8e4m3fn,
-  float8e5m2,
-};
-
-function encode(data: HostData, dtype: DType): Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> {
-  switch (dtype) {
-    case "float32":
-      return data instanceof Float32Array
-        ? (data as Float32Array<ArrayBuffer>)
-        : Float32Array.from(data);
-    case "int32":
-    case "uint32":
-      return bytesOf(integersOf(data, dtype));
-    default:
-      return bytesOf(
-        encodeArray(data, formats[dtype] as FloatFormat, undefined, { saturate: isFloat8(dtype) }),
-      );
-  }
-}
-
-const bytesOf = (view: ArrayBufferView): Uint8Array<ArrayBuffer> =>
-  new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength);
-
-function decode(bytes: ArrayBuffer, dtype: DType, length: number): KernelView {
-  switch (dtype) {
-    case "float32":
-      return new Float32Array(bytes, 0, length);
-    case "int32":
-      return new Int32Array(bytes, 0, length);
-    case "uint32":
-      return new Uint32Array(bytes, 0, length);
-    default:
-      return decodeArray(
-        isFloat8(dtype) ? new Uint8Array(bytes, 0, length) : new Uint16Array(bytes, 0, length),
-        formats[dtype],
-      );
-  }
 }

@@ -1,4 +1,5 @@
-import { bytesPerElement, type Launch } from "@halfstep/device";
+import type { Launch } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 
 /** Minimum rates of a device; estimated times are upper bounds. */
 export interface DeviceRates {
@@ -18,7 +19,7 @@ export function estimatedMilliseconds<B>(
   { bytesPerSecond, operationsPerSecond }: DeviceRates,
 ): number {
   let bytes = 0;
-  for (const { length, dtype } of bindings) bytes += length * bytesPerElement(dtype);
+  for (const { length, dtype } of bindings) bytes += bytesFor(dtype, length);
   const operations = kernel.operations?.(scalars) ?? 0;
   return 1000 * Math.max(bytes / bytesPerSecond, operations / operationsPerSecond);
 }

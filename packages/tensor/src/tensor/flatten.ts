@@ -1,4 +1,5 @@
-import { bytesPerElement, type DType, type HalfDType, isFloat8 } from "@halfstep/device";
+import type { DType, HalfDType } from "@halfstep/device";
+import { bytesFor, isFloat8, isInteger } from "@halfstep/formats/dtypes";
 import { noGrad } from "../autograd/grad-mode.js";
 import { type GradientMark, marksOf, unknownMarks } from "../autograd/scale-marks.js";
 import { ClosedTensorError, RecordingError } from "../errors.js";
@@ -51,7 +52,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
   const [first] = unique;
   if (!first) throw new RangeError("flatten() got no variables: pass model.parameters()");
   const { runtime, dtype } = first;
-  if (dtype === "int32" || dtype === "uint32" || isFloat8(dtype))
+  if (isInteger(dtype) || isFloat8(dtype))
     throw new RangeError(
       `flatten() packs variables of float32, float16 or bfloat16, and ${first.name} is ${dtype}`,
     );
@@ -73,7 +74,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
     length = Math.ceil((offset + variable.size) / step) * step;
     return { name: variable.name, offset, shape: variable.shape };
   });
-  const values = runtime.target.allocateResident(length * bytesPerElement(dtype));
+  const values = runtime.target.allocateResident(bytesFor(dtype, length));
   const gradients = runtime.target.allocateResident(length * 4);
   gradients.partStep = step * 4;
   if (dtype === "float32")
@@ -81,7 +82,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
   noGrad(() => {
     for (const [i, variable] of unique.entries()) {
       const offset = segments[i]?.offset ?? 0;
-      const place = { storage: values, offset: offset * bytesPerElement(dtype) };
+      const place = { storage: values, offset: bytesFor(dtype, offset) };
       const copy = runtime.variableAt(place, variable.shape, dtype, variable.name);
       ops.assign(copy, variable, undefined);
       variable.moveTo(place);

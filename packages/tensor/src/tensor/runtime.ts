@@ -1,7 +1,8 @@
 import type { Device, DType, KernelView } from "@halfstep/device";
+import { isFloating } from "@halfstep/formats/dtypes";
 import { tensorsIn } from "../arguments/tensors-in.js";
 import { keepGraph } from "../autograd/kept-graph.js";
-import { isFloating, requireDType } from "../dtypes.js";
+import { requireDType } from "../dtypes.js";
 import { RecordingError, ShapeError } from "../errors.js";
 import { passesFor } from "../plan/pipeline.js";
 import type { Plan } from "../plan/plan.js";

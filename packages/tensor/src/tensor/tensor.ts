@@ -1,5 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
-import { bytesPerElement, type DType } from "@halfstep/device";
+import type { DType } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
 import * as kinds from "../arguments/kinds.js";
@@ -93,7 +94,7 @@ export class Tensor extends TensorMethods {
   /** @internal The clock of the last write to the elements; 0 where there was none. */
   get version(): number {
     const { storage, offset } = this.place;
-    return storage.versionOf(offset, offset + this.size * bytesPerElement(this.dtype));
+    return storage.versionOf(offset, offset + bytesFor(this.dtype, this.size));
   }
 
   /** @internal The elements as a launch binds them. */

@@ -1,13 +1,7 @@
-import {
-  bfloat16,
-  decodeArray,
-  encodeArray,
-  type FloatFormat,
-  float8e4m3fn,
-  float8e5m2,
-  float16,
-} from "@halfstep/formats";
+import { decodeArray, encodeArray } from "@halfstep/formats";
+import { dtypes, isDType, isNarrow } from "@halfstep/formats/dtypes";
 import type { SafetensorsTensor } from "@halfstep/safetensors";
+import { dtypeOf, safetensorsDtypeOf } from "../weights/safetensors-dtype.js";
 
 /** A state cut in two: what JSON can hold, with references, and the arrays that they stand for. */
 export interface StateTree {
@@ -28,15 +22,6 @@ const arrayDtypes = {
   Int8Array: "I8",
   Uint8Array: "U8",
 } as const;
-
-const narrow: Readonly<
-  Record<string, { readonly dtype: SafetensorsTensor["dtype"]; readonly format: FloatFormat }>
-> = {
-  float16: { dtype: "F16", format: float16 },
-  bfloat16: { dtype: "BF16", format: bfloat16 },
-  float8e4m3fn: { dtype: "F8_E4M3", format: float8e4m3fn },
-  float8e5m2: { dtype: "F8_E5M2", format: float8e5m2 },
-};
 
 /**
  * Cuts a state of plain objects, lists, typed arrays and what JSON knows into JSON and tensors, which are named by their
@@ -153,12 +138,11 @@ function plainTensor(data: ArrayBufferView): SafetensorsTensor | undefined {
 
 function storedTensor({ shape, dtype, data }: SavedTensor): SafetensorsTensor {
   // A runtime of float64 arithmetic does not round: its numbers stay what they are.
-  const stored = Object.hasOwn(narrow, dtype) ? narrow[dtype] : undefined;
-  if (stored && data instanceof Float32Array)
+  if (isDType(dtype) && isNarrow(dtype) && data instanceof Float32Array)
     return {
-      dtype: stored.dtype,
+      dtype: safetensorsDtypeOf(dtype),
       shape,
-      data: encodeArray(data, stored.format),
+      data: encodeArray(data, dtypes[dtype].format),
     } as SafetensorsTensor;
   const plain = plainTensor(data);
   if (!plain)
@@ -171,7 +155,8 @@ function storedTensor({ shape, dtype, data }: SavedTensor): SafetensorsTensor {
 function savedTensor(tensor: SafetensorsTensor, dtype: unknown): SavedTensor {
   if (typeof dtype !== "string") throw new TypeError("has a tensor without a dtype");
   const { shape } = tensor;
-  const stored = Object.values(narrow).find((each) => each.dtype === tensor.dtype);
+  const stored = dtypeOf(tensor.dtype);
+  if (!stored || !isNarrow(stored)) return { shape, dtype, data: tensor.data };
   const codes = tensor.data as Uint8Array | Uint16Array;
-  return { shape, dtype, data: stored ? decodeArray(codes, stored.format) : tensor.data };
+  return { shape, dtype, data: decodeArray(codes, dtypes[stored].format) };
 }

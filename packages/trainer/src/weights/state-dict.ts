@@ -1,13 +1,8 @@
-import {
-  bfloat16,
-  decodeArray,
-  encodeArray,
-  type FormatName,
-  float16,
-  formatOf,
-} from "@halfstep/formats";
+import { decodeArray, type FormatName, formatOf } from "@halfstep/formats";
+import { dtypes, encodeElements, isFloat8, isHalf } from "@halfstep/formats/dtypes";
 import type { SavedTensor, StateDict } from "@halfstep/nn";
 import { dtypeNames, type SafetensorsDtype, type SafetensorsTensor } from "@halfstep/safetensors";
+import { dtypeOf, safetensorsDtypeOf } from "./safetensors-dtype.js";
 
 type Tensors = Readonly<Record<string, SafetensorsTensor>>;
 
@@ -46,10 +41,11 @@ function saved(name: string, tensor: SafetensorsTensor): SavedTensor {
   const { shape, dtype } = tensor;
   if (tensor.dtype === "F32") return { shape, dtype: "float32", data: tensor.data };
   if (tensor.dtype === "F64") return { shape, dtype: "float32", data: tensor.data };
-  if (tensor.dtype === "F16")
-    return { shape, dtype: "float16", data: floats(decodeArray(tensor.data, float16)) };
-  if (tensor.dtype === "BF16")
-    return { shape, dtype: "bfloat16", data: floats(decodeArray(tensor.data, bfloat16)) };
+  const own = dtypeOf(dtype);
+  if (own && isHalf(own)) {
+    const codes = tensor.data as Uint16Array;
+    return { shape, dtype: own, data: floats(decodeArray(codes, dtypes[own].format)) };
+  }
   if (eightBit.includes(dtype)) {
     const format = formatOf(dtypeNames[dtype] as FormatName);
     return {
@@ -84,12 +80,14 @@ function integers(name: string, values: Int32Array | BigInt64Array): Int32Array 
 }
 
 function stored(name: string, { shape, dtype, data }: SavedTensor): SafetensorsTensor {
-  if (dtype === "float32") return { dtype: "F32", shape, data: floats(data) };
-  if (dtype === "float16")
-    return { dtype: "F16", shape, data: encodeArray(data, float16) as Uint16Array };
-  if (dtype === "bfloat16")
-    return { dtype: "BF16", shape, data: encodeArray(data, bfloat16) as Uint16Array };
-  if (dtype === "int32" && data instanceof Int32Array) return { dtype: "I32", shape, data };
-  if (dtype === "uint32" && data instanceof Uint32Array) return { dtype: "U32", shape, data };
-  throw new TypeError(`${name} has the dtype ${dtype} and its data is a ${data.constructor.name}`);
+  const { kind, Elements } = dtypes[dtype];
+  if (isFloat8(dtype) || (kind !== "float" && !(data instanceof Elements)))
+    throw new TypeError(
+      `${name} has the dtype ${dtype} and its data is a ${data.constructor.name}`,
+    );
+  return {
+    dtype: safetensorsDtypeOf(dtype),
+    shape,
+    data: encodeElements(data, dtype),
+  } as SafetensorsTensor;
 }

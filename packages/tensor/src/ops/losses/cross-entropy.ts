@@ -1,9 +1,9 @@
+import { isFloating } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import * as kinds from "../../arguments/kinds.js";
 import { castTo } from "../../dispatch/cast.js";
 import { type Composite, composite } from "../../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
-import { isFloating } from "../../dtypes.js";
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { logSoftmax, softmax } from "../softmax.js";

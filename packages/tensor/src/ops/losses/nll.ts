@@ -1,4 +1,5 @@
 import { DTypeError } from "@halfstep/autocast";
+import { isInteger } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import * as kinds from "../../arguments/kinds.js";
 import { castTo } from "../../dispatch/cast.js";
@@ -58,7 +59,7 @@ export function rowsOf(
  */
 export function labelBits(name: string, labels: Tensor, shape: readonly number[]): Tensor {
   const { dtype, runtime } = labels;
-  if (dtype !== "uint32" && dtype !== "int32")
+  if (!isInteger(dtype))
     throw new DTypeError(
       `${name}: labels are ${dtype}; make them from a Uint32Array, or from an Int32Array where some are negative`,
     );

@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement, type HalfDType, isFloat8 } from "@halfstep/device";
+import type { Binding, HalfDType } from "@halfstep/device";
+import { bytesFor, isFloat8 } from "@halfstep/formats/dtypes";
 import { identity } from "@halfstep/kernels";
 import { concatenatedStarts, contiguousStart, isElementwise } from "@halfstep/kernels/planner";
 import { accepts, hasConflict } from "../../record/bindings.js";
@@ -52,7 +53,7 @@ function copied(node: PlanNode): readonly Binding<Storage>[] | undefined {
 /** Elements of a binding that lie one after the other. */
 const part = (whole: Binding<Storage>, start: number, length: number): Binding<Storage> => ({
   ...whole,
-  offset: whole.offset + start * bytesPerElement(whole.dtype),
+  offset: whole.offset + bytesFor(whole.dtype, start),
   length,
 });
 

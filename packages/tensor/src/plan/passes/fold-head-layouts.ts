@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement, type Launch } from "@halfstep/device";
+import type { Binding, Launch } from "@halfstep/device";
+import { elementsIn } from "@halfstep/formats/dtypes";
 import {
   concatenatedWalks,
   copiedWalk,
@@ -180,7 +181,7 @@ function movedHeads(
   const old = launch.bindings[binding] as Binding<Storage>;
   const [first] = operands;
   if (!first || !isWithin(old, from)) return undefined;
-  const start = (old.offset - from.offset) / bytesPerElement(from.dtype);
+  const start = elementsIn(from.dtype, old.offset - from.offset);
   const { buffer, offset, length, dtype } = to;
   const bound = { buffer, offset, length, dtype, ...(old.rounding && { rounding: old.rounding }) };
   for (const heads of headCounts(first, walk)) {
@@ -197,7 +198,7 @@ function movedHeads(
 
 /** Whether a binding lies within another one of the same dtype. */
 function isWithin(inner: Binding<Storage>, outer: Binding<Storage>): boolean {
-  const start = (inner.offset - outer.offset) / bytesPerElement(outer.dtype);
+  const start = elementsIn(outer.dtype, inner.offset - outer.offset);
   return inner.dtype === outer.dtype && start >= 0 && start + inner.length <= outer.length;
 }
 

@@ -1,4 +1,5 @@
-import { type Binding, type DType, floatingDTypes } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
+import { isFloating } from "@halfstep/formats/dtypes";
 import {
   type ElementwiseLaunch,
   type EpilogueKernel,
@@ -92,5 +93,3 @@ function weave(producer: PlanNode, kernel: EpilogueKernel, reader: PlanNode): Pl
     isBackward: reader.isBackward,
   };
 }
-
-const isFloating = (dtype: DType): boolean => floatingDTypes.includes(dtype);

@@ -1,4 +1,5 @@
-import { type Binding, bytesPerElement } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import {
   canObserveStores,
   gradientFlag,
@@ -70,7 +71,7 @@ function storesOf(work: Rewriting, range: Binding<Storage>, before: number): rea
     const binding = work.nodeOf(use).launch.bindings[use.binding] as Binding<Storage>;
     if (use.node >= before || !overlaps(range, binding)) continue;
     const { offset, length, dtype } = binding;
-    const end = offset + length * bytesPerElement(dtype);
+    const end = offset + bytesFor(dtype, length);
     const place = `${offset} ${end}`;
     if ((stores.get(place)?.node ?? -1) > use.node) continue;
     stores.set(place, { node: use.node, result: use.binding, start: offset, end });
@@ -87,5 +88,5 @@ function covers(stores: readonly Store[], range: Binding<Storage>): boolean {
     if (start !== Math.ceil(next / partStep) * partStep) return false;
     next = end;
   }
-  return next === offset + length * bytesPerElement(dtype);
+  return next === offset + bytesFor(dtype, length);
 }

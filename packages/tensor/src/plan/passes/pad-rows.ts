@@ -1,4 +1,4 @@
-import { bytesPerElement } from "@halfstep/device";
+import { bytesFor, elementsIn } from "@halfstep/formats/dtypes";
 import {
   copyRowsApart,
   type FactorRows,
@@ -35,10 +35,9 @@ function spread(node: PlanNode): readonly PlanNode[] {
     if (!isWorthCopying(factor)) continue;
     const { binding, rows, stride } = factor;
     const { buffer, offset, length, dtype } = binding;
-    const bytes = bytesPerElement(dtype);
-    const wide = stride + gap / bytes;
+    const wide = stride + elementsIn(dtype, gap);
     const place = { offset: 0, length: rows * wide, dtype };
-    const copy = { ...place, buffer: new Storage(buffer.owner, place.length * bytes) };
+    const copy = { ...place, buffer: new Storage(buffer.owner, bytesFor(dtype, place.length)) };
     if (copy.buffer.byteLength > mostBytes) continue;
     copies.push({
       ...node,
@@ -61,7 +60,7 @@ const isWorthCopying = ({
   uses,
   depth,
 }: FactorRows<Storage>): boolean =>
-  (stride * bytesPerElement(dtype)) % period === 0 &&
+  bytesFor(dtype, stride) % period === 0 &&
   rows >= manyRows &&
   uses >= enoughUses &&
   depth >= enoughDepth;

@@ -1,0 +1,146 @@
+import { describe, expect, test } from "vitest";
+import { decodeAs, encodeAs, floatRecord, storeAs } from "./dtypes/record.js";
+import {
+  allDTypes,
+  bytesFor,
+  type DType,
+  decodeElements,
+  dtypes,
+  elementsIn,
+  encodeElements,
+  floatingDTypes,
+  isFloat8,
+  isFloating,
+  isHalf,
+  isInteger,
+  isNarrow,
+  storeElements,
+  toInteger,
+} from "./dtypes.js";
+import { float4e2m1fn } from "./float4e2m1fn.js";
+import { float6e3m2fn } from "./float6e3m2fn.js";
+import { formatOf } from "./format-of.js";
+
+const lengths = [0, 1, 2, 3, 4, 5, 64, 65];
+
+/** What every dtype holds exactly, with both ends of small ranges. */
+const whole = (length: number): number[] => Array.from({ length }, (_, i) => i % 9);
+
+const bytesOf = (view: ArrayBufferView): number[] => [
+  ...new Uint8Array(view.buffer, view.byteOffset, view.byteLength),
+];
+
+describe.each(allDTypes)("%s", (dtype) => {
+  test.each(lengths)("%s elements survive bytes and back", (length) => {
+    const values = whole(length);
+    const bytes = encodeElements(values, dtype);
+    expect(bytes.byteLength).toBe(bytesFor(dtype, length));
+    expect(elementsIn(dtype, bytes.byteLength)).toBe(length);
+    expect([...decodeElements(bytes.buffer, dtype, length)]).toEqual(values);
+  });
+
+  test.each(lengths)("%s elements are stored among others", (length) => {
+    const offset = 8;
+    const memory = new Uint8Array(offset + bytesFor(dtype, length) + 8).fill(0xa5);
+    storeElements(whole(length), dtype, memory.buffer, offset);
+    const end = offset + bytesFor(dtype, length);
+    expect([...memory.subarray(offset, end)]).toEqual(
+      bytesOf(encodeElements(whole(length), dtype)),
+    );
+    expect([...memory.subarray(0, offset), ...memory.subarray(end)]).toEqual(Array(16).fill(0xa5));
+    expect([...decodeElements(memory.buffer, dtype, length, offset)]).toEqual(whole(length));
+  });
+
+  test("is of one kind", () => {
+    const { kind, bits } = dtypes[dtype];
+    expect([isFloating(dtype), isInteger(dtype)]).toEqual([kind === "float", kind !== "float"]);
+    expect([isNarrow(dtype), isHalf(dtype), isFloat8(dtype)]).toEqual([
+      bits < 32,
+      bits === 16,
+      bits === 8,
+    ]);
+  });
+
+  test("decodes to the host array that it names", () => {
+    const { Elements, bits } = dtypes[dtype];
+    const bytes = encodeElements([1, 2], dtype);
+    const decoded = decodeElements(bytes.buffer, dtype, 2);
+    expect(decoded).toBeInstanceOf(Elements);
+    expect(decoded.buffer === bytes.buffer).toBe(bits === 32);
+    expect(encodeElements(new Elements([1, 2]), dtype) instanceof Elements).toBe(bits === 32);
+  });
+});
+
+describe.each(floatingDTypes)("%s", (dtype) => {
+  const { format, saturates } = dtypes[dtype];
+  const stored = (x: number): number =>
+    decodeElements(encodeElements([x], dtype).buffer, dtype, 1)[0] as number;
+
+  test("is a format of the same name", () => {
+    expect(formatOf(dtype as "float16")).toBe(format);
+  });
+
+  test("rounds to nearest even, and keeps zeros and NaN", () => {
+    const epsilon = 2 ** -format.mantissaBits;
+    expect(stored(1 + epsilon / 2)).toBe(1);
+    expect(stored(1 + (3 * epsilon) / 2)).toBe(1 + 2 * epsilon);
+    expect([stored(-0), stored(Number.NaN)]).toEqual([-0, Number.NaN]);
+  });
+
+  test("saturates or overflows", () => {
+    const { max } = format.finfo;
+    expect([stored(max * 2), stored(-Infinity)]).toEqual(
+      saturates
+        ? [max, -max]
+        : [dtype === "float32" ? max * 2 : Infinity, -Infinity].map(Math.fround),
+    );
+  });
+});
+
+describe.each(["int32", "uint32"] as const)("%s", (dtype) => {
+  const [low, high] = dtypes[dtype].range;
+  const given = [1.9, -1.9, 2 ** 40, -(2 ** 40), Number.NaN, Infinity, -Infinity, high, low];
+  const want = [1, Math.max(low, -1), high, low, 0, high, low, high, low];
+
+  test("drops fractions and saturates, into new arrays and into memory", () => {
+    expect(given.map((x) => toInteger(dtype, x))).toEqual(want);
+    expect([...encodeElements(given, dtype)]).toEqual(want);
+    const buffer = new ArrayBuffer(bytesFor(dtype, given.length));
+    storeElements(Float64Array.from(given), dtype, buffer);
+    expect([...decodeElements(buffer, dtype, given.length)]).toEqual(want);
+  });
+
+  test("converts arrays of the other kind", () => {
+    expect([...encodeElements(Int32Array.of(-1), "uint32")]).toEqual([0]);
+    expect([...encodeElements(Uint32Array.of(2 ** 32 - 1), "int32")]).toEqual([2 ** 31 - 1]);
+  });
+});
+
+// No tensor is stored in fewer than 8 bits yet: their records hold all the same.
+describe.each([float4e2m1fn, float6e3m2fn])("a record of $name", (format) => {
+  const record = floatRecord(format);
+
+  test.each(lengths)("packs %s elements densely", (length) => {
+    const values = Array.from({ length }, (_, i) => [0, 0.5, 1, -2, 6][i % 5] as number);
+    const bytes = encodeAs(record, values);
+    expect(bytes.byteLength).toBe(Math.ceil((length * format.bits) / 8));
+    expect([...decodeAs(record, bytes.buffer, length, 0)]).toEqual(values);
+    const memory = new Uint8Array(bytes.byteLength + 2).fill(0xa5);
+    storeAs(record, values, memory.buffer, 1);
+    expect([...memory]).toEqual([0xa5, ...bytesOf(bytes), 0xa5]);
+  });
+
+  test("saturates", () => {
+    const { max } = format.finfo;
+    expect([...decodeAs(record, encodeAs(record, [1e9, -1e9]).buffer, 2, 0)]).toEqual([max, -max]);
+  });
+});
+
+test("all dtypes are those of the table, floats first", () => {
+  const names: readonly DType[] = [
+    ...["float32", "float16", "bfloat16", "float8e4m3fn", "float8e5m2"],
+    ...["int32", "uint32"],
+  ] as DType[];
+  expect(allDTypes).toEqual(names);
+  expect(floatingDTypes).toEqual(names.slice(0, 5));
+});

@@ -1,0 +1,137 @@
+import { decodeArray, encodeArray } from "../arrays.js";
+import type { CodeArray, FloatFormat } from "../format.js";
+import { packCodes, unpackCodes } from "../scaled/pack-codes.js";
+
+/** Decoded elements on the host: floats as float32, integers as they are. */
+export type DecodedElements =
+  | Float32Array<ArrayBuffer>
+  | Int32Array<ArrayBuffer>
+  | Uint32Array<ArrayBuffer>;
+
+/** Elements as they lie in memory: numbers of 32 bits, or codes. */
+export type ElementBytes = DecodedElements | Uint16Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
+
+/** What a dtype of floating-point numbers is. */
+export interface FloatRecord {
+  readonly kind: "float";
+  /** Bits of an element in memory. Elements of fewer than 8 bits are dense in bytes, the first in the lowest bits. */
+  readonly bits: number;
+  /** The host array of decoded elements. */
+  readonly Elements: Float32ArrayConstructor;
+  /** Its codec and its limits. */
+  readonly format: FloatFormat;
+  /** Whether stores make numbers beyond the largest one that number, not infinity. */
+  readonly saturates: boolean;
+}
+
+/** What a dtype of integers is. Stores drop fractions and saturate, and NaN becomes 0. */
+export interface IntegerRecord {
+  readonly kind: "int" | "uint";
+  /** Bits of an element in memory. */
+  readonly bits: 32;
+  /** The host array of elements. */
+  readonly Elements: Int32ArrayConstructor | Uint32ArrayConstructor;
+  /** The smallest and the largest integer. */
+  readonly range: readonly [low: number, high: number];
+}
+
+type ElementRecord = FloatRecord | IntegerRecord;
+
+/** The record of a format. Formats of 8 bits and fewer are for storage alone, and saturate. */
+export const floatRecord = (format: FloatFormat): FloatRecord => ({
+  kind: "float",
+  bits: format.bits,
+  Elements: Float32Array,
+  format,
+  saturates: format.bits <= 8,
+});
+
+/** The integer that a number becomes: without its fraction, the end of the range where it lies beyond, 0 for NaN. */
+export function toIntegerWithin([low, high]: IntegerRecord["range"], x: number): number {
+  // No −0: in float64 arithmetic it would stay one.
+  return Number.isNaN(x) ? 0 : Math.min(Math.max(Math.trunc(x), low), high) + 0;
+}
+
+/** Numbers as the bytes of their elements; typed arrays that are those bytes as they are. */
+export function encodeAs(record: ElementRecord, values: ArrayLike<number>): ElementBytes {
+  const { Elements, bits } = record;
+  if (bits === 32) {
+    if (values instanceof Elements) return values as DecodedElements;
+    const elements = new Elements(values.length);
+    fill(record, elements, values);
+    return elements;
+  }
+  const { format } = record as FloatRecord;
+  const codes = encoded(record as FloatRecord, values);
+  return bits < 8
+    ? (packCodes(codes as Uint8Array, format as FloatFormat<Uint8Array>) as ElementBytes)
+    : (codes as ElementBytes);
+}
+
+/** `length` elements at a byte offset: a view of them if they are numbers of the host, or else their numbers in a new array. */
+export function decodeAs(
+  record: ElementRecord,
+  buffer: ArrayBuffer,
+  length: number,
+  byteOffset: number,
+): DecodedElements {
+  const { Elements, bits } = record;
+  if (bits === 32) return new Elements(buffer, byteOffset, length);
+  const { format } = record as FloatRecord;
+  const codes = bits < 8 ? unpacked(format, buffer, length, byteOffset) : undefined;
+  return decodeArray(
+    codes ?? codesAt(bits, buffer, byteOffset, length),
+    format,
+  ) as Float32Array<ArrayBuffer>;
+}
+
+/** Writes numbers at a byte offset, as {@link encodeAs} encodes them. */
+export function storeAs(
+  record: ElementRecord,
+  values: ArrayLike<number>,
+  buffer: ArrayBuffer,
+  byteOffset: number,
+): void {
+  const { Elements, bits } = record;
+  const { length } = values;
+  if (bits === 32) fill(record, new Elements(buffer, byteOffset, length), values);
+  else if (bits < 8) {
+    const bytes = encodeAs(record, values) as Uint8Array;
+    new Uint8Array(buffer, byteOffset, bytes.length).set(bytes);
+  } else encoded(record as FloatRecord, values, codesAt(bits, buffer, byteOffset, length));
+}
+
+function fill(record: ElementRecord, elements: DecodedElements, values: ArrayLike<number>): void {
+  if (record.kind === "float" || values instanceof record.Elements) {
+    elements.set(values);
+    return;
+  }
+  for (let i = 0; i < values.length; i++)
+    elements[i] = toIntegerWithin(record.range, values[i] as number);
+}
+
+const encoded = (
+  { format, saturates }: FloatRecord,
+  values: ArrayLike<number>,
+  out?: CodeArray,
+): CodeArray => encodeArray(values, format, out, saturates ? { saturate: true } : undefined);
+
+const codesAt = (
+  bits: number,
+  buffer: ArrayBuffer,
+  byteOffset: number,
+  length: number,
+): Uint8Array | Uint16Array =>
+  bits > 8
+    ? new Uint16Array(buffer, byteOffset, length)
+    : new Uint8Array(buffer, byteOffset, length);
+
+const unpacked = (
+  format: FloatFormat,
+  buffer: ArrayBuffer,
+  length: number,
+  byteOffset: number,
+): Uint8Array => {
+  const bytes = new Uint8Array(buffer, byteOffset, Math.ceil((length * format.bits) / 8));
+  return unpackCodes(bytes, format as FloatFormat<Uint8Array>, length);
+};
