@@ -1,7 +1,7 @@
 import { ScalerStateError } from "./errors.js";
 import type { Scaled } from "./scaled.js";
 
-/** What makes a window full: so many micro-steps, or batches with so many samples or tokens in all. */
+/** The size of a window: micro-steps, or the total number of samples or tokens of its batches. */
 export type WindowSize =
   | { readonly microSteps: number }
   | { readonly samples: number }
@@ -9,11 +9,11 @@ export type WindowSize =
 
 const units: readonly string[] = ["microSteps", "samples", "tokens"];
 
-/** What a window may do with its scaler. */
+/** The access of a window to its scaler. */
 export interface WindowAccess<L, O> {
-  /** How much this window has seen. */
+  /** The part of this window that was scaled so far. */
   seen(owner: object): number;
-  /** Scales the losses of a micro-step, after which the window has seen so much. */
+  /** Scales the losses of a micro-step; `seen` is the part of the window including it. */
   scale(owner: object, losses: readonly L[], weight: number, seen: number): Scaled<L>[];
   step(clip: ((optimizer: O) => unknown) | undefined): void;
   /** Forgets the micro-steps of the open window. */
@@ -21,12 +21,11 @@ export interface WindowAccess<L, O> {
 }
 
 /**
- * Gradient accumulation without the mistakes: micro-steps are weighted and scaled alike, and unscaling, clipping, the step
- * and the update come once, in that order, when all of them were seen. Made by `scaler.window()`, and used again and again:
- * each `step()` leaves it empty.
+ * Gradient accumulation: weights and scales all micro-steps alike, and unscales, clips, steps and updates once, in that
+ * order, after the last micro-step. Made by `scaler.window()`; each `step()` empties the window for the next use.
  *
  * Losses are means over their micro-batch. They are weighted by its share of the window, so that the gradients are those of
- * the mean over the whole window: with `samples` or `tokens` of batches of any size, each of which counts as many.
+ * the mean over the whole window: with `samples` or `tokens`, batches may have any size and count accordingly.
  */
 export class AccumulationWindow<
   L,
@@ -60,7 +59,7 @@ export class AccumulationWindow<
     this.#size = count;
   }
 
-  /** How many micro-steps, samples or tokens are missing. */
+  /** The number of missing micro-steps, samples or tokens. */
   get remaining(): number {
     return this.#size - this.#access.seen(this);
   }
@@ -71,11 +70,11 @@ export class AccumulationWindow<
   }
 
   /**
-   * The loss of one micro-step, or several losses of it, weighted and scaled. With a window of samples or tokens, `count`
-   * says how many of them the micro-batch has.
+   * Weights and scales the loss (or losses) of one micro-step. For a window of samples or tokens, `count` is their number
+   * in the micro-batch.
    *
-   * @throws ScalerStateError where they do not fit into the window, and while another window is open. RangeError for a
-   * count that is not positive.
+   * @throws ScalerStateError where they exceed the window, and while another window is open. RangeError for a count that is
+   * not positive.
    */
   scale(loss: L, ...count: Count): Scaled<L>;
   scale(losses: readonly L[], ...count: Count): Scaled<L>[];
@@ -116,7 +115,7 @@ export class AccumulationWindow<
     for (const optimizer of this.#optimizers) optimizer.zeroGrad?.();
   }
 
-  /** Gives up the micro-steps seen so far: clears their gradients (where optimizers have `zeroGrad`) and starts anew. */
+  /** Abandons the micro-steps so far: clears their gradients (where optimizers have `zeroGrad`) and empties the window. */
   reset(): void {
     if (this.#access.seen(this) === 0) return;
     this.#access.reset();

@@ -9,7 +9,7 @@ function brand(error: Error, name: string): void {
 const hasBrand = (value: unknown, name: string): boolean =>
   typeof value === "object" && value !== null && Symbol.for(`@halfstep/${name}`) in value;
 
-/** What was done wrong, for programs; the message says it for people. */
+/** The mistake, for programs; the message describes it for people. */
 export type ScalerMistake =
   | "double-unscale"
   | "unscale-after-step"
@@ -34,7 +34,7 @@ export type ScalerMistake =
   | "window-not-full"
   | "window-overfull";
 
-/** The calls of a training loop came in an order that would have trained on wrong gradients. Thrown at the call. */
+/** The calls of a training loop have an order that would train on wrong gradients. Thrown at the call. */
 export class ScalerStateError extends Error {
   readonly mistake: ScalerMistake;
 
@@ -49,19 +49,25 @@ export class ScalerStateError extends Error {
 }
 
 /**
- * A step was skipped although the scale had already fallen to the floor: smaller scales will not cure these overflows.
- * Rejects `drain()` and ends `outcomes()`, once until a step without overflow is seen again.
+ * A step was skipped although the scale had already fallen to the floor: smaller scales will not prevent these
+ * overflows. Rejects `drain()` and ends `outcomes()`, once until a step without overflow.
  */
 export class ScaleCollapseError extends Error {
   /** The step that was skipped at the floor. */
   readonly step: number;
   /** The floor. */
   readonly scale: number;
-  /** Steps with overflow in a row up to and with this one, as far as their outcomes were read. */
+  /** Consecutive steps with overflow up to this one, as far as their outcomes were read. */
   readonly skips: number;
-  /** What was infinite or NaN first in the first of those steps: a loss, or only gradients. */
+  /**
+   * The pass in which the first of those steps became infinite or NaN: "forward" for a loss, "backward" for gradients
+   * only.
+   */
   readonly pass: "forward" | "backward";
-  /** What the rejected `drain()` would have resolved to, the collapse last; from `outcomes()` only the collapse. */
+  /**
+   * The outcomes that the rejected `drain()` would have returned, the collapse last; from `outcomes()` only the
+   * collapse.
+   */
   readonly outcomes: readonly StepOutcome[];
 
   constructor(

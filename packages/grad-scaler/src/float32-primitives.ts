@@ -4,13 +4,13 @@ import { nextScale } from "./rule.js";
 import { stateOfWords, wordsOfState } from "./state-dict.js";
 import { underflowShare } from "./underflow.js";
 
-/** What `check` leaves in word 1 of a flag, if it was called at all. */
+/** Values of word 1 of a flag after `check`. */
 const ALL_ZERO = 1;
 const SOME_NOT_ZERO = 2;
 
 /**
- * The primitives over `Float32Array`s, where everything happens at once: the reference that other implementations are
- * compared with. Gradients must be stored as float32. A loss may have any number of elements.
+ * The primitives over `Float32Array`s, which take effect immediately: the reference for other implementations.
+ * Gradients must be stored as float32. A loss may have any number of elements.
  */
 export const float32Primitives: AmpPrimitives<Float32Array> = {
   allocate: (length) => new Float32Array(length),
@@ -104,7 +104,10 @@ export const float32Primitives: AmpPrimitives<Float32Array> = {
 
 const word = (words: Float32Array, index: number): number => words[index] as number;
 
-/** Adds squares to that of the norm so far, which is what the word keeps: float32 holds few squares. */
+/**
+ * Adds squares to the squared norm so far. The word stores the norm, because squares would often exceed the range of
+ * float32.
+ */
 function addSquares(values: Float32Array, inverseScale: number, squares: Float32Array): void {
   let sum = word(squares, 0) ** 2;
   for (const value of values) sum += Math.fround(value * inverseScale) ** 2;

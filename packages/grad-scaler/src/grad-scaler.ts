@@ -24,29 +24,29 @@ import {
 import type { StepOutcome } from "./step-outcome.js";
 import { type LossOptions, Stepper } from "./stepper.js";
 
-/** A rule's numbers replace those of the preset; see {@link ScaleRule}. */
+/** Options of a scaler. Members of {@link ScaleRule} replace those of the preset. */
 export interface GradScalerOptions extends Partial<ScaleRule> {
-  /** Whose rule to start from; absent: torch's constants with a floor of 2^-16. */
+  /** The system whose rule is the base. Default: torch's constants with a floor of 2^-16. */
   readonly preset?: ScalerPreset;
   /**
-   * How many losses have a scale of their own (apex's `num_losses`), or what the rule of each has different. Default 1:
-   * all losses share one, as in torch.
+   * The number of losses with a scale of their own (apex's `num_losses`), or the overrides of each loss's rule. Default 1: all
+   * losses share one, as in torch.
    */
   readonly losses?: number | readonly Partial<ScaleRule>[];
-  /** Whether an overflow skips only the optimizer that met it (torch), or all of them. Default `"perOptimizer"`. */
+  /** Whether an overflow skips only the optimizer whose gradients have it (torch), or all optimizers. Default `"perOptimizer"`. */
   readonly skip?: SkipMode;
-  /** True where an optimizer may step without any gradient, which then does nothing. Default false. */
+  /** Whether an optimizer may step without any gradient; such a step does nothing. Default false. */
   readonly allowNoGrad?: boolean;
   /** False makes every method the identity. Default true. */
   readonly enabled?: boolean;
   /**
-   * Whether outcomes tell the norm of the gradients. Default false. It is summed as they are checked; without it those who store
-   * gradients may check them, and nothing reads them all once more.
+   * Whether outcomes have the norm of the gradients. Default false. The check sums it. Without it, kernels that store gradients may
+   * check them, so that no launch reads all of them again.
    */
   readonly gradientNorm?: boolean;
   /**
-   * When outcomes are read from the device on their own; default after 16 steps or 250 ms. With `false` only `drain()`
-   * reads them: more than 256 steps apart, outcomes are lost (`lostBefore`).
+   * When outcomes are read from the device automatically. Default: after 16 steps or 250 ms. With `false` only `drain()` reads them:
+   * more than 256 steps apart, outcomes are lost (`lostBefore`).
    */
   readonly outcomeSchedule?: OutcomeSchedule | false;
 }
@@ -68,8 +68,8 @@ export class GradScaler<B, L = B> {
   readonly #log: OutcomeLog = new OutcomeLog();
 
   /**
-   * @throws RangeError naming the option that is out of range or unknown; see {@link scalerRule}. TypeError where an option needs an
-   * optional primitive that is missing, or where there are no primitives.
+   * @throws RangeError that names the option that is out of range or unknown; see {@link scalerRule}. TypeError where an option
+   * needs an optional primitive that is missing, or where there are no primitives.
    */
   constructor(primitives: AmpPrimitives<B, L>, options: GradScalerOptions = {}) {
     const {
@@ -110,7 +110,7 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * `loss × scale`, in float32 whatever the loss's dtype. With several losses, scale each.
+   * `loss × scale`, in float32 for every dtype of the loss. With several losses, scale each.
    *
    * @throws ScalerStateError where an accumulation window is open, and with several loss scales where `optimizers` is
    * missing or their gradients are unscaled already.
@@ -126,8 +126,8 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * A window of micro-steps whose gradients make one step, and which owns their order: it weights and scales losses, and
-   * unscales, clips, steps and updates once all of them were seen. While one is open, the scaler's own methods refuse.
+   * Makes a window of micro-steps whose gradients form one step. It weights and scales losses, and unscales, clips, steps and
+   * updates after the last micro-step. While it is open, the scaler's own methods throw.
    *
    * @example
    * const window = scaler.window(optimizer, { microSteps: 4 });
@@ -175,8 +175,7 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * Divides the gradients by the scale in place, so that they can be clipped or looked at before `step`. Otherwise it
-   * need not be called.
+   * Divides the gradients by the scale in place, to clip or inspect them before `step`. Otherwise it need not be called.
    *
    * @throws ScalerStateError on the second call since the last update, after `step`, without gradients, and for float16
    * gradients.
@@ -187,7 +186,7 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * Calls `clip(optimizer)` once the gradients are unscaled, and returns what it returns.
+   * Calls `clip(optimizer)` with unscaled gradients, and returns its result.
    *
    * @throws ScalerStateError where they still carry the scale, or were used already.
    */
@@ -199,10 +198,10 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * Steps an optimizer, or several, where its gradients are finite; on the device, so the host goes on either way.
-   * Gradients that `unscale` has not seen are unscaled here: in place, or inside the optimizer's own step where it
-   * {@link ScaledOptimizer.stepSupportsAmpScaling | supports that}, which leaves them scaled in memory as torch's fused
-   * optimizers do. With `skip: "global"` and several optimizers, pass them all at once.
+   * Steps an optimizer, or several, if its gradients are finite. The device decides, and the host continues in either case.
+   * Gradients that were not unscaled before are unscaled here: in place, or inside the optimizer's own step where it {@link
+   * ScaledOptimizer.stepSupportsAmpScaling | supports that}, which leaves them scaled in memory as torch's fused optimizers do. With
+   * `skip: "global"` and several optimizers, pass them all at once.
    *
    * @throws ScalerStateError on the second call since the last update, and as {@link unscale}. TypeError for a closure.
    */
@@ -220,8 +219,8 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * Ends the step: adjusts the scale by the rule, or sets it to `newScale`, and makes the optimizers ready for the next.
-   * With several losses, adjusts the scales of those that took part, or sets all.
+   * Ends the step: adjusts the scale by the rule, or sets it to `newScale`, and makes the optimizers ready for the next step. With
+   * several losses, it adjusts the scales of those that took part, or sets all.
    *
    * @throws ScalerStateError where nothing was unscaled or stepped, or a new scale would come between micro-steps.
    * @throws RangeError for a `newScale` outside `minScale…maxScale`.
@@ -232,8 +231,8 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * Takes it that the gradients of an optimizer carry the scale: for those that came to it in another way than by
-   * `scale(loss).backward()`, such as a kernel of one's own, or a backward pass from gradients that were multiplied by hand.
+   * Declares that the gradients of an optimizer carry the scale, for gradients that were not computed by `scale(loss).backward()`:
+   * those of a custom kernel, or of a backward pass from gradients that were multiplied by hand.
    *
    * @throws ScalerStateError where they are unscaled already.
    */
@@ -243,14 +242,14 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * What gradients with these marks are to this scaler: what a checkpoint in the middle of a step keeps of the marks, since
-   * they themselves mean nothing in another process. {@link marksOf} gives marks back.
+   * The state of gradients with these marks, as data. A checkpoint in the middle of a step stores it, because marks are valid in
+   * their process only. {@link marksOf} is the inverse.
    */
   gradientState(marks: Iterable<GradientMark>): GradientState {
     return this.#stepper.marks.stateOf(marks, this.#stepper.host.scales);
   }
 
-  /** Marks of gradients that are in this state, by the scale of the first loss as it is now. */
+  /** Marks of gradients in this state, by the present scale of the first loss. */
   marksOf(state: GradientState): ReadonlySet<GradientMark> {
     return this.#stepper.marks.inState(state, this.#stepper.host.scales);
   }
@@ -265,21 +264,21 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * The device flag that guards this optimizer's step: one float32, not 0 where a gradient was infinite or NaN. It
-   * holds from `unscale` or `step` to `update`, which clears it. Undefined where disabled.
+   * The device flag that guards this optimizer's step: one float32, not 0 where a gradient was infinite or NaN. It is valid from
+   * `unscale` or `step` to `update`, which clears it. Undefined where disabled.
    */
   foundInf(optimizer: ScaledOptimizer<B>): B | undefined {
     const { resident } = this.#stepper;
     return resident && this.#stepper.guard(resident, optimizer);
   }
 
-  /** The outcome of every step as it becomes known, from the first that no {@link drain} has returned. */
+  /** A stream of the outcome of every step as it becomes known, from the first that no {@link drain} has returned. */
   outcomes(): OutcomeStream {
     return this.#log.stream();
   }
 
   /**
-   * Reads what the device still holds and returns the outcomes since the last call, in order.
+   * Reads the remaining outcomes from the device and returns those since the last call, in order.
    *
    * @throws ScaleCollapseError when a step was skipped at the floor of the scale; it carries the outcomes.
    */
@@ -306,8 +305,7 @@ export class GradScaler<B, L = B> {
   }
 
   /**
-   * Continues from a state, this scaler's or that of torch's. As in torch, options that were saved replace those of this
-   * scaler.
+   * Continues from a state of this package or of torch's scaler. As in torch, saved options replace those of this scaler.
    *
    * @throws RangeError for an empty or impossible state. ScalerStateError between `scale()` and `update()`.
    */

@@ -4,16 +4,16 @@ import { nameOf, refuse } from "./refusal.js";
 import type { ScaleRule } from "./rule.js";
 
 /**
- * What gradients are to a scaler: `"scaled"` by its scale as it is now, `"unscaled"` again since, `"plain"` (nobody has scaled
- * their loss), `"stale"` (a mixture, or of another scale than the present one), or `"unknown"`.
+ * The state of gradients for a scaler: `"scaled"` by its present scale, `"unscaled"` since, `"plain"` (of an unscaled loss),
+ * `"stale"` (a mixture, or of another scale than the present one), or `"unknown"`.
  */
 export type GradientState = "scaled" | "unscaled" | "plain" | "stale" | "unknown";
 
-/** What the host knows of the scales, by which it tells their marks. Replaced, never changed. */
+/** The scales as far as the host knows them, to compare marks with. The object is replaced, never changed. */
 export interface KnownScales {
-  /** Grows for each loss whenever its scale may have changed. */
+  /** A number for each loss that increases whenever its scale may have changed. */
   readonly epochs: readonly number[];
-  /** What the host has set the scale of each loss to last. */
+  /** The scale of each loss that the host has set last. */
   readonly given: readonly number[];
 }
 
@@ -22,7 +22,7 @@ export const initialScales = (rules: readonly ScaleRule[]): KnownScales => ({
   given: rules.map(({ initScale }) => initScale),
 });
 
-/** After an update by the rules, which took place for these losses. */
+/** The known scales after an update of these losses by their rules. */
 export const scalesAfterUpdate = (
   { epochs, given }: KnownScales,
   rules: readonly ScaleRule[],
@@ -34,18 +34,18 @@ export const scalesAfterUpdate = (
   given,
 });
 
-/** After the host has set all scales. */
+/** The known scales after the host has set all of them. */
 export const scalesGiven = ({ epochs }: KnownScales, given: readonly number[]): KnownScales => ({
   epochs: epochs.map((epoch) => epoch + 1),
   given,
 });
 
-/** Makes the marks of one scaler, and tells what gradients are to it by theirs. */
+/** Makes the marks of one scaler, and derives the state of gradients from their marks. */
 export class Marks {
   readonly #scaler: object = {};
   readonly #latest: (readonly [scaled: ScaleMark, unscaled: ScaleMark] | undefined)[] = [];
 
-  /** The marks of a loss's scale as it is now, one object each as long as it stays. */
+  /** The marks of a loss's present scale: the same objects until the scale may have changed. */
   of({ epochs }: KnownScales, lossId: number): readonly [scaled: ScaleMark, unscaled: ScaleMark] {
     const epoch = epochs[lossId] as number;
     const known = this.#latest[lossId];
@@ -56,7 +56,7 @@ export class Marks {
     return made;
   }
 
-  /** What gradients with these marks are. */
+  /** The state of gradients with these marks. */
   stateOf(marks: Iterable<GradientMark>, scales: KnownScales): GradientState {
     const states = new Set<GradientState>();
     for (const mark of marks)
@@ -67,7 +67,7 @@ export class Marks {
     return states.size > 1 ? "stale" : first;
   }
 
-  /** Marks that say so. */
+  /** Marks of gradients in a state. */
   inState(state: GradientState, scales: KnownScales): ReadonlySet<GradientMark> {
     const [scaled, unscaled] = this.of(scales, 0);
     const marks = {
@@ -80,7 +80,7 @@ export class Marks {
     return new Set<GradientMark>(marks[state]);
   }
 
-  /** Refuses gradients that do not carry the scale of this loss as it is now. False where nothing is known of them. */
+  /** Refuses gradients that do not carry the present scale of this loss. Returns false where nothing is known of them. */
   requireScaled<B>(
     optimizer: ScaledOptimizer<B>,
     scales: KnownScales,
@@ -101,9 +101,9 @@ export class Marks {
   }
 
   /**
-   * Refuses scaled gradients that were added to those which `unscale()` has seen.
+   * Refuses scaled gradients that were added to unscaled ones.
    *
-   * @returns whether others were: losses that nobody had to scale, and whose gradients nobody has checked.
+   * @returns whether other gradients were added: those of losses without a scale, which are not checked yet.
    */
   requireUnscaled<B>(
     optimizer: ScaledOptimizer<B>,
@@ -125,7 +125,7 @@ export class Marks {
     return hasMore;
   }
 
-  /** What is wrong with gradients that should be scaled; undefined for those that are, and only by this loss's scale. */
+  /** The mistake in gradients that should be scaled; undefined where they carry exactly this loss's scale. */
   #wrong(
     marks: ReadonlySet<GradientMark>,
     scales: KnownScales,

@@ -10,7 +10,7 @@ import {
 } from "./read-outcome.js";
 import type { OverflowCause, StepOutcome } from "./step-outcome.js";
 
-/** How often outcomes are read without being asked for: after this many steps, or this long after the first unread one. */
+/** How often outcomes are read automatically: after this many steps, or this long after the first unread one. */
 export interface OutcomeSchedule {
   readonly steps: number;
   readonly milliseconds: number;
@@ -29,11 +29,11 @@ function requireSchedule({ steps, milliseconds }: OutcomeSchedule): void {
 const TAGS = 2 ** 24;
 
 interface Pending extends ExpectedOutcome {
-  /** Number of its first record since the beginning of time. */
+  /** Number of its first record, counted from the scaler's first. */
   readonly serial: number;
 }
 
-/** Reads the device's ring of outcomes into a log: never twice, never out of order, and nothing that was overwritten. */
+/** Reads the device's ring of outcomes into a log: each record once, in order, without overwritten ones. */
 export class OutcomeReader {
   readonly #read: () => Promise<Float32Array>;
   readonly #log: OutcomeLog;
@@ -71,13 +71,13 @@ export class OutcomeReader {
     return outcome.records.map((_, i) => tagOf(serial + i));
   }
 
-  /** Takes back the newest announcement: its recording will never run. */
+  /** Withdraws the latest announcement, whose recording was dropped. */
   forget(): void {
     const forgotten = this.#pending.pop();
     if (forgotten) this.#serial = forgotten.serial;
   }
 
-  /** Appends every outcome announced so far to the log. One read at a time; rejects where the device's read does. */
+  /** Appends every announced outcome to the log. One read runs at a time; it rejects if the device's read does. */
   read(): Promise<void> {
     const run = (): Promise<void> => this.#readOnce();
     const reading = this.#reading.then(run, run);
@@ -136,7 +136,7 @@ export class OutcomeReader {
     if (this.#timer !== undefined && (this.#timerIsUrgent || !urgent)) return;
     this.#cancel();
     this.#timerIsUrgent = urgent;
-    // A failed read ends the streams, and the next drain() meets the failure itself.
+    // A failed read ends the streams, and the next drain() rejects with the failure.
     const read = (): void => void this.read().catch(() => {});
     // Even an urgent read waits for a macrotask: update() may be running inside a recorded step, where reading throws.
     this.#timer = setTimeout(read, urgent ? 0 : this.#schedule.milliseconds);
@@ -152,7 +152,7 @@ export class OutcomeReader {
 
 const tagOf = (serial: number): number => ((serial - 1) % TAGS) + 1;
 
-/** Where an overflow or an underflow began. That nobody can say is no reason to lose the outcome. */
+/** The origin of an overflow or an underflow. If the search fails, the outcome is kept without it. */
 async function foundOrigin(
   { findOrigin }: ExpectedOutcome,
   records: readonly OutcomeWords[],

@@ -1,18 +1,18 @@
 import { ScaleCollapseError } from "./errors.js";
 import type { StepOutcome } from "./step-outcome.js";
 
-/** Outcomes as they become known. `return()` ends it, also while a `next()` waits. */
+/** Outcomes as they become known. `return()` ends the stream, also while a `next()` waits. */
 export interface OutcomeStream extends AsyncIterableIterator<StepOutcome> {
   return(): Promise<IteratorResult<StepOutcome>>;
 }
 
-/** Outcomes kept for a `drain()` that never comes. */
+/** Most outcomes that are kept for a `drain()`. */
 const KEPT = 65_536;
 
-/** The outcomes that the host has read, for one drain and any number of streams, each at its own pace. */
+/** The outcomes that the host has read, for one drain and any number of independent streams. */
 export class OutcomeLog {
   #entries: (StepOutcome | Error)[] = [];
-  /** Position of the first entry since the beginning of time. */
+  /** Position of the first kept entry, counted from the first ever. */
   #first = 0;
   #drained = 0;
   #wake: () => void = () => {};
@@ -35,7 +35,7 @@ export class OutcomeLog {
   /**
    * The outcomes since the last call.
    *
-   * @throws ScaleCollapseError with the outcomes up to the collapse; the next call goes on after it.
+   * @throws ScaleCollapseError with the outcomes up to the collapse; the next call continues after it.
    */
   take(): readonly StepOutcome[] {
     const outcomes: StepOutcome[] = [];
@@ -82,7 +82,7 @@ export class OutcomeLog {
     return stream;
   }
 
-  /** The entry at a position, or the oldest one kept, which then says how many are gone. */
+  /** The entry at a position, or the oldest kept one with the number of lost outcomes. */
   #at(wanted: number): { position: number; entry: StepOutcome | Error } | undefined {
     const position = Math.max(wanted, this.#first);
     const entry = this.#entries[position - this.#first];

@@ -15,10 +15,10 @@ export type ScalerPreset =
   | "static"
   | "paper";
 
-/** The largest finite float32, which as `maxScale` is no ceiling at all. */
+/** The largest finite float32: as `maxScale` it means no ceiling. */
 const MAX_FLOAT32 = 3.4028234663852886e38;
 
-/** Up to here float32 counts in steps of 1. */
+/** The largest count that is exact in float32 in steps of 1. */
 const MAX_COUNT = 2 ** 24;
 
 const torch: ScaleRule = {
@@ -42,7 +42,7 @@ const torch: ScaleRule = {
 
 const halfstep: ScaleRule = { ...torch, exactInterval: false, minScale: 2 ** -16 };
 
-/** A window of 1,000 steps from 2^32 with a floor of 1: apex.fp16_utils, and what descends from it. */
+/** A window of 1,000 steps from 2^32 with a floor of 1: apex.fp16_utils, and its derivatives. */
 const fp16Utils: ScaleRule = { ...torch, initScale: 2 ** 32, growthInterval: 1000, minScale: 1 };
 
 /**
@@ -52,8 +52,8 @@ const fp16Utils: ScaleRule = { ...torch, initScale: 2 ** 32, growthInterval: 100
  * `hysteresisRefill: "clean"`) and `fp16/fused_optimizer.py`; fairseq `optim/dynamic_loss_scaler.py` (its `threshold` is
  * `minScale` with `atFloor: "clamp"`); `jmp/_src/loss_scale.py`; Keras `LossScaleOptimizer`.
  *
- * apex.fp16_utils, Megatron, DeepSpeed, fairseq and Keras let the scale grow to infinity, from where it never returns: here
- * growth stops before. Where fairseq and DeepSpeed end the run, this goes on as after any other back-off.
+ * apex.fp16_utils, Megatron, DeepSpeed, fairseq and Keras let the scale grow to infinity, from which it never returns: here growth stops
+ * before. Where fairseq and DeepSpeed end the run, training continues here as after any other back-off.
  */
 const presets: Readonly<Record<ScalerPreset, ScaleRule>> = {
   torch,
@@ -73,9 +73,9 @@ const presets: Readonly<Record<ScalerPreset, ScaleRule>> = {
 /**
  * A rule by name, or the default rule, with some of its numbers replaced.
  *
- * @throws RangeError naming the option where there is none of that name, and unless `growthFactor > 1`, `0 < backoffFactor < 1`, `growthInterval` and
- * `hysteresis` are integers from 1 to 2^24, `growthDelay` one from 0, `0 ≤ tolerance ≤ 1`, `0 ≤ targetUnderflow < 1`, and
- * `minScale ≤ initScale ≤ maxScale` are finite (`initScale` positive).
+ * @throws RangeError that names the option, for unknown options, and unless `growthFactor > 1`, `0 < backoffFactor < 1`, `growthInterval`
+ * and `hysteresis` are integers from 1 to 2^24, `growthDelay` one from 0, `0 ≤ tolerance ≤ 1`, `0 ≤ targetUnderflow < 1`, and `minScale ≤
+ * initScale ≤ maxScale` are finite (`initScale` positive).
  *
  * @example
  * scalerRule("torch", { initScale: 1024, growthInterval: 100 });
@@ -101,7 +101,7 @@ export function scalerRule(preset?: ScalerPreset, overrides: Partial<ScaleRule> 
 }
 
 function validated(given: ScaleRule): ScaleRule {
-  // Comparisons take a text and a list for a number.
+  // Comparisons would accept a string or a list as a number.
   for (const [option, value] of Object.entries(given))
     if (typeof halfstep[option as keyof ScaleRule] === "number" && typeof value !== "number")
       throw new RangeError(`${option} is of type ${typeof value}: it must be a number.`);
@@ -111,7 +111,7 @@ function validated(given: ScaleRule): ScaleRule {
     tolerance: Math.fround(given.tolerance),
     minScale: Math.fround(given.minScale),
     maxScale: Math.min(Math.fround(given.maxScale), MAX_FLOAT32),
-    // A share that is not 0 stays so.
+    // A share above 0 is not rounded to 0.
     targetUnderflow:
       given.targetUnderflow > 0
         ? Math.max(Math.round(given.targetUnderflow * 2 ** 16), 1) / 2 ** 16

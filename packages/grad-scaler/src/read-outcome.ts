@@ -1,7 +1,7 @@
 import type { Origin, OriginFinder, OutcomeWords } from "./primitives.js";
 import type { LossOutcome, OverflowCause, StepOutcome, StepStatus } from "./step-outcome.js";
 
-/** What the host knows about an outcome before it has read it. */
+/** The part of an outcome that the host knows before reading the device. */
 export interface ExpectedOutcome {
   readonly step: number;
   /** Whether each optimizer was stepped, or only unscaled. */
@@ -19,7 +19,7 @@ export interface ExpectedOutcome {
   readonly findOrigin?: OriginFinder | undefined;
 }
 
-/** The outcome that the device's records of a step tell, together with what the host knew. */
+/** The outcome of a step, from the device's records and the host's part. */
 export function outcomeOf(
   { step, stepped, together, records: known, hasSeveralLosses }: ExpectedOutcome,
   records: readonly OutcomeWords[],
@@ -78,7 +78,7 @@ export const isAllZero = (records: readonly OutcomeWords[]): boolean =>
 export const hasOverflow = (records: readonly OutcomeWords[]): boolean =>
   records.some(([, flags]) => flags !== 0);
 
-/** Whether a scale that reports it should have backed off and could not. */
+/** Whether a scale whose rule has `raiseAtFloor` should have backed off and could not. */
 export const isCollapse = (
   { records: known }: ExpectedOutcome,
   records: readonly OutcomeWords[],

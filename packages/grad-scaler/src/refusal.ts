@@ -6,7 +6,7 @@ export function refuse(mistake: ScalerMistake, message: string): never {
   throw new ScalerStateError(mistake, message);
 }
 
-/** How errors call an optimizer: by its parameters, where it tells them. */
+/** The name of an optimizer in errors: its parameters, if it lists them. */
 export function nameOf<B>(optimizer: ScaledOptimizer<B>): string {
   const names = [...(optimizer.parameterNames?.() ?? [])];
   if (names.length === 0) return "this optimizer";

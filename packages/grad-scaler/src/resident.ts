@@ -15,22 +15,22 @@ import { initialScaleState, type ScaleRule, type ScaleState } from "./rule.js";
 import { stateOfWords, wordsOfState } from "./state-dict.js";
 import { EXPONENT_WORDS } from "./underflow.js";
 
-/** What a scaler keeps on the device for one loss. */
+/** The device buffers of a scaler for one loss. */
 export interface ResidentLoss<B> {
   readonly state: B;
   readonly lossFlag: B;
-  /** Absent where the rule does not look at exponents. */
+  /** Absent where the rule does not use exponents. */
   readonly exponents: B | undefined;
 }
 
-/** What a scaler keeps on the device, and which primitives work on it. */
+/** The device buffers of a scaler, and the operations on them. */
 export class Resident<B, L> {
   readonly primitives: AmpPrimitives<B, L>;
   readonly losses: readonly ResidentLoss<B>[];
   readonly outcomes: B;
   readonly reader: OutcomeReader;
   readonly squares: B | undefined;
-  /** The flags of whoever skips together, one for each loss, and one for all of them. */
+  /** The flags of optimizers that skip together: one for each loss, and one that guards the step. */
   readonly #flags: WeakMap<object, { readonly own: (B | undefined)[]; guard: B | undefined }> =
     new WeakMap();
 
@@ -75,7 +75,7 @@ export class Resident<B, L> {
     return this.losses[lossId] as ResidentLoss<B>;
   }
 
-  /** The flag that gradients of `owner` set when they carry the scale of a loss. */
+  /** The flag for gradients of `owner` that carry the scale of a loss. */
   flag(owner: object, lossId: number): B {
     const { own } = this.#flagsOf(owner);
     own[lossId] ??= this.primitives.allocate(FLAG_WORDS);
@@ -90,7 +90,7 @@ export class Resident<B, L> {
     return flags.guard;
   }
 
-  /** Checks gradients, and unscales them in place unless somebody else will. */
+  /** Checks gradients, and unscales them in place unless the optimizer will. */
   check(
     gradients: readonly Gradient<B>[],
     { state }: ResidentLoss<B>,
@@ -103,7 +103,7 @@ export class Resident<B, L> {
     else primitives.check(gradients, foundInf, sum);
   }
 
-  /** The buffers of an update. Sums of squares are of all losses together, and go with the last. */
+  /** The buffers of an update. All losses share the sums of squares, which the last update reads. */
   used(
     lossId: number,
     { counted, isLast }: { readonly counted: boolean; readonly isLast: boolean },

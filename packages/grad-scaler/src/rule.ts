@@ -1,7 +1,7 @@
 import { underflowShift } from "./underflow.js";
 
 /**
- * How a loss scale reacts to steps with and without overflow: plain data, saved beside the state but apart from it.
+ * How a loss scale reacts to steps with and without overflow: plain data, saved next to the state.
  *
  * Scales are float32, to which `scalerRule` rounds them, and factors float64, as in torch. A product of the two is rounded to
  * float64 and then to float32, in every implementation.
@@ -11,19 +11,19 @@ export interface ScaleRule {
   readonly initScale: number;
   /** False for a static scale: steps with non-finite gradients are still skipped, but the scale never changes. */
   readonly dynamic: boolean;
-  /** The scale is multiplied by this after `growthInterval` clean steps; more than 1. A product that overflows is not taken. */
+  /** The scale is multiplied by this after `growthInterval` clean steps; more than 1. A product that overflows is discarded. */
   readonly growthFactor: number;
   /** The scale is multiplied by this on overflow; between 0 and 1. */
   readonly backoffFactor: number;
   /** Clean steps in a row before the scale grows; an integer from 1 to 2^24. */
   readonly growthInterval: number;
-  /** Clean steps more that the first growth after an overflow, and after the start, takes (DeepSpeed's 1). */
+  /** Additional clean steps before the first growth after an overflow and after the start (DeepSpeed's 1). */
   readonly growthDelay: number;
   /** Torch's rule: a growth tracker that is already beyond the interval (loaded, say) never grows the scale again. */
   readonly exactInterval: boolean;
-  /** The scale backs off on this many-th overflow since the last refill and on each after it; 1 is "at once". */
+  /** The scale backs off on the overflow with this number since the last refill, and on each later one; 1 is "at once". */
   readonly hysteresis: number;
-  /** What refills the hysteresis tracker: every clean step (apex), or only growth (Megatron). */
+  /** When the hysteresis tracker is refilled: with every clean step (apex), or only with growth (Megatron). */
   readonly hysteresisRefill: "clean" | "growth";
   /**
    * The scale backs off only where this share of the steps since it last changed has overflowed (fairseq); 0 is "always".
@@ -32,28 +32,28 @@ export interface ScaleRule {
   readonly tolerance: number;
   /** Backing off never goes below this; 0 is no floor. */
   readonly minScale: number;
-  /** What a back-off to the floor gives: the floor, or the scale as it was where it would reach or pass the floor (fairseq). */
+  /** The result of a back-off that would reach or pass the floor: the floor, or the unchanged scale (fairseq). */
   readonly atFloor: "clamp" | "keep";
   /** Whether an overflow at the floor is reported as a `ScaleCollapseError`. */
   readonly raiseAtFloor: boolean;
   /** Growth never goes above this; the largest float32 is no ceiling. */
   readonly maxScale: number;
   /**
-   * The share of non-zero gradients that may underflow, in steps of 2^-16; 0 for torch's blind doubling. Where it is set,
-   * exponents of the gradients are counted on the device every `growthInterval` steps, and growth multiplies by the least
-   * power of two that brings the share down to this, if any. See `underflowShift`.
+   * The share of non-zero gradients that may underflow, in steps of 2^-16; 0 for torch's unconditional doubling. If set,
+   * exponents of the gradients are counted on the device every `growthInterval` steps, and growth multiplies by the least power
+   * of two that brings the share down to this, if any. See `underflowShift`.
    */
   readonly targetUnderflow: number;
   /** The 16-bit format in which gradients underflow. */
   readonly underflowFormat: "float16" | "bfloat16";
 }
 
-/** What changes from step to step. Every number is exact in float32. */
+/** The state that changes from step to step. Every number is exact in float32. */
 export interface ScaleState {
   readonly scale: number;
   /** Clean steps since the scale last grew or an overflow was seen; less `growthDelay` after an overflow. */
   readonly growthTracker: number;
-  /** Overflows that are still tolerated; absent where `hysteresis` is 1. */
+  /** Number of overflows that are still tolerated; absent where `hysteresis` is 1. */
   readonly hysteresisTracker?: number;
   /** Steps since the scale last changed; absent where `tolerance` is 0. */
   readonly stepsSinceRescale?: number;
@@ -70,11 +70,11 @@ export function initialScaleState(rule: ScaleRule): ScaleState {
 }
 
 /**
- * The state after a step whose gradients were all finite, or were not. Pure, of float32 numbers; `updateScale` of
- * every `AmpPrimitives` equals it bit for bit.
+ * The state after a step with or without overflow, as a pure function of float32 numbers. `updateScale` of every
+ * `AmpPrimitives` equals it bit for bit.
  *
- * @param exponents How many gradients of the step have each float32 exponent field, 256 counts, as they were with the
- * scale; only for a rule with `targetUnderflow`, which grows in such steps alone.
+ * @param exponents The number of scaled gradients of the step for each float32 exponent field, 256 counts. Only for a rule with
+ * `targetUnderflow`, which grows only in such steps.
  */
 export function nextScaleState(
   state: ScaleState,
@@ -160,12 +160,12 @@ function afterCleanStep(
     growthTracker: 0,
     hysteresisTracker,
     stepsSinceRescale: 0,
-    // As in fairseq: growth does not forget them.
+    // As in fairseq, growth does not reset them.
     overflowsSinceRescale,
   };
 }
 
-/** The power of two that the exponents ask for; false where they were not counted or growth has to wait. */
+/** The power of two from the exponents; false where they were not counted or growth has to wait. */
 function pickedFactor(
   isDue: boolean,
   rule: ScaleRule,
@@ -185,7 +185,7 @@ const completeState = (state: ScaleState, { hysteresis }: ScaleRule): CompleteSt
   ...state,
 });
 
-/** Without the trackers that the rule never looks at. */
+/** The state without the trackers that the rule does not use. */
 function shown(state: CompleteState, rule: ScaleRule): ScaleState {
   const { scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale } =
     state;

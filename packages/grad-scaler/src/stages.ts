@@ -3,30 +3,32 @@ import type { Gradient, ScaledOptimizer } from "./primitives.js";
 import { nameOf, refuse } from "./refusal.js";
 import type { ScaleRule } from "./rule.js";
 
-/** Whether an overflow skips only the optimizer that met it, or all of them. */
+/** Whether an overflow skips only the optimizer whose gradients have it, or all optimizers. */
 export type SkipMode = "perOptimizer" | "global";
 
-/** What a scaler knows without asking the device. Replaced, never changed, so that a dropped recording can restore it. */
+/** The state of a scaler on the host. It is replaced, never changed, so that a dropped recording can restore it. */
 export interface HostState<B> {
   /** The rule of each loss. */
   readonly rules: readonly ScaleRule[];
   /** Calls of `update()`. */
   readonly step: number;
-  /** By which gradients tell whose scale they carry. */
+  /** The scales with which marks of gradients are compared. */
   readonly scales: KnownScales;
   /** Whether `scale()` was called since the last update. */
   readonly scaled: boolean;
-  /** torch's stages of this step; optimizers that are not in it are READY. */
+  /** torch's stages of this step; other optimizers are READY. */
   readonly stages: ReadonlyMap<ScaledOptimizer<B>, "unscaled" | "stepped">;
-  /** With several losses, whose scale the gradients of an optimizer carry. */
+  /** With several losses, the loss whose scale the gradients of an optimizer carry. */
   readonly carried: ReadonlyMap<ScaledOptimizer<B>, number>;
-  /** With which losses' flags the gradients of an optimizer were checked in this step. */
+  /** The losses with whose flags the gradients of an optimizer were checked in this step. */
   readonly checked: ReadonlyMap<ScaledOptimizer<B>, readonly number[]>;
   /** The losses for which exponents were counted in this step. */
   readonly counted: ReadonlySet<number>;
-  /** Who stepped before the last update, if `scale()` was called then: whoever did not may hold older gradients. */
+  /**
+   * The optimizers that stepped before the last update, if `scale()` was called then: others may have older gradients.
+   */
   readonly steppedBefore: ReadonlySet<ScaledOptimizer<B>> | undefined;
-  /** The accumulation window that has begun, and how much of it was seen. */
+  /** The open accumulation window, and the part of it that was scaled so far. */
   readonly window: { readonly owner: object; readonly seen: number } | undefined;
 }
 
@@ -38,7 +40,7 @@ export const initialHostState = <B>(rules: readonly ScaleRule[]): HostState<B> =
   ...betweenSteps(),
 });
 
-/** What every update leaves behind. */
+/** The host state after every update. */
 export const betweenSteps = <B>(): Pick<
   HostState<B>,
   "scaled" | "stages" | "carried" | "checked" | "counted" | "window"
@@ -163,7 +165,7 @@ export function refuseLoss<B>(
   }
 }
 
-/** Refuses whatever would break into an open accumulation window that is not the caller's own. */
+/** Refuses calls that would interrupt an open accumulation window of another owner. */
 export function refuseWindow<B>({ window }: HostState<B>, owner: object | undefined): void {
   if (window === undefined || window.owner === owner) return;
   refuse(
@@ -184,7 +186,7 @@ function refuseCrowd<B>(
   );
 }
 
-/** Refuses gradients without marks that were there at the last update, as far as the order of calls tells. */
+/** Refuses gradients without marks that existed before the last update, judging by the order of calls. */
 export function refuseOldGradients<B>(
   { scaled, steppedBefore }: HostState<B>,
   optimizer: ScaledOptimizer<B>,

@@ -2,10 +2,10 @@ import { scalerRule } from "./presets.js";
 import type { StateWords } from "./primitives.js";
 import type { ScaleRule, ScaleState } from "./rule.js";
 
-/** What a checkpoint holds of one loss scale: its state and its options. */
+/** One loss scale in a checkpoint: its state and its options. */
 export interface LossScaleDict extends ScaleState, ScaleRule {}
 
-/** What a checkpoint holds of a scaler: its state, its options, and how many steps it has counted. Plain JSON. */
+/** A scaler in a checkpoint: its state, its options, and its number of steps. Plain JSON. */
 export interface ScalerStateDict extends LossScaleDict {
   /** Calls of `update()` so far. */
   readonly step: number;
@@ -13,7 +13,7 @@ export interface ScalerStateDict extends LossScaleDict {
   readonly losses?: readonly LossScaleDict[];
 }
 
-/** What torch's GradScaler saves: `json.dumps(scaler.state_dict())`. */
+/** The state of torch's GradScaler: `json.dumps(scaler.state_dict())`. */
 export interface TorchScalerStateDict {
   readonly scale: number;
   readonly growth_factor: number;
@@ -29,7 +29,7 @@ const namesOfTorch: Readonly<Record<Exclude<keyof TorchScalerStateDict, "scale">
   _growth_tracker: "growthTracker",
 };
 
-/** The words of a state. Those that its rule does not use come from `words`, or are as in the beginning. */
+/** The words of a state. Words that its rule does not use come from `words`, or have their initial values. */
 export const wordsOfState = (
   state: ScaleState,
   rule: ScaleRule,
@@ -45,7 +45,7 @@ export const wordsOfState = (
   0,
 ];
 
-/** The state that words stand for. */
+/** Decodes the words of a state. */
 export const stateOfWords = (words: StateWords, rule: ScaleRule): ScaleState => {
   const [scale, , growthTracker, hysteresisTracker, steps, overflows] = words;
   return {
@@ -57,7 +57,7 @@ export const stateOfWords = (words: StateWords, rule: ScaleRule): ScaleState => 
 };
 
 /**
- * A scale to go on with, as a float32.
+ * A new scale as a float32.
  *
  * @throws RangeError unless it is positive and within `minScale…maxScale`.
  */
@@ -88,9 +88,9 @@ export const stateDictOf = (
 const dictOf = ({ state, rule }: LossScale): LossScaleDict => ({ ...state, ...rule });
 
 /**
- * Reads a state dictionary, this package's or torch's; what it lacks of options and step is taken from `current`.
+ * Reads a state dictionary, this package's or torch's; missing options and a missing step are taken from `current`.
  *
- * @throws RangeError naming what is missing or impossible.
+ * @throws RangeError that names the missing or invalid member.
  */
 export function loadedState(
   stateDict: Partial<ScalerStateDict> | TorchScalerStateDict,
@@ -125,7 +125,7 @@ const renamed = (dict: Partial<ScalerStateDict> | TorchScalerStateDict): Partial
     ]),
   );
 
-/** What a state has besides the options of a rule. */
+/** Members of a state besides the options of a rule. */
 const stateMembers: readonly string[] = [
   ...["scale", "growthTracker", "hysteresisTracker", "stepsSinceRescale", "overflowsSinceRescale"],
   "step",

@@ -24,11 +24,11 @@ import {
 } from "./stages.js";
 import { checkedNewScale } from "./state-dict.js";
 
-/** Which of several losses is scaled, and whose gradients its backward pass will add to. */
+/** The loss that is scaled, among several, and the optimizers to whose gradients its backward pass will add. */
 export interface LossOptions<B> {
   /** Default 0. */
   readonly lossId?: number;
-  /** Needed with several losses only: the gradients may still carry the scale of another one. */
+  /** Required with several losses only: their gradients may still carry the scale of another loss. */
   readonly optimizers?: ScaledOptimizer<B> | readonly ScaledOptimizer<B>[];
 }
 
@@ -37,7 +37,7 @@ export interface StepperOptions {
   readonly allowNoGrad: boolean;
 }
 
-/** Carries out the steps of training: what the host knows, and what is enqueued for the device. */
+/** Carries out the steps of training: updates the host's state and enqueues work for the device. */
 export class Stepper<B, L> {
   readonly resident: Resident<B, L> | undefined;
   readonly marks: Marks = new Marks();
@@ -81,7 +81,7 @@ export class Stepper<B, L> {
     return scaled;
   }
 
-  /** Makes the gradients of an optimizer carry the scale of a loss, whichever they carry now. */
+  /** Converts the gradients of an optimizer from any loss's scale to that of a loss. */
   #carry(resident: Resident<B, L>, optimizer: ScaledOptimizer<B>, lossId: number): void {
     const carries = this.#host.carried.get(optimizer);
     if (carries === lossId) return;
@@ -93,12 +93,12 @@ export class Stepper<B, L> {
     resident.primitives.rescale?.(gradients, from, to, foundInf);
     const [before] = this.marks.of(this.#host.scales, carries);
     const all = [...(optimizer.gradientMarks?.() ?? [])];
-    // Other gradients than those of that loss stay what they are: they are refused when they are used.
+    // Gradients of other origin do not change: they are refused when they are used.
     if (all.every(({ marks }) => marks.size === 1 && marks.has(before)))
       this.#mark(optimizer, lossId);
   }
 
-  /** Takes the gradients of an optimizer for scaled ones. */
+  /** Declares the gradients of an optimizer as scaled. */
   assumeScaled(optimizer: ScaledOptimizer<B>, lossId: number): void {
     if (this.resident === undefined) return;
     refuseLoss(this.#host, lossId, [optimizer]);
@@ -106,7 +106,7 @@ export class Stepper<B, L> {
     this.#mark(optimizer, lossId);
   }
 
-  /** The mark of losses that this one's scale is multiplied into; none where that is known to be 1. */
+  /** The mark for losses that are multiplied by this loss's scale; undefined where the scale is known to be 1. */
   #scaledMark(lossId: number): ScaleMark | undefined {
     return this.#isIdentity(lossId) ? undefined : this.marks.of(this.#host.scales, lossId)[0];
   }
@@ -115,13 +115,13 @@ export class Stepper<B, L> {
     optimizer.markGradients?.(this.#scaledMark(lossId) ?? "plain");
   }
 
-  /** Whether the scale of a loss is 1, and known to stay so. */
+  /** Whether the scale of a loss is 1 and cannot change. */
   #isIdentity(lossId: number): boolean {
     const { rules, scales } = this.#host;
     return !rules[lossId]?.dynamic && scales.given[lossId] === 1;
   }
 
-  /** Refuses what was added to unscaled gradients, and checks it where it needs no unscaling. */
+  /** Refuses scaled gradients that were added to unscaled ones, and checks others. */
   requireUnscaled(optimizer: ScaledOptimizer<B>): void {
     const { resident } = this;
     if (resident === undefined || this.#host.stages.get(optimizer) !== "unscaled") return;
@@ -160,7 +160,7 @@ export class Stepper<B, L> {
     }
   }
 
-  /** Checks optimizers that are READY, and unscales the gradients of some in place. All are refused or none. */
+  /** Checks optimizers that are READY, and unscales the gradients of some in place. Refuses all of them or none. */
   #check(
     resident: Resident<B, L>,
     ready: readonly ScaledOptimizer<B>[],
@@ -190,7 +190,7 @@ export class Stepper<B, L> {
     }
   }
 
-  /** The gradients of an optimizer, once they are known to carry the scale of this step. */
+  /** The gradients of an optimizer, after a check that they carry the scale of this step. */
   #checkedGradients(optimizer: ScaledOptimizer<B>): readonly Gradient<B>[] {
     const lossId = this.#carriedLoss(optimizer);
     const gradients = gradientsToCheck(this.#host, optimizer, this.#options);
@@ -249,7 +249,7 @@ export class Stepper<B, L> {
     }
   }
 
-  /** Forgets a step that was begun, on the device too. */
+  /** Abandons a begun step, on the host and on the device. */
   forget(): void {
     const { counted } = this.#host;
     const records = this.resident ? this.#records(this.resident, true) : [];
@@ -273,7 +273,7 @@ export class Stepper<B, L> {
       const who = [...checked].flatMap(([each, ids]) => (ids.includes(lossId) ? each : []));
       if (who.length === 0 && !all) return [];
       const flags = who.map((each) => resident.flag(this.#owner(each), lossId));
-      // Whoever was checked and neither unscaled nor stepped has no place (-1), but an overflow of theirs counts.
+      // An optimizer that was checked but neither unscaled nor stepped has no index (-1), but its overflow counts.
       const optimizers = who.map((each) => known.indexOf(each));
       return [{ rule, lossId, optimizers, foundInfs: [...new Set(flags)] }];
     });
@@ -281,7 +281,7 @@ export class Stepper<B, L> {
 
   /** The flag with which gradients that carry a loss's scale are checked. */
   #checkFor(resident: Resident<B, L>, optimizer: ScaledOptimizer<B>, lossId: number): B {
-    // With skip: "global" the flag belongs to all, and so does what it was used for.
+    // With skip: "global" all optimizers share the flag and its list of losses.
     const before = this.#host.checked.get(optimizer) ?? [];
     if (!before.includes(lossId)) {
       this.change({ checked: new Map(this.#host.checked).set(optimizer, [...before, lossId]) });
@@ -294,7 +294,7 @@ export class Stepper<B, L> {
     return resident.guard(this.#owner(optimizer), this.#checkedLosses(optimizer));
   }
 
-  /** With which losses' flags the optimizers that skip together with this one were checked. */
+  /** The losses with whose flags the optimizers that skip together with this one were checked. */
   #checkedLosses(optimizer: ScaledOptimizer<B>): readonly number[] {
     const { checked } = this.#host;
     if (this.#options.skip === "perOptimizer") return checked.get(optimizer) ?? [];
@@ -305,7 +305,7 @@ export class Stepper<B, L> {
     return this.#host.carried.get(optimizer) ?? 0;
   }
 
-  /** Whether the rule of a loss may look at exponents in this step. */
+  /** Whether the rule of a loss may use exponents in this step. */
   #isDecision(lossId: number): boolean {
     const { rules, step } = this.#host;
     return (step + 1) % (rules[lossId]?.growthInterval ?? 1) === 0;
@@ -315,7 +315,7 @@ export class Stepper<B, L> {
     return this.#options.skip === "global" ? this : optimizer;
   }
 
-  /** Where scaling is disabled, losses of an accumulation window still have their weights. */
+  /** Applies the weight of an accumulation window where scaling is disabled. */
   #weighted(loss: L, weight: number): L {
     if (weight === 1) return loss;
     const primitives = this.#primitives;
@@ -337,7 +337,7 @@ export class Stepper<B, L> {
     this.change({ stages: new Map(this.#host.stages).set(optimizer, stage) });
   }
 
-  /** Goes back when the recording in which it happens is dropped. */
+  /** Changes the host's state; it is restored if the open recording is dropped. */
   change(changes: Partial<HostState<B>>): void {
     const before = this.#host;
     this.#primitives.onRollback?.(() => {

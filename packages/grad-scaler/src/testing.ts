@@ -1,6 +1,6 @@
 /**
- * The contract of `AmpPrimitives`, for whoever implements them over buffers of their own. It needs no test framework:
- * each case is a name and an async function that throws, naming what differs.
+ * The contract of `AmpPrimitives`, for implementations over other buffers. It needs no test framework: each case is a
+ * name and an async function that throws an error with the difference.
  */
 import {
   allocatesZeros,
@@ -66,7 +66,7 @@ const cases: readonly (readonly [label: string, run: ContractTest])[] = [
 
 /**
  * The cases that every implementation of `AmpPrimitives` must pass. `make` is called once, by the first case that runs.
- * Cases of optional primitives pass where those are missing.
+ * Cases of missing optional primitives pass.
  *
  * @example
  * for (const { name, run } of ampPrimitivesContract("float32", makeHarness)) test(name, run);

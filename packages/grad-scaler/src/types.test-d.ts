@@ -10,7 +10,7 @@ import {
   scaledValue,
 } from "./index.js";
 
-/** A recorder whose losses are richer than its buffers. */
+/** A recorder whose type of losses differs from that of buffers. */
 interface Storage {
   readonly id: number;
 }

@@ -2,21 +2,20 @@
 export const EXPONENT_BINS = 256;
 
 /**
- * Words of what is counted: the histogram, and then what stores of the backward pass tell, where somebody observes them: how many
- * numbers that were not 0 they rounded to zero, how many were 0 before, the bits of the largest magnitude as float32, and how many
- * numbers they stored.
+ * Words of the counts: the histogram, and four words from observed stores of the backward pass. These are the numbers that were rounded
+ * from nonzero to zero, those that were 0 before, the bits of the largest magnitude as float32, and the number of stored elements.
  */
 export const EXPONENT_WORDS: number = EXPONENT_BINS + 4;
 
-/** Exponent fields (float32's, biased by 127) that decide what a 16-bit format can hold. */
+/** The range of a 16-bit format in exponent fields (float32's, biased by 127). */
 interface Range {
   /** The least field whose numbers do not round to zero: half of the smallest subnormal number, and above. */
   readonly least: number;
-  /** The largest field below half of the range: of numbers that can be doubled and are still finite. */
+  /** The largest field of numbers that stay finite when doubled. */
   readonly most: number;
 }
 
-/** By format. */
+/** The ranges by format. */
 export const exponentRanges: Readonly<Record<"float16" | "bfloat16", Range>> = {
   float16: { least: 127 - 25, most: 127 + 14 },
   // Every normal float32 is above bfloat16's smallest subnormal number.
@@ -27,13 +26,13 @@ export const exponentRanges: Readonly<Record<"float16" | "bfloat16", Range>> = {
 const MAX_SHIFT = 32;
 
 /**
- * The power of two by which gradients with these exponents should be scaled further: 0 where at most the `target` share of
- * the non-zero ones underflows to zero in a 16-bit format, and else the least that brings the share down to it; but never
- * so much that the largest gradient leaves the lower half of the format's range (2^15 in float16), and negative where it
- * has left it already. Exact in integers: the share is counted in steps of 2^-16.
+ * The power of two by which gradients with these exponents should be scaled further. It is 0 where at most the `target` share of the
+ * nonzero ones underflows to zero in a 16-bit format, and otherwise the least that brings the share down to the target. The largest
+ * gradient stays in the lower half of the format's range (2^15 in float16); the power is negative where it is above. Exact in integers:
+ * the share is counted in steps of 2^-16.
  *
- * Of what stores have rounded to zero nobody knows the exponent any more: where that is more than the target, the scale goes up as far
- * as the largest gradient allows. Where all gradients are 0 and no store tells why, the power is 1: it doubles, as without a target.
+ * Numbers that stores rounded to zero have no known exponent: where their share exceeds the target, the scale goes up as far as the
+ * largest gradient allows. Where all gradients are 0 and no store has rounded, the power is 1: the scale doubles, as without a target.
  *
  * @param exponents {@link EXPONENT_WORDS}, or the 256 counts alone, by float32 exponent field, of gradients that carry the present
  * scale. Field 0 (zeros and subnormal numbers) and 255 (infinities and NaN) do not count.
@@ -64,8 +63,8 @@ export function underflowShift(
 }
 
 /**
- * The share of non-zero gradients that underflow to zero in a 16-bit format: of the gradients by their exponents, or of what the stores
- * of the backward pass rounded, whichever is more; 0 where there are none.
+ * The share of nonzero gradients that underflow to zero in a 16-bit format: the larger of the shares by exponents and by the stores of
+ * the backward pass; 0 where there are none.
  */
 export function underflowShare(
   exponents: ArrayLike<number>,
@@ -81,7 +80,7 @@ export function underflowShare(
   return Math.max(lost / Math.max(total, 1), stores.lost / Math.max(stores.nonZero, 1));
 }
 
-/** What the stores of the backward pass tell, with the exponent field of the largest number. */
+/** The words of the observed stores, with the exponent field of the largest number. */
 function storesIn(words: ArrayLike<number>) {
   const [lost, zeros, largest, elements] = [0, 1, 2, 3].map((i) =>
     count(words, EXPONENT_BINS + i),

@@ -1,6 +1,6 @@
 /**
- * The rule as WGSL, for whoever updates a scale on a GPU: bit for bit what `nextScaleState` gives, on every adapter. Strings
- * and numbers only; nothing here needs a GPU.
+ * The rule as WGSL, to update a scale on a GPU: the same bits as `nextScaleState` on every adapter. It exports strings and numbers only and
+ * needs no GPU.
  */
 import type { ScaleRule } from "./rule.js";
 import { exponentRanges } from "./underflow.js";
@@ -53,7 +53,7 @@ export const scaleRuleValues = (rule: ScaleRule): Readonly<Record<string, number
   isBfloat16: Number(rule.underflowFormat === "bfloat16"),
 });
 
-/** The struct as it lies in a uniform buffer: 16 words. */
+/** The struct in a uniform buffer: 16 words. */
 export function scaleRuleWords(rule: ScaleRule): Uint32Array<ArrayBuffer> {
   const values = scaleRuleValues(rule);
   const words = scaleRuleFields.map(({ name, type }) => {
@@ -63,7 +63,7 @@ export function scaleRuleWords(rule: ScaleRule): Uint32Array<ArrayBuffer> {
   return Uint32Array.from(words);
 }
 
-/** The rule that {@link scaleRuleValues} was made of, as far as it decides the next state: for references on the CPU. */
+/** The inverse of {@link scaleRuleValues}, for the members that decide the next state: for references on the CPU. */
 export const scaleRuleOfValues = (values: Readonly<Record<string, number>>): ScaleRule => ({
   initScale: 1,
   dynamic: values.isDynamic === 1,
@@ -83,9 +83,9 @@ export const scaleRuleOfValues = (values: Readonly<Record<string, number>>): Sca
   underflowFormat: values.isBfloat16 === 1 ? "bfloat16" : "float16",
 });
 
-// Scales pass through the subnormal numbers to 0, which GPUs may flush, WGSL's division is not exact, and it has no float64: so
-// products and quotients are computed on bits, rounded to nearest even. `product` multiplies the bits of a float32 by the words
-// of a float64 as torch does: 77 bits, in digits of 12, are rounded to the 53 of a float64, and those to a float32.
+// Products and quotients are computed on bits, rounded to nearest even: scales may be subnormal, which GPUs may flush, WGSL's division is
+// not exact, and WGSL has no float64. The function `product` multiplies the bits of a float32 by the words of a float64 as torch does. The
+// 77 bits of the product, in digits of 12, are rounded to the 53 of a float64, and those to a float32.
 const arithmeticWgsl = `
 struct Parts { mantissa: u32, exponent: i32 }
 fn parts(bits: u32) -> Parts {
@@ -158,8 +158,8 @@ fn quotient(a: u32, b: u32) -> u32 {
  * - `struct ScaleRule` has the members {@link scaleRuleFields}.
  * - `struct ScaleState { scale: u32, growth: f32, tolerated: f32, steps: f32, overflows: f32, isCollapse: bool }` is a state:
  *   bits of the scale, the four trackers, and whether the scale should have backed off in the step before and could not.
- * - `fn nextScale(before: ScaleState, found: bool, isDecision: bool, shift: i32, rule: ScaleRule) -> ScaleState` gives the
- *   state after a step. In a step whose exponents were counted, `isDecision`, and `shift` is what they ask for.
+ * - `fn nextScale(before: ScaleState, found: bool, isDecision: bool, shift: i32, rule: ScaleRule) -> ScaleState` gives the state after a
+ *   step. In a step whose exponents were counted, `isDecision` is true and `shift` is the power of two from them.
  * - `fn quotient(a: u32, b: u32) -> u32` divides float32 bits, rounding once: `quotient(0x3f800000u, scale)` is 1 / scale.
  */
 export const scaleRuleWgsl: string = `${arithmeticWgsl}
@@ -210,8 +210,8 @@ fn nextScale(before: ScaleState, found: bool, isDecision: bool, shift: i32, rule
 `;
 
 /**
- * WGSL of what exponents ask for: `fn underflowShift(rule: ScaleRule) -> i32` and `fn underflowShare(rule: ScaleRule) -> f32`
- * over a function `at_exponents(word: u32) -> u32` that the program supplies, of `EXPONENT_WORDS` words. Comes after {@link scaleRuleWgsl}.
+ * WGSL of the decision by exponents: `fn underflowShift(rule: ScaleRule) -> i32` and `fn underflowShare(rule: ScaleRule) -> f32` over a
+ * function `at_exponents(word: u32) -> u32` that the program supplies, of `EXPONENT_WORDS` words. Comes after {@link scaleRuleWgsl}.
  */
 export const underflowWgsl: string = `
 fn allowedUnderflow(total: u32, rule: ScaleRule) -> u32 {

@@ -2,8 +2,8 @@ import type { KernelView } from "@halfstep/device";
 
 /**
  * Sums of squares of float32 numbers that neither overflow nor underflow. Float32 can represent the squares of numbers from 2^-63 to 2^64
- * only. So there are three sums: of the squares, and of the squares of the numbers × 2^-80 and × 2^72. Factors that are powers of two
- * change no rounding: the sum that fits has the same bits as a sum of unlimited range.
+ * only. So there are three sums: of the squares, and of the squares of the numbers times 2^-80 and 2^72 respectively. Factors that are
+ * powers of two change no rounding: the sum that fits has the same bits as a sum of unlimited range.
  */
 export const squareSums = 3;
 

@@ -229,7 +229,7 @@ export const sumsSquares: ContractTest = async ({ primitives, upload }) => {
       near(`gradient norm of ${all.length} (${how})`, found, expected);
     }
   }
-  // Float32 holds these norms, but not the squares of which they are the root.
+  // Float32 can represent these norms, but not their squares.
   for (const magnitude of [1e-30, 1e38]) {
     const state = stateOf(primitives, [1, 1]);
     const values = new Float32Array(5).fill(magnitude);
@@ -252,7 +252,7 @@ export const countsExponents: ContractTest = async ({ primitives, upload }) => {
   const foundInfs = [primitives.allocate(FLAG_WORDS)];
   const state = stateOf(primitives, [4, 0.25, 0, 1]);
   const lost = 2 ** -30;
-  // Share that underflows in float16, and what the scale becomes for at most a quarter of it.
+  // The share that underflows in float16, and the scale with which at most a quarter does.
   const cases: [values: number[], share: number, scaleAfter: number][] = [
     [[1, 1, 0, 0, 0, 1, 1], 0, 4],
     [[lost, 1, 1, 1, 0], 0.25, 4],
@@ -260,7 +260,7 @@ export const countsExponents: ContractTest = async ({ primitives, upload }) => {
     // The largest gradient must stay below 2^15.
     [[...new Array<number>(9).fill(lost), 2 ** 12], 0.9, 4 * 2 ** 7],
     [[2 ** 17, 1], 0, 4 * 2 ** 4],
-    // Nothing to go by: twice as much, as without a target.
+    // No exponents to use: doubled, as without a target.
     [[0, 0], 0, 4 * 2 ** 5],
   ];
   let tag = 0;
@@ -282,7 +282,7 @@ export const rescales: ContractTest = async ({ primitives, upload, download }) =
   const [from, to] = [3, 1000].map((scale) => [scale, Math.fround(1 / scale)] as const);
   for (const length of [1, 5, 257]) {
     const values = normals(length + 2, length);
-    // Outside the range: untouched, and not looked at.
+    // Outside the range: neither changed nor checked.
     values[length] = Number.NaN;
     const foundInf = primitives.allocate(FLAG_WORDS);
     const states = [from, to].map((words) => stateOf(primitives, words ?? [1]));

@@ -1,10 +1,10 @@
 import type { AmpPrimitives, Gradient, StateWords } from "../primitives.js";
 import { OUTCOME_WORDS, STATE_WORDS } from "../primitives.js";
 
-/** An implementation under test, and how to put numbers into its buffers and losses and get them out. */
+/** An implementation under test, with functions to write and read its buffers and losses. */
 export interface AmpPrimitivesHarness<B, L = B> {
   readonly primitives: AmpPrimitives<B, L>;
-  /** A buffer of float32 gradients. */
+  /** Makes a buffer of float32 gradients. */
   upload(values: Float32Array): B | Promise<B>;
   /** All elements of such a buffer. */
   download(buffer: B): Promise<Float32Array>;
@@ -15,7 +15,7 @@ export interface AmpPrimitivesHarness<B, L = B> {
   };
 }
 
-/** A test of the contract. Throws where the implementation differs, naming how. */
+/** A test of the contract. Throws an error that describes the difference. */
 export type ContractTest = <B, L>(harness: AmpPrimitivesHarness<B, L>) => Promise<void>;
 
 export const gradient = <B>(buffer: B, length: number): Gradient<B> => ({
@@ -37,7 +37,7 @@ export function stateOf<B, L>(
   return state;
 }
 
-/** Numbers in [0, 1) from a linear congruence: any two machines test the same traces. */
+/** Numbers in [0, 1) from a linear congruence, so that all machines test the same traces. */
 export function uniform(seed: number): () => number {
   let state = (Math.trunc(seed) ^ 0x9e3779b9) >>> 0;
   return () => {
@@ -63,7 +63,7 @@ const wordNames = [
   ...["gradient norm", "underflow", "all zero"],
 ];
 
-/** Which word of a ring an index is. */
+/** The name of the ring's word at an index. */
 export const ringLabel = (i: number): string =>
   `slot ${Math.floor(i / OUTCOME_WORDS)}, ${wordNames[i % OUTCOME_WORDS]}`;
 

@@ -5,7 +5,9 @@ import { initialScaleState, nextScale, type ScaleRule, type ScaleState } from ".
 import { wordsOfState } from "../state-dict.js";
 import { type ContractTest, gradient, ringLabel, same, stateOf, uniform } from "./harness.js";
 
-/** Rules whose traces reach growth, backing off, hysteresis, tolerance, the floor, the ceiling, subnormal scales and zero. */
+/**
+ * Rules whose traces include growth, backing off, hysteresis, tolerance, the floor, the ceiling, subnormal scales and zero.
+ */
 export function traceRules(): [label: string, rule: ScaleRule][] {
   const short = { growthInterval: 3 };
   const odd = { growthFactor: 1.7, backoffFactor: 0.3, ...short };
@@ -45,7 +47,7 @@ export const followsRule =
     const states: [step: number, state: ScaleState, words: Promise<Float32Array>][] = [];
     const ring = new Float32Array(OUTCOME_RING * OUTCOME_WORDS);
     for (let step = 1; step <= OUTCOME_RING; step += 1) {
-      // Long runs of either kind, so that the scale travels far both ways.
+      // Long runs of either kind, so that the scale changes far in both directions.
       const overflow = random() < (Math.floor(step / 48) % 2 === 0 ? 0.05 : 0.9);
       if (overflow) primitives.check(bad, foundInf);
       const foundInfs = [foundInf];
@@ -135,7 +137,7 @@ export const tellsCauses: ContractTest = async ({ primitives, upload }) => {
     { forward: true },
   ];
   for (const [i, { forward, backward }] of steps.entries()) {
-    // Whatever sets a flag sets this one.
+    // A check sets any flag, so it can set this one.
     if (forward) primitives.check(bad, lossFlag);
     if (backward) primitives.check(bad, foundInf);
     primitives.updateScale({ ...common, tag: i + 1 });
@@ -154,7 +156,8 @@ export const tellsZeros: ContractTest = async ({ primitives, upload }) => {
   const upTo = async (length: number, last: number) =>
     gradient(await upload(new Float32Array(length).fill(-0).with(length - 1, last)), length);
   const zeros = await upTo(5, 0);
-  // What each of two optimizers checks, in turn by `check` and by `unscale`, and whether all of it is 0.
+  // The gradients that each of two optimizers checks, alternately by `check` and by `unscale`, and whether all of them are
+  // 0.
   const steps: [checked: Gradient<(typeof zeros)["buffer"]>[][], allZero: number][] = [
     [[[zeros], [await upTo(257, -0)]], 1],
     [[[zeros, await upTo(257, 1e-38)], [zeros]], 0],
