@@ -37,6 +37,7 @@ const gates = [
   { name: "pack", command: turbo("pack:check") },
   { name: "size", command: ["npm", "run", "--silent", "size"] },
   { name: "node-versions", command: ["node", "scripts/node-versions.mjs"], counts: true },
+  { name: "lanes", command: ["node", "scripts/lanes.mjs"], counts: true },
   // The packed tier differs from the native one in conversions alone, which tests compare bit by bit.
   { name: "ledger", command: ["node", "scripts/ledger.mjs", "cpu", "native"] },
   // It takes one to two minutes on two busy cores.

@@ -1,6 +1,6 @@
 import { basename, join } from "node:path";
 import { defaultClientConditions, defaultServerConditions } from "vite";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 
 // BUILT=1 tests what will be published; otherwise packages are read from source, so no build comes first.
 const source = process.env.BUILT === "1" ? [] : ["@halfstep/source"];
@@ -9,13 +9,18 @@ const source = process.env.BUILT === "1" ? [] : ["@halfstep/source"];
 const reports = process.env.HALFSTEP_TEST_REPORTS;
 const report = reports && join(reports, `${basename(process.cwd())}-${process.pid}.json`);
 
+// Tests of lanes need a driver that this machine need not have: `npm run lanes` runs them on it.
+const isLane = process.env.HALFSTEP_LANE === "1";
+const laneTests = "**/*.lane.test.ts";
+
 /** The vitest config of packages that never touch a GPU. */
 export const unit = (test = {}) =>
   defineConfig({
     resolve: { conditions: [...source, ...defaultClientConditions] },
     ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
     test: {
-      include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+      include: isLane ? [laneTests] : ["src/**/*.test.ts", "test/**/*.test.ts"],
+      exclude: [...configDefaults.exclude, ...(isLane ? [] : [laneTests])],
       typecheck: { enabled: true, include: ["src/**/*.test-d.ts"] },
       benchmark: { include: ["bench/**/*.bench.ts"] },
       passWithNoTests: false,

@@ -42,3 +42,9 @@ test("a tier that there is not is refused", async () => {
     'there is no tier "fast": ask for "native" or "packed", or for none',
   );
 });
+
+test("a class of hardware can be asked for", async () => {
+  const { gpu } = await requestTestDevice();
+  const { hardware } = await probeCapabilities(gpu, { hardwareClass: "nvidia" });
+  expect(hardware.class).toBe("nvidia");
+});

@@ -1,5 +1,11 @@
 import { BufferUsage, mapModeRead } from "./flags.js";
-import { type Hardware, hardwareOf, type SubgroupMatrix } from "./hardware.js";
+import {
+  type AdapterInfo,
+  type Hardware,
+  hardwareOf,
+  pinnableSizes,
+  reportedMatrices,
+} from "./hardware.js";
 import { matrixProbe, matrixProbeSums } from "./matrix-probe.js";
 import { paced } from "./paced.js";
 
@@ -30,21 +36,30 @@ export interface Capabilities {
   readonly features: ReadonlySet<string>;
 }
 
+/** Options of {@link probeCapabilities}. */
+export interface ProbeOptions {
+  readonly tier?: Tier | undefined;
+  /** What the adapter says of itself. Default: what the device says, which in Node leaves out matrices. */
+  readonly adapterInfo?: GPUAdapterInfo | undefined;
+  /** Default: that of the adapter. */
+  readonly hardwareClass?: string | undefined;
+}
+
 /** Compiles and runs tiny programs on a device to learn what it does, not what it says. Takes a few milliseconds. */
 export async function probeCapabilities(
   gpu: GPUDevice,
-  options: { readonly tier?: Tier | undefined },
+  options: ProbeOptions,
 ): Promise<Capabilities> {
   const features = new Set<string>(gpu.features);
   const { tier = "native" } = options;
   if (tier !== "native" && tier !== "packed")
     throw new TypeError(`there is no tier "${tier}": ask for "native" or "packed", or for none`);
   const wantsNative = options.tier !== "packed" && features.has("shader-f16");
-  const hardware = hardwareOf(gpu.adapterInfo ?? {}, features, gpu.limits);
-  const [hasHalf, subgroupSize, subgroupMatrices] = await Promise.all([
+  const info: AdapterInfo = options.adapterInfo ?? gpu.adapterInfo ?? {};
+  const [hasHalf, subgroupSize, matrices] = await Promise.all([
     wantsNative ? probeHalf(gpu) : false,
     features.has("subgroups") ? probeSubgroups(gpu) : 0,
-    probeMatrices(gpu, hardware.subgroupMatrices),
+    probeMatrices(gpu, info, features),
   ]);
   if (options.tier === "native" && !hasHalf)
     throw new TypeError(
@@ -54,7 +69,11 @@ export async function probeCapabilities(
     tier: hasHalf ? "native" : "packed",
     subgroupSize,
     hasTimestamps: features.has("timestamp-query"),
-    hardware: { ...hardware, subgroupMatrices },
+    hardware: {
+      ...hardwareOf(info, gpu.limits),
+      ...matrices,
+      ...(options.hardwareClass !== undefined && { class: options.hardwareClass }),
+    },
     adapter: describe(gpu.adapterInfo),
     limits: gpu.limits,
     features,
@@ -89,19 +108,25 @@ async function probeHalf(gpu: GPUDevice): Promise<boolean> {
   return found !== undefined && expected.every((code, i) => i === 0 || found[i] === code);
 }
 
-/** Those of the matrices whose products are right. */
+/** The matrices whose products are right, by the first size of subgroups that multiplies any right. */
 async function probeMatrices(
   gpu: GPUDevice,
-  matrices: readonly SubgroupMatrix[],
-): Promise<SubgroupMatrix[]> {
-  const right = await Promise.all(
-    matrices.map(async (matrix) => {
-      const found = await runProbe(gpu, matrixProbe(matrix), matrix.m * matrix.n, 1);
-      const sums = new Uint32Array(matrixProbeSums(matrix).buffer);
-      return found !== undefined && sums.every((bits, i) => found[i] === bits);
-    }),
-  );
-  return matrices.filter((_, i) => right[i]);
+  info: AdapterInfo,
+  features: ReadonlySet<string>,
+): Promise<Pick<Hardware, "matrixSubgroupSize" | "subgroupMatrices">> {
+  const reported = reportedMatrices(info, features);
+  for (const size of reported.length > 0 ? pinnableSizes(info, features) : []) {
+    const right = await Promise.all(
+      reported.map(async (matrix) => {
+        const found = await runProbe(gpu, matrixProbe(matrix, size), matrix.m * matrix.n, 1);
+        const sums = new Uint32Array(matrixProbeSums(matrix).buffer);
+        return found !== undefined && sums.every((bits, i) => found[i] === bits);
+      }),
+    );
+    const subgroupMatrices = reported.filter((_, i) => right[i]);
+    if (subgroupMatrices.length > 0) return { matrixSubgroupSize: size, subgroupMatrices };
+  }
+  return { matrixSubgroupSize: 0, subgroupMatrices: [] };
 }
 
 /** Shapes that a driver might run with subgroups of different sizes. */

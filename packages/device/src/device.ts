@@ -31,6 +31,16 @@ export interface WrapOptions {
   readonly tier?: Tier;
   /** Most bytes that `allocate` may hold at a time. Default: unbounded. */
   readonly memoryBudget?: number;
+  /**
+   * What the device's adapter says of itself (`adapter.info`). Default: `gpu.adapterInfo`, which in Node says nothing about matrices, so
+   * that products would not use tensor cores.
+   */
+  readonly adapterInfo?: GPUAdapterInfo;
+  /**
+   * The class of hardware whose kernels and block sizes the device uses: a vendor in lower case, or "software". Default: what the
+   * adapter is. Sums of products differ between classes in their last bits.
+   */
+  readonly hardwareClass?: string;
   /** A name for messages. Default: the label of the GPUDevice, or the name of its adapter. */
   readonly label?: string;
 }
@@ -101,7 +111,7 @@ export interface Device {
 
 /** Makes a {@link Device} of a GPUDevice that you have. Runs a few tiny programs on it to learn what it can do. */
 export async function wrapDevice(gpu: GPUDevice, options: WrapOptions = {}): Promise<Device> {
-  const capabilities = await probeCapabilities(gpu, { tier: options.tier });
+  const capabilities = await probeCapabilities(gpu, options);
   const { description, device } = capabilities.adapter;
   const label = options.label ?? (gpu.label || description || device || "GPU");
   return makeDevice(gpu, label, capabilities, options.memoryBudget ?? Number.POSITIVE_INFINITY);

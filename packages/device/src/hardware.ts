@@ -14,9 +14,9 @@ export interface Hardware {
   /** Limits of a workgroup. */
   readonly workgroupBytes: number;
   readonly workgroupInvocations: number;
-  /** The size that `@subgroup_size` may ask for where matrices are multiplied; 0 where sizes cannot be chosen or known. */
+  /** The size of subgroups by which the device multiplies `subgroupMatrices` right: programs pin it. 0 where there are none. */
   readonly matrixSubgroupSize: number;
-  /** Empty without `chromium-experimental-subgroup-matrix`. */
+  /** Those whose products were right when the device was opened. Empty without `chromium-experimental-subgroup-matrix`. */
   readonly subgroupMatrices: readonly SubgroupMatrix[];
 }
 
@@ -29,52 +29,54 @@ interface ReportedMatrix {
   readonly K: number;
 }
 
-type AdapterInfo = Partial<GPUAdapterInfo> & {
+/** What an adapter, or its device, says of itself. Dawn's Node binding gives `subgroupMatrixConfigs` for adapters only. */
+export type AdapterInfo = Partial<GPUAdapterInfo> & {
   readonly subgroupMatrixConfigs?: Iterable<ReportedMatrix>;
 };
 
+/** The class of a device and the limits of its workgroups. */
 export function hardwareOf(
   info: AdapterInfo,
-  features: ReadonlySet<string>,
   limits: Pick<
     GPUSupportedLimits,
     "maxComputeWorkgroupStorageSize" | "maxComputeInvocationsPerWorkgroup"
   >,
-): Hardware {
+): Omit<Hardware, "matrixSubgroupSize" | "subgroupMatrices"> {
   const { vendor = "", description = "", isFallbackAdapter = false } = info;
   const isSoftware = isFallbackAdapter || /llvmpipe|swiftshader/i.test(description);
-  const matrixSubgroupSize = pinnedSize(info, features);
   return {
     class: isSoftware ? "software" : vendor.toLowerCase() || "unknown",
     workgroupBytes: limits.maxComputeWorkgroupStorageSize,
     workgroupInvocations: limits.maxComputeInvocationsPerWorkgroup,
-    matrixSubgroupSize,
-    subgroupMatrices:
-      features.has("chromium-experimental-subgroup-matrix") && matrixSubgroupSize > 0
-        ? usableMatrices(info.subgroupMatrixConfigs ?? [], features)
-        : [],
   };
 }
 
-const matrixLanes = 32;
-
-function pinnedSize(info: AdapterInfo, features: ReadonlySet<string>): number {
+/**
+ * The sizes that `@subgroup_size` may ask for, in the order in which they are tried: drivers multiply matrices by 32 invocations (NVIDIA,
+ * AMD, Apple), by 16 or 8 (Intel) or by 64 (AMD's servers), and some by one of their sizes alone.
+ */
+export function pinnableSizes(info: AdapterInfo, features: ReadonlySet<string>): readonly number[] {
   const { subgroupMinSize = 0, subgroupMaxSize = 0 } = info;
-  const isInRange = subgroupMinSize <= matrixLanes && matrixLanes <= subgroupMaxSize;
-  return features.has("subgroup-size-control") && isInRange ? matrixLanes : 0;
+  if (!features.has("subgroup-size-control")) return [];
+  return [32, 16, 8, 64, 128, 4].filter(
+    (size) => subgroupMinSize <= size && size <= subgroupMaxSize,
+  );
 }
 
-/** Those that add up in float32, the most work an instruction first. */
-function usableMatrices(
-  reported: Iterable<ReportedMatrix>,
+/** The matrices that an adapter reports and kernels could use: those that add up in float32, the most work an instruction first. */
+export function reportedMatrices(
+  { subgroupMatrixConfigs: reported = [] }: AdapterInfo,
   features: ReadonlySet<string>,
-): SubgroupMatrix[] {
+): readonly SubgroupMatrix[] {
+  if (!features.has("chromium-experimental-subgroup-matrix")) return [];
   const usable: SubgroupMatrix[] = [];
   for (const { componentType, resultComponentType, M, N, K } of reported) {
     const component =
       componentType === "f16" || componentType === "f32" ? componentType : undefined;
     if (!component || resultComponentType !== "f32") continue;
     if (component === "f16" && !features.has("shader-f16")) continue;
+    // AMD's driver on D3D12 crashes while it compiles float32 matrices of 16 × 16 × 16.
+    if (component === "f32" && M * N * K > 512) continue;
     usable.push({ m: M, n: N, k: K, component });
   }
   return usable.sort((a, b) => b.m * b.n * b.k - a.m * a.n * a.k);

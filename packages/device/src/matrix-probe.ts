@@ -2,9 +2,10 @@ import type { SubgroupMatrix } from "./hardware.js";
 
 /**
  * A program that multiplies one matrix by another in hardware and writes the product, m × n words, to `out`: each factor once
- * in each of the two orders in which it may lie in memory, so that the product is four times that of {@link matrixProbeSums}.
+ * in each of the two orders in which it may lie in memory. Sums are four times those of one product: most are no numbers of float16, and
+ * some are too large for it, so that a driver that adds up in float16 fails.
  */
-export function matrixProbe({ m, n, k, component }: SubgroupMatrix): string {
+export function matrixProbe({ m, n, k, component }: SubgroupMatrix, lanes: number): string {
   const orders = ["row_major", "col_major"] as const;
   const loads = orders
     .flatMap((left) => orders.map((right) => [left, right] as const))
@@ -27,14 +28,14 @@ var<workgroup> a_row_major: array<${component}, ${m * k}>;
 var<workgroup> a_col_major: array<${component}, ${m * k}>;
 var<workgroup> b_row_major: array<${component}, ${k * n}>;
 var<workgroup> b_col_major: array<${component}, ${k * n}>;
-@compute @workgroup_size(32) @subgroup_size(32) fn main(@builtin(local_invocation_index) local: u32) {
-  for (var i = local; i < ${m * k}u; i += 32u) {
-    let value = ${component}(i % 7u);
+@compute @workgroup_size(${lanes}) @subgroup_size(${lanes}) fn main(@builtin(local_invocation_index) local: u32) {
+  for (var i = local; i < ${m * k}u; i += ${lanes}u) {
+    let value = ${component}(i % 61u);
     a_row_major[i] = value;
     a_col_major[i % ${k}u * ${m}u + i / ${k}u] = value;
   }
-  for (var i = local; i < ${k * n}u; i += 32u) {
-    let value = ${component}(i % 5u);
+  for (var i = local; i < ${k * n}u; i += ${lanes}u) {
+    let value = ${component}(i % 59u);
     b_row_major[i] = value;
     b_col_major[i % ${n}u * ${k}u + i / ${n}u] = value;
   }
@@ -51,6 +52,13 @@ export function matrixProbeSums({ m, n, k }: SubgroupMatrix): Float32Array {
   for (let i = 0; i < m; i++)
     for (let j = 0; j < n; j++)
       for (let p = 0; p < k; p++)
-        sums[i * n + j] = (sums[i * n + j] as number) + 4 * ((i * k + p) % 7) * ((p * n + j) % 5);
+        sums[i * n + j] =
+          (sums[i * n + j] as number) + 4 * factorAt.left(i * k + p) * factorAt.right(p * n + j);
   return sums;
 }
+
+/** The factors' elements by their places, in row-major order: integers that every component holds. */
+const factorAt = {
+  left: (place: number): number => place % 61,
+  right: (place: number): number => place % 59,
+};

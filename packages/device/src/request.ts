@@ -30,7 +30,8 @@ export async function openDevice(adapter: GPUAdapter, options: DeviceOptions): P
     ] as GPUFeatureName[],
     requiredLimits: limitsOf(adapter.limits),
   });
-  return wrapDevice(gpu, options);
+  // The device tells less than the adapter: in Node nothing about matrices.
+  return wrapDevice(gpu, { adapterInfo: adapter.info, ...options });
 }
 
 const featuresFor = (adapter: GPUAdapter, tier: Tier | undefined): string[] =>

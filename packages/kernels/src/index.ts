@@ -44,6 +44,7 @@ export { type CrfDecodeOperands, crfDecode } from "./crf/viterbi.js";
 export type { KernelDefinition } from "./definition.js";
 export type { Domain } from "./domain.js";
 export { type Expression, elementwise, type ShapedBinding } from "./elementwise.js";
+export { type EngineReport, engineReport } from "./engine-report.js";
 export * from "./expressions.js";
 export { type FormulaOptions, formula } from "./formula/formula.js";
 export { Condition, constant, leaf, Part, predicate, select, Term } from "./formula/term.js";

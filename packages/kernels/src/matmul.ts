@@ -181,7 +181,7 @@ function productProgram(
   const factors = matmulFactors(width, layout);
   const store = storeQuad(width, epilogue);
   return engine.kind === "matrix"
-    ? matrixBlockProgram(engine.block, engine.matrix, width, factors, store)
+    ? matrixBlockProgram(engine, width, factors, store)
     : sharedBlockProgram(engine.block, width, factors, store);
 }
 

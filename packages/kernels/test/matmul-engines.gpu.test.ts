@@ -135,11 +135,22 @@ describe("blocks of hardware matrices", () => {
     ]),
   );
 
-  it.each(reported.map((shape) => ({ shape, name: Object.values(shape).join("×") })))(
-    "compile in every shape class: $name",
-    async ({ shape }) => {
+  /** The invocations by which vendors multiply them: NVIDIA, AMD and Apple by 32, Intel by 16 or 8, AMD's servers by 64. */
+  const byLanes = [
+    ...reported.map((shape) => ({ shape, lanes: 32 })),
+    { shape: matrix(8, 16, 16, "f16"), lanes: 16 },
+    { shape: matrix(8, 8, 8, "f16"), lanes: 8 },
+    { shape: matrix(16, 16, 16, "f16"), lanes: 64 },
+  ];
+
+  it.each(byLanes.map((each) => ({ ...each, name: Object.values(each.shape).join("×") })))(
+    "compile in every shape class: $name by $lanes lanes",
+    async ({ shape, lanes }) => {
       const device = await requestNullDevice();
-      const hardware = { ...gpu, workgroupBytes: 65_536, subgroupMatrices: [shape] };
+      const hardware = {
+        ...{ ...gpu, workgroupBytes: 65_536, workgroupInvocations: 1024 },
+        ...{ subgroupMatrices: [shape], matrixSubgroupSize: lanes },
+      };
       const complaints: Record<string, unknown> = {};
       let compiled = 0;
       for (const product of shapes)
@@ -149,6 +160,7 @@ describe("blocks of hardware matrices", () => {
           ];
           const { code } = kernel.program({ tier: "native", subgroupSize: 32, hardware, bindings });
           expect(code).toContain("subgroupMatrixMultiplyAccumulate");
+          expect(code).toContain(`@subgroup_size(${lanes})`);
           device.pushErrorScope("validation");
           const module = device.createShaderModule({ code });
           const { messages } = await module.getCompilationInfo();
@@ -216,6 +228,17 @@ describe("the engine is chosen by shape, storage and hardware alone", () => {
     expect(engineOf(medium, "float16", { ...half, workgroupBytes: 8192 })).toBe("rows");
     expect(engineOf(medium, "float16", { ...half, workgroupBytes: 12_288 })).toBe("shared");
     expect(engineOf(medium, "float32", { ...gpu, workgroupInvocations: 128 })).toBe("rows");
+  });
+
+  it("takes medium blocks where large ones have no room", () => {
+    const large: Case = { m: 1280, n: 1280, k: 64 };
+    const floats = { ...gpu, subgroupMatrices: [matrix(8, 8, 8, "f32")] };
+    // Apple's workgroups have 32 KiB: room for medium blocks of float32.
+    expect(engineOf(large, "float32", floats)).toBe("matrix");
+    const least = { ...half, workgroupBytes: 16_384 };
+    expect(engineOf(large, "float16", least)).toBe("matrix");
+    expect(engineOf(large, "float32", { ...least, subgroupMatrices: [] })).toBe("shared");
+    expect(engineOf(large, "float32", { ...gpu, workgroupInvocations: 128 })).toBe("rows");
   });
 
   it("cuts no blocks of small products, of software adapters, and of unknown hardware", () => {

@@ -13,7 +13,7 @@ import {
 export type Scaler = GradScaler<Storage, Tensor>;
 
 /** One parameter that starts at 2, its SGD with a rate of 1, and losses whose gradient is a number. */
-export class Player {
+class Player {
   readonly w: Variable;
   readonly optimizer: SGD<Storage>;
 

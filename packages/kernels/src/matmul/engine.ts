@@ -8,8 +8,16 @@ export type Engine =
   | { readonly kind: "rows" }
   /** A workgroup shares blocks of the factors in its memory: shared-block.ts. */
   | { readonly kind: "shared"; readonly block: SharedBlock }
-  /** The same, multiplied by hardware matrices: matrix-block.ts. */
-  | { readonly kind: "matrix"; readonly block: MatrixBlock; readonly matrix: SubgroupMatrix };
+  | MatrixEngine;
+
+/** Blocks in workgroup memory, multiplied by hardware matrices: matrix-block.ts. */
+export interface MatrixEngine {
+  readonly kind: "matrix";
+  readonly block: MatrixBlock;
+  readonly matrix: SubgroupMatrix;
+  /** Invocations of a subgroup, which the program pins. */
+  readonly lanes: number;
+}
 
 /** Workgroups that keep a large device busy. */
 const enoughBlocks = 96;
@@ -27,26 +35,32 @@ export function chooseEngine(
   { hardware, bindings, tier }: ProgramContext,
 ): Engine {
   if (!size || !hardware) return { kind: "rows" };
-  const { shared, matrix: block } = blocks(hardware.class)[size];
+  const table = blocks(hardware.class);
+  // Where a workgroup has no room for large blocks, medium ones are better than none.
+  const sizes = size === "large" ? [table.large, table.medium] : [table.medium];
   // Float16 represents all 8-bit numbers exactly.
   const isHalf = bindings
     .slice(0, 2)
     .every(
       ({ dtype, rounding }) => dtype === "float16" || rounding === "float16" || isFloat8(dtype),
     );
-  const matrix =
-    block &&
-    hardware.subgroupMatrices.find(
-      ({ component, m, n, k }) =>
-        (component === "f32" || (isHalf && tier === "native")) &&
-        block.subgroupRows % m === 0 &&
-        block.subgroupColumns % n === 0 &&
-        block.depth % k === 0 &&
-        fits(matrixBytes(block, { m, n, component }), matrixInvocations(block), hardware),
-    );
-  if (block && matrix) return { kind: "matrix", block, matrix };
-  if (shared && fits(sharedBytes(shared), sharedInvocations(shared), hardware))
-    return { kind: "shared", block: shared };
+  const lanes = hardware.matrixSubgroupSize;
+  for (const { matrix: block } of sizes) {
+    const matrix =
+      block &&
+      hardware.subgroupMatrices.find(
+        ({ component, m, n, k }) =>
+          (component === "f32" || (isHalf && tier === "native")) &&
+          block.subgroupRows % m === 0 &&
+          block.subgroupColumns % n === 0 &&
+          block.depth % k === 0 &&
+          fits(matrixBytes(block, { m, n, component }), lanes * matrixSubgroups(block), hardware),
+      );
+    if (block && matrix) return { kind: "matrix", block, matrix, lanes };
+  }
+  for (const { shared: block } of sizes)
+    if (block && fits(sharedBytes(block), sharedInvocations(block), hardware))
+      return { kind: "shared", block };
   return { kind: "rows" };
 }
 
@@ -66,7 +80,6 @@ const sharedBytes = ({ rows, columns, depth }: SharedBlock): number =>
 
 export const matrixSubgroups = (block: MatrixBlock): number =>
   (block.rows / block.subgroupRows) * (block.columns / block.subgroupColumns);
-const matrixInvocations = (block: MatrixBlock): number => 32 * matrixSubgroups(block);
 const matrixBytes = (
   block: MatrixBlock,
   { m, n, component }: Omit<SubgroupMatrix, "k">,

@@ -1,7 +1,5 @@
-import type { SubgroupMatrix } from "@halfstep/device";
 import { type BlockFactors, blockMain, type FactorLoads, factorLoads } from "./block.js";
-import type { MatrixBlock } from "./block-table.js";
-import { matrixSubgroups, skew } from "./engine.js";
+import { type MatrixEngine, matrixSubgroups, skew } from "./engine.js";
 import { blockRowSums, noRowSums, rowSumStore } from "./row-sums.js";
 
 /** Directives before everything else in a program of {@link matrixBlockProgram}. */
@@ -17,8 +15,7 @@ diagnostic(off, chromium.subgroup_matrix_uniformity);
  * every engine.
  */
 export function matrixBlockProgram(
-  block: MatrixBlock,
-  matrix: SubgroupMatrix,
+  { block, matrix, lanes }: MatrixEngine,
   width: 2 | 4,
   { functions, left, right, hasRowSums }: BlockFactors,
   store: string,
@@ -26,8 +23,9 @@ export function matrixBlockProgram(
   const { rows, columns, depth, subgroupRows, subgroupColumns } = block;
   const { m, n, k, component } = matrix;
   const subgroups = matrixSubgroups(block);
-  const a = factorLoads(left, { size: rows, depth, first: "row0" }, subgroups * 32);
-  const b = factorLoads(right, { size: columns, depth, first: "column0" }, subgroups * 32);
+  const invocations = subgroups * lanes;
+  const a = factorLoads(left, { size: rows, depth, first: "row0" }, invocations);
+  const b = factorLoads(right, { size: columns, depth, first: "column0" }, invocations);
   // In quads, as subgroupMatrixLoad counts in elements of the array.
   const stride = ({ along }: FactorLoads, size: number): number =>
     ((along === "k" ? depth : size) + skew.matrix) / 4;
@@ -40,7 +38,7 @@ export function matrixBlockProgram(
     component === "f16" ? `vec4f(bitcast<vec4<f16>>(${value}))` : value;
   const rowSums = hasRowSums
     ? blockRowSums(
-        { rows, invocations: subgroups * 32 },
+        { rows, invocations },
         numbers(a.count).map((i) => decode(`next_a${i}`)),
         {
           capacity: (subgroups * m * n) / 4,
@@ -104,8 +102,8 @@ var<workgroup> sums: array<vec4f, ${(subgroups * m * n) / 4}>;
 ${blockMain(
   block,
   width,
-  subgroups * 32,
-  " @subgroup_size(32)",
+  invocations,
+  ` @subgroup_size(${lanes})`,
   `
   @builtin(subgroup_id) subgroup: u32,
   @builtin(subgroup_invocation_id) lane: u32,`,
@@ -132,7 +130,7 @@ ${results
       j,
     ]) => `  subgroupMatrixStore<row_major>(&sums, subgroup * ${(m * n) / 4}u, sum${i}_${j}, ${n / 4}u);
   workgroupBarrier();
-  for (var q = lane; q < ${(m * n) / 4}u; q += 32u) {
+  for (var q = lane; q < ${(m * n) / 4}u; q += ${lanes}u) {
     store_quad(
       slice,
       row0 + row_in_block + ${i * m}u + q / ${n / 4}u,

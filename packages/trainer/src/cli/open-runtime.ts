@@ -1,5 +1,6 @@
 import { type Device, NoAdapterError } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
+import { engineReport } from "@halfstep/kernels";
 import { cpuRuntime, type GpuRuntimeOptions, gpuRuntime, type Runtime } from "@halfstep/tensor";
 import type { RunDevice } from "../summary.js";
 
@@ -9,7 +10,7 @@ export interface OpenRuntimeOptions extends GpuRuntimeOptions {
   readonly adapter?: string | undefined;
   /** The flag `--device`. Undefined: the GPU, or the CPU where there is none and none was asked for by name. */
   readonly device?: "gpu" | "cpu" | undefined;
-  /** Told, in one line, that the CPU has to do. */
+  /** Called with one line each: that there is no GPU, or how the GPU multiplies matrices. */
   readonly onNote?: ((line: string) => void) | undefined;
 }
 
@@ -42,12 +43,20 @@ export async function openRuntime({
       described: { kind: "cpu", adapter: "CPU", tier: "cpu" },
       close: () => {},
     };
+  for (const note of productNotes(device)) onNote?.(note);
   return {
     runtime: gpuRuntime(device, options),
     device,
     described: { kind: "gpu", adapter: device.label, tier: device.capabilities.tier },
     close: () => device.destroy(),
   };
+}
+
+/** How a GPU multiplies matrices, and a warning where it should do so in hardware and does not. Software adapters have one way. */
+export function productNotes(device: Pick<Device, "capabilities">): readonly string[] {
+  if (device.capabilities.hardware.class === "software") return [];
+  const { float16, warning } = engineReport(device);
+  return [`float16 products: ${float16}`, ...(warning ? [`warning: ${warning}`] : [])];
 }
 
 async function openDevice(

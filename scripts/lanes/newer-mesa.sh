@@ -1,0 +1,79 @@
+#!/bin/bash
+# newer-mesa.sh COMMAND [ARGUMENT…]: runs a command, and every `node` that it starts, on Mesa 26 or newer, whose software driver multiplies
+# matrices in subgroups. Needs a Debian or Ubuntu with apt-get, dpkg-deb and network, and no root: packages of Debian sid are unpacked
+# into the user's cache (about 90 MB, once), and this machine's node is started with their libc. Exit code 69: it cannot run here.
+set -euo pipefail
+suite=${HALFSTEP_LANE_SUITE:-sid}
+oldest=26
+cannot() { echo "newer-mesa: $*" >&2; exit 69; }
+fail() { echo "newer-mesa: $*" >&2; exit 1; }
+
+[ "$(uname -s)" = Linux ] || cannot "not Linux"
+for tool in apt-get dpkg-deb flock; do command -v $tool >/dev/null || cannot "no $tool"; done
+node=$(readlink -f "$(command -v node)")
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/halfstep/mesa-$suite
+mkdir -p "$cache"
+
+fetch() {
+  local work=$cache/work root=$cache/root mirror keyring= file
+  rm -rf "$work" "$root"
+  mkdir -p "$work"/{lists,archives}/partial "$work/parts" "$root"/usr/{lib,lib64,bin}
+  # Debian's archive as this machine's own sources name it.
+  mirror=$(apt-get update --print-uris 2>/dev/null | sed -n "s|^'\([^']*\)/dists/[^/']*/\(In\)\?Release'.*|\1|p" |
+    grep -v security | head -n 1) || true
+  [ -n "$mirror" ] || cannot "apt's sources name no archive"
+  for file in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do
+    if [ -e "$file" ]; then keyring="[signed-by=$file] "; break; fi
+  done
+  echo "deb $keyring$mirror $suite main" >"$work/sources"
+  : >"$work/status"
+  local options=(-q -y -o Dir::Etc::SourceList="$work/sources" -o Dir::Etc::SourceParts="$work/parts"
+    -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts="$work/parts" -o Dir::State="$work"
+    -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work"
+    -o Dir::Cache::Archives="$work/archives" -o APT::Default-Release= -o APT::Install-Recommends=false
+    -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=true -o Acquire::Languages=none -o Acquire::Retries=3)
+  apt-get "${options[@]}" -o APT::Update::Error-Mode=any update >"$work/log" 2>&1 ||
+    { tail -n 5 "$work/log" >&2; cannot "cannot read $suite of $mirror"; }
+  apt-get "${options[@]}" --download-only install libc6 libstdc++6 libvulkan1 mesa-vulkan-drivers >"$work/log" 2>&1 ||
+    { tail -n 5 "$work/log" >&2; cannot "cannot fetch Mesa of $suite from $mirror"; }
+  # Packages of suites before the merge of /usr have files in /lib.
+  for file in lib lib64 bin; do ln -s "usr/$file" "$root/$file"; done
+  for file in "$work"/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$file" | tar -x --no-same-owner --keep-directory-symlink -C "$root"
+  done
+  dpkg-deb -f "$work"/archives/mesa-vulkan-drivers_*.deb Version >"$cache/version"
+  find "$root/usr/lib" -name libvulkan_lvp.so -print -quit >"$cache/driver"
+  find "$root/usr/lib64" "$root/usr/lib" -name 'ld-linux*.so*' -print -quit >"$cache/loader"
+  [ -s "$cache/driver" ] && [ -s "$cache/loader" ] || fail "Mesa $(<"$cache/version") has no lavapipe, or its libc no loader"
+  rm -rf "$work"
+  touch "$cache/ready"
+}
+
+# A second caller waits for the first.
+exec 9>"$cache/lock"
+flock 9
+[ -e "$cache/ready" ] || { echo "newer-mesa: fetching Mesa of $suite into $cache (about 90 MB, once)" >&2; fetch; }
+version=$(<"$cache/version")
+[ "${version%%.*}" -ge $oldest ] || fail "$suite has Mesa $version: $oldest or newer is needed; set HALFSTEP_LANE_SUITE and delete $cache"
+
+# A `node` that starts this machine's own with the newer libc. The loader is its executable then, so that it has to be told what to start as
+# its children.
+bin=$cache/bin/$(cksum <<<"$node" | cut -d ' ' -f 1)
+if [ ! -x "$bin/node" ]; then
+  mkdir -p "$bin"
+  echo "process.execPath = \"$bin/node\";" >"$bin/exec-path.cjs"
+  printf '#!/bin/sh\nexec %q --argv0 node --library-path %q %q --require %q "$@"\n' \
+    "$(<"$cache/loader")" "$(dirname "$(<"$cache/driver")")" "$node" "$bin/exec-path.cjs" >"$bin/node.new"
+  chmod +x "$bin/node.new"
+  "$bin/node.new" -e 0 || fail "$node does not run with the libraries of $suite"
+  mv "$bin/node.new" "$bin/node"
+fi
+printf '{"file_format_version": "1.0.1", "ICD": {"library_path": "%s", "api_version": "1.4.0"}}\n' "$(<"$cache/driver")" >"$cache/driver.json"
+exec 9>&-
+
+echo "newer-mesa: Mesa $version, node $("$bin/node" --version)" >&2
+export PATH="$bin:$PATH" VK_DRIVER_FILES=$cache/driver.json VK_ICD_FILENAMES=$cache/driver.json
+# Mesa's shader cache is for one version of it.
+export MESA_SHADER_CACHE_DIR=$cache/shaders-$version
+mkdir -p "$MESA_SHADER_CACHE_DIR"
+exec "$@"
