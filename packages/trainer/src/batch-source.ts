@@ -1,7 +1,7 @@
-/** Batches, at hand or still on their way. */
+/** Batches, available synchronously or asynchronously. */
 export type Batches<Batch> = Iterable<Batch> | AsyncIterable<Batch>;
 
-/** The batches of an epoch, some at a time; it knows whether there is another. */
+/** Takes the batches of an epoch, some at a time, with a look-ahead of one. */
 export class BatchSource<Batch> {
   readonly #iterator: Iterator<Batch> | AsyncIterator<Batch>;
   #next: IteratorResult<Batch> | undefined;
@@ -19,7 +19,7 @@ export class BatchSource<Batch> {
     return this.#next.done !== true;
   }
 
-  /** The next batches, fewer where the epoch ends. */
+  /** The next `count` batches; fewer at the end of the epoch. */
   async take(count: number): Promise<readonly Batch[]> {
     const taken: Batch[] = [];
     while (taken.length < count && (await this.hasNext())) {
@@ -29,7 +29,7 @@ export class BatchSource<Batch> {
     return taken;
   }
 
-  /** Leaves batches out; returns how many there were. */
+  /** Skips batches; returns how many there were. */
   async skip(count: number): Promise<number> {
     let skipped = 0;
     while (skipped < count && (await this.hasNext())) {
@@ -39,7 +39,7 @@ export class BatchSource<Batch> {
     return skipped;
   }
 
-  /** Lets whoever makes the batches give up what they hold. */
+  /** Closes the iterator of batches, which may release its resources. */
   async close(): Promise<void> {
     if (this.#next?.done !== true) await this.#iterator.return?.();
   }

@@ -1,10 +1,10 @@
 import { type Device, paced } from "@halfstep/device";
 
-/** Of `GPUBufferUsage` and `GPUMapMode`, which are globals only where there is a browser. */
+/** Flags of `GPUBufferUsage` and `GPUMapMode`, which are globals in browsers only. */
 const usage = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, queryResolve: 0x200 } as const;
 const mapModeRead = 0x1;
 
-/** Times what is submitted between two moments on the GPU's own clock, without waiting for it. */
+/** Times submitted work on the GPU's own clock, without waiting for it. */
 export class DeviceClock {
   readonly #device: Device;
   readonly #samples: number[] = [];
@@ -19,7 +19,7 @@ export class DeviceClock {
     this.#device = device;
   }
 
-  /** Begins a sample; the function that is returned ends it. */
+  /** Begins a sample; the returned function ends it. */
   begin(): () => void {
     const { gpu } = this.#device;
     const querySet = gpu.createQuerySet({ type: "timestamp", count: 2 });
@@ -28,14 +28,14 @@ export class DeviceClock {
     gpu.queue.submit([before.finish()]);
     return () => {
       const reading = this.#end(querySet).catch(() => {
-        // A device that is lost is reported by the step that it fails.
+        // The failing step reports a lost device.
       });
       this.#pending.add(reading);
       void reading.then(() => this.#pending.delete(reading));
     };
   }
 
-  /** The median of the samples, in milliseconds; undefined where there is none. To be asked when the device has finished. */
+  /** The median of the samples, in milliseconds; undefined where there is none. Call it when the device has finished. */
   async median(): Promise<number | undefined> {
     await Promise.all(this.#pending);
     const sorted = [...this.#samples].sort((a, b) => a - b);

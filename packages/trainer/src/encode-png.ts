@@ -11,8 +11,8 @@ export interface PngPixels {
 }
 
 /**
- * A PNG of pixels, small enough for a report: rows are not filtered.
- * @throws RangeError where there are not as many pixels as the sides say
+ * Encodes a small image for a report as PNG; rows are not filtered.
+ * @throws RangeError where the number of pixels does not match the sides
  */
 export function encodePng({ width, height, channels, pixels }: PngPixels): Uint8Array {
   const row = width * channels;

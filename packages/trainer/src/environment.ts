@@ -18,11 +18,11 @@ const packages = [
   "trainer",
 ].map((name) => `@halfstep/${name}`);
 
-/** The versions of what runs; packages that cannot be found are left out. */
+/** The versions of the installed packages; packages that cannot be found are left out. */
 export function versions(): Versions {
   const own = packages.map((name) => [name, versionOf(name, import.meta.url)] as const);
   const device = folderOf("@halfstep/device", import.meta.url);
-  // Its own dependency: not every installer shows it to others.
+  // Resolved from the device package, whose dependency it is: some installers hide it from others.
   const webgpu = device && versionOf("webgpu", join(realpathSync(device), "package.json"));
   return Object.fromEntries(
     [["node", process.versions.node] as const, ["webgpu", webgpu] as const, ...own].filter(
@@ -45,7 +45,7 @@ function versionOf(name: string, from: string): string | undefined {
   return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version;
 }
 
-/** Where Node would look for a package from a file, whatever of it is built and exported. */
+/** The folder in which Node would find a package from a file, independent of its exports. */
 const folderOf = (name: string, from: string): string | undefined =>
   (createRequire(from).resolve.paths(name) ?? [])
     .map((modules) => join(modules, name))

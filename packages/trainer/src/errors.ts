@@ -1,8 +1,8 @@
 const storageBrand = Symbol.for("@halfstep/StorageError");
 
 /**
- * A run folder, a log or a checkpoint cannot be written, or its folder not be read. The message names the path, the cause, and
- * what to do.
+ * A run folder, a log or a checkpoint cannot be written, or its folder cannot be read. The message names the path, the cause
+ * and the remedy.
  */
 export class StorageError extends Error {
   constructor(path: string, cause: unknown, what: "written" | "read" = "written") {
@@ -20,7 +20,7 @@ export class StorageError extends Error {
 
 const divergenceBrand = Symbol.for("@halfstep/DivergenceError");
 
-/** A step whose loss is no finite number was applied: what training would go on with is lost. Its checkpoint is not saved. */
+/** A step with a loss that is not finite was applied, so the parameters are lost. No checkpoint of it is saved. */
 export class DivergenceError extends Error {
   /** Counts from 1. */
   readonly step: number;
@@ -39,7 +39,7 @@ export class DivergenceError extends Error {
   }
 }
 
-/** What an error of the system means, and what can be done about it. */
+/** The meaning of a system error, and its remedy. */
 export interface SystemFault {
   readonly fact: string;
   readonly remedy: string;
@@ -74,12 +74,12 @@ const faults: Readonly<Record<string, SystemFault>> = {
   ENFILE: { fact: "too many files are open", remedy: "end other programs" },
 };
 
-/** In plain words, where it is an error of the system that has some. */
+/** The fault of a known system error; undefined for others. */
 export const systemFault = (error: unknown): SystemFault | undefined =>
   faults[(error as NodeJS.ErrnoException | undefined)?.code ?? ""];
 
 /**
- * Does something that writes, whose errors of the system become a StorageError that names `path`.
+ * Runs a function that writes; system errors become a StorageError that names `path`.
  * @throws StorageError
  */
 export function storing<T>(path: string, write: () => T): T {
@@ -90,7 +90,7 @@ export function storing<T>(path: string, write: () => T): T {
   }
 }
 
-/** As {@link storing}, of something that takes time. */
+/** As {@link storing}, for an asynchronous function. */
 export async function storingAsync<T>(path: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
@@ -99,10 +99,10 @@ export async function storingAsync<T>(path: string, write: () => Promise<T>): Pr
   }
 }
 
-/** Errors that are not of the system, such as those of a tensor that cannot be stored, stay what they are. */
+/** Other errors, such as those of a tensor that cannot be stored, are not changed. */
 const asStorageError = (path: string, error: unknown): unknown =>
   isOfSystem(error) && !(error instanceof StorageError) ? new StorageError(path, error) : error;
 
-/** Whether an error came from a call of the system: what Node throws for files that are not there, and the like. */
+/** Whether an error came from a system call, such as Node's error for a missing file. */
 export const isOfSystem = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && "code" in error && "syscall" in error;

@@ -11,17 +11,17 @@ export interface EvaluateOptions<Batch> {
   readonly logits: (batch: Batch) => Tensor;
   /** The class of each sample of a batch. */
   readonly labels: (batch: Batch) => Uint32Array;
-  /** Also those that take time, as files do: the next is asked for while the device is still at the one before. */
+  /** May be asynchronous, such as batches from files: the next one is requested while the device still computes. */
   readonly batches: Batches<Batch>;
-  /** How many guesses a sample has for `topKAccuracy`, at most all classes. Default: there is none. */
+  /** Number of guesses for each sample in `topKAccuracy`, at most all classes. Default: not computed. */
   readonly topK?: number | undefined;
-  /** Told the likeliest class of each sample, batch by batch, for figures of one's own. */
+  /** Called for each batch with the likeliest class of each sample, for custom metrics. */
   readonly onBatch?: ((batch: Batch, predictions: Uint32Array) => void) | undefined;
-  /** Ends it after the batch that is under way, with the figures of those so far. */
+  /** Ends the evaluation after the current batch, with the figures so far. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What an evaluation found. */
+/** The result of an evaluation. */
 export interface Evaluation {
   /** Share of samples whose largest logit is that of their class. */
   readonly accuracy: number;
@@ -30,15 +30,15 @@ export interface Evaluation {
   readonly samples: number;
 }
 
-/** With the option `topK`. */
+/** The result with the option `topK`. */
 export interface TopKEvaluation extends Evaluation {
-  /** Share of samples whose class has one of the `topK` largest logits; of equal ones the first classes count. */
+  /** Share of samples whose class has one of the `topK` largest logits; ties go to the first classes. */
   readonly topKAccuracy: number;
 }
 
 /**
- * Accuracy and loss of a classifier, in the precision that it is trained in.
- * @throws RangeError where there is no sample, and for a `topK` that is no whole number from 1 on
+ * Computes accuracy and loss of a classifier, in its training precision.
+ * @throws RangeError where there is no sample, and unless `topK` is a positive integer
  */
 export function evaluate<Batch>(
   options: EvaluateOptions<Batch> & { readonly topK: number },
@@ -89,7 +89,7 @@ export async function evaluate<Batch>(
       samples += labels.length;
       options.onBatch?.(batch, predictions);
     })();
-    // A failure is thrown by the next await; until then it must not count as unhandled.
+    // The next await throws a failure; until then it must not count as unhandled.
     underWay.catch(() => {});
     if (signal?.aborted) break;
   }

@@ -3,10 +3,10 @@ import type { Evaluation } from "./evaluate.js";
 import type { Stateful } from "./stateful.js";
 import type { EvaluationMetrics, StepMetrics } from "./summary.js";
 
-/** How often something happens: after so many steps, or at the end of so many epochs. */
+/** An interval: every so many steps, or at the end of every so many epochs. */
 export type Every = { readonly steps: number } | { readonly epochs: number };
 
-/** Where training stands between two steps, and what a hook may ask of it. */
+/** The state of training between two steps, and the requests of a hook. */
 export interface Training {
   /** Steps so far, skipped ones included. */
   readonly step: number;
@@ -16,11 +16,11 @@ export interface Training {
   readonly isEpochEnd: boolean;
   /** Ends training here. */
   stop(): void;
-  /** Has a checkpoint saved here, if training saves any, once all hooks have been called. */
+  /** Requests a checkpoint of this step, if training saves any; it is saved after all hooks were called. */
   save(options?: { readonly best?: boolean }): void;
   /**
-   * Tells everybody who listens what an evaluation has found, by names of one's own, after all steps so far were told. Waits
-   * for the device.
+   * Reports the values of an evaluation, by name, to all listeners, after all steps so far were reported. Waits for the
+   * device.
    */
   evaluated(
     values: Readonly<Record<string, number>>,
@@ -29,40 +29,40 @@ export interface Training {
 }
 
 /**
- * Something that accompanies training: a plain object with the members that it needs. Hooks are called in their order. What
- * has `stateDict` and `loadStateDict` goes into checkpoints.
+ * A hook of training: a plain object with the members that it needs. Hooks are called in their order. Checkpoints include
+ * hooks with `stateDict` and `loadStateDict`.
  */
 export interface TrainingHook extends Partial<Stateful> {
-  /** Called inside of each recorded step, after the optimizer's: `record: () => ema.update()`. It must not wait. */
+  /** Called inside each recorded step, after the optimizer's step: `record: () => ema.update()`. It must not wait. */
   readonly record?: () => void;
-  /** Told of every step, in order, up to `reportInterval` steps late. */
+  /** Called for every step, in order, up to `reportInterval` steps late. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
-  /** Told of every evaluation, in order with the steps. */
+  /** Called for every evaluation, in order with the steps. */
   readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
-  /** Called after each step that was submitted. Training goes on when it resolves. */
+  /** Called after each submitted step. Training continues when it resolves. */
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }
 
-/** When and on what a run evaluates. */
+/** Options of evaluations during training. */
 export interface EvaluationOptions<E> {
   readonly every: Every;
   readonly evaluate: () => Promise<E>;
-  /** What is put into evaluation mode meanwhile. */
+  /** The model to put into evaluation mode during evaluations. */
   readonly model?: { train(mode?: boolean): unknown };
-  /** By which evaluations are compared. Default: `loss`. */
+  /** The score by which evaluations are compared. Default: `loss`. */
   readonly score?: (evaluation: E) => number;
-  /** Which score is better. Default "min". */
+  /** Whether lower or higher scores are better. Default "min". */
   readonly mode?: "min" | "max";
-  /** How much better counts as better. Default 0. */
+  /** The least improvement that counts. Default 0. */
   readonly minDelta?: number;
-  /** Early stopping: training ends after so many evaluations in a row that were no better. Default: it does not. */
+  /** Early stopping: training ends after so many evaluations in a row without improvement. Default: never. */
   readonly patience?: number;
   readonly onResult?: (evaluation: E, at: EvaluatedAt) => void;
-  /** What goes into the log. Default: the members of an evaluation that are numbers. */
+  /** The values for the log. Default: the numeric members of an evaluation. */
   readonly values?: (evaluation: E) => Readonly<Record<string, number>>;
 }
 
-/** What is known of an evaluation besides its result. */
+/** The circumstances of an evaluation. */
 export interface EvaluatedAt {
   readonly step: number;
   readonly epochs: number;
@@ -71,7 +71,7 @@ export interface EvaluatedAt {
   readonly isBest: boolean;
 }
 
-/** What an evaluating hook goes by, between evaluations and in checkpoints. */
+/** The state of an evaluating hook, also in checkpoints. */
 export interface EvaluationState {
   /** Null before the first evaluation. */
   readonly best: number | null;
@@ -81,14 +81,14 @@ export interface EvaluationState {
   readonly worse: number;
 }
 
-/** A hook that evaluates, and what it has found. */
+/** A hook that evaluates, with its results. */
 export interface EvaluationHook extends TrainingHook {
   readonly state: EvaluationState;
 }
 
 /**
- * A hook that evaluates every so often, tells what it found, has the best saved as such, and stops early where it is asked to.
- * A score that is NaN is never better.
+ * A hook that evaluates at an interval, reports the results, saves the best checkpoint, and optionally stops early. A NaN
+ * score is never better.
  *
  * @example
  * hooks: {

@@ -3,13 +3,16 @@ import type { Storage, Tensor } from "@halfstep/tensor";
 import type { Hyperparameters, Settings, SettingValue } from "./summary.js";
 import type { TrainableOptimizer } from "./train.js";
 
-/** What optimizers of `@halfstep/optim` tell besides what training needs. */
+/** The members of `@halfstep/optim`'s optimizers that list their hyperparameters. */
 interface TellingOptimizer {
   readonly algorithm?: string;
   readonly paramGroups?: readonly object[];
 }
 
-/** What an optimizer and a scaler were made with; what groups of parameters differ in stands group by group. */
+/**
+ * The hyperparameters of an optimizer and a scaler. Options that differ between groups of parameters are listed by
+ * group.
+ */
 export function hyperparametersOf(
   optimizer: TrainableOptimizer,
   scaler: GradScaler<Storage, Tensor>,
@@ -37,7 +40,7 @@ export function hyperparametersOf(
 const plain = (options: object): Settings =>
   Object.fromEntries(Object.entries(options).map(([name, value]) => [name, settingValue(value)]));
 
-/** A value as JSON keeps it; of a function it is known that there is one. */
+/** A value for JSON; a function is only noted as present. */
 const settingValue = (value: unknown): SettingValue =>
   Array.isArray(value) ? value.map(plainValue) : plainValue(value);
 

@@ -7,9 +7,9 @@ import type { MetricsLine } from "./summary.js";
 const longestLine = 2 ** 20;
 
 /**
- * The lines of a `metrics.jsonl`, one after the other.
+ * Reads the lines of a `metrics.jsonl` lazily.
  * @param bytes that are read. Default: all
- * @throws CheckpointError where one is not what `RunFolder` records
+ * @throws CheckpointError where a line was not written by `RunFolder`
  */
 export function* readMetrics(
   path: string,
@@ -30,7 +30,7 @@ export function* readMetrics(
   }
 }
 
-/** The lines of a file that may be longer than memory. One that is too long is undefined, and the last. */
+/** The lines of a file that may be larger than memory. A line that is too long is undefined and ends the sequence. */
 function* linesOf(path: string, bytes: number): Generator<string | undefined> {
   const file = openSync(path, "r");
   try {
@@ -55,7 +55,7 @@ function* linesOf(path: string, bytes: number): Generator<string | undefined> {
 
 const newline = 0x0a;
 
-/** Whether a report can be made of it. */
+/** Whether a value is a valid line for reports. */
 function isMetricsLine(value: unknown): value is MetricsLine {
   if (typeof value !== "object" || value === null) return false;
   const line = value as Readonly<Record<string, unknown>>;

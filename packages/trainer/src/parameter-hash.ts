@@ -1,8 +1,8 @@
 import type { Variable } from "@halfstep/tensor";
 
 /**
- * SHA-256 of the values of parameters, decoded to float32, in the order of their names; as hexadecimal digits. Equal for
- * equal bits, wherever the parameters lie.
+ * SHA-256 of the values of parameters, decoded to float32, in the order of their names; as hexadecimal digits. It
+ * depends on the bits only, not on the place of the parameters.
  */
 export async function parameterSha256(
   parameters: Iterable<readonly [name: string, parameter: Variable]>,

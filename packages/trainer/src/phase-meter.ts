@@ -3,7 +3,7 @@ import type { PhaseCost, PhaseCosts, PhaseName } from "./summary.js";
 
 const names: readonly PhaseName[] = ["data", "record", "submit", "evaluation", "checkpoint"];
 
-/** Times phases of training on the host's clock, and looks at the device's memory as each one ends. */
+/** Times phases of training on the host's clock, and reads the device's memory at the end of each. */
 export class PhaseMeter {
   readonly #device: Device | undefined;
   readonly #costs: Readonly<
@@ -26,7 +26,7 @@ export class PhaseMeter {
     };
   }
 
-  /** Does a step, whose time is split where `recording` has recorded it. */
+  /** Runs a step, and splits its time at the end of recording. */
   async step<T>(work: (recording: <R>(record: () => R) => () => R) => Promise<T>): Promise<T> {
     const before = this.#device?.memory.peak ?? 0;
     const started = this.#now();
@@ -46,7 +46,7 @@ export class PhaseMeter {
     }
   }
 
-  /** Waits for what a phase does, and adds its time. */
+  /** Awaits the work of a phase, and adds its time. */
   async during<T>(phase: PhaseName, work: () => Promise<T>): Promise<T> {
     const before = this.#device?.memory.peak ?? 0;
     const started = this.#now();
@@ -59,7 +59,7 @@ export class PhaseMeter {
 
   /**
    * Adds the time of a phase that was measured elsewhere.
-   * @param peakBefore the device's peak when the phase began; if it has risen since, this phase has raised it
+   * @param peakBefore the device's peak at the beginning of the phase; if it has risen since, it counts for this phase
    */
   add(phase: PhaseName, milliseconds: number, peakBefore: number = Number.POSITIVE_INFINITY): void {
     const cost = this.#costs[phase];
@@ -69,7 +69,7 @@ export class PhaseMeter {
     cost.peakBytes = Math.max(cost.peakBytes, live, peak > peakBefore ? peak : 0);
   }
 
-  /** The phases that there were. */
+  /** The costs of all phases. */
   costs(): PhaseCosts {
     return Object.fromEntries(
       names.filter((name) => this.#costs[name].times > 0).map((name) => [name, this.#costs[name]]),

@@ -2,30 +2,30 @@ import { type Recipe, recipeOf, withRecipe } from "@halfstep/autocast";
 import type { GradScalerOptions } from "@halfstep/grad-scaler";
 import type { ParameterStorage } from "@halfstep/optim";
 
-/** The name of a recipe, such as "float16" or "O2", or a recipe of one's own: what `recipeOf` of `@halfstep/autocast` takes. */
+/** The name of a recipe, such as "float16" or "O2", or a custom recipe, as `recipeOf` of `@halfstep/autocast` takes them. */
 export type TrainingPrecision = string | Recipe;
 
-/** The recipe that a precision names. */
+/** The recipe of a precision. */
 export const recipeFor = (precision: TrainingPrecision): Recipe =>
   typeof precision === "string" ? recipeOf(precision) : precision;
 
-/** Runs `fn` as a recipe wants: in its autocast region, if it casts op by op. */
+/** Runs `fn` in the autocast region of a recipe, if the recipe casts op by op. */
 export const inPrecision = <T>(
   precision: TrainingPrecision,
   fn: () => T extends PromiseLike<unknown> ? never : T,
 ): T => withRecipe(recipeFor(precision), fn as () => never) as T;
 
-/** What flags say about the loss scale. */
+/** Flags of the loss scale. */
 export interface LossScaleFlags {
-  /** A fixed scale in place of what the recipe has. */
+  /** A fixed scale instead of the recipe's. */
   readonly staticLossScale?: number | undefined;
-  /** Where a dynamic scale starts. */
+  /** The initial value of a dynamic scale. */
   readonly initScale?: number | undefined;
 }
 
 /**
- * How a recipe scales the loss, as options of `GradScaler`. Flags override it where it scales, or computes in float16:
- * float32 and bfloat16 have the range that they need.
+ * The options of `GradScaler` for a recipe. Flags override them where the recipe scales or computes in float16; the range of
+ * float32 and bfloat16 suffices without.
  */
 export function scalerOptionsFor(
   { lossScale, compute }: Recipe,
@@ -38,7 +38,7 @@ export function scalerOptionsFor(
   return initScale === undefined ? {} : { initScale };
 }
 
-/** How a recipe keeps parameters, as the option `storage` of an optimizer. */
+/** The option `storage` of an optimizer for a recipe. */
 export function storageFor({ params, masterWeights }: Recipe): ParameterStorage {
   if (params === "float32") return "float32";
   return masterWeights ? "master" : "plain";

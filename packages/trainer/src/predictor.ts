@@ -15,42 +15,42 @@ export interface PredictorOptions<Sample, Output, Result> {
   readonly device?: Device | undefined;
   readonly model: Module;
   /**
-   * Records the forward pass of some samples: a tensor, or several in objects and lists. It is called in evaluation mode, without
-   * gradients, and in the precision that was chosen.
+   * Records the forward pass of some samples: a tensor, or several in objects and lists. It runs in evaluation mode, without
+   * gradients, in the selected precision.
    */
   readonly forward: (samples: readonly Sample[]) => Output;
   /** The most samples that `forward` gets. */
   readonly batchSize: number;
   /**
    * Reads the results of the samples, one for each, from what `forward` has returned; its tensors are disposed afterwards.
-   * Default: of one tensor [samples, …], a typed array of a sample's elements.
+   * Default: for one tensor [samples, …], a typed array of each sample's elements.
    */
   readonly read?: (output: Output, samples: readonly Sample[]) => Promise<readonly Result[]>;
-  /** The recipe that the model runs by already. Default: as its parameters are stored. */
+  /** The recipe that is already applied to the model. Default: the dtype of its parameters. */
   readonly precision?: TrainingPrecision | undefined;
 }
 
 /** A sample's elements of the tensor that `forward` has returned. */
 export type Row = Float32Array | Float64Array | Int32Array | Uint32Array;
 
-/** What predictions have cost since the predictor was made, or its precision changed. */
+/** The cost of predictions since the predictor was made or its precision changed. */
 export interface PredictorUsage {
   readonly samples: number;
   readonly batches: number;
-  /** On the host's clock, without the time that samples and whoever takes the results need. */
+  /** On the host's clock, without the time for samples and for the consumer of results. */
   readonly milliseconds: number;
-  /** Of a batch on the GPU's clock, median; undefined where the device has no timestamps. */
+  /** Median time of a batch on the GPU's clock; undefined where the device has no timestamps. */
   readonly deviceMsPerBatch: number | undefined;
-  /** Of the model's parameters and buffers. */
+  /** Bytes of the model's parameters and buffers. */
   readonly parameterBytes: number;
-  /** What the plan of the last batch holds at most, parameters aside. */
+  /** Peak bytes of the last batch's plan, without parameters. */
   readonly batchBytes: number;
-  /** The most pooled memory that the device was seen to hold; 0 on the CPU. */
+  /** The largest observed pooled memory of the device; 0 on the CPU. */
   readonly peakBytes: number;
 }
 
 /**
- * A model for inference: samples in, results out, in batches, in evaluation mode, without gradients, in float32 or in half
+ * Runs a model for inference: from samples to results, in batches, in evaluation mode, without gradients, in float32 or half
  * precision. While the device computes one batch the host prepares the next.
  *
  * @example
@@ -91,8 +91,9 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
   }
 
   /**
-   * Stores the model's parameters in float16, but for those that modules keep in float32 (batch norm's, a conditional random
-   * field's), and computes in it; results are float32. The float32 parameters are gone: load them again to go back.
+   * Stores the model's parameters in float16 and computes in it; results are float32. Parameters that modules keep in float32
+   * (batch norm's, a conditional random field's) stay. The float32 values of the others are lost: load them again to return
+   * to float32.
    */
   half(): this {
     return this.use(inferenceIn("float16"));
@@ -103,7 +104,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     return this.use(inferenceIn("bfloat16"));
   }
 
-  /** Stores the model and computes as a recipe wants: "float16" casts op by op and leaves float32 parameters. */
+  /** Applies a recipe to the model and its computation: "float16" casts op by op and keeps float32 parameters. */
   use(precision: TrainingPrecision): this {
     this.#requireIdle("use()");
     const { model, device } = this.#options;
@@ -125,7 +126,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     return results;
   }
 
-  /** As {@link predict}, one after the other: of samples without an end only the batches under way are in memory. */
+  /** As {@link predict}, one by one: for an endless stream of samples, only the current batches are in memory. */
   async *stream(samples: Iterable<Sample> | AsyncIterable<Sample>): AsyncGenerator<Result> {
     this.#requireIdle("predict()");
     this.#isBusy = true;
@@ -136,7 +137,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
       let underWay: Promise<readonly Result[]> | undefined;
       for await (const batch of batched(samples, this.#options.batchSize)) {
         const results: Promise<readonly Result[]> = this.#read(batch, await this.#run(batch));
-        // A failure is thrown when its turn comes; until then it must not count as unhandled.
+        // A failure is thrown in its turn; until then it must not count as unhandled.
         results.catch(() => {});
         const before = underWay;
         underWay = results;
@@ -149,7 +150,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     }
   }
 
-  /** What predictions have cost. Waits for the device. */
+  /** The cost of predictions. Waits for the device. */
   async usage(): Promise<PredictorUsage> {
     const { model } = this.#options;
     const { submit } = this.#phases.costs();
@@ -164,16 +165,13 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     };
   }
 
-  /**
-   * Gives back the memory that batches were computed in, and what the device keeps for reuse; parameters stay. The next batch
-   * is planned, and gets memory, anew.
-   */
+  /** Releases the memory of batches and the device's pool; parameters stay. The next batch is planned and allocated anew. */
   emptyCache(): void {
     this.#requireIdle("emptyCache()");
     this.#options.runtime.emptyCache();
   }
 
-  /** Gives back all but the parameters, which are the model's. The predictor cannot be used any more. */
+  /** Releases all memory except the parameters, which belong to the model. The predictor can no longer be used. */
   dispose(): void {
     if (this.#isDisposed) return;
     this.emptyCache();

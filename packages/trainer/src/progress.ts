@@ -1,7 +1,7 @@
 import { SingleBar } from "cli-progress";
 import { formatDuration, formatNumber, formatScale } from "./quantities.js";
 
-/** Where training stands. */
+/** The progress of training. */
 export interface TrainingProgress {
   /** Counts from 1. */
   readonly epoch: number;
@@ -9,14 +9,14 @@ export interface TrainingProgress {
   /** Steps done, over all epochs. */
   readonly step: number;
   readonly steps: number;
-  /** Mean training loss, once one is known. */
+  /** Mean training loss, once it is known. */
   readonly loss?: number | undefined;
   readonly samplesPerSecond: number;
   readonly scale: number;
   readonly skipped: number;
 }
 
-/** Where progress is shown: `process.stderr`, or anything with a `write`. */
+/** The stream for progress: `process.stderr`, or any object with a `write`. */
 export interface ProgressStream {
   readonly isTTY?: boolean | undefined;
   write(text: string): unknown;
@@ -24,7 +24,7 @@ export interface ProgressStream {
 
 /** Options of showing progress. */
 export interface ProgressOptions {
-  /** Seconds between plain lines where the stream is no terminal. Default 5. */
+  /** Seconds between plain lines where the stream is not a terminal. Default 5. */
   readonly interval?: number;
   /** Milliseconds since some start. Default `performance.now`. */
   readonly now?: () => number;
@@ -35,7 +35,7 @@ export interface Progress {
   update(progress: TrainingProgress): void;
   /** A line that stays, such as "step 812 skipped, scale 65536 → 32768". */
   note(line: string): void;
-  /** Shows the last state and gives the line back. */
+  /** Shows the last state and ends the line. */
   stop(): void;
 }
 
@@ -48,7 +48,7 @@ export const trainingProgress = (
   const started = now();
   let first: number | undefined;
   const describe = (progress: TrainingProgress): string => {
-    // A resumed run has done the steps before in another process.
+    // An earlier process has done the steps before a resumed run.
     first ??= progress.step;
     return describeProgress(progress, (now() - started) / 1000, Math.max(0, first - 1));
   };
@@ -59,7 +59,7 @@ export const trainingProgress = (
 
 /**
  * Epoch, loss, speed, loss scale, skipped steps and time left, in one line.
- * @param seconds since step `before`, which an earlier process may have done
+ * @param seconds since step `before`, which an earlier process may have completed
  */
 export const describeProgress = (
   progress: TrainingProgress,
@@ -101,7 +101,7 @@ const barProgress = (label: string, stream: NodeJS.WriteStream, describe: Descri
       bar.update(progress.step, { text: describe(progress) });
     },
     note(line) {
-      // The bar is on the current line: the note takes its place and the next redraw puts the bar below it.
+      // The bar is on the current line: the note replaces it, and the next redraw shows the bar below.
       stream.write(running ? `\r\u001b[K${line}\n` : `${line}\n`);
     },
     stop() {

@@ -19,7 +19,7 @@ export const formatDuration = (seconds: number): string => {
   return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
 };
 
-/** A loss scale: powers of two as such, which is what they nearly always are, so that 65536 is easy to recognise. */
+/** A loss scale, in full for powers of two (nearly always), so that 65536 is easy to recognise. */
 export const formatScale = (scale: number): string =>
   Number.isInteger(scale) ? scale.toLocaleString("en-US") : scale.toPrecision(4);
 

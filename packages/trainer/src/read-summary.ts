@@ -4,12 +4,12 @@ import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { systemFault } from "./errors.js";
 import type { RunSummary, Summary } from "./summary.js";
 
-/** The most bytes that are read as a summary: those of a thousand runs. */
+/** The most bytes that are read as a summary: enough for a thousand runs. */
 const summaryLimit = 2 ** 22;
 
 /**
- * Reads a `summary.json` that a run has left behind. What was no finite number, which JSON has as null, is NaN again.
- * @throws CheckpointError where it is not there, or not what `RunFolder` writes
+ * Reads the `summary.json` of a run. Null, which stands for numbers that were not finite, becomes NaN again.
+ * @throws CheckpointError where it is missing, or was not written by `RunFolder`
  *
  * @example
  * const { runs } = await readSummary("runs/digits/summary.json");
@@ -20,7 +20,7 @@ export async function readSummary(path: string): Promise<Summary> {
   try {
     value = withNaN(JSON.parse(text));
   } catch {
-    // Below.
+    // Validated below.
   }
   if (isSummary(value)) return value;
   throw new CheckpointError(
@@ -32,7 +32,7 @@ export async function readSummary(path: string): Promise<Summary> {
 
 async function textOf(path: string): Promise<string> {
   try {
-    // A pipe would be waited for.
+    // Does not wait if the path is a pipe.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stats = await file.stat();
@@ -47,7 +47,7 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-/** Tests of a run that diverged are null in JSON. */
+/** Test results of a diverged run are null in JSON. */
 function withNaN(value: unknown): unknown {
   if (!isRecord(value) || !Array.isArray(value.runs)) return value;
   const runs = value.runs.map((run: unknown) =>
@@ -87,7 +87,7 @@ const counters = [
   "bindGroupsCreated",
 ];
 
-/** Whether a value of a file is what a run that has ended is summed up by, so that tables and reports can be made of it. */
+/** Whether a value from a file is a valid summary of a run, for tables and reports. */
 export function isRunSummary(value: unknown): value is RunSummary {
   if (!isRecord(value)) return false;
   const { precision, test, perStep, deviceMsPerStep, phases, hyperparameters } = value;

@@ -20,24 +20,23 @@ import {
 export interface ReportSection {
   /** Plain text. */
   readonly title: string;
-  /** As it is to be in the page: escape what was not written for it. */
+  /** Inserted into the page unchanged: escape text from other sources. */
   readonly html: string;
 }
 
 /** Options of a report. */
 export interface ReportOptions {
-  /** What the loss is measured in, for axes: "nats" of a cross-entropy, "mean squared error". Default: it is not said. */
+  /** The unit of the loss, for axes: "nats" of a cross-entropy, "mean squared error". Default: none. */
   readonly lossUnit?: string | undefined;
-  /** What the model did with some of the data, before the figures of cost. */
+  /** Examples of the model's outputs, shown before the figures of cost. */
   readonly samples?: readonly Sample[] | undefined;
-  /** They stand at the end, in their order. */
+  /** Sections at the end, in their order. */
   readonly sections?: readonly ReportSection[] | undefined;
 }
 
 /**
  * One HTML page without scripts or links to elsewhere: results, loss curves, evaluations, samples, loss scale with skipped steps, memory,
- * what steps and phases cost, and what the program was given to run with and on.
- * The charts are SVG rendered by Vega, so the page opens from disk and prints.
+ * the cost of steps and phases, settings and environment. The charts are SVG rendered by Vega, so the page opens from disk and prints.
  */
 export const renderReport = async (
   summary: Summary,
@@ -164,7 +163,7 @@ const stepRows = ({ runs }: Summary): string[][] => [
   ]),
 ];
 
-/** What the program was asked to do, and what it ran with and on. */
+/** The settings and the environment of the program. */
 const settingSections = ({ settings, runs, versions = {}, machine, device }: Summary): string[] => {
   const list = (title: string, entries: readonly (readonly [string, string])[]): string[] =>
     entries.length === 0 ? [] : [section(title, listHtml(entries))];
@@ -190,7 +189,7 @@ const settingSections = ({ settings, runs, versions = {}, machine, device }: Sum
   ];
 };
 
-/** Names with the values that they have anywhere. */
+/** The names of all settings, each with its distinct values. */
 function united(settings: readonly Settings[]): [name: string, values: string][] {
   const found = new Map<string, Set<string>>();
   for (const each of settings)
@@ -206,7 +205,7 @@ const settingText = (value: SettingValue): string =>
     .map((each) => (typeof each === "number" ? numberText(each) : String(each ?? "–")))
     .join(", ");
 
-/** Six digits, of whole numbers all: 2000, 1e-8, 3.40282e+38. */
+/** Six digits, or all digits of whole numbers: 2000, 1e-8, 3.40282e+38. */
 const numberText = (value: number): string =>
   String(Number.isSafeInteger(value) ? value : Number(value.toPrecision(6)));
 
@@ -220,7 +219,7 @@ const versionRows = (versions: Versions): [string, string][] => {
   );
 };
 
-/** Vega takes a quarter of a second to load: only a run that ends with a report pays for it. */
+/** Vega takes a quarter of a second to load, so it is loaded only for a report. */
 const svg = async (spec: TopLevelSpec): Promise<string> => {
   const [{ parse, View }, { compile }] = await Promise.all([import("vega"), import("vega-lite")]);
   const view = new View(parse(compile(spec).spec), { renderer: "none" });

@@ -3,10 +3,10 @@ import type { Storage, Tensor } from "@halfstep/tensor";
 import { DivergenceError } from "./errors.js";
 import type { StepMetrics } from "./summary.js";
 
-/** Steps between two looks at losses and outcomes. */
+/** Steps between two reads of losses and outcomes. */
 export const reportInterval = 16;
 
-/** The loss of a micro-step, on the device or known, and its share of the step. */
+/** The loss of a micro-step, as a tensor or a number, and its share of the step. */
 export interface MicroLoss {
   readonly loss: Tensor | number;
   readonly weight: number;
@@ -17,7 +17,7 @@ interface PendingStep {
   /** Counts from 1. */
   readonly epoch: number;
   readonly losses: readonly MicroLoss[];
-  /** Where it has been read already. */
+  /** The outcome, if it was already read. */
   readonly outcome?: StepOutcome | undefined;
 }
 
@@ -29,18 +29,20 @@ export interface ReporterOptions {
   readonly tell: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
 }
 
-/** Where reports stand: part of a checkpoint. */
+/** The state of the reporter, a part of checkpoints. */
 export interface ReporterState {
   readonly applied: number;
   readonly scale: number;
 }
 
-/** Tells steps in order. Each report awaits the reads that the one before it began, so that the device is never idle. */
+/**
+ * Reports steps in order. Each report awaits the reads that the previous one began, so that the device is never idle.
+ */
 export class Reporter {
   applied: number;
   scale: number;
   readonly #options: ReporterOptions;
-  /** What the scaler counts more than training: steps of an earlier use. */
+  /** Steps that the scaler counted in an earlier use, before training. */
   readonly #stepsBefore: number;
   #waiting: PendingStep[] = [];
   #underWay: Promise<void> = Promise.resolve();
@@ -63,19 +65,19 @@ export class Reporter {
     this.#begin();
   }
 
-  /** Tells all steps so far. Waits for the device. */
+  /** Reports all steps so far. Waits for the device. */
   async flush(): Promise<void> {
     await this.report();
     await this.#underWay;
   }
 
-  /** Flushes, and tells whether the last step changed the parameters. */
+  /** Flushes, and returns whether the last step changed the parameters. */
   async isLastApplied(): Promise<boolean> {
     await this.flush();
     return this.#isLastApplied;
   }
 
-  /** After a failure: tells what can still be told, as long as the device answers. */
+  /** After a failure: reports the steps that can still be read. */
   async flushRest(): Promise<void> {
     await this.#underWay.catch(() => {});
     while (this.#waiting.length > 0 && !this.#isGivenUp) {
@@ -88,7 +90,7 @@ export class Reporter {
     const steps = this.#waiting;
     this.#waiting = [];
     this.#underWay = this.#tellAll(steps);
-    // A failure is the next report's to throw; until then it must not count as unhandled.
+    // The next report throws a failure; until then it must not count as unhandled.
     this.#underWay.catch(() => {});
   }
 
@@ -101,7 +103,7 @@ export class Reporter {
     const byStep = new Map(drained.outcomes.map((outcome) => [outcome.step, outcome]));
     const outcomeOf = ({ outcome, step }: PendingStep): StepOutcome | undefined =>
       outcome ?? byStep.get(this.#stepsBefore + step);
-    // What is known of steps that a failure comes before is told by whoever asks once more.
+    // After a failure, keeps the unreported steps for a later call.
     const keepFrom = (first: number): void => {
       const rest = steps
         .slice(first)
@@ -162,7 +164,7 @@ export class Reporter {
 /** The loss of a step. Waits for the device. */
 async function meanLoss(losses: readonly MicroLoss[]): Promise<number> {
   const values = await Promise.all(losses.map(({ loss }) => lossValue(loss)));
-  // One loss stays the float32 that it is.
+  // A single loss is not changed by arithmetic.
   if (losses.length === 1) return values[0] as number;
   return losses.reduce((sum, { weight }, i) => sum + weight * (values[i] as number), 0);
 }

@@ -1,7 +1,8 @@
 /**
- * Throws unless `options` has what is named, for callers without types.
+ * Throws unless `options` has all required members, for callers without types.
  *
- * @param wanted what each option is, in the words of the error, by name: functions begin with "a function"
+ * @param wanted the description of each required option for errors, by name; that of a function begins with "a
+ * function"
  * @throws TypeError that names all that are missing
  */
 export function requireOptions(

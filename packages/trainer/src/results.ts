@@ -25,7 +25,7 @@ const columns = (runs: readonly RunSummary[]): readonly ResultColumn[] => [
 const metricsOf = (runs: readonly RunSummary[]): readonly string[] =>
   [...new Set(runs.flatMap(({ test }) => Object.keys(test)))].filter((name) => name !== "loss");
 
-/** A metric as people read it: accuracies are shares. */
+/** Formats a metric; accuracies as percentages. */
 export const metricCell = (name: string, value: number | null | undefined): string => {
   if (value === undefined || value === null) return "–";
   return name.toLowerCase().endsWith("accuracy")
@@ -33,7 +33,7 @@ export const metricCell = (name: string, value: number | null | undefined): stri
     : value.toFixed(4);
 };
 
-/** The rows of the table that ends a run, in the terminal and in the report; its titles first. */
+/** The rows of the table of results, in the terminal and in the report, with its titles first. */
 export const resultRows = ({ runs }: Summary): string[][] => [
   columns(runs).map(({ title }) => title),
   ...runs.map((run) => columns(runs).map((column) => column.cell(run))),

@@ -24,21 +24,21 @@ import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
 
 /** Options of a run's folder. */
 export interface RunFolderOptions extends CheckpointFolderOptions {
-  /** Told what a run that was killed has left behind. */
+  /** Called with a line about leftovers of a killed run. */
   readonly onNote?: ((line: string) => void) | undefined;
 }
 
-/** How much of a log belongs to a checkpoint. */
+/** The part of a log that belongs to a checkpoint. */
 export interface LogState {
   readonly bytes: number;
 }
 
 /**
- * The folder of one run: `metrics.jsonl` grows with every step and evaluation, `checkpoints/` holds where it can go on from, `summary.json`
- * and `report.html` appear at the end, whole or not at all. No other run can use the folder until it is finished or closed.
+ * The folder of one run: `metrics.jsonl` grows with every step and evaluation, `checkpoints/` has its checkpoints, and `summary.json` and
+ * `report.html` appear at the end, whole or not at all. No other run can use the folder until it is finished or closed.
  *
- * As a part of checkpoints (`parts: { model, optimizer, log: folder }`) it cuts `metrics.jsonl` to what was logged when the
- * checkpoint was saved, so that a resumed run leaves the log of one that was never stopped.
+ * As a part of checkpoints (`parts: { model, optimizer, log: folder }`) it truncates `metrics.jsonl` to its length when the checkpoint
+ * was saved, so that a resumed run writes the same log as an uninterrupted one.
  */
 export class RunFolder {
   readonly directory: string;
@@ -47,13 +47,13 @@ export class RunFolder {
   readonly #lock: RunLock;
   #file: number | undefined;
   #isStarted = false;
-  /** Bytes of the log that this run goes on with. */
+  /** Bytes of the log that this run continues. */
   #resumed: number | undefined;
 
   /**
-   * Makes the folder, locks it, and opens `metrics.jsonl`, so that an unwritable place shows before any training. What an
-   * earlier run left there stays until the first step is recorded.
-   * @throws StorageError, also where another run has the folder
+   * Makes the folder, locks it, and opens `metrics.jsonl`, so that an unwritable folder fails before training. Files of an earlier run
+   * stay until the first step is recorded.
+   * @throws StorageError, also where another run uses the folder
    */
   constructor(directory: string, { onNote, ...options }: RunFolderOptions = {}) {
     this.directory = directory;
@@ -81,12 +81,12 @@ export class RunFolder {
       isEvaluation(metrics) || Number.isFinite(metrics.loss) ? metrics : { ...metrics, loss: null };
     const line = Buffer.from(`${JSON.stringify(finite)}\n`);
     storing(this.#metricsPath, () => {
-      // A disk that is nearly full takes a part of the line, and says so with the next.
+      // A nearly full disk may write only a part of the line; the next write then fails.
       for (let at = 0; at < line.length; ) at += writeSync(file, line, at);
     });
   }
 
-  /** How much has been logged; flushed to the disk, as a checkpoint that counts on it will be. */
+  /** The length of the log so far. Flushes the log to the disk, because a checkpoint depends on it. */
   stateDict(): LogState {
     const file = this.#open();
     this.#start(file);
@@ -99,9 +99,9 @@ export class RunFolder {
   }
 
   /**
-   * Goes on with the log of the run that saved the state. Lines after it, and results, are there until the first step is recorded: what
-   * is loaded after this may be broken.
-   * @throws RangeError where the log is shorter than that; CheckpointError where it is no log; StorageError
+   * Continues the log of the run that saved the state. Later lines and results stay until the first step is recorded, because loading
+   * other parts may still fail.
+   * @throws RangeError where the log is shorter than the state; CheckpointError where it is not a log; StorageError
    */
   loadStateDict(state: LogState): void {
     const file = this.#open();
@@ -111,15 +111,15 @@ export class RunFolder {
       throw new RangeError(
         `${this.#metricsPath} has ${size} bytes, and had ${bytes} when the checkpoint was saved: restore it, or train anew`,
       );
-    // Before hours of training, not in the report after them.
+    // Validates the log now, not in the report after hours of training.
     if (bytes > 0) for (const _ of readMetrics(this.#metricsPath, bytes));
     this.#resumed = bytes;
     this.#isStarted = false;
   }
 
   /**
-   * Writes `summary.json`, with versions and the machine, and `report.html`, which shows the program's samples and ends with its own
-   * sections, and closes the folder. Returns what `summary.json` has.
+   * Writes `summary.json`, with versions and the machine, and `report.html`, which shows the program's samples and sections, and closes
+   * the folder. Returns the content of `summary.json`.
    * @throws StorageError
    *
    * @example
@@ -140,7 +140,7 @@ export class RunFolder {
     }
   }
 
-  /** Closes `metrics.jsonl` and gives the folder free, for a run that is given up. */
+  /** Closes `metrics.jsonl` and unlocks the folder, for a run without results. */
   close(): void {
     this.#closeLog();
     this.#lock.release();
@@ -158,19 +158,19 @@ export class RunFolder {
     this.#file = undefined;
   }
 
-  /** Before the first line: what another run has left behind gives way. */
+  /** Called before the first line: removes the files of an earlier run. */
   #start(file: number): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
     const length = this.#resumed ?? 0;
     if (this.#resumed === undefined) this.#removeCheckpoints();
     this.#removeResults();
-    // A device has no length to cut.
+    // A device cannot be truncated.
     storing(this.#metricsPath, () => fstatSync(file).isFile() && ftruncateSync(file, length));
   }
 
   #removeCheckpoints(): void {
-    // Checkpoints go first and at once: none is left that counts on a log which is gone.
+    // Checkpoints are removed first, so that none refers to a removed log.
     const { directory } = this.checkpoints;
     const removed = `${directory}.removed`;
     storing(directory, () => {
@@ -181,7 +181,7 @@ export class RunFolder {
   }
 
   #removeResults(): void {
-    // With what a process that was ended had begun of them.
+    // Results, and partial files of interrupted processes.
     const isResult = (name: string): boolean => /^(summary\.json|report\.html)(\.|$)/.test(name);
     for (const name of readdirSync(this.directory).filter(isResult)) {
       const path = join(this.directory, name);
@@ -194,7 +194,7 @@ export class RunFolder {
   }
 }
 
-/** Opens a log to append to it. Of a pipe without a reader it would wait for one. */
+/** Opens a log to append to it, without waiting for the reader of a pipe. */
 const openLog = (path: string): number =>
   openSync(
     path,

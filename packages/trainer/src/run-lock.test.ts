@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** A lock that somebody left behind. */
+/** Writes a stale lock. */
 const leave = (holder: object): void =>
   writeFileSync(
     join(directory, "run.lock"),

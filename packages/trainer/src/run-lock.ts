@@ -6,21 +6,21 @@ import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { parseJson } from "./checkpoint/manifest.js";
 import { StorageError, storing } from "./errors.js";
 
-/** Who holds a lock. */
+/** The process that holds a lock. */
 interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** When the process began, in units of its system; null where that cannot be known. */
+  /** Start time of the process, in units of the system; null where it is unknown. */
   readonly began: string | null;
   readonly since: string;
   readonly token: string;
 }
 
 /**
- * Keeps two runs out of one folder, by a file `run.lock` in it. The file of a process that is no longer there is taken over.
+ * Prevents two runs from using one folder, by a file `run.lock` in it. The file of a process that has ended is taken over.
  */
 export class RunLock {
-  /** What was taken over, in a line for whoever runs the program. */
+  /** A line about a lock that was taken over, for users of the program. */
   readonly note: string | undefined;
   readonly #path: string;
   readonly #token: string = randomUUID();
@@ -29,7 +29,8 @@ export class RunLock {
 
   /**
    * @param directory a folder that exists
-   * @throws StorageError where another run holds it, or it cannot be written; CheckpointError where its lock is none
+   * @throws StorageError where another run holds it, or it cannot be written; CheckpointError where its lock file is
+   * invalid
    */
   constructor(directory: string) {
     this.#path = join(directory, "run.lock");
@@ -42,11 +43,11 @@ export class RunLock {
     } finally {
       rmSync(own, { force: true });
     }
-    // So that a second signal, which ends the process at once, leaves no lock; only SIGKILL and power cuts do.
+    // A second signal ends the process at once and must not leave a lock; only SIGKILL and power cuts do.
     process.once("exit", this.#release);
   }
 
-  /** Gives the folder free. */
+  /** Unlocks the folder. */
   release(): void {
     if (!this.#isHeld) return;
     this.#isHeld = false;
@@ -70,7 +71,7 @@ export class RunLock {
     }
   }
 
-  /** A lock appears with its content or not at all; false where there is one. */
+  /** Creates the lock with its content atomically; returns false where one exists. */
   #link(own: string): boolean {
     return storing(this.#path, () => {
       try {
@@ -78,7 +79,7 @@ export class RunLock {
         return true;
       } catch (error) {
         if (isCode(error, "EEXIST")) return false;
-        // File systems without hard links: the content follows the file at once.
+        // On file systems without hard links, the content is written right after the file is created.
         if (!isCode(error, "EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP")) throw error;
       }
       try {
@@ -91,7 +92,7 @@ export class RunLock {
     });
   }
 
-  /** Of several processes that find a stale lock one removes it; what it removed by mistake it puts back. */
+  /** One of several processes that find a stale lock removes it, and restores a lock that it removed by mistake. */
   #removeStale(stale: Holder): boolean {
     const aside = `${this.#path}.${this.#token}.stale`;
     try {
@@ -119,7 +120,7 @@ const lockLimit = 4096;
 /** Undefined where there is no lock. */
 function readHolder(path: string): Holder | undefined {
   try {
-    // Neither a pipe, which would be waited for, nor a link, which may lead nowhere.
+    // Refuses pipes, on which reads would wait, and links, which may be dangling.
     const stats = lstatSync(path);
     const holder =
       stats.isFile() && stats.size <= lockLimit ? parseJson(readFileSync(path, "utf8")) : undefined;
@@ -151,7 +152,7 @@ function isAlive({ pid, began }: Holder): boolean {
   } catch (error) {
     if (isCode(error, "ESRCH")) return false;
   }
-  // Another process may have got the number since.
+  // Another process may have the same id by now.
   const now = beginning(pid);
   return began === null || now === undefined || now === began;
 }

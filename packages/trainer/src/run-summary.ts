@@ -11,25 +11,25 @@ export interface RunSummaryOptions {
   readonly result: TrainResult;
   readonly test: TestResult;
   readonly model: { namedParameters(): Iterable<readonly [name: string, parameter: Variable]> };
-  /** What the optimizer was given. */
+  /** The groups of parameters of the optimizer. */
   readonly groups: readonly Pick<FlatVariables, "values" | "gradients" | "dtype">[];
-  /** Numbers of four bytes that the optimizer keeps for each parameter besides masters: 2 for AdamW, 1 for SGD with momentum. */
+  /** Four-byte numbers of optimizer state for each parameter, without masters: 2 for AdamW, 1 for SGD with momentum. */
   readonly moments: number;
   readonly samplesPerStep: number;
-  /** The device's peak after training, before the test. Undefined on the CPU, where it is added up from what is known. */
+  /** The device's peak after training, before the test. Undefined on the CPU, where it is computed from known sizes. */
   readonly peakBytes: Device["memory"]["peak"] | undefined;
   /** `performance.now()` before the model was made. */
   readonly startedAt: number;
 }
 
-/** What `summary.json` has of a run. Waits for the parameters. */
+/** The summary of a run for `summary.json`. Waits for the parameters. */
 export async function runSummary(options: RunSummaryOptions): Promise<RunSummary> {
   const { result, test, model, groups, moments, samplesPerStep } = options;
   const recipe = recipeFor(options.precision);
   const sum = (of: (group: (typeof groups)[number]) => number): number =>
     groups.reduce((total, group) => total + of(group), 0);
   const parameterBytes = sum(({ values }) => values.byteLength);
-  // Gradients are float32, whatever the parameters are stored in.
+  // Gradients are float32 for every storage of parameters.
   const gradientBytes = sum(({ gradients }) => gradients.byteLength);
   const masterBytes = sum(({ dtype, gradients }) =>
     dtype !== "float32" && recipe.masterWeights ? gradients.byteLength : 0,
@@ -43,7 +43,7 @@ export async function runSummary(options: RunSummaryOptions): Promise<RunSummary
     finalScale: result.finalScale,
     test,
     msPerStep: result.msPerStep,
-    // 0 where a checkpoint had done all steps, so that none was timed.
+    // 0 where the checkpoint had completed all steps, so that none was timed.
     samplesPerSecond: result.msPerStep === 0 ? 0 : (samplesPerStep * 1000) / result.msPerStep,
     peakBytes:
       options.peakBytes ?? result.stepBytes + parameterBytes + gradientBytes + optimizerBytes,

@@ -14,7 +14,7 @@ import {
   type TrainingState,
 } from "./training-state.js";
 
-/** Checks options, and gives everything the state of the checkpoint that training goes on from. */
+/** Checks options, and restores all states from the checkpoint from which training continues. */
 export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<TrainingRun<Batch>> {
   requireOptions("train", options, {
     runtime: "gpuRuntime(device) or cpuRuntime()",
@@ -48,20 +48,20 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
       setting,
       checkpoints.onNote,
     ));
-  // A scaler that has been used, or has loaded a state, counts on from there.
+  // A scaler that was used before, or has loaded a state, continues its count.
   const { scale = 1, step: counted = 0 } = await scaler.stateDict();
   const state: TrainingState = restored ?? { ...setting, ...beginning, scale };
   const place = { state, setting, stepsBefore: counted - state.step };
   return new TrainingRun(options, place, restored && checkpoint);
 }
 
-/** With a number that is none, training would never end. */
+/** With NaN, training would never end. */
 function requireCount(name: string, count: number): void {
   if (!(Number.isSafeInteger(count) && count >= 0) && count !== Number.POSITIVE_INFINITY)
     throw new RangeError(`${name} is ${count}: it must be a whole number from 0 on, or Infinity`);
 }
 
-/** The checkpoint to go on from; says which it is, and what is wrong with newer ones. */
+/** The checkpoint from which training continues; reports it, and the errors of newer ones. */
 async function checkpointOf({
   resume,
   store,
@@ -88,7 +88,7 @@ const settingOf = <Batch>(
   accumulate,
 });
 
-/** What decides how sums are ordered, besides the adapter. */
+/** A hash of the tables that decide the order of sums, besides the adapter. */
 async function tablesOf<Batch>({
   checkpoints,
   device,

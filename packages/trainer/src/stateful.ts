@@ -1,7 +1,7 @@
 import type { Variable } from "@halfstep/tensor";
 
 /**
- * Something whose state a checkpoint holds: a module, an optimizer, a scaler, an average, a schedule, a run folder. A state is
+ * An object with state in checkpoints: a module, an optimizer, a scaler, an average, a schedule, a run folder. A state is
  * plain data: objects, lists, typed arrays, numbers, strings, booleans and null.
  */
 export interface Stateful {
@@ -9,19 +9,19 @@ export interface Stateful {
   loadStateDict(state: never): unknown;
 }
 
-/** A model as a checkpoint needs it: every `Module` of `@halfstep/nn`. */
+/** A model for checkpoints: every `Module` of `@halfstep/nn`. */
 export interface StatefulModel extends Stateful {
   namedParameters(): Iterable<readonly [path: string, parameter: Variable]>;
 }
 
-/** A generator of random numbers whose state is its place: `Generator` of `@halfstep/tensor`. */
+/** A generator of random numbers whose state is its offset: `Generator` of `@halfstep/tensor`. */
 export interface SeededGenerator {
   readonly seed: number;
   offset: number;
 }
 
 /**
- * A generator as a part of checkpoints, so that dropout goes on with the numbers that would have followed.
+ * A generator as a part of checkpoints, so that a resumed run draws the same numbers for dropout.
  *
  * @example
  * parts: { model, optimizer, dropout: savedGenerator(generator) }
@@ -40,8 +40,8 @@ export const savedGenerator = (generator: SeededGenerator): Stateful => ({
 });
 
 /**
- * Plain data as a part of checkpoints, for whoever opens them: a model's options, names of classes. What is resumed reads it
- * before there is a run, so that loading it does nothing.
+ * Plain data as a part of checkpoints, for their readers: a model's options, names of classes. Resuming reads it before a
+ * run exists, so loading it does nothing.
  *
  * @example
  * parts: { model, optimizer, network: savedData({ width, classes }) }

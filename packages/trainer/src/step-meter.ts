@@ -3,7 +3,7 @@ import type { PlanStatistics } from "@halfstep/tensor";
 import { reportInterval } from "./reporter.js";
 import type { StepCounters } from "./summary.js";
 
-/** Counts and times steps, where there are enough of them once the first have compiled and allocated what they need. */
+/** Counts and times steps in steady state, after the first ones have compiled programs and allocated memory. */
 export class StepMeter {
   readonly #device: Device | undefined;
   readonly #samples: CounterValues[] = [];
@@ -22,12 +22,12 @@ export class StepMeter {
     this.#before = this.#device?.counters.snapshot();
   }
 
-  /** @param step counts from 1 where this meter began */
+  /** @param step counted from 1 for this meter */
   end(step: number): void {
     if (this.#device && this.#before) this.#latest = this.#device.counters.since(this.#before);
     this.#steps = step;
     const place = step % reportInterval;
-    // Between reports no read of ours is under way, so what is counted is the step's own.
+    // Between reports no read of the reporter is in flight, so the counters belong to the step.
     if (this.#latest && step > reportInterval && place === reportInterval / 2)
       this.#samples.push(this.#latest);
     if (place !== 0) return;
@@ -37,12 +37,12 @@ export class StepMeter {
     this.#windowStart = now;
   }
 
-  /** Leaves the time around something else than training out. */
+  /** Excludes the time of work other than training. */
   pause(): void {
     this.#windowStart = undefined;
   }
 
-  /** To be asked when the device has finished the last step. */
+  /** Call it when the device has finished the last step. */
   medianMilliseconds(): number {
     if (this.#windows.length > 0) return median(this.#windows);
     return this.#steps === 0 ? 0 : (performance.now() - this.#started) / this.#steps;

@@ -1,25 +1,25 @@
 const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 
-/** As the shell has it for SIGPIPE, by which programs end that write to a pipe without a reader. */
+/** The shell's exit code for SIGPIPE, which ends programs that write to a pipe without a reader. */
 export const closedPipeCode = 141;
 
-/** What listens for signals. */
+/** A listener for signals. */
 export interface StopSignals {
   /** Fires with the first signal: for the option `signal` of `train()`. */
   readonly signal: AbortSignal;
   /**
-   * 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM, 141 where nobody reads what the program writes any more; undefined
-   * where none of it came.
+   * 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM, 141 where the reader of the program's output is gone; undefined where
+   * none of these happened.
    */
   exitCode(): number | undefined;
   /** Stops listening. */
   dispose(): void;
 }
 
-/** Which signals stop a run. */
+/** Options of listening for signals. */
 export interface StopSignalOptions {
   /**
-   * Milliseconds in which signals count as one: npm passes on a terminal's Ctrl-C, which has reached this process too.
+   * Milliseconds in which signals count as one: npm forwards a terminal's Ctrl-C, which also reaches this process directly.
    * Default 500.
    */
   readonly echo?: number;
@@ -27,17 +27,20 @@ export interface StopSignalOptions {
 
 let listening = 0;
 
-/** Whether something of this process saves when nobody reads its output any more, and so must not be ended before. */
+/**
+ * Whether a listener of this process still saves after the reader of its output is gone, so that the process must not end
+ * before.
+ */
 export const isStopAwaited = (): boolean => listening > 0;
 
-/** Whether an error of stdout or stderr says that their reader is gone: `… | head`, or a terminal that was closed. */
+/** Whether an error of stdout or stderr means that their reader is gone: `… | head`, or a closed terminal. */
 export const isClosedPipe = (error: NodeJS.ErrnoException): boolean =>
   error.code === "EPIPE" || error.code === "EIO";
 
 /**
- * Listens for SIGINT, SIGTERM and SIGHUP, and for a reader of stdout or stderr that goes away (`… | head`). The first is for the
- * program to end in order: `train()` saves, after the step that is under way. A second signal ends the process at
- * once; checkpoints appear whole or not at all, so it spoils none.
+ * Listens for SIGINT, SIGTERM and SIGHUP, and for a closed reader of stdout or stderr (`… | head`). After the first signal the
+ * program ends in order: `train()` finishes the current step and saves. A second signal ends the process at once; checkpoints
+ * appear whole or not at all, so none is damaged.
  */
 export function stopSignals({ echo = 500 }: StopSignalOptions = {}): StopSignals {
   const controller = new AbortController();
@@ -56,7 +59,7 @@ export function stopSignals({ echo = 500 }: StopSignalOptions = {}): StopSignals
     process.on(signal, listener);
     return () => process.off(signal, listener);
   });
-  // Each further write fails as well: that is no second wish to stop.
+  // Later writes fail as well, and do not count as a second signal.
   const onError = (error: NodeJS.ErrnoException): void => {
     if (!isClosedPipe(error)) throw error;
     if (!controller.signal.aborted) stop(closedPipeCode);

@@ -1,13 +1,13 @@
 import { formatBytes, formatNumber } from "./quantities.js";
 import { pairedDifference, type Spread, type Study, type StudyRun, spreadOf } from "./study.js";
 
-/** Names of outcomes that have columns of their own. */
+/** Names of outcomes with their own columns. */
 const usual = ["metric", "loss", "wallSeconds", "peakBytes", "skippedSteps"];
 
 /**
- * The page that shows a study's results, as Markdown: means ± standard deviations, differences from the first variant paired
- * by seed ± their standard errors, wall time, peak bytes and skipped steps, and every run.
- * @param file the name of the file that has the runs
+ * The results of a study as Markdown: means ± standard deviations, and differences from the first variant, paired by seed, ±
+ * standard errors. It also lists wall time, peak bytes and skipped steps, and every run.
+ * @param file the name of the file with the runs
  */
 export function renderStudy(study: Study, runs: readonly StudyRun[], file: string): string {
   const { app, metric, variants } = study;

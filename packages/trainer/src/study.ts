@@ -1,14 +1,14 @@
-/** How far variants of training are apart over several seeds. An app's `src/study.ts` has one as its default export. */
+/** A comparison of variants of training over several seeds. An app's `src/study.ts` has one as its default export. */
 export interface Study {
   /** The name of the app's folder. */
   readonly app: string;
-  /** What is compared: `{ name: "test accuracy", unit: "%", better: "max" }`. */
+  /** The metric: `{ name: "test accuracy", unit: "%", better: "max" }`. */
   readonly metric: {
     readonly name: string;
     readonly unit: string;
     readonly better: "max" | "min";
   };
-  /** The first is what the others are compared with: "float32". */
+  /** The first one is the baseline: "float32". */
   readonly variants: readonly string[];
   /** Every variant is trained from the seeds 0 to `seeds` − 1. */
   readonly seeds: number;
@@ -16,11 +16,11 @@ export interface Study {
   run(variant: string, seed: number): Promise<StudyOutcome>;
 }
 
-/** What one training run came to. Numbers of one's own may follow. */
+/** The outcome of one training run. Further numbers may follow. */
 export interface StudyOutcome {
   /** In the unit of the study's metric. */
   readonly metric: number;
-  /** On what the metric is measured on, in nats unless the app says otherwise. */
+  /** Loss on the data of the metric, in nats unless the app says otherwise. */
   readonly loss: number;
   readonly wallSeconds: number;
   readonly peakBytes: number;
@@ -32,13 +32,13 @@ export interface StudyOutcome {
 export interface StudyRun {
   readonly variant: string;
   readonly seed: number;
-  /** Where it ran. */
+  /** The machine of the run. */
   readonly machine: string;
-  /** Null where it is no finite number: JSON has none. */
+  /** Null where the number is not finite, because JSON cannot represent it. */
   readonly outcome: { readonly [Name in keyof StudyOutcome]: number | null };
 }
 
-/** Mean of some numbers, how they spread, and how far the mean may be off. */
+/** Mean of some numbers, with their deviation and the error of the mean. */
 export interface Spread {
   readonly count: number;
   readonly mean: number;
@@ -57,7 +57,7 @@ export function spreadOf(values: readonly number[]): Spread {
   return { count, mean, deviation, error: deviation / Math.sqrt(count) };
 }
 
-/** How much more one variant has of something than another, over the seeds that both have, paired by seed. */
+/** The difference of a number between two variants, paired by seed, over the seeds that both have. */
 export function pairedDifference(
   runs: readonly StudyRun[],
   variant: string,

@@ -18,25 +18,25 @@ export interface StepMetrics {
   readonly lr: number;
 }
 
-/** A line of `metrics.jsonl` that tells of an evaluation. Lines of steps have no `kind`. */
+/** A line of `metrics.jsonl` for an evaluation. Lines of steps have no `kind`. */
 export interface EvaluationMetrics {
   readonly kind: "evaluation";
   /** Name of the recipe. */
   readonly precision: string;
-  /** After how many steps. */
+  /** Number of steps before it. */
   readonly step: number;
-  /** That the last of these steps was of; counts from 1. */
+  /** Epoch of the last of these steps; counts from 1. */
   readonly epoch: number;
   /** Whether it is the best so far. */
   readonly best: boolean;
-  /** By their names: loss, accuracy, … Null where one was not finite. */
+  /** Values by name: loss, accuracy, … Null where one was not finite. */
   readonly values: Readonly<Record<string, number | null>>;
 }
 
 /** A line of `metrics.jsonl`. */
 export type MetricsLine = StepMetrics | EvaluationMetrics;
 
-/** Whether a line tells of an evaluation. */
+/** Whether a line is that of an evaluation. */
 export const isEvaluation = (line: MetricsLine): line is EvaluationMetrics => "kind" in line;
 
 /** The device that a run used. */
@@ -47,7 +47,7 @@ export interface RunDevice {
   readonly tier: "subgroup matrix" | "native" | "packed" | "cpu";
 }
 
-/** What one training step costs besides arithmetic, as counted in steady state. */
+/** The cost of one training step besides arithmetic, counted in steady state. */
 export interface StepCounters {
   readonly hostWaits: number;
   readonly submits: number;
@@ -59,54 +59,54 @@ export interface StepCounters {
 }
 
 /**
- * What training does: getting batches; recording a step; planning, encoding and submitting it, with waiting where the host is
- * too far ahead of the device; hooks that take their time, evaluations above all; saving checkpoints.
+ * A phase of training: getting batches; recording a step; planning, encoding and submitting it, including waits where the host is
+ * too far ahead of the device; asynchronous hooks, mainly evaluations; saving checkpoints.
  */
 export type PhaseName = "data" | "record" | "submit" | "evaluation" | "checkpoint";
 
-/** What a phase of a step costs. */
+/** The cost of a phase. */
 export interface PhaseCost {
-  /** In all, on the host's clock. */
+  /** Total time on the host's clock. */
   readonly milliseconds: number;
   readonly times: number;
-  /** The most pooled memory that the device was seen to hold in it; 0 on the CPU. */
+  /** The largest observed pooled memory of the device in this phase; 0 on the CPU. */
   readonly peakBytes: number;
 }
 
-/** The phases that there were. */
+/** The costs of the phases that occurred. */
 export type PhaseCosts = { readonly [Phase in PhaseName]?: PhaseCost };
 
-/** What a test found: the mean loss, and metrics by their names. `accuracy` is from 0 to 1. */
+/** The result of a test: the mean loss, and metrics by name. `accuracy` is from 0 to 1. */
 export interface TestResult {
   readonly loss: number;
   readonly [metric: string]: number;
 }
 
-/** A number, a truth, a text, or a list of these. Null where there is none: a flag that was left out, a limit that is infinite. */
+/** A number, a boolean, a string, or a list of these. Null for a flag that was left out or an infinite limit. */
 export type SettingValue = PlainValue | readonly PlainValue[];
 
 type PlainValue = string | number | boolean | null;
 
-/** Values by their names, as `summary.json` has them: flags of a program by their names without dashes, options of an optimizer. */
+/** Values by name, as in `summary.json`: flags of a program without their dashes, options of an optimizer. */
 export type Settings = Readonly<Record<string, SettingValue>>;
 
-/** What an optimizer and a loss scaler were made with, by their options. Without a loss scale there is none. */
+/** The options of an optimizer and a loss scaler; without loss scaling the latter is absent. */
 export interface Hyperparameters {
-  /** What all groups of parameters have in common. */
+  /** The options that all groups of parameters share. */
   readonly optimizer: Settings;
-  /** What groups differ in, group by group; absent where they do not. */
+  /** The options in which groups differ, by group; absent where there are none. */
   readonly groups?: readonly Settings[];
   readonly lossScale: Settings;
 }
 
-/** Versions by packages, and that of Node. */
+/** Versions by package, and the version of Node. */
 export type Versions = Readonly<Record<string, string>>;
 
-/** Where a program ran, its GPU aside. */
+/** The machine of a program, without its GPU. */
 export interface Machine {
   readonly os: string;
   readonly cpu: string;
-  /** That the process may use. */
+  /** Number of cores that the process may use. */
   readonly cores: number;
   readonly memoryBytes: number;
 }
@@ -120,7 +120,7 @@ export interface RunSummary {
   readonly skippedSteps: number;
   /** 1 without scaling. */
   readonly finalScale: number;
-  /** `summary.json` has null for what is no finite number, where training diverged. */
+  /** In `summary.json`, numbers that are not finite (after divergence) are null. */
   readonly test: TestResult;
   /** Median over steady state. */
   readonly msPerStep: number;
@@ -136,7 +136,7 @@ export interface RunSummary {
   readonly deviceMsPerStep?: number | undefined;
   readonly phases?: PhaseCosts | undefined;
   readonly hyperparameters?: Hyperparameters | undefined;
-  /** Of all parameters after training, as stored, in the order of their names. */
+  /** SHA-256 of all parameters after training, as stored, in the order of their names. */
   readonly parameterSha256: string;
   readonly wallSeconds: number;
 }
@@ -147,9 +147,9 @@ export interface Summary {
   readonly task: string;
   readonly seed: number;
   readonly device: RunDevice;
-  /** What the program was asked to do. */
+  /** The settings of the program. */
   readonly settings?: Settings | undefined;
-  /** Of what wrote it; `RunFolder` adds them, and the machine. */
+  /** Versions of the program's packages; `RunFolder` adds them, and the machine. */
   readonly versions?: Versions | undefined;
   readonly machine?: Machine | undefined;
   readonly runs: readonly RunSummary[];

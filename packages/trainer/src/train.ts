@@ -22,9 +22,9 @@ export interface TrainableOptimizer extends ScaledOptimizer<Storage> {
 /** Options of training. */
 export interface TrainOptions<Batch> {
   readonly runtime: Runtime;
-  /** The device of a GPU runtime, whose counters tell what a step costs. */
+  /** The device of a GPU runtime; its counters measure the cost of a step. */
   readonly device?: Device | undefined;
-  /** The recipe that the model runs by; apply it to the model (`applyRecipe`) where it is not one of torch.amp's. */
+  /** The recipe of the model. Recipes other than torch.amp's must be applied to the model before (`applyRecipe`). */
   readonly precision: TrainingPrecision;
   /** Records the forward pass of a batch and its loss, a scalar; under autocast where the recipe casts op by op. */
   readonly loss: (batch: Batch) => Tensor;
@@ -33,47 +33,46 @@ export interface TrainOptions<Batch> {
   readonly scaler: GradScaler<Storage, Tensor>;
   /** `Infinity` where `maxSteps` ends training. */
   readonly epochs: number;
-  /** Ends training after so many steps, whatever epochs are left. */
+  /** Ends training after so many steps, before the last epoch if need be. */
   readonly maxSteps?: number | undefined;
-  /** The batches of an epoch, counted from 0: the same for the same epoch whenever it is asked for. */
+  /** The batches of an epoch, counted from 0. It must return the same batches for the same epoch in every call. */
   readonly batches: (epoch: number) => Batches<Batch>;
   /**
-   * The batches of an epoch from number `first` on, for training that is resumed in the middle of it. Default: those of
-   * `batches`, of which the first ones are made and left out.
+   * The batches of an epoch from number `first` on, for training that is resumed within an epoch. Default: those of `batches`, with the
+   * first ones skipped.
    */
   readonly batchesFrom?: ((epoch: number, first: number) => Batches<Batch>) | undefined;
   /**
-   * How many batches make one step: gradients are those of their mean loss. The last step of an epoch has the batches that
-   * are left. Default 1.
+   * Number of batches in one step: gradients are those of their mean loss. The last step of an epoch has the remaining batches. Default 1.
    */
   readonly accumulate?: number | undefined;
-  /** How many samples, or tokens, a batch of an accumulation counts for. Default: all batches count alike. */
+  /** Number of samples or tokens of a batch, its weight in an accumulation. Default: all batches weigh the same. */
   readonly samples?: ((batch: Batch) => number) | undefined;
-  /** Called when gradients are unscaled, before the step: `() => clipGradNorm(optimizer, 1)`. */
+  /** Called with unscaled gradients, before the step: `() => clipGradNorm(optimizer, 1)`. */
   readonly clip?: (() => unknown) | undefined;
-  /** What accompanies training, by names of its own, under which states of hooks are saved. */
+  /** Hooks by name; their states are saved under these names. */
   readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
   readonly checkpoints?: TrainingCheckpoints | undefined;
-  /** The learning rate after this many applied steps: for the metrics. */
+  /** The learning rate after this many applied steps, for the metrics. */
   readonly lr: (appliedSteps: number) => number;
   /**
-   * What becomes of a batch whose gradients overflowed: `"skip"` goes on to the next one, `"retry"` runs the batch again with
-   * the scale that is left, and so waits for the device after each step. Default "skip".
+   * What to do with a batch whose gradients overflowed: `"skip"` continues with the next one, `"retry"` runs the batch again with the
+   * reduced scale, and so waits for the device after each step. Default "skip".
    */
   readonly onOverflow?: "skip" | "retry";
-  /** Goes on after a step that was applied though its loss was not finite. Default false: then training fails. */
+  /** Continues after a step that was applied although its loss was not finite. Default false: training fails. */
   readonly allowNonFiniteLoss?: boolean | undefined;
-  /** Called for every step, in order, up to `reportInterval` steps late: what a step did is known when the device tells. */
+  /** Called for every step, in order, up to `reportInterval` steps late, when its outcome was read from the device. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
-  /** Called for every evaluation that a hook tells of, in order with the steps. */
+  /** Called for every evaluation that a hook reports, in order with the steps. */
   readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
-  /** Ends training after the step, or micro-step, that is under way; with `checkpoints`, what there is by then is saved. */
+  /** Ends training after the current step or micro-step; with `checkpoints`, the state is saved. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What training left. */
+/** The result of training. */
 export interface TrainResult {
-  /** With those before the checkpoint that training went on from. */
+  /** Number of steps, including those before the checkpoint from which training continued. */
   readonly steps: number;
   readonly appliedSteps: number;
   readonly skippedSteps: number;
@@ -83,20 +82,20 @@ export interface TrainResult {
   readonly msPerStep: number;
   /** Bytes that the forward pass of a step keeps for its backward pass. */
   readonly activationBytes: number;
-  /** Bytes that the plan of a step holds at most, parameters and optimizer state aside. */
+  /** Peak bytes of a step's plan, without parameters and optimizer state. */
   readonly stepBytes: number;
   readonly perStep: StepCounters;
-  /** Of a step on the GPU's clock, median of samples; undefined where the device has no timestamps, or there were too few steps. */
+  /** Median time of a step on the GPU's clock; undefined where the device has no timestamps, or there were too few steps. */
   readonly deviceMsPerStep: number | undefined;
-  /** What the host's time went into, and how much memory the device held. */
+  /** The host's time and the device's memory by phase. */
   readonly phases: PhaseCosts;
-  /** What optimizer and scaler were made with. */
+  /** The hyperparameters of optimizer and scaler. */
   readonly hyperparameters: Hyperparameters;
   /** True where `signal` ended training early. */
   readonly isAborted: boolean;
-  /** True where a hook did. */
+  /** True where a hook ended training. */
   readonly isStopped: boolean;
-  /** Steps that a checkpoint had done already; 0 where training began. */
+  /** Steps that were completed before the checkpoint; 0 for new training. */
   readonly resumedAt: number;
 }
 
@@ -104,11 +103,11 @@ export interface TrainResult {
  * The training loop: forward, scaled backward, guarded step, update, for every batch of every epoch. No step waits for the
  * device; losses and the scaler's outcomes follow every `reportInterval` steps.
  *
- * Resumed from a checkpoint, in this process or another, it goes on with the bits that it would have gone on with: parameters,
- * optimizer, scaler, random numbers, batches, learning rates, reports.
+ * Resumed from a checkpoint, in this process or another, it continues with the same bits as an uninterrupted run: parameters, optimizer,
+ * scaler, random numbers, batches, learning rates, reports.
  *
- * @throws DivergenceError after a step that was applied with a loss that is not finite; CheckpointError where a checkpoint does not fit; StorageError where one cannot be saved; what `loss`, `clip`,
- * `onStep` and hooks throw. Steps that were done before are told first.
+ * @throws DivergenceError after a step that was applied with a loss that is not finite; CheckpointError where a checkpoint does not fit;
+ * StorageError where one cannot be saved; the errors of `loss`, `clip`, `onStep` and hooks. Earlier steps are reported first.
  */
 export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainResult> {
   const run = await startRun(options);

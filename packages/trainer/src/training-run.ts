@@ -22,11 +22,11 @@ import {
 
 type Window = AccumulationWindow<Tensor, TrainableOptimizer, [count: number]>;
 
-/** From where training goes on, and with what. */
+/** The place from which training continues, with its state. */
 export interface Place {
   readonly state: TrainingState;
   readonly setting: Setting;
-  /** What the scaler has counted besides. */
+  /** Steps that the scaler counted before training. */
   readonly stepsBefore: number;
 }
 
@@ -40,19 +40,19 @@ export class TrainingRun<Batch> {
   readonly #clock: DeviceClock | undefined;
   readonly #start: TrainingState;
   readonly #setting: Setting;
-  /** Until its gradients, if it has any, are in their place. */
+  /** The checkpoint, until its gradients (if any) are restored. */
   #checkpoint: Checkpoint | undefined;
   #step: number;
   #epoch: number;
   #batch: number;
-  /** Micro-steps of the step that is under way. */
+  /** Completed micro-steps of the current step. */
   #micro: MicroLoss[] = [];
   #window: Window | undefined;
   #isAborted = false;
   #isStopped: boolean;
-  /** What was saved last, or gone on from. */
+  /** The place of the last saved or loaded checkpoint. */
   #saved: string;
-  /** Of the micro-steps of the first step. */
+  /** Statistics of the plans of the first step's micro-steps. */
   readonly #plans: PlanStatistics[] = [];
 
   constructor(
@@ -105,13 +105,13 @@ export class TrainingRun<Batch> {
     this.#forgetWindow();
   }
 
-  /** After a failure: tells what is known, and leaves the scaler as if the step under way had not begun. */
+  /** After a failure: reports the known steps, and resets the scaler to before the current step. */
   async giveUp(): Promise<void> {
     await this.#reporter.flushRest();
     try {
       this.#forgetWindow();
     } catch {
-      // A device that is lost takes no more launches, and has been reported by what failed before.
+      // A lost device takes no more launches; the earlier failure has reported it.
     }
   }
 
@@ -138,7 +138,7 @@ export class TrainingRun<Batch> {
     };
   }
 
-  /** Whether training is over; looks at the signal only where there is something left to do. */
+  /** Whether training is over; the signal counts only while steps remain. */
   #isOver(): boolean {
     const { epochs, maxSteps = Number.POSITIVE_INFINITY, signal } = this.#options;
     if (this.#isStopped || this.#epoch >= epochs || this.#step >= maxSteps) return true;
@@ -161,7 +161,7 @@ export class TrainingRun<Batch> {
     this.#batch = 0;
   }
 
-  /** One step, and its repetitions where it is to be applied in any case. */
+  /** One step, with its repetitions under `onOverflow: "retry"`. */
   async #stepFrom(source: BatchSource<Batch>): Promise<void> {
     const { accumulate = 1, onOverflow = "skip" } = this.#options;
     const batches = await this.#phases.during("data", () => source.take(accumulate));
@@ -184,13 +184,13 @@ export class TrainingRun<Batch> {
     }
   }
 
-  /** Steps whose counters are looked at are not timed: submits of the clock would be counted as theirs. */
+  /** Steps whose counters are read are not timed, because submits of the clock would count as theirs. */
   #isSampled(): boolean {
     const step = this.#step - this.#start.step;
     return step > reportInterval && step % reportInterval === reportInterval / 4;
   }
 
-  /** The micro-steps of one step. False where the signal came in between. */
+  /** Runs the micro-steps of one step. Returns false where the signal came in between. */
   async #accumulate(batches: readonly Batch[], counts: readonly number[]): Promise<boolean> {
     const { scaler, optimizer, runtime } = this.#options;
     const total = counts.reduce((sum, count) => sum + count, 0);
@@ -222,7 +222,7 @@ export class TrainingRun<Batch> {
     return value;
   }
 
-  /** Puts the gradients of a step that a checkpoint has begun in their place. */
+  /** Restores the gradients of a step that the checkpoint has begun. */
   async #restoreWindow(window: Window, counts: readonly number[]): Promise<void> {
     const checkpoint = this.#checkpoint;
     const { runtime, scaler, checkpoints } = this.#options;
@@ -238,7 +238,7 @@ export class TrainingRun<Batch> {
     const total = counts.reduce((sum, count) => sum + count, 0);
     await runtime.step(() => {
       restoreGradients(runtime, checkpoints.parts.model, scaler, checkpoint);
-      // The scaler counts the micro-steps, and looks at their losses again.
+      // The scaler counts the micro-steps and checks their losses again.
       for (const [i, loss] of microLosses.entries())
         window.scale(runtime.tensor(loss), counts[i] as number);
     });
@@ -294,7 +294,7 @@ export class TrainingRun<Batch> {
 
   async #write({ store, parts }: TrainingCheckpoints, best: boolean): Promise<void> {
     const { scaler } = this.#options;
-    // What is saved after a failure of the device would be wrong: this throws then.
+    // Throws after a failure of the device: a checkpoint would be wrong then.
     await this.#reporter.flush();
     const training: TrainingState = {
       ...this.#setting,
@@ -314,7 +314,7 @@ export class TrainingRun<Batch> {
     });
   }
 
-  /** The last batch of an epoch may be smaller: the first step of all speaks for all. */
+  /** The figures of the first step, because the last batch of an epoch may be smaller. */
   #bytes(): Pick<TrainingState, "activationBytes" | "stepBytes"> {
     const { activationBytes, stepBytes } = this.#start;
     if (stepBytes > 0) return { activationBytes, stepBytes };
@@ -331,7 +331,10 @@ export class TrainingRun<Batch> {
 
 type Listener = NonNullable<TrainingHook["onStep"]>;
 
-/** Tells a step to all. Who throws is told no more; the others are, when training that has failed tells what is left. */
+/**
+ * Combines listeners. A listener that throws gets no more steps; the others still get the remaining ones when training
+ * reports after a failure.
+ */
 function toldToAll(listeners: readonly (Listener | undefined)[]): Listener {
   const listening = new Set(listeners.filter((each) => each !== undefined));
   return (...told) => {
@@ -347,7 +350,7 @@ function toldToAll(listeners: readonly (Listener | undefined)[]): Listener {
   };
 }
 
-/** JSON has no NaN. */
+/** JSON has no NaN: such values become null. */
 const finiteOnly = (values: Readonly<Record<string, number>>): EvaluationMetrics["values"] =>
   Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, Number.isFinite(value) ? value : null]),

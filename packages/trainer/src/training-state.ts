@@ -5,37 +5,39 @@ import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import type { Every, TrainingHook } from "./hooks.js";
 import type { Stateful, StatefulModel } from "./stateful.js";
 
-/** What training saves, where and when, and from where it goes on. */
+/** Options of checkpoints: their parts, store and interval, and the checkpoint to resume from. */
 export interface TrainingCheckpoints {
   readonly store: CheckpointStore;
   /**
-   * What is saved besides the scaler, the hooks and the place in the data. An average, generators of dropout
-   * (`savedGenerator`) and a run folder belong here.
+   * The parts to save besides the scaler, the hooks and the place in the data. Include an average, generators of dropout
+   * (`savedGenerator`) and a run folder.
    */
   readonly parts: TrainingParts;
-  /** How often a checkpoint is saved besides the end, `signal`, and where a hook asks for it. Default: never. */
+  /** How often a checkpoint is saved, besides the end, after `signal`, and on request of a hook. Default: never. */
   readonly every?: Every | undefined;
-  /** Whether one is saved when training has ended. Default true. */
+  /** Whether to save a checkpoint at the end of training. Default true. */
   readonly atEnd?: boolean | undefined;
-  /** From where training goes on: the newest checkpoint that is whole, if there is one, or this one. Default: from the start. */
+  /**
+   * The checkpoint from which training continues: "auto" for the newest whole one, if any, or this one. Default: from the start.
+   */
   readonly resume?: "auto" | Checkpoint | undefined;
   /**
-   * A hash of the tables by which kernels are chosen, in the manifest: training that goes on with another says so. Default: of
-   * the committed table for the class of `device`.
+   * A hash of the tables by which kernels are chosen, stored in the manifest: resuming with another hash is reported. Default:
+   * that of the committed table for the class of `device`.
    */
   readonly tables?: string | undefined;
-  /** Told from where training goes on, which checkpoints are damaged, and why bits may differ. */
+  /** Called with lines about the resumed checkpoint, damaged checkpoints, and reasons why bits may differ. */
   readonly onNote?: ((line: string) => void) | undefined;
 }
 
-/** What a training run is made of. */
+/** The stateful parts of a training run. */
 export interface TrainingParts {
   readonly model: StatefulModel;
   readonly optimizer: Stateful;
   readonly [name: string]: Stateful;
 }
 
-/** Where training stands, as a checkpoint has it. */
+/** The state of training in a checkpoint. */
 export interface TrainingState {
   /** Name of the recipe. */
   readonly recipe: string;
@@ -45,23 +47,23 @@ export interface TrainingState {
   readonly step: number;
   /** Epochs that are complete. */
   readonly epoch: number;
-  /** Batches of this epoch that complete steps have seen. */
+  /** Batches of this epoch in complete steps. */
   readonly batch: number;
   readonly accumulate: number;
-  /** Losses of the micro-steps of a step that is not complete. */
+  /** Losses of the micro-steps of an incomplete step. */
   readonly microLosses: readonly number[];
-  /** What the gradients of those carry of the loss scale, by parameter. */
+  /** States of their gradients with regard to the loss scale, by parameter. */
   readonly gradientStates?: Readonly<Record<string, GradientState>>;
-  /** Steps that were applied, and the scale after the last. */
+  /** Number of applied steps, and the scale after the last. */
   readonly applied: number;
   readonly scale: number;
   readonly activationBytes: number;
   readonly stepBytes: number;
-  /** True where a hook has ended training. */
+  /** Whether a hook has ended training. */
   readonly isStopped: boolean;
 }
 
-/** What has to be the same when training goes on. */
+/** A setting that must be the same in a resumed run. */
 export type Setting = Pick<TrainingState, "recipe" | "adapter" | "tables" | "accumulate">;
 
 interface Everything {
@@ -72,14 +74,14 @@ interface Everything {
 
 const reserved: readonly string[] = ["training", "scaler", "hooks", "gradients"];
 
-/** @throws TypeError for parts whose names training needs itself */
+/** @throws TypeError for parts with names that training reserves */
 export function requireFreeNames(parts: TrainingParts): void {
   const taken = Object.keys(parts).find((name) => reserved.includes(name));
   if (taken !== undefined)
     throw new TypeError(`parts has ${taken}, which training saves itself: choose another name`);
 }
 
-/** The states of everything. Waits for the device. */
+/** Collects all states. Waits for the device. */
 export async function collectStates(
   { parts, scaler, hooks }: Everything,
   training: TrainingState,
@@ -101,7 +103,7 @@ export async function collectStates(
 }
 
 /**
- * Gives everything the states of a checkpoint, and says where training stands.
+ * Restores all states from a checkpoint, and returns the state of training.
  * @throws CheckpointError where they do not fit
  */
 export async function restoreStates(
@@ -146,7 +148,7 @@ export async function restoreStates(
   };
   const training = checkedTraining(states.training, path);
   for (const note of compareSettings(training, setting, path)) onNote?.(note);
-  // Optimizers that keep masters take them from the model unless they have their own: the model comes first.
+  // The model comes first: optimizers with masters take them from the model unless their state has some.
   const { model, optimizer, ...others } = parts;
   await load("model", states.model, model);
   await load("optimizer", states.optimizer, optimizer);
@@ -171,7 +173,7 @@ async function gradientsOf(model: StatefulModel): Promise<Record<string, unknown
   return gradients;
 }
 
-/** What those gradients carry of the loss scale. */
+/** The states of those gradients with regard to the loss scale. */
 function gradientStatesOf(
   model: StatefulModel,
   scaler: Everything["scaler"],
@@ -183,7 +185,7 @@ function gradientStatesOf(
 }
 
 /**
- * Inside of a step: gives parameters the gradients of a checkpoint.
+ * Called inside a step: restores the gradients of a checkpoint.
  * @throws CheckpointError where they do not fit
  */
 export function restoreGradients(
@@ -238,7 +240,7 @@ function checkedTraining(state: unknown, path: string): TrainingState {
   );
 }
 
-/** Refuses a checkpoint of another training, and says what may change bits. */
+/** Refuses a checkpoint of a different training, and reports changes that may change bits. */
 function compareSettings(saved: Setting, now: Setting, path: string): readonly string[] {
   if (saved.recipe !== now.recipe)
     throw new CheckpointError(

@@ -32,7 +32,7 @@ const stop = stopSignals({ echo: 0 });
 await program(run);
 
 async function run(): Promise<number> {
-  // Nobody: what the superuser may do says nothing about permissions.
+  // Runs as the user `nobody`, because permissions do not apply to the superuser.
   if (at.unprivileged && process.getuid?.() === 0) process.seteuid?.(65534);
   const opened = await openRuntime({ device });
   let operations = 0;

@@ -1,6 +1,6 @@
-// Trains models that nobody holds afterwards, in a heap that nobody else has filled: node --expose-gc unreachable-state-process.js.
-// First optimizers of one runtime are dropped, then runtimes. Prints the bytes of GPU memory after the first, after nine, and after the
-// collector has run; and what training gave.
+// Trains models that are unreachable afterwards, in a fresh heap: node --expose-gc unreachable-state-process.js. First optimizers of
+// one runtime are dropped, then runtimes. Prints the bytes of GPU memory after the first, after nine, and after garbage collection, and
+// the result of training.
 import { requestDevice } from "@halfstep/device/node";
 import { AdamW } from "@halfstep/optim";
 import { flatten, gpuRuntime, type Runtime } from "@halfstep/tensor";

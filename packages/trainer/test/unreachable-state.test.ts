@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { bundleProcess } from "./bundle.js";
 
-// In a process of its own: in one that other tests have filled, the collector may take longer than anybody waits.
+// In a process of its own: with the heap of other tests, garbage collection may take too long.
 test("the memory of optimizers and runtimes that are gone, and of what they trained, is given back", async () => {
   const program = await bundleProcess("unreachable-state-process");
   const ended = spawnSync(process.execPath, ["--expose-gc", program], { encoding: "utf8" });

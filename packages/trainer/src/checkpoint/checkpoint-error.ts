@@ -1,36 +1,38 @@
 // `instanceof` looks for this brand, so that an error thrown by another copy of the package is recognised too.
 const brand = Symbol.for("@halfstep/CheckpointError");
 
-/** What is wrong with a checkpoint, for programs; the message says it for people. */
+/** The problem of a checkpoint, for programs; the message describes it for people. */
 export type CheckpointProblem =
-  /** There is no such folder, or it has no checkpoint that is whole. */
+  /** The folder does not exist, or has no whole checkpoint. */
   | "not-found"
-  /** A file is not there, or is no file. */
+  /** A file is missing, or is not a regular file. */
   | "missing-file"
-  /** A file is there that the manifest does not list. */
+  /** The manifest does not list a file of the folder. */
   | "extra-file"
-  /** A file has not as many bytes as the manifest says. */
+  /** The length of a file differs from the manifest. */
   | "length"
-  /** A file has other bytes than were saved. */
+  /** The bytes of a file differ from those that were saved. */
   | "hash"
-  /** `manifest.json` is not what was written. */
+  /** `manifest.json` was changed or is malformed. */
   | "manifest"
-  /** It was made by a later version of this package. */
+  /** A later version of this package made it. */
   | "version"
   /** `state.json` or a safetensors file is malformed, though its hash is right. */
   | "malformed"
   /** A file cannot be read. */
   | "unreadable"
-  /** It is whole, but of another model, optimizer, recipe or log. */
+  /** The checkpoint is whole, but belongs to another model, optimizer, recipe or log. */
   | "misfit";
 
-/** Facts quote what files say, which may be as long as the file. What is wrong stands at the beginning, the remedy at the end. */
+/**
+ * Shortens a fact in the middle: facts quote files, which may be long. The problem is at the beginning, the remedy at the end.
+ */
 const inOneLine = (fact: string): string => {
   const line = fact.replace(/\s*[\r\n\u2028\u2029]\s*/g, " ");
   return line.length > 600 ? `${line.slice(0, 400)} … ${line.slice(-200)}` : line;
 };
 
-/** A checkpoint that cannot be gone on from. The message names the file and the remedy. */
+/** Training cannot continue from a checkpoint. The message names the file and the remedy. */
 export class CheckpointError extends Error {
   /** The file or folder that is wrong. */
   readonly path: string;

@@ -15,7 +15,7 @@ import { prepareCheckpoint } from "./write-checkpoint.js";
 
 /** Options of a folder of checkpoints. */
 export interface CheckpointFolderOptions {
-  /** How many of the newest checkpoints stay, besides the best. Default 3. */
+  /** Number of newest checkpoints to keep, besides the best. Default 3. */
   readonly keep?: number;
   /** Default: that of Node. */
   readonly fileSystem?: FileSystem;
@@ -24,9 +24,9 @@ export interface CheckpointFolderOptions {
 /**
  * A folder of checkpoints, one folder each: `step-00000120`, or `step-00000120-micro-0003` in the middle of an accumulation.
  * A checkpoint appears whole or not at all: it is written under another name, flushed to the disk file by file, its manifest
- * last, and then renamed. Whatever is written fails with a StorageError that leaves the checkpoints before it as they were.
+ * last, and then renamed. A failed write throws a StorageError and does not change earlier checkpoints.
  *
- * One process at a time may save to it; a `RunFolder` sees to that with its lock.
+ * One process at a time may save to it; a `RunFolder` ensures that with its lock.
  */
 export class CheckpointFolder implements CheckpointStore {
   readonly directory: string;
@@ -46,8 +46,8 @@ export class CheckpointFolder implements CheckpointStore {
   }
 
   /**
-   * Saves a checkpoint, and removes those that rotation no longer keeps. One of the same step that is there already, and
-   * whole, stays. Checkpoints of later steps are of a run that was gone back from, or damaged, and are removed first.
+   * Saves a checkpoint, and removes those that rotation no longer keeps. An existing whole checkpoint of the same step
+   * stays. Checkpoints of later steps belong to an abandoned continuation or are damaged, and are removed first.
    * @throws StorageError; TypeError where a state cannot be saved
    */
   async save(content: CheckpointContent): Promise<void> {
@@ -66,7 +66,7 @@ export class CheckpointFolder implements CheckpointStore {
       }
       await storingAsync(path, () => this.#fs.rename(partial, path));
     } catch (error) {
-      // What was begun takes up room that a full disk has not.
+      // Free the space of the partial checkpoint: the disk may be full.
       await this.#fs.rm(partial, { recursive: true, force: true }).catch(() => {});
       throw error;
     }
@@ -75,7 +75,7 @@ export class CheckpointFolder implements CheckpointStore {
   }
 
   /**
-   * The newest checkpoint that is whole, and what is wrong with those that are newer.
+   * The newest whole checkpoint, and the errors of newer ones.
    * @throws CheckpointError where there are checkpoints and none is whole
    */
   async newest(): Promise<NewestCheckpoint> {
@@ -98,7 +98,7 @@ export class CheckpointFolder implements CheckpointStore {
     return { checkpoint: undefined, skipped };
   }
 
-  /** The folders of the checkpoints, the newest first; whether they are whole shows when they are read. */
+  /** The folders of the checkpoints, the newest first; they are validated only when they are read. */
   async list(): Promise<readonly string[]> {
     const paths = (await this.#entries()).map((name) => join(this.directory, name));
     return paths.filter((path) => placeOf(path)).sort((a, b) => (isNewer(a, b) ? -1 : 1));
@@ -133,14 +133,14 @@ export class CheckpointFolder implements CheckpointStore {
     return undefined;
   }
 
-  /** A checkpoint vanishes whole as well: a process that ends in between leaves none that looks damaged. */
+  /** Removes a checkpoint by a rename first, so that a process that ends in between leaves none that looks damaged. */
   async #discard(path: string): Promise<void> {
     const removed = `${path}${suffixes.removed}`;
     await storingAsync(path, () => this.#fs.rename(path, removed));
     await this.#remove(removed);
   }
 
-  /** Makes the folder, and removes what an earlier process left in it when it was ended. */
+  /** Makes the folder, and removes partial checkpoints of an interrupted process. */
   async #prepare(): Promise<void> {
     if (!existsSync(this.directory)) {
       storing(this.directory, () => makeDirectory(this.directory));
@@ -176,7 +176,7 @@ const suffixes = { partial: ".partial", removed: ".removed" } as const;
 const nameOf = ({ step, microStep }: CheckpointContent): string =>
   `step-${String(step).padStart(8, "0")}${microStep === 0 ? "" : `-micro-${String(microStep).padStart(4, "0")}`}`;
 
-/** Step and micro-step of a checkpoint, by its name; undefined where it is something else. */
+/** Step and micro-step of a checkpoint, by its name; undefined for other names. */
 function placeOf(path: string): readonly [step: number, microStep: number] | undefined {
   const match = /^step-(\d+)(?:-micro-(\d+))?$/.exec(basename(path));
   return match ? [Number(match[1]), Number(match[2] ?? 0)] : undefined;

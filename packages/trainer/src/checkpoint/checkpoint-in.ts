@@ -7,9 +7,9 @@ import { manifestName } from "./manifest.js";
 import { readCheckpoint } from "./read-checkpoint.js";
 
 /**
- * The checkpoint that whoever predicts wants of a folder: of a run folder the best, or the newest that is whole where none was
- * marked as the best; of the folder of a checkpoint this one.
- * @throws CheckpointError in one line: there is no such folder, it has no checkpoint, or none that is whole
+ * The checkpoint of a folder to predict with. Of a run folder it is the best, or the newest whole one where none was marked as
+ * the best. Of the folder of a checkpoint it is that checkpoint.
+ * @throws CheckpointError in one line: the folder does not exist, or has no whole checkpoint
  */
 export async function checkpointIn(directory: string): Promise<Checkpoint> {
   const isCheckpoint = existsSync(join(directory, manifestName));

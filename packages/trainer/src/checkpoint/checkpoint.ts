@@ -1,12 +1,12 @@
 import type { CheckpointError } from "./checkpoint-error.js";
 
-/** What goes into a checkpoint. */
+/** The content of a checkpoint. */
 export interface CheckpointContent {
   /** Optimizer steps so far, skipped ones included. */
   readonly step: number;
-  /** Micro-steps of the next step that are done already; 0 between steps. */
+  /** Completed micro-steps of the next step; 0 between steps. */
   readonly microStep: number;
-  /** Whether it is the best so far by whatever score training goes by; rotation keeps the newest of these. */
+  /** Whether it is the best so far by the score of training; rotation keeps the newest of these. */
   readonly best: boolean;
   /** A hash of the tables by which kernels were chosen; null where there are none. */
   readonly tables?: string | null | undefined;
@@ -14,24 +14,24 @@ export interface CheckpointContent {
   readonly parts: Readonly<Record<string, unknown>>;
 }
 
-/** A checkpoint that was read whole, every byte of it checked. */
+/** A checkpoint that was read and validated completely. */
 export interface Checkpoint extends CheckpointContent {
   /** Its folder. */
   readonly path: string;
 }
 
-/** What a look for the newest checkpoint has found. */
+/** The result of a search for the newest checkpoint. */
 export interface NewestCheckpoint {
-  /** Undefined where there is none at all. */
+  /** Undefined where there is none. */
   readonly checkpoint: Checkpoint | undefined;
-  /** What is wrong with newer ones. */
+  /** The errors of newer ones. */
   readonly skipped: readonly CheckpointError[];
 }
 
-/** Where checkpoints go: `CheckpointFolder` of `@halfstep/trainer/node`, or a place of one's own. */
+/** A store of checkpoints: `CheckpointFolder` of `@halfstep/trainer/node`, or a custom one. */
 export interface CheckpointStore {
-  /** Resolves when the checkpoint is safe: what happens to the process from then on does not matter. */
+  /** Resolves when the checkpoint is durable, even if the process then ends. */
   save(content: CheckpointContent): Promise<void>;
-  /** The newest checkpoint that is whole. */
+  /** The newest whole checkpoint. */
   newest(): Promise<NewestCheckpoint>;
 }

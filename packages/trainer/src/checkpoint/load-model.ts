@@ -3,10 +3,12 @@ import type { Checkpoint } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 
 /**
- * Gives a model the parameters and buffers of a checkpoint's model.
- * @param model or what makes it of what the checkpoint says, whose errors then count as the checkpoint's
- * @param state others in their place, such as averages
- * @throws CheckpointError where it has other ones
+ * Loads the parameters and buffers of a checkpoint's model into a model, and returns the model. The parameters are the
+ * first argument's.
+ * @param model The model, or a function that makes it from the checkpoint. Errors of this function become errors of the
+ * checkpoint.
+ * @param state Another state to load instead, such as averages.
+ * @throws CheckpointError where they do not fit the model
  *
  * @example
  * const checkpoint = await checkpointIn("runs/images");
@@ -29,7 +31,7 @@ export function loadModel<M extends Pick<Module, "loadStateDict">>(
 }
 
 /**
- * The state of a checkpoint's model, to look at before a model is made.
+ * The state of a checkpoint's model, for code that makes the model from it.
  * @throws CheckpointError where it has none
  */
 export function modelState({ path, parts }: Checkpoint): StateDict {

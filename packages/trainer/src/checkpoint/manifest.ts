@@ -9,12 +9,12 @@ export interface FileEntry {
   readonly sha256: string;
 }
 
-/** The table of contents of a checkpoint. It is written last: a folder without it is no checkpoint. */
+/** The table of contents of a checkpoint. It is written last: a folder without it is not a checkpoint. */
 export interface Manifest {
   readonly step: number;
   readonly microStep: number;
   readonly best: boolean;
-  /** Absent where nothing is known of tables. */
+  /** Absent where the tables are not known. */
   readonly tables?: string | undefined;
   /** All files but the manifest, by name. */
   readonly files: readonly FileEntry[];
@@ -69,7 +69,7 @@ export function parseManifest(text: string, path: string): Manifest {
   return formatManifest(manifest) === text ? manifest : damaged();
 }
 
-/** What to do about a damaged checkpoint. */
+/** The remedy for a damaged checkpoint. */
 export const remedy =
   'go on from an older one, as resume: "auto" (--resume auto) does, and delete this one';
 
@@ -95,7 +95,7 @@ const isCount = (value: unknown): value is number =>
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Undefined where it is no JSON. */
+/** Parses JSON; undefined where the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

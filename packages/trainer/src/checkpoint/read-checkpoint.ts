@@ -19,8 +19,8 @@ import { joinTree } from "./state-tree.js";
 import { stateName } from "./write-checkpoint.js";
 
 /**
- * Reads a checkpoint, once every file is there that was saved, no other one is, and all have the bytes that were saved. It
- * allocates no more than the files are long, and executes nothing.
+ * Reads and validates a checkpoint: it must have exactly the saved files with exactly the saved bytes. Allocates at most
+ * the length of the files, and executes nothing.
  * @throws CheckpointError
  */
 export async function readCheckpoint(path: string): Promise<Checkpoint> {
@@ -83,7 +83,7 @@ async function readChecked(
   return content;
 }
 
-/** The bytes of a file of known length; without one, of at most a manifest's. */
+/** Reads a file of known length; without a length, at most as many bytes as a manifest may have. */
 function readFile(path: string, length: number | undefined): Promise<Uint8Array> {
   return reading(path, async () => {
     const stats = await lstat(path);
@@ -112,8 +112,8 @@ function readFile(path: string, length: number | undefined): Promise<Uint8Array>
 }
 
 /**
- * A file with holes may be as long as it likes, and the system gives away memory that it does not have.
- * @throws CheckpointError where there is no room for so many bytes
+ * Allocates so many bytes, which may be too many: a sparse file may have any length, and systems overcommit memory.
+ * @throws CheckpointError where so many bytes cannot be allocated
  */
 function bytesOf(size: number, path: string): Uint8Array {
   const tooMany = (cause?: unknown): CheckpointError =>
@@ -131,7 +131,7 @@ function bytesOf(size: number, path: string): Uint8Array {
   }
 }
 
-/** A byte order mark is kept: nobody wrote one. */
+/** Keeps a byte order mark, which this package never writes and which therefore fails validation. */
 const textOf = (bytes: Uint8Array | undefined): string =>
   new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 

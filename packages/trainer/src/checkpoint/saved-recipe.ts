@@ -3,7 +3,7 @@ import type { Checkpoint } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 
 /**
- * The recipe that a checkpoint has saved, by its name or in whole.
+ * The recipe in a checkpoint, which was saved by name or in full.
  * @throws CheckpointError where there is no such recipe
  */
 export function savedRecipe(saved: unknown, { path }: Pick<Checkpoint, "path">): Recipe {

@@ -3,13 +3,13 @@ import { dtypes, isDType, isNarrow } from "@halfstep/formats/dtypes";
 import type { SafetensorsTensor } from "@halfstep/safetensors";
 import { dtypeOf, safetensorsDtypeOf } from "../weights/safetensors-dtype.js";
 
-/** A state cut in two: what JSON can hold, with references, and the arrays that they stand for. */
+/** A state in two parts: JSON with references, and the referenced arrays. */
 export interface StateTree {
   readonly json: unknown;
   readonly tensors: Readonly<Record<string, SafetensorsTensor>>;
 }
 
-/** Levels of objects and lists. Deeper states, and files that pretend to be, are refused before the stack is used up. */
+/** Levels of objects and lists. Deeper states and files are refused before the stack overflows. */
 const deepest = 64;
 
 const arrayDtypes = {
@@ -24,11 +24,11 @@ const arrayDtypes = {
 } as const;
 
 /**
- * Cuts a state of plain objects, lists, typed arrays and what JSON knows into JSON and tensors, which are named by their
+ * Splits a state of plain objects, lists, typed arrays and JSON values into JSON and tensors, which are named by their
  * path: `groups.0.state.weight.expAvg`. An object of `shape`, `dtype` and `data`, as in the state dict of a module, becomes
  * one tensor of that name, shape and dtype. Numbers that JSON lacks are kept: NaN, infinities and -0.
  *
- * @throws TypeError naming the path of what cannot be saved
+ * @throws TypeError that names the path of a value that cannot be saved
  */
 export function splitTree(state: unknown): StateTree {
   const tensors: Record<string, SafetensorsTensor> = Object.create(null);
@@ -74,8 +74,8 @@ export function splitTree(state: unknown): StateTree {
 }
 
 /**
- * Puts a state together again. Arrays are views of those of the tensors.
- * @throws TypeError where JSON and tensors do not go together
+ * Joins a state again. Arrays are views of those of the tensors.
+ * @throws TypeError where JSON and tensors do not match
  */
 export function joinTree({ json, tensors }: StateTree): unknown {
   const used = new Set<string>();
@@ -92,7 +92,7 @@ export function joinTree({ json, tensors }: StateTree): unknown {
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return value.map((each) => join(each, depth + 1));
     if ("$number" in value) {
-      // What numbers JSON lacks, and nothing that has to be made a text first.
+      // Accepts only strings: other values would be converted to one.
       if (typeof value.$number !== "string") throw new TypeError("has a number that is no text");
       return Number(value.$number);
     }
@@ -110,7 +110,7 @@ export function joinTree({ json, tensors }: StateTree): unknown {
   return state;
 }
 
-/** A tensor as state dicts of modules have it: values of 16-bit and 8-bit dtypes are decoded. */
+/** A tensor in a state dict of a module: values of 16-bit and 8-bit dtypes are decoded. */
 interface SavedTensor {
   readonly shape: readonly number[];
   readonly dtype: string;
@@ -137,7 +137,7 @@ function plainTensor(data: ArrayBufferView): SafetensorsTensor | undefined {
 }
 
 function storedTensor({ shape, dtype, data }: SavedTensor): SafetensorsTensor {
-  // A runtime of float64 arithmetic does not round: its numbers stay what they are.
+  // A runtime with float64 arithmetic does not round: its numbers are stored unchanged.
   if (isDType(dtype) && isNarrow(dtype) && data instanceof Float32Array)
     return {
       dtype: safetensorsDtypeOf(dtype),

@@ -7,14 +7,14 @@ import type { CheckpointContent } from "./checkpoint.js";
 import { type FileEntry, formatManifest, manifestName } from "./manifest.js";
 import { splitTree } from "./state-tree.js";
 
-/** The file of a checkpoint that holds whatever is no array. */
+/** The file of a checkpoint with all values that are not arrays. */
 export const stateName = "state.json";
 
 type Fill = (sink: ByteSink) => Promise<unknown>;
 
 /**
- * Checks that a state can be saved, and gives the function that writes it into a folder that is empty: every file flushed to
- * the disk, the manifest last, then the folder itself.
+ * Checks that a state can be saved, and returns a function that writes it into an empty folder: every file flushed to the
+ * disk, the manifest last, then the folder itself.
  * @throws TypeError where a state cannot be saved
  */
 export function prepareCheckpoint(
@@ -58,7 +58,7 @@ function filesOf({ parts }: CheckpointContent): readonly (readonly [name: string
 
 const textOf = (text: string): Fill => filling(text);
 
-/** Writes a file of a checkpoint, and says what the manifest does of it. */
+/** Writes a file of a checkpoint, and returns its entry in the manifest. */
 const writeEntry = (
   fs: FileSystem,
   folder: string,

@@ -2,8 +2,8 @@ import { Command } from "commander";
 import { exitCodes } from "./program.js";
 
 /**
- * A command that {@link program} can report on: it throws in place of ending the process, writes no error itself, takes no
- * arguments that it does not name, and its help, with that of its subcommands, ends with the exit codes.
+ * Makes a command for {@link program}. It throws instead of ending the process, writes no errors itself, and refuses
+ * unknown arguments. Its help and that of its subcommands end with the exit codes.
  *
  * @example
  * const main = command("npm start -w images --", "Trains a classifier of images.");

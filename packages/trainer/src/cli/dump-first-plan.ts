@@ -2,8 +2,8 @@ import { dumpPlan, type Runtime } from "@halfstep/tensor";
 import type { TrainingHook } from "../hooks.js";
 
 /**
- * A hook that shows the plan of the first step of this process, for the flag `--dump-plan`: launches with the ops that they
- * compute, casts that are left, slots and peak bytes. Of an accumulation it is the plan of the last micro-step, which updates.
+ * A hook that writes the plan of the first step of this process, for the flag `--dump-plan`: launches with their ops,
+ * remaining casts, slots and peak bytes. With accumulation it is the plan of the last micro-step, which includes the update.
  *
  * @example
  * hooks: { ...(options.dumpPlan && { plan: dumpFirstPlan(runtime, console.error) }) }

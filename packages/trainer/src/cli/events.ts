@@ -8,19 +8,19 @@ import { type TensorBoardLog, tensorBoardLog } from "../tensorboard/tensorboard-
 export type EventsHook = Omit<TensorBoardLog, "scalar">;
 
 /**
- * The hook of `--tensorboard`, under the name `tensorBoard`: event files in `out/tensorboard/label`. `openRun()` has it; programs that
- * train several times make one for each.
- * @param checkpoint that training goes on from
+ * The hook of `--tensorboard`, under the name `tensorBoard`: event files in `out/tensorboard/label`. `openRun()` includes it; programs
+ * that train several times make one for each run.
+ * @param checkpoint from which training continues
  * @throws StorageError
  */
 export function eventsOf(out: string, label: string, checkpoint?: Checkpoint): EventsHook {
   const log = tensorBoardLog(join(folderIn(out), label));
   const { loadStateDict: _, ...withoutState } = log;
-  // The flag may come with --resume alone: then there is no state to go on from.
+  // The flag may be new with --resume: the checkpoint then has no state of it.
   return checkpoint && !hasEvents(checkpoint) ? withoutState : log;
 }
 
-/** Before a run that replaces an earlier one, which TensorBoard would draw into it. @throws StorageError */
+/** Removes event files of an earlier run, which TensorBoard would mix with those of the new run. @throws StorageError */
 export function removeEvents(out: string): void {
   const folder = folderIn(out);
   storing(folder, () => rmSync(folder, { recursive: true, force: true }));

@@ -1,8 +1,8 @@
 import type { Summary } from "../summary.js";
 
 /**
- * Says which runs ended with parameters whose test loss is no finite number.
- * @returns the exit code of the program: 1 where there are some, 0 otherwise
+ * Reports the runs whose final test loss is not finite.
+ * @returns the exit code of the program: 1 if there are any, else 0
  */
 export function requireFiniteTests(
   { runs }: Pick<Summary, "runs">,

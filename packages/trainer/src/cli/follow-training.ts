@@ -5,10 +5,10 @@ import type { MetricsLine } from "../summary.js";
 
 /** Options of following a run. */
 export interface FollowOptions {
-  /** What stands before each line: the precision, say. */
+  /** The beginning of each line, such as the precision. */
   readonly label: string;
   readonly epochs: number;
-  /** Steps of all epochs. */
+  /** Total number of steps. */
   readonly steps: number;
   /** Samples in a step, for samples/s. */
   readonly batchSize: number;
@@ -24,7 +24,7 @@ export interface FollowTraining extends TrainingHook {
   readonly onEvaluation: NonNullable<TrainingHook["onEvaluation"]>;
   /** A line that stays. */
   note(line: string): void;
-  /** Shows the last state. To be called when training has ended, well or not. */
+  /** Shows the last state. Call it when training has ended or failed. */
   stop(): void;
 }
 
@@ -45,7 +45,7 @@ export function followTraining(options: FollowOptions): FollowTraining {
   return {
     onStep(metrics, outcome) {
       folder?.record(metrics);
-      // A resumed run has done the steps before in another process.
+      // An earlier process has done the steps before a resumed run.
       first ??= metrics.step;
       if (outcome?.status === "skipped") {
         skipped++;

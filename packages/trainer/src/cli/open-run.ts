@@ -16,29 +16,26 @@ import { flagsOf, resumePoint, savedSettings } from "./resume.js";
 import type { RunFlags } from "./run-flags.js";
 import { print, say } from "./say.js";
 
-/**
- * The flags of a `train` command, and what they mean to it. Spread all flags into it, others of the program too: `summary.json` and the
- * report list them.
- */
+/** The flags of a `train` command. Spread all flags of the program into it: `summary.json` and the report list them. */
 export interface OpenRunOptions
   extends Pick<RunFlags, "seed" | "saveEvery" | "resume" | "out" | "adapter" | "device" | "json">,
     Partial<Pick<RunFlags, "dumpPlan" | "tensorboard">> {
-  /** What `summary.json` calls it. */
+  /** The name of the task in `summary.json`. */
   readonly task: string;
-  /** What has to be the same when training goes on, by flag. */
+  /** Settings that must be the same in a resumed run, by flag. */
   readonly settings: Settings;
 }
 
-/** How far training has to go, for whoever watches. */
+/** The size of training, for the display of progress. */
 export type RunProgress = Omit<FollowOptions, "folder" | "stream">;
 
-/** What is shown of a run besides its summary. */
+/** Results of a run to show besides its summary. */
 export interface RunResults extends ReportOptions {
   /** Lines below the table, not with `--json`. */
   readonly lines?: string | undefined;
-  /** Lines for the person, whatever is printed. */
+  /** Lines on stderr, in every mode. */
   readonly note?: string | undefined;
-  /** Default true. Without, nothing is shown: of one of several runs, whose results are shown together. */
+  /** False shows nothing, for one of several runs whose results are shown together. Default true. */
   readonly isShown?: boolean | undefined;
 }
 
@@ -47,13 +44,13 @@ export interface Run extends Disposable {
   readonly runtime: Runtime;
   /** Undefined on the CPU. */
   readonly device: Device | undefined;
-  /** For people, and for `summary.json`. */
+  /** The device, for people and for `summary.json`. */
   readonly described: RunDevice;
-  /** What training is given: see {@link RunContext}. Progress is shown and steps are recorded from here on. */
+  /** Begins to show progress and to record steps. Returns the context for training: see {@link RunContext}. */
   follow(progress: RunProgress): RunContext;
   /**
-   * Gives the device back, writes `summary.json` and `report.html`, and shows the results. Without a summary, of training that
-   * was stopped, it says how to go on.
+   * Releases the device, writes `summary.json` and `report.html`, and shows the results. Without a summary (training was
+   * stopped), it says how to resume.
    * @returns the exit code of the program
    * @throws StorageError
    */
@@ -61,8 +58,8 @@ export interface Run extends Disposable {
 }
 
 /**
- * Opens what a `train` command needs: the run folder with its lock, the checkpoint that `--resume` asks for, the device, and
- * ears for signals. `using` closes all of it, however training ends.
+ * Opens the resources of a `train` command: the run folder with its lock, the checkpoint of `--resume`, the device, and
+ * signal handlers. `using` closes all of them, even if training fails.
  *
  * @example
  * const data = await readData(options);
@@ -112,7 +109,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         };
       },
       async finish(summary, { lines, note, isShown = true, ...report } = {}) {
-        // The folder is closed last, and signals until then.
+        // Closes the folder last; signals are handled until then.
         for (const end of ends.splice(2).reverse()) end();
         if (!summary) {
           if (isShown) say(`stopped; --resume auto --out ${out} goes on from here`);

@@ -8,26 +8,26 @@ import type { RunDevice } from "../summary.js";
 export interface OpenRuntimeOptions extends GpuRuntimeOptions {
   /** Part of an adapter's name, or its number: the flag `--adapter`. */
   readonly adapter?: string | undefined;
-  /** The flag `--device`. Undefined: the GPU, or the CPU where there is none and none was asked for by name. */
+  /** The flag `--device`. Undefined: the GPU, or the CPU if there is no GPU and no adapter was named. */
   readonly device?: "gpu" | "cpu" | undefined;
   /** Called with one line each: that there is no GPU, or how the GPU multiplies matrices. */
   readonly onNote?: ((line: string) => void) | undefined;
 }
 
-/** A runtime that a program has opened, and what it is. */
+/** A runtime that a program has opened, with its description. */
 export interface OpenedRuntime {
   readonly runtime: Runtime;
   /** Undefined on the CPU. */
   readonly device: Device | undefined;
   /** For `summary.json`. */
   readonly described: RunDevice;
-  /** Gives the device back. Nothing that is on it can be read any more. */
+  /** Releases the device and all its memory. */
   close(): void;
 }
 
 /**
- * A runtime on the GPU that the flags name, or on the CPU.
- * @throws NoAdapterError where a GPU was asked for and there is none
+ * Opens a runtime on the GPU that the flags name, or on the CPU.
+ * @throws NoAdapterError where a GPU was requested and there is none
  */
 export async function openRuntime({
   adapter,

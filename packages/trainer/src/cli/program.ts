@@ -7,7 +7,7 @@ export const exitCodes =
 
 const brand = Symbol.for("@halfstep/UsageError");
 
-/** Flags that do not go together, or not with what they are about. The message says what to give instead. */
+/** Flags conflict with each other or with their data. The message says what to give instead. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);
@@ -24,13 +24,13 @@ export class UsageError extends Error {
 export interface ProgramOptions {
   /** Default: those of the process. */
   readonly args?: readonly string[];
-  /** Where the line about what went wrong goes. Default: stderr. */
+  /** Writes the line of an error. Default: to stderr. */
   readonly say?: (line: string) => void;
 }
 
 /**
  * Runs a program, and sets the exit code of the process: what `main` resolves to, or the one that {@link exitCodeOf} gives
- * for what it throws. Of an error the first line of its message is shown, with the stack where `HALFSTEP_DEBUG` is set.
+ * for what it throws. It shows the first line of an error's message, and the stack where `HALFSTEP_DEBUG` is set.
  *
  * @example
  * await program(async (args) => {
@@ -46,10 +46,11 @@ export async function program(
     say = (line) => process.stderr.write(`${line}\n`),
   }: ProgramOptions = {},
 ): Promise<void> {
-  // What is thrown where nobody awaits it ends the process: in one line as well.
+  // Unhandled errors end the process with one line, too.
   const onStray = (error: unknown): never => process.exit(report(error, say));
   process.on("uncaughtException", onStray);
-  // Whose reader is gone ends without a word, once what is under way is saved. The listener stays: the last lines fail later.
+  // If the reader of the output is gone, the program ends silently after saving. The listener stays, because the last writes
+  // fail later.
   const onOutputError = (error: NodeJS.ErrnoException): void => {
     if (!isClosedPipe(error)) throw error;
     if (!isStopAwaited()) process.exit(closedPipeCode);
@@ -74,7 +75,8 @@ export function exitCodeOf(error: unknown): number {
   return (syscall !== undefined && systemCodes[code ?? ""]) || 1;
 }
 
-// By their brands: those who throw them may have other copies of the packages, or packages that are not here.
+// Exit codes by the brands of errors: errors may come from other copies of the packages, or from packages that are not
+// installed here.
 const codes: Readonly<Record<string, number>> = {
   UsageError: 2,
   DataError: 2,
@@ -87,7 +89,7 @@ const codes: Readonly<Record<string, number>> = {
   StorageError: 4,
 };
 
-/** Errors of the system that nobody has given a type: input that is not there, and disks that take no more. */
+/** Exit codes of untyped system errors: missing input, and full disks. */
 const systemCodes: Readonly<Record<string, number>> = {
   ENOENT: 2,
   ENOTDIR: 2,
@@ -102,7 +104,7 @@ const systemCodes: Readonly<Record<string, number>> = {
 function report(error: unknown, say: (line: string) => void): number {
   const exitCode = exitCodeOf(error);
   if (isOfCommander(error)) {
-    // Help that was asked for has been shown. A second line of an error may guess what was meant.
+    // Requested help was already shown. The second line of an error may have a suggestion.
     if (exitCode !== 0)
       say(
         error.code === "commander.help"

@@ -11,7 +11,7 @@ type Flag<Options> = {
   string;
 
 /**
- * Settings of some options by the flags that say them; what was left out is null.
+ * Settings from some options, by their flags; missing ones are null.
  *
  * @example
  * settingsOf(options, ["lr", "batchSize", "staticLossScale"]); // { lr: 0.1, "batch-size": 128, "static-loss-scale": null }
@@ -25,7 +25,7 @@ export const settingsOf = <Options extends object>(
   );
 
 /**
- * All flags that options hold, for `summary.json`: what is a text, a number, a truth, or a list of these.
+ * All flags in options, for `summary.json`: strings, numbers, booleans, and lists of these.
  *
  * @example
  * flagsOf({ batchSize: 128, betas: [0.9, 0.99], data }); // { "batch-size": 128, betas: [0.9, 0.99] }
@@ -48,19 +48,19 @@ const flagOf = (name: string): string =>
 export interface ResumeOptions {
   /** The flag `--resume`: "auto", or the folder of a checkpoint. Undefined: training begins. */
   readonly resume: string | undefined;
-  /** Where checkpoints are looked for; of several, in the order in which they are written. */
+  /** The stores of checkpoints to search, in the order in which they are written. */
   readonly store: CheckpointFolder | readonly CheckpointFolder[];
-  /** The folder that messages name. Default: that of the store. */
+  /** The folder in messages. Default: that of the store. */
   readonly out?: string;
-  /** What the checkpoint must have been saved with, by {@link savedSettings}. Default: nothing is compared. */
+  /** Settings that must equal those saved by {@link savedSettings}. Default: no comparison. */
   readonly settings?: Settings | undefined;
   readonly onNote: (line: string) => void;
 }
 
 /**
- * The checkpoint that `--resume` asks for, said in a line; undefined where training begins. With "auto" it is the newest that
- * is whole, of the last store that has one.
- * @throws CheckpointError where there is none that is whole, or it was saved with other settings
+ * The checkpoint of `--resume`, reported in a line; undefined where training begins. With "auto" it is the newest whole one
+ * of the last store that has any.
+ * @throws CheckpointError where there is no whole one, or it was saved with other settings
  */
 export async function resumePoint(options: ResumeOptions): Promise<Checkpoint | undefined> {
   const { resume, settings, onNote } = options;
@@ -107,7 +107,7 @@ async function newestOf(
 }
 
 /**
- * Settings as a part of checkpoints, under the name `settings`: what is resumed reads them before there is a run.
+ * Settings as a part of checkpoints, under the name `settings`. Resuming reads them before a run exists.
  *
  * @example
  * parts: { model, optimizer, log: folder, settings: savedSettings(settings) }
@@ -115,9 +115,9 @@ async function newestOf(
 export const savedSettings = (settings: Settings): Stateful => savedData(settings);
 
 /**
- * Compares what a checkpoint was saved with to what training is to go on with. What says how long it takes, `epochs` and
- * `max-steps`, may be more than it was.
- * @returns the flags by which training is longer now, in words: "--epochs 3 in place of 2"
+ * Compares the settings of a checkpoint with those of the resumed run. The length of training (`epochs` and `max-steps`)
+ * may increase.
+ * @returns the flags that lengthen training, as text: "--epochs 3 in place of 2"
  * @throws CheckpointError that names the first flag that differs
  */
 export function requireSettings(
@@ -129,7 +129,7 @@ export function requireSettings(
     throw new CheckpointError("misfit", path, "was not saved by this program");
   const longer: string[] = [];
   for (const [name, value] of Object.entries(settings)) {
-    // Lists are compared as well; what is saved may be any JSON.
+    // Compares JSON, because settings may be lists and the saved value may be any JSON.
     if (JSON.stringify(saved[name] ?? null) === JSON.stringify(value)) continue;
     const isLength = lengths.has(name);
     if (isLength && lengthOf(value) > lengthOf(saved[name])) {
@@ -145,7 +145,7 @@ export function requireSettings(
   return longer;
 }
 
-/** As it was given on the command line, whatever a file makes of it. */
+/** A setting in the form of the command line. */
 function shown(value: unknown): string {
   if (value === undefined || value === null) return "left out";
   if (Array.isArray(value)) return cut(value.map(shown).join());
@@ -159,6 +159,6 @@ const longestShown = 80;
 
 const lengths: ReadonlySet<string> = new Set(["epochs", "max-steps"]);
 
-/** Without a limit training takes as long as it takes. */
+/** Without a limit, the length is infinite. */
 const lengthOf = (value: SettingValue | undefined): number =>
   typeof value === "number" ? value : Number.POSITIVE_INFINITY;

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import { lossScale, positiveNumber, precisionName, wholeNumber } from "./values.js";
 
-/** What the standard flags of a training program say. */
+/** The standard flags of a training program. */
 export interface RunFlags {
-  /** The name of a recipe: "float32", "float16", "bfloat16", "O0" to "O3", or what else `recipeFor` takes. */
+  /** The name of a recipe: "float32", "float16", "bfloat16", "O0" to "O3", or any other that `recipeFor` takes. */
   readonly precision: string;
   readonly epochs: number;
   /** Ends training after so many steps. */
@@ -13,9 +13,9 @@ export interface RunFlags {
   readonly seed: number;
   /** Batches that make one step. */
   readonly accumulate: number;
-  /** A fixed loss scale, in place of what the precision has. */
+  /** A fixed loss scale, instead of that of the precision. */
   readonly staticLossScale?: number;
-  /** Where a dynamic loss scale starts. */
+  /** The initial value of a dynamic loss scale. */
   readonly initScale: number;
   /** Steps between two checkpoints. */
   readonly saveEvery: number;
@@ -25,7 +25,7 @@ export interface RunFlags {
   readonly adapter?: string;
   /** Undefined: the GPU, or the CPU where there is none. */
   readonly device?: "gpu" | "cpu";
-  /** Print `summary.json` in place of the table. */
+  /** Print `summary.json` instead of the table. */
   readonly json: boolean;
   /** Print the plan of the first step. */
   readonly dumpPlan: boolean;
@@ -33,7 +33,7 @@ export interface RunFlags {
   readonly tensorboard: boolean;
 }
 
-/** What a program changes about a flag. */
+/** Changes of a program to a standard flag. */
 export interface FlagDetails {
   /** Another spelling: "-b" of `--batch-size`, "--learning-rate" of `--lr`. */
   readonly also?: `-${string}`;
@@ -41,7 +41,7 @@ export interface FlagDetails {
   readonly parse?: (text: string) => unknown;
 }
 
-/** A standard flag, with values that a program may change. */
+/** A standard flag, with details that a program may change. */
 interface Flag extends FlagDetails {
   readonly flags: string;
   readonly description: string;
@@ -121,8 +121,8 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
 };
 
 /**
- * Adds the standard flags of training to a command: those that `defaults` names, with its values as defaults; `undefined`
- * adds a flag that is absent unless it is given.
+ * Adds the standard flags of training to a command: those that `defaults` names, with its values as defaults. `undefined`
+ * adds a flag without a default.
  *
  * @example
  * runFlags(command("npm start -w images --", "Trains."), { epochs: 90, lr: 0.1, resume: undefined, json: false }, {

@@ -1,9 +1,9 @@
-/** To the person, on stderr: stdout is for results. */
+/** Writes a line for people to stderr; stdout is for results. */
 export const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
 
-/** A result, on stdout. */
+/** Writes a result to stdout. */
 export const print = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };

@@ -1,8 +1,8 @@
 import { type LossScaleFlags, recipeFor, scalerOptionsFor } from "../precision.js";
 
 /**
- * Says which flags of the loss scale mean nothing, because no precision of the run has use for them: who gives them with
- * float32 most likely forgot float16.
+ * Reports flags of the loss scale that no precision of the run uses: given with float32, they probably mean that float16
+ * was forgotten.
  */
 export function noteUnusedScale(
   precisions: readonly string[],

@@ -50,7 +50,7 @@ export const oneOf =
   };
 
 /**
- * Some of some names, separated by commas, each at most once.
+ * A list of allowed names, separated by commas, each at most once.
  * @param what the singular for messages: "precision"
  */
 export const listOf =

@@ -1,7 +1,7 @@
 import * as nodeFileSystem from "node:fs/promises";
 import type { ByteSink } from "@halfstep/safetensors";
 
-/** What writing needs of `node:fs/promises`. Tests let each of its operations fail in turn. */
+/** The functions of `node:fs/promises` that writing uses. Tests make each of them fail in turn. */
 export type FileSystem = Pick<
   typeof nodeFileSystem,
   "open" | "mkdir" | "rename" | "rm" | "readdir"
@@ -9,12 +9,12 @@ export type FileSystem = Pick<
 
 export { nodeFileSystem };
 
-/** Text in UTF-8, bytes, or a function that hands the bytes to a sink. */
+/** Text in UTF-8, bytes, or a function that writes bytes to a sink. */
 export type FileContent = string | Uint8Array | ((sink: ByteSink) => Promise<unknown>);
 
 /**
- * Writes a new file and flushes it to the disk. Returns what `fill` does.
- * @throws the system's error, EEXIST where there is a file already
+ * Writes a new file and flushes it to the disk. Returns the result of `fill`.
+ * @throws the system's error; EEXIST where the file exists
  */
 export async function writeNewFile<T>(
   fs: FileSystem,
@@ -33,22 +33,22 @@ export async function writeNewFile<T>(
   }
 }
 
-/** The function that hands a content to a sink. */
+/** The function that writes a content to a sink. */
 export const filling = (content: FileContent): ((sink: ByteSink) => Promise<unknown>) => {
   if (typeof content === "function") return content;
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
   return async (sink) => {
-    // A disk that is nearly full takes a part, and says so with the next.
+    // A nearly full disk may write only a part; the next write then fails.
     for (let at = 0; at < bytes.length; ) at += (await sink.write(bytes.subarray(at))).bytesWritten;
   };
 };
 
 /**
- * Makes renames within a folder outlive a power cut.
+ * Makes renames within a folder durable.
  * @throws the system's error
  */
 export async function syncDirectory(fs: FileSystem, path: string): Promise<void> {
-  // Windows cannot flush folders, and has its file system order the writes itself.
+  // Windows cannot flush folders; its file system orders the writes itself.
   if (process.platform === "win32") return;
   const handle = await fs.open(path, "r");
   try {

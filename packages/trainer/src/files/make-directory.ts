@@ -1,7 +1,10 @@
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Node 20's own recursive mkdir never returns below /proc, where a folder that is there refuses new ones with ENOENT. */
+/**
+ * Makes a folder and its parents. Node 20's recursive mkdir never returns below /proc, where existing folders refuse new
+ * ones with ENOENT.
+ */
 export const makeDirectory = (directory: string): void => {
   const parent = dirname(directory);
   if (!existsSync(parent)) makeDirectory(parent);

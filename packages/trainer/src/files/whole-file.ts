@@ -18,10 +18,10 @@ export interface WholeFileOptions {
 }
 
 /**
- * Writes a file that appears whole or not at all: it is written beside its place (`NAME.1a2b3c4d.partial`), flushed to the disk, and
- * renamed. Until then a file that was there stays as it was; its permissions stay, and a link stays a link. A
- * device or a pipe (`/dev/stdout`) is written to as it is.
- * @throws StorageError that names the file, where the disk is full for one; what was begun is gone then
+ * Writes a file that appears whole or not at all: it is written next to its path (`NAME.1a2b3c4d.partial`), flushed to the disk, and
+ * renamed. Until then an existing file does not change. Permissions are kept, and a link stays a link. A device or a pipe
+ * (`/dev/stdout`) is written directly.
+ * @throws StorageError that names the file, for example on a full disk; the partial file is removed
  *
  * @example
  * await writeWholeFile("out/masks/0001.png", png);
@@ -44,7 +44,7 @@ export async function writeWholeFile(
       await writeNewFile(fs, partial, fill, permissions(old));
       await fs.rename(partial, target);
     } catch (error) {
-      // What was begun takes up room that a full disk has not.
+      // Free the space of the partial file: the disk may be full.
       await fs.rm(partial, { force: true }).catch(() => {});
       throw error;
     }
@@ -52,7 +52,7 @@ export async function writeWholeFile(
   });
 }
 
-/** A name beside a path that nobody else writes to. */
+/** A unique name next to a path. */
 export const partialOf = (path: string): string =>
   `${path}.${randomBytes(4).toString("hex")}.partial`;
 

@@ -15,7 +15,7 @@ import { partialOf, type WholeFileOptions } from "./whole-file.js";
 /** A folder that is being written. */
 export interface NewFolder {
   /**
-   * Writes a file, `masks/0001.png` for one, whose folders are made.
+   * Writes a file such as `masks/0001.png`, and makes its folders.
    * @throws StorageError
    */
   write(name: string, content: FileContent): Promise<void>;
@@ -23,9 +23,9 @@ export interface NewFolder {
 
 /**
  * Writes files that belong together, such as a model with its vocabulary, or the images of a data set: all of them, or none. They are
- * written and flushed to the disk in a folder aside, which is then renamed. Into a folder that is there already
- * its files are moved one by one, over those of the same name; others in it stay.
- * @throws StorageError, and what `fill` throws; what was begun is gone then, and what was there is as it was
+ * written and flushed to the disk in a temporary folder, which is then renamed. If the folder exists, the files are moved into it one
+ * by one and replace those of the same name; other files stay.
+ * @throws StorageError, and the errors of `fill`; partial files are then removed, and existing ones are unchanged
  *
  * @example
  * await writeWholeFolder("runs/model", async (folder) => {
@@ -39,7 +39,7 @@ export async function writeWholeFolder<T>(
   { fileSystem: fs = nodeFileSystem }: WholeFileOptions = {},
 ): Promise<T> {
   const isThere = existsSync(path);
-  // A folder that is there may be the root of a disk, beyond which nothing can be renamed.
+  // An existing folder may be a mount point, and files cannot be renamed across file systems.
   const aside = isThere ? partialOf(join(path, "files")) : partialOf(path);
   const names: string[] = [];
   try {
@@ -77,7 +77,7 @@ export async function writeWholeFolder<T>(
 const moveInto = (fs: FileSystem, from: string, to: string): Promise<void> =>
   storingAsync(to, () => fs.rename(from, to));
 
-/** The folders of files, from the outermost on; "" is the one that all are in. */
+/** The folders of files, outermost first; "" is the root. */
 const foldersOf = (names: readonly string[]): readonly string[] => {
   const folders = new Set([""]);
   for (const name of names)
@@ -85,7 +85,7 @@ const foldersOf = (names: readonly string[]): readonly string[] => {
   return [...folders].sort((a, b) => a.length - b.length);
 };
 
-/** The name without detours. @throws RangeError where it leads out of the folder */
+/** The normalized name. @throws RangeError where it leads out of the folder */
 const within = (name: string): string => {
   const plain = normalize(name);
   if (isAbsolute(plain) || plain === "." || plain.split(sep)[0] === "..")

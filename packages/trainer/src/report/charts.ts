@@ -10,7 +10,7 @@ const colors: Readonly<Record<string, string>> = {
   bfloat16: "#009e73",
 };
 const moreColors = ["#cc79a7", "#e69f00", "#56b4e9", "#000000"];
-// Curves of equal runs lie on each other: the later one is thinner, so that the earlier one stays visible.
+// Curves of equal runs coincide: the later one is thinner, so that the earlier one stays visible.
 const widths: Readonly<Record<string, number>> = { float32: 4, float16: 2.5, bfloat16: 1.2 };
 
 const width = 820;
@@ -36,7 +36,10 @@ interface PrecisionScale<T> {
   readonly range: T[];
 }
 
-/** A scale from precisions to what shows them, known ones first. Only the precisions that were run belong in a legend. */
+/**
+ * A Vega scale from precisions to colours or widths, known ones first, with only the precisions of the runs in the
+ * legend.
+ */
 const scaleOf = <T>(
   known: Readonly<Record<string, T>>,
   more: readonly T[],
@@ -64,7 +67,7 @@ const precisionWidth = (runs: Iterable<string>) =>
   ({
     field: "precision",
     type: "ordinal",
-    // In one legend with the colours: without one of its own those would have none either.
+    // Shares the legend of the colours; without a title of its own neither has one.
     title: null,
     scale: scaleOf(widths, [2], runs),
   }) as const;
@@ -80,12 +83,12 @@ export const lossChart = (metrics: readonly StepMetrics[], unit?: string): TopLe
     title: `training loss${inUnit(unit)}`,
     // A logarithm shows the end of training, where precisions could differ; it needs positive numbers.
     scale: { type: raw.every(({ loss }) => loss > 0) ? "log" : "linear", nice: false },
-    // 0.30000000000000004 is 0.3.
+    // Shows 0.30000000000000004 as 0.3.
     axis: { format: "~g", tickCount: 8 },
   } as const;
   const precisions = new Set(raw.map(({ precision }) => precision));
   const color = precisionColor(precisions);
-  // A curve alone needs no width of its own: a scale of one width has a range of none.
+  // A single curve needs no scale of widths, whose range would be empty.
   const strokeWidth = precisions.size > 1 ? precisionWidth(precisions) : { value: 2.5 };
   return {
     ...frame,
@@ -107,8 +110,8 @@ export const lossChart = (metrics: readonly StepMetrics[], unit?: string): TopLe
 };
 
 /**
- * Loss scale over steps, with the skipped steps marked; undefined when no run scaled its loss.
- * A run belongs here when its scale was ever other than 1 or a step was skipped.
+ * Loss scale over steps, with the skipped steps marked; undefined when no run scaled its loss. A run is included if its
+ * scale ever differed from 1 or a step was skipped.
  */
 export const scaleChart = (metrics: readonly StepMetrics[]): TopLevelSpec | undefined => {
   const scaled = [...byPrecision(metrics)].filter(([, run]) =>
@@ -159,14 +162,14 @@ const powerLabel = `"2" + ${[..."-0123456789"].reduce(
   'format(datum.value, "d")',
 )}`;
 
-/** The first and last step of a run and every step with another scale than its neighbour: all that a staircase needs. */
+/** The first and last step of a run and every step whose scale differs from a neighbour's: enough for a step curve. */
 const scaleChanges = (run: readonly StepMetrics[]): readonly StepMetrics[] =>
   run.filter(
     ({ scale }, index) =>
       index === 0 || index === run.length - 1 || run[index - 1]?.scale !== scale,
   );
 
-/** What evaluations found, over steps: a curve for each precision, its best points filled. */
+/** Results of evaluations over steps: a curve for each precision, with the best points filled. */
 export const evaluationChart = (
   name: string,
   evaluations: readonly EvaluationMetrics[],

@@ -13,6 +13,6 @@ export const tableHtml = (
   return `<div class="wide"><table>\n<thead>${row("th", head)}</thead>\n<tbody>\n${rows.map((cells) => row("td", cells)).join("\n")}\n</tbody>\n</table></div>`;
 };
 
-/** Names and what they are, in as many columns as fit. */
+/** A list of names and values, in as many columns as fit. */
 export const listHtml = (entries: readonly (readonly [name: string, value: string])[]): string =>
   `<dl>\n${entries.map(([name, value]) => `<div><dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd></div>`).join("\n")}\n</dl>`;

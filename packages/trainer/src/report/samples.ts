@@ -1,16 +1,16 @@
 import { escapeHtml } from "./html.js";
 
-/** Something that a model did, to look at: a test image and its class, a text that it wrote, a picture before and after. */
+/** An example of a model's output: a test image and its class, a generated text, a picture before and after. */
 export interface Sample {
-  /** What it is called. Plain text, as all of it is. */
+  /** The title. All members are plain text. */
   readonly title?: string | undefined;
-  /** Side by side. */
+  /** Pictures, shown side by side. */
   readonly pictures?: readonly SamplePicture[] | undefined;
   /** Shown with its line breaks. */
   readonly text?: string | undefined;
-  /** What is right. */
+  /** The correct answer. */
   readonly label?: string | undefined;
-  /** What the model says; in red where there is a label that it is not. */
+  /** The model's answer; red where it differs from the label. */
   readonly prediction?: string | undefined;
 }
 
@@ -18,9 +18,9 @@ export interface Sample {
 export interface SamplePicture {
   /** A PNG, JPEG or WebP file: it becomes a part of the page. `encodePng` of `@halfstep/trainer/node` makes one of pixels. */
   readonly bytes: Uint8Array;
-  /** What it shows: "before", "truth", … */
+  /** The caption: "before", "truth", … … */
   readonly caption?: string | undefined;
-  /** How wide it is shown, in CSS pixels. Default: as wide as it is. Small ones show their pixels. */
+  /** Width in CSS pixels. Default: the width of the picture. Enlarged pictures show their pixels. */
   readonly width?: number | undefined;
 }
 
@@ -51,7 +51,7 @@ function pictureHtml({ bytes, caption, width }: SamplePicture): string {
   return `<figure><img src="data:${typeOf(bytes)};base64,${base64(bytes)}"${size} alt="${escapeHtml(caption ?? "")}">${below}</figure>`;
 }
 
-/** By how files of the type begin. */
+/** The media type, by the first bytes of the file. */
 const typeOf = ([first, second]: Uint8Array): string => {
   if (first === 0xff && second === 0xd8) return "image/jpeg";
   return first === 0x52 && second === 0x49 ? "image/webp" : "image/png";

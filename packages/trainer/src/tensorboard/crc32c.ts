@@ -14,7 +14,10 @@ export function crc32c(bytes: Uint8Array): number {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** As TFRecord files have it: turned, so that a checksum of data that holds checksums is none of those (LevelDB's `Mask`). */
+/**
+ * The masked checksum of TFRecord files (LevelDB's `Mask`): rotated, so that checksums of data that contains checksums differ
+ * from these.
+ */
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;

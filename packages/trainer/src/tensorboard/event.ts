@@ -6,7 +6,7 @@ const fixed64Type = 1;
 const bytesType = 2;
 const fixed32Type = 5;
 
-/** What TensorBoard reads: the fields of tensorflow/core/util/event.proto that are written here. */
+/** An event of TensorBoard: the written fields of tensorflow/core/util/event.proto. */
 export interface Event {
   /** Seconds since 1970. */
   readonly wallTime: number;
@@ -14,7 +14,7 @@ export interface Event {
   /** "brain.Event:2", in the first event of a file. */
   readonly fileVersion?: string;
   readonly scalars?: readonly { readonly tag: string; readonly value: number }[];
-  /** Whether what other files have of this step and later ones no longer counts (SessionLog.START). */
+  /** Whether entries of other files from this step on no longer count (SessionLog.START). */
   readonly isRestart?: boolean;
 }
 

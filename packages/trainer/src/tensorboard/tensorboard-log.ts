@@ -6,9 +6,9 @@ import { makeDirectory } from "../files/make-directory.js";
 import type { TrainingHook } from "../hooks.js";
 import { type Event, eventRecord } from "./event.js";
 
-/** A hook that writes an event file, and what else may be written into it. */
+/** A hook that writes an event file, with a method to write further numbers. */
 export interface TensorBoardLog extends TrainingHook {
-  /** Where the file is. */
+  /** The path of the file. */
   readonly path: string;
   /**
    * Writes a number under a name such as "train/gradient norm".
@@ -26,8 +26,9 @@ export interface TensorBoardOptions {
 
 /**
  * A hook that writes loss, learning rate and loss scale of every step (`train/…`) and the values of every evaluation
- * (`evaluation/…`) into an event file of TensorBoard, in a folder for one run: TensorBoard compares the folders below the one
- * that it is given. A run that is resumed begins another file, and has TensorBoard forget what came after the checkpoint.
+ * (`evaluation/…`) into an event file of TensorBoard. The folder is that of one run: TensorBoard compares the folders below
+ * the one that it is given. A resumed run begins another file, which tells TensorBoard to discard later entries than the
+ * checkpoint.
  *
  * @throws StorageError
  * @example
@@ -81,6 +82,6 @@ export function tensorBoardLog(
 
 let files = 0;
 
-/** As TensorFlow names them; the number keeps two logs of one second and process apart. */
+/** A name in the form of TensorFlow; the number distinguishes logs of the same second and process. */
 const fileName = (seconds: number): string =>
   `events.out.tfevents.${String(Math.floor(seconds)).padStart(10, "0")}.${hostname()}.${process.pid}.${files++}`;

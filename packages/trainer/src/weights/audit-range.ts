@@ -3,44 +3,44 @@ import type { StateDict } from "@halfstep/nn";
 
 const formats = { float16, bfloat16 } as const;
 
-/** What a format would do to a tensor. */
+/** The effect of a format on a tensor. */
 export interface TensorRange {
   readonly name: string;
   readonly shape: readonly number[];
-  /** How the state dict has it. */
+  /** The dtype in the state dict. */
   readonly dtype: string;
   readonly count: number;
-  /** Elements that are NaN or infinite already. */
+  /** Elements that are NaN or infinite in the state dict. */
   readonly nonFinite: number;
-  /** Elements that are finite, and would not be. */
+  /** Finite elements that would become infinite. */
   readonly overflow: number;
-  /** Elements that are not 0, and would be. */
+  /** Nonzero elements that would become 0. */
   readonly underflow: number;
-  /** Elements that would be subnormal: some of their bits are lost, and some GPUs take them as 0. */
+  /** Elements that would be subnormal: they lose some of their bits, and some GPUs flush them to 0. */
   readonly subnormal: number;
   /** Largest finite magnitude, and smallest that is not 0. */
   readonly max: number;
   readonly min: number;
 }
 
-/** Where the numbers of a model lie in the range of a format. */
+/** The numbers of a model in relation to the range of a format. */
 export interface RangeAudit {
   readonly format: string;
   /** Tensors of floats, and their elements. */
   readonly tensors: number;
   readonly elements: number;
-  /** How many tensors there are of each dtype, integers included. */
+  /** The number of tensors of each dtype, integers included. */
   readonly dtypes: Readonly<Record<string, number>>;
   /** Those with elements that are not finite, would overflow, or vanish: the worst first. */
   readonly problems: readonly TensorRange[];
-  /** Whether all elements stay finite. Training in this format without float32 masters wants `problems` to be empty as well. */
+  /** Whether all elements stay finite. Training in this format without float32 masters also requires empty `problems`. */
   readonly isSafe: boolean;
-  /** What is wrong and what to do about it, in lines for people; empty where nothing is. */
+  /** Problems and remedies, in lines for people; empty where there are none. */
   readonly advice: readonly string[];
 }
 
 /**
- * Looks for weights that a 16-bit format cannot hold, before they are loaded into a model that is stored or computes in it.
+ * Finds weights beyond the range of a 16-bit format, before they are loaded into a model that is stored or computes in it.
  *
  * @example
  * const audit = auditRange(stateDictOf(tensors), "float16");
@@ -82,7 +82,7 @@ function rangeOf(data: Float32Array | Float64Array, format: FloatFormat) {
   };
 }
 
-/** One element that is lost altogether is worse than all that vanish. */
+/** One element that becomes infinite is worse than any number that become 0. */
 const badness = ({ count, nonFinite, overflow, underflow }: TensorRange): number =>
   2 * Math.sign(nonFinite) + Math.sign(overflow) + underflow / count / 2;
 

@@ -9,7 +9,7 @@ import { stateDictOf } from "./state-dict.js";
 const indexLimit = 2 ** 24;
 
 /**
- * The weights of a checkpoint as it is downloaded from Hugging Face: a safetensors file, an index of several
+ * Reads the weights of a checkpoint as downloaded from Hugging Face: a safetensors file, an index of several
  * (`model.safetensors.index.json`), or a folder with one of these.
  *
  * @throws SafetensorsError for a malformed file; errors of the system as they are; TypeError as `stateDictOf` throws it
@@ -44,7 +44,7 @@ async function readOne(path: string): Promise<StateDict> {
   }
 }
 
-/** The files that an index names: names in its own folder, and nothing else. */
+/** The files that an index names, all of which must be in its own folder. */
 async function filesOf(path: string): Promise<readonly string[]> {
   const malformed = (what: string): never => {
     throw new SafetensorsError("metadata", what, { source: path });

@@ -6,7 +6,7 @@ import { dtypeOf, safetensorsDtypeOf } from "./safetensors-dtype.js";
 
 type Tensors = Readonly<Record<string, SafetensorsTensor>>;
 
-/** Eight-bit floats, which are decoded: no variable is stored in them. */
+/** Eight-bit floats, which are decoded because variables cannot be stored in them. */
 const eightBit: readonly SafetensorsDtype[] = [
   "F8_E4M3",
   "F8_E5M2",
@@ -17,10 +17,10 @@ const eightBit: readonly SafetensorsDtype[] = [
 
 /**
  * The tensors of a safetensors file as a state dict: what `model.loadStateDict()` and, for files of torch and Hugging Face,
- * `loadTorchStateDict(model, …)` of `@halfstep/nn` take. F16, BF16 and F8 are decoded, which loses nothing; integers become
- * int32 and BOOL uint32.
+ * `loadTorchStateDict(model, …)` of `@halfstep/nn` take. F16, BF16 and F8 are decoded, exactly; integers become int32 and BOOL
+ * uint32.
  *
- * @throws TypeError for a dtype that no model has, and an integer beyond 32 bits, naming the tensor
+ * @throws TypeError that names the tensor, for an unsupported dtype and for an integer beyond 32 bits
  * @example
  * const { tensors } = readSafetensors(await readFile("model.safetensors"));
  * loadTorchStateDict(model, stateDictOf(tensors));
@@ -30,7 +30,7 @@ export const stateDictOf = (tensors: Tensors): StateDict =>
 
 /**
  * A state dict as the tensors of a safetensors file, in the dtypes that it names.
- * @throws TypeError for data that does not go with its dtype, naming the tensor
+ * @throws TypeError that names the tensor, for data that does not match its dtype
  * @example
  * await writeSafetensorsFile("model.safetensors", safetensorsOf(await torchStateDict(model)), { metadata: { format: "pt" } });
  */
