@@ -53,11 +53,12 @@ export { radamRule } from "./optimizers/radam.js";
 export { rmspropRule } from "./optimizers/rmsprop.js";
 export {
   type Numbers,
+  type PassInputs,
   type RuleFamily,
   ruleFamily,
-  type SegmentTerm,
   type SegmentTotals,
   type StateKind,
+  type Terms,
   type UpdatePass,
   type UpdateRule,
   updateRule,

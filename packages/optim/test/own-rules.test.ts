@@ -1,5 +1,11 @@
 import type { Binding } from "@halfstep/device";
-import { larcRule, ruleFamily, type UpdateRule, updateRule } from "@halfstep/kernels/optimizers";
+import {
+  larcRule,
+  ruleFamily,
+  type Terms,
+  type UpdateRule,
+  updateRule,
+} from "@halfstep/kernels/optimizers";
 import { describe, expect, it } from "vitest";
 import { type Algorithm, type CommonOptions, FlatOptimizer, flatTensors } from "../src/index.js";
 import { type AnyTarget, targets } from "./targets.js";
@@ -15,11 +21,10 @@ const rule = (over: Partial<UpdateRule> = {}): UpdateRule => ({
     columns: ["share"],
     passes: [
       {
-        wgsl: "seen += g;\n  p -= lr * factor * g * share;",
-        update(e, s) {
-          e.seen += e.g;
-          e.p -= s.lr * s.factor * e.g * s.share;
-        },
+        update: ({ seen, g, p, lr, factor, share }) => ({
+          seen: seen.add(g),
+          p: p.sub(lr.mul(factor).mul(g).mul(share)),
+        }),
       },
     ],
   }),
@@ -54,10 +59,9 @@ async function stepped(target: AnyTarget, over: Partial<Algorithm<CommonOptions>
 const pass = rule().passes[0] as UpdateRule["passes"][number];
 const made = (over: Partial<UpdateRule>) => ({ rule: () => rule(over) });
 const totals = (factors: readonly string[]) => ({
-  terms: [{ wgsl: "g * g", value: (e: Record<"g" | "p", number>) => e.g * e.g }],
+  terms: ({ g }: Terms<"g">) => [g.square()],
   factors,
-  wgsl: "",
-  update() {},
+  make: () => ({}),
 });
 
 describe.each(await targets())("%s", (_, make) => {
@@ -67,14 +71,13 @@ describe.each(await targets())("%s", (_, make) => {
 
   it("makes the factors that a rule leaves alone zero", async () => {
     const passes = [
-      { wgsl: "", update() {}, totals: totals(["left"]) },
+      { totals: totals(["left"]) },
       {
-        wgsl: "seen += g;\n  p = p * left + factor * share;",
-        update(e: Record<string, number>, s: Record<string, number>) {
-          e.p = (e.p as number) * (s.left as number) + (s.factor as number) * (s.share as number);
-        },
+        update: ({ p, left, factor, share }: Terms<"p" | "left" | "factor" | "share">) => ({
+          p: p.mul(left).add(factor.mul(share)),
+        }),
       },
-    ] as unknown as UpdateRule["passes"];
+    ];
     expect(await stepped(await make(), made({ passes }))).toEqual([1, 1, 1, 1]);
   });
 
@@ -111,8 +114,35 @@ describe.each(await targets())("%s", (_, make) => {
     ],
     [
       "a factor before it is made",
-      made({ passes: [{ ...pass, wgsl: `${pass.wgsl} p *= ratio;`, totals: totals(["ratio"]) }] }),
+      made({
+        passes: [
+          {
+            update: ({ p, ratio }: Terms<"p" | "ratio">) => ({ p: p.mul(ratio) }),
+            totals: totals(["ratio"]),
+          },
+        ],
+      }),
       'pass 0 uses the factor "ratio"',
+    ],
+    [
+      "a change of no state",
+      made({ passes: [{ update: ({ g }: Terms<"g">) => ({ sen: g }) }] }),
+      'pass 0 changes "sen", which is no state',
+    ],
+    [
+      "a change that is no term",
+      made({ passes: [{ update: () => ({ seen: 0 as never }) }] }),
+      'pass 0 makes no term of "seen"',
+    ],
+    [
+      "a factor that totals do not declare",
+      made({ passes: [{ totals: { ...totals(["left"]), make: ({ lr }) => ({ rest: lr }) } }] }),
+      'pass 0 makes "rest", which is no factor of it',
+    ],
+    [
+      "a name that nobody declared",
+      made({ passes: [{ update: ({ g, decay }: Terms<"g" | "decay">) => ({ p: g.mul(decay) }) }] }),
+      "a formula is made of terms and numbers, not of undefined",
     ],
   ])("refuses %s", async (_, over, message) => {
     await expect(stepped(await make(), over)).rejects.toThrow(message);

@@ -31,7 +31,7 @@ export const sqrt: Expression = formula("sqrt", (x) => x.sqrt());
 export const rsqrt: Expression = formula("rsqrt", (x) => x.rsqrt());
 
 /** -1, 0 or 1; NaN stays NaN and zeros keep their sign, as in NumPy. */
-export const sign: Expression = formula("sign", (x) => select(x.gt(0), 1, select(x.lt(0), -1, x)));
+export const sign: Expression = formula("sign", (x) => x.sign());
 
 /** x · c */
 export const scale: Expression = formula("scale", (x, c) => x.mul(c), { scalars: 1 });

@@ -48,6 +48,10 @@ export class Term extends Part {
   abs(): Term {
     return term(operators.abs, this);
   }
+  /** −1, 0 or 1. NaN and zeros stay as they are. */
+  sign(): Term {
+    return select(this.gt(0), 1, select(this.lt(0), -1, this));
+  }
   /** x², computing x once. */
   square(): Term {
     return this.mul(this);

@@ -1,3 +1,4 @@
+import { averageOfSquares } from "./average-of-squares.js";
 import { type UpdateRule, updateRule } from "./rule.js";
 
 /** Adadelta (Zeiler 2012) as torch.optim computes it. */
@@ -7,17 +8,16 @@ export const adadeltaRule: UpdateRule = updateRule({
   scalars: ["rho", "oneMinusRho", "eps", "weightDecay"],
   passes: [
     {
-      wgsl: `g += weightDecay * p;
-  squareAvg = squareAvg * rho + oneMinusRho * (g * g);
-  let delta = sqrt(accDelta + eps) / sqrt(squareAvg + eps) * g;
-  accDelta = accDelta * rho + oneMinusRho * (delta * delta);
-  p -= lr * delta;`,
-      update(e, s) {
-        e.g += s.weightDecay * e.p;
-        e.squareAvg = e.squareAvg * s.rho + s.oneMinusRho * e.g * e.g;
-        const delta = (Math.sqrt(e.accDelta + s.eps) / Math.sqrt(e.squareAvg + s.eps)) * e.g;
-        e.accDelta = e.accDelta * s.rho + s.oneMinusRho * delta * delta;
-        e.p -= s.lr * delta;
+      update({ g, p, squareAvg, accDelta, lr, rho, oneMinusRho, eps, weightDecay }) {
+        const shares = { keep: rho, share: oneMinusRho };
+        const gradient = g.add(weightDecay.mul(p));
+        const square = averageOfSquares(squareAvg, gradient, shares);
+        const delta = accDelta.add(eps).sqrt().div(square.add(eps).sqrt()).mul(gradient);
+        return {
+          squareAvg: square,
+          accDelta: averageOfSquares(accDelta, delta, shares),
+          p: p.sub(lr.mul(delta)),
+        };
       },
     },
   ],

@@ -1,16 +1,18 @@
 import type { KernelView } from "@halfstep/device";
+import { constant, type Term } from "../formula/term.js";
 import { factoredPlaceWords } from "./factored-moments.js";
-import { type PassInputs, type UpdateRule, updateRule } from "./rule.js";
+import { type PassInputs, type Terms, type UpdateRule, updateRule } from "./rule.js";
 
 /**
  * The estimate of an element's square from the factored moments (of `factoredMoments`): row share times column, or a separate
  * number for vectors.
  */
-const inputs: PassInputs = {
+const inputs: PassInputs<"square"> = {
   bindings: [
     { name: "factored", access: "read", unit: 1, dtypes: ["float32"] },
     { name: "places", access: "read", dtypes: ["uint32"] },
   ],
+  values: ["square"],
   wgsl: /* wgsl */ `let place = load_places(record.z * 2u);
   let more = load_places(record.z * 2u + 1u);
   let own = vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u) - vec4u(place.x);
@@ -47,37 +49,25 @@ export const adafactorRule: UpdateRule = updateRule({
   passes: [
     {
       inputs,
-      wgsl: "let u = g * inverseSqrt(max(square, vec4f(eps1Squared)));",
-      update() {},
       totals: {
-        terms: [
-          { wgsl: "p * p", value: (e) => e.p * e.p },
-          { wgsl: "u * u", value: (e, s) => stepOf(e, s) ** 2 },
-        ],
+        terms: (e) => [e.p.square(), stepOf(e).square()],
         factors: ["rate"],
-        wgsl: `let root = sqrt(size);
-  let alpha = max(eps2, sqrt(total0) / root) * min(lr, decay);
-  rate = alpha / max(1.0, sqrt(total1) / (root * d));`,
-        update(t, s) {
-          const { total0, total1, size } = t as { total0: number; total1: number; size: number };
-          const root = Math.sqrt(size);
-          const alpha = Math.max(s.eps2, Math.sqrt(total0) / root) * Math.min(s.lr, s.decay);
-          t.rate = alpha / Math.max(1, Math.sqrt(total1) / (root * s.d));
+        make({ total0, total1, size, lr, decay, eps2, d }) {
+          const root = size.sqrt();
+          const alpha = eps2.max(total0.sqrt().div(root)).mul(lr.min(decay));
+          return { rate: alpha.div(constant(1).max(total1.sqrt().div(root.mul(d)))) };
         },
       },
     },
     {
       inputs,
-      wgsl: `let u = g * inverseSqrt(max(square, vec4f(eps1Squared)));
-  p = p * (1.0 - lr * weightDecay) - rate * u;`,
-      update(e, s) {
-        e.p = e.p * (1 - s.lr * s.weightDecay) - s.rate * stepOf(e, s);
+      update(e) {
+        const decayed = e.p.mul(constant(1).sub(e.lr.mul(e.weightDecay)));
+        return { p: decayed.sub(e.rate.mul(stepOf(e))) };
       },
     },
   ],
 });
 
-function stepOf(e: { readonly g: number }, s: { readonly eps1Squared: number }): number {
-  const { square } = e as unknown as { readonly square: number };
-  return e.g / Math.sqrt(Math.max(square, s.eps1Squared));
-}
+const stepOf = ({ g, square, eps1Squared }: Terms<"g" | "square" | "eps1Squared">): Term =>
+  g.mul(square.max(eps1Squared).rsqrt());

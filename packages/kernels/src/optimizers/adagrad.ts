@@ -11,13 +11,11 @@ export const adagradRule: UpdateRule = updateRule({
   columns: ["decay"],
   passes: [
     {
-      wgsl: `g += weightDecay * p;
-  sum += g * g;
-  p -= (lr * decay) * (g / (sqrt(sum) + eps));`,
-      update(e, s) {
-        e.g += s.weightDecay * e.p;
-        e.sum += e.g * e.g;
-        e.p -= (s.lr * s.decay * e.g) / (Math.sqrt(e.sum) + s.eps);
+      update({ g, p, sum, lr, decay, eps, weightDecay }) {
+        const gradient = g.add(weightDecay.mul(p));
+        const squares = sum.add(gradient.square());
+        const step = gradient.div(squares.sqrt().add(eps));
+        return { sum: squares, p: p.sub(lr.mul(decay).mul(step)) };
       },
     },
   ],

@@ -1,3 +1,5 @@
+import { constant, select } from "../formula/term.js";
+import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
 
 /**
@@ -17,26 +19,22 @@ export const adamRule: RuleFamily<{ readonly amsgrad: boolean; readonly decouple
       columns: ["correction1", "correction2"],
       passes: [
         {
-          wgsl: `${decoupled ? "" : "g += weightDecay * p;\n  "}expAvg += oneMinusBeta1 * (g - expAvg);
-  expAvgSq = expAvgSq * beta2 + oneMinusBeta2 * (g * g);
-  ${
-    amsgrad
-      ? "maxExpAvgSq = select(expAvgSq, maxExpAvgSq, maxExpAvgSq > expAvgSq);\n  let u = maxExpAvgSq;"
-      : "let u = expAvgSq;"
-  }
-  p = p${decoupled ? " * (1.0 - lr * weightDecay)" : ""} - (lr * correction1) * (expAvg / (sqrt(u) * correction2 + eps));`,
-          update(e, s) {
-            if (!decoupled) e.g += s.weightDecay * e.p;
-            e.expAvg += s.oneMinusBeta1 * (e.g - e.expAvg);
-            e.expAvgSq = e.expAvgSq * s.beta2 + s.oneMinusBeta2 * e.g * e.g;
-            let u = e.expAvgSq;
-            if (amsgrad) {
-              if (!(e.maxExpAvgSq > u)) e.maxExpAvgSq = u;
-              u = e.maxExpAvgSq;
-            }
-            const decayed = decoupled ? e.p * (1 - s.lr * s.weightDecay) : e.p;
-            e.p =
-              decayed - (s.lr * s.correction1 * e.expAvg) / (Math.sqrt(u) * s.correction2 + s.eps);
+          update({ g, p, lr, weightDecay, eps, ...e }) {
+            const gradient = decoupled ? g : g.add(weightDecay.mul(p));
+            const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
+            const expAvgSq = averageOfSquares(e.expAvgSq, gradient, {
+              keep: e.beta2,
+              share: e.oneMinusBeta2,
+            });
+            const largest = amsgrad && select(e.maxExpAvgSq.gt(expAvgSq), e.maxExpAvgSq, expAvgSq);
+            const deviation = (largest || expAvgSq).sqrt().mul(e.correction2).add(eps);
+            const decayed = decoupled ? p.mul(constant(1).sub(lr.mul(weightDecay))) : p;
+            return {
+              expAvg,
+              expAvgSq,
+              ...(largest && { maxExpAvgSq: largest }),
+              p: decayed.sub(lr.mul(e.correction1).mul(expAvg.div(deviation))),
+            };
           },
         },
       ],

@@ -8,15 +8,11 @@ export const adamaxRule: UpdateRule = updateRule({
   columns: ["correction1"],
   passes: [
     {
-      wgsl: `g += weightDecay * p;
-  expAvg += oneMinusBeta1 * (g - expAvg);
-  expInf = max(expInf * beta2, abs(g) + eps);
-  p -= (lr * correction1) * (expAvg / expInf);`,
-      update(e, s) {
-        e.g += s.weightDecay * e.p;
-        e.expAvg += s.oneMinusBeta1 * (e.g - e.expAvg);
-        e.expInf = Math.max(e.expInf * s.beta2, Math.abs(e.g) + s.eps);
-        e.p -= (s.lr * s.correction1 * e.expAvg) / e.expInf;
+      update({ g, p, lr, weightDecay, eps, ...e }) {
+        const gradient = g.add(weightDecay.mul(p));
+        const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
+        const expInf = e.expInf.mul(e.beta2).max(gradient.abs().add(eps));
+        return { expAvg, expInf, p: p.sub(lr.mul(e.correction1).mul(expAvg.div(expInf))) };
       },
     },
   ],

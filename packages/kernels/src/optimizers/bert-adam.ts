@@ -1,3 +1,5 @@
+import { select } from "../formula/term.js";
+import { averageOfSquares } from "./average-of-squares.js";
 import { type UpdateRule, updateRule } from "./rule.js";
 
 /**
@@ -19,30 +21,25 @@ export const bertAdamRule: UpdateRule = updateRule({
   columns: ["multiplier"],
   passes: [
     {
-      wgsl: "",
-      update() {},
       totals: {
-        terms: [{ wgsl: "g * g", value: (e) => e.g * e.g }],
+        terms: ({ g }) => [g.square()],
         factors: ["clip"],
-        wgsl: `clip = 1.0;
-  if (maxGradNorm > 0.0) { clip = min(maxGradNorm / (sqrt(total0) + 1e-6), 1.0); }`,
-        update(t, s) {
-          const norm = Math.sqrt(t.total0 as number);
-          t.clip = s.maxGradNorm > 0 ? Math.min(s.maxGradNorm / (norm + 1e-6), 1) : 1;
+        make({ total0, maxGradNorm }) {
+          const factor = maxGradNorm.div(total0.sqrt().add(1e-6));
+          return { clip: select(maxGradNorm.gt(0), factor.min(1), 1) };
         },
       },
     },
     {
-      wgsl: `g *= clip;
-  expAvg = expAvg * beta1 + oneMinusBeta1 * g;
-  expAvgSq = expAvgSq * beta2 + oneMinusBeta2 * (g * g);
-  p -= (lr * multiplier) * (expAvg / (sqrt(expAvgSq) + eps) + weightDecay * p);`,
-      update(e, s) {
-        e.g *= s.clip;
-        e.expAvg = e.expAvg * s.beta1 + s.oneMinusBeta1 * e.g;
-        e.expAvgSq = e.expAvgSq * s.beta2 + s.oneMinusBeta2 * e.g * e.g;
-        const step = e.expAvg / (Math.sqrt(e.expAvgSq) + s.eps) + s.weightDecay * e.p;
-        e.p -= s.lr * s.multiplier * step;
+      update({ g, p, lr, weightDecay, eps, ...e }) {
+        const gradient = g.mul(e.clip);
+        const expAvg = e.expAvg.mul(e.beta1).add(e.oneMinusBeta1.mul(gradient));
+        const expAvgSq = averageOfSquares(e.expAvgSq, gradient, {
+          keep: e.beta2,
+          share: e.oneMinusBeta2,
+        });
+        const step = expAvg.div(expAvgSq.sqrt().add(eps)).add(weightDecay.mul(p));
+        return { expAvg, expAvgSq, p: p.sub(lr.mul(e.multiplier).mul(step)) };
       },
     },
   ],

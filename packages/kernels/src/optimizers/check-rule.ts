@@ -1,5 +1,8 @@
+import { Term } from "../formula/term.js";
+import { variablesOf } from "../formula/walk.js";
 import { drawScalars } from "./draws.js";
-import { names, statesOf, type UpdateRule } from "./rule.js";
+import { statesOf, type UpdateRule } from "./rule.js";
+import { factorsOf, rootsOf, tracePass, traceTotals } from "./trace-rule.js";
 
 /** Names that generated passes and kernels use. A rule with such a name would get the wrong value on one of the targets. */
 const reserved: ReadonlySet<string> = new Set([
@@ -12,7 +15,7 @@ const checked = new WeakSet<UpdateRule>();
 
 /**
  * Throws a TypeError where a rule could differ between targets: duplicate or reserved names, too many names of a kind, or a factor in
- * the code of a pass that runs before the factor is computed. Checks each rule once.
+ * a pass that runs before the factor is computed. Checks each rule once.
  */
 export function checkRule(rule: UpdateRule): void {
   if (checked.has(rule)) return;
@@ -27,32 +30,41 @@ export function checkRule(rule: UpdateRule): void {
   const all = [...statesOf(rule), ...scalars, ...columns];
   for (const { totals } of passes) {
     if (!totals) continue;
-    atMost("terms of a pass", totals.terms, 4);
     atMost("factors of a pass", totals.factors, 4);
     if (totals.state !== undefined) all.push(totals.state);
   }
-  const factors = new Set(passes.flatMap(({ totals }) => totals?.factors ?? []));
-  const own = [...all, ...factors];
+  const inputs = new Set(passes.flatMap(({ inputs }) => inputs?.values ?? []));
+  const factors = new Set(factorsOf(rule));
+  const own = [...all, ...inputs, ...factors];
   for (const [i, name] of own.entries()) {
     if (!/^[A-Za-z]\w*$/.test(name)) refuse(`"${name}" is no name that WGSL can have`);
-    if (reserved.has(name) || /^total\d$/.test(name))
+    if (reserved.has(name) || /^(total|t)\d+$/.test(name))
       refuse(`"${name}" is a name that every rule's code has already: choose another`);
     if (own.indexOf(name) < i) refuse(`"${name}" names two things: choose another name for one`);
   }
   let made: readonly string[] = [];
-  for (const [index, { wgsl, totals }] of passes.entries()) {
-    const code = [wgsl, ...(totals?.terms ?? []).map((term) => term.wgsl)].join("\n");
+  for (const [index, { totals }] of passes.entries()) {
+    const trace = tracePass(rule, index);
+    const changed = new Set(["p", ...statesOf(rule)]);
+    for (const [name, term] of Object.entries(trace.next)) {
+      if (!changed.has(name)) refuse(`pass ${index} changes "${name}", which is no state`);
+      if (!(term instanceof Term)) refuse(`pass ${index} makes no term of "${name}"`);
+    }
+    atMost("terms of a pass", trace.terms, 4);
+    const used = variablesOf(rootsOf(trace));
     for (const name of factors)
-      if (names(code, name) && !made.includes(name) && !declares(code, name))
+      if (used.has(name) && !made.includes(name))
         refuse(`pass ${index} uses the factor "${name}", which no pass before it makes last`);
+    const kept = new Set([...(totals?.factors ?? []), totals?.state]);
+    for (const [name, term] of Object.entries(traceTotals(rule, index))) {
+      if (!kept.has(name)) refuse(`pass ${index} makes "${name}", which is no factor of it`);
+      if (!(term instanceof Term && term.isUniform))
+        refuse(`pass ${index} makes no single number of "${name}"`);
+    }
     made = totals?.factors ?? made;
   }
   checked.add(rule);
 }
-
-/** Whether code declares a name itself. */
-const declares = (code: string, name: string): boolean =>
-  new RegExp(`\\b(?:let|var|const)\\s+${name}\\b`).test(code);
 
 /**
  * Throws a TypeError unless the values are exactly those of the scalars that a rule declares. For a missing one, WGSL would read zero

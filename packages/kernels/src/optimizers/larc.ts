@@ -1,4 +1,5 @@
-import type { Numbers, UpdatePass, UpdateRule } from "./rule.js";
+import { select } from "../formula/term.js";
+import type { Terms, UpdatePass, UpdateRule } from "./rule.js";
 
 /** Scalars that {@link larcRule} adds to those of the wrapped rule. */
 export interface LarcScalars extends Readonly<Record<string, number>> {
@@ -33,10 +34,10 @@ export function larcRule(rule: UpdateRule): UpdateRule {
     passes: [
       measure,
       {
-        wgsl: `g = (g + larcAdded * p) * larcRate;\n  ${only.wgsl}`,
-        update(e: Numbers<"g" | "p">, s: Numbers) {
-          e.g = (e.g + (s.larcAdded as number) * e.p) * (s.larcRate as number);
-          only.update(e, s as Numbers<"lr" | "first">);
+        ...only,
+        update: (e: Terms<Name>) => {
+          const gradient = e.g.add(e.larcAdded.mul(e.p)).mul(e.larcRate);
+          return only.update?.({ ...e, g: gradient }) ?? {};
         },
       },
     ],
@@ -45,34 +46,31 @@ export function larcRule(rule: UpdateRule): UpdateRule {
   return made;
 }
 
+type Name = "g" | "p" | "lr" | "first" | "larcAdded" | "larcRate";
+
 const measure: UpdatePass = {
-  wgsl: "",
-  update() {},
   totals: {
-    terms: [
-      { wgsl: "p * p", value: (e: Numbers<"p">) => e.p * e.p },
-      { wgsl: "g * g", value: (e: Numbers<"g">) => e.g * e.g },
-    ],
+    terms: ({ p, g }: Terms<"p" | "g">) => [p.square(), g.square()],
     factors: ["larcRate", "larcAdded"],
-    wgsl: `larcRate = 1.0;
-  if (total0 != 0.0 && total1 != 0.0) {
-    let size_p = sqrt(total0);
-    larcRate = larcTrust * size_p / (sqrt(total1) + size_p * larcDecay + larcEps);
-    larcAdded = larcDecay;
-    if (larcClips == 1.0) {
-      if (larcRate < lr) { larcRate = larcRate / lr; } else { larcRate = 1.0; }
-    }
-  }`,
-    update(t, s: Numbers<"lr" | "larcTrust" | "larcDecay" | "larcEps" | "larcClips">) {
-      const { total0, total1 } = t as { total0: number; total1: number };
-      const { larcTrust, larcDecay, larcEps, larcClips, lr } = s;
-      t.larcRate = 1;
-      t.larcAdded = 0;
-      if (total0 === 0 || total1 === 0) return;
-      const size = Math.sqrt(total0);
-      const rate = (larcTrust * size) / (Math.sqrt(total1) + size * larcDecay + larcEps);
-      t.larcAdded = larcDecay;
-      t.larcRate = larcClips === 1 ? (rate < lr ? rate / lr : 1) : rate;
+    make({ total0, total1, lr, ...t }: Terms<MeasuredName>) {
+      const isZero = total0.eq(0).or(total1.eq(0));
+      const size = total0.sqrt();
+      const norm = total1.sqrt().add(size.mul(t.larcDecay)).add(t.larcEps);
+      const rate = t.larcTrust.mul(size).div(norm);
+      const clipped = select(rate.lt(lr), rate.div(lr), 1);
+      return {
+        larcRate: select(isZero, 1, select(t.larcClips.eq(1), clipped, rate)),
+        larcAdded: select(isZero, 0, t.larcDecay),
+      };
     },
   },
 };
+
+type MeasuredName =
+  | "total0"
+  | "total1"
+  | "lr"
+  | "larcTrust"
+  | "larcEps"
+  | "larcDecay"
+  | "larcClips";

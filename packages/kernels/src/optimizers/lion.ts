@@ -1,4 +1,12 @@
+import { constant, leaf } from "../formula/term.js";
 import { type UpdateRule, updateRule } from "./rule.js";
+
+/** Rounds to float32 on the CPU: a number that is 0 in float32 has no sign. */
+const single = leaf({
+  name: "single",
+  functions: (name) => `fn ${name}(x: vec4f) -> vec4f { return x; }\n`,
+  evaluate: Math.fround,
+});
 
 /** Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay. */
 export const lionRule: UpdateRule = updateRule({
@@ -7,13 +15,13 @@ export const lionRule: UpdateRule = updateRule({
   scalars: ["beta1", "oneMinusBeta1", "beta2", "oneMinusBeta2", "weightDecay"],
   passes: [
     {
-      wgsl: `let direction = sign(expAvg * beta1 + oneMinusBeta1 * g);
-  expAvg = expAvg * beta2 + oneMinusBeta2 * g;
-  p = p * (1.0 - lr * weightDecay) - lr * direction;`,
-      update(e, s) {
-        const direction = Math.sign(Math.fround(e.expAvg * s.beta1 + s.oneMinusBeta1 * e.g));
-        e.expAvg = e.expAvg * s.beta2 + s.oneMinusBeta2 * e.g;
-        e.p = e.p * (1 - s.lr * s.weightDecay) - s.lr * direction;
+      update({ g, p, expAvg, lr, beta1, oneMinusBeta1, beta2, oneMinusBeta2, weightDecay }) {
+        const direction = single(expAvg.mul(beta1).add(oneMinusBeta1.mul(g))).sign();
+        const decayed = p.mul(constant(1).sub(lr.mul(weightDecay)));
+        return {
+          expAvg: expAvg.mul(beta2).add(oneMinusBeta2.mul(g)),
+          p: decayed.sub(lr.mul(direction)),
+        };
       },
     },
   ],

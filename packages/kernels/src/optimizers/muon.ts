@@ -1,3 +1,4 @@
+import { constant, select } from "../formula/term.js";
 import { type UpdateRule, updateRule } from "./rule.js";
 
 /**
@@ -11,46 +12,37 @@ export const muonRule: UpdateRule = updateRule({
   scalars: ["momentum", "oneMinusMomentum", "nesterov", "eps", "weightDecay", "matchRms"],
   passes: [
     {
-      wgsl: `momentumBuffer += oneMinusMomentum * (g - momentumBuffer);
-  update = momentumBuffer;
-  if (nesterov == 1.0) { update = g + momentum * (momentumBuffer - g); }`,
-      update(e, s) {
-        e.momentumBuffer += s.oneMinusMomentum * (e.g - e.momentumBuffer);
-        e.update = s.nesterov ? e.g + s.momentum * (e.momentumBuffer - e.g) : e.momentumBuffer;
+      update({ g, momentumBuffer, momentum, oneMinusMomentum, nesterov }) {
+        const average = momentumBuffer.add(oneMinusMomentum.mul(g.sub(momentumBuffer)));
+        const ahead = g.add(momentum.mul(average.sub(g)));
+        return { momentumBuffer: average, update: select(nesterov.eq(1), ahead, average) };
       },
       totals: {
-        terms: [{ wgsl: "update * update", value: (e) => e.update * e.update }],
+        terms: ({ update }) => [update.square()],
         factors: ["inverse", "adjust"],
-        wgsl: `inverse = 1.0 / max(sqrt(total0), eps);
-  adjust = sqrt(max(1.0, rows / columns));
-  if (matchRms == 1.0) { adjust = 0.2 * sqrt(max(rows, columns)); }`,
-        update(t, s) {
-          const { total0, rows, columns } = t as { total0: number; rows: number; columns: number };
-          t.inverse = 1 / Math.max(Math.sqrt(total0), s.eps);
-          t.adjust = s.matchRms
-            ? 0.2 * Math.sqrt(Math.max(rows, columns))
-            : Math.sqrt(Math.max(1, rows / columns));
-        },
+        make: ({ total0, rows, columns, eps, matchRms }) => ({
+          inverse: constant(1).div(total0.sqrt().max(eps)),
+          adjust: select(
+            matchRms.eq(1),
+            constant(0.2).mul(rows.max(columns).sqrt()),
+            constant(1).max(rows.div(columns)).sqrt(),
+          ),
+        }),
       },
     },
-    {
-      wgsl: "update *= inverse;",
-      update(e, s) {
-        e.update *= s.inverse;
-      },
-    },
+    { update: ({ update, inverse }) => ({ update: update.mul(inverse) }) },
     {
       inputs: {
         bindings: [{ name: "orthogonal", access: "read", dtypes: ["float32"] }],
+        values: ["orthogonal"],
         wgsl: "let orthogonal = load_orthogonal(q);",
         load({ orthogonal }, { index }, e) {
           e.orthogonal = orthogonal?.[index] as number;
         },
       },
-      wgsl: "p = p * (1.0 - lr * weightDecay) - (lr * adjust) * orthogonal;",
-      update(e, s) {
-        const { orthogonal } = e as unknown as { readonly orthogonal: number };
-        e.p = e.p * (1 - s.lr * s.weightDecay) - s.lr * s.adjust * orthogonal;
+      update({ p, orthogonal, lr, adjust, weightDecay }) {
+        const decayed = p.mul(constant(1).sub(lr.mul(weightDecay)));
+        return { p: decayed.sub(lr.mul(adjust).mul(orthogonal)) };
       },
     },
   ],

@@ -1,3 +1,5 @@
+import { constant } from "../formula/term.js";
+import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
 
 /**
@@ -12,17 +14,17 @@ export const nadamRule: RuleFamily<{ readonly decoupled: boolean }> = ruleFamily
     columns: ["gradientShare", "averageShare", "correction2"],
     passes: [
       {
-        wgsl: `${decoupled ? "p *= 1.0 - lr * weightDecay;" : "g += weightDecay * p;"}
-  expAvg += oneMinusBeta1 * (g - expAvg);
-  expAvgSq = expAvgSq * beta2 + oneMinusBeta2 * (g * g);
-  p -= lr * (gradientShare * g + averageShare * expAvg) / (sqrt(expAvgSq) * correction2 + eps);`,
-        update(e, s) {
-          if (decoupled) e.p *= 1 - s.lr * s.weightDecay;
-          else e.g += s.weightDecay * e.p;
-          e.expAvg += s.oneMinusBeta1 * (e.g - e.expAvg);
-          e.expAvgSq = e.expAvgSq * s.beta2 + s.oneMinusBeta2 * e.g * e.g;
-          const step = s.gradientShare * e.g + s.averageShare * e.expAvg;
-          e.p -= (s.lr * step) / (Math.sqrt(e.expAvgSq) * s.correction2 + s.eps);
+        update({ g, p, lr, weightDecay, eps, ...e }) {
+          const decayed = decoupled ? p.mul(constant(1).sub(lr.mul(weightDecay))) : p;
+          const gradient = decoupled ? g : g.add(weightDecay.mul(p));
+          const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
+          const expAvgSq = averageOfSquares(e.expAvgSq, gradient, {
+            keep: e.beta2,
+            share: e.oneMinusBeta2,
+          });
+          const step = e.gradientShare.mul(gradient).add(e.averageShare.mul(expAvg));
+          const deviation = expAvgSq.sqrt().mul(e.correction2).add(eps);
+          return { expAvg, expAvgSq, p: decayed.sub(lr.mul(step).div(deviation)) };
         },
       },
     ],

@@ -1,3 +1,4 @@
+import { constant, select, type Term } from "../formula/term.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
 
 interface NovoGradChoices {
@@ -21,53 +22,38 @@ export const novogradRule: RuleFamily<NovoGradChoices> = ruleFamily(
       columns: ["correction1", "correction2"],
       passes: [
         {
-          wgsl: "",
-          update() {},
           totals: {
             fold: normType === 0 ? "max" : "sum",
-            terms: [
-              normType === 0
-                ? { wgsl: "abs(g)", value: (e) => Math.abs(e.g) }
-                : { wgsl: "g * g", value: (e) => e.g * e.g },
-            ],
+            terms: ({ g }) => [normType === 0 ? g.abs() : g.square()],
             state: "gradNorm",
-            factors: ["inverse" as const],
-            wgsl: `let norm = ${normType === 0 ? "total0" : "sqrt(total0)"};
-  if (first == 1.0) { gradNorm = select(norm, 0.0, initZero == 1.0); }
-  gradNorm = ${
-    normType === 0
-      ? "beta2 * gradNorm + oneMinusBeta2 * norm"
-      : "sqrt(beta2 * gradNorm * gradNorm + oneMinusBeta2 * norm * norm)"
-  };
-  inverse = 1.0 / (gradNorm * correction2 + eps);`,
-            update(t, s) {
-              const norm = normType === 0 ? (t.total0 as number) : Math.sqrt(t.total0 as number);
-              const before = s.first ? (s.initZero ? 0 : norm) : (t.gradNorm as number);
-              t.gradNorm =
-                normType === 0
-                  ? s.beta2 * before + s.oneMinusBeta2 * norm
-                  : Math.sqrt(s.beta2 * before * before + s.oneMinusBeta2 * norm * norm);
-              t.inverse = 1 / (t.gradNorm * s.correction2 + s.eps);
+            factors: ["inverse"],
+            make({ total0, gradNorm, first, initZero, beta2, oneMinusBeta2, ...t }) {
+              const norm = normType === 0 ? total0 : total0.sqrt();
+              const start = select(initZero.eq(1), 0, norm);
+              const before = select(first.eq(1), start, gradNorm);
+              const kept = beta2.mul(before);
+              const added = oneMinusBeta2.mul(norm);
+              const now =
+                normType === 0 ? kept.add(added) : kept.mul(before).add(added.mul(norm)).sqrt();
+              return {
+                gradNorm: now,
+                inverse: constant(1).div(now.mul(t.correction2).add(t.eps)),
+              };
             },
           },
         },
-        regInsideMoment
-          ? {
-              wgsl: `expAvg = expAvg * beta1 + beta3 * (g * inverse + weightDecay * p);
-  p -= (lr * correction1) * expAvg;`,
-              update(e, s) {
-                e.expAvg = e.expAvg * s.beta1 + s.beta3 * (e.g * s.inverse + s.weightDecay * e.p);
-                e.p -= s.lr * s.correction1 * e.expAvg;
-              },
+        {
+          update({ g, p, lr, beta1, beta3, inverse, weightDecay, correction1, ...e }) {
+            const averaged = (x: Term): Term => e.expAvg.mul(beta1).add(beta3.mul(x));
+            if (regInsideMoment) {
+              const expAvg = averaged(g.mul(inverse).add(weightDecay.mul(p)));
+              return { expAvg, p: p.sub(lr.mul(correction1).mul(expAvg)) };
             }
-          : {
-              wgsl: `expAvg = expAvg * beta1 + beta3 * g;
-  p -= lr * ((expAvg * correction1) * inverse + weightDecay * p);`,
-              update(e, s) {
-                e.expAvg = e.expAvg * s.beta1 + s.beta3 * e.g;
-                e.p -= s.lr * (e.expAvg * s.correction1 * s.inverse + s.weightDecay * e.p);
-              },
-            },
+            const expAvg = averaged(g);
+            const step = expAvg.mul(correction1).mul(inverse).add(weightDecay.mul(p));
+            return { expAvg, p: p.sub(lr.mul(step)) };
+          },
+        },
       ],
     }),
 );

@@ -1,13 +1,8 @@
 import type { KernelBinding } from "@halfstep/device";
+import { variablesOf } from "../formula/walk.js";
 import { type ParameterKind, parameterStorages } from "./parameter-storage.js";
-import {
-  assigns,
-  names,
-  type StateKind,
-  statesOf,
-  type UpdatePass,
-  type UpdateRule,
-} from "./rule.js";
+import { type StateKind, statesOf, type UpdatePass, type UpdateRule } from "./rule.js";
+import { type PassTrace, rootsOf, tracePass } from "./trace-rule.js";
 
 /** The plan of one pass of a rule: its operands, and how it iterates over elements. */
 export interface PassPlan {
@@ -17,8 +12,10 @@ export interface PassPlan {
   readonly moments: MomentStorage;
   /** True where stores draw random bits. */
   readonly draws: boolean;
-  /** All code of the pass. */
-  readonly code: string;
+  /** The formulas of the pass. */
+  readonly trace: PassTrace;
+  /** Names of the variables in the formulas. */
+  readonly used: ReadonlySet<string>;
   readonly usesGradient: boolean;
   readonly loadsParameter: boolean;
   readonly storesParameter: boolean;
@@ -55,7 +52,8 @@ export function planPass(
 ): PassPlan {
   const pass = rule.passes[index] as UpdatePass;
   const { totals, inputs } = pass;
-  const code = [pass.wgsl, ...(totals?.terms.map(({ wgsl }) => wgsl) ?? [])].join("\n");
+  const trace = tracePass(rule, index);
+  const used = variablesOf(rootsOf(trace));
   const states = statesOf(rule)
     .map((name, place): PassState => {
       const kind = rule.state[name] as StateKind;
@@ -64,18 +62,18 @@ export function planPass(
         name,
         place,
         kind,
-        isStored: assigns(code, name),
+        isStored: name in trace.next,
         is8Bit: isMoment && moments === "8bit",
         isBfloat16: isMoment && moments === "bfloat16",
       };
     })
-    .filter(({ name }) => names(code, name));
+    .filter(({ name, isStored }) => isStored || used.has(name));
   const is8Bit = states.some((state) => state.is8Bit);
-  const factors = factorsBefore(rule, index).filter(({ name }) => names(code, name));
+  const factors = factorsBefore(rule, index).filter(({ name }) => used.has(name));
   const walksChunks = is8Bit || totals !== undefined || inputs !== undefined || factors.length > 0;
-  const usesGradient = names(code, "g");
-  const loadsParameter = names(code, "p");
-  const storesParameter = assigns(code, "p");
+  const usesGradient = used.has("g");
+  const storesParameter = "p" in trace.next;
+  const loadsParameter = storesParameter || used.has("p");
   const storage = parameterStorages[parameters];
 
   const bindings: KernelBinding[] = [{ name: "control", access: "read", dtypes: ["float32"] }];
@@ -106,7 +104,8 @@ export function planPass(
     draws:
       (storesParameter && storage.draws) ||
       states.some((state) => state.isStored && (state.is8Bit || state.isBfloat16)),
-    code,
+    trace,
+    used,
     usesGradient,
     loadsParameter,
     storesParameter,

@@ -1,3 +1,5 @@
+import { constant } from "../formula/term.js";
+import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
 
 /**
@@ -12,17 +14,17 @@ export const radamRule: RuleFamily<{ readonly decoupled: boolean }> = ruleFamily
     columns: ["correction1", "rectified", "plain"],
     passes: [
       {
-        wgsl: `${decoupled ? "p *= 1.0 - lr * weightDecay;" : "g += weightDecay * p;"}
-  expAvg += oneMinusBeta1 * (g - expAvg);
-  expAvgSq = expAvgSq * beta2 + oneMinusBeta2 * (g * g);
-  p -= (lr * correction1) * expAvg * (rectified / (sqrt(expAvgSq) + eps) + plain);`,
-        update(e, s) {
-          if (decoupled) e.p *= 1 - s.lr * s.weightDecay;
-          else e.g += s.weightDecay * e.p;
-          e.expAvg += s.oneMinusBeta1 * (e.g - e.expAvg);
-          e.expAvgSq = e.expAvgSq * s.beta2 + s.oneMinusBeta2 * e.g * e.g;
-          const factor = s.rectified / (Math.sqrt(e.expAvgSq) + s.eps) + s.plain;
-          e.p -= s.lr * s.correction1 * e.expAvg * factor;
+        update({ g, p, lr, weightDecay, eps, ...e }) {
+          const decayed = decoupled ? p.mul(constant(1).sub(lr.mul(weightDecay))) : p;
+          const gradient = decoupled ? g : g.add(weightDecay.mul(p));
+          const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
+          const expAvgSq = averageOfSquares(e.expAvgSq, gradient, {
+            keep: e.beta2,
+            share: e.oneMinusBeta2,
+          });
+          const factor = e.rectified.div(expAvgSq.sqrt().add(eps)).add(e.plain);
+          const step = lr.mul(e.correction1).mul(expAvg).mul(factor);
+          return { expAvg, expAvgSq, p: decayed.sub(step) };
         },
       },
     ],

@@ -1,3 +1,4 @@
+import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, type StateKind, updateRule } from "./rule.js";
 
 interface RmspropChoices {
@@ -20,29 +21,22 @@ export const rmspropRule: RuleFamily<RmspropChoices> = ruleFamily(({ centered, m
     scalars: ["alpha", "oneMinusAlpha", "eps", "weightDecay", "momentum"],
     passes: [
       {
-        wgsl: `g += weightDecay * p;
-  squareAvg = squareAvg * alpha + oneMinusAlpha * (g * g);
-  ${
-    centered
-      ? "gradAvg += oneMinusAlpha * (g - gradAvg);\n  let variance = max(squareAvg - gradAvg * gradAvg, vec4f());"
-      : "let variance = squareAvg;"
-  }
-  let step = g / (sqrt(variance) + eps);
-  ${momentum ? "momentumBuffer = momentumBuffer * momentum + step;\n  p -= lr * momentumBuffer;" : "p -= lr * step;"}`,
-        update(e, s) {
-          e.g += s.weightDecay * e.p;
-          e.squareAvg = e.squareAvg * s.alpha + s.oneMinusAlpha * e.g * e.g;
-          let variance = e.squareAvg;
-          if (centered) {
-            e.gradAvg += s.oneMinusAlpha * (e.g - e.gradAvg);
-            variance = Math.max(variance - e.gradAvg * e.gradAvg, 0);
-          }
-          let step = e.g / (Math.sqrt(variance) + s.eps);
-          if (momentum) {
-            e.momentumBuffer = e.momentumBuffer * s.momentum + step;
-            step = e.momentumBuffer;
-          }
-          e.p -= s.lr * step;
+        update({ g, p, lr, weightDecay, oneMinusAlpha, eps, ...e }) {
+          const gradient = g.add(weightDecay.mul(p));
+          const squareAvg = averageOfSquares(e.squareAvg, gradient, {
+            keep: e.alpha,
+            share: oneMinusAlpha,
+          });
+          const gradAvg = centered && e.gradAvg.add(oneMinusAlpha.mul(gradient.sub(e.gradAvg)));
+          const variance = gradAvg ? squareAvg.sub(gradAvg.square()).max(0) : squareAvg;
+          const step = gradient.div(variance.sqrt().add(eps));
+          const momentumBuffer = momentum && e.momentumBuffer.mul(e.momentum).add(step);
+          return {
+            squareAvg,
+            ...(gradAvg && { gradAvg }),
+            ...(momentumBuffer && { momentumBuffer }),
+            p: p.sub(lr.mul(momentumBuffer || step)),
+          };
         },
       },
     ],

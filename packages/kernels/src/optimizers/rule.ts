@@ -1,4 +1,5 @@
 import type { KernelBinding, KernelView } from "@halfstep/device";
+import type { Term } from "../formula/term.js";
 
 /**
  * The storage of a state of a rule, one number for each element:
@@ -12,40 +13,45 @@ export type StateKind = "signed" | "unsigned" | "exact" | "transient";
 /** Numbers by name. */
 export type Numbers<Name extends string = string> = Record<Name, number>;
 
-/** What every pass can use besides the names of its rule. */
+/** Terms of formulas by name. */
+export type Terms<Name extends string = string> = Readonly<Record<Name, Term>>;
+
+/** Names in all formulas of a rule besides its own: the learning rate, and 1 in the first applied step, else 0. */
 type ControlName = "lr" | "first";
 
-/** A quantity that is summed over each segment: a WGSL `vec4f` expression of the pass's variables, and the same in JavaScript. */
-export interface SegmentTerm<State extends string, Value extends string> {
-  readonly wgsl: string;
-  value(e: Numbers<State | "g" | "p">, s: Numbers<Value | ControlName>): number;
-}
+/** Names in a pass: the gradient `g`, the parameter `p`, states and inputs; scalars, columns and factors, which are single numbers. */
+type PassName<State extends string, Value extends string> = State | Value | ControlName | "g" | "p";
 
-/**
- * Totals over each segment after a pass, for the factors of later passes. The code may use the totals `total0` … `total3`, the
- * segment's `size`, `rows` and `columns` (its last axis; 1 row for a vector) as f32, the control and scalars of the rule, and `state`,
- * one persistent f32 for each segment. It assigns `factors` and `state`.
- */
-export interface SegmentTotals<State extends string, Value extends string> {
+/** Totals over each segment after a pass, for the factors of later passes. */
+export interface SegmentTotals<State extends string = string, Value extends string = string> {
   /** Default "sum". The maximum is of values that are not negative. */
   readonly fold?: "sum" | "max";
-  /** One to four. */
-  readonly terms: readonly SegmentTerm<State, Value>[];
+  /** One to four quantities to add up. States and `p` are those after the pass. */
+  terms(e: Terms<PassName<State, Value>>): readonly Term[];
   /** Name of the float32 that each segment keeps from step to step. */
-  readonly state?: string;
-  /** One to four names. */
+  readonly state?: Value;
+  /** One to four names. Factors that `make` leaves out are 0. */
   readonly factors: readonly Value[];
-  readonly wgsl: string;
-  update(segment: Numbers, s: Numbers<Value | ControlName>): void;
+  /**
+   * Computes the factors and the new state from the totals `total0` … `total3`, the segment's `size`, `rows` and `columns` (its last
+   * axis; 1 row for a vector), the state, scalars and columns of the rate table.
+   */
+  make(
+    t: Terms<Value | ControlName | TotalName | "size" | "rows" | "columns">,
+  ): Partial<Terms<Value>>;
 }
 
+type TotalName = "total0" | "total1" | "total2" | "total3";
+
 /** Numbers that a pass reads from other places than its own element. Such a pass always iterates over segments. */
-export interface PassInputs {
+export interface PassInputs<Value extends string = string> {
   /** Read-only; `launchUpdate` takes them from the operands by name. */
   readonly bindings: readonly KernelBinding[];
-  /** Statements that declare `vec4f` names for the pass, from the quad `q` and the segment `record.z`. */
+  /** Names of the numbers. */
+  readonly values: readonly Value[];
+  /** WGSL statements that declare each as a `vec4f`, from the quad `q` and the segment `record.z`. */
   readonly wgsl: string;
-  /** Sets the same names for the element at `index` of the flat buffer. */
+  /** Sets the same for the element at `index` of the flat buffer. */
   load(
     views: Readonly<Record<string, KernelView>>,
     place: { readonly index: number; readonly segment: number },
@@ -53,17 +59,12 @@ export interface PassInputs {
   ): void;
 }
 
-/** One pass over the elements. It reads the names that its WGSL uses, and writes those that it assigns. */
+/** One pass over the elements. It loads the names that its formulas use, and stores those that `update` returns. */
 export interface UpdatePass<State extends string = string, Value extends string = string> {
-  /**
-   * Statements over `vec4f`: `g`, the gradient; `p`, the parameter in float32; the states; `lr`, `first` (1 in the first
-   * applied step, else 0), scalars, columns and factors (`f32`) by name.
-   */
-  readonly wgsl: string;
-  /** The same for one element. */
-  update(e: Numbers<State | "g" | "p">, s: Numbers<Value | ControlName>): void;
+  /** Returns new values of states and of `p`, from the values before the pass. Others stay as they are. Default: all stay. */
+  update?(e: Terms<PassName<State, Value>>): Partial<Terms<State | "p">>;
   readonly totals?: SegmentTotals<State, Value>;
-  readonly inputs?: PassInputs;
+  readonly inputs?: PassInputs<Value>;
 }
 
 /**
@@ -71,7 +72,7 @@ export interface UpdatePass<State extends string = string, Value extends string 
  * by their objects.
  */
 export interface UpdateRule<State extends string = string, Value extends string = string> {
-  /** For people, with every choice that changes the code. */
+  /** For people, with every choice that changes the formulas. */
   readonly name: string;
   readonly state: Readonly<Record<State, StateKind>>;
   /** float32 numbers that may change from step to step. */
@@ -81,12 +82,12 @@ export interface UpdateRule<State extends string = string, Value extends string 
   readonly passes: readonly UpdatePass<State, Value>[];
 }
 
-/** Makes a rule, and checks the names in its code against those that it declares. */
+/** Makes a rule, and checks the names in its formulas against those that it declares. */
 export const updateRule = <State extends string, Value extends string>(
   rule: UpdateRule<State, Value>,
 ): UpdateRule => rule as unknown as UpdateRule;
 
-/** Rules that differ by choices which change their code. */
+/** Rules that differ by choices which change their formulas. */
 export type RuleFamily<Choices extends object> = (choices: Choices) => UpdateRule;
 
 /** Makes one rule for each set of choices; sets with equal members share a rule. */
@@ -110,21 +111,3 @@ function haveEqualMembers<Choices extends object>(a: Choices, b: Choices): boole
 
 /** Names of a rule's states that are stored for each element. */
 export const statesOf = (rule: UpdateRule): readonly string[] => Object.keys(rule.state);
-
-/** True where `code` uses `name` as a word. */
-export const names = (code: string, name: string): boolean => wordOf(name).test(code);
-
-/** True where `code` assigns `name`. */
-export const assigns = (code: string, name: string): boolean =>
-  new RegExp(`(?<![\\w.])${name}\\s*[-+*/]?=(?!=)`).test(code);
-
-const words = new Map<string, RegExp>();
-
-function wordOf(name: string): RegExp {
-  let word = words.get(name);
-  if (!word) {
-    word = new RegExp(`(?<![\\w.])${name}\\b`);
-    words.set(name, word);
-  }
-  return word;
-}

@@ -1,8 +1,12 @@
 import type { Kernel, KernelBinding, KernelView } from "@halfstep/device";
 import { ByObjects } from "../by-objects.js";
+import { StripEvaluator } from "../formula/strips.js";
+import { variablesOf } from "../formula/walk.js";
+import { writeWgsl } from "../formula/write-wgsl.js";
 import { defineKernel, linearWorkgroups } from "../kernel.js";
-import { names, type SegmentTotals, type UpdatePass, type UpdateRule } from "./rule.js";
+import type { SegmentTotals, UpdatePass, UpdateRule } from "./rule.js";
 import { segmentWords } from "./segment-table.js";
+import { tracePass, traceTotals } from "./trace-rule.js";
 import { controlLets, scalarLets } from "./weave.js";
 import { controlNumbers } from "./weave-reference.js";
 
@@ -25,7 +29,14 @@ function makeKernel(
   index: number,
   totals: SegmentTotals<string, string>,
 ): Kernel {
-  const { state, factors, terms, wgsl } = totals;
+  const { state, factors } = totals;
+  const { terms } = tracePass(rule, index);
+  const made = traceTotals(rule, index);
+  const names = Object.keys(made);
+  const formulas = Object.values(made);
+  const used = variablesOf(formulas);
+  const written = writeWgsl(formulas, { prefix: "rule", nameOf: (variable) => variable });
+  const writtenOf = (name: string): string | undefined => written.values[names.indexOf(name)];
   const isMax = totals.fold === "max";
   const fold = (value: string): string => (isMax ? `max(all, ${value})` : `all + ${value}`);
   const bindings: KernelBinding[] = [
@@ -35,7 +46,8 @@ function makeKernel(
     { name: "factors", access: "readwrite", dtypes: ["float32"] },
   ];
   if (state) bindings.push({ name: state, access: "readwrite", unit: 1, dtypes: ["float32"] });
-  const uses = (name: string): boolean => names(wgsl, name);
+  const uses = (name: string): boolean => used.has(name);
+  let evaluator: StripEvaluator | undefined;
   return defineKernel({
     name: `update ${rule.name}`,
     variant: `gather ${index}`,
@@ -45,7 +57,7 @@ function makeKernel(
       { name: "end", type: "u32" },
       ...rule.scalars.map((name) => ({ name, type: "f32", runtime: true }) as const),
     ],
-    body: () => `var<workgroup> gathered: array<vec4f, ${groupSize}>;
+    body: () => `${written.functions}var<workgroup> gathered: array<vec4f, ${groupSize}>;
 @compute @workgroup_size(${groupSize})
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
   let segment = s.first + group.x + group.y * groups.x;
@@ -59,21 +71,25 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   workgroupBarrier();
   if (local > 0u) { return; }
   for (var i = 1u; i < ${groupSize}u; i++) { all = ${fold("gathered[i]")}; }
-${controlLets(rule, wgsl)}${scalarLets(rule, wgsl)}${terms
+${controlLets(rule, used)}${scalarLets(rule, used)}${terms
   .map((_, i) => `  let total${i} = all.${"xyzw"[i]};\n`)
   .join("")}${uses("rows") || uses("size") ? "  let rows = f32(record.z);\n" : ""}${
   uses("columns") || uses("size") ? "  let columns = f32(record.w);\n" : ""
 }${uses("size") ? "  let size = rows * columns;\n" : ""}${
-  state ? `  var ${state} = load_${state}(segment);\n` : ""
-}${factors.map((name) => `  var ${name} = 0.0;\n`).join("")}  ${wgsl}
-  store_factors(segment, vec4f(${[0, 1, 2, 3].map((i) => factors[i] ?? "0.0").join(", ")}));
-${state ? `  store_${state}(segment, ${state});\n` : ""}}
+  state ? `  let ${state} = load_${state}(segment);\n` : ""
+}${written.statements.map((statement) => `  ${statement}\n`).join("")}  store_factors(segment, vec4f(${[
+      0, 1, 2, 3,
+    ]
+      .map((i) => writtenOf(factors[i] ?? "") ?? "0.0")
+      .join(", ")}));
+${state ? `  store_${state}(segment, ${writtenOf(state) ?? state});\n` : ""}}
 `,
     workgroups: ({ first, end }) => linearWorkgroups((end as number) - (first as number), 1),
     reference(views, scalars) {
-      const [control, segments, partials, made, kept] = views as readonly KernelView[];
-      if (!control || !segments || !partials || !made || control[0] === 0) return;
-      const s = controlNumbers(rule, control, scalars);
+      const [control, segments, partials, stored, kept] = views as readonly KernelView[];
+      if (!control || !segments || !partials || !stored || control[0] === 0) return;
+      evaluator ??= new StripEvaluator(formulas);
+      const numbers = controlNumbers(rule, control, scalars);
       for (let i = scalars.first as number; i < (scalars.end as number); i++) {
         const [from, to, rows, columns] = segments.subarray(
           i * segmentWords,
@@ -88,12 +104,14 @@ ${state ? `  store_${state}(segment, ${state});\n` : ""}}
           }
           segment[`total${t}`] = total;
         }
-        for (const name of factors) segment[name] = 0;
         if (state) segment[state] = kept?.[i] as number;
-        totals.update(segment, s as Record<"lr" | "first", number>);
-        for (const [place, name] of factors.entries())
-          made[i * 4 + place] = segment[name] as number;
-        if (state && kept) kept[i] = segment[state] as number;
+        evaluator.begin({ ...numbers, ...segment }, 1);
+        for (const place of factors.keys()) stored[i * 4 + place] = 0;
+        for (const [root, name] of names.entries()) {
+          const value = evaluator.result(root)[0] as number;
+          if (name !== state) stored[i * 4 + factors.indexOf(name)] = value;
+          else if (kept) kept[i] = value;
+        }
       }
     },
   });

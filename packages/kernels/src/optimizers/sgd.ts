@@ -1,3 +1,4 @@
+import { select } from "../formula/term.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
 
 /**
@@ -12,18 +13,13 @@ export const sgdRule: RuleFamily<{ readonly momentum: boolean }> = ruleFamily(({
         scalars: ["momentum", "oneMinusDampening", "weightDecay", "nesterov"],
         passes: [
           {
-            wgsl: `g += weightDecay * p;
-  if (first == 1.0) { momentumBuffer = g; }
-  else { momentumBuffer = momentumBuffer * momentum + oneMinusDampening * g; }
-  if (nesterov == 1.0) { g += momentum * momentumBuffer; } else { g = momentumBuffer; }
-  p -= lr * g;`,
-            update(e, s) {
-              e.g += s.weightDecay * e.p;
-              e.momentumBuffer = s.first
-                ? e.g
-                : e.momentumBuffer * s.momentum + s.oneMinusDampening * e.g;
-              e.g = s.nesterov ? e.g + s.momentum * e.momentumBuffer : e.momentumBuffer;
-              e.p -= s.lr * e.g;
+            update({ g, p, lr, weightDecay, oneMinusDampening, ...e }) {
+              const gradient = g.add(weightDecay.mul(p));
+              const later = e.momentumBuffer.mul(e.momentum).add(oneMinusDampening.mul(gradient));
+              const momentumBuffer = select(e.first.eq(1), gradient, later);
+              const ahead = gradient.add(e.momentum.mul(momentumBuffer));
+              const step = select(e.nesterov.eq(1), ahead, momentumBuffer);
+              return { momentumBuffer, p: p.sub(lr.mul(step)) };
             },
           },
         ],
@@ -35,10 +31,9 @@ export const sgdRule: RuleFamily<{ readonly momentum: boolean }> = ruleFamily(({
         scalars: ["momentum", "oneMinusDampening", "nesterov", "weightDecay"],
         passes: [
           {
-            wgsl: "g += weightDecay * p;\n  p -= lr * g;",
-            update(e, s) {
-              e.p -= s.lr * (e.g + s.weightDecay * e.p);
-            },
+            update: ({ g, p, lr, weightDecay }) => ({
+              p: p.sub(lr.mul(g.add(weightDecay.mul(p)))),
+            }),
           },
         ],
       }),

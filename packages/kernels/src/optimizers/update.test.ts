@@ -337,16 +337,7 @@ describe.each(await testTiers())("updates on the GPU, %s tier", (tier) => {
       name: "test copy",
       state: { signed: "signed", unsigned: "unsigned" },
       scalars: [],
-      passes: [
-        {
-          wgsl: "signed = g;\n  unsigned = abs(g);\n  p = signed;",
-          update(e) {
-            e.signed = e.g;
-            e.unsigned = Math.abs(e.g);
-            e.p = e.signed;
-          },
-        },
-      ],
+      passes: [{ update: ({ g }) => ({ signed: g, unsigned: g.abs(), p: g }) }],
     });
     const [{ offset }] = [places[5] as SegmentPlace];
     // Peaks are powers of two, so that ratios to them are exact: ties, the smallest codes, zeros and subnormal blocks.

@@ -1,13 +1,15 @@
 import type { Kernel, KernelScalar, ProgramContext } from "@halfstep/device";
 import { encode4Bfloat16Stochastic } from "@halfstep/formats/wgsl";
 import { ByObjects } from "../by-objects.js";
+import { type WrittenFormula, writeWgsl } from "../formula/write-wgsl.js";
 import { defineKernel, linearWorkgroups, walkMain, walkWorkgroups } from "../kernel.js";
 import { blockWords, blockwiseWgsl, smallestPeakBits } from "./blockwise.js";
 import { drawScalars, drawStep, drawWgsl } from "./draws.js";
 import { type ParameterKind, parameterStorages } from "./parameter-storage.js";
 import { type MomentStorage, type PassPlan, type PassState, planPass } from "./pass-plan.js";
-import { names, type UpdateRule } from "./rule.js";
+import type { UpdateRule } from "./rule.js";
 import { chunkLength } from "./segment-table.js";
+import { rootsOf } from "./trace-rule.js";
 import { referenceOf } from "./weave-reference.js";
 
 const groupSize = 64;
@@ -42,6 +44,7 @@ export const canCopy = (kernel: Kernel): kernel is CopyingKernel => "copying" in
 function makeKernel(plan: PassPlan, index: number): Kernel {
   const { rule, bindings, walksChunks, storesParameter } = plan;
   const storage = parameterStorages[plan.parameters];
+  const written = writePass(plan);
   const scalars: KernelScalar[] = [
     { name: "first", type: "u32" },
     { name: "end", type: "u32" },
@@ -57,7 +60,8 @@ function makeKernel(plan: PassPlan, index: number): Kernel {
     body: (context) =>
       (plan.loadsParameter || storesParameter ? storage.functions : "") +
       (plan.draws ? drawWgsl + encode4Bfloat16Stochastic : "") +
-      (walksChunks ? chunkProgram(plan) : flatProgram(plan, context)),
+      written.functions +
+      (walksChunks ? chunkProgram(plan, written) : flatProgram(plan, written, context)),
     workgroups({ first, end }, _, context) {
       const count = (end as number) - (first as number);
       return walksChunks ? linearWorkgroups(count, 1) : walkWorkgroups(count, context);
@@ -69,38 +73,60 @@ function makeKernel(plan: PassPlan, index: number): Kernel {
 /** The head of flat and chunk programs: a skipped step returns at once. */
 const head = (plan: PassPlan): string => `  let control = load_control(0u);
   if (control.x == 0.0) { return; }
-${controlLets(plan.rule, plan.code)}${scalarLets(plan.rule, plan.code)}${plan.draws ? drawStep : ""}`;
+${controlLets(plan.rule, plan.used)}${scalarLets(plan.rule, plan.used)}${plan.draws ? drawStep : ""}`;
 
-/** `let` declarations of the learning rate and the columns that `code` names. */
-export function controlLets(rule: UpdateRule, code: string): string {
+/** `let` declarations of the learning rate and the columns among some names. */
+export function controlLets(rule: UpdateRule, used: ReadonlySet<string>): string {
   const { columns = [] } = rule;
   const lets: string[] = [];
-  if (names(code, "lr")) lets.push("let lr = control.z;");
-  if (names(code, "first")) lets.push("let first = control.w;");
-  if (columns.some((name) => names(code, name))) lets.push("let row = load_control(1u);");
+  if (used.has("lr")) lets.push("let lr = control.z;");
+  if (used.has("first")) lets.push("let first = control.w;");
+  if (columns.some((name) => used.has(name))) lets.push("let row = load_control(1u);");
   for (const [i, name] of columns.entries())
-    if (names(code, name)) lets.push(`let ${name} = row.${"yzw"[i]};`);
+    if (used.has(name)) lets.push(`let ${name} = row.${"yzw"[i]};`);
   return lets.map((line) => `  ${line}\n`).join("");
 }
 
-/** `let` declarations of the scalars that `code` names. */
-export const scalarLets = (rule: UpdateRule, code: string): string =>
+/** `let` declarations of the scalars among some names. */
+export const scalarLets = (rule: UpdateRule, used: ReadonlySet<string>): string =>
   rule.scalars
-    .filter((name) => names(code, name))
+    .filter((name) => used.has(name))
     .map((name) => `  let ${name} = s.${name};\n`)
     .join("");
 
-/** Loads of quad `q` and the rule's own statements, without stores. */
-function update(plan: PassPlan, loadState: (state: PassState) => string): string {
-  const { parameters, pass } = plan;
+/** The WGSL of a pass. Each result has a name of its own. */
+interface WrittenPass extends WrittenFormula {
+  /** The names of the terms of totals. */
+  readonly terms: readonly string[];
+}
+
+function writePass({ trace }: PassPlan): WrittenPass {
+  const written = writeWgsl(rootsOf(trace), {
+    prefix: "rule",
+    nameOf: (variable) => variable,
+    names: true,
+  });
+  return { ...written, terms: written.values.slice(Object.keys(trace.next).length) };
+}
+
+/** Loads of quad `q` and the formulas of the rule, without stores. */
+function update(
+  plan: PassPlan,
+  { statements, values }: WrittenPass,
+  loadState: (state: PassState) => string,
+): string {
+  const { parameters, pass, trace, storesParameter } = plan;
   const storage = parameterStorages[parameters];
-  const loads = plan.states.map(
-    (state) => `  ${state.isStored ? "var" : "let"} ${state.name} = ${loadState(state)};\n`,
-  );
-  return `${plan.usesGradient ? "  var g = load_gradients(q) * control.x * (control.y * s.sign);\n" : ""}${
-    plan.loadsParameter ? `  ${plan.storesParameter ? "var" : "let"} p = ${storage.load};\n` : ""
-  }${loads.join("")}${pass.inputs ? `  ${pass.inputs.wgsl}\n` : ""}  ${pass.wgsl}
-`;
+  const lines: string[] = [];
+  if (plan.usesGradient)
+    lines.push("let g = load_gradients(q) * control.x * (control.y * s.sign);");
+  if (plan.loadsParameter) lines.push(`${storesParameter ? "var" : "let"} p = ${storage.load};`);
+  for (const state of plan.states)
+    lines.push(`${state.isStored ? "var" : "let"} ${state.name} = ${loadState(state)};`);
+  if (pass.inputs) lines.push(pass.inputs.wgsl);
+  lines.push(...statements);
+  for (const [i, name] of Object.keys(trace.next).entries()) lines.push(`${name} = ${values[i]};`);
+  return lines.map((line) => `  ${line}\n`).join("");
 }
 
 const storesOf = (plan: PassPlan): string =>
@@ -119,9 +145,10 @@ const storesOf = (plan: PassPlan): string =>
 
 const flatProgram = (
   plan: PassPlan,
+  written: WrittenPass,
   context: ProgramContext,
 ): string => `${walkMain("s.end - s.first", context, head(plan))}  let q = s.first + index;
-${update(plan, ({ name }) => `load_${name}(q)`)}  {
+${update(plan, written, ({ name }) => `load_${name}(q)`)}  {
 ${storesOf(plan)}  }
   }
 }
@@ -131,11 +158,11 @@ ${storesOf(plan)}  }
  * A workgroup processes a chunk in rounds of one block of the 8-bit moments. All conditions before a barrier come from
  * read-only memory by the same index, so that control flow is uniform.
  */
-function chunkProgram(plan: PassPlan): string {
+function chunkProgram(plan: PassPlan, written: WrittenPass): string {
   const { pass, states, factors } = plan;
   const eightBit = states.filter((state) => state.is8Bit);
   const coded = eightBit.filter(({ isStored }) => isStored);
-  const terms = pass.totals?.terms ?? [];
+  const { terms } = written;
   const isMax = pass.totals?.fold === "max";
   const rounds = chunkLength / (groupSize * 4);
   const maps = new Set(eightBit.map(({ kind }) => kind as "signed" | "unsigned"));
@@ -152,7 +179,7 @@ function chunkProgram(plan: PassPlan): string {
       : `(${total}.x + ${total}.y) + (${total}.z + ${total}.w)`;
 
   const collect = terms.map(
-    ({ wgsl }, i) => `    total${i} = ${fold(`total${i}`, `select(vec4f(), ${wgsl}, inside)`)};\n`,
+    (term, i) => `    total${i} = ${fold(`total${i}`, `select(vec4f(), ${term}, inside)`)};\n`,
   );
   const encode = coded.map(
     ({ name }, i) => `    let kept_${name} = select(vec4f(), ${name}, inside);
@@ -188,7 +215,7 @@ ${factors.length > 0 ? "  let made = load_factors(record.z);\n" : ""}${factors
     let at = k * ${groupSize}u + local;
     let q = record.x + at;
     let inside = vec4u(at * 4u) + ${lanes} < vec4u(record.y);
-${eightBit.length > 0 ? `    let word = (record.w + k) * ${blockWords}u;\n` : ""}${update(plan, load)}${collect.join("")}${encode.join("")}${
+${eightBit.length > 0 ? `    let word = (record.w + k) * ${blockWords}u;\n` : ""}${update(plan, written, load)}${collect.join("")}${encode.join("")}${
   coded.length > 0 ? "    workgroupBarrier();\n" : ""
 }${storeCodes.join("")}    if (inside.x) {
 ${storesOf(plan)}    }
