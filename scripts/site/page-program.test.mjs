@@ -7,13 +7,23 @@ const block = (code, output) =>
 describe("pagePrograms", () => {
   it("joins blocks until a mark, each with the output directly below it", () => {
     const page = `# A\n\n${block("a;", "1\n2")}\ntext\n\n${block("b;")}\ntext\n\n${block("")}\n\`\`\`text\nx\n\`\`\`\n<!-- example -->\n${block("c;")}`;
-    expect(pagePrograms(page)).toEqual([
-      [
-        { code: "a;\n", output: "1\n2" },
-        { code: "b;\n", output: "" },
-        { code: "\n", output: "x" },
-      ],
-      [{ code: "c;\n", output: "" }],
+    expect(pagePrograms(page)).toMatchObject([
+      {
+        blocks: [
+          { code: "a;\n", output: "1\n2" },
+          { code: "b;\n", output: "" },
+          { code: "\n", output: "x" },
+        ],
+      },
+      { mark: "example", blocks: [{ code: "c;\n", output: "" }] },
+    ]);
+  });
+
+  it("begins programs with what is given, and nothing else", () => {
+    const page = `<!-- given\nlet a = 1;\n-->\n${block("a;")}\n<!-- given\n-->\n${block("b;")}\n<!-- note -->\n\ntext\n${block("c;")}`;
+    expect(pagePrograms(page).map(({ given, blocks }) => [given, blocks.length])).toEqual([
+      ["let a = 1;\n", 1],
+      ["", 2],
     ]);
   });
 
@@ -23,14 +33,15 @@ describe("pagePrograms", () => {
 });
 
 describe("moduleOf and outputsOf", () => {
-  it("tell the outputs of blocks apart", () => {
+  it("tell the outputs of blocks apart, and leave out that of what is given", () => {
     const lines = [];
-    const run = new Function("console", moduleOf([{ code: "console.log(1);\n" }, { code: "" }]));
+    const blocks = [{ code: "console.log(1);\n" }, { code: "" }];
+    const run = new Function("console", moduleOf({ given: "console.log(0);\n", blocks }));
     run({ log: (line) => lines.push(`${line}\n`) });
     expect(outputsOf(lines.join(""))).toEqual(["1", ""]);
   });
 
   it("have no output of a block that did not end", () => {
-    expect(outputsOf("1\n\u001e\n2\n")).toEqual(["1"]);
+    expect(outputsOf("\u001e\n1\n\u001e\n2\n")).toEqual(["1"]);
   });
 });

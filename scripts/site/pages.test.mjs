@@ -1,32 +1,44 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { gpuEnvironment } from "../bootstrap/adapter.mjs";
+import { publicPackages } from "../gates/packages.mjs";
 import { bundleApp } from "../start/bundle.mjs";
 import { moduleOf, outputsOf, pagePrograms } from "./page-program.mjs";
 
-// Every block of TypeScript in the guide compiles, runs, and prints what the page says.
+// Every block of TypeScript in the guides compiles, runs, and prints what the page says; so do blocks of READMEs for which something is given.
+// The examples of READMEs run in the gate `packed`.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const guide = join(root, "docs", "guide");
 // Below the root, so that the packages are found.
 const folder = join(root, "node_modules", ".cache", "pages");
 
-const programs = readdirSync(guide)
+const programsOf = (file, name) =>
+  pagePrograms(readFileSync(join(root, file), "utf8")).map((program, i) => ({
+    name: `${name}-${i + 1}`,
+    ...program,
+  }));
+
+const guides = readdirSync(join(root, "docs", "guide"))
   .filter((file) => file.endsWith(".md"))
-  .flatMap((file) =>
-    pagePrograms(readFileSync(join(guide, file), "utf8")).map((blocks, i) => ({
-      name: `${file.replace(".md", "")}-${i + 1}`,
-      blocks,
-    })),
-  );
+  .flatMap((file) => programsOf(`docs/guide/${file}`, file.replace(".md", "")));
+
+const readmes = publicPackages(root).map(({ directory }) => ({
+  name: basename(directory),
+  programs: programsOf(join("packages", basename(directory), "README.md"), basename(directory)),
+}));
+
+const programs = [
+  ...guides,
+  ...readmes.flatMap(({ programs }) => programs.filter(({ given }) => given !== undefined)),
+];
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
-for (const { name, blocks } of programs)
-  writeFileSync(join(folder, `${name}.ts`), moduleOf(blocks));
+for (const program of programs)
+  writeFileSync(join(folder, `${program.name}.ts`), moduleOf(program));
 const compilerOptions = { types: ["node"], isolatedDeclarations: false, declaration: false };
 writeFileSync(
   join(folder, "tsconfig.json"),
@@ -37,12 +49,26 @@ test.each(programs)("$name prints what the page says", async ({ name, blocks }) 
   const bundle = join(folder, `${name}.mjs`);
   await bundleApp(join(folder, `${name}.ts`), bundle);
   const { stdout, stderr, status } = spawnSync(process.execPath, ["--enable-source-maps", bundle], {
+    cwd: mkdtempSync(join(folder, `${name}-`)),
     encoding: "utf8",
     env: { ...process.env, ...gpuEnvironment() },
   });
   expect(status, stderr).toBe(0);
   expect(outputsOf(stdout)).toEqual(blocks.map(({ output }) => output));
 });
+
+// Tests of these two packages run all blocks of their READMEs.
+const tested = ["formats", "safetensors"];
+
+test.each(readmes.filter(({ name }) => !tested.includes(name)))(
+  "every block of the README of $name runs, or says that it is a sketch",
+  ({ programs }) => {
+    const left = programs.flatMap(({ mark, blocks }) =>
+      mark === undefined ? blocks : mark === "given" ? [] : blocks.slice(1),
+    );
+    expect(left).toEqual([]);
+  },
+);
 
 test.each([
   ["docs/guide/tutorial.md", "docs/zh/tutorial.md"],
