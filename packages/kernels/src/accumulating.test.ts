@@ -1,5 +1,6 @@
 import type { Binding, DType, HalfDType, KernelView, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { FLAG_WORDS } from "@halfstep/grad-scaler";
 import { describe, expect, it } from "vitest";
 import { type Launches, runOnCpu, runOnGpu, testValues } from "../test/harness.js";
 import { producers } from "../test/producers.js";
@@ -8,7 +9,7 @@ import { accumulating, canAccumulate } from "./accumulating.js";
 import { conv2dWeightGradient } from "./conv2d.js";
 import { accumulate, isAccumulation } from "./copies/assign.js";
 import { permute } from "./copies/permute.js";
-import { flagBits, gradientFlagWords } from "./found-flag.js";
+import { flagBits } from "./found-flag.js";
 import { defineKernel } from "./kernel.js";
 import { matmul } from "./matmul.js";
 import { normBackward } from "./norms/backward.js";
@@ -284,8 +285,8 @@ describe("who looks at what is stored sees the sum", async () => {
     // Each of the two is finite.
     sum: { values: new Float32Array(m * n).fill(3e38) },
     other: { values: new Float32Array(m * n).fill(-3e38) },
-    flag: { values: gradientFlagWords, dtype: "uint32" },
-    otherFlag: { values: gradientFlagWords, dtype: "uint32" },
+    flag: { values: FLAG_WORDS, dtype: "uint32" },
+    otherFlag: { values: FLAG_WORDS, dtype: "uint32" },
   } as const;
   const launches: Launches<typeof operands> = (target, { a, b, ...bound }) => {
     const into = (sum: typeof a, words: typeof a): typeof target => ({

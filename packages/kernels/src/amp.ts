@@ -1,11 +1,7 @@
 // Loss scaling on a device, and the search for overflows.
 
-export {
-  ampPrimitives,
-  type KernelAmpPrimitives,
-  type ScaledGradient,
-} from "./amp/amp-primitives.js";
-export { checkFinite, type SquareSums } from "./amp/check-finite.js";
+export { ampPrimitives, type KernelAmpPrimitives } from "./amp/amp-primitives.js";
+export { checkFinite } from "./amp/check-finite.js";
 export { combineFlags } from "./amp/combine-flags.js";
 export { rescale, unscale } from "./amp/unscale.js";
 export { gatherFoundInf, updateScale } from "./amp/update-scale.js";

@@ -1,4 +1,5 @@
 import type { Binding, KernelBinding } from "@halfstep/device";
+import { FLAG_WORDS } from "@halfstep/grad-scaler";
 
 /** The bits of a set float32 flag: 1. */
 export const flagBits = 0x3f80_0000;
@@ -9,10 +10,9 @@ export function setFlag(flag: { [index: number]: number } | undefined): void {
 }
 
 /**
- * Words of the flag of gradients. The first is a float32: whether any is infinite or NaN. The second is {@link seenZeros} where any
- * gradient was checked, and also {@link seenOthers} where one was not 0.
+ * The second word of a flag of gradients is {@link seenZeros} where any gradient was checked, and also {@link seenOthers} where one was
+ * not 0. The first is a float32: whether any is infinite or NaN.
  */
-export const gradientFlagWords = 2;
 const seenZeros = 1;
 const seenOthers = 2;
 
@@ -29,7 +29,7 @@ export const flagBinding: KernelBinding = {
 export const flagOf = <B>(buffer: B): Binding<B> => ({
   buffer,
   offset: 0,
-  length: gradientFlagWords,
+  length: FLAG_WORDS,
   dtype: "uint32",
 });
 

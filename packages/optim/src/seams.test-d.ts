@@ -1,7 +1,5 @@
-import type { Binding } from "@halfstep/device";
-import type { AmpPrimitives, Gradient, ScaledOptimizer } from "@halfstep/grad-scaler";
+import type { Gradient, ScaledOptimizer } from "@halfstep/grad-scaler";
 import type { CpuBuffer, CpuTarget, DeviceTarget, ResidentTarget } from "@halfstep/kernels";
-import type { KernelAmpPrimitives } from "@halfstep/kernels/amp";
 import { describe, expectTypeOf, test } from "vitest";
 import type {
   AdamW,
@@ -23,15 +21,6 @@ interface Storage {
 }
 
 describe("seams", () => {
-  test("kernels' primitives are grad-scaler's", () => {
-    expectTypeOf<KernelAmpPrimitives<GPUBuffer>>().toExtend<
-      AmpPrimitives<GPUBuffer, Binding<GPUBuffer>>
-    >();
-    expectTypeOf<KernelAmpPrimitives<CpuBuffer>>().toExtend<
-      AmpPrimitives<CpuBuffer, Binding<CpuBuffer>>
-    >();
-  });
-
   test("optimizers are what a scaler steps and clipping clips", () => {
     expectTypeOf<AdamW<GPUBuffer>>().toExtend<ScaledOptimizer<GPUBuffer>>();
     expectTypeOf<SGD<Storage>>().toExtend<ScaledOptimizer<Storage>>();

@@ -1,57 +1,22 @@
 import type { Binding } from "@halfstep/device";
 import { elementsIn } from "@halfstep/formats/dtypes";
-import type { ScaleRule } from "@halfstep/grad-scaler";
+import { type AmpPrimitives, FLAG_WORDS, type Gradient } from "@halfstep/grad-scaler";
 import { countExponents } from "../diagnostics/exponent-histogram.js";
-import { gradientFlagWords } from "../found-flag.js";
 import { allocateResident, type ResidentTarget } from "../resident-target.js";
-import { checkFinite, partialsOf, type SquareSums, squaresLength } from "./check-finite.js";
+import { checkFinite, partialsOf, squaresLength } from "./check-finite.js";
 import { combineFlags } from "./combine-flags.js";
 import { scaleLoss } from "./scale-loss.js";
 import { rescale, unscale } from "./unscale.js";
 import { gatherFoundInf, updateScale } from "./update-scale.js";
 
-/** A gradient as `@halfstep/grad-scaler` describes it. */
-export interface ScaledGradient<B> {
-  readonly buffer: B;
-  readonly dtype: "float32" | "float16" | "bfloat16";
-  /** Bytes, a multiple of 256; 0 where absent. */
-  readonly offset?: number;
-  /** Elements; up to the end of the buffer where absent. */
-  readonly length?: number;
-}
-
 /**
- * The primitives from {@link ampPrimitives}: `AmpPrimitives<B, Binding<B>>` of `@halfstep/grad-scaler`, where they are
- * documented.
+ * The primitives from {@link ampPrimitives}: those of `@halfstep/grad-scaler`, where they are documented, without `watchStep`, which
+ * needs a recording.
  */
-export interface KernelAmpPrimitives<B> {
-  allocate(length: number): B;
-  writeState(state: B, words: readonly number[]): void;
-  scaleLoss(
-    loss: Binding<B>,
-    state: B,
-    options: { readonly weight: number; readonly lossFlag: B },
-  ): Binding<B>;
-  check(gradients: readonly ScaledGradient<B>[], foundInf: B, sum?: SquareSums<B>): void;
-  unscale(gradients: readonly ScaledGradient<B>[], state: B, foundInf: B, squares?: B): void;
-  readonly normPartials: number;
-  countExponents(gradients: readonly ScaledGradient<B>[], exponents: B): void;
-  rescale(gradients: readonly ScaledGradient<B>[], from: B, to: B, foundInf: B): void;
-  combine(flags: readonly B[], into: B): void;
-  updateScale(update: {
-    readonly state: B;
-    readonly foundInfs: readonly B[];
-    readonly rule: ScaleRule;
-    readonly newScale?: number;
-    readonly lossFlag: B;
-    readonly squares?: B;
-    readonly exponents?: B;
-    readonly outcomes: B;
-    readonly tag: number;
-  }): void;
-  read(buffer: B): Promise<Float32Array>;
-  onRollback?(undo: () => void): void;
-}
+export type KernelAmpPrimitives<B> = Required<
+  Omit<AmpPrimitives<B, Binding<B>>, "onRollback" | "watchStep">
+> &
+  Pick<AmpPrimitives<B, Binding<B>>, "onRollback">;
 
 /**
  * The primitives of loss scaling as launches on a target, so that nothing in a step waits for the device. The scaled
@@ -127,7 +92,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
       const [only] = foundInfs;
       let foundInf = only;
       if (foundInf === undefined || foundInfs.length > 1) {
-        mask ??= allocate(gradientFlagWords);
+        mask ??= allocate(FLAG_WORDS);
         foundInf = mask;
         for (const [i, flag] of foundInfs.entries())
           target.launch(gatherFoundInf({ foundInf: flag, mask }, i));
@@ -148,7 +113,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
     ...(target.onRollback && { onRollback: (undo) => target.onRollback?.(undo) }),
   };
 
-  function bound({ buffer, dtype, offset = 0, length }: ScaledGradient<B>): Binding<B> {
+  function bound({ buffer, dtype, offset = 0, length }: Gradient<B>): Binding<B> {
     const own = lengths.get(buffer);
     const bytes = own === undefined ? byteLengthOf(buffer) : own * 4;
     const rest = elementsIn(dtype, bytes - offset);

@@ -8,6 +8,7 @@ import type {
   ProgramContext,
   Workgroups,
 } from "@halfstep/device";
+import type { SquareSum } from "@halfstep/grad-scaler";
 import { isCpu } from "../cpu-adapter.js";
 import { flagBinding, flagOf, tellGradients, tellGradientsOf } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
@@ -162,13 +163,6 @@ export function addSquares(values: KernelView, inverse: number, squares: KernelV
   keepSquareSum(squares, squaresPlanes, sum);
 }
 
-/** The place to which {@link checkFinite} adds squares, and the scaler's float32 `[scale, 1 / scale, …]` whose reciprocal is the factor. */
-export interface SquareSums<B> {
-  readonly state: B;
-  /** `squaresLength` float32 words; each invocation adds to some of its own. */
-  readonly squares: B;
-}
-
 /**
  * Sets the float32 `foundInf[0]` to 1 where any element of `x` is ±infinity or NaN, tested on bits, and leaves it otherwise. The second of
  * its two words records whether all elements checked so far are 0, for `updateScale`. Exact for every length, index and storage of `x`.
@@ -176,7 +170,7 @@ export interface SquareSums<B> {
  */
 export function checkFinite<B>(
   operands: { readonly x: Binding<B>; readonly foundInf: B },
-  sum?: SquareSums<B>,
+  sum?: SquareSum<B>,
 ): Launch<B> {
   const { x, foundInf } = operands;
   const flag = flagOf(foundInf);

@@ -1,8 +1,12 @@
 import type { Kernel, KernelView, Launch } from "@halfstep/device";
 import {
   EXPONENT_WORDS,
+  FLAG_WORDS,
   nextScale,
+  OUTCOME_RING,
+  OUTCOME_WORDS,
   type ScaleRule,
+  STATE_WORDS,
   type StateWords,
   stateOfWords,
   underflowShare,
@@ -15,15 +19,10 @@ import {
   scaleRuleWgsl,
   underflowWgsl,
 } from "@halfstep/grad-scaler/wgsl";
-import { gradientFlagWords, isAllZero, isAllZeroWgsl } from "../found-flag.js";
+import { isAllZero, isAllZeroWgsl } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
 import { clipWgsl, squareSumOf, squareSumsWgsl } from "../square-sums.js";
 import { squaresOf, squaresPlanes } from "./check-finite.js";
-
-/** Number of outcomes in a ring, float32 words of each, and float32 words of a state. */
-const ringLength = 256;
-const outcomeWords = 8;
-const stateWords = 8;
 
 const word = { access: "readwrite", unit: 1, dtypes: ["uint32"] } as const;
 const isSet = (bits: string): string => `(${bits} & 0x7fffffffu) != 0u`;
@@ -59,7 +58,7 @@ export function gatherFoundInf<B>(
 ): Launch<B> {
   return {
     kernel: gatherKernel,
-    bindings: [words(foundInf, gradientFlagWords), words(mask, gradientFlagWords)],
+    bindings: [words(foundInf, FLAG_WORDS), words(mask, FLAG_WORDS)],
     scalars: { bit: 2 ** index },
   };
 }
@@ -114,7 +113,7 @@ export const scaleUpdateWgsl = (
   store_state(1u, quotient(0x3f800000u, after.scale));
   if (s.tag > 0.0) {
     let causes = f32(${isSet("at_lossFlag(0u)")}) + select(0.0, 2.0, after.isCollapse);
-    let at = s.slot * ${outcomeWords}u;
+    let at = s.slot * ${OUTCOME_WORDS}u;
     store_outcomes(at, bitcast<u32>(s.tag));
     store_outcomes(at + 1u, mask);
     store_outcomes(at + 2u, before.scale);
@@ -185,7 +184,7 @@ ${scaleUpdateWgsl(hasSquares, hasExponents)}}
           exponents ? underflowShare(exponents, rule.underflowFormat) : -1,
           Number(isAllZero(foundInf?.[1] as number)),
         ];
-        floatsOf(ring).set(outcome, (scalars.slot as number) * outcomeWords);
+        floatsOf(ring).set(outcome, (scalars.slot as number) * OUTCOME_WORDS);
       }
       for (const used of [foundInf, lossFlag, squares, exponents]) used?.fill(0);
     },
@@ -236,10 +235,10 @@ export function updateScale<B>(
   return {
     kernel: kernel as Kernel,
     bindings: [
-      words(state, stateWords),
-      words(foundInf, gradientFlagWords),
+      words(state, STATE_WORDS),
+      words(foundInf, FLAG_WORDS),
       words(lossFlag, 1),
-      words(outcomes, ringLength * outcomeWords),
+      words(outcomes, OUTCOME_RING * OUTCOME_WORDS),
       ...(squares ? [squaresOf(squares.buffer)] : []),
       ...(exponents === undefined ? [] : [words(exponents, EXPONENT_WORDS)]),
     ],
@@ -247,7 +246,7 @@ export function updateScale<B>(
       isMask: Number(isMask),
       partials: squares?.partials ?? 0,
       tag,
-      slot: tag > 0 ? (tag - 1) % ringLength : 0,
+      slot: tag > 0 ? (tag - 1) % OUTCOME_RING : 0,
       isReplaced: Number(newScale !== undefined),
       newScale: bitsOf(newScale ?? 0),
       ...scaleRuleValues(rule),

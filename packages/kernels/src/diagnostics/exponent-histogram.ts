@@ -1,7 +1,7 @@
 import type { Binding, KernelView, Launch } from "@halfstep/device";
+import { EXPONENT_BINS } from "@halfstep/grad-scaler";
 import { defineKernel } from "../kernel.js";
 
-const bins = 256;
 const groupSize = 256;
 
 /** Consecutive quads of one invocation. */
@@ -17,7 +17,7 @@ const kernel = defineKernel({
   ],
   scalars: [{ name: "count", type: "u32" }],
   // A workgroup counts in its own memory, and adds to each shared bin once. Sums of integers are the same in any order.
-  body: () => `var<workgroup> counts: array<atomic<u32>, ${bins}>;
+  body: () => `var<workgroup> counts: array<atomic<u32>, ${EXPONENT_BINS}>;
 @compute @workgroup_size(${groupSize})
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {
   for (var block = group.x * ${blockSize}u; block * 4u < s.count; block += groups.x * ${blockSize}u) {
@@ -65,7 +65,7 @@ export function countExponents<B>(operands: {
   const { x, exponents } = operands;
   return {
     kernel,
-    bindings: [x, { buffer: exponents, offset: 0, length: bins, dtype: "uint32" }],
+    bindings: [x, { buffer: exponents, offset: 0, length: EXPONENT_BINS, dtype: "uint32" }],
     scalars: { count: x.length },
   };
 }

@@ -1,7 +1,7 @@
+import type { ScaleMark } from "@halfstep/grad-scaler";
 import { currentScope, type Scope } from "../record/scope.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { enrol, type Position } from "./recomputation.js";
-import type { ScaleMark } from "./scale-marks.js";
 
 /** The arguments of an op's backward rule. */
 export interface BackwardContext<A> {

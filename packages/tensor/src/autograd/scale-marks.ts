@@ -1,19 +1,7 @@
+import type { GradientMark, ScaleMark } from "@halfstep/grad-scaler";
 import { RecordingError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { GradNode } from "./grad-node.js";
-
-/**
- * The mark that a scaler puts on a loss for its backward pass: `ScaleMark` of `@halfstep/grad-scaler`, opaque to this package.
- */
-export interface ScaleMark {
-  readonly scaler: object;
-  readonly lossId: number;
-  readonly epoch: number;
-  readonly isUnscaled: boolean;
-}
-
-/** The origin of a gradient: a loss that a scaler has scaled, or an unscaled ("plain") loss. */
-export type GradientMark = ScaleMark | "plain";
 
 /** The marks of all terms that were added up in a gradient; empty where nothing is known. */
 export type GradientMarks = ReadonlySet<GradientMark>;

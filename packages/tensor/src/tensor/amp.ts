@@ -1,35 +1,22 @@
 import type { Binding } from "@halfstep/device";
+import { type AmpPrimitives, EXPONENT_BINS, EXPONENT_WORDS } from "@halfstep/grad-scaler";
 import {
   checkFinite,
   type KernelAmpPrimitives,
   ampPrimitives as kernelPrimitives,
 } from "@halfstep/kernels/amp";
-import { storedRangeWords } from "@halfstep/kernels/planner";
 import { isTensor } from "../arguments/is-tensor.js";
-import type { ScaleMark } from "../autograd/scale-marks.js";
 import { castTo } from "../dispatch/cast.js";
-import type { NonFiniteOrigin } from "../record/provenance.js";
 import type { Storage } from "../record/storage.js";
-import type { UnderflowOrigin } from "../record/underflow.js";
 import type { Runtime } from "./runtime.js";
 import type { Tensor } from "./tensor.js";
 
-/** The primitives of loss scaling for a runtime: `AmpPrimitives<Storage, Tensor>` of `@halfstep/grad-scaler`. */
-export interface TensorAmpPrimitives extends Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> {
-  scaleLoss(
-    loss: Tensor,
-    state: Storage,
-    options: { readonly weight: number; readonly lossFlag: Storage; readonly mark?: ScaleMark },
-  ): Tensor;
-  /**
-   * Finds the origin of the open step's overflow, or of gradients that were all rounded to zero, if the runtime searches the step:
-   * see its options `provenance` and `underflow`.
-   */
-  watchStep(): (
-    overflowed: boolean,
-    allZero: boolean,
-  ) => Promise<NonFiniteOrigin | UnderflowOrigin | undefined>;
-}
+/**
+ * The primitives of loss scaling for a runtime. `watchStep` finds the origin of an overflow, or of gradients that were all rounded to
+ * zero, if the runtime searches the step: see its options `provenance` and `underflow`.
+ */
+export type TensorAmpPrimitives = Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> &
+  Required<Pick<AmpPrimitives<Storage, Tensor>, "scaleLoss" | "watchStep">>;
 
 /**
  * The primitives of loss scaling, recorded as launches of the step: found_inf, the scale and the decision to skip stay on the
@@ -89,10 +76,10 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   };
 }
 
-/** The words of store observers in a scaler's exponents: after 256 counts. */
+/** The words of store observers in a scaler's exponents: after the counts. */
 const storesOf = (exponents: Storage): Binding<Storage> => ({
   buffer: exponents,
-  offset: 256 * 4,
-  length: storedRangeWords,
+  offset: EXPONENT_BINS * 4,
+  length: EXPONENT_WORDS - EXPONENT_BINS,
   dtype: "uint32",
 });

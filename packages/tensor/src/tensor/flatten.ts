@@ -1,7 +1,8 @@
 import type { DType, HalfDType } from "@halfstep/device";
 import { bytesFor, isFloat8, isInteger } from "@halfstep/formats/dtypes";
+import type { GradientMark } from "@halfstep/grad-scaler";
 import { noGrad } from "../autograd/grad-mode.js";
-import { type GradientMark, marksOf, unknownMarks } from "../autograd/scale-marks.js";
+import { marksOf, unknownMarks } from "../autograd/scale-marks.js";
 import { ClosedTensorError, RecordingError } from "../errors.js";
 import * as ops from "../ops/index.js";
 import { HalfCopies } from "../record/half-copies.js";

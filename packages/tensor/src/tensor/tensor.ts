@@ -1,17 +1,13 @@
 import { DTypeError } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import { bytesFor } from "@halfstep/formats/dtypes";
+import type { GradientMark } from "@halfstep/grad-scaler";
 import { argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
 import * as kinds from "../arguments/kinds.js";
 import * as ownKinds from "../arguments/own-kinds.js";
 import type { GradNode } from "../autograd/grad-node.js";
-import {
-  type GradientMark,
-  type GradientMarks,
-  notedMarks,
-  unknownMarks,
-} from "../autograd/scale-marks.js";
+import { type GradientMarks, notedMarks, unknownMarks } from "../autograd/scale-marks.js";
 import { type BackwardOptions, backward } from "../backward/backward.js";
 import { castTo } from "../dispatch/cast.js";
 import type { Operand } from "../dispatch/op.js";
