@@ -7,7 +7,7 @@ const x = device.allocate(4096);
 const y = device.allocate(4096);
 const prepared = device.prepare(Array.from({ length: 1000 }, () => copyLaunch(x, y, 1)));
 
-// Encoded and thrown away: what a launch costs the host.
+// Encodes launches without submitting them, to measure the host time of a launch.
 describe("1,000 launches", () => {
   bench("replayed", () => {
     const commands = device.gpu.createCommandEncoder();

@@ -11,17 +11,17 @@ export interface UniformSlot {
   readonly offset: number;
 }
 
-/** How many bind groups are kept. One costs 13 to 24 µs to create and about a KiB to keep. */
+/** Number of bind groups that are kept. One takes 13 to 24 µs to create and about a KiB of memory. */
 const capacity = 8192;
 
 /**
- * What a bind group weighs for the garbage collector of Node, in bytes. The collector sees a small object, and comes when megabytes of
- * them have gathered; behind each is memory of the driver, on llvmpipe a mapping of its own, of which Linux gives a process 65,530.
- * V8 collects when 64 MiB outside of its heap have been added.
+ * The size of a bind group that Node's garbage collector is told, in bytes. Each object is small on the heap, so that the collector
+ * runs only after megabytes of them. But each has memory of the driver, on llvmpipe a mapping of its own, and Linux limits a process
+ * to 65,530 mappings. V8 collects when 64 MiB outside of its heap have been added.
  */
 const weight = 8192;
 
-/** Descriptors of a layout that Dawn allocates together: the bind groups that use them share their weight. */
+/** Descriptors of a layout that Dawn allocates together: the bind groups that use them share one such size. */
 const descriptorsAtOnce = 512;
 
 /**
@@ -36,10 +36,10 @@ interface Entry {
   readonly weight: ArrayBuffer | undefined;
 }
 
-/** Bind groups of a layout that the driver allocates together, and their common weight. */
+/** Bind groups of a layout that the driver allocates together, and their common size. */
 interface Batch {
   readonly weight: ArrayBuffer;
-  /** The number of its bind groups that are not made yet. */
+  /** The number of its bind groups that remain to be made. */
   rest: number;
 }
 
@@ -47,7 +47,7 @@ interface Batch {
 export class BindGroupCache {
   readonly #groups = new Map<string, Entry>();
   readonly #ids = new WeakMap<GPUBuffer, number>();
-  /** The keys that name a buffer, so that they go when it goes. */
+  /** The keys that contain a buffer, collected together with it. */
   readonly #keys = new WeakMap<GPUBuffer, Set<string>>();
   /** The batch of the next bind groups, by the id of the layout. */
   readonly #batches = new Map<number, Batch>();
@@ -60,7 +60,7 @@ export class BindGroupCache {
     this.#counters = counters;
   }
 
-  /** The bind group of a launch, after checks that name what is wrong in words that WebGPU does not have. */
+  /** The bind group of a launch, after checks with clearer errors than WebGPU's. */
   get(
     compiled: CompiledKernel,
     bindings: readonly Binding<GPUBuffer>[],
@@ -145,7 +145,7 @@ export class BindGroupCache {
   }
 }
 
-// Programs read storage in quads of up to 16 bytes, so the last one of an awkward length reaches into the padding.
+// Programs read storage in quads of up to 16 bytes, so the last quad may reach into the padding.
 const boundBytes = ({ length, dtype }: Binding<GPUBuffer>): number =>
   Math.max(16, Math.ceil(bytesFor(dtype, length) / 16) * 16);
 

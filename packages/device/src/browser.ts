@@ -2,13 +2,16 @@ import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
 import { type DeviceOptions, openDevice } from "./request.js";
 
-/** Options of asking a browser for a device. */
+/** Options of requesting a device from a browser. */
 export interface BrowserDeviceOptions extends DeviceOptions {
   /** Which GPU of several. Default "high-performance". */
   readonly powerPreference?: GPUPowerPreference;
 }
 
-/** A device of the browser's `navigator.gpu`. In Node use `@halfstep/device/node`. Throws {@link NoAdapterError}. */
+/**
+ * Requests a device from the browser's `navigator.gpu`. In Node use `@halfstep/device/node`. Throws {@link
+ * NoAdapterError}.
+ */
 export async function requestDevice(options: BrowserDeviceOptions = {}): Promise<Device> {
   const { gpu } = globalThis.navigator ?? {};
   if (!gpu)

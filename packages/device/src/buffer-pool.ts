@@ -4,11 +4,11 @@ import { BufferUsage } from "./flags.js";
 
 /** Bytes of pooled buffers. Scalars and staging buffers, a few KiB, are not counted. */
 export interface MemoryAccount {
-  /** Handed out and not released. */
+  /** Bytes that are handed out and not released. */
   readonly live: number;
   /** The largest `live` since the device was opened or `resetPeak` was called. */
   readonly peak: number;
-  /** Released and kept for reuse. */
+  /** Bytes that are released and kept for reuse. */
   readonly pooled: number;
   /** Upper bound of `live + pooled`. */
   readonly budget: number;
@@ -45,7 +45,7 @@ export class BufferPool implements MemoryAccount {
   readonly #counters: Counters;
   readonly #forget: (buffer: GPUBuffer) => void;
 
-  /** `forget` is told of each buffer that is destroyed. */
+  /** `forget` is called with each buffer that is destroyed. */
   constructor(
     gpu: GPUDevice,
     counters: Counters,
@@ -71,7 +71,7 @@ export class BufferPool implements MemoryAccount {
     this.#peak = this.#live;
   }
 
-  /** A buffer and whether it was used before. */
+  /** Takes a buffer; returns it and whether it was used before. */
   take(bytes: number): { buffer: GPUBuffer; isRecycled: boolean } {
     const size = this.#sizeFor(bytes);
     const recycled = this.#free.get(size)?.pop();
@@ -105,7 +105,7 @@ export class BufferPool implements MemoryAccount {
     else this.#free.set(size, [buffer]);
   }
 
-  /** Throws for a buffer that was released: somebody else may have it by now. Buffers of the caller's own are let through. */
+  /** Throws for a released buffer, which may have another user by now. Buffers that are not from this pool pass. */
   assertHeld(buffer: GPUBuffer, caller: string): void {
     if (this.#released.has(buffer))
       throw new Error(`${caller} got a buffer that was released: release it after its last use`);

@@ -12,7 +12,7 @@ import { paced } from "./paced.js";
 /** "native": half precision in WGSL (`shader-f16`). "packed": two halves in a u32, nothing optional needed. */
 export type Tier = "native" | "packed";
 
-/** What an adapter says about itself; empty strings where it keeps silent. */
+/** The adapter's description of itself; empty strings where it has none. */
 export interface AdapterDescription {
   readonly vendor: string;
   readonly architecture: string;
@@ -22,13 +22,13 @@ export interface AdapterDescription {
   readonly isFallback: boolean;
 }
 
-/** What a device can do, tried out on the device itself. */
+/** The abilities of a device, tested on the device itself. */
 export interface Capabilities {
   readonly tier: Tier;
-  /** The size that every subgroup was seen to have; 0 without subgroups or when it varies. Never assumed. */
+  /** The measured size of all subgroups; 0 without subgroups or when it varies. */
   readonly subgroupSize: number;
   readonly hasTimestamps: boolean;
-  /** What kernels choose their programs by. */
+  /** The hardware by which kernels choose their programs. */
   readonly hardware: Hardware;
   readonly adapter: AdapterDescription;
   readonly limits: GPUSupportedLimits;
@@ -45,7 +45,10 @@ export interface ProbeOptions {
   readonly hardwareClass?: string | undefined;
 }
 
-/** Compiles and runs tiny programs on a device to learn what it does, not what it says. Takes a few milliseconds. */
+/**
+ * Compiles and runs tiny programs on a device to test its abilities instead of trusting its claims. Takes a few
+ * milliseconds.
+ */
 export async function probeCapabilities(
   gpu: GPUDevice,
   options: ProbeOptions,
@@ -99,7 +102,7 @@ const halfProbe = /* wgsl */ `enable f16;
   out[id.x] = vec2<f16>(x * x + 0.5h, -x);
 }`;
 
-/** Whether f16 arithmetic and storage give the bits they should. */
+/** Whether f16 arithmetic and storage give the correct bits. */
 async function probeHalf(gpu: GPUDevice): Promise<boolean> {
   const found = await runProbe(gpu, halfProbe, 4, 1);
   // (i² + 0.5, −i) for i = 0…3 as two float16 codes each.

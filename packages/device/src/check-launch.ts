@@ -2,18 +2,18 @@ import { floatingDTypes } from "@halfstep/formats/dtypes";
 import type { Binding, Kernel, KernelScalar, Launch } from "./launch.js";
 
 /**
- * Throws where a launch does not fit its kernel. WGSL reads zero where something is missing, and JavaScript `undefined`, which becomes
- * NaN: every target refuses such a launch as it comes, in the same words.
+ * Throws where a launch does not fit its kernel, with the same error on every target. Without this check WGSL would read zero for a
+ * missing value, and JavaScript `undefined`, which becomes NaN.
  *
- * @throws TypeError where bindings or scalars are missing, are too many, or are of a type that the kernel does not take.
- * @throws RangeError where an integer scalar is none, or is out of the range of its type.
+ * @throws TypeError where bindings or scalars are missing, too many, or of a type that the kernel does not take.
+ * @throws RangeError where an integer scalar is not an integer, or out of the range of its type.
  */
 export function checkLaunch({ kernel, bindings, scalars }: Launch<unknown>): void {
   checkBindings(kernel, bindings);
   checkScalars(kernel, scalars);
 }
 
-/** What a device compiles for, and what a launch binds, one for each binding of the kernel. */
+/** Throws unless there is one storage or binding for each binding of the kernel. */
 export function checkBindings(
   kernel: Kernel,
   bindings: readonly Pick<Binding<unknown>, "dtype">[],
@@ -44,7 +44,7 @@ function checkScalars(kernel: Kernel, scalars: Readonly<Record<string, number>>)
   if (given > declared.length) refuseUnknown(kernel, scalars);
 }
 
-/** Throws unless a value is one that the scalar can hold. */
+/** Throws unless a value is within the type of the scalar. */
 export function checkScalar(
   kernel: Kernel,
   { name, type }: KernelScalar,

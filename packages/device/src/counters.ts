@@ -1,4 +1,4 @@
-/** What a device has done since it was opened. */
+/** Counts of a device's operations since it was opened. */
 export interface CounterValues {
   /** Calls of `queue.submit`, those of read-backs included. */
   submits: number;
@@ -30,7 +30,7 @@ const names = [
   "backpressureWaits",
 ] as const satisfies readonly (keyof CounterValues)[];
 
-/** Plain numbers that only grow. `snapshot()` before and `since()` after tell what a piece of work cost. */
+/** Plain numbers that only increase. `snapshot()` before and `since()` after give the cost of an operation. */
 export class Counters implements CounterValues {
   submits = 0;
   dispatches = 0;

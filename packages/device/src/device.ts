@@ -16,7 +16,7 @@ import { type PreparedPass, preparePass, type Resolver } from "./prepared.js";
 import { ReadBack } from "./read-back.js";
 import { measure, type Timed } from "./timing.js";
 
-/** On whose account a wait goes: the host's need of a result, its lead over the device, or nobody's. */
+/** The reason of a wait, which selects its counter: the host needs a result, it is too far ahead of the device, or no step waits. */
 export type WaitKind = "host" | "backpressure" | "background";
 
 /** Options of waiting for the device. */
@@ -27,18 +27,18 @@ export interface WaitOptions {
 
 /** Options of wrapping a `GPUDevice`. */
 export interface WrapOptions {
-  /** "packed" leaves half precision in WGSL alone; "native" insists on it. Default: native where it works. */
+  /** "packed" does not use half precision in WGSL; "native" requires it. Default: native where it works. */
   readonly tier?: Tier;
-  /** Most bytes that `allocate` may hold at a time. Default: unbounded. */
+  /** Most bytes that may be allocated at a time. Default: unbounded. */
   readonly memoryBudget?: number;
   /**
-   * What the device's adapter says of itself (`adapter.info`). Default: `gpu.adapterInfo`, which in Node says nothing about matrices, so
-   * that products would not use tensor cores.
+   * The adapter's information (`adapter.info`). Default: `gpu.adapterInfo`, which in Node says nothing about matrices, so that products
+   * would not use tensor cores.
    */
   readonly adapterInfo?: GPUAdapterInfo;
   /**
-   * The class of hardware whose kernels and block sizes the device uses: a vendor in lower case, or "software". Default: what the
-   * adapter is. Sums of products differ between classes in their last bits.
+   * The class of hardware whose kernels and block sizes the device uses: a vendor in lower case, or "software". Default: that of the
+   * adapter. Sums of products differ between classes in their last bits.
    */
   readonly hardwareClass?: string;
   /** A name for messages. Default: the label of the GPUDevice, or the name of its adapter. */
@@ -46,11 +46,10 @@ export interface WrapOptions {
 }
 
 /**
- * A GPUDevice with pooled memory, cached pipelines and bind groups, and errors that arrive.
+ * A GPUDevice with pooled memory, cached pipelines and bind groups, and errors that reject awaits.
  *
- * Calls are checked at once where the host can tell. What only WebGPU can tell rejects the next await (`read`,
- * `settled`, `prewarm`, `timed`) with a `ShaderError`, `GpuError` or {@link DeviceLostError}; after that
- * every await rejects.
+ * The host checks calls at once where it can. Errors that only WebGPU detects reject the next await (`read`, `settled`, `prewarm`,
+ * `timed`) with a `ShaderError`, `GpuError` or {@link DeviceLostError}; after that every await rejects.
  */
 export interface Device {
   readonly gpu: GPUDevice;
@@ -58,7 +57,7 @@ export interface Device {
   readonly capabilities: Capabilities;
   readonly memory: MemoryAccount;
   readonly counters: Counters;
-  /** What every await rejects with, once something has failed. */
+  /** The error with which every await rejects after a failure. */
   readonly failure: Error | undefined;
   /** Resolves when the device is lost or destroyed. Never rejects. */
   readonly lost: Promise<DeviceLostError>;
@@ -68,17 +67,17 @@ export interface Device {
    * `MemoryBudgetError` before anything is allocated.
    */
   allocate(bytes: number, options?: AllocateOptions): GPUBuffer;
-  /** Takes a buffer back for reuse. Commands that use it must have been submitted. */
+  /** Returns a buffer to the pool. Commands that use it must have been submitted. */
   release(buffer: GPUBuffer): void;
-  /** Destroys released buffers that are kept for reuse, and drops their bind groups. Pending reads come first. */
+  /** Destroys released buffers that are kept for reuse, and drops their bind groups. Pending reads are submitted first. */
   trim(): void;
 
   /**
-   * Copies bytes into a buffer, in order with submits. `offset` is a multiple of 4 bytes; WebGPU writes whole words, so
-   * data that ends inside one (an odd number of halves) is filled up with zeros.
+   * Copies bytes into a buffer, in order with submits. `offset` is a multiple of 4 bytes; WebGPU writes whole words, so data that ends
+   * inside a word (an odd number of halves) is padded with zeros.
    */
   write(buffer: GPUBuffer, offset: number, data: BufferSource): void;
-  /** The bytes of a buffer as they are at this place of the queue. Reads of one turn share one submit and one wait. */
+  /** The bytes of a buffer at this place of the queue. Reads of one turn share one submit and one wait. */
   read(
     buffer: GPUBuffer,
     offset: number,
@@ -88,28 +87,28 @@ export interface Device {
   /** Resolves when everything submitted so far is done. */
   settled(options?: WaitOptions): Promise<void>;
 
-  /** A target that encodes launches as they come. */
+  /** Makes a target that encodes launches at once. */
   encoder(): DeviceEncoder;
-  /** Resolves launches once, to replay them. */
+  /** Resolves launches once for replay. */
   prepare(launches: readonly Launch<GPUBuffer>[]): PreparedPass;
   /** Submits command buffers, in order. */
   submit(commands: readonly GPUCommandBuffer[]): void;
 
-  /** The compiled kernel for a choice of storage, compiled now if need be. */
+  /** The compiled kernel for a choice of storage, compiled now if necessary. */
   pipelineFor(kernel: Kernel, bindings: Storage): CompiledKernel;
-  /** Compiles the kernels of launches side by side, without blocking, each program once. */
+  /** Compiles the kernels of launches in parallel, without blocking, each program once. */
   prewarm(
     launches: Iterable<{ readonly kernel: Kernel; readonly bindings: Storage }>,
     options?: PrewarmOptions,
   ): Promise<void>;
 
-  /** GPU time of what `fn` submits, in milliseconds; undefined without timestamps. */
+  /** Measures the GPU time of the submits of `fn`, in milliseconds; undefined without timestamps. */
   timed<T>(fn: () => T): Promise<Timed<T>>;
   /** Ends the device: pending and later awaits reject. */
   destroy(): void;
 }
 
-/** Makes a {@link Device} of a GPUDevice that you have. Runs a few tiny programs on it to learn what it can do. */
+/** Makes a {@link Device} from a GPUDevice. Runs a few tiny programs on it to test its abilities. */
 export async function wrapDevice(gpu: GPUDevice, options: WrapOptions = {}): Promise<Device> {
   const capabilities = await probeCapabilities(gpu, options);
   const { description, device } = capabilities.adapter;
@@ -163,7 +162,7 @@ function makeDevice(
     if (wait === "host") counters.hostWaits++;
     else if (wait === "backpressure") counters.backpressureWaits++;
   };
-  // The failure of the device explains more than what it made of the calls that came after.
+  // The failure of the device is more useful than the errors of later calls.
   const checked = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work();

@@ -5,11 +5,11 @@ import { type CompiledKernel, storageOf } from "./pipeline-cache.js";
 import { encodeLaunch, isEmpty, type Resolver, slotOf, workgroupsOf } from "./prepared.js";
 import { packScalars } from "./scalars.js";
 
-/** Encodes launches as they come, in one compute pass where possible, until `submit()`. Usable again afterwards. */
+/** Encodes launches at once, in one compute pass where possible, until `submit()`. Reusable afterwards. */
 export interface DeviceEncoder extends LaunchTarget<GPUBuffer> {
   /** Encodes one launch. A launch of zero workgroups is skipped. */
   launch(launch: Launch<GPUBuffer>): void;
-  /** A zeroed buffer from the device's pool: give it back with `device.release()`. */
+  /** A zeroed buffer from the device's pool; release it with `device.release()`. */
   allocate(bytes: number): GPUBuffer;
   /** Copies bytes between two buffers; offsets and count are multiples of 4. */
   copy(
@@ -19,7 +19,7 @@ export interface DeviceEncoder extends LaunchTarget<GPUBuffer> {
     targetOffset: number,
     bytes: number,
   ): void;
-  /** Submits what was encoded. Nothing happens when that is nothing. */
+  /** Submits the encoded commands, if there are any. */
   submit(): void;
 }
 
@@ -27,8 +27,8 @@ const chunkBytes = 65_536;
 
 /**
  * Uniform buffers for the scalars of encoders. Each encoder fills them from the start and writes them right before its
- * submit: writes and submits run in order, so all encoders share the same bytes, and equal launches meet the same bind
- * groups again.
+ * submit: writes and submits run in order, so all encoders share the same bytes, and equal launches reuse the same bind
+ * groups.
  */
 export class ScalarChunks {
   readonly #buffers: GPUBuffer[] = [];

@@ -7,7 +7,7 @@ function brand(error: Error, name: string): void {
 const hasBrand = (value: unknown, name: string): boolean =>
   typeof value === "object" && value !== null && Symbol.for(`@halfstep/${name}`) in value;
 
-/** No GPU can be reached. The message says what to install. */
+/** No GPU is available. The message says what to install. */
 export class NoAdapterError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -18,7 +18,7 @@ export class NoAdapterError extends Error {
   }
 }
 
-/** The GPU is gone, or the device was destroyed. Everything that lived in its buffers is gone too. */
+/** The GPU was lost, or the device was destroyed, together with the contents of its buffers. */
 export class DeviceLostError extends Error {
   readonly reason: GPUDeviceLostReason;
 
@@ -74,7 +74,7 @@ export class ShaderError extends Error {
   }
 }
 
-/** WebGPU refused an operation, or ran out of memory, after the call that asked for it had returned. */
+/** WebGPU refused an operation, or ran out of memory, after the call had returned. */
 export class GpuError extends Error {
   readonly kind: "validation" | "out-of-memory" | "internal";
 

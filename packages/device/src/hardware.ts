@@ -3,11 +3,11 @@ export interface SubgroupMatrix {
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  /** What the factors are. */
+  /** The dtype of the factors. */
   readonly component: "f16" | "f32";
 }
 
-/** What kernels choose their programs by. Devices of equal hardware run equal programs, so that they give equal sums. */
+/** The properties by which kernels choose their programs. Devices of equal hardware run equal programs with equal sums. */
 export interface Hardware {
   /** "software" where the CPU computes, else the vendor in lower case, or "unknown". */
   readonly class: string;
@@ -52,8 +52,8 @@ export function hardwareOf(
 }
 
 /**
- * The sizes that `@subgroup_size` may ask for, in the order in which they are tried: drivers multiply matrices by 32 invocations (NVIDIA,
- * AMD, Apple), by 16 or 8 (Intel) or by 64 (AMD's servers), and some by one of their sizes alone.
+ * The sizes for `@subgroup_size`, in the order in which they are tried. Drivers multiply matrices by 32 invocations (NVIDIA, AMD, Apple),
+ * by 16 or 8 (Intel) or by 64 (AMD's servers), and some by only one of their sizes.
  */
 export function pinnableSizes(info: AdapterInfo, features: ReadonlySet<string>): readonly number[] {
   const { subgroupMinSize = 0, subgroupMaxSize = 0 } = info;

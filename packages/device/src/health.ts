@@ -1,8 +1,8 @@
 import { DeviceLostError, GpuError, ShaderError } from "./errors.js";
 
 /**
- * What went wrong on a device. WebGPU reports errors after the call that caused them, so they are collected here and
- * rejected by the next await. A failure stays: what a failed device computes cannot be trusted.
+ * The failure of a device. WebGPU reports errors after the call that caused them, so they are collected here and reject
+ * the next await. A failure is permanent, because later results cannot be trusted.
  */
 export class Health {
   /** Resolves when the device is lost or destroyed. */
@@ -24,7 +24,10 @@ export class Health {
     return this.#failure;
   }
 
-  /** Keeps an error. A loss outranks a refused shader, which outranks the errors that it causes further on. */
+  /**
+   * Records an error. A loss has priority over a refused shader, which has priority over the errors that follow from
+   * it.
+   */
   fail(error: Error): void {
     if (!this.#failure || rank(error) > rank(this.#failure)) this.#failure = error;
   }
@@ -34,21 +37,21 @@ export class Health {
     this.#lose("destroyed", "");
   }
 
-  /** Adds a check whose outcome every later {@link assertWell} waits for. It resolves to the error found, if any. */
+  /** Adds a check that every later {@link assertWell} awaits. It resolves to the error, if there is one. */
   watch(check: Promise<Error | undefined>): void {
     const watched = check
       .then(
         (error) => {
           if (error) this.fail(error);
         },
-        // A check that cannot be made means that the device is gone, and `lost` says so.
+        // A check fails only where the device is lost, which `lost` reports.
         () => {},
       )
       .finally(() => this.#checks.delete(watched));
     this.#checks.add(watched);
   }
 
-  /** Throws the failure of this device, if there is one, once pending checks are done. */
+  /** Awaits pending checks, then throws the failure of this device if there is one. */
   async assertWell(): Promise<void> {
     while (this.#checks.size > 0) await Promise.all(this.#checks);
     if (this.#failure) throw this.#failure;

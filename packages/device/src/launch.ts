@@ -1,7 +1,7 @@
 import type { DType, HalfDType } from "@halfstep/formats/dtypes";
 import type { Hardware } from "./hardware.js";
 
-/** What a launch does to one of its buffers. `write` overwrites every element; `readwrite` keeps what it does not touch. */
+/** What a launch does to one of its buffers. `write` overwrites every element; `readwrite` keeps elements that it does not write. */
 export type Access = "read" | "write" | "readwrite";
 
 /** A range of elements inside a buffer, and how they are stored there. */
@@ -13,8 +13,8 @@ export interface Binding<B> {
   readonly length: number;
   readonly dtype: DType;
   /**
-   * Set when a cast was folded into this kernel: values are rounded to this format after they are loaded, or before they
-   * are stored, so that the bits are those which a kernel of its own would have left behind.
+   * Set when a cast was folded into this kernel: values are rounded to this format after they are loaded, or before they are stored, so
+   * that the bits equal those of a separate cast kernel.
    */
   readonly rounding?: HalfDType;
 }
@@ -27,7 +27,7 @@ export interface KernelBinding {
   readonly unit?: 1 | 2 | 4;
   /** True where invocations may change one element at a time together: uint32 of unit 1, set by `or_x(i, bits)` only. */
   readonly atomic?: boolean;
-  /** Storage that the kernel accepts; default is every floating dtype. */
+  /** Storage that the kernel accepts; by default every floating dtype. */
   readonly dtypes?: readonly DType[];
 }
 
@@ -39,33 +39,33 @@ export interface KernelScalar {
   readonly runtime?: boolean;
 }
 
-/** What a program is compiled for. */
+/** The properties for which a program is compiled. */
 export interface ProgramContext {
   readonly tier: "native" | "packed";
   /** The one size that every subgroup of the device has; 0 where subgroups are missing or their size varies. */
   readonly subgroupSize: number;
-  /** Absent where nothing is known: programs then use what every device has. */
+  /** Absent where the hardware is unknown: programs then use only features of every device. */
   readonly hardware?: Hardware;
   /** Storage of each binding, in the kernel's order. */
   readonly bindings: readonly { readonly dtype: DType; readonly rounding?: HalfDType }[];
 }
 
-/** How many workgroups a kernel is dispatched with, in each dimension. */
+/** Number of workgroups of a dispatch, in each dimension. */
 export type Workgroups = readonly [x: number, y: number, z: number];
 
-/** A compiled-to-be WGSL module with entry point `main`: storage bindings first, in order, then the scalars as one uniform. */
+/** The source of a WGSL module with entry point `main`: storage bindings first, in order, then the scalars as one uniform. */
 export interface Program {
   readonly code: string;
-  /** How many workgroups cover the work. Each count is at most 65,535. */
+  /** The number of workgroups for the work, at most 65,535 in each dimension. */
   workgroups(scalars: Readonly<Record<string, number>>, lengths: readonly number[]): Workgroups;
 }
 
-/** What a CPU reference reads and writes: half storage arrives decoded and is rounded when the reference returns. */
+/** A view that a CPU reference reads and writes: half storage is decoded before, and rounded when the reference returns. */
 export type KernelView = Float32Array | Float64Array | Int32Array | Uint32Array;
 
 /**
- * A kernel: a WGSL program for every storage it accepts, and the same arithmetic on the CPU. Two kernels are the same only where they are
- * one object: make each once, outside of steps, because what is compiled and planned is found again by the object.
+ * A kernel: a WGSL program for every storage it accepts, and the same arithmetic on the CPU. Kernels are identified by their objects:
+ * make each once, outside of steps, because programs and plans are cached by the object.
  */
 export interface Kernel {
   /** For people: messages, plans as text, profiles. */
@@ -76,7 +76,7 @@ export interface Kernel {
   readonly scalars: readonly KernelScalar[];
   program(context: ProgramContext): Program;
   reference(views: readonly KernelView[], scalars: Readonly<Record<string, number>>): void;
-  /** Floating-point operations of one launch. Absent for kernels whose time goes into reading and writing memory. */
+  /** Floating-point operations of one launch. Absent for kernels whose time is spent on memory accesses. */
   operations?(scalars: Readonly<Record<string, number>>): number;
 }
 
@@ -89,7 +89,7 @@ export interface Launch<B> {
   readonly scalars: Readonly<Record<string, number>>;
 }
 
-/** Where launches go: a command encoder, the CPU, or a recording. */
+/** A target of launches: a command encoder, the CPU, or a recording. */
 export interface LaunchTarget<B> {
   launch(launch: Launch<B>): void;
   /** A zeroed buffer of at least this many bytes. */

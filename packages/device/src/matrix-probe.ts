@@ -1,9 +1,9 @@
 import type { SubgroupMatrix } from "./hardware.js";
 
 /**
- * A program that multiplies one matrix by another in hardware and writes the product, m × n words, to `out`: each factor once
- * in each of the two orders in which it may lie in memory. Sums are four times those of one product: most are no numbers of float16, and
- * some are too large for it, so that a driver that adds up in float16 fails.
+ * A program that multiplies two matrices in hardware and writes the sum of four products, m × n words, to `out`: each factor is loaded
+ * in both orders of memory. Most of these sums are not exact in float16, and some overflow it, so that a driver that adds in float16
+ * fails.
  */
 export function matrixProbe({ m, n, k, component }: SubgroupMatrix, lanes: number): string {
   const orders = ["row_major", "col_major"] as const;
@@ -46,7 +46,7 @@ ${loads.join("")}  subgroupMatrixStore<row_major>(&out, 0u, sum, ${n}u);
 `;
 }
 
-/** What {@link matrixProbe} writes where the hardware is right. */
+/** The output of {@link matrixProbe} on correct hardware. */
 export function matrixProbeSums({ m, n, k }: SubgroupMatrix): Float32Array {
   const sums = new Float32Array(m * n);
   for (let i = 0; i < m; i++)
@@ -57,7 +57,7 @@ export function matrixProbeSums({ m, n, k }: SubgroupMatrix): Float32Array {
   return sums;
 }
 
-/** The factors' elements by their places, in row-major order: integers that every component holds. */
+/** The factors' elements by their places, in row-major order: integers that are exact in every component type. */
 const factorAt = {
   left: (place: number): number => place % 61,
   right: (place: number): number => place % 59,

@@ -4,15 +4,15 @@ import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
 import { type DeviceOptions, openDevice } from "./request.js";
 
-/** Options of asking for a device in Node. */
+/** Options of requesting a device in Node. */
 export interface NodeDeviceOptions extends DeviceOptions {
   /** Part of an adapter's name in any case, or its index in `listAdapters()`. Default: `HALFSTEP_ADAPTER`, or else Dawn's choice. */
   readonly adapter?: string | number;
 }
 
 /**
- * A device of Dawn in Node. Throws a {@link NoAdapterError} when there is none, or none by that name. On a software
- * adapter, whose memory is the machine's, the default memory budget is three quarters of what the process may use.
+ * Requests a device of Dawn in Node. Throws a {@link NoAdapterError} when there is none, or none by that name. On a software
+ * adapter, which uses the machine's memory, the default memory budget is three quarters of the process's limit.
  */
 export async function requestDevice(options: NodeDeviceOptions = {}): Promise<Device> {
   const adapter = await requestAdapter(
@@ -24,10 +24,7 @@ export async function requestDevice(options: NodeDeviceOptions = {}): Promise<De
   return openDevice(adapter, memoryBudget === undefined ? options : { ...options, memoryBudget });
 }
 
-/**
- * A GPUDevice that computes nothing, with every feature that Dawn knows: it tells whether programs compile that no adapter
- * here can run.
- */
+/** A GPUDevice that computes nothing and has every feature of Dawn. It compiles programs that no local adapter can run. */
 export async function requestNullDevice(): Promise<GPUDevice> {
   const gpu = await createGpu("backend=null");
   const adapter = await take(gpu);
@@ -47,7 +44,7 @@ export async function requestNullDevice(): Promise<GPUDevice> {
 
 /** The names of the adapters that Dawn can use on this machine, in its order. */
 export async function listAdapters(): Promise<readonly string[]> {
-  // Dawn names its adapters only to those who ask for one that does not exist.
+  // Dawn lists its adapters only in the error for an adapter that does not exist.
   const gpu = await createGpu("adapter=\u0001");
   try {
     await gpu.requestAdapter();
@@ -101,8 +98,8 @@ const noAdapter =
 const pinned = Symbol.for("@halfstep/device/dawn");
 
 /**
- * The only place that creates Dawn's GPU objects, one for each choice of adapter in a process. They are kept for good:
- * the process crashes when one is garbage-collected.
+ * The only place that creates Dawn's GPU objects, one for each choice of adapter in a process. They are never released: the process
+ * crashes when one is garbage-collected.
  */
 async function createGpu(...choice: readonly string[]): Promise<GPU> {
   const holder = globalThis as { [pinned]?: Map<string, GPU> };
@@ -129,8 +126,8 @@ async function createGpu(...choice: readonly string[]): Promise<GPU> {
 }
 
 /**
- * Threads of Mesa's software driver, which reads `LP_NUM_THREADS` when it is loaded. It divides each dispatch evenly, and by default
- * into one part a core: whoever shares its core with the host is late then, and the others wait (decision 63).
+ * Threads of Mesa's software driver, which reads `LP_NUM_THREADS` when it is loaded. It divides each dispatch evenly, by default
+ * into one part for each core. The thread that shares its core with the host is then late, and the others wait (decision 63).
  */
 const softwareThreads = (): number => Math.min(2 * availableParallelism(), 32);
 
@@ -146,7 +143,7 @@ async function loadDawn(): Promise<{ create(options: string[]): GPU; globals: ob
 }
 
 function usableMemory(): number {
-  // Zero, or more than the machine has, stands for "no limit".
+  // Zero, or more than the machine's memory, means "no limit".
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }

@@ -1,8 +1,8 @@
 import { isNode } from "./environment.js";
 
-/** Longest nap, in ms: what else the event loop has to do waits no longer. */
+/** Longest nap, in ms: it bounds the delay of other work in the event loop. */
 const longest = 1;
-/** Shortest nap, in ms. A system that sleeps for less takes as long, and waits that end sooner are only polled. */
+/** Shortest nap, in ms: shorter sleeps take as long, so shorter waits are only polled. */
 const shortest = 0.025;
 
 const { setImmediate: nextTurn } = globalThis as { setImmediate?: (turn: () => void) => unknown };
@@ -14,12 +14,12 @@ let since = 0;
 let clock: Int32Array | undefined;
 
 /**
- * Awaits a promise of WebGPU without taking a core for it. Dawn in Node polls once in every turn of the event loop while a
- * promise is pending, and turns follow each other without pause: that takes a core of two from a software GPU. While
- * something is awaited here, each turn ends with a nap of a twentieth of the time waited so far, at most 1 ms, so that an
- * answer comes at most 5 % late; waits of less than half a millisecond have no naps. In a browser it only awaits.
+ * Awaits a promise of WebGPU without occupying a core. While a promise is pending, Dawn in Node polls in every turn of the
+ * event loop without pause, which takes a core away from a software GPU. During this await, each turn ends with a nap of a
+ * twentieth of the time waited so far, at most 1 ms. So a result is at most 5 % late, and waits below half a millisecond
+ * have no naps. In a browser it only awaits.
  *
- * Everything that `Device` awaits is paced. Use it around a `mapAsync` or `onSubmittedWorkDone` of your own.
+ * All awaits of `Device` are paced. Use it for your own `mapAsync` or `onSubmittedWorkDone`.
  *
  * @example
  * ```ts

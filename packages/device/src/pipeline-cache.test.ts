@@ -83,7 +83,7 @@ describe("pipelines", () => {
     const onCompile = (progress: CompileProgress): number => told.push(progress);
     await Promise.all([
       device.prewarm(wanted, { onCompile }),
-      // Somebody else wants them at the same time.
+      // Another caller requests them at the same time.
       device.prewarm(wanted),
     ]);
     expect(created).toHaveBeenCalledTimes(2);

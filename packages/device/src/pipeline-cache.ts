@@ -8,7 +8,7 @@ import type { Binding, Kernel, Program, ProgramContext } from "./launch.js";
 import { paced } from "./paced.js";
 import { scalarBytes } from "./scalars.js";
 
-/** What a program is compiled for, besides the device. */
+/** The storage for which a program is compiled. */
 export type Storage = ProgramContext["bindings"];
 
 /** A kernel compiled for one choice of storage. */
@@ -17,16 +17,16 @@ export interface CompiledKernel {
   readonly program: Program;
   readonly pipeline: GPUComputePipeline;
   readonly layout: GPUBindGroupLayout;
-  /** Equal for kernels whose bindings have equal layouts, so that they share bind groups. */
+  /** Equal for kernels with equal layouts of bindings, which share bind groups. */
   readonly layoutId: number;
   /** Bytes of the uniform that holds the scalars; 0 without scalars. */
   readonly scalarBytes: number;
 }
 
-/** A program that was compiled ahead of its first launch, and how many of those that were asked for are. */
+/** The progress of compiling ahead, after each program. */
 export interface CompileProgress {
   readonly compiled: number;
-  /** Programs that were not compiled yet when they were asked for; kernels of equal programs count once. */
+  /** Number of requested programs that were not compiled yet; kernels of equal programs count once. */
   readonly total: number;
   /** The name of a kernel of the program. */
   readonly kernel: string;
@@ -36,11 +36,11 @@ export interface CompileProgress {
 export interface PrewarmOptions {
   /** Called after each program. */
   readonly onCompile?: ((progress: CompileProgress) => void) | undefined;
-  /** Ends it between two programs: it rejects with the signal's reason, and what is compiled stays so. */
+  /** Aborts between two programs: the call rejects with the signal's reason, and compiled programs stay. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A kernel, and what it is to be compiled for. */
+/** A kernel, and the storage to compile it for. */
 interface Wanted {
   readonly kernel: Kernel;
   readonly bindings: Storage;
@@ -54,7 +54,7 @@ interface Missing {
   readonly layout: Layout;
 }
 
-/** Programs that are compiled at a time: drivers have few threads for it, and more could not be called off. */
+/** Programs that are compiled at a time: drivers have few threads, and started programs cannot be aborted. */
 const atOnce = 8;
 
 interface Layout {
@@ -64,14 +64,14 @@ interface Layout {
 }
 
 /**
- * Compiles each kernel once for each choice of storage, and those of equal programs together. A kernel is the object, whatever its name,
- * and is held weakly: what was compiled for it goes when it goes.
+ * Compiles each kernel once for each choice of storage, and those of equal programs together. Kernels are identified by their objects
+ * and held weakly: their programs are collected with them.
  */
 export class PipelineCache {
   readonly #compiled = new WeakMap<Kernel, Map<string, CompiledKernel>>();
-  /** By layout and code: choices that make no difference on this device share a pipeline. */
+  /** Pipelines by layout and code: choices that result in equal code share a pipeline. */
   readonly #pipelines = new Map<string, WeakRef<GPUComputePipeline>>();
-  /** By layout and code: what is being compiled ahead. */
+  /** Pending compilations by layout and code. */
   readonly #pending = new Map<string, Promise<GPUComputePipeline>>();
   readonly #collected = new FinalizationRegistry<string>((codeKey) => {
     if (!this.#pipelines.get(codeKey)?.deref()) this.#pipelines.delete(codeKey);
@@ -89,7 +89,7 @@ export class PipelineCache {
     this.#health = health;
   }
 
-  /** Compiles at once; what the compiler says against it fails the device at the next await. */
+  /** Compiles synchronously; a compiler error fails the device at the next await. */
   get(kernel: Kernel, storage: Storage): CompiledKernel {
     const key = keyOf(storage);
     const cached = this.#compiled.get(kernel)?.get(key);
@@ -110,7 +110,7 @@ export class PipelineCache {
     return this.#keep(key, kernel, program, layout, pipeline);
   }
 
-  /** Compiles side by side, without blocking, what is not compiled yet, each program once; rejects with a {@link ShaderError}. */
+  /** Compiles missing programs in parallel, without blocking, each once; rejects with a {@link ShaderError}. */
   async prewarm(
     wanted: Iterable<Wanted>,
     { onCompile, signal }: PrewarmOptions = {},
@@ -130,7 +130,7 @@ export class PipelineCache {
     await Promise.all(Array.from({ length: Math.min(total, atOnce) }, compileRest));
   }
 
-  /** What has no pipeline yet, by the code that it shares. */
+  /** Kernels without a pipeline, by their code. */
   #missing(wanted: Iterable<Wanted>): ReadonlyMap<string, readonly [Missing, ...Missing[]]> {
     const missing = new Map<string, [Missing, ...Missing[]]>();
     for (const { kernel, bindings: storage } of wanted) {

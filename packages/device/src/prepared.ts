@@ -6,7 +6,7 @@ import type { Launch, Workgroups } from "./launch.js";
 import { type CompiledKernel, type PipelineCache, storageOf } from "./pipeline-cache.js";
 import { packScalars, repackScalars } from "./scalars.js";
 
-/** What launches are resolved against. */
+/** The parts of a device that resolve launches. */
 export interface Resolver {
   readonly gpu: GPUDevice;
   readonly pipelines: PipelineCache;
@@ -21,13 +21,13 @@ export interface ResolvedLaunch {
   workgroups: Workgroups;
 }
 
-/** Launches whose pipelines, bind groups and scalars are resolved, to be encoded again and again. */
+/** Launches whose pipelines, bind groups and scalars are resolved, for repeated encoding. */
 export interface PreparedPass {
   /** Number of launches. */
   readonly length: number;
   /**
-   * Replaces scalars of some launches, by index, with one write for all. Scalars that are not named keep their values.
-   * Takes effect for what is submitted after this call.
+   * Replaces scalars of some launches, by index, with one write for all. Other scalars keep their values. Takes effect for
+   * submits after this call.
    */
   updateScalars(updates: ReadonlyMap<number, Readonly<Record<string, number>>>): void;
   /** Encodes the launches from index `from` up to `to` (default: all), about a microsecond each. Empty ones are skipped. */
@@ -36,7 +36,7 @@ export interface PreparedPass {
   destroy(): void;
 }
 
-/** Resolves launches once. Their buffers must live as long as the result is used. */
+/** Resolves launches once. Their buffers must exist as long as the result is used. */
 export function preparePass(
   resolver: Resolver,
   launches: readonly Launch<GPUBuffer>[],

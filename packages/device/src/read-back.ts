@@ -6,15 +6,15 @@ import { paced } from "./paced.js";
 
 /** Staging buffers kept for reuse. */
 const kept = 6;
-/** Larger staging buffers are not kept, and reads are not gathered beyond this. */
+/** Limit in bytes: larger staging buffers are not kept, and combined reads do not exceed it. */
 const largestKept = 64 * 2 ** 20;
 
 interface Wanted {
   readonly buffer: GPUBuffer;
-  /** First byte to copy, a multiple of 4, and how many, also a multiple of 4. */
+  /** First byte to copy, and number of bytes, both multiples of 4. */
   readonly start: number;
   readonly size: number;
-  /** Where the wanted bytes lie inside the copy. */
+  /** Offset of the requested bytes inside the copy. */
   readonly skip: number;
   readonly bytes: number;
   readonly resolve: (bytes: ArrayBuffer) => void;
@@ -62,7 +62,7 @@ export class ReadBack {
     });
   }
 
-  /** Resolves when everything submitted before this call is done. */
+  /** Resolves when all work submitted before this call is done. */
   async settled(): Promise<void> {
     this.flush();
     const staging = this.#take(4);
@@ -73,7 +73,10 @@ export class ReadBack {
     await this.#health.assertWell();
   }
 
-  /** Submits the copies of pending reads. Called before anything else enters the queue, so that reads see their own time. */
+  /**
+   * Submits the copies of pending reads. Called before any other submit or write, so that reads keep their place in the
+   * queue.
+   */
   flush(): void {
     if (this.#wanted.length === 0) return;
     const wanted = this.#wanted;
@@ -113,7 +116,7 @@ export class ReadBack {
     try {
       await paced(staging.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4));
     } catch (reason) {
-      // Mapping is refused when the device is gone, a moment before or after `lost` says so.
+      // Mapping is refused when the device is lost, shortly before or after `lost` resolves.
       await Promise.race([this.#health.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
       await this.#health.assertWell();
       throw reason;

@@ -1,13 +1,13 @@
 import type { Tier } from "./capabilities.js";
 import { type Device, type WrapOptions, wrapDevice } from "./device.js";
 
-/** What is asked of an adapter. */
+/** Options of a device request. */
 export interface DeviceOptions extends WrapOptions {
-  /** Features that the device must have, besides the useful ones that are always asked for. */
+  /** Required features, besides the optional ones that are always requested. */
   readonly features?: readonly string[];
 }
 
-/** Asked for where the adapter has them. */
+/** Requested where the adapter has them. */
 const native = [
   "shader-f16",
   "subgroups",
@@ -15,7 +15,7 @@ const native = [
   "chromium-experimental-subgroup-matrix",
 ];
 
-/** A device with every limit that the adapter has, and the features that serve the tier. */
+/** Requests a device with all limits of the adapter, and the features for the tier. */
 export async function openDevice(adapter: GPUAdapter, options: DeviceOptions): Promise<Device> {
   const { features = [], tier, label } = options;
   const missing = features.filter((feature) => !adapter.features.has(feature));
@@ -30,7 +30,7 @@ export async function openDevice(adapter: GPUAdapter, options: DeviceOptions): P
     ] as GPUFeatureName[],
     requiredLimits: limitsOf(adapter.limits),
   });
-  // The device tells less than the adapter: in Node nothing about matrices.
+  // The device has less information than the adapter: in Node none about matrices.
   return wrapDevice(gpu, { adapterInfo: adapter.info, ...options });
 }
 
@@ -39,7 +39,7 @@ const featuresFor = (adapter: GPUAdapter, tier: Tier | undefined): string[] =>
 
 function limitsOf(limits: GPUSupportedLimits): Record<string, number> {
   const all: Record<string, number> = {};
-  // The limits are getters of the prototype, which `Object.entries` does not see.
+  // The limits are getters of the prototype, which `Object.entries` does not list.
   for (const name in limits) {
     const value = limits[name as keyof GPUSupportedLimits];
     if (typeof value === "number") all[name] = value;

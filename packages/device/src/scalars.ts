@@ -18,7 +18,7 @@ export function packScalars(
   }
 }
 
-/** Writes the scalars that `values` names and leaves the others as they are. */
+/** Writes the scalars that `values` names; the others do not change. */
 export function repackScalars(
   kernel: Kernel,
   values: Scalars,

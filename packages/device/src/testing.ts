@@ -7,9 +7,9 @@ type Wanted = "best" | "packed";
 const shared = Symbol.for("@halfstep/device/testing");
 
 /**
- * The device of a test process: one for the packed tier and one for the best that the adapter offers, shared by all test
+ * The device of a test process: one for the packed tier and one for the best tier of the adapter, shared by all test
  * files, and replaced after a failure. Throws without an adapter, and for "native" where the adapter lacks it: a GPU test
- * that cannot run must fail. Buffers that a test keeps stay counted in `memory`.
+ * that cannot run must fail. Buffers that a test does not release stay counted in `memory`.
  */
 export async function requestTestDevice({ tier }: { tier?: Tier } = {}): Promise<Device> {
   const holder = globalThis as { [shared]?: Map<Wanted, Promise<Device>> };
@@ -34,8 +34,8 @@ export async function requestTestDevice({ tier }: { tier?: Tier } = {}): Promise
 }
 
 /**
- * The tiers that this machine's adapter can be tested on: `describe.each(await testTiers())`. When it lacks the native
- * tier, one line on stderr says so.
+ * The tiers that this machine's adapter can be tested on: `describe.each(await testTiers())`. Writes a line to stderr if
+ * the native tier is missing.
  */
 export async function testTiers(): Promise<readonly Tier[]> {
   const { capabilities } = await requestTestDevice();

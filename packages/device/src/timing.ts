@@ -1,7 +1,7 @@
 import { BufferUsage, mapModeRead } from "./flags.js";
 import { paced } from "./paced.js";
 
-/** What a function returned, and the GPU time of what it submitted. */
+/** The result of a function, and the GPU time of its submits. */
 export interface Timed<T> {
   readonly value: T;
   /** Milliseconds on the GPU's own clock; undefined where the device has no timestamps. */

@@ -1,6 +1,6 @@
 /**
- * Time of an optimizer's step against copying as many bytes as it reads and writes, in the same run, and against one launch a
- * tensor: `npm run bench`. Ratios, since machines differ and are shared.
+ * Compares the time of an optimizer's step with copying as many bytes as it reads and writes, and with one launch for each
+ * tensor, in the same run: `npm run bench`. It prints ratios, because machines differ and are shared.
  */
 import type { Binding } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
@@ -29,8 +29,8 @@ console.log(
 );
 
 /**
- * Milliseconds of each, in rounds of one after the other: what else the machine does meets all of them. A pending promise polls
- * and would take a core from a software adapter, so that we sleep while it works.
+ * Milliseconds of each, in alternating rounds, so that other load affects all alike. A pending promise polls and would take a
+ * core from a software adapter, so the host sleeps meanwhile.
  */
 async function rounds(...works: readonly (() => void)[]): Promise<readonly (readonly number[])[]> {
   const best = works.map(() => Number.POSITIVE_INFINITY);
@@ -69,7 +69,7 @@ const floats = (length: number): Binding<GPUBuffer> => ({
   dtype: "float32",
 });
 
-/** Like `target`, with every launch over a flat buffer cut into one for each tensor. */
+/** Like `target`, with every launch over a flat buffer divided into one for each tensor. */
 const perTensor: ResidentTarget<GPUBuffer> = {
   ...target,
   launch(launch) {
@@ -87,7 +87,7 @@ const perTensor: ResidentTarget<GPUBuffer> = {
 interface Line {
   readonly title: string;
   readonly dtype: FlatTensors<GPUBuffer>["dtype"];
-  /** False where launches are not over elements alone, and cutting them would be another algorithm. */
+  /** False where launches are not elementwise, and dividing them would change the algorithm. */
   readonly isCut: boolean;
   /** Bytes that a step reads and writes for each parameter. */
   readonly bytes: number;

@@ -2,11 +2,12 @@ import { averageSums } from "@halfstep/kernels/optimizers";
 import type { ClippableOptimizer } from "./clip.js";
 
 /**
- * Divides gradients by the number of samples or tokens that went into them: for micro-batches whose losses are sums, where
- * their total is known only after the last. Means of batches of unequal size, averaged, would give each token of a short
- * batch more weight. Where the total is known before, `scaler.window(optimizer, { tokens })` does all of it.
+ * Divides gradients by their number of samples or tokens, for micro-batches whose losses are sums and whose total is known
+ * only after the last. An average of means would give tokens of short batches more weight. Where the total is known
+ * before, use `scaler.window(optimizer, { tokens })`.
  *
- * Call it after the last `backward()` and before `scaler.unscale()`, clipping or the step. It waits for nothing.
+ * Call it after the last `backward()` and before `scaler.unscale()`, clipping or the step. It does not wait for the
+ * device.
  *
  * @example
  * let tokens = 0;

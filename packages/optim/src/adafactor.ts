@@ -26,8 +26,8 @@ export interface AdafactorOptions extends Partial<AdafactorGroupOptions>, Optimi
 
 /**
  * Adafactor (Shazeer and Stern 2018) with the arithmetic of torch.optim.Adafactor. A parameter of two axes or more has second
- * moments of its rows and columns (over the last two axes), any other has one for each element; all are float32 whatever
- * `moments` is. A step takes six launches.
+ * moments of its rows and columns (over the last two axes), any other has one for each element; all are float32 for every
+ * format of `moments`. A step takes six launches.
  *
  * @example
  * const optimizer = new Adafactor(target, flat, { lr: 1e-2 });

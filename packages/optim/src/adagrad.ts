@@ -9,7 +9,7 @@ import type { FlatTensors } from "./flat-tensors.js";
 /** Options of a parameter group of {@link Adagrad}. */
 export interface AdagradGroupOptions extends CommonOptions {
   lrDecay: number;
-  /** What the sums of squares start from. Decided when a group is added. */
+  /** Initial value of the sums of squares. Fixed when a group is added. */
   initialAccumulatorValue: number;
   /** Added to the denominator; at least 2^-126, below which it would vanish in float32. */
   eps: number;
@@ -19,7 +19,8 @@ export interface AdagradGroupOptions extends CommonOptions {
 export interface AdagradOptions extends Partial<AdagradGroupOptions>, OptimizerOptions {}
 
 /**
- * Adagrad (Duchi et al. 2011) with the arithmetic of torch.optim.Adagrad. Its sum of squares is float32 whatever `moments` is.
+ * Adagrad (Duchi et al. 2011) with the arithmetic of torch.optim.Adagrad. Its sum of squares is float32 for every format of
+ * `moments`.
  *
  * @example
  * const optimizer = new Adagrad(target, flat, { lr: 1e-2 });

@@ -10,7 +10,7 @@ export interface AdamGroupOptions extends CommonOptions {
   betas: readonly [number, number];
   /** Added to the denominator; at least 2^-126, below which it would vanish in float32. */
   eps: number;
-  /** Decided when a group is added. */
+  /** Fixed when a group is added. */
   amsgrad: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface AdamOptions extends Partial<AdamGroupOptions>, OptimizerOptions
 
 /**
  * Adam (Kingma and Ba 2015) with the arithmetic of torch.optim.Adam: weight decay is added to the gradient. Bias corrections
- * come from tables made in float64.
+ * come from tables computed in float64.
  *
  * @example
  * const optimizer = new Adam(target, flat, { lr: 1e-3 });

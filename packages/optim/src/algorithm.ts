@@ -29,13 +29,13 @@ export interface OptimizerOptions {
   readonly clipGradNorm?: number;
 }
 
-/** One set of parameters with options of its own, which may be changed between steps. */
+/** One set of parameters with its own options, which may be changed between steps. */
 export type ParameterGroup<B, H> = H & { readonly params: FlatTensors<B> };
 
-/** A group as it is given to an optimizer: what it leaves out comes from the optimizer's options. */
+/** A group as passed to an optimizer; missing options come from the optimizer's. */
 export type GroupInput<B, H> = Partial<H> & { readonly params: FlatTensors<B> };
 
-/** What a scaler tells an optimizer about one step, on the device. */
+/** Device buffers by which a scaler controls one step of an optimizer. */
 export interface StepOptions<B> {
   /** One float32. Where it is not 0, the step changes nothing. */
   readonly foundInf?: B;
@@ -43,10 +43,10 @@ export interface StepOptions<B> {
   readonly gradScale?: B;
 }
 
-/** What distinguishes one optimizer from another. */
+/** The definition of an optimizer's algorithm. */
 export interface Algorithm<H> {
   readonly name: string;
-  /** The rule of a group, decided when it is added: the same object for the same options, as `ruleFamily()` gives it. */
+  /** The rule of a group, fixed when the group is added: the same object for equal options, as from `ruleFamily()`. */
   rule(options: H): UpdateRule;
   /** The rule's scalars. */
   scalars(options: H): Readonly<Record<string, number>>;
@@ -54,17 +54,17 @@ export interface Algorithm<H> {
   validate(options: H): void;
   /** The columns that the rule names. Default: none. */
   columns?(options: H): RateColumns;
-  /** What states start from; default 0. */
+  /** Initial values of states; default 0. */
   initial?(options: H): Readonly<Record<string, number>>;
-  /** What a group has besides the passes of its rule. */
+  /** Launches and buffers of a group besides the passes of its rule. */
   readonly extension?: MakeExtension<H>;
   /** Added to the norm of the gradients where it divides `clipGradNorm`. Default 1e-6, as in torch. */
   readonly clipEps?: number;
 }
 
-/** A change of every gradient before a rule sees it, such as that of LARC. */
+/** A change of every gradient before the rule, such as that of LARC. */
 export interface GradientAdaptation<H> {
   rule(rule: UpdateRule): UpdateRule;
-  /** The options that the rule itself sees, and scalars of the adaptation. */
+  /** The options for the rule, and the scalars of the adaptation. */
   apply(options: H): { readonly options: H; readonly scalars: Readonly<Record<string, number>> };
 }

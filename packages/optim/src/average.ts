@@ -29,29 +29,29 @@ export interface WatchedOptimizer<B> {
 /** An optimizer, or a wrapper around one, such as `LARC` and `FP16Optimizer`. */
 export type Watchable<B> = WatchedOptimizer<B> | { readonly optimizer: Watchable<B> };
 
-/** The optimizer inside of all wrappers. */
+/** The optimizer inside all wrappers. */
 export function innermost<B>(optimizer: Watchable<B>): WatchedOptimizer<B> {
   let inner = optimizer;
   while (!("keptGroups" in inner)) inner = inner.optimizer;
   return inner;
 }
 
-/** The parameters of a group as kernels reach them. */
+/** The parameters of a group, in the form for kernels. */
 export const keptParameters = <B>({ params, storage }: KeptGroup<B>): KeptParameters<B> => ({
   values: valuesOf(params),
   kind: storage.kind,
   storage: storage.buffers,
 });
 
-/** One parameter group of an average as it is saved. */
+/** One parameter group of a saved average. */
 export interface GroupAverageDict {
-  /** How many applied steps went into it. */
+  /** Number of applied steps in the average. */
   readonly updates: number;
   /** By parameter: `parameters.weight.average`, in float32. */
   readonly parameters: Readonly<Record<string, SavedArrays>>;
 }
 
-/** What an average holds. */
+/** The saved state of an average. */
 export interface AverageStateDict {
   readonly average: string;
   readonly groups: readonly GroupAverageDict[];
@@ -62,22 +62,23 @@ interface GroupAverage<B> {
   readonly average: Binding<B>;
   readonly updates: Binding<B>;
   readonly control: Binding<B>;
-  /** The values that averages have taken the place of; made on first use. */
+  /** The values that averages have replaced; allocated on first use. */
   backup: Binding<B> | undefined;
 }
 
-/** Which average the model of an optimizer has now, in place of its own parameters. */
+/** The average that the model of an optimizer has now instead of its own parameters. */
 const holders = new WeakMap<object, object>();
 
 const noColumns: RateColumns = { key: "", settledAt: 1, row: () => [0, 0, 0] };
 
 /**
  * A running average of the parameters of an optimizer: float32 numbers of the exact parameters (masters, remainders and
- * compensations included) under every storage. It lives on the device, and `update()` moves it only where the step before it
- * was applied, without the host knowing. Until the first update it is the parameters as they were.
+ * compensations included) under every storage. It is kept on the device, and `update()` changes it only if the previous step
+ * was applied, which the device decides. Until the first update it equals the initial parameters.
  *
- * Two launches a group and update, 4 bytes a parameter, and while the model has the averages as many as its values have.
- * Buffers of modules (running statistics of batch norm) are not parameters: after a swap, run some batches in training mode.
+ * An update takes two launches for each group. Memory: 4 bytes for each parameter, and a copy of the values while the model
+ * has the averages. Buffers of modules (running statistics of batch norm) are not parameters: after a swap, run some batches
+ * in training mode.
  */
 export class ParameterAverage<B> {
   readonly #optimizer: WatchedOptimizer<B>;
@@ -85,11 +86,11 @@ export class ParameterAverage<B> {
   readonly #weights: Schedule;
   readonly #table: RateTable<B>;
   readonly #averages: Map<FlatTensors<B>, GroupAverage<B>> = new Map();
-  /** Updates asked for: at least as many as any group had. */
+  /** Requested updates: at least as many as any group had. */
   #asked = 0;
   #refusesSteps = false;
 
-  /** @internal `weights(n)` is what the parameters count for in update n, from 0: `average += weight · (p − average)`. */
+  /** @internal `weights(n)` is the weight of the parameters in update n, from 0: `average += weight · (p − average)`. */
   constructor(optimizer: Watchable<B>, name: string, weights: Schedule) {
     requireOptimizer(name, optimizer);
     this.#optimizer = innermost(optimizer);
@@ -101,8 +102,8 @@ export class ParameterAverage<B> {
   }
 
   /**
-   * Takes in the parameters as the last `step()` of the optimizer left them. Where that step was skipped, nothing changes,
-   * down to the last bit. Call it once after each step.
+   * Adds the parameters after the last `step()` of the optimizer to the average. After a skipped step no bit changes. Call
+   * it once after each step.
    *
    * @throws AverageStateError while the model has the averages.
    */
@@ -119,10 +120,10 @@ export class ParameterAverage<B> {
   }
 
   /**
-   * Gives the model the averages, rounded to the storage of its values, to evaluate or save it. Until `restore()` the
-   * optimizer refuses to step.
+   * Replaces the model's parameters by the averages, rounded to their storage, to evaluate or save the model. Until
+   * `restore()` the optimizer refuses to step.
    *
-   * @throws AverageStateError where the model has them already, or those of another average.
+   * @throws AverageStateError where the model already has these or other averages.
    */
   swap(): void {
     this.#refuseWhileHeld("the model has averages already");
@@ -145,7 +146,7 @@ export class ParameterAverage<B> {
   }
 
   /**
-   * Gives the model its own parameters back, bit for bit.
+   * Restores the model's own parameters, bit for bit.
    *
    * @throws AverageStateError where it has them.
    */
@@ -164,7 +165,7 @@ export class ParameterAverage<B> {
   }
 
   /**
-   * Runs something, such as an evaluation, while the model has the averages.
+   * Runs a function, such as an evaluation, while the model has the averages.
    *
    * @example
    * const accuracy = await ema.during(() => evaluate(model));
@@ -178,13 +179,13 @@ export class ParameterAverage<B> {
     }
   }
 
-  /** How many applied steps went into the averages, by group. Waits for the device. */
+  /** Number of applied steps in the averages, by group. Waits for the device. */
   async updates(): Promise<readonly number[]> {
     const counts = this.#groups().map(({ updates }) => this.#optimizer.target.read(updates));
     return (await Promise.all(counts)).map(([count]) => count as number);
   }
 
-  /** The averages in float32, and how many steps went into them. Waits for the device. */
+  /** The averages in float32, and their numbers of steps. Waits for the device. */
   async stateDict(): Promise<AverageStateDict> {
     const { target } = this.#optimizer;
     const groups = this.#groups().map(async ({ group, average, updates }) => {
@@ -200,7 +201,7 @@ export class ParameterAverage<B> {
   }
 
   /**
-   * Continues from a saved average. Options (a decay) are not part of it.
+   * Continues from a saved average. Options (a decay) are not part of the state.
    *
    * @throws OptimizerStateError, before anything is changed, where it is another kind of average or of another model.
    */
@@ -232,7 +233,7 @@ export class ParameterAverage<B> {
     }
   }
 
-  /** The average of each group; one that was added since begins as its parameters are. */
+  /** The average of each group; that of a later group begins with its present parameters. */
   #groups(): readonly GroupAverage<B>[] {
     const { target } = this.#optimizer;
     return this.#optimizer.keptGroups().map((group) => {

@@ -26,7 +26,7 @@ export interface BertAdamGroupOptions extends CommonOptions {
   schedule: BertSchedule;
   /** Part of `tTotal` in which the rate rises; -1 for none. */
   warmup: number;
-  /** Steps of the schedule; -1 for a rate that stays. */
+  /** Steps of the schedule; -1 for a constant rate. */
   tTotal: number;
 }
 

@@ -21,7 +21,7 @@ export function requireBetas(betas: readonly [number, number]): void {
       throw new RangeError(`betas[${i}] is ${beta}: it must be at least 0 and less than 1`);
 }
 
-/** Throws a RangeError for an eps that is negative or vanishes in float32, where it would guard nothing. */
+/** Throws a RangeError for an eps that is negative, or that becomes 0 in float32 and so has no effect. */
 export function requireEps(eps: number, name = "eps", suggestion = 1e-8): void {
   if (!(eps >= 2 ** -126 && eps <= Number.MAX_VALUE))
     throw new RangeError(

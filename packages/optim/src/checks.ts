@@ -1,7 +1,7 @@
 import { OptimizerStateError } from "./errors.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
-/** Throws unless `params` is what `flatten()` makes: parameters themselves, as torch takes them, are not. */
+/** Throws unless `params` is a result of `flatten()`, for example for parameters as torch takes them. */
 export function requireFlat(
   name: string,
   params: { readonly segments?: unknown } | null | undefined,
@@ -60,7 +60,7 @@ export function requireSegments<B>({ segments }: FlatTensors<B>): void {
   }
 }
 
-/** Throws unless `value` is a number, `least ≤ value ≤ most`, and finite: "0.1" of a command line would be neither rate nor schedule. */
+/** Throws unless `value` is a finite number with `least ≤ value ≤ most`, for example for the string "0.1" of a command line. */
 export function requireNumber(
   option: string,
   value: number,
@@ -73,7 +73,7 @@ export function requireNumber(
     );
 }
 
-/** Refuses options that `known` has not: a misspelt one would leave its default in force, unseen. */
+/** Refuses unknown options: a misspelt one would silently keep its default. */
 export function requireKnown(what: string, options: object, known: object): void {
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
   if (unknown !== undefined)

@@ -10,12 +10,12 @@ import {
 import { NonFiniteGradientError } from "./errors.js";
 import { refuseScaledClip } from "./scale-marks.js";
 
-/** What clipping needs of an optimizer. */
+/** The part of an optimizer that clipping uses. */
 export interface ClippableOptimizer<B> {
   readonly target: ResidentTarget<B>;
   /** The gradients that are present, those of a group under one name. */
   gradients(): Iterable<Binding<B> & { readonly name?: string }>;
-  /** What they carry of a loss scale, as far as that is known. */
+  /** Their marks of loss scales, as far as known. */
   gradientMarks?(): Iterable<MarkedGradient>;
 }
 
@@ -25,11 +25,11 @@ export interface ClipOptions<B> {
   readonly normType?: number;
   /** Makes {@link GradientNorm.read} reject where the norm is infinite or NaN. Default false. */
   readonly errorIfNonfinite?: boolean;
-  /** A scaler's float32 `[scale, 1 / scale, …]`, where gradients still carry the scale: the norm is that without it. */
+  /** A scaler's float32 `[scale, 1 / scale, …]`, where gradients still carry the scale: the norm is computed without it. */
   readonly gradScale?: B;
 }
 
-/** The norm that clipping found, on the device. */
+/** The norm computed by clipping, on the device. */
 export interface GradientNorm<B> {
   /** float32 `[norm, factor by which gradients were multiplied]`; the optimizer's next clipping overwrites it. */
   readonly buffer: B;
@@ -42,15 +42,15 @@ interface Scratch<B> {
   readonly norm: Binding<B>;
 }
 
-/** Scratch of an optimizer's clippings, by the name of what is clipped: all gradients, or a group. */
+/** Scratch of an optimizer's clippings, by the name of the clipped set: all gradients, or a group. */
 const scratches = new WeakMap<object, Map<string, unknown>>();
 const noScales = new WeakMap<object, unknown>();
 
 /**
- * Multiplies the gradients of an optimizer by `min(1, maxNorm / (norm + 1e-6))`, as torch.nn.utils.clip_grad_norm_ does,
- * without waiting for the device. Call it on unscaled gradients (after `scaler.unscale(optimizer)`), or give `gradScale`.
- * Where gradients are not finite, they come out as zeros and NaN: a scaler's `foundInf` skips that step. The 2-norm of finite ones is right
- * wherever float32 holds it, and reads Infinity beyond, where they are clipped all the same.
+ * Multiplies the gradients of an optimizer by `min(1, maxNorm / (norm + 1e-6))`, as torch.nn.utils.clip_grad_norm_ does, without waiting
+ * for the device. Call it on unscaled gradients (after `scaler.unscale(optimizer)`), or give `gradScale`. Gradients that are not finite
+ * become zeros and NaN: a scaler's `foundInf` skips that step. The 2-norm of finite gradients is correct within the range of float32 and
+ * Infinity beyond; they are clipped correctly in both cases.
  *
  * @throws RangeError for a `maxNorm` or `normType` that is not positive. ScalerStateError for gradients that carry a loss scale,
  * without `gradScale`, and for unscaled ones with it.
@@ -64,9 +64,9 @@ export function clipGradNorm<B>(
 }
 
 /**
- * {@link clipGradNorm} for each parameter group by itself, by the norm of its own gradients.
+ * {@link clipGradNorm} for each parameter group separately, by the norm of its own gradients.
  *
- * @param maxNorm one for all groups, or one for each.
+ * @param maxNorm one limit for all groups, or one for each.
  * @returns the norms, in the order of the groups that have gradients.
  * @throws RangeError as {@link clipGradNorm}, and where there are not as many norms as groups with gradients.
  */
@@ -91,9 +91,9 @@ export function clipGradNormPerGroup<B>(
 }
 
 /**
- * Clamps each element of the gradients of an optimizer to ±`clipValue`, as torch.nn.utils.clip_grad_value_ does, without
- * waiting for the device. It makes infinities finite: call it after `scaler.unscale(optimizer)`, which has looked for them.
- * Gradients that still carry a scale need `gradScale`.
+ * Clamps each element of the gradients of an optimizer to ±`clipValue`, as torch.nn.utils.clip_grad_value_ does, without waiting for the
+ * device. It makes infinities finite: call it after `scaler.unscale(optimizer)`, which checks for them. Gradients that still carry a
+ * scale need `gradScale`.
  *
  * @throws RangeError for a `clipValue` that is not positive. ScalerStateError as {@link clipGradNorm}.
  */
@@ -160,7 +160,7 @@ function scratchOf<B>(optimizer: ClippableOptimizer<B>, name: string): Scratch<B
   return scratch;
 }
 
-/** The scale `[1, 1]` of gradients that carry none. */
+/** The scale `[1, 1]` for unscaled gradients. */
 function noScaleOf<B>(target: ResidentTarget<B>): B {
   const known = noScales.get(target) as B | undefined;
   if (known) return known;

@@ -5,7 +5,7 @@ import { requirePart, type Schedule } from "./schedules/schedule.js";
 /** Options of {@link ExponentialMovingAverage}. */
 export interface ExponentialMovingAverageOptions {
   /**
-   * What is kept of the average in an update, from 0 to 1: a number, or a function of how many updates there were before.
+   * The factor of the old average in an update, from 0 to 1: a number, or a function of the number of earlier updates.
    * Default 0.999, as in torch.
    */
   readonly decay?: number | ((updates: number) => number);
@@ -18,7 +18,7 @@ export interface ExponentialMovingAverageOptions {
 
 /**
  * An exponential moving average of an optimizer's parameters, `average = decay · average + (1 - decay) · p`: torch's
- * AveragedModel with `get_ema_avg_fn(decay)`. The first update copies the parameters. It is kept in float32 on the device,
+ * AveragedModel with `get_ema_avg_fn(decay)`. The first update copies the parameters. The average is float32 on the device,
  * and skipped steps do not count.
  *
  * @example
@@ -33,7 +33,7 @@ export class ExponentialMovingAverage<B> extends ParameterAverage<B> {
   }
 }
 
-/** What the parameters count for, by update. */
+/** The weight of the parameters, by update. */
 function weightsOf(options: ExponentialMovingAverageOptions): Schedule {
   requireOptions("ExponentialMovingAverage", options);
   const { decay = 0.999, warmUp = false } = options;

@@ -18,7 +18,7 @@ export class OptimizerStateError extends Error {
   }
 }
 
-/** The norm of the gradients is infinite or NaN, and `errorIfNonfinite` was asked for. */
+/** The norm of the gradients is infinite or NaN, and `errorIfNonfinite` is set. */
 export class NonFiniteGradientError extends Error {
   constructor(message: string) {
     super(message);
@@ -29,7 +29,7 @@ export class NonFiniteGradientError extends Error {
   }
 }
 
-/** Averages would take the place of the parameters that are trained, or go into an average themselves. */
+/** Averages would replace parameters during training, or be averaged themselves. */
 export class AverageStateError extends Error {
   constructor(message: string) {
     super(message);

@@ -43,8 +43,8 @@ interface PresentGroup<B, H extends CommonOptions> {
 }
 
 /**
- * An optimizer over flat buffers: two launches a group for rules of one pass, however many parameters it has, and no number
- * of a step visits the host. It satisfies `ScaledOptimizer` of `@halfstep/grad-scaler`.
+ * An optimizer over flat buffers: two launches for each group for rules of one pass, for any number of parameters, and no number
+ * of a step is read by the host. It satisfies `ScaledOptimizer` of `@halfstep/grad-scaler`.
  */
 export class FlatOptimizer<B, H extends CommonOptions> {
   readonly target: ResidentTarget<B>;
@@ -100,14 +100,15 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     return this.#algorithm.name;
   }
 
-  /** The groups, in the order of their addition, those to come included. `group.lr = 1e-4` takes effect from the next `step()`. */
+  /**
+   * The groups, in the order of their addition; later ones are appended. `group.lr = 1e-4` takes effect from the next `step()`.
+   */
   get paramGroups(): readonly ParameterGroup<B, H>[] {
     return this.#paramGroups;
   }
 
   /**
-   * Adds parameters. Their state starts from nothing, and a schedule at its own step 0. Buffers of other groups stay
-   * where they are.
+   * Adds parameters with initial state; a schedule starts at its own step 0. Buffers of other groups do not move.
    *
    * @throws TypeError where the storage of the values does not fit; RangeError for options out of range or unknown.
    */
@@ -139,21 +140,21 @@ export class FlatOptimizer<B, H extends CommonOptions> {
         yield { ...partOf(gradientsOf(params), range), dtype: "float32", name: `group ${i}` };
   }
 
-  /** The gradients that are present, each with what it carries of a loss scale. */
+  /** The gradients that are present, each with its marks of loss scales. */
   gradientMarks(): Iterable<MarkedGradient> {
     return markedGradients(this.paramGroups.map(({ params }) => params));
   }
 
-  /** Puts one mark in the place of those of every gradient that is present: for scalers. */
+  /** Replaces the marks of every present gradient by one mark, for scalers. */
   markGradients(mark: GradientMark): void {
     for (const { params } of this.paramGroups) params.markGradients?.(mark);
   }
 
   /**
-   * Updates the parameters that have gradients. Where `foundInf` is set, nothing changes, down to the last bit:
-   * parameters, 16-bit values, moments, and the count of applied steps, by which schedules and bias corrections go.
+   * Updates the parameters that have gradients. Where `foundInf` is set, no bit changes: parameters, 16-bit values, moments, and
+   * the count of applied steps, on which schedules and bias corrections depend.
    *
-   * @param adaptation Changes gradients on their way into the rule.
+   * @param adaptation Changes gradients before the rule.
    * @throws ScalerStateError for gradients that carry a loss scale, without `gradScale`.
    */
   step(options: StepOptions<B> = {}, adaptation?: GradientAdaptation<H>): void {
@@ -173,12 +174,12 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       group.step({ index, ranges, foundInf, scale, clip, seed: this.#seed, observers }, adaptation);
   }
 
-  /** Control words of the last `step()`, `[0 where it was skipped, …]`; undefined where it updated nothing. */
+  /** Control words of the last `step()`, `[0 where it was skipped, …]`; undefined if it updated nothing. */
   get lastControl(): Binding<B> | undefined {
     return this.#lastControl;
   }
 
-  /** The groups as they are kept, in the order of {@link paramGroups}. */
+  /** The groups with their storage, in the order of {@link paramGroups}. */
   keptGroups(): readonly WritableGroup<B>[] {
     return this.#groups.map((group) => ({
       params: group.options.params,
@@ -190,7 +191,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     }));
   }
 
-  /** Has steps watched from the next one on, until the function that it returns is called. */
+  /** Observes steps from the next one on, until the returned function is called. */
   observe(observer: StepObserver<B>): () => void {
     this.#observers.add(observer);
     return () => void this.#observers.delete(observer);
@@ -201,7 +202,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     for (const { rule } of this.#groups) adaptation.rule(rule);
   }
 
-  /** Sets every gradient to zero, or makes it absent where the parameters know how. */
+  /** Sets every gradient to zero, or makes it absent where the parameters support it. */
   zeroGrad(): void {
     for (const { params } of this.paramGroups)
       if (params.zeroGrad) params.zeroGrad();
@@ -209,21 +210,20 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   }
 
   /**
-   * Makes masters, remainders and compensations those of the values as they are: after 16-bit values were written by
-   * something else than `step()`. Where parameters tell (those of `@halfstep/tensor`, whose state dicts were loaded or which
-   * were assigned), the next step does it by itself.
+   * Sets masters, remainders and compensations from the present values, after 16-bit values were written by other code than
+   * `step()`. For parameters with `valuesVersion` (those of `@halfstep/tensor`) the next step does this automatically.
    */
   reloadMasters(): void {
     for (const group of this.#groups) group.adoptValues();
   }
 
-  /** How many steps were applied, by group. Waits for the device. */
+  /** Number of applied steps, by group. Waits for the device. */
   async appliedSteps(): Promise<readonly number[]> {
     const counts = this.#groups.map(({ applied }) => this.target.read(applied));
     return (await Promise.all(counts)).map(([applied]) => applied as number);
   }
 
-  /** Moments, masters, applied steps and options: all but the parameters. Waits for the device. */
+  /** Moments, masters, applied steps and options, without the parameters. Waits for the device. */
   async stateDict(): Promise<OptimizerStateDict> {
     return {
       algorithm: this.#algorithm.name,
@@ -233,8 +233,8 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   }
 
   /**
-   * Continues from a saved state. Saved options replace those of the groups, but for learning rates that are schedules.
-   * With remainders and compensations, load the parameters first; with masters, in any order.
+   * Continues from a saved state. Saved options replace those of the groups, except learning rates that are schedules. With
+   * remainders and compensations, load the parameters first; with masters, in any order.
    *
    * @throws OptimizerStateError, before anything is changed, where the state comes from another algorithm, model, storage or
    * format of moments: a state is never converted.

@@ -3,7 +3,7 @@ import { bytesFor, elementsIn } from "@halfstep/formats/dtypes";
 import type { GradientMark } from "@halfstep/grad-scaler";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 
-/** Where one parameter lies in a flat buffer. */
+/** The place of one parameter in a flat buffer. */
 export interface Segment {
   readonly name: string;
   /** Elements from the start of the buffer; the same in values, gradients and optimizer state. */
@@ -11,7 +11,7 @@ export interface Segment {
   readonly shape: readonly number[];
 }
 
-/** Parameters packed into one buffer, with their gradients in another: one launch steps them all. */
+/** Parameters packed into one buffer, with their gradients in another: one launch updates them all. */
 export interface FlatTensors<B> {
   readonly values: B;
   /** float32, whatever `dtype` is. */
@@ -19,18 +19,18 @@ export interface FlatTensors<B> {
   /** Storage of `values`. */
   readonly dtype: "float32" | "float16" | "bfloat16";
   readonly segments: readonly Segment[];
-  /** Whether a segment, by index, has a gradient in this step. A step passes over those that have none. Absent: all have. */
+  /** Whether a segment, by index, has a gradient in this step. A step skips segments without one. Absent: all have one. */
   hasGradient?(segment: number): boolean;
   /** Makes all gradients absent, where that is cheaper than zeros. */
   zeroGrad?(): void;
   /**
-   * Another number after each write of values. By it an optimizer with masters notices that somebody else has written them. Absent:
-   * nobody tells, and `reloadMasters()` has to be called.
+   * A number that changes with each write of values. By it an optimizer with masters detects writes by others. Absent: call
+   * `reloadMasters()` after such writes.
    */
   valuesVersion?(): number;
-  /** Whose loss scale the gradient of a segment carries, by index; empty, as where this is absent, if nobody knows. */
+  /** The marks of the loss scales that the gradient of a segment carries, by index; empty, or absent, if unknown. */
   gradientMarks?(segment: number): ReadonlySet<GradientMark>;
-  /** Puts one mark in the place of those of every gradient that is present. */
+  /** Replaces the marks of every present gradient by one mark. */
   markGradients?(mark: GradientMark): void;
 }
 
@@ -41,8 +41,8 @@ export interface Range {
 }
 
 /**
- * Zeroed buffers for parameters of these shapes, in order. Every segment starts at a multiple of 256 bytes, so that it can
- * be bound alone.
+ * Allocates zeroed buffers for parameters of these shapes, in order. Every segment starts at a multiple of 256 bytes, so
+ * that it can be bound alone.
  *
  * @example
  * const flat = flatTensors(target, { weight: [10, 784], bias: [10] });
@@ -98,7 +98,7 @@ export const partOf = <B>(binding: Binding<B>, { offset, length }: Range): Bindi
   length,
 });
 
-/** Segments in the order in which they lie in the buffer, with their places in the list of segments. */
+/** Segments in the order of their offsets, with their indices in the list of segments. */
 export const orderedSegments = (
   segments: readonly Segment[],
 ): readonly { readonly segment: Segment; readonly index: number }[] =>
@@ -106,14 +106,14 @@ export const orderedSegments = (
     .map((segment, index) => ({ segment, index }))
     .sort((a, b) => a.segment.offset - b.segment.offset);
 
-/** A part of a flat buffer, and its segments, numbered as they lie in the buffer. */
+/** A part of a flat buffer, and its segments, numbered by their offsets. */
 export interface SegmentRange extends Range {
   readonly firstSegment: number;
   readonly endSegment: number;
 }
 
 interface Places {
-  /** In the order in which they lie in the buffer. */
+  /** Segments in the order of their offsets. */
   readonly ordered: readonly {
     readonly index: number;
     readonly offset: number;
@@ -124,7 +124,7 @@ interface Places {
 
 const knownPlaces = new WeakMap<readonly Segment[], Places>();
 
-/** Where segments begin and end: found once, because steps ask several times. */
+/** The starts and ends of segments, computed once because each step uses them several times. */
 function placesOf(segments: readonly Segment[]): Places {
   let places = knownPlaces.get(segments);
   if (!places) {
@@ -139,7 +139,7 @@ function placesOf(segments: readonly Segment[]): Places {
   return places;
 }
 
-/** The parts that have gradients: one where all segments do, since gaps between segments do no harm. */
+/** The parts that have gradients: one part where all segments do, because gaps between segments are harmless. */
 export function presentRanges<B>(params: FlatTensors<B>): readonly SegmentRange[] {
   const ranges: { -readonly [key in keyof SegmentRange]: SegmentRange[key] }[] = [];
   let last: (typeof ranges)[number] | undefined;

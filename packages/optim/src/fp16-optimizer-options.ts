@@ -1,6 +1,6 @@
 import type { AmpPrimitives } from "@halfstep/grad-scaler";
 
-/** What a loss has to know: how to compute gradients. A tensor of `@halfstep/tensor` does. */
+/** A loss that can compute gradients, such as a tensor of `@halfstep/tensor`. */
 export interface DifferentiableLoss {
   backward(options?: { readonly retainGraph?: boolean }): void;
 }
@@ -9,7 +9,7 @@ export interface DifferentiableLoss {
 export interface DynamicLossArgs {
   /** Default 2^32. */
   readonly initScale?: number;
-  /** What the scale is divided by on overflow and multiplied by after a window. Default 2. */
+  /** The divisor of the scale on overflow, and its factor after a window. Default 2. */
   readonly scaleFactor?: number;
   /** Steps in a row without overflow before the scale grows. Default 1000. */
   readonly scaleWindow?: number;
@@ -19,16 +19,19 @@ export interface DynamicLossArgs {
 export interface FP16OptimizerOptions<B, L> {
   /** Default 1. */
   readonly staticLossScale?: number;
-  /** Finds its own scale; `staticLossScale` then counts for nothing. Default false. */
+  /** Adjusts the scale dynamically; `staticLossScale` is then ignored. Default false. */
   readonly dynamicLossScale?: boolean;
   readonly dynamicLossArgs?: DynamicLossArgs;
-  /** Whether skipped steps are printed, as the host learns of them. Default true, as in apex. */
+  /** Whether skipped steps are printed when the host reads their outcomes. Default true, as in apex. */
   readonly verbose?: boolean;
-  /** How losses are scaled. Needed only on targets that do not know: a runtime of `@halfstep/tensor` does. */
+  /**
+   * The primitives of loss scaling. Required only on targets without their own; runtimes of `@halfstep/tensor` have
+   * them.
+   */
   readonly primitives?: AmpPrimitives<B, L>;
 }
 
-/** The norm that `FP16Optimizer.clipMasterGrads` has clipped by. */
+/** The norm of `FP16Optimizer.clipMasterGrads`. */
 export interface MasterGradNorm {
   /** The norm before clipping, or -1 where the gradients overflowed. Waits for the device. */
   read(): Promise<number>;

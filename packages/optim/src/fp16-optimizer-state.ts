@@ -6,7 +6,7 @@ import type { GroupStateDict, OptimizerStateDict } from "./state-dict.js";
 /** float32 masters by parameter. */
 export type Masters = Readonly<Record<string, SavedArray>>;
 
-/** What `FP16Optimizer` saves: the members of apex's FP16_Optimizer, camelCased. */
+/** The saved state of `FP16Optimizer`: the members of apex's FP16_Optimizer, in camelCase. */
 export interface FP16OptimizerStateDict {
   readonly lossScaler: ScalerStateDict | Record<string, never>;
   readonly dynamicLossScale: boolean;
@@ -29,7 +29,7 @@ export const mastersOf = ({ groups }: OptimizerStateDict): readonly Masters[] =>
       : {},
   );
 
-/** An optimizer's state with these masters in place of its own. */
+/** An optimizer's state with these masters instead of its own. */
 export function withMasters(
   state: OptimizerStateDict,
   masters: readonly Masters[],

@@ -22,15 +22,15 @@ import type {
 import { type FP16OptimizerStateDict, mastersOf, withMasters } from "./fp16-optimizer-state.js";
 import type { LARC } from "./larc.js";
 
-/** Where the gradients of the open iteration stand. */
+/** The stage of the open iteration's gradients. */
 type Stage =
-  /** There are none. */
+  /** There are no gradients. */
   | "none"
-  /** They carry the scale, and whoever needs them may unscale them. */
+  /** They carry the scale, and methods that need them may unscale them. */
   | "scaled"
-  /** They carry the scale, and `updateMasterGrads()` has to come first. */
+  /** They carry the scale, and the caller must call `updateMasterGrads()` first. */
   | "withheld"
-  /** They are those of the masters. */
+  /** They are unscaled: the gradients of the masters. */
   | "unscaled";
 
 /** A target whose losses are not bindings. */
@@ -40,8 +40,8 @@ interface LossTarget<B, L> {
 
 /**
  * apex's `fp16_utils.FP16_Optimizer`: an optimizer of 16-bit parameters with float32 masters, and loss scaling, in one object.
- * The optimizer inside keeps the masters, and a `GradScaler` scales, so that no method waits for the device; what apex's
- * return as numbers are promises here.
+ * The optimizer inside keeps the masters, and a `GradScaler` scales, so that no method waits for the device; methods of apex
+ * that return numbers return promises here.
  *
  * Unlike apex, a static scale skips steps that overflow too, the scale is adjusted once a step, in `step()`, and gradients are
  * unscaled where they are first needed.
@@ -58,7 +58,7 @@ export class FP16Optimizer<
   L extends DifferentiableLoss = DifferentiableLoss,
 > {
   readonly optimizer: FlatOptimizer<B, H> | LARC<B, H>;
-  /** Scales the losses; its outcomes say what became of each step. */
+  /** Scales the losses, and has the outcome of each step. */
   readonly scaler: GradScaler<B, L>;
   #stage: Stage = "none";
   #overflow: Binding<B> | undefined;
@@ -109,7 +109,7 @@ export class FP16Optimizer<
     return this.optimizer.paramGroups;
   }
 
-  /** Whether the scale finds itself. */
+  /** Whether the scale is dynamic. */
   get dynamicLossScale(): boolean {
     return this.scaler.rule.dynamic;
   }
@@ -119,7 +119,7 @@ export class FP16Optimizer<
     return this.scaler.getScale();
   }
 
-  /** Goes on with another scale, from between two steps, where a dynamic one counts clean steps anew. */
+  /** Sets another scale between two steps; a dynamic scale then counts clean steps anew. */
   set lossScale(scale: number) {
     this.scaler.loadStateDict({ scale, growthTracker: 0 });
   }
@@ -148,7 +148,7 @@ export class FP16Optimizer<
     this.#become(updateMasterGrads ? "scaled" : "withheld");
   }
 
-  /** Divides the gradients by the scale, once all losses of the iteration had their `backward`. Twice is as once. */
+  /** Divides the gradients by the scale, after `backward` of all losses of the iteration. A second call has no effect. */
   updateMasterGrads(): void {
     if (this.#stage === "unscaled") return;
     this.scaler.unscale(this.optimizer);
@@ -165,7 +165,7 @@ export class FP16Optimizer<
     this.#unscaleDue("clipMasterGrads()");
     const { target } = this.optimizer;
     const norm = clipGradNorm(this.optimizer, maxNorm, { normType });
-    // The scaler clears its flag at the end of the step, which may be before anybody reads the norm.
+    // The scaler clears its flag at the end of the step, possibly before the norm is read.
     this.#overflow ??= flagOf(allocateResident(target, 4));
     const overflow = this.#overflow;
     const found = this.scaler.foundInf(this.optimizer);
@@ -210,7 +210,7 @@ export class FP16Optimizer<
     return result;
   }
 
-  /** Clears the gradients. Where they were unscaled and never used, that counts as a skipped step. */
+  /** Clears the gradients. Gradients that were unscaled and not used count as a skipped step. */
   zeroGrad(): void {
     if (this.#stage === "unscaled") this.scaler.update();
     this.optimizer.zeroGrad();
@@ -299,7 +299,7 @@ export class FP16Optimizer<
     return value !== 0;
   }
 
-  /** Says of each skipped step what apex says. */
+  /** Prints apex's message for each skipped step. */
   async #print(): Promise<void> {
     try {
       for await (const { status, scaleAfter } of this.scaler.outcomes())
@@ -308,7 +308,7 @@ export class FP16Optimizer<
             `Gradient overflow.  Skipping step, ${this.dynamicLossScale ? `reducing loss scale to ${scaleAfter}` : `loss scale stays ${scaleAfter}`}`,
           );
     } catch (error) {
-      // Whoever calls scaler.drain() meets it too.
+      // Calls of scaler.drain() reject with it, too.
       console.warn(error instanceof Error ? error.message : error);
     }
   }

@@ -4,7 +4,7 @@ import type { UpdateRange } from "@halfstep/kernels/optimizers";
 import type { FlatTensors } from "./flat-tensors.js";
 import type { SavedBuffer } from "./saved-buffer.js";
 
-/** What a step tells the launches of an extension. */
+/** The arguments of an extension's launches in a step. */
 export interface ExtensionStep<B, H> {
   readonly options: H;
   readonly gradients: Binding<B>;
@@ -14,9 +14,9 @@ export interface ExtensionStep<B, H> {
   readonly ranges: readonly UpdateRange[];
 }
 
-/** Launches and buffers of one group that are no walk over elements: factored moments, products of matrices. */
+/** Launches and buffers of one group that are not elementwise: factored moments, products of matrices. */
 export interface GroupExtension<B, H> {
-  /** What passes of the rule read, by name; asked for after {@link before}. */
+  /** Inputs of the rule's passes, by name; called after {@link before}. */
   inputs(options: H): Readonly<Record<string, Binding<B>>>;
   readonly saved: readonly SavedBuffer<B>[];
   /** Launches before the first pass. */

@@ -14,14 +14,13 @@ import { type FlatTensors, flatLength, orderedSegments, presentRanges } from "./
 import { blocksAt, elementsAt, placesAt, type SavedBuffer } from "./saved-buffer.js";
 
 /**
- * How moments are kept: as float32; as bfloat16; or in 8 bits, in blocks of 256 elements with a float32 peak each. The last two
- * are rounded up or down at random, by the optimizer's seed, with the right mean: rounded to nearest, averages that move by a
- * thousandth a step would stay as they are. State that only grows (Adagrad's sum) and numbers of whole parameters are float32 in
- * all of them.
+ * The storage of moments: float32, bfloat16, or 8 bits in blocks of 256 elements with a float32 peak each. The last two use
+ * stochastic rounding by the optimizer's seed: rounded to nearest, averages that move by a thousandth a step would not change.
+ * State that only grows (Adagrad's sum) and numbers of whole parameters are always float32.
  */
 export type MomentFormat = "float32" | "bfloat16" | "int8";
 
-/** The state of one group: buffers by the names of its rule, and the tables that some kernels need. */
+/** The state of one group: buffers by the names of its rule, and tables for some kernels. */
 export class GroupState<B> {
   readonly buffers: Readonly<Record<string, Binding<B>>>;
   readonly saved: readonly SavedBuffer<B>[];

@@ -14,7 +14,7 @@ export interface LAMBGroupOptions extends CommonOptions {
   biasCorrection: boolean;
   /** Multiplies gradients by `1 - beta1` where they enter their average. */
   gradAveraging: boolean;
-  /** Weight decay as part of the step; else it is added to the gradient. Decided when a group is added. */
+  /** Weight decay as part of the step; else it is added to the gradient. Fixed when a group is added. */
   adamWMode: boolean;
   /** Adapts the rate of parameters without weight decay too. */
   useNvlamb: boolean;

@@ -23,10 +23,10 @@ export interface LARCOptions {
 }
 
 /**
- * apex's LARC (You et al. 2017) around an optimizer: each parameter's gradient is multiplied by
- * `trustCoefficient · |p| / (|g| + weightDecay · |p| + eps)`, and weight decay is added before the inner optimizer sees it. The
- * gradients in memory stay as they are. It costs two launches more. Optimizers that adapt each parameter's rate themselves
- * (LAMB, NovoGrad, BertAdam, Adafactor, Muon) are refused.
+ * apex's LARC (You et al. 2017) around an optimizer: each parameter's gradient is multiplied by `trustCoefficient · |p| / (|g|
+ * + weightDecay · |p| + eps)`, and weight decay is added before the inner optimizer's rule. The gradients in memory do not
+ * change. It takes two additional launches. Optimizers that adapt each parameter's rate themselves (LAMB, NovoGrad, BertAdam,
+ * Adafactor, Muon) are refused.
  *
  * @example
  * const optimizer = new LARC(new SGD(target, flat, { lr: 0.1, momentum: 0.9 }));

@@ -22,39 +22,39 @@ import type { GroupStep, KeptGroup } from "./step-observer.js";
 export interface LostUpdateOptions {
   /** The format in which float32 parameters are judged; 16-bit ones are judged in their own. Default `"float16"`. */
   readonly format?: HalfDType;
-  /** Looks at one step in so many, from the first. Default 1. */
+  /** Measures every so many-th step, from the first. Default 1. */
   readonly every?: number;
 }
 
-/** What rounding to 16 bits does to updates. Shares are from 0 to 1. */
+/** The effect of rounding to 16 bits on updates. Shares are from 0 to 1. */
 export interface UpdateLosses {
-  /** Updates that are finite and not 0, of finite parameters: what the shares are of. */
+  /** Number of finite updates that are not 0, of finite parameters: the base of the shares. */
   readonly updates: number;
-  /** Share of updates that leave the 16-bit parameter as it was. */
+  /** Share of updates that do not change the 16-bit parameter. */
   readonly lost: number;
-  /** Share of updates that change it, but by another amount than themselves. */
+  /** Share of updates that change it by a different amount. */
   readonly partial: number;
   /** Share of updates that make it infinite. */
   readonly overflowed: number;
-  /** Mean of |change − update| / |update|: 0 where all arrive, 1 where all are lost. */
+  /** Mean of |change − update| / |update|: 0 where none is lost, 1 where all are. */
   readonly meanRelativeError: number;
 }
 
-/** How many updates of one tensor are lost to rounding. */
+/** Updates of one tensor that rounding loses. */
 export interface TensorUpdateLosses extends UpdateLosses {
   readonly name: string;
-  /** Place of its parameter group. */
+  /** Index of its parameter group. */
   readonly group: number;
   readonly format: HalfDType;
-  /** Under every storage but `"plain"` what is counted here would be lost, and is not. */
+  /** With every storage except `"plain"`, the counted losses are hypothetical. */
   readonly storage: ParameterStorage;
-  /** What to do where the storage loses updates. */
+  /** The remedy, where the storage loses updates. */
   readonly remedy?: string;
 }
 
-/** How many updates are lost to rounding. */
+/** A report of updates that rounding loses. */
 export interface LostUpdateReport {
-  /** Steps that were looked at, skipped ones included. */
+  /** Number of measured steps, skipped ones included. */
   readonly steps: number;
   readonly tensors: readonly TensorUpdateLosses[];
   readonly total: UpdateLosses;
@@ -73,16 +73,16 @@ interface Meter<B> {
   readonly counts: Binding<B>;
 }
 
-/** Optimizers whose steps are looked at: two meters would both put the parameters apart. */
+/** Optimizers with a meter: two meters would both redirect the parameters. */
 const metered = new WeakSet<object>();
 
 /**
- * How many updates round away in 16-bit parameters, by tensor: below half a unit in the last place nothing changes, which is
- * why AMP keeps masters (Micikevicius et al. 2018, section 3.1). Where the storage is `"plain"` these updates are lost;
- * under every other storage it is what that storage saves, and for float32 parameters what 16 bits would cost.
+ * Measures the updates that rounding loses in 16-bit parameters, by tensor. An update below half a unit in the last place
+ * changes nothing, which is why AMP keeps masters (Micikevicius et al. 2018, section 3.1). With storage `"plain"` these
+ * updates are lost; other storages save them, and for float32 parameters the report shows the loss that 16 bits would cause.
  *
- * The device counts within the optimizer's step, whose results stay the same to the last bit. A step that is looked at costs
- * up to four launches a group more, and 8 bytes a parameter; no step waits.
+ * The device counts within the optimizer's step, whose results keep their bits. A measured step takes up to four more
+ * launches for each group, and 8 bytes for each parameter; no step waits.
  *
  * @example
  * const meter = new LostUpdateMeter(optimizer, { every: 100 });
@@ -120,7 +120,7 @@ export class LostUpdateMeter<B> {
     });
   }
 
-  /** What was counted so far. It waits for the device, but no step waits for it. */
+  /** The counts so far. Waits for the device; no step waits for it. */
   async read(): Promise<LostUpdateReport> {
     const { target } = this.#optimizer;
     const steps = Math.ceil(this.#begun / this.#every);
@@ -154,7 +154,7 @@ export class LostUpdateMeter<B> {
     };
   }
 
-  /** Ends it: steps are as they were. What was counted can still be read. */
+  /** Ends the measurement. The counts can still be read. */
   stop(): void {
     this.#unobserve();
     metered.delete(this.#optimizer);
@@ -166,7 +166,7 @@ export class LostUpdateMeter<B> {
     this.#optimizer.target.onRollback?.(() => void this.#begun--);
   }
 
-  // Where rounding comes after the rule, the rule steps float32 numbers apart, from which the storage is then made.
+  // Where rounding follows the rule, the rule updates separate float32 numbers, from which the storage is then derived.
   #before(step: GroupStep<B>): Pick<ResidentStorage<B>, "kind" | "buffers"> | undefined {
     const { before, after, isApart } = this.#meter(step);
     const { target } = this.#optimizer;
@@ -181,7 +181,7 @@ export class LostUpdateMeter<B> {
     const { target } = this.#optimizer;
     target.launch(countLostUpdates({ before, after, chunks, counts }, { format }));
     const { control, scalars } = step;
-    // Plain values are rounded from the numbers apart as those of a master are: by the rule's own launch.
+    // Plain values are rounded from the separate numbers by the rule's own launch, like those of a master.
     if (isApart && step.storage.kind !== "inPlace")
       target.launch(
         storeParameters({ exact: after, parameters: keptParameters(step), control }, scalars),

@@ -30,11 +30,11 @@ export interface MuonGroupOptions extends CommonOptions {
 export interface MuonOptions extends Partial<MuonGroupOptions>, OptimizerOptions {}
 
 /**
- * Muon (Jordan et al. 2024) with the arithmetic of torch.optim.Muon, but for the Newton–Schulz iteration, which is float32
- * here and bfloat16 there. For matrices only: give embeddings, biases and norms to another optimizer. A step takes five
- * launches, and at least `4 nsSteps` for each matrix.
+ * Muon (Jordan et al. 2024) with the arithmetic of torch.optim.Muon, except the Newton–Schulz iteration, which is float32
+ * instead of bfloat16. For matrices only: give embeddings, biases and norms to another optimizer. A step takes five launches,
+ * and at least `4 nsSteps` for each matrix.
  *
- * @throws TypeError for a parameter that is no matrix.
+ * @throws TypeError for a parameter that is not a matrix.
  *
  * @example
  * const matrices = new Muon(target, flatMatrices, { lr: 0.02 });

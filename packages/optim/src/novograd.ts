@@ -13,11 +13,11 @@ export interface NovoGradGroupOptions extends CommonOptions {
   biasCorrection: boolean;
   /** Multiplies gradients by `1 - beta1` where they enter their average. */
   gradAveraging: boolean;
-  /** 2, or 0 for the largest magnitude. Decided when a group is added. */
+  /** 2, or 0 for the largest magnitude. Fixed when a group is added. */
   normType: 0 | 2;
   /** Starts the average of norms from 0 instead of the first norm. */
   initZero: boolean;
-  /** Divides and decays before the first moment, as in the paper. Decided when a group is added. */
+  /** Divides and decays before the first moment, as in the paper. Fixed when a group is added. */
   regInsideMoment: boolean;
 }
 

@@ -6,16 +6,16 @@ import { type FlatTensors, flatLength, type Segment } from "./flat-tensors.js";
 import { elementsAt, halvesAt, type SavedBuffer } from "./saved-buffer.js";
 
 /**
- * How parameters are kept. Arithmetic is float32 in all of them, and groups of float32 values are always kept as they are,
- * whatever the storage of others.
+ * The storage of parameters. Arithmetic is always float32, and groups of float32 values are always stored in float32,
+ * independent of this option.
  *
  * - `"float32"`: float32 values, updated in place.
- * - `"master"`: 16-bit values with float32 masters, which the optimizer holds and updates; each step rounds them into the
- *   values once. 4 bytes more for each parameter.
- * - `"remainder"`: bfloat16 values with the 16 bits that they lack of a float32: the same numbers as float32 training, bit for
- *   bit. 2 bytes more.
- * - `"kahan"`: 16-bit values with a 16-bit compensation, what rounding them has lost so far. 2 bytes more.
- * - `"stochastic"`: bfloat16 values, rounded up or down at random so that updates are right on average. Nothing more.
+ * - `"master"`: 16-bit values with float32 masters, which the optimizer stores and updates; each step rounds them into the
+ *   values once. Takes 4 more bytes for each parameter.
+ * - `"remainder"`: bfloat16 values with the remaining 16 bits of a float32: the same numbers as float32 training, bit for bit.
+ *   Takes 2 more bytes.
+ * - `"kahan"`: 16-bit values with a 16-bit compensation, the accumulated rounding error. Takes 2 more bytes.
+ * - `"stochastic"`: bfloat16 values with stochastic rounding, so that updates are correct on average. Takes no more memory.
  * - `"plain"`: 16-bit values, rounded to nearest. Updates below half a unit in the last place are lost: training usually
  *   stalls. For comparisons.
  */
@@ -34,17 +34,17 @@ export const parameterStorages = [
 export interface ResidentStorage<B> {
   readonly name: ParameterStorage;
   readonly kind: ParameterKind;
-  /** By the names that kernels use. */
+  /** Buffers by the names that kernels use. */
   readonly buffers: Readonly<Record<string, Binding<B>>>;
   readonly saved: readonly SavedBuffer<B>[];
 }
 
-/** The storage that a group gets. Throws a TypeError where its values have another dtype than the storage is for. */
+/** The storage of a group. Throws a TypeError where the storage does not support the dtype of its values. */
 export function storageOf<B>(
   { dtype, segments }: FlatTensors<B>,
   storage: ParameterStorage | undefined,
 ): ParameterStorage {
-  // A model may keep some parameters in float32 (batch norm): those need nothing under any storage.
+  // A model may keep some parameters in float32 (batch norm), which need no further storage.
   if (dtype === "float32") return "float32";
   const first = segments[0]?.name ?? "the buffer";
   if (storage === "float32")

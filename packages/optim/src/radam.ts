@@ -11,7 +11,7 @@ export interface RAdamGroupOptions extends CommonOptions {
   betas: readonly [number, number];
   /** Added to the denominator; at least 2^-126, below which it would vanish in float32. */
   eps: number;
-  /** Weight decay as in AdamW; else it is added to the gradient. Decided when a group is added. */
+  /** Weight decay as in AdamW; else it is added to the gradient. Fixed when a group is added. */
   decoupledWeightDecay: boolean;
 }
 

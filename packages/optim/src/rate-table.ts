@@ -2,23 +2,23 @@ import type { Binding } from "@halfstep/device";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import type { LearningRate } from "./schedules/schedule.js";
 
-/** What a table holds besides the learning rate. */
+/** Columns of a table besides the learning rate. */
 export interface RateColumns {
   /** Columns 1 to 3 of the row for applied step `step`, counted from 0. */
   row(step: number): readonly [number, number, number];
-  /** From this step on the columns stay what they are in float32. */
+  /** The step from which on the columns are constant in float32. */
   readonly settledAt: number;
-  /** Equal for equal columns. */
+  /** A key, equal for equal columns. */
   readonly key: string;
 }
 
-/** Tables up to this many rows are made whole; longer ones grow with the steps that are taken. */
+/** Tables of up to this many rows are made completely; longer ones grow with the steps. */
 const wholeRows = 2 ** 20;
 const firstRows = 4096;
 
 /**
- * Learning rates and bias corrections by applied step, made in float64 and kept on the device as rows of four float32. A
- * rate that is a number is no part of it, so that it can change from step to step: its column holds 1.
+ * Learning rates and bias corrections by applied step, computed in float64 and stored on the device as rows of four
+ * float32. A constant rate is not part of the table, so that it can change from step to step: its column is 1.
  */
 export class RateTable<B> {
   readonly #target: ResidentTarget<B>;

@@ -37,26 +37,26 @@ const noColumns: RateColumns = { key: "", settledAt: 1, row: () => [0, 0, 0] };
 
 /** One step of a group. */
 export interface StepOfGroup<B> {
-  /** Place of the group among those of the optimizer. */
+  /** Index of the group in the optimizer. */
   readonly index: number;
-  /** The parts that have gradients, of which there are some. */
+  /** The parts that have gradients, at least one. */
   readonly ranges: readonly UpdateRange[];
   readonly foundInf: B;
   readonly scale: B;
   readonly clip: ClipOfStep<B> | undefined;
-  /** Of stochastic rounding. */
+  /** Seed of stochastic rounding. */
   readonly seed: number;
   readonly observers: Iterable<StepObserver<B>>;
 }
 
-/** A parameter group, and what its optimizer keeps for it on the target. */
+/** A parameter group, and its optimizer's buffers on the target. */
 export class ResidentGroup<B, H extends CommonOptions> {
   readonly options: ParameterGroup<B, H>;
   readonly rule: UpdateRule;
   readonly storage: ResidentStorage<B>;
-  /** One uint32: how many steps were applied. */
+  /** One uint32: the number of applied steps. */
   readonly applied: Binding<B>;
-  /** What `stepControl` leaves in each step. */
+  /** The control words of `stepControl` in each step. */
   readonly control: Binding<B>;
   readonly #target: ResidentTarget<B>;
   readonly #algorithm: Algorithm<H>;
@@ -64,12 +64,12 @@ export class ResidentGroup<B, H extends CommonOptions> {
   readonly #state: GroupState<B>;
   readonly #table: RateTable<B>;
   readonly #extension: GroupExtension<B, H> | undefined;
-  /** Steps asked for: at least as many as were applied. */
+  /** Requested steps: at least as many as were applied. */
   #steps = 0;
-  /** Of the values that masters, remainders and compensations belong to. */
+  /** Version of the values to which masters, remainders and compensations belong. */
   #valuesVersion: number | undefined;
 
-  /** Allocates all of it; the options have been validated. */
+  /** Allocates all buffers; the options have been validated. */
   constructor(
     target: ResidentTarget<B>,
     options: ParameterGroup<B, H>,
@@ -166,7 +166,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     this.keepValues();
   }
 
-  /** Takes the values as they are for those that masters, remainders and compensations belong to. */
+  /** Declares that masters, remainders and compensations belong to the present values. */
   keepValues(): void {
     const before = this.#valuesVersion;
     this.#valuesVersion = this.options.params.valuesVersion?.();
@@ -176,8 +176,8 @@ export class ResidentGroup<B, H extends CommonOptions> {
   }
 
   /**
-   * Takes over values that somebody else has written since the last step: a state dict that was loaded, say. Masters that still
-   * round to their values stay, so that it makes no difference which is loaded first, model or optimizer.
+   * Adopts values that other code has written since the last step, such as a loaded state dict. Masters that still round to their
+   * values stay, so that model and optimizer can be loaded in any order.
    */
   adoptWritten(): void {
     const { params } = this.options;
@@ -203,7 +203,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     this.keepValues();
   }
 
-  /** Makes masters, remainders and compensations those of the values as they are. */
+  /** Sets masters, remainders and compensations from the present values. */
   adoptValues(): void {
     const { master, compensation, remainder } = this.storage.buffers;
     const target = this.#target;
@@ -214,7 +214,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
       );
     }
     if (compensation) target.launch(fill(compensation, 0));
-    // `fill` knows floats only, and zero is zero in all of them.
+    // `fill` supports floats only, and zero has the same bits in all of them.
     if (remainder) target.launch(fill({ ...remainder, dtype: "float32" }, 0));
     this.keepValues();
   }
@@ -240,7 +240,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
   }
 
   /**
-   * Reads a saved state and returns what puts it in place, so that nothing is changed before all groups are known to fit.
+   * Checks a saved state and returns a function that loads it, so that nothing changes before all groups are checked.
    *
    * @throws OptimizerStateError as `FlatOptimizer.loadStateDict`.
    */
@@ -306,7 +306,7 @@ export function validateOptions<H extends CommonOptions>(
   algorithm.validate(options);
 }
 
-/** Throws a TypeError where an algorithm leaves out the columns that its rule declares, or gives a start to what is no state of it. */
+/** Throws a TypeError where an algorithm lacks the columns that its rule declares, or has initial values for unknown states. */
 function requireOwnNames<H>(
   { columns = [], state }: UpdateRule,
   { name, columns: tabulated, initial }: Algorithm<H>,

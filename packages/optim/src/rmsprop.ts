@@ -11,9 +11,9 @@ export interface RMSpropGroupOptions extends CommonOptions {
   alpha: number;
   /** Added to the denominator; at least 2^-126, below which it would vanish in float32. */
   eps: number;
-  /** Whether it is 0 is decided when a group is added. */
+  /** Whether it is 0 is fixed when a group is added. */
   momentum: number;
-  /** Divides by the standard deviation instead of the root of the second moment. Decided when a group is added. */
+  /** Divides by the standard deviation instead of the root of the second moment. Fixed when a group is added. */
   centered: boolean;
 }
 

@@ -3,21 +3,21 @@ import { blockWords } from "@halfstep/kernels/optimizers";
 import { OptimizerStateError } from "./errors.js";
 import { type Segment, segmentLength } from "./flat-tensors.js";
 
-/** Numbers of one parameter as they are saved: in the type that they are stored in, 16-bit floats widened. */
+/** Saved numbers of one parameter, in the type of their storage; 16-bit floats are widened. */
 export type SavedArray = Float32Array | Uint16Array | Uint8Array;
 
-/** What one parameter has in one buffer, by name. */
+/** The arrays of one parameter in one buffer, by name. */
 export type SavedArrays = Readonly<Record<string, SavedArray>>;
 
-/** A saved array, or what JSON made of it. */
+/** A saved array, possibly after JSON. */
 type Loaded = Readonly<Record<string, ArrayLike<number>>>;
 
-/** A buffer of the optimizer that outlives steps, and how it is cut into parameters. */
+/** A resident buffer of the optimizer, and its division into parameters. */
 export interface SavedBuffer<B> {
   readonly binding: Binding<B>;
-  /** What segment `index` has among the buffer's elements. */
+  /** The part of segment `index` of the buffer's elements. */
   split(values: ArrayLike<number>, index: number): SavedArrays;
-  /** Puts saved numbers in their place. Throws an OptimizerStateError where they do not fit. */
+  /** Writes saved numbers to their places. Throws an OptimizerStateError where they do not fit. */
   join(saved: Loaded, index: number, values: Float32Array | Uint32Array): void;
 }
 

@@ -6,7 +6,7 @@ import {
 } from "@halfstep/grad-scaler";
 import type { FlatTensors } from "./flat-tensors.js";
 
-/** The gradients of flat buffers that are present, each with what it carries of a loss scale, as far as that is known. */
+/** The present gradients of flat buffers, each with its marks of loss scales, as far as known. */
 export function* markedGradients<B>(
   all: Iterable<FlatTensors<B>>,
 ): Generator<MarkedGradient, undefined> {
@@ -17,14 +17,14 @@ export function* markedGradients<B>(
   }
 }
 
-/** Something whose gradients may carry a loss scale. */
+/** An object whose gradients may carry a loss scale. */
 interface Marked {
   gradientMarks?(): Iterable<MarkedGradient>;
 }
 
 const isScale = (mark: GradientMark): mark is ScaleMark => mark !== "plain" && !mark.isUnscaled;
 
-/** Refuses an update by gradients from which nobody has divided the scale. */
+/** Refuses an update by gradients that still carry a loss scale. */
 export function refuseScaledStep(optimizer: Marked): void {
   for (const { name, marks } of optimizer.gradientMarks?.() ?? [])
     if (someMark(marks, isScale))
@@ -35,7 +35,7 @@ export function refuseScaledStep(optimizer: Marked): void {
 }
 
 /**
- * Refuses clipping by limits that gradients with a scale do not have.
+ * Refuses clipping of scaled gradients without the scale, and of unscaled ones with it.
  *
  * @param hasScale whether the caller has given the scale to divide by.
  */

@@ -16,8 +16,8 @@ export interface SGDGroupOptions extends CommonOptions {
 export interface SGDOptions extends Partial<SGDGroupOptions>, OptimizerOptions {}
 
 /**
- * Stochastic gradient descent with the arithmetic of torch.optim.SGD. Whether a group has momentum is decided when it is
- * added.
+ * Stochastic gradient descent with the arithmetic of torch.optim.SGD. Whether a group has momentum is fixed when the
+ * group is added.
  *
  * @example
  * const optimizer = new SGD(target, flat, { lr: 0.1, momentum: 0.9, nesterov: true });

@@ -39,7 +39,7 @@ export function oneCycle(options: OneCycleOptions): Schedule {
 }
 
 /**
- * Cosines from `lr` down to `minLr`, again and again, each `multiplier` times as long as the one before: torch's
+ * Repeated cosines from `lr` down to `minLr`, each `multiplier` times as long as the previous one: torch's
  * CosineAnnealingWarmRestarts (SGDR, Loshchilov and Hutter 2017).
  */
 export function cosineRestarts(options: {
@@ -76,13 +76,15 @@ export interface CyclicOptions {
   readonly stepsUp?: number;
   /** Steps in which it falls. Default: as many. */
   readonly stepsDown?: number;
-  /** Whether peaks stay, halve from cycle to cycle, or shrink by `gamma` in every step. Default "triangular". */
+  /**
+   * Whether peaks are constant, halve from cycle to cycle, or shrink by `gamma` in every step. Default "triangular".
+   */
   readonly mode?: "triangular" | "triangular2" | "expRange";
   /** For `"expRange"`. Default 1. */
   readonly gamma?: number;
 }
 
-/** Up and down between two rates, in straight lines: torch's CyclicLR (Smith 2017) without its cycling of momentum. */
+/** Linear up and down between two rates: torch's CyclicLR (Smith 2017) without its cycling of momentum. */
 export function cyclic(options: CyclicOptions): Schedule {
   const { baseLr, maxLr, stepsUp = 2000, mode = "triangular", gamma = 1 } = options;
   const { stepsDown = stepsUp } = options;

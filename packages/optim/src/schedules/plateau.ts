@@ -1,32 +1,32 @@
 import { requireNumber } from "../checks.js";
 import type { LearningRate } from "./schedule.js";
 
-/** What a plateau schedule changes: the groups of an optimizer. */
+/** A group of an optimizer whose rate a plateau schedule changes. */
 export interface ScheduledGroup {
   lr: LearningRate;
 }
 
-/** Options of a schedule that goes down when a metric stays where it is. */
+/** Options of a schedule that lowers rates when a metric stops improving. */
 export interface ReduceOnPlateauOptions {
   /** Whether the metric should fall or rise. Default "min". */
   readonly mode?: "min" | "max";
-  /** By which rates are multiplied. Default 0.1. */
+  /** Factor of the rates. Default 0.1. */
   readonly factor?: number;
-  /** How many metrics without improvement are tolerated. Default 10. */
+  /** Number of metrics without improvement that are tolerated. Default 10. */
   readonly patience?: number;
-  /** How much better counts as better. Default 1e-4. */
+  /** The least improvement that counts. Default 1e-4. */
   readonly threshold?: number;
   /** Whether `threshold` is a part of the best metric or a difference. Default "relative". */
   readonly thresholdMode?: "relative" | "absolute";
-  /** How many metrics after a reduction are not counted. Default 0. */
+  /** Number of metrics after a reduction that are ignored. Default 0. */
   readonly cooldown?: number;
   /** Rates do not fall below this. Default 0. */
   readonly minLr?: number;
-  /** Reductions smaller than this are left out. Default 1e-8. */
+  /** Smaller reductions are not made. Default 1e-8. */
   readonly eps?: number;
 }
 
-/** What changes from metric to metric. */
+/** The state that changes with each metric. */
 export interface PlateauState {
   readonly best: number;
   readonly badMetrics: number;
@@ -34,8 +34,8 @@ export interface PlateauState {
 }
 
 /**
- * Lowers the rates of an optimizer's groups when a metric stops improving: torch's ReduceLROnPlateau. It acts where the host
- * has a metric, after an evaluation say; the device's steps need not wait for it.
+ * Lowers the rates of an optimizer's groups when a metric stops improving: torch's ReduceLROnPlateau. It runs on the host,
+ * for example after an evaluation; the device's steps need not wait for it.
  *
  * @example
  * const plateau = new ReduceOnPlateau(optimizer.paramGroups, { patience: 3 });
@@ -67,7 +67,7 @@ export class ReduceOnPlateau {
     this.#state = { best: worst(mode), badMetrics: 0, cooldownLeft: 0 };
   }
 
-  /** Takes a metric, and lowers the rates if it is time. Returns whether it did. A NaN is never an improvement. */
+  /** Takes a metric, and lowers the rates if it is due. Returns whether it did. A NaN is never an improvement. */
   step(metric: number): boolean {
     const { patience, cooldown, factor, minLr, eps } = this.#options;
     let { best, badMetrics, cooldownLeft } = this.#state;

@@ -1,18 +1,18 @@
 /**
  * A learning rate for each applied step, counted from 0: a pure function. The device reads it from a table, indexed by the
- * steps that it really applied: a skipped step does not advance it, and the host need not know. Runs in any precision so
- * have one trace of rates.
+ * number of applied steps: a skipped step does not advance it, and the host does not take part. So runs in all precisions
+ * have the same trace of rates.
  */
 export interface Schedule {
   (step: number): number;
-  /** From this step on the rate stays what it is. Without it the table grows with the steps that are taken. */
+  /** The step from which on the rate is constant. Without it the table grows with the steps. */
   readonly totalSteps?: number;
 }
 
 /** A number, or a schedule. */
 export type LearningRate = number | Schedule;
 
-/** A schedule that stays what it is from its last step on. */
+/** A schedule with a constant rate from its last step on. */
 export function schedule(totalSteps: number, rate: (step: number) => number): Schedule {
   return Object.assign((step: number) => rate(Math.min(step, totalSteps - 1)), { totalSteps });
 }

@@ -35,7 +35,7 @@ export const warmupLinear = (options: BertWarmupOptions): Schedule =>
 export const warmupConstant = (options: BertWarmupOptions): Schedule =>
   bertWarmup(options, () => 1);
 
-/** Up from 0 during the warm-up, then down along `cycles` cosines, of which half a one ends at 0: `WarmupCosineSchedule`. */
+/** Up from 0 during the warm-up, then down along `cycles` cosines (half a cosine ends at 0): `WarmupCosineSchedule`. */
 export const warmupCosine = ({
   cycles = 0.5,
   ...options
@@ -50,7 +50,7 @@ export const warmupCosine = ({
   });
 };
 
-/** The rate of run_classifier's schedules, by the part of all steps that has been taken. Where that is all warm-up, nothing is after. */
+/** The rate of run_classifier's schedules, by the completed part of all steps. */
 function bertWarmup(
   { lr, totalSteps, warmup = 0.1 }: BertWarmupOptions,
   after: (progress: number, warmup: number) => number,
