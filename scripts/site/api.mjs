@@ -35,7 +35,8 @@ app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
   for (const module of project.children ?? []) {
     const { packageName, packagePath } = project.getSymbolIdFromReflection(module);
     const source = entries.find(
-      ({ name, source }) => name.startsWith(packageName) && source.endsWith(packagePath),
+      ({ name, source }) =>
+        `${name}/`.startsWith(`${packageName}/`) && source.endsWith(`/${packagePath}`),
     );
     module.name = source.name;
   }

@@ -7,6 +7,7 @@ import { gpuEnvironment } from "../bootstrap/adapter.mjs";
 import { publicPackages } from "../gates/packages.mjs";
 import { bundleApp } from "../start/bundle.mjs";
 import { moduleOf, outputsOf, pagePrograms } from "./page-program.mjs";
+import { english } from "./vitepress/navigation.mjs";
 
 // Every block of TypeScript in the guides compiles, runs, and prints what the page says; so do blocks of READMEs for which something is given.
 // The examples of READMEs run in the gate `packed`.
@@ -55,6 +56,14 @@ test.each(programs)("$name prints what the page says", async ({ name, blocks }) 
   });
   expect(status, stderr).toBe(0);
   expect(outputsOf(stdout)).toEqual(blocks.map(({ output }) => output));
+});
+
+test("every guide is listed in docs/README.md and in the navigation", () => {
+  const files = readdirSync(join(root, "docs", "guide")).filter((file) => file.endsWith(".md"));
+  const index = readFileSync(join(root, "docs", "README.md"), "utf8");
+  const items = JSON.stringify(english.sidebar);
+  const isListed = (file) => index.includes(`](guide/${file})`) && items.includes(`/guide/${file}`);
+  expect(files.filter((file) => !isListed(file))).toEqual([]);
 });
 
 // Tests of these two packages run all blocks of their READMEs.

@@ -36,7 +36,7 @@ interface LabelledLogits<B> {
   readonly logits: Binding<B>;
   /** uint32 [rows] */
   readonly labels: Binding<B>;
-  /** [classes]: the factor of each class's part of a loss; ones where it is absent. */
+  /** The factor of each class's part of a loss, [classes]; ones where it is absent. */
   readonly weight?: Binding<B> | undefined;
 }
 
