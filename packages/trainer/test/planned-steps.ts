@@ -14,7 +14,7 @@ import {
 
 /** Classes of hardware between which the planner distinguishes: an adapter that is a CPU, and any GPU. */
 export const hardwareClasses = ["software", "nvidia"] as const;
-type HardwareClass = (typeof hardwareClasses)[number];
+export type HardwareClass = (typeof hardwareClasses)[number];
 
 /** A training step that is planned. */
 export interface PlannedStep extends StepChoices {
@@ -73,7 +73,7 @@ export function planSteps(
 }
 
 /** A runtime that plans for a class of hardware on a device that computes nothing. */
-function planningRuntime(hardware: HardwareClass, passes?: readonly PassName[]): Runtime {
+export function planningRuntime(hardware: HardwareClass, passes?: readonly PassName[]): Runtime {
   const encoder = {
     beginComputePass: () => ({ end() {} }),
     copyBufferToBuffer() {},

@@ -93,7 +93,7 @@ const findPixels = ({ registers }: Tile, ky: string, kx: string, stride: string,
       const own = `${name}${id}`;
       return `let ${own}_row = source_y(${name}_y, ${ky});
 let ${own}_column = source_x(${name}_x, ${kx});
-let ${own}_inside = ${own}_row < s.source_height && ${own}_column < s.source_width;
+let ${own}_inside = (${own}_row < s.source_height) & (${own}_column < s.source_width);
 let ${own}_at = select(0u, ((${name}_image + ${own}_row) * s.source_width + ${own}_column) * ${stride}, ${own}_inside);
 `;
     })
@@ -171,7 +171,7 @@ ${tile.registers.map(({ name }) => `var ${name} = vec4f();\n`).join("")}`;
 let has${u} = k${u} < depth;
 ${findPixels(tile, "ky", "kx", "pitch", `_${u}`)}`;
     for (const { name } of tile.registers)
-      code += `${name}[${u}] = select(0.0, at_source(${name}_${u}_at + first_channel + channel), ${name}_${u}_inside && has${u});\n`;
+      code += `${name}[${u}] = select(0.0, at_source(${name}_${u}_at + first_channel + channel), ${name}_${u}_inside & has${u});\n`;
     code += `let b${u} = select(vec${width}f(), ${weightElements(layout, width, u)}, has${u});
 channel++;
 let turn${u} = channel == s.channels;

@@ -75,7 +75,7 @@ ${each(
     at,
     line,
     g,
-  ) => `  let inside${at} = inside${g} && top + ${line}u - ${padding("y")} < s.source_height;
+  ) => `  let inside${at} = inside${g} & (top + ${line}u - ${padding("y")} < s.source_height);
   let at${at} = select(0u, (first + ${line}u * s.source_width + x${g}) * ${isByQuads ? "(s.channels / 4u)" : "s.channels"}, inside${at});
 `,
 )}${sums.declarations}

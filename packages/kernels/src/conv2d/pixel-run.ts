@@ -138,7 +138,7 @@ ${each(
 )}`,
     load: each(
       count,
-      (g) => `    let inside${g} = place${g} + shift < image && p + ahead${g} < pixels;
+      (g) => `    let inside${g} = (place${g} + shift < image) & (p + ahead${g} < pixels);
     let a${g} = select(vec4f(), load_source(select(0u, at${g}, inside${g})), inside${g});
     at${g} += ${pixels}u * pitch;
     place${g} += ${pixels}u;
@@ -158,7 +158,7 @@ const elementsOf = ({ channels, lines, pixels }: RunShape): SourceCode => ({
   load: `${each(
     lines,
     (line) => `    let shift${line} = ${line}u * s.target_width - s.target_width;
-    let inside${line} = place + shift${line} < image && p + lane < pixels;
+    let inside${line} = (place + shift${line} < image) & (p + lane < pixels);
     let at${line} = select(0u, (p + lane + shift${line}) * ${channels}u, inside${line});
 ${each(
   channels,

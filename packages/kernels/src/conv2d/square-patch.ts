@@ -62,7 +62,7 @@ function squareProgram(
       g,
     ) => `  let y${g} = top + (lane + ${g * lanes}u) / ${side}u - ${paddingOf(source.direction, "y")};
   let x${g} = left + (lane + ${g * lanes}u) % ${side}u - ${paddingOf(source.direction, "x")};
-  let inside${g} = y${g} < s.source_height && x${g} < s.source_width;
+  let inside${g} = (y${g} < s.source_height) & (x${g} < s.source_width);
   let at${g} = select(0u, ((image * s.source_height + y${g}) * s.source_width + x${g}) * ${pitch}, inside${g});
 `,
   )}${each(size * size, (i) => `  var sum${i}x = 0.0;\n  var sum${i}y = 0.0;\n`)}

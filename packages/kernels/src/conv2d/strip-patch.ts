@@ -106,7 +106,7 @@ ${each(depth, (k) => each(columns, (column) => weight(k, column)))}${finish.befo
     let in_images = image < s.images;
     let x = place % s.target_width;
     let first = image * s.source_height * s.source_width + x - ${padding("x")};
-${each(3, (tap) => `    let inside${tap} = in_images && x + ${tap}u - ${padding("x")} < s.source_width;\n`)}
+${each(3, (tap) => `    let inside${tap} = in_images & (x + ${tap}u - ${padding("x")} < s.source_width);\n`)}
     // The last lane loads what lies before the first one's pixel, and the first lane what lies behind the last one's.
     let beside = subgroupShuffle(select(first, first + 2u, lane == last), last - lane);
     let has_beside = subgroupShuffle(u32(select(inside0, inside2, lane == last)), last - lane);
@@ -129,7 +129,7 @@ ${each(across, (i) => `      v0_${i} = v1_${i};\n      v1_${i} = v2_${i};\n`)}  
 const windowLine = (y: string, name: string, channels: number): string => `
     let ${name}_y = ${y};
     let ${name}_inside = ${name}_y < s.source_height;
-    let ${name}_has = ${name}_inside && inside1;
+    let ${name}_has = ${name}_inside & inside1;
     let ${name}_at = select(0u, (first + 1u + ${name}_y * s.source_width) * ${channels}u, ${name}_has);
 ${each(
   channels,

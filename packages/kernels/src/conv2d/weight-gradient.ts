@@ -81,7 +81,7 @@ const findPixel = (
   stride: string,
 ): string => `let ${id}_row = ${name}_y * s.stride_y + ${id}_dy;
 let ${id}_column = ${name}_x * s.stride_x + ${id}_dx;
-let ${id}_inside = ${id}_row < s.source_height && ${id}_column < s.source_width && ${name}_image < s.images;
+let ${id}_inside = (${id}_row < s.source_height) & (${id}_column < s.source_width) & (${name}_image < s.images);
 let ${id}_at = select(0u, ((${name}_image * s.source_height + ${id}_row) * s.source_width + ${id}_column) * ${stride} + ${id}_channel, ${id}_inside);
 `;
 

@@ -61,7 +61,7 @@ function spreadProgram(): string {
   const lines = eachLine(
     (i) => `  let scaled${i} = y + s.padding_y - ${i}u;
   let row${i} = scaled${i} / s.stride_y;
-  let inside${i} = scaled${i} % s.stride_y == 0u && row${i} < s.source_height;
+  let inside${i} = (scaled${i} % s.stride_y == 0u) & (row${i} < s.source_height);
   let line${i} = (image * s.source_height + row${i}) * s.source_width;
   var before${i} = ${cell(i, "first - 1u")};
 `,

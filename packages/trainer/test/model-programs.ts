@@ -1,0 +1,104 @@
+import type { Hardware, Kernel, Program, ProgramContext } from "@halfstep/device";
+import type { Plan } from "@halfstep/tensor";
+import { type HardwareClass, planningRuntime } from "./planned-steps.js";
+import { precisions, references, stepsOf } from "./reference-steps.js";
+
+/** A kind of device for which programs are written. */
+export interface DeviceKind extends Omit<ProgramContext, "bindings"> {
+  readonly name: string;
+  readonly hardware: Hardware;
+}
+
+const hardware = (deviceClass: string, changed: Partial<Hardware> = {}): Hardware => ({
+  class: deviceClass,
+  workgroupBytes: 32_768,
+  workgroupInvocations: 1024,
+  matrixSubgroupSize: 0,
+  subgroupMatrices: [],
+  ...changed,
+});
+
+/** Devices as their drivers report them, and one that has what WebGPU guarantees and nothing more. */
+export const deviceKinds: readonly DeviceKind[] = [
+  { name: "Mesa's CPU", tier: "native", subgroupSize: 8, hardware: hardware("software") },
+  { name: "Mesa's CPU, packed", tier: "packed", subgroupSize: 0, hardware: hardware("software") },
+  { name: "SwiftShader", tier: "packed", subgroupSize: 4, hardware: hardware("software") },
+  {
+    name: "NVIDIA",
+    ...{ tier: "native", subgroupSize: 32 },
+    hardware: hardware("nvidia", {
+      ...{ workgroupBytes: 49_152, matrixSubgroupSize: 32 },
+      subgroupMatrices: [{ m: 16, n: 16, k: 16, component: "f16" }],
+    }),
+  },
+  {
+    name: "Apple",
+    ...{ tier: "native", subgroupSize: 32 },
+    hardware: hardware("apple", {
+      matrixSubgroupSize: 32,
+      subgroupMatrices: [
+        { m: 8, n: 8, k: 8, component: "f16" },
+        { m: 8, n: 8, k: 8, component: "f32" },
+      ],
+    }),
+  },
+  {
+    name: "Intel",
+    ...{ tier: "native", subgroupSize: 0 },
+    hardware: hardware("intel", {
+      matrixSubgroupSize: 16,
+      subgroupMatrices: [{ m: 8, n: 16, k: 16, component: "f16" }],
+    }),
+  },
+  {
+    name: "the least",
+    ...{ tier: "packed", subgroupSize: 0 },
+    hardware: hardware("unknown", { workgroupBytes: 16_384, workgroupInvocations: 256 }),
+  },
+];
+
+/** A program of a reference model's training step. */
+export interface ModelProgram {
+  readonly kernel: Kernel;
+  readonly program: Program;
+}
+
+/** Every program of the reference models' steps on a kind of device, in each precision, once each. */
+export function programsOn({ name: _, ...device }: DeviceKind): ReadonlyMap<string, ModelProgram> {
+  const programs = new Map<string, ModelProgram>();
+  for (const { kernel, bindings } of launchesFor(device.hardware)) {
+    const program = kernel.program({ ...device, bindings });
+    programs.set(program.code, { kernel, program });
+  }
+  return programs;
+}
+
+type PlannedLaunch = Plan["launches"][number]["launch"];
+
+const planned = new Map<HardwareClass, readonly PlannedLaunch[]>();
+
+/** The launches of the models' plans, one of each kernel and storage. Plans distinguish adapters that are CPUs from all others. */
+function launchesFor({ class: deviceClass }: Hardware): readonly PlannedLaunch[] {
+  const hardware: HardwareClass = deviceClass === "software" ? "software" : "nvidia";
+  const known = planned.get(hardware) ?? planLaunches(hardware);
+  planned.set(hardware, known);
+  return known;
+}
+
+function planLaunches(hardware: HardwareClass): readonly PlannedLaunch[] {
+  const launches = new Map<Kernel, Map<string, PlannedLaunch>>();
+  for (const reference of references) {
+    const runtime = planningRuntime(hardware);
+    const stepOf = stepsOf(runtime, reference);
+    for (const precision of precisions) {
+      const plan = runtime.plan(stepOf({ precision, clips: true, microBatches: 1 }));
+      for (const { launch } of plan.launches) {
+        const { kernel, bindings } = launch;
+        const storage = bindings.map(({ dtype, rounding }) => `${dtype} ${rounding ?? ""}`).join();
+        const ofKernel = launches.get(kernel) ?? new Map<string, PlannedLaunch>();
+        launches.set(kernel, ofKernel.set(storage, launch));
+      }
+    }
+  }
+  return [...launches.values()].flatMap((ofKernel) => [...ofKernel.values()]);
+}
