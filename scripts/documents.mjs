@@ -1,6 +1,6 @@
-// Checks that what Markdown files name exists: links and their headings, files, scripts of npm; that links of comments name
-// what their file knows; that the README of each package names every value that it exports; and that everything it exports, types
-// too, has a docstring. A line a finding.
+// Checks the names in documents: links and their headings, files and npm scripts in Markdown must exist, and links of comments
+// must name declarations of their file. The README of each package must name every exported value. Every export, types included,
+// must have a docstring. Prints one line for each finding.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";

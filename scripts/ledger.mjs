@@ -1,7 +1,6 @@
 // `npm run ledger [-- --update] [cpu] [native] [packed]`: trains small models for 20 steps in every way and compares the bits of their
-// parameters with the committed ledger, of the CPU and of this adapter's tiers (by default of the CPU, which takes a minute; a GPU's
-// tier takes five where its shaders have to be compiled). `--update` writes the ledger anew, after a change that
-// was meant to move bits.
+// parameters with the committed ledger. It runs on the CPU (the default, about a minute) and on this adapter's tiers (five minutes
+// each if shaders must be compiled). The flag `--update` rewrites the ledger, after a change that is meant to change bits.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";

@@ -1,5 +1,6 @@
-// Checks the prose of documents and comments: sentences have at most 40 words, no word is repeated, and programs are not called
-// "who". One line per finding. `npm run prose -- --figures` prints the length of sentences by package instead.
+// Checks the prose of documents and comments: sentences have at most 40 words, no word is repeated, and pronouns for people do
+// not refer to programs. It prints one line for each finding. `npm run prose -- --figures` prints the length of sentences by
+// package instead.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

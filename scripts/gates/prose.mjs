@@ -11,14 +11,14 @@ import { VFile } from "vfile";
 /** Words that a sentence has at most. */
 export const longest = 40;
 
-/** Words that make a riddle of a program: what a kernel does is said of the kernel. */
+/** Pronouns for people. A sentence about a program names the program instead. */
 const riddles = /^([Ww]ho|[Ww]hom|Whose|[Ww]hoever|[Nn]obody|[Ss]omebody|[Aa]nybody)$/;
 
-/** Words for people, after which a "who" is no riddle. */
+/** Words for people, which such a pronoun may follow. */
 const people =
   /\b(people|person|persons|users?|readers?|authors?|engineers?|developers?|newcomers?|someone|anyone|everyone|those|researchers?|maintainers?|contributors?|callers?|you|speakers?|writers?|clients?|learners?|team)$/i;
 
-/** Leaves out what is no prose: code, tables, HTML. */
+/** Removes code, tables and HTML, which are not prose. */
 const withoutCode = () => (tree) => {
   visit(tree, (node, index, parent) => {
     if (node.type === "code" || node.type === "table" || node.type === "html") {
@@ -35,7 +35,7 @@ const processor = unified()
   .use(withoutCode)
   .use(remarkRetext, unified().use(retextEnglish).use(retextRepeatedWords).use(plainWords));
 
-/** A sentence is short, and programs are no people. */
+/** Checks the length of sentences, and pronouns for people. */
 function plainWords() {
   return (tree, file) => {
     const sentences = [];
@@ -56,7 +56,7 @@ function plainWords() {
   };
 }
 
-/** What is wrong with the prose of a Markdown text, by line, and the number of words of each sentence. */
+/** The findings in the prose of a Markdown text, by line, and the number of words of each sentence. */
 export async function proseOf(text) {
   const file = new VFile(text);
   await processor.run(processor.parse(file), file);

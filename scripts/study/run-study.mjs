@@ -14,10 +14,10 @@ export const readRuns = (file) =>
     : [];
 
 /**
- * Does runs of a study one after the other, each in a process of its own, and appends what they came to to a file. A run that
- * fails is said, and leaves no line.
+ * Runs a study sequentially, each run in a process of its own, and appends the outcomes to a file. A failed run is reported and adds no
+ * line.
  * @param {{ bundle: string, missing: readonly { variant: string, seed: number }[], file: string, machine: string, say: (line: string) => void }} options
- * @returns {Promise<number>} how many runs failed
+ * @returns {Promise<number>} The number of failed runs.
  */
 export async function runStudy({ bundle, missing, file, machine, say }) {
   const scratch = mkdtempSync(join(tmpdir(), "halfstep-study-"));

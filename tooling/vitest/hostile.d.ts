@@ -1,9 +1,9 @@
-/** Values that a field of a file may have which nobody meant, by what is wrong with them. */
+/** Invalid values of a field of a file, by their mistake. */
 export declare const hostileValues: Readonly<Record<string, unknown>>;
 
 export interface HostileFields {
   readonly field: string;
-  /** What is wrong with it: "missing", or a name of {@link hostileValues}. */
+  /** The mistake: "missing", or a name of {@link hostileValues}. */
   readonly kind: string;
   readonly config: Readonly<Record<string, unknown>>;
 }

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 const nested = (depth) => JSON.parse(`${"[".repeat(depth)}${"]".repeat(depth)}`);
 
-/** Values that a field of a file may have which nobody meant, by what is wrong with them. */
+/** Invalid values of a field of a file, by their mistake. */
 export const hostileValues = {
   null: null,
   "of a wrong type": { a: 1 },

@@ -19,7 +19,7 @@ function runNode(args, { input, env, onStderr } = {}) {
   const started = performance.now();
   const child = spawn(process.execPath, args, {
     stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
-    // Whoever runs the tests may have chosen another adapter for other programs.
+    // The environment of the tests may select another adapter for other programs.
     env: { ...process.env, HALFSTEP_ADAPTER: "", ...env },
   });
   let stdout = "";

@@ -10,10 +10,10 @@ export const drain = async () => {
 };
 
 /**
- * Puts Dawn where a browser has WebGPU.
+ * Provides Dawn as the WebGPU of a browser.
  * @param {{ adapter: string | undefined, onDevice: (device: GPUDevice) => void, wait: <T>(promise: Promise<T>) => Promise<T> }} options
- * `adapter`: its name, Dawn's choice by default; `onDevice` sees each device before the library does; `wait` is how
- * the library's own waits for the device are awaited
+ * The option `adapter` is its name (by default Dawn's choice). The callback `onDevice` gets each device before the library. The
+ * function `wait` awaits the library's own waits for the device.
  */
 export const provideWebGpu = ({ adapter, onDevice, wait }) => {
   Object.assign(globalThis, globals);

@@ -84,7 +84,7 @@ export function sampleOf(images: Images, limit: number | undefined, seed: number
 }
 
 /**
- * Batches of the images at some places, decoded ahead of whoever trains on them.
+ * Batches of the images at some indices, decoded ahead of training.
  * @param workers images that are decoded at a time
  * @param randomFor the random numbers of an image's augmentation; absent for none
  */

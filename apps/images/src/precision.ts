@@ -28,11 +28,11 @@ export interface ChosenPrecision {
 }
 
 /**
- * What the flags come to, by the rules of apex's scripts: `--dynamic-loss-scale` supersedes `--static-loss-scale`, which is ignored
- * where nothing is float16, with a warning; `--fp16` is `FP16_Optimizer`, whose scale is 1 unless it is told, and whose dynamic
- * scale starts at 2^32; a level has the loss scale of apex's table unless `--loss-scale` replaces it. Where the scripts have no
- * rule, since each has its own flags, `--opt-level` supersedes `--fp16`, and the level takes the other script's loss scale.
- * @throws UsageError for flags that contradict each other, and for what `amp.initialize` refuses
+ * The precision for the flags, by the rules of apex's scripts. The flag `--dynamic-loss-scale` supersedes `--static-loss-scale`,
+ * which is ignored with a warning where nothing is float16. The flag `--fp16` selects `FP16_Optimizer`: its scale is 1 by default,
+ * and its dynamic scale starts at 2^32. A level has the loss scale of apex's table unless `--loss-scale` replaces it. The scripts
+ * have no rule for both kinds of flags: here `--opt-level` supersedes `--fp16`, and the level takes the other script's loss scale.
+ * @throws UsageError for flags that contradict each other, and for combinations that `amp.initialize` refuses
  */
 export function choosePrecision(flags: PrecisionFlags): ChosenPrecision {
   const { optLevel, fp16 = false, precision } = flags;

@@ -8,8 +8,8 @@ export interface NGramResult {
 }
 
 /**
- * What counting can do: interpolated Witten–Bell models of characters (Witten and Bell 1991; method C of Chen and Goodman 1998, §2.5)
- * of orders 1 to `order`. After a context h that was followed n(h) times by T(h) different characters,
+ * The baseline by counting: interpolated Witten–Bell models of characters of orders 1 to `order` (Witten and Bell 1991; method C of
+ * Chen and Goodman 1998, §2.5). Let a context h be followed n(h) times by T(h) different characters. The probability of c is then
  * P(c | h) = (n(h c) + T(h) · P(c | h without its first character)) / (n(h) + T(h)), down to 1 / V for V characters.
  *
  * @throws DataError where there is nothing to predict

@@ -24,8 +24,8 @@ export interface Mask {
 
 /**
  * Reads a mask. PNG files with a palette are read by index, others by grey, of up to 16 bits, or by colour.
- * @param scale both sides times this, by the nearest pixel: no value is invented
- * @throws DataError where it cannot be read, or is a JPEG, which has invented values already
+ * @param scale Factor of both sides. The nearest pixel is taken, so that no new value appears.
+ * @throws DataError where it cannot be read, or is a JPEG, whose compression changes values
  */
 export async function readMask(path: string, scale: number): Promise<Mask> {
   const bytes = await fileBytes(path);

@@ -27,9 +27,9 @@ export const upscalerOf = (
   });
 
 /**
- * An image made larger. In tiles of so many pixels in a row and in a column it needs the memory of one of them; they overlap by
- * as far as the network looks around, so that the result is that of the whole image.
- * @throws RangeError where tiles are so small that they are all overlap
+ * Enlarges an image. With tiles of so many pixels on each side it needs the memory of one tile. Tiles overlap by the receptive
+ * field of the network, so that the result equals that of the whole image.
+ * @throws RangeError where tiles are not larger than their overlap
  */
 export async function upscale(
   upscaler: Upscaler,

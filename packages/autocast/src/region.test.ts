@@ -135,7 +135,7 @@ describe("what autocast refuses", () => {
       throw new Error("inside");
     };
     expect(() => untyped({ dtype: "float16" }, fn)).toThrow(/returned a promise/);
-    // Rejections that nobody handled are reported by now, and vitest fails a run that has one.
+    // Unhandled rejections are reported by now, and vitest fails a run that has one.
     await new Promise((resolve) => setTimeout(resolve, 5));
   });
 

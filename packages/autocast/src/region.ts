@@ -1,6 +1,6 @@
 import type { AutocastDType, CastPolicies } from "./policy.js";
 
-/** Where ops are lowered to a dtype, or, disabled, where they are not. */
+/** A region in which ops are lowered to a dtype, or, disabled, in which they are not. */
 export type AutocastRegion = EnabledRegion | DisabledRegion;
 
 /** A region in which ops are cast as their policies say. */
@@ -17,7 +17,7 @@ export interface DisabledRegion {
   readonly policies: CastPolicies;
 }
 
-/** What a region is opened with. The dtype may be missing only where nothing will be cast. */
+/** The options of a region. The dtype may be missing only where nothing is cast. */
 export type AutocastOptions =
   | {
       readonly dtype: AutocastDType;
@@ -106,7 +106,7 @@ const stackKey = Symbol.for("@halfstep/autocast");
 
 let stack: AutocastRegion[] | undefined;
 
-/** One stack for all copies of this package in a program: what one opens, ops that ask another must see. */
+/** One stack for all copies of this package in a program, so that ops of one copy use regions of another. */
 function regionStack(): AutocastRegion[] {
   stack ??= sharedStack();
   return stack;

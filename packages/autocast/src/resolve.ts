@@ -3,18 +3,18 @@ import type { CastDType, CastPolicy } from "./policy.js";
 import type { AutocastRegion } from "./region.js";
 
 /**
- * The dtype that every eligible input of an op is cast to, or `undefined` to leave all of them as they are. Eligible are
- * float32, float16 and bfloat16; inputs of other dtypes stay as they are whatever comes back. Inputs that have the dtype
- * already need no cast. Pure.
+ * The dtype to which every eligible input of an op is cast, or `undefined` where none is cast. Eligible are float32, float16
+ * and bfloat16; inputs of other dtypes never change. Inputs that already have the dtype need no cast. The function is pure.
  *
- * Semantics are those of torch's `cached_cast` (aten/src/ATen/autocast_mode.h), with one difference: `"promote"` looks at
- * the inputs alone, where torch also counts the region's dtype and so refuses bfloat16 inputs in a float16 region.
+ * Semantics are those of torch's `cached_cast` (see autocast_mode.h of ATen) except for `"promote"`, which uses only the
+ * dtypes of the inputs. The rule of torch also includes the region's dtype, and therefore refuses bfloat16 inputs in a
+ * float16 region.
  *
  * @param policy the op's policy, after `policyOf` has looked for overrides.
  * @param dtypes the dtype of each tensor input, in any order.
- * @param region the region the op is called in: `currentRegion()`.
- * @throws DTypeError in an enabled region, if the op is banned, or if `"promote"` meets float16 and bfloat16 and no float32:
- *   neither holds the other, and torch refuses it too.
+ * @param region the region of the call: `currentRegion()`.
+ * @throws DTypeError in an enabled region, if the op is banned, or if `"promote"` meets float16 and bfloat16 and no float32,
+ *   which torch refuses too: neither can represent the other.
  */
 export function resolveCast(
   policy: CastPolicy,

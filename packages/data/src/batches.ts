@@ -1,13 +1,13 @@
 import { philox4x32 } from "@halfstep/formats/philox";
 
-/** Where a sampler stands. Plain data: it belongs in a checkpoint. */
+/** The state of a sampler. Plain data for checkpoints. */
 export interface SamplerState {
   readonly epoch: number;
-  /** Samples of this epoch that were handed out already. */
+  /** Samples of this epoch that were already returned. */
   readonly position: number;
 }
 
-/** How samples are put into batches. */
+/** Options of batches. */
 export interface BatchOptions {
   /** Samples in the data set. */
   readonly count: number;
@@ -16,7 +16,7 @@ export interface BatchOptions {
   readonly dropLast?: boolean;
 }
 
-/** How samples are put into a random order. */
+/** Options of shuffled batches. */
 export interface ShuffleOptions extends BatchOptions {
   /** A non-negative safe integer. */
   readonly seed: number;
@@ -74,8 +74,8 @@ export function* batches({
 
 /**
  * Shuffled batches, epoch after epoch. Each loop over it finishes the current epoch; the next loop has the next one.
- * `state()` taken after any batch, given to `loadState` of a sampler with the same options, continues with the batch
- * that would have followed, in this process or another.
+ * The result of `state()` after any batch can be passed to `loadState` of a sampler with the same options. That sampler
+ * continues with the next batch, in this process or another.
  */
 export class ShuffledBatches implements Iterable<Uint32Array> {
   readonly #options: Required<ShuffleOptions>;

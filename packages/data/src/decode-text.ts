@@ -12,11 +12,11 @@ export interface DecodeTextOptions {
 }
 
 /**
- * The text that some bytes are, without a byte order mark. Nothing is replaced: bytes that are no text in the encoding are an
- * error, and so are characters of the number 0, which files in UTF-16 without a mark and files that are no text have.
+ * Decodes bytes as text, without a byte order mark. Nothing is replaced: bytes that are invalid in the encoding are an error.
+ * So are characters with number 0, which occur in UTF-16 files without a mark and in binary files.
  *
  * @throws DataError with the line and the byte that is wrong, and what to do
- * @throws RangeError for an encoding that there is none of
+ * @throws RangeError for an unknown encoding
  *
  * @example
  * const rows = readTsv(decodeText(bytes, { name: "reviews.tsv", encoding: "latin1" }), { name: "reviews.tsv" });

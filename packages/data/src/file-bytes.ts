@@ -13,8 +13,8 @@ export interface FileBytesOptions {
 }
 
 /**
- * All bytes of a file. What is no regular file (a folder, a FIFO, a socket, a device) is refused rather than waited for, and so is a
- * file that is longer than `most`.
+ * Reads all bytes of a file. Anything but a regular file (a folder, a FIFO, a socket, a device) is refused without waiting, and so
+ * is a file longer than `most`.
  * @throws DataError
  *
  * @example
@@ -45,7 +45,7 @@ export interface OpenFile {
 export async function withFile<T>(path: string, use: (file: OpenFile) => Promise<T>): Promise<T> {
   let handle: FileHandle | undefined;
   try {
-    // Asked before it is opened: opening a FIFO waits for who writes to it, and opening a device may do anything.
+    // Checked before opening: opening a FIFO waits for its writer, and opening a device may have any effect.
     requireRegular(path, await stat(path));
     handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const { size } = requireRegular(path, await handle.stat());
@@ -79,7 +79,7 @@ function requireRegular(path: string, stats: Stats): Stats {
   return stats;
 }
 
-/** What it is in place of a regular file, with its article; undefined for a regular file. */
+/** The kind of a path that is not a regular file, with its article; undefined for a regular file. */
 export const irregular = (
   entry: Pick<
     Stats,

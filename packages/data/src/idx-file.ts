@@ -9,14 +9,14 @@ const inflate = promisify(gunzip);
 /** Compressed bytes in which the header is. They become at most 1032 times as many. */
 const startBytes = 2 ** 14;
 
-/** What is compressed may become so many bytes whatever it is … */
+/** Compressed data may expand to this many bytes at any ratio … … */
 const harmlessBytes = 2 ** 26;
-/** … and more only up to so many times its length. MNIST's images become five times as many. */
+/** … and beyond only up to this ratio. That of MNIST's images is five. */
 const mostGrowth = 100;
 
 /**
- * Reads an IDX file; a name that ends in `.gz` is decompressed. What the header says is compared with the length of the file before
- * the data is read or decompressed.
+ * Reads an IDX file; a name that ends in `.gz` is decompressed. The header is compared with the length of the file before the data
+ * is read or decompressed.
  * @throws DataError when it cannot be read or is malformed, or when it would grow more than a hundredfold beyond 64 MiB
  */
 export const readIdxFile = (path: string): Promise<IdxArray> =>

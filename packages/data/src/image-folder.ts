@@ -5,7 +5,7 @@ import { DataError } from "./error.js";
 import { irregular } from "./file-bytes.js";
 import { unreadable } from "./unreadable.js";
 
-/** Image files of a folder with one folder a class. They are not decoded: that is for a library of your choice. */
+/** Image files of a folder with one folder for each class. Use a library of your choice to decode them. */
 export interface ImageFolder {
   /** Names of the classes, in the order of their labels. */
   readonly classes: readonly string[];
@@ -36,10 +36,10 @@ const imageExtensions: readonly string[] = [
 
 /**
  * Lists `directory/CLASS/…/IMAGE`, as torchvision's `ImageFolder` does: classes and files by name, so that every machine has the
- * same order. Files that are no images by their extension, and names that begin with a dot, are passed over. Links are followed.
- * @throws DataError when the directory cannot be read, has no images, a class that is not one of `classes`, or, where these
- * are not given, a class without images; when what has the name of an image is a FIFO, a socket or a device, when a link leads
- * nowhere, and when links lead to the same folder of a class twice
+ * same order. Files with other extensions, and names that begin with a dot, are skipped. Links are followed.
+ * @throws DataError when the directory cannot be read, has no images or an unknown class, or, without `classes`, a class without
+ * images. Also when a file with the name of an image is a FIFO, a socket or a device, when a link is broken, and when links lead
+ * to the same folder of a class twice.
  */
 export async function imageFolder(
   directory: string,
@@ -69,7 +69,7 @@ export async function imageFolder(
   return { classes, files, labels: Uint32Array.from(labels) };
 }
 
-/** @param seen where the folders of a class so far really are */
+/** @param seen the real paths of the folders of a class so far */
 async function* imagesBelow(
   directory: string,
   extensions: readonly string[],
@@ -124,7 +124,7 @@ async function entriesOf(
   return described.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
-/** What a link leads to. Undefined where it leads nowhere and need not. */
+/** The target of a link. Undefined for a broken link that is not needed. */
 async function targetOf(link: string, isWanted: boolean): Promise<Stats | undefined> {
   try {
     return await stat(link);

@@ -56,7 +56,9 @@ export const imageSet = (
   return { images: pixels, labels: classOf, count, height, width, channels: 1 };
 };
 
-/** How bytes become numbers: `(byte / 255 - mean) / std`, with one number for all channels or one for each. */
+/**
+ * The conversion of bytes to numbers: `(byte / 255 - mean) / std`, with one number for all channels or one for each.
+ */
 export interface Normalization {
   readonly mean: number | readonly number[];
   readonly std: number | readonly number[];
@@ -99,7 +101,7 @@ const sumOf = (histogram: Float64Array, value: (byte: number) => number): number
   histogram.reduce((sum, count, byte) => sum + count * value(byte), 0);
 
 /**
- * What each byte becomes in each channel: 256 numbers a channel, channel after channel.
+ * The number of each byte in each channel: 256 numbers for each channel, channel after channel.
  * @throws RangeError when there is another number of means or deviations than channels
  */
 export const normalizedBytes = (
@@ -119,7 +121,7 @@ export const normalizedBytes = (
 
 /**
  * The images at `indices`, normalised, row-major [indices.length, height, width, channels].
- * @param into written and returned when given; at least as long as the result, of which a longer array is a prefix
+ * @param into written and returned if given; at least as long as the result, whose elements come first
  * @throws RangeError when an index is not in the set or `into` is too short
  */
 export const gatherImages = (

@@ -22,9 +22,9 @@ export interface ImageSplits {
 
 /**
  * Reads MNIST, or a data set that is laid out like it (Fashion-MNIST, KMNIST), from the four IDX files of its directory:
- * `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte`, `t10k-labels-idx1-ubyte`, each also
- * with `.idx` in place of `-idx` and with `.gz` after it.
- * @throws DataError when a file is missing, malformed, or does not go with its partner
+ * `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte`, `t10k-labels-idx1-ubyte`. Each name
+ * may have `.idx` instead of `-idx`, and end in `.gz`.
+ * @throws DataError when a file is missing, malformed, or does not match its partner
  */
 export const mnist = async (directory: string): Promise<ImageSplits> => {
   const split = async (prefix: string): Promise<ImageSet> => {

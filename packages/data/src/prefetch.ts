@@ -1,14 +1,14 @@
-/** How far ahead batches are made. */
+/** Options of making batches ahead. */
 export interface PrefetchOptions {
-  /** Results that are under way or waiting while one is used. Default 2. */
+  /** Number of results that are in progress or waiting while one is used. Default 2. */
   readonly ahead?: number;
 }
 
 /**
- * Makes something of each item, in their order, ahead of whoever uses it: while one result is used the next ones are made, so
- * that decoding overlaps with training. An error is thrown in the place of its result. What is under way when the loop is
- * left is let run out, and its errors are nobody's.
- * @throws RangeError when `ahead` is no whole number from 1 on
+ * Calls `make` for each item, in order and ahead of use: while one result is used the next ones are made, so that decoding
+ * overlaps with training. An error is thrown in the place of its result. When the loop is left, calls in progress run to
+ * their end, and their errors are ignored.
+ * @throws RangeError unless `ahead` is a positive integer
  *
  * @example
  * for await (const batch of prefetch(sampler, decode, { ahead: 2 })) await step(batch);
@@ -22,7 +22,7 @@ export async function* prefetch<Item, Made>(
     throw new RangeError(`ahead is ${ahead}: it must be a whole number from 1 on`);
   const underWay: Promise<Made>[] = [];
   const source = items[Symbol.iterator]();
-  // What `make` throws at once has its place as well.
+  // Synchronous errors of `make` also take the place of their result.
   const madeOf = async (item: Item): Promise<Made> => make(item);
   const begin = (): void => {
     const next = source.next();

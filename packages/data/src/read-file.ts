@@ -6,7 +6,7 @@ import { fileBytes } from "./file-bytes.js";
 /**
  * The text of a file: see `decodeText`.
  * @throws DataError where it cannot be read, is no text in its encoding, or is longer than a string can be
- * @throws RangeError for an encoding that there is none of
+ * @throws RangeError for an unknown encoding
  *
  * @example
  * const rows = readTsv(await readTextFile("reviews.tsv", { encoding: "latin1" }), { name: "reviews.tsv" });
@@ -24,7 +24,7 @@ export const readTextFile = async (
 const longestJson = 2 ** 26;
 
 /**
- * The value of a JSON file that others made. Its length is looked at before it is read.
+ * The value of a JSON file that others made. Its length is checked before it is read.
  * @param mostBytes default 64 MiB
  * @throws DataError where it cannot be read, is longer than that, or is no JSON in UTF-8
  */

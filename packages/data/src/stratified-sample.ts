@@ -1,12 +1,12 @@
 import { permutation } from "./batches.js";
 
 /**
- * Some samples of a data set that have its classes in their proportions, for experiments on a part of it: places in the set,
- * rising. Each class gets its share, rounded so that all of them come to `count` (largest remainders), and at least one sample
- * as far as `count` goes; which ones follows from the seed. All places where the set has no more than `count`.
+ * Indices of a sample of a data set with its classes in proportion, ascending, for experiments on a part of it. Each class
+ * gets its share, rounded so that all shares add up to `count` (largest remainders), and at least one sample if `count`
+ * allows. The seed decides which ones. If the set has at most `count` samples, all are returned.
  *
  * @param labels the class of each sample
- * @throws RangeError when `count` or `seed` is no whole number from 0 on
+ * @throws RangeError unless `count` and `seed` are integers ≥ 0
  *
  * @example
  * stratifiedSample([0, 0, 0, 0, 1, 1], 3, 7); // two of the first four places, and 4 or 5
@@ -18,7 +18,7 @@ export function stratifiedSample(
 ): Uint32Array {
   if (!Number.isSafeInteger(count) || count < 0)
     throw new RangeError(`count is ${count}: it must be a whole number from 0 on`);
-  // Whose seed is wrong is told so whatever the set is.
+  // Validates the seed for every set.
   const order = permutation(labels.length, seed, 0);
   if (count >= labels.length) return order.sort();
   const groups = new Map<number, number[]>();
@@ -36,7 +36,7 @@ export function stratifiedSample(
   return Uint32Array.from(byLabel.flatMap((places, i) => places.slice(0, shares[i]))).sort();
 }
 
-/** How many of `count` each group gets. */
+/** The share of `count` for each group. */
 function sharesOf(sizes: readonly number[], count: number): readonly number[] {
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const exact = sizes.map((size) => (size * count) / total);

@@ -1,7 +1,7 @@
 import { DataError } from "./error.js";
 
 /**
- * The DataError of a file or folder that the system did not let us read: what is wrong in plain words, and what to do.
+ * The DataError of a file or folder that the system could not read, with the problem in plain words and the remedy.
  *
  * @example
  * const bytes = await readFile(path).catch((error) => {

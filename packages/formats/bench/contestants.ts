@@ -1,4 +1,7 @@
-/** Who converts what: each contestant returns its result, which has to equal ours before anything is timed. */
+/**
+ * The contestants of each conversion. Each returns its result, which must equal that of this package before anything is
+ * timed.
+ */
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as petamoriken from "@petamoriken/float16";
@@ -28,7 +31,7 @@ export interface Task {
   readonly name: string;
   /** Bytes that one element reads and writes. */
   readonly bytes: number;
-  /** Ours first. */
+  /** The contestants, this package first. */
   readonly contestants: readonly Contestant[];
 }
 
@@ -51,7 +54,7 @@ export function* tasksFor(values: Float32Array): Generator<Task> {
   }
 }
 
-/** DataView's polyfills take a second for a million elements: of more, nothing new would be learned. */
+/** DataView's polyfills take a second for a million elements: larger arrays would show nothing new. */
 const isTimely = (values: Float32Array): boolean => values.length <= 2 ** 20;
 
 const ours = (run: () => ArrayLike<number>): Contestant => ({

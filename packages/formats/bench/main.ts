@@ -52,7 +52,10 @@ const size = (length: number): string =>
       : `${length}`;
 const times = (factor: number): string => `${factor.toPrecision(factor < 10 ? 2 : 3)}×`;
 
-/** One row a contestant, one column a length: its time as a multiple of ours, ours as a multiple of a copy. */
+/**
+ * One row a contestant, one column a length: its time as a multiple of this package's, and this package's as a multiple
+ * of a copy.
+ */
 function table(results: readonly Result[]): string {
   const names = [...new Set(results.flatMap(({ entries }) => entries.map(({ name }) => name)))];
   const rows = names.map((name, row) => {

@@ -1,4 +1,4 @@
-/** The peers that are no dev dependencies: installed beside the benchmark, outside all workspaces. */
+/** Installs the peers that are not dev dependencies next to the benchmark, outside all workspaces. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const manifest = {
   },
 };
 
-/** The Node of the peers, which this installs where they are missing or others. */
+/** Installs the peers where they are missing or outdated. Returns the path of their Node. */
 export function installPeers(): string {
   const file = join(peersFolder, "package.json");
   const text = JSON.stringify(manifest, null, 2);

@@ -1,5 +1,6 @@
 /**
- * Times all contestants on this Node, in turns, and prints one line of JSON a task and length. Arguments: the lengths.
+ * Times all contestants on this Node alternately, and prints one line of JSON for each task and length. Arguments: the
+ * lengths.
  */
 import { bulkBackend } from "../src/index.js";
 import { type Contestant, type Task, tasksFor } from "./contestants.js";
@@ -34,7 +35,7 @@ function sample(length: number): Float32Array {
   return values;
 }
 
-/** Runs each contestant once, which has to give what ours gives, and says how many nanoseconds that took. */
+/** Runs each contestant once and compares its result with this package's. Returns the nanoseconds of each. */
 function checked(task: Task): number[] {
   let want: ArrayLike<number> | undefined;
   return task.contestants.map(({ name, run }) => {
@@ -69,7 +70,7 @@ function time(length: number, task: Task): Result {
   const first = [0, ...checked(task)];
   const turns = [copy, ...task.contestants].map((contestant, i) => {
     const once = first[i] as number;
-    // What takes most of a second is not run again.
+    // Contestants that take most of a second are not run again.
     if (once > 4e8) return { contestant, repeats: 0, times: [once / length] };
     // The compiler sees each contestant at work before it is timed, in samples of some milliseconds.
     const warm = performance.now();

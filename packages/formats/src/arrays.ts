@@ -30,12 +30,15 @@ export type { EncodeArrayOptions, Numbers } from "./arrays/arguments.js";
 /**
  * The codes of many numbers, each rounded once, in `out` or a new array.
  *
- * Float32Arrays are read as bits, which alone show NaNs: their signs are kept where the format's NaN has one, and their
- * payloads as its `nanPayload` says. Other numbers are read as float64, and their NaNs become the positive quiet one. Arrays
- * may lie in shared memory, and `out` may share memory with `values`: the result is that of separate arrays.
+ * Float32Arrays are read as bits, which show the signs and payloads of NaNs. Signs are kept where the format's NaN has one, and
+ * payloads as `nanPayload` of the format says. Other numbers are read as float64, and their NaNs become the positive quiet one.
+ * Arrays may use shared memory. The array `out` may overlap `values`: the result is the same as with separate arrays.
  *
- * Stochastic rounding takes a `seed`: element i is rounded with word i % 4 of Philox4x32-10, counter
- * [i >> 2, 0, low and high half of `offset`], key [low and high half of `seed`].
+ * Stochastic rounding takes a `seed`: element i is rounded with word i % 4 of Philox4x32-10, with
+ *
+ * - counter [i >> 2, 0, low and high half of `offset`],
+ * - key [low and high half of `seed`].
+ *
  * @throws TypeError if `values` are not numbers, `format` has no codes, `out` is not of the format's kind, a buffer is detached,
  *   or options do not fit.
  * @throws RangeError if `out` is shorter than `values`, or a value is NaN and the format has none (see `encode`).
@@ -75,8 +78,8 @@ export function encodeArray<C extends CodeArray>(
 }
 
 /**
- * The numbers of many codes, in `out` or a new array. Exact; NaNs of IEEE-like formats keep their sign and payload, others
- * become the quiet NaN. `out` may share memory with `codes`.
+ * The numbers of many codes, exactly, in `out` or a new array. NaNs of IEEE-like formats keep their sign and payload, others
+ * become the quiet NaN. The array `out` may overlap `codes`.
  * @throws TypeError if `format` has no codes, `codes` are not of its kind, `out` is no Float32Array, or a buffer is detached.
  * @throws RangeError if `out` is shorter than `codes`, or an element is no code of the format.
  */

@@ -39,8 +39,8 @@ export function setBFloat16(
 }
 
 /**
- * The code, or for what has yet to become a number something that `setUint16` converts, so that the offset is looked at
- * first, as the standard has it.
+ * The code; for a value that is not a number yet, an object that `setUint16` converts, so that the offset is checked
+ * first, as in the standard.
  */
 function encoded(format: FloatFormat, value: number): number {
   if (typeof value === "number") return format.encode(value);

@@ -1,5 +1,5 @@
-// What a dtype is: its bits, its format, its array on the host, and how numbers become bytes and back. The WGSL of dtypes is keyed by the
-// same names in `@halfstep/kernels`.
+// The record of each dtype: its bits, its format, its array on the host, and conversions between numbers and bytes. The WGSL of dtypes is
+// keyed by the same names in `@halfstep/kernels`.
 
 import { bfloat16 } from "./bfloat16.js";
 import {
@@ -24,12 +24,12 @@ export type { DecodedElements, ElementBytes, FloatRecord, IntegerRecord } from "
 export type HalfDType = "float16" | "bfloat16";
 
 /**
- * The 8-bit floating formats of training: of 4 exponent bits and no infinity, up to 448, and of 5. Stores round to nearest even
- * and saturate: what is too large becomes the largest number. Both halves hold all their numbers.
+ * The 8-bit floating formats of training: of 4 exponent bits and no infinity, up to 448, and of 5. Stores round to nearest even and
+ * saturate: what is too large becomes the largest number. Both 16-bit formats represent all their numbers exactly.
  */
 export type Float8DType = "float8e4m3fn" | "float8e5m2";
 
-/** Floats narrower than 32 bits, which lie in memory as codes. */
+/** Floats narrower than 32 bits, which are stored as codes. */
 export type NarrowDType = HalfDType | Float8DType;
 
 /** Dtypes of floating-point numbers. */
@@ -38,10 +38,10 @@ export type FloatDType = "float32" | NarrowDType;
 /** Dtypes of integers. */
 export type IntegerDType = "int32" | "uint32";
 
-/** How the elements of a tensor are stored in memory. Arithmetic is float32 whatever the storage. */
+/** The storage of a tensor's elements in memory. Arithmetic is float32 for every storage. */
 export type DType = FloatDType | IntegerDType;
 
-/** What each dtype is. */
+/** The record of each dtype. */
 export const dtypes: { readonly [D in FloatDType]: FloatRecord } & {
   readonly [D in IntegerDType]: IntegerRecord;
 } = {
@@ -82,17 +82,17 @@ export const isFloat8 = (dtype: DType): dtype is Float8DType => dtypes[dtype].bi
 export const bytesFor = (dtype: DType, length: number): number =>
   Math.ceil((length * dtypes[dtype].bits) / 8);
 
-/** How many elements begin and end within `bytes`. */
+/** The number of elements that fit in `bytes`. */
 export const elementsIn = (dtype: DType, bytes: number): number =>
   Math.floor((bytes * 8) / dtypes[dtype].bits);
 
-/** The integer that a number becomes: without its fraction, the end of the range where it lies beyond, 0 for NaN. */
+/** Converts a number to an integer: truncated, saturated, and 0 for NaN. */
 export const toInteger = (dtype: IntegerDType, x: number): number =>
   toIntegerWithin(dtypes[dtype].range, x);
 
 /**
- * Numbers as a dtype stores them. Floats are rounded to nearest even, 8-bit floats saturate besides. Integers lose their fraction and
- * saturate, and NaN becomes 0.
+ * Numbers as a dtype stores them. Floats are rounded to nearest even, 8-bit floats saturate besides. Integers are truncated and saturate,
+ * and NaN becomes 0.
  *
  * @returns an array of exactly the bytes of the elements: `values` itself if it is the typed array of a 32-bit dtype.
  */
@@ -100,7 +100,7 @@ export const encodeElements = (values: ArrayLike<number>, dtype: DType): Element
   encodeAs(dtypes[dtype], values);
 
 /**
- * The numbers that `length` elements at a byte offset of a buffer are.
+ * Decodes `length` elements at a byte offset of a buffer.
  *
  * @returns for dtypes of 32 bits a view of the buffer, for others a new array.
  */

@@ -14,8 +14,8 @@ import {
 
 /**
  * An array of float16. Where the engine has a `Float16Array`, this is a subclass of it, so that its instances are what other
- * code expects; elsewhere it is a plain class over codes. Either way it is used through `HalfArray`, of which all works on
- * every engine.
+ * code expects; elsewhere it is a plain class over codes. In both cases use it through `HalfArray`, which works on every
+ * engine.
  */
 export const Float16Array: HalfArrayConstructor = /* @__PURE__ */ (() => {
   const engine = (globalThis as { Float16Array?: EngineArrayConstructor }).Float16Array;

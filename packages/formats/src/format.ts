@@ -42,7 +42,7 @@ export interface FormatDefinition {
   readonly exponentBits: number;
   /** Stored bits of the significand; normal numbers have one more, which is implied. */
   readonly mantissaBits: number;
-  /** What is subtracted from the exponent field of a normal number. */
+  /** The number subtracted from the exponent field of a normal number. */
   readonly bias: number;
   readonly isSigned: boolean;
   readonly hasInfinity: boolean;
@@ -57,7 +57,7 @@ export interface FormatDefinition {
    */
   readonly nanEncoding: "ieee" | "allOnes" | "negativeZero" | "none";
   /**
-   * What a float32 NaN becomes in bulk encoding, sign kept where the format's NaN has one: `"canonical"` the quiet NaN without
+   * The code of a float32 NaN in bulk encoding, with its sign where the format's NaN has one: `"canonical"` the quiet NaN without
    * payload, `"truncated"` the upper bits of its payload with the quiet bit set.
    */
   readonly nanPayload: "canonical" | "truncated";
@@ -74,13 +74,13 @@ export interface FloatFormat<Codes extends CodeArray = CodeArray>
    */
   decode(code: number): number;
   /**
-   * The code of a number, rounded once from float64.
+   * Encodes a number, rounded once from float64.
    *
    * - NaN becomes the positive quiet NaN, because JavaScript shows neither a NaN's sign nor its payload. Formats without NaN
    *   refuse it, or with `saturate` store their maximum, as CUDA's saturating conversions do.
    * - −0 becomes 0 where the format's NaN takes the place of −0.
-   * - float8e8m0fnu makes NaN of negative numbers and of 0 (of 0 with `saturate`: its smallest number), as ml_dtypes does;
-   *   positive numbers below its smallest become the smallest in every rounding.
+   * - float8e8m0fnu encodes negative numbers and 0 as NaN (with `saturate`, 0 as its smallest number), as ml_dtypes does.
+   *   Positive numbers below its smallest become the smallest in every rounding.
    * @throws TypeError if `value` is not a number, or the rounding is unknown, or its `bits` are missing or superfluous.
    * @throws RangeError if `value` is NaN, the format has none, and `saturate` is not set.
    */
@@ -89,7 +89,7 @@ export interface FloatFormat<Codes extends CodeArray = CodeArray>
   createCodes(length: number): Codes;
 }
 
-/** @throws TypeError if `format` is no format with codes, such as its name or `float64`. */
+/** @throws TypeError if `format` is not a format with codes, for example a name or `float64`. */
 export function checkFormat(operation: string, format: FloatFormat): void {
   const given = format as Partial<FloatFormat> | string | null | undefined;
   if (typeof given === "object" && typeof given?.createCodes === "function") return;
@@ -105,9 +105,9 @@ export function checkFormat(operation: string, format: FloatFormat): void {
 /**
  * The conversions of a format from its definition.
  *
- * Every finite magnitude is n · 2^(e − mantissaBits) with e = max(⌊log₂ magnitude⌋, 1 − bias), and its code is
- * n + (e − (1 − bias)) · 2^mantissaBits, for subnormal and normal numbers alike; a round-up to the next power of two carries
- * into the exponent field by itself. Where there is no zero, the smallest exponent is −bias and the first code a normal number's.
+ * Every finite magnitude is n · 2^(e − mantissaBits) with e = max(⌊log₂ magnitude⌋, 1 − bias). Its code is n + (e − (1 − bias)) ·
+ * 2^mantissaBits, for subnormal and normal numbers alike. A round-up to the next power of two carries into the exponent field.
+ * Where there is no zero, the smallest exponent is −bias and the first code a normal number's.
  */
 export function defineFormat<Codes extends CodeArray>(
   definition: FormatDefinition,

@@ -3,8 +3,8 @@ import { decodeArray, encodeArray } from "./arrays.js";
 import type { FloatFormat } from "./format.js";
 
 /**
- * An array of numbers in 16 bits each: what `Float16Array` and `BFloat16Array` of this package have in common on every engine.
- * Elements are read with `get` and written with `set`, rounded to nearest even.
+ * An array of 16-bit numbers: the common interface of `Float16Array` and `BFloat16Array` on every engine. Elements are read
+ * with `get` and written with `set`, rounded to nearest even.
  */
 export interface HalfArray extends Iterable<number> {
   readonly length: number;
@@ -36,7 +36,7 @@ export interface HalfArray extends Iterable<number> {
   toFloat32Array(out?: Float32Array): Float32Array;
 }
 
-/** What makes a `HalfArray`. */
+/** The constructor of a `HalfArray`. */
 export interface HalfArrayConstructor {
   readonly BYTES_PER_ELEMENT: number;
   /** Zeros. */
@@ -48,7 +48,7 @@ export interface HalfArrayConstructor {
    * @throws RangeError if offset or length are not whole elements, or do not fit.
    */
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): HalfArray;
-  /** The numbers of an array or of anything that can be iterated, or what `map` makes of them, rounded. */
+  /** Makes an array from the rounded numbers of an array or iterable, after `map` if given. */
   from(
     values: Numbers | Iterable<number>,
     map?: (value: number, index: number) => number,
@@ -136,7 +136,7 @@ const viewOf = (Made: HalfArrayConstructor, codes: Uint16Array): HalfArray =>
 export const isBuffer = (value: unknown): value is ArrayBufferLike =>
   /^\[object (Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(value));
 
-/** An array of what may only be iterable, and is yet to be mapped. */
+/** Makes an array of values that may be iterable only, and maps them. */
 export function listOf(...[values, map]: Parameters<HalfArrayConstructor["from"]>): Numbers {
   if (map) return Array.from(values as Iterable<number>, map);
   return "length" in values || elementFormat in values ? values : Array.from(values);

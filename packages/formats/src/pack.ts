@@ -1,6 +1,6 @@
 /**
  * Two 16-bit codes in one u32, the first in its low half, as WGSL's `pack2x16float` and a little-endian Uint16Array have them.
- * Of each only the low 16 bits count.
+ * Only the low 16 bits of each are used.
  */
 export const pack2 = (first: number, second: number): number =>
   ((first & 0xffff) | (second << 16)) >>> 0;

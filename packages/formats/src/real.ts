@@ -20,7 +20,7 @@ export interface FormatInfo {
   readonly resolution: number;
 }
 
-/** What kind of number a format makes of a value, and on which side of zero. */
+/** The kind of a value after rounding to a format, and its sign. */
 export interface Classification {
   readonly kind: "nan" | "infinity" | "normal" | "subnormal" | "zero";
   /** True for −0; false for NaN, whose sign JavaScript does not show. */
@@ -45,7 +45,7 @@ export interface RealFormat {
   nextUp(value: number): number;
   /** The greatest of the format's numbers that is less than `value`; the mirror image of `nextUp`. */
   nextDown(value: number): number;
-  /** The kind of `round(value)`: what float16 makes of 1e-6 is subnormal, of 1e6 infinity. */
+  /** The kind of `round(value)`: in float16, 1e-6 is subnormal and 1e6 is infinite. */
   classify(value: number): Classification;
 }
 

@@ -1,7 +1,7 @@
 import { exponentOf, powerOfTwo } from "./exponent.js";
 
 /**
- * How a real number becomes one of the format's.
+ * How a real number is rounded to a number of the format.
  *
  * - `"nearestEven"`: the nearest, ties to the neighbour whose significand ends in 0 (IEEE 754 roundTiesToEven); where neither
  *   does, in float8e8m0fnu, to the larger one;
@@ -99,8 +99,8 @@ export function overflows(rounding: Rounding, isNegative: boolean): boolean {
 }
 
 /**
- * The fraction of a unit from which `"stochastic"` rounds up: 1 − r, where r in [0, 1) is as many of the random bits as a
- * float32 has below the unit, at most 32. Rounding a float32 is then "add the masked bits to its significand, truncate".
+ * The fraction of a unit from which `"stochastic"` rounds up: 1 − r. The number r in [0, 1) has as many random bits as a
+ * float32 has below the unit, up to 32 bits. Rounding a float32 then adds the masked bits to its significand and truncates.
  * The float32 format itself discards bits of a float64.
  * @param unitExponent log₂ of the unit.
  */

@@ -11,10 +11,10 @@
  * - `round4Float16` and `round4Bfloat16` are both at once, for values that take part in arithmetic at once.
  * - A NaN keeps its sign, both ways, and decoding keeps its payload too where the format has infinities. As bfloat16 it keeps
  *   the upper bits of its payload with the quiet bit set; as float16 it becomes `0x7e00`, as float8e4m3fn `0x7f`, as float8e5m2
- *   `0x7e`. Float4 has no NaN: each becomes 6, as with `saturate: true`, which is the only way there.
+ *   `0x7e`. Float4 has no NaN: each becomes 6, as with `saturate: true`, the only mode there.
  * - Quads, of functions with a 4 in their name, have element 0 in the lowest bits: 16-bit codes as the halves of `q.x`, then of
- *   `q.y`; 8-bit codes as the bytes of one u32; 4-bit codes in the low half of a u32, so that eight are
- *   `encode4_float4e2m1fn(a) | (encode4_float4e2m1fn(b) << 16u)`. They are free of branches.
+ *   `q.y`, and 8-bit codes as the bytes of one u32. Codes of 4 bits are in the low half of a u32, so that eight are
+ *   `encode4_float4e2m1fn(a) | (encode4_float4e2m1fn(b) << 16u)`. These functions have no branches.
  */
 export * from "./wgsl/bfloat16.js";
 export * from "./wgsl/float4e2m1fn.js";

@@ -1,5 +1,5 @@
-// `npm run build:wasm`: assembles `kernels.mjs` with wabt into `src/wasm/module.ts`, which is committed, so that nobody who
-// installs the package needs a toolchain. The same text and wabt give the same bytes (`src/wasm/module.test.ts`).
+// `npm run build:wasm`: assembles `kernels.mjs` with wabt into `src/wasm/module.ts`, which is committed, so that installing
+// the package needs no toolchain. The same text and wabt give the same bytes (`src/wasm/module.test.ts`).
 import { writeFileSync } from "node:fs";
 import wabt from "wabt";
 import { decodeParameters, encodeParameters, pieceLength, regions, text } from "./kernels.mjs";

@@ -2,7 +2,7 @@
 // rounding, and float64 to float32. `build.mjs` assembles it.
 //
 // JavaScript copies pieces of its arrays into the fixed regions of the module's one memory and calls a kernel with the number
-// of elements. A kernel may run over up to 15 elements more: the regions are whole vectors, and nobody reads the excess.
+// of elements. A kernel may run over up to 15 elements more: the regions are whole vectors, and the excess is never read.
 
 /** Elements of a piece: numbers and codes of 4,096 elements stay in the first or second cache. */
 export const pieceLength = 4096;
@@ -75,10 +75,11 @@ const at = (bytes) => `(i32.mul (local.get $at) (i32.const ${bytes}))`;
 const numbersAt = (vector) => `offset=${regions.numbers + 16 * vector} ${at(4)}`;
 
 /**
- * Leaves the codes of four float32 in local `into`, rounded to nearest even by one float addition: of the power of two whose
- * last place is the format's last place at that magnitude (LIFT above the magnitude's own power, but at least MAGIC, whose
- * last place is the smallest subnormal). The difference of the bits is then the rounded significand, to which the exponent is
- * added. Magnitudes too large for a lifted exponent turn negative, take MAGIC, and come out above CAP like all that overflow.
+ * Leaves the codes of four float32 in local `into`, rounded to nearest even by one float addition. The addend is the power of
+ * two whose last place is the format's last place at that magnitude: LIFT above the magnitude's own power, but at least MAGIC,
+ * whose last place is the smallest subnormal. The difference of the bits is then the rounded significand, to which the
+ * exponent is added. Magnitudes too large for a lifted exponent turn negative, take MAGIC, and come out above CAP like all
+ * that overflow.
  */
 const encodeLanes = (vector, into, { dropsZeroSign, reportsNaN }) => `
       ${set("w", `(v128.load ${numbersAt(vector)})`)}

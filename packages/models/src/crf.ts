@@ -11,7 +11,7 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 
-/** Which places of sequences count. */
+/** The mask of sequences. */
 export interface MaskOptions {
   /** uint32 [batch, length]: 1 for tokens, 0 for the padding behind them. The first of a sequence is a token. Default: ones. */
   readonly mask?: Tensor;
@@ -29,7 +29,7 @@ export type DecodedTags = CrfDecoded;
 /**
  * Linear-chain conditional random field (Lafferty et al. 2001) over tags, with pytorch-crf's names. Everything is computed in
  * log space and in float32, whatever the dtype of the emissions and the precision around it: scores of a sequence are sums over
- * its length, which 16 bits do not hold.
+ * its length, which exceed the precision of 16 bits.
  */
 export class CRF extends Module {
   readonly numTags: number;
@@ -61,7 +61,7 @@ export class CRF extends Module {
    * Negative log-likelihood of the tags.
    *
    * @param emissions [batch, length, tags]
-   * @param tags uint32 [batch, length]; those under padding may be anything
+   * @param tags uint32 [batch, length]; tags under padding may have any value
    * @returns float32: a scalar, or [batch] where the reduction is "none"
    */
   forward(
@@ -83,7 +83,7 @@ export class CRF extends Module {
   }
 
   /**
-   * The tags of highest probability together, by Viterbi's algorithm.
+   * The most probable sequence of tags, by Viterbi's algorithm.
    *
    * @param emissions [batch, length, tags]
    */

@@ -33,7 +33,7 @@ export class DigitsCnn extends Module {
     super();
     requireArguments("new DigitsCnn(runtime, { seed })", runtime, options);
     const generator = new Generator(options.seed);
-    // Batch normalisation subtracts whatever a bias would add.
+    // Batch normalisation would subtract a bias again.
     const conv = (inChannels: number, outChannels: number): Conv2d =>
       new Conv2d(runtime, inChannels, outChannels, {
         kernelSize: 3,

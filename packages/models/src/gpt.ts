@@ -73,7 +73,7 @@ const configOf = (options: GPTOptions): Config => {
   };
 };
 
-/** What is the same in all parts. */
+/** Shared by all parts. */
 interface Parts {
   readonly runtime: Runtime;
   readonly generator: Generator;

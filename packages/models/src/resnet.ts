@@ -30,8 +30,8 @@ export interface ResNetOptions {
   /** A 7×7 convolution and max pooling, which make images four times smaller, or a 3×3 convolution. Default "imagenet". */
   readonly stem?: "imagenet" | "cifar";
   /**
-   * What joins stages of different shapes: a 1×1 convolution ("projection", option B of the paper), or every second pixel with
-   * zeros as the channels that are new ("padding", option A). Default "projection".
+   * The shortcut between stages of different shapes: a 1×1 convolution ("projection", option B of the paper), or every second
+   * pixel with zeros as the channels that are new ("padding", option A). Default "projection".
    */
   readonly shortcut?: "projection" | "padding";
   /** Start every block as the identity: the last batch norm of its branch has weight 0 (Goyal et al. 2017). Default false. */
@@ -59,7 +59,7 @@ export const resnet20 = (runtime: Runtime, options: Preset): ResNet =>
 const heNormal: Initializer = (shape, generator) =>
   kaimingNormal(shape, generator, { mode: "fanOut", nonlinearity: "relu" });
 
-/** What is the same in all blocks. */
+/** Shared by all blocks. */
 interface Parts {
   conv(inChannels: number, outChannels: number, kernelSize: number, stride?: number): Conv2d;
   norm(channels: number): BatchNorm2d;

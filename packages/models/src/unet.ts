@@ -34,7 +34,7 @@ const withDefaults = ({
   bilinear = false,
 }: Omit<UNetOptions, "seed">) => ({ channels, classes, width, bilinear });
 
-/** What is the same in all parts. */
+/** Shared by all parts. */
 interface Parts {
   readonly runtime: Runtime;
   readonly generator: Generator;
@@ -67,7 +67,7 @@ export class UNet extends Module {
     const { channels, classes, width, bilinear } = withDefaults(options);
     const parts: Parts = { runtime, generator: new Generator(options.seed), bilinear };
     const [w1, w2, w3, w4] = [width, 2 * width, 4 * width, 8 * width];
-    // Interpolation keeps the channels, so what comes from below has half as many.
+    // Interpolation keeps the number of channels, so the lower level has half as many.
     const factor = bilinear ? 2 : 1;
     this.inc = new DoubleConv(parts, channels, w1);
     this.down1 = new Down(parts, w1, w2);
@@ -179,7 +179,7 @@ class Up extends Module {
     this.conv = new DoubleConv(parts, from, to, bilinear ? from / 2 : to);
   }
 
-  /** @param beside what the way down had at this size */
+  /** @param beside the features of the contracting path at this size */
   forward(x: Tensor, beside: Tensor): Tensor {
     return this.conv.forward(cat([beside, paddedTo(this.up.forward(x), beside)], -1));
   }

@@ -52,8 +52,8 @@ async function lossError(example: Example, precision: Precision): Promise<number
   return Math.max(...expected.map((loss, i) => Math.abs((found[i] as number) / loss - 1)));
 }
 
-// In float16 the gradients of so small a ResNet are noise to two hundredths, and sums in another order give other noise: after a
-// whole step its loss differs by up to 0.025 between orders, after a quarter of one by less than 0.007.
+// In float16 the gradients of so small a ResNet have noise of about two hundredths, which depends on the order of sums. After a
+// whole step the loss differs by up to 0.025 between orders, after a quarter of a step by less than 0.007.
 test.each(examples.filter(({ name }) => onGpu.includes(name)))(
   "a GPU takes the same steps in float16: $name",
   async (example) => {

@@ -1,11 +1,12 @@
 /**
- * Throws unless `given` is what a constructor takes, for callers without types: one line that says what is wrong and what to pass.
+ * Throws unless `given` matches the parameters of a constructor, for callers without types. The error has one line with the mistake
+ * and the remedy.
  *
- * @param call how the constructor is called, options in braces and "?" behind what may be missing:
- * `"new Linear(runtime, inFeatures, outFeatures, { generator, bias? })"`. Names say what is wanted: `runtime`, `generator`, `seed`,
- * `kernelSize`, lists like `sizes`, numbers like `alpha`; other positions are whole numbers above 0, and other options anything.
+ * @param call the call of the constructor, with options in braces and "?" after optional ones: `"new Linear(runtime, inFeatures,
+ * outFeatures, { generator, bias? })"`. Names determine the kinds: `runtime`, `generator`, `seed`, `kernelSize`, lists like
+ * `sizes`, numbers like `alpha`. Other positional arguments are positive integers, and other options may have any value.
  * @param given the arguments, in that order.
- * @throws TypeError where an argument is missing or of another kind; RangeError for a number out of range or an unknown option.
+ * @throws TypeError where an argument is missing or has another kind; RangeError for a number out of range or an unknown option.
  */
 export function requireArguments(call: string, ...given: readonly unknown[]): void {
   const { positions, options } = signatureOf(call);

@@ -17,8 +17,8 @@ export interface ExplainedOp {
 }
 
 /**
- * Which op of a model's forward pass runs in which dtype under a recipe, and why, as a table. Nothing is computed and the
- * model is not changed: whether the recipe has been applied to it makes no difference.
+ * A table of the ops of a model's forward pass with the dtype in which each runs under a recipe, and the reason. Nothing
+ * is computed, and the model does not change. The recipe need not be applied to the model.
  *
  * @param inputs what `forward` takes; where they are left out, the model's `exampleInputs()`. A model without either is
  *   explained module by module.
@@ -45,7 +45,7 @@ export function explain(recipe: Recipe, model: Module, ...inputs: readonly unkno
   return [summaryOf(recipe), "", ...aligned([head, ...rows])].join("\n");
 }
 
-/** What {@link explain} prints, as data. */
+/** The rows of {@link explain} as data. */
 export function explainOps(
   recipe: Recipe,
   model: Module,
@@ -129,7 +129,7 @@ function summaryOf(recipe: Recipe): string {
   ].join(", ");
 }
 
-/** A row for each module with parameters: what there is to tell without running the model. */
+/** A row for each module with parameters: the information that is available without running the model. */
 function modulesUnder(recipe: Recipe, model: Module): readonly (readonly string[])[] {
   const { compute, casting } = recipe;
   return [...model.namedModules()].flatMap(([path, module]) => {

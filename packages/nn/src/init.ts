@@ -22,10 +22,13 @@ export function fansOf(shape: readonly number[]): Fans {
   );
 }
 
-/** What comes behind a layer: it decides how large its weights begin. */
+/** The function after a layer, which decides the scale of its initial weights. */
 export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu";
 
-/** How much a nonlinearity shrinks the standard deviation: torch.nn.init.calculate_gain. `a` is the slope of leakyRelu. */
+/**
+ * The factor by which a nonlinearity reduces the standard deviation: torch.nn.init.calculate_gain. `a` is the slope of
+ * leakyRelu.
+ */
 export function calculateGain(nonlinearity: Nonlinearity, a = 0.01): number {
   switch (nonlinearity) {
     case "tanh":
@@ -42,7 +45,7 @@ export function calculateGain(nonlinearity: Nonlinearity, a = 0.01): number {
 /** Makes the initial values of a parameter. */
 export type Initializer = (shape: readonly number[], generator: Generator) => Float32Array;
 
-/** How a layer's parameters start, where that is not torch's default. */
+/** Initializers of a layer's parameters, where they are not torch's default. */
 export interface InitOptions {
   readonly weightInit?: Initializer;
   readonly biasInit?: Initializer;
@@ -74,7 +77,7 @@ export const zeros: Initializer = (shape) => new Float32Array(shape.reduce((a, b
 export interface KaimingOptions {
   /** Slope of leakyRelu. Default 0. */
   readonly a?: number;
-  /** Which variance stays as it is: that of the forward pass or of the backward pass. Default "fanIn". */
+  /** The variance to preserve: that of the forward pass or of the backward pass. Default "fanIn". */
   readonly mode?: "fanIn" | "fanOut";
   /** Default "leakyRelu", which with `a` 0 is relu. */
   readonly nonlinearity?: Nonlinearity;

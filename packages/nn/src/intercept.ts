@@ -1,12 +1,15 @@
 import type { Module } from "./module.js";
 
-/** What runs in place of a module's `forward`, which it may call. */
+/** A function that runs instead of a module's `forward`, which it may call. */
 export type Interceptor = (
   forward: (...inputs: readonly unknown[]) => unknown,
   inputs: readonly unknown[],
 ) => unknown;
 
-/** Puts an interceptor around what the module's `forward` is now. Returns how to take it away, in reverse order. */
+/**
+ * Wraps the module's present `forward` by an interceptor. Returns a function that removes it; remove several in reverse
+ * order.
+ */
 export function interceptForward(module: Module, interceptor: Interceptor): () => void {
   const own = Object.getOwnPropertyDescriptor(module, "forward");
   const inner = module.forward as (...inputs: readonly unknown[]) => unknown;

@@ -14,8 +14,8 @@ import type { TorchLayout } from "./torch-layout.js";
 /** Options of loading a state dict. */
 export interface LoadOptions {
   /**
-   * Whether every tensor has to fit. Default true. With false what fits is loaded, and what is missing, unexpected or misshapen is
-   * returned: so a body loads under a head for other classes. Where nothing fits it is an error all the same.
+   * Whether every tensor must fit. Default true. With false, tensors that fit are loaded, and missing, unexpected and misshapen names are
+   * returned: so a body loads under a head for other classes. It is still an error if no tensor fits.
    */
   readonly strict?: boolean;
 }
@@ -50,7 +50,7 @@ export const buffer = (
 
 const isBuffer = (variable: Variable): boolean => bufferMark in variable;
 
-/** Something that a module holds: in a field, or in an array in a field. */
+/** A member of a module: in a field, or in an array in a field. */
 interface Member {
   readonly name: string;
   readonly value: Module | Variable;
@@ -58,8 +58,8 @@ interface Member {
 }
 
 /**
- * A part of a model: a function with parameters, in torch's terms. Whatever is a `Variable`, a `Module`, or an array of
- * these in a plain field belongs to the module under the field's name; `#private` fields do not.
+ * A part of a model: a function with parameters, in torch's terms. Variables, modules, and arrays of these in plain fields belong to the
+ * module under the field's name; those in `#private` fields do not.
  *
  * ```ts
  * class Block extends Module {
@@ -82,12 +82,12 @@ export abstract class Module {
   #name = "";
 
   constructor() {
-    // So that what looks into a step (explain, provenance) can tell which module applied an op.
+    // Lets `explain` and provenance report the module that applied an op.
     const path = (): string => this.path;
     interceptForward(this, (forward, inputs) => withScope(path, () => forward(...inputs)));
   }
 
-  /** What the module computes. Subclasses say of what, and what comes out. */
+  /** The computation of the module. Subclasses declare inputs and results. */
   abstract forward(...inputs: never[]): unknown;
 
   /** Whether the module behaves as in training, which is the default: batch norm uses the batch's statistics. */
@@ -111,7 +111,7 @@ export abstract class Module {
     return this.train(false);
   }
 
-  /** The modules that this one holds itself, by name. */
+  /** The direct children of this module, by name. */
   *namedChildren(): Generator<[name: string, module: Module]> {
     for (const { name, value } of this.#members()) if (value instanceof Module) yield [name, value];
   }
@@ -145,19 +145,18 @@ export abstract class Module {
   }
 
   /**
-   * Copies of all parameters and buffers, by dotted path. Tied parameters appear under each of their paths, as in torch.
-   * Waits for what has been recorded; call it outside steps.
+   * Copies of all parameters and buffers, by dotted path. Tied parameters appear under each of their paths, as in torch. Waits for
+   * recorded work; call it outside steps.
    *
-   * Tensors have the dtypes that they are stored in: those of a half model, or one under apex's O2, are 16-bit. apex saves such models in
-   * float32: `stateDict({ dtype: "float32" })`. What rounding took from the masters is in the optimizer's state.
+   * Tensors have their storage dtypes: those of a half model, or one under apex's O2, are 16-bit. apex saves such models in float32:
+   * `stateDict({ dtype: "float32" })`. The optimizer's state has the unrounded masters.
    */
   stateDict(options: StateDictOptions = {}): Promise<StateDict> {
     return stateDictOf(this.namedVariables(), options);
   }
 
   /**
-   * Takes over the values of a state dict, rounded to the dtypes that the module has. Everything is checked before anything
-   * changes.
+   * Loads the values of a state dict, rounded to the dtypes of the module. Everything is checked before anything changes.
    *
    * @throws StateDictError that lists every missing, unexpected and misshapen name.
    */
@@ -184,7 +183,7 @@ export abstract class Module {
     return this.store("float32");
   }
 
-  /** As {@link half}, in one dtype, or in what `dtypeOf` says for each variable. */
+  /** As {@link half}, in one dtype, or in the result of `dtypeOf` for each variable. */
   store(dtypeOf: CastDType | ((variable: StoredVariable) => CastDType)): this {
     const stored = new Map<Variable, Variable>();
     for (const [path, module] of this.namedModules())
@@ -206,15 +205,12 @@ export abstract class Module {
     return this;
   }
 
-  /**
-   * Whether `half()` leaves the module's own variables as they are, because it computes with float32 ones in any case: batch
-   * norm.
-   */
+  /** Whether `half()` does not change the module's own variables, because it always computes with float32 ones: batch norm. */
   get keepsFloat32(): boolean {
     return false;
   }
 
-  /** How the module's counterpart in torch names and lays out its variables, where it is not as here. */
+  /** The names and layouts of the variables of the module's counterpart in torch, where they differ. */
   get torchLayout(): TorchLayout {
     return {};
   }
@@ -222,7 +218,7 @@ export abstract class Module {
   /** Inputs of shapes that `forward` takes, zeros mostly, for `explain()`. Models have them; layers need not. */
   exampleInputs?(): readonly unknown[];
 
-  /** How errors name the module: "conv1 (Conv2d)", or "Conv2d" where no path is known. */
+  /** The name of the module in errors: "conv1 (Conv2d)", or "Conv2d" where no path is known. */
   protected get label(): string {
     const { name } = this.constructor;
     return this.path === "" ? name : `${this.path} (${name})`;

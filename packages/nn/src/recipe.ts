@@ -18,9 +18,9 @@ interface Applied {
 const applied = new WeakMap<Module, Applied>();
 
 /**
- * Makes a model run as a recipe wants: its parameters are stored in the recipe's dtypes, and from then on its `forward`
- * casts inputs and results and opens the regions of the recipe, for training, evaluation and inference alike. Ops that are
- * cast one by one get their region from `withRecipe`, which also covers the loss. A second recipe replaces the first.
+ * Applies a recipe to a model: its parameters are stored in the recipe's dtypes, and its `forward` casts inputs and results
+ * and opens the regions of the recipe, for training, evaluation and inference. Recipes that cast op by op get their region
+ * from `withRecipe`, which also covers the loss. A second recipe replaces the first.
  *
  * The parameters become new variables where their dtype changes, so call it outside steps and before the optimizer is made.
  *
@@ -40,7 +40,7 @@ export function applyRecipe<M extends Module>(model: M, recipe: Recipe): M {
   return model;
 }
 
-/** Calls `fn` while the model runs by another recipe than the one that was applied to it, parameters aside. */
+/** Calls `fn` while the model runs by another recipe than the applied one; its parameters do not change. */
 export function whileUnder<T>(model: Module, recipe: Recipe, fn: () => T): T {
   const before = applied.get(model);
   before?.undo();

@@ -1,7 +1,7 @@
 // `instanceof` looks for this brand, so that an error thrown by another copy of the package is recognised too.
 const brand = Symbol.for("@halfstep/SafetensorsError");
 
-/** What is wrong, for programs; the message says it for people. */
+/** The problem, for programs; the message describes it for people. */
 export type SafetensorsProblem =
   /** The file ends before its header or its data does. */
   | "truncated"
@@ -29,12 +29,12 @@ export type SafetensorsProblem =
   | "trailing-data"
   /** The file has no tensor of that name. */
   | "unknown-tensor"
-  /** The elements to be written are not what dtype and shape ask for. */
+  /** The elements to write do not match dtype and shape. */
   | "data"
-  /** What was asked for fits no array of this JavaScript engine. */
+  /** The requested data exceeds the arrays of this JavaScript engine. */
   | "too-large";
 
-/** Where something is wrong. */
+/** The place of a problem. */
 export interface SafetensorsLocation {
   /** The file, or the name that the caller gave to the bytes. */
   readonly source?: string | undefined;

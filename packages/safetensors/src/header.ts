@@ -19,7 +19,7 @@ export interface ReadOptions {
   readonly source?: string;
 }
 
-/** What a file says about itself. Both records have no prototype: a tensor may be called "constructor". */
+/** The content of a header. Both records have no prototype, because a tensor may be called "constructor". */
 export interface Header {
   readonly metadata: Readonly<Record<string, string>>;
   /** In the order of the data. */
@@ -40,7 +40,7 @@ export function headerLength(prefix: Uint8Array, fileLength: number, options: Re
   const length = view.getBigUint64(0, true);
   const limit = Math.min(options.maxHeaderBytes ?? maxHeaderBytes, maxHeaderBytes);
   if (length === 0n) return fail("header-length", "the header has no bytes");
-  // Negated, so that a limit of NaN lets nothing pass.
+  // Negated, so that a limit of NaN refuses everything.
   if (!(length <= limit))
     return fail("header-length", `the header has ${length} bytes, the limit is ${limit}`);
   const available = fileLength - prefixBytes;

@@ -9,7 +9,7 @@ const letterU = 0x75;
 const zero = 0x30;
 const nine = 0x39;
 
-// What stands after a backslash, and the character it means.
+// The byte after a backslash, and the character of the escape.
 const escapes: ReadonlyMap<number, number> = new Map(
   [...'"\\/bfnrt'].map((letter, index) => [
     letter.charCodeAt(0),
@@ -20,9 +20,9 @@ const escapes: ReadonlyMap<number, number> = new Map(
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Reads the JSON of a header piece by piece, straight from its bytes. The caller knows what has to come next and asks for
- * it, so nothing nests and nothing is built that was not asked for; JSON.parse would hide duplicate keys, round
- * large integers, and first make a string of the whole.
+ * Reads the JSON of a header piece by piece, straight from its bytes. The caller requests each expected token, so that
+ * nothing nests and no unexpected value is built. JSON.parse would hide duplicate keys, round large integers, and first
+ * make a string of the whole.
  */
 export class JsonScanner {
   readonly #bytes: Uint8Array;

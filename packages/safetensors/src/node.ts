@@ -59,8 +59,8 @@ export async function openSafetensors(
 }
 
 /**
- * Writes a safetensors file that appears whole or not at all: it is written beside its place, flushed to the disk and renamed, so that a
- * full disk leaves the file that was there. `writeSafetensorsTo` writes to a handle instead.
+ * Writes a safetensors file that appears whole or not at all: it is written next to its path, flushed to the disk and renamed, so that a
+ * full disk leaves an existing file unchanged. To write to a handle, use `writeSafetensorsTo`.
  * @throws SafetensorsError when something cannot be stored
  * @throws the system's error (with `code`) when the file cannot be written
  */

@@ -28,7 +28,7 @@ export function readSafetensors(
 ): Safetensors {
   const file = ArrayBuffer.isView(bytes) ? bytes : new Uint8Array(bytes);
   const length = headerLength(file, file.length, options);
-  // A copy: TextDecoder refuses shared memory, and nobody else writes to this one.
+  // A copy, because TextDecoder refuses shared memory, and other threads cannot write to the copy.
   const json = new Uint8Array(file.subarray(prefixBytes, prefixBytes + length));
   const { metadata, tensors: infos } = parseHeader(json, file.length, options.source);
   const tensors: Record<string, SafetensorsTensor> = Object.create(null);

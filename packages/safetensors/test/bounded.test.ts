@@ -24,7 +24,7 @@ test("in memory, no malformed file makes the reader allocate more than its heade
       // corpus.test.ts looks at the errors.
     }
     const allocated = process.memoryUsage().arrayBuffers - before;
-    // The file counts once: whoever first asks for the buffer of a small array moves it out of the heap.
+    // The file counts once: the first access to the buffer of a small array moves it out of the heap.
     const allowed = bytes.length + 2 * honestHeader(bytes);
     return allocated > allowed ? [`${name}: ${allocated} bytes`] : [];
   });

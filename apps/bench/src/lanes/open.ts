@@ -14,9 +14,9 @@ export interface Lane {
   readonly version: string;
   /** Undefined where the library cannot do this. */
   prepare(chosen: Case, precision: Precision): Promise<Prepared> | undefined;
-  /** Resolves when all that was submitted is done. */
+  /** Resolves when all submitted work is done. */
   drain(): Promise<void>;
-  /** Whether it computes in yet another process, whose CPU time nobody counts here. */
+  /** Whether it computes in a further process, whose CPU time is not measured here. */
   readonly isElsewhere?: boolean;
 }
 

@@ -5,14 +5,14 @@ import type { Recipe } from "./recipe.js";
 /** The optimization levels of NVIDIA's apex. */
 export type ApexLevel = "O0" | "O1" | "O2" | "O3";
 
-/** What a level's properties may be replaced by: apex's arguments, and the strings that its command line gives. */
+/** Replacements of a level's properties: apex's arguments, and the strings of its command line. */
 export interface ApexOverrides {
   readonly castModelType?: CastDType | undefined;
   readonly keepBatchNormFloat32?: boolean | "True" | "False" | undefined;
   readonly masterWeights?: boolean | undefined;
   /** A number, a number in a string, or `"dynamic"`. */
   readonly lossScale?: number | string | undefined;
-  /** What the model's results are cast to. Default float32, as in apex, except under O1. */
+  /** The dtype to which the model's results are cast. Default float32, as in apex, except under O1. */
   readonly castModelOutputs?: CastDType | undefined;
 }
 

@@ -23,7 +23,7 @@ export const autocastRecipe = (compute: CastDType): Recipe => ({
 });
 
 /**
- * The recipe that a command line or a JSON file means.
+ * The recipe for a value from a command line or a JSON file.
  *
  * | given | recipe |
  * |---|---|
@@ -88,7 +88,7 @@ const policyNames: readonly CastPolicy[] = [
   "none",
 ];
 
-/** What may be in each member of a recipe that was read from outside. */
+/** Checks of each member of a recipe from outside. */
 const checks: Readonly<Record<keyof Recipe, Check>> = {
   name(value, member) {
     if (typeof value === "string" && value !== "") return value;

@@ -5,21 +5,21 @@ import { matchesPath } from "./module-path.js";
 /**
  * The precision of a model and of its training, as data: it can be kept in a JSON file, and one file serves training,
  * evaluation, inference and export. Make one with `apexRecipe`, `jmpRecipe`, `kerasRecipe` or `autocastRecipe`, or with
- * `recipeOf` from whatever a command line or a file says.
+ * `recipeOf` from a command line or a file.
  */
 export interface Recipe {
-  /** What reports call it: "O2", "params=float32,compute=float16,output=float32", "mixed_float16". */
+  /** The name in reports: "O2", "params=float32,compute=float16,output=float32", "mixed_float16". */
   readonly name: string;
-  /** How parameters are stored. */
+  /** The dtype in which parameters are stored. */
   readonly params: CastDType;
-  /** What ops are lowered to; float32 lowers nothing. */
+  /** The dtype to which ops are lowered; float32 lowers nothing. */
   readonly compute: CastDType;
   /**
    * - `"perOp"`: each op's cast policy decides whether it runs in `compute` (torch.amp, apex O1);
    * - `"whole"`: inputs and parameters are cast to `compute`, and everything runs in it (apex O2 and O3, JMP, Keras).
    */
   readonly casting: "perOp" | "whole";
-  /** What the model's floating results are cast to; null leaves them as they come. */
+  /** The dtype to which the model's floating results are cast; null leaves them unchanged. */
   readonly output: CastDType | null;
   /** Whether batch norm keeps float32 parameters where `params` is a 16-bit dtype. Its statistics are always float32. */
   readonly keepBatchNormFloat32: boolean;
@@ -33,7 +33,7 @@ export interface Recipe {
   readonly modules: Readonly<Record<string, ModulePrecision>>;
 }
 
-/** How the modules of one path differ from the rest of the model. */
+/** The precision of the modules of one path, where it differs from the rest of the model. */
 export interface ModulePrecision {
   /** Everything in the module runs in this dtype. Float32 parameters stay float32 there, others are stored in it. */
   readonly dtype?: CastDType;
@@ -42,8 +42,8 @@ export interface ModulePrecision {
 }
 
 /**
- * Calls `fn` as a recipe wants: where ops are cast one by one, in an autocast region with the recipe's policies; else
- * outside of any, since then the model itself casts, once the recipe has been applied to it.
+ * Calls `fn` under a recipe. Where ops are cast one by one, that is an autocast region with the recipe's policies.
+ * Otherwise it is outside of all regions, because the model to which the recipe was applied casts itself.
  *
  * ```ts
  * const loss = withRecipe(recipe, () => crossEntropy(model.forward(x), labels));

@@ -3,17 +3,17 @@ import { exponentOf, powerOfTwo } from "../exponent.js";
 import { checkFormat, type FloatFormat } from "../format.js";
 import { numbersOf } from "../numbers-of.js";
 
-/** What rounding to a format does to numbers. Shares are from 0 to 1. */
+/** The effect of rounding to a format on numbers. Shares are from 0 to 1. */
 export interface FormatComparison {
   /** All elements. */
   readonly count: number;
-  /** Share of all elements that are NaN or infinite. They have no part in what follows. */
+  /** Share of all elements that are NaN or infinite. The members below exclude them. */
   readonly nonFinite: number;
   /** Share of the finite that become infinite or NaN, or, where the format has neither, are cut to its maximum. */
   readonly overflow: number;
-  /** Share of the finite that are not 0 and become 0. What was rounded to 0 before is not among them: see `zeros`. */
+  /** Share of the finite that are not 0 and become 0, without numbers that were already rounded to 0: see `zeros`. */
   readonly underflow: number;
-  /** Share of the finite that are 0 already. Of numbers that were stored in a narrow format, how much of that is underflow nobody can tell. */
+  /** Share of the finite that are already 0. For numbers that were stored in a narrow format, it includes an unknown share of underflow. */
   readonly zeros: number;
   /** Share of the finite that become subnormal. */
   readonly subnormal: number;
@@ -31,7 +31,7 @@ export interface FormatComparison {
 const chunkLength = 8192;
 
 /**
- * Rounds numbers to nearest even and says what is lost. Memory is constant, but for a decoded copy of arrays of codes.
+ * Rounds numbers to nearest even and reports the losses. Memory is constant, except for a decoded copy of arrays of codes.
  * @throws TypeError if `numbers` is no array of numbers, or `format` has no codes.
  */
 export function compare(numbers: Numbers, format: FloatFormat): FormatComparison {

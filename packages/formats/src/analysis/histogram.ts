@@ -2,7 +2,7 @@ import type { Numbers } from "../arrays.js";
 import { exponentOf } from "../exponent.js";
 import { numbersOf } from "../numbers-of.js";
 
-/** How many numbers lie in each power of two, by magnitude. Plain data: it can be stored, sent and added up. */
+/** The number of magnitudes in each power of two. Plain data that can be stored, sent and added up. */
 export interface ExponentHistogram {
   /** All numbers, the zeros, infinities and NaNs among them. */
   readonly count: number;
@@ -21,8 +21,8 @@ const lowest = -1074;
 const highest = 1023;
 
 /**
- * The exponents of numbers. Memory is constant, but for a decoded copy of arrays of codes; join the histograms of parts with
- * `addHistograms`.
+ * Counts the exponents of numbers. Memory is constant, except for a decoded copy of arrays of codes; `addHistograms` joins
+ * the histograms of parts.
  * @throws TypeError if `numbers` is no array of numbers.
  */
 export function exponentHistogram(numbers: Numbers): ExponentHistogram {

@@ -2,28 +2,28 @@ import { type Numbers, roundArray } from "../arrays.js";
 import { checkFormat, type FloatFormat } from "../format.js";
 import { numbersOf } from "../numbers-of.js";
 
-/** What becomes of updates added to weights that are stored in a format. Shares are from 0 to 1. */
+/** The rounding of updates added to weights that are stored in a format. Shares are from 0 to 1. */
 export interface LostUpdates {
-  /** Updates that are finite and not 0, of finite weights: what the shares are of. */
+  /** Number of finite updates that are not 0, of finite weights: the base of the shares. */
   readonly updates: number;
-  /** Share of updates that leave the weight as it was. */
+  /** Share of updates that do not change the weight. */
   readonly lost: number;
-  /** Share of updates that change the weight, but by another amount than themselves. */
+  /** Share of updates that change the weight by a different amount. */
   readonly partial: number;
-  /** Mean of |change − update| / |update|: 0 where all arrive, 1 where all are lost. */
+  /** Mean of |change − update| / |update|: 0 where none is lost, 1 where all are. */
   readonly meanRelativeError: number;
 }
 
 const chunkLength = 8192;
 
 /**
- * Adds each update to its weight as an optimizer with weights in this format would: the weight is the format's, the sum is
- * float64's, and is rounded to nearest even. Sums that overflow are counted in `updates` alone. Memory is constant, but for
+ * Adds each update to its weight as an optimizer with weights in this format would: the weight has the format, and the
+ * float64 sum is rounded to nearest even. Sums that overflow are counted in `updates` only. Memory is constant, except for
  * decoded copies of arrays of codes.
  *
- * Updates are lost below half a unit of the weight, and partly lost below many units: why AMP keeps float32 master weights
- * (Micikevicius et al., "Mixed precision training", 2018, section 3.1).
- * @param updates what is added, such as −lr · gradient.
+ * Updates are lost below half a unit of the weight, and partly lost below many units. Therefore AMP keeps float32 master
+ * weights (Micikevicius and others, "Mixed precision training", 2018, section 3.1).
+ * @param updates the updates, such as −lr · gradient.
  * @throws TypeError if these are no arrays of numbers, or `format` has no codes.
  * @throws RangeError if the arrays differ in length.
  */

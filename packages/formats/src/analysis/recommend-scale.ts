@@ -10,13 +10,13 @@ export interface ExpectedShares {
   readonly subnormal: number;
 }
 
-/** A recommended loss scale, and what it would do to the numbers looked at. */
+/** A recommended loss scale, and its expected effect on the numbers. */
 export interface ScaleRecommendation extends ExpectedShares {
   /** A power of two to multiply the numbers by. */
   readonly scale: number;
   /** log₂ scale. */
   readonly exponent: number;
-  /** What is expected without a scale. */
+  /** The expected shares without a scale. */
   readonly unscaled: ExpectedShares;
   /** One sentence or two on why, with these figures. */
   readonly explanation: string;
@@ -31,10 +31,10 @@ export interface RecommendScaleOptions {
 }
 
 /**
- * 1 where the format holds the numbers without a scale: no overflow, none subnormal. Otherwise the largest power of two at
- * which no more numbers than allowed overflow, from 2⁻¹²⁶ to 2¹²⁷: too large a scale shows in infinities, too small a one loses
- * numbers silently. Expectations take the numbers of a bin as evenly spread over it. With the default options the expected
- * overflow is exactly 0.
+ * Recommends a loss scale: 1 where all numbers are in the format's range without a scale (no overflow, none subnormal).
+ * Otherwise the largest power of two at which no more numbers than allowed overflow, from 2⁻¹²⁶ to 2¹²⁷: too large a scale
+ * causes infinities, too small a one loses numbers silently. Expectations assume that the numbers of a bin are evenly
+ * distributed. With the default options the expected overflow is exactly 0.
  * @throws TypeError if `format` has no codes.
  * @throws RangeError if the format has no zero (float8e8m0fnu), or an option is out of range.
  */

@@ -12,7 +12,7 @@ export interface EncodeArrayOptions extends Omit<EncodeOptions, "bits"> {
 /** Marks arrays of numbers that are stored as codes, and names their format. */
 export const elementFormat: unique symbol = /* @__PURE__ */ Symbol.for("@halfstep/elementFormat");
 
-/** What `Float16Array` and `BFloat16Array` of this package are to bulk conversions. */
+/** The interface of `Float16Array` and `BFloat16Array` for bulk conversions. */
 interface StoredAsCodes {
   readonly [elementFormat]: FloatFormat<Uint16Array>;
   readonly codes: Uint16Array;

@@ -1,7 +1,7 @@
 import type { CodeArray, EncodeOptions, FloatFormat, Rounding } from "../format.js";
 import { decodeWords } from "./decoder.js";
 
-/** What encoding the bits of float32 needs to know of a format, a rounding and saturation. */
+/** Constants for encoding the bits of float32 with a format, a rounding and saturation. */
 export interface Encoder {
   readonly format: FloatFormat;
   readonly rounding: Rounding;
@@ -21,7 +21,7 @@ export interface Encoder {
   readonly overflowWords: readonly [number, number];
   /** The largest and the smallest positive number, as float32 bits. */
   readonly limitWords: readonly [number, number];
-  /** The code of a NaN, or undefined where there is none and none is asked for. */
+  /** The code of a NaN, or undefined where the format has none. */
   readonly nan: number | undefined;
   /** Bits of a float32 NaN's upper part that are kept in the code. */
   readonly nanMask: number;
@@ -31,7 +31,7 @@ export interface Encoder {
 
 const encoders = /* @__PURE__ */ new WeakMap<FloatFormat, Map<string, Encoder>>();
 
-/** The one that was asked for last, which is mostly the one that is asked for next. */
+/** The encoder of the last call, which most calls repeat. */
 let latest: Encoder | undefined;
 
 /**

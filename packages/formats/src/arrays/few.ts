@@ -1,7 +1,7 @@
 /**
  * Short arrays of float32 with default options, in loops, because calls, views and copies cost more there than conversion does.
- * Each gives undefined where the general way has to be taken: for other kinds of arrays, for arguments that it will refuse, and
- * for NaNs, whose bits do not survive being numbers. All is read before anything is written, so arrays may overlap.
+ * Each returns undefined where the general path is needed: for other kinds of arrays, for invalid arguments, and for NaNs, whose
+ * bits are lost in JavaScript numbers. All elements are read before any is written, so arrays may overlap.
  */
 import type { CodeArray, FloatFormat } from "../format.js";
 import type { Numbers } from "./arguments.js";
@@ -47,10 +47,11 @@ export function decodeFew(
 }
 
 /**
- * `roundArray`, in float64 arithmetic, which is faster than taking numbers apart into bits one by one. Of a float32 x,
- * c − (c − x) with c = (2^(52 − mantissaBits) + 1) · x has the format's precision (Veltkamp's splitting; Dekker, "A floating-point
- * technique for extending the available precision", 1971): the product is rounded at the format's last place, ties to even since
- * 2^(52 − mantissaBits) · x is an even multiple of it. Subnormal numbers are rounded where float64's last place is theirs.
+ * `roundArray` in float64 arithmetic, which is faster than extracting the bits of each number. For a float32 x, c − (c − x) with c
+ * = (2^(52 − mantissaBits) + 1) · x has the format's precision (Veltkamp's splitting; Dekker, "A floating-point technique for
+ * extending the available precision", 1971). The product is rounded at the format's last place, with ties to even because 2^(52 −
+ * mantissaBits) · x is an even multiple of it. Subnormal numbers are rounded at a magnitude whose last place in float64 equals
+ * theirs.
  */
 export function roundFew(
   values: Numbers,

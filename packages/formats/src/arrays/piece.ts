@@ -25,13 +25,13 @@ export interface Workspace {
 /** Elements in a piece; a multiple of 4. */
 export { pieceLength };
 
-/** Arrays from this length on are worth the crossing into WebAssembly and the copies. */
+/** Length from which calls of WebAssembly and the copies pay. */
 const wasmFrom = 256;
 
 let plain: Workspace | undefined;
 let native: Workspace | undefined;
 
-/** Where a conversion of that many elements works. */
+/** The workspace for a conversion of that many elements. */
 export function workspaceFor(length: number): Workspace {
   const found = length >= wasmFrom ? kernels() : undefined;
   if (!plain) {

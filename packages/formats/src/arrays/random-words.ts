@@ -8,10 +8,10 @@ export type RandomWords = (first: number, count: number, into: Uint32Array) => v
 const nothing: RandomWords = () => {};
 
 /**
- * The random words that the options ask for: element i gets word i % 4 of Philox4x32-10 with the counter
- * [i >> 2, 0, offset's low half, its high half] and the key [seed's low half, its high half].
+ * The random words for the options: element i gets word i % 4 of a Philox4x32-10 generator. The counter is [i >> 2, 0,
+ * offset's low half, its high half]. The key is [seed's low half, its high half].
  * @throws TypeError if the seed is missing, or given to another rounding than `"stochastic"`.
- * @throws RangeError if seed or offset is no safe integer from 0 on.
+ * @throws RangeError if seed or offset is not a safe integer ≥ 0.
  */
 export function randomWordsOf(
   operation: string,

@@ -1,4 +1,4 @@
-/** What the CLI says in one line, and its exit code: 2 for usage and input, 4 for storage. */
+/** An error of the CLI in one line, with its exit code: 2 for usage and input, 4 for storage. */
 export class CliError extends Error {
   override readonly name: string = "CliError";
   readonly exitCode: 2 | 4;

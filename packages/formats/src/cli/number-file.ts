@@ -24,8 +24,8 @@ const pieceBytes = 1 << 20;
 const maxHeaderBytes = 10_000;
 
 /**
- * Reads all numbers of a .npy (versions 1 to 3; little-endian float16, float32 or float64) or .f32 file, handing them to `use`
- * piece by piece, as they lie in the file: in C or in Fortran order.
+ * Reads all numbers of a .npy file (versions 1 to 3; little-endian float16, float32 or float64) or of a .f32 file. It passes
+ * them to `use` piece by piece in the order of the file, C or Fortran.
  * @throws CliError if the file cannot be read (exit code 4), or is missing or malformed (2).
  */
 export function readNumberFile(

@@ -5,7 +5,7 @@ import { CliError } from "./errors.js";
 import { histogramAsJson, histogramAsText, readHistogram } from "./histogram.js";
 import { describeNumber, numbersAsJson, numbersAsText, parseNumber } from "./numbers.js";
 
-/** What a run printed, and how it ended. */
+/** The output of a run, and its exit code. */
 export interface CliResult {
   readonly stdout: string;
   readonly stderr: string;
@@ -66,7 +66,7 @@ Exit codes: 0; 2 wrong usage or input; 4 a file could not be read.
 Colours: on terminals, unless NO_COLOR is set; everywhere with FORCE_COLOR=1.
 `;
 
-/** The whole command line tool but for the process. */
+/** The command line tool without the process. */
 export function run(args: readonly string[], { color }: { readonly color: boolean }): CliResult {
   try {
     return { stdout: print(args, color), stderr: "", exitCode: 0 };

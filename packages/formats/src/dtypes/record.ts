@@ -2,16 +2,16 @@ import { decodeArray, encodeArray } from "../arrays.js";
 import type { CodeArray, FloatFormat } from "../format.js";
 import { packCodes, unpackCodes } from "../scaled/pack-codes.js";
 
-/** Decoded elements on the host: floats as float32, integers as they are. */
+/** Decoded elements on the host: floats as float32, integers unchanged. */
 export type DecodedElements =
   | Float32Array<ArrayBuffer>
   | Int32Array<ArrayBuffer>
   | Uint32Array<ArrayBuffer>;
 
-/** Elements as they lie in memory: numbers of 32 bits, or codes. */
+/** Elements as stored in memory: numbers of 32 bits, or codes. */
 export type ElementBytes = DecodedElements | Uint16Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
 
-/** What a dtype of floating-point numbers is. */
+/** The record of a dtype of floating-point numbers. */
 export interface FloatRecord {
   readonly kind: "float";
   /** Bits of an element in memory. Elements of fewer than 8 bits are dense in bytes, the first in the lowest bits. */
@@ -20,11 +20,11 @@ export interface FloatRecord {
   readonly Elements: Float32ArrayConstructor;
   /** Its codec and its limits. */
   readonly format: FloatFormat;
-  /** Whether stores make numbers beyond the largest one that number, not infinity. */
+  /** Whether stores replace numbers beyond the largest one by that number instead of infinity. */
   readonly saturates: boolean;
 }
 
-/** What a dtype of integers is. Stores drop fractions and saturate, and NaN becomes 0. */
+/** The record of a dtype of integers. Stores truncate and saturate, and NaN becomes 0. */
 export interface IntegerRecord {
   readonly kind: "int" | "uint";
   /** Bits of an element in memory. */
@@ -46,13 +46,13 @@ export const floatRecord = (format: FloatFormat): FloatRecord => ({
   saturates: format.bits <= 8,
 });
 
-/** The integer that a number becomes: without its fraction, the end of the range where it lies beyond, 0 for NaN. */
+/** Converts a number to an integer: truncated, saturated, and 0 for NaN. */
 export function toIntegerWithin([low, high]: IntegerRecord["range"], x: number): number {
-  // No −0: in float64 arithmetic it would stay one.
+  // Avoids −0, which float64 arithmetic would keep.
   return Number.isNaN(x) ? 0 : Math.min(Math.max(Math.trunc(x), low), high) + 0;
 }
 
-/** Numbers as the bytes of their elements; typed arrays that are those bytes as they are. */
+/** Encodes numbers as the bytes of their elements; typed arrays with these bytes are returned unchanged. */
 export function encodeAs(record: ElementRecord, values: ArrayLike<number>): ElementBytes {
   const { Elements, bits } = record;
   if (bits === 32) {

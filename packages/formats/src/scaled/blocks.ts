@@ -2,7 +2,10 @@ import { type EncodeArrayOptions, encodeArray } from "../arrays.js";
 import { exponentOf, powerOfTwo } from "../exponent.js";
 import type { CodeArray, FloatFormat } from "../format.js";
 
-/** How a flat array of rows is cut into blocks that share a scale. Blocks end with their row, so the last may be shorter. */
+/**
+ * The division of a flat array of rows into blocks that share a scale. Blocks end with their row, so the last may be
+ * shorter.
+ */
 export interface Blocks {
   readonly length: number;
   readonly columns: number;

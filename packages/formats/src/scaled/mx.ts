@@ -23,7 +23,7 @@ export type MxElement =
   | "float4e2m1fn";
 
 /**
- * How the largest magnitude of a block, amax, becomes the exponent of its scale. emax is the exponent of the element
+ * How the exponent of a block's scale is computed from its largest magnitude, amax. emax is the exponent of the element
  * format's largest number: 8 for e4m3, 15 for e5m2, 4 for e3m2, 2 for e2m3 and e2m1.
  *
  * - `"floor"`: ⌊log₂ amax⌋ − emax, the rule of OCP MX v1.0 §6.3; the largest elements may saturate;
@@ -32,9 +32,9 @@ export type MxElement =
  *   next power of two get room;
  * - `"rceil"`: ⌈log₂(amax / max)⌉, the least scale at which nothing saturates (cuBLAS, `cvt.rp.ue8m0x2`).
  *
- * The names are torchao's. Two of its corners are not followed: for amax from (2 − 2^(−mantissaBits − 1)) · 2¹²⁷ on its even
- * rule overflows to a NaN scale, and its rceil multiplies by a rounded reciprocal of max, which for amax = max · 2^k can give
- * a scale twice as large.
+ * The names are torchao's, but two of its special cases are not followed. For amax from (2 − 2^(−mantissaBits − 1)) · 2¹²⁷
+ * on, its even rule overflows to a NaN scale. Its rceil multiplies by a rounded reciprocal of max, which for amax = max · 2^k
+ * can return a scale twice as large.
  */
 export type MxRule = "floor" | "ceil" | "even" | "rceil";
 
@@ -92,11 +92,11 @@ function scaleExponent(amax: number, format: FloatFormat<Uint8Array>, rule: MxRu
 }
 
 /**
- * Encodes numbers as OCP MX blocks of 32 (the Microscaling Formats specification v1.0). A row that is no multiple of 32 ends
- * in a shorter block, which has a scale of its own and no padding.
+ * Encodes numbers as OCP MX blocks of 32 (the Microscaling Formats specification v1.0). A row whose length is not a multiple
+ * of 32 ends in a shorter block with a scale of its own and no padding.
  *
- * Elements beyond the format saturate. A block with a NaN or an infinity has scale NaN and codes 0: MX leaves this open, and
- * so it is in torchao, which makes no difference between element formats that have a NaN and those that do not.
+ * Elements beyond the format saturate. A block with a NaN or an infinity has scale NaN and zero codes. The specification
+ * leaves this case open; torchao does the same, for element formats with and without NaN.
  * @throws RangeError if `columns` does not divide the elements; TypeError if the format is no element of MX.
  */
 export function encodeMx(

@@ -32,16 +32,16 @@ abstract class BertWithHead extends Module {
   }
 }
 
-/** What a masked language model takes. */
+/** Inputs of a masked language model. */
 export interface MaskedLMInputs extends BertInputs {
   /**
-   * uint32 [places]: which tokens to tell, counted through the whole batch, row by row. A vocabulary of scores for each is most
-   * of what a small model computes. Default: all.
+   * uint32 [places]: the tokens to predict, numbered through the whole batch, row by row. Scores of the vocabulary take most of the
+   * time of a small model. Default: all.
    */
   readonly positions?: Tensor;
 }
 
-/** BERT that tells which words stood at masked places; transformers' BertForMaskedLM. */
+/** BERT that predicts the words at masked places; transformers' BertForMaskedLM. */
 export class BertForMaskedLM extends BertWithHead {
   readonly cls: MaskedLMHead;
 
@@ -129,7 +129,7 @@ class Transform extends Module {
 
 /** Options of a BERT that labels. */
 export interface BertLabelOptions extends BertOptions {
-  /** How many classes there are. Default 2. */
+  /** Number of classes. Default 2. */
   readonly numLabels?: number;
 }
 
@@ -170,8 +170,8 @@ export interface BertTaggingOptions extends BertLabelOptions {
 }
 
 /**
- * BERT that tags every token; transformers' BertForTokenClassification. With a conditional random field, what `forward` returns are
- * its emissions: `model.crf.forward(emissions, tags, { mask })` is the loss, `model.crf.decode(emissions, { mask })` the tags.
+ * BERT that tags every token; transformers' BertForTokenClassification. With a conditional random field, `forward` returns its
+ * emissions: `model.crf.forward(emissions, tags, { mask })` is the loss, `model.crf.decode(emissions, { mask })` the tags.
  */
 export class BertForTokenClassification extends BertWithHead {
   readonly dropout: Dropout;

@@ -21,9 +21,9 @@ import {
   bertWeights,
 } from "./options.js";
 
-/** What a BERT takes. */
+/** Inputs of a BERT. */
 export interface BertInputs {
-  /** uint32 [batch, length]: 1 for tokens, 0 for padding, at which no token looks. Default: no padding. */
+  /** uint32 [batch, length]: 1 for tokens, 0 for padding, which is hidden from all tokens. Default: no padding. */
   readonly attentionMask?: Tensor;
   /** uint32 [batch, length]: which segment a token belongs to. Default: all to segment 0. */
   readonly tokenTypeIds?: Tensor;
@@ -77,7 +77,7 @@ export class BertModel extends Module {
     return (rows + 2) * h + numHiddenLayers * layer + (h + 1) * h;
   }
 
-  /** @internal What a head is made with. */
+  /** @internal The parts from which a head is made. */
   parts(runtime: Runtime): BertParts {
     return { runtime, generator: this.generator, config: this.config };
   }
@@ -175,7 +175,7 @@ class BertEmbeddings extends Module {
   }
 }
 
-/** What the first token says of the whole sequence. */
+/** Pools the feature of the first token for the whole sequence. */
 export class BertPooler extends Module {
   readonly dense: Linear;
 

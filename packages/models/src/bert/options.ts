@@ -32,7 +32,7 @@ export interface BertOptions {
   readonly layerNormEps?: number;
   /** Standard deviation of the initial weights. Default 0.02. */
   readonly initializerRange?: number;
-  /** The token that stands for none: its embedding starts as zeros, and gets no gradient as an input. Default 0. */
+  /** The padding token: its embedding starts as zeros, and gets no gradient as an input. Default 0. */
   readonly padTokenId?: number;
 }
 
@@ -61,7 +61,7 @@ export const bertConfig = (options: BertOptions): BertConfig => ({
   ...options,
 });
 
-/** What is the same in all parts of a model. */
+/** Shared by all parts of a model. */
 export interface BertParts {
   readonly runtime: Runtime;
   readonly generator: Generator;

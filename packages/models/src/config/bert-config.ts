@@ -2,19 +2,19 @@ import { activationNames } from "../activation.js";
 import type { BertOptions } from "../bert/options.js";
 import { ConfigFields } from "./config-fields.js";
 
-/** A foreign configuration, or where it is from. */
+/** The origin of a configuration. */
 export interface ConfigSource {
   /** The file, for messages. Default "config.json". */
   readonly source?: string | undefined;
 }
 
-/** What a `config.json` says of a BERT. */
+/** The options of a BERT from its `config.json`. */
 export type BertConfigOptions = Required<Omit<BertOptions, "seed">>;
 
 /**
- * The options of a BERT whose `config.json` transformers wrote. Every field that changes what the model computes is taken over, or
- * refused where it asks for what there is not: another `model_type`, relative positions, a decoder, pruned heads, quantized
- * weights. Sizes must be there; the rest has transformers' defaults.
+ * The options of a BERT whose `config.json` transformers wrote. Every field that affects the computation is used, or refused where
+ * it is not supported: another `model_type`, relative positions, a decoder, pruned heads, quantized weights. Sizes are required;
+ * other fields have transformers' defaults.
  *
  * @throws ConfigError with the field and what it may be. Nothing has been allocated then: compare
  * `BertModel.parameterCount(options)` with the weights before a model is made.

@@ -1,6 +1,6 @@
 import { ConfigError } from "./config-error.js";
 
-/** No model has more of anything; sums and products of such counts are exact. */
+/** Upper limit of all counts; sums and products of such counts are exact. */
 const mostOfAnything = 2 ** 31 - 1;
 
 const longest = 60;
@@ -14,7 +14,7 @@ function shown(value: unknown): string {
 }
 
 /**
- * The fields of a configuration that others made, or of a file that they may have changed: each is checked when it is read.
+ * The fields of an untrusted configuration or file: each is checked when it is read.
  *
  * @example
  * const fields = new ConfigFields(JSON.parse(text), "config.json");
@@ -129,7 +129,7 @@ export class ConfigFields {
     return this.#value(name) !== undefined;
   }
 
-  /** Refuses values that would make another model than ours. What is missing is as expected. */
+  /** Refuses values that differ from the expected ones. Missing values pass. */
   require(expected: Readonly<Record<string, unknown>>): void {
     for (const [name, wanted] of Object.entries(expected)) {
       const value = this.#value(name);

@@ -12,8 +12,8 @@ export interface DescribedModel {
 }
 
 /**
- * Refuses a configuration that describes a larger model than its weights are of. A model is made of memory for all of its parameters,
- * so that a file of a few bytes could ask for all that there is: call this before a model is made by options from outside.
+ * Refuses a configuration that describes a larger model than its weights. Making a model allocates memory for all its parameters, so
+ * a tiny file could exhaust memory: call this before a model is made from untrusted options.
  *
  * @throws ConfigError
  * @example
@@ -24,7 +24,7 @@ export function requireEnoughWeights(
   { name, parameters, source }: DescribedModel,
 ): void {
   const given = Object.values(weights).reduce((sum, { data }) => sum + data.length, 0);
-  // What is no number is not enough, either.
+  // Negated so that NaN is refused.
   if (!(parameters <= given))
     throw new ConfigError(
       source,

@@ -3,13 +3,13 @@ import type { GPTOptions } from "../gpt.js";
 import type { ConfigSource } from "./bert-config.js";
 import { ConfigFields } from "./config-fields.js";
 
-/** What a `config.json` says of a GPT-2. */
+/** The options of a GPT-2 from its `config.json`. */
 export type GPTConfigOptions = Required<Omit<GPTOptions, "seed">>;
 
 /**
- * The options of a GPT-2 whose `config.json` transformers wrote. Every field that changes what the model computes is taken over, or
- * refused where it asks for what there is not: another `model_type`, unscaled attention, a head of its own, cross attention,
- * quantized weights. Sizes must be there; the rest has transformers' defaults.
+ * The options of a GPT-2 whose `config.json` transformers wrote. Every field that affects the computation is used, or refused where
+ * it is not supported: another `model_type`, unscaled attention, a head of its own, cross attention, quantized weights. Sizes are
+ * required; other fields have transformers' defaults.
  *
  * @throws ConfigError with the field and what it may be. Nothing has been allocated then: compare
  * `GPT.parameterCount(options)` with the weights before a model is made.

@@ -16,7 +16,7 @@ export interface BatchNorm2dOptions {
   readonly eps?: number;
   /** Weight of a batch in the running statistics: running ← (1 − momentum) · running + momentum · batch. Default 0.1. */
   readonly momentum?: number;
-  /** What the weights start as. Default 1. */
+  /** Initial value of the weights. Default 1. */
   readonly initialWeight?: number;
 }
 

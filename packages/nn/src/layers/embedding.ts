@@ -11,7 +11,7 @@ import { Module, parameter } from "../module.js";
 
 /** Options of `Embedding`. */
 export interface EmbeddingLayerOptions extends Pick<InitOptions, "weightInit"> {
-  /** The word that stands for none: its row starts as zeros, and gets no gradient. */
+  /** The index of padding: its row starts as zeros and gets no gradient. */
   readonly paddingIndex?: number;
   /** Draws the initial rows, by default N(0, 1) as in torch. */
   readonly generator: Generator;

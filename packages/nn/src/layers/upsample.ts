@@ -12,7 +12,7 @@ import {
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 
-/** How torch calls what stands between the places of an input. */
+/** The interpolation, by torch's names. */
 export type UpsampleMode =
   | "nearest"
   | "nearest-exact"

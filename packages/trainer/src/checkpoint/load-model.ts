@@ -3,8 +3,7 @@ import type { Checkpoint } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 
 /**
- * Loads the parameters and buffers of a checkpoint's model into a model, and returns the model. The parameters are the
- * first argument's.
+ * Loads the parameters and buffers of a checkpoint's model into a model, and returns the model.
  * @param model The model, or a function that makes it from the checkpoint. Errors of this function become errors of the
  * checkpoint.
  * @param state Another state to load instead, such as averages.
