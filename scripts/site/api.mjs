@@ -20,6 +20,7 @@ const app = await Application.bootstrap(
     disableSources: true,
     excludeExternals: true,
     hideGenerator: true,
+    groupOrder: ["Functions", "Ops", "Classes", "Variables", "*"],
     includeHierarchySummary: false,
     markdownItOptions: { html: true, linkify: false },
     readme: "none",
