@@ -116,6 +116,7 @@ const startingWith = (runner: Runner, start: Runner["start"]): Runner => ({
   start,
   prepare: (plan, options) => runner.prepare(plan, options),
   forget: (plans) => runner.forget(plans),
+  trim: () => runner.trim?.(),
   ready: () => runner.ready(),
   assertWell: () => runner.assertWell(),
 });

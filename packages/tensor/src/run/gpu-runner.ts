@@ -53,7 +53,7 @@ export interface GpuRunnerOptions {
 export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runner {
   const { maxInFlight = 4 } = options;
   const { rates = device.capabilities.adapter.isFallback ? undefined : hardwareRates } = options;
-  const instances = new Map<Plan, Instance>();
+  const instances = new WeakMap<Plan, Instance>();
   const slots = new SharedSlots(device);
   const clock = new RunClock();
   const openRun = new OpenRun();
@@ -179,8 +179,8 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
         for (const { pass } of instance?.passes ?? []) pass.destroy();
         for (const slot of instance?.slots ?? []) slots.release(slot);
       }
-      if (instances.size === 0) device.trim();
     },
+    trim: () => device.trim(),
     async ready() {
       await assertWell();
       await inFlight.room();

@@ -54,8 +54,10 @@ export interface Runner extends MemoryOwner {
   start(plan: Plan, invocation: Invocation): PlanRun;
   /** Compiles the programs of a plan, each once, and runs nothing. */
   prepare(plan: Plan, options?: PrepareOptions): Promise<void>;
-  /** Releases memory that only these plans use. After the last plan, buffers kept for reuse are released, too. Plans may run again. */
+  /** Releases memory that only these plans use. Plans may run again. */
   forget(plans: Iterable<Plan>): void;
+  /** Destroys released memory that is kept for reuse. Absent where none is. */
+  trim?(): void;
   /** Waits while too many steps are in flight, and rejects if one has failed. */
   ready(): Promise<void>;
   /** Rejects if the runner has failed, with the same error from then on. */

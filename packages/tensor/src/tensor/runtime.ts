@@ -50,7 +50,10 @@ export const cpuRuntime = (options: CpuRuntimeOptions = {}): Runtime =>
 export const runtime = (runner: Runner, options: RuntimeOptions = {}): Runtime =>
   new Runtime(runner, options);
 
-/** Releases the memory of runtimes that were collected as garbage. The functions must not refer to their runtimes. */
+/**
+ * Releases the memory of runtimes that were collected as garbage, for reuse by others on the device. The functions must not refer to their
+ * runtimes.
+ */
 const collected = new FinalizationRegistry<() => void>((release) => release());
 
 /** Makes tensors, and records, plans and runs steps. */
@@ -322,6 +325,7 @@ export class Runtime {
     this.recorder.assertNotInStep("emptyCache()");
     this.recorder.flush();
     this.#executor.forget();
+    this.#runner.trim?.();
   }
 
   /**
@@ -334,6 +338,7 @@ export class Runtime {
     this.recorder.abandon();
     collected.unregister(this);
     this.#release();
+    this.#runner.trim?.();
   }
 
   [Symbol.dispose](): void {
