@@ -10,9 +10,9 @@ import type { AutocastRegion } from "./region.js";
  * dtypes of the inputs. The rule of torch also includes the region's dtype, and therefore refuses bfloat16 inputs in a
  * float16 region.
  *
- * @param policy the op's policy, after `policyOf` has looked for overrides.
- * @param dtypes the dtype of each tensor input, in any order.
- * @param region the region of the call: `currentRegion()`.
+ * @param policy The op's policy after overrides, from `policyOf`.
+ * @param dtypes The dtype of each tensor input, in any order.
+ * @param region The region of the call, from `currentRegion()`.
  * @throws DTypeError in an enabled region, if the op is banned, or if `"promote"` meets float16 and bfloat16 and no float32,
  *   which torch refuses too: neither can represent the other.
  */
