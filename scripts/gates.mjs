@@ -28,6 +28,7 @@ const turbo = (...tasks) => ["npx", "turbo", "run", ...tasks, "--output-logs=err
 const gates = [
   { name: "lint", command: ["npx", "biome", "check", ".", "--error-on-warnings"] },
   { name: "documents", command: ["node", "scripts/documents.mjs"] },
+  { name: "prose", command: ["node", "scripts/prose.mjs"] },
   { name: "writers", command: ["node", "scripts/writers.mjs"] },
   { name: "boundaries", command: ["npm", "run", "--silent", "boundaries"] },
   { name: "typecheck", command: turbo("typecheck") },
