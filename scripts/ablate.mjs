@@ -1,6 +1,6 @@
-// `npm run ablate [-- --no-time] [--only PASS]`: drops each pass of the planner in turn and writes docs/benchmarks/passes.md: what that
-// does to launches, bytes and memory of the reference models' steps, and to the time of one step a pass, within about ten minutes. With
-// `--only PASS` the tables of one pass are printed, and nothing is written.
+// `npm run ablate [-- --no-time] [--only PASS]`: drops each pass of the planner in turn and writes docs/benchmarks/passes.md: the
+// effect on launches, bytes and memory of the reference models' steps, and on the time of one step for each pass, within about ten
+// minutes. With `--only PASS` the tables of one pass are printed, and nothing is written.
 import { availableParallelism, loadavg } from "node:os";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";

@@ -1,5 +1,5 @@
-// `npm run fuzz [-- --minutes N] [--seed S] [PACKAGE…]`: runs the property tests again and again, each time from another seed, until
-// the time is over (default 10 minutes) or one fails. `npm test` starts from one committed seed. A failure names the seed to repeat it with.
+// `npm run fuzz [-- --minutes N] [--seed S] [PACKAGE…]`: runs the property tests repeatedly, each time from another seed, until the time is
+// over (default 10 minutes) or one fails. `npm test` starts from one committed seed. A failure names the seed to repeat it with.
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

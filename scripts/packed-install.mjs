@@ -99,7 +99,7 @@ const check = async ({ name, directory }) => {
   return examples.length;
 };
 
-/** Runs an example, and compares what it prints with what the README says. */
+/** Runs an example, and compares its output with the README. */
 const run = async (project, file, { code: source, output }) => {
   const { code } = await transform(source, { loader: "ts", format: "esm", target: "node20" });
   writeFileSync(join(project, file), code);

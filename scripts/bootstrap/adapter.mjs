@@ -16,7 +16,7 @@ const program = `
 `;
 
 /**
- * Reads what the probing process left behind.
+ * Reads the result of the probing process.
  * @param {{ code: number | null, signal: string | null, stdout: string, stderr: string, timedOut: boolean }} end
  * @returns {{ adapter?: string, reason?: string }} the adapter's name, or why there is none
  */
@@ -62,8 +62,8 @@ export const probeAdapter = (root, timeoutMs = 60_000) =>
   });
 
 /**
- * Variables that Mesa wants and this environment lacks: a runtime directory of one's own, and a home for compiled
- * shaders (a warm cache starts a run a hundred times faster) where there is no home directory to hold it.
+ * Variables that Mesa needs and this environment lacks: a runtime directory, and without a home directory a place for
+ * compiled shaders (a warm cache starts a run a hundred times faster).
  */
 export const gpuEnvironment = (env = process.env, platform = process.platform) => {
   if (platform !== "linux") return {};

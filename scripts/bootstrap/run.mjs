@@ -10,8 +10,8 @@ export const lastLines = (text, count) =>
 const width = 78;
 
 /**
- * Runs a command to its end, keeping what it prints and showing how long it has been at work: in place on a terminal, a
- * line every ten seconds elsewhere.
+ * Runs a command to its end, collecting its output and showing the elapsed time: in place on a terminal, a line every ten
+ * seconds elsewhere.
  * @param {string} command
  * @param {readonly string[]} args
  * @param {{ label: string, cwd?: string, env?: Record<string, string | undefined>, stream?: NodeJS.WriteStream }} options

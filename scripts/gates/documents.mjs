@@ -50,7 +50,7 @@ export const scriptsOf = (markdown) =>
     workspace,
   }));
 
-/** What GitHub calls the headings of a text in links to them. */
+/** GitHub's anchors of the headings of a text. */
 export const headingsOf = (markdown) =>
   matchesOf(withoutBlocks(markdown), /^#+ (.+)$/gm).map(({ match }) =>
     match[1]
@@ -106,8 +106,8 @@ const namesDeclaredBy = (statement) =>
       : [statement.name.text];
 
 /**
- * What a module exports, values and types, and whether each has a docstring where it is declared. What comes from other packages is
- * theirs to document.
+ * The exports of a module, values and types, and whether each has a docstring at its declaration. Exports from other packages are
+ * documented there.
  * @param {string} file
  * @param {(file: string) => string} read
  * @returns {Map<string, boolean>}
@@ -142,14 +142,15 @@ export const documentedExports = (file, read) => {
   return found;
 };
 
-/** Those names that the text nowhere has as a word. */
+/** The names that do not occur as words in the text. */
 export const unmentioned = (names, text) => {
   const words = new Set(text.match(/\w+/g));
   return names.filter((name) => !words.has(name));
 };
 
 /**
- * Links of comments, `{@link name}`, to what the file itself has no name for: `{ line, name }`. An editor leaves them dead.
+ * Links of comments, `{@link name}`, to names that the file does not declare or import: `{ line, name }`. Editors cannot resolve
+ * them.
  * @param {string} source
  */
 export const deadLinksOf = (source) => {

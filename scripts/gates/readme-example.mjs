@@ -1,6 +1,6 @@
 /**
- * The examples of a README: each ```ts block after a line `<!-- example -->`, and what it prints where a ```text block
- * follows it directly.
+ * The examples of a README: each ```ts block after a line `<!-- example -->`, and its output if a ```text block follows
+ * directly.
  * @param {string} readme
  * @returns {{ code: string, output: string | undefined }[]}
  */

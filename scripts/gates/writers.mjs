@@ -1,4 +1,4 @@
-/** Calls that write a file where it stands, so that a full disk leaves a part of it. */
+/** Calls that write a file in place, so that a full disk leaves a partial file. */
 const writing =
   /\b(?:writeFile|writeFileSync|createWriteStream|appendFile|appendFileSync|copyFile|copyFileSync|cpSync|toFile|writeSafetensorsFile)\(|\bopen(?:Sync)?\([^)\n]*,\s*["'][wa]|\bO_(?:WRONLY|RDWR|CREAT|APPEND)\b/g;
 

@@ -39,7 +39,7 @@ export interface DigitsRun extends RunContext {
    * for. Default "float32".
    */
   readonly weights?: "float32" | "bfloat16";
-  /** Told the digits that test images are taken for, batch by batch, in their order. */
+  /** Called with the predicted digits of test images, batch by batch, in their order. */
   readonly onTested?: ((predictions: Uint32Array) => void) | undefined;
 }
 
@@ -139,7 +139,7 @@ const batchOf = (set: ImageSet, indices: Uint32Array): Batch => ({
   labels: gatherLabels(set, indices),
 });
 
-/** At most `limit` images of a set, with the digits in their proportions: which ones follows from the seed. */
+/** At most `limit` images of a set, with the digits in proportion; the seed decides which ones. */
 export function sampleOf(set: ImageSet, limit: number | undefined, seed: number): ImageSet {
   if (limit === undefined || limit >= set.count) return set;
   const places = stratifiedSample(set.labels, limit, seed);

@@ -23,7 +23,7 @@ import { type DigitsOptions, parseOptions } from "./options.js";
 import { checkpointsOf, runsDone, savedRuns, settingsOf, storesOf } from "./resume.js";
 import { samplesOf } from "./samples.js";
 
-/** Images to train on where the CPU must do. */
+/** Number of training images on the CPU. */
 const cpuLimit = 3000;
 
 /** Pixels in a row and in a column that the network takes. */
@@ -60,7 +60,7 @@ async function main(args: readonly string[]): Promise<number> {
     for (const [i, precision] of options.precision.entries()) {
       if (i < resumed) continue;
       const store = checkpointsOf(options.out, precision);
-      // Whatever is there of precisions to come is of a run that was gone back from.
+      // Checkpoints of later precisions belong to an abandoned run.
       if (i > resumed) await store.clear();
       // Each run has a device of its own, so that its peak memory is its own.
       const { runtime, device, ...opened } = i === resumed ? first : await open(options, first);

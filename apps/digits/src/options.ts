@@ -9,7 +9,7 @@ import {
 } from "@halfstep/trainer/cli";
 import { Option } from "commander";
 
-/** What the command line asks for. */
+/** The options of the command line. */
 export interface DigitsOptions
   extends Omit<RunFlags, "precision" | "maxSteps" | "accumulate" | "dumpPlan"> {
   readonly precision: readonly Precision[];

@@ -19,7 +19,7 @@ export const mixedPrecisions: readonly Variant[] = [
   { name: "bfloat16", precision: "bfloat16" },
 ];
 
-/** What a comparison must be able to tell from them. */
+/** The control that a comparison must be able to distinguish. */
 export const withoutMasters: Variant = {
   name: "bfloat16 without masters",
   precision: "bfloat16",

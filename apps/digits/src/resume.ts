@@ -21,20 +21,20 @@ export const settingsOf = (options: DigitsOptions, images: number): Settings => 
   limit: images,
 });
 
-/** Where the checkpoints of one precision are. */
+/** The checkpoints of one precision. */
 export const checkpointsOf = (out: string, precision: string): CheckpointFolder =>
   new CheckpointFolder(join(out, "checkpoints", precision));
 
 /**
- * Where a run of the options could go on: last in the last of its precisions. First come those that it does not have, since
- * their checkpoints are another run's, which it must not replace while it means to go on.
+ * The stores from which a run with the options may resume, the last of its precisions last. Stores of other precisions come
+ * first: their checkpoints belong to another run, which a resumed run must not replace.
  */
 export const storesOf = ({ out, precision }: DigitsOptions): readonly CheckpointFolder[] =>
   [...precisions.filter((name) => !precision.includes(name)), ...precision].map((name) =>
     checkpointsOf(out, name),
   );
 
-/** The summaries of the precisions that are done, as a part of checkpoints. What is resumed reads them before there is a run. */
+/** The summaries of the precisions that are done, as a part of checkpoints. Resuming reads them before a run exists. */
 export const savedRuns = (done: readonly RunSummary[]): Stateful => savedData([...done]);
 
 /**

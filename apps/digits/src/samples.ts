@@ -9,7 +9,7 @@ const count = 16;
 const shownWidth = 112;
 
 /**
- * Test images with what each precision takes them for: first those that one of them takes for another digit, at most half of all.
+ * Test images with the prediction of each precision: first misclassified ones, at most half of all.
  * @param predictions of the test images in their order, by precision
  */
 export function samplesOf(

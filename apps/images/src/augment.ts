@@ -1,11 +1,11 @@
 import { philox4x32 } from "@halfstep/formats/philox";
 
-/** Gives numbers from [0, 1), one after the other. */
+/** Returns the next number from [0, 1). */
 export type Random = () => number;
 
 /**
- * Random numbers for what happens to one image in one epoch: Philox4x32-10 with the seed as key and (block, image, epoch, 1) as
- * counter. They follow from (seed, epoch, image) alone, whatever came before and whatever else is decoded at the same time.
+ * Random numbers for the augmentation of one image in one epoch: Philox4x32-10 with the seed as key and (block, image, epoch, 1)
+ * as counter. They depend on (seed, epoch, image) only, independent of earlier and parallel decoding.
  */
 export function randomOf(seed: number, epoch: number, image: number): Random {
   const key = [seed >>> 0, Math.floor(seed / 2 ** 32)] as const;
@@ -26,8 +26,8 @@ export interface Crop {
 }
 
 /**
- * The part of an image that torchvision's `RandomResizedCrop` takes: `minScale` to 1 of its area, with sides from 3 : 4 to 4 : 3,
- * evenly in the logarithm; after ten that do not fit, the largest in the middle.
+ * The crop of torchvision's `RandomResizedCrop`: `minScale` to 1 of the image's area, with sides from 3 : 4 to 4 : 3, uniform in
+ * the logarithm; after ten that do not fit, the largest central crop.
  */
 export function randomResizedCrop(
   { width, height }: Pick<Crop, "width" | "height">,
@@ -55,14 +55,14 @@ export function randomResizedCrop(
   };
 }
 
-/** How an image of fixed size is moved: by up to `pad` pixels in each direction, and mirrored or not. */
+/** The shift of an image of fixed size: by up to `pad` pixels in each direction, mirrored or not. */
 export interface Shift {
   readonly down: number;
   readonly right: number;
   readonly isMirrored: boolean;
 }
 
-/** A random crop of an image that `pad` pixels were put around, and a random flip, as on CIFAR since He et al. 2015. */
+/** A random crop of an image padded by `pad` pixels, and a random flip, as on CIFAR since He et al. 2015. */
 export function randomShift(pad: number, flip: boolean, random: Random): Shift {
   const offset = (): number => Math.floor(random() * (2 * pad + 1)) - pad;
   return { down: offset(), right: offset(), isMirrored: flip && random() < 0.5 };

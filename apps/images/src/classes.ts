@@ -1,14 +1,14 @@
 import { DataError } from "@halfstep/data";
 import type { Images } from "./images.js";
 
-/** From so many classes on they may have come from files by mistake. */
+/** The number of classes from which they are checked for a mistake in the files. */
 const manyClasses = 50;
 
 /** Classes that are named, before "…". */
 const named = 12;
 
 /**
- * Refuses what nothing can be learnt from, or can hardly be meant.
+ * Refuses classes that cannot be learned or are probably a mistake.
  * @throws DataError for one class only, or many with hardly an image each
  */
 export function requireClasses(
@@ -28,7 +28,7 @@ export function requireClasses(
     );
 }
 
-/** What is trained on: the classes with their images, and some of the images. */
+/** Describes the training data: the classes with their numbers of images, and some of the images. */
 export function describeClasses(images: Images, classes: readonly string[]): readonly string[] {
   const counts = new Uint32Array(classes.length);
   for (let i = 0; i < images.count; i++) {

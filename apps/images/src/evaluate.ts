@@ -3,7 +3,7 @@ import type { Runtime, Tensor } from "@halfstep/tensor";
 import { evaluate, inPrecision, type TrainingPrecision } from "@halfstep/trainer";
 import type { Batch } from "./images.js";
 
-/** How many of the images of a class got its name. */
+/** The number of correctly classified images of a class. */
 interface ClassScore {
   readonly name: string;
   readonly correct: number;
@@ -13,7 +13,7 @@ interface ClassScore {
 export interface Score {
   /** Share of images whose first guess is right: top-1. */
   readonly accuracy: number;
-  /** Share of images of whose first five guesses one is right. */
+  /** Share of images with the right class among the first five guesses. */
   readonly top5Accuracy: number;
   /** Mean cross-entropy in nats. */
   readonly loss: number;
@@ -21,23 +21,23 @@ export interface Score {
   readonly classes: readonly ClassScore[];
 }
 
-/** A score, and what was taken for something else. */
+/** A score, with the misclassified images. */
 export interface ScoreWithMistakes {
   readonly score: Score;
-  /** The first images that were, by their places among those that were tested. */
+  /** The first misclassified images, by their indices among the tested ones. */
   readonly mistakes: readonly Mistake[];
 }
 
 export interface Mistake {
   readonly image: number;
-  /** The class that it was taken for. */
+  /** The predicted class. */
   readonly prediction: number;
 }
 
-/** Mistakes that are kept. */
+/** Number of mistakes that are kept. */
 export const mostMistakes = 12;
 
-/** What makes logits of images. */
+/** A network with the options of its evaluation. */
 interface Network {
   readonly runtime: Runtime;
   readonly precision: TrainingPrecision;
@@ -53,7 +53,7 @@ export interface ScoreOptions extends Network {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a network makes of images. While the device looks at a batch the next one is decoded. */
+/** Scores a network on images. While the device computes a batch, the next one is decoded. */
 export async function scoreImages({
   classes,
   ...options

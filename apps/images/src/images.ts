@@ -7,7 +7,7 @@ import {
 } from "@halfstep/data";
 import { type Random, randomShift } from "./augment.js";
 
-/** Images to train on or to be tested by, as the network takes them: squares, channels-last, normalised. */
+/** Images for training or tests, in the format of the network: squares, channels-last, normalised. */
 export interface Images {
   readonly count: number;
   /** [count] */
@@ -15,7 +15,7 @@ export interface Images {
   /** Pixels of a side. */
   readonly size: number;
   readonly channels: number;
-  /** What an image is called, for people: its file, or its number. */
+  /** The name of an image, for people: its file, or its number. */
   nameOf(index: number): string;
   /**
    * Writes an image, [size, size, channels]. With random numbers it is augmented.
@@ -38,7 +38,7 @@ export interface Augmentation {
   readonly flip: boolean;
 }
 
-/** Images that are in memory. What a moved image leaves empty is black. */
+/** Images in memory. Pixels that a shift leaves empty are black. */
 export function pixelImages(
   set: ImageSet,
   normalization: Normalization,
@@ -68,7 +68,7 @@ export function pixelImages(
   };
 }
 
-/** At most `limit` of some images, with the classes in their proportions: which ones follows from the seed. */
+/** At most `limit` of some images, with the classes in proportion; the seed decides which ones. */
 export function sampleOf(images: Images, limit: number | undefined, seed: number): Images {
   if (limit === undefined || limit >= images.count) return images;
   const labels = Uint32Array.from({ length: images.count }, (_, i) => images.labels[i] as number);

@@ -14,7 +14,7 @@ export interface ModelOptions {
   readonly stem?: ResNetOptions["stem"] | undefined;
 }
 
-/** What makes a network, and is saved with it. */
+/** The options of a network, saved with it. */
 export type NetworkOptions = Omit<ResNetOptions, "seed">;
 
 const layers: Readonly<
@@ -26,7 +26,7 @@ const layers: Readonly<
   resnet50: { layers: [3, 4, 6, 3], block: "bottleneck" },
 };
 
-/** An architecture for images of some kind. The stem that makes images four times smaller leaves nothing of small ones. */
+/** An architecture for images of some kind. The stem that makes images four times smaller is not suited to small ones. */
 export function networkFor(
   { arch, width, stem }: ModelOptions,
   { classes, channels, size }: View,

@@ -4,7 +4,7 @@ import { exportFlags, predictFlags, trainFlags } from "./flags.js";
 import type { Architecture } from "./model.js";
 import type { PrecisionFlags } from "./precision.js";
 
-/** What training is asked for: the flags of apex's ImageNet trainers, and of this one. */
+/** The flags of training: those of apex's ImageNet trainers, and of this one. */
 export interface TrainCommand
   extends PrecisionFlags,
     Omit<RunFlags, "precision" | "staticLossScale" | "initScale"> {
@@ -36,7 +36,7 @@ export interface TrainCommand
   readonly prof?: number;
 }
 
-/** What `predict` is asked for. */
+/** The flags of `predict`. */
 export interface PredictCommand extends Pick<RunFlags, "adapter" | "device" | "json"> {
   readonly command: "predict";
   readonly files: readonly string[];
@@ -45,7 +45,7 @@ export interface PredictCommand extends Pick<RunFlags, "adapter" | "device" | "j
   readonly half: boolean;
 }
 
-/** What `export-folder` is asked for. */
+/** The flags of `export-folder`. */
 interface ExportCommand {
   readonly command: "export-folder";
   /** Undefined: the MNIST that comes with the app. */
@@ -55,7 +55,7 @@ interface ExportCommand {
   readonly test?: number;
 }
 
-/** What `export` is asked for. */
+/** The flags of `export`. */
 export interface ExportWeightsCommand extends Pick<RunFlags, "adapter" | "device"> {
   readonly command: "export";
   readonly file: string;

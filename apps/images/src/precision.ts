@@ -16,14 +16,14 @@ export interface PrecisionFlags {
   readonly lossScale?: string | undefined;
   /** Any other recipe. */
   readonly precision?: string | undefined;
-  /** Where a dynamic loss scale starts. */
+  /** Initial value of a dynamic loss scale. */
   readonly initScale?: number | undefined;
 }
 
 export interface ChosenPrecision {
   readonly recipe: Recipe;
   readonly scaler: GradScalerOptions;
-  /** Flags that say nothing, given the others. */
+  /** Warnings about flags without effect. */
   readonly warnings: readonly string[];
 }
 
@@ -71,7 +71,7 @@ const isHalf = ({ optLevel, fp16, precision }: PrecisionFlags): boolean => {
   return params === "float16" || compute === "float16";
 };
 
-/** The loss scale that flags ask for; undefined where they leave it to the recipe. */
+/** The loss scale from the flags; undefined where the recipe decides. */
 function scaleOf(flags: PrecisionFlags, warnings: string[]): number | "dynamic" | undefined {
   const { staticLossScale, dynamicLossScale, lossScale } = flags;
   if (dynamicLossScale) {
@@ -91,7 +91,7 @@ function scaleOf(flags: PrecisionFlags, warnings: string[]): number | "dynamic" 
   return given ?? staticLossScale;
 }
 
-/** Without float16 the loss needs no scale. apex's O0 takes one all the same. */
+/** Without float16 the loss needs no scale, but apex's O0 accepts one. */
 function ignoredScales(flags: PrecisionFlags, warnings: string[]): number | "dynamic" | undefined {
   const { staticLossScale, dynamicLossScale, lossScale, optLevel } = flags;
   const ignore = (flag: string): unknown =>
@@ -128,7 +128,7 @@ function withScale(
 const parsedScale = (text: string): number | "dynamic" =>
   refusing(() => apexRecipe("O2", { lossScale: text })).lossScale;
 
-/** What apex refuses is a wrong flag here. */
+/** Turns a refusal of apex into a usage error. */
 function refusing<T>(make: () => T): T {
   try {
     return make();

@@ -15,7 +15,7 @@ import { checkpointIn } from "@halfstep/trainer/node";
 import type { View } from "./data.js";
 import { type NetworkOptions, networkOf } from "./model.js";
 
-/** What has to be known of a network besides its parameters. */
+/** The description of a network besides its parameters. */
 interface NetworkState {
   readonly network: NetworkOptions;
   readonly view: View;
@@ -27,16 +27,16 @@ export interface OpenedNetwork extends NetworkState {
   readonly model: ResNet;
   /** The checkpoint that it is from. */
   readonly path: string;
-  /** Optimizer steps that it was trained. */
+  /** Number of optimizer steps of its training. */
   readonly step: number;
 }
 
-/** What has to be known of a network besides its parameters, as a part of checkpoints. */
+/** The description of a network besides its parameters, as a part of checkpoints. */
 export const savedNetwork = (state: NetworkState): Stateful => savedData(state);
 
 /**
  * The best network of a run folder, or that of a checkpoint.
- * @param recipe that it runs by from now on. Default: the one that it was trained by.
+ * @param recipe The recipe to run by. Default: that of its training.
  * @throws CheckpointError, ConfigError
  */
 export async function openNetwork(
@@ -47,7 +47,7 @@ export async function openNetwork(
   return networkIn(runtime, await checkpointIn(directory), recipe);
 }
 
-/** The network of a checkpoint. What files say is looked at before anything is made of it. */
+/** The network of a checkpoint. The contents of files are validated before use. */
 export function networkIn(
   runtime: Runtime,
   checkpoint: Checkpoint,
@@ -88,10 +88,10 @@ function optionsIn(fields: ConfigFields, state: StateDict, source: string): Netw
   return network;
 }
 
-/** Of an image that a network is given. Training takes no larger ones, since it has two in a batch of 2 GiB. */
+/** Most bytes of a network's image. Training accepts no larger ones, because a batch of 2 GiB has at least two. */
 const mostImageBytes = 2 ** 30;
 
-/** Pixels that the shorter side of an image is brought to. */
+/** Most pixels of the resized shorter side of an image. */
 const mostPixels = 2 ** 14;
 
 function viewIn(fields: ConfigFields): View {

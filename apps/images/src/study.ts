@@ -11,8 +11,8 @@ interface Variant {
   readonly precision: string;
   readonly scaler?: GradScalerOptions;
   /**
-   * What the loss is multiplied by. Rates grow and weight decay shrinks as much, so that with exact arithmetic nothing changes:
-   * gradients of float16 are too small for it unless the loss is scaled.
+   * Factor of the loss. Rates grow and weight decay shrinks by the same factor, so that exact arithmetic would give equal
+   * results. In float16 the gradients are too small unless the loss is scaled.
    */
   readonly lossWeight?: number;
 }
@@ -47,7 +47,7 @@ const study: Study = {
       ...data,
       ...{ recipe: chosen.recipe, scaler: variant.scaler ?? chosen.scaler },
       ...{ runtime, device, seed, lossWeight },
-      // MNIST's files are in no order.
+      // MNIST's files have no order.
       train: { ...data.train, count: 8000 },
       network: networkFor({ arch: "resnet20", width: 16, stem: "imagenet" }, data.view),
       ...{ batchSize: 64, accumulate: 1, epochs: 3, evalEvery: 3, workers: 4 },

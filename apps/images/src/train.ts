@@ -38,13 +38,13 @@ export interface ImagesRun
   readonly maxSteps?: number | undefined;
   readonly batchSize: number;
   readonly accumulate: number;
-  /** Of 256 images in a step: it grows with them. */
+  /** Learning rate for 256 images in a step; it is proportional to their number. */
   readonly lr: number;
   readonly momentum: number;
   readonly weightDecay: number;
   /** Whether batch norm and biases decay too, as in apex's script. */
   readonly normDecay: boolean;
-  /** Epochs in which the learning rate rises. */
+  /** Number of epochs in which the learning rate rises. */
   readonly warmUp: number;
   /** Epochs at which it becomes a tenth. */
   readonly milestones: readonly number[];
@@ -54,13 +54,13 @@ export interface ImagesRun
   readonly workers: number;
   /** Epochs between two evaluations. */
   readonly evalEvery: number;
-  /** What the loss is multiplied by, for studies of underflow. Default 1. */
+  /** Factor of the loss, for studies of underflow. Default 1. */
   readonly lossWeight?: number | undefined;
-  /** Called before the optimizer is made: to load weights. */
+  /** Called before the optimizer is made, to load weights. */
   readonly prepare?: ((model: ResNet) => Promise<void>) | undefined;
 }
 
-/** The result of a run, and what the test said of each class. */
+/** The result of a run, with the score of each class. */
 export interface ImagesResult extends ScoreWithMistakes {
   readonly summary: RunSummary;
 }
@@ -172,7 +172,7 @@ const metricsOf = ({ accuracy, top5Accuracy, loss }: Score): TestResult => ({
   loss,
 });
 
-/** The batches of an epoch from number `first` on, every image as this epoch's random numbers want it. */
+/** The batches of an epoch from number `first` on, augmented by this epoch's random numbers. */
 function trainingBatches(run: ImagesRun, epoch: number, first = 0): AsyncGenerator<Batch> {
   const { train: images, batchSize, seed, workers, isAugmented } = run;
   const order = permutation(images.count, seed, epoch);

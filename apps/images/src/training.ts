@@ -11,7 +11,7 @@ import { samplesOf } from "./samples.js";
 import { stepsOf, trainImages } from "./train.js";
 import { loadPretrained } from "./weights.js";
 
-/** Steps that `--prof` looks at. */
+/** Steps that `--prof` measures. */
 const profiled = 10;
 
 /** `DIR …`: trains a network, and tests it. */
@@ -76,7 +76,7 @@ function requireMemory({ batchSize }: TrainCommand, { size, channels }: View): v
     );
 }
 
-/** What has to be the same when training goes on, by flag. */
+/** Settings that must be the same in a resumed run, by flag. */
 const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   directory: options.directory ?? null,
   precision,
@@ -96,7 +96,7 @@ const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   "init-scale": options.initScale ?? null,
 });
 
-/** Where the time of a step went, for people. */
+/** The time of a step by phase, for people. */
 const profile = ({ msPerStep, deviceMsPerStep, phases = {}, perStep }: RunSummary): string =>
   [
     `a step: ${msPerStep.toFixed(1)} ms, on the device's clock ${deviceMsPerStep?.toFixed(1) ?? "unknown"}; ${perStep.dispatches} dispatches, ${perStep.hostWaits} waits`,

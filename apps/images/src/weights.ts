@@ -7,12 +7,12 @@ import { auditRange, safetensorsOf } from "@halfstep/trainer";
 import { readWeights, writeWholeFile } from "@halfstep/trainer/node";
 import type { OpenedNetwork } from "./saved-network.js";
 
-/** The layer that tells classes apart: of other classes it is of no use. */
+/** The classification layer, which is useless for other classes. */
 const head = /^fc\./;
 
 /**
- * Starts a network from a safetensors file with torchvision's names and layouts. The last layer is left as it was drawn where the
- * file's has other classes. What 16 bits cannot hold is said, with advice.
+ * Starts a network from a safetensors file with torchvision's names and layouts. The last layer keeps its initial values where the
+ * file's has other classes. Weights beyond the range of 16 bits are reported, with advice.
  * @throws DataError where another parameter is missing or has another shape
  */
 export async function loadPretrained(
@@ -48,8 +48,8 @@ export async function loadPretrained(
 }
 
 /**
- * Writes a network as a safetensors file with torchvision's names and layouts, for `load_state_dict` there. How it wants its images
- * is in the file's metadata, `view`, as JSON.
+ * Writes a network as a safetensors file with torchvision's names and layouts, for `load_state_dict` there. The format of its
+ * images is in the file's metadata, `view`, as JSON.
  */
 export async function exportWeights(
   { model, view }: Pick<OpenedNetwork, "model" | "view">,

@@ -1,8 +1,8 @@
 import { DataError } from "@halfstep/data";
 
-/** How well an n-gram model of characters does on text that it has not seen. */
+/** The score of an n-gram model of characters on held-out text. */
 export interface NGramResult {
-  /** Characters that it looks at, the predicted one included. */
+  /** Number of characters, the predicted one included. */
   readonly order: number;
   readonly bitsPerCharacter: number;
 }
@@ -92,7 +92,7 @@ class NGramCounts {
   #nodes = new Int32Array(1 << 16);
   #size = 1;
   #counts = new Uint32Array(1 << 15);
-  /** How often something followed, and how many different characters did. */
+  /** The number of following characters, and of distinct ones. */
   #totals = new Uint32Array(1 << 15);
   #kinds = new Uint32Array(1 << 15);
 
@@ -131,7 +131,7 @@ class NGramCounts {
     return [this.#totals[context] as number, this.#kinds[context] as number];
   }
 
-  /** Where the key is, or where it would go. */
+  /** The slot of the key, or the free slot for it. */
   #slot(context: number, id: number): number {
     const key = context * this.#characters + id;
     const mask = this.#keys.length - 1;

@@ -4,7 +4,7 @@ import { evaluate, type TrainingPrecision } from "@halfstep/trainer";
 import type { Tokenizer } from "./tokenizers/tokenizer.js";
 import { type Batch, evaluationWindows } from "./windows.js";
 
-/** What is evaluated, and how. The model is in evaluation mode. */
+/** Options of an evaluation. The model is in evaluation mode. */
 export interface TextEvaluation {
   readonly runtime: Runtime;
   readonly precision: TrainingPrecision;
@@ -18,7 +18,7 @@ export interface TextEvaluation {
 }
 
 export interface TextScore {
-  /** Cross-entropy in bits over characters, whatever tokens are: to be compared between tokenizers, and with n-grams. */
+  /** Cross-entropy in bits over characters, independent of tokens: comparable between tokenizers and with n-grams. */
   readonly bitsPerCharacter: number;
   /** Cross-entropy in nats over tokens. */
   readonly loss: number;
@@ -29,7 +29,7 @@ export interface TextScore {
   readonly characters: number;
 }
 
-/** How well a model predicts a text. */
+/** Scores the predictions of a model for a text. */
 export async function scoreText(evaluation: TextEvaluation): Promise<TextScore> {
   const { runtime, precision, model, tokenizer, text, batchSize } = evaluation;
   const context = model.config.blockSize;

@@ -17,15 +17,15 @@ import type { LanguageModel } from "./saved-model.js";
 import { foreignSubwords } from "./tokenizers/foreign-subwords.js";
 
 export interface HubOptions {
-  /** Of the model from now on. Default "float32". */
+  /** Precision of the model. Default "float32". */
   readonly precision?: string | undefined;
-  /** Told of weights that the precision cannot hold. */
+  /** Called with lines about weights beyond the range of the precision. */
   readonly onNote: (line: string) => void;
 }
 
 /**
- * A GPT-2 as transformers saves it, and the hub has it: `config.json`, `tokenizer.json`, `model.safetensors`. Sizes are compared with
- * the weights before a model is made.
+ * Opens a GPT-2 in the format of transformers and the hub: `config.json`, `tokenizer.json`, `model.safetensors`. Sizes are compared
+ * with the weights before a model is made.
  * @throws DataError, ConfigError, SafetensorsError
  */
 export async function openHubModel(
@@ -73,7 +73,7 @@ const weightsOf = (directory: string): Promise<StateDict> =>
     throw error;
   });
 
-/** Writes a model so that transformers and the hub can have it: `GPT2LMHeadModel.from_pretrained(directory)`. */
+/** Writes a model in the format of transformers and the hub: `GPT2LMHeadModel.from_pretrained(directory)`. */
 export async function saveHubModel(
   directory: string,
   { model, tokenizer }: Pick<LanguageModel, "model" | "tokenizer">,

@@ -76,7 +76,7 @@ async function train(options: TrainCommand): Promise<number> {
   return run.finish(summary, { lossUnit: "nats", samples, lines: lines.join("\n") });
 }
 
-/** What has to be the same when training goes on, by flag. */
+/** Settings that must be the same in a resumed run, by flag. */
 function settings(options: TrainCommand): Settings {
   return settingsOf(options, [
     "text",

@@ -14,7 +14,7 @@ import {
 import type { Command } from "commander";
 import type { TokenizerName } from "./tokenizers/tokenizer.js";
 
-/** What `train` is asked for. */
+/** The flags of `train`. */
 export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
   readonly command: "train";
   readonly maxSteps: number;
@@ -43,7 +43,7 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
 
 type Place = Pick<RunFlags, "adapter" | "device">;
 
-/** What `evaluate` is asked for. */
+/** The flags of `evaluate`. */
 export interface EvaluateCommand extends Place {
   readonly command: "evaluate";
   readonly model: string;
@@ -59,7 +59,7 @@ export interface EvaluateCommand extends Place {
   readonly json: boolean;
 }
 
-/** What `predict` is asked for. */
+/** The flags of `predict`. */
 export interface PredictCommand extends Place {
   readonly command: "predict";
   readonly model: string;
@@ -74,7 +74,7 @@ export interface PredictCommand extends Place {
   readonly json: boolean;
 }
 
-/** What `export` is asked for. */
+/** The flags of `export`. */
 export interface ExportCommand {
   readonly command: "export";
   readonly directory: string;
@@ -113,7 +113,7 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
   return chosen as LanguageCommand;
 }
 
-/** @throws UsageError for flags that do not go together */
+/** @throws UsageError for flags that exclude each other */
 function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
   const { width, heads, beta2 } = flags;
   if (width % heads !== 0)

@@ -5,7 +5,7 @@ import { inPrecision } from "@halfstep/trainer";
 import type { LanguageModel } from "./saved-model.js";
 
 export interface SampleOptions {
-  /** What the text begins with: at least one token. */
+  /** The beginning of the text, at least one token. */
   readonly prompt: string;
   /** Tokens to add. */
   readonly length: number;
@@ -16,12 +16,12 @@ export interface SampleOptions {
   /** Draw from the fewest tokens whose probabilities add up to this (Holtzman et al. 2019). Default 1: from all. */
   readonly topP?: number | undefined;
   readonly seed: number;
-  /** Told the tokens one by one. */
+  /** Called with each token. */
   readonly onToken?: (token: number) => void;
 }
 
 /**
- * Goes on with a text. The same seed draws the same numbers, so that on the same adapter it gives the same text.
+ * Continues a text. The same seed draws the same numbers, and on the same adapter the text is the same.
  * @returns all tokens, those of the prompt included
  */
 export async function sampleText(
@@ -44,8 +44,8 @@ export async function sampleText(
 }
 
 /**
- * Logits of the token after the last one. The model always gets a whole context: what is behind the last token is not seen by
- * it, and one shape is one plan.
+ * Logits of the token after the last one. The model always gets a whole context, so that one plan suffices; causal attention
+ * ignores the tokens after the last one.
  */
 function lastLogits(runtime: Runtime, model: GPT, tokens: readonly number[]): Tensor {
   const { blockSize } = model.config;

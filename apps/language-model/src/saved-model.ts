@@ -27,7 +27,7 @@ export interface LanguageModel {
   readonly precision: string;
   /** The checkpoint that it is from. */
   readonly path: string;
-  /** Optimizer steps that it was trained; undefined for a model from elsewhere. */
+  /** Number of optimizer steps of its training; undefined for a model from elsewhere. */
   readonly step: number | undefined;
 }
 
@@ -37,7 +37,7 @@ interface LanguageState {
   readonly precision: string;
 }
 
-/** What has to be known of a model besides its parameters, as a part of checkpoints. */
+/** The description of a model besides its parameters, as a part of checkpoints. */
 export const savedLanguageModel = (
   { config }: GPT,
   tokenizer: Tokenizer,
@@ -47,7 +47,7 @@ export const savedLanguageModel = (
 
 /**
  * The best model of a run folder, or that of a checkpoint; with averaged parameters if it was trained with them.
- * @param precision of the model from now on. Default: the one that it was trained in.
+ * @param precision The precision to run in. Default: that of its training.
  * @throws CheckpointError, ConfigError, DataError
  */
 export const openLanguageModel = async (
@@ -56,7 +56,7 @@ export const openLanguageModel = async (
   precision?: string,
 ): Promise<LanguageModel> => languageModelOf(runtime, await checkpointIn(directory), precision);
 
-/** The model of a checkpoint. What files say is looked at before anything is made of it. */
+/** The model of a checkpoint. The contents of files are validated before use. */
 export function languageModelOf(
   runtime: Runtime,
   checkpoint: Checkpoint,

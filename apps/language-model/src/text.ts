@@ -4,7 +4,7 @@ import { DataError } from "@halfstep/data";
 import { readTextFile } from "@halfstep/data/node";
 import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
 
-/** Text to learn from, and text of the same kind that nothing is learnt from. */
+/** Training text, and held-out text of the same kind. */
 export interface Corpus {
   readonly name: string;
   readonly train: string;
@@ -14,7 +14,7 @@ export interface Corpus {
 /** Addresses of the years that end in this digit are held out: 24 of 233, from 1799 to 2019. */
 const heldOutDigit = "9";
 
-/** The part of a text file, its end, that is held out. */
+/** The held-out part at the end of a text file. */
 const heldOutPart = 0.1;
 
 export interface CorpusSource {
@@ -60,8 +60,8 @@ async function textFile(file: string, encoding: string | undefined): Promise<Cor
 }
 
 /**
- * Some of a text, in equal pieces from all over it, so that a quick look sees all of its years. The whole text where it is no
- * longer than that.
+ * An excerpt of a text, in equal pieces distributed over it, so that it covers all years. A text that is not longer is
+ * returned whole.
  */
 export function excerpt(text: string, length: number, pieces = 16): string {
   if (text.length <= length) return text;

@@ -35,12 +35,12 @@ export interface LanguageRun extends RunContext {
   readonly precision: TrainingPrecision;
   readonly tokenizer: Tokenizer;
   readonly text: string;
-  /** What the model is judged by, in training and after it. */
+  /** The text for evaluation, during training and after it. */
   readonly heldOut: string;
   readonly layers: number;
   readonly heads: number;
   readonly width: number;
-  /** Tokens that the model sees at most. */
+  /** Length of the model's context in tokens. */
   readonly context: number;
   readonly dropout: number;
   readonly bias: boolean;
@@ -55,18 +55,18 @@ export interface LanguageRun extends RunContext {
   readonly beta2: number;
   /** The largest norm of all gradients. */
   readonly clip: number;
-  /** Decay of an average of the parameters, which is what is judged and used then. Undefined: none. */
+  /** Decay of an average of the parameters, which is then evaluated and used. Undefined: none. */
   readonly ema?: number | undefined;
   readonly evalEvery: number;
   readonly patience?: number | undefined;
   readonly seed: number;
-  /** Told what the model writes before training and after it, where it is given. */
+  /** Called with texts of the model before and after training. */
   readonly onSample?: ((title: string, text: string) => void) | undefined;
   readonly initScale?: number | undefined;
   readonly staticLossScale?: number | undefined;
   /**
-   * What the loss is multiplied by, for studies of underflow; Adam's eps and the largest norm are as well, so that with exact
-   * arithmetic nothing changes. Default 1.
+   * Factor of the loss, for studies of underflow. It also multiplies Adam's eps and the largest norm, so that exact
+   * arithmetic would give equal results. Default 1.
    */
   readonly lossWeight?: number | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
@@ -78,7 +78,7 @@ export interface LanguageSummary extends RunSummary {
   readonly test: TestResult & Pick<TextScore, "bitsPerCharacter">;
 }
 
-/** Trains a GPT, and judges it on the held-out text. Undefined if the signal stopped it. */
+/** Trains a GPT, and evaluates it on the held-out text. Undefined if the signal stopped it. */
 export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSummary | undefined> {
   const { runtime, device, tokenizer, lossWeight = 1 } = run;
   const startedAt = performance.now();
@@ -178,7 +178,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   };
 }
 
-/** What a model goes on with after the beginning of the held-out text; always the same for the same model. */
+/** The model's continuation of the beginning of the held-out text; the same for the same model. */
 async function writtenBy(
   { runtime, tokenizer, heldOut, seed }: LanguageRun,
   model: GPT,

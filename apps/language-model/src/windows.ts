@@ -22,7 +22,7 @@ export interface TrainingWindows {
 
 /**
  * The batches of an epoch from number `first` on: the text cut into sequences that follow each other, in random order. Each epoch
- * begins to cut at another token. A rest that fills no batch is left out.
+ * begins to cut at another token. An incomplete last batch is left out.
  * @throws DataError where the text is too short for a batch
  */
 export function* trainingWindows(

@@ -1,13 +1,13 @@
 import type { Scene, SceneSet } from "./scene.js";
 import { Confusion, type Scores } from "./scores.js";
 
-/** What a simple rule reaches on the held-out scenes. */
+/** The scores of a simple rule on the held-out scenes. */
 export interface Baseline {
   readonly name: string;
   readonly scores: Scores;
 }
 
-/** Rules that a network has to beat: of colour for two classes, of shape for digits; none for other sets. */
+/** Rules that a network must beat: by colour for two classes, by shape for digits; none for other sets. */
 export function baselinesOf(set: SceneSet): readonly Baseline[] {
   if (set.channels === 3 && set.classes.length === 2) return colourThresholds(set);
   if (set.channels === 1) return [mostFrequentInk(set), nearestMean(set)];
@@ -31,7 +31,7 @@ function blueExcess(red: number, green: number, blue: number): number {
   return blue - Math.max(red, green);
 }
 
-/** The second class is where a measure of colour is at most a threshold: the best one on the scenes to learn from. */
+/** Assigns the second class where a measure of colour is at most a threshold, the best one on the training scenes. */
 function colourThresholds({ train, heldOut, classes }: SceneSet): readonly Baseline[] {
   return measures.map(({ name, of, fixed }) => {
     const threshold = fixed ?? bestThreshold(train, of);
@@ -67,10 +67,10 @@ function bestThreshold(scenes: readonly Scene[], of: Measure): number {
   return best.threshold;
 }
 
-/** From this grey on a pixel is ink. */
+/** The grey from which a pixel is ink. */
 const inkFrom = 96;
 
-/** All ink is of the class that most ink is of. */
+/** Assigns all ink to the most frequent class of ink. */
 function mostFrequentInk({ train, heldOut, classes }: SceneSet): Baseline {
   const counts = classes.map(() => 0);
   for (const { labels } of train)
@@ -84,7 +84,7 @@ function mostFrequentInk({ train, heldOut, classes }: SceneSet): Baseline {
   };
 }
 
-/** Each connected piece of ink is of the class whose mean piece, centred, is nearest. */
+/** Assigns each connected piece of ink to the class with the nearest mean of centred pieces. */
 function nearestMean({ train, heldOut, classes }: SceneSet): Baseline {
   const sums = classes.map(() => new Float64Array(patch * patch));
   const counts = classes.map(() => 0);

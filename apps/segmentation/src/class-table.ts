@@ -2,13 +2,13 @@ import { DataError } from "@halfstep/data";
 import { fileBytes } from "@halfstep/data/node";
 import { type MaskClasses, mostClasses } from "./masks.js";
 
-/** More bytes than any table of classes has. */
+/** The most bytes of a table of classes. */
 const mostBytes = 2 ** 20;
 
 /**
  * Reads a table of classes: a line each, `name,red,green,blue` as in CamVid's class_dict.csv, or `name,value` for greys and indices,
- * separated by commas, tabs or spaces; the name may come last. A first line without numbers is a heading; empty ones are passed over.
- * @throws DataError where a line is neither, or a class is there twice
+ * separated by commas, tabs or spaces; the name may come last. A first line without numbers is a heading; empty lines are skipped.
+ * @throws DataError where a line has another form, or a class occurs twice
  */
 export async function readClassTable(path: string): Promise<MaskClasses> {
   const text = new TextDecoder().decode(await fileBytes(path, { most: mostBytes }));

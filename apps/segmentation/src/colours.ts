@@ -12,7 +12,7 @@ const right: Colour = [40, 44, 52];
 const coloursOf = (classes: number): readonly Colour[] =>
   Array.from({ length: classes }, (_, i) => (i === 0 ? ink : hue((i - 1) / (classes - 1) + 0.3)));
 
-/** A picture with its classes in colours over it; the first class is left as it is. */
+/** A picture with its classes overlaid in colours, except the first class. */
 export function overlay(picture: Picture, labels: Uint8Array, classes: number): Picture {
   const colours = coloursOf(classes);
   const { height, width } = picture;
@@ -29,10 +29,10 @@ export function overlay(picture: Picture, labels: Uint8Array, classes: number): 
   return { height, width, channels: 3, pixels };
 }
 
-/** Enlargement of what is shown. */
+/** Enlargement of the shown scenes. */
 const zoom = 2;
 
-/** Pixels between what is shown. */
+/** Pixels between the shown scenes. */
 const gap = 4;
 
 /** Held-out scenes in columns: the picture, the truth, the prediction, and in red where they differ. */

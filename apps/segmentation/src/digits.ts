@@ -7,21 +7,21 @@ import type { Scene, SceneSet } from "./scene.js";
 /** Height and width of a canvas. */
 const side = 64;
 
-/** Digits on a canvas: at least and at most. */
+/** The least and the largest number of digits on a canvas. */
 const [fewestDigits, mostDigits] = [3, 6];
 
-/** From this grey on a pixel is of a digit. */
+/** The grey from which a pixel belongs to a digit. */
 const inkFrom = 96;
 
 export interface CanvasOptions {
-  /** Canvases to learn from. The held-out ones are an eighth of that, at least 16. */
+  /** Number of training canvases. There are an eighth as many held-out ones, at least 16. */
   readonly count: number;
   readonly seed: number;
 }
 
 /**
- * Canvases with three to six digits of MNIST that touch and overlap as it comes; the class of a pixel is its digit plus 1, or 0 for
- * paper. Canvases to learn from have digits of the training set, held-out ones of the test set.
+ * Canvases with three to six digits of MNIST at random places, which may touch and overlap. The class of a pixel is its digit plus
+ * 1, or 0 for paper. Training canvases have digits of the training set, held-out ones of the test set.
  * @throws DataError where the package is not installed or malformed
  */
 export async function readDigits({ count, seed }: CanvasOptions): Promise<SceneSet> {
@@ -44,7 +44,7 @@ export async function readDigits({ count, seed }: CanvasOptions): Promise<SceneS
   };
 }
 
-/** A canvas with some digits. Where two overlap, a pixel is of the one with more ink. */
+/** A canvas with some digits. Where two overlap, a pixel belongs to the one with more ink. */
 function canvas(digits: ImageSet, random: RandomNumbers): Scene {
   const pixels = new Uint8Array(side * side);
   const labels = new Uint8Array(side * side);

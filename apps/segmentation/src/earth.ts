@@ -3,7 +3,7 @@ import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
 import { readPicture } from "./pictures.js";
 import { crop, type Scene, type SceneSet } from "./scene.js";
 
-/** The Earth is cut from pole to pole into so many parts of the same width … */
+/** Number of parts of equal width into which the Earth is divided from pole to pole … … */
 const parts = 16;
 /** … of which every fourth is held out. */
 const heldOutEvery = 4;
@@ -12,7 +12,7 @@ const classes = ["water", "land"] as const;
 
 /**
  * Land and water on the "blue marble" of three-globe: 4096×2048 pixels times `scale`, by longitude and latitude. Three in four
- * of its 16 meridian strips are to learn from; those side by side are one scene.
+ * of its 16 meridian strips are for training; adjacent strips form one scene.
  * @throws DataError where the package cannot be installed
  */
 export async function readEarth(scale = 0.25): Promise<SceneSet> {
@@ -32,7 +32,7 @@ export async function readEarth(scale = 0.25): Promise<SceneSet> {
   return { ...splitByLongitude(earth), scale };
 }
 
-/** Strips of a map of the whole Earth, to learn from and held out. */
+/** Divides a map of the whole Earth into training and held-out strips. */
 function splitByLongitude(earth: Scene): Omit<SceneSet, "scale"> {
   const { height } = earth;
   const border = (part: number): number => Math.round((part * earth.width) / parts);

@@ -21,7 +21,7 @@ export interface Judged extends Scores {
   readonly loss: number;
 }
 
-/** How well a network finds the classes of scenes, tile by tile, in the precision that it is trained in. */
+/** Scores a network on scenes, tile by tile, in its training precision. */
 export async function judge(evaluation: Evaluation): Promise<Judged> {
   const { runtime, precision, model, classes } = evaluation;
   const confusion = new Confusion(classes);

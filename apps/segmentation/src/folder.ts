@@ -8,20 +8,21 @@ import { type Picture, readPicture } from "./pictures.js";
 import type { Scene, SceneSet } from "./scene.js";
 
 export interface FolderOptions {
-  /** Both sides of pictures and masks times this. */
+  /** Factor of both sides of pictures and masks. */
   readonly scale: number;
   /** Share of the pictures that is held out, from 0 to 1, both excluded. */
   readonly validation: number;
-  /** A file that names the classes: see {@link readClassTable}. Default: those that the masks have. */
+  /** A table of the classes: see {@link readClassTable}. Default: the values in the masks. */
   readonly classes?: string | undefined;
-  /** By which the held-out ones are chosen. */
+  /** Seed of the choice of held-out pictures. */
   readonly seed: number;
 }
 
 /**
- * Pictures and masks of a folder that is laid out as milesial/Pytorch-UNet has it: `imgs/NAME.jpg` goes with `masks/NAME.png`
- * or `masks/NAME_mask.png`. Each grey, palette index or colour of the masks is a class, in their order, or a table names them.
- * @throws DataError where something is missing, unreadable, or not as large as its partner, or a mask has what is no class
+ * Pictures and masks of a folder in the layout of milesial/Pytorch-UNet: `imgs/NAME.jpg` with `masks/NAME.png` or
+ * `masks/NAME_mask.png`. Each grey, palette index or colour of the masks is a class, in their order, or a table names them.
+ * @throws DataError where a file is missing, unreadable, or differs in size from its partner, or a mask has an unknown
+ * class
  */
 export async function readFolder(directory: string, options: FolderOptions): Promise<SceneSet> {
   const images = filesOf(join(directory, "imgs"));

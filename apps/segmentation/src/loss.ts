@@ -1,8 +1,8 @@
 import { castTo, crossEntropy, oneHot, softmax, type Tensor } from "@halfstep/tensor";
 
 /**
- * Cross-entropy plus dice loss, as milesial/Pytorch-UNet trains: the one judges pixels, the other areas, so that classes with few
- * pixels count as much as others. In float32 whatever the logits are in: sums over a batch are beyond float16.
+ * Cross-entropy plus dice loss, as milesial/Pytorch-UNet trains: the first scores pixels, the second areas, so that classes with
+ * few pixels count as much as others. It is float32 for every dtype of the logits, because sums over a batch exceed float16.
  * @param logits [batch, height, width, classes]
  * @param labels [batch · height · width], uint32
  */

@@ -6,11 +6,11 @@ import sharp, { type Sharp } from "sharp";
 import { type Colour, readPalettePng, writePalettePng } from "./palette-png.js";
 import { firstLine, requirePixels } from "./pictures.js";
 
-/** What the pixels of a mask are: greys, places in a palette, or colours as 0xRRGGBB. */
+/** The kinds of a mask's pixels: greys, indices of a palette, or colours as 0xRRGGBB. */
 export const maskKinds = ["grey", "palette", "colour"] as const;
 export type MaskKind = (typeof maskKinds)[number];
 
-/** A mask as its file has it. */
+/** The content of a mask file. */
 export interface Mask {
   readonly path: string;
   readonly kind: MaskKind;
@@ -49,7 +49,7 @@ export async function readMask(path: string, scale: number): Promise<Mask> {
   }
 }
 
-/** Greys where there are no colours, and otherwise colours. */
+/** Greys where the image has no colours, otherwise colours. */
 async function valuesOf(image: Sharp, isDeep: boolean): Promise<Pick<Mask, "kind" | "values">> {
   const { data, info } = await image
     .removeAlpha()
@@ -77,7 +77,7 @@ async function valuesOf(image: Sharp, isDeep: boolean): Promise<Pick<Mask, "kind
 
 const rgb = ([red, green, blue]: Colour): number => (red << 16) | (green << 8) | blue;
 
-/** The colour that a value of kind "colour" says. */
+/** The colour of a value of kind "colour". */
 const colourOf = (value: number): Colour => [value >> 16, (value >> 8) & 255, value & 255];
 
 function scaled(mask: Mask, scale: number): Mask {
@@ -96,7 +96,7 @@ function scaled(mask: Mask, scale: number): Mask {
   return { ...mask, height, width, values };
 }
 
-/** The classes of masks, and how they are shown in them. */
+/** The classes of masks, and their values in masks. */
 export interface MaskClasses {
   readonly maskKind: MaskKind;
   /** Names. */
@@ -107,22 +107,22 @@ export interface MaskClasses {
   readonly palette?: readonly Colour[] | undefined;
 }
 
-/** What is needed of classes to write them. */
+/** The part of classes that writing masks needs. */
 type MaskShown = Pick<MaskClasses, "maskValues" | "palette"> & {
   /** Default: grey. */
   readonly maskKind?: MaskKind | undefined;
 };
 
-/** More classes than these are named by a table, not taken from masks. */
+/** Most classes that are taken from masks; more require a table. */
 const mostFound = 64;
 
-/** Labels are bytes, of which the last has a meaning of its own. */
+/** Labels are bytes, and the last value is reserved. */
 export const mostClasses = 255;
 
 /**
- * The classes that masks have: each grey, index or colour is one, in their order. Masks with palettes that say different things are
- * compared by colour, and so are masks of different kinds.
- * @throws DataError for one class, and for so many that smooth edges have made them
+ * The classes in masks: each grey, index or colour is one, in ascending order. Masks with different palettes or of different kinds
+ * are compared by colour.
+ * @throws DataError for one class, and for so many that they probably come from smoothed edges
  */
 export function classesIn(directory: string, masks: readonly Mask[]): MaskClasses {
   const maskKind = kindOf(masks);
@@ -164,7 +164,7 @@ function kindOf(masks: readonly Mask[]): MaskKind {
   return masks.every(agrees) ? "palette" : "colour";
 }
 
-/** The pixels of a mask as one of another kind has them. */
+/** The pixels of a mask converted to another kind. */
 function valuesAs({ kind, values, palette = [], path }: Mask, wanted: MaskKind): Uint32Array {
   if (kind === wanted) return values;
   if (wanted === "colour" && kind === "palette") {
@@ -172,7 +172,7 @@ function valuesAs({ kind, values, palette = [], path }: Mask, wanted: MaskKind):
     return values.map((index) => colours[index] as number);
   }
   if (wanted === "colour") return values.map((grey) => rgb([grey, grey, grey]));
-  // An index is a value as good as a grey.
+  // Indices and greys need no conversion.
   if (kind !== "colour") return values;
   throw new DataError(
     path,
@@ -182,7 +182,7 @@ function valuesAs({ kind, values, palette = [], path }: Mask, wanted: MaskKind):
 
 /**
  * The class of each pixel.
- * @throws DataError where a pixel is of no class
+ * @throws DataError where a pixel has an unknown class
  */
 export function labelsIn(mask: Mask, { maskKind, maskValues, classes }: MaskClasses): Uint8Array {
   const labelOf = new Map(maskValues.map((value, label) => [value, label]));
@@ -199,7 +199,7 @@ export function labelsIn(mask: Mask, { maskKind, maskValues, classes }: MaskClas
 }
 
 /**
- * Writes classes as a mask like those that were learnt from.
+ * Writes classes as a mask in the form of the training masks.
  * @throws StorageError
  */
 export async function writeMask(

@@ -13,7 +13,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { SceneFlags } from "./scenes.js";
 import type { SegmentationSettings } from "./train.js";
 
-/** What `train` is asked for. */
+/** The flags of `train`. */
 export interface TrainCommand
   extends Omit<RunFlags, "accumulate" | "dumpPlan" | "precision" | "initScale">,
     Omit<SceneFlags, "seed">,
@@ -33,13 +33,13 @@ type Place = Pick<RunFlags, "adapter" | "device" | "json"> & {
   readonly precision?: string;
 };
 
-/** What `evaluate` is asked for. */
+/** The flags of `evaluate`. */
 export interface EvaluateCommand extends Place, SceneFlags {
   readonly command: "evaluate";
   readonly batchSize: number;
 }
 
-/** What `predict` is asked for. */
+/** The flags of `predict`. */
 export interface PredictCommand extends Place {
   readonly command: "predict";
   readonly pictures: readonly string[];
@@ -185,7 +185,7 @@ const modelFlags = (each: Command): Command =>
       precisionName,
     );
 
-/** The most canvases, which are all held in memory: 8 KiB each. */
+/** The most canvases, which are all kept in memory at 8 KiB each. */
 const mostCanvases = 200_000;
 
 function canvasCount(text: string): number {

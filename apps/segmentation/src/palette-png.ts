@@ -3,7 +3,7 @@ import { decode, encode } from "fast-png";
 
 export type Colour = readonly [red: number, green: number, blue: number];
 
-/** A PNG of places in a palette. */
+/** A PNG of palette indices. */
 interface PalettePng {
   readonly height: number;
   readonly width: number;
@@ -13,8 +13,8 @@ interface PalettePng {
 }
 
 /**
- * The indices of a PNG that has a palette; undefined where the bytes are something else. Image libraries show such a file in its
- * colours, in which two indices may be the same.
+ * The indices of a PNG with a palette; undefined for other bytes. Image libraries return the colours of such a file, and two indices may
+ * have the same colour.
  * @throws Error where it is malformed, or has other data than its header says
  */
 export function readPalettePng(bytes: Uint8Array): PalettePng | undefined {
@@ -47,8 +47,8 @@ export const writePalettePng = ({ height, width, indices, palette }: PalettePng)
 const indexed = 3;
 
 /**
- * The file without what is not needed, its data no longer than its header says: other chunks and longer data are inflated by decoders, too,
- * and may become gigabytes.
+ * The file without optional chunks, and with no more data than its header declares: decoders also inflate other chunks and longer data,
+ * which may become gigabytes.
  */
 function plainPng(bytes: Uint8Array, view: DataView): Uint8Array {
   const [width, height, depth] = [view.getUint32(16), view.getUint32(20), bytes[24] as number];

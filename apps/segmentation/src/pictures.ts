@@ -14,9 +14,9 @@ export interface Picture {
 export interface ReadPictureOptions {
   /** 1 for grey, 3 for red, green and blue. */
   readonly channels: number;
-  /** Both sides times this. Default 1. */
+  /** Factor of both sides. Default 1. */
   readonly scale?: number;
-  /** The size to come to, in place of `scale`. */
+  /** The new size, instead of `scale`. */
   readonly size?: { readonly height: number; readonly width: number };
 }
 
@@ -64,10 +64,10 @@ export async function writePng(path: string, picture: Picture): Promise<void> {
   await writeWholeFile(path, bytes);
 }
 
-/** A file of a few bytes may announce billions. */
+/** The most pixels: a file of a few bytes may declare billions. */
 const mostPixels = 2 ** 28;
 
-/** @throws DataError where a picture would have more pixels than are taken */
+/** @throws DataError where a picture would have more pixels than the limit */
 export function requirePixels(
   path: string,
   { width, height }: Pick<Picture, "width" | "height">,

@@ -1,8 +1,8 @@
 import { philox4x32 } from "@halfstep/formats/philox";
 
 /**
- * Random numbers that follow from a seed and a place, such as (epoch, tile), alone: training that is resumed in the middle
- * draws what it would have drawn.
+ * Random numbers that depend only on a seed and a place, such as (epoch, tile), so that resumed training draws the same
+ * numbers.
  */
 export class RandomNumbers {
   readonly #key: readonly [number, number];
@@ -17,10 +17,10 @@ export class RandomNumbers {
     this.#place = place;
   }
 
-  /** A whole number from 0 to `range` − 1, at most 2^32 of them. The bias, below `range` / 2^32, is of no account here. */
+  /** A whole number from 0 to `range` − 1, at most 2^32 of them. The bias, below `range` / 2^32, is negligible here. */
   below(range: number): number {
     if (this.#used === this.#words.length) {
-      // Samplers of @halfstep/data have 0 in the last word: these numbers are others.
+      // Samplers of @halfstep/data have 0 in the last word, so these numbers are independent.
       this.#words = philox4x32([this.#block++, ...this.#place, 1], this.#key);
       this.#used = 0;
     }

@@ -14,17 +14,17 @@ import { checkpointIn } from "@halfstep/trainer/node";
 import { type MaskClasses, type MaskKind, maskKinds } from "./masks.js";
 import type { Colour } from "./palette-png.js";
 
-/** What has to be known of a network besides its parameters. */
+/** The description of a network besides its parameters. */
 export interface Segmenter {
   /** 1 for grey pictures, 3 for coloured ones. */
   readonly channels: number;
   readonly classes: readonly string[];
   /** The grey, the index or the colour of each class in mask files. */
   readonly maskValues: readonly number[];
-  /** Which of these it is. Default: grey. */
+  /** The kind of these values. Default: grey. */
   readonly maskKind?: MaskKind | undefined;
   readonly palette?: MaskClasses["palette"];
-  /** By which pictures are scaled before they are segmented. */
+  /** Factor by which pictures are scaled before segmentation. */
   readonly scale: number;
   /** Channels of the first level. */
   readonly width: number;
@@ -40,11 +40,11 @@ export interface OpenedSegmenter extends Segmenter {
   readonly model: UNet;
   /** The checkpoint that it is from. */
   readonly path: string;
-  /** Optimizer steps that it was trained. */
+  /** Number of optimizer steps of its training. */
   readonly step: number;
 }
 
-/** What a network is, as a part of checkpoints. */
+/** The description of a network, as a part of checkpoints. */
 export const savedSegmenter = (segmenter: Segmenter): Stateful => savedData(segmenter);
 
 /** A network with its first parameters. */
@@ -56,7 +56,7 @@ export const makeUNet = (
 
 /**
  * The best network of a run folder, or that of a checkpoint.
- * @param precision of the network from now on. Default: the one that it was trained in.
+ * @param precision The precision to run in. Default: that of its training.
  * @throws CheckpointError, ConfigError
  */
 export async function openSegmenter(
@@ -67,7 +67,7 @@ export async function openSegmenter(
   return segmenterIn(runtime, await checkpointIn(directory), precision);
 }
 
-/** The network of a checkpoint. What files say is looked at before anything is made of it. */
+/** The network of a checkpoint. The contents of files are validated before use. */
 export function segmenterIn(
   runtime: Runtime,
   checkpoint: Checkpoint,

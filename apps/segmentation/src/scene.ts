@@ -1,6 +1,6 @@
 import type { MaskClasses } from "./masks.js";
 
-/** A picture, and what each of its pixels shows. */
+/** A picture with the class of each pixel. */
 export interface Scene {
   readonly name: string;
   /** Pixels. */
@@ -14,17 +14,17 @@ export interface Scene {
   readonly labels: Uint8Array;
 }
 
-/** Scenes to learn from and scenes that are held out, of the same kind. */
+/** Training scenes and held-out scenes of the same kind. */
 export interface SceneSet extends MaskClasses {
   /** For people. */
   readonly name: string;
   /** 1 for grey pictures, 3 for coloured ones. */
   readonly channels: number;
-  /** Names. Of two classes the second is what is looked for. */
+  /** Names. Of two classes the second is the target. */
   readonly classes: readonly string[];
-  /** Size of the scenes over that of the files they are from: what is predicted from is scaled alike. */
+  /** Size of the scenes relative to their files; pictures are scaled in the same way for prediction. */
   readonly scale: number;
-  /** Whether a mirrored scene is one of the same kind. */
+  /** Whether a mirrored scene is a valid scene. */
   readonly flips: boolean;
   readonly train: readonly Scene[];
   readonly heldOut: readonly Scene[];
@@ -57,7 +57,7 @@ export function crop(
 /** Classes that are named, before "…". */
 const named = 12;
 
-/** What is learnt from: the classes with their shares of the pixels, and what is in the first scene. */
+/** Describes the training data: the classes with their shares of the pixels, and the classes in the first scene. */
 export function describeClasses({ classes, train }: SceneSet): readonly string[] {
   const sharesOf = (scenes: readonly Scene[]): readonly string[] => {
     const counts = new Float64Array(classes.length);

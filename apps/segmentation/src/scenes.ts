@@ -4,7 +4,7 @@ import { readEarth } from "./earth.js";
 import { readFolder } from "./folder.js";
 import type { SceneSet } from "./scene.js";
 
-/** The flags that say what is segmented. */
+/** The flags that select the scenes. */
 export interface SceneFlags {
   /** "earth", "digits", or a folder with imgs/ and masks/. */
   readonly data: string;

@@ -1,4 +1,4 @@
-/** How many pixels of one class were taken for another: [class, taken for]. */
+/** The confusion matrix of pixels: [class, predicted class]. */
 export class Confusion {
   readonly classes: readonly string[];
   readonly #counts: Float64Array;
@@ -8,7 +8,7 @@ export class Confusion {
     this.#counts = new Float64Array(classes.length ** 2);
   }
 
-  /** Counts pixels. Those whose label is no class do not count. */
+  /** Counts pixels. Pixels with an invalid label are ignored. */
   add(labels: ArrayLike<number>, predictions: ArrayLike<number>): void {
     const { length } = this.classes;
     for (let i = 0; i < labels.length; i++) {
@@ -19,7 +19,7 @@ export class Confusion {
     }
   }
 
-  /** Pixels of a class that were taken for another. */
+  /** Number of pixels of a class that were predicted as another. */
   count(label: number, prediction: number): number {
     return this.#counts[label * this.classes.length + prediction] as number;
   }
@@ -44,19 +44,19 @@ export class Confusion {
   }
 }
 
-/** From 0 to 1. Means are over classes, those left out that neither labels nor predictions have. */
+/** From 0 to 1. Means are over classes that occur in labels or predictions. */
 export interface Scores {
-  /** Share of pixels whose class was found. */
+  /** Share of correctly classified pixels. */
   readonly accuracy: number;
   /** Twice the intersection over the sum of the areas (Dice 1945). */
   readonly dice: number;
   readonly meanIou: number;
-  /** Intersection over union (Jaccard 1912) of each class; NaN where it was neither there nor found. */
+  /** Intersection over union (Jaccard 1912) of each class; NaN where it occurs in neither. */
   readonly ious: readonly number[];
 }
 
 /**
- * What the segmentation of a set is judged by: of two classes the IoU of the second, of more the mean.
+ * The headline metric of a set: for two classes the IoU of the second, for more the mean IoU.
  * @example headline(["water", "land"], scores) // { name: "landIou", value: 0.97 }
  */
 export function headline(

@@ -5,10 +5,10 @@ import type { Picture } from "./pictures.js";
 import type { OpenedSegmenter } from "./saved-model.js";
 import { encode } from "./tiles.js";
 
-/** Height and width of what is segmented at a time, without its margin. */
+/** Height and width of a window without its margin. */
 const interior = 192;
 
-/** Pixels around it that are looked at as well: at the edge of what a network sees it is worst. */
+/** Margin of a window in pixels, because a network is worst at the edges of its input. */
 const margin = 32;
 
 export interface SegmentOptions {
@@ -23,7 +23,7 @@ export interface SegmentOptions {
 export interface Segmented {
   readonly height: number;
   readonly width: number;
-  /** How many. */
+  /** Number of classes. */
   readonly classes: number;
   /** [height, width, classes] */
   readonly probabilities: Float32Array;
@@ -33,7 +33,7 @@ export interface Segmented {
 export class PictureSegmenter {
   readonly #options: SegmentOptions;
   readonly #predictor: Predictor<Float32Array>;
-  /** Height and width of the windows under way. */
+  /** Height and width of the current windows. */
   #window: readonly [number, number] = [0, 0];
 
   constructor(options: SegmentOptions) {
@@ -81,7 +81,7 @@ export class PictureSegmenter {
     return { height, width, classes, probabilities };
   }
 
-  /** What it has cost so far. */
+  /** The cost so far. */
   usage(): Promise<PredictorUsage> {
     return this.#predictor.usage();
   }
@@ -150,7 +150,7 @@ export function labelsOf(
   return labels;
 }
 
-/** For each place of a line, the two places of another line around it, and how far it is from the first to the second. */
+/** For each place of a line, the two neighbouring places of another line, and the weight of the second. */
 const neighbours = (
   length: number,
   from: number,

@@ -2,7 +2,7 @@ import { DataError, permutation } from "@halfstep/data";
 import { RandomNumbers } from "./random-numbers.js";
 import type { Scene, SceneSet } from "./scene.js";
 
-/** Square parts of scenes, as a network takes them. */
+/** Square parts of scenes, in the format of a network. */
 export interface Tiles {
   /** [count, tile, tile, channels], encoded */
   readonly images: Float32Array;
@@ -11,19 +11,19 @@ export interface Tiles {
   readonly shape: readonly [count: number, height: number, width: number, channels: number];
 }
 
-/** The label of pixels that do not count: another tile has them. */
+/** The label of ignored pixels, which another tile has. */
 export const ignored = 255;
 
 /**
- * Bytes as numbers from −1 to 1 by their logarithms: what is nearly black differs in colour as what is bright does. Oceans are
- * nearly black.
+ * Bytes as numbers from −1 to 1 by their logarithms, so that colours of nearly black pixels (oceans) differ as much as those
+ * of bright ones.
  */
 const encoded: Float32Array = Float32Array.from(
   { length: 256 },
   (_, byte) => Math.log2(1 + byte) / 4 - 1,
 );
 
-/** A byte of a picture as the network takes it. */
+/** A byte of a picture as an input of the network. */
 export const encode = (byte: number): number => encoded[byte] as number;
 
 export interface TrainingTilesOptions {
@@ -99,11 +99,11 @@ interface Place {
   readonly isUpsideDown?: boolean;
 }
 
-/** Where tiles begin that cover a length; the last may overlap the one before. */
+/** The starts of tiles that cover a length; the last may overlap the previous one. */
 export const starts = (length: number, tile: number): readonly number[] =>
   Array.from({ length: Math.ceil(length / tile) }, (_, i) => Math.min(i * tile, length - tile));
 
-/** Each scene as often as tiles cover it. */
+/** Each scene once for each tile that covers it. */
 function placesOf(scenes: readonly Scene[], tile: number): readonly Scene[] {
   requireSize(scenes, tile);
   return scenes.flatMap((scene) =>
@@ -127,7 +127,7 @@ function tilesOf(places: readonly Place[], tile: number): Tiles {
   const labels = new Uint32Array(places.length * size);
   for (const [i, place] of places.entries()) {
     const { scene, y, x, isMirrored = false, isUpsideDown = false } = place;
-    // What an earlier tile of the same row or column has had.
+    // Rows and columns that an earlier tile has covered.
     const seenRows = isAligned(y, tile) ? 0 : tile - (scene.height % tile);
     const seenColumns = isAligned(x, tile) ? 0 : tile - (scene.width % tile);
     const isCovering = place.isMirrored === undefined;

@@ -22,11 +22,11 @@ import type { SceneSet } from "./scene.js";
 import { headline } from "./scores.js";
 import { stepsPerEpoch, type Tiles, trainingTiles } from "./tiles.js";
 
-/** What a run can be told. */
+/** The settings of a run. */
 export interface SegmentationSettings {
   /** Channels of the first level. */
   readonly width: number;
-  /** Enlarge by interpolation, in place of transposed convolutions. */
+  /** Enlarge by interpolation instead of transposed convolutions. */
   readonly bilinear: boolean;
   /** Height and width of the tiles. */
   readonly tile: number;
@@ -52,8 +52,8 @@ export interface SegmentationRun extends RunContext, SegmentationSettings {
   readonly precision: TrainingPrecision;
   readonly scenes: SceneSet;
   /**
-   * What the loss is multiplied by, for studies of underflow; Adam's eps and the largest norm are as well, so that with exact
-   * arithmetic nothing changes. Default 1.
+   * Factor of the loss, for studies of underflow. It also multiplies Adam's eps and the largest norm, so that exact
+   * arithmetic would give equal results. Default 1.
    */
   readonly lossWeight?: number | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
@@ -62,13 +62,13 @@ export interface SegmentationRun extends RunContext, SegmentationSettings {
 
 export interface Trained {
   readonly summary: RunSummary;
-  /** As it is after the last step, in evaluation mode. */
+  /** The network after the last step, in evaluation mode. */
   readonly segmenter: Pick<OpenedSegmenter, "model" | keyof Segmenter>;
   /** On the held-out scenes. */
   readonly judged: Judged;
 }
 
-/** Trains a U-Net, and judges it on the held-out scenes after every epoch. Undefined if the signal stopped it. */
+/** Trains a U-Net, and evaluates it on the held-out scenes after every epoch. Undefined if the signal stopped it. */
 export async function trainUNet(run: SegmentationRun): Promise<Trained | undefined> {
   const { runtime, device, scenes, lossWeight = 1 } = run;
   const startedAt = performance.now();
@@ -161,7 +161,7 @@ export const stepsOf = (
 ): number =>
   Math.min(stepsPerEpoch(run.scenes, run) * run.epochs, run.maxSteps ?? Number.POSITIVE_INFINITY);
 
-/** What the log, the summary and the table have of an evaluation. */
+/** The metrics of an evaluation for the log, the summary and the table. */
 function testOf(classes: readonly string[], judged: Judged): RunSummary["test"] {
   const { loss, accuracy, dice, meanIou } = judged;
   const { name, value } = headline(classes, judged);
@@ -195,7 +195,7 @@ type Groups = Optimizer["paramGroups"];
 function plateauHook(groups: Groups): TrainingHook {
   const plateau = new ReduceOnPlateau(groups, { mode: "max", patience: 5 });
   return {
-    // A network that has diverged has no dice.
+    // The dice of a diverged network is missing.
     onEvaluation: ({ values }) => void plateau.step(values.dice ?? Number.NaN),
     stateDict: () => plateau.stateDict(),
     loadStateDict: (state: ReturnType<typeof plateau.stateDict>) => plateau.loadStateDict(state),

@@ -19,18 +19,18 @@ export interface CompareOptions {
   readonly onNote: (line: string) => void;
 }
 
-/** What a precision makes of the package's photograph and of the images to judge by, and what that costs. */
+/** The results and costs of a precision, for the package's photograph and the evaluation images. */
 export interface Compared {
   readonly precision: Stored;
   /** dB of the bytes of the enlarged photograph to those of its authors' result. */
   readonly golden: number;
-  /** dB of the numbers before they are bytes to those in float32; null where float32 was not asked for. */
+  /** dB between the unquantized results and those in float32; null without float32. */
   readonly float32: number | null;
-  /** dB of images that were made smaller and larger again to what they were. */
+  /** dB between images that were shrunk and enlarged again and their originals. */
   readonly judged: Judgement;
   /** Of all parameters. */
   readonly parameterBytes: number;
-  /** The most that the device held at once while the photograph was enlarged; on the CPU what the plan says. */
+  /** Peak memory of the device while the photograph was enlarged; on the CPU, that of the plan. */
   readonly peakBytes: number;
   /** To enlarge the photograph, the second time. */
   readonly milliseconds: number;

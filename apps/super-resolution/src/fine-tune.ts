@@ -23,16 +23,16 @@ import { upscalerOf } from "./upscale.js";
 
 /** One fine-tuning. */
 export interface FineTuning extends RunContext {
-  /** What training starts from, and changes. */
+  /** The model, which training changes. */
   readonly model: LayersModel;
   readonly precision: TrainingPrecision;
   readonly pictures: Pictures;
-  /** How pictures are made smaller. */
+  /** The kernel for shrinking pictures. */
   readonly kernel: ShrinkKernel;
-  /** Pixels of a crop, before it is made smaller, in a row and in a column. */
+  /** Pixels on each side of a crop, before it is shrunk. */
   readonly crop: number;
   readonly batchSize: number;
-  /** Steps that an epoch has: there is no end of random crops. */
+  /** Steps of an epoch, because random crops are unlimited. */
   readonly stepsPerEpoch: number;
   readonly maxSteps: number;
   readonly lr: number;
@@ -40,11 +40,11 @@ export interface FineTuning extends RunContext {
   readonly seed: number;
   readonly initScale?: number | undefined;
   readonly staticLossScale?: number | undefined;
-  /** How parameters are kept, for studies of what is lost. Default: as the precision has it. */
+  /** The storage of parameters, for studies of losses. Default: that of the precision. */
   readonly storage?: ParameterStorage | undefined;
 }
 
-/** The result of a fine-tuning, on the pictures to judge by, in dB. */
+/** The result of a fine-tuning on the evaluation pictures, in dB. */
 export interface FineTuningSummary extends RunSummary {
   readonly test: TestResult & { readonly psnr: number; readonly before: number };
 }
@@ -66,7 +66,8 @@ export async function fineTune(run: FineTuning): Promise<FineTuningSummary | und
   const groups = flattenByDType(model.parameters());
   const schedule = cosine({
     lr: run.lr,
-    // Adam's first steps are as long as its rate allows, in any direction, and would forget what is known.
+    // Adam's first steps have the full length of its rate in any direction, and would destroy the pretrained
+    // parameters.
     warmupSteps: Math.min(warmUp, run.maxSteps - 1),
     totalSteps: run.maxSteps,
   });

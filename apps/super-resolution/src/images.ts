@@ -12,16 +12,16 @@ export interface Picture {
   readonly pixels: Uint8Array;
 }
 
-/** A file of a few bytes may announce billions of pixels. What is made of these has four times as many. */
+/** The most pixels: a file of a few bytes may declare billions, and the result has four times as many. */
 const mostPixels = 2 ** 27;
 
-/** How an image is made smaller, by the names of sharp's kernels. */
+/** Kernels for shrinking an image, by sharp's names. */
 export const shrinkKernels = ["nearest", "cubic", "mitchell", "lanczos2", "lanczos3"] as const;
 
 export type ShrinkKernel = (typeof shrinkKernels)[number];
 
 /**
- * An image file as RGB; whatever is transparent in it shows what is under it.
+ * Reads an image file as RGB, without its transparency.
  * @throws DataError where it cannot be read
  */
 export async function readPicture(path: string): Promise<Picture> {
@@ -50,7 +50,7 @@ const formats: Readonly<Record<string, "png" | "jpeg" | "webp" | "tiff">> = {
 };
 
 /**
- * Writes an image as what the name ends in: PNG, JPEG, WebP or TIFF.
+ * Writes an image in the format of the file name: PNG, JPEG, WebP or TIFF.
  * @throws DataError for another ending, StorageError where it cannot be written
  */
 export async function writePicture(path: string, picture: Picture): Promise<void> {

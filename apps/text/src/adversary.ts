@@ -2,8 +2,8 @@ import { noGrad, type Tensor, type Variable } from "@halfstep/tensor";
 
 /**
  * The fast gradient method for texts (Miyato, Dai and Goodfellow 2017): a step of length `epsilon` in which the loss of the batch
- * before rises fastest. Its gradient may carry a loss scale: only its direction counts. Where it has overflowed, so does what is
- * made of this, and the scaler skips the step.
+ * before rises fastest. The gradient may carry a loss scale, because only its direction is used. If it has overflowed, the result
+ * does too, and the scaler skips the step.
  *
  * @returns for the word embeddings, of the shape of `embeddings`
  */

@@ -2,17 +2,17 @@ import { castTo, ne, type Tensor, where } from "@halfstep/tensor";
 import type { Learner, Scores } from "./learner.js";
 import type { Encoded } from "./tokenizer.js";
 
-/** What a model says of a text. */
+/** The answer of a model for a text. */
 export interface Answer {
   readonly labels: readonly number[];
-  /** Whether all of these labels are better than others by more than the margin. */
+  /** Whether each of these labels wins by more than the margin. */
   readonly isSure: boolean;
 }
 
 /** The labels of a batch, while they are on the device. */
 export interface Decision {
   readonly best: Tensor;
-  /** The best labels where all others have become better. */
+  /** The best labels after all others were raised by the margin. */
   readonly challenged?: Tensor;
 }
 
@@ -42,7 +42,7 @@ export function decision(
 }
 
 function challenged({ values, mask }: Scores, best: Tensor, margin: number): Scores {
-  // A sum in halves may be off by as much as the margin is for.
+  // The error of a sum in halves could be as large as the margin.
   const exact = castTo(values, "float32");
   const labels = exact.shape.at(-1) as number;
   const each = exact.runtime.tensor(Uint32Array.from({ length: labels }, (_, i) => i));
@@ -50,7 +50,7 @@ function challenged({ values, mask }: Scores, best: Tensor, margin: number): Sco
   return { values: where(isOther, exact.add(margin), exact), mask };
 }
 
-/** What was decided of each text of a batch. */
+/** The answers for each text of a batch. */
 export async function answersOf<Input extends Encoded>(
   learner: Pick<Learner<Input, Input>, "labelsOf">,
   { best, challenged }: Decision,

@@ -7,13 +7,13 @@ import { Embedding } from "@halfstep/nn";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 
 export interface BagClassifierOptions extends BertLabelOptions {
-  /** What each token says for each class, [vocabSize, numLabels], row by row. Default: a BERT alone. */
+  /** The score of each token for each class, [vocabSize, numLabels], row by row. Default: a BERT alone. */
   readonly tokenScores?: Float32Array | undefined;
 }
 
 /**
- * BERT that classifies texts, to whose scores those of a bag of words are added: a linear model of the tokens, wherever they stand,
- * that learns together with the rest ("wide and deep", Cheng et al. 2016).
+ * BERT that classifies texts, plus the scores of a bag of words: a linear model of the tokens, independent of their order, that is
+ * trained together with BERT ("wide and deep", Cheng et al. 2016).
  */
 export class BagClassifier extends BertForSequenceClassification {
   /** [vocabSize, numLabels] */

@@ -4,7 +4,7 @@ import type { MaskedText } from "./masked-lm.js";
 import type { Encoded } from "./tokenizer.js";
 import { wordsOf } from "./words.js";
 
-// What simple counting reaches: shown beside what a model does, which has to be worth its cost.
+// Baselines by counting, shown next to a model's scores.
 
 /** Accuracy from 0 to 1, on the test data, of multinomial naive Bayes over words, with one added to each count. */
 export function naiveBayes({ train, test }: Splits<Labelled>, classes: number): number {
@@ -38,9 +38,9 @@ export function naiveBayes({ train, test }: Splits<Labelled>, classes: number): 
 }
 
 /**
- * What naive Bayes says of tokens: log p(token | class), with one added to each count, less its mean over classes; for the
- * token that begins each text, how frequent the class is. [vocabSize, classes], row by row. A bag of words that begins with it
- * is Wang and Manning's (2012).
+ * The scores of naive Bayes for tokens: log p(token | class), with one added to each count, minus its mean over classes; for
+ * the first token of each text, the frequency of the class. [vocabSize, classes], row by row. A bag of words that begins with
+ * it is Wang and Manning's (2012).
  */
 export function naiveBayesScores(
   train: readonly EncodedText[],
@@ -61,7 +61,7 @@ export function naiveBayesScores(
   const scores = new Float32Array(vocabSize * classes);
   for (let token = 0; token < vocabSize; token++) {
     const row = [...counts.subarray(token * classes, (token + 1) * classes)];
-    // What training does not have says nothing, whatever the totals.
+    // Tokens outside the training data have score 0, independent of the totals.
     if (token !== begin && row.every((count) => count === 1)) continue;
     const logs = row.map((count, label) =>
       token === begin

@@ -3,15 +3,18 @@ import type { BertConfig } from "@halfstep/models";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 import type { Encoded } from "./tokenizer.js";
 
-/** Windows of so many batches are sorted by length. Few, since texts of one length are alike in more than that: batches must not be. */
+/**
+ * Windows of so many batches are sorted by length. Few, because texts of equal length are also similar otherwise, and batches should
+ * not be.
+ */
 const window = 8;
 
 /** Lengths are rounded up to a multiple of this, so that few shapes, and so few plans, do for all batches. */
 const lengthStep = 16;
 
 /**
- * The batches of an epoch in a random order that follows from seed and epoch alone. Sequences of a batch are about equally long,
- * which leaves little padding.
+ * The batches of an epoch in a random order that follows from seed and epoch alone. Sequences of a batch have about equal lengths,
+ * which needs little padding.
  */
 export function shuffledByLength<Example extends Encoded>(
   examples: readonly Example[],
@@ -55,12 +58,12 @@ const chunks = <T>(list: readonly T[], size: number): T[][] =>
 interface Padded {
   /** [count, length], row by row */
   readonly values: Uint32Array;
-  /** 1 for what the sequences hold, 0 for padding. */
+  /** 1 for tokens of the sequences, 0 for padding. */
   readonly mask: Uint32Array;
   readonly shape: readonly [count: number, length: number];
 }
 
-/** @param most what no sequence is longer than, and the rectangle neither */
+/** @param most the largest length of a sequence and of the rectangle */
 export function padded(
   sequences: readonly (readonly number[])[],
   padding: number,

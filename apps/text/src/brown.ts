@@ -26,9 +26,9 @@ const places: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * The universal tag of one of the 472 of the Brown corpus, as a place in `universalTags`: without the suffixes for titles,
- * headlines and cited words, of contractions (`ppss+md`) that of the first word, of foreign words `X`. Undefined where there is
- * no such tag.
+ * The universal tag of one of the 472 tags of the Brown corpus, as an index of `universalTags`. Suffixes for titles, headlines
+ * and cited words are ignored; contractions (`ppss+md`) have the tag of the first word, and foreign words `X`. Undefined for
+ * unknown tags.
  */
 export function universalTag(tag: string): number | undefined {
   if (tag.startsWith("fw-")) return universalTags.indexOf("X");

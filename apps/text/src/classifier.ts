@@ -16,12 +16,15 @@ export interface ClassifierOptions extends ClassificationLoss {
   readonly shape: ModelShape;
   readonly seed: number;
   readonly classes: number;
-  /** What each token says for each class, [vocabSize, classes]: where a bag of words begins that learns with the model. */
+  /**
+   * The score of each token for each class, [vocabSize, classes]: the initial weights of a bag of words that is trained
+   * with the model.
+   */
   readonly tokenScores?: Float32Array | undefined;
   readonly precision: TrainingPrecision;
 }
 
-/** BERT that tells the class of a text. */
+/** BERT that predicts the class of a text. */
 export class Classifier implements Learner<EncodedText, Encoded> {
   readonly model: BagClassifier;
   readonly runtime: Runtime;

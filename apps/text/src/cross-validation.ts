@@ -9,17 +9,14 @@ import type { TrainCommand } from "./options.js";
 import { settingsOf } from "./settings.js";
 import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
 
-/**
- * Trains a model on each fold, in folders of their own, and shows what all have reached. Those that are done stay done where
- * training goes on.
- */
+/** Trains a model on each fold, in separate folders, and shows the results of all. A resumed run skips completed folds. */
 export async function trainFolds(
   options: TrainCommand,
   trainModel: (options: TaskCommand) => Promise<number>,
 ): Promise<number> {
   const { out, resume, json } = options;
   const summaries: Summary[] = [];
-  // Between two folds, too, a signal is for ending in order.
+  // A signal between two folds also ends the program in order.
   const stop = stopSignals();
   for (let fold = 0; fold < folds; fold++) {
     const place = placeOf(out, fold);

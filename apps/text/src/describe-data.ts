@@ -1,7 +1,7 @@
 import { DataError } from "@halfstep/data";
 import type { TaskData } from "./tasks.js";
 
-/** What is to be learnt, in two lines that show at once where columns are swapped: the labels, and one example. */
+/** Describes the data in two lines, which reveal swapped columns: the labels, and one example. */
 export function describeData({ kind, labels, splits }: TaskData): readonly string[] {
   const [first] = splits.train;
   if (kind === "text") return first === undefined ? [] : [`for example: ${cut(first as string)}`];
@@ -30,7 +30,7 @@ export function describeData({ kind, labels, splits }: TaskData): readonly strin
   return lines;
 }
 
-/** @throws DataError where there is nothing to learn from, or to test on */
+/** @throws DataError where there are no examples to train on, or to test on */
 export function requireSplits({ splits: { train, test } }: TaskData, source: string): void {
   const examples = train.length + test.length;
   if (train.length === 0 || test.length === 0)

@@ -19,12 +19,12 @@ export interface Splits<Example> {
   readonly test: readonly Example[];
 }
 
-/** How often examples are split into five parts to tell training from test data. */
+/** Number of folds of cross-validation. */
 export const folds = 5;
 
 /**
- * One of five splits, of which each example is tested in exactly one. The order behind them is the same whatever seed a model
- * has: models are compared on the same examples.
+ * One of five splits; each example is tested in exactly one. The order does not depend on a model's seed, so that models are compared
+ * on the same examples.
  */
 export function splitOf<Example>(examples: readonly Example[], fold: number): Splits<Example> {
   const order = [...permutation(examples.length, 0, 0)];
@@ -36,8 +36,8 @@ export function splitOf<Example>(examples: readonly Example[], fold: number): Sp
 }
 
 /**
- * At most `limit` examples of a file, from all of it and with the classes in their proportions. Like the splits it is the same sample
- * whatever seed a model has.
+ * At most `limit` examples of a file, from all of it and with the classes in their proportions. Like the splits, the sample does not
+ * depend on a model's seed.
  */
 export function sampleOf<Example>(
   examples: readonly Example[],
@@ -48,7 +48,7 @@ export function sampleOf<Example>(
   return Array.from(places, (place) => examples[place] as Example);
 }
 
-/** What is sampled in proportion: texts by their class; sentences of tags, and texts without a class, are all alike. */
+/** The class for proportional samples: texts have their class; tagged sentences and unlabelled texts share one. */
 const classOf = (example: unknown): number => {
   const { label } = example as Partial<Labelled>;
   return label ?? 0;

@@ -6,7 +6,7 @@ export const percent = (share: number): string => `${(100 * share).toFixed(2)} %
 /** A loss, for each example, word or token. */
 export const nats = (loss: number): string => `${loss.toFixed(4)} nats`;
 
-/** What a report says of losses: the focal loss weighs the nats of cross-entropy. */
+/** The unit of losses in reports; the focal loss is a weighted cross-entropy in nats. */
 export const lossUnitOf = ({
   focal,
 }: {
@@ -19,7 +19,7 @@ const baselineNames: Readonly<Record<string, string>> = {
   unigramLoss: "unigrams",
 };
 
-/** What counting reaches, in a line. */
+/** The baselines in a line. */
 export const describeBaselines = (baselines: Readonly<Record<string, number>>): string =>
   Object.entries(baselines)
     .map(([name, value]) => {
@@ -28,7 +28,7 @@ export const describeBaselines = (baselines: Readonly<Record<string, number>>): 
     })
     .join(" · ");
 
-/** What a test has found, and what counting reaches beside it; the mean of several. */
+/** The result of a test (the mean of several), next to the baselines. */
 export function describeTests(runs: readonly Pick<RunSummary, "test">[]): string {
   const mean = (name: string): number =>
     runs.reduce((sum, { test }) => sum + (test[name] ?? Number.NaN), 0) / runs.length;
@@ -40,6 +40,6 @@ export function describeTests(runs: readonly Pick<RunSummary, "test">[]): string
   ].join(" · ");
 }
 
-/** How much of what halves were asked they left to float32. */
+/** The share of texts that halves left to float32. */
 export const describeClose = (close: number, texts: number): string =>
   `${close.toLocaleString("en")} of ${texts.toLocaleString("en")} texts were close and were decided in float32`;

@@ -5,13 +5,13 @@ import type { TrainingPrecision } from "@halfstep/trainer";
 import type { Encoded } from "./tokenizer.js";
 
 /**
- * A model of one task, with what training and using it takes. A text may have one label or many: its class, the tags of its words,
- * the tokens at its hidden places.
+ * A model of one task, with the functions for training and use. A text may have one label or many: its class, the tags of its
+ * words, the tokens at its hidden places.
  */
 export interface Learner<Example extends Input, Input extends Encoded = Example> {
   readonly model: Module & { readonly bert: BertModel };
   readonly runtime: Runtime;
-  /** What it is tested in. */
+  /** The precision of tests. */
   readonly precision: TrainingPrecision;
   /**
    * Records the forward pass of a batch.
@@ -20,19 +20,19 @@ export interface Learner<Example extends Input, Input extends Encoded = Example>
   scores(batch: readonly Input[], perturbation?: Tensor): Scores;
   /** The mean loss of a batch's labels. */
   lossOf(scores: Scores, batch: readonly Example[]): Tensor;
-  /** uint32, of the shape of the scores without their last dimension: the best labels. What padding gets means nothing. */
+  /** uint32, of the shape of the scores without their last dimension: the best labels. Labels of padding are meaningless. */
   decide(scores: Scores): Tensor;
   /** The labels of each text of a batch among those that were decided. */
   labelsOf(decided: Uint32Array, batch: readonly Input[]): readonly (readonly number[])[];
-  /** The labels that an example has. What was cut off has -1, which no model gives. */
+  /** The labels of an example. Truncated words have -1, which no model predicts. */
   wanted(example: Example): readonly number[];
 }
 
-/** How good a model finds each label. */
+/** The scores of a model for each label. */
 export interface Scores {
   /** [..., labels] */
   readonly values: Tensor;
-  /** uint32 [...]: 1 for what has a label, 0 for padding. Default: there is no padding. */
+  /** uint32 [...]: 1 for places with a label, 0 for padding. Default: no padding. */
   readonly mask?: Tensor | undefined;
 }
 

@@ -3,7 +3,10 @@ import { crossEntropy, type Tensor } from "@halfstep/tensor";
 export interface ClassificationLoss {
   /** Share of the target that is spread over all classes (Szegedy et al. 2016). Default 0. */
   readonly labelSmoothing?: number | undefined;
-  /** How much less those count that are told already: γ of the focal loss (Lin et al. 2017), from 1 on. Default 0: as much. */
+  /**
+   * γ of the focal loss (Lin et al. 2017), at least 1, which lowers the weight of examples that are already classified well.
+   * Default 0: equal weights.
+   */
   readonly focal?: number | undefined;
 }
 
@@ -11,10 +14,10 @@ export interface ClassificationLoss {
 export const ignoredLabel = 0xffff_ffff;
 
 /**
- * Cross-entropy of classes, or what was asked for in its place: the mean over rows with a label.
+ * Cross-entropy of classes, or the selected variant: the mean over rows with a label.
  * @param logits [rows, classes]
  * @param labels uint32 [rows]; {@link ignoredLabel} for rows that do not count
- * @param count how many count
+ * @param count number of rows that count
  */
 export function classificationLoss(
   logits: Tensor,

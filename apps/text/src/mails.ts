@@ -5,13 +5,13 @@ import PostalMime from "postal-mime";
 import type { Labelled } from "./examples.js";
 import { firstWords } from "./words.js";
 
-/** What of a mail is read: its body as it was sent, undecoded; the text that its reader saw; or its subject. */
+/** The parts of a mail that can be read: its undecoded body, its displayed text, or its subject. */
 export const mailParts = ["body", "text", "subject"] as const;
 export type MailPart = (typeof mailParts)[number];
 
 export const mailClasses: readonly string[] = ["ham", "spam"];
 
-/** What a file of the collection holds. */
+/** A mail in a file of the collection. */
 interface StoredMail {
   readonly group: string;
   readonly text: string;
@@ -53,7 +53,7 @@ export async function partOf(mail: string, part: MailPart): Promise<string> {
   return text?.trim() ? text : textOf(html);
 }
 
-/** What is left of HTML without its tags. */
+/** The text of HTML without its tags. */
 const textOf = (html: string): string =>
   html
     .replace(/<!--[\s\S]*?-->|<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ")

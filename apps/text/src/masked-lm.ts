@@ -10,9 +10,9 @@ import type { Encoded } from "./tokenizer.js";
 
 /** A text of which some tokens are hidden. */
 export interface MaskedText extends Encoded {
-  /** Places of the tokens that are to be told. */
+  /** Places of the tokens to predict. */
   readonly places: readonly number[];
-  /** What stood there. */
+  /** The hidden tokens at these places. */
   readonly hidden: readonly number[];
 }
 
@@ -22,19 +22,19 @@ export interface MaskingOptions {
   readonly epoch: number;
   readonly mask: number;
   readonly vocabSize: number;
-  /** Of the tokens that are to be told. */
+  /** Share of the tokens to predict. */
   readonly share: number;
 }
 
-/** What BERT hides: models are tested on that. */
+/** BERT's share of hidden tokens, with which models are tested. */
 export const bertShare = 0.15;
 
-/** What small models learn from: more to tell in each text, with enough left to tell it from (Wettig et al. 2023). */
+/** The share for training small models: more predictions in each text, with enough visible tokens (Wettig et al. 2023). */
 export const learningShare = 0.4;
 
 /**
- * Hides tokens as BERT does (Devlin et al. 2018): a share of a text, at least one, is to be told. Of these 8 in 10 become `[MASK]`,
- * one in 10 another token, one in 10 stays.
+ * Hides tokens as BERT does (Devlin et al. 2018): a share of a text, at least one token, is to be predicted. Of these, 8 in 10 become
+ * `[MASK]`, one in 10 becomes another token, and one in 10 stays.
  */
 export function masked(
   { ids }: Encoded,
@@ -67,13 +67,13 @@ export interface MaskedLearnerOptions {
   readonly seed: number;
   readonly precision: TrainingPrecision;
   /**
-   * log p of each token, [vocabSize]: what the model says without knowing anything else, so that it learns from the first step what
-   * a text tells of its hidden tokens. Default: all are as likely.
+   * log p of each token, [vocabSize]: the initial prediction of the model, so that it learns from the context from the first step on.
+   * Default: all tokens are equally likely.
    */
   readonly unigrams?: Float64Array | undefined;
 }
 
-/** BERT that tells which tokens stood at hidden places: what it learns of a language by itself. */
+/** BERT that predicts the tokens at hidden places. */
 export class MaskedLearner implements Learner<MaskedText> {
   readonly model: BertForMaskedLM;
   readonly runtime: Runtime;
@@ -86,7 +86,7 @@ export class MaskedLearner implements Learner<MaskedText> {
     if (options.unigrams) begin(this.model, options.unigrams);
   }
 
-  /** [places, vocabSize]: the places of all texts, one behind the other, and others that mean nothing. */
+  /** [places, vocabSize]: the places of all texts in sequence, followed by padding. */
   scores(batch: readonly MaskedText[], perturbation?: Tensor): Scores {
     const { inputIds, attentionMask } = bertInputs(this.runtime, batch, this.model.bert.config);
     const length = inputIds.shape[1] as number;
@@ -134,7 +134,7 @@ const filledUp = (list: readonly number[], filling: number): Uint32Array => {
   return values;
 };
 
-/** From where a small model finds its way: random parameters take it long to say more than how often tokens occur. */
+/** Sets initial parameters of a small model: from random ones, it takes long to learn more than the frequencies of tokens. */
 function begin({ bert, cls }: BertForMaskedLM, unigrams: Float64Array): void {
   const { bias } = cls.predictions;
   bias.assign(bias.runtime.tensor(Float32Array.from(unigrams), bias.shape));
@@ -152,8 +152,8 @@ function begin({ bert, cls }: BertForMaskedLM, unigrams: Float64Array): void {
 }
 
 /**
- * Embeddings of positions as Vaswani et al. (2017) have them, [length, size]: what stands a few tokens further is a linear function
- * of them, so that attention finds neighbours soon.
+ * Embeddings of positions as Vaswani et al. (2017) have them, [length, size]: the embedding a few tokens further is a linear function
+ * of the present one, so that attention learns to find neighbours quickly.
  */
 function sinusoids(length: number, size: number): Float32Array {
   return Float32Array.from({ length: length * size }, (_, i) => {

@@ -21,21 +21,21 @@ import { BertTokenizer } from "./tokenizer.js";
 import { readVocabulary } from "./vocabulary.js";
 import { readFeatures, type WordFeatures } from "./word-features.js";
 
-// A model as transformers keeps it: config.json, vocab.txt and model.safetensors, with its names. So BERTs from there can be
-// gone on from, and those from here be read there.
+// A model in the format of transformers: config.json, vocab.txt and model.safetensors, with its names. So BERTs of
+// transformers can be trained further here, and transformers can read models of this program.
 
 export interface SavedModel {
   readonly directory: string;
   readonly shape: ModelShape;
   readonly tokenizer: BertTokenizer;
-  /** Of models that tag: what they know of words besides their tokens. */
+  /** Features of words besides their tokens, for models that tag. */
   readonly features: WordFeatures | undefined;
   /** Undefined for models from elsewhere. */
   readonly purpose: ModelPurpose | undefined;
   readonly state: StateDict;
 }
 
-/** Writes a model with what it takes to use it. */
+/** Writes a model with the files for its use. */
 export async function saveModel(
   directory: string,
   model: Module,
@@ -123,20 +123,21 @@ async function readLowerCase(directory: string): Promise<boolean> {
   return value;
 }
 
-/** Gives a model all of its parameters. @throws DataError where they are of another model */
+/** Loads all parameters of a model. @throws DataError where they are of another model */
 export const loadParameters = (model: Module, { directory, state }: SavedModel): unknown =>
   fitting(directory, () => loadTorchStateDict(model, state));
 
-/** What a model got of another one. */
+/** The result of loading another model's body. */
 export interface LoadedBody {
-  /** Names of parameters that are as they were drawn. */
+  /** Names of parameters with their initial values. */
   readonly fresh: readonly string[];
-  /** Whether the other one's head was left out, which is for other labels. */
+  /** Whether the other model's head, for other labels, was left out. */
   readonly isHeadDropped: boolean;
 }
 
 /**
- * Gives a model for some labels the parameters of another one that has the same body. A head for other labels is left out.
+ * Loads the parameters of another model with the same body into a model with other labels. A head for other labels is left
+ * out.
  * @throws DataError where a part of the body is missing, of another shape, or left over
  */
 export function loadBody(

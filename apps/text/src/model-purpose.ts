@@ -3,7 +3,7 @@ import { folds } from "./examples.js";
 import { type MailPart, mailParts } from "./mails.js";
 import { type Corpus, corpora, type TaskName, taskNames } from "./tasks.js";
 
-/** What a model was made for. */
+/** The purpose of a model. */
 export interface ModelPurpose {
   readonly task: TaskName;
   /** Names of classes, or tags. */
@@ -40,8 +40,8 @@ const checks: Readonly<Record<keyof ModelPurpose, Check>> = {
 };
 
 /**
- * What a `config.json` of here says of a model besides its size; undefined for models from elsewhere.
- * @throws DataError where one of its fields is none
+ * The purpose in a `config.json` of this program; undefined for other models.
+ * @throws DataError where a field is invalid
  */
 export function purposeOf(config: unknown, source: string): ModelPurpose | undefined {
   const { halfstep, max_position_embeddings } = config as Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import type { BertOptions } from "@halfstep/models";
 
-/** How large a BERT is, by the names of its `config.json`. */
+/** The sizes of a BERT, by the names of its `config.json`. */
 export type ModelShape = Required<
   Pick<
     BertOptions,

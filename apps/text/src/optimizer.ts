@@ -19,7 +19,7 @@ export interface BertOptimizerOptions {
   readonly storage: ParameterStorage;
 }
 
-/** What run_classifier trains with: BertAdam with a linear warm-up, and no decay of biases and norms. */
+/** The optimizer of run_classifier: BertAdam with a linear warm-up, and no decay of biases and norms. */
 export function bertOptimizer(
   runtime: Runtime,
   model: Module & { readonly bert: BertModel },
@@ -45,11 +45,11 @@ export function bertOptimizer(
 interface ParameterGroup {
   readonly parameters: readonly Variable[];
   readonly decays: boolean;
-  /** What the learning rate is multiplied by. */
+  /** Factor of the learning rate. */
   readonly rate: number;
 }
 
-/** Parameters that learn alike: of one depth where depths differ in rate, with and without decay. */
+/** Groups of parameters with equal options: by depth where rates depend on it, with and without decay. */
 export function parameterGroups(
   model: Module & { readonly bert: BertModel },
   layerDecay: number,
@@ -67,7 +67,7 @@ export function parameterGroups(
   return [...groups.values()];
 }
 
-/** 0 for embeddings, then the number of the layer; what is above all layers learns fastest. */
+/** 0 for embeddings, then the number of the layer; the head above all layers has the highest rate. */
 function depthOf(name: string, layers: number): number {
   if (/^(bert\.embeddings|features)\./.test(name)) return 0;
   const [, layer] = /^bert\.encoder\.layer\.(\d+)\./.exec(name) ?? [];

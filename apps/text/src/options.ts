@@ -15,10 +15,10 @@ import { type MailPart, mailParts } from "./mails.js";
 import type { OwnData } from "./own-data.js";
 import { type Corpus, corpora, type TaskName, taskNames } from "./tasks.js";
 
-/** How a file of one's own is read. */
+/** The flags of reading a custom file. */
 type DataFlags = Partial<Omit<OwnData, "labels">>;
 
-/** What `train` is asked for. What is undefined is the task's: see `task-defaults.ts`. */
+/** The flags of `train`. Undefined ones have the defaults of the task: see `task-defaults.ts`. */
 export interface TrainCommand
   extends DataFlags,
     Pick<RunFlags, "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume" | "tensorboard">,
@@ -28,7 +28,7 @@ export interface TrainCommand
   readonly isTraining: boolean;
   readonly isEvaluating: boolean;
   readonly precision: string;
-  /** Where a dynamic loss scale starts. */
+  /** Initial value of a dynamic loss scale. */
   readonly initScale?: number | undefined;
   readonly staticLossScale?: number | undefined;
   readonly epochs?: number | undefined;

@@ -4,18 +4,20 @@ import { taggedSentences } from "./brown.js";
 import type { Labelled, Tagged } from "./examples.js";
 import { type LabelledLine, requireClasses } from "./plausible-classes.js";
 
-/** A file of one's own, and how it is read. */
+/** A custom file, with the options of reading it. */
 export interface OwnData {
   readonly data: string;
   /** Default: UTF-8, or UTF-16 with its mark. */
   readonly encoding?: string | undefined;
-  /** By its name in the header, or its number from 1 on. Default: the second, or what the header calls text. */
+  /**
+   * The column's name in the header, or its number from 1 on. Default: the second, or the header's usual name for text.
+   */
   readonly textColumn?: string | undefined;
-  /** As `textColumn`. Default: the first, or what the header calls label. */
+  /** As `textColumn`. Default: the first, or the header's usual name for labels. */
   readonly labelColumn?: string | undefined;
-  /** Whether the first line names the columns. Default: if it does so by names of {@link usualNames}. */
+  /** Whether the first line names the columns. Default: true if it has names of {@link usualNames}. */
   readonly header?: boolean | undefined;
-  /** The labels that it may have. Default: whatever it has. */
+  /** The allowed labels. Default: all labels of the file. */
   readonly labels?: readonly string[] | undefined;
 }
 
@@ -52,7 +54,7 @@ export async function readOwnTags(own: OwnData): Promise<Read<Tagged>> {
 
 /**
  * Texts and their classes: tab-separated values, comma-separated ones (`.csv`), or JSON Lines (`.jsonl`).
- * @throws DataError, also for classes that cannot be meant
+ * @throws DataError, also for implausible classes
  */
 export async function readOwnClasses(own: OwnData): Promise<Read<Labelled>> {
   const { data: name, labels: known } = own;
@@ -78,7 +80,7 @@ function labelledValues(text: string, own: OwnData): readonly LabelledLine[] {
   return jsonRows(text, { name }).map(({ line, value }) => {
     const row = (value ?? {}) as Readonly<Record<string, unknown>>;
     const [label, text] = [row[labelColumn], row[textColumn]];
-    // Data sets that others publish have numbers for labels, too.
+    // Published data sets also use numbers as labels.
     if (!["string", "number", "boolean"].includes(typeof label) || typeof text !== "string")
       throw new DataError(
         name,
@@ -88,7 +90,7 @@ function labelledValues(text: string, own: OwnData): readonly LabelledLine[] {
   });
 }
 
-/** What headers call the two columns, in small letters. */
+/** Usual names of the two columns in headers, in lower case. */
 const usualNames = {
   label: ["label", "labels", "class", "category", "target", "sentiment", "topic"],
   text: ["text", "sentence", "review", "message", "comment", "content", "document", "tweet"],

@@ -8,8 +8,8 @@ export interface LabelledLine {
 }
 
 /**
- * Refuses classes that cannot be meant: none or one of them, a header among them, or so many that they are texts.
- * @throws DataError with what to do
+ * Refuses implausible classes: none or only one, a header among them, or so many that they are probably texts.
+ * @throws DataError with the remedy
  */
 export function requireClasses(
   name: string,

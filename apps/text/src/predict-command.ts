@@ -6,7 +6,7 @@ import type { PredictCommand } from "./options.js";
 import { predict } from "./predict.js";
 import { openTrained } from "./use-model.js";
 
-/** Prints what a model says of each text: `class TAB text`, `word/tag` words, or the text with its masks filled in. */
+/** Prints the prediction for each text: `class TAB text`, `word/tag` words, or the text with its masks filled in. */
 export async function predictCommand(options: PredictCommand): Promise<number> {
   const given = options.texts.length > 0 ? options.texts : await linesOfInput(options);
   const texts = given.filter((line) => line.trim() !== "");

@@ -6,7 +6,7 @@ import type { MaskedText } from "./masked-lm.js";
 import type { Encoded } from "./tokenizer.js";
 import { type UsableModel, useModel } from "./use-model.js";
 
-/** What a model says of a text. */
+/** The prediction of a model for a text. */
 export interface Prediction {
   readonly text: string;
   /** A class; a tag for each word; or a token for each mask. */
@@ -21,13 +21,13 @@ export interface PredictOptions {
   readonly runtime: Runtime;
   readonly device?: Device | undefined;
   readonly saved: UsableModel;
-  /** Store parameters and compute in float16, which changes no label: what is close is decided again in float32. */
+  /** Store parameters and compute in float16, which changes no label: close cases are decided again in float32. */
   readonly half: boolean;
-  /** What is close: see `decision()`. Default: {@link closeMargin}. */
+  /** The margin of close cases: see `decision()`. Default: {@link closeMargin}. */
   readonly margin?: number | undefined;
 }
 
-/** What a trained model says of texts, in their order. */
+/** The predictions of a trained model for texts, in their order. */
 export async function predict(
   options: PredictOptions,
   texts: readonly string[],
@@ -35,7 +35,7 @@ export async function predict(
   const { saved, half } = options;
   const { encode, nameOf, lineOf } = readerOf(saved);
   const sequences = texts.map(encode);
-  // Where nothing is hidden, nothing is asked.
+  // Texts without hidden tokens need no prediction.
   const isAsked = (sequence: Encoded | MaskedText) =>
     !("places" in sequence) || sequence.places.length > 0;
   const answers = (await decide(options, sequences.filter(isAsked))).values();
@@ -47,7 +47,7 @@ export async function predict(
   });
 }
 
-/** Decides in the precision that was asked for, and again in float32 what halves are not sure of. */
+/** Decides in the requested precision, and decides close cases of halves again in float32. */
 async function decide(
   options: PredictOptions,
   sequences: readonly Encoded[],
@@ -124,6 +124,6 @@ function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
   };
 }
 
-/** What gets a tag of its own: words, and the marks that the Brown corpus parts from them. */
+/** The units with a tag: words, and the punctuation that the Brown corpus separates from them. */
 export const wordsIn = (text: string): readonly string[] =>
   text.match(/[^\s.,;:!?()"]+|[.,;:!?()"]/g) ?? [];

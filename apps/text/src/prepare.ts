@@ -30,25 +30,25 @@ import { stepsOf, type TextRun, type TrainingSettings, trainText } from "./train
 import { bertVocabulary, restrictedVocabulary } from "./vocabulary.js";
 import { WordFeatures } from "./word-features.js";
 
-/** What a model of a task is made of. */
+/** The settings of a model of a task. */
 export interface ModelSettings extends ClassificationLoss {
   readonly shape: ModelShape;
   /** Tokens of a text, the rest is cut off. */
   readonly maxLength: number;
-  /** Of classes: whether a bag of words learns with the model. */
+  /** For classes: whether a bag of words is trained with the model. */
   readonly bag: boolean;
   readonly crf: boolean;
-  /** Of words that are tagged: what is known of them besides their tokens. */
+  /** For tags: features of words besides their tokens. */
   readonly features?: WordFeatures | undefined;
   readonly seed: number;
   readonly precision: TrainingPrecision;
 }
 
-/** A task whose model is there and whose data are encoded. */
+/** A task with its model and encoded data. */
 export interface PreparedTask {
   readonly learner: Learner<Encoded>;
   readonly model: Module & { readonly bert: BertModel };
-  /** How many examples an epoch trains on. */
+  /** Number of training examples of an epoch. */
   readonly examples: number;
   steps(settings: TrainingSettings): number;
   train(run: Omit<TextRun<Encoded>, "learner" | "train" | "test">): Promise<RunSummary | undefined>;
@@ -66,7 +66,7 @@ export async function tokenizerFor(data: TaskData, leastCount: number): Promise<
   return new BertTokenizer(restrictedVocabulary(all, trainingTexts(data), leastCount, tokenizerOf));
 }
 
-/** What the training data's words have `leastCount` times or more often besides their tokens; of tags alone. */
+/** Features of words that occur at least `leastCount` times in the training data; for tags only. */
 export const featuresFor = (data: TaskData, leastCount: number): WordFeatures | undefined =>
   data.kind === "tags"
     ? WordFeatures.of(
@@ -75,7 +75,7 @@ export const featuresFor = (data: TaskData, leastCount: number): WordFeatures | 
       )
     : undefined;
 
-/** Makes the model of a task, and what it is trained and tested on. */
+/** Makes the model of a task, and encodes its training and test data. */
 export function prepareTask(
   runtime: Runtime,
   data: TaskData,
@@ -112,7 +112,7 @@ export function prepareTask(
   );
 }
 
-/** What counting words, or tags, or tokens, reaches on the same data, by the name of the method: accuracies from 0 to 1, or losses. */
+/** The baselines by counting words, tags or tokens on the same data, by the name of the method: accuracies from 0 to 1, or losses. */
 export function baselinesOf(
   data: TaskData,
   tokenizer: BertTokenizer,
@@ -125,7 +125,7 @@ export function baselinesOf(
   return { unigramLoss: unigramLoss(logUnigrams(train, tokenizer.vocabulary.length), test) };
 }
 
-/** Texts as tokens, of which the test data's are hidden already: the same for all models. */
+/** Texts as tokens. Hidden tokens of the test data are fixed, the same for all models. */
 function maskedSplits(
   splits: Splits<string>,
   tokenizer: BertTokenizer,

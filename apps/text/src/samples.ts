@@ -5,13 +5,13 @@ import type { TaskData } from "./tasks.js";
 /** Test examples in the report, and in the terminal. */
 const count = 8;
 
-/** A test example as a text, and what is right. */
+/** A test example as a text, with the correct answer. */
 interface Asked {
   readonly text: string;
   readonly label: string;
 }
 
-/** Test examples with what a trained model says of them. */
+/** Test examples with the predictions of a trained model. */
 export async function samplesOf(
   options: PredictOptions,
   data: TaskData,
@@ -28,7 +28,7 @@ export async function samplesOf(
   }));
 }
 
-/** Lines for the terminal: what is right, what the model says where that is something else, and the text. */
+/** Lines for the terminal: the correct answer, the prediction where it differs, and the text. */
 export const describeSamples = (samples: readonly Sample[]): readonly string[] =>
   samples.map(({ text = "", label, prediction }) => {
     const said = label === prediction ? label : `${label}, not ${prediction}`;
@@ -43,7 +43,7 @@ function askedOf({ kind, labels, splits }: TaskData): readonly Asked[] {
     return (
       splits.test
         .map(({ words, tags }) => ({ words, text: words.join(" "), tags }))
-        // What a person writes is parted into words by rules, which are not those of every corpus.
+        // Free text is divided into words by rules, which differ from those of some corpora.
         .filter(({ words, text }) => wordsIn(text).join("\n") === words.join("\n"))
         .slice(0, count)
         .map(({ text, tags }) => ({ text, label: tags.map(nameOf).join(" ") }))

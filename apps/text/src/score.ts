@@ -9,7 +9,7 @@ import type { Encoded } from "./tokenizer.js";
 export type Score = {
   readonly accuracy: number;
   readonly loss: number;
-  /** How many texts were too close to be decided in halves. */
+  /** Number of texts that were too close for halves. */
   readonly close?: number;
 };
 

@@ -3,8 +3,8 @@ import type { TokenizerJson } from "./subwords.js";
 import { wordsOf } from "./words.js";
 
 /**
- * GPT-2's byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019), to which no text is unknown, with merges learnt
- * from a text until there are as many tokens, the 256 bytes included, or nothing is left to merge.
+ * GPT-2's byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019), which can encode every text. Merges are learnt
+ * from a text until there are as many tokens, the 256 bytes included, or no pair is left.
  */
 export function learnBytePairs(text: string, vocabSize: number): TokenizerJson {
   const counts = new Map<string, number>();

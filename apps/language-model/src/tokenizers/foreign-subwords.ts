@@ -7,8 +7,8 @@ const fieldsOf = (value: unknown): Fields =>
   typeof value === "object" && value !== null ? (value as Fields) : {};
 
 /**
- * The tokenizer of a `tokenizer.json` that others made: byte pairs like GPT-2's. Everything that is used of it is looked at before:
- * ids are places in the model's embedding, and an id of −5 or of a billion has none.
+ * The tokenizer of an untrusted `tokenizer.json`: byte pairs like GPT-2's. All used parts are validated: ids are indices of the
+ * model's embedding, so −5 and a billion are refused.
  *
  * @param vocabSize of the model that it belongs to
  * @throws DataError

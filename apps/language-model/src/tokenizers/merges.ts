@@ -12,7 +12,7 @@ interface Word {
   readonly count: number;
 }
 
-/** Where a pair occurs, and how often in all. */
+/** The words of a pair, and its total count. */
 interface Pair {
   readonly merge: Merge;
   count: number;
@@ -20,9 +20,9 @@ interface Pair {
 }
 
 /**
- * Byte-pair encoding's merges (Sennrich et al. 2016, algorithm 1): the most frequent pair of neighbours becomes a symbol, again
- * and again. Of equally frequent pairs the first in the order of their code units is taken, so that a text always has the same
- * merges. Fewer come out where no pair occurs twice any more.
+ * Byte-pair encoding's merges (Sennrich et al. 2016, algorithm 1): repeatedly, the most frequent pair of neighbours becomes a
+ * symbol. Ties go to the first pair in the order of code units, so that a text always has the same merges. There are fewer
+ * where no pair occurs twice any more.
  */
 export function learnMerges(words: Iterable<CountedWord>, count: number): readonly Merge[] {
   const pairs = new Pairs();
@@ -32,7 +32,7 @@ export function learnMerges(words: Iterable<CountedWord>, count: number): readon
     const best = pairs.mostFrequent();
     if (!best || best.count < 2) break;
     merges.push(best.merge);
-    // A copy, since merging takes words from the set and puts them into those of other pairs.
+    // A copy, because merging moves words from the set to those of other pairs.
     for (const word of [...best.words]) {
       pairs.add(word, -1);
       word.symbols = merged(word.symbols, best.merge);

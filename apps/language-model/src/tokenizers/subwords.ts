@@ -15,16 +15,16 @@ export interface TokenizerJson {
 
 export interface SubwordsState {
   readonly type: "bpe";
-  /** As text: tokens are keys in it, and may be what checkpoints reserve. */
+  /** As text, because tokens are keys in it and may collide with names that checkpoints reserve. */
   readonly json: string;
 }
 
-/** What a `tokenizer.json` says, applied by Hugging Face's own code: byte pairs that were learnt here, or those of GPT-2. */
+/** A `tokenizer.json` applied by Hugging Face's own code: byte pairs that were learnt here, or those of GPT-2. */
 export class Subwords implements Tokenizer {
   readonly json: TokenizerJson;
   readonly vocabSize: number;
   readonly #tokenizer: HuggingFaceTokenizer;
-  /** The tokens of words that were met. */
+  /** Cached tokens of words. */
   readonly #known = new Map<string, readonly number[]>();
 
   constructor(json: TokenizerJson) {

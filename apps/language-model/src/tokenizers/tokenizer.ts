@@ -5,12 +5,12 @@ import { Characters, type CharactersState } from "./characters.js";
 import { foreignSubwords } from "./foreign-subwords.js";
 import { Subwords, type SubwordsState, type TokenizerJson } from "./subwords.js";
 
-/** How text becomes numbers, and back. */
+/** Converts text to numbers, and back. */
 export interface Tokenizer {
   readonly vocabSize: number;
   /** The same for Hugging Face's libraries. */
   readonly json: TokenizerJson;
-  /** @throws UsageError where the text has something that the tokenizer does not know */
+  /** @throws UsageError where the text has a character that the tokenizer cannot encode */
   encode(text: string): Uint32Array;
   decode(tokens: Iterable<number>): string;
   /** Plain data for checkpoints. */
@@ -21,7 +21,7 @@ export type TokenizerState = CharactersState | SubwordsState;
 
 export type TokenizerName = TokenizerState["type"];
 
-/** Makes a tokenizer for texts. The held-out one gives it characters at most, never frequencies. */
+/** Makes a tokenizer for texts. The held-out text contributes at most characters, never frequencies. */
 export const trainTokenizer = (
   type: TokenizerName,
   { train, heldOut }: { readonly train: string; readonly heldOut: string },
@@ -32,7 +32,7 @@ export const trainTokenizer = (
 /**
  * The tokenizer that a checkpoint has.
  * @param vocabSize of the model that it belongs to
- * @throws ConfigError, DataError where it is none of this program's, or of another model
+ * @throws ConfigError, DataError where it is not from this program, or belongs to another model
  */
 export function savedTokenizer(fields: ConfigFields, vocabSize: number, source: string): Tokenizer {
   const type = fields.oneOf<TokenizerName>("type", ["char", "bpe"]);

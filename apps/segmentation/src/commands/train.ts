@@ -10,7 +10,7 @@ import { PictureSegmenter } from "../segment.js";
 import { starts } from "../tiles.js";
 import { stepsOf, trainUNet } from "../train.js";
 
-/** How many held-out tiles the report shows. */
+/** Number of held-out tiles in the report. */
 const samples = 6;
 
 export async function train(options: TrainCommand): Promise<number> {
@@ -38,14 +38,14 @@ export async function train(options: TrainCommand): Promise<number> {
   return run.finish(trained.summary, { sections: [samplesSection] });
 }
 
-/** Of the report, beside which the picture lies. */
+/** The section of the report with the picture. */
 const samplesSection: ReportSection = {
   title: "Held-out samples",
   html: `<p>From above: the picture, the truth, the prediction, and in red where they differ.</p>
 <figure><a href="samples.png"><img src="samples.png" alt="Held-out samples, truths and predictions"></a></figure>`,
 };
 
-/** Held-out tiles to look at, from scenes in turn: those with the most pixels of another class than the most frequent one. */
+/** Held-out tiles for the report, alternating between scenes: those with the most pixels outside the most frequent class. */
 function samplesOf({ heldOut }: SceneSet, tile: number): readonly Scene[] {
   const variety = ({ labels }: Scene): number => {
     const counts = new Map<number, number>();
@@ -65,7 +65,7 @@ const tilesIn = (scene: Scene, tile: number): Scene[] =>
     starts(scene.width, tile).map((x) => crop(scene, { x, y, width: tile, height: tile })),
   );
 
-/** What has to be the same when training goes on, by flag. */
+/** Settings that must be the same in a resumed run, by flag. */
 function settings(options: TrainCommand): Settings {
   return settingsOf(options, [
     "data",
