@@ -1,6 +1,6 @@
-// Makes a fresh clone ready: `node scripts/bootstrap.mjs start|test`, run by npm before `npm start` and `npm test`.
-// It installs the npm dependencies when they are missing or stale, for the tests also the data of all apps, then looks for a WebGPU adapter and, where the
-// machine allows it, installs Mesa's software Vulkan driver. Node built-ins only: nothing is installed yet when it runs.
+// Makes a fresh clone ready: `node scripts/bootstrap.mjs start|test`, run by npm before `npm start` and `npm test`. It installs missing or
+// outdated npm dependencies, and for the tests the data of all apps. Then it looks for a WebGPU adapter. Without one it installs Mesa's
+// software Vulkan driver if the machine allows that. The script imports Node built-ins only, because it runs before anything is installed.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -40,7 +40,7 @@ if (stale !== undefined) {
   say(`npm ci done in ${result.seconds.toFixed(0)} s`);
 }
 
-// An app brings its data when it is first used; the tests use all apps.
+// An app installs its data at its first use; the tests use all apps.
 if (purpose === "test") {
   const installs = datasetFolders(root).map((folder) => installDataset(folder, say));
   const failures = (await Promise.all(installs)).flat();
@@ -80,7 +80,7 @@ if (probe.adapter !== undefined) {
   );
 }
 
-/** Carries out an install plan; returns what went wrong, if anything did. */
+/** Executes an install plan; returns a description of the failure, if there is one. */
 async function installDriver({ files, commands }) {
   for (const { path, text, why } of files) {
     say(`writing ${path}: ${why}`);

@@ -1,5 +1,5 @@
-// Compiles a program that imports every public package as a browser's would: without types of Node, with the library of its own
-// target alone, and with every declaration checked. Needs a build.
+// Compiles a program that imports every public package as a browser program does: without types of Node, with the library of
+// its own target only, and with every declaration checked. Needs a build.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -31,7 +31,7 @@ try {
 const { values, positionals } = given;
 const end = Date.now() + numberOf("minutes", values.minutes, 0) * 60_000;
 
-/** The test files of a package that draw samples by fast-check. */
+/** The test files of a package that use fast-check. */
 const propertyFiles = (name) => {
   const folder = join(root, "packages", name);
   return ["src", "test"].flatMap((part) => {

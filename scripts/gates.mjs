@@ -1,5 +1,5 @@
-// Every check besides `npm test`, one after another; each counts as one passed or failed, the packed install as one a
-// package. `npm run gates -- lint size` runs those named.
+// Runs every check besides `npm test` sequentially. Each counts as one passed or failed, the packed install as one for
+// each package. `npm run gates -- lint size` runs only the named checks.
 import { execFileSync, spawn } from "node:child_process";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,6 @@
-// `npm run lanes`: tests on drivers that this machine need not have. Today one: hardware matrices (tensor cores) on a newer software driver.
-// Each test file `*.lane.test.ts` runs there, and counts by its tests. Where the driver cannot be had, a line says so. Last line: one total.
+// `npm run lanes`: runs tests on drivers that may be missing on this machine. At present there is one: a newer software driver with
+// hardware matrices (tensor cores). It runs the test files `*.lane.test.ts`, and each of their tests counts. If the driver is not
+// available, a line says so. The last line is one total.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -10,7 +11,7 @@ import { totalLine } from "./test/total.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const newerMesa = join(root, "scripts", "lanes", "newer-mesa.sh");
-/** What newer-mesa.sh ends with where it cannot run. */
+/** The exit code of newer-mesa.sh on machines where it cannot run. */
 const cannotRun = 69;
 
 /** Packages with tests for the driver. */

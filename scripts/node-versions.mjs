@@ -1,5 +1,6 @@
 // Runs the tests of the packages that need no GPU, as built, on the oldest version of Node that `engines` allows and on the later
-// ones with long support; then trains with `npm start` on the newest. Each version counts once, the training too. Last line: one total.
+// versions with long-term support. Then it trains with `npm start` on the newest. Each version counts once, and so does the training.
+// The last line is one total.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -12,7 +13,7 @@ import { totalLine } from "./test/total.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, "scripts", "node-versions");
 
-// On a GPU a second run of a whole suite would double the time for little: it runs the same code of Node.
+// Suites that need a GPU are left out: they run the same code of Node, and would double the time.
 const packages = ["formats", "grad-scaler", "safetensors", "autocast", "data"];
 
 const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
@@ -22,7 +23,7 @@ const versions = Object.entries(dependencies).map(([alias, range]) => ({
 }));
 const newest = versions.at(-1);
 
-/** The environment in which `node`, and whatever npm starts, is the one in a folder. */
+/** The environment in which `node` and all programs that npm starts use the Node of a folder. */
 const onNode = (bin) => ({
   ...process.env,
   ...gpuEnvironment(),
@@ -45,7 +46,7 @@ if (staleInstall(lock, installed) !== undefined) {
   count("install", result);
 }
 
-/** The version that programs find in an environment: what the tests would really run on. */
+/** The version of Node that programs find in an environment, and on which the tests would run. */
 const versionOf = (env) =>
   new Promise((resolve) => {
     const child = spawn("node", ["--version"], { env, stdio: ["ignore", "pipe", "ignore"] });

@@ -1,5 +1,5 @@
-// Packs every public package, installs each in an empty project of its own together with what it depends on, and runs
-// its README's example there. Needs a build. Prints a line a package and one total last.
+// Packs every public package, installs each with its dependencies in an empty project, and runs the examples of its
+// README there. Needs a build. Prints one line for each package, and one total as the last line.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// `npm run docs`: builds the documentation site into dist/docs: the pages by VitePress, the API reference beside them by TypeDoc. A
-// warning of either, a dead link, and anything that a page would load from elsewhere, fail. DOCS_BASE=/path/ is where it will be served.
+// `npm run docs`: builds the documentation site into dist/docs, the pages by VitePress and the API reference by TypeDoc. The build fails
+// on a warning of either, a dead link, or a page that loads a file from another site. DOCS_BASE=/path/ is the path at which the site
+// will be served.
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,7 +18,7 @@ if (!/^\/(.*\/)?$/.test(base)) {
   process.exit(2);
 }
 
-/** Runs a part of the build. What it prints are warnings and errors. */
+/** Runs a part of the build, whose output is warnings and errors. */
 async function part(label, args) {
   const { code, output, seconds } = await run(process.execPath, args, { cwd: root, label });
   const isClean = code === 0 && !/warn/i.test(output);
@@ -43,7 +44,7 @@ const isBuilt =
     vitepress,
   ])) && (await part("API reference", [join(folder, "api.mjs"), join(site, "api")]));
 if (isBuilt) {
-  // Its parser was installed just now, if it was missing.
+  // The parser of read-page.mjs may have been installed above.
   const { readPage } = await import("./site/vitepress/read-page.mjs");
   const files = readdirSync(site, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

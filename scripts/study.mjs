@@ -1,6 +1,7 @@
 // `npm run study -- APP [--seeds N] [--variants A,B] [--out DIR]`: trains every variant of an app's study (apps/APP/src/study.ts)
-// from every seed, each in a process of its own. Outcomes are lines of docs/benchmarks/APP-study.jsonl; those that are there
-// are not trained again, so a study may be stopped and resumed. Then APP-study.md is written from them.
+// from every seed, each in a process of its own. Each outcome is one line of docs/benchmarks/APP-study.jsonl. Runs that have an
+// outcome there are not repeated, so a study can be stopped and resumed. At the end the script writes APP-study.md from the
+// outcomes.
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";

@@ -1,5 +1,5 @@
-// `npm run test:one -- optimizer Lion`, `npm run test:one -- format float8e3m4`: the tests that all optimizers or formats share, on one of
-// them, without type tests. For work on it; `npm test` runs everything.
+// `npm run test:one -- optimizer Lion`, `npm run test:one -- format float8e3m4`: the tests that all optimizers or formats share, for one
+// of them, without type tests. It is meant for work on that one; `npm test` runs all tests.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment } from "./bootstrap/adapter.mjs";

@@ -1,5 +1,5 @@
-// `npm run torture [-- KILLS]`: ends training by SIGKILL at random moments, 200 times, and looks at what is left: every
-// checkpoint has to be readable, and every resumed run has to leave the bytes of one that was never ended.
+// `npm run torture [-- KILLS]`: ends training by SIGKILL at random moments, 200 times, and checks the files that
+// remain. Every checkpoint must be readable, and every resumed run must write the same bytes as an uninterrupted one.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,6 +35,6 @@ console.log(
 );
 for (const problem of [...result.unreadable, ...result.different]) console.log(problem);
 process.exitCode = result.unreadable.length + result.different.length === 0 ? 0 : 1;
-// What failed stays to be looked at.
+// The files of a failed run are kept for inspection.
 if (process.exitCode === 0) rmSync(directory, { recursive: true });
 else console.log(`the runs are in ${directory}`);

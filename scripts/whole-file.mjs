@@ -1,9 +1,12 @@
-// What scripts and benchmarks write that is not part of a test's own folder: they run where no package can be imported yet, or below the
-// floor of the one that has `writeWholeFile` (decision 84).
+// Writes the files of scripts and benchmarks, except those in a test's own folder. Scripts may run before any package can be imported,
+// or on a Node older than the package with `writeWholeFile` supports (decision 84).
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
-/** Writes a file that appears whole or not at all: beside its place, flushed, then renamed. @throws the system's error */
+/**
+ * Writes a file that appears whole or not at all: to a temporary file in the same folder, which is flushed and then renamed. @throws
+ * the system's error
+ */
 export function writeWhole(path, content) {
   const partial = `${path}.${randomBytes(4).toString("hex")}.partial`;
   try {
@@ -16,7 +19,7 @@ export function writeWhole(path, content) {
     }
     renameSync(partial, path);
   } catch (error) {
-    // What was begun takes up room that a full disk has not.
+    // The partial file would use space that a full disk does not have.
     rmSync(partial, { force: true });
     throw error;
   }

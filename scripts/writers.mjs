@@ -1,5 +1,5 @@
-// Checks that packages, apps, benchmarks and scripts write files by the one writer alone (decision 84), so that a full disk destroys none:
-// `writeWholeFile` and `writeWholeFolder`, or `writeWhole` where those cannot be imported. A line a finding.
+// Checks that packages, apps, benchmarks and scripts write files only by `writeWholeFile` and `writeWholeFolder`, or by `writeWhole` where
+// those cannot be imported (decision 84). So a full disk destroys no file. Prints one line for each finding.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { writersIn } from "./gates/writers.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** What writes otherwise, and why. */
+/** The exceptions, with their reasons. */
 const reasons = {
   "packages/trainer/src/run-folder.ts": "a log that grows",
   "packages/trainer/src/tensorboard/tensorboard-log.ts": "a log that grows",

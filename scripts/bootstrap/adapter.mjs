@@ -3,8 +3,8 @@ import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-// Runs in a process of its own because a broken driver can crash or hang it. The object that create() returns is
-// pinned: Dawn's bindings die when it is collected.
+// Runs in a process of its own because a broken driver can crash or hang it. The object that create() returns is kept
+// referenced, because Dawn's bindings stop working once it is garbage-collected.
 const program = `
   const { create } = await import("webgpu");
   globalThis.gpu = create(["enable-dawn-features=allow_unsafe_apis"]);

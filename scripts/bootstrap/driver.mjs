@@ -98,7 +98,7 @@ export const backportsSource = (sources, suite) => {
 const indent = (text) => text.trimEnd().replace(/^(?=.)/gm, "    ");
 const aptGet = (...args) => ({ command: "apt-get", args });
 const installArgs = ["install", "-y", "--no-install-recommends"];
-// Two minutes for another apt that holds the lock: fresh cloud machines run one in the background.
+// Wait two minutes for another apt that holds the lock, because new cloud machines run one in the background.
 const patience = ["-o", "DPkg::Lock::Timeout=120"];
 
 /** The apt steps for this distribution, or a sentence that says why there are none. */

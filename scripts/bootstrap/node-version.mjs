@@ -1,5 +1,5 @@
 /**
- * Whether a Node version misses the `engines` floor.
+ * Whether a Node version is older than `engines` allows.
  * @param {string} version such as `20.19.3`
  * @param {string} range `>=` followed by a version of which parts may be absent
  */

@@ -9,11 +9,11 @@ export const addressOf = (file) =>
     ? "about.md"
     : file.replace(/^docs\//, "").replace(/(^|\/)README\.md$/, "$1index.md");
 
-/** READMEs on npm name files of the repository by where they will be. */
+/** READMEs on npm link to files of the repository by this address. */
 const repository = "https://github.com/halfstep/halfstep/blob/main/";
 
 /**
- * Where a link of a page leads in the site: to another page, or nowhere if the site does not ship the file.
+ * The target of a page's link within the site: another page, or none if the site does not contain the file.
  * @param {string} href The link as the page has it.
  * @param {string} page The file with the link, from the root of the repository.
  * @param {(file: string) => boolean} isPage

@@ -9,15 +9,15 @@ import {
 } from "typedoc";
 import ts from "typescript";
 
-/** A node of a type as it was written, unless it stands for an argument of a generic type: that is known to the checker alone. */
+/** A node of a type as written, unless it is an argument of a generic type, which only the checker knows. */
 const written = ({ checker }, node) =>
   node === undefined || checker.getTypeAtLocation(node).flags & ts.TypeFlags.TypeParameter
     ? undefined
     : node;
 
 /**
- * Ops are objects that can be called (`callable()` of tensor), and many functions are constants with a function type. TypeDoc takes them for
- * variables. This shows them as functions with parameters, and ops in a group of their own.
+ * Ops are objects that can be called (`callable()` of tensor), and many functions are constants with a function type. TypeDoc treats them
+ * as variables. This plugin shows them as functions with parameters, and ops in a group of their own.
  * @param {import("typedoc").Application} app
  */
 export const showCallables = (app) =>

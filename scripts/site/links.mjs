@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 
 /**
- * Links of a site that lead to no file of it or to no place in a page, and what its pages load from elsewhere: a line each.
+ * One line for each link of a site whose file or anchor does not exist, and for each file that a page loads from another
+ * site.
  * @param {ReadonlyMap<string, { links: readonly { url: string, isLoaded: boolean }[], anchors: ReadonlySet<string> }>} pages
  *   by their files in the site, as `readPage` reads them
  * @param {ReadonlySet<string>} files of the site

@@ -1,7 +1,7 @@
 /**
- * The programs of a page: its ```ts blocks in order. A line `<!-- example -->` before a block, as in READMEs, begins the next program, and so
- * does a comment `<!-- given … -->` with code that readers need not see; the blocks after it go on in the same module. What a block prints
- * stands in a ```text block directly below it.
+ * The programs of a page: its ```ts blocks in order. A line `<!-- example -->` before a block, as in READMEs, begins the next program. So
+ * does a comment `<!-- given … -->` with code that readers need not see. Blocks after it continue the same module. The output of a block is
+ * in a ```text block directly below it.
  * @param {string} page
  * @returns {{ given: string | undefined, mark: string | undefined, blocks: { code: string, output: string }[] }[]}
  */
@@ -24,7 +24,7 @@ const printBoundary = 'console.log("\\u001e");\n';
 export const moduleOf = ({ given = "", blocks }) =>
   [given, ...blocks.map(({ code }) => code)].map((code) => `${code}${printBoundary}`).join("\n");
 
-/** What each block of such a module printed. */
+/** The output of each block of such a module. */
 export const outputsOf = (printed) =>
   printed
     .split(boundary)

@@ -4,9 +4,9 @@ import { build } from "esbuild";
 import { writeWhole } from "../whole-file.mjs";
 
 /**
- * Bundles an app and the packages of this repository, read from their sources, into one ES module with a source map.
- * What npm installed stays outside and is imported at run time: `webgpu` is a native addon, and Node starts the rest
- * faster than esbuild can copy it. Files are put in place whole: an app may be started while it is being bundled for another.
+ * Bundles an app and the packages of this repository, read from their sources, into one ES module with a source map. Packages
+ * that npm installed are not bundled but imported at run time: `webgpu` is a native addon, and Node loads the others faster
+ * than esbuild can copy them. Files appear whole, because an app may start while another process bundles it.
  * @param {string} entry
  * @param {string} outfile
  */

@@ -17,7 +17,8 @@ export const runApp = async (app, program, args) => {
   const bundle = join(directory, "dist", `${program}.js`);
   await bundleApp(join(directory, "src", `${program}.ts`), bundle);
   Object.assign(process.env, gpuEnvironment());
-  // npm runs the script of a workspace in its folder; paths on the command line are of where npm was called.
+  // npm runs the script of a workspace in its folder, but paths on the command line are relative to the folder in which npm
+  // was called.
   const { INIT_CWD, npm_lifecycle_event } = process.env;
   if (npm_lifecycle_event === "start" && INIT_CWD) process.chdir(INIT_CWD);
   process.setSourceMapsEnabled(true);

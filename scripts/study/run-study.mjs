@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The runs that a file of JSON lines has; none where there is no file. */
+/** The runs in a file of JSON lines; an empty list if there is no file. */
 export const readRuns = (file) =>
   existsSync(file)
     ? readFileSync(file, "utf8")
@@ -38,7 +38,7 @@ export async function runStudy({ bundle, missing, file, machine, say }) {
   return failed;
 }
 
-/** What a run came to, or why it came to nothing. */
+/** The outcome of a run, or the reason why it has none. */
 const runOne = (bundle, variant, seed, file) =>
   new Promise((resolve) => {
     rmSync(file, { force: true });
