@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
 /**
- * Writes a file that appears whole or not at all: to a temporary file in the same folder, which is flushed and then renamed. @throws
- * the system's error
+ * Writes a file that appears whole or not at all: to a temporary file in the same folder, which is flushed and then renamed.
+ * @throws the system's error
  */
 export function writeWhole(path, content) {
   const partial = `${path}.${randomBytes(4).toString("hex")}.partial`;

@@ -16,7 +16,7 @@ import { workloads } from "./workloads/index.js";
  */
 const stepsOfLoop = 10;
 
-/** Runs everything that is chosen, on one adapter, and tells what there is after each workload. `program` is the bundle that lanes run. */
+/** Runs all chosen workloads on one adapter, and reports the results so far after each. `program` is the bundle that lanes run. */
 export async function* benchmark(
   options: BenchOptions,
   program: string,

@@ -1,4 +1,4 @@
-/** WebGPU calls, counted by wrapping the API: what a library asks of a device, whatever library it is. */
+/** The WebGPU calls of any library, counted by wrapping the API. */
 export interface Calls {
   readonly submits: number;
   readonly dispatches: number;

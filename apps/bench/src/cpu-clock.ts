@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 interface CpuTime {
   /** Of all threads: those of a software driver too. */
   readonly process: number;
-  /** Of the thread that runs JavaScript; undefined where the system does not tell. */
+  /** CPU time of the thread that runs JavaScript; undefined where the system does not report it. */
   readonly main: number | undefined;
 }
 
@@ -24,8 +24,8 @@ function mainThread(): number | undefined {
 }
 
 /**
- * CPU time of a call and of the wait for it, without what the main thread spent in the wait: there it only polls. What else the
- * machine does hardly changes it, unlike time on the wall. Undefined where the system does not tell.
+ * CPU time of a call and of the wait for it, without the time of the main thread during the wait, in which it only polls.
+ * Unlike wall time, CPU time hardly depends on other load of the machine. Undefined where the system does not report it.
  */
 export function workOf(before: CpuTime, waiting: CpuTime, after: CpuTime): number | undefined {
   if (waiting.main === undefined || after.main === undefined) return undefined;

@@ -11,7 +11,7 @@ export interface Entry {
   readonly chosen: Case;
   readonly subject: Subject;
   readonly samples: Sample[];
-  /** What its processes counted, by their number from 0 on. */
+  /** The counts of its processes, by process number from 0 on. */
   readonly warmedUp: Map<number, WarmedUp>;
   /** The largest of all processes. */
   difference: number;

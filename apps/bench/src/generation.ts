@@ -14,7 +14,7 @@ export interface GenerationOptions extends Schedule {
   readonly say: (line: string) => void;
 }
 
-/** What the first generation finds out. */
+/** The findings of the first generation. */
 export interface Findings {
   /** Of the lanes that opened, and why others did not. */
   readonly versions: Map<string, string>;

@@ -1,4 +1,4 @@
-/** What one kernel of a computation took. */
+/** The time of one kernel of a computation. */
 export interface KernelTime {
   readonly label: string;
   readonly dispatches: number;
@@ -12,7 +12,8 @@ type BeginPass = (descriptor?: GPUComputePassDescriptor) => GPUComputePassEncode
 
 /**
  * Runs `work` with each of its dispatches in a pass of its own between two timestamps, and gives the time of each kernel, by its
- * pipeline's label, longest first. Slower than without, so that only shares count. Undefined where the device has no timestamps.
+ * pipeline's label, longest first. The timestamps slow the computation down, so only the shares are meaningful. Undefined where
+ * the device has no timestamps.
  */
 export async function kernelTimes(
   device: GPUDevice,

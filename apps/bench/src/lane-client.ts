@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import type { Made, Opened, Request, Subject, Timed, WarmedUp } from "./lane-process.js";
 import type { LaneName } from "./lanes/names.js";
 
-/** The parent's side of a lane: requests, and what becomes of them when the process dies. */
+/** The parent's side of a lane: sends requests, and rejects them when the process dies. */
 export class LaneClient {
   readonly lane: LaneName;
   readonly #child: ChildProcess;
@@ -55,7 +55,7 @@ export class LaneClient {
     return this.#ask({ kind: "time", subject, calls });
   }
 
-  /** Ends the process; libraries that hang on to theirs are not asked twice. */
+  /** Ends the process, after two seconds even without an answer. */
   async close(): Promise<void> {
     if (this.#end) return;
     await Promise.race([this.#ask({ kind: "close" }), later(2000)]).catch(() => {});

@@ -1,4 +1,4 @@
-/** The child's side: one library in a process of its own, which does what the parent asks, one request at a time. */
+/** The child's side of a lane: one library in its own process, which handles one request of the parent at a time. */
 import { paced } from "@halfstep/device";
 import { CallMeter, type Calls, callsPerStep } from "./calls.js";
 import { cpuTime, workOf } from "./cpu-clock.js";
@@ -50,7 +50,7 @@ export interface WarmedUp {
 export interface Timed {
   /** Of one call, the mean of as many as were asked for. */
   readonly milliseconds: number;
-  /** CPU time of one call, all threads together; undefined where the system does not tell. */
+  /** CPU time of one call, all threads together; undefined where the system does not report it. */
   readonly cpuMilliseconds: number | undefined;
 }
 
@@ -167,7 +167,7 @@ export class LaneProcess {
     const milliseconds = (performance.now() - start) / calls;
     ready.estimate = Math.min(ready.estimate, milliseconds);
     if (this.#lane?.isElsewhere) return { milliseconds, cpuMilliseconds: undefined };
-    // Without WebGPU nothing polls: what the main thread does in the wait is work.
+    // Without WebGPU nothing polls, so the main thread's CPU time during the wait is work.
     const after = cpuTime();
     const work = this.#isMeterInstalled
       ? workOf(before, waiting, after)
@@ -206,7 +206,7 @@ function caseOf({ workload, name }: Subject): Case {
   return found;
 }
 
-/** Answers the parent until it goes away. */
+/** Answers the parent until it disconnects. */
 export function serveLane(): void {
   const lane = new LaneProcess();
   process.on("disconnect", () => process.exit(0));

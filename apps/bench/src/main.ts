@@ -35,7 +35,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   let results: Report | undefined;
-  // After each workload, so that an interrupted run keeps what it measured.
+  // Written after each workload, so that an interrupted run keeps its measurements.
   for await (results of benchmark(options, process.argv[1] as string, say))
     await writeResults(results, options.out);
   if (results) console.log(options.json ? JSON.stringify(results) : markdownOf(tablesOf(results)));

@@ -66,7 +66,7 @@ function entriesOf(
   return all.filter(({ lane }) => needed.has(lane));
 }
 
-/** What plain JavaScript needs seconds for would tell nothing new. */
+/** The most work for plain JavaScript: it would need seconds for more, without informative figures. */
 const mostOfJavaScript = 1e9;
 
 /**

@@ -17,7 +17,7 @@ export interface BenchOptions {
   readonly pack?: string;
   /** Print JSON instead of the table. */
   readonly json: boolean;
-  /** Print the plans of what is chosen, instead of measuring it. */
+  /** Print the plans of the chosen workloads instead of measuring them. */
   readonly dumpPlan: boolean;
 }
 
@@ -36,7 +36,7 @@ export const help: string = `npm run bench -- [flags]
   --json             print the results as JSON
   --help`;
 
-/** Wrong flags: the message says which. */
+/** Wrong flags, which the message names. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

@@ -1,4 +1,4 @@
-/** What entries measured, as the rows and limits of a report. */
+/** Converts the measurements of entries to the rows and limits of a report. */
 import type { Entry } from "./entry.js";
 import type { WarmedUp } from "./lane-process.js";
 import { ours } from "./lanes/names.js";

@@ -8,7 +8,7 @@ import type { ByteSink } from "@halfstep/safetensors";
 import { writeWholeFile } from "@halfstep/trainer/node";
 import { isInstalled } from "./peers.js";
 
-/** What of the peers is needed to run them: their packages hold ten times as much. */
+/** The files of the peers that are needed to run them, a tenth of their packages. */
 const peerFiles = [
   "node_modules/.package-lock.json",
   "node_modules/.bundled/tfjs.cjs",
@@ -68,7 +68,7 @@ async function archive(folder: string, sink: ByteSink): Promise<void> {
   if (code !== 0) throw new Error(`tar ended with ${code}`);
 }
 
-/** Dawn's binaries for this platform alone. */
+/** Dawn's binaries for this platform only. */
 function copyDawn(program: string, copy: (from: string, to: string) => void): void {
   const webgpu = dirname(createRequire(program).resolve("webgpu"));
   const binary = `dist/${process.platform}-${process.arch}`;

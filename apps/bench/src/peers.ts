@@ -8,7 +8,7 @@ export const peersFolder: string = fileURLToPath(new URL("../peers/", import.met
 
 const bundledTfjs = "node_modules/.bundled/tfjs.cjs";
 
-/** Installs the peers where they are missing or others than the lock file says. Returns why that failed, if it did. */
+/** Installs the peers where they are missing or differ from the lock file. Returns the reason if that failed. */
 export async function installPeers(
   folder: string,
   say: (line: string) => void,
@@ -30,7 +30,7 @@ export async function installPeers(
 
 type Locked = Record<string, { readonly version?: string; readonly optional?: boolean }>;
 
-/** Whether npm's record of what it installed has what the lock file wants. */
+/** Whether npm's record of installed packages matches the lock file. */
 export function isInstalled(folder: string): boolean {
   const record = join(folder, "node_modules", ".package-lock.json");
   if (!existsSync(record)) return false;

@@ -4,7 +4,7 @@ import type { Facts, Precision } from "./lanes/prepared.js";
 import type { Spread } from "./statistics.js";
 import type { Cost } from "./workload.js";
 
-/** What one lane did on one row. */
+/** The results of one lane on one row. */
 export type Outcome =
   | Measured
   /** The library has no such operation or precision. */
@@ -16,7 +16,7 @@ export type Outcome =
 export interface Measured {
   readonly status: "measured";
   readonly milliseconds: Spread;
-  /** CPU time of all threads of its process, waits aside; absent where the system does not tell. */
+  /** CPU time of all threads of its process, without waits; absent where the system does not report it. */
   readonly cpuMilliseconds?: Spread;
   /** Of which the samples come: a lane that is slow to prepare has one. */
   readonly processes: readonly ProcessFigures[];
@@ -30,12 +30,15 @@ export interface Measured {
   readonly difference: number;
   /** How many times our time it took, in the same rounds. */
   readonly ratio?: number;
-  /** What the machine's limits allow at best, divided by what it took; both in CPU time on a software adapter. */
+  /**
+   * The least time that the machine's limits allow, divided by the measured time; both in CPU time on a software
+   * adapter.
+   */
   readonly fractionOfLimit: number;
   readonly itemsPerSecond?: number;
 }
 
-/** What is counted in each process, to be the same in all of them. */
+/** The counts of each process, which should be equal in all processes. */
 export interface Counted extends Calls, Partial<Facts> {
   readonly peakBytes: number;
   /** Dispatches of kernels that the first process did not run. */
@@ -52,7 +55,7 @@ export interface ProcessFigures {
   readonly cpuMilliseconds?: number;
   /** How many times our time it took, in the same rounds. */
   readonly ratio?: number;
-  /** What it counted otherwise than the first process. */
+  /** Its counts that differ from the first process. */
   readonly counted?: Partial<Counted>;
 }
 
@@ -69,7 +72,7 @@ export interface Row {
   readonly outcomes: Readonly<Record<string, Outcome>>;
 }
 
-/** What the machine can do, measured among the repetitions of one workload. */
+/** The limits of the machine, measured between the repetitions of one workload. */
 export interface Limits {
   /** Whether seconds are of CPU time, all threads together, as on software adapters. */
   readonly isCpuTime: boolean;

@@ -22,7 +22,7 @@ export const shareOf = (process: number, { rounds, processes }: Schedule): Share
   end: Math.ceil(((process + 1) * rounds) / processes),
 });
 
-/** What one lane does on one row. */
+/** The work of one lane on one row. */
 export interface Plan {
   /** Calls in a repetition. */
   readonly calls: number;

@@ -31,13 +31,13 @@ export interface Sample {
   readonly process: number;
   readonly round: number;
   readonly milliseconds: number;
-  /** CPU time of all threads; undefined where the system does not tell. */
+  /** CPU time of all threads; undefined where the system does not report it. */
   readonly cpuMilliseconds?: number | undefined;
 }
 
 /**
- * How many times as long the second took: the median over the rounds that have both, since what else the machine does meets
- * neighbours of a round alike; without such rounds the ratio of the medians.
+ * The second time divided by the first: the median over the rounds that have both, because other load of the machine
+ * affects neighbours in a round equally. Without such rounds it is the ratio of the medians.
  */
 export function pairedRatio(ours: readonly Sample[], theirs: readonly Sample[]): number {
   const own = new Map(ours.map(({ round, milliseconds }) => [round, milliseconds]));

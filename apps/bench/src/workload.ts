@@ -5,7 +5,7 @@ import type { Precision, Prepared } from "./lanes/prepared.js";
 import type { TfjsLibrary } from "./lanes/tfjs.js";
 import type { TorchLibrary } from "./lanes/torch.js";
 
-/** The least that any implementation has to do, for the fraction of the machine's limit. */
+/** The least work of any implementation, for the fraction of the machine's limit. */
 export interface Cost {
   /** Floating-point additions and multiplications. */
   readonly operations: number;
@@ -32,13 +32,13 @@ export interface Case {
   /** Names of lanes that would take minutes for its result. */
   readonly tooSlow?: readonly string[];
   cost(precision: Precision): Cost;
-  /** What one call processes: 128 images, 4,096 tokens. */
+  /** The items that one call processes: 128 images, 4,096 tokens. */
   readonly items?: { readonly count: number; readonly unit: string };
   /** Largest difference between results that still counts as equal, relative to the largest result. */
   readonly tolerance: Readonly<Record<Precision, number>>;
   /** One element of the result in float64, from the definition: checked at a sample of places in every library. */
   expected?(index: number): number;
-  /** The point on an axis that this case stands for, in a study of scaling. */
+  /** The position of this case on the axis of a scaling study. */
   readonly point?: { readonly axis: string; readonly value: number; readonly parameters: number };
   readonly on: Implementations;
 }
@@ -46,13 +46,13 @@ export interface Case {
 /** A family of cases that are measured together: one file in workloads/, one line in its index. */
 export interface Workload {
   readonly name: string;
-  /** What is computed, for readers of the table. */
+  /** A description of the computation, for readers of the table. */
   readonly title: string;
   readonly level: "operation" | "training" | "scaling";
   readonly cases: readonly Case[];
 }
 
-/** Rounding of the storage, and what sums of a thousand terms add to it. */
+/** The rounding error of the storage, plus that of sums of a thousand terms. */
 export const usualTolerance: Readonly<Record<Precision, number>> = {
   float32: 1e-5,
   float16: 5e-3,

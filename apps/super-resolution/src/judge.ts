@@ -10,7 +10,7 @@ import type { LayersModel } from "./keras/layers-model.js";
 import type { JudgedPicture } from "./pairs.js";
 import { type Upscaler, upscale } from "./upscale.js";
 
-/** How near to images one comes from what they were made smaller to: peak signal-to-noise ratios in dB over all pixels. */
+/** The accuracy of images that are enlarged from smaller versions: peak signal-to-noise ratios in dB over all pixels. */
 export interface Judgement {
   readonly network: number;
   /** Cubic interpolation. */

@@ -24,7 +24,7 @@ import { BeforeAndAfter } from "./samples.js";
 import { openModel } from "./saved-model.js";
 import { upscale, upscalerOf } from "./upscale.js";
 
-/** Steps that are an epoch: there is no end of random crops. */
+/** The number of steps that count as an epoch, because random crops are unlimited. */
 const stepsPerEpoch = 100;
 
 await program(async (args) => {
@@ -71,7 +71,7 @@ async function train(options: TrainCommand): Promise<number> {
   });
 }
 
-/** What has to be the same when training goes on, by flag. */
+/** The settings that must be unchanged when training is resumed, by flag. */
 function settings(options: TrainCommand): Settings {
   return settingsOf(options, [
     "images",

@@ -15,12 +15,12 @@ const storages = ["float32", "float16", "bfloat16"] as const;
 export type Stored = (typeof storages)[number];
 
 interface Judged {
-  /** Undefined: the photograph that comes with the network. */
+  /** Undefined: the photograph in the network's package. */
   readonly images?: string;
   readonly kernel: ShrinkKernel;
 }
 
-/** What `train` is asked for. */
+/** The options of `train`. */
 export interface TrainCommand extends Omit<RunFlags, "epochs" | "accumulate" | "dumpPlan">, Judged {
   readonly command: "train";
   readonly maxSteps: number;
@@ -30,7 +30,7 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "accumulate" | "
 
 type Place = Pick<RunFlags, "adapter" | "device">;
 
-/** What `evaluate` is asked for. */
+/** The options of `evaluate`. */
 export interface EvaluateCommand extends Place, Judged {
   readonly command: "evaluate";
   /** Undefined: as it comes with the package. */
@@ -40,7 +40,7 @@ export interface EvaluateCommand extends Place, Judged {
   readonly json: boolean;
 }
 
-/** What `predict` is asked for. */
+/** The options of `predict`. */
 export interface PredictCommand extends Place {
   readonly command: "predict";
   readonly input: string;

@@ -13,7 +13,7 @@ import {
 } from "./images.js";
 import { photograph } from "./pretrained.js";
 
-/** An image of which a part is judged by; the rest is what the network sees around it. */
+/** An image of which one part is used for evaluation; the rest is context for the network. */
 export interface JudgedPicture {
   readonly picture: Picture;
   readonly area: Area;

@@ -3,7 +3,7 @@ import type { Runtime } from "@halfstep/tensor";
 import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
 import { type LayersModel, loadLayersModel } from "./keras/layers-model.js";
 
-/** What the package `@upscalerjs/default-model` ships, by its path. */
+/** The files of the package `@upscalerjs/default-model`, by path. */
 const shipped = async (path: string): Promise<string> =>
   join(
     await datasetPackage(new URL("../datasets/", import.meta.url), "@upscalerjs/default-model"),
@@ -14,6 +14,6 @@ const shipped = async (path: string): Promise<string> =>
 export const pretrained = async (runtime: Runtime): Promise<LayersModel> =>
   loadLayersModel(runtime, await shipped("models/model.json"));
 
-/** A photograph, and what the network's authors made of it: the golden pair. */
+/** A photograph, and its enlargement by the network's authors: the golden pair. */
 export const photograph = (): Promise<string> => shipped("assets/fixture.png");
 export const golden = (): Promise<string> => shipped("assets/samples/2x/result.png");

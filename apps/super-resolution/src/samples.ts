@@ -23,7 +23,7 @@ export class BeforeAndAfter {
     this.#cubic = cubic;
   }
 
-  /** Takes the middle of what is judged by. */
+  /** Takes the centre of the part that is used for evaluation. */
   static async of(
     model: LayersModel,
     { picture, area }: JudgedPicture,
@@ -45,7 +45,7 @@ export class BeforeAndAfter {
     this.#before = await upscale(upscaler, this.#model, this.#small);
   }
 
-  /** Enlarges after training, and gives what a report shows. */
+  /** Enlarges the samples after training, and returns the pictures of the report. */
   async after(upscaler: Upscaler): Promise<readonly Sample[]> {
     const after = await upscale(upscaler, this.#model, this.#small);
     const shown: readonly (readonly [caption: string, picture: Picture | undefined])[] = [

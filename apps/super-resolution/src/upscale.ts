@@ -63,7 +63,7 @@ export async function upscale(
   return result;
 }
 
-/** What goes through the network, and the part of it that no edge but the image's own is near to. */
+/** The input tile of the network, and its part that is near to no edge other than the image's own. */
 interface Tile {
   readonly area: Area;
   readonly inner: Area;

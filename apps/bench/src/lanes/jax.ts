@@ -97,7 +97,7 @@ export function jaxBatchNorm(
     .add(bias);
 }
 
-/** What batch norms add to the variance. */
+/** The epsilon that batch norms add to the variance. */
 export const batchNormEps = 1e-5;
 
 /** Calls that may be under way before the next one waits. */

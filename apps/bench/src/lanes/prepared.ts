@@ -9,7 +9,7 @@ export interface Prepared {
   result(): Promise<Float32Array>;
   /** Resolves when what was started is done. Absent: the lane waits for its device. */
   drain?(): Promise<void>;
-  /** What only this library knows about itself. */
+  /** Figures that only this library can report. */
   facts?(): Facts;
   /** How it would be run, launch by launch, for people. */
   plan?(): string;

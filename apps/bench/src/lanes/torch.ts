@@ -16,7 +16,7 @@ interface Values {
   readonly shape: readonly number[];
 }
 
-/** A model that `torch_lane.py` has, too, with what it is trained on. */
+/** A model that `torch_lane.py` also has, with its training data. */
 export interface TorchModel {
   readonly name: "mlp" | "digits" | "resnet" | "gpt" | "bert";
   readonly options?: Readonly<Record<string, number>>;
@@ -28,7 +28,7 @@ export interface TorchModel {
   readonly lr: number;
 }
 
-/** PyTorch in a process of its own: where the machine has it, for comparison with torch.amp itself. */
+/** PyTorch in its own process, for comparison with torch.amp on machines that have it. */
 export interface TorchLibrary {
   training(model: TorchModel): Promise<Prepared>;
   product(a: Values, b: Values, precision: Precision): Promise<Prepared>;
@@ -39,7 +39,7 @@ interface Ran {
   readonly peakBytes: number;
 }
 
-/** Which Python has a PyTorch to compare with: the one that is named, or `python3` where its PyTorch has a GPU. */
+/** The Python whose PyTorch is compared: the named one, or `python3` if its PyTorch has a GPU. */
 export async function findTorch(named: string | undefined): Promise<string | undefined> {
   const wanted = named === undefined ? "assert torch.cuda.is_available()" : "pass";
   const python = named ?? "python3";
@@ -98,7 +98,7 @@ function preparedTask(talk: Conversation, task: number): Prepared {
   let pending = 0;
   let peakBytes = 0;
   return {
-    // All steps of a repetition are asked for at once: a question for each would be timed with it.
+    // One request covers all steps of a repetition; a request for each step would add to the measured time.
     run() {
       pending++;
     },
@@ -132,7 +132,7 @@ class Conversation {
     const { stdout } = child;
     if (!stdout) throw new Error("the process of PyTorch has no output");
     this.#lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
-    // What it had to say about its end is on stderr.
+    // The reason of its end is on stderr.
     child.on("error", () => {});
     child.stdin?.on("error", () => {});
   }

@@ -1,4 +1,4 @@
-/** What the tables of a report are made of. */
+/** The cells of a report's tables. */
 import { ours } from "../lanes/names.js";
 import type { Measured, Outcome, Row } from "../results.js";
 
@@ -11,7 +11,7 @@ export interface Table {
 
 export interface Cell {
   readonly text: string;
-  /** A peer that is faster than we are stands out. */
+  /** Whether the cell shows a peer that is faster than Halfstep, and is therefore highlighted. */
   readonly isLoss?: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** Where a lane's processes tell different stories: marks in the other tables, and a table of what each of them measured. */
+/**
+ * Shows where the processes of a lane disagree: marks in the other tables, and a table with the measurements of each
+ * process.
+ */
 import { ours } from "../lanes/names.js";
 import type { Counted, Measured, ProcessFigures, Report, Row } from "../results.js";
 import { type Cell, cell, float32Of, labelOf, measured, nothing, type Table } from "./cells.js";
@@ -36,12 +39,12 @@ const apart = (series: Series): number =>
 
 const mark = " †";
 
-/** Follows a figure that is the median of these: empty where the processes agree. */
+/** The mark after a figure that is the median of these; empty where the processes agree. */
 export const markOf = (series: Series): string => (apart(series) > farApart ? mark : "");
 
 const title = "Where processes differ";
 
-/** The table with what its marks mean, if it has any. */
+/** The table with the meaning of its marks, if it has any. */
 export function explained(table: Table): Table {
   const isMarked = table.rows.some((cells) => cells.some(({ text }) => text.includes(mark)));
   if (!isMarked) return table;
@@ -50,7 +53,7 @@ export function explained(table: Table): Table {
   return { ...table, note: `${table.note} ${note}` };
 }
 
-/** A line for each figure that is marked elsewhere, and for what is counted and not the same in all processes. */
+/** One line for each figure that is marked in another table, and for each count that differs between processes. */
 export function processesThatDiffer(report: Report): Table {
   const numbers = Array.from({ length: report.processes }, (_, i) => i + 1);
   const lines = report.rows.flatMap((row) =>
@@ -91,7 +94,7 @@ export function processesThatDiffer(report: Report): Table {
   };
 }
 
-/** What the other tables show of a lane on a row. */
+/** The figures of a lane on a row that the other tables show. */
 function shownSeries(
   row: Row,
   lane: string,

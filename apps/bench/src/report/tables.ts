@@ -28,7 +28,7 @@ import {
   type Time,
 } from "./processes.js";
 
-/** A report as text: what Markdown and HTML have in common. */
+/** A report as text, in the form that Markdown and HTML share. */
 export interface Page {
   readonly title: string;
   readonly paragraphs: readonly string[];
@@ -173,13 +173,13 @@ function processorTime({ machine, lanes, rows }: Report): Table {
   };
 }
 
-/** Neither in a browser nor in WebAssembly: what the hardware's own library does. */
+/** The performance of the hardware's own library, which runs neither in a browser nor in WebAssembly. */
 const torch = "torch-native";
 
 function rateOf({ items, cost }: Row, { milliseconds, itemsPerSecond }: Measured): string {
   if (items && itemsPerSecond !== undefined) return `${formatRate(itemsPerSecond)}${items.unit}/s`;
   const seconds = milliseconds.median / 1000;
-  // What touches each element a few times is bound by memory on any machine.
+  // Operations that touch each element a few times are bound by memory on every machine.
   return cost.operations > 8 * cost.bytes
     ? `${formatRate(cost.operations / seconds)}FLOP/s`
     : `${formatRate(cost.bytes / seconds)}B/s`;
@@ -196,7 +196,7 @@ function ratioCell(row: Row, lane: string): Cell {
 const timeCell = (own: Measured): Cell =>
   cell(`${formatMilliseconds(own.milliseconds.median)}${markOf(seriesOf(own, "milliseconds"))}`);
 
-/** Ours against ours: what half precision gains. */
+/** Halfstep compared with itself: the gain of half precision. */
 function halfPrecision({ rows, machine }: Report): Table {
   const halves = rows.filter((row) => row.precision !== "float32" && row.level !== "scaling");
   return {
@@ -272,7 +272,7 @@ function stepCosts({ rows, lanes }: Report): Table {
               isGpu || name === torch
                 ? cell(formatBytes(isGpu ? own.peakBytes : (own.facts?.allocatorPeakBytes ?? 0)))
                 : nothing,
-              // Steps of PyTorch are asked for by the repetition.
+              // PyTorch gets one request for all steps of a repetition.
               name === torch ? nothing : cell(formatMilliseconds(own.hostMicroseconds / 1000)),
               cell(formatMilliseconds(own.milliseconds.median)),
             ],
@@ -285,7 +285,7 @@ function stepCosts({ rows, lanes }: Report): Table {
 /** Kernels that take this share of a row's time, or more, are shown. */
 const shownShare = 0.05;
 
-/** Where our own time goes: of training, and of operations that a peer does faster. */
+/** The breakdown of Halfstep's time: for training, and for operations that a peer does faster. */
 function kernelShares({ rows }: Report): Table {
   const isLost = (row: Row): boolean =>
     Object.keys(row.outcomes).some((lane) => (measured(row, lane)?.ratio ?? 1) < 1);

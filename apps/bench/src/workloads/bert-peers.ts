@@ -5,7 +5,7 @@ const words = `${embeddings}.wordEmbeddings.weight`;
 const positions = `${embeddings}.positionEmbeddings.weight`;
 const types = `${embeddings}.tokenTypeEmbeddings.weight`;
 
-/** What `BertForMaskedLM` of @halfstep/models computes, with all tokens in the first segment. */
+/** The computation of `BertForMaskedLM` of @halfstep/models, with all tokens in the first segment. */
 export const bertArchitecture = (layers: number): Architecture => ({
   eps: 1e-12,
   isCausal: false,

@@ -3,7 +3,7 @@ import type { Architecture, TransformerParts } from "./transformer-peers.js";
 const words = "transformer.wte.weight";
 const positions = "transformer.wpe.weight";
 
-/** What `GPT` of @halfstep/models computes. */
+/** The computation of `GPT` of @halfstep/models. */
 export const gptArchitecture = (layers: number): Architecture => ({
   eps: 1e-5,
   isCausal: true,

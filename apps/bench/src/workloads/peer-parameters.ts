@@ -3,7 +3,7 @@ import { cpuRuntime, type Runtime } from "@halfstep/tensor";
 
 /** A parameter of a model here, for other libraries to start from. */
 export interface PeerParameter {
-  /** Where it is in the model. */
+  /** Its path in the model. */
   readonly path: string;
   readonly values: Float32Array;
   readonly shape: readonly number[];

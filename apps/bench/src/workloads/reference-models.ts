@@ -12,7 +12,7 @@ import { type Architecture, jaxTransformer, tfjsTransformer } from "./transforme
 
 const lr = 1e-4;
 
-/** A model, and how much there is to do for it. */
+/** A model, and the amount of its work. */
 interface Reference {
   readonly name: string;
   readonly items: { readonly count: number; readonly unit: string };
@@ -55,7 +55,7 @@ function resnet(batch: number): Reference {
     const shortcut = i === 0 ? 0 : from * channels;
     return {
       multiplications: pixels * (9 * from * channels + 5 * 9 * channels ** 2 + shortcut),
-      // Of each of six convolutions: its result, and what batch norm and ReLU make of it.
+      // For each of six convolutions: its result, and the results of batch norm and ReLU.
       activations: pixels * channels * 18,
     };
   });

@@ -27,7 +27,7 @@ export interface TrainedResNet {
 
 const classes = 10;
 
-/** What a residual network is made of, in the terms of a library. Parameters go by the paths that they have in the model here. */
+/** The parts of a residual network, in terms of a library. Parameters are named by their paths in Halfstep's model. */
 interface Parts<T> {
   /** Border of (kernel size − 1) / 2 pixels. */
   conv(x: T, weight: string, kernelSize: number, stride: number): T;

@@ -5,7 +5,7 @@ import { ampPrimitives, crossEntropy, flatten, type Tensor } from "@halfstep/ten
 import { inPrecision, type Place, training } from "../lanes/halfstep.js";
 import type { Precision, Prepared } from "../lanes/prepared.js";
 
-/** A classifier, what it is trained on, and how. */
+/** A classifier, its training data and its settings. */
 export interface Classifier {
   readonly model: Module & { forward(x: Tensor): Tensor };
   readonly input: Tensor;
@@ -23,7 +23,7 @@ export function trainModel(
   const optimizer = new Adam(runtime.target, flatten(model.parameters()), { lr });
   const scaler = new GradScaler(ampPrimitives(runtime), {
     enabled: precision === "float16",
-    // Outcomes are never asked for.
+    // Outcomes are never read.
     outcomeSchedule: false,
   });
   const target = runtime.tensor(labels);

@@ -12,7 +12,7 @@ import { type TfjsLibrary, type TfTensor, tfjsTraining } from "../lanes/tfjs.js"
 import { oneHotRows, transposed } from "../samples.js";
 import { type PeerParameter, peerParameters } from "./peer-parameters.js";
 
-/** What transformers are made of, in the terms of a library; tokens are rows: [batch · length, features]. */
+/** The parts of transformers, in terms of a library; tokens are rows: [batch · length, features]. */
 export interface TransformerParts<T> {
   /** Rows of the table `words`, with what is the same for each sequence: [length, features], or [features]. */
   embedding(words: string, ...added: readonly string[]): T;
@@ -119,7 +119,7 @@ export async function jaxTransformer(
     for (const parameter of Object.values(p)) parameter.dispose();
     return total;
   };
-  // One-hot rows for tokens, too: a `jit` of jax-js cannot compute the gradient of what is taken by index.
+  // One-hot rows for tokens, too: a `jit` of jax-js cannot compute the gradient of indexing.
   const rows = (classes: ArrayLike<number>): JaxArray =>
     jaxArray(library, oneHotRows(classes, words), [classes.length, words]);
   return jaxTraining(library, initial, loss, [rows(tokens), rows(labels)], lr);

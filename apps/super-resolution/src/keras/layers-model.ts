@@ -46,7 +46,7 @@ export class LayersModel extends Module {
     return reachOf(this.topology).scale;
   }
 
-  /** How far away from a pixel of the input, in pixels, others have an influence on what it becomes. */
+  /** The distance, in pixels of the input, within which neighbours influence the output of a pixel. */
   get radius(): number {
     return Math.ceil(reachOf(this.topology).radius);
   }
@@ -117,7 +117,7 @@ function parsed(text: string, path: string): unknown {
   }
 }
 
-/** Channels of what each layer gives. */
+/** The channels of each layer's output. */
 function channelsOf({ layers }: Topology): ReadonlyMap<string, number> {
   const channels = new Map<string, number>();
   for (const layer of layers) {
