@@ -7,7 +7,7 @@ import { Embedding } from "@halfstep/nn";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 
 export interface BagClassifierOptions extends BertLabelOptions {
-  /** The score of each token for each class, [vocabSize, numLabels], row by row. Default: a BERT alone. */
+  /** The score of each token for each class, [vocabSize, numLabels], row by row. Default: a BERT without such scores. */
   readonly tokenScores?: Float32Array | undefined;
 }
 

@@ -6,7 +6,7 @@ import { baselinesOf } from "./prepare.js";
 import { readTask, type TaskData } from "./tasks.js";
 import { openTrained, refereeOf, useModel } from "./use-model.js";
 
-/** Tests a trained model on what it was not trained on. */
+/** Tests a trained model on data that it was not trained on. */
 export async function evaluateCommand(options: EvaluateCommand): Promise<number> {
   const saved = await openTrained(options.model);
   const { purpose } = saved;

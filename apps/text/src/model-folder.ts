@@ -112,7 +112,7 @@ const weightsOf = (directory: string): Promise<StateDict> =>
 const parametersOf = (shape: ModelShape): number =>
   BertModel.parameterCount(shape) - (shape.hiddenSize + 1) * shape.hiddenSize;
 
-/** Whether a tokenizer from elsewhere knows words in lower case alone, as most do. */
+/** Whether a foreign tokenizer has words in lower case only, as most do. */
 async function readLowerCase(directory: string): Promise<boolean> {
   const path = join(directory, "tokenizer_config.json");
   if (!existsSync(path)) return true;

@@ -29,7 +29,7 @@ export interface SmallShape {
   readonly dropout: number;
 }
 
-/** A model that is small enough to learn from a small text. What it has in common with BERT base is BERT's. */
+/** A model that is small enough to learn from a small text. All other options are those of BERT base. */
 export const smallShape = ({
   vocabulary,
   hiddenSize,

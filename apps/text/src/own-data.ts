@@ -113,7 +113,7 @@ function labelledRows(text: string, own: OwnData): readonly LabelledLine[] {
   }));
 }
 
-/** Whether the first line names the columns: as it was asked for by name, or by two usual names. */
+/** Whether the first line names the columns: it has a requested name, or two usual names. */
 const isHeader = (first: Row, { labelColumn, textColumn }: OwnData): boolean =>
   [labelColumn, textColumn].some((column) => column !== undefined && !isNumber(column)) ||
   (usual("label", first) >= 0 && usual("text", first) >= 0);

@@ -83,7 +83,7 @@ async function answersIn(
   }
 }
 
-/** How texts of a task become sequences, and labels text. */
+/** Converts texts of a task to sequences, and labels to text. */
 interface Reader {
   readonly encode: (text: string) => Encoded;
   readonly nameOf: (label: number) => string;

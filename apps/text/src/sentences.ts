@@ -7,9 +7,9 @@ export const sentenceClasses: readonly string[] = ["negative", "positive"];
 
 /**
  * The UCI Sentiment Labelled Sentences (Kotzias et al. 2015), 1,000 each of IMDb, Yelp and Amazon, as the package `sentiment` has
- * them. Of sentences that are there twice, the first alone is kept.
+ * them. Of equal sentences only the first is kept.
  * @param directory the folder of the three JSON files
- * @throws DataError where a file is missing or not what it should be
+ * @throws DataError where a file is missing or has another content than expected
  */
 export async function readSentences(directory: string): Promise<readonly Labelled[]> {
   const sentences = new Map<string, Labelled>();

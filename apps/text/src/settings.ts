@@ -5,7 +5,7 @@ import {
 } from "@halfstep/trainer/cli";
 import type { TaskCommand } from "./task-defaults.js";
 
-/** What has to be the same when training goes on, by flag. */
+/** The settings that must be unchanged when training is resumed, by flag. */
 export const settingsOf = (options: TaskCommand): Settings => ({
   ...settingsNamed(options, ["task", "data", "limit", "fold", "mailPart", "words", "corpus"]),
   ...settingsNamed(options, ["encoding", "textColumn", "labelColumn", "header"]),
@@ -20,7 +20,7 @@ export const settingsOf = (options: TaskCommand): Settings => ({
   ...settingsNamed(options, ["initScale"]),
 });
 
-/** What a run is opened with besides its settings. All other options are settings, by the names of their flags. */
+/** The options of a run that are not settings. All other options are settings, by the names of their flags. */
 export const runOptionsOf = (options: TaskCommand): OpenRunOptions => {
   const { task, seed, out, resume, saveEvery, adapter, device, json, tensorboard } = options;
   return {

@@ -15,9 +15,9 @@ const variants: Readonly<Record<string, Variant>> = {
   float32: { precision: "float32" },
   float16: { precision: "float16" },
   bfloat16: { precision: "bfloat16" },
-  // Small updates of weights in bfloat16 are lost: what masters are for.
+  // Small updates of weights in bfloat16 are lost, which masters prevent.
   "bfloat16 without masters": { precision: "params=bfloat16,compute=bfloat16,output=float32" },
-  // Every gradient overflows, and every step is skipped: what a scale that adapts is for.
+  // Every gradient overflows, and every step is skipped, which a dynamic scale prevents.
   "float16, loss scale fixed at 2^32": { precision: "float16", staticLossScale: 2 ** 32 },
 };
 

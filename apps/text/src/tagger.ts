@@ -11,7 +11,7 @@ import { WordTagger } from "./word-tagger.js";
 /** A sentence as a model takes it, and the tags of its words that were not cut off. */
 export interface EncodedSentence extends EncodedWords {
   readonly tags: readonly number[];
-  /** How many words were cut off: they count as wrong. */
+  /** The number of words that were cut off, which count as wrong. */
   readonly cut: number;
 }
 
@@ -21,7 +21,7 @@ export interface TaggerOptions extends ClassificationLoss {
   readonly tags: number;
   /** Whether the tags of a sentence are scored together. */
   readonly crf: boolean;
-  /** What the model knows of words besides their tokens. Default: nothing. */
+  /** The features of words that the model sees besides tokens. Default: none. */
   readonly features?: WordFeatures | undefined;
   readonly precision: TrainingPrecision;
 }

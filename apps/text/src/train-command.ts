@@ -76,7 +76,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   return run.finish(summary, { ...lossUnitOf(options), isShown, lines, samples, note });
 }
 
-/** What a model is made of, and the model it goes on from. */
+/** The parts of a model, and the model from which training continues. */
 interface StartingPoint {
   readonly init: SavedModel | undefined;
   readonly tokenizer: BertTokenizer;

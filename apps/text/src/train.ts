@@ -21,7 +21,7 @@ import { bertOptimizer } from "./optimizer.js";
 import { scoreOf } from "./score.js";
 import type { Encoded } from "./tokenizer.js";
 
-/** How a model is trained. */
+/** The training settings of a model. */
 export interface TrainingSettings {
   readonly precision: TrainingPrecision;
   readonly epochs: number;
@@ -37,15 +37,15 @@ export interface TrainingSettings {
   /** Length of adversarial perturbations of the word embeddings; 0 for none. */
   readonly adversarial: number;
   readonly seed: number;
-  /** A fixed loss scale, in place of what the precision has. */
+  /** A fixed loss scale, instead of the precision's own. */
   readonly staticLossScale?: number | undefined;
-  /** Where a dynamic loss scale starts. */
+  /** The initial value of a dynamic loss scale. */
   readonly initScale?: number | undefined;
 }
 
 export interface TextRun<Example extends Encoded> extends TrainingSettings, RunContext {
   readonly learner: Learner<Example>;
-  /** What an epoch trains on; always as many. */
+  /** The training examples of an epoch, the same number in each epoch. */
   readonly train: (epoch: number) => readonly Example[];
   readonly test: readonly Example[];
   /** Default true. Without, accuracy and loss are NaN. */
@@ -54,7 +54,9 @@ export interface TextRun<Example extends Encoded> extends TrainingSettings, RunC
 
 interface Batch<Example> {
   readonly examples: readonly Example[];
-  /** Whether the word embeddings are made worse: what the gradients of the batch before say is worst. */
+  /**
+   * Whether the word embeddings are perturbed in the direction that is worst by the gradients of the previous batch.
+   */
   readonly isAdversarial: boolean;
 }
 
@@ -133,7 +135,7 @@ function scalerOptions({
     ...scalerOptionsFor(recipeFor(precision)),
     ...(initScale !== undefined && { initScale }),
     ...(staticLossScale !== undefined && { preset: "static", initScale: staticLossScale }),
-    // The loop drains outcomes itself, with the losses.
+    // The loop reads outcomes itself, together with the losses.
     outcomeSchedule: false,
   };
 }

@@ -8,7 +8,7 @@ import type { Referee } from "./score.js";
 import { type TaskData, withoutExamples } from "./tasks.js";
 import type { Encoded } from "./tokenizer.js";
 
-/** A trained model of here, with what it was made for. */
+/** A model that this app trained, with its task. */
 export interface UsableModel extends SavedModel {
   readonly purpose: ModelPurpose;
 }

@@ -33,9 +33,9 @@ export async function readVocabulary(path: string): Promise<readonly string[]> {
 type Tokenize = (text: string) => readonly string[];
 
 /**
- * What of a vocabulary a text needs: a small model that learns from a small text learns nothing of tokens that it never sees.
- * Tokens that occur `least` times stay. Words that are rarer fall apart into shorter ones, down to letters, and so share what is
- * learnt of their endings.
+ * The part of a vocabulary that a text needs, because a small model learns nothing about tokens that a small text lacks. Tokens
+ * that occur `least` times stay. Words that are rarer fall apart into shorter ones, down to letters, and so share what is learnt
+ * of their endings.
  * @param tokenizerOf makes a tokenizer with a vocabulary
  */
 export function restrictedVocabulary(
@@ -45,7 +45,7 @@ export function restrictedVocabulary(
   tokenizerOf: (vocabulary: readonly string[]) => Tokenize,
 ): readonly string[] {
   const words = wordCounts(texts);
-  // What falls apart does so into pieces that may not have been seen before: they are counted in a second pass.
+  // Rare words are split into pieces that may be new, so a second pass counts these.
   const isShort = (token: string): boolean => token.startsWith("##") && token.length <= 5;
   const isLetter = (token: string): boolean => token.replace("##", "").length === 1;
   const first = kept(
@@ -73,7 +73,7 @@ const kept = (
   return [...special, ...others];
 };
 
-/** How often each token occurs in words that occur so often. */
+/** The number of occurrences of each token, from the numbers of occurrences of words. */
 function countsOf(
   words: ReadonlyMap<string, number>,
   tokenize: Tokenize,
@@ -84,7 +84,7 @@ function countsOf(
   return counts;
 }
 
-/** White space always parts tokens: what is between is counted, and then each word cut up once. */
+/** White space always separates tokens, so the words between are counted, and each word is tokenized once. */
 function wordCounts(texts: readonly string[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const text of texts)

@@ -2,16 +2,16 @@ import { existsSync } from "node:fs";
 import { DataError } from "@halfstep/data";
 import { readTextFile } from "@halfstep/data/node";
 
-/** How many features a word has. */
+/** The number of features of a word. */
 export const featuresPerWord = 5;
 
 /**
- * What tells the tag of a word besides its tokens: how it is spelt, and which words stand beside it. Each word has one feature of each
- * kind: capitals and digits, its last two letters, its last three to five, the word before and the word behind. Of the last three
- * it is the most precise one that training has seen often enough: of a rare word beside it, its ending.
+ * The features of a word besides its tokens that help to predict its tag: its spelling and its neighbours. Each word has one feature
+ * of each kind: capitals and digits, its last two letters, its last three to five, the word before and the word behind. Of the last
+ * three it is the most precise one that training has seen often enough: of a rare word beside it, its ending.
  */
 export class WordFeatures {
-  /** Place 0 is for features that are not known, and for what is no word. */
+  /** Index 0 stands for unknown features, and for tokens that are no words. */
   readonly names: readonly string[];
   readonly #places: ReadonlyMap<string, number>;
   /** Of words that have been seen, by mark and word. */
@@ -70,7 +70,7 @@ function candidates(view: string): readonly (readonly string[])[] {
   return [[`shape ${shapeOf(word)}`], [ending(2)], long.map(ending)];
 }
 
-/** Of capitals, digits, hyphens and apostrophes, what a word has: `Xx`, `XX`, `9`, `-`, `'`. */
+/** The capitals, digits, hyphens and apostrophes of a word, as marks: `Xx`, `XX`, `9`, `-`, `'`. */
 function shapeOf(word: string): string {
   const isCapital = /^\p{Lu}/u.test(word);
   const isAllCapitals = word.length > 1 && !/\p{Ll}/u.test(word);
@@ -82,7 +82,7 @@ function shapeOf(word: string): string {
   ].join("");
 }
 
-/** The features in a file of one name a line, or undefined where there is no such file. */
+/** The features in a file with one name on each line, or undefined where there is no such file. */
 export async function readFeatures(path: string): Promise<WordFeatures | undefined> {
   if (!existsSync(path)) return undefined;
   const text = await readTextFile(path);

@@ -7,7 +7,7 @@ import { Embedding, normal } from "@halfstep/nn";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 
 export interface WordTaggerOptions extends BertTaggingOptions {
-  /** How many features of words there are; 0 for a BERT that looks at tokens alone. */
+  /** The number of word features; 0 for a BERT that uses only tokens. */
   readonly features: number;
 }
 

@@ -1,6 +1,8 @@
 const word = /[a-z0-9']+/gi;
 
-/** The words of a text, in lower case: runs of letters, digits and apostrophes. What a naive Bayes classifier counts. */
+/**
+ * The words of a text, in lower case: runs of letters, digits and apostrophes. A naive Bayes classifier counts these.
+ */
 export const wordsOf = (text: string): readonly string[] => text.toLowerCase().match(word) ?? [];
 
 /** A text up to the end of its word number `count`, with one blank wherever there was white space. */
