@@ -31,20 +31,16 @@ process.exitCode = total.failed === 0 ? 0 : 1;
 
 async function testOn(driver, name) {
   const reports = mkdtempSync(join(tmpdir(), "halfstep-lane-"));
-  const { code, output, seconds } = await run(
-    driver,
-    ["npx", "vitest", "run", "--typecheck.enabled=false"],
-    {
-      cwd: join(root, "packages", name),
-      label: `matrices: ${name}`,
-      env: {
-        ...process.env,
-        ...gpuEnvironment(),
-        HALFSTEP_LANE: "1",
-        HALFSTEP_TEST_REPORTS: reports,
-      },
+  const { code, output, seconds } = await run(driver, ["npx", "vitest", "run"], {
+    cwd: join(root, "packages", name),
+    label: `matrices: ${name}`,
+    env: {
+      ...process.env,
+      ...gpuEnvironment(),
+      HALFSTEP_LANE: "1",
+      HALFSTEP_TEST_REPORTS: reports,
     },
-  );
+  });
   const counts = { passed: 0, failed: 0 };
   for (const file of readdirSync(reports)) {
     const report = JSON.parse(readFileSync(join(reports, file), "utf8"));

@@ -1,5 +1,5 @@
 // `npm run test:one -- optimizer Lion`, `npm run test:one -- format float8e3m4`: the tests that all optimizers or formats share, for one
-// of them, without type tests. It is meant for work on that one; `npm test` runs all tests.
+// of them. It is meant for work on that one; `npm test` runs all tests.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment } from "./bootstrap/adapter.mjs";
@@ -22,7 +22,7 @@ if (suite === undefined || name === undefined) {
   process.exit(2);
 }
 const { folder, files } = suite;
-spawn("npx", ["vitest", "run", "--typecheck.enabled=false", ...files, ...more], {
+spawn("npx", ["vitest", "run", ...files, ...more], {
   cwd: fileURLToPath(new URL(`../${folder}`, import.meta.url)),
   stdio: "inherit",
   shell: process.platform === "win32",

@@ -21,7 +21,6 @@ export const unit = (test = {}) =>
     test: {
       include: isLane ? [laneTests] : ["src/**/*.test.ts", "test/**/*.test.ts"],
       exclude: [...configDefaults.exclude, ...(isLane ? [] : [laneTests])],
-      typecheck: { enabled: true, include: ["src/**/*.test-d.ts"] },
       benchmark: { include: ["bench/**/*.bench.ts"] },
       passWithNoTests: false,
       setupFiles: [join(import.meta.dirname, "properties.js")],
