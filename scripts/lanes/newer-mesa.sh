@@ -52,7 +52,10 @@ fetch() {
 # A second caller waits for the first.
 exec 9>"$cache/lock"
 flock 9
-[ -e "$cache/ready" ] || { echo "newer-mesa: fetching Mesa of $suite into $cache (about 90 MB, once)" >&2; fetch; }
+if [ ! -e "$cache/ready" ]; then
+  echo "newer-mesa: fetching Mesa of $suite into $cache (about 90 MB, once)" >&2
+  fetch
+fi
 version=$(<"$cache/version")
 [ "${version%%.*}" -ge $oldest ] || fail "$suite has Mesa $version: $oldest or newer is needed; set HALFSTEP_LANE_SUITE and delete $cache"
 
