@@ -48,3 +48,22 @@ test("a class of hardware can be asked for", async () => {
   const { hardware } = await probeCapabilities(gpu, { hardwareClass: "nvidia" });
   expect(hardware.class).toBe("nvidia");
 });
+
+test("the adapter's information is used where the device has none, as in older browsers", async () => {
+  const { gpu } = await requestTestDevice();
+  const silent = new Proxy(gpu, {
+    get(target, name) {
+      if (name === "adapterInfo") return undefined;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  const adapterInfo = { vendor: "Someone", subgroupMinSize: 8, subgroupMaxSize: 32 };
+  const found = await probeCapabilities(silent, {
+    adapterInfo: adapterInfo as unknown as GPUAdapterInfo,
+  });
+  expect(found.adapter.vendor).toBe("Someone");
+  expect(found.hardware.class).toBe("someone");
+  expect(found.subgroupSize).toBe(0);
+  expect((await probeCapabilities(silent, {})).adapter.vendor).toBe("");
+});

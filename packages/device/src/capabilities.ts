@@ -61,7 +61,7 @@ export async function probeCapabilities(
   const info: AdapterInfo = options.adapterInfo ?? gpu.adapterInfo ?? {};
   const [hasHalf, subgroupSize, matrices] = await Promise.all([
     wantsNative ? probeHalf(gpu) : false,
-    features.has("subgroups") ? probeSubgroups(gpu) : 0,
+    features.has("subgroups") ? probeSubgroups(gpu, info) : 0,
     probeMatrices(gpu, info, features),
   ]);
   if (options.tier === "native" && !hasHalf)
@@ -77,14 +77,13 @@ export async function probeCapabilities(
       ...matrices,
       ...(options.hardwareClass !== undefined && { class: options.hardwareClass }),
     },
-    adapter: describe(gpu.adapterInfo),
+    adapter: describe(info),
     limits: gpu.limits,
     features,
   };
 }
 
-// Browsers older than `GPUDevice.adapterInfo` have none.
-function describe(info: Partial<GPUAdapterInfo> = {}): AdapterDescription {
+function describe(info: AdapterInfo): AdapterDescription {
   const { vendor = "", architecture = "", device = "", description = "" } = info;
   return {
     vendor,
@@ -142,9 +141,10 @@ const shapes = [
 const groups = 4;
 
 /** The size of every subgroup in a few workgroups of several shapes, or 0 when two differ. */
-async function probeSubgroups(gpu: GPUDevice): Promise<number> {
-  const info: Partial<GPUAdapterInfo> = gpu.adapterInfo ?? {};
-  const { subgroupMinSize: least, subgroupMaxSize: most } = info;
+async function probeSubgroups(
+  gpu: GPUDevice,
+  { subgroupMinSize: least, subgroupMaxSize: most }: AdapterInfo,
+): Promise<number> {
   if (least !== undefined && least !== most) return 0;
   const runs = await Promise.all(
     shapes.map(([x, y]) => runProbe(gpu, subgroupProbe(x, y), x * y * groups, groups)),
