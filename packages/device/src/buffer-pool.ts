@@ -43,19 +43,19 @@ export class BufferPool implements MemoryAccount {
   readonly #released = new WeakSet<GPUBuffer>();
   readonly #gpu: GPUDevice;
   readonly #counters: Counters;
-  readonly #forget: (buffer: GPUBuffer) => void;
+  readonly #destroy: (buffer: GPUBuffer) => void;
 
-  /** `forget` is called with each buffer that is destroyed. */
+  /** `destroy` is called with each buffer that is no longer kept. */
   constructor(
     gpu: GPUDevice,
     counters: Counters,
     budget: number,
-    forget: (buffer: GPUBuffer) => void,
+    destroy: (buffer: GPUBuffer) => void,
   ) {
     this.#gpu = gpu;
     this.#counters = counters;
     this.budget = budget;
-    this.#forget = forget;
+    this.#destroy = destroy;
   }
 
   get live(): number {
@@ -113,11 +113,7 @@ export class BufferPool implements MemoryAccount {
 
   /** Destroys the released buffers. */
   trim(): void {
-    for (const buffers of this.#free.values())
-      for (const buffer of buffers) {
-        this.#forget(buffer);
-        buffer.destroy();
-      }
+    for (const buffers of this.#free.values()) for (const buffer of buffers) this.#destroy(buffer);
     this.#free.clear();
     this.#pooled = 0;
   }

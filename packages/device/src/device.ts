@@ -14,6 +14,7 @@ import {
 } from "./pipeline-cache.js";
 import { type PreparedPass, preparePass, type Resolver } from "./prepared.js";
 import { ReadBack } from "./read-back.js";
+import { SubmissionQueue } from "./submission-queue.js";
 import { measure, type Timed } from "./timing.js";
 
 /** The reason of a wait, which selects its counter: the host needs a result, it is too far ahead of the device, or no step waits. */
@@ -93,8 +94,15 @@ export interface Device {
   prepare(launches: readonly Launch<GPUBuffer>[]): PreparedPass;
   /** Submits command buffers, in order. */
   submit(commands: readonly GPUCommandBuffer[]): void;
+  /**
+   * Calls `work`, which may submit and write, in order with submits, writes and reads. If `ready` is given, `work` and everything after it
+   * wait for it; where it rejects, the device fails with its reason.
+   */
+  enqueue(work: () => void, ready?: Promise<unknown>): void;
+  /** Resolves when everything so far is submitted: in this turn, unless something waits for programs that are being compiled. */
+  submitted(): Promise<void>;
 
-  /** The compiled kernel for a choice of storage, compiled now if necessary. */
+  /** The kernel for a choice of storage, compiled now if necessary. */
   pipelineFor(kernel: Kernel, bindings: Storage): CompiledKernel;
   /** Compiles the kernels of launches in parallel, without blocking, each program once. */
   prewarm(
@@ -125,28 +133,41 @@ function makeDevice(
   const counters = new Counters();
   const health = new Health(gpu, label);
   const bindGroups = new BindGroupCache(gpu, counters);
-  const memory = new BufferPool(gpu, counters, budget, (buffer) => bindGroups.forget(buffer));
+  const queue = new SubmissionQueue((error) => health.fail(asError(error)));
+  void health.lost.then(() => queue.release());
+  const memory = new BufferPool(gpu, counters, budget, (buffer) =>
+    // Work that waits may use a buffer that was released after it.
+    queue.add(() => {
+      bindGroups.forget(buffer);
+      buffer.destroy();
+    }),
+  );
   const pipelines = new PipelineCache(gpu, capabilities, counters, health);
-  const resolver: Resolver = { gpu, pipelines, bindGroups, counters };
+  const resolver: Resolver = { gpu, pipelines, bindGroups, counters, queue };
 
-  const enqueue = (commands: readonly GPUCommandBuffer[]): void => {
+  const submitNow = (commands: readonly GPUCommandBuffer[]): void => {
     gpu.queue.submit(commands);
     counters.submits++;
   };
-  const readBack = new ReadBack(gpu, counters, health, enqueue);
-  const submit = (commands: readonly GPUCommandBuffer[]): void => {
-    readBack.flush();
-    enqueue(commands);
-  };
+  const readBack = new ReadBack(gpu, counters, health, submitNow);
+  const submit = (commands: readonly GPUCommandBuffer[]): void =>
+    queue.add(() => {
+      readBack.flush();
+      submitNow(commands);
+    });
   const write = (buffer: GPUBuffer, offset: number, data: BufferSource): void => {
-    const bytes = wholeWords(data);
+    const words = wholeWords(data);
+    // The caller may change the data after the call.
+    const bytes = queue.isHeld ? words.slice() : words;
     memory.assertHeld(buffer, "write()");
     if (offset % 4 !== 0 || !(offset >= 0) || offset + bytes.byteLength > buffer.size)
       throw new RangeError(
         `write() wants bytes ${offset} to ${offset + bytes.byteLength} of a buffer of ${buffer.size}: start at a multiple of 4 and end inside`,
       );
-    readBack.flush();
-    gpu.queue.writeBuffer(buffer, offset, bytes);
+    queue.add(() => {
+      readBack.flush();
+      gpu.queue.writeBuffer(buffer, offset, bytes);
+    });
     counters.writes++;
   };
   const allocate = (bytes: number, { zero = false }: AllocateOptions = {}): GPUBuffer => {
@@ -187,7 +208,7 @@ function makeDevice(
     release: (buffer) => memory.give(buffer),
     trim() {
       // Pending reads may read buffers that are destroyed below.
-      readBack.flush();
+      queue.add(() => readBack.flush());
       memory.trim();
     },
     write,
@@ -195,25 +216,36 @@ function makeDevice(
       memory.assertHeld(buffer, "read()");
       counters.reads++;
       count(options?.wait);
-      return readBack.read(buffer, offset, bytes);
+      return queue.result(() => readBack.read(buffer, offset, bytes));
     },
     async settled(options) {
       count(options?.wait);
-      await readBack.settled();
+      await queue.result(() => readBack.settled());
     },
     encoder: () => makeEncoder({ resolver, chunks, allocateZeroed, write, submit }),
     prepare: (launches) => preparePass(resolver, launches, write),
     submit,
-    pipelineFor: (kernel, bindings) => pipelines.get(kernel, bindings),
+    enqueue: (work, ready) => queue.add(work, ready),
+    submitted: () => queue.called(),
+    pipelineFor(kernel, bindings) {
+      const found = pipelines.get(kernel, bindings);
+      void found.pipeline;
+      return found;
+    },
     prewarm: (launches, options) => checked(() => pipelines.prewarm(launches, options)),
-    timed: (fn) => checked(() => measure(gpu, capabilities.hasTimestamps, submit, fn)),
+    timed: (fn) =>
+      checked(() => measure({ gpu, hasTimestamps: capabilities.hasTimestamps, submit, queue }, fn)),
     destroy() {
       health.destroyed();
       gpu.destroy();
+      queue.release();
       bindGroups.clear();
     },
   };
 }
+
+const asError = (reason: unknown): Error =>
+  reason instanceof Error ? reason : new Error(String(reason));
 
 // Dawn in Node takes typed arrays but no DataView, and Float16Array is unknown to some engines.
 function wholeWords(data: BufferSource): Uint8Array<ArrayBuffer> {

@@ -11,11 +11,13 @@ import { scalarBytes } from "./scalars.js";
 /** The storage for which a program is compiled. */
 export type Storage = ProgramContext["bindings"];
 
-/** A kernel compiled for one choice of storage. */
+/** A kernel for one choice of storage. */
 export interface CompiledKernel {
   readonly kernel: Kernel;
   readonly program: Program;
+  /** The pipeline, compiled when it is first asked for unless it was compiled ahead. */
   readonly pipeline: GPUComputePipeline;
+  readonly isCompiled: boolean;
   readonly layout: GPUBindGroupLayout;
   /** Equal for kernels with equal layouts of bindings, which share bind groups. */
   readonly layoutId: number;
@@ -23,35 +25,22 @@ export interface CompiledKernel {
   readonly scalarBytes: number;
 }
 
-/** The progress of compiling ahead, after each program. */
+/** The progress of compiling ahead, at its beginning and after each program. */
 export interface CompileProgress {
+  /** Programs that are done: 0 at the beginning. */
   readonly compiled: number;
   /** Number of requested programs that were not compiled yet; kernels of equal programs count once. */
   readonly total: number;
-  /** The name of a kernel of the program. */
+  /** The name of a kernel of the last program, or of the first one at the beginning. */
   readonly kernel: string;
 }
 
 /** Options of compiling ahead. */
 export interface PrewarmOptions {
-  /** Called after each program. */
+  /** Called before the first program and after each, unless there is none to compile. */
   readonly onCompile?: ((progress: CompileProgress) => void) | undefined;
   /** Aborts between two programs: the call rejects with the signal's reason, and compiled programs stay. */
   readonly signal?: AbortSignal | undefined;
-}
-
-/** A kernel, and the storage to compile it for. */
-interface Wanted {
-  readonly kernel: Kernel;
-  readonly bindings: Storage;
-}
-
-interface Missing {
-  readonly key: string;
-  readonly kernel: Kernel;
-  readonly storage: Storage;
-  readonly program: Program;
-  readonly layout: Layout;
 }
 
 /** Programs that are compiled at a time: drivers have few threads, and started programs cannot be aborted. */
@@ -63,12 +52,62 @@ interface Layout {
   readonly pipeline: GPUPipelineLayout;
 }
 
+/** A kernel in the cache, whose pipeline may be missing. */
+class CachedKernel implements CompiledKernel {
+  readonly kernel: Kernel;
+  readonly storage: Storage;
+  readonly program: Program;
+  readonly pipelineLayout: GPUPipelineLayout;
+  readonly layout: GPUBindGroupLayout;
+  readonly layoutId: number;
+  readonly scalarBytes: number;
+  /** Equal for kernels with equal programs. */
+  readonly codeKey: string;
+  #pipeline: GPUComputePipeline | undefined;
+  readonly #compile: (cached: CachedKernel) => GPUComputePipeline;
+
+  constructor(
+    kernel: Kernel,
+    storage: Storage,
+    program: Program,
+    layout: Layout,
+    compile: (cached: CachedKernel) => GPUComputePipeline,
+  ) {
+    this.kernel = kernel;
+    // Bindings may hold large buffers.
+    this.storage = storage.map(({ dtype, rounding }) => ({ dtype, ...(rounding && { rounding }) }));
+    this.program = program;
+    this.pipelineLayout = layout.pipeline;
+    this.layout = layout.group;
+    this.layoutId = layout.id;
+    this.scalarBytes = scalarBytes(kernel);
+    this.codeKey = `${layout.id}|${program.code}`;
+    this.#compile = compile;
+  }
+
+  get pipeline(): GPUComputePipeline {
+    this.#pipeline ??= this.#compile(this);
+    return this.#pipeline;
+  }
+  get isCompiled(): boolean {
+    return this.#pipeline !== undefined;
+  }
+
+  /** Takes a pipeline that was compiled elsewhere, unless there is one. */
+  adopt(pipeline: GPUComputePipeline): void {
+    this.#pipeline ??= pipeline;
+  }
+}
+
+/** Kernels of equal programs. */
+type SameProgram = [CachedKernel, ...CachedKernel[]];
+
 /**
  * Compiles each kernel once for each choice of storage, and those of equal programs together. Kernels are identified by their objects
  * and held weakly: their programs are collected with them.
  */
 export class PipelineCache {
-  readonly #compiled = new WeakMap<Kernel, Map<string, CompiledKernel>>();
+  readonly #kernels = new WeakMap<Kernel, Map<string, CachedKernel>>();
   /** Pipelines by layout and code: choices that result in equal code share a pipeline. */
   readonly #pipelines = new Map<string, WeakRef<GPUComputePipeline>>();
   /** Pending compilations by layout and code. */
@@ -89,124 +128,118 @@ export class PipelineCache {
     this.#health = health;
   }
 
-  /** Compiles synchronously; a compiler error fails the device at the next await. */
+  /** A kernel for a choice of storage. Nothing is compiled before its pipeline is asked for. */
   get(kernel: Kernel, storage: Storage): CompiledKernel {
-    const key = keyOf(storage);
-    const cached = this.#compiled.get(kernel)?.get(key);
-    if (cached) return cached;
-    const { program, layout } = this.#programFor(kernel, storage);
-    const known = this.#pipelines.get(codeKeyOf(program, layout))?.deref();
-    if (known) return this.#keep(key, kernel, program, layout, known);
-    const gpu = this.#gpu;
-    gpu.pushErrorScope("validation");
-    const module = gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
-    const pipeline = gpu.createComputePipeline(descriptorOf(kernel, module, layout));
-    this.#health.watch(
-      gpu
-        .popErrorScope()
-        .then((error) => error && explain(kernel, storage, program, module, error.message))
-        .then((error) => error ?? undefined),
-    );
-    return this.#keep(key, kernel, program, layout, pipeline);
+    return this.#cached(kernel, storage);
   }
 
   /** Compiles missing programs in parallel, without blocking, each once; rejects with a {@link ShaderError}. */
   async prewarm(
-    wanted: Iterable<Wanted>,
+    wanted: Iterable<{ readonly kernel: Kernel; readonly bindings: Storage }>,
     { onCompile, signal }: PrewarmOptions = {},
   ): Promise<void> {
     signal?.throwIfAborted();
     const missing = this.#missing(wanted);
-    const total = missing.size;
+    const total = missing.length;
     let compiled = 0;
-    const queue = missing.entries();
+    const tell = ([{ kernel }]: SameProgram): void =>
+      onCompile?.({ compiled, total, kernel: kernel.name });
+    const queue = missing.values();
     const compileRest = async (): Promise<void> => {
-      for (const [codeKey, users] of queue) {
+      for (const kernels of queue) {
         signal?.throwIfAborted();
-        await this.#compileFor(codeKey, users);
-        onCompile?.({ compiled: ++compiled, total, kernel: users[0].kernel.name });
+        const pipeline = await this.#compileAhead(kernels[0]);
+        for (const cached of kernels) cached.adopt(pipeline);
+        compiled++;
+        tell(kernels);
       }
     };
+    if (missing[0]) tell(missing[0]);
     await Promise.all(Array.from({ length: Math.min(total, atOnce) }, compileRest));
   }
 
-  /** Kernels without a pipeline, by their code. */
-  #missing(wanted: Iterable<Wanted>): ReadonlyMap<string, readonly [Missing, ...Missing[]]> {
-    const missing = new Map<string, [Missing, ...Missing[]]>();
-    for (const { kernel, bindings: storage } of wanted) {
-      const key = keyOf(storage);
-      if (this.#compiled.get(kernel)?.has(key)) continue;
-      const { program, layout } = this.#programFor(kernel, storage);
-      const codeKey = codeKeyOf(program, layout);
-      const known = this.#pipelines.get(codeKey)?.deref();
-      if (known) {
-        this.#keep(key, kernel, program, layout, known);
-        continue;
-      }
-      const user = { key, kernel, storage, program, layout };
-      const users = missing.get(codeKey);
-      if (users) users.push(user);
-      else missing.set(codeKey, [user]);
+  /** The kernels without a pipeline, by their programs. */
+  #missing(
+    wanted: Iterable<{ readonly kernel: Kernel; readonly bindings: Storage }>,
+  ): readonly SameProgram[] {
+    const missing = new Map<string, SameProgram>();
+    for (const { kernel, bindings } of wanted) {
+      const cached = this.#cached(kernel, bindings);
+      if (cached.isCompiled) continue;
+      const known = this.#pipelines.get(cached.codeKey)?.deref();
+      const same = missing.get(cached.codeKey);
+      if (known) cached.adopt(known);
+      else if (same) same.push(cached);
+      else missing.set(cached.codeKey, [cached]);
     }
-    return missing;
+    return [...missing.values()];
   }
 
-  async #compileFor(codeKey: string, users: readonly [Missing, ...Missing[]]): Promise<void> {
-    let pending = this.#pending.get(codeKey);
-    if (!pending) {
-      pending = this.#compile(users[0]).finally(() => this.#pending.delete(codeKey));
-      this.#pending.set(codeKey, pending);
-    }
-    const pipeline = await pending;
-    for (const { key, kernel, program, layout } of users)
-      if (!this.#compiled.get(kernel)?.has(key))
-        this.#keep(key, kernel, program, layout, this.#pipelines.get(codeKey)?.deref() ?? pipeline);
+  #cached(kernel: Kernel, storage: Storage): CachedKernel {
+    const key = keyOf(storage);
+    const known = this.#kernels.get(kernel);
+    const cached = known?.get(key);
+    if (cached) return cached;
+    checkBindings(kernel, storage);
+    const { tier, subgroupSize, hardware } = this.#capabilities;
+    const program = kernel.program({ tier, subgroupSize, hardware, bindings: storage });
+    const made = new CachedKernel(kernel, storage, program, this.#layoutFor(kernel), (missing) =>
+      this.#compileNow(missing),
+    );
+    if (known) known.set(key, made);
+    else this.#kernels.set(kernel, new Map([[key, made]]));
+    return made;
   }
 
-  async #compile({ kernel, storage, program, layout }: Missing): Promise<GPUComputePipeline> {
+  /** Compiles synchronously; a compiler error fails the device at the next await. */
+  #compileNow(cached: CachedKernel): GPUComputePipeline {
+    const known = this.#pipelines.get(cached.codeKey)?.deref();
+    if (known) return known;
     const gpu = this.#gpu;
     gpu.pushErrorScope("validation");
-    const module = gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
-    const created = gpu.createComputePipelineAsync(descriptorOf(kernel, module, layout));
+    const module = moduleOf(gpu, cached);
+    const pipeline = gpu.createComputePipeline(descriptorOf(cached, module));
+    this.#health.watch(
+      gpu
+        .popErrorScope()
+        .then((error) => error && explain(cached, module, error.message))
+        .then((error) => error ?? undefined),
+    );
+    return this.#keep(cached, pipeline);
+  }
+
+  /** Compiles without blocking, together with other callers who need the same program. */
+  #compileAhead(cached: CachedKernel): Promise<GPUComputePipeline> {
+    const { codeKey } = cached;
+    let pending = this.#pending.get(codeKey);
+    if (!pending) {
+      pending = this.#compile(cached).finally(() => this.#pending.delete(codeKey));
+      this.#pending.set(codeKey, pending);
+    }
+    return pending;
+  }
+
+  async #compile(cached: CachedKernel): Promise<GPUComputePipeline> {
+    const gpu = this.#gpu;
+    gpu.pushErrorScope("validation");
+    const module = moduleOf(gpu, cached);
+    const created = gpu.createComputePipelineAsync(descriptorOf(cached, module));
     const [error, pipeline] = await paced(
       Promise.all([gpu.popErrorScope(), created.catch((reason: unknown) => String(reason))]),
     );
     const complaint = error?.message ?? (typeof pipeline === "string" ? pipeline : undefined);
-    if (complaint !== undefined) throw await explain(kernel, storage, program, module, complaint);
-    return pipeline as GPUComputePipeline;
+    if (complaint !== undefined) throw await explain(cached, module, complaint);
+    return this.#keep(cached, pipeline as GPUComputePipeline);
   }
 
-  #programFor(kernel: Kernel, storage: Storage): { program: Program; layout: Layout } {
-    checkBindings(kernel, storage);
-    const { tier, subgroupSize, hardware } = this.#capabilities;
-    const program = kernel.program({ tier, subgroupSize, hardware, bindings: storage });
-    return { program, layout: this.#layoutFor(kernel) };
-  }
-
-  #keep(
-    key: string,
-    kernel: Kernel,
-    program: Program,
-    layout: Layout,
-    pipeline: GPUComputePipeline,
-  ): CompiledKernel {
-    const codeKey = codeKeyOf(program, layout);
-    if (!this.#pipelines.get(codeKey)?.deref()) {
-      this.#counters.pipelinesCreated++;
-      this.#pipelines.set(codeKey, new WeakRef(pipeline));
-      this.#collected.register(pipeline, codeKey);
-    }
-    const compiled = {
-      kernel,
-      program,
-      pipeline,
-      layout: layout.group,
-      layoutId: layout.id,
-      scalarBytes: scalarBytes(kernel),
-    };
-    const own = this.#compiled.get(kernel) ?? new Map<string, CompiledKernel>();
-    this.#compiled.set(kernel, own.set(key, compiled));
-    return compiled;
+  /** The pipeline of a program: the given one, unless the program was compiled otherwise in the meantime. */
+  #keep({ codeKey }: CachedKernel, pipeline: GPUComputePipeline): GPUComputePipeline {
+    const known = this.#pipelines.get(codeKey)?.deref();
+    if (known) return known;
+    this.#counters.pipelinesCreated++;
+    this.#pipelines.set(codeKey, new WeakRef(pipeline));
+    this.#collected.register(pipeline, codeKey);
+    return pipeline;
   }
 
   #layoutFor(kernel: Kernel): Layout {
@@ -247,24 +280,22 @@ function keyOf(storage: Storage): string {
   return key;
 }
 
-const codeKeyOf = ({ code }: Program, { id }: Layout): string => `${id}|${code}`;
-
 const labelOf = ({ name, variant }: Kernel): string => (variant ? `${name} ${variant}` : name);
 
+const moduleOf = (gpu: GPUDevice, { kernel, program }: CachedKernel): GPUShaderModule =>
+  gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
+
 const descriptorOf = (
-  kernel: Kernel,
+  { kernel, pipelineLayout }: CachedKernel,
   module: GPUShaderModule,
-  layout: Layout,
 ): GPUComputePipelineDescriptor => ({
   label: labelOf(kernel),
-  layout: layout.pipeline,
+  layout: pipelineLayout,
   compute: { module, entryPoint: "main" },
 });
 
 async function explain(
-  kernel: Kernel,
-  storage: Storage,
-  { code }: Program,
+  { kernel, storage, program: { code } }: CachedKernel,
   module: GPUShaderModule,
   complaint: string,
 ): Promise<ShaderError> {

@@ -3,8 +3,14 @@ import { checkLaunch } from "./check-launch.js";
 import type { Counters } from "./counters.js";
 import { BufferUsage } from "./flags.js";
 import type { Launch, Workgroups } from "./launch.js";
-import { type CompiledKernel, type PipelineCache, storageOf } from "./pipeline-cache.js";
+import {
+  type CompiledKernel,
+  type PipelineCache,
+  type PrewarmOptions,
+  storageOf,
+} from "./pipeline-cache.js";
 import { packScalars, repackScalars } from "./scalars.js";
+import type { SubmissionQueue } from "./submission-queue.js";
 
 /** The parts of a device that resolve launches. */
 export interface Resolver {
@@ -12,27 +18,33 @@ export interface Resolver {
   readonly pipelines: PipelineCache;
   readonly bindGroups: BindGroupCache;
   readonly counters: Counters;
+  readonly queue: SubmissionQueue;
 }
 
-/** A launch with its pipeline, bind group and workgroup counts. */
+/** A launch with its program, bind group and workgroup counts. */
 export interface ResolvedLaunch {
   readonly compiled: CompiledKernel;
   readonly group: GPUBindGroup;
   workgroups: Workgroups;
 }
 
-/** Launches whose pipelines, bind groups and scalars are resolved, for repeated encoding. */
+/** Launches whose programs, bind groups and scalars are resolved, for repeated encoding. */
 export interface PreparedPass {
   /** Number of launches. */
   readonly length: number;
+  /** Compiles missing programs as `Device.prewarm` does. Undefined where none is missing. */
+  compile(options?: PrewarmOptions): Promise<void> | undefined;
   /**
    * Replaces scalars of some launches, by index, with one write for all. Other scalars keep their values. Takes effect for
    * submits after this call.
    */
   updateScalars(updates: ReadonlyMap<number, Readonly<Record<string, number>>>): void;
-  /** Encodes the launches from index `from` up to `to` (default: all), about a microsecond each. Empty ones are skipped. */
+  /**
+   * Encodes the launches from index `from` up to `to` (default: all), about a microsecond each. Empty ones are skipped. Programs that are
+   * still missing are compiled now, and block.
+   */
   encode(pass: GPUComputePassEncoder, from?: number, to?: number): void;
-  /** Frees the buffer of the scalars. The pass must not be encoded afterwards. */
+  /** Frees the buffer of the scalars, in order with submits. The pass must not be encoded afterwards. */
   destroy(): void;
 }
 
@@ -42,10 +54,10 @@ export function preparePass(
   launches: readonly Launch<GPUBuffer>[],
   write: (buffer: GPUBuffer, offset: number, data: BufferSource) => void,
 ): PreparedPass {
-  const { gpu, counters, bindGroups } = resolver;
+  const { gpu, counters, bindGroups, pipelines, queue } = resolver;
   launches.forEach(checkLaunch);
   const compiled = launches.map(({ kernel, bindings }) =>
-    resolver.pipelines.get(kernel, storageOf(bindings)),
+    pipelines.get(kernel, storageOf(bindings)),
   );
   const alignment = gpu.limits.minUniformBufferOffsetAlignment;
   const offsets: number[] = [];
@@ -76,8 +88,13 @@ export function preparePass(
     };
   });
   const values = launches.map(({ scalars: own }) => own);
+  let isCompiled = false;
   return {
     length: launches.length,
+    compile(options) {
+      isCompiled ||= compiled.every((kernel) => kernel.isCompiled);
+      return isCompiled ? undefined : pipelines.prewarm(launches, options);
+    },
     updateScalars(updates) {
       let first = Number.POSITIVE_INFINITY;
       let last = 0;
@@ -108,9 +125,11 @@ export function preparePass(
       }
     },
     destroy() {
-      if (!uniforms) return;
-      bindGroups.forget(uniforms);
-      uniforms.destroy();
+      queue.add(() => {
+        if (!uniforms) return;
+        bindGroups.forget(uniforms);
+        uniforms.destroy();
+      });
     },
   };
 }

@@ -1,5 +1,6 @@
 import { BufferUsage, mapModeRead } from "./flags.js";
 import { paced } from "./paced.js";
+import type { SubmissionQueue } from "./submission-queue.js";
 
 /** The result of a function, and the GPU time of its submits. */
 export interface Timed<T> {
@@ -8,11 +9,17 @@ export interface Timed<T> {
   readonly milliseconds: number | undefined;
 }
 
+/** The parts of a device that timing needs. */
+interface TimedDevice {
+  readonly gpu: GPUDevice;
+  readonly hasTimestamps: boolean;
+  readonly queue: SubmissionQueue;
+  submit(commands: readonly GPUCommandBuffer[]): void;
+}
+
 /** Brackets the submits of `fn` between two timestamps, which empty passes write. */
 export async function measure<T>(
-  gpu: GPUDevice,
-  hasTimestamps: boolean,
-  submit: (commands: readonly GPUCommandBuffer[]) => void,
+  { gpu, hasTimestamps, queue, submit }: TimedDevice,
   fn: () => T,
 ): Promise<Timed<T>> {
   if (!hasTimestamps) return { value: fn(), milliseconds: undefined };
@@ -35,12 +42,15 @@ export async function measure<T>(
     after.resolveQuerySet(querySet, 0, 2, resolved, 0);
     after.copyBufferToBuffer(resolved, 0, staging, 0, 16);
     submit([after.finish()]);
+    await queue.called();
     await paced(staging.mapAsync(mapModeRead));
     const [begin = 0n, end = 0n] = new BigUint64Array(staging.getMappedRange().slice(0));
     return { value, milliseconds: Number(end - begin) / 1e6 };
   } finally {
-    querySet.destroy();
-    resolved.destroy();
-    staging.destroy();
+    queue.add(() => {
+      querySet.destroy();
+      resolved.destroy();
+      staging.destroy();
+    });
   }
 }

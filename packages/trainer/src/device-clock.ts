@@ -25,7 +25,7 @@ export class DeviceClock {
     const querySet = gpu.createQuerySet({ type: "timestamp", count: 2 });
     const before = gpu.createCommandEncoder();
     before.beginComputePass({ timestampWrites: { querySet, endOfPassWriteIndex: 0 } }).end();
-    gpu.queue.submit([before.finish()]);
+    this.#device.submit([before.finish()]);
     return () => {
       const reading = this.#end(querySet).catch(() => {
         // The failing step reports a lost device.
@@ -51,7 +51,8 @@ export class DeviceClock {
       after.beginComputePass({ timestampWrites: { querySet, beginningOfPassWriteIndex: 1 } }).end();
       after.resolveQuerySet(querySet, 0, 2, resolved, 0);
       after.copyBufferToBuffer(resolved, 0, staging, 0, 16);
-      gpu.queue.submit([after.finish()]);
+      this.#device.submit([after.finish()]);
+      await this.#device.submitted();
       await paced(staging.mapAsync(mapModeRead));
       const [begin = 0n, end = 0n] = new BigUint64Array(staging.getMappedRange().slice(0));
       this.#samples.push(Number(end - begin) / 1e6);

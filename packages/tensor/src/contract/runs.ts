@@ -109,7 +109,7 @@ export const prepares =
     const told: CompileProgress[] = [];
     await runtime.prepare(step, { onCompile: (progress) => told.push(progress) });
     for (const [i, { compiled, total }] of told.entries())
-      same("compiled programs and their total", [compiled, total], [i + 1, told.length]);
+      same("compiled programs and their total", [compiled, total], [i, told.length - 1]);
     await runtime.prepare(step, {
       onCompile({ kernel }) {
         throw new Error(`${kernel} was compiled a second time`);

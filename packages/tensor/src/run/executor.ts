@@ -26,9 +26,9 @@ export class Executor {
   }
 
   /** Runs a recording after its prelude, and assigns memory to the storages that it keeps. */
-  run(recording: Recording): void {
+  run(recording: Recording, options?: Pick<PrepareOptions, "onCompile">): void {
     if (recording.prelude) this.#execute(recording.prelude);
-    const memory = this.#execute(recording);
+    const memory = this.#execute(recording, options);
     for (const [i, storage] of [...recording.kept].entries())
       this.#memory.adopt(storage, memory[i] as Memory);
   }
@@ -53,9 +53,9 @@ export class Executor {
     this.#runner.forget(this.#plans.clear());
   }
 
-  #execute(recording: Recording): readonly Memory[] {
+  #execute(recording: Recording, options?: Pick<PrepareOptions, "onCompile">): readonly Memory[] {
     const { plan: found, residents } = this.#plans.lookUp(recording);
     this.lastPlan = found;
-    return this.#runner.start(found, invocationOf(recording, residents)).finish();
+    return this.#runner.start(found, invocationOf(recording, residents, options)).finish();
   }
 }

@@ -63,14 +63,9 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
     reached();
   });
 
-  let compiled = 0;
   const assertWell = async (): Promise<void> => {
-    // Compiler errors arrive late: a step that needed new pipelines waits for them, but not for the GPU.
-    const { pipelinesCreated } = device.counters;
-    if (pipelinesCreated !== compiled) {
-      compiled = pipelinesCreated;
-      await device.prewarm([]);
-    }
+    // Waits for programs of earlier runs and their errors, but not for the GPU.
+    await device.submitted();
     // The device may still be determining the cause; its next await rejects with the cause, not with a consequence.
     if (!device.failure) return;
     await device.settled({ wait: "background" });
@@ -104,8 +99,17 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
       if (slot !== undefined)
         device.write(instance.slots[slot] as GPUBuffer, 0, encodeElements(data, binding.dtype));
     }
-    const begun = clock.now();
     const launches = plan.launches.length;
+    let begun: number | undefined;
+    /** Calls work that encodes the pass, in order with everything else, when its programs are compiled. */
+    const enqueue = (work: () => void): void =>
+      device.enqueue(
+        () => {
+          begun ??= clock.now();
+          work();
+        },
+        pass.compile({ onCompile: invocation.onCompile }),
+      );
     const encodePass = (commands: GPUCommandEncoder, from: number, to: number): void => {
       const encoder = commands.beginComputePass();
       pass.encode(encoder, from, to);
@@ -128,21 +132,23 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
     return {
       launches,
       memoryOf: (buffer) => locate(buffer, instance.slots, invocation.residents),
-      runRange: (from, to) => device.submit([encodeRange(from, to).finish()]),
+      runRange: (from, to) => enqueue(() => device.submit([encodeRange(from, to).finish()])),
       finish(from) {
-        if (from < launches || kept.length > 0) {
-          const commands = encodeRange(from, launches);
-          for (const [i, { slot, bytes }] of plan.kept.entries())
-            commands.copyBufferToBuffer(
-              instance.slots[slot] as GPUBuffer,
-              0,
-              kept[i] as GPUBuffer,
-              0,
-              Math.ceil(bytes / 4) * 4,
-            );
-          device.submit([commands.finish()]);
-        }
-        clock.ran(instance.submits, begun);
+        enqueue(() => {
+          if (from < launches || kept.length > 0) {
+            const commands = encodeRange(from, launches);
+            for (const [i, { slot, bytes }] of plan.kept.entries())
+              commands.copyBufferToBuffer(
+                instance.slots[slot] as GPUBuffer,
+                0,
+                kept[i] as GPUBuffer,
+                0,
+                Math.ceil(bytes / 4) * 4,
+              );
+            device.submit([commands.finish()]);
+          }
+          clock.ran(instance.submits, begun as number);
+        });
         inFlight.submitted();
         return kept;
       },

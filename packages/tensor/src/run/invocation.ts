@@ -1,14 +1,19 @@
 import type { Binding } from "@halfstep/device";
 import type { Recording } from "../record/recording.js";
 import { type HostData, memoryOf, type Storage } from "../record/storage.js";
-import type { Invocation } from "./runner.js";
+import type { Invocation, PrepareOptions } from "./runner.js";
 
 /** The invocation of a plan with the data of a recording. */
-export const invocationOf = (recording: Recording, residents: readonly Storage[]): Invocation => ({
+export const invocationOf = (
+  recording: Recording,
+  residents: readonly Storage[],
+  { onCompile }: Pick<PrepareOptions, "onCompile"> = {},
+): Invocation => ({
   residents: residents.map(memoryOf),
   inputs: recording.inputs.map((storage) => ({
     data: storage.hostData as HostData,
     binding: storage.inputBinding as Omit<Binding<never>, "buffer">,
   })),
   scalar: (launch, name) => recording.launches[launch]?.scalars[name] as number,
+  ...(onCompile && { onCompile }),
 });

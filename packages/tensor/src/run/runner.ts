@@ -14,11 +14,13 @@ export interface Invocation {
   }[];
   /** The scalar of a launch of the recording. Valid until the run ends. */
   scalar(launch: number, name: string): number;
+  /** Called when the run compiles programs: see {@link PrepareOptions}. */
+  readonly onCompile?: PrepareOptions["onCompile"];
 }
 
 /** Options of compiling a plan ahead. */
 export interface PrepareOptions {
-  /** Called after each program that was not compiled yet. */
+  /** Called before the first program that was not compiled yet, and after each. */
   readonly onCompile?: ((progress: CompileProgress) => void) | undefined;
   /** Aborts: the call rejects with the signal's reason, and programs that are compiled stay compiled. */
   readonly signal?: AbortSignal | undefined;

@@ -4,6 +4,7 @@ import type { OptimizationGoal, PassName } from "../plan/pipeline.js";
 import type { ProvenanceMode } from "../record/provenance.js";
 import type { UnderflowMode } from "../record/underflow.js";
 import type { GpuRunnerOptions } from "../run/gpu-runner.js";
+import type { PrepareOptions } from "../run/runner.js";
 
 /** Options of `runtime()`, and of `gpuRuntime()` and `cpuRuntime()`. */
 export interface RuntimeOptions {
@@ -44,7 +45,7 @@ export interface VariableOptions extends TensorOptions {
 }
 
 /** Options of `runtime.step()`. */
-export interface StepOptions {
+export interface StepOptions extends Pick<PrepareOptions, "onCompile"> {
   /** Keep the graph, so that `backward()` may be called after the step. Default false. */
   readonly keepGraph?: boolean;
 }

@@ -67,6 +67,8 @@ export class Runtime {
   readonly #memory: ResidentMemory;
   readonly #release: () => void;
   #isRunning = false;
+  /** Those of the step that is being recorded. */
+  #stepOptions: StepOptions | undefined;
   readonly #afterStep: (() => void)[] = [];
   #one: Tensor | undefined;
 
@@ -94,7 +96,7 @@ export class Runtime {
     const hooks = {
       make: (place: Placement, shape: readonly number[], dtype: DType) =>
         new Tensor(this, place, shape, dtype),
-      run: (recording: Recording) => this.#executor.run(recording),
+      run: (recording: Recording) => this.#executor.run(recording, this.#stepOptions),
     };
     const options = { noteOps, provenance, underflow };
     const recorder = new Recorder(memory, hooks, options);
@@ -215,8 +217,8 @@ export class Runtime {
   }
 
   /**
-   * Records `fn`, plans what it recorded, and submits it. Resolves to what `fn` returned, without waiting for the step; the tensors in it
-   * stay alive until the caller disposes them. If `fn` throws, the step is dropped without effect. A failure on the device rejects this
+   * Records `fn`, plans what it recorded, and submits it, as soon as its programs are compiled. Resolves to what `fn` returned when it is
+   * submitted, without waiting for the device; the tensors in it stay alive until the caller disposes them. If `fn` throws, the step is dropped without effect. A failure on the device rejects this
    * step or a later one, with the number of the last submitted recording as `error.recording`.
    */
   async step<T>(
@@ -230,6 +232,7 @@ export class Runtime {
     this.#isRunning = true;
     try {
       await this.#noticing(this.#runner.ready());
+      this.#stepOptions = options;
       const result = this.recorder.step(() => {
         const returned = requireSynchronous("step", (fn as () => T)());
         const results = tensorsIn(returned);
@@ -242,6 +245,7 @@ export class Runtime {
       return result;
     } finally {
       this.#isRunning = false;
+      this.#stepOptions = undefined;
       for (const resolve of this.#afterStep.splice(0)) resolve();
     }
   }
