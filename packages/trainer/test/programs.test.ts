@@ -61,6 +61,17 @@ test.each(deviceKinds.map((kind) => [kind.name, kind] as const))(
       code.includes("subgroupMatrixMultiplyAccumulate"),
     );
     expect(multiplying.length > 10).toBe(hardware.subgroupMatrices.length > 0);
+    // Those of GPT and BERT with factors of float16.
+    const attending = [...programs].filter(
+      ([code, { kernel }]) =>
+        /^attention(Query|KeyValue|$)/.test(kernel.name) && code.includes("enable f16;"),
+    );
+    expect(tier === "packed" || attending.length >= 5).toBe(true);
+    for (const [code, { kernel }] of attending)
+      expect([kernel.variant, multiplying.includes(code)]).toEqual([
+        kernel.variant,
+        hardware.subgroupMatrices.length > 0,
+      ]);
     expect(programs.size).toBeGreaterThan(100);
   },
 );

@@ -1,102 +1,24 @@
-import type { HalfDType, Tier } from "@halfstep/device";
+import type { Tier } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
+import {
+  attributesOf,
+  type Case,
+  definition,
+  droppedOnes,
+  launchesOf,
+  operandsOf,
+} from "../../test/attention-cases.js";
 import {
   deviceMismatches,
   type Launches,
   mismatches,
   runOnCpu,
   runOnGpu,
-  testValues,
   unitRoundoff,
-  withoutSubgroups,
 } from "../../test/harness.js";
-import { dropout } from "../random.js";
 import { attention } from "./forward.js";
-import { attentionKeyValueGradient } from "./key-value-gradient.js";
-import { attentionQueryGradient } from "./query-gradient.js";
-import { type AttentionAttributes, type AttentionMaskKind, attentionMask } from "./shape.js";
-import { attentionStatistics } from "./statistics.js";
-
-interface Case {
-  readonly lead: readonly number[];
-  readonly queries: number;
-  readonly keys: number;
-  readonly size: number;
-  /** Default: size. */
-  readonly width?: number;
-  readonly isCausal?: boolean;
-  readonly mask?: readonly [kind: AttentionMaskKind, shape: readonly number[]];
-  readonly p?: number;
-  readonly storage?: "float32" | HalfDType;
-  /** Default true. */
-  readonly hasSubgroups?: boolean;
-}
-
-const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
-
-function attributesOf({ lead, queries, keys, size, width = size, ...options }: Case) {
-  const { isCausal, mask, p } = options;
-  return {
-    entries: product(lead),
-    queries,
-    keys,
-    size,
-    width,
-    scale: 0.5,
-    ...(isCausal && { isCausal }),
-    ...(mask && { mask: attentionMask(mask[0], mask[1], lead) }),
-    ...(p !== undefined && { dropout: { p, source: { seed: 7, block: 3, stream: 1 } } }),
-  } satisfies AttentionAttributes;
-}
-
-/** Flags that hide every fifth element, and the whole of row 1 of a mask with rows; lengths from 0 on; −∞ among the numbers added. */
-function maskValues([kind, shape]: NonNullable<Case["mask"]>, keys: number): Float32Array {
-  const length = product(shape);
-  const columns = shape.at(-1) as number;
-  switch (kind) {
-    case "lengths":
-      return Float32Array.from({ length }, (_, i) => (i * 3) % (keys + 2));
-    case "flags":
-      return Float32Array.from({ length }, (_, i) =>
-        i % 5 === 2 || Math.floor(i / columns) === 1 ? 0 : i + 1,
-      );
-    default:
-      return testValues(length, 5).map((v, i) => (i % 7 === 3 ? -Infinity : v * 4));
-  }
-}
-
-function operandsOf(attributes: Case) {
-  const { entries, queries, keys, size, width } = attributesOf(attributes);
-  const { storage: dtype = "float32", mask } = attributes;
-  return {
-    query: { values: testValues(entries * queries * size, 1), dtype },
-    key: { values: testValues(entries * keys * size, 2), dtype },
-    value: { values: testValues(entries * keys * width, 3), dtype },
-    out: { values: entries * queries * width, dtype },
-    normalizers: { values: entries * queries * 2 },
-    outGradient: { values: testValues(entries * queries * width, 4), dtype },
-    statistics: { values: entries * queries * 4 },
-    queryGradient: { values: entries * queries * size, dtype },
-    keyGradient: { values: entries * keys * size, dtype },
-    valueGradient: { values: entries * keys * width, dtype },
-    mask: mask
-      ? { values: maskValues(mask, keys), dtype: mask[0] === "added" ? dtype : ("uint32" as const) }
-      : { values: 1 },
-  } as const;
-}
-
-const launchesOf =
-  (test: Case): Launches<ReturnType<typeof operandsOf>> =>
-  (given, operands) => {
-    const target = test.hasSubgroups === false ? withoutSubgroups(given) : given;
-    const bound = test.mask ? operands : { ...operands, mask: undefined };
-    const attributes = attributesOf(test);
-    attention(target, bound, attributes);
-    target.launch(attentionStatistics(bound, attributes));
-    attentionQueryGradient(target, bound, attributes);
-    attentionKeyValueGradient(target, bound, attributes);
-  };
+import { attentionMask } from "./shape.js";
 
 /** Half storage rounds `out`, from which the gradients of the scores are computed; a GPU may round to the other side. */
 function tolerancesOf({ storage = "float32" }: Case, margin: number) {
@@ -111,73 +33,6 @@ function tolerancesOf({ storage = "float32" }: Case, margin: number) {
     keyGradient: gradient,
     valueGradient: { ...result, absolute: margin * 2 ** -21 },
   };
-}
-
-/** Attention by its definition, in float64. */
-function definition(test: Case, operands = operandsOf(test)) {
-  const { lead, queries, keys, size, width = size, isCausal, mask, p: rate } = test;
-  const { query, key, value, outGradient: gradient, mask: given } = operands;
-  const entries = product(lead);
-  const layout = mask && attentionMask(mask[0], mask[1], lead);
-  const factors = droppedOnes(test);
-  const out = new Float64Array(entries * queries * width);
-  const normalizers = new Float64Array(entries * queries * 2);
-  const queryGradient = new Float64Array(entries * queries * size);
-  const keyGradient = new Float64Array(entries * keys * size);
-  const valueGradient = new Float64Array(entries * keys * width);
-  const dot = (a: Float32Array, i: number, b: Float32Array, j: number, n: number): number => {
-    let sum = 0;
-    for (let c = 0; c < n; c++) sum += (a[i * n + c] as number) * (b[j * n + c] as number);
-    return sum;
-  };
-  const add = (to: Float64Array, i: number, x: Float32Array, j: number, n: number, by: number) => {
-    for (let c = 0; c < n; c++)
-      to[i * n + c] = (to[i * n + c] as number) + by * (x[j * n + c] as number);
-  };
-  for (let e = 0; e < entries; e++)
-    for (let i = 0; i < queries; i++) {
-      const row = e * queries + i;
-      const scores = Array.from({ length: keys }, (_, j) => {
-        const score = dot(query.values, row, key.values, e * keys + j, size) * 0.5;
-        if (isCausal && j > i) return -Infinity;
-        if (!layout || typeof given.values === "number") return score;
-        const { inner, outerStride, innerStride, queryStride, keyStride } = layout;
-        const at = Math.floor(e / inner) * outerStride + (e % inner) * innerStride;
-        const element = given.values[at + i * queryStride + j * keyStride] as number;
-        if (layout.kind === "added") return score + element;
-        return (layout.kind === "flags" ? element !== 0 : j < element) ? score : -Infinity;
-      });
-      const top = Math.max(...scores, -1e300);
-      const weights = scores.map((score) => Math.exp(score - top));
-      const total = weights.reduce((a, b) => a + b, 0);
-      if (total > 0) normalizers.set([top, Math.log(total)], row * 2);
-      const p = weights.map((weight) => weight / (total || 1));
-      const factor = (j: number): number =>
-        rate === undefined ? 1 : (factors[row * keys + j] as number);
-      const changes = p.map(
-        (_, j) => dot(gradient.values, row, value.values, e * keys + j, width) * factor(j),
-      );
-      const average = p.reduce((sum, weight, j) => sum + weight * (changes[j] as number), 0);
-      for (const [j, weight] of p.entries()) {
-        const other = e * keys + j;
-        const change = weight * ((changes[j] as number) - average) * 0.5;
-        add(out, row, value.values, other, width, weight * factor(j));
-        add(valueGradient, other, gradient.values, row, width, weight * factor(j));
-        add(queryGradient, row, key.values, other, size, change);
-        add(keyGradient, other, query.values, row, size, change);
-      }
-    }
-  return { out, normalizers, queryGradient, keyGradient, valueGradient };
-}
-
-/** The result of dropout of ones instead of probabilities. */
-function droppedOnes(test: Case): ArrayLike<number> {
-  const { entries, queries, keys, dropout: drop } = attributesOf(test) as AttentionAttributes;
-  if (!drop) return [];
-  const length = entries * queries * keys;
-  const operands = { input: { values: new Float32Array(length).fill(1) }, out: { values: length } };
-  return runOnCpu(operands, (target, bound) => target.launch(dropout(bound, drop.source, drop.p)))
-    .out;
 }
 
 const plain = { lead: [2], queries: 5, keys: 6, size: 8 } as const;

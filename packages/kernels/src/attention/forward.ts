@@ -1,6 +1,7 @@
 import type { Binding, KernelView, LaunchTarget } from "@halfstep/device";
 import { requireLengths } from "../operands.js";
 import { keepingNan } from "../wgsl/transcendental.js";
+import { softmaxStatements } from "./matrix-softmax.js";
 import { type AttentionOperands, requireAttention } from "./operands.js";
 import { intoRows } from "./padded.js";
 import { definePass, type HeadView, launchOf } from "./pass.js";
@@ -31,6 +32,8 @@ export function attention<B>(
   );
 }
 
+const functions = keepingNan("row_log", "log(x)");
+
 const forwardKernel = definePass((parts) => {
   const result: ResultTile = {
     name: "out",
@@ -47,8 +50,9 @@ const forwardKernel = definePass((parts) => {
     isBackward: false,
     results: [result],
     stores: [{ name: "normalizers", access: "write", unit: 2, dtypes: ["float32"] }],
+    blockStatements: (block) => ({ functions, ...softmaxStatements(parts, block, result) }),
     statements: (tile) => ({
-      functions: keepingNan("row_log", "log(x)"),
+      functions,
       registers: each(tile.rows, (r) => `  var top${r} = -3.4e38; var total${r} = 0.0;\n`),
       weigh: (
         r,

@@ -1,15 +1,19 @@
-import type { Binding, KernelBinding, KernelView, Launch } from "@halfstep/device";
+import type { Binding, KernelBinding, KernelView, Launch, ProgramContext } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
+import { matrixDirectives } from "../matmul/matrix-block.js";
 import {
   type HeadKernel,
   type HeadOperand,
-  headBases,
   headScalars,
   type StoredResults,
   setDense,
   tokenPlaces,
 } from "./heads.js";
+import { type AttentionBlock, attentionBlock, blockWorkgroups } from "./matrix-block.js";
+import { blockNeeds, matrixProgram } from "./matrix-program.js";
 import type { AttentionOperands } from "./operands.js";
+import type { PassCode } from "./pass-code.js";
+import { rowsProgram } from "./rows-program.js";
 import {
   type AttentionAttributes,
   type AttentionParts,
@@ -20,58 +24,15 @@ import {
   scalarValues,
   variantOf,
 } from "./shape.js";
-import {
-  type AttentionTile,
-  accumulate,
-  attentionTile,
-  each,
-  type ResultTile,
-  resultTile,
-  rowPositions,
-  rowQuads,
-  scoreTile,
-  storeResult,
-  tileMain,
-  tileWorkgroups,
-} from "./tile.js";
-import {
-  maskBinding,
-  type TileRows,
-  tileVisibility,
-  type Visibility,
-  visibilityFunctions,
-  visibilityOf,
-} from "./visibility.js";
+import { attentionTile, type ResultTile, tileWorkgroups } from "./tile.js";
+import { maskBinding, type Visibility, visibilityOf } from "./visibility.js";
 
-/**
- * A pass over all scores: a tile has some rows of one side, queries or keys, and iterates over the other, four columns a lane at
- * a time. In each step it has the scores of its rows as `score0 …`, in a backward pass also outGradient valueᵀ as `change0 …`.
- * The pass turns them into weights for the rows of the other side, which it adds to its results.
- */
-interface AttentionPass {
+/** A pass: its code, and the same on the CPU. */
+interface AttentionPass extends PassCode {
   readonly name: string;
-  readonly rows: TileRows;
-  /** Whether it reads outGradient and statistics. */
-  readonly isBackward: boolean;
   /** Further bindings that it stores, besides its results. */
   readonly stores?: readonly KernelBinding[];
-  readonly results: readonly ResultTile[];
-  statements(tile: AttentionTile): PassStatements;
   reference(operands: PassViews): void;
-}
-
-/** The parts of the WGSL that differ between passes. */
-interface PassStatements {
-  readonly functions?: string;
-  /** Registers of the rows, declared for the whole tile. */
-  readonly registers?: string;
-  /** The loads of a lane's four columns in a step. */
-  readonly columns?: string;
-  /** Turns the scores of row r into weights. */
-  weigh(r: number): string;
-  /** Statements between the loop and the stores of the results. */
-  readonly beforeStores?: string;
-  readonly afterStores?: string;
 }
 
 /** The inputs of a reference. */
@@ -181,15 +142,28 @@ function passKernel(
   const quads = results.map((result) => result.quads);
   const resultsOf = (size: ResultTile["size"]): number =>
     results.filter((result) => result.size === size).length;
+  const needs = blockNeeds(parts, pass, operands);
+  const blockOf = (context: ProgramContext): AttentionBlock | undefined =>
+    attentionBlock(needs, context);
   const kernel = defineKernel({
     name,
     variant: variantOf(parts),
     bindings,
     scalars: [...scalarsOf(parts), ...headScalars(operands)],
-    subgroups: ({ subgroupSize }) => subgroupSize > 0,
-    body: (context) => passProgram(parts, pass, operands, attentionTile(context, products, quads)),
-    workgroups: ({ entries = 0, [rows]: length = 0 }, _, context) =>
-      tileWorkgroups(attentionTile(context, products, quads), entries, length),
+    subgroups: (context) => context.subgroupSize > 0 || blockOf(context) !== undefined,
+    directives: (context) => (blockOf(context) ? matrixDirectives : ""),
+    body(context) {
+      const block = blockOf(context);
+      return block
+        ? matrixProgram(parts, pass, operands, block)
+        : rowsProgram(parts, pass, operands, attentionTile(context, products, quads));
+    },
+    workgroups({ entries = 0, [rows]: length = 0 }, _, context) {
+      const block = blockOf(context);
+      return block
+        ? blockWorkgroups(block, entries, length)
+        : tileWorkgroups(attentionTile(context, products, quads), entries, length);
+    },
     operations: operationsOf(1 + resultsOf("s.size"), products - 1 + resultsOf("s.width")),
     reference(views, scalars) {
       const viewOf = (binding: string): KernelView =>
@@ -224,92 +198,3 @@ const backwardBindings: readonly KernelBinding[] = [
   { name: "outGradient", access: "read" },
   { name: "statistics", access: "read", dtypes: ["float32"] },
 ];
-
-/** The two sides of a tile, in WGSL. */
-interface Sides {
-  /** The number of rows of the tile's entry. */
-  readonly rows: string;
-  /** The last column of its entry that any row reads. */
-  readonly lastColumn: string;
-  /** Declares `first` and `end`, the range of columns of the loop. */
-  bounds(rows: number): string;
-  readonly first: string;
-  /**
-   * The operands whose products are the scores (and below, the changes): the one along the rows, and the one along the columns.
-   */
-  readonly score: readonly [rows: string, columns: string];
-  readonly change: readonly [rows: string, columns: string];
-}
-
-const sidesOf: Readonly<Record<TileRows, Sides>> = {
-  queries: {
-    rows: "s.queries",
-    lastColumn: "seen - 1u",
-    bounds: (rows) => `  let end = select(seen, min(seen, row + ${rows}u), s.causal != 0u);\n`,
-    first: "0u",
-    score: ["query", "key"],
-    change: ["outGradient", "value"],
-  },
-  keys: {
-    rows: "s.keys",
-    lastColumn: "s.queries - 1u",
-    bounds: () => `  let begin = select(0u, row, s.causal != 0u);
-  let end = select(0u, s.queries, row < seen);
-`,
-    first: "begin",
-    score: ["key", "query"],
-    change: ["value", "outGradient"],
-  },
-};
-
-function passProgram(
-  parts: AttentionParts,
-  { rows: side, isBackward, results, statements }: AttentionPass,
-  operands: readonly HeadOperand[],
-  tile: AttentionTile,
-): string {
-  const { isSizeAligned, isWidthAligned } = parts;
-  const { rows, lastColumn, bounds, first, score, change } = sidesOf[side];
-  const own = statements(tile);
-  const functions = [
-    rowQuads("query", "s.size", isSizeAligned),
-    rowQuads("key", "s.size", isSizeAligned),
-    rowQuads("value", "s.width", isWidthAligned),
-    isBackward ? rowQuads("outGradient", "s.width", isWidthAligned) : "",
-    visibilityFunctions(parts),
-    own.functions,
-  ];
-  const registers = [
-    bounds(tile.rows),
-    rowPositions(tile, score[0], rows),
-    isBackward ? rowPositions(tile, change[0], rows) : "",
-    own.registers,
-    ...results.map((result) => resultTile(tile, result)),
-  ];
-  const step = [
-    each(4, (u) => `    let column${u} = min(column + ${u}u, ${lastColumn});\n`),
-    own.columns,
-    scoreTile(tile, "score", ...score, "s.size"),
-    isBackward ? scoreTile(tile, "change", ...change, "s.width") : "",
-    tileVisibility(parts, side, tile.rows),
-    each(tile.rows, (r) => `    {\n${own.weigh(r)}    }\n`),
-    ...results.map((result) => accumulate(tile, result, lastColumn)),
-  ];
-  const stores = [
-    own.beforeStores,
-    ...results.map((result) =>
-      storeResult(tile, result, parts.results === "joined" ? "results" : result.out, rows),
-    ),
-    own.afterStores,
-  ];
-  return `${functions.join("")}
-${tileMain(tile, rows)}
-${headBases(operands)}  let query_start = entry * s.queries;
-  let seen = seen_keys(entry);
-${registers.join("")}
-  for (var first_column = ${first}; first_column < end; first_column += ${4 * tile.lanes}u) {
-    let column = first_column + lane * 4u;
-${step.join("")}  }
-${stores.join("")}}
-`;
-}
