@@ -1,19 +1,14 @@
-import type { Binding, Kernel, KernelView, LaunchTarget, ProgramContext } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { isFloat8 } from "@halfstep/formats/dtypes";
 import { defineWovenKernel } from "./kernel.js";
-import { blockWorkgroups } from "./matmul/block.js";
 import type { BlockSize } from "./matmul/block-table.js";
+import { byEngine } from "./matmul/by-engine.js";
 import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
-import { blockSize, chooseEngine } from "./matmul/engine.js";
-import { matrixBlockProgram, matrixDirectives } from "./matmul/matrix-block.js";
+import { blockSize } from "./matmul/engine.js";
 import { rowSumsLength } from "./matmul/row-sums.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
-import { sharedBlockProgram } from "./matmul/shared-block.js";
 import { launchProduct, type ProductResults } from "./matmul/split-k.js";
-import { storeQuad } from "./matmul/store.js";
-import { type TileShape, tileProgram, tileWorkgroups } from "./matmul/tile.js";
 import { reduce } from "./reductions/reduce.js";
-import type { Epilogue } from "./woven-definition.js";
 
 /** Operands of a matrix product. */
 export interface MatmulOperands<B> {
@@ -145,19 +140,11 @@ function matmulKernel(
       weavesEpilogue: true,
       ...(hasRowSums && { storedOnce: ["row_sums"] }),
       hasFactorRows: true,
-      subgroups: (context) => {
-        const { kind } = chooseEngine(size, context);
-        return kind === "matrix" || (kind === "rows" && context.subgroupSize > 0);
-      },
-      directives: (context) =>
-        chooseEngine(size, context).kind === "matrix" ? matrixDirectives : "",
-      body: (context, woven) => productProgram(shape, layout, size, context, woven?.epilogue),
-      workgroups: (scalars, _, context) => {
-        const engine = chooseEngine(size, context);
-        return engine.kind === "rows"
-          ? tileWorkgroups(shape, scalars, context)
-          : blockWorkgroups(engine.block, width, scalars);
-      },
+      ...byEngine({
+        shape,
+        contraction: matmulContraction(shape, layout),
+        blocks: size && { size, factors: matmulFactors(width, layout) },
+      }),
       reference: (views, scalars) => matmulReference(views, scalars, layout, width),
       operations: ({ m = 0, n = 0, k = 0, slices = 0, splits = 1 }) =>
         (2 * m * n * k * slices) / splits,
@@ -165,24 +152,6 @@ function matmulKernel(
     kernels.set(variant, kernel);
   }
   return kernel;
-}
-
-function productProgram(
-  shape: TileShape,
-  layout: MatmulLayout,
-  size: BlockSize | undefined,
-  context: ProgramContext,
-  epilogue: Epilogue | undefined,
-): string {
-  const engine = chooseEngine(size, context);
-  if (engine.kind === "rows")
-    return tileProgram(shape, matmulContraction(shape, layout), context, epilogue);
-  const { width } = shape;
-  const factors = matmulFactors(width, layout);
-  const store = storeQuad(width, epilogue);
-  return engine.kind === "matrix"
-    ? matrixBlockProgram(engine, width, factors, store)
-    : sharedBlockProgram(engine.block, width, factors, store);
 }
 
 function matmulReference(

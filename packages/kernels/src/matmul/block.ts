@@ -6,7 +6,7 @@ const band = 8;
 
 /**
  * The head of an entry point of `invocations`, whose workgroup computes one block: declares `row0` and `column0`, the first
- * row and column of the block, `slice`, the starts of its factors, and the quads of k from `begin` to `end`.
+ * row and column of the block, and `slice`.
  */
 export const blockMain = (
   { rows, columns }: { readonly rows: number; readonly columns: number },
@@ -31,13 +31,6 @@ fn main(
   let inside = place - first * down;
   let column0 = (first + inside % wide) * ${columns}u;
   let row0 = inside / wide * ${rows}u;
-  let batch = slice / s.splits;
-  let a_start = batch * s.a_batch;
-  let b_start = batch * s.b_batch;
-  let steps = (s.k + 3u) >> 2u;
-  let depth = (steps + s.splits - 1u) / s.splits;
-  let begin = slice % s.splits * depth;
-  let end = min(steps, begin + depth);
 `;
 
 export const blockWorkgroups = (
@@ -56,8 +49,12 @@ export interface FactorLoads {
   readonly count: number;
   /** Four neighbours along k, or across it. */
   readonly along: "k" | "across";
+  /** Statements before the loop over k that declare the loads' registers, for the block that begins at `begin`. */
+  readonly before: string;
   /** WGSL (vec4f) of load number `i` where the block begins at quad `step` of k; zeros past the end. */
   load(i: number, step: string): string;
+  /** Statements behind all loads of a block that move their registers to the next block. */
+  readonly advance: string;
   /** WGSL (u32) of the position of load `i`: the line of the quad, and its number in the line. */
   line(i: number): string;
   quad(i: number): string;
@@ -67,12 +64,36 @@ export interface FactorLoads {
 export interface FactorQuads {
   /** "k": from (position across k, quad of k). "across": from (k, quad across k). */
   readonly along: "k" | "across";
-  readonly of: (line: string, quad: string) => string;
+  /** The quad of load number `i`, whose registers it may read instead of its place. */
+  readonly of: (line: string, quad: string, i: number) => string;
+  /** True where `of` itself gives zeros past the end of k. */
+  readonly isBounded?: boolean;
+  /** The registers that an invocation keeps for its loads, so that the loop over k decodes no places. */
+  readonly registers?: (loads: BlockLoads) => LoadRegisters;
+}
+
+/** The loads of an invocation in the first block. */
+export interface BlockLoads {
+  readonly count: number;
+  /** The block's length along k. */
+  readonly depth: number;
+  /** WGSL (u32) of the place of load number `i` in the factor. One of the two is the same for all loads. */
+  line(i: number): string;
+  quad(i: number): string;
+}
+
+export interface LoadRegisters {
+  /** Statements that declare the registers for the first block. */
+  readonly before: string;
+  /** Statements that move them on by the depth of a block. */
+  readonly advance: string;
 }
 
 /** The factors of a product by blocks. Their WGSL may use the declarations of {@link blockMain}. */
 export interface BlockFactors {
   readonly functions: string;
+  /** Statements at the start that declare the slice's quads of k, from `begin` to `end`, and what the loads use. */
+  readonly range: string;
   readonly left: FactorQuads;
   readonly right: FactorQuads;
   /** Whether the rows of the left factor, which then lies across k, are also added up. */
@@ -81,31 +102,41 @@ export interface BlockFactors {
 
 /** The loads of a factor whose part of the block is `size` × `depth` and begins at `first` (WGSL, u32) across k. */
 export function factorLoads(
-  { along, of }: FactorQuads,
+  { along, of, isBounded = false, registers }: FactorQuads,
   { size, depth, first }: { readonly size: number; readonly depth: number; readonly first: string },
   invocations: number,
 ): FactorLoads {
   const perLine = (along === "k" ? depth : size) / 4;
   const count = (size * depth) / 4 / invocations;
-  if (!Number.isInteger(count))
+  if (!Number.isInteger(count) || invocations % perLine !== 0)
     throw new RangeError(
       `a block of ${size} × ${depth} cannot be loaded by ${invocations} invocations`,
     );
   const index = (i: number): string => (i === 0 ? "local" : `(local + ${i * invocations}u)`);
   const line = (i: number): string => `${index(i)} / ${perLine}u`;
   const quad = (i: number): string => `${index(i)} % ${perLine}u`;
+  const lineAt = (i: number, step: string): string =>
+    along === "k" ? `${first} + ${line(i)}` : `${step} * 4u + ${line(i)}`;
+  const quadAt = (i: number, step: string): string =>
+    along === "k" ? `${step} + ${quad(i)}` : `${first} / 4u + ${quad(i)}`;
+  const own = registers?.({
+    count,
+    depth,
+    line: (i) => lineAt(i, "begin"),
+    quad: (i) => quadAt(i, "begin"),
+  });
   return {
     count,
     along,
+    before: own?.before ?? "",
+    load(i, step) {
+      const value = of(lineAt(i, step), quadAt(i, step), i);
+      if (isBounded) return value;
+      const isInside = along === "k" ? `${quadAt(i, step)} < end` : `${lineAt(i, step)} < end * 4u`;
+      return `select(vec4f(), ${value}, ${isInside})`;
+    },
+    advance: own?.advance ?? "",
     line,
     quad,
-    load(i, step) {
-      if (along === "k") {
-        const at = `${step} + ${quad(i)}`;
-        return `select(vec4f(), ${of(`${first} + ${line(i)}`, at)}, ${at} < end)`;
-      }
-      const k = `${step} * 4u + ${line(i)}`;
-      return `select(vec4f(), ${of(k, `${first} / 4u + ${quad(i)}`)}, ${k} < end * 4u)`;
-    },
   };
 }

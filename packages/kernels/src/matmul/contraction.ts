@@ -34,18 +34,21 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
     // Rows of the left factor that fit in a megabyte of cache; where both factors are stored by rows, more are faster.
     band: transA || transB ? "clamp(8192u / max(1u, s.k / s.splits), 1u, 32u)" : "32u",
     functions: factorFunctions(width, layout),
-    loops: (tile) => `  let batch = slice / s.splits;
+    loops: (tile) => `${rangeOfSlice}  for (var step = begin; step < end; step++) {
+${transB ? loadTransposed(width) : loadRows}${left(tile)}${tile.accumulate}  }
+`,
+  };
+}
+
+/** The starts of a slice's factors, and its quads of k. */
+const rangeOfSlice = `  let batch = slice / s.splits;
   let a_start = batch * s.a_batch;
   let b_start = batch * s.b_batch;
   let steps = (s.k + 3u) >> 2u;
   let depth = (steps + s.splits - 1u) / s.splits;
   let begin = slice % s.splits * depth;
   let end = min(steps, begin + depth);
-  for (var step = begin; step < end; step++) {
-${transB ? loadTransposed(width) : loadRows}${left(tile)}${tile.accumulate}  }
-`,
-  };
-}
+`;
 
 /** `left(…)` and `right(…)`, which load neighbours of the factors. */
 const factorFunctions = (width: 2 | 4, layout: MatmulLayout): string =>
@@ -54,6 +57,7 @@ const factorFunctions = (width: 2 | 4, layout: MatmulLayout): string =>
 /** The same product, of blocks in workgroup memory. */
 export const matmulFactors = (width: 2 | 4, layout: MatmulLayout): BlockFactors => ({
   functions: factorFunctions(width, layout),
+  range: rangeOfSlice,
   hasRowSums: layout.hasRowSums,
   left: {
     along: layout.transA ? "across" : "k",

@@ -17,7 +17,7 @@ diagnostic(off, chromium.subgroup_matrix_uniformity);
 export function matrixBlockProgram(
   { block, matrix, lanes }: MatrixEngine,
   width: 2 | 4,
-  { functions, left, right, hasRowSums }: BlockFactors,
+  { functions, range, left, right, hasRowSums }: BlockFactors,
   store: string,
 ): string {
   const { rows, columns, depth, subgroupRows, subgroupColumns } = block;
@@ -53,6 +53,7 @@ export function matrixBlockProgram(
     numbers(a.count)
       .map((i) => `    next_a${i} = ${encode(a.load(i, step))};\n`)
       .concat(numbers(b.count).map((i) => `    next_b${i} = ${encode(b.load(i, step))};\n`))
+      .concat(a.advance, b.advance)
       .join("");
   const put = (name: string, { count, line, quad }: FactorLoads, rowQuads: number): string =>
     numbers(count)
@@ -107,7 +108,7 @@ ${blockMain(
   `
   @builtin(subgroup_id) subgroup: u32,
   @builtin(subgroup_invocation_id) lane: u32,`,
-)}
+)}${range}
   let row_in_block = subgroup / ${columns / subgroupColumns}u * ${subgroupRows}u;
   let column_in_block = subgroup % ${columns / subgroupColumns}u * ${subgroupColumns}u;
 ${results.map(([i, j]) => `  var sum${i}_${j} = Sum();\n`).join("")}
@@ -115,7 +116,7 @@ ${numbers(a.count)
   .map((i) => `  var next_a${i}: ${quads};\n`)
   .concat(numbers(b.count).map((i) => `  var next_b${i}: ${quads};\n`))
   .join("")}
-${rowSums.before}  if (begin < end) {
+${a.before}${b.before}${rowSums.before}  if (begin < end) {
 ${load("begin")}  }
   for (var step = begin; step < end; step += ${depth / 4}u) {
     workgroupBarrier();

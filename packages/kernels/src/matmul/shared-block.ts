@@ -12,7 +12,7 @@ import { blockRowSums, type MeetingPlace, noRowSums, rowSumStore } from "./row-s
 export function sharedBlockProgram(
   block: SharedBlock,
   width: 2 | 4,
-  { functions, left, right, hasRowSums }: BlockFactors,
+  { functions, range, left, right, hasRowSums }: BlockFactors,
   store: string,
 ): string {
   const { rows, columns, depth, perInvocation } = block;
@@ -33,6 +33,7 @@ export function sharedBlockProgram(
     numbers(a.count)
       .map((i) => `    next_a${i} = ${a.load(i, step)};\n`)
       .concat(numbers(b.count).map((i) => `    next_b${i} = ${b.load(i, step)};\n`))
+      .concat(a.advance, b.advance)
       .join("");
   const quad = (array: string, stride: number, size: number, g: number, lane: string): string => {
     const at = `k * ${stride}u + ${(g * size) / groups}u + ${lane} * 4u`;
@@ -46,7 +47,7 @@ export function sharedBlockProgram(
   return `${functions}${hasRowSums ? rowSumStore : ""}${store}
 var<workgroup> a_block: array<f32, ${depth * aStride}>;
 var<workgroup> b_block: array<f32, ${depth * bStride}>;
-${blockMain(block, width, invocations)}
+${blockMain(block, width, invocations)}${range}
   let x = local % ${acrossInvocations}u;
   let y = local / ${acrossInvocations}u;
 ${results.map(([i, g]) => `  var sum${i}_${g} = vec4f();\n`).join("")}
@@ -54,7 +55,7 @@ ${numbers(a.count)
   .map((i) => `  var next_a${i}: vec4f;\n`)
   .concat(numbers(b.count).map((i) => `  var next_b${i}: vec4f;\n`))
   .join("")}
-${sums.before}  if (begin < end) {
+${a.before}${b.before}${sums.before}  if (begin < end) {
 ${load("begin")}  }
   for (var step = begin; step < end; step += ${depth / 4}u) {
     workgroupBarrier();
