@@ -3,6 +3,7 @@ import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./co
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
 import { launchConvolution } from "./conv2d/launch.js";
 import { planPatch, planRun, planTurnedPatch } from "./conv2d/plan-patch.js";
+import { blockSize } from "./matmul/engine.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 
@@ -62,7 +63,11 @@ export function conv2d<B>(
   }
   const { groups, groupIn, groupOut, image, outImage } = size;
   const m = size.output / Math.max(1, attributes.outChannels);
-  const plan = { ...planTiles(m, groupOut), splits: 1 };
+  const plan = {
+    ...planTiles(m, groupOut),
+    splits: 1,
+    blocks: blockSize(m, groupOut, size.taps * groupIn, groups),
+  };
   launchConvolution(target, plan, out, attributes, {
     kernel: gatherKernel(plan, groupIn % 4 === 0, planPatch(attributes, plan, outImage)),
     operands: [input, weight],
@@ -104,7 +109,13 @@ export function conv2dInputGradient<B>(
   const phases = hasPhases ? stride : ([1, 1] as const);
   const grid = [Math.ceil(image[0] / phases[0]), Math.ceil(image[1] / phases[1])] as const;
   const m = batch * grid[0] * grid[1];
-  const plan = { ...planTiles(m, groupIn), splits: 1 };
+  const { kernelHeight, kernelWidth } = attributes;
+  const mostTaps = Math.ceil(kernelHeight / phases[0]) * Math.ceil(kernelWidth / phases[1]);
+  const plan = {
+    ...planTiles(m, groupIn),
+    splits: 1,
+    blocks: blockSize(m, groupIn, mostTaps * groupOut, groups * phases[0] * phases[1]),
+  };
   launchConvolution(target, plan, inputGradient, attributes, {
     kernel: inputGradientKernel(
       plan,
@@ -148,7 +159,9 @@ export function conv2dWeightGradient<B>(
   const { outChannels } = attributes;
   const m = size.weight / Math.max(1, outChannels);
   const pixels = size.output / Math.max(1, outChannels);
-  const plan = planProduct(m, groupOut, pixels, groups);
+  const product = planProduct(m, groupOut, pixels, groups);
+  const blocks = blockSize(m, groupOut, pixels, groups * product.splits);
+  const plan = { ...product, blocks };
   launchConvolution(target, plan, weightGradient, attributes, {
     kernel: weightGradientKernel(plan, groupIn % 4 === 0, planRun(attributes, plan, outImage)),
     operands: [input, outGradient],
@@ -185,6 +198,7 @@ function sizeOf(op: string, attributes: Conv2dAttributes) {
     input: batch * height * width * inChannels,
     weight: (kernelHeight * kernelWidth * inChannels * outChannels) / groups,
     output: batch * outImage[0] * outImage[1] * outChannels,
+    taps: kernelHeight * kernelWidth,
     image: [height, width],
     outImage,
   } as const;

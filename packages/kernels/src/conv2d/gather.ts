@@ -59,27 +59,32 @@ function placeOfSlice(layout: GatherLayout, width: 2 | 4): string {
 `;
   }
   if (layout.stride !== "phases") return group;
-  return `${group}  let phase_y = slice / s.groups / s.phases_x + s.padding_y;
-  let phase_x = slice / s.groups % s.phases_x + s.padding_x;
-`;
+  return group + phaseOfSlice;
 }
 
-const isPhased = (layout: GatherLayout): boolean =>
+/** WGSL of a slice's phase, shifted by the padding. */
+export const phaseOfSlice = `  let phase_y = slice / s.groups / s.phases_x + s.padding_y;
+  let phase_x = slice / s.groups % s.phases_x + s.padding_x;
+`;
+
+export const isPhased = (layout: GatherLayout): boolean =>
   layout.direction === "backward" && layout.stride === "phases";
 
+/** WGSL of the source coordinate of the first tap, for the target coordinate `at`. */
+export function originOf(layout: GatherLayout, axis: "x" | "y", at: string): string {
+  if (layout.direction === "forward") return `(${at}) * s.stride_${axis} - s.padding_${axis}`;
+  return isPhased(layout)
+    ? `(${at}) + phase_${axis} / s.stride_${axis}`
+    : `(${at}) + s.padding_${axis}`;
+}
+
 function originsOf({ registers }: Tile, layout: GatherLayout): string {
-  const origin = (axis: "x" | "y", at: string): string => {
-    if (layout.direction === "forward") return `(${at}) * s.stride_${axis} - s.padding_${axis}`;
-    return layout.stride === "phases"
-      ? `(${at}) + phase_${axis} / s.stride_${axis}`
-      : `(${at}) + s.padding_${axis}`;
-  };
   return registers
     .map(
       ({ name, part }) => `  let ${name}_pixel = row + ${part};
   let ${name}_line = ${name}_pixel / s.target_width;
-  let ${name}_x = ${origin("x", `${name}_pixel % s.target_width`)};
-  let ${name}_y = ${origin("y", `${name}_line % s.target_height`)};
+  let ${name}_x = ${originOf(layout, "x", `${name}_pixel % s.target_width`)};
+  let ${name}_y = ${originOf(layout, "y", `${name}_line % s.target_height`)};
   let ${name}_image = ${name}_line / s.target_height * s.source_height;
 `,
     )

@@ -1,11 +1,21 @@
 import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
 import { defineWovenKernel } from "../kernel.js";
-import type { TilePlan } from "../matmul/shape.js";
-import { type Contraction, type TileShape, tileProgram, tileWorkgroups } from "../matmul/tile.js";
-import { type BackwardStride, gatherContraction } from "./gather.js";
+import type { BlockFactors } from "../matmul/block.js";
+import type { BlockSize } from "../matmul/block-table.js";
+import { byEngine } from "../matmul/by-engine.js";
+import type { ProductPlan } from "../matmul/shape.js";
+import type { Contraction } from "../matmul/tile.js";
+import { type BackwardStride, type GatherLayout, gatherContraction } from "./gather.js";
+import { gatherFactors } from "./gather-factors.js";
 import { type Patch, takesPatches } from "./patch.js";
 import { forwardReference, inputGradientReference, weightGradientReference } from "./reference.js";
 import { weightGradientContraction } from "./weight-gradient.js";
+import { weightGradientFactors } from "./weight-gradient-factors.js";
+
+/** The plan of a product, and the size of its blocks for devices that multiply by blocks. */
+export interface ConvolutionPlan extends ProductPlan {
+  readonly blocks?: BlockSize | undefined;
+}
 
 type Reference = (
   views: readonly KernelView[],
@@ -18,7 +28,7 @@ type Reference = (
  *
  * @param patch for windows of 3×3 without strides: the patch that a software adapter computes at a time.
  */
-export const gatherKernel = (plan: TilePlan, isQuads: boolean, patch?: Patch): Kernel =>
+export const gatherKernel = (plan: ConvolutionPlan, isQuads: boolean, patch?: Patch): Kernel =>
   convolutionKernel(
     "conv2d",
     plan,
@@ -28,18 +38,19 @@ export const gatherKernel = (plan: TilePlan, isQuads: boolean, patch?: Patch): K
         { name: "source", access: "read" },
         { name: "weight", access: "read", unit: plan.width },
       ],
-      contraction: gatherContraction(plan, {
-        direction: "forward",
-        isQuads,
-        isAligned: plan.isAligned,
-      }),
+      ...gathered(plan, { direction: "forward", isQuads, isAligned: plan.isAligned }),
       reference: forwardReference,
-      ...(patch && { patch }),
+      patch,
     }),
   );
 
+const gathered = (plan: ConvolutionPlan, layout: GatherLayout) => ({
+  contraction: gatherContraction(plan, layout),
+  factors: gatherFactors(plan.width, layout),
+});
+
 export const inputGradientKernel = (
-  plan: TilePlan,
+  plan: ConvolutionPlan,
   isQuads: boolean,
   stride: BackwardStride,
   patch?: Patch,
@@ -53,16 +64,20 @@ export const inputGradientKernel = (
         { name: "source", access: "read" },
         { name: "weight", access: "read" },
       ],
-      contraction: gatherContraction(plan, { direction: "backward", isQuads, stride }),
+      ...gathered(plan, { direction: "backward", isQuads, stride }),
       reference: inputGradientReference,
-      ...(patch && { patch }),
+      patch,
     }),
   );
 
 const strideMarks: Readonly<Record<BackwardStride, string>> = { unit: "1", phases: "p", any: "" };
 
 /** @param patch as in {@link gatherKernel}. */
-export const weightGradientKernel = (plan: TilePlan, isQuads: boolean, patch?: Patch): Kernel =>
+export const weightGradientKernel = (
+  plan: ConvolutionPlan,
+  isQuads: boolean,
+  patch?: Patch,
+): Kernel =>
   convolutionKernel(
     "conv2dWeightGradient",
     plan,
@@ -73,8 +88,9 @@ export const weightGradientKernel = (plan: TilePlan, isQuads: boolean, patch?: P
         { name: "gradient", access: "read", unit: plan.width },
       ],
       contraction: weightGradientContraction(plan, { isQuads, isAligned: plan.isAligned }),
+      factors: weightGradientFactors(plan.width, { isQuads, isAligned: plan.isAligned }),
       reference: weightGradientReference,
-      ...(patch && { patch }),
+      patch,
     }),
   );
 
@@ -120,36 +136,44 @@ const kernels = new Map<string, Kernel>();
 
 function convolutionKernel(
   name: string,
-  { rows, width }: TileShape,
+  { rows, width, blocks }: ConvolutionPlan,
   layout: string,
   define: () => {
     readonly bindings: readonly KernelBinding[];
     readonly contraction: Contraction;
+    readonly factors: BlockFactors | undefined;
     readonly reference: Reference;
-    readonly patch?: Patch;
+    readonly patch: Patch | undefined;
   },
 ): Kernel {
-  const variant = `${rows}x${width},${layout}`;
+  const variant = `${rows}x${width},${layout}${blocks ? `,${blocks}` : ""}`;
   const key = `${name} ${variant}`;
   let kernel = kernels.get(key);
   if (!kernel) {
-    const { bindings, contraction, reference, patch } = define();
+    const { bindings, contraction, factors, reference, patch } = define();
+    const product = byEngine({
+      shape: { rows, width },
+      contraction,
+      blocks: blocks && factors && { size: blocks, factors },
+    });
     kernel = defineWovenKernel({
       name,
       variant,
       bindings: [...bindings, { name: "out", access: "write", unit: width }],
       scalars,
       weavesEpilogue: true,
-      subgroups: ({ subgroupSize }) => subgroupSize > 0,
-      movesQuads: (context) => (patch?.movesQuads ?? false) && takesPatches(context),
-      body: (context, woven) =>
-        patch && takesPatches(context)
-          ? patch.program(context, woven?.epilogue)
-          : tileProgram({ rows, width }, contraction, context, woven?.epilogue),
-      workgroups: (values, _, context) =>
-        patch && takesPatches(context)
-          ? patch.workgroups(values)
-          : tileWorkgroups({ rows, width }, values, context),
+      ...product,
+      ...(patch && {
+        movesQuads: (context) => (patch.movesQuads ?? false) && takesPatches(context),
+        body: (context, woven) =>
+          takesPatches(context)
+            ? patch.program(context, woven?.epilogue)
+            : product.body(context, woven),
+        workgroups: (values, lengths, context) =>
+          takesPatches(context)
+            ? patch.workgroups(values)
+            : product.workgroups(values, lengths, context),
+      }),
       reference: (views, values) => reference(views, values, width),
       operations,
     });

@@ -20,12 +20,7 @@ export function weightGradientContraction(
     loops: ({ rows, registers, accumulate }) => `  let channel_group = slice / s.splits;
   let pitch = ${isAligned ? "s.columns" : "s.n"} * s.groups;
   let first_column = channel_group * ${isAligned ? "s.columns + column" : `s.n + column * ${width}u`};
-  let pixels = s.images * s.target_height * s.target_width;
-  let steps = (pixels + 3u) >> 2u;
-  let depth = (steps + s.splits - 1u) / s.splits;
-  let begin = slice % s.splits * depth;
-  let end = min(steps, begin + depth);
-  // Four pixels further in lines and images, so that no step divides.
+${partOfPixels}  // Four pixels further in lines and images, so that no step divides.
   let ahead_x = 4u % s.target_width;
   let ahead_y = 4u / s.target_width % s.target_height;
   let ahead_image = 4u / s.target_width / s.target_height;
@@ -37,6 +32,14 @@ ${accumulate}  }
 `,
   };
 }
+
+/** WGSL of the quads of pixels of a slice, from `begin` to `end`. */
+export const partOfPixels = `  let pixels = s.images * s.target_height * s.target_width;
+  let steps = (pixels + 3u) >> 2u;
+  let depth = (steps + s.splits - 1u) / s.splits;
+  let begin = slice % s.splits * depth;
+  let end = min(steps, begin + depth);
+`;
 
 const position = (
   { name, part }: Register,
