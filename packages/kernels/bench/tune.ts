@@ -1,15 +1,22 @@
 /**
  * Measures the best blocks of matrix products on the present adapter, and writes them into src/matmul/measured-blocks.ts for
- * adapters of its class: `npm run tune`. The blocks of other classes stay.
+ * devices like it: `npm run tune`. The blocks of all others stay.
  */
 import type { Binding, DType, Hardware, LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import { writeWhole } from "../../../scripts/whole-file.mjs";
-import type { BlockSize, Blocks, MatrixBlock, SharedBlock } from "../src/matmul/block-table.js";
+import {
+  type BlockSize,
+  type Blocks,
+  type MatrixBlock,
+  type SharedBlock,
+  tableName,
+} from "../src/matmul/block-table.js";
 import { blockSize, chooseEngine } from "../src/matmul/engine.js";
 import { measuredBlocks } from "../src/matmul/measured-blocks.js";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
 import { type Launches, measure } from "./measure.js";
+import { hardwareWithBlocks } from "./pretended-blocks.js";
 
 const [surplus] = process.argv.slice(2);
 if (surplus !== undefined) refuse(`${surplus}: npm run tune takes no arguments`, 2);
@@ -19,7 +26,7 @@ const { hardware, adapter, tier, subgroupSize } = device.capabilities;
 const isSoftware = hardware.class === "software";
 const unit = isSoftware ? "GFLOP/s a core" : "GFLOP/s";
 const name = adapter.description || adapter.device || adapter.vendor;
-console.log(`${name}: class ${hardware.class}`);
+console.log(`${name}: ${tableName(hardware)}`);
 
 const shared = (
   rows: number,
@@ -28,12 +35,10 @@ const shared = (
   perInvocation: 4 | 8,
 ): SharedBlock => ({ rows, columns, depth, perInvocation });
 const matrix = (
-  rows: number,
-  columns: number,
-  depth: number,
-  subgroupRows: number,
-  subgroupColumns: number,
-): MatrixBlock => ({ rows, columns, depth, subgroupRows, subgroupColumns });
+  [rows, columns, depth]: readonly [number, number, number],
+  [subgroupRows, subgroupColumns]: readonly [number, number],
+  stages: 1 | 2,
+): MatrixBlock => ({ rows, columns, depth, subgroupRows, subgroupColumns, stages });
 
 const candidates: Readonly<
   Record<BlockSize, { shared: readonly SharedBlock[]; matrix: readonly MatrixBlock[] }>
@@ -41,20 +46,31 @@ const candidates: Readonly<
   large: {
     shared: [shared(128, 128, 16, 8), shared(128, 128, 8, 8), shared(128, 64, 16, 8)],
     matrix: [
-      matrix(128, 128, 32, 64, 32),
-      matrix(128, 128, 32, 64, 64),
-      matrix(128, 128, 64, 64, 32),
-      matrix(128, 256, 32, 64, 64),
-      matrix(256, 128, 32, 64, 64),
+      matrix([128, 128, 32], [64, 64], 2),
+      matrix([128, 128, 64], [64, 64], 1),
+      matrix([128, 128, 32], [64, 64], 1),
+      matrix([128, 128, 32], [64, 32], 2),
+      matrix([128, 128, 32], [64, 32], 1),
+      matrix([256, 128, 16], [64, 64], 2),
+      matrix([256, 128, 32], [64, 64], 1),
+      matrix([128, 256, 32], [64, 64], 1),
+      matrix([128, 128, 32], [32, 32], 1),
+      matrix([128, 128, 16], [64, 64], 1),
+      matrix([128, 64, 32], [32, 32], 2),
+      matrix([128, 64, 32], [32, 32], 1),
     ],
   },
   medium: {
     shared: [shared(64, 64, 16, 4), shared(64, 64, 16, 8), shared(32, 32, 32, 4)],
     matrix: [
-      matrix(64, 64, 32, 32, 32),
-      matrix(64, 64, 64, 32, 32),
-      matrix(32, 64, 32, 32, 32),
-      matrix(64, 128, 32, 32, 64),
+      matrix([64, 64, 32], [32, 32], 2),
+      matrix([64, 64, 64], [32, 32], 1),
+      matrix([64, 64, 32], [32, 32], 1),
+      matrix([64, 64, 32], [32, 16], 2),
+      matrix([64, 64, 32], [32, 16], 1),
+      matrix([64, 128, 32], [32, 64], 2),
+      matrix([32, 64, 32], [32, 32], 2),
+      matrix([64, 64, 16], [32, 32], 1),
     ],
   },
 };
@@ -77,11 +93,7 @@ function refuse(message: string, code: number): never {
   process.exit(code);
 }
 
-/** The device's hardware with a class for which the table has these blocks. */
-const pretended = (label: string): Hardware => ({ ...hardware, class: label });
-
-function pretend(target: LaunchTarget<GPUBuffer>, label: string): LaunchTarget<GPUBuffer> {
-  const other = pretended(label);
+function pretend(target: LaunchTarget<GPUBuffer>, other: Hardware): LaunchTarget<GPUBuffer> {
   return {
     allocate: (bytes) => target.allocate(bytes),
     launch: (launch) =>
@@ -89,14 +101,15 @@ function pretend(target: LaunchTarget<GPUBuffer>, label: string): LaunchTarget<G
         ...launch,
         kernel: {
           ...launch.kernel,
-          variant: `${launch.kernel.variant} ${label}`,
+          variant: `${launch.kernel.variant} ${other.class}`,
           program: (context) => launch.kernel.program({ ...context, hardware: other }),
         },
       }),
   };
 }
 
-const registry = measuredBlocks as Record<string, Blocks & { adapter: string }>;
+/** The table before candidates are added to it. */
+const committed = { ...measuredBlocks };
 
 /**
  * The fastest of the candidates by the sum of the logarithms of their times; undefined where the existing variant `without` them is
@@ -109,15 +122,19 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
   storages: readonly DType[],
   without: Blocks[BlockSize] = {},
 ): Promise<Block | undefined> {
-  const fitting = new Map<string, Block | undefined>([[`no ${kind}`, undefined]]);
-  registry[`no ${kind}`] = { adapter: "", large: {}, medium: {}, [size]: without };
+  const hardwareWith = (label: string, ofSize: Blocks[BlockSize]): Hardware =>
+    hardwareWithBlocks(hardware, label, { large: {}, medium: {}, [size]: ofSize });
+  const none = `no ${kind}`;
+  const fitting = new Map<string, { readonly block?: Block; readonly hardware: Hardware }>([
+    [none, { hardware: hardwareWith(none, without) }],
+  ]);
   for (const block of blocks) {
     const label = `${kind} ${Object.values(block).join("×")}`;
-    registry[label] = { adapter: "", large: {}, medium: {}, [size]: { ...without, [kind]: block } };
+    const other = hardwareWith(label, { ...without, [kind]: [block] });
     const bindings = Array(2).fill({ dtype: "float16" });
-    const context = { tier, subgroupSize, hardware: pretended(label), bindings };
+    const context = { tier, subgroupSize, hardware: other, bindings };
     // A block that does not fit would be timed without being used.
-    if (chooseEngine(size, context).kind === kind) fitting.set(label, block);
+    if (chooseEngine(size, context).kind === kind) fitting.set(label, { block, hardware: other });
     else console.log(`${size} ${label}: does not fit`);
   }
   const names = [...fitting.keys()];
@@ -133,8 +150,8 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
       });
       const operands = { a: bind(m * k), b: bind(k * n), out: bind(m * n) };
       const variants: Record<string, Launches> = {};
-      for (const label of names)
-        variants[label] = (target) => matmul(pretend(target, label), operands, shape);
+      for (const [label, { hardware: other }] of fitting)
+        variants[label] = (target) => matmul(pretend(target, other), operands, shape);
       const times = await measure(device, variants, 5);
       for (const label of names) {
         const { best = 0 } = times[label] ?? {};
@@ -145,7 +162,7 @@ async function fastest<Block extends SharedBlock | MatrixBlock>(
       for (const { buffer } of Object.values(operands)) device.release(buffer);
     }
   const [first] = [...scores].sort(([, x], [, y]) => x - y);
-  return fitting.get(first?.[0] ?? `no ${kind}`);
+  return fitting.get(first?.[0] ?? none)?.block;
 }
 
 const all: readonly DType[] = ["float32", "float16"];
@@ -158,19 +175,16 @@ const multiplied = subgroupMatrices.some(({ component }) => component === "f32")
 const chosen: Record<BlockSize, Blocks[BlockSize]> = { large: {}, medium: {} };
 for (const size of ["large", "medium"] as const) {
   const best = await fastest(size, "shared", candidates[size].shared, all);
-  const without = best ? { shared: best } : {};
+  const without = best ? { shared: [best] } : {};
   const inHardware =
     subgroupMatrices.length > 0
       ? await fastest(size, "matrix", candidates[size].matrix, multiplied, without)
       : undefined;
-  chosen[size] = { ...without, ...(inHardware && { matrix: inHardware }) };
+  chosen[size] = { ...without, ...(inHardware && { matrix: [inHardware] }) };
 }
 device.destroy();
 
-const table = Object.fromEntries(
-  Object.entries(registry).filter(([label]) => !/^(no |shared |matrix )/.test(label)),
-);
-table[hardware.class] = { adapter: name, ...chosen };
+const table = { ...committed, [tableName(hardware)]: { adapter: name, ...chosen } };
 const file = "src/matmul/measured-blocks.ts";
 writeWhole(
   file,

@@ -27,7 +27,7 @@ const reportOf = (
 
 test("products say how they are computed", () => {
   expect(reportOf({})).toEqual({
-    float16: "matrices of 16×16×16 f16, by 32 lanes, in blocks of 128×128×32",
+    float16: "matrices of 16×16×16 f16, by 32 lanes, in blocks of 128×128×32, 2 stages",
     float32: "blocks of 128×128×16 in workgroup memory",
   });
   const apple = {
@@ -35,7 +35,7 @@ test("products say how they are computed", () => {
     subgroupMatrices: [{ ...matrices[0], component: "f32" }],
   };
   expect(reportOf(apple as Partial<Hardware>).float32).toBe(
-    "matrices of 16×16×16 f32, by 32 lanes, in blocks of 64×64×32",
+    "matrices of 16×16×16 f32, by 32 lanes, in blocks of 128×128×16, 1 stage",
   );
 });
 

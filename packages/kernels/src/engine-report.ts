@@ -15,7 +15,7 @@ export interface EngineReport {
  * How a device multiplies large matrices: by hardware matrices (tensor cores), by blocks in workgroup memory, or by rows.
  *
  * @example
- * console.log(engineReport(device).float16); // matrices of 16×16×16 f16, by 32 lanes, in blocks of 128×128×32
+ * console.log(engineReport(device).float16); // matrices of 16×16×16 f16, by 32 lanes, in blocks of 128×128×32, 2 stages
  */
 export function engineReport({
   capabilities,
@@ -37,7 +37,8 @@ function described(engine: Engine): string {
   const blocks = `blocks of ${rows}×${columns}×${depth}`;
   if (engine.kind === "shared") return `${blocks} in workgroup memory`;
   const { m, n, k, component } = engine.matrix;
-  return `matrices of ${m}×${n}×${k} ${component}, by ${engine.lanes} lanes, in ${blocks}`;
+  const stages = engine.block.stages === 1 ? "1 stage" : `${engine.block.stages} stages`;
+  return `matrices of ${m}×${n}×${k} ${component}, by ${engine.lanes} lanes, in ${blocks}, ${stages}`;
 }
 
 /** The first thing that a device lacks to multiply float16 matrices in hardware. */

@@ -12,6 +12,7 @@ import { elementWgsl } from "./wgsl/elements.js";
 import {
   conversionFunctions,
   narrowFormats,
+  type StorageBinding,
   scalarDeclarations,
   storageDeclarations,
 } from "./wgsl/storage.js";
@@ -50,9 +51,10 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
     ...(definition.hasFactorRows && { hasFactorRows: true }),
     program(context) {
       const formats = narrowFormats(context, conversions);
-      const moved = definition.movesQuads?.(context)
+      const copied = definition.copied?.(context) ?? [];
+      const moved: readonly StorageBinding[] = definition.movesQuads?.(context)
         ? bindings.map((binding) => ({ ...binding, unit: 4 as const }))
-        : bindings;
+        : bindings.map((binding, i) => (copied[i] ? { ...binding, copied: copied[i] } : binding));
       const code =
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +

@@ -60,15 +60,18 @@ export function matmul<B>(
   }
   const shapePlan = planProduct(m, n, k, batch, transA ? 0 : k);
   const plan = isFloat8(out.dtype) ? inQuads(shapePlan, n) : shapePlan;
+  const size = blockSize(m, n, k, batch * plan.splits);
   const layout = {
     transA,
     transB,
     isAlignedM: !transA || m % 4 === 0,
     isAlignedN: plan.isAligned,
     isAlignedK: k % 4 === 0,
+    groupA: size ? groupOf(transA ? m : k) : (1 as const),
+    groupB: size ? groupOf(transB ? k : n) : (1 as const),
     hasRowSums: rowSums !== undefined,
   };
-  const kernel = matmulKernel(plan, layout, blockSize(m, n, k, batch * plan.splits));
+  const kernel = matmulKernel(plan, layout, size);
   const scalars = {
     m,
     n,
@@ -88,6 +91,9 @@ export function matmul<B>(
     scalars,
   }));
 }
+
+/** The largest group of elements of which rows of this length consist. */
+const groupOf = (length: number): 1 | 4 | 8 => (length % 8 === 0 ? 8 : length % 4 === 0 ? 4 : 1);
 
 /**
  * The same plan for 8-bit results: they are stored in whole quads or element by element, because pairs are not supported.
@@ -122,8 +128,9 @@ function matmulKernel(
   size: BlockSize | undefined,
 ): Kernel {
   const { transA, transB, isAlignedM, isAlignedN, isAlignedK, hasRowSums } = layout;
+  const groups = `${layout.groupA}·${layout.groupB}`;
   const aligned = `${isAlignedM ? "m" : ""}${isAlignedN ? "n" : ""}${isAlignedK ? "k" : ""}`;
-  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}${size ? `,${size}` : ""}${hasRowSums ? ",row sums" : ""}`;
+  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}${size ? `,${size} ${groups}` : ""}${hasRowSums ? ",row sums" : ""}`;
   let kernel = kernels.get(variant);
   if (!kernel) {
     const shape = { rows, width };

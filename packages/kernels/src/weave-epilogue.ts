@@ -10,7 +10,7 @@ import { wovenName } from "./woven-names.js";
  */
 export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): WovenDefinition {
   const { name, variant = "", bindings, scalars = [], conversions = [] } = definition;
-  const { body, movesQuads, directives, subgroups, workgroups, reference } = definition;
+  const { body, movesQuads, copied, directives, subgroups, workgroups, reference } = definition;
   const { operands } = epilogue;
   const own = bindings.length - 1;
   const end = own + operands.length;
@@ -49,6 +49,7 @@ export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): 
     one: wovenName("one"),
     body: (context, woven) => body(ownContext(context), woven),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
+    ...(copied && { copied: (context) => copied(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
     workgroups: (values, lengths, context) =>

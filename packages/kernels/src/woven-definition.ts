@@ -14,6 +14,11 @@ export interface WovenDefinition extends KernelDefinition {
   readonly woven?: Woven;
   /** True where the body itself passes the result through `woven.epilogue`. The result has a scalar `n`, its number of columns. */
   readonly weavesEpilogue?: boolean;
+  /**
+   * By index, the bindings that the body reads only by `stored_x(i)`: so many elements at a time, as they are stored, 8 or 16 bytes of
+   * float16 or 16 bytes of float32. Their length is a multiple of that number.
+   */
+  copied?(context: ProgramContext): readonly (4 | 8 | undefined)[];
   /** True for products of matrices whose first two bindings are factors with rows, as `factorRows` returns them. */
   readonly hasFactorRows?: boolean;
 }

@@ -95,7 +95,7 @@ async function tablesOf<Batch>({
 }: TrainOptions<Batch>): Promise<string | null> {
   if (!checkpoints) return null;
   if (checkpoints.tables !== undefined) return checkpoints.tables;
-  return device ? sha256OfText(kernelTable(device.capabilities.hardware.class)) : null;
+  return device ? sha256OfText(kernelTable(device.capabilities.hardware)) : null;
 }
 
 const beginning = {

@@ -18,7 +18,7 @@ export function gatherFactors(width: 2 | 4, layout: GatherLayout): BlockFactors 
       : weightOfTaps(layout, type);
   return {
     functions: sourceQuad(type) + right.functions,
-    range: rangeOfSlice(layout),
+    range: () => rangeOfSlice(layout),
     hasRowSums: false,
     left: gatheredPixels(layout, type),
     right: right.quads,

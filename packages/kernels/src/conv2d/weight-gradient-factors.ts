@@ -15,7 +15,7 @@ export function weightGradientFactors(
   const right = groupColumns("gradient", width, isAligned);
   return {
     functions: sourceQuad(type) + right.functions,
-    range: `  let channel_group = slice / s.splits;
+    range: () => `  let channel_group = slice / s.splits;
 ${partOfPixels}  let k_end = min(pixels, end * 4u);
 `,
     hasRowSums: false,

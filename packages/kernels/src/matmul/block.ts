@@ -70,6 +70,23 @@ export interface FactorQuads {
   readonly isBounded?: boolean;
   /** The registers that an invocation keeps for its loads, so that the loop over k decodes no places. */
   readonly registers?: (loads: BlockLoads) => LoadRegisters;
+  /** WGSL that `of` calls. */
+  readonly functions?: string;
+  /** Set where the factor may be copied as it is stored. */
+  readonly copied?: CopiedFactor;
+}
+
+/** A factor whose lines are whole groups of elements in memory. WGSL, which counts in elements. */
+interface CopiedFactor {
+  /** Elements of a group. */
+  readonly elements: 4 | 8;
+  /** The first element, and the distance between lines. */
+  readonly start: string;
+  readonly stride: string;
+  /** The end of k in this slice. */
+  readonly end: string;
+  /** Loads the group at an index of groups. */
+  load(index: string): string;
 }
 
 /** The loads of an invocation in the first block. */
@@ -92,8 +109,11 @@ export interface LoadRegisters {
 /** The factors of a product by blocks. Their WGSL may use the declarations of {@link blockMain}. */
 export interface BlockFactors {
   readonly functions: string;
-  /** Statements at the start that declare the slice's quads of k, from `begin` to `end`, and what the loads use. */
-  readonly range: string;
+  /**
+   * Statements at the start that declare the slice's quads of k, from `begin` to `end`, and what the loads use. `begin` is a multiple of
+   * `grain`, the quads of k in a step.
+   */
+  range(grain: number): string;
   readonly left: FactorQuads;
   readonly right: FactorQuads;
   /** Whether the rows of the left factor, which then lies across k, are also added up. */

@@ -1,6 +1,7 @@
 import type { WovenDefinition } from "../woven-definition.js";
 import { type BlockFactors, blockWorkgroups } from "./block.js";
 import type { BlockSize } from "./block-table.js";
+import { copiesOf } from "./copies.js";
 import { chooseEngine } from "./engine.js";
 import { matrixBlockProgram, matrixDirectives } from "./matrix-block.js";
 import { sharedBlockProgram } from "./shared-block.js";
@@ -22,7 +23,7 @@ export function byEngine({
   contraction,
   blocks,
 }: ProductForms): Required<
-  Pick<WovenDefinition, "subgroups" | "directives" | "body" | "workgroups">
+  Pick<WovenDefinition, "subgroups" | "directives" | "copied" | "body" | "workgroups">
 > {
   const { width } = shape;
   return {
@@ -32,15 +33,22 @@ export function byEngine({
     },
     directives: (context) =>
       chooseEngine(blocks?.size, context).kind === "matrix" ? matrixDirectives : "",
+    copied(context) {
+      const engine = chooseEngine(blocks?.size, context);
+      if (engine.kind === "rows" || !blocks) return [];
+      const { a, b } = copiesOf(engine, blocks.factors, context.bindings);
+      return [a, b];
+    },
     body(context, woven) {
       const engine = chooseEngine(blocks?.size, context);
       if (engine.kind === "rows" || !blocks)
         return tileProgram(shape, contraction, context, woven?.epilogue);
       const { factors } = blocks;
       const store = storeQuad(width, woven?.epilogue);
+      const copies = copiesOf(engine, factors, context.bindings);
       return engine.kind === "matrix"
-        ? matrixBlockProgram(engine, width, factors, store)
-        : sharedBlockProgram(engine.block, width, factors, store);
+        ? matrixBlockProgram(engine, width, factors, store, copies)
+        : sharedBlockProgram(engine.block, width, factors, store, copies);
     },
     workgroups(scalars, _, context) {
       const engine = chooseEngine(blocks?.size, context);

@@ -1,4 +1,4 @@
-import type { BlockFactors } from "./block.js";
+import type { BlockFactors, FactorQuads } from "./block.js";
 import type { Contraction, Tile, TileShape } from "./tile.js";
 
 /** The static choices of a matrix product. */
@@ -11,6 +11,9 @@ export interface MatmulLayout {
   readonly isAlignedN: boolean;
   /** k is a multiple of 4. */
   readonly isAlignedK: boolean;
+  /** Elements of which the rows of the operands in memory consist; used by blocks only. */
+  readonly groupA: 1 | 4 | 8;
+  readonly groupB: 1 | 4 | 8;
   /** Whether the rows of a transposed left operand are also added up. */
   readonly hasRowSums: boolean;
 }
@@ -33,44 +36,64 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
     hasRowSums: layout.hasRowSums,
     // Rows of the left factor that fit in a megabyte of cache; where both factors are stored by rows, more are faster.
     band: transA || transB ? "clamp(8192u / max(1u, s.k / s.splits), 1u, 32u)" : "32u",
-    functions: factorFunctions(width, layout),
-    loops: (tile) => `${rangeOfSlice}  for (var step = begin; step < end; step++) {
+    functions: leftQuad(layout) + rightQuad(width, layout),
+    loops: (tile) => `${rangeOfSlice(1)}  for (var step = begin; step < end; step++) {
 ${transB ? loadTransposed(width) : loadRows}${left(tile)}${tile.accumulate}  }
 `,
   };
 }
 
-/** The starts of a slice's factors, and its quads of k. */
-const rangeOfSlice = `  let batch = slice / s.splits;
+/** The starts of a slice's factors, and its quads of k, in whole steps of `grain` of them. */
+const rangeOfSlice = (grain: number): string => `  let batch = slice / s.splits;
   let a_start = batch * s.a_batch;
   let b_start = batch * s.b_batch;
   let steps = (s.k + 3u) >> 2u;
-  let depth = (steps + s.splits - 1u) / s.splits;
+  let depth = ${
+    grain === 1
+      ? "(steps + s.splits - 1u) / s.splits"
+      : `(steps + s.splits * ${grain}u - 1u) / (s.splits * ${grain}u) * ${grain}u`
+  };
   let begin = slice % s.splits * depth;
   let end = min(steps, begin + depth);
 `;
 
-/** `left(…)` and `right(…)`, which load neighbours of the factors. */
-const factorFunctions = (width: 2 | 4, layout: MatmulLayout): string =>
-  leftQuad(layout) + (layout.transB ? rightAlongK(layout) : rightAlongN(layout, width));
+const rightQuad = (width: 2 | 4, layout: MatmulLayout): string =>
+  layout.transB ? rightAlongK(layout) : rightAlongN(layout, width);
 
 /** The same product, of blocks in workgroup memory. */
 export const matmulFactors = (width: 2 | 4, layout: MatmulLayout): BlockFactors => ({
-  functions: factorFunctions(width, layout),
+  functions: "",
   range: rangeOfSlice,
   hasRowSums: layout.hasRowSums,
   left: {
     along: layout.transA ? "across" : "k",
+    functions: leftQuad(layout),
     of: (line, quad) => `left(${line}, ${quad}, a_start)`,
+    ...copied("a", layout.groupA),
   },
   right: {
     along: layout.transB ? "k" : "across",
+    functions: rightQuad(width, layout),
     of: (line, quad) =>
       layout.transB || width === 4
         ? `right(${line}, ${quad}, b_start)`
         : `vec4f(right(${line}, (${quad}) * 2u, b_start), right(${line}, (${quad}) * 2u + 1u, b_start))`,
+    ...copied("b", layout.groupB),
   },
 });
+
+const copied = (name: "a" | "b", elements: 1 | 4 | 8): Pick<FactorQuads, "copied"> =>
+  elements === 1
+    ? {}
+    : {
+        copied: {
+          elements,
+          start: `${name}_start`,
+          stride: `s.${name}_stride`,
+          end: "min(end * 4u, s.k)",
+          load: (index) => `stored_${name}(${index})`,
+        },
+      };
 
 const four = (expression: (j: number) => string): string => [0, 1, 2, 3].map(expression).join(", ");
 

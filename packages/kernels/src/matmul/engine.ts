@@ -1,6 +1,8 @@
-import type { ProgramContext, SubgroupMatrix } from "@halfstep/device";
+import type { Hardware, ProgramContext, SubgroupMatrix } from "@halfstep/device";
 import { isFloat8 } from "@halfstep/formats/dtypes";
 import { type BlockSize, blocks, type MatrixBlock, type SharedBlock } from "./block-table.js";
+import { mostMatrixBytes } from "./matrix-memory.js";
+import { canLoad } from "./staging.js";
 
 /** How a matrix product is computed. */
 export type Engine =
@@ -35,59 +37,73 @@ export function chooseEngine(
   { hardware, bindings, tier }: ProgramContext,
 ): Engine {
   if (!size || !hardware) return { kind: "rows" };
-  const table = blocks(hardware.class);
+  const table = blocks(hardware);
   // Where a workgroup has no room for large blocks, medium ones are better than none.
   const sizes = size === "large" ? [table.large, table.medium] : [table.medium];
-  // Float16 represents all 8-bit numbers exactly.
-  const isHalf = bindings
-    .slice(0, 2)
-    .every(
-      ({ dtype, rounding }) => dtype === "float16" || rounding === "float16" || isFloat8(dtype),
-    );
+  const isHalf = tier === "native" && bindings.slice(0, 2).every(isExactInFloat16);
+  const matrices = hardware.subgroupMatrices.filter(
+    ({ component }) => component === "f32" || isHalf,
+  );
   const lanes = hardware.matrixSubgroupSize;
-  for (const { matrix: block } of sizes) {
-    const matrix =
-      block &&
-      hardware.subgroupMatrices.find(
-        ({ component, m, n, k }) =>
-          (component === "f32" || (isHalf && tier === "native")) &&
-          block.subgroupRows % m === 0 &&
-          block.subgroupColumns % n === 0 &&
-          block.depth % k === 0 &&
-          fits(matrixBytes(block, { m, n, component }), lanes * matrixSubgroups(block), hardware),
-      );
-    if (block && matrix) return { kind: "matrix", block, matrix, lanes };
+  for (const { matrix: candidates = [] } of sizes)
+    for (const block of candidates) {
+      const matrix = matrices.find((each) => fitsMatrices(block, each, lanes, hardware));
+      if (matrix) return { kind: "matrix", block, matrix, lanes };
+    }
+  for (const { shared: candidates = [] } of sizes) {
+    const block = candidates.find((each) =>
+      fits(sharedBytes(each), sharedInvocations(each), hardware),
+    );
+    if (block) return { kind: "shared", block };
   }
-  for (const { shared: block } of sizes)
-    if (block && fits(sharedBytes(block), sharedInvocations(block), hardware))
-      return { kind: "shared", block };
   return { kind: "rows" };
 }
 
-const fits = (
-  bytes: number,
-  invocations: number,
-  limits: { readonly workgroupBytes: number; readonly workgroupInvocations: number },
-): boolean => bytes <= limits.workgroupBytes && invocations <= limits.workgroupInvocations;
+/** Whether float16 holds what is loaded. It holds all 8-bit numbers, but not all that is rounded to bfloat16. */
+const isExactInFloat16 = ({ dtype, rounding }: ProgramContext["bindings"][number]): boolean =>
+  rounding === "float16" || (!rounding && dtype === "float16") || isFloat8(dtype);
 
-/** Elements added to each row in workgroup memory, so that neighbours of a column lie in different banks. */
-export const skew = { shared: 4, matrix: 8 };
+type Limits = Pick<Hardware, "workgroupBytes" | "workgroupInvocations">;
+
+const fits = (bytes: number, invocations: number, limits: Limits): boolean =>
+  bytes <= limits.workgroupBytes && invocations <= limits.workgroupInvocations;
+
+/** Sums that a lane keeps in registers: narrow subgroups have half as many registers for a lane. */
+const mostSums = (lanes: number): number => (lanes < 32 ? 64 : 128);
+
+/** Subgroups in a workgroup: drivers have a limit of their own, which WebGPU does not report; Mesa's software driver has this one. */
+const mostSubgroups = 32;
+
+function fitsMatrices(
+  block: MatrixBlock,
+  matrix: SubgroupMatrix,
+  lanes: number,
+  limits: Limits,
+): boolean {
+  const { rows, columns, depth, subgroupRows, subgroupColumns } = block;
+  const subgroups = matrixSubgroups(block);
+  const invocations = lanes * subgroups;
+  return (
+    subgroups <= mostSubgroups &&
+    subgroupRows % matrix.m === 0 &&
+    subgroupColumns % matrix.n === 0 &&
+    depth % matrix.k === 0 &&
+    subgroupRows * subgroupColumns <= mostSums(lanes) * lanes &&
+    canLoad({ size: rows, depth }, invocations) &&
+    canLoad({ size: columns, depth }, invocations) &&
+    fits(mostMatrixBytes(block, matrix), invocations, limits)
+  );
+}
 
 export const sharedInvocations = ({ rows, columns, perInvocation }: SharedBlock): number =>
   (rows / perInvocation) * (columns / perInvocation);
+
+/** Quads of a factor's part in a shared block. Its lines, along k or across it, have one quad more than elements. */
+export const sharedQuads = (size: number, depth: number): number =>
+  Math.max(size * (depth / 4 + 1), depth * (size / 4 + 1));
+
 const sharedBytes = ({ rows, columns, depth }: SharedBlock): number =>
-  4 * depth * (rows + columns + 2 * skew.shared);
+  16 * (sharedQuads(rows, depth) + sharedQuads(columns, depth));
 
 export const matrixSubgroups = (block: MatrixBlock): number =>
   (block.rows / block.subgroupRows) * (block.columns / block.subgroupColumns);
-const matrixBytes = (
-  block: MatrixBlock,
-  { m, n, component }: Omit<SubgroupMatrix, "k">,
-): number => {
-  const { rows, columns, depth } = block;
-  // Either factor may be stored along k or across it.
-  const along = (size: number): number =>
-    Math.max(size * (depth + skew.matrix), depth * (size + skew.matrix));
-  const bytes = component === "f16" ? 2 : 4;
-  return bytes * (along(rows) + along(columns)) + 4 * matrixSubgroups(block) * m * n;
-};

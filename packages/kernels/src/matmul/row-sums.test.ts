@@ -240,7 +240,7 @@ describe("sums of rows on other GPUs", () => {
   it.each([64, 128, 512])("meet in workgroup memory of %i places", async (capacity) => {
     const invocations = 256;
     const rows = 64;
-    const sums = blockRowSums({ rows, invocations }, ["vec4f(f32(local + 1u))"], {
+    const sums = blockRowSums({ rows, invocations }, [["vec4f(f32(local + 1u))"]], {
       capacity,
       get: (place) => `meeting[${place}]`,
       put: (place, value) => `meeting[${place}] = ${value};`,

@@ -90,39 +90,46 @@ export interface MeetingPlace {
 }
 
 /**
- * The row sums of a block of `rows`. Each invocation always loads the same quad of rows, at several k; `loaded` are the `vec4f` that
- * it loads in a step.
+ * The row sums of a block of `rows`. Each invocation always loads the same quads of rows, one or two, at several k; `loaded` are the
+ * `vec4f` of each load in a step, one for each quad.
  */
 export function blockRowSums(
   { rows, invocations }: { readonly rows: number; readonly invocations: number },
-  loaded: readonly string[],
+  loaded: readonly (readonly string[])[],
   { capacity, get, put }: MeetingPlace,
 ): RowSums {
-  const quads = rows / 4;
+  const quads = Array.from({ length: loaded[0]?.length ?? 0 }, (_, q) => q);
+  const groups = rows / 4 / quads.length;
   const places = Math.min(capacity, invocations);
-  if (invocations % quads !== 0 || places % quads !== 0)
+  if (invocations % groups !== 0 || places % groups !== 0)
     throw new RangeError(
       `a block of ${rows} rows cannot be added up by ${invocations} invocations in ${capacity} places`,
     );
-  let meet = `    if (local < ${places}u) { ${put("local", "row_sum")} }\n    workgroupBarrier();\n`;
-  for (let first = places; first < invocations; first += places)
-    meet += `    if (local >= ${first}u && local < ${first + places}u) {
+  const meet = (q: number): string => {
+    let code = `    workgroupBarrier();
+    if (local < ${places}u) { ${put("local", `row_sum${q}`)} }
+    workgroupBarrier();
+`;
+    for (let first = places; first < invocations; first += places)
+      code += `    if (local >= ${first}u && local < ${first + places}u) {
       let place = local - ${first}u;
-      ${put("place", `${get("place")} + row_sum`)}
+      ${put("place", `${get("place")} + row_sum${q}`)}
     }
     workgroupBarrier();
 `;
-  return {
-    before: "  var row_sum = vec4f();\n",
-    each: `    if (column0 == 0u) { row_sum += ${loaded.join(" + ")}; }\n`,
-    after: `  if (column0 == 0u) {
-    workgroupBarrier();
-${meet}    if (local < ${quads}u) {
+    return `${code}    if (local < ${groups}u) {
       var total = vec4f();
-      for (var place = local; place < ${places}u; place += ${quads}u) { total += ${get("place")}; }
-      store_row_sum(slice, (row0 >> 2u) + local, total);
+      for (var place = local; place < ${places}u; place += ${groups}u) { total += ${get("place")}; }
+      store_row_sum(slice, (row0 >> 2u) + local * ${quads.length}u + ${q}u, total);
     }
-  }
-`,
+`;
+  };
+  const add = quads.map(
+    (q) => `row_sum${q} += ${loaded.map((ofLoad) => ofLoad[q] as string).join(" + ")};`,
+  );
+  return {
+    before: quads.map((q) => `  var row_sum${q} = vec4f();\n`).join(""),
+    each: `    if (column0 == 0u) { ${add.join(" ")} }\n`,
+    after: `  if (column0 == 0u) {\n${quads.map(meet).join("")}  }\n`,
   };
 }

@@ -1,79 +1,75 @@
-import { type BlockFactors, blockMain, type FactorLoads, factorLoads } from "./block.js";
+import { type BlockFactors, blockMain } from "./block.js";
 import type { SharedBlock } from "./block-table.js";
-import { sharedInvocations, skew } from "./engine.js";
-import { blockRowSums, type MeetingPlace, noRowSums, rowSumStore } from "./row-sums.js";
+import type { Copies } from "./copies.js";
+import { sharedInvocations, sharedQuads } from "./engine.js";
+import { blockRowSums, noRowSums, rowSumStore } from "./row-sums.js";
+import { type Staging, singles, stage } from "./staging.js";
 
 /**
- * A product by blocks in workgroup memory, exact in float32, for devices whose barriers are fast. Both factors are stored
- * there with k outermost. An invocation computes every (rows / perInvocation · 4)-th group of four rows and columns, so that
- * neighbours read neighbouring quads; the next block is loaded during the products of the present one. `store` declares
- * `store_quad`.
+ * A product by blocks in workgroup memory, exact in float32, for devices whose barriers are fast. The memory holds quads of the
+ * factors in their own order. A quad has four k of a row or column, or four rows or columns at one k.
+ *
+ * An invocation computes every
+ * (rows / perInvocation · 4)-th group of four rows and columns, so that neighbours read neighbouring quads. The next block is
+ * loaded during the products of the present one. `store` declares `store_quad`.
  */
 export function sharedBlockProgram(
   block: SharedBlock,
   width: 2 | 4,
   { functions, range, left, right, hasRowSums }: BlockFactors,
   store: string,
+  copies: Copies,
 ): string {
   const { rows, columns, depth, perInvocation } = block;
   const invocations = sharedInvocations(block);
   const acrossInvocations = columns / perInvocation;
-  const a = factorLoads(left, { size: rows, depth, first: "row0" }, invocations);
-  const b = factorLoads(right, { size: columns, depth, first: "column0" }, invocations);
-  const [aStride, bStride] = [rows + skew.shared, columns + skew.shared];
+  const staged = (factor: typeof left, name: "a" | "b", size: number, first: string): Staging =>
+    stage(factor, { name, size, depth, first }, singles, invocations, copies[name] !== undefined);
+  const a = partOf(staged(left, "a", rows, "row0"), "a", rows, depth);
+  const b = partOf(staged(right, "b", columns, "column0"), "b", columns, depth);
   const groups = perInvocation / 4;
   const sums = hasRowSums
     ? blockRowSums(
         { rows, invocations },
-        numbers(a.count).map((i) => `next_a${i}`),
-        rowSumPlaces(depth * aStride),
+        a.registers.map((register) => [register]),
+        {
+          // The left factor's block, after its last read.
+          capacity: sharedQuads(rows, depth),
+          get: (place) => `a_block[${place}]`,
+          put: (place, value) => `a_block[${place}] = ${value};`,
+        },
       )
     : noRowSums;
-  const load = (step: string): string =>
-    numbers(a.count)
-      .map((i) => `    next_a${i} = ${a.load(i, step)};\n`)
-      .concat(numbers(b.count).map((i) => `    next_b${i} = ${b.load(i, step)};\n`))
-      .concat(a.advance, b.advance)
-      .join("");
-  const quad = (array: string, stride: number, size: number, g: number, lane: string): string => {
-    const at = `k * ${stride}u + ${(g * size) / groups}u + ${lane} * 4u`;
-    return `let ${array}${g}_at = ${at};
-    let ${array}${g} = vec4f(${[0, 1, 2, 3].map((e) => `${array}_block[${array}${g}_at + ${e}u]`).join(", ")});
-`;
-  };
-  const results = numbers(perInvocation).flatMap((i) =>
+  const load = (step: string): string => a.load(step) + b.load(step);
+  const products = numbers(perInvocation).flatMap((i) =>
     numbers(groups).map((g) => [i, g] as const),
   );
-  return `${functions}${hasRowSums ? rowSumStore : ""}${store}
-var<workgroup> a_block: array<f32, ${depth * aStride}>;
-var<workgroup> b_block: array<f32, ${depth * bStride}>;
-${blockMain(block, width, invocations)}${range}
-  let x = local % ${acrossInvocations}u;
+  const multiply = numbers(4)
+    .map((k) => {
+      const columnsAt = numbers(groups).map((g) => `      let column${g} = ${b.across(g, k)};\n`);
+      const add = products.map(
+        ([i, g]) =>
+          `      sum${i}_${g} = fma(vec4f(${a.one(Math.floor(i / 4), i % 4, k)}), column${g}, sum${i}_${g});\n`,
+      );
+      return `      {\n${columnsAt.join("")}${add.join("")}      }\n`;
+    })
+    .join("");
+  return `${functions}${a.functions}${b.functions}${hasRowSums ? rowSumStore : ""}${store}
+var<workgroup> a_block: array<vec4f, ${sharedQuads(rows, depth)}>;
+var<workgroup> b_block: array<vec4f, ${sharedQuads(columns, depth)}>;
+${blockMain(block, width, invocations)}${range(1)}  let x = local % ${acrossInvocations}u;
   let y = local / ${acrossInvocations}u;
-${results.map(([i, g]) => `  var sum${i}_${g} = vec4f();\n`).join("")}
-${numbers(a.count)
-  .map((i) => `  var next_a${i}: vec4f;\n`)
-  .concat(numbers(b.count).map((i) => `  var next_b${i}: vec4f;\n`))
-  .join("")}
-${a.before}${b.before}${sums.before}  if (begin < end) {
+${products.map(([i, g]) => `  var sum${i}_${g} = vec4f();\n`).join("")}${a.before}${b.before}${sums.before}  if (begin < end) {
 ${load("begin")}  }
   for (var step = begin; step < end; step += ${depth / 4}u) {
     workgroupBarrier();
-${put("a", a, aStride)}${put("b", b, bStride)}${sums.each}    workgroupBarrier();
+${a.put}${b.put}${sums.each}    workgroupBarrier();
     if (step + ${depth / 4}u < end) {
 ${load(`(step + ${depth / 4}u)`)}    }
-    for (var k = 0u; k < ${depth}u; k++) {
-    ${numbers(groups)
-      .map((g) => quad("a", aStride, rows, g, "y") + quad("b", bStride, columns, g, "x"))
-      .join("")}
-${results
-  .map(
-    ([i, g]) =>
-      `    sum${i}_${g} = fma(vec4f(a${Math.floor(i / 4)}[${i % 4}]), b${g}, sum${i}_${g});\n`,
-  )
-  .join("")}    }
+    for (var k = 0u; k < ${depth / 4}u; k++) {
+${a.read("y", groups)}${b.read("x", groups)}${multiply}    }
   }
-${sums.after}${results
+${sums.after}${products
   .map(([i, g]) => {
     const row = `row0 + ${(Math.floor(i / 4) * rows) / groups + (i % 4)}u + y * 4u`;
     const column = `(column0 + ${(g * columns) / groups}u) / 4u + x`;
@@ -83,33 +79,52 @@ ${sums.after}${results
 `;
 }
 
-/** The left factor's block, after its last read. */
-const rowSumPlaces = (elements: number): MeetingPlace => ({
-  capacity: Math.floor(elements / 4),
-  get: (place) =>
-    `vec4f(${numbers(4)
-      .map((e) => `a_block[${place} * 4u + ${e}u]`)
-      .join(", ")})`,
-  put: (place, value) =>
-    `let v = ${value}; ${numbers(4)
-      .map((e) => `a_block[${place} * 4u + ${e}u] = v[${e}];`)
-      .join(" ")}`,
-});
+interface SharedPart extends Staging {
+  /** Statements that put the loaded quads into the array. */
+  readonly put: string;
+  /** Statements that read `groups` of four lines at quad `k` of k, those of invocation `lane` among its neighbours. */
+  read(lane: string, groups: number): string;
+  /** WGSL (f32): one of four lines of a group at the k number `k` of the quad. */
+  one(group: number, line: number, k: number): string;
+  /** WGSL (vec4f): the four lines. */
+  across(group: number, k: number): string;
+}
 
-/** Statements that store loaded quads in workgroup memory, k outermost. */
-function put(name: string, { count, along, line, quad }: FactorLoads, stride: number): string {
-  let code = "";
-  for (let i = 0; i < count; i++) {
-    const at =
-      along === "k"
-        ? `${quad(i)} * ${4 * stride}u + ${line(i)}`
-        : `(${line(i)}) * ${stride}u + (${quad(i)}) * 4u`;
-    code += `    { let at = ${at};\n`;
-    for (const [e, member] of ["x", "y", "z", "w"].entries())
-      code += `    ${name}_block[at + ${along === "k" ? e * stride : e}u] = next_${name}${i}.${member};\n`;
-    code += "    }\n";
-  }
-  return code;
+/** A factor's part in its array, whose lines have one quad more than elements, so that neighbours lie in different banks. */
+function partOf(staging: Staging, name: "a" | "b", size: number, depth: number): SharedPart {
+  const { along, registers, line, place } = staging;
+  const isAlongK = along === "k";
+  const lineQuads = (isAlongK ? depth : size) / 4 + 1;
+  // Along k, lines 0, 4, 8 … lie together: neighbouring invocations read them at the same time.
+  const order = isAlongK ? `(line % 4u * ${size / 4}u + line / 4u)` : "line";
+  const put = registers.map(
+    (register, i) =>
+      `    { let line = ${line(i)}; ${name}_block[${order} * ${lineQuads}u + ${place(i)}] = ${register}; }\n`,
+  );
+  return {
+    ...staging,
+    put: put.join(""),
+    read: (lane, groups) =>
+      numbers(groups)
+        .flatMap((g) => {
+          const first = (g * size) / groups / 4;
+          return numbers(4).map((e) => {
+            const at = isAlongK
+              ? `(${(e * size) / 4 + first}u + ${lane}) * ${lineQuads}u + k`
+              : `(k * 4u + ${e}u) * ${lineQuads}u + ${first}u + ${lane}`;
+            return `      let ${name}${g}_${e} = ${name}_block[${at}];\n`;
+          });
+        })
+        .join(""),
+    one: (group, element, k) =>
+      isAlongK ? `${name}${group}_${element}[${k}]` : `${name}${group}_${k}[${element}]`,
+    across: (group, k) =>
+      isAlongK
+        ? `vec4f(${numbers(4)
+            .map((e) => `${name}${group}_${e}[${k}]`)
+            .join(", ")})`
+        : `${name}${group}_${k}`,
+  };
 }
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);

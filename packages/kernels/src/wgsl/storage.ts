@@ -26,7 +26,7 @@ import { asQuad, elementWgsl, magnitudesOf, type Unit } from "./elements.js";
  * applies the epilogue of a kernel whose store has one. An accumulated result is stored as the sum of its new and its old value.
  */
 export function storageDeclarations(
-  bindings: readonly KernelBinding[],
+  bindings: readonly StorageBinding[],
   context: ProgramContext,
   decoding: Decoding,
   { twinsOf = [], observed, accumulated }: Woven,
@@ -53,6 +53,12 @@ export function storageDeclarations(
   });
   const keeping = bindings.some((_, index) => isKept(index));
   return (keeping ? keepFloat16(bindings, decoding) : "") + declarations.join("");
+}
+
+/** A binding of a program. */
+export interface StorageBinding extends KernelBinding {
+  /** Elements that the program copies at a time, as they are stored: `stored_x(i)` is all that it gets. */
+  readonly copied?: 4 | 8;
 }
 
 /** The properties that decide how CPU adapters decode float16. */
@@ -114,7 +120,7 @@ interface Added {
 }
 
 function declareBinding(
-  bindings: readonly KernelBinding[],
+  bindings: readonly StorageBinding[],
   context: ProgramContext,
   index: number,
   {
@@ -136,8 +142,9 @@ function declareBinding(
     access,
     unit = 4,
     atomic,
+    copied,
     dtypes: accepted = floatingDTypes,
-  } = bindings[index] as KernelBinding;
+  } = bindings[index] as StorageBinding;
   const storage = context.bindings[index];
   if (!storage) throw new RangeError(`binding ${name} has no storage in the program context`);
   const { dtype, rounding } = storage;
@@ -151,6 +158,12 @@ fn add_${name}(i: u32, count: u32) { atomicAdd(&${name}_data[i], count); }
 fn max_${name}(i: u32, value: u32) { atomicMax(&${name}_data[i], value); }
 `;
   const { bits } = dtypes[dtype];
+  if (copied) {
+    const type = `vec${(copied * bits) / 32}<${bits === 32 ? "f32" : "u32"}>`;
+    return `@group(0) @binding(${index}) var<storage, read> ${name}_data: array<${type}>;
+fn stored_${name}(i: u32) -> ${type} { return ${name}_data[i]; }
+`;
+  }
   if (unit * bits < 32 && access !== "read")
     throw new TypeError(
       `binding ${name} stores ${unit === 1 ? "one element" : "two elements"} at a time, which ${bits}-bit storage cannot`,
