@@ -20,6 +20,8 @@ export interface Case {
   /** Default: size. */
   readonly width?: number;
   readonly isCausal?: boolean;
+  readonly window?: number;
+  readonly group?: number;
   readonly mask?: readonly [kind: AttentionMaskKind, shape: readonly number[]];
   readonly p?: number;
   readonly storage?: "float32" | HalfDType;
@@ -37,7 +39,7 @@ export function attributesOf({
   width = size,
   ...options
 }: Case): AttentionAttributes {
-  const { isCausal, mask, p } = options;
+  const { isCausal, window, group, mask, p } = options;
   return {
     entries: product(lead),
     queries,
@@ -46,6 +48,8 @@ export function attributesOf({
     width,
     scale: 0.5,
     ...(isCausal && { isCausal }),
+    window,
+    group,
     ...(mask && { mask: attentionMask(mask[0], mask[1], lead) }),
     ...(p !== undefined && { dropout: { p, source: { seed: 7, block: 3, stream: 1 } } }),
   };
@@ -97,19 +101,20 @@ export interface CaseOperands {
 }
 
 export function operandsOf(attributes: Case): CaseOperands {
-  const { entries, queries, keys, size, width } = attributesOf(attributes);
+  const { entries, queries, keys, size, width, group = 1 } = attributesOf(attributes);
+  const shared = entries / group;
   const { storage: dtype = "float32", mask } = attributes;
   return {
     query: { values: testValues(entries * queries * size, 1), dtype },
-    key: { values: testValues(entries * keys * size, 2), dtype },
-    value: { values: testValues(entries * keys * width, 3), dtype },
+    key: { values: testValues(shared * keys * size, 2), dtype },
+    value: { values: testValues(shared * keys * width, 3), dtype },
     out: { values: entries * queries * width, dtype },
     normalizers: { values: entries * queries * 2 },
     outGradient: { values: testValues(entries * queries * width, 4), dtype },
     statistics: { values: entries * queries * 4 },
     queryGradient: { values: entries * queries * size, dtype },
-    keyGradient: { values: entries * keys * size, dtype },
-    valueGradient: { values: entries * keys * width, dtype },
+    keyGradient: { values: shared * keys * size, dtype },
+    valueGradient: { values: shared * keys * width, dtype },
     mask: mask
       ? { values: maskValues(mask, keys), dtype: mask[0] === "added" ? dtype : ("uint32" as const) }
       : { values: 1 },
@@ -135,16 +140,18 @@ export function definition(
   test: Case,
   operands: CaseOperands = operandsOf(test),
 ): Readonly<Record<"out" | "normalizers" | Gradient, Float64Array>> {
-  const { lead, queries, keys, size, width = size, isCausal, mask, p: rate } = test;
+  const { lead, queries, keys, size, width = size, isCausal, window, mask, p: rate } = test;
   const { query, key, value, outGradient: gradient, mask: given } = operands;
   const entries = product(lead);
+  const { group = 1 } = test;
+  const shared = entries / group;
   const layout = mask && attentionMask(mask[0], mask[1], lead);
   const factors = droppedOnes(test);
   const out = new Float64Array(entries * queries * width);
   const normalizers = new Float64Array(entries * queries * 2);
   const queryGradient = new Float64Array(entries * queries * size);
-  const keyGradient = new Float64Array(entries * keys * size);
-  const valueGradient = new Float64Array(entries * keys * width);
+  const keyGradient = new Float64Array(shared * keys * size);
+  const valueGradient = new Float64Array(shared * keys * width);
   const dot = (a: Float32Array, i: number, b: Float32Array, j: number, n: number): number => {
     let sum = 0;
     for (let c = 0; c < n; c++) sum += (a[i * n + c] as number) * (b[j * n + c] as number);
@@ -157,9 +164,11 @@ export function definition(
   for (let e = 0; e < entries; e++)
     for (let i = 0; i < queries; i++) {
       const row = e * queries + i;
+      const firstKey = Math.floor(e / group) * keys;
       const scores = Array.from({ length: keys }, (_, j) => {
-        const score = dot(query.values, row, key.values, e * keys + j, size) * 0.5;
+        const score = dot(query.values, row, key.values, firstKey + j, size) * 0.5;
         if (isCausal && j > i) return -Infinity;
+        if (window !== undefined && Math.abs(i - j) > window) return -Infinity;
         if (!layout || typeof given.values === "number") return score;
         const { inner, outerStride, innerStride, queryStride, keyStride } = layout;
         const at = Math.floor(e / inner) * outerStride + (e % inner) * innerStride;
@@ -175,11 +184,11 @@ export function definition(
       const factor = (j: number): number =>
         rate === undefined ? 1 : (factors[row * keys + j] as number);
       const changes = p.map(
-        (_, j) => dot(gradient.values, row, value.values, e * keys + j, width) * factor(j),
+        (_, j) => dot(gradient.values, row, value.values, firstKey + j, width) * factor(j),
       );
       const average = p.reduce((sum, weight, j) => sum + weight * (changes[j] as number), 0);
       for (const [j, weight] of p.entries()) {
-        const other = e * keys + j;
+        const other = firstKey + j;
         const change = weight * ((changes[j] as number) - average) * 0.5;
         add(out, row, value.values, other, width, weight * factor(j));
         add(valueGradient, other, gradient.values, row, width, weight * factor(j));

@@ -13,12 +13,17 @@ import { mismatches, runOnGpu } from "./harness.js";
 
 const plain = { lead: [2], queries: 40, keys: 40, storage: "float16" } as const;
 
+/** Causal masks, other masks, windows and groups; one query, tails, several blocks; all widths of blocks. */
 const cases: readonly Case[] = [
   { ...plain, size: 16, queries: 200, keys: 200, isCausal: true },
   { ...plain, size: 16, queries: 1, keys: 33 },
   { ...plain, size: 40, queries: 33, keys: 71 },
   { ...plain, lead: [2, 2], size: 64, mask: ["flags", [2, 1, 40, 40]], p: 0.25 },
   { ...plain, lead: [2, 2], size: 80, mask: ["lengths", [2, 1]], isCausal: true },
+  { ...plain, lead: [2, 4], group: 2, size: 32, queries: 70, keys: 70, isCausal: true },
+  { ...plain, lead: [6], group: 3, size: 64, queries: 200, keys: 130, window: 21 },
+  { ...plain, lead: [2, 2], group: 2, size: 17, width: 30, window: 0, isCausal: true },
+  { ...plain, lead: [1], size: 256, queries: 37 },
   { ...plain, size: 128, width: 96, mask: ["added", [40, 40]] },
 ];
 

@@ -39,7 +39,7 @@ const plain = { lead: [2], queries: 5, keys: 6, size: 8 } as const;
 
 /** Every kind of mask, alone and together; lengths and heads of every shape. */
 const cases: readonly Case[] = [
-  ...[1, 3, 8, 32, 64, 128].map((size) => ({ ...plain, size })),
+  ...[1, 3, 8, 32, 64, 128, 256].map((size) => ({ ...plain, size })),
   { ...plain, size: 5, width: 9 },
   ...[0, 1, 2, 7, 31, 33, 257].map((length) => ({ ...plain, queries: length, keys: length })),
   { ...plain, queries: 1, keys: 0 },
@@ -48,6 +48,13 @@ const cases: readonly Case[] = [
   { ...plain, queries: 37, keys: 37, isCausal: true },
   { ...plain, queries: 21, keys: 9, isCausal: true },
   { ...plain, queries: 9, keys: 21, isCausal: true, p: 0.25 },
+  { ...plain, queries: 37, keys: 37, window: 3 },
+  { ...plain, queries: 37, keys: 21, window: 5, isCausal: true },
+  { ...plain, queries: 9, keys: 37, window: 0 },
+  { ...plain, queries: 9, keys: 37, window: 100 },
+  { ...plain, lead: [2, 6], group: 3 },
+  { ...plain, lead: [2, 6], group: 6, size: 5, width: 9, window: 2 },
+  { ...plain, lead: [2, 4], group: 2, mask: ["lengths", [2, 4]], isCausal: true },
   { ...plain, keys: 40, p: 0.5 },
   { ...plain, p: 1 },
   { ...plain, lead: [2, 3], mask: ["added", [5, 6]] },
@@ -65,6 +72,10 @@ const gpuCases: Readonly<Record<Tier, readonly Case[]>> = {
     { lead: [2, 3], queries: 67, keys: 83, size: 64, isCausal: true, storage: "float16" },
     { lead: [2, 2], queries: 21, keys: 39, size: 3, mask: ["flags", [2, 1, 21, 39]], p: 0.5 },
     { lead: [3], queries: 18, keys: 70, size: 8, mask: ["added", [18, 70]], hasSubgroups: false },
+    {
+      ...{ lead: [2, 6], group: 3, queries: 67, keys: 83, size: 256, width: 132 },
+      ...{ window: 11, isCausal: true, mask: ["lengths", [2, 1]] },
+    },
   ],
   packed: [
     {
@@ -76,6 +87,10 @@ const gpuCases: Readonly<Record<Tier, readonly Case[]>> = {
       mask: ["lengths", [2, 1]],
       isCausal: true,
       storage: "float16",
+    },
+    {
+      ...{ lead: [2, 4], group: 2, queries: 18, keys: 21, size: 8, window: 4 },
+      ...{ hasSubgroups: false, p: 0.5 },
     },
   ],
 };
@@ -169,7 +184,9 @@ describe("attention", () => {
       runOnCpu(operandsOf(test), launches);
     };
     expect(run(plain, { size: 9 })).toThrow("query has 80 elements");
-    expect(run({ ...plain, size: 132 }, {})).toThrow("heads have 1 to 128 elements");
+    expect(run({ ...plain, size: 260 }, {})).toThrow("heads have 1 to 256 elements");
+    expect(run(plain, { group: 3 })).toThrow("by groups of 3: pass a divisor");
+    expect(run(plain, { window: 1.5 })).toThrow("not 1.5");
     expect(run(plain, { mask: attentionMask("flags", [5, 6], [2]) })).toThrow("go together");
     const dropout = { p: 0.5, source: { seed: 1, block: 0, stream: 0 } };
     const many = { entries: 0, queries: 2 ** 17, keys: 2 ** 17, dropout };

@@ -80,7 +80,18 @@ const forwardKernel = definePass((parts) => {
   for (var r = lane; r < min(${tile.rows}u, s.queries - row); r += ${tile.lanes}u) { store_normalizers(query_start + row + r, normalizers[r]); }
 `,
     }),
-    reference({ query: q, key: k, value: v, results, stores, limit, shown, kept, ...numbers }) {
+    reference({
+      query: q,
+      key: k,
+      value: v,
+      results,
+      stores,
+      first,
+      limit,
+      shown,
+      kept,
+      ...numbers
+    }) {
       const { entries, queries, keys, size, width, scale } = numbers;
       const normalizers = stores[0] as KernelView;
       const scores = new Float64Array(keys);
@@ -88,17 +99,17 @@ const forwardKernel = definePass((parts) => {
       for (let entry = 0; entry < entries; entry++)
         for (let query = 0; query < queries; query++) {
           const row = entry * queries + query;
-          const seen = limit(entry, query);
+          const [begin, seen] = [first(query), limit(entry, query)];
           const start = q.at(entry, query);
           let top = -3.4e38;
-          for (let key = 0; key < seen; key++) {
+          for (let key = begin; key < seen; key++) {
             const score = product(q.view, start, k.view, k.at(entry, key), size) * scale;
             scores[key] = shown(score, entry, query, key);
             // Skips NaN, as `max` of WGSL does; the NaN reaches the sum.
             if ((scores[key] as number) > top) top = scores[key] as number;
           }
           let total = 0;
-          for (let key = 0; key < seen; key++) {
+          for (let key = begin; key < seen; key++) {
             const p = Math.exp((scores[key] as number) - top);
             total += p;
             addRow(sums, row, v.view, v.at(entry, key), width, kept(p, entry, query, key));

@@ -12,6 +12,8 @@ import { attentionStatistics } from "./statistics.js";
 interface Case {
   readonly batch: number;
   readonly heads: number;
+  /** Heads of queries that share a head of keys and values. Default 1. */
+  readonly group?: number;
   readonly queries: number;
   readonly keys: number;
   readonly size: number;
@@ -25,8 +27,10 @@ interface Case {
 }
 
 const attributesOf = (test: Case): AttentionAttributes => {
-  const { batch, heads, queries, keys, size, width = size, isCausal, hasPadding, p } = test;
+  const { batch, heads, group, queries, keys, size, width = size } = test;
+  const { isCausal, hasPadding, p } = test;
   return {
+    group,
     ...{ entries: batch * heads, queries, keys, size, width, scale: 0.5 },
     ...(isCausal && { isCausal }),
     ...(hasPadding && { mask: attentionMask("lengths", [batch, 1], [batch, heads]) }),
@@ -34,11 +38,19 @@ const attributesOf = (test: Case): AttentionAttributes => {
   };
 };
 
+/** Heads of queries, or of keys and values. */
+interface Heads {
+  readonly batch: number;
+  readonly heads: number;
+}
+
+const sharedHeads = ({ batch, heads, group = 1 }: Case): Heads => ({ batch, heads: heads / group });
+
 /** Elements before the first token, and behind each: strides of whole quads that are not those of the heads alone. */
 const gap = 8;
 
 /** The layouts of tensors [batch, tokens, …] with the heads of each part after those of the previous part. */
-function layoutsOf({ batch, heads }: Case, tokens: number, parts: readonly number[]) {
+function layoutsOf({ batch, heads }: Heads, tokens: number, parts: readonly number[]) {
   const token = heads * parts.reduce((a, b) => a + b, 0) + gap;
   let start = gap;
   const layouts = parts.map((size): HeadLayout => {
@@ -56,7 +68,7 @@ function placesOf(test: Case) {
   const { batch, heads, queries, keys, size, width = size } = test;
   const sides = {
     queries: layoutsOf(test, queries, [size]),
-    keysValues: layoutsOf(test, keys, [size, width]),
+    keysValues: layoutsOf(sharedHeads(test), keys, [size, width]),
     outGradient: layoutsOf(test, queries, [width]),
   };
   const [query] = sides.queries.layouts as [HeadLayout];
@@ -65,15 +77,26 @@ function placesOf(test: Case) {
   const operands = { query, key, value, outGradient };
   const outToken = heads * width;
   const out: HeadLayout = { start: 0, batch: queries * outToken, head: width, token: outToken };
-  const dense = (tokens: number, row: number): HeadLayout => {
+  const dense = (own: Heads, tokens: number, row: number): HeadLayout => {
     const head = tokens * row;
-    return { start: 0, batch: heads * head, head, token: row };
+    return { start: 0, batch: own.heads * head, head, token: row };
   };
   const isAligned = size % 4 === 0 && width % 4 === 0;
-  const result = (name: string, tokens: number, row: number, layout: HeadLayout, length: number) =>
-    isAligned
-      ? { name, tokens, row, layout, length }
-      : { name, tokens, row, layout: dense(tokens, row), length: batch * heads * tokens * row };
+  const result = (
+    name: string,
+    tokens: number,
+    row: number,
+    layout: HeadLayout,
+    length: number,
+  ) => {
+    const own = name === "placedOut" || name === "placedQueryGradient" ? test : sharedHeads(test);
+    return isAligned
+      ? { own, name, tokens, row, layout, length }
+      : {
+          ...{ own, name, tokens, row, layout: dense(own, tokens, row) },
+          length: batch * own.heads * tokens * row,
+        };
+  };
   const both = isAligned ? "placedKeyGradient" : "placedValueGradient";
   const results = {
     out: result("placedOut", queries, width, out, batch * heads * queries * width),
@@ -85,23 +108,31 @@ function placesOf(test: Case) {
 }
 
 function operandsOf(test: Case) {
-  const { entries, queries, keys, size, width } = attributesOf(test);
+  const { entries, queries, keys, size, width, group = 1 } = attributesOf(test);
+  const shared = entries / group;
   const { storage: dtype = "float32", batch } = test;
   const { sides, operands: layouts, results } = placesOf(test);
   const dense = {
     query: testValues(entries * queries * size, 1),
-    key: testValues(entries * keys * size, 2),
-    value: testValues(entries * keys * width, 3),
+    key: testValues(shared * keys * size, 2),
+    value: testValues(shared * keys * width, 3),
     outGradient: testValues(entries * queries * width, 4),
   };
   const place = (length: number, names: readonly (keyof typeof dense)[]): Float32Array => {
     const placed = new Float32Array(length).fill(9);
     for (const name of names) {
       const isSize = name === "query" || name === "key";
-      const tokens = name === "key" || name === "value" ? keys : queries;
-      eachElement(test, tokens, isSize ? size : width, layouts[name], (from, to) => {
-        placed[to] = dense[name][from] as number;
-      });
+      const isShared = name === "key" || name === "value";
+      const tokens = isShared ? keys : queries;
+      eachElement(
+        isShared ? sharedHeads(test) : test,
+        tokens,
+        isSize ? size : width,
+        layouts[name],
+        (from, to) => {
+          placed[to] = dense[name][from] as number;
+        },
+      );
     }
     return placed;
   };
@@ -119,8 +150,8 @@ function operandsOf(test: Case) {
     normalizers: { values: entries * queries * 2 },
     statistics: { values: entries * queries * 4 },
     queryGradient: { values: entries * queries * size, dtype },
-    keyGradient: { values: entries * keys * size, dtype },
-    valueGradient: { values: entries * keys * width, dtype },
+    keyGradient: { values: shared * keys * size, dtype },
+    valueGradient: { values: shared * keys * width, dtype },
     mask: { values: lengths.map(Math.floor), dtype: "uint32" },
     placedQuery: { values: place(sides.queries.length, ["query"]), dtype },
     placedKeyValue: { values: place(sides.keysValues.length, ["key", "value"]), dtype },
@@ -138,7 +169,7 @@ type Operands = ReturnType<typeof operandsOf>;
 
 /** Calls `visit` with the place of each element with contiguous heads, and its place in a layout. */
 function eachElement(
-  { batch, heads }: Case,
+  { batch, heads }: Heads,
   tokens: number,
   size: number,
   layout: HeadLayout,
@@ -212,14 +243,14 @@ function differences(test: Case, got: Results<Operands>): readonly string[] {
   ] as const)
     count(name, got[name].filter((v, i) => !Object.is(v, got[placed][i])).length);
   const beside = new Map<string, Set<number>>();
-  for (const [name, { name: placed, tokens, row, layout }] of Object.entries(
+  for (const [name, { own, name: placed, tokens, row, layout }] of Object.entries(
     placesOf(test).results,
   )) {
     const [dense, elsewhere] = [got[name as keyof Operands], got[placed as keyof Operands]];
     const rest = beside.get(placed) ?? new Set(elsewhere.keys());
     beside.set(placed, rest);
     let wrong = 0;
-    eachElement(test, tokens, row, layout, (from, to) => {
+    eachElement(own, tokens, row, layout, (from, to) => {
       rest.delete(to);
       if (!Object.is(dense[from], elsewhere[to])) wrong++;
     });
@@ -243,6 +274,8 @@ const cases: readonly Case[] = [
   { ...plain, queries: 1, keys: 0 },
   { ...plain, heads: 1 },
   { ...plain, batch: 1, p: 0.5 },
+  { ...plain, heads: 6, group: 2 },
+  { ...plain, heads: 6, group: 6, size: 5, width: 9 },
   { ...plain, batch: 3, keys: 33, hasPadding: true, p: 0.25 },
   ...(["float16", "bfloat16", "float8e4m3fn"] as const).map((storage) => ({ ...plain, storage })),
 ];
@@ -252,7 +285,10 @@ const gpuCases: Readonly<Record<Tier, readonly Case[]>> = {
     { ...plain, queries: 37, keys: 37, size: 64, isCausal: true, p: 0.5, storage: "float16" },
     { ...plain, queries: 9, keys: 21, size: 3 },
   ],
-  packed: [{ ...plain, queries: 21, keys: 40, size: 8, hasPadding: true, storage: "float16" }],
+  packed: [
+    { ...plain, queries: 21, keys: 40, size: 8, hasPadding: true, storage: "float16" },
+    { ...plain, heads: 4, group: 2, queries: 9 },
+  ],
 };
 
 const tiers = await testTiers();
@@ -296,6 +332,20 @@ describe("attention with its heads elsewhere", () => {
     expect(move("key", dense)?.bindings[1]?.length).toBe(480);
     expect(move("key", { ...dense, start: 2 })).toBeUndefined();
     expect(move("key", { ...dense, token: 9 })).toBeUndefined();
+    const grouped: Launch<object>[] = [];
+    attentionQueryGradient(
+      { ...target, launch: (one) => grouped.push(one) },
+      {
+        ...{ ...operands, queryGradient: rows() },
+        ...{ key: binding(24), value: binding(24) },
+      },
+      { ...shape, group: 2 },
+    );
+    const [shared] = grouped as [Launch<object>];
+    // One head of queries per batch element would leave half a head of keys.
+    const place = new Map([["query", { binding: rows(), layout: dense }]]);
+    expect(withHeads(shared, place, 1)).toBeUndefined();
+    expect(withHeads(shared, place, 2)).toBeDefined();
     expect(move("keyGradient", dense)?.kernel.variant).toMatch("parts");
     expect(move("keyGradient", dense, rows())?.kernel.variant).not.toMatch("parts");
     const together = binding(480);

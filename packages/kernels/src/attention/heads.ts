@@ -17,6 +17,8 @@ export interface HeadOperand {
   readonly tokens: "queries" | "keys";
   readonly size: "size" | "width";
   readonly isResult: boolean;
+  /** Whether each of its heads belongs to a `group` of heads of queries. */
+  readonly isShared?: boolean;
   /** Elements that are moved at a time; layouts consist of multiples of it. */
   readonly unit: 1 | 4;
   readonly binding: number;
@@ -46,6 +48,8 @@ export interface Heads extends Pick<HeadOperand, "name" | "isResult" | "binding"
   /** Number of sequences; each `heads` of them belong to one batch element. */
   readonly entries: number;
   readonly heads: number;
+  /** Heads of queries to which each head belongs. */
+  readonly group: number;
   readonly tokens: number;
   /** Elements of a head for one token. */
   readonly size: number;
@@ -59,12 +63,24 @@ export const headsOf = ({ kernel, scalars }: Launch<unknown>): readonly Heads[] 
         isResult: operand.isResult,
         binding: operand.binding,
         layout: layoutOf(operand, scalars),
-        entries: scalars.entries as number,
-        heads: scalars.heads as number,
+        ...headCountsOf(operand, scalars),
+        group: groupOf(operand, scalars),
         tokens: scalars[operand.tokens] as number,
         size: scalars[operand.size] as number,
       }))
     : [];
+
+const groupOf = ({ isShared }: HeadOperand, scalars: Readonly<Record<string, number>>): number =>
+  isShared ? (scalars.group as number) : 1;
+
+/** The heads of an operand, all and per batch element. */
+function headCountsOf(operand: HeadOperand, scalars: Readonly<Record<string, number>>): HeadCounts {
+  const group = groupOf(operand, scalars);
+  return {
+    entries: (scalars.entries as number) / group,
+    heads: (scalars.heads as number) / group,
+  };
+}
 
 /** A place for an operand: a binding, and the layout of the heads in it. */
 export interface HeadPlace<B> {
@@ -73,7 +89,7 @@ export interface HeadPlace<B> {
 }
 
 /**
- * The launch with some operands, by name, in other places, with so many heads per batch element. The rest of a binding that a result does
+ * The launch with some operands, by name, in other places, with so many heads of queries per batch element. The rest of a binding that a result does
  * not fill keeps its contents. Undefined where the kernel cannot address these places.
  */
 export function withHeads<B>(
@@ -87,9 +103,11 @@ export function withHeads<B>(
   const changed: Record<string, number> = { ...scalars, heads };
   for (const operand of operands) {
     const { name, binding, unit } = operand;
+    const count = heads / groupOf(operand, scalars);
+    if (!Number.isInteger(count)) return undefined;
     const layout =
       moved.get(name)?.layout ??
-      withHeadCount(layoutOf(operand, scalars), scalars as unknown as HeadCounts, heads);
+      withHeadCount(layoutOf(operand, scalars), headCountsOf(operand, scalars), count);
     if (!layout || Object.values(layout).some((value) => value % unit !== 0)) return undefined;
     setLayout(changed, operand, layout);
     places.set(name, moved.get(name)?.binding ?? (bindings[binding] as Binding<B>));
@@ -121,9 +139,12 @@ function storedAs<B>(
       first.rounding === second.rounding;
     return isSame ? "joined" : undefined;
   }
-  const fills = ({ tokens, size }: HeadOperand, { length }: Binding<B>): boolean =>
-    [scalars.entries, scalars[tokens], scalars[size]].reduce<number>((a, b = 0) => a * b, 1) ===
-    length;
+  const fills = (operand: HeadOperand, { length }: Binding<B>): boolean =>
+    [
+      headCountsOf(operand, scalars).entries,
+      scalars[operand.tokens],
+      scalars[operand.size],
+    ].reduce<number>((a, b = 0) => a * b, 1) === length;
   return results.every((result, r) => fills(result, bound[r] as Binding<B>)) ? "whole" : "parts";
 }
 
@@ -198,7 +219,8 @@ export function setDense(
   for (const operand of operands) {
     const token = Math.ceil((scalars[operand.size] as number) / operand.unit) * operand.unit;
     const head = (scalars[operand.tokens] as number) * token;
-    setLayout(scalars, operand, { start: 0, batch: heads * head, head, token });
+    const batch = (heads / groupOf(operand, scalars)) * head;
+    setLayout(scalars, operand, { start: 0, batch, head, token });
   }
   return scalars;
 }
@@ -207,15 +229,19 @@ export function setDense(
 export const headBases = (operands: readonly HeadOperand[]): string =>
   `  let batch = entry / s.heads;
   let head = entry - batch * s.heads;
-${operands.map(({ name }) => `  let ${name}_base = s.${name}_start + batch * s.${name}_batch + head * s.${name}_head;\n`).join("")}`;
+${operands.map(({ name, isShared }) => `  let ${name}_base = s.${name}_start + batch * s.${name}_batch + head${isShared ? " / s.group" : ""} * s.${name}_head;\n`).join("")}`;
 
-/** The start of a token of an entry, in elements of the operand's binding. */
+/** The start of a token for an entry of queries, in elements of the operand's binding. */
 export function tokenPlaces(
   operand: HeadOperand,
   scalars: Readonly<Record<string, number>>,
 ): (entry: number, token: number) => number {
   const { start, batch, head, token: step } = layoutOf(operand, scalars);
   const heads = scalars.heads as number;
+  const group = groupOf(operand, scalars);
   return (entry, token) =>
-    start + Math.floor(entry / heads) * batch + (entry % heads) * head + token * step;
+    start +
+    Math.floor(entry / heads) * batch +
+    Math.floor((entry % heads) / group) * head +
+    token * step;
 }

@@ -10,7 +10,8 @@ import { keptOf, scaledScores, seenColumns } from "./visibility.js";
 
 /**
  * keyGradient = Σ scoreGradient · query · scale and valueGradient = Σ p · outGradient, the sums over queries, with probabilities
- * and score gradients computed again as for `attentionQueryGradient`. Each key is summed by one subgroup, in a fixed order.
+ * and score gradients computed again as for `attentionQueryGradient`. Each key is summed by one subgroup, in a fixed order, over all heads
+ * of queries that share it.
  */
 export function attentionKeyValueGradient<B>(
   target: LaunchTarget<B>,
@@ -70,16 +71,17 @@ const keyValueKernel = definePass((parts) => ({
 `,
   }),
   reference(views) {
-    const { query, outGradient, results, entries, keys, size, width, scale } = views;
+    const { query, outGradient, results, group = 1, keys, size, width, scale } = views;
+    const entries = views.entries / group;
     const [keyGradient, valueGradient] = results as [HeadView, HeadView];
     const keySums = new Float64Array(entries * keys * size);
     const valueSums = new Float64Array(entries * keys * width);
     eachScoreGradient(views, ({ entry, query: q, key, scoreGradient, probability }) => {
-      const row = entry * keys + key;
+      const row = Math.floor(entry / group) * keys + key;
       addRow(keySums, row, query.view, query.at(entry, q), size, scoreGradient * scale);
       addRow(valueSums, row, outGradient.view, outGradient.at(entry, q), width, probability);
     });
-    setRows(keyGradient, keySums, { entries, tokens: keys, size });
-    setRows(valueGradient, valueSums, { entries, tokens: keys, size: width });
+    setRows(keyGradient, keySums, { entries, group, tokens: keys, size });
+    setRows(valueGradient, valueSums, { entries, group, tokens: keys, size: width });
   },
 }));

@@ -9,7 +9,14 @@ import {
   subgroupsOf,
   teamOf,
 } from "./matrix-block.js";
-import { type BlockStatements, type PassCode, sidesOf } from "./pass-code.js";
+import {
+  type BlockStatements,
+  entryOf,
+  firstColumn,
+  forEntry,
+  type PassCode,
+  sidesOf,
+} from "./pass-code.js";
 import type { AttentionParts } from "./shape.js";
 import { each, type ResultTile, rowQuads, tokenOf } from "./tile.js";
 import { tileVisibility, visibilityFunctions } from "./visibility.js";
@@ -74,7 +81,7 @@ export function matrixProgram(
 ): string {
   const { isSizeAligned, isWidthAligned } = parts;
   const { isBackward, results } = pass;
-  const { rows: length, lastColumn, bounds, first, score, change } = sidesOf[pass.rows];
+  const { rows: length, lastColumn, bounds, score, change } = sidesOf[pass.rows];
   const { rows, columns, lanes, across, matrix } = block;
   const { m, n, k } = matrix;
   const invocations = subgroupsOf(block) * lanes;
@@ -112,7 +119,7 @@ fn main(
 ) {
   let tile = group.x + group.y * groups.x;
   let tiles = (${length} + ${rows - 1}u) / ${rows}u;
-  let entry = tile / tiles;
+  let entry = ${entryOf(parts, pass.rows)};
   let first_row = tile % tiles * ${rows}u;
   if (entry >= s.entries) { return; }
   let line = local / ${team}u;
@@ -120,16 +127,20 @@ fn main(
   let part_of_row = local % ${team}u;
   let line_in_block = subgroup / ${across}u * ${rows / block.down}u;
   let part_of_columns = subgroup % ${across}u;
-${headBases(operands)}  let query_start = entry * s.queries;
-  let seen = seen_keys(entry);
-${bounds("first_row", rows)}${own.registers ?? ""}${results.map((result) => sumsOf(block, result, (sum) => `  var ${sum} = Sum();\n`)).join("")}
-${alongRows.map(stage).join("")}
-  for (var first_column = ${first}; first_column < end; first_column += ${columns}u) {
+${headBases(operands)}${forEntry(parts, pass.rows, {
+  bounds: bounds(parts, "first_row", rows),
+  registers: [
+    own.registers ?? "",
+    ...results.map((result) => sumsOf(block, result, (sum) => `  var ${sum} = Sum();\n`)),
+    ...alongRows.map(stage),
+  ].join(""),
+  loop: `  for (var first_column = ${firstColumn(parts, pass.rows)}; first_column < end; first_column += ${columns}u) {
     workgroupBarrier();
 ${early.map(stage).join("")}    workgroupBarrier();
 ${scores(block, "score", inPass(score))}${isBackward ? scores(block, "change", inPass(change)) : ""}    workgroupBarrier();
 ${late.map(stage).join("")}${own.weigh}${results.map((result) => addWeighted(block, result, staged)).join("")}  }
-${own.beforeStores ?? ""}${stores.join("")}${own.afterStores ?? ""}}
+`,
+})}${own.beforeStores ?? ""}${stores.join("")}${own.afterStores ?? ""}}
 `;
 }
 

@@ -1,6 +1,6 @@
 import { type AttentionBlock, subgroupsOf, teamOf } from "./matrix-block.js";
 import { eachScore, putWeights, scaleSums, scoreAt } from "./matrix-program.js";
-import { type BlockStatements, sidesOf } from "./pass-code.js";
+import { type BlockStatements, firstColumn } from "./pass-code.js";
 import type { AttentionParts } from "./shape.js";
 import type { ResultTile } from "./tile.js";
 import { keptOf, scaledScores, seenColumns, tileVisibility } from "./visibility.js";
@@ -66,7 +66,7 @@ ${tileVisibility(dropped, "queries", 1)}    let p = row_exp(score_block[at] - ve
     // A barrier, too.
     let rises = workgroupUniformLoad(&is_rising);
     if (local == 0u) { atomicStore(&is_rising, 0u); }
-    if (rises != 0u && first_column != ${sidesOf.queries.first}) {
+    if (rises != 0u && first_column != ${firstColumn(parts, "queries")}) {
 ${scaleSums(block, result, "shrink")}    }
 `,
     beforeStores: `${team > 1 ? total : ""}  let sink = row_exp(vec4f(top0 - peak)).x;

@@ -6,9 +6,9 @@ import { type AttentionAttributes, maxAttentionSize } from "./shape.js";
 export interface AttentionOperands<B> {
   /** [entries, queries, size] */
   readonly query: Binding<B>;
-  /** [entries, keys, size] */
+  /** [entries / group, keys, size] */
   readonly key: Binding<B>;
-  /** [entries, keys, width] */
+  /** [entries / group, keys, width] */
   readonly value: Binding<B>;
   /** The mask, as the attribute `mask` describes it. */
   readonly mask?: Binding<B> | undefined;
@@ -28,17 +28,25 @@ export function requireAttention<B>(
   operands: AttentionOperands<B>,
   attributes: AttentionAttributes,
 ): void {
-  const { entries, queries, keys, size, width, mask, dropout } = attributes;
+  const { entries, queries, keys, size, width, mask, dropout, window, group = 1 } = attributes;
   for (const [name, value] of Object.entries({ size, width }))
     if (value < 1 || value > maxAttentionSize)
       throw new RangeError(
         `${op}: ${name} is ${value}, but heads have 1 to ${maxAttentionSize} elements: compute larger ones by matmul and attentionProbabilities`,
       );
+  if (!(Number.isInteger(group) && group >= 1 && entries % group === 0))
+    throw new RangeError(
+      `${op}: ${entries} heads of queries cannot share heads of keys by groups of ${group}: pass a divisor`,
+    );
+  if (window !== undefined && !(Number.isInteger(window) && window >= 0))
+    throw new RangeError(
+      `${op}: a window reaches so many whole keys to either side, not ${window}`,
+    );
   const { query, key, value } = operands;
   const lengths = {
     query: entries * queries * size,
-    key: entries * keys * size,
-    value: entries * keys * width,
+    key: (entries / group) * keys * size,
+    value: (entries / group) * keys * width,
   };
   requireLengths(op, { query, key, value }, lengths);
   if ((mask === undefined) !== (operands.mask === undefined))

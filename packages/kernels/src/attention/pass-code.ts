@@ -1,6 +1,7 @@
 import type { AttentionBlock } from "./matrix-block.js";
+import type { AttentionParts } from "./shape.js";
 import type { AttentionTile, ResultTile } from "./tile.js";
-import type { TileRows } from "./visibility.js";
+import { type TileRows, windowStart } from "./visibility.js";
 
 /**
  * The WGSL of a pass over all scores: a tile has some rows of one side, queries or keys, and iterates over the other. In each step it
@@ -54,8 +55,7 @@ export interface Sides {
   /** The last column of its entry that any row reads. */
   readonly lastColumn: string;
   /** Declares `begin` and `end`, the range of columns of the loop, for so many rows from `first` on. */
-  bounds(first: string, rows: number): string;
-  readonly first: string;
+  bounds(parts: AttentionParts, first: string, rows: number): string;
   /**
    * The operands whose products are the scores (and below, the changes): the one along the rows, and the one along the columns.
    */
@@ -67,20 +67,71 @@ export const sidesOf: Readonly<Record<TileRows, Sides>> = {
   queries: {
     rows: "s.queries",
     lastColumn: "seen - 1u",
-    bounds: (first, rows) =>
-      `  let end = select(seen, min(seen, ${first} + ${rows}u), s.causal != 0u);\n`,
-    first: "0u",
+    bounds({ isWindowed }, first, rows) {
+      const end = `select(seen, min(seen, ${first} + ${rows}u), s.causal != 0u)`;
+      return isWindowed
+        ? `  let begin = ${windowStart(first)};
+  let end = min(${end}, ${first} + ${rows}u + s.window);
+`
+        : `  let end = ${end};\n`;
+    },
     score: ["query", "key"],
     change: ["outGradient", "value"],
   },
   keys: {
     rows: "s.keys",
     lastColumn: "s.queries - 1u",
-    bounds: (first) => `  let begin = select(0u, ${first}, s.causal != 0u);
-  let end = select(0u, s.queries, ${first} < seen);
-`,
-    first: "begin",
+    bounds({ isWindowed }, first, rows) {
+      const begin = `select(0u, ${first}, s.causal != 0u)`;
+      const end = `select(0u, s.queries, ${first} < seen)`;
+      return isWindowed
+        ? `  let begin = max(${begin}, ${windowStart(first)});
+  let end = min(${end}, ${first} + ${rows}u + s.window);
+`
+        : `  let begin = ${begin};
+  let end = ${end};
+`;
+    },
     score: ["key", "query"],
     change: ["value", "outGradient"],
   },
 };
+
+/** WGSL: the first column of the loop. Where all columns are seen, no `begin` is declared. */
+export const firstColumn = ({ isWindowed }: AttentionParts, side: TileRows): string =>
+  isWindowed || side === "keys" ? "begin" : "0u";
+
+/** WGSL: the entry of queries of a tile. A tile of keys that heads of queries share has the first one of its group. */
+export const entryOf = ({ isGrouped }: AttentionParts, side: TileRows): string =>
+  `tile / tiles${isGrouped && side === "keys" ? " * s.group" : ""}`;
+
+/** The parts of a program between its bases and its stores. */
+interface EntryCode {
+  /** Declares `begin` and `end`. */
+  readonly bounds: string;
+  /** Registers of the rows. */
+  readonly registers: string;
+  /** The loop over columns. */
+  readonly loop: string;
+}
+
+/**
+ * Registers and loop for the entry of a tile, after `query_start`, `seen` and the bounds of the loop. A tile of keys that heads of queries
+ * share runs the loop for each of these heads.
+ */
+export function forEntry(
+  parts: AttentionParts,
+  side: TileRows,
+  { bounds, registers, loop }: EntryCode,
+): string {
+  const declarations = `  let query_start = entry * s.queries;
+  let seen = seen_keys(entry);
+${bounds}`;
+  if (!parts.isGrouped || side === "queries") return `${declarations}${registers}${loop}`;
+  return `${registers}  for (var member = 0u; member < s.group; member++) {
+  let entry = entry + member;
+  let query_base = query_base + member * s.query_head;
+  let outGradient_base = outGradient_base + member * s.outGradient_head;
+${declarations}${loop}  }
+`;
+}

@@ -48,7 +48,7 @@ export interface PassViews extends Visibility, PassNumbers {
   readonly stores: readonly KernelView[];
 }
 
-/** An operand on the CPU: `at` returns the start of a token of an entry. */
+/** An operand on the CPU: `at` returns the start of a token for an entry of queries. */
 export interface HeadView {
   readonly view: KernelView;
   at(entry: number, token: number): number;
@@ -56,7 +56,9 @@ export interface HeadView {
 
 type PassNumbers = Readonly<
   Record<"entries" | "queries" | "keys" | "size" | "width" | "scale", number>
->;
+> & {
+  readonly group?: number;
+};
 
 /** The kernels of a pass. */
 export function definePass(
@@ -107,7 +109,14 @@ function boundOf(
   ): HeadOperand => {
     const isAligned = along.size === "size" ? parts.isSizeAligned : parts.isWidthAligned;
     const unit = isAligned || along.isResult ? 4 : 1;
-    return { name, ...along, unit, binding: bindings.findIndex((each) => each.name === binding) };
+    const isShared = parts.isGrouped && along.tokens === "keys";
+    return {
+      name,
+      ...along,
+      isShared,
+      unit,
+      binding: bindings.findIndex((each) => each.name === binding),
+    };
   };
   const read = { isResult: false };
   return {
@@ -158,11 +167,12 @@ function passKernel(
         ? matrixProgram(parts, pass, operands, block)
         : rowsProgram(parts, pass, operands, attentionTile(context, products, quads));
     },
-    workgroups({ entries = 0, [rows]: length = 0 }, _, context) {
+    workgroups({ entries = 0, group = 1, [rows]: length = 0 }, _, context) {
       const block = blockOf(context);
+      const count = rows === "keys" ? entries / group : entries;
       return block
-        ? blockWorkgroups(block, entries, length)
-        : tileWorkgroups(attentionTile(context, products, quads), entries, length);
+        ? blockWorkgroups(block, count, length)
+        : tileWorkgroups(attentionTile(context, products, quads), count, length);
     },
     operations: operationsOf(1 + resultsOf("s.size"), products - 1 + resultsOf("s.width")),
     reference(views, scalars) {

@@ -26,7 +26,7 @@ interface SeenKey {
 /** Calls `visit` for each query of each entry and each of its visible keys. */
 export function eachScoreGradient(views: PassViews, visit: (seen: SeenKey) => void): void {
   const { query: q, key: k, value: v, entries, queries, size, width, scale } = views;
-  const { outGradient: g, statistics, limit, shown, kept } = views;
+  const { outGradient: g, statistics, first, limit, shown, kept } = views;
   for (let entry = 0; entry < entries; entry++)
     for (let query = 0; query < queries; query++) {
       const row = entry * queries + query;
@@ -37,7 +37,7 @@ export function eachScoreGradient(views: PassViews, visit: (seen: SeenKey) => vo
         number,
       ];
       const [own, ownGradient] = [q.at(entry, query), g.at(entry, query)];
-      for (let key = 0; key < seen; key++) {
+      for (let key = first(query); key < seen; key++) {
         const score = product(q.view, own, k.view, k.at(entry, key), size) * scale;
         const p = Math.exp(shown(score, entry, query, key) - top - log);
         const change = product(g.view, ownGradient, v.view, v.at(entry, key), width);
@@ -62,15 +62,20 @@ export function addRow(
     sums[first + i] = (sums[first + i] as number) + factor * (x[start + i] as number);
 }
 
-/** Stores rows [entries, tokens, size] by the layout of a result. */
+/** Stores rows [entries, tokens, size] by the layout of a result. Each of them belongs to `group` entries of queries. */
 export function setRows(
   { view, at }: HeadView,
   rows: Float64Array,
-  { entries, tokens, size }: Readonly<Record<"entries" | "tokens" | "size", number>>,
+  {
+    entries,
+    group = 1,
+    tokens,
+    size,
+  }: Readonly<Record<"entries" | "tokens" | "size", number>> & { readonly group?: number },
 ): void {
   for (let entry = 0; entry < entries; entry++)
     for (let token = 0; token < tokens; token++) {
       const row = (entry * tokens + token) * size;
-      view.set(rows.subarray(row, row + size), at(entry, token));
+      view.set(rows.subarray(row, row + size), at(entry * group, token));
     }
 }

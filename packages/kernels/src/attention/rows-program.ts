@@ -1,5 +1,5 @@
 import { type HeadOperand, headBases } from "./heads.js";
-import { type PassCode, sidesOf } from "./pass-code.js";
+import { entryOf, firstColumn, forEntry, type PassCode, sidesOf } from "./pass-code.js";
 import type { AttentionParts } from "./shape.js";
 import {
   type AttentionTile,
@@ -22,7 +22,7 @@ export function rowsProgram(
   tile: AttentionTile,
 ): string {
   const { isSizeAligned, isWidthAligned } = parts;
-  const { rows, lastColumn, bounds, first, score, change } = sidesOf[side];
+  const { rows, lastColumn, bounds, score, change } = sidesOf[side];
   const own = statements(tile);
   const functions = [
     rowQuads("query", "s.size", isSizeAligned),
@@ -33,7 +33,6 @@ export function rowsProgram(
     own.functions,
   ];
   const registers = [
-    bounds("row", tile.rows),
     rowPositions(tile, score[0], rows),
     isBackward ? rowPositions(tile, change[0], rows) : "",
     own.registers,
@@ -56,13 +55,15 @@ export function rowsProgram(
     own.afterStores,
   ];
   return `${functions.join("")}
-${tileMain(tile, rows)}
-${headBases(operands)}  let query_start = entry * s.queries;
-  let seen = seen_keys(entry);
-${registers.join("")}
-  for (var first_column = ${first}; first_column < end; first_column += ${4 * tile.lanes}u) {
+${tileMain(tile, rows, entryOf(parts, side))}
+${headBases(operands)}${forEntry(parts, side, {
+  bounds: bounds(parts, "row", tile.rows),
+  registers: registers.join(""),
+  loop: `
+  for (var first_column = ${firstColumn(parts, side)}; first_column < end; first_column += ${4 * tile.lanes}u) {
     let column = first_column + lane * 4u;
 ${step.join("")}  }
-${stores.join("")}}
+`,
+})}${stores.join("")}}
 `;
 }

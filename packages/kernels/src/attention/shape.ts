@@ -3,10 +3,12 @@ import { thresholdOf } from "../random.js";
 import { type RandomSource, sourceScalars, sourceWords } from "../random-bits.js";
 import type { StoredResults } from "./heads.js";
 
-/** Attention of queries [entries, queries, size] to keys [entries, keys, size] and values [entries, keys, width]. */
+/** Attention of queries [entries, queries, size] to keys [entries / group, keys, size] and values [entries / group, keys, width]. */
 export interface AttentionShape {
-  /** Sequences side by side: batch · heads. */
+  /** Sequences of queries side by side: batch · heads. */
   readonly entries: number;
+  /** Heads of queries, one after the other, that share a head of keys and values. Default 1. */
+  readonly group?: number | undefined;
   readonly queries: number;
   readonly keys: number;
   /** Elements of a query and of a key. */
@@ -38,6 +40,8 @@ export interface AttentionAttributes extends AttentionShape {
   readonly scale: number;
   /** Query i attends to keys 0 … i only. Default false. */
   readonly isCausal?: boolean;
+  /** Query i attends to keys i − window … i + window only. Default: no limit. */
+  readonly window?: number | undefined;
   /** Required with a binding `mask`. */
   readonly mask?: AttentionMask | undefined;
   /** Probabilities are dropped as {@link dropout} would drop a tensor [entries, queries, keys] of them. */
@@ -45,7 +49,7 @@ export interface AttentionAttributes extends AttentionShape {
 }
 
 /** Larger heads would not fit in the registers of an invocation. */
-export const maxAttentionSize = 128;
+export const maxAttentionSize = 256;
 
 /**
  * The layout of a mask that broadcasts to [...lead, queries, keys]; lengths broadcast to [...lead]. Undefined where repeated
@@ -93,6 +97,9 @@ export function attentionMask(
 export interface AttentionParts {
   readonly mask: AttentionMaskKind | undefined;
   readonly isDropping: boolean;
+  readonly isWindowed: boolean;
+  /** Whether heads of queries share heads of keys and values. */
+  readonly isGrouped: boolean;
   /** Whether queries and keys, and values, consist of whole quads. */
   readonly isSizeAligned: boolean;
   readonly isWidthAligned: boolean;
@@ -103,10 +110,12 @@ export interface AttentionParts {
 }
 
 export function attentionParts(attributes: AttentionAttributes): AttentionParts {
-  const { size, width, mask, dropout } = attributes;
+  const { size, width, mask, dropout, window, group = 1 } = attributes;
   return {
     mask: mask?.kind,
     isDropping: dropout !== undefined,
+    isWindowed: window !== undefined,
+    isGrouped: group !== 1,
     isSizeAligned: size % 4 === 0,
     isWidthAligned: width % 4 === 0,
     sizeQuads: roundedQuads(size),
@@ -115,7 +124,7 @@ export function attentionParts(attributes: AttentionAttributes): AttentionParts 
   };
 }
 
-/** 1, 2, 4, 8, 16, 24 or 32: sizes between these share programs. */
+/** 1, 2, 4, 8, 16, 24 … 64: sizes between these share programs. */
 function roundedQuads(size: number): number {
   const quads = Math.ceil(size / 4);
   return quads > 8 ? Math.ceil(quads / 8) * 8 : 2 ** Math.ceil(Math.log2(quads));
@@ -127,6 +136,8 @@ export const variantOf = (parts: AttentionParts): string =>
     `${parts.widthQuads}${parts.isWidthAligned ? "" : "-"}`,
     ...(parts.mask ? [parts.mask] : []),
     ...(parts.isDropping ? ["dropout"] : []),
+    ...(parts.isWindowed ? ["window"] : []),
+    ...(parts.isGrouped ? ["grouped"] : []),
     ...(parts.results === "whole" ? [] : [parts.results]),
   ].join(",");
 
@@ -143,10 +154,17 @@ export function byParts<K>(make: (parts: AttentionParts) => K): (parts: Attentio
 
 const maskScalars = ["mask_inner", "mask_outer", "mask_entry", "mask_query", "mask_key"];
 
-export const scalarsOf = ({ mask, isDropping }: AttentionParts): readonly KernelScalar[] => [
+export const scalarsOf = ({
+  mask,
+  isDropping,
+  isWindowed,
+  isGrouped,
+}: AttentionParts): readonly KernelScalar[] => [
   ...["entries", "queries", "keys", "size", "width", "causal"].map(u32),
   { name: "scale", type: "f32" },
   ...(mask ? maskScalars : []).map(u32),
+  ...(isWindowed ? [u32("window")] : []),
+  ...(isGrouped ? [u32("group")] : []),
   ...(isDropping
     ? [
         ...sourceScalars,
@@ -161,7 +179,7 @@ const u32 = (name: string): KernelScalar => ({ name, type: "u32" });
 /** A value for each of {@link scalarsOf}. */
 export function scalarValues(attributes: AttentionAttributes): Record<string, number> {
   const { entries, queries, keys, size, width, scale, isCausal = false } = attributes;
-  const { mask, dropout } = attributes;
+  const { mask, dropout, window, group = 1 } = attributes;
   return {
     entries,
     queries,
@@ -177,6 +195,9 @@ export function scalarValues(attributes: AttentionAttributes): Record<string, nu
       mask_query: mask.queryStride,
       mask_key: mask.keyStride,
     }),
+    // No wider than all there is, so that sums of positions fit 32 bits.
+    ...(window !== undefined && { window: Math.min(window, Math.max(queries, keys)) }),
+    ...(group !== 1 && { group }),
     ...(dropout && {
       ...sourceWords(dropout.source),
       threshold: thresholdOf(1 - dropout.p),
@@ -195,5 +216,7 @@ export const operationsOf =
     size = 0,
     width = 0,
     causal = 0,
+    window = keys,
   }: Readonly<Record<string, number>>): number =>
-    (2 * entries * queries * keys * (sizes * size + widths * width)) / (1 + causal);
+    (2 * entries * queries * Math.min(keys, 2 * window + 1) * (sizes * size + widths * width)) /
+    (1 + causal);

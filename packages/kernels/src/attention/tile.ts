@@ -53,8 +53,11 @@ export const tileWorkgroups = (
   length: number,
 ): Workgroups => linearWorkgroups(entries * Math.ceil(length / rows), lanes > 1 ? 1 : aloneSize);
 
-/** The head of an entry point: `entry`, `lane`, and the first `row` of the tile among the `length` rows of its entry. */
-export const tileMain = ({ lanes, rows }: AttentionTile, length: string): string =>
+/**
+ * The head of an entry point: `lane`, `entry`, which is given in terms of `tile` and `tiles`, and the first `row` of the tile among the
+ * `length` rows of its entry.
+ */
+export const tileMain = ({ lanes, rows }: AttentionTile, length: string, entry: string): string =>
   `@compute @workgroup_size(${lanes > 1 ? lanes : aloneSize})
 fn main(
   @builtin(workgroup_id) group: vec3u,
@@ -63,7 +66,7 @@ fn main(
 ) {
   let tile = ${lanes > 1 ? "group.x + group.y * groups.x" : `(group.x + group.y * groups.x) * ${aloneSize}u + local`};
   let tiles = (${length} + ${rows - 1}u) / ${rows}u;
-  let entry = tile / tiles;
+  let entry = ${entry};
   let row = tile % tiles * ${rows}u;
   if (entry >= s.entries) { return; }
 ${lanes > 1 ? "" : "  let lane = 0u;\n"}`;

@@ -135,14 +135,24 @@ export const scaledScores = ({ mask }: AttentionParts, r: number): string =>
   `score${r} * s.scale${mask === "added" ? ` + added[${r}]` : ""}`;
 
 /** A vec4<bool> expression: the columns that are visible in row r. For rows that are not stored, any value is valid. */
-export function seenColumns({ mask }: AttentionParts, along: TileRows, r: number): string {
+export function seenColumns(
+  { mask, isWindowed }: AttentionParts,
+  along: TileRows,
+  r: number,
+): string {
   // Rows of keys behind the length are stored, too.
-  const seen =
+  const [first, end] =
     along === "queries"
-      ? `between(column, 0u, min(seen, select(seen, row + ${r + 1}u, s.causal != 0u)))`
-      : `between(column, s.causal * (row + ${r}u), select(0u, s.queries, row + ${r}u < seen))`;
+      ? ["0u", `min(seen, select(seen, row + ${r + 1}u, s.causal != 0u))`]
+      : [`s.causal * (row + ${r}u)`, `select(0u, s.queries, row + ${r}u < seen)`];
+  const seen = isWindowed
+    ? `between(column, max(${first}, ${windowStart(`row + ${r}u`)}), min(${end}, row + ${r + 1}u + s.window))`
+    : `between(column, ${first}, ${end})`;
   return mask === "flags" ? `${seen} & ${bitsOf("mask", r)}` : seen;
 }
+
+/** WGSL: the first position in the window about a position. */
+export const windowStart = (position: string): string => `${position} - min(${position}, s.window)`;
 
 /** A vec4f expression: `value` where row r is kept, else 0. */
 export const keptOf = ({ isDropping }: AttentionParts, r: number, value: string): string =>
@@ -153,7 +163,8 @@ const bitsOf = (name: string, r: number): string =>
 
 /** Visibility on the CPU. */
 export interface Visibility {
-  /** The number of keys visible to a query, before a mask of flags. */
+  /** The keys visible to a query, before a mask of flags: from the first one up to the limit. */
+  first(query: number): number;
   limit(entry: number, query: number): number;
   /** A scaled score plus an added mask; −∞ for hidden keys. */
   shown(score: number, entry: number, query: number, key: number): number;
@@ -166,7 +177,7 @@ export function visibilityOf(
   mask: KernelView | undefined,
   scalars: Readonly<Record<string, number>>,
 ): Visibility {
-  const { queries = 0, keys = 0, causal, threshold = 0, factor = 0 } = scalars;
+  const { queries = 0, keys = 0, causal, window = Infinity, threshold = 0, factor = 0 } = scalars;
   const { mask_inner = 1, mask_outer = 0, mask_entry = 0, mask_query = 0, mask_key = 0 } = scalars;
   const start = (entry: number): number =>
     Math.floor(entry / mask_inner) * mask_outer + (entry % mask_inner) * mask_entry;
@@ -178,7 +189,8 @@ export function visibilityOf(
   let quad = -1;
   let words: readonly number[] = [];
   return {
-    limit: (entry, query) => (causal ? Math.min(seenKeys(entry), query + 1) : seenKeys(entry)),
+    first: (query) => Math.max(0, query - window),
+    limit: (entry, query) => Math.min(seenKeys(entry), query + 1 + (causal ? 0 : window)),
     shown(score, entry, query, key) {
       if (kind === "added") return score + maskAt(entry, query, key);
       if (kind === "flags" && maskAt(entry, query, key) === 0) return Number.NEGATIVE_INFINITY;

@@ -65,7 +65,7 @@ export class MultiheadAttention extends Module {
     query: Tensor,
     key: Tensor = query,
     value: Tensor = key,
-    options: Pick<AttentionOptions, "mask" | "isCausal"> = {},
+    options: Pick<AttentionOptions, "mask" | "isCausal" | "window"> = {},
   ): Tensor {
     for (const x of [query, key, value])
       if (x.rank !== 3 || x.shape[2] !== this.size)

@@ -8,11 +8,16 @@ import type { Tensor } from "../tensor/tensor.js";
 import { logicalNot, maskedFill } from "./comparison.js";
 import { matmul } from "./matmul.js";
 import { type Dropout, dropoutOp } from "./random.js";
+import { expand } from "./shape.js";
 
 /** The parameters of attention besides its tensors. */
 export interface AttentionRule {
   readonly scale: number;
   readonly isCausal: boolean;
+  /** Keys to either side of a query that it attends to; undefined where there is no limit. */
+  readonly window: number | undefined;
+  /** Heads of queries that share a head of keys and values. */
+  readonly group: number;
   readonly dropout: Dropout | undefined;
 }
 
@@ -96,12 +101,33 @@ export const masked = (scores: Tensor, mask: Tensor): Tensor =>
 const droppedFrom = (x: Tensor, dropout: Dropout | undefined): Tensor =>
   dropout ? dropoutOp.apply([x], dropout) : x;
 
+/** [..., heads, tokens, size] with each head repeated for all heads of queries that share it. */
+function repeated(x: Tensor, group: number): Tensor {
+  if (group === 1) return x;
+  const [tokens, size] = x.shape.slice(-2) as [number, number];
+  const [lead, heads] = [x.shape.slice(0, -3), x.shape.at(-3) as number];
+  return expand(x.reshape([...lead, heads, 1, tokens, size]), [
+    ...[...lead, heads, group],
+    ...[tokens, size],
+  ]).reshape([...lead, heads * group, tokens, size]);
+}
+
+/** The sums over all heads that {@link repeated} made of one. */
+function summed(x: Tensor, group: number): Tensor {
+  if (group === 1) return x;
+  const [heads, tokens, size] = x.shape.slice(-3) as [number, number, number];
+  return x.reshape([...x.shape.slice(0, -3), heads / group, group, tokens, size]).sum(-3);
+}
+
 /** Attention composed of ops that keep their probabilities, for cases that the fused kernels do not support. */
 export const composedAttention = (
   [query, key, value]: readonly [Tensor, Tensor, Tensor],
   mask: Tensor | undefined,
   rule: AttentionRule,
-): Tensor => matmul(droppedFrom(probabilities(query, key, mask, rule), rule.dropout), value);
+): Tensor => {
+  const p = probabilities(query, repeated(key, rule.group), mask, rule);
+  return matmul(droppedFrom(p, rule.dropout), repeated(value, rule.group));
+};
 
 /** Gradients of query, key and value as ops, so that they can be differentiated again. */
 export function composedAttentionGradients(
@@ -110,14 +136,16 @@ export function composedAttentionGradients(
   gradient: Tensor,
   rule: AttentionRule,
 ): readonly [Tensor, Tensor, Tensor] {
-  const p = probabilities(query, key, mask, rule);
+  const { group, dropout, scale } = rule;
+  const keys = repeated(key, group);
+  const p = probabilities(query, keys, mask, rule);
   const g = castTo(gradient, value.dtype);
-  const change = droppedFrom(matmul(g, value, { transB: true }), rule.dropout);
+  const change = droppedFrom(matmul(g, repeated(value, group), { transB: true }), dropout);
   const average = change.mul(p).sum(-1, { keepDimensions: true });
-  const scores = p.mul(change.sub(average)).mul(rule.scale);
+  const scores = p.mul(change.sub(average)).mul(scale);
   return [
-    matmul(scores, key),
-    matmul(scores, query, { transA: true }),
-    matmul(droppedFrom(p, rule.dropout), g, { transA: true }),
+    matmul(scores, keys),
+    summed(matmul(scores, query, { transA: true }), group),
+    summed(matmul(droppedFrom(p, dropout), g, { transA: true }), group),
   ];
 }

@@ -83,6 +83,12 @@ const attentionCase = (
 const cases = [
   attentionCase("all keys", {}),
   attentionCase("causal", { isCausal: true }, (i, j) => j <= i),
+  attentionCase("a window", { window: 2 }, (i, j) => Math.abs(i - j) <= 2),
+  attentionCase(
+    "the past in a window",
+    { window: 1, isCausal: true },
+    (i, j) => j <= i && i <= j + 1,
+  ),
   // Query 3 has no visible key, and gets zeros.
   attentionCase("mask", {}, (i, j) => i !== 3 && (i + j) % 3 !== 0),
   attentionCase("padding", {}, (_, j, e) => j < (lengths[e] as number)),
@@ -113,7 +119,11 @@ test("autocast casts it as a whole, a mask too", () => {
 /**
  * A training step of attention, of its sum with weights, whose mask needs a gradient (which takes the composed ops) or not.
  */
-async function trained(runtime: Runtime, isComposed: boolean, p: number) {
+async function trained(
+  runtime: Runtime,
+  isComposed: boolean,
+  { p = 0, ...options }: Pick<AttentionOptions, "window"> & { readonly p?: number },
+) {
   const [q, k, v] = [1, 2, 3].map((seed) => {
     const { values, shape } = scattered([2, 64, 4], seed);
     return runtime.variable(values, shape, { requiresGrad: true });
@@ -123,6 +133,7 @@ async function trained(runtime: Runtime, isComposed: boolean, p: number) {
   const out = await runtime.step(() => {
     const y = scaledDotProductAttention(q.mul(2), k.mul(2), v.mul(2), {
       mask,
+      ...options,
       ...(p > 0 && { dropout: { p, generator: new Generator(9) } }),
     });
     y.mul(runtime.tensor(weights.values, weights.shape)).sum().backward();
@@ -133,24 +144,27 @@ async function trained(runtime: Runtime, isComposed: boolean, p: number) {
   return { values: values.flat(), plan: runtime.lastPlan as Plan };
 }
 
-test.each([0, 0.3])("fused kernels give what composed ops give, dropping %s", async (p) => {
-  const fused = await trained(cpuRuntime({ arithmetic: "float64" }), false, p);
-  const composed = await trained(cpuRuntime({ arithmetic: "float64" }), true, p);
-  const far = fused.values.filter(
-    (value, i) => !(Math.abs(value - (composed.values[i] as number)) < 1e-7),
-  );
-  expect(far).toEqual([]);
-  const names = (plan: Plan): readonly string[] =>
-    plan.launches.map(({ launch }) => launch.kernel.name);
-  expect(names(fused.plan)).toContain("attentionKeyValueGradient");
-  expect(names(fused.plan)).not.toContain("matmul");
-  expect(names(composed.plan)).toContain("attentionProbabilities");
-});
+test.each([{}, { p: 0.3 }, { window: 5 }])(
+  "fused kernels give what composed ops give: %o",
+  async (options) => {
+    const fused = await trained(cpuRuntime({ arithmetic: "float64" }), false, options);
+    const composed = await trained(cpuRuntime({ arithmetic: "float64" }), true, options);
+    const far = fused.values.filter(
+      (value, i) => !(Math.abs(value - (composed.values[i] as number)) < 1e-7),
+    );
+    expect(far).toEqual([]);
+    const names = (plan: Plan): readonly string[] =>
+      plan.launches.map(({ launch }) => launch.kernel.name);
+    expect(names(fused.plan)).toContain("attentionKeyValueGradient");
+    expect(names(fused.plan)).not.toContain("matmul");
+    expect(names(composed.plan)).toContain("attentionProbabilities");
+  },
+);
 
 test("no tensor of queries × keys is kept, nor made", async () => {
   const scores = 2 * 64 * 64 * 4;
-  const fused = (await trained(cpuRuntime(), false, 0.1)).plan.statistics;
-  const composed = (await trained(cpuRuntime(), true, 0.1)).plan.statistics;
+  const fused = (await trained(cpuRuntime(), false, { p: 0.1 })).plan.statistics;
+  const composed = (await trained(cpuRuntime(), true, { p: 0.1 })).plan.statistics;
   // Three operands, the result, its weights, and two normalizers a row.
   const kept = 5 * 2 * 64 * 4 * 4 + 2 * 64 * 2 * 4;
   expect(fused.activationBytes).toBeLessThanOrEqual(kept);
@@ -160,18 +174,52 @@ test("no tensor of queries × keys is kept, nor made", async () => {
 
 test("heads that are too large for the kernels are composed", async () => {
   const runtime = cpuRuntime();
-  const x = runtime.full([3, 130], 0.1);
+  const x = runtime.full([3, 260], 0.1);
   const y = await runtime.step(() =>
     scaledDotProductAttention(x, x, x, {
       keyLengths: runtime.tensor(Uint32Array.of(2)).reshape([]),
     }),
   );
-  expect(y.shape).toEqual([3, 130]);
+  expect(y.shape).toEqual([3, 260]);
   expect(Math.abs(((await y.toArray())[0] as number) - 0.1)).toBeLessThan(1e-6);
   expect(runtime.lastPlan?.launches.map(({ launch }) => launch.kernel.name)).toContain(
     "attentionProbabilities",
   );
 });
+
+test.each([false, true])(
+  "heads of queries that share heads of keys have what repeated keys give them, composed: %s",
+  async (isComposed) => {
+    const runtime = cpuRuntime({ arithmetic: "float64" });
+    const shapes = [
+      [2, 6, 5, 4],
+      [2, 2, 7, 4],
+      [2, 2, 7, 3],
+    ];
+    const [q, k, v] = shapes.map((shape, seed) => {
+      const { values } = scattered(shape, seed + 1);
+      return runtime.variable(values, shape, { requiresGrad: true });
+    }) as [Variable, Variable, Variable];
+    const mask = runtime.variable(new Float32Array(7), [7], { requiresGrad: isComposed });
+    const options = { mask, window: 3 };
+    const repeated = (x: Tensor): Tensor =>
+      x
+        .reshape([2, 2, 1, ...x.shape.slice(-2)])
+        .expand([2, 2, 3, ...x.shape.slice(-2)])
+        .reshape([2, 6, ...x.shape.slice(-2)]);
+    const attended = [
+      scaledDotProductAttention(q, k, v, { ...options, enableGqa: true }),
+      scaledDotProductAttention(q, repeated(k), repeated(v), options),
+    ].map((y) => [y, ...grad(y.square().sum(), [q, k, v])] as Tensor[]);
+    const [got, want] = (await Promise.all(
+      attended.map(async (all) =>
+        (await Promise.all(all.map(async (x) => [...(await x.toArray())]))).flat(),
+      ),
+    )) as [number[], number[]];
+    expect(got).toHaveLength(2 * 6 * 5 * 3 + 2 * 6 * 5 * 4 + 2 * 2 * 7 * 4 + 2 * 2 * 7 * 3);
+    expect(got.filter((x, i) => !(Math.abs(x - (want[i] as number)) < 1e-6))).toEqual([]);
+  },
+);
 
 test("no keys, and no queries", async () => {
   for (const runtime of [cpuRuntime(), gpuRuntime(await requestTestDevice())]) {
@@ -203,7 +251,7 @@ test("probabilities are dropped at random, and what is left keeps the mean", asy
 test("what does not fit is refused", () => {
   const runtime = cpuRuntime();
   const x = runtime.zeros([2, 3]);
-  const refused: readonly [() => unknown, string][] = [
+  const refused: [() => unknown, string][] = [
     [
       () => scaledDotProductAttention(x, runtime.zeros([2, 4]), x),
       "scaledDotProductAttention needs query [..., queries, size], key [..., keys, size] and value [..., keys, width], not [2,3], [2,4] and [2,3]",
@@ -218,10 +266,18 @@ test("what does not fit is refused", () => {
       "keyLengths [2] do not broadcast to [], the dimensions before [keys, size]",
     ],
   ];
+  const heads = runtime.zeros([3, 2, 3]);
+  refused.push([
+    () => scaledDotProductAttention(heads, heads.narrow(0, 0, 2), heads, { enableGqa: true }),
+    "fewer heads of key and value, a divisor of these, not [3,2,3], [2,2,3] and [3,2,3]",
+  ]);
   for (const [call, message] of refused) {
     expect(call).toThrow(ShapeError);
     expect(call).toThrow(message);
   }
+  expect(() => scaledDotProductAttention(x, x, x, { window: -1 })).toThrow(
+    "not -1: pass 0 or more",
+  );
   expect(() =>
     scaledDotProductAttention(x, x, x, { mask: runtime.zeros([2, 2]), isCausal: true }),
   ).toThrow("isCausal is a mask of its own");

@@ -30,6 +30,13 @@ export interface AttentionOptions {
   readonly keyLengths?: Tensor;
   /** Query i attends to keys 0 … i only. Default false. */
   readonly isCausal?: boolean;
+  /** Query i attends to keys i − window … i + window only, and to none after i where `isCausal`. Default: no limit. */
+  readonly window?: number;
+  /**
+   * Heads of queries [..., heads, queries, size] share heads of keys and values [..., fewer heads, keys, size], each as many, as torch's
+   * `enable_gqa`. Default false.
+   */
+  readonly enableGqa?: boolean;
   /** Factor of the scores. Default 1 / √size. */
   readonly scale?: number;
   /** Drops probabilities at random, as in training. Default: none. */
@@ -84,9 +91,9 @@ const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
     const [gradient, mask] = [gradients[0] as Tensor, inputs[3]];
     const operands = inputs.slice(0, 3) as [Tensor, Tensor, Tensor];
     if (isGradEnabled()) {
-      const flags =
-        mask && attributes.mask?.kind === "lengths" ? flagsOf(mask, keysOf(operands)) : mask;
-      return composedAttentionGradients(operands, flags, gradient, attributes);
+      const isLengths = attributes.mask?.kind === "lengths";
+      const whole = composedMask(operands, { mask, isLengths }, attributes.window);
+      return composedAttentionGradients(operands, whole, gradient, attributes);
     }
     const statistics = statisticsOp.apply([out, gradient, normalizers], null);
     const read = [...operands, gradient, statistics, ...(mask ? [mask] : [])];
@@ -95,8 +102,6 @@ const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
     return [query, ...keyValueGradientOp.applyAll(read, attributes)];
   },
 });
-
-const keysOf = ([, key]: readonly [Tensor, Tensor, Tensor]): number => key.shape.at(-2) as number;
 
 const statisticsOp: Op<null> = defineOp<null>({
   name: "attentionStatistics",
@@ -155,7 +160,7 @@ const keyValueGradientOp: Op<FusedAttention> = defineOp<FusedAttention>({
  * torch.nn.functional.scaled_dot_product_attention. Scores are float32 whatever the dtype. A query without visible keys gets
  * zeros.
  *
- * Heads of up to 128 elements are computed by fused kernels (Dao et al. 2022), which keep no tensor of queries × keys, neither
+ * Heads of up to 256 elements are computed by fused kernels (Dao et al. 2022), which keep no tensor of queries × keys, neither
  * here nor for the backward pass. The gradient of an added mask and second derivatives need that tensor.
  */
 export const scaledDotProductAttention: Composite<
@@ -172,6 +177,8 @@ export const scaledDotProductAttention: Composite<
         mask: kinds.tensor,
         keyLengths: kinds.tensor,
         isCausal: kinds.flag,
+        window: kinds.integer,
+        enableGqa: kinds.flag,
         scale: kinds.number,
         dropout: ownKinds.dropout,
       }),
@@ -179,19 +186,29 @@ export const scaledDotProductAttention: Composite<
   },
   (query: Tensor, key: Tensor, value: Tensor, options: AttentionOptions = {}): Tensor => {
     requireShapes(query, key, value);
-    const { isCausal = false, dropout } = options;
+    const { isCausal = false, window, dropout } = options;
+    if (window !== undefined && window < 0)
+      throw new RangeError(
+        `scaledDotProductAttention: a window reaches so many keys to either side, not ${window}: pass 0 or more`,
+      );
     const { scale = 1 / Math.sqrt(query.shape.at(-1) as number) } = options;
     if (options.mask && isCausal)
       throw new RangeError(
         "scaledDotProductAttention: isCausal is a mask of its own; put it into the mask, or leave the mask out",
       );
-    const lead = [query, key, value]
-      .map(({ shape }): readonly number[] => shape.slice(0, -2))
+    const group = options.enableGqa ? groupOf(query, key, value) : 1;
+    // Heads that others share are no dimension that broadcasts.
+    const own = group === 1 ? 2 : 3;
+    const batch = [query, key, value]
+      .map(({ shape }): readonly number[] => shape.slice(0, -own))
       .reduce((a, b) => broadcastShapes("scaledDotProductAttention", a, b));
+    const leadOf = ({ shape }: Tensor): readonly number[] => [...batch, ...shape.slice(-own, -2)];
+    const lead = leadOf(query);
     const [queries, keys] = [query.shape.at(-2), key.shape.at(-2)] as [number, number];
     const drawn = dropout && drawDropout(query.runtime, product(lead) * queries * keys, dropout);
-    const rule = { scale, isCausal, dropout: drawn };
-    const { mask, isLengths } = maskOf(options, lead, queries, keys);
+    const rule = { scale, isCausal, window, group, dropout: drawn };
+    const given = maskOf(options, lead, queries, keys);
+    const { mask, isLengths } = given;
     const kind = isLengths ? "lengths" : mask && isFloating(mask.dtype) ? "added" : "flags";
     const layout = mask && kernels.attentionMask(kind, mask.shape, lead);
     const isFused =
@@ -202,11 +219,11 @@ export const scaledDotProductAttention: Composite<
     if (!isFused)
       return composedAttention(
         [query, key, value],
-        isLengths ? flagsOf(mask as Tensor, keys) : mask,
+        composedMask([query, key], given, window),
         rule,
       );
     const operands = [query, key, value].map((x) => {
-      const shape = [...lead, ...x.shape.slice(-2)];
+      const shape = [...leadOf(x), ...x.shape.slice(-2)];
       return shape.length === x.rank && product(shape) === x.size ? x : expand(x, shape);
     });
     return attentionOp.apply([...operands, ...(mask ? [mask] : [])], { ...rule, mask: layout });
@@ -215,13 +232,19 @@ export const scaledDotProductAttention: Composite<
 
 const isHead = (size: number): boolean => size > 0 && size <= kernels.maxAttentionSize;
 
+interface GivenMask {
+  readonly mask: Tensor | undefined;
+  /** Whether it has the lengths of sequences of keys. */
+  readonly isLengths: boolean;
+}
+
 /** Combines a given mask and given lengths into one mask; lengths alone stay lengths. */
 function maskOf(
   { mask, keyLengths }: AttentionOptions,
   lead: readonly number[],
   queries: number,
   keys: number,
-): { readonly mask: Tensor | undefined; readonly isLengths: boolean } {
+): GivenMask {
   const scores = [...lead, queries, keys];
   if (mask && !broadcasts(mask.shape, scores))
     throw new ShapeError(
@@ -237,11 +260,27 @@ function maskOf(
       `scaledDotProductAttention: keyLengths [${keyLengths.shape}] do not broadcast to [${lead}], the dimensions before [keys, size]`,
     );
   if (!mask) return { mask: keyLengths, isLengths: true };
-  const flags = flagsOf(keyLengths, keys);
-  const both = isFloating(mask.dtype)
-    ? masked(expandTo(mask, flags), flags)
-    : logicalAnd(mask, flags);
-  return { mask: both, isLengths: false };
+  return { mask: hiding(mask, flagsOf(keyLengths, keys)), isLengths: false };
+}
+
+/** A mask that hides what either of two hides. */
+const hiding = (mask: Tensor, flags: Tensor): Tensor =>
+  isFloating(mask.dtype) ? masked(expandTo(mask, flags), flags) : logicalAnd(mask, flags);
+
+/** The mask for attention as products, with lengths and a window as flags. */
+function composedMask(
+  [query, key]: readonly [Tensor, Tensor, ...unknown[]],
+  { mask: given, isLengths }: GivenMask,
+  window: number | undefined,
+): Tensor | undefined {
+  const [queries, keys] = [query.shape.at(-2), key.shape.at(-2)] as [number, number];
+  const mask = given && isLengths ? flagsOf(given, keys) : given;
+  if (window === undefined) return mask;
+  const isNear = Uint32Array.from({ length: queries * keys }, (_, at) =>
+    Math.abs(Math.floor(at / keys) - (at % keys)) <= window ? 1 : 0,
+  );
+  const near = query.runtime.tensor(isNear, [queries, keys]);
+  return mask ? hiding(mask, near) : near;
 }
 
 const broadcasts = (shape: readonly number[], to: readonly number[]): boolean =>
@@ -255,6 +294,20 @@ const expandTo = (x: Tensor, other: Tensor): Tensor =>
 function flagsOf(lengths: Tensor, keys: number): Tensor {
   const places = lengths.runtime.tensor(Uint32Array.from({ length: keys }, (_, key) => key));
   return lt(places, lengths.reshape([...lengths.shape, 1, 1]));
+}
+
+/** How many heads of queries share a head of keys and values. */
+function groupOf({ shape: q }: Tensor, { shape: k }: Tensor, { shape: v }: Tensor): number {
+  const [heads, shared, values] = [q, k, v].map((shape) => shape.at(-3) ?? 0) as [
+    number,
+    number,
+    number,
+  ];
+  if (!Number.isInteger(heads / shared) || shared !== values)
+    throw new ShapeError(
+      `scaledDotProductAttention: enableGqa needs query [..., heads, queries, size] and fewer heads of key and value, a divisor of these, not [${q}], [${k}] and [${v}]`,
+    );
+  return heads / shared;
 }
 
 function requireShapes(query: Tensor, key: Tensor, value: Tensor): void {

@@ -41,6 +41,16 @@ export const attentionCases: FamilyCases = {
         ],
         { isCausal: true },
       ),
+      attention("a window", [...heads] as [Shape, Shape, Shape], { window: 1 }),
+      attention(
+        "grouped heads",
+        [
+          [4, 3, 2],
+          [2, 4, 2],
+          [2, 4, 3],
+        ],
+        { enableGqa: true, isCausal: true },
+      ),
       attention(
         "shared keys",
         [

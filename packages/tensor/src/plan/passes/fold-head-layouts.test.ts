@@ -214,6 +214,8 @@ interface Model {
   readonly heads: number;
   readonly size: number;
   readonly length: number;
+  /** Whether heads of queries share those of keys and values. */
+  readonly enableGqa?: boolean;
   /**
    * The numbers of copies in its step without and with the pass; the remaining ones copy gradients of weights and scratch
    * memory.
@@ -251,6 +253,16 @@ const models: Readonly<Record<string, Model>> = {
       return [0, 1, 2].map((part) => headsIn(product.narrow(2, part * h * s, h * s), this));
     },
   },
+  "products of fewer heads of keys": {
+    ...{ heads: 4, size: 8, length: 7, enableGqa: true, copies: [10, 2] },
+    split(x, [query, ...others]) {
+      const { heads: h, size: s } = this;
+      const shared = others.map((w) =>
+        headsIn(linear(x, w.narrow(0, 0, (h * s) / 2)), { heads: h / 2, size: s }),
+      );
+      return [headsIn(linear(x, query as Tensor), this), ...shared];
+    },
+  },
   "heads of an odd size": {
     ...{ heads: 2, size: 3, length: 5, copies: [12, 8] },
     split(x, weights) {
@@ -272,12 +284,13 @@ async function trained(runtime: Runtime, model: Model, dtype: "float32" | "float
   const [last, ...weights] = parameters as [Variable, ...Variable[]];
   const input = parameter(3 * model.length, width, 5);
   const generator = new Generator(3);
+  const { enableGqa = false } = model;
   for (let step = 0; step < 2; step++)
     await runtime.step(() => {
       const forwarded = (): Tensor => {
         const x = input.reshape([3, model.length, width]);
         const [query, key, value] = model.split(x, weights) as [Tensor, Tensor, Tensor];
-        const options = { isCausal: true, dropout: { p: 0.25, generator } };
+        const options = { isCausal: true, enableGqa, dropout: { p: 0.25, generator } };
         const attended = scaledDotProductAttention(query, key, value, options);
         return linear(attended.permute([0, 2, 1, 3]).reshape(x.shape), last)
           .square()

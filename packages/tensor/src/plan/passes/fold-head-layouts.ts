@@ -184,10 +184,11 @@ function movedHeads(
   const start = elementsIn(from.dtype, old.offset - from.offset);
   const { buffer, offset, length, dtype } = to;
   const bound = { buffer, offset, length, dtype, ...(old.rounding && { rounding: old.rounding }) };
-  for (const heads of headCounts(first, walk)) {
+  for (const count of headCounts(first, walk)) {
+    const heads = count * first.group;
     const places = new Map<string, HeadPlace<Storage>>();
     for (const operand of operands) {
-      const layout = layoutThrough(walk, start, operand, heads);
+      const layout = layoutThrough(walk, start, operand, heads / operand.group);
       if (layout) places.set(operand.name, { binding: bound, layout });
     }
     const moved = places.size === operands.length ? withHeads(launch, places, heads) : undefined;
