@@ -43,6 +43,7 @@ const gates = [
   { name: "ledger", command: ["node", "scripts/ledger.mjs", "cpu", "native"] },
   // It takes one to two minutes on two busy cores.
   { name: "docs", command: ["npm", "run", "--silent", "docs"], minutes: 5 },
+  { name: "docs:test", command: ["npm", "run", "--silent", "docs:test"] },
   { name: "parity", command: ["npm", "run", "--silent", "test:parity", "-w", "digits"] },
   { name: "changeset", command: ["npx", "changeset", "status", `--since=${mainBranch()}`] },
   { name: "packed", command: ["node", "scripts/packed-install.mjs"], counts: true },

@@ -1,7 +1,9 @@
 import { unit } from "@halfstep/vitest";
+import { configDefaults } from "vitest/config";
 
 export default unit({
   include: ["**/*.test.mjs"],
+  exclude: [...configDefaults.exclude, "**/*.docs.test.mjs"],
   root: import.meta.dirname,
   typecheck: { enabled: false },
 });
