@@ -15,7 +15,7 @@ export interface RunAppOptions {
   readonly onStderr?: (stderr: string, kill: (signal: NodeJS.Signals) => void) => void;
 }
 
-/** `npm start -w APP -- …args`, without npm. */
+/** `npm start -w APP -- …args`, without npm. The first call of a process bundles the app, others run that bundle. */
 export declare const runApp: (
   app: string,
   args: readonly string[],

@@ -1,11 +1,18 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { gpuEnvironment } from "../../scripts/bootstrap/adapter.mjs";
 
 const fromRoot = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
+const bundled = new Set();
+
 /** `npm start -w APP -- …args`, without npm. */
-export const runApp = (app, args, options) =>
-  runNode([fromRoot("scripts/run-app.mjs"), app, "main", ...args], options);
+export const runApp = async (app, args, options) => {
+  if (bundled.has(app)) return runBundle(app, args, options);
+  const ended = await runNode([fromRoot("scripts/run-app.mjs"), app, "main", ...args], options);
+  bundled.add(app);
+  return ended;
+};
 
 /** `npm start -- …args`, without npm and its set-up. */
 export const runStart = (args, options) =>
@@ -20,7 +27,7 @@ function runNode(args, { input, env, onStderr } = {}) {
   const child = spawn(process.execPath, args, {
     stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     // The environment of the tests may select another adapter for other programs.
-    env: { ...process.env, HALFSTEP_ADAPTER: "", ...env },
+    env: { ...process.env, ...gpuEnvironment(), HALFSTEP_ADAPTER: "", ...env },
   });
   let stdout = "";
   let stderr = "";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkpointIn } from "@halfstep/trainer/node";
-import { runApp, runBundle } from "@halfstep/vitest/run-app";
+import { runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-endings-"));
@@ -82,7 +82,7 @@ describe("a run that is under way", { timeout: 300_000 }, () => {
   it("is saved where its terminal is closed, and says how it goes on", async () => {
     const out = join(folder, "hung-up");
     let isClosed = false;
-    const ended = await runBundle("language-model", training(out, ...long), {
+    const ended = await runApp("language-model", training(out, ...long), {
       onStderr: (stderr, kill) => {
         // A second signal would end it at once.
         if (!isClosed && /step [1-9]/.test(stderr)) kill("SIGHUP");

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSafetensors } from "@halfstep/safetensors";
-import { type Ended, runApp, runBundle } from "@halfstep/vitest/run-app";
+import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 // On the CPU, with models that are too small to learn much: what is tested is the program.
@@ -21,9 +21,7 @@ const tiny =
   "--device cpu --hidden-size 8 --layers 1 --heads 2 --max_seq_length 16 --train_batch_size 4 --least-count 1 --least-feature 1 --learning_rate 0.01".split(
     " ",
   );
-// All but the first run what that one has bundled.
-beforeAll(() => runApp("text", ["--help"]), 60_000);
-const text = runBundle.bind(undefined, "text");
+const text = runApp.bind(undefined, "text");
 const train = (out: string, ...flags: readonly string[]): Promise<Ended> =>
   text(["train", ...tiny, "--out", inFolder(out), "--json", ...flags]);
 const own = ["--task", "sentences", "--data", inFolder("own.tsv")];
