@@ -31,16 +31,20 @@ const { tables, adapter } = await ablate({
 const machine = `${availableParallelism()} cores, Node ${process.versions.node}`;
 const date = new Date().toISOString().slice(0, 10);
 const times = adapter
-  ? `Times: ${adapter}, ${machine}, ${date}; load average ${loadBefore} before and ${load()} after. Of the planned steps on a software adapter, the one is timed whose bytes the pass lessens most. Pairs of steps, with and without the pass, take turns; the figures are the median of the time without over the time with it, and quartiles. Time of the driver’s threads is CPU time, which other work on the machine changes little. Where quartiles are on both sides of 1, nothing is shown.`
+  ? `Times: ${adapter}, ${machine}, ${date}; load average ${loadBefore} before and ${load()} after. For each pass one planned step is timed:
+the one of a software adapter whose bytes the pass lessens most. Steps with and without the pass take turns in pairs. The figures are the
+median of the time without the pass over the time with it, and its quartiles. The time of the driver’s threads is CPU time, which other
+work on the machine changes little. Where the quartiles are on both sides of 1, no difference is shown.`
   : `Times were not measured. ${machine}, ${date}.`;
 const text = `# What each pass of the planner gains
 
 Written by \`npm run ablate\`. Each row drops one pass and keeps the others: what grows without a pass is what the pass saves. A pass may
 show nothing because another does its work when it is gone.
 
-Steps of AMP training of the reference models and of a wide MLP, in float32, float16 and bfloat16, with and without clipping, of one batch and of two whose
-gradients add up, planned for a software adapter and for a GPU (nvidia stands for all). Nothing but times depends on the machine. Bytes are those of all operands and results of all
-launches: what two launches load counts twice, and what a launch loads of a table counts whole. Least, median and most are of the plans that change.
+The steps are AMP training of the reference models and of a wide MLP, in float32, float16 and bfloat16, with and without clipping, with one batch and with
+two accumulated ones. They are planned for a software adapter and for a GPU (nvidia stands for all). Only times depend on the machine. Bytes are those of
+all operands and results of all launches: what two launches load counts twice, and what a launch loads of a table counts whole. Least, median and most are
+of the plans that change.
 
 ${times}
 

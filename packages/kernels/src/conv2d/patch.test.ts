@@ -243,7 +243,9 @@ describe("patches of pixels", () => {
       const mistakes = mismatches(found, expected, { relative, absolute: 0 });
       if (mistakes.length > 0) wrong[`${name} ${patch} ${storage}`] = mistakes;
     };
-    for (const tested of cases) {
+    // The tiers differ in how halves are loaded and stored: every other case tests that of the second tier.
+    const isTested = (_: Case, i: number): boolean => tier === "native" || i % 2 === 1;
+    for (const tested of cases.filter(isTested)) {
       const found = await runOnGpu(device, operandsOf(tested), launchesOf(tested));
       const expected = expectedOf(
         tested,
@@ -251,7 +253,7 @@ describe("patches of pixels", () => {
       );
       compare("conv2d", tested, found.out, expected);
     }
-    for (const tested of turnedCases) {
+    for (const tested of turnedCases.filter(isTested)) {
       const found = await runOnGpu(device, turnedOperandsOf(tested), turnedLaunchesOf(tested));
       const expected = expectedOf(
         tested,
