@@ -2,6 +2,7 @@ import { BindGroupCache } from "./bind-groups.js";
 import { type AllocateOptions, BufferPool, type MemoryAccount } from "./buffer-pool.js";
 import { type Capabilities, probeCapabilities, type Tier } from "./capabilities.js";
 import { Counters } from "./counters.js";
+import { type CompilerDevices, DriverCompiler } from "./driver-compiler.js";
 import { type DeviceEncoder, makeEncoder, ScalarChunks } from "./encoder.js";
 import type { DeviceLostError } from "./errors.js";
 import { Health } from "./health.js";
@@ -42,6 +43,11 @@ export interface WrapOptions {
    * adapter. Sums of products differ between classes in their last bits.
    */
   readonly hardwareClass?: string;
+  /**
+   * Further devices of the same adapter. They compile programs in parallel where the driver compiles in one thread for each device, at
+   * the first dispatch (Mesa's software driver). Default: none.
+   */
+  readonly compilers?: CompilerDevices;
   /** A name for messages. Default: the label of the GPUDevice, or the name of its adapter. */
   readonly label?: string;
 }
@@ -121,28 +127,29 @@ export async function wrapDevice(gpu: GPUDevice, options: WrapOptions = {}): Pro
   const capabilities = await probeCapabilities(gpu, options);
   const { description, device } = capabilities.adapter;
   const label = options.label ?? (gpu.label || description || device || "GPU");
-  return makeDevice(gpu, label, capabilities, options.memoryBudget ?? Number.POSITIVE_INFINITY);
+  return makeDevice(gpu, label, capabilities, options);
 }
 
 function makeDevice(
   gpu: GPUDevice,
   label: string,
   capabilities: Capabilities,
-  budget: number,
+  { memoryBudget = Number.POSITIVE_INFINITY, compilers }: WrapOptions,
 ): Device {
   const counters = new Counters();
   const health = new Health(gpu, label);
   const bindGroups = new BindGroupCache(gpu, counters);
   const queue = new SubmissionQueue((error) => health.fail(asError(error)));
   void health.lost.then(() => queue.release());
-  const memory = new BufferPool(gpu, counters, budget, (buffer) =>
+  const memory = new BufferPool(gpu, counters, memoryBudget, (buffer) =>
     // Work that waits may use a buffer that was released after it.
     queue.add(() => {
       bindGroups.forget(buffer);
       buffer.destroy();
     }),
   );
-  const pipelines = new PipelineCache(gpu, capabilities, counters, health);
+  const driver = capabilities.adapter.isFallback ? new DriverCompiler(gpu, compilers) : undefined;
+  const pipelines = new PipelineCache(gpu, capabilities, counters, health, driver);
   const resolver: Resolver = { gpu, pipelines, bindGroups, counters, queue };
 
   const submitNow = (commands: readonly GPUCommandBuffer[]): void => {

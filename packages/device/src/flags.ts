@@ -6,6 +6,7 @@ export const BufferUsage = {
   copyTarget: 0x8,
   uniform: 0x40,
   storage: 0x80,
+  indirect: 0x100,
   queryResolve: 0x200,
 } as const;
 

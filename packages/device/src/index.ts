@@ -13,6 +13,7 @@ export {
   type WrapOptions,
   wrapDevice,
 } from "./device.js";
+export type { CompilerDevices } from "./driver-compiler.js";
 export type { DeviceEncoder } from "./encoder.js";
 export {
   DeviceLostError,

@@ -2,7 +2,7 @@
 import { availableParallelism, totalmem } from "node:os";
 import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
-import { type DeviceOptions, openDevice } from "./request.js";
+import { type DeviceOptions, openDevice, openGpu } from "./request.js";
 
 /** Options of requesting a device in Node. */
 export interface NodeDeviceOptions extends DeviceOptions {
@@ -15,14 +15,24 @@ export interface NodeDeviceOptions extends DeviceOptions {
  * adapter, which uses the machine's memory, the default memory budget is three quarters of the process's limit.
  */
 export async function requestDevice(options: NodeDeviceOptions = {}): Promise<Device> {
-  const adapter = await requestAdapter(
-    options.adapter ?? (process.env.HALFSTEP_ADAPTER || undefined),
-  );
+  const wish = options.adapter ?? (process.env.HALFSTEP_ADAPTER || undefined);
+  const adapter = await requestAdapter(wish);
   const memoryBudget =
     options.memoryBudget ??
     (adapter.info.isFallbackAdapter ? Math.floor(0.75 * usableMemory()) : undefined);
-  return openDevice(adapter, memoryBudget === undefined ? options : { ...options, memoryBudget });
+  const compilers = {
+    most: Math.min(availableParallelism() - 1, mostCompilers),
+    open: async () => openGpu(await requestAdapter(wish), options),
+  };
+  return openDevice(adapter, {
+    compilers,
+    ...options,
+    ...(memoryBudget !== undefined && { memoryBudget }),
+  });
 }
+
+/** Further devices that compile programs for one: more would use memory and seldom have work. */
+const mostCompilers = 3;
 
 /** A GPUDevice that computes nothing and has every feature of Dawn. It compiles programs that no local adapter can run. */
 export async function requestNullDevice(): Promise<GPUDevice> {

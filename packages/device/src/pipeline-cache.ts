@@ -1,8 +1,9 @@
 import type { Capabilities } from "./capabilities.js";
 import { checkBindings } from "./check-launch.js";
 import type { Counters } from "./counters.js";
+import type { DriverCompiler } from "./driver-compiler.js";
+import { bindingTypes, layoutOf } from "./empty-dispatches.js";
 import { ShaderError } from "./errors.js";
-import { shaderStageCompute } from "./flags.js";
 import type { Health } from "./health.js";
 import type { Binding, Kernel, Program, ProgramContext } from "./launch.js";
 import { paced } from "./paced.js";
@@ -45,6 +46,9 @@ export interface PrewarmOptions {
 
 /** Programs that are compiled at a time: drivers have few threads, and started programs cannot be aborted. */
 const atOnce = 8;
+
+/** The least number of programs for which a driver that compiles at the first dispatch is asked to do so before. */
+const worthDispatching = 4;
 
 interface Layout {
   readonly id: number;
@@ -120,12 +124,21 @@ export class PipelineCache {
   readonly #capabilities: Capabilities;
   readonly #counters: Counters;
   readonly #health: Health;
+  readonly #driver: DriverCompiler | undefined;
 
-  constructor(gpu: GPUDevice, capabilities: Capabilities, counters: Counters, health: Health) {
+  /** @param driver compiles what the driver would compile at the first dispatch. */
+  constructor(
+    gpu: GPUDevice,
+    capabilities: Capabilities,
+    counters: Counters,
+    health: Health,
+    driver?: DriverCompiler,
+  ) {
     this.#gpu = gpu;
     this.#capabilities = capabilities;
     this.#counters = counters;
     this.#health = health;
+    this.#driver = driver;
   }
 
   /** A kernel for a choice of storage. Nothing is compiled before its pipeline is asked for. */
@@ -149,6 +162,7 @@ export class PipelineCache {
       for (const kernels of queue) {
         signal?.throwIfAborted();
         const pipeline = await this.#compileAhead(kernels[0]);
+        if (total >= worthDispatching) await this.#driver?.compile(kernels[0], pipeline);
         for (const cached of kernels) cached.adopt(pipeline);
         compiled++;
         tell(kernels);
@@ -158,7 +172,7 @@ export class PipelineCache {
     await Promise.all(Array.from({ length: Math.min(total, atOnce) }, compileRest));
   }
 
-  /** The kernels without a pipeline, by their programs. */
+  /** The kernels without a pipeline, by their programs, the longest first. */
   #missing(
     wanted: Iterable<{ readonly kernel: Kernel; readonly bindings: Storage }>,
   ): readonly SameProgram[] {
@@ -172,7 +186,9 @@ export class PipelineCache {
       else if (same) same.push(cached);
       else missing.set(cached.codeKey, [cached]);
     }
-    return [...missing.values()];
+    // Longer ones take longer: begun last, one of them would keep all others waiting.
+    const length = ([{ program }]: SameProgram): number => program.code.length;
+    return [...missing.values()].sort((a, b) => length(b) - length(a));
   }
 
   #cached(kernel: Kernel, storage: Storage): CachedKernel {
@@ -243,25 +259,17 @@ export class PipelineCache {
   }
 
   #layoutFor(kernel: Kernel): Layout {
-    const types: GPUBufferBindingType[] = kernel.bindings.map(({ access }) =>
-      access === "read" ? "read-only-storage" : "storage",
-    );
+    const types = bindingTypes(kernel);
     const available = this.#gpu.limits.maxStorageBuffersPerShaderStage;
-    if (types.length > available)
+    const wanted = kernel.bindings.length;
+    if (wanted > available)
       throw new RangeError(
-        `kernel "${kernel.name}" binds ${types.length} storage buffers, but this device allows ${available}: split the kernel`,
+        `kernel "${kernel.name}" binds ${wanted} storage buffers, but this device allows ${available}: split the kernel`,
       );
-    if (kernel.scalars.length > 0) types.push("uniform");
     const signature = types.join();
     let layout = this.#layouts.get(signature);
     if (!layout) {
-      const group = this.#gpu.createBindGroupLayout({
-        entries: types.map((type, binding) => ({
-          binding,
-          visibility: shaderStageCompute,
-          buffer: { type },
-        })),
-      });
+      const group = layoutOf(this.#gpu, types);
       const pipeline = this.#gpu.createPipelineLayout({ bindGroupLayouts: [group] });
       layout = { id: this.#layouts.size, group, pipeline };
       this.#layouts.set(signature, layout);

@@ -17,21 +17,28 @@ const native = [
 
 /** Requests a device with all limits of the adapter, and the features for the tier. */
 export async function openDevice(adapter: GPUAdapter, options: DeviceOptions): Promise<Device> {
-  const { features = [], tier, label } = options;
+  const gpu = await openGpu(adapter, options);
+  // The device has less information than the adapter: in Node none about matrices.
+  return wrapDevice(gpu, { adapterInfo: adapter.info, ...options });
+}
+
+/** As {@link openDevice}, without a wrapper. */
+export async function openGpu(
+  adapter: GPUAdapter,
+  { features = [], tier, label }: DeviceOptions,
+): Promise<GPUDevice> {
   const missing = features.filter((feature) => !adapter.features.has(feature));
   if (missing.length > 0)
     throw new TypeError(
       `the adapter lacks ${missing.join(", ")}: leave it out of \`features\`; it has ${[...adapter.features].join(", ")}`,
     );
-  const gpu = await adapter.requestDevice({
+  return adapter.requestDevice({
     ...(label === undefined ? {} : { label }),
     requiredFeatures: [
       ...new Set([...featuresFor(adapter, tier), ...features]),
     ] as GPUFeatureName[],
     requiredLimits: limitsOf(adapter.limits),
   });
-  // The device has less information than the adapter: in Node none about matrices.
-  return wrapDevice(gpu, { adapterInfo: adapter.info, ...options });
 }
 
 const featuresFor = (adapter: GPUAdapter, tier: Tier | undefined): string[] =>
