@@ -1,3 +1,4 @@
+import type { CompileProgress } from "@halfstep/device";
 import type { StepOutcome } from "@halfstep/grad-scaler";
 import type { Evaluation } from "./evaluate.js";
 import type { Stateful } from "./stateful.js";
@@ -35,6 +36,8 @@ export interface Training {
 export interface TrainingHook extends Partial<Stateful> {
   /** Called inside each recorded step, after the optimizer's step: `record: () => ema.update()`. It must not wait. */
   readonly record?: () => void;
+  /** Called while a step waits for programs that it is the first to need: at the beginning and after each program. */
+  readonly onCompile?: (progress: CompileProgress) => void;
   /** Called for every step, in order, up to `reportInterval` steps late. */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
   /** Called for every evaluation, in order with the steps. */

@@ -65,6 +65,40 @@ describe("trainingProgress", () => {
     expect(stream.written[0]).toMatch(/^float16 · epoch 1\/2 · /);
   });
 
+  it("shows that programs are compiled, and guesses without that time", () => {
+    const stream = recorder(false);
+    let time = 0;
+    const progress = trainingProgress("float16", stream, { interval: 5, now: () => time });
+    const compile = (total: number, milliseconds: number): void => {
+      for (let compiled = 0; compiled <= total; compiled++) {
+        if (compiled > 0) time += milliseconds;
+        progress.compiling({ compiled, total, kernel: "matmul" });
+      }
+    };
+    compile(40, 300);
+    time += 1000;
+    expect(progress.seconds).toBe(1);
+    progress.update(at(1));
+    compile(3, 10);
+    time += 24_000;
+    progress.update(at(25));
+    expect(stream.written).toEqual([
+      "float16 · compiling 4 of 40 programs\n",
+      "float16 · compiling 21 of 40 programs\n",
+      "float16 · compiling 38 of 40 programs\n",
+      expect.stringMatching(/step 1\/100 .* 1 min 39 s left\n$/),
+      expect.stringMatching(/step 25\/100 .* 1 min 15 s left\n$/),
+    ]);
+  });
+
+  it("stands still while programs are compiled", () => {
+    let time = 0;
+    const progress = trainingProgress("x", recorder(false), { now: () => time });
+    progress.compiling({ compiled: 0, total: 2, kernel: "matmul" });
+    time += 700;
+    expect(progress.seconds).toBe(0);
+  });
+
   it("shows where a stopped run stood", () => {
     const stream = recorder(false);
     const progress = trainingProgress("x", stream, { now: () => 0 });
@@ -90,11 +124,13 @@ describe("trainingProgress", () => {
     });
     const progress = trainingProgress("float16", terminal);
     progress.note("before");
+    progress.compiling({ compiled: 3, total: 4, kernel: "matmul" });
     progress.update(at(50));
     progress.note("step 50 skipped");
     progress.stop();
     const text = written.join("");
     expect(text).toContain("before\n");
+    expect(text).toContain("float16 ███████████████░░░░░ compiling 3 of 4 programs");
     expect(text).toContain("step 50 skipped\n");
     expect(text).toContain("float16 ██████████░░░░░░░░░░ epoch 1/2 · step 50/100");
   });

@@ -1,5 +1,7 @@
+import type { CompileProgress } from "@halfstep/device";
 import { SingleBar } from "cli-progress";
 import { formatDuration, formatNumber, formatScale } from "./quantities.js";
+import { TrainingClock } from "./training-clock.js";
 
 /** The progress of training. */
 export interface TrainingProgress {
@@ -32,6 +34,10 @@ export interface ProgressOptions {
 
 /** Live progress of one training run. */
 export interface Progress {
+  /** Seconds so far, without the time in which programs were compiled. */
+  readonly seconds: number;
+  /** Shows how many programs are compiled that a step waits for. */
+  compiling(progress: CompileProgress): void;
   update(progress: TrainingProgress): void;
   /** A line that stays, such as "step 812 skipped, scale 65536 → 32768". */
   note(line: string): void;
@@ -39,23 +45,40 @@ export interface Progress {
   stop(): void;
 }
 
-/** A bar on a terminal; elsewhere a plain line at the first step, then one every few seconds, then the last step. */
+/**
+ * A bar on a terminal; elsewhere a plain line at the first step, then one every few seconds, then the last step. Where programs are
+ * compiled for a second or longer, lines say how many are done.
+ */
 export const trainingProgress = (
   label: string,
   stream: ProgressStream,
   { interval = 5, now = () => performance.now() }: ProgressOptions = {},
 ): Progress => {
-  const started = now();
+  const clock = new TrainingClock(now);
   let first: number | undefined;
   const describe = (progress: TrainingProgress): string => {
     // An earlier process has done the steps before a resumed run.
     first ??= progress.step;
-    return describeProgress(progress, (now() - started) / 1000, Math.max(0, first - 1));
+    return describeProgress(progress, clock.seconds, Math.max(0, first - 1));
   };
-  return stream.isTTY
+  const shown = stream.isTTY
     ? barProgress(label, stream as NodeJS.WriteStream, describe)
     : plainProgress(label, stream, describe, { interval, now });
+  return {
+    ...shown,
+    get seconds() {
+      return clock.seconds;
+    },
+    compiling(progress) {
+      const seconds = clock.compiling(progress);
+      shown.compiling(progress, seconds);
+    },
+  };
 };
+
+/** The progress of compiling, in one line. */
+const describeCompiling = ({ compiled, total }: CompileProgress): string =>
+  `compiling ${compiled} of ${total} programs`;
 
 /**
  * Epoch, loss, speed, loss scale, skipped steps and time left, in one line.
@@ -81,7 +104,13 @@ export const describeProgress = (
 
 type Describe = (progress: TrainingProgress) => string;
 
-const barProgress = (label: string, stream: NodeJS.WriteStream, describe: Describe): Progress => {
+/** What shows progress. */
+interface Shown extends Omit<Progress, "seconds" | "compiling"> {
+  /** @param seconds since compiling began */
+  compiling(progress: CompileProgress, seconds: number): void;
+}
+
+const barProgress = (label: string, stream: NodeJS.WriteStream, describe: Describe): Shown => {
   let running = false;
   const bar = new SingleBar({
     stream,
@@ -94,11 +123,19 @@ const barProgress = (label: string, stream: NodeJS.WriteStream, describe: Descri
     forceRedraw: true,
     fps: 8,
   });
+  const show = (done: number, total: number, text: string): void => {
+    if (running) {
+      bar.setTotal(total);
+      bar.update(done, { text });
+    } else bar.start(total, done, { text });
+    running = true;
+  };
   return {
+    compiling(progress) {
+      show(progress.compiled, progress.total, describeCompiling(progress));
+    },
     update(progress) {
-      if (!running) bar.start(progress.steps, 0, { text: "" });
-      running = true;
-      bar.update(progress.step, { text: describe(progress) });
+      show(progress.step, progress.steps, describe(progress));
     },
     note(line) {
       // The bar is on the current line: the note replaces it, and the next redraw shows the bar below.
@@ -116,9 +153,10 @@ const plainProgress = (
   stream: ProgressStream,
   describe: Describe,
   { interval, now }: Required<ProgressOptions>,
-): Progress => {
+): Shown => {
   let shown: TrainingProgress | undefined;
   let shownAt = Number.NEGATIVE_INFINITY;
+  let compilingShownAt = Number.NEGATIVE_INFINITY;
   let latest: TrainingProgress | undefined;
   const show = (progress: TrainingProgress): void => {
     stream.write(`${label} · ${describe(progress)}\n`);
@@ -126,6 +164,11 @@ const plainProgress = (
     shownAt = now();
   };
   return {
+    compiling(progress, seconds) {
+      if (seconds < 1 || now() - compilingShownAt < interval * 1000) return;
+      stream.write(`${label} · ${describeCompiling(progress)}\n`);
+      compilingShownAt = now();
+    },
     update(progress) {
       latest = progress;
       if (now() - shownAt >= interval * 1000 || progress.step === progress.steps) show(progress);

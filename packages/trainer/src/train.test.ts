@@ -1,4 +1,5 @@
-import { type Device, DeviceLostError } from "@halfstep/device";
+import { type CompileProgress, type Device, DeviceLostError } from "@halfstep/device";
+import { requestDevice } from "@halfstep/device/node";
 import { requestTestDevice } from "@halfstep/device/testing";
 import {
   GradScaler,
@@ -15,7 +16,7 @@ import {
   type Runtime,
   type Tensor,
 } from "@halfstep/tensor";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { classifier, lossOf, type Samples, sampleBatches } from "../test/classes.js";
 import { DivergenceError } from "./errors.js";
 import type { StepMetrics } from "./summary.js";
@@ -76,6 +77,30 @@ const training = (place: Place, scaling: GradScalerOptions) => {
 
 const numbers = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+it("compiles all programs of a step before it runs, without blocking, and tells hooks how far it is", async () => {
+  const device = await requestDevice({ label: "cold" });
+  const { run } = training({ runtime: gpuRuntime(device), device }, {});
+  const blocking = vi.spyOn(device.gpu, "createComputePipeline");
+  const compiling: CompileProgress[] = [];
+  let firstStep: number | undefined;
+  await run({
+    hooks: {
+      log: {
+        onCompile: (progress) => compiling.push(progress),
+        afterStep() {
+          firstStep ??= compiling.length;
+        },
+      },
+    },
+  });
+  const total = compiling[0]?.total ?? 0;
+  expect(total).toBeGreaterThan(10);
+  expect(compiling.map(({ compiled }) => compiled)).toEqual(numbers(0, total));
+  expect(firstStep).toBe(compiling.length);
+  expect(blocking).not.toHaveBeenCalled();
+  device.destroy();
+});
 
 describe.each(places)("train() on the %s", (_, open) => {
   it("tells every step once, in order, and recovers from a scale that overflows", async () => {

@@ -1,3 +1,4 @@
+import type { CompileProgress } from "@halfstep/device";
 import type { AccumulationWindow } from "@halfstep/grad-scaler";
 import type { PlanStatistics, Tensor } from "@halfstep/tensor";
 import { BatchSource } from "./batch-source.js";
@@ -202,7 +203,10 @@ export class TrainingRun<Batch> {
       if (i > 0 && this.#isOver()) return false;
       const count = counts[i] as number;
       const loss = await this.#phases.step((recording) =>
-        runtime.step(recording(() => this.#record(batch, count, window))),
+        runtime.step(
+          recording(() => this.#record(batch, count, window)),
+          { onCompile: (progress) => this.#tellCompile(progress) },
+        ),
       );
       if (this.#step === this.#start.step && runtime.lastPlan)
         this.#plans.push(runtime.lastPlan.statistics);
@@ -276,6 +280,11 @@ export class TrainingRun<Batch> {
     }
     isWanted ||= checkpoints?.every !== undefined && isDue(checkpoints.every, training);
     if (isWanted) await this.#save(isBest);
+  }
+
+  #tellCompile(progress: CompileProgress): void {
+    this.#meter.pause();
+    for (const hook of Object.values(this.#hooks)) hook.onCompile?.(progress);
   }
 
   #tellEvaluation(metrics: EvaluationMetrics): void {

@@ -11,6 +11,9 @@ it("records every step, shows some, and says which were skipped", () => {
     folder: { record: (metrics) => recorded.push(metrics) },
     stream: { write: (text) => shown.push(text) },
   });
+  // Programs that are compiled quickly are not worth a line.
+  follow.onCompile({ compiled: 0, total: 1, kernel: "matmul" });
+  follow.onCompile({ compiled: 1, total: 1, kernel: "matmul" });
   for (const step of [1, 2, 3]) {
     const isSkipped = step === 2;
     follow.onStep(

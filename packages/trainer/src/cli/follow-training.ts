@@ -20,6 +20,7 @@ export interface FollowOptions {
 
 /** A hook that shows and records. */
 export interface FollowTraining extends TrainingHook {
+  readonly onCompile: NonNullable<TrainingHook["onCompile"]>;
   readonly onStep: NonNullable<TrainingHook["onStep"]>;
   readonly onEvaluation: NonNullable<TrainingHook["onEvaluation"]>;
   /** A line that stays. */
@@ -30,7 +31,7 @@ export interface FollowTraining extends TrainingHook {
 
 /**
  * A hook that records every step in a run folder, and shows progress: epoch, step, loss, speed, loss scale, time left, with
- * a line for each step that was skipped and for each evaluation.
+ * a line for each step that was skipped and for each evaluation. Speed and time left leave out the compiling of programs.
  *
  * @example
  * const progress = followTraining({ label: "float16", epochs, steps, batchSize, folder });
@@ -39,10 +40,10 @@ export interface FollowTraining extends TrainingHook {
 export function followTraining(options: FollowOptions): FollowTraining {
   const { label, epochs, steps, batchSize, folder, stream = process.stderr } = options;
   const progress = trainingProgress(label, stream);
-  const started = performance.now();
   let first: number | undefined;
   let skipped = 0;
   return {
+    onCompile: (compiling) => progress.compiling(compiling),
     onStep(metrics, outcome) {
       folder?.record(metrics);
       // An earlier process has done the steps before a resumed run.
@@ -53,14 +54,13 @@ export function followTraining(options: FollowOptions): FollowTraining {
           `step ${metrics.step} skipped, scale ${outcome.scaleBefore} → ${outcome.scaleAfter}`,
         );
       }
-      const seconds = (performance.now() - started) / 1000;
       progress.update({
         epoch: metrics.epoch,
         epochs,
         step: metrics.step,
         steps,
         loss: metrics.loss ?? undefined,
-        samplesPerSecond: ((metrics.step - first + 1) * batchSize) / seconds,
+        samplesPerSecond: ((metrics.step - first + 1) * batchSize) / progress.seconds,
         scale: outcome?.scaleAfter ?? metrics.scale,
         skipped,
       });
