@@ -9,6 +9,7 @@ import {
 import { type ElementwiseProgram, elementwiseKernel } from "../src/elementwise.js";
 import { takesEpilogue, withEpilogue } from "../src/epilogue.js";
 import { add, relu } from "../src/expressions.js";
+import { checking } from "./checking.js";
 import { type Launches, testValues } from "./harness.js";
 
 // Convolutions that fill blocks, in workgroup memory or of hardware matrices.
@@ -129,6 +130,10 @@ export type ConvolutionOperands = {
   /** The result before an epilogue. */
   readonly product: Empty;
   readonly result: Empty;
+  /** The result, stored a second time. */
+  readonly twin: Empty;
+  /** Whether a number of the result is not finite. */
+  readonly foundInf: Empty;
 };
 
 interface Filled {
@@ -141,19 +146,24 @@ interface Empty {
   readonly dtype: DType;
 }
 
+/** @param last the last number of the left operand. Loads from outside of images end here, and what they load must not be multiplied. */
 export function convolutionOperands(
   { attributes }: ConvolutionCase,
   direction: Direction,
-  dtype: DType,
+  { dtype = "float16", last = Number.POSITIVE_INFINITY }: { dtype?: DType; last?: number } = {},
 ): ConvolutionOperands {
   const [left, right, result, columns] = sizesOf(attributes, direction);
+  const gathered = testValues(left, 1);
+  gathered[left - 1] = last;
   return {
-    left: { values: testValues(left, 1), dtype },
+    left: { values: gathered, dtype },
     right: { values: testValues(right, 2), dtype },
     bias: { values: testValues(columns, 3), dtype },
     residual: { values: testValues(result, 4), dtype },
     product: { values: result, dtype: "float32" },
     result: { values: result, dtype: "float32" },
+    twin: { values: result, dtype: "float16" },
+    foundInf: { values: 1, dtype: "uint32" },
   };
 }
 
@@ -166,6 +176,14 @@ const biasReluAndResidual: ElementwiseProgram = {
   ],
   outputs: [2],
 };
+
+/** The same launches, of which the last also stores `twin` and sets `foundInf`. */
+export const checkedLaunches =
+  (tested: ConvolutionCase, direction: Direction): Launches<ConvolutionOperands> =>
+  (target, operands) => {
+    const { result: out, foundInf, twin } = operands;
+    convolutionLaunches(tested, direction)(checking(target, { out, foundInf, twin }), operands);
+  };
 
 /** The launches of a direction into `result`; where the case has an epilogue, it is woven into the last. */
 export const convolutionLaunches =

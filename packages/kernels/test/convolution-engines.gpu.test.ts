@@ -2,8 +2,10 @@ import type { Hardware, Kernel, Launch, LaunchTarget } from "@halfstep/device";
 import { requestNullDevice } from "@halfstep/device/node";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
+import { flagBits } from "../src/found-flag.js";
 import {
   type ConvolutionCase,
+  checkedLaunches,
   convolutionCases,
   convolutionLaunches,
   convolutionOperands,
@@ -23,6 +25,8 @@ const gpu: Hardware = {
   subgroupMatrices: [],
 };
 
+const bitForBit = { relative: 0, absolute: 0 };
+
 describe.each(await testTiers())("convolutions by blocks in workgroup memory (%s)", (tier) => {
   it.each(directions)("equal the reference: %s", async (direction) => {
     const device = await requestTestDevice({ tier });
@@ -30,7 +34,7 @@ describe.each(await testTiers())("convolutions by blocks in workgroup memory (%s
     for (const tested of convolutionCases) {
       // Rows have tests of their own.
       if (tested.byRows?.includes(direction)) continue;
-      const operands = convolutionOperands(tested, direction, "float16");
+      const operands = convolutionOperands(tested, direction);
       const launches = convolutionLaunches(tested, direction);
       const { result } = await runOnGpu(device, operands, (target, bindings) =>
         launches(withHardware(target, gpu), bindings),
@@ -42,6 +46,20 @@ describe.each(await testTiers())("convolutions by blocks in workgroup memory (%s
       if (found.length > 0) wrong[tested.name] = found;
     }
     expect(wrong).toEqual({});
+  });
+
+  it.each(directions)("check and repeat their stores: %s", async (direction) => {
+    const device = await requestTestDevice({ tier });
+    const tested = convolutionCases.find(({ hasEpilogue }) => hasEpilogue) as ConvolutionCase;
+    const launches = checkedLaunches(tested, direction);
+    for (const last of [1, Number.POSITIVE_INFINITY]) {
+      const operands = convolutionOperands(tested, direction, { last });
+      const got = await runOnGpu(device, operands, (target, bindings) =>
+        launches(withHardware(target, gpu), bindings),
+      );
+      expect(got.foundInf[0]).toBe(last === 1 ? 0 : flagBits);
+      expect(mismatches(got.twin, runOnCpu(operands, launches).twin, bitForBit)).toEqual([]);
+    }
   });
 });
 
@@ -55,7 +73,7 @@ function programsOf(tested: ConvolutionCase, direction: Direction, hardware: Har
       programs.push((kernel as Kernel).program(context).code);
     },
   };
-  const operands = convolutionOperands(tested, direction, "float16");
+  const operands = convolutionOperands(tested, direction);
   const bindings = Object.fromEntries(
     Object.entries(operands).map(([name, { values, dtype }]) => [
       name,

@@ -16,7 +16,7 @@ const device = await requestDevice({ hardwareClass: "a GPU", label: "matrices" }
 describe.each(directions)("%s", (direction) => {
   const byBlocks = convolutionCases.filter(({ byRows }) => !byRows?.includes(direction));
   test.each(byBlocks.map((tested) => [tested.name, tested] as const))("%s", async (_, tested) => {
-    const operands = convolutionOperands(tested, direction, "float16");
+    const operands = convolutionOperands(tested, direction);
     const launches = convolutionLaunches(tested, direction);
     let code = "";
     const found = await runOnGpu(device, operands, (target, bindings) =>

@@ -15,7 +15,11 @@ interface Layer {
 }
 
 /** 3×3 with a border of zeros. Channels last here and in tfjs, first in jax-js and onnxruntime. */
-function convolution(name: string, layer: Layer, isQuick: boolean): Case {
+function convolution(
+  name: string,
+  layer: Layer,
+  chosen: Pick<Case, "isQuick" | "isForHardware">,
+): Case {
   const { batch, size, inChannels, outChannels } = layer;
   const pixels = batch * size * size;
   const input = () => randomNumbers(pixels * inChannels);
@@ -30,7 +34,7 @@ function convolution(name: string, layer: Layer, isQuick: boolean): Case {
   let operands: readonly [Float32Array, Float32Array] | undefined;
   return {
     name,
-    isQuick,
+    ...chosen,
     precisions: ["float32", "float16", "bfloat16"],
     cost: (precision) => ({
       operations: 2 * pixels * 9 * inChannels * outChannels,
@@ -107,17 +111,28 @@ export const convolutions: Workload = {
     convolution(
       "first layer, 3→16 of 32²×128",
       { batch: 128, size: 32, inChannels: 3, outChannels: 16 },
-      false,
+      { isQuick: false },
     ),
     convolution(
       "middle layer, 32→32 of 56²×8",
       { batch: 8, size: 56, inChannels: 32, outChannels: 32 },
-      true,
+      { isQuick: true },
     ),
     convolution(
       "late layer, 64→64 of 8²×128",
       { batch: 128, size: 8, inChannels: 64, outChannels: 64 },
-      false,
+      { isQuick: false },
+    ),
+    // Two layers of a ResNet-50 for ImageNet.
+    convolution(
+      "ResNet, 64→64 of 56²×64",
+      { batch: 64, size: 56, inChannels: 64, outChannels: 64 },
+      { isQuick: true, isForHardware: true },
+    ),
+    convolution(
+      "ResNet, 256→256 of 14²×64",
+      { batch: 64, size: 14, inChannels: 256, outChannels: 256 },
+      { isQuick: false, isForHardware: true },
     ),
   ],
 };

@@ -1,6 +1,7 @@
-import type { Binding, HalfDType, KernelView, LaunchTarget } from "@halfstep/device";
+import type { Binding, HalfDType, KernelView } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
+import { checking, flagging } from "../../test/checking.js";
 import { type Launches, runOnCpu, runOnGpu } from "../../test/harness.js";
 import { type Producer, producers } from "../../test/producers.js";
 import { checkFinite } from "../amp/check-finite.js";
@@ -8,29 +9,8 @@ import { copyRowsApart } from "../copies/copy-rows-apart.js";
 import { flagBits } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
 import { matmul } from "../matmul.js";
-import { canStoreTwice, storingTwice } from "../twin.js";
 import { gradientFlag } from "./gradient-flag.js";
 import { canObserveStores, observingStores } from "./observing-stores.js";
-
-const flagging = <B>(words: Binding<B>) => ({ observer: gradientFlag, words });
-
-/** The same target, on which launches that write `out` also set `foundInf`, and store twice if there is a `twin`. */
-const checking = <B>(
-  target: LaunchTarget<B>,
-  { out, foundInf, twin }: Readonly<Record<"out" | "foundInf", Binding<B>>> & { twin?: Binding<B> },
-): LaunchTarget<B> => ({
-  allocate: (bytes) => target.allocate(bytes),
-  launch(launch) {
-    const result = launch.bindings.findIndex(({ buffer }) => buffer === out.buffer);
-    if (result < 0) return target.launch(launch);
-    let { kernel } = launch;
-    let stored = launch;
-    if (twin && canStoreTwice(kernel)) stored = storingTwice({ ...launch, kernel }, result, twin);
-    kernel = stored.kernel;
-    if (!canObserveStores(kernel)) throw new TypeError(`${kernel.name} cannot check`);
-    target.launch(observingStores({ ...stored, kernel }, [result], flagging(foundInf)));
-  },
-});
 
 const operandsOf = ({ a, b, length }: Producer, rounding?: HalfDType) =>
   ({
