@@ -1,11 +1,13 @@
 import { cpus, loadavg } from "node:os";
 import { listAdapters, requestDevice } from "@halfstep/device/node";
+import { engineReport } from "@halfstep/kernels";
 import { laneNames, ours } from "./lanes/names.js";
 import { findTorch } from "./lanes/torch.js";
 import { measureWorkload } from "./measure.js";
 import type { BenchOptions } from "./options.js";
 import { UsageError } from "./options.js";
 import { installPeers, peersFolder } from "./peers.js";
+import { productLines } from "./report/products.js";
 import type { Limits, Machine, Report, Row } from "./results.js";
 import type { Case, Workload } from "./workload.js";
 import { workloads } from "./workloads/index.js";
@@ -26,6 +28,7 @@ export async function* benchmark(
   const machine = await describeMachine(options.adapter);
   const chosen = chosenWorkloads(options, machine);
   say(`${machine.adapter} · ${machine.processor} · load ${machine.load[0].toFixed(1)}`);
+  for (const line of productLines(machine)) say(line);
   const missing = new Map<string, string>();
   const peersProblem = options.withPeers ? await installPeers(peersFolder, say) : undefined;
   if (peersProblem !== undefined) say(`${peersProblem}; going on without peers`);
@@ -117,11 +120,13 @@ export async function describeMachine(adapter: string | undefined): Promise<Mach
     const full = names.find((name) => name === found.device || name === found.description);
     process.env.HALFSTEP_ADAPTER = full ?? process.env.HALFSTEP_ADAPTER;
   }
+  const products = engineReport(device);
   device.destroy();
   const [before = 0] = loadavg();
   return {
     adapter: [found.vendor, found.device, found.description].filter(Boolean).join(" · "),
     tier,
+    products,
     isSoftware: found.isFallback,
     features: [...features].sort(),
     processor: cpus()[0]?.model.trim() ?? "unknown",

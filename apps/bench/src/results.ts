@@ -1,3 +1,4 @@
+import type { EngineReport } from "@halfstep/kernels";
 import type { Calls } from "./calls.js";
 import type { KernelTime } from "./kernel-clock.js";
 import type { Facts, Precision } from "./lanes/prepared.js";
@@ -102,6 +103,8 @@ export interface Report {
 export interface Machine {
   readonly adapter: string;
   readonly tier: string;
+  /** How it multiplies matrices. Earlier reports leave it out. */
+  readonly products?: EngineReport;
   readonly features: readonly string[];
   readonly processor: string;
   readonly cores: number;

@@ -123,6 +123,20 @@ test("peers are multiples of our time, and one that is faster stands out", () =>
   expect(htmlOf(tablesOf(report))).toContain('<td class="loss">0.5×</td>');
 });
 
+test("the report says how matrices are multiplied, and warns of a GPU without its matrix hardware", () => {
+  const products = {
+    float16: "blocks of 64×64×16 in workgroup memory",
+    float32: "blocks of 32×32×8 in workgroup memory",
+    warning: 'float16 products use no hardware matrices: the device has no "shader-f16"',
+  };
+  expect(tablesOf(report).paragraphs.join()).not.toContain("Products");
+  const { paragraphs } = tablesOf({ ...report, machine: { ...report.machine, products } });
+  expect(paragraphs).toContain(
+    "Products of float16: blocks of 64×64×16 in workgroup memory. Products of float32: blocks of 32×32×8 in workgroup memory.",
+  );
+  expect(paragraphs).toContain(`Warning: ${products.warning}.`);
+});
+
 test("CPU time is compared on software adapters alone", () => {
   expect(tableNamed("CPU time on a software adapter")).toEqual([
     ["gemm 64³", "float32", "3 ms", "3×"],

@@ -27,6 +27,7 @@ import {
   speedsOf,
   type Time,
 } from "./processes.js";
+import { productLines } from "./products.js";
 
 /** A report as text, in the form that Markdown and HTML share. */
 export interface Page {
@@ -69,6 +70,7 @@ function introduction({ machine, lanes, limits, rows, ...run }: Report): string[
       `float32 multiply-add ${formatRate(middle("operationsPerSecond"))}FLOP/s${isCpuTime ? ", both a core of CPU time" : ""}. ` +
       "A fraction of the limit is the time that they allow, for operands touched once, divided by the median" +
       `${isCpuTime ? " of CPU time" : ""}.`,
+    ...productLines(machine),
     `Lanes: ${versions.join(", ")}.`,
     ...(missing.length > 0 ? [`Missing: ${missing.join("; ")}.`] : []),
     summary(rows),
