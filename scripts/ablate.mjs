@@ -4,14 +4,14 @@
 import { availableParallelism, loadavg } from "node:os";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { gpuEnvironment } from "./bootstrap/adapter.mjs";
+import { enterGpuEnvironment } from "./bootstrap/adapter.mjs";
 import { bundleApp } from "./start/bundle.mjs";
 import { writeWhole } from "./whole-file.mjs";
 
 const usage = "npm run ablate [-- --no-time] [--only PASS]";
 const { only, "no-time": noTime } = optionsOf(process.argv.slice(2));
 
-Object.assign(process.env, gpuEnvironment());
+await enterGpuEnvironment();
 const from = (path) => fileURLToPath(new URL(path, import.meta.url));
 const bundle = from("../packages/trainer/node_modules/.cache/ablation.js");
 await bundleApp(from("../packages/trainer/test/ablation/main.ts"), bundle);

@@ -10,6 +10,7 @@ import { driverPlan, machine } from "./bootstrap/driver.mjs";
 import { readInstallState, staleInstall } from "./bootstrap/install.mjs";
 import { nodeIsTooOld } from "./bootstrap/node-version.mjs";
 import { lastLines, run } from "./bootstrap/run.mjs";
+import { driverFolder, unpackDriver } from "./bootstrap/unpacked-driver.mjs";
 import { writeWhole } from "./whole-file.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -51,17 +52,22 @@ Object.assign(process.env, gpuEnvironment());
 let probe = await probeAdapter(root);
 
 let advice = [];
+const doing = {
+  install: "installing it with apt",
+  unpack: "unpacking it into your cache, because installing it needs root",
+};
 
 if (probe.adapter === undefined) {
   const plan = driverPlan(machine());
   advice = plan.instructions;
-  if (plan.kind === "install") {
+  if (plan.kind !== "instruct") {
     say(`no WebGPU adapter: ${probe.reason}`);
-    say(`${plan.why}; installing it with apt (HALFSTEP_NO_INSTALL=1 forbids this)`);
-    const failure = await installDriver(plan);
+    say(`${plan.why}; ${doing[plan.kind]} (HALFSTEP_NO_INSTALL=1 forbids this)`);
+    const failure = await (plan.kind === "install" ? installDriver(plan) : unpackForUser(plan));
+    Object.assign(process.env, gpuEnvironment());
     probe = await probeAdapter(root);
     advice = [
-      failure ?? "The driver was installed, yet Dawn accepts no adapter.",
+      failure ?? "The driver is there, yet Dawn accepts no adapter.",
       "By hand, as root:",
       ...plan.instructions,
     ];
@@ -78,6 +84,14 @@ if (probe.adapter !== undefined) {
     ...advice,
     "Then run npm test again.",
   );
+}
+
+/** Unpacks the driver of a plan into the user's cache; returns a description of the failure, if there is one. */
+async function unpackForUser(plan) {
+  const folder = driverFolder();
+  const failure = await unpackDriver(folder, plan);
+  if (failure === undefined) say(`Mesa's software driver is in ${folder}`);
+  return failure;
 }
 
 /** Executes an install plan; returns a description of the failure, if there is one. */

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { driverFolder, unpackedDriver } from "./unpacked-driver.mjs";
 
 // Runs in a process of its own because a broken driver can crash or hang it. The object that create() returns is kept
 // referenced, because Dawn's bindings stop working once it is garbage-collected.
@@ -63,16 +65,34 @@ export const probeAdapter = (root, timeoutMs = 60_000) =>
 
 /**
  * Variables that Mesa needs and this environment lacks: a runtime directory, and without a home directory a place for
- * compiled shaders (a warm cache starts a run a hundred times faster).
+ * compiled shaders (a warm cache starts a run a hundred times faster). Those of the driver in the user's cache come with them.
  */
 export const gpuEnvironment = (env = process.env, platform = process.platform) => {
   if (platform !== "linux") return {};
   const own = join(tmpdir(), `halfstep-${process.getuid?.() ?? 0}`);
-  const missing = {};
+  const missing = unpackedDriver(driverFolder(env), env);
   if (!env.XDG_RUNTIME_DIR) missing.XDG_RUNTIME_DIR = own;
   if (!env.MESA_SHADER_CACHE_DIR && !env.XDG_CACHE_HOME && !env.HOME) {
     missing.MESA_SHADER_CACHE_DIR = join(own, "mesa");
   }
-  if (Object.keys(missing).length > 0) mkdirSync(own, { recursive: true, mode: 0o700 });
+  if (Object.values(missing).some((path) => path.startsWith(own)))
+    mkdirSync(own, { recursive: true, mode: 0o700 });
   return missing;
+};
+
+/**
+ * Gives this process the variables of {@link gpuEnvironment}. Where the C library has to read them, the process starts itself again
+ * with them and ends as that ends.
+ */
+export const enterGpuEnvironment = async () => {
+  const missing = gpuEnvironment();
+  Object.assign(process.env, missing);
+  if (missing.LD_LIBRARY_PATH === undefined) return;
+  const args = [...process.execArgv, ...process.argv.slice(1)];
+  const child = spawn(process.execPath, args, { stdio: "inherit" });
+  // A terminal sends its signals to both.
+  process.on("SIGINT", () => {});
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
+  const [code] = await once(child, "close");
+  process.exit(code ?? 1);
 };

@@ -16,17 +16,22 @@ export const parseOsRelease = (text) =>
     ]),
   );
 
+const read = (path) => (existsSync(path) ? readFileSync(path, "utf8") : "");
+
+/** The fields of this machine's os-release. */
+export const osRelease = () => parseOsRelease(read("/etc/os-release"));
+
 /** The facts about this machine for `driverPlan`. */
 export const machine = () => {
-  const read = (path) => (existsSync(path) ? readFileSync(path, "utf8") : "");
   const folder = "/etc/apt/sources.list.d";
   const names = existsSync(folder) ? readdirSync(folder).sort() : [];
   return {
     platform: process.platform,
     root: process.getuid?.() === 0,
+    home: Boolean(process.env.XDG_CACHE_HOME || process.env.HOME),
     mayInstall: !["1", "true"].includes(process.env.HALFSTEP_NO_INSTALL ?? ""),
     apt: existsSync("/usr/bin/apt-get"),
-    os: parseOsRelease(read("/etc/os-release")),
+    os: osRelease(),
     sources: [
       read("/etc/apt/sources.list"),
       ...names
@@ -107,6 +112,7 @@ const aptSteps = ({ os, sources }) => {
   const plain = {
     files: [],
     commands: [aptGet("update"), aptGet(...installArgs, ...patience, pkg)],
+    release: "",
   };
   const like = [os.ID, ...words(os.ID_LIKE)];
   if (os.ID === "debian" && Number(os.VERSION_ID) < 12) {
@@ -131,18 +137,31 @@ const aptSteps = ({ os, sources }) => {
         aptGet("update"),
         aptGet(...installArgs, ...patience, "-t", "bookworm-backports", pkg),
       ],
+      release: "bookworm-backports",
     };
   }
   if (like.includes("debian") || like.includes("ubuntu")) return plain;
-  return "Install your distribution's software Vulkan driver (Fedora: mesa-vulkan-drivers, Arch: vulkan-swrast).";
+  const command = like.map((id) => otherCommands[id]).find(Boolean);
+  return command
+    ? `Mesa's software Vulkan driver would do; as root: ${command}`
+    : "Install your distribution's software Vulkan driver: Mesa's lavapipe, and the Vulkan loader.";
+};
+
+/** The command that installs the driver and Vulkan's loader, by what os-release calls a system or what it is like. */
+const otherCommands = {
+  fedora: "dnf install -y mesa-vulkan-drivers vulkan-loader",
+  arch: "pacman -S --needed vulkan-swrast vulkan-icd-loader",
+  alpine: "apk add mesa-vulkan-swrast vulkan-loader",
+  suse: "zypper install -y libvulkan_lvp libvulkan1",
 };
 
 /**
- * The plan for a missing adapter. The instructions are for people; their first line is complete by itself.
+ * The plan for a missing adapter: to install the driver, or to unpack it into the user's cache where the user is not root. The
+ * instructions are for people; their first line is complete by itself.
  * @param {ReturnType<typeof machine>} machine
- * @returns {{ kind: "install" | "instruct", instructions: string[], why?: string, files?: { path: string, text: string, why: string }[], commands?: { command: string, args: string[] }[] }}
+ * @returns {{ kind: "install" | "unpack" | "instruct", instructions: string[], why?: string, files?: { path: string, text: string, why: string }[], commands?: { command: string, args: string[] }[], sources?: string[], release?: string }}
  */
-export const driverPlan = ({ platform, root, mayInstall, apt, os, sources }) => {
+export const driverPlan = ({ platform, root, home, mayInstall, apt, os, sources }) => {
   const instruct = (...instructions) => ({ kind: "instruct", instructions });
   if (platform !== "linux") {
     return instruct("Dawn uses the system's Metal or Direct3D 12: update the graphics driver.");
@@ -161,11 +180,14 @@ export const driverPlan = ({ platform, root, mayInstall, apt, os, sources }) => 
   const forbidden = mayInstall
     ? "Mesa's software Vulkan driver would do; installing it needs root."
     : "Mesa's software Vulkan driver would do; HALFSTEP_NO_INSTALL forbids installing it.";
-  if (!mayInstall || !root) return instruct(forbidden, "As root:", ...byHand);
+  if (!mayInstall || (!root && !home)) return instruct(forbidden, "As root:", ...byHand);
+  const why = "Mesa's software Vulkan driver will do";
+  if (root) return { kind: "install", why, instructions: byHand, ...steps };
   return {
-    kind: "install",
-    why: "Mesa's software Vulkan driver will do",
+    kind: "unpack",
+    why,
     instructions: byHand,
-    ...steps,
+    sources: [...sources, ...steps.files.map(({ text }) => text)].filter((text) => text !== ""),
+    release: steps.release,
   };
 };

@@ -18,6 +18,7 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 const bookworm = {
   platform: "linux",
   root: true,
+  home: true,
   mayInstall: true,
   apt: true,
   os: { ID: "debian", VERSION_ID: "12", VERSION_CODENAME: "bookworm" },
@@ -108,12 +109,33 @@ describe("driverPlan", () => {
     expect(plan.commands.at(-1).args).not.toContain("-t");
   });
 
+  it("unpacks the driver of the machine's own suite for a user who is not root", () => {
+    const plan = driverPlan({ ...bookworm, root: false });
+    expect(plan.kind).toBe("unpack");
+    expect(plan.release).toBe("bookworm-backports");
+    expect(plan.sources).toHaveLength(2);
+    expect(plan.sources[0]).toBe(debianSources);
+    expect(plan.sources[1]).toContain("Suites: bookworm-backports");
+    const trixie = { ...bookworm, root: false, os: { ID: "debian", VERSION_ID: "13" } };
+    expect(driverPlan(trixie)).toMatchObject({
+      kind: "unpack",
+      sources: [debianSources],
+      release: "",
+    });
+  });
+
   it.each([
-    ["a user who is not root", { root: false }, "needs root"],
+    ["a user who is not root and has no home", { root: false, home: false }, "needs root"],
     ["HALFSTEP_NO_INSTALL", { mayInstall: false }, "HALFSTEP_NO_INSTALL"],
     ["Debian 11", { os: { ID: "debian", VERSION_ID: "11" } }, "Debian 12 or newer"],
     ["Debian 12 without a usable source", { sources: [] }, "by hand"],
-    ["Fedora", { os: { ID: "fedora" }, apt: false }, "Fedora"],
+    ["Fedora", { os: { ID: "fedora" }, apt: false }, "dnf install -y mesa-vulkan-drivers"],
+    ["Rocky Linux", { os: { ID: "rocky", ID_LIKE: "rhel fedora" }, apt: false }, "dnf install"],
+    ["Arch", { os: { ID: "arch" }, apt: false }, "pacman -S --needed vulkan-swrast"],
+    ["Alpine", { os: { ID: "alpine" }, apt: false }, "apk add mesa-vulkan-swrast"],
+    ["openSUSE", { os: { ID: "opensuse-leap", ID_LIKE: "suse opensuse" }, apt: false }, "zypper"],
+    ["an unknown system", { os: { ID: "void" }, apt: false }, "lavapipe"],
+    ["Windows", { platform: "win32" }, "Direct3D 12"],
     ["macOS", { platform: "darwin" }, "Metal"],
   ])("only gives instructions to %s", (_, change, expected) => {
     const plan = driverPlan({ ...bookworm, ...change });
@@ -122,7 +144,7 @@ describe("driverPlan", () => {
   });
 
   it("spells out the file and the commands for a person to follow", () => {
-    const text = driverPlan({ ...bookworm, root: false }).instructions.join("\n");
+    const text = driverPlan({ ...bookworm, mayInstall: false }).instructions.join("\n");
     expect(text).toContain("    Suites: bookworm-backports");
     expect(text).toContain("    apt-get install");
   });

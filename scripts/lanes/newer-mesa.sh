@@ -7,6 +7,7 @@ suite=${HALFSTEP_LANE_SUITE:-sid}
 oldest=26
 cannot() { echo "newer-mesa: $*" >&2; exit 69; }
 fail() { echo "newer-mesa: $*" >&2; exit 1; }
+unpack=$(dirname "$(readlink -f "$0")")/../bootstrap/unpack-packages.sh
 
 [ "$(uname -s)" = Linux ] || cannot "not Linux"
 for tool in apt-get dpkg-deb flock; do command -v $tool >/dev/null || cannot "no $tool"; done
@@ -15,9 +16,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/halfstep/mesa-$suite
 mkdir -p "$cache"
 
 fetch() {
-  local work=$cache/work root=$cache/root mirror keyring= file
-  rm -rf "$work" "$root"
-  mkdir -p "$work"/{lists,archives}/partial "$work/parts" "$root"/usr/{lib,lib64,bin}
+  local mirror keyring= file packages=(libc6 libstdc++6 libvulkan1 mesa-vulkan-drivers) code=0
   # Debian's archive as this machine's own sources name it.
   mirror=$(apt-get update --print-uris 2>/dev/null | sed -n "s|^'\([^']*\)/dists/[^/']*/\(In\)\?Release'.*|\1|p" |
     grep -v security | head -n 1) || true
@@ -25,27 +24,20 @@ fetch() {
   for file in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do
     if [ -e "$file" ]; then keyring="[signed-by=$file] "; break; fi
   done
-  echo "deb $keyring$mirror $suite main" >"$work/sources"
-  : >"$work/status"
-  local options=(-q -y -o Dir::Etc::SourceList="$work/sources" -o Dir::Etc::SourceParts="$work/parts"
-    -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts="$work/parts" -o Dir::State="$work"
-    -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work"
-    -o Dir::Cache::Archives="$work/archives" -o APT::Default-Release= -o APT::Install-Recommends=false
-    -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=true -o Acquire::Languages=none -o Acquire::Retries=3)
-  apt-get "${options[@]}" -o APT::Update::Error-Mode=any update >"$work/log" 2>&1 ||
-    { tail -n 5 "$work/log" >&2; cannot "cannot read $suite of $mirror"; }
-  apt-get "${options[@]}" --download-only install libc6 libstdc++6 libvulkan1 mesa-vulkan-drivers >"$work/log" 2>&1 ||
-    { tail -n 5 "$work/log" >&2; cannot "cannot fetch Mesa of $suite from $mirror"; }
-  # Packages of suites before the merge of /usr have files in /lib.
-  for file in lib lib64 bin; do ln -s "usr/$file" "$root/$file"; done
-  for file in "$work"/archives/*.deb; do
-    dpkg-deb --fsys-tarfile "$file" | tar -x --no-same-owner --keep-directory-symlink -C "$root"
-  done
-  dpkg-deb -f "$work"/archives/mesa-vulkan-drivers_*.deb Version >"$cache/version"
-  find "$root/usr/lib" -name libvulkan_lvp.so -print -quit >"$cache/driver"
-  find "$root/usr/lib64" "$root/usr/lib" -name 'ld-linux*.so*' -print -quit >"$cache/loader"
+  mkdir -p "$cache/sources"
+  echo "deb $keyring$mirror $suite main" >"$cache/sources/$suite.list"
+  : >"$cache/status"
+  "$unpack" "$cache" "$cache/sources" "$cache/status" "" "${packages[@]}" || code=$?
+  case $code in
+    0) ;;
+    69) cannot "cannot fetch Mesa of $suite from $mirror" ;;
+    *) fail "cannot unpack Mesa of $suite" ;;
+  esac
+  dpkg-deb -f "$cache"/archives/mesa-vulkan-drivers_*.deb Version >"$cache/version"
+  find "$cache/root/usr/lib" -name libvulkan_lvp.so -print -quit >"$cache/driver"
+  find "$cache/root/usr/lib64" "$cache/root/usr/lib" -name 'ld-linux*.so*' -print -quit >"$cache/loader"
   [ -s "$cache/driver" ] && [ -s "$cache/loader" ] || fail "Mesa $(<"$cache/version") has no lavapipe, or its libc no loader"
-  rm -rf "$work"
+  rm -rf "$cache/archives"
   touch "$cache/ready"
 }
 

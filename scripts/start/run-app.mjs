@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { gpuEnvironment } from "../bootstrap/adapter.mjs";
+import { enterGpuEnvironment } from "../bootstrap/adapter.mjs";
 import { bundleApp } from "./bundle.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -13,10 +13,10 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
  * @param {readonly string[]} args
  */
 export const runApp = async (app, program, args) => {
+  await enterGpuEnvironment();
   const directory = join(root, "apps", app);
   const bundle = join(directory, "dist", `${program}.js`);
   await bundleApp(join(directory, "src", `${program}.ts`), bundle);
-  Object.assign(process.env, gpuEnvironment());
   // npm runs the script of a workspace in its folder, but paths on the command line are relative to the folder in which npm
   // was called.
   const { INIT_CWD, npm_lifecycle_event } = process.env;

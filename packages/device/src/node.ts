@@ -102,7 +102,7 @@ async function take(gpu: GPU): Promise<GPUAdapter> {
 }
 
 const noAdapter =
-  "no GPU adapter was found. On Debian or Ubuntu `npm start` and `npm test` install Mesa's software driver when run as root; by hand: " +
+  "no GPU adapter was found. On Debian or Ubuntu `npm start` and `npm test` install Mesa's software driver, or without root unpack it for you; by hand: " +
   "apt-get install mesa-vulkan-drivers (Mesa 23 or newer: on Debian 12 add -t bookworm-backports). With a GPU install its Vulkan driver.";
 
 const pinned = Symbol.for("@halfstep/device/dawn");
