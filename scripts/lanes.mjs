@@ -1,58 +1,79 @@
-// `npm run lanes`: runs tests on drivers that may be missing on this machine. At present there is one: a newer software driver with
-// hardware matrices (tensor cores). It runs the test files `*.lane.test.ts`, and each of their tests counts. If the driver is not
-// available, a line says so. The last line is one total.
+// `npm run lanes [-- LANE…]`: runs tests on software drivers that behave as other devices do: one multiplies matrices in hardware
+// (tensor cores), one has subgroups but no float16. A lane whose driver is not available is named in a line. Tests that a driver
+// cannot pass are listed in the table of lanes, and printed. The last line is one total.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment } from "./bootstrap/adapter.mjs";
 import { lastLines, run } from "./bootstrap/run.mjs";
+import { laneReport } from "./lanes/report.mjs";
+import { lanes } from "./lanes/table.mjs";
+import { testFiles } from "./lanes/test-files.mjs";
 import { totalLine } from "./test/total.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const newerMesa = join(root, "scripts", "lanes", "newer-mesa.sh");
-/** The exit code of newer-mesa.sh on machines where it cannot run. */
-const cannotRun = 69;
-
-/** Packages with tests for the driver. */
-const packages = ["kernels", "trainer"];
+const chosen = process.argv.slice(2);
+const unknown = chosen.find((name) => !lanes.some((lane) => lane.name === name));
+if (unknown !== undefined) {
+  console.error(`There is no lane ${unknown}: use ${lanes.map(({ name }) => name).join(", ")}.`);
+  process.exit(2);
+}
 
 const total = { passed: 0, failed: 0 };
-const ready = await run(newerMesa, ["node", "--version"], { label: "newer Mesa" });
-if (ready.code === cannotRun) {
-  console.log(`-       matrices: ${lastLines(ready.output, 1)[0]}`);
-} else {
-  console.log(lastLines(ready.output, 2).join("\n"));
-  for (const name of ready.code === 0 ? packages : []) await testOn(newerMesa, name);
-  if (ready.code !== 0) total.failed++;
+const jobs = [];
+for (const lane of lanes) {
+  if (chosen.length > 0 && !chosen.includes(lane.name)) continue;
+  const driver = await lane.driver.prepare();
+  if (driver.missing !== undefined) {
+    console.log(`-       ${lane.name} (${lane.what}): ${driver.missing}`);
+  } else if (driver.failed !== undefined) {
+    console.log(`FAILED  ${lane.name} (${lane.what}): ${driver.failed}`);
+    total.failed++;
+  } else {
+    console.log(`        ${lane.name} (${lane.what}): ${driver.version}`);
+    for (const name of Object.keys(lane.tests)) jobs.push(() => runTests(lane, driver, name));
+  }
 }
+// A suite computes on one thread for much of its time.
+await Promise.all(
+  Array.from({ length: Math.min(2, availableParallelism()) }, async () => {
+    for (let job = jobs.shift(); job; job = jobs.shift()) await job();
+  }),
+);
 console.log(totalLine(total));
 process.exitCode = total.failed === 0 ? 0 : 1;
 
-async function testOn(driver, name) {
+async function runTests(lane, driver, name) {
+  const folder = join(root, "packages", name);
   const reports = mkdtempSync(join(tmpdir(), "halfstep-lane-"));
-  const { code, output, seconds } = await run(driver, ["npx", "vitest", "run"], {
-    cwd: join(root, "packages", name),
-    label: `matrices: ${name}`,
+  const [command, ...args] = [...driver.command, "npx", "vitest", "run"];
+  const { code, output, seconds } = await run(command, args, {
+    cwd: folder,
+    label: `${lane.name}: ${name}`,
     env: {
       ...process.env,
       ...gpuEnvironment(),
-      HALFSTEP_LANE: "1",
+      ...driver.env,
+      ...lane.env,
+      HALFSTEP_LANE_TESTS: testFiles(folder, lane.tests[name]).join(),
       HALFSTEP_TEST_REPORTS: reports,
     },
   });
-  const counts = { passed: 0, failed: 0 };
-  for (const file of readdirSync(reports)) {
-    const report = JSON.parse(readFileSync(join(reports, file), "utf8"));
-    counts.passed += report.numPassedTests;
-    counts.failed += report.numFailedTests;
-  }
+  const texts = readdirSync(reports).map((file) => readFileSync(join(reports, file), "utf8"));
   rmSync(reports, { recursive: true });
-  if (code !== 0 && counts.failed === 0) counts.failed = 1;
-  if (counts.failed > 0) console.log(lastLines(output, 60).join("\n"));
+  const { passed, failures, differing } = laneReport(texts, lane.differing);
+  // A process that ends before its report, as in a crash of the driver, is a failure.
+  if (texts.length === 0 || (code !== 0 && failures.length + differing.length === 0))
+    failures.push(lastLines(output, 20).join("\n"));
+  if (failures.length > 0) console.log(lastLines(output, 60).join("\n"));
+  for (const failure of failures) console.log(`failed: ${failure}`);
+  for (const { test, why } of differing) console.log(`        differs: ${test} (${why})`);
   console.log(
-    `${counts.failed === 0 ? "ok     " : "FAILED "} matrices: ${name}, ${counts.passed} passed (${seconds.toFixed(1)} s)`,
+    `${failures.length === 0 ? "ok     " : "FAILED "} ${lane.name}: ${name}, ${passed} passed${
+      differing.length > 0 ? `, ${differing.length} differ` : ""
+    } (${seconds.toFixed(1)} s)`,
   );
-  total.passed += counts.passed;
-  total.failed += counts.failed;
+  total.passed += passed;
+  total.failed += failures.length;
 }

@@ -9,8 +9,8 @@ const source = process.env.BUILT === "1" ? [] : ["@halfstep/source"];
 const reports = process.env.HALFSTEP_TEST_REPORTS;
 const report = reports && join(reports, `${basename(process.cwd())}-${process.pid}.json`);
 
-// Tests of lanes need a driver that this machine need not have: `npm run lanes` runs them on it.
-const isLane = process.env.HALFSTEP_LANE === "1";
+// Tests of lanes need a driver that this machine need not have. `npm run lanes` names the files that it runs there.
+const files = process.env.HALFSTEP_LANE_TESTS?.split(",");
 const laneTests = "**/*.lane.test.ts";
 
 /** The vitest config of packages that never touch a GPU. */
@@ -19,8 +19,8 @@ export const unit = (test = {}) =>
     resolve: { conditions: [...source, ...defaultClientConditions] },
     ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
     test: {
-      include: isLane ? [laneTests] : ["src/**/*.test.ts", "test/**/*.test.ts"],
-      exclude: [...configDefaults.exclude, ...(isLane ? [] : [laneTests])],
+      include: files ?? ["src/**/*.test.ts", "test/**/*.test.ts"],
+      exclude: [...configDefaults.exclude, ...(files ? [] : [laneTests])],
       benchmark: { include: ["bench/**/*.bench.ts"] },
       passWithNoTests: false,
       setupFiles: [join(import.meta.dirname, "properties.js")],

@@ -1,5 +1,5 @@
 import { autocast } from "@halfstep/autocast";
-import { requestTestDevice } from "@halfstep/device/testing";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
   batchNorm,
@@ -88,14 +88,10 @@ const subsets: readonly (readonly PassName[])[] = [
 
 const runners: readonly [string, (passes: readonly PassName[]) => Promise<Runtime>][] = [
   ["CPU", async (passes) => cpuRuntime({ passes })],
-  [
-    "GPU, native",
-    async (passes) => gpuRuntime(await requestTestDevice({ tier: "native" }), { passes }),
-  ],
-  [
-    "GPU, packed",
-    async (passes) => gpuRuntime(await requestTestDevice({ tier: "packed" }), { passes }),
-  ],
+  ...(await testTiers()).map((tier): (typeof runners)[number] => [
+    `GPU, ${tier}`,
+    async (passes) => gpuRuntime(await requestTestDevice({ tier }), { passes }),
+  ]),
 ];
 const cases = runners.flatMap(([name, open]) =>
   (["float32", "float16", "bfloat16"] as const).map((precision) => ({ name, open, precision })),

@@ -1,5 +1,5 @@
 import { autocast } from "@halfstep/autocast";
-import { requestTestDevice } from "@halfstep/device/testing";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
   checkpoint,
@@ -54,7 +54,7 @@ async function train(runtime: Runtime, precision: Precision, width: number) {
 
 const runners: readonly [string, (passes?: readonly PassName[]) => Promise<Runtime>][] = [
   ["CPU", async (passes) => cpuRuntime(passes && { passes })],
-  ...(["native", "packed"] as const).map((tier): (typeof runners)[number] => [
+  ...(await testTiers()).map((tier): (typeof runners)[number] => [
     `GPU, ${tier}`,
     async (passes) => gpuRuntime(await requestTestDevice({ tier }), passes && { passes }),
   ]),

@@ -1,4 +1,4 @@
-import { requestTestDevice } from "@halfstep/device/testing";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
   batchNorm,
@@ -81,26 +81,21 @@ async function gradients(runtime: Runtime, dtype: Storage) {
 type Options = Pick<RuntimeOptions, "passes">;
 const runners: readonly (readonly [string, (options: Options) => Promise<Runtime>])[] = [
   ["CPU", async (options) => cpuRuntime(options)],
-  [
-    "GPU, native",
-    async (options) => gpuRuntime(await requestTestDevice({ tier: "native" }), options),
-  ],
-  [
-    "GPU, packed",
-    async (options) => gpuRuntime(await requestTestDevice({ tier: "packed" }), options),
-  ],
+  ...(await testTiers()).map((tier): (typeof runners)[number] => [
+    `GPU, ${tier}`,
+    async (options) => gpuRuntime(await requestTestDevice({ tier }), options),
+  ]),
 ];
 const unfolded: readonly PassName[] = allPasses.filter((name) => name !== "foldAccumulations");
 
 // Compiling takes most of the time: on GPUs each storage is tested on one tier.
-const dtypesOf: Readonly<Record<string, readonly Storage[]>> = {
-  CPU: ["float32", "float16", "bfloat16"],
-  "GPU, native": ["float32", "float16"],
-  "GPU, packed": ["bfloat16"],
+const dtypesOf = (name: string): readonly Storage[] => {
+  if (name === "CPU") return ["float32", "float16", "bfloat16"];
+  return name === "GPU, packed" ? ["bfloat16"] : ["float32", "float16"];
 };
 
 test.each(
-  runners.flatMap(([name, open]) => (dtypesOf[name] ?? []).map((dtype) => ({ name, open, dtype }))),
+  runners.flatMap(([name, open]) => dtypesOf(name).map((dtype) => ({ name, open, dtype }))),
 )("gradients add up to the same bits: $name, $dtype", async ({ name, open, dtype }) => {
   const folded = await gradients(await open({}), dtype);
   const apart = await gradients(await open({ passes: unfolded }), dtype);

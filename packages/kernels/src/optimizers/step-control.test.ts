@@ -55,11 +55,10 @@ const norm = Math.sqrt(
 const row = [0.5, 6, 7, 8];
 const counted = [7, 3];
 
-describe.each(["CPU", ...(await testTiers())])("control words, %s", (where) => {
+describe.each(["CPU", ...(await testTiers())] as const)("control words, %s", (where) => {
   const run = async (operands: Operands, maxNorm?: number) => {
     if (where === "CPU") return runOnCpu(operands, launches(maxNorm));
-    const tier = where as "native" | "packed";
-    return runOnGpu(await requestTestDevice({ tier }), operands, launches(maxNorm));
+    return runOnGpu(await requestTestDevice({ tier: where }), operands, launches(maxNorm));
   };
   const near = { relative: 1e-5, absolute: 0 };
 

@@ -70,7 +70,7 @@ describe("topK", () => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
     // Programs of float32 have one text on both tiers.
-    for (const check of cases.filter(({ dtype }) => tier === "native" || dtype === "float16"))
+    for (const check of cases.filter(({ dtype }) => tier !== "packed" || dtype === "float16"))
       found.push(
         ...(await deviceMismatches(device, operandsOf(check), launches(check), {
           out: { relative: 0, absolute: 0 },

@@ -1,5 +1,5 @@
 import { autocast } from "@halfstep/autocast";
-import { requestTestDevice } from "@halfstep/device/testing";
+import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
   ClosedTensorError,
@@ -15,8 +15,10 @@ import {
 
 const runtimes: readonly [string, () => Promise<Runtime>][] = [
   ["CPU", async () => cpuRuntime()],
-  ["GPU, native", async () => gpuRuntime(await requestTestDevice({ tier: "native" }))],
-  ["GPU, packed", async () => gpuRuntime(await requestTestDevice({ tier: "packed" }))],
+  ...(await testTiers()).map((tier): [string, () => Promise<Runtime>] => [
+    `GPU, ${tier}`,
+    async () => gpuRuntime(await requestTestDevice({ tier })),
+  ]),
 ];
 
 test.each(runtimes)("ops outside a step are computed when they are read: %s", async (_, open) => {

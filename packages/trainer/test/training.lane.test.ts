@@ -1,11 +1,12 @@
 import { autocast } from "@halfstep/autocast";
-import { requestDevice } from "@halfstep/device/node";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { DigitsCnn, GPT } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import { AdamW } from "@halfstep/optim";
 import {
   ampPrimitives,
+  cpuRuntime,
   crossEntropy,
   flatten,
   gpuRuntime,
@@ -14,8 +15,7 @@ import {
 } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 
-// Training in float16 on a driver that multiplies matrices, as a GPU of no known vendor, beside the same driver as what it is: the CPU, whose
-// products go by rows. `npm run lanes` runs this.
+// Automatic mixed precision on the driver of a lane, beside the CPU runner. `npm run lanes` runs this.
 
 type Model = Module & { forward(x: Tensor): Tensor };
 interface Example {
@@ -46,10 +46,11 @@ const examples: Readonly<Record<string, (runtime: Runtime) => Example>> = {
   }),
 };
 
-/** Losses of ten steps of automatic mixed precision, and the programs' text. */
-async function losses(make: (runtime: Runtime) => Example, hardwareClass?: string) {
-  const device = await requestDevice(hardwareClass === undefined ? {} : { hardwareClass });
-  const runtime = gpuRuntime(device);
+/** Losses of ten steps in float16. */
+async function losses(
+  runtime: Runtime,
+  make: (runtime: Runtime) => Example,
+): Promise<readonly number[]> {
   const { model, input, labels } = make(runtime);
   const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr: 3e-3 });
   const scaler = new GradScaler(ampPrimitives(runtime));
@@ -68,30 +69,38 @@ async function losses(make: (runtime: Runtime) => Example, hardwareClass?: strin
     });
     found.push(await loss.item());
   }
-  const { tier, subgroupSize, hardware } = device.capabilities;
-  const matrices = (runtime.lastPlan?.launches ?? []).filter(({ launch: { kernel, bindings } }) =>
+  return found;
+}
+
+const device = await requestTestDevice();
+const { tier, subgroupSize, hardware } = device.capabilities;
+const hasMatrices = hardware.class !== "software" && hardware.subgroupMatrices.length > 0;
+
+/** Launches of the last plan that multiply matrices in hardware. */
+const matrixLaunches = (runtime: Runtime): number =>
+  (runtime.lastPlan?.launches ?? []).filter(({ launch: { kernel, bindings } }) =>
     kernel
       .program({ tier, subgroupSize, hardware, bindings })
       .code.includes("subgroupMatrixMultiplyAccumulate"),
   ).length;
-  device.destroy();
-  return { found, matrices };
-}
 
 test.each([
   // Query, key and value in one product, output, two of the MLP and the head; two gradients of each; attention and its gradients.
-  ["a GPT", 15],
+  ["a GPT", 15, 0.001],
   // Two convolutions and their gradients, but for the gradient by 16 channels. The first has one channel, the classifier ten columns.
-  ["a CNN", 5],
-])("%s trains in float16 as by rows", async (name, least) => {
+  ["a CNN", 5, 0.02],
+])("%s trains in float16 as on the CPU runner", async (name, least, tolerance) => {
   const make = examples[name] as (runtime: Runtime) => Example;
-  const asGpu = await losses(make, "a GPU");
-  const asCpu = await losses(make);
-  expect(asGpu.matrices).toBeGreaterThanOrEqual(least);
-  expect(asCpu.matrices).toBe(0);
-  expect(asGpu.found.at(-1)).toBeLessThan(0.8 * (asGpu.found[0] as number));
-  // float16 activations differ in their last bit, which ten steps of Adam make larger.
-  const [first = 0] = asCpu.found;
-  const differences = asCpu.found.map((loss, i) => Math.abs(loss - (asGpu.found[i] as number)));
-  expect(Math.max(...differences)).toBeLessThan(0.01 * first);
+  const runtime = gpuRuntime(device);
+  const found = await losses(runtime, make);
+  const expected = await losses(cpuRuntime(), make);
+  if (hasMatrices) expect(matrixLaunches(runtime)).toBeGreaterThanOrEqual(least);
+  else expect(matrixLaunches(runtime)).toBe(0);
+  // All engines add in float32, in other orders than the CPU runner. float16 activations then differ in their last bit. Ten steps of Adam
+  // make that larger, and most so after batch norm of eight images: 0.009 by rows, 0.003 by matrices.
+  const [first = 0] = expected;
+  const difference = Math.max(...expected.map((loss, i) => Math.abs(loss - (found[i] as number))));
+  console.log(`${name}: losses to ${found.at(-1)}, ${difference / first} of the first apart`);
+  expect(difference).toBeLessThan(tolerance * first);
+  expect(found.at(-1)).toBeLessThan(0.8 * (found[0] as number));
 });

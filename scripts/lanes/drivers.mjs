@@ -1,0 +1,42 @@
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { lastLines, run } from "../bootstrap/run.mjs";
+import { findSwiftShader } from "./swiftshader.mjs";
+
+/**
+ * @typedef Ready
+ * @property {string[]} command that starts other commands on the driver; empty where variables suffice
+ * @property {Record<string, string>} env
+ * @property {string} version
+ *
+ * @typedef Driver
+ * @property {() => Promise<Ready | { missing: string } | { failed: string }>} prepare `missing`: why it cannot run on this machine
+ */
+
+const wrapper = join(dirname(fileURLToPath(import.meta.url)), "newer-mesa.sh");
+/** The exit code of newer-mesa.sh on machines where it cannot run. */
+const cannotRun = 69;
+
+/** @type {Driver} */
+export const newerMesa = {
+  async prepare() {
+    const { code, output } = await run(wrapper, ["node", "--version"], { label: "newer Mesa" });
+    if (code === cannotRun) return { missing: lastLines(output, 1)[0] };
+    if (code !== 0) return { failed: lastLines(output, 5).join("\n") };
+    return { command: [wrapper], env: {}, version: lastLines(output, 2)[0] };
+  },
+};
+
+/** @type {Driver} */
+export const swiftShader = {
+  async prepare() {
+    if (process.platform !== "linux") return { missing: "not Linux" };
+    const manifest = findSwiftShader();
+    if (manifest === undefined) return { missing: "no Chromium was found; CHROME_PATH names one" };
+    return {
+      command: [],
+      env: { VK_DRIVER_FILES: manifest, VK_ICD_FILENAMES: manifest },
+      version: manifest,
+    };
+  },
+};

@@ -1,0 +1,60 @@
+// The lanes of `npm run lanes`: a driver, variables, and the tests of each package that run there.
+import { newerMesa, swiftShader } from "./drivers.mjs";
+
+/** All tests of kernels and tensors that use a GPU. */
+const gpuTests = { kernels: { suites: true }, tensor: { suites: true } };
+
+/** Both drivers flush float32 subnormals to zero, as GPUs may. */
+const flushed = {
+  test: "keep 8-bit moments bit for bit as the CPU does",
+  why: "the driver flushes subnormals, which are among its gradients",
+};
+
+/** Without subgroups the packed tier has the programs that `npm test` runs. */
+const bestTier = { HALFSTEP_TEST_TIERS: "best" };
+
+/**
+ * @typedef Lane
+ * @property {string} name
+ * @property {string} what a line for people
+ * @property {import("./drivers.mjs").Driver} driver
+ * @property {Record<string, string>} env
+ * @property {Record<string, { suites?: boolean, lane?: string[] }>} tests by package: `suites` for all test files that
+ * use a GPU, `lane` for files that are written for lanes
+ * @property {{ test: string, why: string }[]} differing tests by a part of their names that fail there, and why they may
+ */
+
+/** @type {Lane[]} */
+export const lanes = [
+  {
+    name: "matrices",
+    what: "programs for GPUs, with hardware matrices",
+    driver: newerMesa,
+    env: { HALFSTEP_TEST_HARDWARE_CLASS: "a GPU" },
+    tests: {
+      ...gpuTests,
+      kernels: {
+        ...gpuTests.kernels,
+        lane: ["attention", "convolutions", "matrices", "matrix-blocks"],
+      },
+      trainer: { lane: ["training", "programs"] },
+    },
+    differing: [flushed],
+  },
+  {
+    name: "four-lanes",
+    what: "subgroups of four",
+    driver: newerMesa,
+    env: { LP_NATIVE_VECTOR_WIDTH: "128", ...bestTier },
+    tests: { ...gpuTests, trainer: { lane: ["training"] } },
+    differing: [flushed],
+  },
+  {
+    name: "swiftshader",
+    what: "packed with subgroups",
+    driver: swiftShader,
+    env: bestTier,
+    tests: { ...gpuTests, trainer: { lane: ["training", "compile-cost"] } },
+    differing: [flushed],
+  },
+];

@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** How the tests of a package that run on a GPU get their device. */
+const usesGpu = /device\/(testing|node)"|\/(forward-check|special-values)\.js"/;
+
+/**
+ * The test files of a package for a lane, relative to its folder.
+ * @param {string} folder of the package
+ * @param {{ suites?: boolean, lane?: string[] }} wanted `suites`: all ordinary tests that use a GPU; `lane`: tests that are written
+ * for lanes, by name
+ */
+export const testFiles = (folder, { suites = false, lane = [] }) => [
+  ...(suites ? gpuSuites(folder) : []),
+  ...lane.map((name) => `test/${name}.lane.test.ts`),
+];
+
+function gpuSuites(folder) {
+  return ["src", "test"].flatMap((part) =>
+    readdirSync(join(folder, part), { recursive: true })
+      .filter((file) => file.endsWith(".test.ts") && !file.endsWith(".lane.test.ts"))
+      .filter((file) => usesGpu.test(readFileSync(join(folder, part, file), "utf8")))
+      .map((file) => join(part, file))
+      .sort(),
+  );
+}
