@@ -229,7 +229,11 @@ function makeDevice(
       count(options?.wait);
       await queue.result(() => readBack.settled());
     },
-    encoder: () => makeEncoder({ resolver, chunks, allocateZeroed, write, submit }),
+    encoder: () =>
+      makeEncoder({
+        ...{ resolver, chunks, allocateZeroed, write, submit },
+        hardwareClass: capabilities.hardware.class,
+      }),
     prepare: (launches) => preparePass(resolver, launches, write),
     submit,
     enqueue: (work, ready) => queue.add(work, ready),

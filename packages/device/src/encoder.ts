@@ -57,6 +57,7 @@ export class ScalarChunks {
 export interface EncoderHost {
   readonly resolver: Resolver;
   readonly chunks: ScalarChunks;
+  readonly hardwareClass: string;
   allocateZeroed(bytes: number): GPUBuffer;
   write(buffer: GPUBuffer, offset: number, data: BufferSource): void;
   submit(commands: readonly GPUCommandBuffer[]): void;
@@ -100,6 +101,7 @@ export function makeEncoder(host: EncoderHost): DeviceEncoder {
   };
 
   return {
+    hardwareClass: host.hardwareClass,
     allocate: (bytes) => host.allocateZeroed(bytes),
     launch(launch) {
       checkLaunch(launch);

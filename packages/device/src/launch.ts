@@ -94,4 +94,9 @@ export interface LaunchTarget<B> {
   launch(launch: Launch<B>): void;
   /** A zeroed buffer of at least this many bytes. */
   allocate(bytes: number): B;
+  /**
+   * The class of the hardware (`capabilities.hardware.class`) that runs the launches, where it is known. Products are divided into more
+   * launches by it.
+   */
+  readonly hardwareClass?: string | undefined;
 }

@@ -5,14 +5,14 @@
 import type { Binding, DType, Hardware, LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import { writeWhole } from "../../../scripts/whole-file.mjs";
+import { type BlockSize, blockSize } from "../src/matmul/block-size.js";
 import {
-  type BlockSize,
   type Blocks,
   type MatrixBlock,
   type SharedBlock,
   tableName,
 } from "../src/matmul/block-table.js";
-import { blockSize, chooseEngine } from "../src/matmul/engine.js";
+import { chooseEngine } from "../src/matmul/engine.js";
 import { measuredBlocks } from "../src/matmul/measured-blocks.js";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
 import { type Launches, measure } from "./measure.js";

@@ -3,7 +3,7 @@ import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./co
 import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
 import { launchConvolution } from "./conv2d/launch.js";
 import { planPatch, planRun, planTurnedPatch } from "./conv2d/plan-patch.js";
-import { blockSize } from "./matmul/engine.js";
+import { blockSize } from "./matmul/block-size.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 
@@ -159,7 +159,8 @@ export function conv2dWeightGradient<B>(
   const { outChannels } = attributes;
   const m = size.weight / Math.max(1, outChannels);
   const pixels = size.output / Math.max(1, outChannels);
-  const product = planProduct(m, groupOut, pixels, groups);
+  const { hardwareClass } = target;
+  const product = planProduct(m, groupOut, pixels, groups, { hardwareClass });
   const blocks = blockSize(m, groupOut, pixels, groups * product.splits);
   const plan = { ...product, blocks };
   launchConvolution(target, plan, weightGradient, attributes, {

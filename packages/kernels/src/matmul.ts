@@ -1,10 +1,9 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { isFloat8 } from "@halfstep/formats/dtypes";
 import { defineWovenKernel } from "./kernel.js";
-import type { BlockSize } from "./matmul/block-table.js";
+import { type BlockSize, blockSize } from "./matmul/block-size.js";
 import { byEngine } from "./matmul/by-engine.js";
 import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
-import { blockSize } from "./matmul/engine.js";
 import { rowSumsLength } from "./matmul/row-sums.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
 import { launchProduct, type ProductResults } from "./matmul/split-k.js";
@@ -58,7 +57,10 @@ export function matmul<B>(
     if (n === 0 && m > 0)
       reduce(target, { input: a, out: rowSums }, { op: "sum", outer: 1, size: k, inner: m });
   }
-  const shapePlan = planProduct(m, n, k, batch, transA ? 0 : k);
+  const shapePlan = planProduct(m, n, k, batch, {
+    stride: transA ? 0 : k,
+    hardwareClass: target.hardwareClass,
+  });
   const plan = isFloat8(out.dtype) ? inQuads(shapePlan, n) : shapePlan;
   const size = blockSize(m, n, k, batch * plan.splits);
   const layout = {

@@ -36,6 +36,7 @@ export interface DeviceTarget extends ResidentTarget<GPUBuffer> {
 export function deviceTarget(device: Device): DeviceTarget {
   const encoder = device.encoder();
   return {
+    hardwareClass: encoder.hardwareClass,
     launch: (launch) => encoder.launch(launch),
     allocate: (bytes) => encoder.allocate(bytes),
     submit: () => encoder.submit(),

@@ -22,6 +22,8 @@ interface Case extends MatmulAttributes {
   readonly rowSums?: boolean;
   /** The WGSL types of copied factors. */
   readonly copies: readonly string[];
+  /** Parts of k. Default 1. */
+  readonly parts?: number;
 }
 
 const sixteen = ["vec4<u32>", "vec4<u32>"];
@@ -39,18 +41,18 @@ const cases: readonly Case[] = [
   { m: 37, n: 40, k: 33, batch: 2, copies: eight.slice(1) },
   { m: 36, n: 35, k: 33, transA: true, transB: true, copies: eight.slice(1) },
   // Parts of k, and the sums of rows of a copied factor.
-  { m: 32, n: 40, k: 1032, copies: sixteen },
-  { m: 40, n: 32, k: 1027, transA: true, rowSums: true, copies: sixteen },
+  { m: 32, n: 40, k: 2056, copies: sixteen, parts: 2 },
+  { m: 40, n: 32, k: 2053, parts: 2, transA: true, rowSums: true, copies: sixteen },
   { m: 36, n: 40, k: 33, transA: true, rowSums: true, copies: eight },
   // Decoded alone.
   { m: 40, n: 40, k: 40, storage: "float8e5m2", copies: [] },
 ];
 
-const title = ({ copies: _, storage = "float16", ...shape }: Case): string =>
+const title = ({ copies: _, parts: __, storage = "float16", ...shape }: Case): string =>
   `${JSON.stringify(shape)} ${storage}`;
 
 async function check(block: MatrixBlock, shape: Case): Promise<void> {
-  const { m, n, k, batch = 1, storage = "float16", rowSums, copies } = shape;
+  const { m, n, k, batch = 1, storage = "float16", rowSums, copies, parts = 1 } = shape;
   const only = { matrix: [block] };
   const name = Object.values(block).join(" ");
   const hardware = hardwareWithBlocks(
@@ -67,12 +69,15 @@ async function check(block: MatrixBlock, shape: Case): Promise<void> {
     sums: { values: batch * m },
   } as const;
   let code = "";
+  let splits: number | undefined;
   const found = await runOnGpu(device, operands, (target, { a, b, out, sums }) => {
     const pretending = withHardware(target, hardware);
     matmul(
       {
+        hardwareClass: hardware.class,
         allocate: (bytes) => target.allocate(bytes),
         launch(launch) {
+          splits = launch.scalars.splits;
           const { subgroupSize, tier } = device.capabilities;
           const { kernel, bindings } = launch;
           code += kernel.program({ tier, subgroupSize, hardware, bindings }).code;
@@ -83,6 +88,7 @@ async function check(block: MatrixBlock, shape: Case): Promise<void> {
       shape,
     );
   });
+  expect(splits).toBe(parts);
   expect(code).toContain("subgroupMatrixMultiplyAccumulate");
   expect([...code.matchAll(/fn stored_\w+\(i: u32\) -> (\S+)/g)].map(([, type]) => type)).toEqual(
     copies,

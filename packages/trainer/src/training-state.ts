@@ -258,7 +258,9 @@ function compareSettings(saved: Setting, now: Setting, path: string): readonly s
     ...(saved.adapter === now.adapter
       ? []
       : [`it was trained on ${saved.adapter}, not on ${now.adapter}`]),
-    ...(saved.tables === now.tables ? [] : ["its kernels were chosen by other tuned tables"]),
+    ...(saved.tables === now.tables
+      ? []
+      : ["its products were added up by another table of blocks (kernelTable)"]),
   ];
   return differences.map(
     (difference) => `${path}: ${difference}, so the bits may differ from here on`,

@@ -134,7 +134,7 @@ describe("training that was stopped goes on with the bits of training that was n
   });
 });
 
-it("training that goes on with other tuned tables says that its bits may differ", async () => {
+it("training that goes on with another table of blocks says that its bits may differ", async () => {
   const notes: string[] = [];
   await runIn("run", { tables: "those", options: { maxSteps: 2 } });
   const { tables } = await readCheckpoint(join(parent, "run", "checkpoints", "step-00000002"));
@@ -146,7 +146,7 @@ it("training that goes on with other tuned tables says that its bits may differ"
     });
   const differing = notes.filter((line) => line.includes("may differ"));
   expect(differing).toEqual([
-    expect.stringMatching(/its kernels were chosen by other tuned tables, so the bits may differ/),
+    expect.stringMatching(/another table of blocks \(kernelTable\), so the bits may differ/),
   ]);
 });
 

@@ -1,7 +1,7 @@
 import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
 import { defineWovenKernel } from "../kernel.js";
 import type { BlockFactors } from "../matmul/block.js";
-import type { BlockSize } from "../matmul/block-table.js";
+import type { BlockSize } from "../matmul/block-size.js";
 import { byEngine } from "../matmul/by-engine.js";
 import type { ProductPlan } from "../matmul/shape.js";
 import type { Contraction } from "../matmul/tile.js";

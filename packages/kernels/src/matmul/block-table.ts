@@ -1,8 +1,6 @@
 import type { Hardware } from "@halfstep/device";
+import { type BlockSize, divisionForGpus } from "./block-size.js";
 import { measuredBlocks } from "./measured-blocks.js";
-
-/** The size of a product's blocks, among those of {@link Blocks}. */
-export type BlockSize = "large" | "medium";
 
 /** A workgroup's part of the result, and its depth along k in a step. */
 interface Block {
@@ -106,7 +104,12 @@ export const blocks = (hardware: Hardware): Blocks =>
   measuredBlocks[tableName(hardware)] ?? defaultBlocks;
 
 /**
- * The part of the committed table that decides how a device adds up its products, as text: checkpoints store it, because a run that
- * continues with another table does not repeat the same bits.
+ * The committed numbers that decide how a device adds up its products, as text: checkpoints store it, because a run that continues with
+ * others does not repeat the same bits.
  */
-export const kernelTable = (hardware: Hardware): string => JSON.stringify(blocks(hardware));
+export const kernelTable = (hardware: Hardware): string =>
+  JSON.stringify(
+    hardware.class === "software"
+      ? blocks(hardware)
+      : { blocks: blocks(hardware), division: divisionForGpus },
+  );

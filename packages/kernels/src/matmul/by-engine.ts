@@ -1,6 +1,6 @@
 import type { WovenDefinition } from "../woven-definition.js";
 import { type BlockFactors, blockWorkgroups } from "./block.js";
-import type { BlockSize } from "./block-table.js";
+import type { BlockSize } from "./block-size.js";
 import { copiesOf } from "./copies.js";
 import { chooseEngine } from "./engine.js";
 import { matrixBlockProgram, matrixDirectives } from "./matrix-block.js";

@@ -1,6 +1,7 @@
 import type { Hardware, ProgramContext, SubgroupMatrix } from "@halfstep/device";
 import { isFloat8 } from "@halfstep/formats/dtypes";
-import { type BlockSize, blocks, type MatrixBlock, type SharedBlock } from "./block-table.js";
+import type { BlockSize } from "./block-size.js";
+import { blocks, type MatrixBlock, type SharedBlock } from "./block-table.js";
 import { mostMatrixBytes } from "./matrix-memory.js";
 import { canLoad } from "./staging.js";
 
@@ -19,16 +20,6 @@ export interface MatrixEngine {
   readonly matrix: SubgroupMatrix;
   /** Invocations of a subgroup, which the program pins. */
   readonly lanes: number;
-}
-
-/** Workgroups that keep a large device busy. */
-const enoughBlocks = 96;
-
-/** The size of a product's blocks, by its shape alone; undefined where blocks would be mostly empty. */
-export function blockSize(m: number, n: number, k: number, slices: number): BlockSize | undefined {
-  if (m < 32 || n < 32 || k < 16) return undefined;
-  const large = Math.ceil(m / 128) * Math.ceil(n / 128) * slices;
-  return m >= 96 && n >= 96 && large >= enoughBlocks ? "large" : "medium";
 }
 
 /** The engine for a device and the storage of the factors, which are the first two bindings. */

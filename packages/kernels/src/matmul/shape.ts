@@ -1,3 +1,4 @@
+import { blockSize, partsForBlocks } from "./block-size.js";
 import type { TileShape } from "./tile.js";
 
 /** The tiles of a product [m, n], chosen by its shape alone, so that all devices add in the same order. */
@@ -32,15 +33,28 @@ const leastDepth = 512;
 /** In elements: rows a multiple of this apart map to so few cache sets of a CPU that 32 of them evict each other. */
 const farApart = 16_384;
 
-/**
- * The plan of `batch` products [m, k] · [k, n], which may divide k.
- *
- * @param stride elements between rows of the left factor; 0 where it is transposed.
- */
-export function planProduct(m: number, n: number, k: number, batch = 1, stride = 0): ProductPlan {
+/** What a product's plan depends on besides its sizes. */
+interface ProductPlace {
+  /** Elements between rows of the left factor; 0, the default, where it is transposed. */
+  readonly stride?: number;
+  /** The class of the hardware that computes it, where it is known. */
+  readonly hardwareClass?: string | undefined;
+}
+
+/** The plan of `batch` products [m, k] · [k, n], which may divide k: for tiles, or for blocks where a GPU computes them. */
+export function planProduct(
+  m: number,
+  n: number,
+  k: number,
+  batch = 1,
+  { stride = 0, hardwareClass }: ProductPlace = {},
+): ProductPlan {
   const tiling = planTiles(m, n);
   const isFar = stride > 0 && stride % farApart === 0;
   const plan: TilePlan = isFar && tiling.rows === 32 ? { ...tiling, rows: 16 } : tiling;
+  const isGpu = hardwareClass !== undefined && hardwareClass !== "software";
+  if (isGpu && blockSize(m, n, k, batch) !== undefined)
+    return { ...plan, splits: partsForBlocks(m, n, k, batch) };
   const tiles = Math.ceil(m / plan.rows) * Math.ceil(plan.columns / 8) * batch;
   const wanted = Math.ceil(enoughTiles / Math.max(1, tiles));
   const splits = tiles >= fewTiles ? 1 : Math.max(1, Math.min(wanted, Math.floor(k / leastDepth)));

@@ -63,6 +63,7 @@ export class Recorder<T extends HeldTensor> {
       readonly noteOps: boolean;
       readonly provenance: ProvenanceMode;
       readonly underflow: UnderflowMode;
+      readonly hardwareClass?: string | undefined;
     },
   ) {
     this.#make = hooks.make;
@@ -70,6 +71,7 @@ export class Recorder<T extends HeldTensor> {
     this.#memory = memory;
     this.noteOps = options.noteOps;
     this.scratchTarget = {
+      hardwareClass: options.hardwareClass,
       launch: (launch) => this.append(launch),
       allocate: (bytes) => this.transient(bytes),
     };

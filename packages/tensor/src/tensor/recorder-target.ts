@@ -24,6 +24,8 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
 
 /** The functions of a runtime that its target calls. */
 export interface RecorderHooks {
+  /** The class of the hardware that runs the recordings, where it is known. */
+  readonly hardwareClass?: string | undefined;
   lossScaling(): TensorAmpPrimitives;
   launch(launch: Launch<Storage>): void;
   updateParameters(values: Binding<Storage>, update: () => void): void;
@@ -41,6 +43,7 @@ export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
   get ampPrimitives() {
     return hooks.lossScaling();
   },
+  hardwareClass: hooks.hardwareClass,
   launch: hooks.launch,
   updateParameters: hooks.updateParameters,
   allocate: (bytes) => hooks.transient(bytes) ?? hooks.resident(bytes),

@@ -98,10 +98,12 @@ export class Runtime {
         new Tensor(this, place, shape, dtype),
       run: (recording: Recording) => this.#executor.run(recording, this.#stepOptions),
     };
-    const options = { noteOps, provenance, underflow };
+    const { hardwareClass } = runner;
+    const options = { noteOps, provenance, underflow, hardwareClass };
     const recorder = new Recorder(memory, hooks, options);
     this.recorder = recorder;
     this.target = recorderTarget({
+      hardwareClass,
       lossScaling: () => ampPrimitives(this),
       launch: (launch) => {
         recorder.beforeOp();
