@@ -35,7 +35,7 @@ export const lanes = [
       ...gpuTests,
       kernels: {
         ...gpuTests.kernels,
-        lane: ["attention", "convolutions", "matrices", "matrix-blocks"],
+        lane: ["attention", "convolutions", "matrices", "matrix-blocks", "rows"],
       },
       trainer: { lane: ["training", "programs"] },
     },

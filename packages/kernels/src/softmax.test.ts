@@ -1,23 +1,16 @@
-import type { HalfDType, KernelView } from "@halfstep/device";
+import type { KernelView } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
+import { mismatches, runOnCpu } from "../test/harness.js";
 import {
-  deviceMismatches,
-  type Launches,
-  mismatches,
-  runOnCpu,
-  testValues,
-  unitRoundoff,
-} from "../test/harness.js";
-import { softmaxCrossEntropy, softmaxCrossEntropyBackward } from "./losses/cross-entropy.js";
-import { logSoftmax, logSoftmaxBackward, softmax, softmaxBackward } from "./softmax.js";
-
-interface Case {
-  readonly rows: number;
-  readonly columns: number;
-  readonly storage?: "float32" | HalfDType;
-  readonly ignoreIndex?: number;
-}
+  type RowsCase as Case,
+  launchesOf,
+  operandsOf,
+  rowMismatches,
+  title,
+  toleranceOf,
+} from "../test/softmax-rows.js";
+import { softmaxCrossEntropyBackward } from "./losses/cross-entropy.js";
 
 /** Rows in whole quads and not, row counts with every tail, one and none. */
 const cases: readonly Case[] = [
@@ -34,60 +27,6 @@ const cases: readonly Case[] = [
 /** Long rows, in whole quads and not. */
 const shared: Case = { rows: 6, columns: 301, ignoreIndex: 2 };
 const sharedQuads: Case = { rows: 5, columns: 516, storage: "float16" };
-
-function operandsOf({ rows, columns, storage: dtype = "float32" }: Case) {
-  const size = rows * columns;
-  return {
-    // Logits up to ±1024: their exponentials overflow unless the maximum is subtracted.
-    input: { values: testValues(size).map((v, i) => v * (i % 3 === 0 ? 1024 : 8)), dtype },
-    outGradient: { values: testValues(size, 2), dtype },
-    labels: { values: testValues(rows, 3).map((v) => (v * 128 + 128) % columns), dtype: "uint32" },
-    lossGradient: { values: [0.75] },
-    rowGradient: { values: testValues(rows, 4) },
-    softmax: { values: size, dtype },
-    softmaxGradient: { values: size, dtype },
-    logSoftmax: { values: size, dtype },
-    logSoftmaxGradient: { values: size, dtype },
-    losses: { values: rows },
-    meanGradient: { values: size, dtype },
-    noneGradient: { values: size, dtype },
-  } as const;
-}
-
-const launchesOf =
-  (attributes: Case): Launches<ReturnType<typeof operandsOf>> =>
-  (target, b) => {
-    const { rows, columns: classes, ignoreIndex } = attributes;
-    const { input, input: logits, outGradient, labels } = b;
-    target.launch(softmax({ input, out: b.softmax }, attributes));
-    target.launch(
-      softmaxBackward(
-        { out: b.softmax, outGradient, inputGradient: b.softmaxGradient },
-        attributes,
-      ),
-    );
-    target.launch(logSoftmax({ input, out: b.logSoftmax }, attributes));
-    target.launch(
-      logSoftmaxBackward(
-        { out: b.logSoftmax, outGradient, inputGradient: b.logSoftmaxGradient },
-        attributes,
-      ),
-    );
-    const ignoring = { rows, classes, ...(ignoreIndex !== undefined && { ignoreIndex }) };
-    target.launch(softmaxCrossEntropy({ logits, labels, losses: b.losses }, ignoring));
-    target.launch(
-      softmaxCrossEntropyBackward(
-        { logits, labels, lossGradient: b.lossGradient, logitsGradient: b.meanGradient },
-        { rows, classes, reduction: "mean" },
-      ),
-    );
-    target.launch(
-      softmaxCrossEntropyBackward(
-        { logits, labels, lossGradient: b.rowGradient, logitsGradient: b.noneGradient },
-        { ...ignoring, reduction: "none" },
-      ),
-    );
-  };
 
 /** Each formula in float64, row by row, with the gradients as Jacobians. */
 function expected({ rows, columns, ignoreIndex }: Case, stored: Record<string, KernelView>) {
@@ -145,14 +84,6 @@ function expected({ rows, columns, ignoreIndex }: Case, stored: Record<string, K
   return results;
 }
 
-const title = ({ rows, columns, storage = "float32" }: Case): string =>
-  `[${rows},${columns}] ${storage}`;
-
-const toleranceOf = ({ storage = "float32" }: Case, margin: number) => ({
-  relative: margin * 2 ** -23 + (storage === "float32" ? 0 : 2 * unitRoundoff[storage]),
-  absolute: margin * 2 ** -23,
-});
-
 describe("softmax and cross-entropy on the CPU", () => {
   it("equal a float64 computation", () => {
     const found = [...cases, shared].flatMap((attributes) => {
@@ -182,17 +113,7 @@ describe("softmax and cross-entropy on the CPU", () => {
 describe.each(await testTiers())("softmax and cross-entropy on the GPU, %s tier", (tier) => {
   const compare = async (attributes: Case, operands = operandsOf(attributes)) => {
     const device = await requestTestDevice({ tier });
-    const tolerance = toleranceOf(attributes, 32);
-    const texts = await deviceMismatches(device, operands, launchesOf(attributes), {
-      softmax: tolerance,
-      softmaxGradient: tolerance,
-      logSoftmax: tolerance,
-      logSoftmaxGradient: tolerance,
-      losses: tolerance,
-      meanGradient: tolerance,
-      noneGradient: tolerance,
-    });
-    return texts.map((text) => `${title(attributes)} ${text}`);
+    return rowMismatches(device, attributes, operands);
   };
 
   it("equal the reference", async () => {

@@ -1,5 +1,7 @@
 import type { ProgramContext } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
+import { type Team, team } from "./team.js";
 
 /**
  * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one row.
@@ -12,23 +14,41 @@ export const rowProgramWalk = (columns: number): RowProgramWalk =>
   columns % 4 === 0 ? "quads" : "lanes";
 
 /**
- * The owner of one row or four: an invocation, or for long rows, where subgroups have one size, a subgroup. Its lanes read
- * neighbouring elements and keep more of a device busy.
+ * The owner of one row or four, by the length of the rows: an invocation for `short` ones, and a team, whose lanes read neighbouring
+ * elements, for `long` and `vast` ones. Of `middling` rows it is an invocation on a CPU adapter, and a team elsewhere.
  */
-export type RowOwner = "invocation" | "subgroup";
+export type RowOwner = "short" | "middling" | "long" | "vast";
 
 /** The owner of a row of so many columns. The choice depends on the shape only. */
-export const rowOwner = (columns: number): RowOwner => (columns < 256 ? "invocation" : "subgroup");
+export function rowOwner(columns: number): RowOwner {
+  if (columns < 32) return "short";
+  if (columns < 256) return "middling";
+  return columns < 4096 ? "long" : "vast";
+}
 
 /** A value for each owner, such as a kernel. */
 export const byRowOwner = <T>(make: (owner: RowOwner) => T): Readonly<Record<RowOwner, T>> => ({
-  invocation: make("invocation"),
-  subgroup: make("subgroup"),
+  short: make("short"),
+  middling: make("middling"),
+  long: make("long"),
+  vast: make("vast"),
 });
 
-/** Whether subgroups own the rows of a program, which then uses subgroup built-ins. */
-export const rowsUseSubgroups = (owner: RowOwner, { subgroupSize }: ProgramContext): boolean =>
-  owner === "subgroup" && subgroupSize > 0;
+/**
+ * The team that owns rows on a device; undefined where it is an invocation. A vast row has as many invocations as a workgroup may
+ * have everywhere, because a batch has few such rows, which else keep a small part of a GPU busy.
+ */
+function teamOf(owner: RowOwner, context: ProgramContext): Team | undefined {
+  const { subgroupSize } = context;
+  if (owner === "short") return undefined;
+  if (isCpu(context))
+    return owner === "middling" || subgroupSize === 0 ? undefined : team(subgroupSize, context);
+  return team(owner === "vast" ? 256 : subgroupSize || 64, context);
+}
+
+/** Whether the program over rows of an owner uses subgroup built-ins. */
+export const rowsUseSubgroups = (owner: RowOwner, context: ProgramContext): boolean =>
+  teamOf(owner, context)?.usesSubgroups ?? false;
 
 /** WGSL around the rows of an owner, whose `index` counts owners. */
 interface RowLoops {
@@ -40,22 +60,23 @@ interface RowLoops {
   readonly isOne: string;
 }
 
-function rowLoops(owner: RowOwner, context: ProgramContext): RowLoops {
-  if (!rowsUseSubgroups(owner, context))
+function rowLoops(owners: Team | undefined): RowLoops {
+  if (!owners)
     return {
       main: linearMain(),
       each: "for (var j = 0u; j < count; j++)",
       together: (_, own) => own,
       isOne: "true",
     };
-  const lanes = context.subgroupSize;
+  const { lanes, usesSubgroups } = owners;
+  const lane = usesSubgroups ? "subgroup_invocation_id" : "local_invocation_index";
   return {
-    main: `@compute @workgroup_size(${lanes})
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(subgroup_invocation_id) lane: u32) {
+    main: `${usesSubgroups ? "" : owners.declarations}@compute @workgroup_size(${lanes})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(${lane}) lane: u32) {
   let index = group.x + group.y * groups.x;
 `,
     each: `for (var j = lane; j < count; j += ${lanes}u)`,
-    together: (fold, own) => `${fold === "max" ? "subgroupMax" : "subgroupAdd"}(${own})`,
+    together: (fold, own) => (fold === "max" ? owners.largest(own) : owners.sum(own)),
     isOne: "lane == 0u",
   };
 }
@@ -82,7 +103,8 @@ export function rowProgram(
   context: ProgramContext,
 ): string {
   const isQuads = walk === "quads";
-  const loops = rowLoops(owner, context);
+  const owners = teamOf(owner, context);
+  const loops = rowLoops(owners);
   const head = isQuads
     ? `  if (index >= s.rows) { return; }
   let count = s.columns / 4u;
@@ -90,14 +112,20 @@ export function rowProgram(
 `
     : rowHead;
   const code = statistics.map((statistic) => foldCode(statistic, isQuads, loops));
-  if (isQuads)
-    return `${loops.main}${head}${code.join("")}  let row = vec4u(index);
+  if (isQuads) {
+    const again = `${code.join("")}  let row = vec4u(index);
   ${loops.each} {
     let column = vec4u(j * 4u) + vec4u(0u, 1u, 2u, 3u);
     store_${out}(base + j, ${result((name) => `load_${name}(base + j)`)});
   }
+`;
+    if (!owners || isCpu(context)) return `${loops.main}${head}${again}}\n`;
+    return `${loops.main}${head}  if (count <= ${owners.lanes * keptQuads}u) {
+${onceProgram(statistics, result, out, owners, loops)}  } else {
+${again}  }
 }
 `;
+  }
   // Distributes the statistics of rows to elements.
   const byElement = statistics.map(
     ({ name }) =>
@@ -118,6 +146,58 @@ ${byElement.join("")}    store_${out}(quad, ${result((name) => `load_${name}(qua
 `;
 }
 
+/** Quads of each operand that an invocation of a team keeps in registers. */
+const keptQuads = 8;
+
+/**
+ * The statements of a {@link rowProgram} for rows of so few quads that the registers of a team hold them: each operand is loaded
+ * once. Invocations beyond the end of a row have its last quad, which changes no maximum, and nothing of which is added or stored.
+ */
+function onceProgram(
+  statistics: readonly RowStatistic[],
+  result: (load: (name: string) => string) => string,
+  out: string,
+  { lanes }: Team,
+  loops: RowLoops,
+): string {
+  const quads = Array.from({ length: keptQuads }, (_, k) => k);
+  const operands = new Set<string>();
+  const kept =
+    (k: number) =>
+    (name: string): string => {
+      operands.add(name);
+      return `${name}_${k}`;
+    };
+  const folds = statistics.map(({ name, fold, value }) => {
+    const all = `${name}_all`;
+    const parts = quads.map((k) => {
+      const part = value(kept(k), `j${k}`);
+      if (k === 0)
+        return `    var ${all} = ${fold === "max" ? part : `select(vec4f(0.0), ${part}, inside0)`};\n`;
+      return fold === "max"
+        ? `    ${all} = max(${all}, ${part});\n`
+        : `    ${all} += select(vec4f(0.0), ${part}, inside${k});\n`;
+    });
+    return `${parts.join("")}    ${all} = ${loops.together(fold, all)};
+    let ${name} = vec4f(${acrossQuad(fold, all)});
+`;
+  });
+  const stores = quads.map(
+    (k) => `    if (inside${k}) {
+      let column = vec4u(j${k} * 4u) + vec4u(0u, 1u, 2u, 3u);
+      store_${out}(base + j${k}, ${result(kept(k))});
+    }
+`,
+  );
+  const loads = quads.map(
+    (k) => `    let inside${k} = lane + ${k * lanes}u < count;
+    let j${k} = min(lane + ${k * lanes}u, count - 1u);
+${[...operands].map((name) => `    let ${name}_${k} = load_${name}(base + j${k});\n`).join("")}`,
+  );
+  return `${loads.join("")}${folds.join("")}    let row = vec4u(index);
+${stores.join("")}`;
+}
+
 /** Workgroups of a {@link rowProgram}. */
 export const rowProgramWorkgroups = (
   walk: RowProgramWalk,
@@ -125,10 +205,7 @@ export const rowProgramWorkgroups = (
   owner: RowOwner,
   context: ProgramContext,
 ): readonly [number, number, number] =>
-  linearWorkgroups(
-    walk === "quads" ? rows : Math.ceil(rows / 4),
-    rowsUseSubgroups(owner, context) ? 1 : 64,
-  );
+  linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4), teamOf(owner, context) ? 1 : 64);
 
 /** An entry point that stores one number for each row, `result` of its statistics, in the [rows] binding `out`. */
 export function rowFold(
@@ -138,7 +215,7 @@ export function rowFold(
   owner: RowOwner,
   context: ProgramContext,
 ): string {
-  const loops = rowLoops(owner, context);
+  const loops = rowLoops(teamOf(owner, context));
   const code = statistics.map((statistic) => foldCode(statistic, false, loops));
   return `${loops.main}${rowHead}${code.join("")}  if (${loops.isOne}) { store_${out}(index, ${result}); }
 }
@@ -166,13 +243,15 @@ function foldCode({ name, fold, value }: RowStatistic, isQuads: boolean, loops: 
       j,
     );
   const all = `${name}_all`;
-  const joined =
-    fold === "max"
-      ? `max(max(${all}.x, ${all}.y), max(${all}.z, ${all}.w))`
-      : `(${all}.x + ${all}.y) + (${all}.z + ${all}.w)`;
+  const joined = acrossQuad(fold, all);
   return `  var ${all} = ${fold === "max" ? valueAt("0u") : "vec4f(0.0)"};
   ${loops.each} { ${all} = ${fold === "max" ? `max(${all}, ${valueAt("j")})` : `${all} + ${valueAt("j")}`}; }
   ${all} = ${loops.together(fold, all)};
   let ${name} = ${isQuads ? `vec4f(${joined})` : all};
 `;
 }
+
+const acrossQuad = (fold: RowStatistic["fold"], all: string): string =>
+  fold === "max"
+    ? `max(max(${all}.x, ${all}.y), max(${all}.z, ${all}.w))`
+    : `(${all}.x + ${all}.y) + (${all}.z + ${all}.w)`;

@@ -10,6 +10,8 @@ export interface Team {
   sum(value: string): string;
   /** The sum of a vec4f's elements over all invocations, likewise. */
   total(value: string): string;
+  /** The largest of a vec4f over all invocations, likewise. */
+  largest(value: string): string;
 }
 
 /**
@@ -22,13 +24,15 @@ export const team = (lanes: number, { subgroupSize }: ProgramContext): Team =>
         ...{ lanes, usesSubgroups: true, declarations: totalBySubgroup },
         sum: (value) => `subgroupAdd(${value})`,
         total: (value) => `team_total(${value}, lane)`,
+        largest: (value) => `subgroupMax(${value})`,
       }
     : {
         lanes,
         usesSubgroups: false,
-        declarations: sumInMemory(lanes),
+        declarations: foldsInMemory(lanes),
         sum: (value) => `team_sum(${value}, lane)`,
         total: (value) => `team_total(${value}, lane)`,
+        largest: (value) => `team_largest(${value}, lane)`,
       };
 
 const totalBySubgroup = /* wgsl */ `
@@ -37,18 +41,25 @@ fn team_total(own: vec4f, lane: u32) -> f32 {
 }
 `;
 
-const sumInMemory = (lanes: number): string => /* wgsl */ `
-var<workgroup> team_parts: array<vec4f, ${lanes}>;
-fn team_sum(own: vec4f, lane: u32) -> vec4f {
+const foldInMemory = (
+  name: string,
+  lanes: number,
+  folded: string,
+): string => /* wgsl */ `fn ${name}(own: vec4f, lane: u32) -> vec4f {
   workgroupBarrier();
   team_parts[lane] = own;
   for (var half = ${lanes / 2}u; half > 0u; half /= 2u) {
     workgroupBarrier();
-    if (lane < half) { team_parts[lane] += team_parts[lane + half]; }
+    if (lane < half) { team_parts[lane] ${folded}; }
   }
   workgroupBarrier();
   return team_parts[0];
-}
+}`;
+
+const foldsInMemory = (lanes: number): string => /* wgsl */ `
+var<workgroup> team_parts: array<vec4f, ${lanes}>;
+${foldInMemory("team_sum", lanes, "+= team_parts[lane + half]")}
+${foldInMemory("team_largest", lanes, "= max(team_parts[lane], team_parts[lane + half])")}
 fn team_total(own: vec4f, lane: u32) -> f32 {
   let sum = team_sum(own, lane);
   return (sum.x + sum.y) + (sum.z + sum.w);

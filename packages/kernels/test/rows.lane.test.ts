@@ -1,0 +1,23 @@
+import { requestDevice } from "@halfstep/device/node";
+import { expect, test } from "vitest";
+import { type RowsCase, rowMismatches, title } from "./softmax-rows.js";
+
+// Programs over rows as GPUs run them: teams own rows, and keep those that fit in registers.
+
+const device = await requestDevice({ hardwareClass: "a GPU", label: "rows" });
+
+/** Rows that the registers of a team hold, and longer ones, with tails; in whole quads and not; of subgroups and of workgroups. */
+const cases: readonly RowsCase[] = [
+  { rows: 3, columns: 36, ignoreIndex: 2 },
+  { rows: 2, columns: 256, storage: "float16" },
+  { rows: 3, columns: 260 },
+  { rows: 6, columns: 35, storage: "bfloat16" },
+  { rows: 5, columns: 301, ignoreIndex: 1 },
+  { rows: 3, columns: 4100, storage: "float16", ignoreIndex: 0 },
+  { rows: 5, columns: 4099 },
+  { rows: 0, columns: 64 },
+];
+
+test.each(cases.map((each) => [title(each), each] as const))("%s", async (_, attributes) => {
+  expect(await rowMismatches(device, attributes)).toEqual([]);
+});
