@@ -1,24 +1,14 @@
 import { cpuTarget } from "@halfstep/kernels";
 import { expect, test } from "vitest";
 import * as optim from "../src/index.js";
+import { classes } from "./catalogue.js";
 
 type Constructor = new (...given: readonly unknown[]) => unknown;
 
 const target = cpuTarget();
 const flat = optim.flatTensors(target, { weight: [4, 4] });
 const other = optim.flatTensors(target, { weight: [4, 4] });
-const plain = ["Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "BertAdam"];
-const optimizers = [
-  ...plain,
-  "LAMB",
-  "Lion",
-  "Muon",
-  "NAdam",
-  "NovoGrad",
-  "RAdam",
-  "RMSprop",
-  "SGD",
-];
+const optimizers = Object.keys(classes);
 const wrappers = ["ExponentialMovingAverage", "FP16Optimizer", "LARC", "LostUpdateMeter"];
 const all: Readonly<Record<string, unknown>> = optim;
 
