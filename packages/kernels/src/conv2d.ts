@@ -1,9 +1,13 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
-import { gatherKernel, inputGradientKernel, weightGradientKernel } from "./conv2d/kernels.js";
+import {
+  gatherKernel,
+  inputGradientKernel,
+  planBlocks,
+  weightGradientKernel,
+} from "./conv2d/kernels.js";
 import { launchConvolution } from "./conv2d/launch.js";
 import { planPatch, planRun, planTurnedPatch } from "./conv2d/plan-patch.js";
-import { blockSize } from "./matmul/block-size.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 
@@ -66,7 +70,7 @@ export function conv2d<B>(
   const plan = {
     ...planTiles(m, groupOut),
     splits: 1,
-    blocks: blockSize(m, groupOut, size.taps * groupIn, groups),
+    blocks: planBlocks([m, groupOut, size.taps * groupIn, groups], groupIn),
   };
   launchConvolution(target, plan, out, attributes, {
     kernel: gatherKernel(plan, groupIn % 4 === 0, planPatch(attributes, plan, outImage)),
@@ -110,11 +114,12 @@ export function conv2dInputGradient<B>(
   const grid = [Math.ceil(image[0] / phases[0]), Math.ceil(image[1] / phases[1])] as const;
   const m = batch * grid[0] * grid[1];
   const { kernelHeight, kernelWidth } = attributes;
+  const slices = groups * phases[0] * phases[1];
   const mostTaps = Math.ceil(kernelHeight / phases[0]) * Math.ceil(kernelWidth / phases[1]);
   const plan = {
     ...planTiles(m, groupIn),
     splits: 1,
-    blocks: blockSize(m, groupIn, mostTaps * groupOut, groups * phases[0] * phases[1]),
+    blocks: planBlocks([m, groupIn, mostTaps * groupOut, slices], groupOut),
   };
   launchConvolution(target, plan, inputGradient, attributes, {
     kernel: inputGradientKernel(
@@ -161,7 +166,7 @@ export function conv2dWeightGradient<B>(
   const pixels = size.output / Math.max(1, outChannels);
   const { hardwareClass } = target;
   const product = planProduct(m, groupOut, pixels, groups, { hardwareClass });
-  const blocks = blockSize(m, groupOut, pixels, groups * product.splits);
+  const blocks = planBlocks([m, groupOut, pixels, groups * product.splits], groupIn);
   const plan = { ...product, blocks };
   launchConvolution(target, plan, weightGradient, attributes, {
     kernel: weightGradientKernel(plan, groupIn % 4 === 0, planRun(attributes, plan, outImage)),

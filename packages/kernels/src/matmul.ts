@@ -4,6 +4,7 @@ import { defineWovenKernel } from "./kernel.js";
 import { type BlockSize, blockSize } from "./matmul/block-size.js";
 import { byEngine } from "./matmul/by-engine.js";
 import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
+import { groupOf } from "./matmul/copies.js";
 import { rowSumsLength } from "./matmul/row-sums.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
 import { launchProduct, type ProductResults } from "./matmul/split-k.js";
@@ -93,9 +94,6 @@ export function matmul<B>(
     scalars,
   }));
 }
-
-/** The largest group of elements of which rows of this length consist. */
-const groupOf = (length: number): 1 | 4 | 8 => (length % 8 === 0 ? 8 : length % 4 === 0 ? 4 : 1);
 
 /**
  * The same plan for 8-bit results: they are stored in whole quads or element by element, because pairs are not supported.

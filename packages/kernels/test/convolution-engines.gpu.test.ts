@@ -28,13 +28,17 @@ const gpu: Hardware = {
 const bitForBit = { relative: 0, absolute: 0 };
 
 describe.each(await testTiers())("convolutions by blocks in workgroup memory (%s)", (tier) => {
-  it.each(directions)("equal the reference: %s", async (direction) => {
+  it.each(
+    directions.flatMap((direction) =>
+      (["float16", "float32"] as const).map((dtype) => [direction, dtype] as const),
+    ),
+  )("equal the reference: %s of %s", async (direction, dtype) => {
     const device = await requestTestDevice({ tier });
     const wrong: Record<string, readonly string[]> = {};
     for (const tested of convolutionCases) {
       // Rows have tests of their own.
       if (tested.byRows?.includes(direction)) continue;
-      const operands = convolutionOperands(tested, direction);
+      const operands = convolutionOperands(tested, direction, { dtype });
       const launches = convolutionLaunches(tested, direction);
       const { result } = await runOnGpu(device, operands, (target, bindings) =>
         launches(withHardware(target, gpu), bindings),
@@ -137,6 +141,20 @@ describe("convolutions by hardware matrices", () => {
     device.destroy();
     expect(complaints).toEqual({});
     expect(engines).toEqual(wanted);
+  });
+
+  it("copy whole groups of channels as they are stored", () => {
+    const { hardware } = byLanes[0] as (typeof byLanes)[number];
+    const [whole, odd] = ["groups", "odd channels"].map((name) =>
+      convolutionCases.find((tested) => tested.name === name),
+    ) as [ConvolutionCase, ConvolutionCase];
+    for (const direction of directions) {
+      const [copying = ""] = programsOf(whole, direction, hardware);
+      expect(copying).toContain("var<workgroup> memory: array<vec4u");
+      expect(copying).not.toContain("vec4<f16>(");
+      const [decoding = ""] = programsOf(odd, direction, hardware);
+      expect(decoding).toContain("vec4<f16>(");
+    }
   });
 
   it("divide nothing in their loops", () => {

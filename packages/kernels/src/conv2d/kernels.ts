@@ -1,20 +1,34 @@
 import type { Kernel, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
 import { defineWovenKernel } from "../kernel.js";
 import type { BlockFactors } from "../matmul/block.js";
-import type { BlockSize } from "../matmul/block-size.js";
+import { type BlockSize, blockSize } from "../matmul/block-size.js";
 import { byEngine } from "../matmul/by-engine.js";
+import { groupOf } from "../matmul/copies.js";
 import type { ProductPlan } from "../matmul/shape.js";
 import type { Contraction } from "../matmul/tile.js";
 import { type BackwardStride, type GatherLayout, gatherContraction } from "./gather.js";
-import { gatherFactors } from "./gather-factors.js";
+import { type CopiedChannels, gatherFactors } from "./gather-factors.js";
 import { type Patch, takesPatches } from "./patch.js";
 import { forwardReference, inputGradientReference, weightGradientReference } from "./reference.js";
 import { weightGradientContraction } from "./weight-gradient.js";
 import { weightGradientFactors } from "./weight-gradient-factors.js";
 
-/** The plan of a product, and the size of its blocks for devices that multiply by blocks. */
+/** The plan of a product, with blocks for devices that multiply by them. */
 export interface ConvolutionPlan extends ProductPlan {
-  readonly blocks?: BlockSize | undefined;
+  readonly blocks?: ConvolutionBlocks | undefined;
+}
+
+interface ConvolutionBlocks extends CopiedChannels {
+  readonly size: BlockSize;
+}
+
+/** The blocks of a product [m, k] · [k, n] whose left factor is gathered from `channels`. */
+export function planBlocks(
+  [m, n, k, slices]: readonly [m: number, n: number, k: number, slices: number],
+  channels: number,
+): ConvolutionBlocks | undefined {
+  const size = blockSize(m, n, k, slices);
+  return size && { size, channelGroup: groupOf(channels), columnGroup: groupOf(n) };
 }
 
 type Reference = (
@@ -46,7 +60,7 @@ export const gatherKernel = (plan: ConvolutionPlan, isQuads: boolean, patch?: Pa
 
 const gathered = (plan: ConvolutionPlan, layout: GatherLayout) => ({
   contraction: gatherContraction(plan, layout),
-  factors: gatherFactors(plan.width, layout),
+  factors: plan.blocks && gatherFactors(plan, layout, plan.blocks),
 });
 
 export const inputGradientKernel = (
@@ -88,7 +102,7 @@ export const weightGradientKernel = (
         { name: "gradient", access: "read", unit: plan.width },
       ],
       contraction: weightGradientContraction(plan, { isQuads, isAligned: plan.isAligned }),
-      factors: weightGradientFactors(plan.width, { isQuads, isAligned: plan.isAligned }),
+      factors: plan.blocks && weightGradientFactors(plan, plan.blocks),
       reference: weightGradientReference,
       patch,
     }),
@@ -146,7 +160,7 @@ function convolutionKernel(
     readonly patch: Patch | undefined;
   },
 ): Kernel {
-  const variant = `${rows}x${width},${layout}${blocks ? `,${blocks}` : ""}`;
+  const variant = `${rows}x${width},${layout}${blocks ? `,${blocks.size} ${blocks.channelGroup}·${blocks.columnGroup}` : ""}`;
   const key = `${name} ${variant}`;
   let kernel = kernels.get(key);
   if (!kernel) {
@@ -154,7 +168,7 @@ function convolutionKernel(
     const product = byEngine({
       shape: { rows, width },
       contraction,
-      blocks: blocks && factors && { size: blocks, factors },
+      blocks: blocks && factors && { size: blocks.size, factors },
     });
     kernel = defineWovenKernel({
       name,

@@ -1,42 +1,43 @@
-import type { BlockFactors, BlockLoads, FactorQuads, LoadRegisters } from "../matmul/block.js";
+import type { BlockFactors, BlockLoads, FactorLoad, LoadRegisters } from "../matmul/block.js";
+import type { TilePlan } from "../matmul/shape.js";
+import type { CopiedChannels } from "./gather-factors.js";
+import {
+  farAway,
+  firstChannels,
+  type Gathering,
+  gatheredFactor,
+  inGroups,
+  sourceFunction,
+} from "./gathering.js";
 import { groupColumns } from "./group-columns.js";
-import { farAway, type PlaceType, placeType, sourceQuad } from "./source-quad.js";
-import { partOfPixels, type WeightGradientLayout } from "./weight-gradient.js";
+import { partOfPixels } from "./weight-gradient.js";
 
 /**
  * The product of `weightGradientContraction()` by blocks. Before the loop over k, an invocation decodes the tap and channel of its rows,
  * and the pixels of its loads; in the loop it moves the pixels by additions.
  */
-export function weightGradientFactors(
-  width: 2 | 4,
-  { isQuads, isAligned }: WeightGradientLayout,
-): BlockFactors {
-  const type = placeType(isQuads);
-  const right = groupColumns("gradient", width, isAligned);
-  return {
-    functions: sourceQuad(type) + right.functions,
-    range: () => `  let channel_group = slice / s.splits;
+export const weightGradientFactors = (
+  plan: Pick<TilePlan, "width" | "isAligned">,
+  { channelGroup, columnGroup }: CopiedChannels,
+): BlockFactors => ({
+  functions: "",
+  range: () => `  let channel_group = slice / s.splits;
 ${partOfPixels}  let k_end = min(pixels, end * 4u);
 `,
-    hasRowSums: false,
-    left: rowsOfTaps(type),
-    right: right.quads,
-  };
-}
+  hasRowSums: false,
+  left: gatheredFactor("across", channelGroup, rowsOfTaps),
+  right: groupColumns("gradient", plan, columnGroup),
+});
 
 /** Rows are taps × channels: all loads share the offset of their tap and channel, and a load has its own pixel. */
-function rowsOfTaps(type: PlaceType): FactorQuads {
-  const registers = ({ count, depth, line, quad }: BlockLoads): LoadRegisters => {
-    const [row, channels] =
-      type === "u32"
-        ? [quad(0), "s.channels >> 2u"]
-        : [`(${quad(0)}) * 4u + vec4u(0u, 1u, 2u, 3u)`, "s.channels"];
-    let before = `  let channels = ${channels};
-  let tap_row = ${row};
+function rowsOfTaps(gathering: Gathering): FactorLoad {
+  const registers = ({ count, depth, line, place }: BlockLoads): LoadRegisters => {
+    let before = `  let channels = ${inGroups(gathering, "s.channels")};
+  let pitch = channels * s.groups;
+  let tap_row = ${firstChannels(gathering, place(0))};
   let tap = tap_row / channels;
   let tap_y = tap / s.kernel_width * s.dilation_y - s.padding_y;
   let tap_x = tap % s.kernel_width * s.dilation_x - s.padding_x;
-  let pitch = channels * s.groups;
   let tap_channel = channel_group * channels + tap_row % channels;
   let tap_at = (tap_y * s.source_width + tap_x) * pitch + tap_channel;
   // Coordinates of pixels are those of the source under their first tap.
@@ -66,10 +67,9 @@ function rowsOfTaps(type: PlaceType): FactorQuads {
     return { before, advance };
   };
   return {
-    along: "across",
-    isBounded: true,
+    functions: sourceFunction(gathering),
     registers,
     of: (pixel, _quad, i) =>
-      `source_quad(((pixel${i}_image + pixel${i}_y) * s.source_width + pixel${i}_x) * pitch + tap_at, select(${farAway}, pixel${i}_y, ${pixel} < k_end) + tap_y, pixel${i}_x + tap_x)`,
+      `source_at(((pixel${i}_image + pixel${i}_y) * s.source_width + pixel${i}_x) * pitch + tap_at, select(${farAway}, pixel${i}_y, ${pixel} < k_end) + tap_y, pixel${i}_x + tap_x)`,
   };
 }

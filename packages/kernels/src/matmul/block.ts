@@ -43,41 +43,45 @@ export const blockWorkgroups = (
   return linearWorkgroups(across * Math.ceil(m / rows) * slices, 1);
 };
 
-/** The loads of a factor's quads, and their places in a block of `size` rows (or columns) and `depth` along k. */
+/** The loads of a factor's groups of elements, and their places in a block of `size` rows (or columns) and `depth` along k. */
 export interface FactorLoads {
   /** Loads of one invocation. */
   readonly count: number;
-  /** Four neighbours along k, or across it. */
+  /** Neighbours along k, or across it. */
   readonly along: "k" | "across";
   /** Statements before the loop over k that declare the loads' registers, for the block that begins at `begin`. */
   readonly before: string;
-  /** WGSL (vec4f) of load number `i` where the block begins at quad `step` of k; zeros past the end. */
+  /** WGSL of load number `i` where the block begins at quad `step` of k; zeros past the end. */
   load(i: number, step: string): string;
   /** Statements behind all loads of a block that move their registers to the next block. */
   readonly advance: string;
-  /** WGSL (u32) of the position of load `i`: the line of the quad, and its number in the line. */
+  /** WGSL (u32) of the position of load `i`: the line of the group, and its number in the line. */
   line(i: number): string;
-  quad(i: number): string;
+  place(i: number): string;
 }
 
-/** WGSL of a `vec4f` of four neighbours of a factor. */
-export interface FactorQuads {
-  /** "k": from (position across k, quad of k). "across": from (k, quad across k). */
-  readonly along: "k" | "across";
-  /** The quad of load number `i`, whose registers it may read instead of its place. */
-  readonly of: (line: string, quad: string, i: number) => string;
-  /** True where `of` itself gives zeros past the end of k. */
-  readonly isBounded?: boolean;
+/** WGSL of the loads of a factor. */
+export interface FactorLoad {
+  /** Functions that it calls. */
+  readonly functions?: string;
+  /** What load number `i`, whose registers it may read instead of its place, loads from a place in the factor. */
+  readonly of: (line: string, place: string, i: number) => string;
   /** The registers that an invocation keeps for its loads, so that the loop over k decodes no places. */
   readonly registers?: (loads: BlockLoads) => LoadRegisters;
-  /** WGSL that `of` calls. */
-  readonly functions?: string;
-  /** Set where the factor may be copied as it is stored. */
-  readonly copied?: CopiedFactor;
 }
 
-/** A factor whose lines are whole groups of elements in memory. WGSL, which counts in elements. */
-interface CopiedFactor {
+/** A factor, loaded as a `vec4f` of four neighbours at a time. */
+export interface FactorQuads extends FactorLoad {
+  /** "k": from (position across k, quad of k). "across": from (k, quad across k). */
+  readonly along: "k" | "across";
+  /** True where `of` itself gives zeros past the end of k. */
+  readonly isBounded?: boolean;
+  /** Set where the factor may be copied as it is stored. */
+  readonly copied?: CopiedLines | CopiedGroups;
+}
+
+/** A factor whose lines are whole groups of elements in memory, at equal distances. WGSL, which counts in elements. */
+export interface CopiedLines {
   /** Elements of a group. */
   readonly elements: 4 | 8;
   /** The first element, and the distance between lines. */
@@ -89,14 +93,28 @@ interface CopiedFactor {
   load(index: string): string;
 }
 
+/** A factor whose lines are whole groups of elements, of which each has a place of its own in memory. */
+export interface CopiedGroups {
+  /** Elements of the largest groups. */
+  readonly elements: 4 | 8;
+  /** Loads of groups of a form, with zeros past the end of k. */
+  inGroups(form: GroupForm): FactorLoad;
+}
+
+/** A group of elements, and the WGSL type of a group as it is stored. */
+export interface GroupForm {
+  readonly elements: 4 | 8;
+  readonly type: "vec4u" | "vec2u" | "vec4f";
+}
+
 /** The loads of an invocation in the first block. */
 export interface BlockLoads {
   readonly count: number;
   /** The block's length along k. */
   readonly depth: number;
-  /** WGSL (u32) of the place of load number `i` in the factor. One of the two is the same for all loads. */
+  /** WGSL (u32) of the place of load number `i` in the factor: its line, and its number in the line. One of them is the same for all. */
   line(i: number): string;
-  quad(i: number): string;
+  place(i: number): string;
 }
 
 export interface LoadRegisters {
@@ -120,43 +138,51 @@ export interface BlockFactors {
   readonly hasRowSums: boolean;
 }
 
-/** The loads of a factor whose part of the block is `size` × `depth` and begins at `first` (WGSL, u32) across k. */
+/**
+ * The loads of a factor whose part of the block is `size` × `depth` and begins at `first` (WGSL, u32) across k, in groups of so many
+ * elements.
+ */
 export function factorLoads(
   { along, of, isBounded = false, registers }: FactorQuads,
   { size, depth, first }: { readonly size: number; readonly depth: number; readonly first: string },
   invocations: number,
+  elements: 4 | 8 = 4,
 ): FactorLoads {
-  const perLine = (along === "k" ? depth : size) / 4;
-  const count = (size * depth) / 4 / invocations;
+  const perLine = (along === "k" ? depth : size) / elements;
+  const count = (size * depth) / elements / invocations;
   if (!Number.isInteger(count) || invocations % perLine !== 0)
     throw new RangeError(
       `a block of ${size} × ${depth} cannot be loaded by ${invocations} invocations`,
     );
   const index = (i: number): string => (i === 0 ? "local" : `(local + ${i * invocations}u)`);
   const line = (i: number): string => `${index(i)} / ${perLine}u`;
-  const quad = (i: number): string => `${index(i)} % ${perLine}u`;
+  const place = (i: number): string => `${index(i)} % ${perLine}u`;
   const lineAt = (i: number, step: string): string =>
     along === "k" ? `${first} + ${line(i)}` : `${step} * 4u + ${line(i)}`;
-  const quadAt = (i: number, step: string): string =>
-    along === "k" ? `${step} + ${quad(i)}` : `${first} / 4u + ${quad(i)}`;
+  const start = (step: string): string => {
+    if (along === "across") return `${first} / ${elements}u`;
+    return elements === 4 ? step : `${step} / ${elements / 4}u`;
+  };
+  const placeAt = (i: number, step: string): string => `${start(step)} + ${place(i)}`;
   const own = registers?.({
     count,
     depth,
     line: (i) => lineAt(i, "begin"),
-    quad: (i) => quadAt(i, "begin"),
+    place: (i) => placeAt(i, "begin"),
   });
   return {
     count,
     along,
     before: own?.before ?? "",
     load(i, step) {
-      const value = of(lineAt(i, step), quadAt(i, step), i);
+      const value = of(lineAt(i, step), placeAt(i, step), i);
       if (isBounded) return value;
-      const isInside = along === "k" ? `${quadAt(i, step)} < end` : `${lineAt(i, step)} < end * 4u`;
+      const isInside =
+        along === "k" ? `${placeAt(i, step)} < end` : `${lineAt(i, step)} < end * 4u`;
       return `select(vec4f(), ${value}, ${isInside})`;
     },
     advance: own?.advance ?? "",
     line,
-    quad,
+    place,
   };
 }

@@ -28,3 +28,7 @@ export function copiesOf(
   if (isHalf && a === 8 && b === 8) return { a, b };
   return { a: a && 4, b: b && 4 };
 }
+
+/** The largest group of elements of which lines of this length consist. */
+export const groupOf = (length: number): 1 | 4 | 8 =>
+  length % 8 === 0 ? 8 : length % 4 === 0 ? 4 : 1;

@@ -1,10 +1,7 @@
-import { type FactorQuads, factorLoads } from "./block.js";
+import { type CopiedLines, type FactorQuads, factorLoads, type GroupForm } from "./block.js";
 
 /** How elements lie in the workgroup memory of a block: as a number of them in each element of an array. */
-export interface BlockForm {
-  readonly elements: 4 | 8;
-  /** The WGSL type of the array's elements. */
-  readonly type: "vec4u" | "vec2u" | "vec4f";
+export interface BlockForm extends GroupForm {
   /** WGSL of four loaded elements (`vec4f`) in this form; for eight there is none, because they are only copied. */
   encode(quad: string): string;
   /** WGSL (`vec4f`) of each four of the elements. */
@@ -81,24 +78,35 @@ export const canLoad = (part: Pick<FactorPart, "size" | "depth">, invocations: n
   );
 
 /** Moves a factor that `isCopied` as it is stored, and any other through its `vec4f`s. */
-export const stage = (
+export function stage(
   factor: FactorQuads,
   part: FactorPart,
   form: BlockForm,
   invocations: number,
   isCopied: boolean,
-): Staging =>
-  isCopied
-    ? stageCopied(factor, part, form, invocations)
-    : stageQuads(factor, part, form, invocations);
+): Staging {
+  const { along, copied } = factor;
+  if (!isCopied || !copied) return stageLoads(factor, part, form, invocations, 4);
+  if (!("inGroups" in copied)) return stageLines(along, copied, part, form, invocations);
+  const { elements, type } = form;
+  const groups: FactorQuads = { along, isBounded: true, ...copied.inGroups(form) };
+  const asStored = { type, encode: (group: string) => group };
+  return stageLoads(groups, part, asStored, invocations, elements);
+}
 
-function stageQuads(
+function stageLoads(
   factor: FactorQuads,
   part: FactorPart,
-  { type, encode }: BlockForm,
+  { type, encode }: Pick<BlockForm, "type" | "encode">,
   invocations: number,
+  elements: 4 | 8,
 ): Staging {
-  const { count, before, load, advance, line, quad } = factorLoads(factor, part, invocations);
+  const { count, before, load, advance, line, place } = factorLoads(
+    factor,
+    part,
+    invocations,
+    elements,
+  );
   const registers = registersOf(part.name, count);
   return {
     along: factor.along,
@@ -109,7 +117,7 @@ function stageQuads(
       advance,
     registers,
     line,
-    place: quad,
+    place,
   };
 }
 
@@ -117,13 +125,13 @@ function stageQuads(
  * The address of the first load is computed before the loop, and advances by a constant number of lines or of elements. The other
  * loads follow it at equal distances. Only the last part along k needs zeros past the end.
  */
-function stageCopied(
-  { along, copied }: FactorQuads,
+function stageLines(
+  along: "k" | "across",
+  copied: CopiedLines,
   { name, size, depth, first }: FactorPart,
   { elements, type }: BlockForm,
   invocations: number,
 ): Staging {
-  if (!copied) throw new RangeError(`the rows of ${name} cannot be copied`);
   const { perLine, count } = loadsIn(along, { size, depth }, elements, invocations);
   const registers = registersOf(name, count);
   const linesApart = invocations / perLine;
