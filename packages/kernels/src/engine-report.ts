@@ -1,7 +1,7 @@
 import type { Capabilities } from "@halfstep/device";
 import { chooseEngine, type Engine } from "./matmul/engine.js";
 
-/** How a device multiplies large matrices. */
+/** How a device computes large products of matrices and large convolutions. */
 export interface EngineReport {
   /** For factors of float16. */
   readonly float16: string;
@@ -12,7 +12,8 @@ export interface EngineReport {
 }
 
 /**
- * How a device multiplies large matrices: by hardware matrices (tensor cores), by blocks in workgroup memory, or by rows.
+ * How a device computes large products of matrices and large convolutions: by hardware matrices (tensor cores), by blocks in workgroup
+ * memory, or by rows.
  *
  * @example
  * console.log(engineReport(device).float16); // matrices of 16×16×16 f16, by 32 lanes, in blocks of 128×128×32, 2 stages

@@ -94,7 +94,7 @@ export interface CopiedLines {
 }
 
 /** A factor whose lines are whole groups of elements, of which each has a place of its own in memory. */
-export interface CopiedGroups {
+interface CopiedGroups {
   /** Elements of the largest groups. */
   readonly elements: 4 | 8;
   /** Loads of groups of a form, with zeros past the end of k. */
