@@ -7,7 +7,7 @@ import {
   launchesOf,
   operandsOf,
 } from "./attention-cases.js";
-import { mismatches, runOnGpu } from "./harness.js";
+import { mismatches, runOnGpu, withHardware } from "./harness.js";
 
 // Attention by hardware matrices, on drivers that multiply them: `npm run lanes` runs this on a software driver that does.
 
@@ -17,6 +17,8 @@ const plain = { lead: [2], queries: 40, keys: 40, storage: "float16" } as const;
 const cases: readonly Case[] = [
   { ...plain, size: 16, queries: 200, keys: 200, isCausal: true },
   { ...plain, size: 16, queries: 1, keys: 33 },
+  { ...plain, size: 16, queries: 1, keys: 1, window: 4 },
+  { ...plain, size: 16, queries: 7, keys: 0 },
   { ...plain, size: 40, queries: 33, keys: 71 },
   { ...plain, lead: [2, 2], size: 64, mask: ["flags", [2, 1, 40, 40]], p: 0.25 },
   { ...plain, lead: [2, 2], size: 80, mask: ["lengths", [2, 1]], isCausal: true },
@@ -24,6 +26,8 @@ const cases: readonly Case[] = [
   { ...plain, lead: [6], group: 3, size: 64, queries: 200, keys: 130, window: 21 },
   { ...plain, lead: [2, 2], group: 2, size: 17, width: 30, window: 0, isCausal: true },
   { ...plain, lead: [1], size: 256, queries: 37 },
+  { ...plain, lead: [4], group: 4, size: 256, width: 64, queries: 70, isCausal: true, window: 30 },
+  { ...plain, size: 80, queries: 9, keys: 200, mask: ["flags", [9, 200]] },
   { ...plain, size: 128, width: 96, mask: ["added", [40, 40]] },
 ];
 
@@ -58,25 +62,49 @@ test("scores that grow from step to step", async () => {
   await compare(attended, operands, 16);
 });
 
+test.each(["attention", "gradients"])("%s by rows, with the other passes on matrices", (byRows) => {
+  const attended: Case = { ...plain, size: 64, queries: 70, keys: 90, isCausal: true, p: 0.5 };
+  return compare(attended, operandsOf(attended), 1, (name) =>
+    byRows === "attention" ? name === "attention" : name !== "attention",
+  );
+});
+
+test("gradients of scores beyond float16 are not finite", async () => {
+  const attended: Case = { ...plain, lead: [1], size: 16, keys: 2 };
+  const operands = operandsOf(attended);
+  const { value, outGradient } = operands;
+  outGradient.values.fill(30_000);
+  for (const i of value.values.keys()) value.values[i] = i < 16 ? 1 : -1;
+  const { queryGradient } = await runOnGpu(device, operands, launchesOf(attended));
+  expect([...queryGradient].some((x) => !Number.isFinite(x))).toBe(true);
+});
+
 /** Compares the results on matrices with those in float64. */
-async function compare(attended: Case, operands: CaseOperands, margin = 1): Promise<void> {
+async function compare(
+  attended: Case,
+  operands: CaseOperands,
+  margin = 1,
+  isByRows: (name: string) => boolean = () => false,
+): Promise<void> {
   const matrices = new Set<string>();
-  const found = await runOnGpu(device, operands, (target, bound) =>
+  const found = await runOnGpu(device, operands, (target, bound) => {
+    const { hardware, subgroupSize, tier } = device.capabilities;
+    const rows = withHardware(target, { ...hardware, class: "software" });
     launchesOf(attended)(
       {
         allocate: (bytes) => target.allocate(bytes),
         launch(launch) {
-          const { hardware, subgroupSize, tier } = device.capabilities;
           const { kernel, bindings } = launch;
+          if (isByRows(kernel.name)) return rows.launch(launch);
           const { code } = kernel.program({ tier, subgroupSize, hardware, bindings });
           if (code.includes("subgroupMatrixMultiplyAccumulate")) matrices.add(kernel.name);
           target.launch(launch);
         },
       },
       bound,
-    ),
-  );
-  expect([...matrices]).toEqual(passes);
+    );
+  });
+  expect([...matrices]).toEqual(passes.filter((name) => !isByRows(name)));
   const want = definition(attended, operands);
   for (const name of Object.keys(tolerances) as (keyof typeof tolerances)[]) {
     const { relative, absolute } = tolerances[name];

@@ -1,6 +1,7 @@
 import type { ProgramContext, SubgroupMatrix, Workgroups } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
 import { linearWorkgroups } from "../kernel.js";
+import { isExactInFloat16 } from "../matmul/engine.js";
 
 /** How a workgroup computes a pass by hardware matrices: so many rows, and in each step so many columns of their scores. */
 export interface AttentionBlock {
@@ -67,6 +68,8 @@ const mostInvocations = 128;
 /** Sums of a lane, in registers. */
 const fewSums = 64;
 const mostSums = 128;
+/** Registers of a lane for factors that stay there from step to step. */
+const mostKept = 32;
 /** Blocks of more memory are used only where no smaller one would do: several workgroups should fit a processor. */
 const frugalBytes = 32_768;
 
@@ -78,10 +81,9 @@ export function attentionBlock(
   needs: BlockNeeds,
   { hardware, bindings, tier }: ProgramContext,
 ): AttentionBlock | undefined {
-  const isHalf = needs.factors.every((factor) => {
-    const { dtype, rounding } = bindings[factor] ?? {};
-    return dtype === "float16" || rounding === "float16";
-  });
+  const isHalf = needs.factors.every((factor) =>
+    isExactInFloat16(bindings[factor] as (typeof bindings)[number]),
+  );
   // Heads of a few elements would be padding for the most part.
   const isTiny = [...needs.rows, ...needs.columns].some((quads) => quads < 4);
   if (!hardware || isCpu({ hardware }) || !isHalf || isTiny || tier !== "native") return undefined;
@@ -140,6 +142,12 @@ function blocksOf(needs: BlockNeeds, matrix: SubgroupMatrix, lanes: number): Att
 const sumsOf = ({ results }: BlockNeeds, block: AttentionBlock): number =>
   results.reduce((sum, quads) => sum + 4 * paddedQuads(block, quads), 0) *
   (block.rows / (subgroupsOf(block) * block.lanes));
+
+/** Whether a subgroup keeps the matrices of its rows in registers, instead of loading them in each step. */
+export const keepsRows = (needs: BlockNeeds, block: AttentionBlock): boolean =>
+  needs.rows.reduce((sum, quads) => sum + (4 * paddedQuads(block, quads)) / scoreParts(block), 0) *
+    (block.rows / block.down / (2 * block.lanes)) <=
+  mostKept;
 
 /** Bytes of workgroup memory. */
 function blockBytes(needs: BlockNeeds, block: AttentionBlock): number {

@@ -1,8 +1,9 @@
 import { type AttentionBlock, subgroupsOf, teamOf } from "./matrix-block.js";
-import { eachScore, putWeights, scaleSums, scoreAt } from "./matrix-program.js";
+import { scaleSums } from "./matrix-products.js";
+import { eachScoreInTurn, putWeights, quadsOf, scoreAt } from "./matrix-scores.js";
 import { type BlockStatements, firstColumn } from "./pass-code.js";
 import type { AttentionParts } from "./shape.js";
-import type { ResultTile } from "./tile.js";
+import { each, type ResultTile } from "./tile.js";
 import { keptOf, scaledScores, seenColumns, tileVisibility } from "./visibility.js";
 
 /**
@@ -40,15 +41,13 @@ export function softmaxStatements(
 `,
     registers: "  var peak = -3.4e38; var top0 = -3.4e38; var total0 = 0.0;\n",
     weigh: `    var most = -3.4e38;
-    ${eachScore(
-      block,
-      `let column = first_column + q * 4u;
+${each(quadsOf(block), (i) => `    var x${i} = vec4f();\n`)}${eachScoreInTurn(
+  block,
+  (i) => `let column = first_column + q * 4u;
     let score0 = ${scoreAt(block, "score")};
-${tileVisibility(masked, "queries", 1)}    let x = shown(${scaledScores(masked, 0)}, ${seenColumns(masked, "queries", 0)});
-    score_block[at] = x;
-    most = max(most, max(max(x.x, x.y), max(x.z, x.w)));`,
-    )}
-${team > 1 ? largest : ""}    peak = max(peak, most);
+${tileVisibility(masked, "queries", 1)}    x${i} = shown(${scaledScores(masked, 0)}, ${seenColumns(masked, "queries", 0)});
+    most = max(most, max(max(x${i}.x, x${i}.y), max(x${i}.z, x${i}.w)));`,
+)}${team > 1 ? largest : ""}    peak = max(peak, most);
     var shrink = 1.0;
     if (most > top0 + ${slack}) {
       shrink = row_exp(vec4f(top0 - most)).x;
@@ -56,14 +55,13 @@ ${team > 1 ? largest : ""}    peak = max(peak, most);
       total0 *= shrink;
       atomicStore(&is_rising, 1u);
     }
-    ${eachScore(
-      block,
-      `let column = first_column + q * 4u;
-${tileVisibility(dropped, "queries", 1)}    let p = row_exp(score_block[at] - vec4f(top0));
+${eachScoreInTurn(
+  block,
+  (i) => `let column = first_column + q * 4u;
+${tileVisibility(dropped, "queries", 1)}    let p = row_exp(x${i} - vec4f(top0));
     total0 += (p.x + p.y) + (p.z + p.w);
     ${putWeights(block, "score", keptOf(dropped, 0, "p"))}`,
-    )}
-    // A barrier, too.
+)}    // A barrier, too.
     let rises = workgroupUniformLoad(&is_rising);
     if (local == 0u) { atomicStore(&is_rising, 0u); }
     if (rises != 0u && first_column != ${firstColumn(parts, "queries")}) {

@@ -10,7 +10,8 @@ import {
   tokenPlaces,
 } from "./heads.js";
 import { type AttentionBlock, attentionBlock, blockWorkgroups } from "./matrix-block.js";
-import { blockNeeds, matrixProgram } from "./matrix-program.js";
+import { matrixProgram } from "./matrix-program.js";
+import { blockNeeds } from "./matrix-staging.js";
 import type { AttentionOperands } from "./operands.js";
 import type { PassCode } from "./pass-code.js";
 import { rowsProgram } from "./rows-program.js";
@@ -164,7 +165,7 @@ function passKernel(
     body(context) {
       const block = blockOf(context);
       return block
-        ? matrixProgram(parts, pass, operands, block)
+        ? matrixProgram(parts, pass, operands, block, context.bindings)
         : rowsProgram(parts, pass, operands, attentionTile(context, products, quads));
     },
     workgroups({ entries = 0, group = 1, [rows]: length = 0 }, _, context) {
