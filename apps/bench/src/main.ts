@@ -27,7 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
     const problem = options.withPeers ? await installPeers(peersFolder, say) : undefined;
     if (problem !== undefined) say(`${problem}; packing without peers`);
     await pack(resolve(options.pack), process.argv[1] as string, peersFolder);
-    say(`packed ${options.pack}: unpack it elsewhere and run sh bench/run.sh`);
+    say(`packed ${options.pack}: unpack it elsewhere and run sh bench/run.sh, or sh bench/tune.sh`);
     return 0;
   }
   if (options.dumpPlan) {

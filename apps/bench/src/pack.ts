@@ -29,8 +29,8 @@ const ownFiles = [
 ];
 
 /**
- * Writes a tar with this machine's Node, Dawn, the benchmark and the installed peers. On another machine of the same platform,
- * without Node or a network: `tar xf FILE && sh bench/run.sh --quick`.
+ * Writes a tar with this machine's Node, Dawn, the benchmark, the installed peers, and the program that measures the blocks of products.
+ * On another machine of the same platform, without Node or a network: `tar xf FILE && sh bench/run.sh --quick`, `sh bench/tune.sh`.
  */
 export async function pack(file: string, program: string, peersFolder: string): Promise<void> {
   const stage = mkdtempSync(join(tmpdir(), "halfstep-pack-"));
@@ -42,13 +42,15 @@ export async function pack(file: string, program: string, peersFolder: string): 
     };
     copy(process.execPath, "node");
     copy(program, "app/dist/main.js");
+    bundleTune(program, join(root, "app/dist/tune.js"));
     copyDawn(program, copy);
     const files = isInstalled(peersFolder) ? [...ownFiles, ...peerFiles] : ownFiles;
     for (const name of files) copy(join(peersFolder, name), join("app/peers", name));
     const loader = "/usr/lib/x86_64-linux-gnu/libvulkan.so.1";
     if (existsSync(loader)) copy(loader, "lib/libvulkan.so.1");
     writeFileSync(join(root, "app/package.json"), '{ "type": "module" }\n');
-    writeFileSync(join(root, "run.sh"), script);
+    writeFileSync(join(root, "run.sh"), runScript);
+    writeFileSync(join(root, "tune.sh"), tuneScript);
     await writeWholeFile(file, (sink) => archive(stage, sink));
   } finally {
     rmSync(stage, { recursive: true });
@@ -68,6 +70,17 @@ async function archive(folder: string, sink: ByteSink): Promise<void> {
   if (code !== 0) throw new Error(`tar ended with ${code}`);
 }
 
+/** The program of `npm run tune`, from the repository in which the benchmark was bundled. */
+function bundleTune(program: string, outfile: string): void {
+  const { buildSync } = createRequire(program)("esbuild") as typeof import("esbuild");
+  buildSync({
+    entryPoints: [join(dirname(program), "../../../packages/kernels/bench/tune.ts")],
+    ...{ bundle: true, platform: "node", format: "esm", external: ["webgpu"] },
+    conditions: ["@halfstep/source"],
+    outfile,
+  });
+}
+
 /** Dawn's binaries for this platform only. */
 function copyDawn(program: string, copy: (from: string, to: string) => void): void {
   const webgpu = dirname(createRequire(program).resolve("webgpu"));
@@ -76,9 +89,8 @@ function copyDawn(program: string, copy: (from: string, to: string) => void): vo
     copy(join(webgpu, name), join("app/node_modules/webgpu", name));
 }
 
-const script = `#!/bin/sh
-# sh run.sh [flags]: the benchmark on this machine's GPU; results go to results/ beside this file.
-set -eu
+/** Statements of a script that find the unpacked folder `here` and this machine's driver. */
+const findDriver = `set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 export XDG_RUNTIME_DIR="\${XDG_RUNTIME_DIR:-$here}"
 export MESA_SHADER_CACHE_DIR="\${MESA_SHADER_CACHE_DIR:-$here/shaders}"
@@ -92,5 +104,17 @@ if ! ls /usr/share/vulkan/icd.d/*nvidia* /etc/vulkan/icd.d/*nvidia* >/dev/null 2
   echo '{"file_format_version":"1.0.0","ICD":{"library_path":"libGLX_nvidia.so.0","api_version":"1.3.0"}}' >"$here/nvidia_icd.json"
   export VK_ADD_DRIVER_FILES="$here/nvidia_icd.json"
 fi
-exec "$here/node" "$here/app/dist/main.js" --out "$here/results" "$@"
+`;
+
+const runScript = `#!/bin/sh
+# sh run.sh [flags]: the benchmark on this machine's GPU; results go to results/ beside this file.
+${findDriver}exec "$here/node" "$here/app/dist/main.js" --out "$here/results" "$@"
+`;
+
+const tuneScript = `#!/bin/sh
+# sh tune.sh: measures the blocks of matrix products on this machine's GPU, and writes src/matmul/measured-blocks.ts in tuned/
+# beside this file, for the folder packages/kernels of the repository.
+${findDriver}mkdir -p "$here/tuned/src/matmul"
+cd "$here/tuned"
+exec "$here/node" "$here/app/dist/tune.js" "$@"
 `;

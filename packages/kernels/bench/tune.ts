@@ -2,6 +2,8 @@
  * Measures the best blocks of matrix products on the present adapter, and writes them into src/matmul/measured-blocks.ts for
  * devices like it: `npm run tune`. The blocks of all others stay.
  */
+
+import { resolve } from "node:path";
 import type { Binding, DType, Hardware, LaunchTarget } from "@halfstep/device";
 import { requestDevice } from "@halfstep/device/node";
 import { writeWhole } from "../../../scripts/whole-file.mjs";
@@ -194,4 +196,4 @@ writeWhole(
 export const measuredBlocks: Readonly<Record<string, Blocks & { readonly adapter: string }>> = ${JSON.stringify(table, null, 2)};
 `,
 );
-console.log(`packages/kernels/${file} is written: format it with biome, and commit it`);
+console.log(`${resolve(file)} is written: format it with biome, and commit it in packages/kernels`);
