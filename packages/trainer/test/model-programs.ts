@@ -43,6 +43,14 @@ export const deviceKinds: readonly DeviceKind[] = [
     }),
   },
   {
+    name: "AMD, a server",
+    ...{ tier: "native", subgroupSize: 64 },
+    hardware: hardware("amd", {
+      ...{ workgroupBytes: 65_536, matrixSubgroupSize: 64 },
+      subgroupMatrices: [{ m: 16, n: 16, k: 16, component: "f16" }],
+    }),
+  },
+  {
     name: "Intel",
     ...{ tier: "native", subgroupSize: 0 },
     hardware: hardware("intel", {
