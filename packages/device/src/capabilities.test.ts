@@ -23,16 +23,24 @@ test("the subgroup size is one that the adapter names, or 0", async () => {
   expect(capabilities.subgroupSize).toBe(isKnown ? subgroupMinSize : 0);
 });
 
-test("a size that the adapter says may vary is not believed, whatever was seen", async () => {
-  const { gpu } = await requestTestDevice();
+test.each([
+  ["is pinned where a device can do that", new Set(["subgroups", "subgroup-size-control"])],
+  ["is not believed elsewhere, whatever was seen", new Set(["subgroups"])],
+])("a size that the adapter says may vary %s", async (_, features) => {
+  const { gpu, capabilities } = await requestTestDevice();
+  const { subgroupSize } = capabilities;
   const varying = new Proxy(gpu, {
     get(target, name) {
-      if (name === "adapterInfo") return { subgroupMinSize: 8, subgroupMaxSize: 32 };
+      if (name === "adapterInfo") return { subgroupMinSize: 4, subgroupMaxSize: 32 };
+      if (name === "features") return features;
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  expect((await probeCapabilities(varying, {})).subgroupSize).toBe(0);
+  const found = await probeCapabilities(varying, {});
+  const isPinned = subgroupSize > 0 && features.has("subgroup-size-control");
+  expect(found.subgroupSize).toBe(isPinned ? subgroupSize : 0);
+  expect(found.hardware.pinsSubgroups ?? false).toBe(isPinned);
 });
 
 test("a tier that there is not is refused", async () => {
@@ -58,12 +66,12 @@ test("the adapter's information is used where the device has none, as in older b
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  const adapterInfo = { vendor: "Someone", subgroupMinSize: 8, subgroupMaxSize: 32 };
+  const adapterInfo = { vendor: "Someone", subgroupMinSize: 4, subgroupMaxSize: 32 };
   const found = await probeCapabilities(silent, {
     adapterInfo: adapterInfo as unknown as GPUAdapterInfo,
   });
   expect(found.adapter.vendor).toBe("Someone");
   expect(found.hardware.class).toBe("someone");
-  expect(found.subgroupSize).toBe(0);
+  expect(found.hardware.pinsSubgroups ?? false).toBe(gpu.features.has("subgroup-size-control"));
   expect((await probeCapabilities(silent, {})).adapter.vendor).toBe("");
 });

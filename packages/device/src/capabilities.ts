@@ -25,7 +25,7 @@ export interface AdapterDescription {
 /** The abilities of a device, tested on the device itself. */
 export interface Capabilities {
   readonly tier: Tier;
-  /** The measured size of all subgroups; 0 without subgroups or when it varies. */
+  /** The measured size of all subgroups, or where it varies one that programs can pin; 0 without subgroups, or where neither is known. */
   readonly subgroupSize: number;
   readonly hasTimestamps: boolean;
   /** The hardware by which kernels choose their programs. */
@@ -59,9 +59,9 @@ export async function probeCapabilities(
     throw new TypeError(`there is no tier "${tier}": ask for "native" or "packed", or for none`);
   const wantsNative = options.tier !== "packed" && features.has("shader-f16");
   const info: AdapterInfo = options.adapterInfo ?? gpu.adapterInfo ?? {};
-  const [hasHalf, subgroupSize, matrices] = await Promise.all([
+  const [hasHalf, subgroups, matrices] = await Promise.all([
     wantsNative ? probeHalf(gpu) : false,
-    features.has("subgroups") ? probeSubgroups(gpu, info) : 0,
+    features.has("subgroups") ? probeSubgroups(gpu, info, features) : noSubgroups,
     probeMatrices(gpu, info, features),
   ]);
   if (options.tier === "native" && !hasHalf)
@@ -70,11 +70,12 @@ export async function probeCapabilities(
     );
   return {
     tier: hasHalf ? "native" : "packed",
-    subgroupSize,
+    subgroupSize: subgroups.size,
     hasTimestamps: features.has("timestamp-query"),
     hardware: {
       ...hardwareOf(info, gpu.limits),
       ...matrices,
+      ...(subgroups.isPinned && { pinsSubgroups: true }),
       ...(options.hardwareClass !== undefined && { class: options.hardwareClass }),
     },
     adapter: describe(info),
@@ -140,23 +141,50 @@ const shapes = [
 ] as const;
 const groups = 4;
 
-/** The size of every subgroup in a few workgroups of several shapes, or 0 when two differ. */
+/** The size of subgroups on which programs may count, and whether they have to pin it. */
+interface Subgroups {
+  readonly size: number;
+  readonly isPinned: boolean;
+}
+const noSubgroups: Subgroups = { size: 0, isPinned: false };
+
+/** The size that all subgroups have, or else the first that can be pinned. */
 async function probeSubgroups(
   gpu: GPUDevice,
-  { subgroupMinSize: least, subgroupMaxSize: most }: AdapterInfo,
-): Promise<number> {
-  if (least !== undefined && least !== most) return 0;
+  info: AdapterInfo,
+  features: ReadonlySet<string>,
+): Promise<Subgroups> {
+  const { subgroupMinSize: least, subgroupMaxSize: most } = info;
+  if (least === undefined || least === most) {
+    const size = await commonSize(gpu);
+    if (size > 0 && (least === undefined || size === least)) return { size, isPinned: false };
+  }
+  for (const size of pinnableSizes(info, features))
+    if ((await commonSize(gpu, size)) === size) return { size, isPinned: true };
+  return noSubgroups;
+}
+
+/** The size of every subgroup in a few workgroups of several shapes, or 0 when two differ. */
+async function commonSize(gpu: GPUDevice, pinned?: number): Promise<number> {
   const runs = await Promise.all(
-    shapes.map(([x, y]) => runProbe(gpu, subgroupProbe(x, y), x * y * groups, groups)),
+    shapes
+      // The size of a workgroup along x has to be a multiple of a pinned size.
+      .filter(([x]) => pinned === undefined || x % pinned === 0)
+      .map(([x, y]) => runProbe(gpu, subgroupProbe(x, y, pinned), x * y * groups, groups)),
   );
   const sizes = new Set(runs.flatMap((run) => (run ? [...run] : [0])));
   const [size = 0] = sizes;
-  return sizes.size === 1 && (least === undefined || size === least) ? size : 0;
+  return sizes.size === 1 ? size : 0;
 }
 
-const subgroupProbe = (x: number, y: number): string => /* wgsl */ `enable subgroups;
+const subgroupProbe = (
+  x: number,
+  y: number,
+  pinned: number | undefined,
+): string => /* wgsl */ `enable subgroups;
+${pinned === undefined ? "" : "enable subgroup_size_control;"}
 @group(0) @binding(0) var<storage, read_write> out: array<u32>;
-@compute @workgroup_size(${x}, ${y}) fn main(
+@compute @workgroup_size(${x}, ${y})${pinned === undefined ? "" : ` @subgroup_size(${pinned})`} fn main(
   @builtin(workgroup_id) group: vec3u,
   @builtin(local_invocation_index) local: u32,
   @builtin(subgroup_size) size: u32,

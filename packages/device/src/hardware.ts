@@ -18,6 +18,8 @@ export interface Hardware {
   readonly matrixSubgroupSize: number;
   /** Those whose products were right when the device was opened. Empty without `chromium-experimental-subgroup-matrix`. */
   readonly subgroupMatrices: readonly SubgroupMatrix[];
+  /** True where sizes of subgroups vary: programs whose lanes work together pin the one that they count on. */
+  readonly pinsSubgroups?: boolean;
 }
 
 /** A configuration as Dawn's adapters report it. */
@@ -41,7 +43,7 @@ export function hardwareOf(
     GPUSupportedLimits,
     "maxComputeWorkgroupStorageSize" | "maxComputeInvocationsPerWorkgroup"
   >,
-): Omit<Hardware, "matrixSubgroupSize" | "subgroupMatrices"> {
+): Pick<Hardware, "class" | "workgroupBytes" | "workgroupInvocations"> {
   const { vendor = "", description = "", isFallbackAdapter = false } = info;
   const isSoftware = isFallbackAdapter || /llvmpipe|swiftshader/i.test(description);
   return {

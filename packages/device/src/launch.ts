@@ -42,7 +42,7 @@ export interface KernelScalar {
 /** The properties for which a program is compiled. */
 export interface ProgramContext {
   readonly tier: "native" | "packed";
-  /** The one size that every subgroup of the device has; 0 where subgroups are missing or their size varies. */
+  /** The size of subgroups on which a program may count, which `hardware.pinsSubgroups` tells it to pin; 0 where there is none. */
   readonly subgroupSize: number;
   /** Absent where the hardware is unknown: programs then use only features of every device. */
   readonly hardware?: Hardware;

@@ -9,6 +9,7 @@ import { resultsStoredOnce, weaveAccumulation } from "./weave-accumulation.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
 import { weaveTwin } from "./weave-twin.js";
 import { elementWgsl } from "./wgsl/elements.js";
+import { withSubgroups } from "./wgsl/pinned-subgroups.js";
 import {
   conversionFunctions,
   narrowFormats,
@@ -55,16 +56,22 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
       const moved: readonly StorageBinding[] = definition.movesQuads?.(context)
         ? bindings.map((binding) => ({ ...binding, unit: 4 as const }))
         : bindings.map((binding, i) => (copied[i] ? { ...binding, copied: copied[i] } : binding));
+      const own = {
+        directives: definition.directives?.(context) ?? "",
+        body: definition.body(context, woven),
+      };
+      const { directives, body } = definition.subgroups?.(context)
+        ? withSubgroups(own, context)
+        : own;
       const code =
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
-        (definition.subgroups?.(context) ? "enable subgroups;\n" : "") +
-        (definition.directives?.(context) ?? "") +
+        directives +
         conversionFunctions(formats, context) +
         storageDeclarations(moved, context, decoding, woven ?? {}, finished !== undefined) +
         (observed ? observerDeclarations(observed, moved, context) : "") +
         scalarDeclarations(scalars, bindings.length) +
         (finished ? finishedFunction(finished) : "") +
-        definition.body(context, woven);
+        body;
       return {
         code,
         workgroups: (values, lengths) => definition.workgroups(values, lengths, context),

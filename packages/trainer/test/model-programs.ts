@@ -22,7 +22,11 @@ const hardware = (deviceClass: string, changed: Partial<Hardware> = {}): Hardwar
 export const deviceKinds: readonly DeviceKind[] = [
   { name: "Mesa's CPU", tier: "native", subgroupSize: 8, hardware: hardware("software") },
   { name: "Mesa's CPU, packed", tier: "packed", subgroupSize: 0, hardware: hardware("software") },
-  { name: "SwiftShader", tier: "packed", subgroupSize: 4, hardware: hardware("software") },
+  {
+    name: "SwiftShader",
+    ...{ tier: "packed", subgroupSize: 4 },
+    hardware: hardware("software", { workgroupInvocations: 256 }),
+  },
   {
     name: "NVIDIA",
     ...{ tier: "native", subgroupSize: 32 },
@@ -52,8 +56,9 @@ export const deviceKinds: readonly DeviceKind[] = [
   },
   {
     name: "Intel",
-    ...{ tier: "native", subgroupSize: 0 },
+    ...{ tier: "native", subgroupSize: 32 },
     hardware: hardware("intel", {
+      pinsSubgroups: true,
       matrixSubgroupSize: 16,
       subgroupMatrices: [{ m: 8, n: 16, k: 16, component: "f16" }],
     }),

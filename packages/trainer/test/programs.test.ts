@@ -25,6 +25,23 @@ function workgroupBytes(code: string): number {
   return bytes;
 }
 
+/** Matrices that a program loads or stores with a stride that is no multiple of 16 bytes, which some drivers load wrong or slowly. */
+function unalignedStrides(code: string): readonly string[] {
+  const units = new Map<string, number>();
+  for (const [, name = "", unit = ""] of code.matchAll(
+    /var<workgroup>\s*(\w+)\s*:\s*array<\s*(\w+)/g,
+  ))
+    units.set(name, bytesOfType[unit] ?? Number.NaN);
+  return [...code.matchAll(/subgroupMatrix(?:Load|Store)\b[^(]*\(&(\w+)(.*), (\w+)\)/g)]
+    .map(([, name = "", , stride = ""]) => ({
+      name,
+      stride,
+      bytes: Number.parseInt(stride, 10) * (units.get(name) ?? Number.NaN),
+    }))
+    .filter(({ bytes }) => !(bytes % 16 === 0))
+    .map(({ name, stride }) => `${name} has a stride of ${stride}`);
+}
+
 test.each(deviceKinds.map((kind) => [kind.name, kind] as const))(
   "programs for %s ask for no more than it has",
   (_, kind) => {
@@ -35,6 +52,7 @@ test.each(deviceKinds.map((kind) => [kind.name, kind] as const))(
       ...(hardware.matrixSubgroupSize > 0
         ? ["subgroup_size_control", "chromium_experimental_subgroup_matrix"]
         : []),
+      ...(hardware.pinsSubgroups ? ["subgroup_size_control"] : []),
     ]);
     const wrong: string[] = [];
     const programs = programsOn(kind);
@@ -53,6 +71,10 @@ test.each(deviceKinds.map((kind) => [kind.name, kind] as const))(
         say(`workgroups of ${size}`);
       const shortCircuits = code.match(/&&|\|\|/g)?.length ?? 0;
       if (shortCircuits > mostShortCircuits) say(`${shortCircuits} && and ||`);
+      const usesLanes = code.includes("enable subgroups;");
+      if (usesLanes && hardware.pinsSubgroups && !/@subgroup_size\(\d+\)/.test(code))
+        say("no pinned subgroups");
+      wrong.push(...unalignedStrides(code).map((stride) => `${kernel.name}: ${stride}`));
       if (code.includes("subgroupMatrix") && /\bsubgroup(Add|Shuffle|Max|Min|Broadcast)/.test(code))
         say("matrices and subgroup arithmetic in one program: an NVIDIA driver crashes");
     }
