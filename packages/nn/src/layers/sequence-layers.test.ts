@@ -116,6 +116,12 @@ test("attention to itself, causal, and with dropout in training only", async () 
   expect(start.map((v, i) => Math.abs(v - (whole[i] as number)) < 1e-6)).toEqual(
     Array(8).fill(true),
   );
+  // In a window of no neighbours a token attends to itself alone.
+  const own = await valuesOf(layer.forward(x, undefined, undefined, { window: 0 }));
+  const alone = await valuesOf(layer.forward(x.narrow(1, 3, 1)));
+  expect(alone.map((v, i) => Math.abs(v - (own[12 + i] as number)) < 1e-6)).toEqual(
+    Array(4).fill(true),
+  );
   layer.train();
   expect(await valuesOf(layer.forward(x))).not.toEqual(await valuesOf(layer.forward(x)));
   expect(() => layer.forward(runtime.zeros([5, 4]))).toThrow(
