@@ -107,6 +107,9 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     logits,
     labels: ({ labels }) => labels,
     batches: inOrder(run),
+    onCompile(progress) {
+      for (const hook of Object.values(run.hooks ?? {})) hook.onCompile?.(progress);
+    },
     onBatch: (_, predictions) => run.onTested?.(predictions),
     signal: run.signal,
   });

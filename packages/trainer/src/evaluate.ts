@@ -1,3 +1,4 @@
+import type { CompileProgress } from "@halfstep/device";
 import { argmax, crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
 import type { Batches } from "./batch-source.js";
 import { inPrecision, type TrainingPrecision } from "./precision.js";
@@ -17,6 +18,8 @@ export interface EvaluateOptions<Batch> {
   readonly topK?: number | undefined;
   /** Called for each batch with the likeliest class of each sample, for custom metrics. */
   readonly onBatch?: ((batch: Batch, predictions: Uint32Array) => void) | undefined;
+  /** Called while a batch waits for programs that it is the first to need. */
+  readonly onCompile?: ((progress: CompileProgress) => void) | undefined;
   /** Ends the evaluation after the current batch, with the figures so far. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -54,7 +57,7 @@ export async function evaluate<Batch>(
     labels: "a function that gives the classes of a batch",
     batches: "batches",
   });
-  const { runtime, precision, topK: guesses, signal } = options;
+  const { runtime, precision, topK: guesses, signal, onCompile } = options;
   if (guesses !== undefined && !(Number.isSafeInteger(guesses) && guesses >= 1))
     throw new RangeError(`topK is ${guesses}: it must be a whole number from 1 on`);
   let first = 0;
@@ -64,15 +67,14 @@ export async function evaluate<Batch>(
   let underWay: Promise<void> = Promise.resolve();
   for await (const batch of options.batches) {
     const labels = options.labels(batch);
-    const results = await runtime.step(() =>
-      noGrad(() => {
-        const logits = inPrecision(precision, () => options.logits(batch));
-        return {
-          best: bestOf(logits, guesses),
-          losses: crossEntropy(logits, runtime.tensor(labels), { reduction: "none" }),
-        };
-      }),
-    );
+    const record = () => {
+      const logits = inPrecision(precision, () => options.logits(batch));
+      return {
+        best: bestOf(logits, guesses),
+        losses: crossEntropy(logits, runtime.tensor(labels), { reduction: "none" }),
+      };
+    };
+    const results = await runtime.step(() => noGrad(record), { onCompile });
     await underWay;
     underWay = (async () => {
       using best = results.best;

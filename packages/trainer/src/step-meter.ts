@@ -1,21 +1,26 @@
-import type { CounterValues, Device } from "@halfstep/device";
+import type { CompileProgress, CounterValues, Device } from "@halfstep/device";
 import type { PlanStatistics } from "@halfstep/tensor";
 import { reportInterval } from "./reporter.js";
 import type { StepCounters } from "./summary.js";
+import { TrainingClock } from "./training-clock.js";
 
 /** Counts and times steps in steady state, after the first ones have compiled programs and allocated memory. */
 export class StepMeter {
   readonly #device: Device | undefined;
   readonly #samples: CounterValues[] = [];
   readonly #windows: number[] = [];
-  readonly #started: number = performance.now();
+  readonly #now: () => number;
+  readonly #clock: TrainingClock;
   #windowStart: number | undefined;
   #before: CounterValues | undefined;
   #latest: CounterValues | undefined;
   #steps = 0;
 
-  constructor(device: Device | undefined) {
+  /** @param now the host's clock, in milliseconds */
+  constructor(device: Device | undefined, now = (): number => performance.now()) {
     this.#device = device;
+    this.#now = now;
+    this.#clock = new TrainingClock(now);
   }
 
   begin(): void {
@@ -31,10 +36,16 @@ export class StepMeter {
     if (this.#latest && step > reportInterval && place === reportInterval / 2)
       this.#samples.push(this.#latest);
     if (place !== 0) return;
-    const now = performance.now();
+    const now = this.#now();
     if (this.#windowStart !== undefined)
       this.#windows.push((now - this.#windowStart) / reportInterval);
     this.#windowStart = now;
+  }
+
+  /** Excludes the time in which programs are compiled. */
+  compiling(progress: CompileProgress): void {
+    this.pause();
+    this.#clock.compiling(progress);
   }
 
   /** Excludes the time of work other than training. */
@@ -45,7 +56,7 @@ export class StepMeter {
   /** Call it when the device has finished the last step. */
   medianMilliseconds(): number {
     if (this.#windows.length > 0) return median(this.#windows);
-    return this.#steps === 0 ? 0 : (performance.now() - this.#started) / this.#steps;
+    return this.#steps === 0 ? 0 : (1000 * this.#clock.seconds) / this.#steps;
   }
 
   counters({ casts, launches }: Pick<PlanStatistics, "casts" | "launches">): StepCounters {

@@ -283,7 +283,7 @@ export class TrainingRun<Batch> {
   }
 
   #tellCompile(progress: CompileProgress): void {
-    this.#meter.pause();
+    this.#meter.compiling(progress);
     for (const hook of Object.values(this.#hooks)) hook.onCompile?.(progress);
   }
 

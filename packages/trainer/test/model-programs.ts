@@ -1,7 +1,7 @@
 import type { Hardware, Kernel, Program, ProgramContext } from "@halfstep/device";
 import type { Plan } from "@halfstep/tensor";
 import { type HardwareClass, planningRuntime } from "./planned-steps.js";
-import { precisions, references, stepsOf } from "./reference-steps.js";
+import { type Precision, precisions, references, stepsOf } from "./reference-steps.js";
 
 /** A kind of device for which programs are written. */
 export interface DeviceKind extends Omit<ProgramContext, "bindings"> {
@@ -77,9 +77,32 @@ export interface ModelProgram {
 }
 
 /** Every program of the reference models' steps on a kind of device, in each precision, once each. */
-export function programsOn({ name: _, ...device }: DeviceKind): ReadonlyMap<string, ModelProgram> {
+export function programsOn(kind: DeviceKind): ReadonlyMap<string, ModelProgram> {
   const programs = new Map<string, ModelProgram>();
-  for (const { kernel, bindings } of launchesFor(device.hardware)) {
+  for (const { launches } of plannedFor(kind.hardware)) addPrograms(programs, kind, launches);
+  return programs;
+}
+
+/** The programs of one step of a reference model on a kind of device. */
+export interface StepPrograms {
+  readonly model: string;
+  readonly precision: Precision;
+  readonly programs: ReadonlyMap<string, ModelProgram>;
+}
+
+/** The programs of each reference model's steps on a kind of device, by precision. */
+export const programsOfSteps = (kind: DeviceKind): readonly StepPrograms[] =>
+  plannedFor(kind.hardware).map(({ model, precision, launches }) => ({
+    ...{ model, precision },
+    programs: addPrograms(new Map(), kind, launches),
+  }));
+
+function addPrograms(
+  programs: Map<string, ModelProgram>,
+  { name: _, ...device }: DeviceKind,
+  launches: readonly PlannedLaunch[],
+): Map<string, ModelProgram> {
+  for (const { kernel, bindings } of launches) {
     const program = kernel.program({ ...device, bindings });
     programs.set(program.code, { kernel, program });
   }
@@ -88,30 +111,40 @@ export function programsOn({ name: _, ...device }: DeviceKind): ReadonlyMap<stri
 
 type PlannedLaunch = Plan["launches"][number]["launch"];
 
-const planned = new Map<HardwareClass, readonly PlannedLaunch[]>();
+/** The launches of a step's plan, one of each kernel and storage. */
+interface PlannedLaunches {
+  readonly model: string;
+  readonly precision: Precision;
+  readonly launches: readonly PlannedLaunch[];
+}
 
-/** The launches of the models' plans, one of each kernel and storage. Plans distinguish adapters that are CPUs from all others. */
-function launchesFor({ class: deviceClass }: Hardware): readonly PlannedLaunch[] {
+const planned = new Map<HardwareClass, readonly PlannedLaunches[]>();
+
+/** The launches of the models' plans. Plans distinguish adapters that are CPUs from all others. */
+function plannedFor({ class: deviceClass }: Hardware): readonly PlannedLaunches[] {
   const hardware: HardwareClass = deviceClass === "software" ? "software" : "nvidia";
   const known = planned.get(hardware) ?? planLaunches(hardware);
   planned.set(hardware, known);
   return known;
 }
 
-function planLaunches(hardware: HardwareClass): readonly PlannedLaunch[] {
-  const launches = new Map<Kernel, Map<string, PlannedLaunch>>();
-  for (const reference of references) {
+const planLaunches = (hardware: HardwareClass): readonly PlannedLaunches[] =>
+  references.flatMap((reference) => {
     const runtime = planningRuntime(hardware);
     const stepOf = stepsOf(runtime, reference);
-    for (const precision of precisions) {
+    return precisions.map((precision) => {
       const plan = runtime.plan(stepOf({ precision, clips: true, microBatches: 1 }));
-      for (const { launch } of plan.launches) {
-        const { kernel, bindings } = launch;
-        const storage = bindings.map(({ dtype, rounding }) => `${dtype} ${rounding ?? ""}`).join();
-        const ofKernel = launches.get(kernel) ?? new Map<string, PlannedLaunch>();
-        launches.set(kernel, ofKernel.set(storage, launch));
-      }
-    }
+      return { model: reference.name, precision, launches: distinct(plan) };
+    });
+  });
+
+function distinct(plan: Plan): readonly PlannedLaunch[] {
+  const launches = new Map<Kernel, Map<string, PlannedLaunch>>();
+  for (const { launch } of plan.launches) {
+    const { kernel, bindings } = launch;
+    const storage = bindings.map(({ dtype, rounding }) => `${dtype} ${rounding ?? ""}`).join();
+    const ofKernel = launches.get(kernel) ?? new Map<string, PlannedLaunch>();
+    launches.set(kernel, ofKernel.set(storage, launch));
   }
   return [...launches.values()].flatMap((ofKernel) => [...ofKernel.values()]);
 }
