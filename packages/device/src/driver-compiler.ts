@@ -18,8 +18,8 @@ interface Job {
 
 /**
  * Compiles programs with drivers that compile a program at its first dispatch, in one thread for each device, as Mesa's software driver
- * does. An empty dispatch is enough. Other devices compile a share in threads of their own; this one then finds those programs in the
- * driver's cache.
+ * does. An empty dispatch is enough. Other devices compile a share in threads of their own. This one finds those programs in the driver's
+ * cache when it runs them; it does not look at once, because the driver writes its cache with low priority.
  */
 export class DriverCompiler {
   readonly #own: EmptyDispatches;
@@ -27,8 +27,6 @@ export class DriverCompiler {
   readonly #patience: number;
   /** Programs that no device compiles yet. */
   readonly #waiting: Job[] = [];
-  /** Programs that another device has compiled. */
-  readonly #cached: Job[] = [];
   #isCompiling = false;
   #helpers = 0;
   #isHelpRefused = false;
@@ -55,7 +53,7 @@ export class DriverCompiler {
     if (this.#isCompiling) return;
     this.#isCompiling = true;
     const started = performance.now();
-    for (let job = this.#next(); job; job = this.#next()) {
+    for (let job = this.#waiting.shift(); job; job = this.#waiting.shift()) {
       if (this.#others && performance.now() - started >= this.#patience)
         this.#getHelp(this.#others);
       await this.#own.dispatch(job.kernel, job.pipeline);
@@ -63,10 +61,6 @@ export class DriverCompiler {
     }
     this.#isCompiling = false;
     this.#own.destroy();
-  }
-
-  #next(): Job | undefined {
-    return this.#cached.shift() ?? this.#waiting.shift();
   }
 
   #getHelp(others: CompilerDevices): void {
@@ -79,10 +73,9 @@ export class DriverCompiler {
     try {
       const gpu = await others.open();
       const dispatches = new EmptyDispatches(gpu);
-      for (let job = this.#waiting.pop(); job; job = this.#waiting.pop()) {
+      for (let job = this.#waiting.shift(); job; job = this.#waiting.shift()) {
         await dispatches.dispatch(job.kernel);
-        this.#cached.push(job);
-        void this.#compileAll();
+        job.done();
       }
       gpu.destroy();
     } catch {
