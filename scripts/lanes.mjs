@@ -1,6 +1,6 @@
 // `npm run lanes [-- LANE…]`: runs tests on software drivers that behave as other devices do: one multiplies matrices in hardware
 // (tensor cores), one has subgroups but no float16. A lane whose driver is not available is named in a line. Tests that a driver
-// cannot pass are listed in the table of lanes, and printed. The last line is one total.
+// cannot pass are listed in the table of lanes, and printed, as are notes of tests ("note: …"). The last line is one total.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -67,6 +67,7 @@ async function runTests(lane, driver, name) {
   if (texts.length === 0 || (code !== 0 && failures.length + differing.length === 0))
     failures.push(lastLines(output, 20).join("\n"));
   if (failures.length > 0) console.log(lastLines(output, 60).join("\n"));
+  for (const [, note] of output.matchAll(/note: (.*)/g)) console.log(`        ${note}`);
   for (const failure of failures) console.log(`failed: ${failure}`);
   for (const { test, why } of differing) console.log(`        differs: ${test} (${why})`);
   console.log(

@@ -100,7 +100,7 @@ test.each([
   // make that larger, and most so after batch norm of eight images: 0.009 by rows, 0.003 by matrices.
   const [first = 0] = expected;
   const difference = Math.max(...expected.map((loss, i) => Math.abs(loss - (found[i] as number))));
-  console.log(`${name}: losses to ${found.at(-1)}, ${difference / first} of the first apart`);
+  console.log(`note: ${name}: losses to ${found.at(-1)}, ${difference / first} of the first apart`);
   expect(difference).toBeLessThan(tolerance * first);
   expect(found.at(-1)).toBeLessThan(0.8 * (found[0] as number));
 });
