@@ -27,6 +27,13 @@ export const newerMesa = {
   },
 };
 
+/** The adapter of this machine, as `npm test` uses it. @type {Driver} */
+export const ownAdapter = {
+  async prepare() {
+    return { command: [], env: {}, version: "the adapter of this machine" };
+  },
+};
+
 /** @type {Driver} */
 export const swiftShader = {
   async prepare() {

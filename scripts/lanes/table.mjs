@@ -1,5 +1,5 @@
 // The lanes of `npm run lanes`: a driver, variables, and the tests of each package that run there.
-import { newerMesa, swiftShader } from "./drivers.mjs";
+import { newerMesa, ownAdapter, swiftShader } from "./drivers.mjs";
 
 /** All tests of kernels and tensors that use a GPU. */
 const gpuTests = { kernels: { suites: true }, tensor: { suites: true } };
@@ -26,6 +26,14 @@ const bestTier = { HALFSTEP_TEST_TIERS: "best" };
 
 /** @type {Lane[]} */
 export const lanes = [
+  {
+    name: "engines",
+    what: "engines that an adapter does not choose for itself",
+    driver: ownAdapter,
+    env: {},
+    tests: { kernels: { lane: ["convolution-engines", "matmul-engines"] } },
+    differing: [],
+  },
   {
     name: "matrices",
     what: "programs for GPUs, with hardware matrices",

@@ -228,7 +228,7 @@ describe("a short run", { timeout: 300_000 }, () => {
 
   it("says what it does, and nothing strange, on stderr", () => {
     const known =
-      /^(MNIST: 512 training and 512 test images · .+ · writing to .+|float(32|16) +· epoch 1\/1 · step \d+\/32 · loss .+|step \d+ skipped, scale \d+ → \d+|report: .+report\.html)$/;
+      /^(MNIST: 512 training and 512 test images · .+ · writing to .+|float(32|16) +· epoch 1\/1 · step \d+\/32 · loss .+|float(32|16) +· compiling \d+ of \d+ programs|step \d+ skipped, scale \d+ → \d+|report: .+report\.html)$/;
     expect(saidOn(ended).filter((line) => !known.test(line))).toEqual([]);
   });
 
