@@ -51,7 +51,10 @@ export function chooseEngine(
 }
 
 /** Whether float16 holds what is loaded. It holds all 8-bit numbers, but not all that is rounded to bfloat16. */
-export const isExactInFloat16 = ({ dtype, rounding }: ProgramContext["bindings"][number]): boolean =>
+export const isExactInFloat16 = ({
+  dtype,
+  rounding,
+}: ProgramContext["bindings"][number]): boolean =>
   rounding === "float16" || (!rounding && dtype === "float16") || isFloat8(dtype);
 
 type Limits = Pick<Hardware, "workgroupBytes" | "workgroupInvocations">;
