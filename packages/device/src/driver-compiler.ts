@@ -7,7 +7,7 @@ export interface CompilerDevices {
   open(): Promise<GPUDevice>;
 }
 
-/** Milliseconds of compiling after which other devices help. With programs in the driver's cache on disk it never takes so long. */
+/** Milliseconds of compiling after which other devices help. Programs that the driver finds in its cache on disk rarely take so long. */
 const patience = 100;
 
 interface Job {

@@ -6,9 +6,9 @@ import {
   conv2dOutputSize,
   conv2dWeightGradient,
 } from "../src/conv2d.js";
-import { type ElementwiseProgram, elementwiseKernel } from "../src/elementwise.js";
+import { elementwiseKernel } from "../src/elementwise.js";
 import { takesEpilogue, withEpilogue } from "../src/epilogue.js";
-import { add, relu } from "../src/expressions.js";
+import { biasReluAndResidual } from "./bias-relu-residual.js";
 import { checking } from "./checking.js";
 import { type Launches, testValues } from "./harness.js";
 
@@ -166,16 +166,6 @@ export function convolutionOperands(
     foundInf: { values: 1, dtype: "uint32" },
   };
 }
-
-const biasReluAndResidual: ElementwiseProgram = {
-  inputs: ["same", "row", "same"],
-  steps: [
-    { expression: add, operands: [0, 1] },
-    { expression: relu, operands: [3] },
-    { expression: add, operands: [4, 2] },
-  ],
-  outputs: [2],
-};
 
 /** The same launches, of which the last also stores `twin` and sets `foundInf`. */
 export const checkedLaunches =

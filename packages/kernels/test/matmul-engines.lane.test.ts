@@ -2,11 +2,11 @@ import type { DType, Hardware, Launch, LaunchTarget, SubgroupMatrix } from "@hal
 import { requestNullDevice } from "@halfstep/device/node";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
-import { type ElementwiseProgram, elementwiseKernel } from "../src/elementwise.js";
+import { elementwiseKernel } from "../src/elementwise.js";
 import { takesEpilogue, withEpilogue } from "../src/epilogue.js";
-import { add, relu } from "../src/expressions.js";
 import { kernelTable } from "../src/matmul/block-table.js";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
+import { biasReluAndResidual } from "./bias-relu-residual.js";
 import {
   mismatches,
   runOnCpu,
@@ -88,19 +88,10 @@ function launchesOf(shape: Case, storage: DType, isWoven: boolean): Launch<undef
   );
   const product = launches.at(-1);
   if (!isWoven || !product || !takesEpilogue(product.kernel)) return launches;
-  const program: ElementwiseProgram = {
-    inputs: ["same", "row", "same"],
-    steps: [
-      { expression: add, operands: [0, 1] },
-      { expression: relu, operands: [3] },
-      { expression: add, operands: [4, 2] },
-    ],
-    outputs: [2],
-  };
   launches[launches.length - 1] = withEpilogue(
     { ...product, kernel: product.kernel },
     {
-      kernel: elementwiseKernel(program),
+      kernel: elementwiseKernel(biasReluAndResidual),
       bindings: [out, bind(n, storage), out, out],
       scalars: { count: out.length, one: 1, x1_size0: n },
     },

@@ -4,9 +4,8 @@ import { linearMain, linearWorkgroups } from "../kernel.js";
 import { type Team, team } from "./team.js";
 
 /**
- * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an invocation owns one row.
- * Otherwise it owns four rows, which together are whole quads of the flat buffer, and each lane reduces a row of its own. For
- * long rows the owner is a subgroup.
+ * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an owner has one row. Otherwise
+ * it has four rows, which together are whole quads of the flat buffer, and each lane of a vec4f reduces a row of its own.
  */
 export type RowProgramWalk = "quads" | "lanes";
 
@@ -35,8 +34,8 @@ export const byRowOwner = <T>(make: (owner: RowOwner) => T): Readonly<Record<Row
 });
 
 /**
- * The team that owns rows on a device; undefined where it is an invocation. A vast row has as many invocations as a workgroup may
- * have everywhere, because a batch has few such rows, which else keep a small part of a GPU busy.
+ * The team that owns rows on a device; undefined where the owner is an invocation. A batch has few vast rows: they get the largest
+ * workgroup that every device allows, because one subgroup for each would leave most of a GPU idle.
  */
 function teamOf(owner: RowOwner, context: ProgramContext): Team | undefined {
   const { subgroupSize } = context;
