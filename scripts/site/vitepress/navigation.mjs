@@ -13,6 +13,7 @@ const packageNames = [
   "tensor",
   "optim",
   "nn",
+  "distributed",
   "models",
   "trainer",
 ];

@@ -1,0 +1,145 @@
+import { decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import { philox4x32 } from "@halfstep/formats/philox";
+import { describe, expect, it } from "vitest";
+import type { Carrier } from "../carrier.js";
+import { inProcess } from "../in-process/in-process.js";
+import { Exchange, type ExchangeOptions } from "./exchange.js";
+
+/** Numbers of many magnitudes, different for each rank. */
+const numbersOf = (rank: number, length: number): Float32Array =>
+  Float32Array.from({ length }, (_, i) => {
+    const [a = 0, b = 0] = philox4x32([i, rank, 0, 0], [7, 0]);
+    return (a / 2 ** 32 - 0.5) * 2 ** -(b % 12);
+  });
+
+const sumOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+
+/** The means on all ranks of what `valuesOf` gives. */
+const meansOf = (
+  ranks: readonly Carrier[],
+  valuesOf: (rank: number) => Float32Array,
+  { weights, ...options }: ExchangeOptions & { readonly weights?: readonly number[] } = {},
+): Promise<Float32Array[]> =>
+  Promise.all(
+    ranks.map(async (carrier) => {
+      const values = valuesOf(carrier.rank);
+      await new Exchange(carrier, options).mean(values, { weight: weights?.[carrier.rank] });
+      return values;
+    }),
+  );
+
+const twoByTwo = ["a", "a", "b", "b"];
+const steps = { float32: 2 ** -23, float16: 2 ** -11, bfloat16: 2 ** -8 };
+
+describe("means over ranks", () => {
+  for (const wire of ["float32", "float16", "bfloat16"] as const)
+    for (const hosts of [["a"], ["a", "b"], ["a", "a", "b"], twoByTwo])
+      it(`are the same bits on hosts ${hosts.join("")}, over ${wire}`, async () => {
+        for (const length of [1, 13, 1000]) {
+          const ranks = inProcess(hosts.length, { hosts });
+          const means = await meansOf(ranks, (rank) => numbersOf(rank, length), { wire });
+          for (const mean of means) expect(mean).toEqual(means[0]);
+          const inputs = ranks.map(({ rank }) => numbersOf(rank, length));
+          // Each number is rounded when it is sent, the partial mean of a host, and the mean.
+          const worst = Math.max(
+            ...(means[0] as Float32Array).map((mean, i) => {
+              const values = inputs.map((input) => input[i] as number);
+              const magnitude = Math.max(...values.map(Math.abs), 2 ** -15);
+              return Math.abs(mean - sumOf(values) / hosts.length) / magnitude;
+            }),
+          );
+          expect(worst).toBeLessThanOrEqual(2 * steps[wire]);
+        }
+      });
+
+  it("round once: exact where the numbers of all ranks are of the wire's format", async () => {
+    const valuesOf = (rank: number): Float32Array =>
+      Float32Array.from({ length: 64 }, (_, i) => (rank === 0 ? 1 : 2 ** -11) * (i + 1));
+    const [mean] = await meansOf(inProcess(2, { hosts: ["a", "b"] }), valuesOf, {
+      wire: "float16",
+    });
+    const exact = Float32Array.from({ length: 64 }, (_, i) => ((1 + 2 ** -11) * (i + 1)) / 2);
+    expect(mean).toEqual(decodeArray(encodeArray(exact, float16), float16));
+  });
+
+  it("weigh ranks by their samples, and leave out ranks without any", async () => {
+    const valuesOf = (rank: number): Float32Array =>
+      Float32Array.of([1, 4, Number.NaN][rank] as number);
+    const means = await meansOf(inProcess(3), valuesOf, { weights: [2, 1, 0] });
+    expect(means).toEqual([Float32Array.of(2), Float32Array.of(2), Float32Array.of(2)]);
+  });
+
+  it("stay finite beyond the range of float16, and carry an infinity or NaN to all ranks", async () => {
+    const hosts = ["a", "b"];
+    for (const wire of ["float16", "bfloat16"] as const) {
+      const large = await meansOf(
+        inProcess(2, { hosts }),
+        () => Float32Array.of(1e6, 3.3e38, 1e-3),
+        { wire },
+      );
+      for (const mean of large) expect(mean.every(Number.isFinite)).toBe(true);
+      const small = await meansOf(inProcess(2, { hosts }), () => Float32Array.of(2 ** -140, 0), {
+        wire,
+      });
+      for (const mean of small) expect([...mean]).toEqual([2 ** -140, 0]);
+      for (const bad of [Number.POSITIVE_INFINITY, Number.NaN]) {
+        const valuesOf = (rank: number): Float32Array => Float32Array.of(1, rank === 1 ? bad : 1);
+        for (const mean of await meansOf(inProcess(2, { hosts }), valuesOf, { wire }))
+          expect([...mean]).toEqual([1, bad]);
+      }
+    }
+  });
+
+  it("do not depend on predivide where it is a power of two", async () => {
+    const ask = (predivide: number): Promise<Float32Array[]> =>
+      meansOf(inProcess(2, { hosts: ["a", "b"] }), (rank) => numbersOf(rank, 100), { predivide });
+    expect(await ask(8)).toEqual(await ask(1));
+    expect(() => new Exchange(inProcess(1)[0] as Carrier, { predivide: 0 })).toThrow(RangeError);
+  });
+
+  it("of codes are those of the numbers", async () => {
+    const ranks = inProcess(2, { hosts: ["a", "b"] });
+    const shifted = await Promise.all(
+      ranks.map(async (carrier) => {
+        const shift = 10 + carrier.rank;
+        const scaled = numbersOf(carrier.rank, 50).map((value) => value * 2 ** shift);
+        const codes = encodeArray(scaled, float16);
+        const common = await new Exchange(carrier).meanOfCodes(codes, shift);
+        return decodeArray(codes, float16).map((value) => value / 2 ** common);
+      }),
+    );
+    expect(shifted[1]).toEqual(shifted[0]);
+    const [mean] = await meansOf(inProcess(2), (rank) => numbersOf(rank, 50));
+    for (const [i, value] of (mean as Float32Array).entries())
+      expect(Math.abs((shifted[0]?.[i] as number) - value)).toBeLessThanOrEqual(2 ** -12);
+    const alone = new Exchange(inProcess(1)[0] as Carrier, { wire: "float32" });
+    expect(() => alone.meanOfCodes(new Uint16Array(1), 0)).toThrow(TypeError);
+  });
+});
+
+describe("bytes", () => {
+  const bytes = async (
+    hosts: readonly string[],
+    options: ExchangeOptions,
+  ): Promise<{ all: number; across: number }> => {
+    const ranks = inProcess(hosts.length, { hosts });
+    await meansOf(ranks, (rank) => numbersOf(rank, 64_000), options);
+    return {
+      all: sumOf(ranks.map(({ traffic }) => traffic.bytes)),
+      across: sumOf(ranks.map(({ traffic }) => traffic.bytesAcrossHosts)),
+    };
+  };
+
+  it("across hosts are halved by a 16-bit wire, and sent once for each host", async () => {
+    for (const hosts of [["a", "b"], ["a", "b", "c", "d"], twoByTwo]) {
+      const half = await bytes(hosts, { wire: "float16" });
+      const whole = await bytes(hosts, { wire: "float32" });
+      expect(half.across / whole.across).toBeLessThanOrEqual(0.51);
+      expect((await bytes(hosts, {})).across).toBe(half.across);
+      expect((await bytes(hosts, { alwaysFloat32: true })).across).toBe(whole.across);
+    }
+    const one = await bytes(["a", "b"], { wire: "float16" });
+    expect((await bytes(twoByTwo, { wire: "float16" })).across).toBeLessThan(1.01 * one.across);
+    expect(await bytes(["a", "a"], {})).toMatchObject({ across: 0 });
+  });
+});

@@ -1,0 +1,154 @@
+import type { Carrier } from "../carrier.js";
+import { Breath } from "./breath.js";
+import { MemoryPool } from "./memory-pool.js";
+import { chunkLength, type Exchanging, pieces, scatterMean } from "./scatter-mean.js";
+import { largestExponent, shiftFor } from "./shift.js";
+import { codesSource, type Source, scaledSource } from "./source.js";
+import { bytesOf, type Level, levelsOf, load, store, type Wire, type WireFormat } from "./wire.js";
+
+/** Options of exchanges. */
+export interface ExchangeOptions {
+  /** The format in which numbers travel. Default "auto": float16 between hosts, float32 within a host. */
+  readonly wire?: Wire | undefined;
+  /** Exchanges in float32 whatever `wire` is, as apex's option does. Default false. */
+  readonly alwaysFloat32?: boolean | undefined;
+  /**
+   * Divides by this number before the exchange and multiplies by it afterwards, as apex's option does. Sums are float32 and numbers are
+   * shifted into the range of the wire, so that it is not needed. Default 1.
+   */
+  readonly predivide?: number | undefined;
+}
+
+/** Options of one exchange. */
+export interface MeanOptions {
+  /** The weight of this rank, such as its number of samples. Default 1. */
+  readonly weight?: number | undefined;
+  /** The bucket, for errors. */
+  readonly label?: string | undefined;
+}
+
+/**
+ * Averages numbers over all ranks. A bucket is cut into one chunk for each rank: each rank receives its chunk from all others, sums it in
+ * float32, rounds the mean once to the format of the wire, and sends it to all. All ranks get the same bits.
+ *
+ * Numbers are multiplied by a power of two for 16-bit wires, so that the largest of a bucket is finite: see the README.
+ */
+export class Exchange {
+  readonly carrier: Carrier;
+  readonly predivide: number;
+  readonly #levels: readonly Level[];
+  readonly #pool: MemoryPool;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    carrier: Carrier,
+    { wire = "auto", alwaysFloat32 = false, predivide = 1 }: ExchangeOptions = {},
+  ) {
+    if (!(predivide > 0) || !Number.isFinite(predivide))
+      throw new RangeError(`predivide is ${predivide}: it must be a number above 0`);
+    this.carrier = carrier;
+    this.predivide = predivide;
+    this.#levels = levelsOf(alwaysFloat32 ? "float32" : wire, carrier.hosts);
+    this.#pool = new MemoryPool(carrier);
+  }
+
+  /** The format of the means, in which a packer should store its numbers. */
+  get format(): WireFormat {
+    return (this.#levels.at(-1) as Level).format;
+  }
+
+  /** Replaces numbers by their mean over all ranks. On failure they keep their values. */
+  mean(values: Float32Array, options: MeanOptions = {}): Promise<void> {
+    return this.#inTurn(async (breath) => {
+      const { format } = this;
+      const shift = format === "float32" ? 0 : shiftFor(await largestExponent(values, breath));
+      const source = scaledSource(values, shift, 2 ** shift / this.predivide);
+      const { bytes, shift: common } = await this.#exchange(source, breath, options);
+      const factor = 2 ** -common * this.predivide;
+      for (const { offset, count } of pieces(values.length)) {
+        const piece = values.subarray(offset, offset + count);
+        load(bytes.subarray(offset * bytesOf(format)), format, piece);
+        if (factor !== 1) for (let i = 0; i < count; i++) piece[i] = (piece[i] as number) * factor;
+        await breath.after(count);
+      }
+      this.#pool.give(bytes);
+    });
+  }
+
+  /**
+   * Replaces codes of the format {@link Exchange.format}, which a GPU has packed, by those of their mean over all ranks.
+   * @param shift the power of two by which the numbers were multiplied.
+   * @returns the power of two by which the means are multiplied, the same on all ranks.
+   * @throws TypeError where the format is float32
+   */
+  meanOfCodes(codes: Uint16Array, shift: number, options: MeanOptions = {}): Promise<number> {
+    const { format } = this;
+    if (format === "float32") throw new TypeError("meanOfCodes: the wire is float32: use mean()");
+    return this.#inTurn(async (breath) => {
+      const source = codesSource(codes, shift, format);
+      const { bytes, shift: common } = await this.#exchange(source, breath, options);
+      codes.set(new Uint16Array(bytes.buffer, bytes.byteOffset, codes.length));
+      this.#pool.give(bytes);
+      return common;
+    });
+  }
+
+  /** Runs exchanges one after another: how long each prepares its bytes differs between ranks, and the order must not. */
+  #inTurn<T>(exchange: (breath: Breath) => Promise<T>): Promise<T> {
+    const done = this.#queue.then(() => exchange(new Breath()));
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  /** The means of a bucket in the format of the last level, and their shift. */
+  async #exchange(
+    bucket: Source,
+    breath: Breath,
+    { weight = 1, label }: MeanOptions,
+  ): Promise<{ readonly bytes: Uint8Array; readonly shift: number }> {
+    const exchanging: Exchanging = { carrier: this.carrier, pool: this.#pool, breath, label };
+    const lengths: number[] = [];
+    let source = bucket;
+    let sum = weight;
+    let own: Float32Array = new Float32Array();
+    for (const level of this.#levels) {
+      lengths.push(source.length);
+      const part = await scatterMean(exchanging, level, source, sum);
+      own = part.numbers;
+      sum = part.weight;
+      source = scaledSource(own, part.shift, 1);
+    }
+    let bytes = this.#pool.take(own.length * bytesOf(this.format));
+    for (const { offset, count } of pieces(own.length)) {
+      const place = bytes.subarray(offset * bytesOf(this.format));
+      store(own.subarray(offset, offset + count), this.format, place);
+      await breath.after(count);
+    }
+    for (const level of [...this.#levels].reverse())
+      bytes = await this.#gather(exchanging, level, bytes, lengths.pop() as number);
+    return { bytes, shift: source.shift };
+  }
+
+  /** Collects the chunks of all members of a level: the bytes of `length` elements. Gives `own` back to the pool. */
+  async #gather(
+    { carrier, pool, label }: Exchanging,
+    { scope }: Level,
+    own: Uint8Array,
+    length: number,
+  ): Promise<Uint8Array> {
+    const size = bytesOf(this.format);
+    const members = carrier.members(scope).length;
+    const chunk = chunkLength(length, members) * size;
+    const send = pool.take(chunk);
+    send.set(own);
+    pool.give(own);
+    const receive = pool.take(chunk * members);
+    await carrier.allGather(send, receive, { scope, label });
+    pool.give(send);
+    if (receive.length === length * size) return receive;
+    const bytes = pool.take(length * size);
+    bytes.set(receive.subarray(0, bytes.length));
+    pool.give(receive);
+    return bytes;
+  }
+}

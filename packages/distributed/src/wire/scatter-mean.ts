@@ -1,0 +1,115 @@
+import type { Carrier } from "../carrier.js";
+import type { Breath } from "./breath.js";
+import type { MemoryPool } from "./memory-pool.js";
+import { pieceLength } from "./shift.js";
+import type { Source } from "./source.js";
+import { bytesOf, type Level, load, type WireFormat } from "./wire.js";
+
+/** The circumstances of an exchange. */
+export interface Exchanging {
+  readonly carrier: Carrier;
+  readonly pool: MemoryPool;
+  readonly breath: Breath;
+  readonly label: string | undefined;
+}
+
+/** The part of a bucket that one rank has to average. */
+export interface OwnPart {
+  /** The mean over the ranks so far, times 2^shift. */
+  readonly numbers: Float32Array;
+  /** The least shift of all ranks, which therefore all know. */
+  readonly shift: number;
+  /** The sum of the weights of these ranks. */
+  readonly weight: number;
+}
+
+/** Elements of a chunk: equal for all members, with starts at multiples of 16 bytes in every format. */
+export const chunkLength = (length: number, members: number): number =>
+  Math.ceil(length / members / 8) * 8;
+
+/** Each chunk begins with the shift and the weight of its sender. */
+const headerBytes = 16;
+
+/** Sends each member its chunk of the bucket, and computes the weighted mean of the chunks that arrive, in float32. */
+export async function scatterMean(
+  { carrier, pool, breath, label }: Exchanging,
+  { scope, format }: Level,
+  source: Source,
+  weight: number,
+): Promise<OwnPart> {
+  const members = carrier.members(scope);
+  const chunk = chunkLength(source.length, members.length);
+  const stride = headerBytes + chunk * bytesOf(format);
+  const lengthOf = (member: number): number =>
+    Math.max(0, Math.min(chunk, source.length - member * chunk));
+  const send = pool.take(stride * members.length);
+  for (const member of members.keys()) {
+    const start = member * stride;
+    const header = new DataView(send.buffer, send.byteOffset + start, headerBytes);
+    header.setInt32(0, source.shift);
+    header.setFloat64(8, weight);
+    for (const { offset, count } of pieces(lengthOf(member))) {
+      const place = start + headerBytes + offset * bytesOf(format);
+      source.write(member * chunk + offset, count, format, send.subarray(place));
+      await breath.after(count);
+    }
+  }
+  const receive = pool.take(send.length);
+  await carrier.allToAll(send, receive, { scope, label });
+  const parts = Array.from(members.keys(), (member) => {
+    const start = member * stride;
+    const header = new DataView(receive.buffer, receive.byteOffset + start, headerBytes);
+    return {
+      shift: header.getInt32(0),
+      weight: header.getFloat64(8),
+      bytes: receive.subarray(start + headerBytes, start + stride),
+    };
+  });
+  const mean = await meanOf(parts, format, lengthOf(members.indexOf(carrier.rank)), breath);
+  pool.give(send);
+  pool.give(receive);
+  return mean;
+}
+
+interface ReceivedPart {
+  readonly shift: number;
+  readonly weight: number;
+  readonly bytes: Uint8Array;
+}
+
+async function meanOf(
+  parts: readonly ReceivedPart[],
+  format: WireFormat,
+  length: number,
+  breath: Breath,
+): Promise<OwnPart> {
+  const shift = Math.min(...parts.map((part) => part.shift));
+  const weight = parts.reduce((sum, part) => sum + part.weight, 0);
+  const numbers = new Float32Array(length);
+  // Equal weights make a plain sum: its bits do not depend on how many samples a rank has.
+  const areEqual = parts.every((part) => part.weight === parts[0]?.weight);
+  const divisor = areEqual ? parts.length : weight;
+  const loaded = new Float32Array(Math.min(length, pieceLength));
+  for (const { offset, count } of pieces(length)) {
+    const piece = loaded.subarray(0, count);
+    for (const part of parts) {
+      // A rank without samples has no gradients, whatever its memory holds.
+      if (part.weight === 0) continue;
+      load(part.bytes.subarray(offset * bytesOf(format)), format, piece);
+      const factor = (areEqual ? 1 : part.weight) * 2 ** (shift - part.shift);
+      for (let i = 0; i < count; i++)
+        numbers[offset + i] = (numbers[offset + i] as number) + (piece[i] as number) * factor;
+    }
+    for (let i = offset; i < offset + count; i++) numbers[i] = (numbers[i] as number) / divisor;
+    await breath.after(count);
+  }
+  return { numbers, shift, weight };
+}
+
+/** The pieces of a range between which the event loop may run. */
+export function* pieces(
+  length: number,
+): Generator<{ readonly offset: number; readonly count: number }> {
+  for (let offset = 0; offset < length; offset += pieceLength)
+    yield { offset, count: Math.min(pieceLength, length - offset) };
+}

@@ -1,0 +1,41 @@
+import { load, store, type WireFormat } from "./wire.js";
+
+/** Numbers to send: times 2^shift, in any format. */
+export interface Source {
+  readonly length: number;
+  readonly shift: number;
+  /** Writes some of them in a format to the start of `bytes`. */
+  write(offset: number, count: number, format: WireFormat, bytes: Uint8Array): void;
+}
+
+/** Numbers that are multiplied by `factor`, which contains 2^shift, when they are sent. */
+export function scaledSource(values: Float32Array, shift: number, factor: number): Source {
+  return {
+    length: values.length,
+    shift,
+    write(offset, count, format, bytes) {
+      const piece = values.subarray(offset, offset + count);
+      store(factor === 1 ? piece : piece.map((value) => value * factor), format, bytes);
+    },
+  };
+}
+
+/** Numbers that are stored as codes already. */
+export function codesSource(
+  codes: Uint16Array,
+  shift: number,
+  stored: Exclude<WireFormat, "float32">,
+): Source {
+  const all = new Uint8Array(codes.buffer, codes.byteOffset, codes.byteLength);
+  return {
+    length: codes.length,
+    shift,
+    write(offset, count, format, bytes) {
+      const piece = all.subarray(offset * 2, (offset + count) * 2);
+      if (format === stored) return bytes.set(piece);
+      const numbers = new Float32Array(count);
+      load(piece, stored, numbers);
+      store(numbers, format, bytes);
+    },
+  };
+}
