@@ -45,7 +45,7 @@ console.log(totalLine(total));
 process.exitCode = total.failed === 0 ? 0 : 1;
 
 async function runTests(lane, driver, name) {
-  const folder = join(root, "packages", name);
+  const folder = join(root, name);
   const reports = mkdtempSync(join(tmpdir(), "halfstep-lane-"));
   const [command, ...args] = [...driver.command, "npx", "vitest", "run"];
   const { code, output, seconds } = await run(command, args, {

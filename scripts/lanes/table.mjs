@@ -2,7 +2,7 @@
 import { newerMesa, ownAdapter, swiftShader } from "./drivers.mjs";
 
 /** All tests of kernels and tensors that use a GPU. */
-const gpuTests = { kernels: { suites: true }, tensor: { suites: true } };
+const gpuTests = { "packages/kernels": { suites: true }, "packages/tensor": { suites: true } };
 
 /** Both drivers flush float32 subnormals to zero, as GPUs may. */
 const flushed = {
@@ -19,7 +19,7 @@ const bestTier = { HALFSTEP_TEST_TIERS: "best" };
  * @property {string} what a line for people
  * @property {import("./drivers.mjs").Driver} driver
  * @property {Record<string, string>} env
- * @property {Record<string, { suites?: boolean, lane?: string[] }>} tests by package: `suites` for all test files that
+ * @property {Record<string, { suites?: boolean, lane?: string[] }>} tests by folder: `suites` for all test files that
  * use a GPU, `lane` for files that are written for lanes
  * @property {{ test: string, why: string }[]} differing tests by a part of their names that fail there, and why they may
  */
@@ -27,11 +27,26 @@ const bestTier = { HALFSTEP_TEST_TIERS: "best" };
 /** @type {Lane[]} */
 export const lanes = [
   {
+    name: "long",
+    what: "whole runs of apps, and gradients accumulated by each kernel and model",
+    driver: ownAdapter,
+    env: {},
+    tests: {
+      "packages/kernels": { lane: ["accumulating"] },
+      "packages/trainer": { lane: ["micro-batches"] },
+      "apps/digits": { lane: ["underflow", "cost"] },
+      "apps/segmentation": { lane: ["train"] },
+      "apps/super-resolution": { lane: ["train"] },
+      "apps/text": { lane: ["training"] },
+    },
+    differing: [],
+  },
+  {
     name: "engines",
     what: "engines that an adapter does not choose for itself",
     driver: ownAdapter,
     env: {},
-    tests: { kernels: { lane: ["convolution-engines", "matmul-engines"] } },
+    tests: { "packages/kernels": { lane: ["convolution-engines", "matmul-engines"] } },
     differing: [],
   },
   {
@@ -41,11 +56,11 @@ export const lanes = [
     env: { HALFSTEP_TEST_HARDWARE_CLASS: "a GPU" },
     tests: {
       ...gpuTests,
-      kernels: {
-        ...gpuTests.kernels,
+      "packages/kernels": {
+        ...gpuTests["packages/kernels"],
         lane: ["attention", "convolutions", "matrices", "matrix-blocks", "rows"],
       },
-      trainer: { lane: ["training", "programs"] },
+      "packages/trainer": { lane: ["training", "programs"] },
     },
     differing: [flushed],
   },
@@ -54,7 +69,7 @@ export const lanes = [
     what: "subgroups of four",
     driver: newerMesa,
     env: { LP_NATIVE_VECTOR_WIDTH: "128", ...bestTier },
-    tests: { ...gpuTests, trainer: { lane: ["training"] } },
+    tests: { ...gpuTests, "packages/trainer": { lane: ["training"] } },
     differing: [flushed],
   },
   {
@@ -62,7 +77,7 @@ export const lanes = [
     what: "packed with subgroups",
     driver: swiftShader,
     env: bestTier,
-    tests: { ...gpuTests, trainer: { lane: ["training", "compile-cost"] } },
+    tests: { ...gpuTests, "packages/trainer": { lane: ["training", "compile-cost"] } },
     differing: [flushed],
   },
 ];

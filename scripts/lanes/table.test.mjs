@@ -5,11 +5,14 @@ import { expect, it } from "vitest";
 import { lanes } from "./table.mjs";
 import { testFiles } from "./test-files.mjs";
 
-const packages = join(dirname(fileURLToPath(import.meta.url)), "../../packages");
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
 it("has each test that is written for lanes", () => {
-  const written = readdirSync(packages).flatMap((name) => {
-    const folder = join(packages, name, "test");
+  const folders = ["packages", "apps"].flatMap((kind) =>
+    readdirSync(join(root, kind)).map((name) => `${kind}/${name}`),
+  );
+  const written = folders.flatMap((name) => {
+    const folder = join(root, name, "test");
     const files = existsSync(folder) ? readdirSync(folder) : [];
     return files
       .filter((file) => file.endsWith(".lane.test.ts"))
@@ -17,7 +20,7 @@ it("has each test that is written for lanes", () => {
   });
   const named = lanes.flatMap(({ tests }) =>
     Object.entries(tests).flatMap(([name, wanted]) =>
-      testFiles(join(packages, name), wanted)
+      testFiles(join(root, name), wanted)
         .filter((file) => file.endsWith(".lane.test.ts"))
         .map((file) => `${name}/${file}`),
     ),

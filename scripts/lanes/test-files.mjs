@@ -5,8 +5,8 @@ import { join } from "node:path";
 const usesGpu = /device\/(testing|node)"|\/(forward-check|special-values)\.js"/;
 
 /**
- * The test files of a package for a lane, relative to its folder.
- * @param {string} folder of the package
+ * The test files of a package or an app for a lane, relative to its folder.
+ * @param {string} folder of the package or app
  * @param {{ suites?: boolean, lane?: string[] }} wanted `suites`: all ordinary tests that use a GPU; `lane`: tests that are written
  * for lanes, by name
  */

@@ -1,7 +1,7 @@
 import { cpus, loadavg } from "node:os";
 import { listAdapters, requestDevice } from "@halfstep/device/node";
 import { engineReport } from "@halfstep/kernels";
-import { laneNames, ours } from "./lanes/names.js";
+import { beforeLane, laneNames, ours } from "./lanes/names.js";
 import { findTorch } from "./lanes/torch.js";
 import { measureWorkload } from "./measure.js";
 import type { BenchOptions } from "./options.js";
@@ -34,13 +34,14 @@ export async function* benchmark(
   if (peersProblem !== undefined) say(`${peersProblem}; going on without peers`);
   const python = options.withPeers ? await findTorch(options.python) : undefined;
   if (python !== undefined) process.env.HALFSTEP_BENCH_PYTHON = python;
-  const wanted = laneNames.filter(
+  const own = options.before === undefined ? [ours] : [ours, beforeLane(options.before)];
+  const peers = laneNames.filter(
     (lane) =>
-      lane === ours || (options.withPeers && (lane.library !== "torch" || python !== undefined)),
+      lane !== ours && options.withPeers && (lane.library !== "torch" || python !== undefined),
   );
-  const lanes = peersProblem === undefined ? wanted : [ours];
-  if (peersProblem !== undefined)
-    for (const { name } of wanted.slice(1)) missing.set(name, peersProblem);
+  const wanted = [...own, ...peers];
+  const lanes = peersProblem === undefined ? wanted : own;
+  if (peersProblem !== undefined) for (const { name } of peers) missing.set(name, peersProblem);
 
   const rows: Row[] = [];
   const limits: Record<string, Limits> = {};

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { Made, Opened, Request, Subject, Timed, WarmedUp } from "./lane-process.js";
-import type { LaneName } from "./lanes/names.js";
+import { type LaneName, ours } from "./lanes/names.js";
 
 /** The parent's side of a lane: sends requests, and rejects them when the process dies. */
 export class LaneClient {
@@ -20,7 +20,7 @@ export class LaneClient {
   constructor(lane: LaneName, program: string, patience: number) {
     this.lane = lane;
     this.#patience = patience;
-    this.#child = fork(program, ["lane"], {
+    this.#child = fork(lane.program ?? program, ["lane"], {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
@@ -43,7 +43,8 @@ export class LaneClient {
   }
 
   open(peersFolder: string): Promise<Opened> {
-    return this.#ask({ kind: "open", lane: this.name, peersFolder });
+    const name = this.lane.program === undefined ? this.name : ours.name;
+    return this.#ask({ kind: "open", lane: name, peersFolder });
   }
   prepare(subject: Subject): Promise<Made> {
     return this.#ask({ kind: "prepare", subject });

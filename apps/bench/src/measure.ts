@@ -80,7 +80,7 @@ function takesOn(
   precision: Precision,
 ): boolean {
   if (!chosen.on[library] || chosen.tooSlow?.includes(name)) return false;
-  if (name === ours.name || library === "torch") return true;
+  if (library === "halfstep" || library === "torch") return true;
   if (backend === "cpu" && chosen.cost(precision).operations > mostOfJavaScript) return false;
   if (precision === "float32") return true;
   if (precision === "bfloat16" || level !== "operation" || library === "tfjs") return false;

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 export interface BenchOptions {
@@ -13,6 +15,8 @@ export interface BenchOptions {
   readonly adapter?: string;
   /** A Python with PyTorch. Undefined: `python3`, where its PyTorch has a GPU. */
   readonly python?: string;
+  /** The bundle of another checkout, whose Halfstep is measured beside. */
+  readonly before?: string;
   /** Write a tar for a machine without Node and network, instead of measuring. */
   readonly pack?: string;
   /** Print JSON instead of the table. */
@@ -31,6 +35,7 @@ export const help: string = `npm run bench -- [flags]
   --out DIR          where bench.json, bench.md and bench.html go (runs/bench)
   --adapter NAME|N   the GPU, also HALFSTEP_ADAPTER
   --python PATH      a Python whose PyTorch is measured, too (python3, where its PyTorch has a GPU)
+  --before DIR       another checkout of this repository: its Halfstep is a lane beside (run npm run bench -- --help there once)
   --pack FILE        write a .tar.xz for a machine without Node and network, where \`sh bench/run.sh [flags]\` measures
   --dump-plan        print how Halfstep would run what is chosen, launch by launch, and measure nothing
   --json             print the results as JSON
@@ -64,8 +69,18 @@ export function parseOptions(args: readonly string[]): BenchOptions | "help" {
     dumpPlan: values["dump-plan"] ?? false,
     ...(values.adapter !== undefined && { adapter: values.adapter }),
     ...(values.python !== undefined && { python: values.python }),
+    ...(values.before !== undefined && { before: bundleIn(values.before) }),
     ...(values.pack !== undefined && { pack: values.pack }),
   };
+}
+
+/** The bundle that `npm run bench` leaves in a checkout. */
+function bundleIn(checkout: string): string {
+  const bundle = resolve(checkout, "apps/bench/dist/main.js");
+  if (existsSync(bundle)) return bundle;
+  throw new UsageError(
+    `--before ${checkout}: it has no apps/bench/dist/main.js; run npm run bench -- --help there`,
+  );
 }
 
 function parse(args: readonly string[]) {
@@ -83,6 +98,7 @@ function parse(args: readonly string[]) {
         python: { type: "string" },
         json: { type: "boolean" },
         "dump-plan": { type: "boolean" },
+        before: { type: "string" },
         pack: { type: "string" },
         help: { type: "boolean", short: "h" },
       },

@@ -4,6 +4,8 @@ export interface LaneName {
   readonly library: "halfstep" | "jax" | "tfjs" | "onnx" | "torch";
   readonly backend: "webgpu" | "wasm" | "cpu" | "native";
   readonly title: string;
+  /** The bundle that its process runs, where it is not the one that measures. */
+  readonly program?: string;
 }
 
 const lane = (
@@ -26,3 +28,11 @@ export const laneNames: readonly LaneName[] = [
   lane("onnx", "wasm", "onnxruntime wasm"),
   lane("torch", "native", "PyTorch"),
 ];
+
+/** Halfstep as another checkout's bundle has it. */
+export const beforeLane = (program: string): LaneName => ({
+  ...ours,
+  name: "halfstep-before",
+  title: "before",
+  program,
+});

@@ -58,9 +58,3 @@ it("a U-Net in mixed precision finds land better than colours do", {
   expect(land / pixels.length).toBeLessThan(0.4);
   expect((await readPicture(join(scratch, "mask_VIZ.png"), { channels: 3 })).width).toBe(4096);
 });
-
-it("what cannot be done is refused in one line", { timeout: 600_000 }, async () => {
-  const refused = await segmentation("train", "--tile", "256", "--out", join(scratch, "large"));
-  expect(refused).toMatchObject({ code: 2, stdout: "" });
-  expect(refused.stderr).toMatch(/error: 180° W to 112\.5° W: is 192×512 pixels, and tiles are/);
-});

@@ -2,20 +2,20 @@ import type { Binding, DType, HalfDType, KernelView, LaunchTarget } from "@halfs
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { FLAG_WORDS } from "@halfstep/grad-scaler";
 import { describe, expect, it } from "vitest";
-import { type Launches, runOnCpu, runOnGpu, testValues } from "../test/harness.js";
-import { producers } from "../test/producers.js";
-import { families, smallest } from "../test/quad-stores.js";
-import { accumulating, canAccumulate } from "./accumulating.js";
-import { conv2dWeightGradient } from "./conv2d.js";
-import { accumulate, isAccumulation } from "./copies/assign.js";
-import { permute } from "./copies/permute.js";
-import { flagBits } from "./found-flag.js";
-import { defineKernel } from "./kernel.js";
-import { matmul } from "./matmul.js";
-import { normBackward } from "./norms/backward.js";
-import { gradientFlag } from "./observers/gradient-flag.js";
-import { canObserveStores, observingStores } from "./observers/observing-stores.js";
-import { canStoreTwice, storingTwice } from "./twin.js";
+import { accumulating, canAccumulate } from "../src/accumulating.js";
+import { conv2dWeightGradient } from "../src/conv2d.js";
+import { accumulate, isAccumulation } from "../src/copies/assign.js";
+import { permute } from "../src/copies/permute.js";
+import { flagBits } from "../src/found-flag.js";
+import { defineKernel } from "../src/kernel.js";
+import { matmul } from "../src/matmul.js";
+import { normBackward } from "../src/norms/backward.js";
+import { gradientFlag } from "../src/observers/gradient-flag.js";
+import { canObserveStores, observingStores } from "../src/observers/observing-stores.js";
+import { canStoreTwice, storingTwice } from "../src/twin.js";
+import { type Launches, runOnCpu, runOnGpu, testValues } from "./harness.js";
+import { producers } from "./producers.js";
+import { families, smallest } from "./quad-stores.js";
 
 type Reads = Readonly<Record<"a" | "b" | "c" | "d" | "e" | "f" | "g", Binding<unknown>>>;
 
