@@ -51,6 +51,7 @@ export type { Invocation, PlanRun, PrepareOptions, Runner } from "./run/runner.j
 export type { DeviceRates } from "./run/submits.js";
 export { ampPrimitives, type TensorAmpPrimitives } from "./tensor/amp.js";
 export { type FlatVariables, flatten, flattenByDType } from "./tensor/flatten.js";
+export { tensorFormatter } from "./tensor/print.js";
 export type { RecorderTarget } from "./tensor/recorder-target.js";
 export { cpuRuntime, gpuRuntime, type Runtime, runtime } from "./tensor/runtime.js";
 export type {
@@ -61,4 +62,4 @@ export type {
   TensorOptions,
   VariableOptions,
 } from "./tensor/runtime-options.js";
-export { type AssignOptions, Tensor, Variable } from "./tensor/tensor.js";
+export { type AssignOptions, type ElementsOf, Tensor, Variable } from "./tensor/tensor.js";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parametersOf } from "../src/arguments/arguments.js";
 import type { Kind, ParameterKinds } from "../src/arguments/kinds.js";
-import { flagInMemory } from "../src/arguments/own-kinds.js";
+import { dtypeOrBool, flagInMemory } from "../src/arguments/own-kinds.js";
 import { ArgumentError, cpuRuntime, grad, kinds, Tensor } from "../src/index.js";
 import * as ops from "../src/ops/index.js";
 import { TensorMethods } from "../src/tensor/tensor-methods.js";
@@ -58,7 +58,7 @@ const others: readonly Callee[] = [
   {
     name: "to",
     call: (...given) => (x.to as Call).call(x, ...given),
-    parameters: { dtype: kinds.dtype },
+    parameters: { dtype: dtypeOrBool },
   },
   {
     name: "assign",
@@ -171,7 +171,7 @@ test("messages say what was meant", () => {
     ],
     [
       () => wrong["to"]?.call(x, "float17"),
-      'to(dtype): dtype must be a dtype (float32, float16, bfloat16, float8e4m3fn, float8e5m2, int32, uint32), not "float17"',
+      'to(dtype): dtype must be a dtype (float32, float16, bfloat16, float8e4m3fn, float8e5m2, int32, uint32) or "bool", not "float17"',
     ],
     [
       () => loose["maxPool2d"]?.(x, { stride: 2 }),

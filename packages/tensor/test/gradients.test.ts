@@ -29,6 +29,8 @@ import {
 const writes = ["accumulate", "assign"];
 /** Functions whose results are masks, decisions or drawn by chance. */
 const constants = ["eq", "ne", "lt", "le", "gt", "ge", "any", "all", "oneHot", "crfDecode"].concat([
+  "argmax",
+  "argmin",
   "rand",
   "randn",
   "bernoulli",

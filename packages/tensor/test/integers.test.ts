@@ -4,7 +4,10 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  all,
+  any,
   argmax,
+  argmin,
   cat,
   cpuRuntime,
   crossEntropy,
@@ -19,7 +22,6 @@ import {
   pad,
   type Runtime,
   type Tensor,
-  topK,
   where,
 } from "../src/index.js";
 
@@ -47,6 +49,10 @@ const runtimes: readonly [string, () => Promise<Runtime>][] = [
   ["GPU", async () => gpuRuntime(await requestTestDevice())],
   ["GPU, packed", async () => gpuRuntime(await requestTestDevice({ tier: "packed" }))],
 ];
+
+/** Modulo 2^32, of numbers of any size. */
+const wrapped = (x: bigint, dtype: Integer): number =>
+  Number(dtype === "int32" ? BigInt.asIntN(32, x) : BigInt.asUintN(32, x));
 
 const saturated = (x: number, dtype: Integer): number => {
   const [low, high] = dtype === "int32" ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
@@ -77,7 +83,75 @@ function resultsOf(runtime: Runtime, { dtype, other, a, b, c }: Sample) {
   const index = runtime.tensor(Uint32Array.from(order));
   const zip = (f: (u: number, v: number) => number): number[] =>
     a.map((u, i) => f(u, b[i] as number));
+  const common: Integer = dtype === "int32" || other === "int32" ? "int32" : "uint32";
+  const exact = (f: (u: bigint, v: bigint) => bigint): number[] =>
+    zip((u, v) => wrapped(f(BigInt(u), BigInt(v)), common));
+  const own = (f: (u: bigint) => bigint): number[] => a.map((u) => wrapped(f(BigInt(u)), dtype));
+  const whole = Number.isFinite(c) ? Math.trunc(c) : 7;
+  const rows = [a.slice(0, 4), a.slice(4)];
+  const folded = (f: (u: bigint, v: bigint) => bigint, start: bigint): number[] =>
+    rows.map((row) => wrapped(row.map(BigInt).reduce(f, start), dtype));
+  const [least, most] = [Math.min(...a), Math.max(...a)];
   const results: Record<string, readonly [Tensor, readonly number[]]> = {
+    add: [x.add(y), exact((u, v) => u + v)],
+    sub: [x.sub(y), exact((u, v) => u - v)],
+    mul: [x.mul(y), exact((u, v) => u * v)],
+    addNumber: [x.add(whole), own((u) => u + BigInt(whole))],
+    subNumber: [x.sub(whole), own((u) => u - BigInt(whole))],
+    mulNumber: [x.mul(whole), own((u) => u * BigInt(whole))],
+    neg: [x.neg(), own((u) => -u)],
+    abs: [x.abs(), own((u) => (u < 0n ? -u : u))],
+    square: [x.square(), own((u) => u * u)],
+    sign: [x.sign(), a.map(Math.sign)],
+    maximum: [x.maximum(y), zip((u, v) => saturated(Math.max(u, v), common))],
+    minimum: [x.minimum(y), zip((u, v) => saturated(Math.min(u, v), common))],
+    clamp: [
+      x.clamp({ min: -1.5, max: c }),
+      a.map((u) => Math.min(Math.max(u, saturated(-1, dtype)), saturated(Math.floor(c), dtype))),
+    ],
+    masked: [x.mul(x.gt(c)), a.map((u) => (u > c ? u : 0))],
+    div: [
+      x.div(y.ne(0).mul(3)),
+      zip((u, v) => (v !== 0 ? Math.fround(Math.fround(u) / 3) : u === 0 ? Number.NaN : u / 0)),
+    ],
+    sumOfAll: [
+      x.sum(),
+      [
+        wrapped(
+          a.map(BigInt).reduce((u, v) => u + v),
+          dtype,
+        ),
+      ],
+    ],
+    sums: [x.sum(1), folded((u, v) => u + v, 0n)],
+    sumsOfColumns: [
+      x.sum(0),
+      own((u) => u)
+        .slice(0, 4)
+        .map((u, i) => wrapped(BigInt(u) + BigInt(a[i + 4] as number), dtype)),
+    ],
+    prods: [x.prod(1), folded((u, v) => u * v, 1n)],
+    amax: [x.amax(1), rows.map((row) => Math.max(...row))],
+    amin: [x.amin(), [least]],
+    count: [x.gt(c).sum(), [a.filter((u) => u > c).length]],
+    anyOfRows: [any(x.gt(c), 1), rows.map((row) => Number(row.some((u) => u > c)))],
+    allOfRows: [all(x.gt(c), 1), rows.map((row) => Number(row.every((u) => u > c)))],
+    cumsum: [
+      x.reshape([8]).cumsum(0),
+      a.map((_, i) =>
+        wrapped(
+          a
+            .slice(0, i + 1)
+            .map(BigInt)
+            .reduce((u, v) => u + v),
+          dtype,
+        ),
+      ),
+    ],
+    argmax: [argmax(x), [a.indexOf(most)]],
+    argmin: [argmin(x), [a.indexOf(least)]],
+    max: [x.max(1).values, rows.map((row) => Math.max(...row))],
+    topK: [x.reshape([8]).topK(3).values, a.toSorted((u, v) => v - u).slice(0, 3)],
     host: [x.reshape([8]), a],
     eq: [x.eq(y), zip((u, v) => Number(u === v))],
     ne: [x.ne(y), zip((u, v) => Number(u !== v))],
@@ -244,16 +318,13 @@ test("ops that compute with floats refuse integers before anything runs, and say
   const of = (dtype: DType): Tensor => runtime.tensor([1, 2, 3, 4], [2, 2], { dtype });
   const [i, u, f] = [of("int32"), of("uint32"), of("float32")];
   const refused: readonly (() => unknown)[] = [
-    () => i.add(i),
-    () => i.mul(u),
-    () => i.sum(),
+    () => i.add(0.5),
+    () => u.mul(Number.POSITIVE_INFINITY),
+    () => i.mean(),
     () => i.exp(),
-    () => i.amax(),
-    () => i.cumsum(0),
+    () => i.relu(),
     () => i.softmax(),
-    () => argmax(i),
-    () => topK(u, 1),
-    () => i.max(0),
+    () => i.norm(),
     () => i.matmul(i),
     () => f.matmul(i),
     () => i.eq(f),
@@ -268,4 +339,17 @@ test("ops that compute with floats refuse integers before anything runs, and say
     }
   });
   expect(kept.map(String)).toEqual([]);
+});
+
+test("integers and masks meet floats in the dtype of the floats, gradients included", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1.5, -2, 3, 4], [4], { dtype: "float16", requiresGrad: true });
+  const mask = x.gt(1);
+  const masked = x.mul(mask);
+  expect([masked.dtype, mask.sub(x).dtype, mask.div(x).dtype]).toEqual(Array(3).fill("float16"));
+  expect(mask.maximum(x.to("float8e4m3fn")).dtype).toBe("float32");
+  masked.sum().backward();
+  expect([...(await masked.toArray())]).toEqual([1.5, -0, 3, 4]);
+  expect([...(await (x.grad as Tensor).toArray())]).toEqual([1, 0, 1, 1]);
+  expect([...(await mask.sub(x).toArray())]).toEqual([-0.5, 2, -2, -3]);
 });

@@ -1,27 +1,45 @@
 import { type IntegerDType, toInteger } from "@halfstep/formats/dtypes";
+import { quadType } from "../domain.js";
 import type { Expression } from "../elementwise.js";
 import { formula } from "../formula/formula.js";
 import { type Condition, constant, select, type Term } from "../formula/term.js";
-import { converted, fromFloatsWgsl } from "./integer-forms.js";
+import { clamped, converted, extremeOf, fromFloatsWgsl, wrapping } from "./integer-forms.js";
 
 /** y = x, for copies and casts between floats. Integers keep every bit. */
 export const identity: Expression = formula("identity", (x) => x, { integers: converted("same") });
 
-/** a + b. */
-export const add: Expression = formula("add", (a, b) => a.add(b));
+const sum = {
+  wgsl: ([a, b]: readonly string[]) => `${a} + ${b}`,
+  evaluate: (a: number, b: number) => a + b,
+};
+const product = { wgsl: ([a, b]: readonly string[]) => `${a} * ${b}`, evaluate: Math.imul };
+
+/** a + b. Integers are computed modulo 2^32, in all expressions that take them. */
+export const add: Expression = formula("add", (a, b) => a.add(b), { integers: wrapping(sum) });
 /** a − b. */
-export const sub: Expression = formula("sub", (a, b) => a.sub(b));
+export const sub: Expression = formula("sub", (a, b) => a.sub(b), {
+  integers: wrapping({ wgsl: ([a, b]) => `${a} - ${b}`, evaluate: (a, b) => a - b }),
+});
 /** a · b. */
-export const mul: Expression = formula("mul", (a, b) => a.mul(b));
+export const mul: Expression = formula("mul", (a, b) => a.mul(b), { integers: wrapping(product) });
 /** a / b. */
 export const div: Expression = formula("div", (a, b) => a.div(b));
 
 /** −x. */
-export const neg: Expression = formula("neg", (x) => x.neg());
+export const neg: Expression = formula("neg", (x) => x.neg(), {
+  integers: wrapping({
+    wgsl: ([x], domain) => `${quadType(domain)}() - ${x}`,
+    evaluate: (x) => -x,
+  }),
+});
 /** |x|. */
-export const abs: Expression = formula("abs", (x) => x.abs());
+export const abs: Expression = formula("abs", (x) => x.abs(), {
+  integers: wrapping({ wgsl: ([x]) => `abs(${x})`, evaluate: Math.abs }),
+});
 /** x². */
-export const square: Expression = formula("square", (x) => x.square());
+export const square: Expression = formula("square", (x) => x.square(), {
+  integers: wrapping({ wgsl: ([x]) => `${x} * ${x}`, evaluate: (x) => Math.imul(x, x) }),
+});
 /** 1 / x. */
 export const reciprocal: Expression = formula("reciprocal", (x) => constant(1).div(x));
 
@@ -31,22 +49,37 @@ export const sqrt: Expression = formula("sqrt", (x) => x.sqrt());
 export const rsqrt: Expression = formula("rsqrt", (x) => x.rsqrt());
 
 /** -1, 0 or 1; NaN stays NaN and zeros keep their sign, as in NumPy. */
-export const sign: Expression = formula("sign", (x) => x.sign());
+export const sign: Expression = formula("sign", (x) => x.sign(), {
+  integers: wrapping({
+    wgsl: ([x], domain) => (domain === "int32" ? `sign(${x})` : `min(${x}, vec4u(1u))`),
+    evaluate: Math.sign,
+  }),
+});
 
 /** x · c */
-export const scale: Expression = formula("scale", (x, c) => x.mul(c), { scalars: 1 });
+export const scale: Expression = formula("scale", (x, c) => x.mul(c), {
+  scalars: 1,
+  integers: wrapping({ ...product, scalars: 1 }),
+});
 
 /** x + c */
-export const addScalar: Expression = formula("addScalar", (x, c) => x.add(c), { scalars: 1 });
+export const addScalar: Expression = formula("addScalar", (x, c) => x.add(c), {
+  scalars: 1,
+  integers: wrapping({ ...sum, scalars: 1 }),
+});
 
 const firstNan = (a: Term, b: Term, otherwise: Term): Term =>
   select(a.isNan(), a, select(b.isNan(), b, otherwise));
 
 /** The larger operand; NaN if either is, as torch.maximum. */
-export const maximum: Expression = formula("maximum", (a, b) => firstNan(a, b, a.max(b)));
+export const maximum: Expression = formula("maximum", (a, b) => firstNan(a, b, a.max(b)), {
+  integers: extremeOf("max"),
+});
 
 /** The smaller operand; NaN if either is, as torch.minimum. */
-export const minimum: Expression = formula("minimum", (a, b) => firstNan(a, b, a.min(b)));
+export const minimum: Expression = formula("minimum", (a, b) => firstNan(a, b, a.min(b)), {
+  integers: extremeOf("min"),
+});
 
 const extremumBackward = (name: string, isPassed: (a: Term, b: Term) => Condition): Expression =>
   formula(name, (g, a, b) => {
@@ -75,7 +108,7 @@ export const round: Expression = formula("round", (x) => x.round());
 export const clamp: Expression = formula(
   "clamp",
   (x, low, high) => select(x.isNan(), x, select(x.gt(high), high, select(x.lt(low), low, x))),
-  { scalars: 2 },
+  { scalars: 2, integers: clamped },
 );
 
 /**

@@ -192,3 +192,64 @@ export const chosen =
     };
     return form;
   };
+
+/** The number modulo 2^32, in the range of a dtype. */
+const wrapped = (dtype: IntegerDType, x: number): number => (dtype === "int32" ? x | 0 : x >>> 0);
+
+/**
+ * Arithmetic modulo 2^32 of one or two integers, and of the expression's scalars, which are integers. An int32 and a uint32 give an
+ * int32, so that a mask counts as 1 and 0. `evaluate` is exact, or already modulo 2^32.
+ */
+export const wrapping =
+  (of: {
+    readonly scalars?: number;
+    wgsl(x: readonly string[], domain: IntegerDType): string;
+    evaluate(a: number, b: number): number;
+  }): IntegerForms =>
+  (domains) => {
+    if (!domains.every(isInteger)) return undefined;
+    const result = domains.includes("int32") ? "int32" : "uint32";
+    const type = quadType(result);
+    const scalars = Array<"i32" | "u32">(of.scalars ?? 0).fill(scalarType(result) as "i32" | "u32");
+    return {
+      result,
+      scalars,
+      scalarsOf: (constants) => constants.map((c) => wrapped(result, c)),
+      wgsl(x, c) {
+        const operands = x.map((v, i) => (domains[i] === result ? v : `bitcast<${type}>(${v})`));
+        return of.wgsl([...operands, ...c.map((v) => `${type}(${v})`)], result);
+      },
+      evaluate: (x, c) =>
+        wrapped(result, of.evaluate(x[0] as number, (x.length > 1 ? x[1] : c[0]) as number)),
+    };
+  };
+
+/** The larger or smaller of two integers of one dtype. */
+export const extremeOf =
+  (name: "max" | "min"): IntegerForms =>
+  ([a, b]) =>
+    isInteger(a) && a === b
+      ? {
+          result: a,
+          scalars: [],
+          wgsl: ([x, y]) => `${name}(${x}, ${y})`,
+          evaluate: (x) => Math[name](x[0] as number, x[1] as number),
+        }
+      : undefined;
+
+/** Integers within two scalars, which may be any numbers. Where no integer lies between them, the second counts, as for floats. */
+export const clamped: IntegerForms = ([domain]) => {
+  if (!isInteger(domain)) return undefined;
+  const type = quadType(domain);
+  const scalar = scalarType(domain) as "i32" | "u32";
+  return {
+    result: domain,
+    scalars: [scalar, scalar],
+    scalarsOf: ([low, high]) => [
+      toInteger(domain, Math.ceil(low as number)),
+      toInteger(domain, Math.floor(high as number)),
+    ],
+    wgsl: ([x], [low, high]) => `min(max(${x}, ${type}(${low})), ${type}(${high}))`,
+    evaluate: (x, c) => Math.min(Math.max(x[0] as number, c[0] as number), c[1] as number),
+  };
+};

@@ -95,6 +95,74 @@ describe("reduce on the CPU", () => {
   });
 });
 
+/** Integers whose sums and products pass 2^32. */
+const integersOf = ({ outer, size, inner }: Case, dtype: "int32" | "uint32"): number[] =>
+  [...testValues(outer * size * inner)].map((v, i) => {
+    const word = Math.imul(Math.round(v * 128) + i, 0x9e3779b9) | 1;
+    return dtype === "uint32" ? word >>> 0 : word;
+  });
+
+const exactly = (op: ReduceOp, values: readonly number[], dtype: "int32" | "uint32"): number => {
+  const exact = values.map(BigInt).reduce((a, b) => {
+    if (op === "max") return a > b ? a : b;
+    if (op === "min") return a < b ? a : b;
+    return op === "sum" ? a + b : BigInt.asUintN(64, a * b);
+  });
+  return Number(dtype === "int32" ? BigInt.asIntN(32, exact) : BigInt.asUintN(32, exact));
+};
+
+describe("reduce of integers", () => {
+  const integers = ["int32", "uint32"] as const;
+  const folds = ["sum", "prod", "max", "min"] as const;
+  // Each way to walk, in one stage and in several.
+  const cases = folds.flatMap((op) =>
+    integers.flatMap((dtype) =>
+      [3, 4, 0, 6, 1].map((which) => ({ ...(shapes[which] as Case), op, dtype })),
+    ),
+  );
+
+  it("is exact modulo 2^32 on the CPU", () => {
+    for (const { dtype, ...attributes } of cases) {
+      const { op, outer, size, inner } = attributes;
+      const values = integersOf(attributes, dtype);
+      const { out } = runOnCpu(
+        { input: { values, dtype }, out: { values: outer * inner, dtype } },
+        (target, bindings) => reduce(target, bindings, attributes),
+      );
+      const line = values.filter((_, i) => i < size * inner && i % inner === 0);
+      expect(out[0], `${op} of ${dtype}`).toBe(exactly(op, line, dtype));
+    }
+  });
+
+  it("is the same on the GPU", async () => {
+    const device = await requestTestDevice();
+    const exact = { out: { relative: 0, absolute: 0 } };
+    for (const { dtype, ...attributes } of cases.filter((_, i) => i % 4 < 3)) {
+      const operands = {
+        input: { values: integersOf(attributes, dtype), dtype },
+        out: { values: attributes.outer * attributes.inner, dtype },
+      };
+      const found = await deviceMismatches(
+        device,
+        operands,
+        (target, bindings) => reduce(target, bindings, attributes),
+        exact,
+      );
+      expect(found, title(attributes)).toEqual([]);
+    }
+  });
+
+  it("refuses means and sums of squares", () => {
+    const operands = { input: { values: 4, dtype: "int32" }, out: { values: 1, dtype: "int32" } };
+    for (const op of ["mean", "sumOfSquares"] as const)
+      expect(() =>
+        runOnCpu(operands as never, (target, bindings) =>
+          reduce(target, bindings as never, { op, outer: 1, size: 4, inner: 1 }),
+        ),
+      ).toThrow("needs floats, not int32");
+  });
+});
+
 describe.each(await testTiers())("reduce on the GPU, %s tier", (tier) => {
   it.each(ops)("equals the reference: %s", async (op) => {
     const device = await requestTestDevice({ tier });

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
+import { type Domain, domainOf, dtypesOf, quadType } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
@@ -19,7 +20,8 @@ export interface ReduceAttributes {
  * out[outer, inner] = the sum, mean, maximum, minimum, product or sum of squares of input[outer, size, inner] over its middle axis.
  *
  * Sums are float32, in a fixed order. Long axes with few results are summed in stages through float32 scratch of the target. NaN
- * and infinities propagate. Throws a `RangeError` where a length does not match, or for the extremum of an empty axis.
+ * and infinities propagate. Integers are added and multiplied modulo 2^32; they have no mean and no sum of squares. Throws a `RangeError`
+ * where a length does not match, or for the extremum of an empty axis.
  */
 export function reduce<B>(
   target: LaunchTarget<B>,
@@ -34,13 +36,15 @@ export function reduce<B>(
     throw new RangeError(`reduce: the ${op}imum over an axis of size 0 is undefined`);
   let fold: Fold = op === "mean" ? "sum" : op;
   let input = operands.input;
+  const domain = domainOf(input.dtype);
+  const partials = domain === "float" ? "float32" : domain;
   for (;;) {
     const chunks = chunkCount(outer, size, inner);
     if (chunks === 1) break;
     // Long rows are summed as four interleaved columns, which a later stage adds up.
     const isRow = inner === 1 && size % 4 === 0;
     const columns = isRow ? 4 : inner;
-    const partial = scratch(target, outer * chunks * columns);
+    const partial = scratch(target, outer * chunks * columns, partials);
     const stage = { outer, size: isRow ? size / 4 : size, inner: columns, chunks };
     target.launch(launchOf(fold, input, partial, stage, 1));
     input = partial;
@@ -88,10 +92,19 @@ function launchOf<B>(
       : inner === 1 && chunks === 1 && size % 4 === 0 && size > 0
         ? "rows"
         : "gather";
+  const domain = domainOf(input.dtype);
+  if (domain === "float")
+    return {
+      kernel: kernels.float[fold][walk],
+      bindings: [input, out],
+      scalars: { outer, size, inner, chunks, scale },
+    };
+  if (fold === "sumOfSquares" || scale !== 1)
+    throw new RangeError(`reduce: a mean or a sum of squares needs floats, not ${input.dtype}`);
   return {
-    kernel: kernels[fold][walk],
+    kernel: kernels[domain][fold][walk],
     bindings: [input, out],
-    scalars: { outer, size, inner, chunks, scale },
+    scalars: { outer, size, inner, chunks },
   };
 }
 
@@ -111,11 +124,17 @@ fn is_nan(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7fffffff
 fn further(a: vec4f, b: vec4f) -> vec4f { return select(select(a, b, (b ${fold === "max" ? ">" : "<"} a) | is_nan(b)), a, is_nan(a)); }
 `;
 
-function bodyOf(fold: Fold, walk: Walk): string {
-  const combine = foldOf[fold];
+function bodyOf(fold: Fold, walk: Walk, domain: Domain): string {
+  const isFloat = domain === "float";
+  const type = quadType(domain);
+  const combine =
+    isExtremum(fold) && !isFloat
+      ? (acc: string, value: string) => `${fold}(${acc}, ${value})`
+      : foldOf[fold];
   const start = (first: string): string =>
-    isExtremum(fold) ? first : fold === "prod" ? "vec4f(1.0)" : "vec4f(0.0)";
-  const head = `${isExtremum(fold) ? further(fold) : ""}${linearMain()}`;
+    isExtremum(fold) ? first : `${type}(${fold === "prod" ? 1 : 0})`;
+  const head = `${isExtremum(fold) && isFloat ? further(fold) : ""}${linearMain()}`;
+  const scaled = (value: string): string => (isFloat ? `${value} * s.scale` : value);
   if (walk === "quads")
     return `${head}
   let quads = s.inner / 4u;
@@ -128,7 +147,7 @@ function bodyOf(fold: Fold, walk: Walk): string {
     let v = load_input(base + r * quads);
     acc = ${combine("acc", "v")};
   }
-  store_out(index, acc * s.scale);
+  store_out(index, ${scaled("acc")});
 }
 `;
   if (walk === "rows") {
@@ -138,8 +157,8 @@ function bodyOf(fold: Fold, walk: Walk): string {
       return `    let v${l} = ${at};\n    ${l} = ${combine(l, `v${l}`)};\n`;
     });
     // Lane i of the transposed accumulators belongs to row i.
-    const columns = lanes.map((c) => `vec4f(${lanes.map((l) => `${l}.${c}`).join(", ")})`);
-    const join = foldOf[fold === "sumOfSquares" ? "sum" : fold];
+    const columns = lanes.map((c) => `${type}(${lanes.map((l) => `${l}.${c}`).join(", ")})`);
+    const join = fold === "sumOfSquares" ? foldOf.sum : combine;
     const [a, b, c, d] = columns as [string, string, string, string];
     const pair = join(c, d);
     const all = join(join(a, b), isExtremum(fold) ? pair : `(${pair})`);
@@ -150,12 +169,12 @@ function bodyOf(fold: Fold, walk: Walk): string {
 ${lanes.map((l, i) => `  var ${l} = ${start(`load_input(base + ${i}u * quads)`)};\n`).join("")}
   for (var j = 0u; j < quads; j++) {
 ${loop.join("")}  }
-  store_out(index, ${zeroBehind(`(${all}) * s.scale`, "s.outer")});
+  store_out(index, ${zeroBehind(scaled(`(${all})`), "s.outer", type)});
 }
 `;
   }
   const gather = (r: string): string =>
-    `vec4f(${["x", "y", "z", "w"].map((l) => `at_input(base.${l} + ${r}.${l} * s.inner)`).join(", ")})`;
+    `${type}(${["x", "y", "z", "w"].map((l) => `at_input(base.${l} + ${r}.${l} * s.inner)`).join(", ")})`;
   return `${head}
   if (index * 4u >= s.outer * s.chunks * s.inner) { return; }
   let e = vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u);
@@ -168,52 +187,67 @@ ${loop.join("")}  }
     let v = ${gather("r")};
     acc = select(acc, ${combine("acc", "v")}, r < vec4u(s.size));
   }
-  store_out(index, ${zeroBehind("acc * s.scale", "(s.outer * s.chunks * s.inner)")});
+  store_out(index, ${zeroBehind(scaled("acc"), "(s.outer * s.chunks * s.inner)", type)});
 }
 `;
 }
 
-function makeKernel(fold: Fold, walk: Walk): Kernel {
+function makeKernel(fold: Fold, walk: Walk, domain: Domain): Kernel {
+  const isFloat = domain === "float";
+  const dtypes = dtypesOf(domain);
   return defineKernel({
     name: "reduce",
-    epilogue: "store",
-    variant: `${fold},${walk}`,
+    ...(isFloat && { epilogue: "store" }),
+    variant: isFloat ? `${fold},${walk}` : `${fold},${walk},${domain}`,
     // Compared operands are not factors.
     factors: isExtremum(fold) ? 0 : 1,
     bindings: [
-      { name: "input", access: "read" },
-      { name: "out", access: "write" },
+      { name: "input", access: "read", dtypes },
+      { name: "out", access: "write", dtypes },
     ],
     scalars: [
       { name: "outer", type: "u32" },
       { name: "size", type: "u32" },
       { name: "inner", type: "u32" },
       { name: "chunks", type: "u32" },
-      { name: "scale", type: "f32" },
+      ...(isFloat ? [{ name: "scale", type: "f32" as const }] : []),
     ],
-    body: () => bodyOf(fold, walk),
+    body: () => bodyOf(fold, walk, domain),
     workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
     reference: ([input, out], scalars) =>
-      reduceReference(fold, input as KernelView, out as KernelView, scalars),
+      reduceReference(
+        (isFloat ? floatSteps : integerSteps)[fold],
+        domain,
+        input as KernelView,
+        out as KernelView,
+        scalars,
+      ),
   });
 }
 
-const walksOf = (fold: Fold): Record<Walk, Kernel> => ({
-  quads: makeKernel(fold, "quads"),
-  rows: makeKernel(fold, "rows"),
-  gather: makeKernel(fold, "gather"),
+const walksOf = (fold: Fold, domain: Domain): Record<Walk, Kernel> => ({
+  quads: makeKernel(fold, "quads", domain),
+  rows: makeKernel(fold, "rows", domain),
+  gather: makeKernel(fold, "gather", domain),
 });
 
-const kernels: Record<Fold, Record<Walk, Kernel>> = {
-  sum: walksOf("sum"),
-  max: walksOf("max"),
-  min: walksOf("min"),
-  prod: walksOf("prod"),
-  sumOfSquares: walksOf("sumOfSquares"),
+const foldsOf = (domain: Domain) => ({
+  sum: walksOf("sum", domain),
+  max: walksOf("max", domain),
+  min: walksOf("min", domain),
+  prod: walksOf("prod", domain),
+});
+
+const kernels = {
+  float: { ...foldsOf("float"), sumOfSquares: walksOf("sumOfSquares", "float") },
+  int32: foldsOf("int32"),
+  uint32: foldsOf("uint32"),
 };
 
 /** The initial value of a reduction, and its step. */
-const referenceOf: Record<Fold, readonly [number, (acc: number, value: number) => number]> = {
+type Step = readonly [number, (acc: number, value: number) => number];
+
+const floatSteps: Record<Fold, Step> = {
   sum: [0, (acc, value) => acc + value],
   sumOfSquares: [0, (acc, value) => acc + value * value],
   prod: [1, (acc, value) => acc * value],
@@ -221,18 +255,34 @@ const referenceOf: Record<Fold, readonly [number, (acc: number, value: number) =
   min: [Number.POSITIVE_INFINITY, Math.min],
 };
 
+/** The same of the low 32 bits. */
+const integerSteps: Record<Fold, Step> = {
+  ...floatSteps,
+  sum: [0, (acc, value) => (acc + value) | 0],
+  prod: [1, Math.imul],
+};
+
 function reduceReference(
-  fold: Fold,
+  [start, combine]: Step,
+  domain: Domain,
   input: KernelView,
   out: KernelView,
   scalars: Readonly<Record<string, number>>,
 ): void {
-  const { outer, size, inner, chunks, scale } = scalars as unknown as Stage & { scale: number };
-  const [start, combine] = referenceOf[fold];
+  const {
+    outer,
+    size,
+    inner,
+    chunks,
+    scale = 1,
+  } = scalars as unknown as Stage & { scale?: number };
   const acc = new Float64Array(outer * chunks * inner).fill(start);
   for (let o = 0, at = 0; o < outer; o++)
     for (let r = 0; r < size; r++)
       for (let i = 0, to = (o * chunks + (r % chunks)) * inner; i < inner; i++, at++, to++)
         acc[to] = combine(acc[to] as number, input[at] as number);
-  for (let i = 0; i < acc.length; i++) out[i] = (acc[i] as number) * scale;
+  for (let i = 0; i < acc.length; i++) {
+    const result = acc[i] as number;
+    out[i] = domain === "uint32" ? result >>> 0 : result * scale;
+  }
 }

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
@@ -17,7 +18,10 @@ export interface ScanAttributes {
   readonly reverse?: boolean;
 }
 
-/** out[rows, columns] = the running sum, product or recurrence along each row, in float32. One invocation scans a row. */
+/**
+ * out[rows, columns] = the running sum, product or recurrence along each row, in float32; sums and products of integers modulo 2^32. One
+ * invocation scans a row.
+ */
 export function scan<B>(
   operands: {
     readonly input: Binding<B>;
@@ -35,45 +39,57 @@ export function scan<B>(
   // Where rows are not whole quads, an invocation scans four rows, which together are.
   const quads = columns % 4 === 0 ? columns / 4 : columns;
   return {
-    kernel: kernels[op][reverse ? "reverse" : "forward"],
+    kernel: kernelsOf(domainOf(input.dtype), op)[reverse ? "reverse" : "forward"],
     bindings: multiplier ? [input, multiplier, out] : [input, out],
     scalars: { count, columns, quads },
   };
 }
 
-const steps: Record<ScanOp, { readonly start: number; readonly wgsl: string }> = {
-  sum: { start: 0, wgsl: "h + x[l]" },
-  product: { start: 1, wgsl: "h * x[l]" },
-  recurrence: { start: 0, wgsl: "m[l] * h + x[l]" },
+interface ScanStep {
+  readonly start: number;
+  readonly wgsl: string;
+  float(h: number, x: number, m: number): number;
+  /** The low 32 bits of the same for integers. */
+  integer?(h: number, x: number): number;
+}
+
+const steps: Record<ScanOp, ScanStep> = {
+  sum: { start: 0, wgsl: "h + x[l]", float: (h, x) => h + x, integer: (h, x) => (h + x) | 0 },
+  product: { start: 1, wgsl: "h * x[l]", float: (h, x) => h * x, integer: Math.imul },
+  recurrence: { start: 0, wgsl: "m[l] * h + x[l]", float: (h, x, m) => m * h + x },
 };
 
-function makeKernel(op: ScanOp, direction: "forward" | "reverse"): Kernel {
+function makeKernel(op: ScanOp, direction: "forward" | "reverse", domain: Domain): Kernel {
   const isReverse = direction === "reverse";
-  const { start, wgsl } = steps[op];
+  const { start, wgsl, float, integer } = steps[op];
+  const isFloat = domain === "float";
+  const next = isFloat ? float : (integer as ScanStep["float"]);
+  const dtypes = dtypesOf(domain);
+  const scalar = scalarType(domain);
   const hasMultiplier = op === "recurrence";
   return defineKernel({
     name: "scan",
-    epilogue: "store",
-    variant: `${op},${direction}`,
+    ...(isFloat && { epilogue: "store" }),
+    variant: isFloat ? `${op},${direction}` : `${op},${direction},${domain}`,
     bindings: [
-      { name: "input", access: "read" },
+      { name: "input", access: "read", dtypes },
       ...(hasMultiplier ? [{ name: "multiplier", access: "read" as const }] : []),
-      { name: "out", access: "write" },
+      { name: "out", access: "write", dtypes },
     ],
     scalars: ["count", "columns", "quads"].map((name) => ({ name, type: "u32" })),
     body: () => `${linearMain()}
   let first = index * s.quads;
   if (first * 4u >= s.count) { return; }
   let end = min(first + s.quads, (s.count + 3u) / 4u);
-  var h = ${start}.0;
+  var h = ${scalar}(${start});
   for (var n = first; n < end; n++) {
     let q = ${isReverse ? "end - 1u - (n - first)" : "n"};
     let x = load_input(q);
-${hasMultiplier ? "    let m = load_multiplier(q);\n" : ""}    var y: vec4f;
+${hasMultiplier ? "    let m = load_multiplier(q);\n" : ""}    var y: ${quadType(domain)};
     for (var j = 0u; j < 4u; j++) {
       let l = ${isReverse ? "3u - j" : "j"};
       let e = q * 4u + l;
-      if (${isReverse ? "(e + 1u) % s.columns == 0u" : "e % s.columns == 0u"}) { h = ${start}.0; }
+      if (${isReverse ? "(e + 1u) % s.columns == 0u" : "e % s.columns == 0u"}) { h = ${scalar}(${start}); }
       h = ${wgsl};
       y[l] = h;
     }
@@ -94,17 +110,30 @@ ${hasMultiplier ? "    let m = load_multiplier(q);\n" : ""}    var y: vec4f;
       for (let n = 0; n < (count as number); n++) {
         if (n % size === 0) h = start;
         const e = isReverse ? n - (n % size) + size - 1 - (n % size) : n;
-        const value = x[e] as number;
-        h = op === "sum" ? h + value : op === "product" ? h * value : (m[e] as number) * h + value;
-        y[e] = h;
+        h = next(h, x[e] as number, m[e] as number);
+        y[e] = domain === "uint32" ? h >>> 0 : h;
       }
     },
   });
 }
 
-const both = (op: ScanOp) => ({
-  forward: makeKernel(op, "forward"),
-  reverse: makeKernel(op, "reverse"),
+const both = (op: ScanOp, domain: Domain) => ({
+  forward: makeKernel(op, "forward", domain),
+  reverse: makeKernel(op, "reverse", domain),
 });
 
-const kernels = { sum: both("sum"), product: both("product"), recurrence: both("recurrence") };
+const ofDomain = (domain: Domain) => ({
+  sum: both("sum", domain),
+  product: both("product", domain),
+});
+
+const kernels = {
+  float: ofDomain("float"),
+  int32: ofDomain("int32"),
+  uint32: ofDomain("uint32"),
+};
+
+const recurrence = both("recurrence", "float");
+
+const kernelsOf = (domain: Domain, op: ScanOp) =>
+  op === "recurrence" ? recurrence : kernels[domain][op];

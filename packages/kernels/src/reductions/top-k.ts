@@ -7,6 +7,7 @@ import type {
   ProgramContext,
 } from "@halfstep/device";
 import { dtypes, isHalf } from "@halfstep/formats/dtypes";
+import { anyDType, valueType } from "../copies/value-type.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
@@ -24,7 +25,7 @@ export interface TopKAttributes {
 }
 
 /**
- * out[rows, k] (uint32) = the columns of the k largest (or smallest) elements of each row of input[rows, columns]. Ties go to the
+ * out[rows, k] (uint32) = the columns of the k largest (or smallest) elements of each row of input[rows, columns], floats or integers. Ties go to the
  * first columns, which also come first. NaN counts as larger than every number, as in torch; -0 equals 0.
  *
  * Long rows are divided into chunks, from each of which the k best are selected, until one chunk remains: a launch for each round,
@@ -79,6 +80,12 @@ const keyBits = (dtype: DType | undefined): number =>
 /** WGSL `key(v)`: an integer of `bits` bits that is larger for better v. */
 function keyOf(order: Order, { bindings }: ProgramContext): { bits: number; code: string } {
   const { dtype, rounding } = bindings[0] as ProgramContext["bindings"][number];
+  const type = valueType(dtype);
+  if (type !== "f32") {
+    const ordered = type === "u32" ? "v" : "bitcast<u32>(v) ^ 0x80000000u";
+    const key = order === "smallest" ? `~(${ordered})` : ordered;
+    return { bits: 32, code: `\nfn key(v: ${type}) -> u32 { return ${key}; }\n` };
+  }
   const bits = Math.min(keyBits(dtype), keyBits(rounding));
   const flip = order === "smallest" ? "~" : "";
   return {
@@ -121,7 +128,7 @@ const select = (order: Order, candidates: "all" | "listed"): Kernel =>
     name: "topKSelect",
     variant: `${order}, ${candidates}`,
     bindings: [
-      { name: "input", access: "read", unit: 1 },
+      { name: "input", access: "read", unit: 1, dtypes: anyDType },
       ...(candidates === "listed"
         ? [{ name: "listed", access: "read", unit: 1, dtypes: ["uint32"] } as const]
         : []),
@@ -228,7 +235,7 @@ const sort = (order: Order): Kernel =>
     name: "topKSort",
     variant: order,
     bindings: [
-      { name: "input", access: "read", unit: 1 },
+      { name: "input", access: "read", unit: 1, dtypes: anyDType },
       { name: "listed", access: "read", unit: 1, dtypes: ["uint32"] },
       { name: "out", access: "write", unit: 1, dtypes: ["uint32"] },
     ],

@@ -1,4 +1,5 @@
 import {
+  dtype,
   either,
   generator,
   type Kind,
@@ -16,6 +17,12 @@ export const anything: Kind = { what: "given", accepts: (value) => value !== und
 
 /** The same options as a required argument, although all members are optional. */
 export const required = ({ isOptional: _, ...kind }: Kind): Kind => kind;
+
+/** A dtype, or "bool" for a mask. */
+export const dtypeOrBool: Kind = {
+  what: `${dtype.what} or "bool"`,
+  accepts: (value) => value === "bool" || dtype.accepts(value),
+};
 
 /** Options of dropout. */
 export const dropout: Kind = options({ p: optional(number), generator });

@@ -22,6 +22,7 @@ interface Curved<A> {
   readonly slope: kernels.Expression;
   readonly name?: string;
   readonly castPolicy?: CastPolicy;
+  readonly integers?: true;
   constants?(attributes: A): readonly number[];
   /** The second derivative, written in ops. */
   curvature?(x: Tensor, attributes: A): Tensor;
@@ -179,6 +180,7 @@ const rangeConstants = ({ low, high }: Range): readonly number[] => [low, high];
 const clampOp: Op<Range> = activation<Range>({
   expression: kernels.clamp,
   slope: kernels.clampBackward,
+  integers: true,
   constants: rangeConstants,
 });
 

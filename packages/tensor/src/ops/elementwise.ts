@@ -1,10 +1,12 @@
+import { isInteger } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import { either, number, optional, tensor } from "../arguments/kinds.js";
 import type { BackwardContext } from "../autograd/grad-node.js";
+import { castTo } from "../dispatch/cast.js";
 import { type BinaryOp, type CallableOp, callable, type Op, type UnaryOp } from "../dispatch/op.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { cut, ofTwo, pointwise, unary } from "./pointwise.js";
+import { cut, type Pointwise, pointwise, unary, withFloats } from "./pointwise.js";
 
 /** An op of a tensor and a number. */
 type WithNumber = CallableOp<(x: Tensor, c: number) => Tensor, number>;
@@ -21,6 +23,8 @@ const withConstant = (
   const op = pointwise<number>({
     expression,
     castPolicy: "none",
+    integers: true,
+    wholeNumbers: (c) => [c],
     constants: (c) => [c],
     backward: ({ gradients, attributes }) => [backward(gradients[0] as Tensor, attributes)],
   });
@@ -30,11 +34,14 @@ const withConstant = (
 const binary = (
   expression: kernels.Expression,
   backward: (context: BackwardContext<null>) => readonly (Tensor | undefined)[],
-): Op<null> => pointwise<null>({ expression, castPolicy: "promote", backward });
+  more: Pick<Pointwise<null>, "integers"> = {},
+): Op<null> => pointwise<null>({ ...more, expression, castPolicy: "promote", backward });
+
+const integers = { integers: true } as const;
 
 const arithmetic = (op: Op<null>, withNumber: (a: Tensor, b: number) => Tensor): ArithmeticOp =>
   callable(op, { a: tensor, b: either(tensor, number) }, (a: Tensor, b: Tensor | number) =>
-    typeof b === "number" ? withNumber(a, b) : op.apply([a, b], null),
+    typeof b === "number" ? withNumber(a, b) : op.apply(withFloats(a, b), null),
   );
 
 const only = ({ gradients }: BackwardContext<null>): Tensor => gradients[0] as Tensor;
@@ -45,27 +52,34 @@ export const scale: WithNumber = withConstant(kernels.scale, (g, c) => g.mul(c))
 /** x + c for a number c, which may change from step to step without a new plan. `add` takes numbers, too. */
 export const addScalar: WithNumber = withConstant(kernels.addScalar, (g) => g);
 
-/** a + b, which broadcast as in NumPy; b may be a number. Floating dtypes promote: float16 and float32 give float32. */
+/**
+ * a + b, which broadcast as in NumPy; b may be a number. Floating dtypes promote: float16 and float32 give float32. Integers are added
+ * modulo 2^32, and an int32 and a uint32 give an int32. Of a floating tensor and integers, such as a mask, the integers are cast.
+ */
 export const add: ArithmeticOp = arithmetic(
-  binary(kernels.add, (context) => [only(context), only(context)]),
+  binary(kernels.add, (context) => [only(context), only(context)], integers),
   (a, b) => addScalar.apply([a], b),
 );
 
-/** a − b, which broadcast as in NumPy; b may be a number. Floating dtypes promote. */
+/** a − b, which broadcast as in NumPy; b may be a number. Dtypes are those of {@link add}. */
 export const sub: ArithmeticOp = arithmetic(
-  binary(kernels.sub, (context) => [only(context), only(context).neg()]),
+  binary(kernels.sub, (context) => [only(context), only(context).neg()], integers),
   (a, b) => addScalar.apply([a], -b),
 );
 
-/** a · b, which broadcast as in NumPy; b may be a number. Floating dtypes promote. */
+/** a · b, which broadcast as in NumPy; b may be a number. Dtypes are those of {@link add}: `x.mul(mask)` keeps the dtype of x. */
 export const mul: ArithmeticOp = arithmetic(
-  binary(kernels.mul, (context) => {
-    const [a, b] = context.inputs as [Tensor, Tensor];
-    return [
-      context.needs[0] ? times(only(context), b) : undefined,
-      context.needs[1] ? times(only(context), a) : undefined,
-    ];
-  }),
+  binary(
+    kernels.mul,
+    (context) => {
+      const [a, b] = context.inputs as [Tensor, Tensor];
+      return [
+        context.needs[0] ? times(only(context), b) : undefined,
+        context.needs[1] ? times(only(context), a) : undefined,
+      ];
+    },
+    integers,
+  ),
   (a, b) => scale.apply([a], b),
 );
 
@@ -79,26 +93,39 @@ function times(gradient: Tensor, factor: Tensor): Tensor {
   return isFactor ? factor : gradient.mul(factor);
 }
 
-/** a / b, which broadcast as in NumPy; b may be a number, whose reciprocal is then a factor. Floating dtypes promote. */
-export const div: ArithmeticOp = arithmetic(
-  binary(kernels.div, (context) => {
-    const [, b] = context.inputs as [Tensor, Tensor];
-    const quotient = context.outputs[0] as Tensor;
-    const scaled = only(context).div(b);
-    return [scaled, context.needs[1] ? scaled.mul(quotient).neg() : undefined];
-  }),
-  (a, b) => scale.apply([a], 1 / b),
+const divOp: Op<null> = binary(kernels.div, (context) => {
+  const [, b] = context.inputs as [Tensor, Tensor];
+  const quotient = context.outputs[0] as Tensor;
+  const scaled = only(context).div(b);
+  return [scaled, context.needs[1] ? scaled.mul(quotient).neg() : undefined];
+});
+
+/** Integers as the float32 in which they are divided. */
+const divisible = (x: Tensor): Tensor => (isInteger(x.dtype) ? castTo(x, "float32") : x);
+
+/**
+ * a / b, which broadcast as in NumPy; b may be a number, whose reciprocal is then a factor. Floating dtypes promote. Integers are divided
+ * as float32, as in torch.
+ */
+export const div: ArithmeticOp = callable(
+  divOp,
+  { a: tensor, b: either(tensor, number) },
+  (a: Tensor, b: Tensor | number) => {
+    if (typeof b === "number") return scale.apply([divisible(a)], 1 / b);
+    const [x, y] = withFloats(a, b);
+    return divOp.apply([divisible(x), divisible(y)], null);
+  },
 );
 
 /** √x; NaN below 0. */
 export const sqrt: UnaryOp = unary(kernels.sqrt, "none", (g, _, y) => g.div(y.mul(2)));
 /** x². */
-export const square: UnaryOp = unary(kernels.square, "none", (g, x) => g.mul(x.mul(2)));
+export const square: UnaryOp = unary(kernels.square, "none", (g, x) => g.mul(x.mul(2)), integers);
 /** |x|. The gradient at NaN is NaN, where torch's is 0: the scaler must see that an activation overflowed. */
-export const abs: UnaryOp = unary(kernels.abs, "none", (g, x) => g.mul(sign(x)));
+export const abs: UnaryOp = unary(kernels.abs, "none", (g, x) => g.mul(sign(x)), integers);
 
 /** −1, 0 or 1; NaN stays NaN. */
-export const sign: UnaryOp = unary(kernels.sign, "none", cut);
+export const sign: UnaryOp = unary(kernels.sign, "none", cut, integers);
 /** The largest whole number that is not above x. Its gradient is 0. */
 export const floor: UnaryOp = unary(kernels.floor, "none", cut);
 /** The smallest whole number that is not below x. Its gradient is 0. */
@@ -121,16 +148,28 @@ function extremum(expression: kernels.Expression, slope: kernels.Expression): Bi
       return [needs[0] ? backward.apply([v, a, b], null) : undefined, undefined, undefined];
     },
   });
-  const op = binary(expression, (context) => {
-    const [a, b] = context.inputs as [Tensor, Tensor];
-    const g = only(context);
-    return [
-      context.needs[0] ? backward.apply([g, a, b], null) : undefined,
-      context.needs[1] ? backward.apply([g, b, a], null) : undefined,
-    ];
-  });
-  return ofTwo(op);
+  const op = binary(
+    expression,
+    (context) => {
+      const [a, b] = context.inputs as [Tensor, Tensor];
+      const g = only(context);
+      return [
+        context.needs[0] ? backward.apply([g, a, b], null) : undefined,
+        context.needs[1] ? backward.apply([g, b, a], null) : undefined,
+      ];
+    },
+    integers,
+  );
+  return callable(op, { a: tensor, b: tensor }, (a: Tensor, b: Tensor) =>
+    op.apply(ofOneDType(...withFloats(a, b)), null),
+  );
 }
+
+/** Of an int32 and a uint32 the latter as int32: saturated, as the extremum would be. */
+const ofOneDType = (a: Tensor, b: Tensor): readonly Tensor[] =>
+  [a, b].map((x) =>
+    x.dtype === "uint32" && (a.dtype === "int32" || b.dtype === "int32") ? castTo(x, "int32") : x,
+  );
 
 /** The larger operand; NaN if either is. */
 export const maximum: BinaryOp = extremum(kernels.maximum, kernels.maximumBackward);

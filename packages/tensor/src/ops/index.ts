@@ -177,7 +177,7 @@ export {
 } from "./reduce.js";
 export { type CumulateOptions, cumprod, cumsum } from "./scan.js";
 export { expand, permute, reshape, squeeze, transpose, unsqueeze } from "./shape.js";
-export { argmax, logSoftmax, type SoftmaxOptions, softmax, softmin } from "./softmax.js";
+export { argmax, argmin, logSoftmax, type SoftmaxOptions, softmax, softmin } from "./softmax.js";
 export {
   type Extremum,
   linalgVectorNorm,

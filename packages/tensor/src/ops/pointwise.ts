@@ -1,7 +1,10 @@
 import { type CastPolicy, DTypeError } from "@halfstep/autocast";
+import type { DType } from "@halfstep/device";
+import { isFloat8, isInteger } from "@halfstep/formats/dtypes";
 import { type Expression, elementwise } from "@halfstep/kernels";
 import { tensor } from "../arguments/kinds.js";
 import type { BackwardContext } from "../autograd/grad-node.js";
+import { castTo } from "../dispatch/cast.js";
 import {
   type BinaryOp,
   callable,
@@ -23,33 +26,72 @@ export interface Pointwise<A> {
   /** The name in plans and cast policies. Default: the expression's. */
   readonly name?: string;
   readonly castPolicy: CastPolicy;
+  /**
+   * Whether it also takes integers, and computes integers of them. An int32 and a uint32 give an int32.
+   */
+  readonly integers?: true;
+  /** The numbers that have to be whole where the operands are integers. */
+  wholeNumbers?(attributes: A): readonly number[];
   /** The expression's scalars, which may change from step to step without a new plan. */
   constants?(attributes: A): readonly number[];
   /** Gradients of the operands, in the shape of the result. */
   readonly backward: ((context: BackwardContext<A>) => readonly (Tensor | undefined)[]) | "none";
 }
 
-/** An op of floating operands of one dtype, which is that of the result. */
+/** An op of floating operands of one dtype, which is that of the result; or of integers. */
 export function pointwise<A>(definition: Pointwise<A>): Op<A> {
   const { expression, castPolicy, constants = () => [], backward } = definition;
   const { name = expression.name } = definition;
   return defineOp<A>({
     name,
     castPolicy,
-    shape(inputs) {
-      for (const spec of inputs) floating(name, spec);
-      const [first] = inputs as [TensorSpec];
-      const other = inputs.find(({ dtype }) => dtype !== first.dtype);
-      if (other)
-        throw new DTypeError(
-          `${name}: operands are ${first.dtype} and ${other.dtype}; cast one with to()`,
-        );
-      return [{ shape: broadcastAll(name, inputs), dtype: first.dtype }];
+    shape(inputs, attributes) {
+      const dtype =
+        definition.integers && inputs.every((spec) => isInteger(spec.dtype))
+          ? integerDType(name, inputs, definition.wholeNumbers?.(attributes))
+          : floatingDType(name, inputs);
+      return [{ shape: broadcastAll(name, inputs), dtype }];
     },
     forward: ({ target, inputs, outputs, attributes }) =>
       target.launch(elementwise(expression, inputs, outputs[0] as Operand, constants(attributes))),
     backward: backward === "none" ? "none" : (context) => reduced(context, backward(context)),
   });
+}
+
+/** The one dtype of floating operands. */
+function floatingDType(name: string, inputs: readonly TensorSpec[]): DType {
+  for (const spec of inputs) floating(name, spec);
+  const [first] = inputs as [TensorSpec];
+  const other = inputs.find(({ dtype }) => dtype !== first.dtype);
+  if (other)
+    throw new DTypeError(
+      `${name}: operands are ${first.dtype} and ${other.dtype}; cast one with to()`,
+    );
+  return first.dtype;
+}
+
+/** The dtype of a result of integers. */
+function integerDType(
+  name: string,
+  inputs: readonly TensorSpec[],
+  numbers: readonly number[] = [],
+): DType {
+  const odd = numbers.find((number) => !Number.isInteger(number));
+  if (odd !== undefined)
+    throw new DTypeError(
+      `${name}: ${odd} is no integer, and the tensor is ${inputs[0]?.dtype}: cast it with to("float32")`,
+    );
+  return inputs.some(({ dtype }) => dtype === "int32") ? "int32" : "uint32";
+}
+
+/**
+ * A floating tensor and integers, such as a mask: the integers in the dtype of the floating one, as in torch. Others stay as they are.
+ */
+export function withFloats(a: Tensor, b: Tensor): readonly [Tensor, Tensor] {
+  if (isInteger(a.dtype) === isInteger(b.dtype)) return [a, b];
+  const { dtype } = isInteger(a.dtype) ? b : a;
+  const common = isFloat8(dtype) ? "float32" : dtype;
+  return isInteger(a.dtype) ? [castTo(a, common), b] : [a, castTo(b, common)];
 }
 
 /** Gradients of operands that were broadcast, summed over the dimensions that were repeated. */
@@ -94,16 +136,20 @@ export const ofOne = (op: Op<null>): UnaryOp =>
 
 /** An op without attributes that is called with its two operands. */
 export const ofTwo = (op: Op<null>): BinaryOp =>
-  callable(op, { a: tensor, b: tensor }, (a: Tensor, b: Tensor) => op.apply([a, b], null));
+  callable(op, { a: tensor, b: tensor }, (a: Tensor, b: Tensor) =>
+    op.apply(withFloats(a, b), null),
+  );
 
 /** An op of one operand without attributes, from its derivative. */
 export const unary = (
   expression: Expression,
   castPolicy: CastPolicy,
   backward: (gradient: Tensor, x: Tensor, y: Tensor) => Tensor,
+  more: Pick<Pointwise<null>, "integers"> = {},
 ): UnaryOp =>
   ofOne(
     pointwise<null>({
+      ...more,
       expression,
       castPolicy,
       backward: ({ inputs, outputs, gradients }) => [

@@ -28,12 +28,14 @@ function reduceOp(
   op: ReduceOp,
   castPolicy: CastPolicy,
   backward: (context: ReductionBackward) => Tensor,
+  takes: "floats" | "numbers" = "numbers",
 ): Op<Reduction> {
   return defineOp<Reduction>({
     name,
     castPolicy,
     shape([x], { first, last }) {
-      const { shape, dtype } = floating(name, x as TensorSpec);
+      const { shape, dtype } =
+        takes === "floats" ? floating(name, x as TensorSpec) : (x as TensorSpec);
       return [{ shape: shape.map((size, d) => (d >= first && d <= last ? 1 : size)), dtype }];
     },
     forward({ target, inputs, outputs, attributes }) {
@@ -75,8 +77,12 @@ const linesOf = (shape: readonly number[], { first, last }: Reduction): Lines =>
 const sumOp: Op<Reduction> = reduceOp("sum", "sum", "float32Output", ({ x, g }) =>
   g.expand(x.shape),
 );
-const meanOp: Op<Reduction> = reduceOp("mean", "mean", "none", ({ x, g, lines }) =>
-  g.mul(1 / lines.size).expand(x.shape),
+const meanOp: Op<Reduction> = reduceOp(
+  "mean",
+  "mean",
+  "none",
+  ({ x, g, lines }) => g.mul(1 / lines.size).expand(x.shape),
+  "floats",
 );
 
 /** Equal extrema share the gradient. */
@@ -146,13 +152,16 @@ const untypedReduction = (name: string, op: Op<Reduction>): Reduce<KeepOptions> 
     reduceAxes(op, x, axes, keepDimensions),
   );
 
-/** Sum over `axes` (all of them where undefined), in float32 under autocast unless a `dtype` is given. */
+/**
+ * Sum over `axes` (all of them where undefined), in float32 under autocast unless a `dtype` is given. Integers are added modulo 2^32 and
+ * stay what they are, so that the sum of a mask counts.
+ */
 export const sum: Reduce<SumOptions> = typedReduction("sum", sumOp);
 
-/** Mean over `axes` (all of them where undefined), added up in float32. NaN for empty axes. */
+/** Mean over `axes` (all of them where undefined), added up in float32. NaN for empty axes. Integers are refused, as in torch. */
 export const mean: Reduce<KeepOptions> = untypedReduction("mean", meanOp);
 
-/** Product over `axes`, in float32 under autocast unless a `dtype` is given. */
+/** Product over `axes`, in float32 under autocast unless a `dtype` is given; of integers modulo 2^32. */
 export const prod: Reduce<SumOptions> = typedReduction("prod", prodOp);
 
 /** Maximum over `axes`; NaN wins. Equal maxima share the gradient. */
@@ -163,12 +172,12 @@ export const amin: Reduce<KeepOptions> = untypedReduction("amin", minOp);
 
 /** Whether any number over `axes` is not 0, as a mask. */
 export const any: Reduce<KeepOptions> = reduction("any", (x, axes, options) =>
-  ne(amax(castTo(ne(x, 0), "float32"), axes, options), 0),
+  amax(ne(x, 0), axes, options),
 );
 
 /** Whether no number over `axes` is 0, as a mask. */
 export const all: Reduce<KeepOptions> = reduction("all", (x, axes, options) =>
-  ne(amin(castTo(ne(x, 0), "float32"), axes, options), 0),
+  amin(ne(x, 0), axes, options),
 );
 
 /** The gradient of a broadcast: summed over the dimensions that were repeated. */

@@ -4,7 +4,6 @@ import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 import { axisOf, shift } from "./windows.js";
 
@@ -20,7 +19,7 @@ const rowsOf = ({ shape }: TensorSpec): { rows: number; columns: number } => ({
 const cumsumOp: Op<Direction> = defineOp<Direction>({
   name: "cumsum",
   castPolicy: "float32Output",
-  shape: ([x]) => [floating("cumsum", x as TensorSpec)],
+  shape: ([x]) => [x as TensorSpec],
   forward({ target, inputs, outputs, attributes }) {
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
     target.launch(kernels.scan({ input, out }, { op: "sum", ...rowsOf(input), ...attributes }));
@@ -33,7 +32,7 @@ const cumsumOp: Op<Direction> = defineOp<Direction>({
 const cumprodOp: Op<Direction> = defineOp<Direction>({
   name: "cumprod",
   castPolicy: "float32Output",
-  shape: ([x]) => [floating("cumprod", x as TensorSpec)],
+  shape: ([x]) => [x as TensorSpec],
   forward({ target, inputs, outputs, attributes }) {
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
     target.launch(kernels.scan({ input, out }, { op: "product", ...rowsOf(input), ...attributes }));
@@ -103,8 +102,8 @@ export function withAxisLast(x: Tensor, axis: number, f: (x: Tensor) => Tensor):
   return f(x.permute(last)).permute(x.shape.map((_, d) => last.indexOf(d)));
 }
 
-/** The running sum along an axis. */
+/** The running sum along an axis; of integers modulo 2^32. */
 export const cumsum: Cumulate = along(cumsumOp);
 
-/** The running product along an axis. */
+/** The running product along an axis; of integers modulo 2^32. */
 export const cumprod: Cumulate = along(cumprodOp);

@@ -3,14 +3,7 @@ import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
-import {
-  type CallableOp,
-  callable,
-  defineOp,
-  type Op,
-  type Operand,
-  type TensorSpec,
-} from "../dispatch/op.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
@@ -22,10 +15,12 @@ const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => 
   return { rows: shape.slice(0, -1).reduce((a, b) => a * b, 1), columns };
 };
 
-function shapeOf(op: string, spec: TensorSpec): TensorSpec {
+function withAxes(op: string, spec: TensorSpec): TensorSpec {
   if (spec.shape.length === 0) throw new ShapeError(`${op} needs at least one dimension`);
-  return floating(op, spec);
+  return spec;
 }
+
+const shapeOf = (op: string, spec: TensorSpec): TensorSpec => floating(op, withAxes(op, spec));
 
 /** An op over the last axis. Its gradient is a kernel too, unless it is to be differentiated again. */
 function rowsOp(
@@ -117,34 +112,47 @@ export const softmin: Softmax = softmaxOf("softmin", (x, axis, options) =>
   softmax(x.neg(), axis, options),
 );
 
-const argmaxOp: Op<null> = defineOp<null>({
+interface Search {
+  readonly largest: boolean;
+}
+
+const argmaxOp: Op<Search> = defineOp<Search>({
   name: "argmax",
   castPolicy: "none",
   shape([x]) {
-    const { shape } = shapeOf("argmax", x as TensorSpec);
+    const { shape } = withAxes("argmax", x as TensorSpec);
     return [{ shape: shape.slice(0, -1), dtype: "uint32" }];
   },
-  forward({ target, inputs, outputs }) {
+  forward({ target, inputs, outputs, attributes }) {
     const input = inputs[0] as Operand;
-    target.launch(kernels.argmax({ input, out: outputs[0] as Operand }, rowsOf(input.shape)));
+    const rows = { ...rowsOf(input.shape), ...attributes };
+    target.launch(kernels.argmax({ input, out: outputs[0] as Operand }, rows));
   },
   backward: "none",
 });
 
-/** {@link argmax} along the last axis, which is removed. */
-export const argmaxOfRows = (x: Tensor): Tensor => argmaxOp.apply([x], null);
+/** The index of the largest (or smallest) element of each row along the last axis, which is removed. */
+export const argmaxOfRows = (x: Tensor, largest = true): Tensor => argmaxOp.apply([x], { largest });
+
+type Place = (x: Tensor, axis?: number) => Tensor;
+
+const placeOf = (name: string, largest: boolean): Place =>
+  checked(
+    name,
+    { x: kinds.tensor, axis: kinds.optional(kinds.integer) },
+    (x: Tensor, axis?: number): Tensor => {
+      if (axis === undefined) return argmaxOfRows(x.reshape([x.size]), largest);
+      const d = axisOf(name, x, axis);
+      const last = x.shape.map((_, other) => other).filter((other) => other !== d);
+      return argmaxOfRows(d === x.rank - 1 ? x : x.detach().permute([...last, d]), largest);
+    },
+  );
 
 /**
- * The index of the largest element along an axis, as uint32; ties go to the first. The axis is removed. Without an axis it is the
- * index among all elements in row-major order, as in torch.
+ * The index of the largest element along an axis, as uint32; ties go to the first, and NaN is the largest. The axis is removed. Without
+ * an axis it is the index among all elements in row-major order, as in torch.
  */
-export const argmax: CallableOp<(x: Tensor, axis?: number) => Tensor, null> = callable(
-  argmaxOp,
-  { x: kinds.tensor, axis: kinds.optional(kinds.integer) },
-  (x: Tensor, axis?: number): Tensor => {
-    if (axis === undefined) return argmaxOfRows(x.reshape([x.size]));
-    const d = axisOf("argmax", x, axis);
-    const last = x.shape.map((_, other) => other).filter((other) => other !== d);
-    return argmaxOfRows(d === x.rank - 1 ? x : x.detach().permute([...last, d]));
-  },
-);
+export const argmax: Place = placeOf("argmax", true);
+
+/** The index of the smallest element along an axis, or among all elements: as {@link argmax}. NaN wins here, too, as in torch. */
+export const argmin: Place = placeOf("argmin", false);

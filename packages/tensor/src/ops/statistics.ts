@@ -182,16 +182,16 @@ const alongAxis = (name: string, placesOf: (x: Tensor, d: number) => Tensor): Al
   );
 
 /** The largest element along an axis and its index; NaN wins. The gradient goes to that element alone. */
-export const max: AlongAxis = alongAxis("max", (x, d) => argmaxAlong(x, d));
+export const max: AlongAxis = alongAxis("max", (x, d) => argmaxAlong(x, d, true));
 
 /** The smallest element along an axis and its index; NaN wins. The gradient goes to that element alone. */
-export const min: AlongAxis = alongAxis("min", (x, d) => noGrad(() => argmaxAlong(x.neg(), d)));
+export const min: AlongAxis = alongAxis("min", (x, d) => argmaxAlong(x, d, false));
 
-/** Indices of the largest elements along an axis, which keeps size 1. */
-const argmaxAlong = (x: Tensor, axis: number): Tensor =>
+/** Indices of the largest or smallest elements along an axis, which keeps size 1. */
+const argmaxAlong = (x: Tensor, axis: number, largest: boolean): Tensor =>
   noGrad(() =>
     withAxisLast(x, axis, (rows) => {
-      const places = argmaxOfRows(rows);
+      const places = argmaxOfRows(rows, largest);
       return places.reshape([...places.shape, 1]);
     }),
   );

@@ -5,7 +5,6 @@ import { noGrad } from "../autograd/grad-mode.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { floating } from "./floating.js";
 import { gather } from "./indexing.js";
 import { withAxisLast } from "./scan.js";
 import type { Extremum } from "./statistics.js";
@@ -53,7 +52,7 @@ const placesOp: Op<Places> = defineOp<Places>({
   name: "topK",
   castPolicy: "none",
   shape([x], { k }) {
-    const { shape } = floating("topK", x as TensorSpec);
+    const { shape } = x as TensorSpec;
     const columns = shape.at(-1) as number;
     if (!(Number.isInteger(k) && k >= 1 && k <= columns))
       throw new ShapeError(`topK: k is ${k}, but an axis of ${columns} needs 1 to ${columns}`);

@@ -14,6 +14,10 @@ export function dtypeOf(data: HostData): DType {
   return data instanceof Int32Array ? "int32" : "float32";
 }
 
+/** The mask of numbers, or of booleans: 1 where one is not 0, else 0. */
+export const maskOf = (data: HostData | readonly boolean[]): Uint32Array =>
+  Uint32Array.from(data as ArrayLike<number | boolean>, (value) => (Number(value) === 0 ? 0 : 1));
+
 /**
  * Copies host data. A step reads its inputs at its end, and callers may fill one array with batch after batch within a step.
  * @throws TypeError

@@ -32,14 +32,16 @@ export type CpuRuntimeOptions = RuntimeOptions & CpuTargetOptions;
 
 /** Options of `runtime.tensor()`. */
 export interface TensorOptions {
-  /** Default: float32, or the type of a typed array of integers. */
-  readonly dtype?: DType;
+  /** Default: float32, or the type of a typed array of integers. "bool" makes a mask: a uint32 of 1 where a number is not 0, else 0. */
+  readonly dtype?: DType | "bool";
   /** Default false. */
   readonly requiresGrad?: boolean;
 }
 
 /** Options of `runtime.variable()`. */
-export interface VariableOptions extends TensorOptions {
+export interface VariableOptions extends Omit<TensorOptions, "dtype"> {
+  /** Default: float32, or the type of a typed array of integers. */
+  readonly dtype?: DType;
   /** The name in errors and state dicts. */
   readonly name?: string;
 }

@@ -12,7 +12,7 @@ import type { Recording } from "../record/recording.js";
 import type { ReadOptions } from "../record/resident-memory.js";
 import { ResidentMemory } from "../record/resident-memory.js";
 import type { Search } from "../record/searched-steps.js";
-import { dtypeOf, type HostData, type Placement } from "../record/storage.js";
+import { dtypeOf, type HostData, maskOf, type Placement } from "../record/storage.js";
 import { requireSynchronous } from "../record/synchronous.js";
 import {
   sitesIn,
@@ -160,11 +160,17 @@ export class Runtime {
     return this.#one;
   }
 
-  /** A tensor of numbers of the host. Inside a step it is an input of the step, and lives as long as the step. */
-  tensor(data: HostData | number, shape?: readonly number[], options: TensorOptions = {}): Tensor {
-    const values = typeof data === "number" ? [data] : data;
+  /** A tensor of numbers of the host, or a mask. Inside a step it is an input of the step, and lives as long as the step. */
+  tensor(
+    data: HostData | number | readonly boolean[],
+    shape?: readonly number[],
+    options: TensorOptions = {},
+  ): Tensor {
+    const given = typeof data === "number" ? [data] : data;
     const dims = shape ?? (typeof data === "number" ? [] : [data.length]);
-    const dtype = options.dtype ?? dtypeOf(values);
+    const isMask = options.dtype === "bool" || typeof given[0] === "boolean";
+    const values = isMask ? maskOf(given) : (given as HostData);
+    const dtype = options.dtype === "bool" || !options.dtype ? dtypeOf(values) : options.dtype;
     requireDType(dtype);
     if (sizeOf(dims) !== values.length)
       throw new ShapeError(
@@ -183,7 +189,8 @@ export class Runtime {
 
   full(shape: readonly number[], value: number, options: TensorOptions = {}): Tensor {
     // Float32 does not hold every integer.
-    const Numbers = isFloating(options.dtype ?? "float32") ? Float32Array : Float64Array;
+    const { dtype = "float32" } = options;
+    const Numbers = dtype !== "bool" && isFloating(dtype) ? Float32Array : Float64Array;
     return this.tensor(new Numbers(sizeOf(shape)).fill(value), shape, options);
   }
 

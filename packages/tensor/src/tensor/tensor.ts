@@ -1,6 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
-import type { DType } from "@halfstep/device";
-import { bytesFor } from "@halfstep/formats/dtypes";
+import type { DType, KernelView } from "@halfstep/device";
+import { bytesFor, type IntegerDType } from "@halfstep/formats/dtypes";
 import type { GradientMark } from "@halfstep/grad-scaler";
 import { argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
@@ -16,15 +16,21 @@ import * as ops from "../ops/index.js";
 import { halfCopiesOf } from "../record/half-copies.js";
 import type { Placement, Storage } from "../record/storage.js";
 import { isSameShape, sizeOf } from "../shapes.js";
+import { asArrayOf, mostPrinted, textOf } from "./print.js";
 import type { Runtime } from "./runtime.js";
 import { TensorMethods } from "./tensor-methods.js";
 
-const checkTo = argumentCheck("to", { dtype: kinds.dtype });
+const checkTo = argumentCheck("to", { dtype: ownKinds.dtypeOrBool });
 const checkSetGrad = argumentCheck("setGrad", { gradient: kinds.optional(kinds.tensor) });
 const checkAssign = argumentCheck("assign", {
   value: kinds.tensor,
   options: kinds.optionals({ unless: ownKinds.flagInMemory }),
 });
+
+/** The array of the elements of a dtype on the host. */
+export type ElementsOf<D extends DType> = D extends IntegerDType
+  ? { int32: Int32Array; uint32: Uint32Array }[D]
+  : Float32Array;
 
 /**
  * A contiguous array of numbers in the memory of its runtime. Calling an op appends to the runtime's open recording; nothing is
@@ -48,6 +54,8 @@ export class Tensor extends TensorMethods {
   #hasGradient = false;
   #gradientMarks: GradientMarks = unknownMarks;
   #isDisposed = false;
+  /** The elements that were read last, of a small tensor. */
+  #known: { readonly version: number; readonly values: KernelView } | undefined;
 
   /** @internal Tensors are made by a runtime or by ops. */
   constructor(runtime: Runtime, place: Placement, shape: readonly number[], dtype: DType) {
@@ -147,10 +155,10 @@ export class Tensor extends TensorMethods {
     return this.runtime.recorder.viewOf(this, this.shape);
   }
 
-  /** The values in another dtype: {@link castTo}. */
-  to(dtype: DType): Tensor {
+  /** The values in another dtype: {@link castTo}. "bool" gives a mask: a uint32 of 1 where an element is not 0, else 0. */
+  to(dtype: DType | "bool"): Tensor {
     checkTo([dtype]);
-    return castTo(this, dtype);
+    return dtype === "bool" ? ops.ne(this, 0) : castTo(this, dtype);
   }
 
   /** Keeps the tensor alive after the step that makes it. The caller has to `dispose()` it. */
@@ -182,9 +190,35 @@ export class Tensor extends TensorMethods {
     return values[0] as number;
   }
 
-  /** The elements in row-major order, decoded. Waits only for the recording that made them; inside a step it throws. */
-  toArray(): Promise<Float32Array | Float64Array | Int32Array | Uint32Array> {
-    return this.runtime.read(this);
+  /**
+   * The elements in row-major order, decoded. Waits only for the recording that made them; inside a step it throws. With the tensor's
+   * dtype the result has that dtype's type: `await mask.toArray("uint32")` is a `Uint32Array`.
+   */
+  toArray<D extends DType>(dtype: D): Promise<ElementsOf<D>>;
+  toArray(): Promise<KernelView>;
+  async toArray(dtype?: DType): Promise<KernelView> {
+    if (dtype !== undefined && dtype !== this.dtype)
+      throw new DTypeError(`toArray("${dtype}"): the tensor is ${this.dtype}; cast it with to()`);
+    const { version } = this;
+    const values = await this.runtime.read(this);
+    if (this.size <= mostPrinted) this.#known = { version, values: values.slice() };
+    return dtype === undefined ? values : asArrayOf(dtype, values);
+  }
+
+  /** The tensor for people: its shape, dtype and place, and its elements once they were read. Never waits. */
+  override toString(): string {
+    const isCurrent = this.#known?.version === this.version && !this.#isDisposed;
+    return textOf(this, isCurrent ? this.#known?.values : undefined);
+  }
+
+  /** What `console.log` prints in Node. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
+
+  /** Reads the elements and prints them on the console: of more than 1,000 the ends of each axis. Inside a step it throws. */
+  async print(): Promise<void> {
+    console.log(textOf(this, await this.toArray()));
   }
 
   /** The GPU buffer that holds the elements from byte `offset` on, without a copy. Only for resident tensors of a GPU runtime. */
