@@ -1,0 +1,66 @@
+/** A function from numbers to pixels, with the numbers that its axis names. */
+export interface Scale {
+  (value: number): number;
+  readonly ticks: readonly number[];
+}
+
+/** A linear scale, with about `count` round ticks. */
+export function linearScale(
+  [low, high]: readonly [number, number],
+  [start, end]: readonly [number, number],
+  count = 5,
+): Scale {
+  const span = high - low || 1;
+  const position = (value: number): number => start + ((value - low) / span) * (end - start);
+  const rough = span / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
+  const first = Math.ceil(low / step);
+  const last = Math.floor(high / step + 1e-9);
+  const ticks = Array.from({ length: Math.max(last - first + 1, 0) }, (_, i) => (first + i) * step);
+  return Object.assign(position, { ticks });
+}
+
+/** A logarithmic scale to base 2, with a tick at each `octaves`-th power; at least that many fit into the chart. */
+export function powerScale(
+  [low, high]: readonly [number, number],
+  [start, end]: readonly [number, number],
+  count = 6,
+): Scale {
+  const [first, last] = [Math.log2(low), Math.log2(high)];
+  const position = (value: number): number =>
+    start + ((Math.log2(value) - first) / (last - first || 1)) * (end - start);
+  const step = Math.max(1, Math.ceil((last - first) / count));
+  const from = Math.ceil(first / step);
+  const ticks = Array.from(
+    { length: Math.max(Math.floor(last / step) - from + 1, 0) },
+    (_, i) => 2 ** ((from + i) * step),
+  );
+  return Object.assign(position, { ticks });
+}
+
+/**
+ * Moves labels apart that would cover each other, in their order, within an interval.
+ * @returns positions, in the order of `wanted`.
+ */
+export function spread(
+  wanted: readonly number[],
+  distance: number,
+  [low, high]: readonly [number, number],
+): number[] {
+  const order = wanted
+    .map((_, i) => i)
+    .sort((a, b) => (wanted[a] as number) - (wanted[b] as number));
+  const positions = [...wanted];
+  let floor = low;
+  for (const i of order) {
+    positions[i] = Math.max(wanted[i] as number, floor);
+    floor = (positions[i] as number) + distance;
+  }
+  let ceiling = high;
+  for (const i of order.toReversed()) {
+    positions[i] = Math.min(positions[i] as number, ceiling);
+    ceiling = (positions[i] as number) - distance;
+  }
+  return positions;
+}

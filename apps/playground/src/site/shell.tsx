@@ -1,0 +1,51 @@
+import type { ComponentChildren, VNode } from "preact";
+
+/** The pages, in the order of the menu. */
+const pages = [{ file: "./", name: "Formats", id: "formats" }] as const;
+
+/** What names a page. */
+export type PageId = (typeof pages)[number]["id"];
+
+/** The frame that all pages share: the menu above, the page, and where it comes from. */
+export function Shell({ page, children }: { page: PageId; children: ComponentChildren }): VNode {
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the page
+      </a>
+      <header class="site">
+        <a class="brand" href="./">
+          <Mark />
+          <span>
+            Halfstep <em>playground</em>
+          </span>
+        </a>
+        <nav aria-label="Pages">
+          {pages.map(({ file, name, id }) => (
+            <a key={id} href={file} aria-current={id === page ? "page" : undefined}>
+              {name}
+            </a>
+          ))}
+        </nav>
+      </header>
+      <main id="content">{children}</main>
+      <footer class="site">
+        <p>
+          Everything on these pages is computed in your browser. Nothing is sent, nothing is
+          counted. The address holds the state: copy it, and others see what you see.
+        </p>
+      </footer>
+    </>
+  );
+}
+
+/** A sign bit, two exponent bits, a longer mantissa. */
+function Mark(): VNode {
+  return (
+    <svg class="mark" viewBox="0 0 30 14" aria-hidden="true">
+      <circle class="sign" cx="4" cy="7" r="3.5" />
+      <rect class="exponent" x="9.5" y="3.5" width="7" height="7" />
+      <rect class="mantissa" x="18.5" y="3.5" width="11" height="7" rx="3.5" />
+    </svg>
+  );
+}
