@@ -40,6 +40,8 @@ const gates = [
   { name: "node-versions", command: ["node", "scripts/node-versions.mjs"], counts: true },
   // Ten minutes on two quiet cores.
   { name: "lanes", command: ["node", "scripts/lanes.mjs"], counts: true, minutes: 40 },
+  // Five minutes on two quiet cores.
+  { name: "browser", command: ["node", "scripts/test-browser.mjs"], counts: true, minutes: 30 },
   // The packed tier differs from the native one in conversions alone, which tests compare bit by bit.
   { name: "ledger", command: ["node", "scripts/ledger.mjs", "cpu", "native"] },
   // It takes one to two minutes on two busy cores.

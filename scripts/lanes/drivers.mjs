@@ -1,5 +1,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { whyNoLavapipe } from "../../tooling/browser/lavapipe.js";
+import { ensureChromium } from "../bootstrap/chromium.mjs";
 import { lastLines, run } from "../bootstrap/run.mjs";
 import { findSwiftShader } from "./swiftshader.mjs";
 
@@ -47,3 +49,28 @@ export const swiftShader = {
     };
   },
 };
+
+/**
+ * A Chromium, installed if need be, that computes on the driver of the process that starts it.
+ * @param {Driver} driver
+ * @returns {Driver}
+ */
+const chromiumOn = (driver) => ({
+  async prepare() {
+    const found = await ensureChromium((line) => console.log(`set-up: ${line}`));
+    if (found.missing !== undefined) return { failed: found.missing };
+    const ready = await driver.prepare();
+    return { ...ready, ...(ready.version && { version: `${found.executable}, ${ready.version}` }) };
+  },
+});
+
+/** Chromium on its own driver. */
+export const chromiumOnSwiftShader = chromiumOn(swiftShader);
+
+/** Chromium on the software driver of this machine. */
+export const chromiumOnLavapipe = chromiumOn({
+  async prepare() {
+    const missing = whyNoLavapipe();
+    return missing === undefined ? ownAdapter.prepare() : { missing };
+  },
+});

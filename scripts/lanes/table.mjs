@@ -1,5 +1,11 @@
-// The lanes of `npm run lanes`: a driver, variables, and the tests of each package that run there.
-import { newerMesa, ownAdapter, swiftShader } from "./drivers.mjs";
+// The lanes of `npm run lanes` and `npm run test:browser`: a driver, variables, and the tests of each package that run there.
+import {
+  chromiumOnLavapipe,
+  chromiumOnSwiftShader,
+  newerMesa,
+  ownAdapter,
+  swiftShader,
+} from "./drivers.mjs";
 
 /** All tests of kernels and tensors that use a GPU. */
 const gpuTests = { "packages/kernels": { suites: true }, "packages/tensor": { suites: true } };
@@ -19,8 +25,8 @@ const bestTier = { HALFSTEP_TEST_TIERS: "best" };
  * @property {string} what a line for people
  * @property {import("./drivers.mjs").Driver} driver
  * @property {Record<string, string>} env
- * @property {Record<string, { suites?: boolean, lane?: string[] }>} tests by folder: `suites` for all test files that
- * use a GPU, `lane` for files that are written for lanes
+ * @property {Record<string, { suites?: boolean, lane?: string[], browser?: string[] }>} tests by folder. `suites`: all test files that
+ * use a GPU. `lane`, `browser`: files written for those, by name
  * @property {{ test: string, why: string }[]} differing tests by a part of their names that fail there, and why they may
  */
 
@@ -79,5 +85,25 @@ export const lanes = [
     env: bestTier,
     tests: { ...gpuTests, "packages/trainer": { lane: ["training", "compile-cost"] } },
     differing: [flushed],
+  },
+];
+
+/** @type {Lane[]} */
+export const browserLanes = [
+  {
+    name: "swiftshader",
+    what: "Chromium, packed with subgroups",
+    driver: chromiumOnSwiftShader,
+    env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
+    tests: { "packages/trainer": { browser: ["bits"] } },
+    differing: [],
+  },
+  {
+    name: "lavapipe",
+    what: "Chromium, native",
+    driver: chromiumOnLavapipe,
+    env: { HALFSTEP_BROWSER_LANE: "lavapipe" },
+    tests: { "packages/trainer": { browser: ["bits"] } },
+    differing: [],
   },
 ];

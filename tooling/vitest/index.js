@@ -9,9 +9,9 @@ const source = process.env.BUILT === "1" ? [] : ["@halfstep/source"];
 const reports = process.env.HALFSTEP_TEST_REPORTS;
 const report = reports && join(reports, `${basename(process.cwd())}-${process.pid}.json`);
 
-// Tests of lanes need a driver that this machine need not have. `npm run lanes` names the files that it runs there.
+// Tests of lanes and browsers need what this machine need not have. `npm run lanes` and `npm run test:browser` name the files that they run.
 const files = process.env.HALFSTEP_LANE_TESTS?.split(",");
-const laneTests = "**/*.lane.test.ts";
+const laneTests = "**/*.{lane,browser}.test.ts";
 
 /** The vitest config of packages that never touch a GPU. */
 export const unit = (test = {}) =>
