@@ -1,7 +1,7 @@
 // The package graph, lowest floor first: a package may import only from the floors below its own.
 const floors = [
   ["formats", "grad-scaler", "safetensors"],
-  ["autocast", "device", "data"],
+  ["autocast", "device", "data", "torch-files"],
   ["kernels"],
   ["tensor", "optim"],
   ["nn", "distributed"],

@@ -14,7 +14,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, "scripts", "node-versions");
 
 // Suites that need a GPU are left out: they run the same code of Node, and would double the time.
-const packages = ["formats", "grad-scaler", "safetensors", "autocast", "data"];
+const packages = ["formats", "grad-scaler", "safetensors", "autocast", "data", "torch-files"];
 
 const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 const versions = Object.entries(dependencies).map(([alias, range]) => ({

@@ -9,6 +9,7 @@ const packageNames = [
   "autocast",
   "device",
   "data",
+  "torch-files",
   "kernels",
   "tensor",
   "optim",

@@ -1,0 +1,212 @@
+import { quote, TorchFileError } from "./error.js";
+import { isCallOf, PickleGlobal, PickleObject, type PickleValue } from "./pickle/values.js";
+import { type TensorRecord, tensorRecordOf } from "./tensor-record.js";
+
+/** The tensors of a checkpoint by name. */
+export interface FoundTensors {
+  readonly tensors: ReadonlyMap<string, TensorRecord>;
+  /** Keys of the dicts around them, from the outside: ["state_dict"]. */
+  readonly path: readonly string[];
+  /** What stood before all names and was taken away: "module." */
+  readonly prefix: string;
+}
+
+/** Where training programs put the state dict of the model, the likelier ones first. */
+const wrappers: readonly string[] = [
+  ..."state_dict model_state_dict model_state model net network module params weights".split(" "),
+];
+
+/** What DataParallel and torch.compile put before all names. */
+const prefixes: readonly string[] = ["module.", "_orig_mod."];
+
+/** Dicts within dicts that are looked into. */
+const deepest = 4;
+
+type Dict = ReadonlyMap<PickleValue, PickleValue>;
+
+/**
+ * Finds the state dict of the model in what a checkpoint holds. It is the dict itself, the one under `state_dict`, `model` or a similar
+ * key, or the only one that has tensors. A module that was saved whole has its parameters and buffers.
+ * @param key dotted path of dicts instead
+ * @throws TorchFileError where there is none, or are several
+ */
+export function findTensors(
+  value: PickleValue,
+  { source, key }: { readonly source: string | undefined; readonly key: string | undefined },
+): FoundTensors {
+  const [holder, path] =
+    key === undefined
+      ? new Chooser(source).choose(value, [])
+      : [at(value, key, source), key.split(".")];
+  const tensors = tensorsIn(holder, source);
+  if (tensors.size === 0) throw new TorchFileError("state-dict", nothingIn(holder), { source });
+  const prefix = commonPrefix([...tensors.keys()]);
+  const named = [...tensors].map(([name, record]) => [name.slice(prefix.length), record] as const);
+  return { tensors: new Map(named), path, prefix };
+}
+
+/** What all names start with that is in {@link prefixes}, one or a few of them in turn. */
+function commonPrefix(names: readonly string[]): string {
+  let prefix = "";
+  for (let i = 0; i < prefixes.length; i++)
+    prefix += prefixes.find((each) => names.every((name) => name.startsWith(prefix + each))) ?? "";
+  return prefix;
+}
+
+/** Chooses the dict that has the model's tensors. */
+class Chooser {
+  readonly #source: string | undefined;
+  /** By depth, what is known of dicts: a pickle may refer to one dict from a thousand others. */
+  readonly #known = Array.from({ length: deepest + 1 }, () => new Map<PickleValue, boolean>());
+
+  constructor(source: string | undefined) {
+    this.#source = source;
+  }
+
+  /** The dict or module that has the model's tensors, and the keys that lead there. */
+  choose(
+    value: PickleValue,
+    path: readonly string[],
+  ): readonly [holder: PickleValue, path: readonly string[]] {
+    const dict = dictOf(value);
+    const depth = deepest - path.length;
+    if (dict === undefined || depth === 0) return [value, path];
+    const nested = new Map(
+      [...dict].filter(
+        (entry): entry is [string, PickleValue] =>
+          typeof entry[0] === "string" && this.#hasTensors(entry[1], depth),
+      ),
+    );
+    const into = (key: string) => this.choose(nested.get(key) ?? null, [...path, key]);
+    const wrapper = wrappers.find((key) => nested.has(key));
+    if (wrapper !== undefined) return into(wrapper);
+    if ([...dict.values()].some(isTensor)) return [value, path];
+    const models = [...nested.keys()].filter((key) => !/optim|sched|scaler/i.test(key));
+    if (models.length === 1) return into(models[0] as string);
+    if (models.length === 0) return [value, path];
+    throw new TorchFileError(
+      "state-dict",
+      `has tensors under ${models.slice(0, 8).map(quote).join(", ")}: choose one by the option key`,
+      { source: this.#source },
+    );
+  }
+
+  /** Whether a module, or dicts to that depth, have a tensor. */
+  #hasTensors(value: PickleValue, depth: number): boolean {
+    if (moduleStateOf(value)) return true;
+    const entries = dictOf(value);
+    if (entries === undefined || depth === 0) return false;
+    const known = this.#known[depth] as Map<PickleValue, boolean>;
+    const answer = known.get(value);
+    if (answer !== undefined) return answer;
+    const inner = [...entries.values()];
+    const found = inner.some(isTensor) || inner.some((each) => this.#hasTensors(each, depth - 1));
+    known.set(value, found);
+    return found;
+  }
+}
+
+/** What a dotted path leads to. */
+function at(value: PickleValue, key: string, source: string | undefined): PickleValue {
+  let inner: PickleValue | undefined = value;
+  for (const part of key.split(".")) {
+    const dict: Dict | undefined = dictOf(inner);
+    inner = dict?.get(part);
+    if (inner === undefined)
+      throw new TorchFileError(
+        "state-dict",
+        `has nothing under the key ${quote(key)}: ${keysOf(dict)}`,
+        { source },
+      );
+  }
+  return inner as PickleValue;
+}
+
+/** The tensors that a dict has under its own keys, or a module in its parts. Not those of dicts within. */
+function tensorsIn(value: PickleValue, source: string | undefined): Map<string, TensorRecord> {
+  const tensors = new Map<string, TensorRecord>();
+  for (const [name, entry] of moduleEntries(value, source) ?? dictOf(value) ?? []) {
+    const record =
+      typeof name === "string" ? tensorRecordOf(entry, { source, tensor: name }) : undefined;
+    if (record) tensors.set(name as string, record);
+  }
+  return tensors;
+}
+
+const isTensor = (value: PickleValue): boolean =>
+  value instanceof PickleObject &&
+  value.callee instanceof PickleGlobal &&
+  value.callee.name.startsWith("_rebuild_");
+
+/** A dict or a subclass of dict. */
+function dictOf(value: PickleValue | undefined): Dict | undefined {
+  if (value instanceof Map) return value;
+  if (!(value instanceof PickleObject) || moduleStateOf(value)) return undefined;
+  return value.entries ?? (isCallOf(value, "collections.OrderedDict") ? new Map() : undefined);
+}
+
+/** The `__dict__` of a `torch.nn.Module` that was saved whole. */
+function moduleStateOf(value: PickleValue | undefined): Dict | undefined {
+  const state = value instanceof PickleObject ? value.state : undefined;
+  return state instanceof Map && state.has("_parameters") && state.has("_modules")
+    ? state
+    : undefined;
+}
+
+/** Modules, and their parameters and buffers. A model of a billion parameters has thousands. */
+const mostParts = 1_000_000;
+
+/** Names and values of the parameters and buffers of a module and all modules in it; undefined for what is no module. */
+function moduleEntries(
+  value: PickleValue,
+  source: string | undefined,
+): readonly (readonly [string, PickleValue])[] | undefined {
+  const whole = moduleStateOf(value);
+  if (whole === undefined) return undefined;
+  const entries: [string, PickleValue][] = [];
+  const waiting: [prefix: string, state: Dict, depth: number][] = [["", whole, 0]];
+  // Cut off by number and depth, because a pickle may make a module a part of itself.
+  for (let seen = 0; waiting.length > 0; seen++) {
+    const [prefix, state, depth] = waiting.pop() as (typeof waiting)[number];
+    if (seen + waiting.length + entries.length > mostParts || depth > 100)
+      throw new TorchFileError("too-large", "the saved module has too many modules in it", {
+        source,
+      });
+    const transient = setOf(state.get("_non_persistent_buffers_set"));
+    for (const field of ["_parameters", "_buffers"])
+      for (const [name, tensor] of dictOf(state.get(field)) ?? [])
+        if (typeof name === "string" && !transient.has(name)) entries.push([prefix + name, tensor]);
+    const inner = [...(dictOf(state.get("_modules")) ?? [])].reverse();
+    for (const [name, child] of inner) {
+      const inside = moduleStateOf(child);
+      if (typeof name === "string" && inside)
+        waiting.push([`${prefix}${name}.`, inside, depth + 1]);
+    }
+  }
+  return entries;
+}
+
+/** A set, which protocol 2 writes as a call. */
+function setOf(value: PickleValue | undefined): ReadonlySet<PickleValue> {
+  if (value instanceof Set) return value;
+  const [items] =
+    isCallOf(value, "__builtin__.set", "builtins.set") && Array.isArray(value.args)
+      ? (value.args as readonly PickleValue[])
+      : [];
+  return new Set(Array.isArray(items) ? items : []);
+}
+
+function nothingIn(value: PickleValue): string {
+  const dict = dictOf(value);
+  if (dict) return `has no tensors: ${keysOf(dict)}. Save the state_dict() of the model`;
+  const callee = value instanceof PickleObject ? value.callee : undefined;
+  const what = callee instanceof PickleGlobal ? `an object of ${quote(callee.path)}` : "no dict";
+  return `holds ${what}, and no tensors by name: save the state_dict() of the model`;
+}
+
+const keysOf = (dict: Dict | undefined): string => {
+  const keys = [...(dict?.keys() ?? [])]
+    .slice(0, 8)
+    .map((key) => quote(typeof key === "string" ? key : typeof key));
+  return keys.length === 0 ? "it is an empty dict" : `its keys are ${keys.join(", ")}`;
+};

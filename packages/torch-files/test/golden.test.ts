@@ -1,0 +1,102 @@
+import { readFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+import { dtypeNames, type SafetensorsTensor } from "@halfstep/safetensors";
+import { describe, expect, test } from "vitest";
+import { openTorch, readTorch, type TorchFile } from "../src/index.js";
+import { golden, goldenPath } from "./golden.js";
+
+const plain = ({ dtype, shape, data }: SafetensorsTensor) => ({
+  dtype: dtypeNames[dtype],
+  shape,
+  bytes: Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("hex"),
+});
+const contentOf = async (file: TorchFile) =>
+  Object.fromEntries(
+    Object.entries(await file.readAll()).map(([name, tensor]) => [name, plain(tensor)]),
+  );
+
+const files = Object.keys(golden).filter((name) => name !== "sharded");
+
+describe.each(files)("%s", (name) => {
+  const content = golden[name];
+
+  test("has the tensors that torch wrote, by path, by URL, by handle and in memory", async () => {
+    const path = goldenPath(name);
+    await using file = await openTorch(path);
+    expect(await contentOf(file)).toEqual(content);
+    expect(Object.keys(file.tensors)).toEqual(Object.keys(content ?? {}));
+    await using byUrl = await openTorch(pathToFileURL(path));
+    const handle = await open(path);
+    const byHandle = await openTorch(handle);
+    const inMemory = await readTorch(readFileSync(path));
+    for (const other of [byUrl, byHandle, inMemory]) expect(other.tensors).toEqual(file.tensors);
+    expect(await contentOf(inMemory)).toEqual(content);
+    await byHandle.close();
+    // The handle is its owner's: it is open still.
+    expect(await contentOf(byHandle)).toEqual(content);
+    await handle.close();
+  });
+
+  test("says before it is read what it has", async () => {
+    await using file = await openTorch(goldenPath(name));
+    for (const [tensor, { dtype, shape, byteLength }] of Object.entries(file.tensors))
+      expect({ dtype: dtypeNames[dtype], shape, byteLength }).toEqual({
+        dtype: content?.[tensor]?.dtype,
+        shape: content?.[tensor]?.shape,
+        byteLength: (content?.[tensor]?.bytes.length ?? 0) / 2,
+      });
+  });
+});
+
+test.each(["training.th", "training.pth"])(
+  "%s: the wrapping is taken off, and said",
+  async (name) => {
+    await using file = await openTorch(goldenPath(name));
+    expect([file.path, file.prefix]).toEqual([["state_dict"], "module."]);
+  },
+);
+
+test("several models in a file are named, and one is chosen by its key", async () => {
+  const path = goldenPath("gan.pt");
+  await expect(openTorch(path)).rejects.toMatchObject({
+    problem: "state-dict",
+    message: `${path}: has tensors under "generator", "critic": choose one by the option key`,
+  });
+  await using file = await openTorch(path, { key: "critic" });
+  expect(file.tensors).toEqual({ weight: { dtype: "F32", shape: [3], byteLength: 12 } });
+  await expect(openTorch(path, { key: "ema" })).rejects.toThrow(
+    'has nothing under the key "ema": its keys are "generator", "critic"',
+  );
+});
+
+test.each([
+  ["sparse.pt", "unsupported", "save it dense, as tensor.to_dense()"],
+  ["quantized.pt", "unsupported", "tensor.dequantize()"],
+  ["nothing.pt", "state-dict", 'its keys are "epoch", "args". Save the state_dict() of the model'],
+  ["scripted.pt", "kind", "is a TorchScript archive (torch.jit.save): save torch.jit.load(file)"],
+])("%s is refused with a remedy", async (name, problem, remedy) => {
+  const path = goldenPath(name);
+  await expect(openTorch(path)).rejects.toMatchObject({
+    problem,
+    source: path,
+    message: expect.stringContaining(remedy),
+  });
+});
+
+test("a tensor is read by its range, and nothing else is", async () => {
+  const bytes = readFileSync(goldenPath("every-kind.pt"));
+  const reads: number[] = [];
+  const file = await openTorch({
+    stat: async () => ({ size: bytes.length }),
+    read: async (into, offset, length, position) => {
+      reads.push(length);
+      into.set(bytes.subarray(position, position + length), offset);
+      return { bytesRead: length };
+    },
+  });
+  reads.length = 0;
+  // Rows 1 and 2 of 6 columns, from column 2 to 4: from the ninth to the seventeenth element.
+  expect((await file.read("part")).data).toEqual(Float32Array.of(0, 1, 2, 6, 7, 8));
+  expect(reads.at(-1)).toBe(9 * 4);
+});
