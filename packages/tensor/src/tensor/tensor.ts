@@ -57,6 +57,15 @@ export class Tensor extends TensorMethods {
   /** The elements that were read last, of a small tensor. */
   #known: { readonly version: number; readonly values: KernelView } | undefined;
 
+  static {
+    // What `console.log` prints in Node. A member of this name would have no type in declarations.
+    Object.defineProperty(Tensor.prototype, Symbol.for("nodejs.util.inspect.custom"), {
+      value(this: Tensor) {
+        return this.toString();
+      },
+    });
+  }
+
   /** @internal Tensors are made by a runtime or by ops. */
   constructor(runtime: Runtime, place: Placement, shape: readonly number[], dtype: DType) {
     super();
@@ -209,11 +218,6 @@ export class Tensor extends TensorMethods {
   override toString(): string {
     const isCurrent = this.#known?.version === this.version && !this.#isDisposed;
     return textOf(this, isCurrent ? this.#known?.values : undefined);
-  }
-
-  /** What `console.log` prints in Node. */
-  [Symbol.for("nodejs.util.inspect.custom")](): string {
-    return this.toString();
   }
 
   /** Reads the elements and prints them on the console: of more than 1,000 the ends of each axis. Inside a step it throws. */
