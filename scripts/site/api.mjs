@@ -8,7 +8,7 @@ import { packageEntries } from "./entries.mjs";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const entries = packageEntries(publicPackages(root));
 
-const app = await Application.bootstrap(
+const app = await Application.bootstrapWithPlugins(
   {
     name: "Halfstep API",
     entryPoints: entries.map(({ source }) => source),
@@ -20,11 +20,14 @@ const app = await Application.bootstrap(
     disableSources: true,
     excludeExternals: true,
     hideGenerator: true,
+    // Types that signatures name and that packages do not export have pages, too.
+    plugin: ["typedoc-plugin-missing-exports"],
+    internalModule: "Types of signatures",
     groupOrder: ["Functions", "Ops", "Classes", "Variables", "*"],
     includeHierarchySummary: false,
     markdownItOptions: { html: true, linkify: false },
     readme: "none",
-    validation: { notExported: false, invalidLink: true, notDocumented: false },
+    validation: { notExported: true, invalidLink: true, notDocumented: false },
     treatWarningsAsErrors: true,
     logLevel: LogLevel.Warn,
   },
