@@ -8,10 +8,10 @@ import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
 import { datasetFolders, installDataset } from "./bootstrap/datasets.mjs";
 import { driverPlan, machine } from "./bootstrap/driver.mjs";
 import { readInstallState, staleInstall } from "./bootstrap/install.mjs";
+import { installPackages } from "./bootstrap/install-packages.mjs";
 import { nodeIsTooOld } from "./bootstrap/node-version.mjs";
 import { lastLines, run } from "./bootstrap/run.mjs";
 import { driverFolder, unpackDriver } from "./bootstrap/unpacked-driver.mjs";
-import { writeWhole } from "./whole-file.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const purpose = process.argv[2] === "test" ? "test" : "start";
@@ -63,7 +63,9 @@ if (probe.adapter === undefined) {
   if (plan.kind !== "instruct") {
     say(`no WebGPU adapter: ${probe.reason}`);
     say(`${plan.why}; ${doing[plan.kind]} (HALFSTEP_NO_INSTALL=1 forbids this)`);
-    const failure = await (plan.kind === "install" ? installDriver(plan) : unpackForUser(plan));
+    const failure = await (plan.kind === "install"
+      ? installPackages(plan, say)
+      : unpackForUser(plan));
     Object.assign(process.env, gpuEnvironment());
     probe = await probeAdapter(root);
     advice = [
@@ -92,29 +94,4 @@ async function unpackForUser(plan) {
   const failure = await unpackDriver(folder, plan);
   if (failure === undefined) say(`Mesa's software driver is in ${folder}`);
   return failure;
-}
-
-/** Executes an install plan; returns a description of the failure, if there is one. */
-async function installDriver({ files, commands }) {
-  for (const { path, text, why } of files) {
-    say(`writing ${path}: ${why}`);
-    try {
-      writeWhole(path, text);
-    } catch (error) {
-      return `${path} could not be written (${error.code}).`;
-    }
-  }
-  for (const { command, args } of commands) {
-    say(`${command} ${args.join(" ")}`);
-    const result = await run(command, args, {
-      label: `${command} ${args[0]}`,
-      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-    });
-    if (result.code !== 0) {
-      for (const line of lastLines(result.output, 10)) say(line);
-      return `${command} ${args[0]} failed with status ${result.code} (its last lines above).`;
-    }
-    say(`${command} ${args[0]} done in ${result.seconds.toFixed(0)} s`);
-  }
-  return undefined;
 }

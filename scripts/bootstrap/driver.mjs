@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { installCommands } from "./install-packages.mjs";
 
 // How to get Mesa's software Vulkan driver (lavapipe), decided from plain data: `machine()` reads, `driverPlan` decides.
 
@@ -101,17 +102,12 @@ export const backportsSource = (sources, suite) => {
 };
 
 const indent = (text) => text.trimEnd().replace(/^(?=.)/gm, "    ");
-const aptGet = (...args) => ({ command: "apt-get", args });
-const installArgs = ["install", "-y", "--no-install-recommends"];
-// Wait two minutes for another apt that holds the lock, because new cloud machines run one in the background.
-const patience = ["-o", "DPkg::Lock::Timeout=120"];
-
 /** The apt steps for this distribution, or a sentence that says why there are none. */
 const aptSteps = ({ os, sources }) => {
   const pkg = "mesa-vulkan-drivers";
   const plain = {
     files: [],
-    commands: [aptGet("update"), aptGet(...installArgs, ...patience, pkg)],
+    commands: installCommands([pkg]),
     release: "",
   };
   const like = [os.ID, ...words(os.ID_LIKE)];
@@ -133,10 +129,7 @@ const aptSteps = ({ os, sources }) => {
               why: "Debian 12's own Mesa (22.3) is refused by Dawn, backports has a newer one",
             },
           ],
-      commands: [
-        aptGet("update"),
-        aptGet(...installArgs, ...patience, "-t", "bookworm-backports", pkg),
-      ],
+      commands: installCommands([pkg], { release: "bookworm-backports" }),
       release: "bookworm-backports",
     };
   }

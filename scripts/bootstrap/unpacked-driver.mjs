@@ -1,24 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
 import { writeWhole } from "../whole-file.mjs";
-import { osRelease } from "./driver.mjs";
-import { lastLines, run } from "./run.mjs";
+import { packagesFolder, unpackPackages } from "./unpack-packages.mjs";
 
 // Mesa's software driver in the user's cache, for users who may not install it.
 
-const unpackPackages = join(dirname(fileURLToPath(import.meta.url)), "unpack-packages.sh");
-
-/**
- * The folder of the driver; undefined for users without a home. Each release of a system has a driver of its own.
- * @param {Record<string, string | undefined>} env
- * @param {Record<string, string>} os the fields of os-release
- */
-export const driverFolder = (env = process.env, os = osRelease()) => {
-  const { ID = "linux", VERSION_ID = "rolling" } = os;
-  const cache = env.XDG_CACHE_HOME || (env.HOME && join(env.HOME, ".cache"));
-  return cache && join(cache, "halfstep", `driver-${ID}-${VERSION_ID}-${process.arch}`);
-};
+/** The folder of the driver; undefined for users without a home. */
+export const driverFolder = (env, os) => packagesFolder("driver", env, os);
 
 /**
  * Variables by which Vulkan finds the driver of a folder besides those of the system; none where there is none. The C library reads
@@ -46,34 +34,15 @@ export const unpackedDriver = (folder, env) => {
  * @param {{ sources: readonly string[], release?: string }} plan the texts of apt's sources files, and a release to prefer
  * @returns {Promise<string | undefined>} a description of the failure, if there is one
  */
-export const unpackDriver = async (folder, { sources, release = "" }) => {
-  const partial = `${folder}.${process.pid}.partial`;
-  try {
-    const failure = await unpackInto(partial, sources, release);
-    if (failure === undefined) {
-      rmSync(folder, { recursive: true, force: true });
-      renameSync(partial, folder);
-    }
-    return failure;
-  } finally {
-    rmSync(partial, { recursive: true, force: true });
-  }
-};
-
-async function unpackInto(folder, sources, release) {
-  const sourcesFolder = join(folder, "sources");
-  mkdirSync(sourcesFolder, { recursive: true });
-  for (const [i, text] of sources.entries()) {
-    const extension = /^\s*Types\s*:/im.test(text) ? "sources" : "list";
-    writeWhole(join(sourcesFolder, `${i}.${extension}`), text);
-  }
-  const folders = [folder, sourcesFolder, "/var/lib/dpkg/status"];
-  const packages = ["mesa-vulkan-drivers", "libvulkan1"];
-  const { code, output } = await run(unpackPackages, [...folders, release, ...packages], {
+export const unpackDriver = (folder, plan) =>
+  unpackPackages(folder, {
+    ...plan,
+    packages: ["mesa-vulkan-drivers", "libvulkan1"],
     label: "fetching Mesa",
+    complete: writeManifest,
   });
-  if (code !== 0) return lastLines(output, 5).join("\n");
-  rmSync(join(folder, "archives"), { recursive: true });
+
+function writeManifest(folder) {
   const library = findFile(join(folder, "root", "usr", "lib"), "libvulkan_lvp.so");
   if (library === undefined) return "Mesa's packages contain no lavapipe.";
   const manifest = manifestIn(folder);

@@ -2,6 +2,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { whyNoLavapipe } from "../../tooling/browser/lavapipe.js";
 import { ensureChromium } from "../bootstrap/chromium.mjs";
+import { prepareMpi } from "../bootstrap/mpi.mjs";
 import { lastLines, run } from "../bootstrap/run.mjs";
 import { findSwiftShader } from "./swiftshader.mjs";
 
@@ -74,3 +75,23 @@ export const chromiumOnLavapipe = chromiumOn({
     return missing === undefined ? ownAdapter.prepare() : { missing };
   },
 });
+
+/** Open MPI and MPICH, which Debian and Ubuntu install themselves. @type {Driver} */
+export const bothMpis = {
+  async prepare() {
+    const found = {};
+    for (const kind of ["openmpi", "mpich"]) {
+      found[kind] = await prepareMpi(kind, (line) => console.log(`        ${line}`));
+      if (found[kind].missing !== undefined) return found[kind];
+    }
+    const { openmpi, mpich } = found;
+    return {
+      command: [],
+      env: {
+        ...openmpi.env,
+        HALFSTEP_TEST_LAUNCHERS: [openmpi, mpich].map((mpi) => mpi.launcher).join(),
+      },
+      version: "Open MPI and MPICH",
+    };
+  },
+};

@@ -1,10 +1,11 @@
 // The lanes of `npm run lanes` and `npm run test:browser`: a driver, variables, and the tests of each package that run there.
-import {
+// The lanes of `npm run lanes`: a driver, variables, and the tests of each package that run there.
+import {bothMpis, 
   chromiumOnLavapipe,
   chromiumOnSwiftShader,
-  newerMesa,
-  ownAdapter,
-  swiftShader,
+  newerMesa,newerMesa, 
+  ownAdapter,ownAdapter, 
+  swiftShader,swiftShader 
 } from "./drivers.mjs";
 
 /** All tests of kernels and tensors that use a GPU. */
@@ -85,6 +86,14 @@ export const lanes = [
     env: bestTier,
     tests: { ...gpuTests, "packages/trainer": { lane: ["training", "compile-cost"] } },
     differing: [flushed],
+  },
+  {
+    name: "two-ranks",
+    what: "processes that exchange over MPI",
+    driver: bothMpis,
+    env: {},
+    tests: { "packages/distributed": { lane: ["mpi"] } },
+    differing: [],
   },
 ];
 

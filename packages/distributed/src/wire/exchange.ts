@@ -77,8 +77,7 @@ export class Exchange {
 
   /**
    * Replaces codes of the format {@link Exchange.format}, which a GPU has packed, by those of their mean over all ranks.
-   * @param shift the power of two by which the numbers were multiplied.
-   * @returns the power of two by which the means are multiplied, the same on all ranks.
+   * `shift` is the power of two by which the numbers were multiplied. The result is that of the means, the same on all ranks.
    * @throws TypeError where the format is float32
    */
   meanOfCodes(codes: Uint16Array, shift: number, options: MeanOptions = {}): Promise<number> {

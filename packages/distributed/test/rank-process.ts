@@ -1,0 +1,82 @@
+// One rank of a job. Its argument names what it does; it prints what it found as a line of JSON.
+import { Exchange } from "../src/index.js";
+import { init, MpiCarrier, SetupError } from "../src/node.js";
+
+const print = (found: object): void => console.log(JSON.stringify(found));
+
+const scenarios: Readonly<Record<string, () => Promise<void>>> = {
+  /** Every collective, and means that are exact on each wire. */
+  async exchange() {
+    const carrier = await init({ deadline: 60_000 });
+    const { rank, size, hosts } = carrier;
+    const largest = Int32Array.of(rank, -rank);
+    await carrier.max(largest);
+    const areExact: boolean[] = [];
+    for (const wire of ["float32", "float16"] as const) {
+      const values = Float32Array.from({ length: 100_001 }, (_, i) => size * (i % 500) + 2 * rank);
+      await new Exchange(carrier, { wire }).mean(values, { label: "bucket 0" });
+      areExact.push(values.every((value, i) => value === size * (i % 500) + size - 1));
+    }
+    const local = new Uint8Array(hosts.localSize);
+    await carrier.allGather(Uint8Array.of(rank), local, { scope: "host" });
+    const peers = new Uint8Array(hosts.count);
+    await carrier.allGather(Uint8Array.of(rank), peers, { scope: "peers" });
+    const { bytes } = carrier.traffic;
+    await carrier.close();
+    print({
+      rank,
+      size,
+      largest: [...largest],
+      areExact,
+      local: [...local],
+      peers: [...peers],
+      bytes,
+    });
+  },
+
+  /** Many exchanges at once while the event loop runs; the longest time for which it did not. */
+  async concurrent() {
+    const carrier = await init();
+    const exchange = new Exchange(carrier, { wire: "float32" });
+    const buckets = Array.from({ length: 20 }, (_, i) =>
+      new Float32Array(4096).fill(10 ** (i % 5)),
+    );
+    await Promise.all(buckets.map((values) => exchange.mean(values)));
+    const isRight = buckets.every((values, i) => values.every((value) => value === 10 ** (i % 5)));
+    await carrier.close();
+    print({ isRight });
+  },
+
+  /** Rank 1 does not come. */
+  async deadline() {
+    const carrier = await init({ deadline: 500 });
+    if (carrier.rank === 1) await new Promise((resolve) => setTimeout(resolve, 60_000));
+    await new Exchange(carrier).mean(new Float32Array(8), { label: "bucket 7" }).catch((error) => {
+      console.error(error.message);
+      process.exit(1);
+    });
+  },
+
+  /** Rank 1 is killed within an exchange. */
+  async killed() {
+    const carrier = await init();
+    const exchange = new Exchange(carrier);
+    await exchange.mean(new Float32Array(8));
+    if (carrier.rank === 1) process.kill(process.pid, "SIGKILL");
+    await exchange.mean(new Float32Array(8), { label: "bucket 1" });
+  },
+
+  /** What keeps this process from joining. */
+  async setup() {
+    try {
+      const carrier = await init();
+      print({ rank: carrier.rank, size: carrier.size, isMpi: carrier instanceof MpiCarrier });
+      await carrier.close();
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      print({ problem: error.problem, message: error.message });
+    }
+  },
+};
+
+await scenarios[process.argv[2] ?? ""]?.();
