@@ -179,6 +179,28 @@ describe("writeSafetensorsFile", () => {
     expect(new Uint8Array(readFileSync(path))).toEqual(bytes);
   });
 
+  test("may be looked at before it takes its place", async () => {
+    const inner = await mkdtemp(join(folder, "inspected-"));
+    const path = join(inner, "model.safetensors");
+    await writeSafetensorsFile(path, tensors, {
+      inspect: async (file) => {
+        expect({ ...(await file.readAll()) }).toEqual(tensors);
+        expect(readdirSync(inner)).not.toContain("model.safetensors");
+      },
+    });
+    const before = readFileSync(path);
+    const refused = writeSafetensorsFile(
+      path,
+      { bias },
+      {
+        inspect: () => Promise.reject(new Error("not what was meant")),
+      },
+    );
+    await expect(refused).rejects.toThrow("not what was meant");
+    expect(readFileSync(path)).toEqual(before);
+    expect(readdirSync(inner)).toEqual(["model.safetensors"]);
+  });
+
   test("a handle takes it too, with deferred data", async () => {
     const path = join(folder, "handle.safetensors");
     const handle = await open(path, "w");

@@ -7,6 +7,14 @@ import type { Named } from "./layout.js";
 import { allocate, type SafetensorsInfo, type SafetensorsTensor, tensorOver } from "./tensor.js";
 import { type DeferredTensor, prepareWrite, type WriteOptions } from "./write.js";
 
+export { readShardIndex } from "./shard-index.js";
+
+/** Options of writing a safetensors file as a whole. */
+export interface WriteFileOptions extends WriteOptions {
+  /** Looks at the finished file before it takes its place. If it throws, an existing file does not change. */
+  readonly inspect?: (file: SafetensorsFile) => Promise<void>;
+}
+
 /** What is needed of a Node `FileHandle` to read from it. */
 export interface ReadableHandle {
   stat(): Promise<{ readonly size: number }>;
@@ -67,7 +75,7 @@ export async function openSafetensors(
 export async function writeSafetensorsFile(
   path: string | URL,
   tensors: Named<SafetensorsTensor | DeferredTensor>,
-  options: WriteOptions = {},
+  options: WriteFileOptions = {},
 ): Promise<void> {
   const write = prepareWrite(tensors, options);
   const target = path instanceof URL ? fileURLToPath(path) : path;
@@ -79,6 +87,10 @@ export async function writeSafetensorsFile(
       await handle.sync();
     } finally {
       await handle.close();
+    }
+    if (options.inspect) {
+      await using written = await openSafetensors(partial);
+      await options.inspect(written);
     }
     await rename(partial, target);
   } catch (error) {

@@ -8,6 +8,7 @@ const packages = [
   "formats",
   "grad-scaler",
   "safetensors",
+  "torch-files",
   "autocast",
   "device",
   "kernels",

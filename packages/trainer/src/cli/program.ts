@@ -84,6 +84,7 @@ const codes: Readonly<Record<string, number>> = {
   ConfigError: 2,
   StateDictError: 2,
   SafetensorsError: 2,
+  TorchFileError: 2,
   NoAdapterError: 3,
   DeviceLostError: 3,
   StorageError: 4,

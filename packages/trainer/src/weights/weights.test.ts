@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { Linear, loadTorchStateDict, type StateDict, torchStateDict } from "@halfstep/nn";
 import { readSafetensors, SafetensorsError, writeSafetensors } from "@halfstep/safetensors";
@@ -104,6 +105,11 @@ describe("readWeights", () => {
       index(wrong);
       await expect(readWeights(sharded)).rejects.toThrow(SafetensorsError);
     }
+    const checkpoint = new URL("../../../torch-files/test/golden/training.th", import.meta.url);
+    expect(await readWeights(fileURLToPath(checkpoint))).toMatchObject({
+      "fc.weight": { shape: [2, 3], dtype: "float32" },
+      "fc.bias": { shape: [2], dtype: "float32" },
+    });
     await expect(readWeights(join(folder, "none"))).rejects.toMatchObject({ code: "ENOENT" });
   });
 });
