@@ -1,11 +1,12 @@
 // The lanes of `npm run lanes` and `npm run test:browser`: a driver, variables, and the tests of each package that run there.
 // The lanes of `npm run lanes`: a driver, variables, and the tests of each package that run there.
-import {bothMpis, 
+import {
+  bothMpis,
   chromiumOnLavapipe,
   chromiumOnSwiftShader,
-  newerMesa,newerMesa, 
-  ownAdapter,ownAdapter, 
-  swiftShader,swiftShader 
+  newerMesa,
+  ownAdapter,
+  swiftShader,
 } from "./drivers.mjs";
 
 /** All tests of kernels and tensors that use a GPU. */
