@@ -16,6 +16,8 @@ export interface CounterValues {
   hostWaits: number;
   /** Times that the host waited because it was too far ahead of the device. */
   backpressureWaits: number;
+  /** Functions of the host for which submitted work had to wait, such as exchanges with other processes. */
+  exchangeWaits: number;
 }
 
 const names = [
@@ -28,6 +30,7 @@ const names = [
   "reads",
   "hostWaits",
   "backpressureWaits",
+  "exchangeWaits",
 ] as const satisfies readonly (keyof CounterValues)[];
 
 /** Plain numbers that only increase. `snapshot()` before and `since()` after give the cost of an operation. */
@@ -41,6 +44,7 @@ export class Counters implements CounterValues {
   reads = 0;
   hostWaits = 0;
   backpressureWaits = 0;
+  exchangeWaits = 0;
 
   /** A copy of the present values. */
   snapshot(): CounterValues {

@@ -15,6 +15,7 @@ import {
 } from "./pipeline-cache.js";
 import { type PreparedPass, preparePass, type Resolver } from "./prepared.js";
 import { ReadBack } from "./read-back.js";
+import { makeStaging, type Staging } from "./staging.js";
 import { SubmissionQueue } from "./submission-queue.js";
 import { measure, type Timed } from "./timing.js";
 
@@ -93,6 +94,8 @@ export interface Device {
   ): Promise<ArrayBuffer>;
   /** Resolves when everything submitted so far is done. */
   settled(options?: WaitOptions): Promise<void>;
+  /** Memory of so many bytes through which the host gets copies that are a part of its own submits. */
+  staging(bytes: number): Staging;
 
   /** Makes a target that encodes launches at once. */
   encoder(): DeviceEncoder;
@@ -166,7 +169,8 @@ function makeDevice(
     const words = wholeWords(data);
     // The caller may change the data after the call.
     const bytes = queue.isHeld ? words.slice() : words;
-    memory.assertHeld(buffer, "write()");
+    // Work that waited may write to a buffer that was released after it.
+    if (!queue.isCalling) memory.assertHeld(buffer, "write()");
     if (offset % 4 !== 0 || !(offset >= 0) || offset + bytes.byteLength > buffer.size)
       throw new RangeError(
         `write() wants bytes ${offset} to ${offset + bytes.byteLength} of a buffer of ${buffer.size}: start at a multiple of 4 and end inside`,
@@ -229,6 +233,7 @@ function makeDevice(
       count(options?.wait);
       await queue.result(() => readBack.settled());
     },
+    staging: (bytes) => makeStaging({ gpu, counters, health, queue }, bytes),
     encoder: () =>
       makeEncoder({
         ...{ resolver, chunks, allocateZeroed, write, submit },

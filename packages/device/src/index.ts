@@ -40,4 +40,6 @@ export { paced } from "./paced.js";
 export type { CompiledKernel, CompileProgress, PrewarmOptions } from "./pipeline-cache.js";
 export type { PreparedPass } from "./prepared.js";
 export type { DeviceOptions } from "./request.js";
+export type { Staging } from "./staging.js";
+export { SubmissionQueue } from "./submission-queue.js";
 export type { Timed } from "./timing.js";

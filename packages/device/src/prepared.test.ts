@@ -40,6 +40,7 @@ describe.each(await testTiers())("prepared passes on the %s tier", async (tier) 
       reads: 0,
       hostWaits: 0,
       backpressureWaits: 0,
+      exchangeWaits: 0,
     });
     expect(await firstOf(x)).toBe(33);
     prepared.destroy();

@@ -1,8 +1,9 @@
 import { sizeClass } from "./buffer-pool.js";
 import type { Counters } from "./counters.js";
-import { BufferUsage, mapModeRead } from "./flags.js";
+import { BufferUsage } from "./flags.js";
 import type { Health } from "./health.js";
 import { paced } from "./paced.js";
+import { createStaging, mapped } from "./staging.js";
 
 /** Staging buffers kept for reuse. */
 const kept = 6;
@@ -112,15 +113,8 @@ export class ReadBack {
   }
 
   // onSubmittedWorkDone resolves on a lost device too, whereas mapping rejects there: hence a map in either case.
-  async #map(staging: GPUBuffer, bytes: number): Promise<void> {
-    try {
-      await paced(staging.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4));
-    } catch (reason) {
-      // Mapping is refused when the device is lost, shortly before or after `lost` resolves.
-      await Promise.race([this.#health.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
-      await this.#health.assertWell();
-      throw reason;
-    }
+  #map(staging: GPUBuffer, bytes: number): Promise<void> {
+    return mapped(staging, bytes, this.#health);
   }
 
   #take(bytes: number): GPUBuffer {
@@ -128,12 +122,7 @@ export class ReadBack {
     for (const [i, { size }] of this.#free.entries())
       if (size >= bytes && (best < 0 || size < (this.#free[best] as GPUBuffer).size)) best = i;
     if (best >= 0) return this.#free.splice(best, 1)[0] as GPUBuffer;
-    this.#counters.buffersCreated++;
-    return this.#gpu.createBuffer({
-      label: "staging",
-      size: sizeClass(Math.max(bytes, 4096)),
-      usage: BufferUsage.mapRead | BufferUsage.copyTarget,
-    });
+    return createStaging(this.#gpu, this.#counters, sizeClass(Math.max(bytes, 4096)));
   }
 
   #give(staging: GPUBuffer): void {

@@ -5,8 +5,8 @@ interface Waiting {
 }
 
 /**
- * Calls work that submits, writes or reads in the order in which it was given: at once, unless earlier work waits for programs that
- * are being compiled. The queue of the GPU itself keeps the order of what reaches it.
+ * Calls work that submits, writes or reads in the order in which it was given: at once, unless earlier work waits, for programs that
+ * are being compiled or for a function of the host. The queue of the GPU itself keeps the order of what reaches it.
  */
 export class SubmissionQueue {
   readonly #waiting: Waiting[] = [];
@@ -21,6 +21,11 @@ export class SubmissionQueue {
   /** Whether work given now would wait. Work that is called may give more, which belongs to its own place. */
   get isHeld(): boolean {
     return this.#waiting.length > 0 && !this.#isCalling;
+  }
+
+  /** Whether it is calling work that waited. */
+  get isCalling(): boolean {
+    return this.#isCalling;
   }
 
   /**

@@ -64,3 +64,22 @@ export class NoSecondDerivativeError extends Error {
     return hasBrand(value, "NoSecondDerivativeError");
   }
 }
+
+/** The function of a host op failed. What the step would have changed is as before, and the runtime takes no further steps. */
+export class HostOpError extends Error {
+  /** The name of the host op. */
+  readonly op: string;
+
+  constructor(op: string, cause: unknown) {
+    super(
+      `host op "${op}" failed: ${cause instanceof Error ? cause.message : String(cause)}. Its step changed no parameter and no state; ` +
+        "make another runtime and resume from a checkpoint",
+      { cause },
+    );
+    this.op = op;
+    brand(this, "HostOpError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "HostOpError");
+  }
+}

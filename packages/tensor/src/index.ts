@@ -30,6 +30,7 @@ export { type OpTrace, traceOps } from "./dispatch/trace.js";
 export {
   ArgumentError,
   ClosedTensorError,
+  HostOpError,
   NoSecondDerivativeError,
   RecordingError,
   ShapeError,
@@ -37,8 +38,21 @@ export {
 export { Generator } from "./ops/generator.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
+export type { PlannedHostOp } from "./plan/host-ops.js";
 export type { OptimizationGoal } from "./plan/pipeline.js";
 export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
+export {
+  type CarriedPart,
+  type Divide,
+  type Division,
+  defineHostOp,
+  type HostFunction,
+  type HostLaunch,
+  type HostOp,
+  type HostOpDefinition,
+  type HostPart,
+  hostLaunch,
+} from "./record/host-op.js";
 export type { OpSite } from "./record/op-sites.js";
 export type { NonFiniteOrigin, ProvenanceMode } from "./record/provenance.js";
 export type { MemoryOwner, ReadOptions } from "./record/resident-memory.js";

@@ -4,6 +4,7 @@
  */
 import { getsReady, staysFailed } from "./contract/flight.js";
 import type { ContractTest, RunnerSubject } from "./contract/harness.js";
+import { callsTheHost, losesNothing } from "./contract/host-ops.js";
 import {
   abandonsMemory,
   allocatesZeros,
@@ -52,6 +53,8 @@ const cases: readonly (readonly [label: string, run: ContractTest])[] = [
     [`prepares ${program.name}`, prepares(program)] as const,
   ]),
   ["takes values of the host between launches", takesValuesBetween],
+  ["calls functions of the host between launches", callsTheHost],
+  ["leaves all as it was where a function of the host fails", losesNothing],
   ["opens one run at a time", opensOneRun],
   ["gets ready for many steps", getsReady],
   ["stays failed, if it can fail", staysFailed],

@@ -64,13 +64,16 @@ function freeSlot(slots: readonly Slot[], { first, last }: Lifetime): number | u
 
 export function lifetimes({ nodes, kept }: PlanGraph): readonly Lifetime[] {
   const lives = new Map<Storage, OpenLifetime>();
+  const afterHostOps = nodes.findLastIndex(({ part }) => part !== undefined) + 1;
   for (const [n, node] of nodes.entries())
-    for (const { buffer } of node.launch.bindings) {
+    for (const [b, { buffer }] of node.launch.bindings.entries()) {
       if (buffer.isResident) continue;
       const life = lives.get(buffer);
-      if (life) life.last = n;
+      // A function of the host stores its results at any time until the last one has ended.
+      const last = node.part && isWrite(node, b) ? Math.max(n, afterHostOps) : n;
+      if (life) life.last = Math.max(life.last, last);
       // The host fills inputs before the first launch.
-      else lives.set(buffer, { storage: buffer, first: buffer.hostData ? -1 : n, last: n });
+      else lives.set(buffer, { storage: buffer, first: buffer.hostData ? -1 : n, last });
     }
   for (const storage of kept) {
     const life = lives.get(storage);

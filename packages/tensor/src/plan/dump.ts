@@ -22,12 +22,15 @@ export function dumpPlan(plan: Plan, { detail = "full" }: DumpOptions = {}): str
   return [...summary, ...launchTable(plan), "", ...slotTable(plan)].join("\n");
 }
 
-function totals({ statistics, slots, values, residents, launches }: Plan): string[] {
+function totals({ statistics, slots, values, residents, launches, hostOps }: Plan): string[] {
   const { peakBytes, activationBytes } = statistics;
   const ofValues = values.map(({ bytes }) => bytes);
   return [
     `${launches.length} launches for ${statistics.recordedLaunches} recorded; ` +
       `${statistics.casts} casts for ${statistics.recordedCasts} recorded`,
+    ...(hostOps.length > 0
+      ? [`functions of the host at ${hostOps.map(({ position }) => position).join(", ")}`]
+      : []),
     `memory ${size(peakBytes)}: ${slots.length} slots for ${values.length} values of ${size(sum(ofValues))}`,
     `kept for the backward pass ${size(activationBytes)}`,
     `beside ${size(sum(residents))} of parameters, gradients and other state in ${residents.length} buffers`,

@@ -1,5 +1,6 @@
 import type { Binding, DType, HalfDType, Launch } from "@halfstep/device";
 import { isFloat8, isHalf } from "@halfstep/formats/dtypes";
+import type { HostPart } from "../record/host-op.js";
 import type { Storage } from "../record/storage.js";
 
 /** The source of a runtime scalar: the position of a launch of the recording, and the scalar's name there. */
@@ -16,6 +17,8 @@ export interface PlanNode {
   /** Positions in the recording of the launches that this node replaces: more than one where they were fused. */
   readonly recorded: readonly number[];
   readonly isBackward: boolean;
+  /** Present where a function of the host carries out the node: the part of the recorded op that it is. */
+  readonly part?: HostPart;
 }
 
 /** The graph that passes transform: nodes in program order, and the transients that outlive them. */

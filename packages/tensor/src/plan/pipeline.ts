@@ -29,6 +29,7 @@ export type PassName =
   | "foldAccumulations"
   | "fuseFiniteChecks"
   | "fuseScaleUpdate"
+  | "divideHostOps"
   | "reuseMemory";
 
 /** Every pass, in the order in which they run. */
@@ -46,10 +47,14 @@ export const allPasses: readonly PassName[] = [
   "foldAccumulations",
   "fuseFiniteChecks",
   "fuseScaleUpdate",
+  "divideHostOps",
   "reuseMemory",
 ];
 
-const graphPasses: Readonly<Record<Exclude<PassName, "reuseMemory">, Pass>> = {
+/** Passes that need more than the graph. */
+type OtherPass = "divideHostOps" | "reuseMemory";
+
+const graphPasses: Readonly<Record<Exclude<PassName, OtherPass>, Pass>> = {
   removeDeadLaunches,
   foldCasts,
   foldHeadLayouts,
@@ -98,7 +103,7 @@ export function transformed(
 ): PlanGraph {
   let graph = recorded;
   for (const name of allPasses) {
-    if (name === "reuseMemory" || !passes.includes(name)) continue;
+    if (name === "divideHostOps" || name === "reuseMemory" || !passes.includes(name)) continue;
     if (softwarePasses.has(name) && hardwareClass !== "software") continue;
     graph = graphPasses[name](graph);
   }

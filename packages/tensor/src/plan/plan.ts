@@ -1,8 +1,10 @@
 import { type Binding, type Launch, sizeClass } from "@halfstep/device";
+import { isHostOp } from "../record/host-op.js";
 import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
 import type { PlanGraph, PlanNode, ScalarSource } from "./graph.js";
+import { hostOpsOf, type PlannedHostOp, withHostOps } from "./host-ops.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
 import { isCopy } from "./passes/fold-casts.js";
 import { allPasses, type PassName, transformed } from "./pipeline.js";
@@ -43,6 +45,8 @@ export interface PlannedValue {
 /** Launches over slots, planned from a recording. A plan is valid for every recording of equal structure. */
 export interface Plan {
   readonly launches: readonly PlannedLaunch[];
+  /** The launches that functions of the host carry out, in order. */
+  readonly hostOps: readonly PlannedHostOp[];
   /** Bytes of each slot. */
   readonly slots: readonly number[];
   /** The values in the slots, in the order in which their lifetimes begin. */
@@ -77,7 +81,11 @@ export function plan(
   hardwareClass?: string,
 ): Plan {
   const recorded = graphOf(recording);
-  const graph = transformed(recorded, passes, hardwareClass);
+  const graph = withHostOps(
+    transformed(recorded, passes, hardwareClass),
+    recorded,
+    passes.includes("divideHostOps"),
+  );
   const { slotOf, slots, lives } = assignMemory(graph, passes.includes("reuseMemory"));
   const residents = residentNumbers(recording);
   const locate = (storage: Storage): PlanBuffer =>
@@ -98,6 +106,7 @@ export function plan(
       const planned = { launch: { ...launch, bindings }, sources, recorded: positions, isBackward };
       return note ? { ...planned, note } : planned;
     }),
+    hostOps: hostOpsOf(graph.nodes),
     slots,
     values: lives.map(({ storage, first, last }) => ({
       slot: slotOf.get(storage) as number,
@@ -149,9 +158,17 @@ export function graphOf({ launches, backwardStart, kept }: Recording): PlanGraph
     for (const { name, runtime } of launch.kernel.scalars)
       if (runtime) sources.set(name, { launch: index, name });
     const isBackward = backwardStart !== undefined && index >= backwardStart;
-    return { launch, sources, recorded: [index], isBackward };
+    const node = { launch, sources, recorded: [index], isBackward };
+    return isHostOp(launch.kernel) ? asHostOp(node) : node;
   });
   return { nodes, kept };
+}
+
+/** The node of a host op, without its function: plans outlive recordings. */
+function asHostOp(node: PlanNode): PlanNode {
+  const { kernel, bindings, scalars } = node.launch;
+  const part = { index: 0, count: 1, offset: 0, length: bindings[0]?.length ?? 0 };
+  return { ...node, launch: { kernel, bindings, scalars }, part };
 }
 
 /** Whether a launch only changes a dtype. */

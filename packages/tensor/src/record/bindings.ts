@@ -1,5 +1,6 @@
 import type { Binding, DType, KernelBinding, Launch } from "@halfstep/device";
 import { bytesFor, floatingDTypes } from "@halfstep/formats/dtypes";
+import { isHostBinding } from "./host-op.js";
 import type { Storage } from "./storage.js";
 
 /**
@@ -30,9 +31,9 @@ export function overlaps(a: Binding<Storage>, b: Binding<Storage>): boolean {
 /** Storage buffers per stage that every WebGPU device supports; a fused kernel uses at most as many. */
 export const maxBindings = 8;
 
-/** Whether a kernel takes storage of this dtype for one of its bindings. */
+/** Whether a kernel takes other storage, of this dtype, for one of its bindings. A function of the host takes what was recorded. */
 export function accepts(parameter: KernelBinding | undefined, dtype: DType): boolean {
-  if (!parameter) return false;
+  if (!parameter || isHostBinding(parameter)) return false;
   const { dtypes = floatingDTypes, unit = 4, access } = parameter;
   if (!dtypes.includes(dtype)) return false;
   // A store fills whole words.

@@ -1,10 +1,18 @@
-import type { Binding } from "@halfstep/device";
+import { type Binding, SubmissionQueue } from "@halfstep/device";
+import { decodeElements, encodeElements } from "@halfstep/formats/dtypes";
 import { type CpuBuffer, type CpuTargetOptions, cpuTarget } from "@halfstep/kernels";
 import { RecordingError } from "../errors.js";
-import type { PlanBuffer } from "../plan/plan.js";
+import type { PlannedHostOp } from "../plan/host-ops.js";
+import type { Plan, PlanBuffer, PlannedLaunch } from "../plan/plan.js";
 import type { Memory } from "../record/storage.js";
-import { OpenRun } from "./open-run.js";
-import type { Runner } from "./runner.js";
+import { HostCalls } from "./host-calls.js";
+import { LostMemory } from "./lost-memory.js";
+import { OpenRun, type RunSteps } from "./open-run.js";
+import type { Invocation, Runner } from "./runner.js";
+import { type HostOperands, hostMemoryOf, Segments } from "./segments.js";
+
+/** Runs that may wait for functions of the host when another is recorded. */
+const mostWaiting = 4;
 
 /** Runs plans with the kernels' CPU references: exact and slow, the reference for GPU results. */
 export function cpuRunner(options: CpuTargetOptions = {}): Runner {
@@ -22,6 +30,94 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
     ...binding,
     buffer: held(binding.buffer, what),
   });
+  const calls = new HostCalls();
+  const lost = new LostMemory();
+  let failure: unknown;
+  const queue = new SubmissionQueue((error) => {
+    failure ??= error;
+  });
+  const waiting: Promise<void>[] = [];
+  const assertWell = async (): Promise<void> => {
+    if (failure) throw failure;
+    if (calls.failure) throw calls.failure;
+  };
+
+  const beginRun = (plan: Plan, invocation: Invocation): RunSteps => {
+    if (calls.failure) throw calls.failure;
+    const slots = plan.slots.map((bytes) => target.allocate(bytes));
+    const memoryOf = ({ kind, index }: PlanBuffer): CpuBuffer =>
+      (kind === "slot" ? slots[index] : invocation.residents[index]) as CpuBuffer;
+    for (const [i, { data, binding }] of invocation.inputs.entries()) {
+      const slot = plan.inputs[i];
+      if (slot !== undefined) target.write({ ...binding, buffer: slots[slot] as CpuBuffer }, data);
+    }
+    // Recordings forget their scalars when they close, and launches behind a host op run later.
+    const scalars = plan.launches.map((launch) => scalarsOf(launch, invocation));
+    const arrays = new Map(plan.hostOps.map((op) => [op, hostMemoryOf(plan, op)]));
+    const bound = ({ position }: PlannedHostOp, isWanted: (access: string) => boolean) => {
+      const { kernel, bindings } = (plan.launches[position] as PlannedLaunch).launch;
+      return bindings.flatMap((binding, b) => {
+        const whole = { ...binding, buffer: memoryOf(binding.buffer) };
+        return isWanted(kernel.bindings[b]?.access ?? "read") ? [{ b, whole }] : [];
+      });
+    };
+    const run = (from: number, to: number): void => {
+      for (let i = from; i < to; i++) {
+        const { launch } = plan.launches[i] as PlannedLaunch;
+        target.launch({
+          ...launch,
+          scalars: scalars[i] as Record<string, number>,
+          bindings: launch.bindings.map((b) => ({ ...b, buffer: memoryOf(b.buffer) })),
+        });
+      }
+    };
+    const segments = new Segments(
+      plan,
+      calls,
+      plan.hostOps.map(({ recorded }) => invocation.hostFunction(recorded)),
+      {
+        enqueue: (work, ready) => queue.add(work, ready),
+        run,
+        operands(op) {
+          const own = arrays.get(op) as HostOperands;
+          for (const { b, whole } of bound(op, (access) => access !== "write")) {
+            const stored = encodeElements(target.read(whole), whole.dtype);
+            own[b]?.set(new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength));
+          }
+          return { arrived: Promise.resolve(), arrays: own };
+        },
+        store(op) {
+          for (const { b, whole } of bound(op, (access) => access !== "read")) {
+            const bytes = arrays.get(op)?.[b];
+            if (bytes) target.write(whole, decodeElements(bytes.buffer, whole.dtype, whole.length));
+          }
+        },
+      },
+    );
+    return {
+      launches: plan.launches.length,
+      memoryOf,
+      runRange: (from, to) => segments.runRange(from, to),
+      finish(from) {
+        const kept = plan.kept.map(({ bytes }) => target.allocate(bytes));
+        segments.finish(
+          from,
+          (start) => {
+            run(start, plan.launches.length);
+            for (const [i, { slot, bytes }] of plan.kept.entries())
+              copy(slots[slot] as CpuBuffer, kept[i] as CpuBuffer, bytes);
+          },
+          () => {
+            if (calls.failure) lost.add(kept, calls.failure);
+          },
+        );
+        if (queue.isHeld) waiting.push(queue.called());
+        return kept;
+      },
+      abandon() {},
+    };
+  };
+
   return {
     kind: "cpu",
     label: `CPU, ${target.arithmetic} arithmetic`,
@@ -29,53 +125,43 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
     release: (memory) => {
       released.add(held(memory, "a second release"));
     },
-    write: (binding, data) => target.write(onCpu(binding, "a write"), data),
-    async read(binding) {
-      return target.read(onCpu(binding, "a read"));
+    write(binding, data) {
+      const to = onCpu(binding, "a write");
+      const values = queue.isHeld ? data.slice() : data;
+      queue.add(() => target.write(to, values));
     },
-    start: (plan, invocation) =>
-      openRun.open(() => {
-        const slots = plan.slots.map((bytes) => target.allocate(bytes));
-        const memoryOf = ({ kind, index }: PlanBuffer): CpuBuffer =>
-          (kind === "slot" ? slots[index] : invocation.residents[index]) as CpuBuffer;
-        for (const [i, { data, binding }] of invocation.inputs.entries()) {
-          const slot = plan.inputs[i];
-          if (slot !== undefined)
-            target.write({ ...binding, buffer: slots[slot] as CpuBuffer }, data);
-        }
-        const runRange = (from: number, to: number): void => {
-          for (const { launch, sources } of plan.launches.slice(from, to)) {
-            const scalars: Record<string, number> = { ...launch.scalars };
-            for (const [name, source] of sources)
-              scalars[name] = invocation.scalar(source.launch, source.name);
-            target.launch({
-              ...launch,
-              scalars,
-              bindings: launch.bindings.map((b) => ({ ...b, buffer: memoryOf(b.buffer) })),
-            });
-          }
-        };
-        return {
-          launches: plan.launches.length,
-          memoryOf,
-          runRange,
-          finish(from) {
-            runRange(from, plan.launches.length);
-            return plan.kept.map(({ slot, bytes }) => copyOf(slots[slot] as CpuBuffer, bytes));
-          },
-          abandon() {},
-        };
-      }),
+    async read(binding) {
+      const from = onCpu(binding, "a read");
+      return queue.result(async () => {
+        lost.assertHas(binding.buffer);
+        return target.read(from);
+      });
+    },
+    start: (plan, invocation) => openRun.open(() => beginRun(plan, invocation)),
     prepare: async (_, { signal } = {}) => signal?.throwIfAborted(),
     forget() {},
-    async ready() {},
-    async assertWell() {},
+    async ready() {
+      await assertWell();
+      if (waiting.length >= mostWaiting) await waiting.shift();
+    },
+    assertWell,
+    exchanged: () => calls.ended(),
   };
+}
 
-  function copyOf(from: CpuBuffer, bytes: number): CpuBuffer {
-    const to = target.allocate(bytes);
-    if (from.wide && to.wide) to.wide.set(from.wide.subarray(0, bytes));
-    else new Uint8Array(to.bytes).set(new Uint8Array(from.bytes, 0, bytes));
-    return to;
-  }
+function copy(from: CpuBuffer, to: CpuBuffer, bytes: number): void {
+  if (from.wide && to.wide) to.wide.set(from.wide.subarray(0, bytes));
+  else new Uint8Array(to.bytes).set(new Uint8Array(from.bytes, 0, bytes));
+}
+
+/** The scalars of a launch in one run. */
+function scalarsOf(
+  { launch, sources }: PlannedLaunch,
+  invocation: Invocation,
+): Readonly<Record<string, number>> {
+  if (sources.size === 0) return launch.scalars;
+  const scalars: Record<string, number> = { ...launch.scalars };
+  for (const [name, source] of sources)
+    scalars[name] = invocation.scalar(source.launch, source.name);
+  return scalars;
 }

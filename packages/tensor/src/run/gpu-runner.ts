@@ -1,9 +1,13 @@
 import { type Device, type PreparedPass, sizeClass } from "@halfstep/device";
 import { bytesFor, decodeElements, encodeElements } from "@halfstep/formats/dtypes";
-import type { Plan, PlanBuffer } from "../plan/plan.js";
+import type { Plan, PlanBuffer, PlannedLaunch } from "../plan/plan.js";
 import type { Memory } from "../record/storage.js";
+import { GpuExchange } from "./gpu-exchange.js";
+import { HostCalls } from "./host-calls.js";
+import { LostMemory } from "./lost-memory.js";
 import { OpenRun, type RunSteps } from "./open-run.js";
 import type { Invocation, Runner } from "./runner.js";
+import { Segments } from "./segments.js";
 import { SharedSlots } from "./shared-slots.js";
 import { StepsInFlight } from "./steps-in-flight.js";
 import { type DeviceRates, hardwareRates, PlanSubmits, RunClock } from "./submits.js";
@@ -11,6 +15,10 @@ import { type DeviceRates, hardwareRates, PlanSubmits, RunClock } from "./submit
 /** A plan with its slots, ready to be replayed. */
 interface Instance {
   readonly slots: readonly GPUBuffer[];
+  /** The launches of the plan that the device runs. */
+  readonly launches: readonly PlannedLaunch[];
+  /** Those of its host ops, in order. */
+  readonly exchanges: readonly GpuExchange[];
   readonly submits: PlanSubmits;
   /** Every runtime scalar of every launch. */
   readonly scalars: readonly RuntimeScalar[];
@@ -19,7 +27,7 @@ interface Instance {
 }
 
 interface RuntimeScalar {
-  /** Position of the launch in the plan. */
+  /** Index of the launch among those of the device. */
   readonly index: number;
   readonly name: string;
   /** The launch of the recording that has the value, and its name there. */
@@ -57,6 +65,10 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
   const slots = new SharedSlots(device);
   const clock = new RunClock();
   const openRun = new OpenRun();
+  const calls = new HostCalls();
+  const lost = new LostMemory();
+  /** Settles when the programs of all runs so far are compiled, or do not compile. */
+  let compiling: Promise<unknown> = Promise.resolve();
   const inFlight = new StepsInFlight(maxInFlight, async () => {
     const reached = clock.fence();
     await device.settled({ wait: "backpressure" });
@@ -64,23 +76,31 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
   });
 
   const assertWell = async (): Promise<void> => {
-    // Waits for programs of earlier runs and their errors, but not for the GPU.
-    await device.submitted();
-    // The device may still be determining the cause; its next await rejects with the cause, not with a consequence.
-    if (!device.failure) return;
-    await device.settled({ wait: "background" });
-    throw device.failure;
+    // Waits for programs of earlier runs and their errors, but neither for the GPU nor for functions of the host.
+    if (calls.isBusy) await compiling;
+    else await device.submitted();
+    if (device.failure) {
+      // The device may still be determining the cause; its next await rejects with the cause, not with a consequence.
+      await device.settled({ wait: "background" });
+      throw device.failure;
+    }
+    if (calls.failure) throw calls.failure;
   };
   const instanceOf = (plan: Plan): Instance => {
     const keptBytes = plan.kept.reduce((sum, { bytes }) => sum + sizeClass(bytes), 0);
     let instance = instances.get(plan);
     if (instance) slots.requireRoom(keptBytes);
     else {
-      const launches = plan.launches.map(({ launch }) => launch);
+      const launches = deviceLaunches(plan);
       instance = {
         slots: slots.take(plan.slots, keptBytes),
-        submits: new PlanSubmits(launches, rates),
-        scalars: plan.launches.flatMap(({ sources }, index) =>
+        launches,
+        exchanges: plan.hostOps.map((op) => new GpuExchange(device, plan, op)),
+        submits: new PlanSubmits(
+          launches.map(({ launch }) => launch),
+          rates,
+        ),
+        scalars: launches.flatMap(({ sources }, index) =>
           [...sources].map(([name, source]): RuntimeScalar => ({ index, name, source })),
         ),
         passes: [],
@@ -91,63 +111,96 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
   };
 
   const beginRun = (plan: Plan, invocation: Invocation): RunSteps => {
+    if (calls.failure) throw calls.failure;
     const instance = instanceOf(plan);
-    const pass = passFor(device, plan, instance, invocation);
-    const kept = plan.kept.map(({ bytes }) => device.allocate(bytes));
+    const pass = passFor(device, instance, invocation);
+    const kept = plan.kept.map(({ bytes }) => allocate(bytes));
     for (const [i, { data, binding }] of invocation.inputs.entries()) {
       const slot = plan.inputs[i];
       if (slot !== undefined)
         device.write(instance.slots[slot] as GPUBuffer, 0, encodeElements(data, binding.dtype));
     }
-    const launches = plan.launches.length;
+    const memoryOf = (buffer: PlanBuffer): GPUBuffer =>
+      locate(buffer, instance.slots, invocation.residents);
+    const exchangeOf = (op: Plan["hostOps"][number]): GpuExchange =>
+      instance.exchanges[plan.hostOps.indexOf(op)] as GpuExchange;
     let begun: number | undefined;
-    /** Calls work that encodes the pass, in order with everything else, when its programs are compiled. */
-    const enqueue = (work: () => void): void =>
-      device.enqueue(
-        () => {
-          begun ??= clock.now();
-          work();
-        },
-        pass.compile({ onCompile: invocation.onCompile }),
-      );
     const encodePass = (commands: GPUCommandEncoder, from: number, to: number): void => {
       const encoder = commands.beginComputePass();
       pass.encode(encoder, from, to);
       encoder.end();
     };
-    /** Encodes a range; where it is too long for one submit, only the last part is left to be submitted. */
+    /** Encodes a range of the plan; where it is too long for one submit, only the last part is left to be submitted. */
     const encodeRange = (from: number, to: number): GPUCommandEncoder => {
-      let start = from;
+      let [start, last] = [from, to].map((position) => deviceIndex(plan, position)) as [
+        number,
+        number,
+      ];
       for (const end of instance.submits.ends()) {
-        if (end <= start || end >= to) continue;
+        if (end <= start || end >= last) continue;
         const commands = device.gpu.createCommandEncoder();
         encodePass(commands, start, end);
         device.submit([commands.finish()]);
         start = end;
       }
       const commands = device.gpu.createCommandEncoder();
-      if (to > start) encodePass(commands, start, to);
+      if (last > start) encodePass(commands, start, last);
       return commands;
     };
-    return {
-      launches,
-      memoryOf: (buffer) => locate(buffer, instance.slots, invocation.residents),
-      runRange: (from, to) => enqueue(() => device.submit([encodeRange(from, to).finish()])),
-      finish(from) {
-        enqueue(() => {
-          if (from < launches || kept.length > 0) {
-            const commands = encodeRange(from, launches);
-            for (const [i, { slot, bytes }] of plan.kept.entries())
-              commands.copyBufferToBuffer(
-                instance.slots[slot] as GPUBuffer,
-                0,
-                kept[i] as GPUBuffer,
-                0,
-                Math.ceil(bytes / 4) * 4,
-              );
-            device.submit([commands.finish()]);
+    const segments = new Segments(
+      plan,
+      calls,
+      plan.hostOps.map(({ recorded }) => invocation.hostFunction(recorded)),
+      {
+        enqueue(work, ready, dropped) {
+          const compiled = pass.compile({ onCompile: invocation.onCompile });
+          if (compiled) {
+            compiling = Promise.allSettled([compiling, compiled]);
+            compiled.catch(dropped);
           }
-          clock.ran(instance.submits, begun as number);
+          device.enqueue(
+            () => {
+              begun ??= clock.now();
+              work();
+            },
+            compiled && ready ? Promise.all([compiled, ready]) : (compiled ?? ready),
+          );
+        },
+        run(from, to, op) {
+          const commands = encodeRange(from, to);
+          if (op) exchangeOf(op).copyOut(commands, memoryOf);
+          device.submit([commands.finish()]);
+        },
+        operands(op) {
+          const exchange = exchangeOf(op);
+          device.counters.exchangeWaits++;
+          return { arrived: exchange.arrived(), arrays: exchange.arrays };
+        },
+        store: (op) => exchangeOf(op).store(memoryOf),
+      },
+    );
+    const end = (from: number): void => {
+      if (from < plan.launches.length || kept.length > 0) {
+        const commands = encodeRange(from, plan.launches.length);
+        for (const [i, { slot, bytes }] of plan.kept.entries())
+          commands.copyBufferToBuffer(
+            instance.slots[slot] as GPUBuffer,
+            0,
+            kept[i] as GPUBuffer,
+            0,
+            Math.ceil(bytes / 4) * 4,
+          );
+        device.submit([commands.finish()]);
+      }
+      clock.ran(instance.submits, begun as number);
+    };
+    return {
+      launches: plan.launches.length,
+      memoryOf,
+      runRange: (from, to) => segments.runRange(from, to),
+      finish(from) {
+        segments.finish(from, end, () => {
+          if (calls.failure) lost.add(kept, calls.failure);
         });
         inFlight.submitted();
         return kept;
@@ -157,25 +210,31 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
       },
     };
   };
+  const allocate = (bytes: number, options?: { readonly zero: boolean }): GPUBuffer => {
+    const buffer = device.allocate(bytes, options);
+    lost.reused(buffer);
+    return buffer;
+  };
 
   return {
     kind: "gpu",
     label: device.label,
     usesGpuBuffers: true,
     hardwareClass: device.capabilities.hardware.class,
-    allocate: (bytes) => device.allocate(bytes, { zero: true }),
+    allocate: (bytes) => allocate(bytes, { zero: true }),
     release: (memory) => device.release(memory as GPUBuffer),
     write: ({ buffer, offset, dtype }, data) =>
       device.write(buffer as GPUBuffer, offset, encodeElements(data, dtype)),
     async read({ buffer, offset, length, dtype }, options) {
       const bytes = Math.ceil(bytesFor(dtype, length) / 4) * 4;
       const read = await device.read(buffer as GPUBuffer, offset, bytes, options);
+      lost.assertHas(buffer);
       return decodeElements(read, dtype, length);
     },
     start: (plan, invocation) => openRun.open(() => beginRun(plan, invocation)),
     prepare: (plan, prepareOptions) =>
       device.prewarm(
-        plan.launches.map(({ launch }) => launch),
+        deviceLaunches(plan).map(({ launch }) => launch),
         prepareOptions,
       ),
     forget(plans) {
@@ -183,6 +242,7 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
         const instance = instances.get(plan);
         instances.delete(plan);
         for (const { pass } of instance?.passes ?? []) pass.destroy();
+        for (const exchange of instance?.exchanges ?? []) exchange.destroy();
         for (const slot of instance?.slots ?? []) slots.release(slot);
       }
     },
@@ -192,8 +252,19 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
       await inFlight.room();
     },
     assertWell,
+    exchanged: () => calls.ended(),
   };
 }
+
+/** The launches of a plan that are not carried out by the host. */
+const deviceLaunches = ({ launches, hostOps }: Plan): readonly PlannedLaunch[] =>
+  hostOps.length === 0
+    ? launches
+    : launches.filter((_, i) => !hostOps.some(({ position }) => position === i));
+
+/** The index of the first launch of the device from a position of the plan on. */
+const deviceIndex = ({ hostOps }: Plan, position: number): number =>
+  position - hostOps.filter((op) => op.position < position).length;
 
 const locate = (
   { kind, index }: PlanBuffer,
@@ -203,8 +274,7 @@ const locate = (
 
 function passFor(
   device: Device,
-  plan: Plan,
-  { slots, scalars, passes }: Instance,
+  { slots, launches, scalars, passes }: Instance,
   { residents, scalar }: Invocation,
 ): PreparedPass {
   const known = passes.findLastIndex((p) => p.residents.every((m, i) => m === residents[i]));
@@ -218,11 +288,11 @@ function passFor(
     return found.pass;
   }
   const values = Float64Array.from(scalars, ({ source }) => scalar(source.launch, source.name));
-  const own = plan.launches.map(({ launch }) => ({ ...launch.scalars }));
+  const own = launches.map(({ launch }) => ({ ...launch.scalars }));
   for (const [i, { index, name }] of scalars.entries())
     (own[index] as Record<string, number>)[name] = values[i] as number;
   const pass = device.prepare(
-    plan.launches.map(({ launch }, i) => ({
+    launches.map(({ launch }, i) => ({
       ...launch,
       scalars: own[i] as Record<string, number>,
       bindings: launch.bindings.map((b) => ({ ...b, buffer: locate(b.buffer, slots, residents) })),

@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import type { HostLaunch } from "../record/host-op.js";
 import type { Recording } from "../record/recording.js";
 import { type HostData, memoryOf, type Storage } from "../record/storage.js";
 import type { Invocation, PrepareOptions } from "./runner.js";
@@ -15,5 +16,6 @@ export const invocationOf = (
     binding: storage.inputBinding as Omit<Binding<never>, "buffer">,
   })),
   scalar: (launch, name) => recording.launches[launch]?.scalars[name] as number,
+  hostFunction: (launch) => (recording.launches[launch] as HostLaunch<Storage>).call,
   ...(onCompile && { onCompile }),
 });

@@ -1,5 +1,6 @@
 import type { Binding, CompileProgress } from "@halfstep/device";
 import type { Plan, PlanBuffer } from "../plan/plan.js";
+import type { HostFunction } from "../record/host-op.js";
 import type { MemoryOwner } from "../record/resident-memory.js";
 import type { HostData, Memory } from "../record/storage.js";
 
@@ -14,6 +15,8 @@ export interface Invocation {
   }[];
   /** The scalar of a launch of the recording. Valid until the run ends. */
   scalar(launch: number, name: string): number;
+  /** The function of a host op of the recording, by its position there. Valid until the run ends. */
+  hostFunction(launch: number): HostFunction;
   /** Called when the run compiles programs: see {@link PrepareOptions}. */
   readonly onCompile?: PrepareOptions["onCompile"];
 }
@@ -62,6 +65,8 @@ export interface Runner extends MemoryOwner {
   trim?(): void;
   /** Waits while too many steps are in flight, and rejects if one has failed. */
   ready(): Promise<void>;
-  /** Rejects if the runner has failed, with the same error from then on. */
+  /** Rejects if the runner has failed, with the same error from then on. Waits neither for runs nor for functions of host ops. */
   assertWell(): Promise<void>;
+  /** Resolves when no run waits for the function of a host op. Absent where runs never wait. */
+  exchanged?(): Promise<void>;
 }

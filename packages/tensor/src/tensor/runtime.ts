@@ -227,8 +227,8 @@ export class Runtime {
 
   /**
    * Records `fn`, plans what it recorded, and submits it, as soon as its programs are compiled. Resolves to what `fn` returned when it is
-   * submitted, without waiting for the device; the tensors in it stay alive until the caller disposes them. If `fn` throws, the step is dropped without effect. A failure on the device rejects this
-   * step or a later one, with the number of the last submitted recording as `error.recording`.
+   * submitted, without waiting for the device or for functions of host ops; the tensors in it stay alive until the caller disposes them. If
+   * `fn` throws, the step is dropped without effect. A failure on the device, or of such a function, rejects this step or a later one, with the number of the last submitted recording as `error.recording`.
    */
   async step<T>(
     fn: () => T extends PromiseLike<unknown> ? never : T,
@@ -323,11 +323,16 @@ export class Runtime {
     return underflowIn(search, await this.target.read(search.found, options));
   }
 
-  /** Closes the open recording and submits it. Resolves when it is submitted, not when it is done. */
+  /**
+   * Closes the open recording and submits it. Resolves when it is submitted, not when it is done: with host ops, when their functions have
+   * ended. Rejects where one has failed.
+   */
   async flush(): Promise<void> {
     this.recorder.assertNotInStep("flush()");
     this.recorder.flush();
     await this.#noticing(this.#runner.ready());
+    await this.#runner.exchanged?.();
+    await this.#noticing(this.#runner.assertWell());
   }
 
   /**

@@ -133,7 +133,7 @@ function moveToProducer(
     const other = moved.get(reader) ?? before.get(reader) ?? work.nodeOf(use);
     const read = other.launch.bindings[binding] as Binding<Storage>;
     const isPlain = to.dtype === from.dtype && !from.rounding && !to.rounding;
-    if (!isPlain || !coversSame(read, from)) return undefined;
+    if (!isPlain || other.part || !coversSame(read, from)) return undefined;
     if (work.isTouchedBetween(to, cast, reader, "write")) return undefined;
     moved.set(reader, withBinding(other, binding, rebound(read, to, read.rounding)));
   }

@@ -62,6 +62,7 @@ function firstBackwardReader(work: Rewriting, node: PlanNode): number | undefine
   const { buffer } = resultOf(node);
   const { writes, reads } = work.usesOf(buffer);
   if (buffer.isResident || work.kept.has(buffer) || writes.length !== 1) return undefined;
+  if (reads.some((use) => work.nodeOf(use).part)) return undefined;
   const backward = reads.filter((use) => work.nodeOf(use).isBackward).map((use) => use.node);
   return backward.length > 0 ? Math.min(...backward) : undefined;
 }

@@ -1,0 +1,55 @@
+import type { Binding, Launch } from "@halfstep/device";
+import { overlaps } from "../record/bindings.js";
+import type { HostPart } from "../record/host-op.js";
+import type { Storage } from "../record/storage.js";
+import { isWrite, type PlanGraph, type PlanNode } from "./graph.js";
+import { commitState } from "./passes/commit-state.js";
+import { divideHostOps } from "./passes/divide-host-ops.js";
+
+/** A function of the host between the launches of a plan. It cuts the plan into segments, which are submitted in turn. */
+export interface PlannedHostOp {
+  /** Its position among the launches of the plan. */
+  readonly position: number;
+  /** The position in the recording of the launch that has the function. */
+  readonly recorded: number;
+  readonly part: HostPart;
+  /**
+   * The launches from this position on wait for its results: the beginning of the segment of the first one that uses them, at the latest
+   * of the last segment.
+   */
+  readonly awaitedAt: number;
+}
+
+/** The graph of a plan after host ops were divided and writes of state were put behind them. */
+export function withHostOps(graph: PlanGraph, recorded: PlanGraph, divides: boolean): PlanGraph {
+  const operands = new Set<Storage>();
+  for (const { part, launch } of recorded.nodes)
+    if (part) for (const { buffer } of launch.bindings) operands.add(buffer);
+  if (!recorded.nodes.some(({ part }) => part)) return graph;
+  return commitState(divideHostOps(graph, recorded, divides), operands);
+}
+
+/** The host ops of a plan, in order. */
+export function hostOpsOf(nodes: readonly PlanNode[]): readonly PlannedHostOp[] {
+  const ops = nodes.flatMap(({ part, recorded }, position) =>
+    part ? [{ position, recorded: recorded[0] as number, part }] : [],
+  );
+  const starts = [0, ...ops.map(({ position }) => position + 1)];
+  const startOf = (position: number): number => starts.findLast((start) => start <= position) ?? 0;
+  return ops.map((op) => {
+    const user = firstUserOf(nodes, op.position);
+    const awaitedAt = startOf(user < 0 ? nodes.length : user);
+    return { ...op, awaitedAt };
+  });
+}
+
+/** The position of the first launch behind a host op that uses what it writes; −1 where none does. */
+function firstUserOf(nodes: readonly PlanNode[], position: number): number {
+  const op = nodes[position] as PlanNode;
+  const written = op.launch.bindings.filter((_, b) => isWrite(op, b));
+  const uses = ({ bindings }: Launch<Storage>): boolean =>
+    bindings.some((binding: Binding<Storage>) =>
+      written.some((result) => result.buffer === binding.buffer && overlaps(result, binding)),
+    );
+  return nodes.findIndex(({ launch }, n) => n > position && uses(launch));
+}

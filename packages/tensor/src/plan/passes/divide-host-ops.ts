@@ -1,0 +1,182 @@
+import type { Binding, Launch } from "@halfstep/device";
+import { bytesFor, elementsIn } from "@halfstep/formats/dtypes";
+import { overlaps } from "../../record/bindings.js";
+import {
+  type Division,
+  defineHostOp,
+  type HostOp,
+  type HostPart,
+  isHostOp,
+} from "../../record/host-op.js";
+import { Storage } from "../../record/storage.js";
+import { isWrite, type PlanGraph, type PlanNode } from "../graph.js";
+
+/** A part of the first binding of a host op, and the position of the last node that uses it; −1 where none does. */
+interface ReadyRange {
+  readonly binding: Binding<Storage>;
+  readonly ready: number;
+}
+
+/** A part of a host op at its place. */
+interface PlacedPart {
+  readonly node: PlanNode;
+  readonly range: ReadyRange;
+  readonly part: HostPart;
+}
+
+/**
+ * Carries out host ops on elements in parts, each as soon as its elements are computed, so that the host works on them beside the rest of
+ * the step. It is the only pass that divides or moves a host op. Ranges and their order are found in the recorded graph: all processes
+ * that take part in an exchange then divide it alike, whatever hardware they plan for.
+ *
+ * @param recorded the graph before all passes.
+ * @param divides false where each op is carried out whole, at its place.
+ */
+export function divideHostOps(graph: PlanGraph, recorded: PlanGraph, divides: boolean): PlanGraph {
+  const ops = graph.nodes.filter(({ launch: { kernel } }) => isHostOp(kernel) && kernel.division);
+  if (ops.length === 0) return graph;
+  const placed = ops.flatMap((node) => partsOf(node, recorded, divides));
+  placed.sort((a, b) => a.range.ready - b.range.ready);
+  const inserted = new Map<number, PlanNode[]>();
+  const insert = (position: number, nodes: readonly PlanNode[]): void => {
+    inserted.set(position, [...(inserted.get(position) ?? []), ...nodes]);
+  };
+  const replaced = new Set(ops);
+  const results: { readonly node: PlanNode; readonly after: readonly PlanNode[] }[] = [];
+  // A part comes after its range's last user, and after the parts before it in the order of calls.
+  let earliest = 0;
+  for (const { node, range, part } of placed) {
+    const own = graph.nodes.indexOf(node);
+    const computed = lastUser(graph.nodes.slice(0, own), range.binding) + 1;
+    earliest = Math.max(earliest, range.ready < 0 || !divides ? own : computed);
+    const { before, op, after } = carried(node, range.binding, part);
+    insert(earliest, [...before, op]);
+    results.push({ node, after });
+  }
+  for (const { node, after } of results) insert(firstUser(graph, node), after);
+  const nodes: PlanNode[] = [];
+  for (let n = 0; n <= graph.nodes.length; n++) {
+    nodes.push(...(inserted.get(n) ?? []));
+    const node = graph.nodes[n];
+    if (node && !replaced.has(node)) nodes.push(node);
+  }
+  return { ...graph, nodes };
+}
+
+/** The parts of an op, in the order in which they get ready. */
+function partsOf(node: PlanNode, recorded: PlanGraph, divides: boolean): readonly PlacedPart[] {
+  const [position] = node.recorded as readonly [number];
+  const whole = node.launch.bindings[0] as Binding<Storage>;
+  const { division } = node.launch.kernel as HostOp;
+  const before = recorded.nodes.slice(0, position);
+  const { leastBytes } = division as Division;
+  // A small group, such as biases, waits for the last of its gradients anyway.
+  const isSmall = bytesFor(whole.dtype, whole.length) <= leastBytes;
+  const ranges =
+    divides && !isSmall
+      ? rangesOf(whole, before, division as Division)
+      : [{ binding: whole, ready: position }];
+  return ranges.map((range, index) => ({
+    ...{ node, range },
+    part: {
+      ...{ index, count: ranges.length },
+      offset: elementsIn(whole.dtype, range.binding.offset - whole.offset),
+      length: range.binding.length,
+    },
+  }));
+}
+
+/**
+ * Divides a binding where its parts have different last writers. Parts are contiguous and of about equal size; a part that has another
+ * size, such as that of an embedding, stays whole. The first in the list is ready first.
+ */
+function rangesOf(
+  whole: Binding<Storage>,
+  before: readonly PlanNode[],
+  { parts, leastBytes }: Division,
+): readonly ReadyRange[] {
+  const bytes = bytesFor(whole.dtype, whole.length);
+  const target = Math.max(leastBytes, Math.ceil(bytes / parts));
+  const found: ReadyRange[] = [];
+  // Backward passes compute the gradients of the last parameters first.
+  for (const range of intervalsOf(whole, before).reverse()) {
+    const last = found.at(-1);
+    const [taken, own] = [last ? sizeOf(last) : 0, sizeOf(range)];
+    const isFull = taken >= target || (own >= target && taken >= leastBytes);
+    if (!last || (isFull && found.length < parts)) found.push(range);
+    else found[found.length - 1] = joined(range, last);
+  }
+  const [last, previous] = [found.at(-1), found.at(-2)];
+  if (last && previous && sizeOf(last) < leastBytes) found.splice(-2, 2, joined(last, previous));
+  return found.sort((a, b) => a.ready - b.ready);
+}
+
+const sizeOf = ({ binding: { dtype, length } }: ReadyRange): number => bytesFor(dtype, length);
+
+/** Two neighbouring ranges as one: the first one lies before the second. */
+const joined = (first: ReadyRange, second: ReadyRange): ReadyRange => ({
+  binding: { ...first.binding, length: first.binding.length + second.binding.length },
+  ready: Math.max(first.ready, second.ready),
+});
+
+/** The alignment of the offset of every binding, in bytes. */
+const alignment = 256;
+
+/** The ranges between the places at which launches begin to write, in the order of addresses. */
+function intervalsOf(whole: Binding<Storage>, before: readonly PlanNode[]): ReadyRange[] {
+  const { buffer, offset, length, dtype } = whole;
+  const end = offset + bytesFor(dtype, length);
+  const starts = new Set([offset]);
+  for (const node of before)
+    for (const [b, binding] of node.launch.bindings.entries())
+      if (binding.buffer === buffer && isWrite(node, b) && binding.offset % alignment === 0)
+        if (offset < binding.offset && binding.offset < end) starts.add(binding.offset);
+  const sorted = [...starts].sort((a, b) => a - b);
+  return sorted.map((start, i) => {
+    const binding = {
+      ...whole,
+      offset: start,
+      length: elementsIn(dtype, (sorted[i + 1] ?? end) - start),
+    };
+    return { binding, ready: lastUser(before, binding) };
+  });
+}
+
+/** The position of the last node that uses a range; −1 where none does. */
+const lastUser = (nodes: readonly PlanNode[], range: Binding<Storage>): number =>
+  nodes.findLastIndex((node) => uses(node, range));
+
+/** The position of the first node behind an op that uses its first binding; the end of the graph where none does. */
+function firstUser({ nodes }: PlanGraph, op: PlanNode): number {
+  const range = op.launch.bindings[0] as Binding<Storage>;
+  const own = nodes.indexOf(op);
+  const found = nodes.findIndex((node, n) => n > own && uses(node, range));
+  return found < 0 ? nodes.length : found;
+}
+
+const uses = ({ launch }: PlanNode, range: Binding<Storage>): boolean =>
+  launch.bindings.some((binding) => binding.buffer === range.buffer && overlaps(binding, range));
+
+/** The nodes that carry out a part. */
+function carried(
+  node: PlanNode,
+  binding: Binding<Storage>,
+  part: HostPart,
+): { before: readonly PlanNode[]; op: PlanNode; after: readonly PlanNode[] } {
+  const { name, division } = node.launch.kernel as HostOp;
+  const allocate = (bytes: number): Storage =>
+    new Storage(binding.buffer.owner, Math.ceil(bytes / 16) * 16);
+  const { before, operands, after } = (division as Division).carry(binding, allocate, part);
+  const { recorded, isBackward } = node;
+  const asNode = (launch: Launch<Storage>): PlanNode => ({
+    ...{ launch, recorded, isBackward },
+    sources: new Map(),
+  });
+  const kernel = defineHostOp({ name, bindings: operands.map(({ role }) => role) });
+  const bindings = operands.map((operand) => operand.binding);
+  return {
+    before: before.map(asNode),
+    op: { ...node, launch: { kernel, bindings, scalars: {} }, part },
+    after: after.map(asNode),
+  };
+}

@@ -1,0 +1,114 @@
+import type { Binding, Kernel, KernelBinding, Launch } from "@halfstep/device";
+import { allDTypes } from "@halfstep/formats/dtypes";
+import { RecordingError } from "../errors.js";
+
+/** The part of a recorded host op that one call of its function carries out. */
+export interface HostPart {
+  /** Its number among the parts of the op, in the order of calls, and how many there are: 0 and 1 for an op that is not divided. */
+  readonly index: number;
+  readonly count: number;
+  /** The elements of the op's first binding that it covers. */
+  readonly offset: number;
+  readonly length: number;
+}
+
+/**
+ * The function of a host op. It gets the bytes of each binding: the contents of those that the op reads, and memory to fill for those that
+ * it writes. The arrays are valid until it resolves. A runner calls one function at a time, in program order.
+ */
+export type HostFunction = (
+  operands: readonly Uint8Array<ArrayBuffer>[],
+  part: HostPart,
+) => Promise<void>;
+
+/** The launches and operands that carry out a part of a host op. */
+export interface CarriedPart<B> {
+  /** Launches that prepare the operands. */
+  readonly before: readonly Launch<B>[];
+  /** The bindings that the function gets, and their roles. */
+  readonly operands: readonly { readonly binding: Binding<B>; readonly role: KernelBinding }[];
+  /** Launches that take the results, before anything else uses them. */
+  readonly after: readonly Launch<B>[];
+}
+
+/**
+ * How a part of the first binding of a host op is carried out: each of its elements is computed alone. A pure function. `allocate` gives
+ * memory of the step.
+ */
+export type Divide = <B>(
+  part: Binding<B>,
+  allocate: (bytes: number) => B,
+  place: HostPart,
+) => CarriedPart<B>;
+
+/** The limits of dividing a host op. */
+export interface Division {
+  readonly carry: Divide;
+  /** Most parts. */
+  readonly parts: number;
+  /** Least bytes of the first binding in a part. */
+  readonly leastBytes: number;
+}
+
+/** A kernel that a function of the host carries out. */
+export interface HostOp extends Kernel {
+  /** Present where the planner may divide the op. */
+  readonly division: Division | undefined;
+}
+
+/** A use of a host op, recorded beside launches. */
+export interface HostLaunch<B> extends Launch<B> {
+  readonly kernel: HostOp;
+  /** Not part of a plan: each recording has its own. */
+  readonly call: HostFunction;
+}
+
+/** Definition of a host op. */
+export interface HostOpDefinition {
+  /** For people: errors and dumps. */
+  readonly name: string;
+  /** The roles of its bindings. `dtypes` are by default all that kernels take. */
+  readonly bindings: readonly KernelBinding[];
+  /**
+   * Makes the op one of elements: the planner carries it out in parts of its first binding, each as soon as its elements are computed.
+   * Absent: the function gets the bindings as recorded, in one call.
+   */
+  readonly division?: Division;
+}
+
+const hostOps = new WeakSet<Kernel>();
+const hostBindings = new WeakSet<KernelBinding>();
+
+/** Defines a host op: launch it with {@link hostLaunch} on the target of a runtime. Define each once, because plans are cached by it. */
+export function defineHostOp({ name, bindings, division }: HostOpDefinition): HostOp {
+  const refuse = (): never => {
+    throw new RecordingError(
+      `host op "${name}" was launched on a device: launch it on the target of a runtime, whose steps wait for its function`,
+    );
+  };
+  const op: HostOp = {
+    name,
+    variant: "",
+    bindings: bindings.map((binding) => ({ dtypes: allDTypes, ...binding })),
+    scalars: [],
+    division,
+    program: refuse,
+    reference: refuse,
+  };
+  hostOps.add(op);
+  for (const binding of op.bindings) hostBindings.add(binding);
+  return op;
+}
+
+/** A use of a host op, to be launched on the target of a runtime. */
+export const hostLaunch = <B>(
+  kernel: HostOp,
+  bindings: readonly Binding<B>[],
+  call: HostFunction,
+): HostLaunch<B> => ({ kernel, bindings, scalars: {}, call });
+
+/** Whether a kernel is carried out by a function of the host. */
+export const isHostOp = (kernel: Kernel): kernel is HostOp => hostOps.has(kernel);
+
+/** Whether a binding is one of a host op: it is bound as recorded, and no pass changes it. */
+export const isHostBinding = (binding: KernelBinding): boolean => hostBindings.has(binding);
