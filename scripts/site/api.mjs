@@ -1,6 +1,6 @@
 // `node scripts/site/api.mjs FOLDER`: the API reference, of every entry of every public package, in one TypeScript program.
 import { fileURLToPath } from "node:url";
-import { Application, Converter, JSX, LogLevel } from "typedoc";
+import { Application, Converter, JSX, LogLevel, ReflectionKind } from "typedoc";
 import { publicPackages } from "../gates/packages.mjs";
 import { showCallables } from "./callables.mjs";
 import { packageEntries } from "./entries.mjs";
@@ -43,6 +43,10 @@ app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
         `${name}/`.startsWith(`${packageName}/`) && source.endsWith(`/${packagePath}`),
     );
     module.name = source.name;
+    // The plugin also collects accessors that other types inherit, which have no page.
+    for (const { children } of module.getChildrenByKind(ReflectionKind.Module))
+      for (const accessor of children?.filter(({ kind }) => kind === ReflectionKind.Accessor) ?? [])
+        project.removeReflection(accessor);
   }
 });
 app.renderer.hooks.on("pageSidebar.begin", ({ relativeURL }) =>
