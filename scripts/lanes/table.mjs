@@ -1,5 +1,4 @@
 // The lanes of `npm run lanes` and `npm run test:browser`: a driver, variables, and the tests of each package that run there.
-// The lanes of `npm run lanes`: a driver, variables, and the tests of each package that run there.
 import {
   bothMpis,
   chromiumOnLavapipe,

@@ -1,0 +1,140 @@
+import type { Variable } from "@halfstep/tensor";
+import type { Carrier } from "../carrier.js";
+import { Exchange } from "../wire/exchange.js";
+import type { Wire } from "../wire/wire.js";
+
+/** Options of DiLoCo. */
+export interface DiLoCoOptions {
+  /** Steps that each rank takes between two exchanges. Default 20. */
+  readonly innerSteps?: number | undefined;
+  /** The last step of training, after which ranks exchange whatever its number. Default: none. */
+  readonly lastStep?: number | undefined;
+  /** Learning rate of the outer step. Default 0.7. */
+  readonly lr?: number | undefined;
+  /** Nesterov momentum of the outer step. Default 0.9. */
+  readonly momentum?: number | undefined;
+  /** The wire of differences. Default "float16". */
+  readonly wire?: Wire | undefined;
+}
+
+/** The state of DiLoCo, for checkpoints. */
+export interface DiLoCoState {
+  /** The parameters that all ranks share, in their order. */
+  readonly shared: Float32Array;
+  readonly momentum: Float32Array;
+}
+
+/**
+ * DiLoCo (Douillard and others, 2023): each rank trains alone for some steps, on its own samples and with its own optimizer. Then all
+ * take an outer step of SGD with Nesterov momentum, whose gradient is the mean over ranks of the difference between the shared
+ * parameters and their own. It is a training hook, and exchanges `innerSteps` times less than an exchange in every step.
+ *
+ * @example
+ * const diloco = new DiLoCo(carrier, model.parameters(), { innerSteps: 20, lastStep: steps });
+ * await diloco.begin();
+ * await train({ …, hooks: { diloco } });
+ */
+export class DiLoCo {
+  readonly #parameters: readonly Variable[];
+  readonly #exchange: Exchange;
+  readonly #start: Exchange;
+  readonly #innerSteps: number;
+  readonly #lastStep: number | undefined;
+  readonly #lr: number;
+  readonly #momentum: number;
+  #state: DiLoCoState | undefined;
+
+  constructor(
+    carrier: Carrier,
+    parameters: Iterable<Variable>,
+    { innerSteps = 20, lastStep, lr = 0.7, momentum = 0.9, wire = "float16" }: DiLoCoOptions = {},
+  ) {
+    if (!Number.isSafeInteger(innerSteps) || innerSteps < 1)
+      throw new RangeError(`innerSteps is ${innerSteps}: it must be a whole number from 1 on`);
+    if (!(lr > 0) || !Number.isFinite(lr))
+      throw new RangeError(`lr is ${lr}: it must be a number above 0`);
+    if (!(momentum >= 0 && momentum < 1))
+      throw new RangeError(
+        `momentum is ${momentum}: it must be from 0 up to, but not including, 1`,
+      );
+    this.#parameters = [...new Set(parameters)];
+    this.#exchange = new Exchange(carrier, { wire });
+    this.#start = new Exchange(carrier, { wire: "float32" });
+    this.#innerSteps = innerSteps;
+    this.#lastStep = lastStep;
+    this.#lr = lr;
+    this.#momentum = momentum;
+  }
+
+  /** Gives all ranks the parameters of rank 0. Call it before training. */
+  async begin(): Promise<void> {
+    const shared = await this.#read();
+    const { rank } = this.#start.carrier;
+    await this.#start.mean(shared, { weight: rank === 0 ? 1 : 0, label: "the first parameters" });
+    this.#state = { shared, momentum: new Float32Array(shared.length) };
+    await this.#write(shared);
+  }
+
+  /** After every step: the outer step, where it is due. */
+  async afterStep({ step }: { readonly step: number }): Promise<void> {
+    if (step % this.#innerSteps === 0 || step === this.#lastStep)
+      await this.#outerStep(`the outer step after step ${step}`);
+  }
+
+  stateDict(): DiLoCoState {
+    return this.#begun();
+  }
+
+  loadStateDict({ shared, momentum }: DiLoCoState): void {
+    const { length } = this.#begun().shared;
+    if (shared?.length !== length || momentum?.length !== length)
+      throw new RangeError(
+        `the state of DiLoCo has ${shared?.length} parameters, and the model ${length}`,
+      );
+    this.#state = { shared: Float32Array.from(shared), momentum: Float32Array.from(momentum) };
+  }
+
+  #begun(): DiLoCoState {
+    if (!this.#state) throw new Error("DiLoCo has not begun: await begin() before training");
+    return this.#state;
+  }
+
+  async #outerStep(label: string): Promise<void> {
+    const { shared, momentum } = this.#begun();
+    const own = await this.#read();
+    const difference = shared.map((value, i) => value - (own[i] as number));
+    await this.#exchange.mean(difference, { label });
+    const next = new Float32Array(shared.length);
+    for (const [i, gradient] of difference.entries()) {
+      momentum[i] = this.#momentum * (momentum[i] as number) + gradient;
+      const change = gradient + this.#momentum * (momentum[i] as number);
+      next[i] = (shared[i] as number) - this.#lr * change;
+    }
+    this.#state = { shared: next, momentum };
+    await this.#write(next);
+  }
+
+  /** The values of all parameters, one after another. */
+  async #read(): Promise<Float32Array> {
+    const values = new Float32Array(this.#parameters.reduce((sum, { size }) => sum + size, 0));
+    const arrays = await Promise.all(this.#parameters.map((parameter) => parameter.toArray()));
+    let offset = 0;
+    for (const array of arrays) {
+      values.set(array, offset);
+      offset += array.length;
+    }
+    return values;
+  }
+
+  async #write(values: Float32Array): Promise<void> {
+    const runtime = this.#parameters[0]?.runtime;
+    await runtime?.step(() => {
+      let offset = 0;
+      for (const parameter of this.#parameters) {
+        const part = values.subarray(offset, offset + parameter.size);
+        parameter.assign(runtime.tensor(part, parameter.shape));
+        offset += parameter.size;
+      }
+    });
+  }
+}
