@@ -30,6 +30,7 @@ export {
 export { accumulate, assignUnless } from "./copies/assign.js";
 export { type ConcatenateAttributes, concatenate, maxConcatenated } from "./copies/concatenate.js";
 export { fill } from "./copies/fill.js";
+export { type FoldAttributes, fold } from "./copies/fold.js";
 export { type PermuteAttributes, permute } from "./copies/permute.js";
 export {
   type CopiedDimension,

@@ -3,12 +3,14 @@ import { parametersOf } from "../src/arguments/arguments.js";
 import type { Kind, ParameterKinds } from "../src/arguments/kinds.js";
 import { dtypeOrBool, flagInMemory } from "../src/arguments/own-kinds.js";
 import { ArgumentError, cpuRuntime, grad, kinds, Tensor } from "../src/index.js";
-import * as ops from "../src/ops/index.js";
+import * as further from "../src/ops/functional.js";
+import * as first from "../src/ops/index.js";
 import { TensorMethods } from "../src/tensor/tensor-methods.js";
 
 // Calls as from JavaScript, without a type checker: every exported op and every method of tensors, with each argument missing, of
 // the wrong kind, and with unknown options.
 
+const ops = { ...first, ...further };
 const runtime = cpuRuntime();
 const x = runtime.zeros([2, 2]);
 const variable = runtime.variable([1], [1]);

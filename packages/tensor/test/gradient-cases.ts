@@ -4,6 +4,7 @@ import { attentionCases } from "./gradient-cases/attention.js";
 import { type FamilyCases, on } from "./gradient-cases/builders.js";
 import { elementwiseCases } from "./gradient-cases/elementwise.js";
 import { functionCases } from "./gradient-cases/functions.js";
+import { furtherCases } from "./gradient-cases/further.js";
 import { indexingCases } from "./gradient-cases/indexing.js";
 import { lossCases } from "./gradient-cases/losses.js";
 import { matmulCases } from "./gradient-cases/matmul.js";
@@ -20,6 +21,7 @@ export const gradientCases: FamilyCases = {
   ...functionCases,
   ...reduceCases,
   ...statisticsCases,
+  ...furtherCases,
   ...indexingCases,
   ...shapeCases,
   ...matmulCases,

@@ -6,7 +6,6 @@ import { tensor } from "../arguments/kinds.js";
 import type { BackwardContext } from "../autograd/grad-node.js";
 import { castTo } from "../dispatch/cast.js";
 import {
-  type BinaryOp,
   callable,
   defineOp,
   type Op,
@@ -134,18 +133,12 @@ export function broadcastShapes(
 export const ofOne = (op: Op<null>): UnaryOp =>
   callable(op, { x: tensor }, (x: Tensor) => op.apply([x], null));
 
-/** An op without attributes that is called with its two operands. */
-export const ofTwo = (op: Op<null>): BinaryOp =>
-  callable(op, { a: tensor, b: tensor }, (a: Tensor, b: Tensor) =>
-    op.apply(withFloats(a, b), null),
-  );
-
 /** An op of one operand without attributes, from its derivative. */
 export const unary = (
   expression: Expression,
   castPolicy: CastPolicy,
   backward: (gradient: Tensor, x: Tensor, y: Tensor) => Tensor,
-  more: Pick<Pointwise<null>, "integers"> = {},
+  more: Pick<Pointwise<null>, "integers" | "name"> = {},
 ): UnaryOp =>
   ofOne(
     pointwise<null>({

@@ -1,4 +1,5 @@
 import * as kernels from "@halfstep/kernels";
+import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import {
   type CallableOp,
@@ -157,3 +158,45 @@ const avgPool2dBackward: Op<{ shape: readonly number[]; options: PoolOptions }> 
     avgPool2d(gradients[0] as Tensor, options),
   ],
 });
+
+/** Windows of {@link maxPool1d} and {@link avgPool1d}. */
+export interface Pool1dOptions {
+  /** Size of a window. */
+  readonly window: number;
+  /** Default: the window. */
+  readonly stride?: number;
+  /** Default 0. */
+  readonly padding?: number;
+}
+
+type Pool1d = (x: Tensor, options: Pool1dOptions) => Tensor;
+
+/** A pool of images of one row. */
+const pool1d = (name: string, pool: Pool): Pool1d =>
+  checked(
+    name,
+    {
+      x: kinds.tensor,
+      options: kinds.options({
+        window: kinds.integer,
+        stride: kinds.optional(kinds.integer),
+        padding: kinds.optional(kinds.integer),
+      }),
+    },
+    (x: Tensor, { window, stride = window, padding = 0 }: Pool1dOptions): Tensor => {
+      if (x.rank !== 3)
+        throw new ShapeError(`${name} needs an input [batch, length, channels], not [${x.shape}]`);
+      const y = pool(x.reshape(x.shape.toSpliced(1, 0, 1)), {
+        window: [1, window],
+        stride: [1, stride],
+        padding: [0, padding],
+      });
+      return y.reshape(y.shape.toSpliced(1, 1));
+    },
+  );
+
+/** Maximum of each window of an input [batch, length, channels]; NaN wins, as in torch. */
+export const maxPool1d: Pool1d = pool1d("maxPool1d", maxPool2d);
+
+/** Mean of each window of an input [batch, length, channels]; padding counts as zeros, as in torch. */
+export const avgPool1d: Pool1d = pool1d("avgPool1d", avgPool2d);

@@ -165,9 +165,10 @@ export interface Extremum {
   readonly indices: Tensor;
 }
 
-type AlongAxis = (x: Tensor, axis: number, options?: KeepOptions) => Extremum;
+/** A choice of one element of each line along an axis. */
+export type AlongAxis = (x: Tensor, axis: number, options?: KeepOptions) => Extremum;
 
-const alongAxis = (name: string, placesOf: (x: Tensor, d: number) => Tensor): AlongAxis =>
+export const alongAxis = (name: string, placesOf: (x: Tensor, d: number) => Tensor): AlongAxis =>
   checked(
     name,
     {
@@ -188,7 +189,7 @@ export const max: AlongAxis = alongAxis("max", (x, d) => argmaxAlong(x, d, true)
 export const min: AlongAxis = alongAxis("min", (x, d) => argmaxAlong(x, d, false));
 
 /** Indices of the largest or smallest elements along an axis, which keeps size 1. */
-const argmaxAlong = (x: Tensor, axis: number, largest: boolean): Tensor =>
+export const argmaxAlong = (x: Tensor, axis: number, largest: boolean): Tensor =>
   noGrad(() =>
     withAxisLast(x, axis, (rows) => {
       const places = argmaxOfRows(rows, largest);

@@ -9,7 +9,7 @@ export const mostPrinted = 1000;
 const ends = 3;
 
 /** The tensor in one line: what it is, its shape, its dtype and where it is. */
-export function titleOf(tensor: Tensor): string {
+function titleOf(tensor: Tensor): string {
   const { shape, dtype, runtime, isDisposed, requiresGrad } = tensor;
   const name = "name" in tensor ? `Variable ${tensor.name}` : "Tensor";
   const notes = [isDisposed && "disposed", requiresGrad && "requires grad"].filter(Boolean);

@@ -1,0 +1,29 @@
+export { adaptiveAvgPool1d, adaptiveAvgPool2d } from "./adaptive-pool.js";
+export { type Conv3dOptions, conv3d } from "./conv3d.js";
+export {
+  type ArangeOptions,
+  arange,
+  type CreationOptions,
+  type EyeOptions,
+  eye,
+  linspace,
+  type TriangleOptions,
+  tril,
+  triu,
+} from "./creation.js";
+export { nonzero, type Unique, unique } from "./found-places.js";
+export { type IndexPart, index } from "./index-by.js";
+export { lerp, outer } from "./mixing.js";
+export { instanceNorm, pixelShuffle, pixelUnshuffle } from "./pixels.js";
+export { avgPool1d, maxPool1d, type Pool1dOptions } from "./pool.js";
+export {
+  type DrawOptions,
+  type MultinomialOptions,
+  multinomial,
+  type RandintOptions,
+  randint,
+  randperm,
+} from "./random-choice.js";
+export { clone, repeat, tile } from "./repetition.js";
+export { argsort, median, type SortOptions, sort } from "./sorting.js";
+export { fold, type UnfoldOptions, unfold } from "./unfold.js";

@@ -1,0 +1,142 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import * as f from "../src/functional.js";
+import { argmin, cpuRuntime, Generator, type Runtime, type Tensor } from "../src/index.js";
+import { type ForwardCase, forwardMismatches, places } from "./forward-check.js";
+
+/** Values by torch: see golden/functional.py. */
+const golden = JSON.parse(
+  readFileSync(new URL("golden/functional.json", import.meta.url), "utf8"),
+) as Readonly<
+  Record<string, Pick<ForwardCase, "inputs" | "shape"> & { readonly values: readonly number[] }>
+>;
+
+type Apply = (x: Tensor, y: Tensor, z: Tensor, runtime: Runtime) => Tensor;
+
+const windows = { window: [3, 2], stride: [2, 1], padding: [1, 0], dilation: [1, 2] } as const;
+
+const computed: Readonly<Record<string, Apply>> = {
+  clone: (x) => f.clone(x),
+  repeat: (x) => f.repeat(x, [2, 1, 2, 3]),
+  tile: (x) => f.tile(x, [2, 3]),
+  tril: (x) => f.tril(x, { diagonal: -1 }),
+  triu: (x) => f.triu(x, { diagonal: 1 }),
+  outer: (a, b) => f.outer(a, b),
+  "lerp near": (a, b) => f.lerp(a, b, 0.25),
+  "lerp far": (a, b) => f.lerp(a, b, 0.75),
+  "lerp by a tensor": (a, b, w) => f.lerp(a, b, w),
+  index: (x) => f.index(x, [-1, { start: 1, end: 4, step: 2 }, "new", "all"]),
+  "index by places": (x, _, __, runtime) =>
+    f.index(x, ["all", runtime.tensor(Uint32Array.of(4, 0, 4))]),
+  sort: (x) => f.sort(x, { axis: 1 }).values,
+  argsort: (x) => f.argsort(x, { axis: 1 }),
+  "argsort, descending": (x) => f.argsort(x, { axis: 0, descending: true }),
+  argmin: (x) => argmin(x, 1),
+  median: (x) => f.median(x, 1).values,
+  "median of two": (x) => f.median(x, 2).values,
+  "median's places": (x) => f.median(x, 1).indices,
+  unfold: (x) => f.unfold(x, windows),
+  fold: (x) => f.fold(x, [5, 6], windows),
+  adaptiveAvgPool2d: (x) => f.adaptiveAvgPool2d(x, [3, 4]),
+  "adaptiveAvgPool2d of divisors": (x) => f.adaptiveAvgPool2d(x, [1, 3]),
+  adaptiveAvgPool1d: (x) => f.adaptiveAvgPool1d(x, 3),
+  maxPool1d: (x) => f.maxPool1d(x, { window: 3, stride: 2, padding: 1 }),
+  avgPool1d: (x) => f.avgPool1d(x, { window: 2 }),
+  instanceNorm: (x, weight, bias) => f.instanceNorm(x, weight, bias),
+  pixelShuffle: (x) => f.pixelShuffle(x, 2),
+  pixelUnshuffle: (x) => f.pixelUnshuffle(x, 2),
+  conv3d: (x, weight, bias) => f.conv3d(x, weight, bias, { padding: [1, 0, 1] }),
+  "conv3d of groups": (x, weight, bias) =>
+    f.conv3d(x, weight, bias, { stride: [1, 1, 2], dilation: [2, 1, 1], groups: 2 }),
+};
+
+const cases = Object.entries(golden).map(
+  ([name, { inputs, shape, values }]): ForwardCase => ({
+    name,
+    inputs: inputs.map((x) => ({ shape: x.shape, values: Float64Array.from(x.values) })),
+    apply: (x, runtime) =>
+      (computed[name] as Apply)(
+        ...(x.concat(x, x).slice(0, 3) as [Tensor, Tensor, Tensor]),
+        runtime,
+      ),
+    expected: () => values,
+    shape,
+  }),
+);
+
+test.each(places.filter(([place, dtype]) => place === "CPU" || dtype !== "float32"))(
+  "functions give torch's values: %s, %s",
+  async (_, dtype, open) => {
+    expect(Object.keys(computed)).toEqual(Object.keys(golden));
+    expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
+  },
+);
+
+const listed = async (x: Tensor): Promise<number[]> => [...(await x.toArray())];
+
+test("tensors are made without data", async () => {
+  const runtime = cpuRuntime();
+  expect(await listed(f.arange(runtime, 3))).toEqual([0, 1, 2]);
+  const down = f.arange(runtime, -2, { start: 5, step: -3, dtype: "int32" });
+  expect([down.dtype, ...(await listed(down))]).toEqual(["int32", 5, 2, -1]);
+  expect(() => f.arange(runtime, 3, { step: -1 })).toThrow("no steps of -1");
+  const line = await listed(f.linspace(runtime, 0, 0.3, 4));
+  expect(line).toEqual([0, 0.1, 0.2, 0.3].map(Math.fround));
+  expect(await listed(f.linspace(runtime, 7, 9, 1))).toEqual([7]);
+  expect(await listed(f.eye(runtime, 2, { columns: 3 }))).toEqual([1, 0, 0, 0, 1, 0]);
+});
+
+test("NaN is the largest, and the median of its line", async () => {
+  const x = cpuRuntime().tensor([2, Number.NaN, 1, 3, 5, 4], [2, 3]);
+  const sorted = f.sort(x);
+  expect(await listed(sorted.values)).toEqual([1, 2, Number.NaN, 3, 4, 5]);
+  const { values, indices } = f.median(x, 1);
+  expect([await listed(values), await listed(indices)]).toEqual([
+    [Number.NaN, 4],
+    [1, 2],
+  ]);
+});
+
+test("places and different elements are found between steps", async () => {
+  const x = cpuRuntime().tensor([3, 0, -1, 3, 0, 3], [2, 3]);
+  const { values, inverse, counts } = await f.unique(x);
+  expect(await Promise.all([values, inverse, counts].map(listed))).toEqual([
+    [-1, 0, 3],
+    [2, 1, 0, 2, 1, 2],
+    [1, 2, 3],
+  ]);
+  const nonzero = await f.nonzero(x);
+  expect([nonzero.shape, await listed(nonzero)]).toEqual([
+    [4, 2],
+    [0, 0, 0, 2, 1, 0, 1, 2],
+  ]);
+});
+
+test("whole numbers, orders and classes are drawn from the one stream", async () => {
+  const runtime = cpuRuntime();
+  const generator = new Generator(5);
+  const dice = await listed(f.randint(runtime, [6000], { low: -1, high: 5, generator }));
+  const seen = new Map<number, number>();
+  for (const side of dice) seen.set(side, (seen.get(side) ?? 0) + 1);
+  expect([...seen.keys()].sort((a, b) => a - b)).toEqual([-1, 0, 1, 2, 3, 4]);
+  for (const count of seen.values()) expect(Math.abs(count - 1000)).toBeLessThan(150);
+  expect(generator.offset).toBe(6000);
+  const order = await listed(f.randperm(runtime, 50, { generator }));
+  expect(order.toSorted((a, b) => a - b)).toEqual(order.map((_, i) => i));
+  expect(order.filter((place, i) => place === i).length).toBeLessThan(8);
+
+  const weights = runtime.tensor([0, 3, 1, 0, 5, 0, 0, 0], [2, 4]);
+  const drawn = f.multinomial(weights, 4000, { replacement: true, generator });
+  const rows = await listed(drawn);
+  const ones = rows.slice(0, 4000).filter((c) => c === 1).length;
+  expect(Math.abs(ones - 3000)).toBeLessThan(150);
+  expect(new Set(rows.slice(0, 4000))).toEqual(new Set([1, 2]));
+  expect(new Set(rows.slice(4000))).toEqual(new Set([0]));
+  const first = f.multinomial(weights.slice(0, { end: 1 }).expand([2000, 4]), 2, { generator });
+  const pairs = await listed(first);
+  const firsts = pairs.filter((_, i) => i % 2 === 0);
+  expect(Math.abs(firsts.filter((c) => c === 1).length - 1500)).toBeLessThan(110);
+  expect(pairs.every((c, i) => i % 2 === 0 || (c !== pairs[i - 1] && (c === 1 || c === 2)))).toBe(
+    true,
+  );
+});
