@@ -1,0 +1,52 @@
+// What a page loads, minified and gzipped, by use. Programs are entries of their own; the rest are exports of a package.
+const uses = [
+  {
+    name: "formats: float16 alone",
+    path: "packages/formats/dist/index.js",
+    import: "{ float16 }",
+    limit: "2 kB",
+  },
+  {
+    name: "formats: bfloat16 alone",
+    path: "packages/formats/dist/index.js",
+    import: "{ bfloat16 }",
+    limit: "2 kB",
+  },
+  {
+    name: "safetensors: the reader alone",
+    path: "packages/safetensors/dist/index.js",
+    import: "{ readSafetensors }",
+    limit: "4 kB",
+  },
+  {
+    name: "distributed: exchanges, with conversions",
+    path: "packages/distributed/dist/index.js",
+    limit: "20 kB",
+  },
+  {
+    name: "autocast: regions",
+    path: "packages/autocast/dist/index.js",
+    import: "{ autocast }",
+    limit: "4 kB",
+  },
+  { name: "autocast: all", path: "packages/autocast/dist/index.js", limit: "4.5 kB" },
+  {
+    name: "grad-scaler: the scaler",
+    path: "packages/grad-scaler/dist/index.js",
+    import: "{ GradScaler }",
+    limit: "10.5 kB",
+  },
+  { name: "training an MLP", path: "packages/trainer/test/size/mlp-training.ts", limit: "162 kB" },
+  { name: "training a CNN", path: "packages/trainer/test/size/cnn-training.ts", limit: "189 kB" },
+  {
+    name: "inference of a CNN",
+    path: "packages/trainer/test/size/cnn-inference.ts",
+    limit: "160 kB",
+  },
+];
+
+export default uses.map((use) => ({
+  ...use,
+  gzip: true,
+  modifyEsbuildConfig: (config) => ({ ...config, format: "esm", target: "es2023" }),
+}));

@@ -1,0 +1,29 @@
+import { autocast } from "@halfstep/autocast";
+import { requestDevice } from "@halfstep/device";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { DigitsCnn } from "@halfstep/models";
+import { AdamW } from "@halfstep/optim";
+import { ampPrimitives, crossEntropy, flatten, gpuRuntime } from "@halfstep/tensor";
+
+// A program of a page that trains a CNN, whose bundle the gate `size` weighs.
+
+const runtime = gpuRuntime(await requestDevice());
+const model = new DigitsCnn(runtime, { seed: 0 });
+const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr: 1e-3 });
+const scaler = new GradScaler(ampPrimitives(runtime));
+
+/** Takes one step, and returns its loss. */
+export async function step(images: Float32Array, labels: Uint32Array): Promise<number> {
+  const loss = await runtime.step(() => {
+    const x = runtime.tensor(images, [labels.length, 28, 28, 1]);
+    const loss = autocast({ dtype: "float16" }, () =>
+      crossEntropy(model.forward(x), runtime.tensor(labels)),
+    );
+    scaler.scale(loss).backward();
+    scaler.step(optimizer);
+    scaler.update();
+    optimizer.zeroGrad();
+    return loss;
+  });
+  return loss.item();
+}
