@@ -66,7 +66,8 @@ export class BindGroupCache {
     bindings: readonly Binding<GPUBuffer>[],
     scalars: UniformSlot | undefined,
   ): GPUBindGroup {
-    const sizes = bindings.map(boundBytes);
+    const { kernel } = compiled;
+    const sizes = bindings.map((binding, i) => boundBytes(binding, kernel.bindings[i]?.unit));
     let key = `${compiled.layoutId}`;
     for (const [i, { buffer, offset }] of bindings.entries())
       key += `;${this.#idOf(buffer)},${offset},${sizes[i]}`;
@@ -77,7 +78,7 @@ export class BindGroupCache {
       this.#groups.set(key, cached);
       return cached.group;
     }
-    assertBindings(compiled.kernel, bindings, sizes, this.#gpu.limits);
+    assertBindings(kernel, bindings, sizes, this.#gpu.limits);
     const ranges = bindings.map(({ buffer, offset }, i) => ({
       buffer,
       offset,
@@ -85,7 +86,7 @@ export class BindGroupCache {
     }));
     if (scalars) ranges.push({ ...scalars, size: compiled.scalarBytes });
     const group = this.#gpu.createBindGroup({
-      label: compiled.kernel.name,
+      label: kernel.name,
       layout: compiled.layout,
       entries: ranges.map((resource, binding) => ({ binding, resource })),
     });
@@ -145,9 +146,11 @@ export class BindGroupCache {
   }
 }
 
-// Programs read storage in quads of up to 16 bytes, so the last quad may reach into the padding.
-const boundBytes = ({ length, dtype }: Binding<GPUBuffer>): number =>
-  Math.max(16, Math.ceil(bytesFor(dtype, length) / 16) * 16);
+// Programs read most storage in quads of up to 16 bytes, so the last quad may reach into the padding.
+function boundBytes({ length, dtype }: Binding<GPUBuffer>, unit: 1 | 2 | 4 = 4): number {
+  const alignment = unit === 1 ? 4 : 16;
+  return Math.max(alignment, Math.ceil(bytesFor(dtype, length) / alignment) * alignment);
+}
 
 function assertBindings(
   kernel: Kernel,

@@ -15,6 +15,7 @@ export {
 export { isAccumulation } from "./copies/assign.js";
 export { concatenatedStarts, concatenatedWalks } from "./copies/concatenate.js";
 export { copyRowsApart } from "./copies/copy-rows-apart.js";
+export { copyWords } from "./copies/copy-words.js";
 export { contiguousStart, copiedWalk } from "./copies/strided-copy.js";
 export {
   inverseWalk,

@@ -9,6 +9,7 @@ import {
   type LaunchTarget,
 } from "@halfstep/device";
 import { bytesFor, isFloating } from "@halfstep/formats/dtypes";
+import { copyWords } from "@halfstep/kernels/planner";
 import { RecordingError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
 import { insertBackwardRanges } from "./backward-range.js";
@@ -144,6 +145,20 @@ export class Recorder<T extends HeldTensor> {
     storage.recording = this.#recording;
     this.#recording.transients.push(storage);
     return storage;
+  }
+
+  /** A copy of memory that ends inside a quad, made once in a recording, because kernels bind whole quads. */
+  wholeQuads(storage: Storage): Storage {
+    const { wholeQuads } = this.#recording;
+    const known = wholeQuads.get(storage);
+    if (known) return known;
+    const copy = this.transient(storage.byteLength);
+    const words = { offset: 0, length: storage.byteLength / 4, dtype: "uint32" } as const;
+    this.append(
+      copyWords({ input: { ...words, buffer: storage }, out: { ...words, buffer: copy } }),
+    );
+    wholeQuads.set(storage, copy);
+    return copy;
   }
 
   /** Result of an op. */

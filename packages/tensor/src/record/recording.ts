@@ -34,6 +34,8 @@ export class Recording {
   readonly released: Storage[] = [];
   /** The op of each launch, where the recording keeps notes. */
   notes: OpNotes | undefined;
+  /** Copies of memory that ends inside a quad. */
+  readonly wholeQuads: Map<Storage, Storage> = new Map();
   /** Whether the results of its ops are searched for values that are not finite. It then keeps notes. */
   isSearched = false;
   /** Whether the numbers rounded to zero in those results are counted. */
@@ -113,6 +115,7 @@ export class Recording {
     this.#undo.length = 0;
     this.#writes.length = 0;
     this.casts.clear();
+    this.wholeQuads.clear();
     this.notes = undefined;
     this.kept.clear();
   }

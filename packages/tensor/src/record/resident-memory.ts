@@ -90,12 +90,13 @@ export class ResidentMemory {
         "fromBuffer() takes a GPUBuffer, which only a runtime in GPU memory can use, such as that of gpuRuntime()",
       );
     const size = shape.reduce((a, b) => a * b, 1);
-    const bytes = Math.ceil(bytesFor(dtype, size) / 16) * 16;
-    if (buffer.size < bytes)
+    const words = Math.max(1, Math.ceil(bytesFor(dtype, size) / 4));
+    if (buffer.size < 4 * words)
       throw new ShapeError(
-        `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${bytes} bytes (a multiple of 16), this one has ${buffer.size}`,
+        `fromBuffer: shape [${shape}] of ${dtype} needs a buffer of ${4 * words} bytes, this one has ${buffer.size}`,
       );
-    const storage = new Storage(this, bytes);
+    const quads = 16 * Math.ceil(words / 4);
+    const storage = new Storage(this, buffer.size < quads ? 4 * words : quads);
     storage.memory = buffer;
     storage.isForeign = true;
     return storage;

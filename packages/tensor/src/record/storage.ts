@@ -74,6 +74,10 @@ export class Storage {
   memory: Memory | undefined;
   /** True for memory that belongs to the caller (`fromBuffer`): it is never pooled. */
   isForeign = false;
+  /** True for memory of the caller's that has no room for the last quad, as kernels read it. */
+  get endsInsideQuad(): boolean {
+    return this.byteLength % 16 !== 0;
+  }
   /** Host data of a transient input, until its recording has run. */
   hostData: HostData | undefined;
   /** The binding as which the host's data is stored. */

@@ -3,7 +3,7 @@ import { requestDevice } from "@halfstep/device/node";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { defineKernel } from "@halfstep/kernels";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { defineOp, type Tensor, type Variable } from "../index.js";
+import { defineOp, type StepOptions, type Tensor, type Variable } from "../index.js";
 import { cpuRuntime, gpuRuntime, type Runtime } from "../tensor/runtime.js";
 
 // The first run of a plan waits for its programs without blocking, and everything after it keeps its order.
@@ -126,6 +126,64 @@ describe.each(await testTiers())("the first step of a plan, %s", (tier) => {
     await runtime.step(() => first(x));
     await runtime.step(() => other(x));
     expect([ahead.mock.calls.length, now.mock.calls.length]).toEqual([0, 0]);
+  });
+});
+
+describe("a first step whose caller gives up", () => {
+  /** Begins a step whose programs are not compiled until `release` is called. */
+  const begin = async (options: (controller: AbortController) => StepOptions) => {
+    const device = await requestTestDevice();
+    const runtime = gpuRuntime(device);
+    const x = runtime.variable([1, 2, 3, 4], [4]);
+    const op = freshOp();
+    const release = holdCompiler(device);
+    const controller = new AbortController();
+    const results: Tensor[] = [];
+    const stepping = runtime.step(() => {
+      x.assign(op(x));
+      results.push(x.mul(2));
+      return results;
+    }, options(controller));
+    return { device, runtime, x, release, controller, results, stepping };
+  };
+
+  /** The step has its effect when it is compiled, and others follow it. */
+  const expectEffect = async ({
+    device,
+    runtime,
+    x,
+    release,
+    results,
+  }: Awaited<ReturnType<typeof begin>>): Promise<void> => {
+    expect(results[0]?.isDisposed).toBe(true);
+    setTimeout(release, 10);
+    await runtime.step(() => x.assign(x.mul(10)));
+    expect([...(await x.toArray())]).toEqual([20, 30, 40, 50]);
+    expect(device.failure).toBe(undefined);
+  };
+
+  test("rejects with the reason of its signal", async () => {
+    const begun = await begin(({ signal }) => ({ signal }));
+    setTimeout(() => begun.controller.abort(new Error("enough")), 10);
+    await expect(begun.stepping).rejects.toThrow("enough");
+    await expectEffect(begun);
+    await expect(
+      begun.runtime.step(() => begun.x.assign(begun.x.mul(0)), { signal: begun.controller.signal }),
+    ).rejects.toThrow("enough");
+    expect([...(await begun.x.toArray())]).toEqual([20, 30, 40, 50]);
+  });
+
+  test("rejects with the error of its onCompile, which is not called again", async () => {
+    let calls = 0;
+    const begun = await begin(() => ({
+      onCompile() {
+        calls++;
+        throw new Error("no more");
+      },
+    }));
+    await expect(begun.stepping).rejects.toThrow("no more");
+    await expectEffect(begun);
+    expect(calls).toBe(1);
   });
 });
 

@@ -47,7 +47,15 @@ export interface VariableOptions extends Omit<TensorOptions, "dtype"> {
 }
 
 /** Options of `runtime.step()`. */
-export interface StepOptions extends Pick<PrepareOptions, "onCompile"> {
+export interface StepOptions {
+  /** Told how many of the step's programs are compiled. If it throws, the step rejects with its error, as by `signal`. */
+  readonly onCompile?: PrepareOptions["onCompile"];
+  /**
+   * Ends the wait for the programs of a first step: the step rejects with the signal's reason, and its results are disposed. It is
+   * recorded already: its effects on variables happen when its programs are compiled, and later steps wait for them. A step whose
+   * signal is aborted before it begins is not recorded.
+   */
+  readonly signal?: AbortSignal | undefined;
   /** Keep the graph, so that `backward()` may be called after the step. Default false. */
   readonly keepGraph?: boolean;
 }

@@ -25,6 +25,7 @@ import { Executor } from "../run/executor.js";
 import { gpuRunner } from "../run/gpu-runner.js";
 import { macrotask } from "../run/macrotask.js";
 import type { PrepareOptions, Runner } from "../run/runner.js";
+import { Wait } from "../run/wait.js";
 import { sizeOf } from "../shapes.js";
 import { ampPrimitives } from "./amp.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
@@ -219,7 +220,10 @@ export class Runtime {
     return this.recorder.handles.track(new Variable(this, place, shape, dtype, name));
   }
 
-  /** A tensor over memory of the caller's, without a copy: a GPUBuffer with STORAGE usage for a GPU runtime. */
+  /**
+   * A tensor over memory of the caller's: a GPUBuffer with STORAGE usage for a GPU runtime. It is not copied where the buffer's size, or
+   * more of it than the elements, is a multiple of 16 bytes; else each step that uses the tensor first copies it on the device.
+   */
   fromBuffer(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Tensor {
     const storage = this.#memory.foreign(buffer, shape, dtype);
     return this.recorder.handles.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
@@ -238,10 +242,12 @@ export class Runtime {
       throw new RecordingError(
         "step() was called while another step of this runtime is open: await each step before the next",
       );
+    options.signal?.throwIfAborted();
     this.#isRunning = true;
+    const wait = new Wait(options);
     try {
-      await this.#noticing(this.#runner.ready());
-      this.#stepOptions = options;
+      await wait.for(this.#noticing(this.#runner.ready()));
+      this.#stepOptions = { ...options, onCompile: wait.onCompile };
       const result = this.recorder.step(() => {
         const returned = requireSynchronous("step", (fn as () => T)());
         const results = tensorsIn(returned);
@@ -250,7 +256,12 @@ export class Runtime {
         return returned;
       });
       await macrotask();
-      await this.#noticing(this.#runner.assertWell());
+      try {
+        await wait.for(this.#noticing(this.#runner.assertWell()));
+      } catch (error) {
+        for (const tensor of tensorsIn(result)) tensor.dispose();
+        throw error;
+      }
       return result;
     } finally {
       this.#isRunning = false;
@@ -367,7 +378,7 @@ export class Runtime {
   async read(tensor: Tensor): Promise<KernelView> {
     tensor.assertUsable();
     if (tensor.requiresGrad && !tensor.storage.isResident) tensor.keep();
-    return this.recorder.read(tensor.operand());
+    return this.recorder.read(tensor.elements());
   }
 
   /** Records a step of `fn`, passes the recording to `use`, and drops it. */

@@ -112,6 +112,13 @@ export class Tensor extends TensorMethods {
 
   /** @internal The elements as a launch binds them. */
   operand(): Operand {
+    const { storage } = this.place;
+    if (!storage.endsInsideQuad) return this.elements();
+    return { ...this.elements(), buffer: this.runtime.recorder.wholeQuads(storage) };
+  }
+
+  /** @internal The elements where they are. */
+  elements(): Operand {
     this.assertUsable();
     const { shape, dtype, size: length } = this;
     const { storage: buffer, offset } = this.place;
