@@ -55,6 +55,10 @@ export interface DataOptions {
   readonly cropScale: number;
   /** False for unchanged images. */
   readonly augment: boolean;
+  /** Of each channel, from 0 to 1. Default: ImageNet's for image files, and else that of the training images. */
+  readonly mean?: readonly number[] | undefined;
+  /** As `mean`. */
+  readonly std?: readonly number[] | undefined;
 }
 
 export interface TrainingData {
@@ -84,9 +88,7 @@ export async function openTraining(directory: string, options: DataOptions): Pro
   if (kind !== "folder") {
     const { splits, classes } = await readPixels(directory);
     requireClasses(path, { classes, labels: splits.train.labels });
-    const { mean, std } = normalizationOf(splits.train);
-    const { width: size, channels } = splits.train;
-    const view = { classes, size, channels, resize: size, mean: listOf(mean), std: listOf(std) };
+    const view = pixelView(directory, { splits, classes }, options);
     const augmentation: Augmentation =
       kind === "cifar"
         ? { pad: 4, flip: options.flip ?? true }
@@ -100,11 +102,7 @@ export async function openTraining(directory: string, options: DataOptions): Pro
   const train = await imageFolder(join(path, "train"));
   requireClasses(join(path, "train"), train);
   const size = options.imageSize ?? 224;
-  const view: View = {
-    ...{ classes: train.classes, size, channels: 3, ...zoomOf(size, options.zoom) },
-    mean: listOf(imagenetNormalization.mean),
-    std: listOf(imagenetNormalization.std),
-  };
+  const view = fileView(path, train.classes, size, options);
   return {
     ...{ name: "image folder", view, isAugmented },
     train: fileImages(train.files, train.labels, {
@@ -113,6 +111,64 @@ export async function openTraining(directory: string, options: DataOptions): Pro
     }),
     test: await openTest(path, view),
   };
+}
+
+type ViewOptions = Pick<DataOptions, "zoom" | "mean" | "std">;
+
+/**
+ * The format of image files.
+ * @param place for messages
+ * @throws DataError for a mean or std of another number of channels
+ */
+export const fileView = (
+  place: string,
+  classes: readonly string[],
+  size: number,
+  { zoom, ...normalization }: ViewOptions,
+): View =>
+  normalized(place, normalization, {
+    ...{ classes, size, channels: 3, ...zoomOf(size, zoom) },
+    mean: listOf(imagenetNormalization.mean),
+    std: listOf(imagenetNormalization.std),
+  });
+
+function pixelView(place: string, { splits, classes }: PixelData, options: ViewOptions): View {
+  const { mean, std } = normalizationOf(splits.train);
+  const { width: size, channels } = splits.train;
+  return normalized(place, options, {
+    ...{ classes, size, channels, resize: size },
+    ...{ mean: listOf(mean), std: listOf(std) },
+  });
+}
+
+/** A view with the mean and std that were asked for. */
+function normalized(
+  place: string,
+  { mean, std }: Pick<ViewOptions, "mean" | "std">,
+  view: View,
+): View {
+  for (const [flag, values] of Object.entries({ mean, std }))
+    if (values !== undefined && values.length !== view.channels)
+      throw new DataError(
+        place,
+        `has images of ${view.channels} channels, and --${flag} has ${values.length} numbers`,
+      );
+  return { ...view, mean: mean ?? view.mean, std: std ?? view.std };
+}
+
+/**
+ * The format of a folder's test images for a network that was trained elsewhere.
+ * @param size of image files; others have their own
+ */
+export async function testView(
+  directory: string,
+  size: number,
+  options: ViewOptions,
+): Promise<View> {
+  const { kind, path } = kindOf(directory);
+  if (kind !== "folder") return pixelView(directory, await readPixels(directory), options);
+  const { classes } = await imageFolder(join(path, "val"));
+  return fileView(path, classes, size, options);
 }
 
 /**

@@ -13,7 +13,7 @@ import { architectures } from "./model.js";
 /** Adds the flags of training: those of apex's ImageNet trainers as they are spelled there, and our own. */
 export const trainFlags = (train: Command): Command =>
   runFlags(
-    train
+    viewFlags(train)
       .option(
         "-a, --arch <name>",
         `${architectures.join(", ")} (default: resnet18)`,
@@ -28,6 +28,11 @@ export const trainFlags = (train: Command): Command =>
         "--stem <name>",
         "imagenet or cifar (default: by the image size)",
         oneOf(["imagenet", "cifar"]),
+      )
+      .option(
+        "--shortcut <name>",
+        "projection, or padding: the paper's for CIFAR-10, without parameters (default: projection)",
+        oneOf(["projection", "padding"]),
       )
       .option("--momentum <x>", "of SGD", fraction, 0.9)
       .option("--wd, --weight-decay <x>", "weight decay", notNegative, 1e-4)
@@ -80,17 +85,6 @@ export const trainFlags = (train: Command): Command =>
         wholeNumber(2),
       )
       .option(
-        "--image-size <n>",
-        "pixels of a side that image files are brought to (default: 224)",
-        imageSide,
-      )
-      .option(
-        "--zoom <x>",
-        "tests see the middle of image files at x times the size (default: 256/224, and files of the right size whole)",
-        zoomFactor,
-      )
-      .option("--no-zoom", "tests see the middle of image files at their size")
-      .option(
         "--crop-scale <x>",
         "smallest part of an image file that training sees",
         fraction,
@@ -101,7 +95,10 @@ export const trainFlags = (train: Command): Command =>
       .option("--no-augment", "train on the images as they are")
       .option("-j, --workers <n>", "images that are decoded at a time", wholeNumber(1), 4)
       .option("--eval-every <n>", "epochs between two evaluations", wholeNumber(1), 1)
-      .option("--pretrained <file>", "start from a safetensors file with torchvision's names")
+      .option(
+        "--pretrained <file>",
+        "start from weights of torch or safetensors, or --evaluate them; they decide --arch if it is not given",
+      )
       .option(
         "-e, --evaluate",
         "test the network of --resume, or the best of --out, and end",
@@ -148,7 +145,10 @@ export const trainFlags = (train: Command): Command =>
 /** Adds the flags of `predict`. */
 export const predictFlags = (predict: Command): Command =>
   runFlags(
-    modelFlag(predict).option("--half", "compute in float16", false),
+    viewFlags(modelFlag(predict))
+      .option("--half", "compute in float16", false)
+      .option("--pretrained <file>", "weights of torch or safetensors, in place of --model")
+      .option("--classes <names>", "of --pretrained: names by commas, or a file with one a line"),
     { batchSize: 32, adapter: undefined, device: undefined, json: false },
     {
       batchSize: { description: "images in a batch" },
@@ -159,6 +159,27 @@ export const predictFlags = (predict: Command): Command =>
 /** Adds the flags of `export`. */
 export const exportFlags = (each: Command): Command =>
   runFlags(modelFlag(each), { adapter: undefined, device: undefined });
+
+/** Adds the flags of how a network sees images. */
+const viewFlags = (each: Command): Command =>
+  each
+    .option(
+      "--image-size <n>",
+      "pixels of a side that image files are brought to (default: 224)",
+      imageSide,
+    )
+    .option(
+      "--zoom <x>",
+      "tests see the middle of image files at x times the size (default: 256/224, and files of the right size whole)",
+      zoomFactor,
+    )
+    .option("--no-zoom", "tests see the middle of image files at their size")
+    .option(
+      "--mean <list>",
+      "of each channel, from 0 to 1 (default: ImageNet's for image files, else that of the training images)",
+      numberList,
+    )
+    .option("--std <list>", "as --mean", positiveList);
 
 const modelFlag = (each: Command): Command =>
   each.option("--model <dir>", "the --out folder of a training, or a checkpoint", "runs/images");
@@ -176,6 +197,20 @@ function zoomFactor(text: string): number {
   const factor = Number(text);
   if (!(factor >= 1 && factor <= 4)) throw new InvalidArgumentError("it must be from 1 to 4.");
   return factor;
+}
+
+function numberList(text: string): readonly number[] {
+  const numbers = text.split(",").map(Number);
+  if (text.trim() === "" || !numbers.every(Number.isFinite))
+    throw new InvalidArgumentError("it must be numbers with commas between them.");
+  return numbers;
+}
+
+function positiveList(text: string): readonly number[] {
+  const numbers = numberList(text);
+  if (!numbers.every((number) => number > 0))
+    throw new InvalidArgumentError("it must be numbers above 0.");
+  return numbers;
 }
 
 function epochList(text: string): readonly number[] {

@@ -1,11 +1,15 @@
+import { existsSync } from "node:fs";
+import { readTextFile } from "@halfstep/data/node";
 import { recipeFor } from "@halfstep/trainer";
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
-import { mnistDirectory, openTest, zoomOf } from "./data.js";
+import { fileView, mnistDirectory, openTest, testView, zoomOf } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
 import { sampleOf } from "./images.js";
+import type { NetworkOptions } from "./model.js";
 import type { ExportWeightsCommand, PredictCommand, TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
 import { predictImages } from "./predict.js";
+import { openPretrained } from "./pretrained.js";
 import { openNetwork } from "./saved-network.js";
 import { testBatches } from "./train.js";
 import { exportWeights } from "./weights.js";
@@ -18,8 +22,15 @@ export async function evaluate(options: TrainCommand): Promise<number> {
   for (const warning of warnings) say(warning);
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
   const from = resume === undefined || resume === "auto" ? out : resume;
-  const network = await openNetwork(runtime, from, isChosen ? recipe : undefined);
   const directory = options.directory ?? mnistDirectory();
+  const { pretrained: path } = options;
+  const network =
+    path === undefined
+      ? await openNetwork(runtime, from, isChosen ? recipe : undefined)
+      : await openPretrained(runtime, {
+          ...{ path, recipe },
+          viewFor: (network) => testView(directory, sizeFor(network, options), options),
+        });
   const { size } = network.view;
   const view = { ...network.view, ...(zoom !== undefined && zoomOf(size, zoom)) };
   const test = sampleOf(await openTest(directory, view), limit, options.seed);
@@ -48,7 +59,15 @@ export async function evaluate(options: TrainCommand): Promise<number> {
 /** `predict IMAGE…` */
 export async function predict(options: PredictCommand): Promise<number> {
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
-  const network = await openNetwork(runtime, options.model);
+  const { pretrained: path } = options;
+  const network =
+    path === undefined
+      ? await openNetwork(runtime, options.model)
+      : await openPretrained(runtime, {
+          ...{ path, recipe: recipeFor("float32") },
+          viewFor: async (network) =>
+            fileView(path, await classNames(options, network), sizeFor(network, options), options),
+        });
   const { predictions, usage } = await predictImages(network, options.files, {
     ...options,
     ...{ runtime, device },
@@ -65,6 +84,25 @@ export async function predict(options: PredictCommand): Promise<number> {
           .join("\n"),
   );
   return 0;
+}
+
+/** Pixels of a side that a network of others sees: what was asked for, or what its first layers are usually made for. */
+const sizeFor = (
+  { stem }: NetworkOptions,
+  { imageSize }: Pick<PredictCommand, "imageSize">,
+): number => imageSize ?? (stem === "cifar" ? 32 : 224);
+
+/** The names of classes that were asked for, or numbers. */
+async function classNames(
+  { classes }: Pick<PredictCommand, "classes">,
+  network: NetworkOptions,
+): Promise<readonly string[]> {
+  if (classes === undefined) return Array.from({ length: network.classes ?? 0 }, (_, i) => `${i}`);
+  const text = existsSync(classes) ? await readTextFile(classes) : classes.replaceAll(",", "\n");
+  return text
+    .split(/\r?\n/)
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
 }
 
 /** `export FILE` */

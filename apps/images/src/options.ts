@@ -4,16 +4,27 @@ import { exportFlags, predictFlags, trainFlags } from "./flags.js";
 import type { Architecture } from "./model.js";
 import type { PrecisionFlags } from "./precision.js";
 
+/** The flags of how a network sees images. */
+interface ViewFlags {
+  readonly imageSize?: number;
+  readonly zoom?: Zoom;
+  readonly mean?: readonly number[];
+  readonly std?: readonly number[];
+}
+
 /** The flags of training: those of apex's ImageNet trainers, and of this one. */
 export interface TrainCommand
   extends PrecisionFlags,
+    ViewFlags,
     Omit<RunFlags, "precision" | "staticLossScale" | "initScale"> {
   readonly command: "train";
   /** Undefined: the MNIST that comes with the app. */
   readonly directory: string | undefined;
-  readonly arch: Architecture;
+  /** Undefined: that of `pretrained`. */
+  readonly arch?: Architecture;
   readonly width?: number;
   readonly stem?: "imagenet" | "cifar";
+  readonly shortcut?: "projection" | "padding";
   readonly momentum: number;
   readonly weightDecay: number;
   readonly normDecay: boolean;
@@ -21,14 +32,12 @@ export interface TrainCommand
   readonly milestones: readonly number[];
   readonly labelSmoothing: number;
   readonly limit?: number;
-  readonly imageSize?: number;
-  readonly zoom?: Zoom;
   readonly cropScale: number;
   readonly flip?: boolean;
   readonly augment: boolean;
   readonly workers: number;
   readonly evalEvery: number;
-  /** A safetensors file with torch's names. */
+  /** Weights with torch's names. */
   readonly pretrained?: string;
   readonly evaluate: boolean;
   readonly deterministic: boolean;
@@ -37,8 +46,12 @@ export interface TrainCommand
 }
 
 /** The flags of `predict`. */
-export interface PredictCommand extends Pick<RunFlags, "adapter" | "device" | "json"> {
+export interface PredictCommand extends ViewFlags, Pick<RunFlags, "adapter" | "device" | "json"> {
   readonly command: "predict";
+  /** Weights with torch's names, in place of `model`. */
+  readonly pretrained?: string;
+  /** Names of classes with commas between them, or a file with one a line. */
+  readonly classes?: string;
   readonly files: readonly string[];
   readonly model: string;
   readonly batchSize: number;
@@ -88,9 +101,12 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
   const chooseTraining = (flags: Partial<TrainCommand>, directory: string | undefined): void => {
     const standard = directory === undefined ? demonstration : apex;
     const given = Object.entries(flags).filter(([, value]) => value !== undefined);
+    const { arch, stem, ...others } = standard;
     chosen = {
       ...{ command: "train", directory },
-      ...standard,
+      ...others,
+      // Weights have an architecture of their own.
+      ...(flags.pretrained === undefined && { arch, stem }),
       ...Object.fromEntries(given),
     } as TrainCommand;
   };

@@ -74,6 +74,7 @@ function optionsIn(fields: ConfigFields, state: StateDict, source: string): Netw
     block: fields.oneOf("block", ["basic", "bottleneck"], "basic"),
     width: fields.count("width", 64),
     stem: fields.oneOf("stem", ["imagenet", "cifar"]),
+    shortcut: fields.oneOf("shortcut", ["projection", "padding"], "projection"),
     classes: fields.count("classes"),
     channels: fields.count("channels"),
   } as const;

@@ -1,12 +1,14 @@
 import type { RunSummary } from "@halfstep/trainer";
 import { openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
+import { readWeights } from "@halfstep/trainer/node";
 import { describeClasses } from "./classes.js";
 import { mnistDirectory, openTraining, type View } from "./data.js";
 import { classLines } from "./evaluate.js";
 import { sampleOf } from "./images.js";
-import { networkFor } from "./model.js";
+import { type NetworkOptions, networkFor } from "./model.js";
 import { demonstration, type TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
+import { networkOfWeights } from "./pretrained.js";
 import { samplesOf } from "./samples.js";
 import { stepsOf, trainImages } from "./train.js";
 import { loadPretrained } from "./weights.js";
@@ -33,13 +35,13 @@ export async function train(options: TrainCommand): Promise<number> {
     ...options,
     ...data,
     ...{ recipe, scaler },
-    network: networkFor(options, data.view),
+    network: await networkOf(options, data.view),
     train: sampleOf(data.train, options.limit, options.seed),
     test: sampleOf(data.test, options.limit, options.seed),
     maxSteps: options.prof === undefined ? options.maxSteps : options.prof + profiled,
   };
   say(
-    `${data.name}: ${run.train.count} training and ${run.test.count} test images of ${data.view.classes.length} classes · ${options.arch}, ${recipe.name} · ${opened.described.adapter} · writing to ${options.out}`,
+    `${data.name}: ${run.train.count} training and ${run.test.count} test images of ${data.view.classes.length} classes · ${options.arch ?? `the network of ${options.pretrained}`}, ${recipe.name} · ${opened.described.adapter} · writing to ${options.out}`,
   );
   for (const line of describeClasses(run.train, data.view.classes)) say(line);
   const context = opened.follow({
@@ -64,6 +66,20 @@ export async function train(options: TrainCommand): Promise<number> {
   });
 }
 
+/** The network that flags name, or that of the weights to start from. */
+async function networkOf(
+  { arch, pretrained, ...flags }: TrainCommand,
+  view: View,
+): Promise<NetworkOptions> {
+  if (arch === undefined && pretrained !== undefined) {
+    if ((flags.width ?? flags.stem ?? flags.shortcut) !== undefined)
+      throw new UsageError("--width, --stem and --shortcut are of --arch: give it, too");
+    const network = networkOfWeights(await readWeights(pretrained), pretrained);
+    return { ...network, classes: view.classes.length, channels: view.channels };
+  }
+  return networkFor({ ...flags, arch: arch ?? "resnet18" }, view);
+}
+
 /** The most bytes of a batch of images. */
 const mostBatchBytes = 2 ** 31;
 
@@ -80,7 +96,8 @@ function requireMemory({ batchSize }: TrainCommand, { size, channels }: View): v
 const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   directory: options.directory ?? null,
   precision,
-  ...{ arch: options.arch, width: options.width ?? null, stem: options.stem ?? null },
+  ...{ arch: options.arch ?? null, width: options.width ?? null, stem: options.stem ?? null },
+  ...{ shortcut: options.shortcut ?? null, mean: options.mean ?? null, std: options.std ?? null },
   ...{ epochs: options.epochs, "batch-size": options.batchSize, accumulate: options.accumulate },
   ...{ lr: options.lr, momentum: options.momentum, "weight-decay": options.weightDecay },
   ...{ "norm-decay": options.normDecay, "warm-up": options.warmUp },

@@ -1,17 +1,22 @@
 import type { Recipe } from "@halfstep/autocast";
 import { DataError } from "@halfstep/data";
 import type { ResNet } from "@halfstep/models";
-import { loadTorchStateDict, StateDictError, torchStateDict } from "@halfstep/nn";
+import {
+  describeStateDictKeys,
+  loadTorchStateDict,
+  StateDictError,
+  torchStateDict,
+} from "@halfstep/nn";
 import { writeSafetensorsTo } from "@halfstep/safetensors";
 import { auditRange, safetensorsOf } from "@halfstep/trainer";
 import { readWeights, writeWholeFile } from "@halfstep/trainer/node";
 import type { OpenedNetwork } from "./saved-network.js";
 
 /** The classification layer, which is useless for other classes. */
-const head = /^fc\./;
+const head = /^(fc|linear)\./;
 
 /**
- * Starts a network from a safetensors file with torchvision's names and layouts. The last layer keeps its initial values where the
+ * Starts a network from weights with torchvision's names and layouts. The last layer keeps its initial values where the
  * file's has other classes. Weights beyond the range of 16 bits are reported, with advice.
  * @throws DataError where another parameter is missing or has another shape
  */
@@ -26,16 +31,18 @@ export async function loadPretrained(
   if (half === "float16" || half === "bfloat16")
     for (const line of auditRange(weights, half).advice) say(line);
   const body = Object.fromEntries(Object.entries(weights).filter(([name]) => !head.test(name)));
-  const classes = weights["fc.weight"]?.shape[0];
+  const classes = (weights["fc.weight"] ?? weights["linear.weight"])?.shape[0];
   const isSame = classes === model.fc.weight.shape[0];
   try {
     const { missing, unexpected, misshapen } = loadTorchStateDict(model, isSame ? weights : body, {
       strict: isSame,
     });
-    const lacking = [...missing, ...misshapen].filter((name) => !head.test(name));
-    const strange = unexpected.filter((name) => !head.test(name));
-    if (lacking.length + strange.length > 0)
-      throw new DataError(path, `is of another network: ${[...lacking, ...strange].join(", ")}`);
+    const ofBody = (names: readonly string[]): readonly string[] =>
+      names.filter((name) => !head.test(name));
+    const problems = describeStateDictKeys({
+      ...{ missing: ofBody(missing), unexpected: ofBody(unexpected), misshapen: ofBody(misshapen) },
+    });
+    if (problems !== "") throw new DataError(path, `is of another network: ${problems}`);
   } catch (error) {
     if (error instanceof StateDictError) throw new DataError(path, error.message);
     throw error;

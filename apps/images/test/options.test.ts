@@ -62,7 +62,10 @@ describe("the command line of apex's ImageNet trainers", () => {
   });
 
   it.each([
-    ["DIR --arch resnet19", "is none of resnet18, resnet20, resnet34, resnet50"],
+    [
+      "DIR --arch resnet19",
+      "is none of resnet18, resnet20, resnet32, resnet34, resnet44, resnet50, resnet56",
+    ],
     ["DIR --opt-level O4", "is none of O0, O1, O2, O3"],
     ["DIR --static-loss-scale -1", "must be a number above 0"],
     ["DIR --batch-size 1", "must be a whole number from 2 on"],

@@ -18,5 +18,14 @@ export { CRF, type CRFLossOptions, type DecodedTags, type MaskOptions } from "./
 export { DigitsCnn, type DigitsCnnOptions } from "./digits-cnn.js";
 export { GPT, GPTModel, type GPTOptions } from "./gpt.js";
 export { Mlp, type MlpOptions } from "./mlp.js";
-export { ResNet, type ResNetOptions, resnet18, resnet20, resnet50 } from "./resnet.js";
+export {
+  ResNet,
+  type ResNetOptions,
+  resnet18,
+  resnet20,
+  resnet32,
+  resnet44,
+  resnet50,
+  resnet56,
+} from "./resnet.js";
 export { UNet, type UNetOptions } from "./unet.js";

@@ -1,6 +1,7 @@
+import { loadTorchStateDict, torchStateDict } from "@halfstep/nn";
 import { cpuRuntime, noGrad, ShapeError } from "@halfstep/tensor";
 import { expect, test } from "vitest";
-import { ResNet, type ResNetOptions, resnet20 } from "./index.js";
+import { ResNet, type ResNetOptions, resnet20, resnet32, resnet44, resnet56 } from "./index.js";
 
 const cifar = { layers: [3, 3, 3], width: 16, classes: 10, stem: "cifar" } as const;
 
@@ -51,6 +52,29 @@ test("zeroInitResidual starts every block as what joins it", async () => {
     /\dbn2\.weight|\.bn2\.weight/.test(name),
   );
   expect(weights).toHaveLength(9);
+});
+
+test("the names that networks for CIFAR-10 have elsewhere are known", async () => {
+  const options = { seed: 1, width: 2, layers: [1, 1, 1] };
+  const state = await torchStateDict(resnet20(cpuRuntime(), options));
+  const counted = { shape: [], dtype: "int32" as const, data: Int32Array.of(3) };
+  const elsewhere = Object.fromEntries(
+    Object.entries({ ...state, "layer2.0.downsample.1.num_batches_tracked": counted }).map(
+      ([name, saved]) => [name.replace("downsample", "shortcut").replace("fc.", "linear."), saved],
+    ),
+  );
+  const other = resnet20(cpuRuntime(), { ...options, seed: 2 });
+  loadTorchStateDict(other, elsewhere);
+  expect(await torchStateDict(other)).toEqual(state);
+});
+
+test.each([
+  [resnet32, 464_154],
+  [resnet44, 658_586],
+  [resnet56, 853_018],
+])("%o has as many parameters as published", (preset, count) => {
+  const model = preset(cpuRuntime(), { seed: 1, shortcut: "padding" });
+  expect([...model.parameters()].reduce((sum, { size }) => sum + size, 0)).toBe(count);
 });
 
 test("a shortcut with padding is every second pixel between new channels of zeros", async () => {

@@ -10,6 +10,7 @@ import {
   Module,
   requireArguments,
   Sequential,
+  type TorchLayout,
 } from "@halfstep/nn";
 import { avgPool2d, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
 
@@ -54,6 +55,18 @@ export const resnet50 = (runtime: Runtime, options: Preset): ResNet =>
  */
 export const resnet20 = (runtime: Runtime, options: Preset): ResNet =>
   new ResNet(runtime, { layers: [3, 3, 3], width: 16, classes: 10, stem: "cifar", ...options });
+
+/** ResNet-32 for images like CIFAR-10's: 464,154 parameters with padding. Else as {@link resnet20}. */
+export const resnet32 = (runtime: Runtime, options: Preset): ResNet =>
+  resnet20(runtime, { layers: [5, 5, 5], ...options });
+
+/** ResNet-44 for images like CIFAR-10's: 658,586 parameters with padding. Else as {@link resnet20}. */
+export const resnet44 = (runtime: Runtime, options: Preset): ResNet =>
+  resnet20(runtime, { layers: [7, 7, 7], ...options });
+
+/** ResNet-56 for images like CIFAR-10's: 853,018 parameters with padding. Else as {@link resnet20}. */
+export const resnet56 = (runtime: Runtime, options: Preset): ResNet =>
+  resnet20(runtime, { layers: [9, 9, 9], ...options });
 
 /** He et al., with the fan of the backward pass, as torchvision has it. */
 const heNormal: Initializer = (shape, generator) =>
@@ -159,6 +172,11 @@ export class ResNet extends Module {
     return total + (inChannels + 1) * classes;
   }
 
+  /** Networks for CIFAR-10 that are not torchvision's often call the last layer `linear`. */
+  override get torchLayout(): TorchLayout {
+    return { aliases: { "linear.weight": "fc.weight", "linear.bias": "fc.bias" } };
+  }
+
   /** Two black images, of 64×64 pixels, or of 32×32 for the small stem. */
   override exampleInputs(): readonly [Tensor] {
     const { runtime, shape } = this.conv1.weight;
@@ -206,6 +224,18 @@ const joinIn = (
 const joined = (branch: Tensor, x: Tensor, downsample: Layer | undefined): Tensor =>
   branch.add(downsample ? downsample.forward(x) : x).relu();
 
+/** Networks for CIFAR-10 that are not torchvision's often call the projection `shortcut`. */
+const shortcutLayout: TorchLayout = {
+  aliases: Object.fromEntries(
+    [
+      "0.weight",
+      ...["weight", "bias", "running_mean", "running_var", "num_batches_tracked"].map(
+        (name) => `1.${name}`,
+      ),
+    ].map((name) => [`shortcut.${name}`, `downsample.${name}`]),
+  ),
+};
+
 class BasicBlock extends Module {
   static readonly expansion: number = 1;
   readonly conv1: Conv2d;
@@ -221,6 +251,10 @@ class BasicBlock extends Module {
     this.conv2 = parts.conv(size, size, 3);
     this.bn2 = parts.lastNorm(size);
     this.downsample = joinIn(parts, inChannels, size, stride);
+  }
+
+  override get torchLayout(): TorchLayout {
+    return shortcutLayout;
   }
 
   forward(x: Tensor): Tensor {
@@ -250,6 +284,10 @@ class Bottleneck extends Module {
     this.conv3 = parts.conv(size, outChannels, 1);
     this.bn3 = parts.lastNorm(outChannels);
     this.downsample = joinIn(parts, inChannels, outChannels, stride);
+  }
+
+  override get torchLayout(): TorchLayout {
+    return shortcutLayout;
   }
 
   forward(x: Tensor): Tensor {

@@ -63,5 +63,11 @@ export {
   type StoredVariable,
 } from "./module.js";
 export { applyRecipe } from "./recipe.js";
-export type { SavedTensor, StateDict, StateDictKeys, StateDictOptions } from "./state-dict.js";
+export {
+  describeStateDictKeys,
+  type SavedTensor,
+  type StateDict,
+  type StateDictKeys,
+  type StateDictOptions,
+} from "./state-dict.js";
 export { loadTorchStateDict, type TorchLayout, torchStateDict } from "./torch-layout.js";

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import {
   BatchNorm2d,
   Conv2d,
+  describeStateDictKeys,
   Generator,
   type Module,
   Sequential,
@@ -92,8 +93,8 @@ test("strict loading lists all that does not fit, and changes nothing", async ()
     misshapen: ["1.weight", "1.bias"],
   });
   expect((error as Error).message).toBe(
-    "the state dict does not fit the module, and nothing was loaded: 0.bias is missing; extra is unexpected; " +
-      "1.weight has shape [1,2] with 2 elements, the module's has [2]; 1.bias has shape [2] with 1 elements, the module's has [2]. Pass { strict: false } to load what fits.",
+    "the state dict does not fit the module, and nothing was loaded: missing: 0.bias; unexpected: extra; " +
+      "of another shape: 1.weight has shape [1,2] with 2 elements, the module's has [2], 1.bias has shape [2] with 1 elements, the module's has [2]. Pass { strict: false } to load what fits.",
   );
   expect(await bitsOf(module)).toBe(before);
 });
@@ -128,9 +129,21 @@ test("loading that is not strict refuses what is of another model altogether", (
     ]),
   );
   expect(() => model(1).loadStateDict(other, { strict: false })).toThrow(
-    /nothing was loaded: 0\.weight is missing; .*; and 98 more\.$/,
+    /nothing was loaded: missing: 0\.weight, .*; unexpected: layer\.0, .*, and 94 more\.$/,
   );
   expect(() => model(1).loadStateDict({}, { strict: false })).toThrow(StateDictError);
+});
+
+test("missing and unexpected names are listed apart, missing ones with the nearest", () => {
+  const keys = {
+    missing: ["fc.weight", "layer1.0.downsample.0.weight", "x"],
+    unexpected: ["fc1.weight", "layer1.0.shortcut.0.weight", "a".repeat(1000)],
+    misshapen: [],
+  };
+  const [first, second, third] = keys.unexpected;
+  expect(describeStateDictKeys(keys)).toBe(
+    `missing: fc.weight (nearest: ${first}), layer1.0.downsample.0.weight (nearest: ${second}), x; unexpected: ${first}, ${second}, ${third}`,
+  );
 });
 
 test("an error of another copy of the package is recognised", () => {

@@ -1,6 +1,7 @@
 import { isInteger } from "@halfstep/formats/dtypes";
 import { noGrad, type Variable } from "@halfstep/tensor";
 import { StateDictError } from "./errors.js";
+import { nearestName } from "./nearest-name.js";
 
 /** A parameter or buffer as plain data. */
 export interface SavedTensor {
@@ -68,19 +69,13 @@ export function loadStateDict(
   const keys = { missing, unexpected, misshapen };
   const isNothing = found.length === misfits.length && own.size > 0;
   if (strict ? missing.length + unexpected.length + misfits.length > 0 : isNothing) {
-    const problems = [
-      ...missing.map((path) => `${path} is missing`),
-      ...unexpected.map((path) => `${path} is unexpected`),
-      ...misfits.map(
-        ({ path, variable, saved }) =>
-          `${path} has shape [${saved.shape}] with ${saved.data.length} elements, the module's has [${variable.shape}]`,
-      ),
-    ];
-    const shown = problems.slice(0, mostShown);
-    const more = problems.length - shown.length;
+    const shapes = misfits.map(
+      ({ path, variable, saved }) =>
+        `${path} has shape [${saved.shape}] with ${saved.data.length} elements, the module's has [${variable.shape}]`,
+    );
     const remedy = isNothing ? "" : " Pass { strict: false } to load what fits.";
     throw new StateDictError(
-      `the state dict does not fit the module, and nothing was loaded: ${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}.${remedy}`,
+      `the state dict does not fit the module, and nothing was loaded: ${describeStateDictKeys({ ...keys, misshapen: shapes })}.${remedy}`,
       keys,
     );
   }
@@ -89,8 +84,32 @@ export function loadStateDict(
   return keys;
 }
 
-/** Problems that a message lists: a state of another model has thousands. */
-const mostShown = 8;
+/** Names of a kind that a message lists: a state of another model has thousands. */
+const mostShown = 6;
+
+/**
+ * What {@link StateDictKeys} list, in a line for people. A missing name has the nearest unexpected one beside it.
+ *
+ * @example
+ * describeStateDictKeys({ missing: ["fc.weight"], unexpected: ["fc1.weight"], misshapen: [] });
+ * // "missing: fc.weight (nearest: fc1.weight); unexpected: fc1.weight"
+ */
+export function describeStateDictKeys({ missing, unexpected, misshapen }: StateDictKeys): string {
+  const withNearest = missing.slice(0, mostShown).map((name) => {
+    const nearest = nearestName(name, unexpected);
+    return nearest === undefined ? name : `${name} (nearest: ${nearest})`;
+  });
+  const list = (kind: string, names: readonly string[], count: number): string[] => {
+    const shown = names.slice(0, mostShown);
+    const more = count > shown.length ? `, and ${count - shown.length} more` : "";
+    return count === 0 ? [] : [`${kind}: ${shown.join(", ")}${more}`];
+  };
+  return [
+    ...list("missing", withNearest, missing.length),
+    ...list("unexpected", unexpected, unexpected.length),
+    ...list("of another shape", misshapen, misshapen.length),
+  ].join("; ");
+}
 
 const fits = (variable: Variable, { shape, data }: SavedTensor): boolean =>
   shape.join() === variable.shape.join() && data.length === variable.size;

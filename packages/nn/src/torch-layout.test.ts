@@ -137,7 +137,7 @@ test("a tied parameter may come under any one of its names", async () => {
       new WithHeads(2),
       without(state, "body.in_layer.weight", "heads.0.weight", "heads.1.weight"),
     ),
-  ).toThrow("body.in_layer.weight is missing; heads.0.weight is missing");
+  ).toThrow("missing: body.in_layer.weight, heads.0.weight");
 });
 
 test("a body's names may lack its own name, be old, and have masks beside them", async () => {
@@ -176,7 +176,9 @@ test("nothing is loaded where anything is misshapen, and torch's names are in th
   const load = (): unknown =>
     loadTorchStateDict(model, { ...state, "body.in_layer.weight": wrong, "heads.7.weight": wrong });
   expect(load).toThrow(StateDictError);
-  expect(load).toThrow("heads.7.weight is unexpected; body.in_layer.weight has shape [3,3]");
+  expect(load).toThrow(
+    "unexpected: heads.7.weight; of another shape: body.in_layer.weight has shape [3,3]",
+  );
   expect(await torchStateDict(model)).toEqual(state);
 });
 
@@ -202,9 +204,9 @@ test("attention has torch's projections in one tensor", async () => {
   expect(await torchStateDict(layer)).toEqual(state);
 
   const { in_proj_weight: whole, ...others } = state;
-  expect(() => loadTorchStateDict(layer, others)).toThrow("query_projection.weight is missing");
+  expect(() => loadTorchStateDict(layer, others)).toThrow("missing: query_projection.weight");
   const odd = { ...others, in_proj_weight: saved([4, 2], range(8, 1)) };
-  expect(() => loadTorchStateDict(layer, odd)).toThrow("in_proj_weight is unexpected");
+  expect(() => loadTorchStateDict(layer, odd)).toThrow("unexpected: in_proj_weight");
   const unbiased = new MultiheadAttention(runtime, 2, 1, {
     bias: false,
     generator: new Generator(2),

@@ -139,8 +139,8 @@ function withoutExtras(model: Module, state: StateDict): StateDict {
   }
   return Object.fromEntries(
     Object.entries(state)
-      .filter(([name]) => !ignored.has(name))
-      .map(([name, saved]) => [renamed.get(name) ?? name, saved]),
+      .map(([name, saved]) => [renamed.get(name) ?? name, saved] as const)
+      .filter(([name]) => !ignored.has(name)),
   );
 }
 
