@@ -1,9 +1,12 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Recipe } from "@halfstep/autocast";
 import { DataError } from "@halfstep/data";
-import { readJsonFile } from "@halfstep/data/node";
-import { GPT, gptOptionsOf, requireEnoughWeights } from "@halfstep/models";
+import { readJsonFile, readTextFile } from "@halfstep/data/node";
+import { GPT, type GPTOptions, gptOptionsOf, requireEnoughWeights } from "@halfstep/models";
 import {
   applyRecipe,
+  describeStateDictKeys,
   loadTorchStateDict,
   type StateDict,
   StateDictError,
@@ -14,7 +17,9 @@ import type { Runtime } from "@halfstep/tensor";
 import { auditRange, recipeFor, safetensorsOf } from "@halfstep/trainer";
 import { readWeights, writeWholeFolder } from "@halfstep/trainer/node";
 import type { LanguageModel } from "./saved-model.js";
+import { byteLevel } from "./tokenizers/byte-pairs.js";
 import { foreignSubwords } from "./tokenizers/foreign-subwords.js";
+import type { Subwords, TokenizerJson } from "./tokenizers/subwords.js";
 
 export interface HubOptions {
   /** Precision of the model. Default "float32". */
@@ -23,44 +28,86 @@ export interface HubOptions {
   readonly onNote: (line: string) => void;
 }
 
+/** A GPT-2 in the format of transformers and the hub, before a model is made of it. */
+export interface HubFolder {
+  readonly directory: string;
+  readonly config: Omit<GPTOptions, "seed"> & { readonly blockSize: number };
+  readonly tokenizer: Subwords;
+  readonly weights: StateDict;
+}
+
 /**
- * Opens a GPT-2 in the format of transformers and the hub: `config.json`, `tokenizer.json`, `model.safetensors`. Sizes are compared
- * with the weights before a model is made.
- * @throws DataError, ConfigError, SafetensorsError
+ * Reads a GPT-2 in the format of transformers and the hub: `config.json`; `tokenizer.json`, or `vocab.json` and `merges.txt`; weights of
+ * safetensors or torch. Sizes are compared with the weights before a model is made.
+ * @throws DataError, ConfigError, SafetensorsError, TorchFileError
  */
+export async function readHubFolder(directory: string): Promise<HubFolder> {
+  const source = join(directory, "config.json");
+  const config = gptOptionsOf(await readJsonFile(source, { mostBytes: longestConfig }), {
+    source,
+  });
+  const tokenizer = await tokenizerIn(directory, config.vocabSize);
+  const weights = await weightsOf(directory);
+  const parameters = GPT.parameterCount(config);
+  requireEnoughWeights(weights, { name: "a GPT-2", parameters, source });
+  return { directory, config, tokenizer, weights };
+}
+
+/**
+ * Loads the weights of a folder into a model of its options.
+ * @throws DataError where they are of another model
+ */
+export function loadHubWeights(
+  model: GPT,
+  { directory, weights }: Pick<HubFolder, "directory" | "weights">,
+): void {
+  try {
+    loadTorchStateDict(model, weights);
+  } catch (error) {
+    if (!(error instanceof StateDictError)) throw error;
+    throw new DataError(
+      directory,
+      `has weights of another model than its config.json says: ${describeStateDictKeys(error)}`,
+    );
+  }
+}
+
+/** Opens a GPT-2 of the hub to predict with. @throws as {@link readHubFolder} and {@link loadHubWeights} */
 export async function openHubModel(
   runtime: Runtime,
   directory: string,
   { precision = "float32", onNote }: HubOptions,
 ): Promise<LanguageModel> {
-  const source = join(directory, "config.json");
-  const options = gptOptionsOf(await readJsonFile(source, { mostBytes: longestConfig }), {
-    source,
-  });
-  const tokens = join(directory, "tokenizer.json");
-  const tokenizer = foreignSubwords(await readJsonFile(tokens), options.vocabSize, tokens);
-  const weights = await weightsOf(directory);
-  const parameters = GPT.parameterCount(options);
-  requireEnoughWeights(weights, { name: "a GPT-2", parameters, source });
+  const folder = await readHubFolder(directory);
+  const { config, tokenizer, weights } = folder;
   const recipe = recipeFor(precision);
-  const { compute } = recipe;
-  if (compute === "float16" || compute === "bfloat16")
-    for (const line of auditRange(weights, compute).advice) onNote(line);
-  const model = new GPT(runtime, { ...options, seed: 0 });
-  try {
-    loadTorchStateDict(model, weights);
-  } catch (error) {
-    if (!(error instanceof StateDictError)) throw error;
-    const { missing, unexpected, misshapen } = error;
-    const names = [...missing, ...unexpected, ...misshapen];
-    const shown = names.slice(0, 4).join(", ");
-    throw new DataError(
-      directory,
-      `has weights of another model than its config.json says: ${names.length} are missing, left over, or of another shape (${shown}${names.length > 4 ? ", …" : ""})`,
-    );
-  }
+  noteRange(weights, recipe, onNote);
+  const model = new GPT(runtime, { ...config, seed: 0 });
+  loadHubWeights(model, folder);
   applyRecipe(model, recipe).eval();
   return { model, tokenizer, precision, path: directory, step: undefined };
+}
+
+/** Reports weights beyond the range of a recipe. */
+export function noteRange(
+  weights: StateDict,
+  { compute }: Recipe,
+  onNote: (line: string) => void,
+): void {
+  if (compute === "float16" || compute === "bfloat16")
+    for (const line of auditRange(weights, compute).advice) onNote(line);
+}
+
+async function tokenizerIn(directory: string, vocabSize: number): Promise<Subwords> {
+  const path = join(directory, "tokenizer.json");
+  const vocab = join(directory, "vocab.json");
+  if (existsSync(path) || !existsSync(vocab))
+    return foreignSubwords(await readJsonFile(path), vocabSize, path);
+  const merges = await readTextFile(join(directory, "merges.txt"));
+  const pairs = merges.split(/\r?\n/).filter((line) => line !== "" && !line.startsWith("#version"));
+  // What is in it is checked as if it were in tokenizer.json.
+  const ids = (await readJsonFile(vocab)) as TokenizerJson["model"]["vocab"];
+  return foreignSubwords(byteLevel(ids, pairs), vocabSize, vocab);
 }
 
 /** Configurations are a page long. */

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import type { Runtime } from "@halfstep/tensor";
-import type { Sample } from "@halfstep/trainer";
+import { recipeFor, type Sample } from "@halfstep/trainer";
 import {
   noteUnusedScale,
   openRun,
@@ -16,7 +16,7 @@ import {
 } from "@halfstep/trainer/cli";
 import { wittenBell } from "./baseline.js";
 import { scoreText } from "./evaluate.js";
-import { openHubModel, saveHubModel } from "./hub.js";
+import { noteRange, openHubModel, readHubFolder, saveHubModel } from "./hub.js";
 import {
   type EvaluateCommand,
   type ExportCommand,
@@ -46,7 +46,13 @@ await program(async (args) => {
 
 async function train(options: TrainCommand): Promise<number> {
   const corpus = await readCorpus(options);
-  const tokenizer = trainTokenizer(options.tokenizer, corpus, options.vocabSize);
+  const init = options.init === undefined ? undefined : await readHubFolder(options.init);
+  if (init && options.context > init.config.blockSize)
+    throw new UsageError(
+      `--context ${options.context} is more than the ${init.config.blockSize} tokens that ${options.init} sees`,
+    );
+  if (init) noteRange(init.weights, recipeFor(options.precision), say);
+  const tokenizer = init?.tokenizer ?? trainTokenizer(options.tokenizer, corpus, options.vocabSize);
   noteUnusedScale([options.precision], { staticLossScale: options.staticLossScale }, say);
   using run = await openRun({
     ...options,
@@ -68,6 +74,7 @@ async function train(options: TrainCommand): Promise<number> {
     ...context,
     onSample: (title, text) => samples.push({ title, text }),
     minLr: options.minLr ?? options.lr / 10,
+    init,
     tokenizer,
     text: corpus.train,
     heldOut: excerpt(corpus.heldOut, options.evalCharacters),
@@ -81,6 +88,7 @@ function settings(options: TrainCommand): Settings {
   return settingsOf(options, [
     "text",
     "encoding",
+    "init",
     "tokenizer",
     "vocabSize",
     "layers",

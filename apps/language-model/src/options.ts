@@ -21,6 +21,8 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
   /** Undefined: the State of the Union. */
   readonly text?: string;
   readonly encoding?: string;
+  /** A GPT-2's folder to start from. */
+  readonly init?: string;
   readonly tokenizer: TokenizerName;
   /** Tokens of the byte pairs. */
   readonly vocabSize: number;
@@ -127,6 +129,10 @@ const trainFlags = (train: Command): Command =>
     train
       .option("--text <file>", "text to learn from (default: addresses on the State of the Union)")
       .option("--encoding <name>", "of --text: latin1, … (default: UTF-8)", encodingName)
+      .option(
+        "--init <dir>",
+        "go on from a GPT-2 as Hugging Face has it: its tokenizer, sizes and weights",
+      )
       .option("--tokenizer <name>", "char or bpe", oneOf(["char", "bpe"]), "char")
       .option("--vocab-size <n>", "tokens of --tokenizer bpe", wholeNumber(256), 1024)
       .option("--layers <n>", "blocks", wholeNumber(1), 4)

@@ -25,6 +25,7 @@ import {
   withParts,
 } from "@halfstep/trainer";
 import { logitsOf, scoreText, type TextScore } from "./evaluate.js";
+import { type HubFolder, loadHubWeights } from "./hub.js";
 import { sampleText } from "./sample.js";
 import { savedLanguageModel } from "./saved-model.js";
 import type { Tokenizer } from "./tokenizers/tokenizer.js";
@@ -69,6 +70,8 @@ export interface LanguageRun extends RunContext {
    * arithmetic would give equal results. Default 1.
    */
   readonly lossWeight?: number | undefined;
+  /** The model to start from, in place of a new one of the sizes above. */
+  readonly init?: HubFolder | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
   readonly scaling?: boolean | undefined;
 }
@@ -84,7 +87,9 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
-  const model = applyRecipe(new GPT(runtime, gptOptions(run)), recipe);
+  const model = new GPT(runtime, gptOptions(run));
+  if (run.init) loadHubWeights(model, run.init);
+  applyRecipe(model, recipe);
   const groups = parameterGroups(model, run.weightDecay);
   const schedule = cosine({
     lr: run.lr,
@@ -205,7 +210,15 @@ export const samplesPerStep = ({
   accumulate,
 }: Pick<LanguageRun, "batchSize" | "accumulate">): number => batchSize * accumulate;
 
-const gptOptions = (run: LanguageRun): GPTOptions => ({
+const gptOptions = (run: LanguageRun): GPTOptions =>
+  run.init ? { ...run.init.config, ...dropouts(run), seed: run.seed } : newOptions(run);
+
+/** As flags say, because folders have those of their pre-training. */
+const dropouts = ({ dropout }: LanguageRun) => ({
+  ...{ dropout, embdDropout: dropout, attnDropout: dropout },
+});
+
+const newOptions = (run: LanguageRun): GPTOptions => ({
   seed: run.seed,
   vocabSize: run.tokenizer.vocabSize,
   blockSize: run.context,

@@ -1,14 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, GPT } from "@halfstep/models";
 import { readSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, noGrad, type Runtime } from "@halfstep/tensor";
 import { afterAll, describe, expect, it } from "vitest";
-import { openHubModel, saveHubModel } from "../src/hub.js";
+import { scoreText } from "../src/evaluate.js";
+import { openHubModel, readHubFolder, saveHubModel } from "../src/hub.js";
 import { sampleText } from "../src/sample.js";
 import { learnBytePairs } from "../src/tokenizers/byte-pairs.js";
 import { Subwords } from "../src/tokenizers/subwords.js";
+import { trainLanguageModel } from "../src/train.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-hub-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -73,6 +75,41 @@ describe("a GPT-2 in Hugging Face's files", () => {
     await openHubModel(runtime, directory, { precision: "float16", onNote });
     expect(notes).toHaveLength(1);
     expect(notes[0]).toMatch(/^transformer\.ln_f\.weight: 8 of 8 elements are beyond float16/);
+  });
+
+  it("may have GPT-2's vocab.json and merges.txt for a tokenizer, and weights of torch's name", async () => {
+    const directory = await saved("older");
+    const at = (name: string): string => join(directory, name);
+    const { model } = JSON.parse(readFileSync(at("tokenizer.json"), "utf8"));
+    writeFileSync(at("vocab.json"), JSON.stringify(model.vocab));
+    const lines = model.merges.map((pair: readonly string[]) => pair.join(" "));
+    writeFileSync(at("merges.txt"), ["#version: 0.2", ...lines, ""].join("\n"));
+    rmSync(at("tokenizer.json"));
+    renameSync(at("model.safetensors"), at("pytorch_model.bin"));
+    const opened = await openHubModel(cpuRuntime(), directory, silent);
+    const text = "the cat sat on a hat";
+    expect(opened.tokenizer.encode(text)).toEqual(tokenizer.encode(text));
+    writeFileSync(at("merges.txt"), "t zz\n");
+    await expect(openHubModel(cpuRuntime(), directory, silent)).rejects.toThrow(
+      'vocab.json: merges "t zz", which is not in its vocab',
+    );
+  });
+
+  it("is trained further, with its own tokenizer and sizes", async () => {
+    const directory = await saved("further");
+    const init = await readHubFolder(directory);
+    const runtime = cpuRuntime();
+    const text = "the cat sat on the mat; the rat sat on the cat. ".repeat(12);
+    const { model } = await openHubModel(runtime, directory, silent);
+    const score = { runtime, model, tokenizer, precision: "float32", heldOut: text, batchSize: 2 };
+    const before = await scoreText({ ...score, text });
+    const summary = await trainLanguageModel({
+      ...{ runtime, device: undefined, precision: "float32", tokenizer: init.tokenizer, init },
+      ...{ text, heldOut: text, layers: 9, heads: 9, width: 9, context: 8, dropout: 0, bias: true },
+      ...{ batchSize: 2, accumulate: 1, maxSteps: 20, lr: 1e-2, minLr: 1e-3, warmUp: 0, seed: 1 },
+      ...{ weightDecay: 0, beta2: 0.99, clip: 1, evalEvery: 100 },
+    });
+    expect(summary?.test.bitsPerCharacter).toBeLessThan(0.8 * before.bitsPerCharacter);
   });
 
   it.each([

@@ -5,6 +5,7 @@ import { DataError } from "@halfstep/data";
 import { readJsonFile } from "@halfstep/data/node";
 import { BertModel, bertOptionsOf, requireEnoughWeights } from "@halfstep/models";
 import {
+  describeStateDictKeys,
   loadTorchStateDict,
   type Module,
   type StateDict,
@@ -171,12 +172,9 @@ function fitting<T>(directory: string, load: () => T): T {
     return load();
   } catch (error) {
     if (!(error instanceof StateDictError)) throw error;
-    const { missing, unexpected, misshapen } = error;
-    const names = [...missing, ...unexpected, ...misshapen];
-    const shown = names.slice(0, 4).join(", ");
     throw new DataError(
       directory,
-      `has weights of another model than its config.json says: ${names.length} are missing, left over, or of another shape (${shown}${names.length > 4 ? ", …" : ""})`,
+      `has weights of another model than its config.json says: ${describeStateDictKeys(error)}`,
     );
   }
 }

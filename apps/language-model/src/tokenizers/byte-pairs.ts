@@ -13,7 +13,23 @@ export function learnBytePairs(text: string, vocabSize: number): TokenizerJson {
   return bytePairs(learnMerges(words, vocabSize - byteSymbols.length));
 }
 
-const bytePairs = (merges: readonly Merge[]): TokenizerJson => ({
+const bytePairs = (merges: readonly Merge[]): TokenizerJson =>
+  byteLevel(
+    Object.fromEntries(
+      [...byteSymbols, ...merges.map((pair) => pair.join(""))].map((token, id) => [token, id]),
+    ),
+    merges.map((pair) => [...pair]),
+  );
+
+/**
+ * The `tokenizer.json` of byte pairs like GPT-2's.
+ * @param vocab ids by token: what is in GPT-2's `vocab.json`
+ * @param merges pairs, or lines of GPT-2's `merges.txt`
+ */
+export const byteLevel = (
+  vocab: TokenizerJson["model"]["vocab"],
+  merges: readonly (string | readonly string[])[],
+): TokenizerJson => ({
   version: "1.0",
   truncation: null,
   padding: null,
@@ -35,10 +51,8 @@ const bytePairs = (merges: readonly Merge[]): TokenizerJson => ({
     end_of_word_suffix: null,
     fuse_unk: false,
     byte_fallback: false,
-    vocab: Object.fromEntries(
-      [...byteSymbols, ...merges.map((pair) => pair.join(""))].map((token, id) => [token, id]),
-    ),
-    merges: merges.map((pair) => [...pair]),
+    vocab,
+    merges,
   },
 });
 
