@@ -1,8 +1,9 @@
 import { defaultClientConditions, type UserConfig } from "vite";
+import { digitsAsset } from "./digits-asset.js";
 import { contentSecurityPolicy } from "./src/site/content-security-policy.js";
 
 /** The pages by the names of their scripts. */
-const pages = { formats: "index.html" };
+const pages = { formats: "index.html", train: "train.html" };
 
 const policy = {
   "Content-Security-Policy": contentSecurityPolicy,
@@ -22,6 +23,7 @@ const config: UserConfig = {
   worker: { format: "es" },
   preview: { headers: policy },
   plugins: [
+    digitsAsset(),
     {
       name: "content-security-policy",
       apply: "build",

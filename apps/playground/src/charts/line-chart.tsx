@@ -3,11 +3,13 @@ import { linearScale, type Scale, spread } from "./scale.js";
 import { useWidth } from "./use-width.js";
 
 /** A line of a chart. Its look is the class `series-NAME`, which sets a colour and a dash. */
-interface Series {
+export interface Series {
   readonly name: string;
   readonly label: string;
   /** One y for each x of the chart; a line is broken where one is no number. */
   readonly values: ArrayLike<number>;
+  /** Positions in `values` that get a cross. */
+  readonly crosses?: readonly number[];
 }
 
 /** What a chart of lines shows. */
@@ -27,7 +29,7 @@ interface LineChartProps {
   readonly height?: number;
 }
 
-const margin = { top: 12, bottom: 34, left: 46 };
+const margin = { top: 12, bottom: 34, left: 54 };
 
 /** Lines over a common axis, each with its name at its end. The table below holds the same numbers. */
 export function LineChart({ title, x, y, series, target, height = 280 }: LineChartProps): VNode {
@@ -82,9 +84,16 @@ export function LineChart({ title, x, y, series, target, height = 280 }: LineCha
             </text>
           </g>
         )}
-        {series.map(({ name, label, values }, i) => (
+        {series.map(({ name, label, values, crosses = [] }, i) => (
           <g key={name} class={`series series-${name}`}>
             <path d={pathOf(x.values, values, across, scale)} />
+            {crosses.map((k) => (
+              <path
+                key={k}
+                class="cross"
+                d={crossAt(across(x.values[k] as number), scale(values[k] as number))}
+              />
+            ))}
             {ends[i] !== undefined && (
               <text x={width - right + 8} y={(heights[i] as number) + 4}>
                 {label}
@@ -96,6 +105,9 @@ export function LineChart({ title, x, y, series, target, height = 280 }: LineCha
     </div>
   );
 }
+
+const crossAt = (x: number, y: number): string =>
+  `M${(x - 4).toFixed(1)} ${(y - 4).toFixed(1)}l8 8m0 -8l-8 8`;
 
 function lastNumber(values: ArrayLike<number>): number | undefined {
   for (let i = values.length - 1; i >= 0; i--) {

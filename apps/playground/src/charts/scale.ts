@@ -21,7 +21,7 @@ export function linearScale(
   return Object.assign(position, { ticks });
 }
 
-/** A logarithmic scale to base 2, with a tick at each `octaves`-th power; at least that many fit into the chart. */
+/** A logarithmic scale with ticks at powers of two, at most about `count`. */
 export function powerScale(
   [low, high]: readonly [number, number],
   [start, end]: readonly [number, number],

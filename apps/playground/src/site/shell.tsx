@@ -1,7 +1,10 @@
 import type { ComponentChildren, VNode } from "preact";
 
 /** The pages, in the order of the menu. */
-const pages = [{ file: "./", name: "Formats", id: "formats" }] as const;
+const pages = [
+  { file: "./", name: "Formats", id: "formats" },
+  { file: "./train.html", name: "Train", id: "train" },
+] as const;
 
 /** What names a page. */
 export type PageId = (typeof pages)[number]["id"];

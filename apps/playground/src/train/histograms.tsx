@@ -1,0 +1,124 @@
+import type { ExponentHistogram } from "@halfstep/formats";
+import type { VNode } from "preact";
+import { percentText, powerText } from "../formats/number-text.js";
+import type { TrainConfig } from "./config.js";
+import { type Setup, setupOf } from "./setups.js";
+import type { Training } from "./use-training.js";
+
+interface HistogramsProps {
+  readonly config: TrainConfig;
+  readonly training: Training;
+}
+
+/** The axis, in powers of two. */
+const low = -48;
+const high = 24;
+
+/** Gradients of each layer by powers of two, in each lane. */
+export function Histograms({ config, training }: HistogramsProps): VNode {
+  return (
+    <section class="toy" aria-labelledby="histograms">
+      <h2 id="histograms">Gradients, layer by layer</h2>
+      <p>
+        Each row is a tensor of weights, each column a power of two: the darker, the more gradients
+        lie there, times the loss scale. Left of the dashed line float16 has only zeros; right of
+        the solid one everything is infinite.
+      </p>
+      <div class="heat-maps">
+        {config.setups.map((id) => {
+          const layers = training.lanes.get(id)?.statistics?.layers ?? [];
+          return <HeatMap key={id} setup={setupOf(id)} layers={layers} />;
+        })}
+      </div>
+    </section>
+  );
+}
+
+interface HeatMapProps {
+  readonly setup: Setup;
+  readonly layers: readonly { readonly name: string; readonly histogram: ExponentHistogram }[];
+}
+
+function HeatMap({ setup, layers }: HeatMapProps): VNode {
+  const shown = layers.slice(0, 16);
+  const zeros = shown.reduce((sum, { histogram }) => sum + histogram.zeros, 0);
+  const count = shown.reduce((sum, { histogram }) => sum + histogram.count, 0);
+  const broken = shown.reduce(
+    (sum, { histogram }) => sum + histogram.infinities + histogram.nans,
+    0,
+  );
+  return (
+    <figure class="heat-map">
+      <figcaption>
+        <b>{setup.label}</b>{" "}
+        {count === 0
+          ? "no gradients yet"
+          : `${percentText(zeros / count)} zero, ${percentText(broken / count)} infinite or NaN`}
+      </figcaption>
+      {count > 0 && (
+        <svg
+          viewBox={`0 0 ${high - low} ${shown.length}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={`Gradients of ${setup.label} by powers of two from ${powerText(low)} to ${powerText(high)}, a row for each of ${shown.length} tensors`}
+        >
+          {shown.map(({ name, histogram }, row) => (
+            <g key={name}>
+              <title>{name}</title>
+              {cellsOf(histogram).map(({ exponent, weight }) => (
+                <rect
+                  key={exponent}
+                  x={exponent - low}
+                  y={row + 0.08}
+                  width={1}
+                  height={0.84}
+                  fill-opacity={weight}
+                />
+              ))}
+            </g>
+          ))}
+          <line class="least" x1={-25 - low} x2={-25 - low} y1={0} y2={shown.length} />
+          <line class="most" x1={16 - low} x2={16 - low} y1={0} y2={shown.length} />
+        </svg>
+      )}
+      {count > 0 && (
+        <details>
+          <summary>as a table</summary>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">tensor</th>
+                <th scope="col">smallest</th>
+                <th scope="col">largest</th>
+                <th scope="col">zero</th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map(({ name, histogram }) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td>{boundText(histogram.min)}</td>
+                  <td>{boundText(histogram.max)}</td>
+                  <td>{percentText(histogram.zeros / Math.max(histogram.count, 1))}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </details>
+      )}
+    </figure>
+  );
+}
+
+const boundText = (value: number): string =>
+  value === 0 ? "none" : powerText(Math.floor(Math.log2(value)));
+
+function cellsOf({ firstExponent, counts }: ExponentHistogram) {
+  const most = Math.max(...counts, 1);
+  return counts.flatMap((count, i) => {
+    const exponent = firstExponent + i;
+    if (count === 0 || exponent < low || exponent >= high) return [];
+    // Few gradients must be seen beside many.
+    return [{ exponent, weight: Math.round(100 * Math.max(Math.sqrt(count / most), 0.12)) / 100 }];
+  });
+}
