@@ -69,6 +69,19 @@ export { maxPool2d, maxPool2dBackward } from "./pool/max-pool.js";
 export { type PoolAttributes, poolOutputSize } from "./pool/shape.js";
 export { bernoulli, dropout, normal, uniform } from "./random.js";
 export type { RandomSource } from "./random-bits.js";
+export {
+  type GruCellBackwardOperands,
+  type GruCellOperands,
+  gruCell,
+  gruCellBackward,
+} from "./recurrent/gru.js";
+export {
+  type LstmCellBackwardOperands,
+  type LstmCellOperands,
+  lstmCell,
+  lstmCellBackward,
+} from "./recurrent/lstm.js";
+export type { RecurrentStep } from "./recurrent/step.js";
 export { argmax } from "./reductions/argmax.js";
 export { type ReduceAttributes, type ReduceOp, reduce } from "./reductions/reduce.js";
 export { type ScanAttributes, type ScanOp, scan } from "./reductions/scan.js";

@@ -51,6 +51,15 @@ export {
 export { type AffineOptions, GroupNorm, LayerNorm, RMSNorm } from "./layers/norms.js";
 export type { Pair } from "./layers/pair.js";
 export { AvgPool2d, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
+export {
+  GRU,
+  type GRUResult,
+  LSTM,
+  type LSTMResult,
+  type RecurrentOptions,
+  type RecurrentStates,
+} from "./layers/recurrent.js";
+export { type CellOptions, GRUCell, LSTMCell } from "./layers/recurrent-cells.js";
 export { Sequential } from "./layers/sequential.js";
 export { Upsample, type UpsampleLayerOptions, type UpsampleMode } from "./layers/upsample.js";
 export * from "./losses.js";

@@ -19,6 +19,9 @@ const composed: CastPolicies = {
   gaussianNllLoss: "float32",
   crfLoss: "float32",
   crfLogPartition: "float32",
+  // `_cudnnRnn` in torch's table.
+  lstm: "lowerPrecision",
+  gru: "lowerPrecision",
 };
 
 /** Statistics and parameters of these are float32 whatever their input is. */

@@ -24,6 +24,15 @@ export {
   randint,
   randperm,
 } from "./random-choice.js";
+export {
+  type GruOptions,
+  type GruResult,
+  gru,
+  type LstmOptions,
+  type LstmResult,
+  lstm,
+  type RecurrentWeights,
+} from "./recurrent.js";
 export { clone, repeat, tile } from "./repetition.js";
 export { argsort, median, type SortOptions, sort } from "./sorting.js";
 export { fold, type UnfoldOptions, unfold } from "./unfold.js";

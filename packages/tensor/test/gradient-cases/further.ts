@@ -10,6 +10,10 @@ const checked = (...cases: readonly GradientCase[]): OpCases => ({ second: "chec
 
 const image: Shape = [2, 4, 5, 2];
 
+/** Input, weights, biases and states. */
+const lstmShapes: readonly Shape[] = [[3, 2, 2], [16, 2], [16, 4], [16], [16], [2, 4], [2, 4]];
+const gruShapes: readonly Shape[] = [[2, 2, 2], [12, 2], [12, 4], [12], [12], [2, 4]];
+
 /** The functions of the entry `functional`. */
 export const furtherCases: FamilyCases = {
   clone: checked(of("a copy", [2, 3], (x) => ops.clone(x))),
@@ -94,4 +98,42 @@ export const furtherCases: FamilyCases = {
         }),
     ),
   ),
+  lstm: {
+    second: "refused",
+    cases: [
+      on(
+        "all parameters and states",
+        lstmShapes,
+        ([x, weightIh, weightHh, biasIh, biasHh, h, c]) => {
+          const weights = { weightIh, weightHh, biasIh, biasHh } as ops.RecurrentWeights;
+          const { output, cell } = ops.lstm(x as Tensor, weights, { hidden: h, cell: c });
+          return output.sum(0).add(cell);
+        },
+      ),
+      on(
+        "backwards, of three units",
+        [
+          [2, 2, 1],
+          [12, 1],
+          [12, 3],
+        ],
+        ([x, weightIh, weightHh]) =>
+          ops.lstm(x as Tensor, { weightIh, weightHh } as ops.RecurrentWeights, { reverse: true })
+            .hidden,
+      ),
+    ],
+  },
+  gru: {
+    second: "refused",
+    cases: [
+      on(
+        "all parameters and the state",
+        gruShapes,
+        ([x, weightIh, weightHh, biasIh, biasHh, h]) => {
+          const weights = { weightIh, weightHh, biasIh, biasHh } as ops.RecurrentWeights;
+          return ops.gru(x as Tensor, weights, { hidden: h }).output;
+        },
+      ),
+    ],
+  },
 };

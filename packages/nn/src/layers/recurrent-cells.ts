@@ -1,0 +1,90 @@
+import type { Generator, Runtime, Tensor, Variable } from "@halfstep/tensor";
+import { gru, lstm, type RecurrentWeights } from "@halfstep/tensor/functional";
+import { requireArguments } from "../arguments.js";
+import { defaultUniform } from "../init.js";
+import { Module, parameter } from "../module.js";
+import type { LSTMResult, RecurrentStates } from "./recurrent.js";
+
+/** Options of {@link LSTMCell} and {@link GRUCell}. */
+export interface CellOptions {
+  /** Default true. */
+  readonly bias?: boolean;
+  /** Draws the initial parameters. */
+  readonly generator: Generator;
+}
+
+/** A cell of one time step. */
+abstract class Cell extends Module {
+  readonly inputSize: number;
+  readonly hiddenSize: number;
+  /** [gates · hiddenSize, inputSize] */
+  readonly weightIh: Variable;
+  /** [gates · hiddenSize, hiddenSize] */
+  readonly weightHh: Variable;
+  /** [gates · hiddenSize] */
+  readonly biasIh: Variable | undefined;
+  readonly biasHh: Variable | undefined;
+
+  constructor(
+    runtime: Runtime,
+    inputSize: number,
+    hiddenSize: number,
+    { bias = true, generator }: CellOptions,
+    gates: number,
+  ) {
+    super();
+    this.inputSize = inputSize;
+    this.hiddenSize = hiddenSize;
+    const rows = gates * hiddenSize;
+    const make = (shape: readonly number[], name: string): Variable =>
+      parameter(runtime, defaultUniform(shape, generator, hiddenSize), shape, name);
+    this.weightIh = make([rows, inputSize], "weightIh");
+    this.weightHh = make([rows, hiddenSize], "weightHh");
+    this.biasIh = bias ? make([rows], "biasIh") : undefined;
+    this.biasHh = bias ? make([rows], "biasHh") : undefined;
+  }
+
+  protected get weights(): RecurrentWeights {
+    const { weightIh, weightHh, biasIh, biasHh } = this;
+    return { weightIh, weightHh, biasIh, biasHh };
+  }
+}
+
+/** One time step of an LSTM, as torch.nn.LSTMCell. */
+export class LSTMCell extends Cell {
+  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: CellOptions) {
+    requireArguments(
+      "new LSTMCell(runtime, inputSize, hiddenSize, { generator, bias? })",
+      runtime,
+      inputSize,
+      hiddenSize,
+      options,
+    );
+    super(runtime, inputSize, hiddenSize, options, 4);
+  }
+
+  /** @param x [batch, inputSize]; states are [batch, hiddenSize]. */
+  forward(x: Tensor, states: RecurrentStates = {}): Omit<LSTMResult, "output"> {
+    const { hidden, cell } = lstm(x.unsqueeze(0), this.weights, states);
+    return { hidden, cell };
+  }
+}
+
+/** One time step of a GRU, as torch.nn.GRUCell. */
+export class GRUCell extends Cell {
+  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: CellOptions) {
+    requireArguments(
+      "new GRUCell(runtime, inputSize, hiddenSize, { generator, bias? })",
+      runtime,
+      inputSize,
+      hiddenSize,
+      options,
+    );
+    super(runtime, inputSize, hiddenSize, options, 3);
+  }
+
+  /** @param x [batch, inputSize]; the state is [batch, hiddenSize]. */
+  forward(x: Tensor, hidden?: Tensor): Tensor {
+    return gru(x.unsqueeze(0), this.weights, { hidden }).hidden;
+  }
+}
