@@ -16,6 +16,7 @@ const reasons = {
   "packages/trainer/src/files/whole-file.ts": "a device is written to as it is",
   "packages/trainer/src/files/file-system.ts": "opens what is renamed later",
   "packages/safetensors/src/node.ts": "opens what is renamed later",
+  "packages/torch-files/src/convert.ts": "its writer renames",
   "tooling/vitest/hostile.js": "a test's own folder",
   "apps/bench/src/lanes/torch.ts": "a temporary file",
   "apps/bench/src/pack.ts": "a temporary folder",
