@@ -92,7 +92,7 @@ export const lanes = [
     what: "processes that exchange over MPI",
     driver: bothMpis,
     env: {},
-    tests: { "packages/distributed": { lane: ["mpi"] } },
+    tests: { "packages/distributed": { lane: ["mpi"] }, "apps/images": { lane: ["two-ranks"] } },
     differing: [],
   },
 ];

@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { writeWhole } from "../whole-file.mjs";
 
@@ -11,8 +12,23 @@ import { writeWhole } from "../whole-file.mjs";
  * @param {string} outfile
  */
 export const bundleApp = async (entry, outfile) => {
-  const { outputFiles } = await build({
+  const { inputs, files } = await bundle(entry, outfile);
+  // The thread of MPI is a file of its own beside the program.
+  const thread = inputs.some((path) => path.endsWith("distributed/src/mpi/init.ts"))
+    ? (await bundle(mpiThread, join(dirname(outfile), "mpi-thread.js"))).files
+    : [];
+  mkdirSync(dirname(outfile), { recursive: true });
+  for (const { path, contents } of [...files, ...thread]) writeWhole(path, contents);
+};
+
+const mpiThread = fileURLToPath(
+  new URL("../../packages/distributed/src/mpi-thread.ts", import.meta.url),
+);
+
+async function bundle(entry, outfile) {
+  const { outputFiles, metafile } = await build({
     write: false,
+    metafile: true,
     entryPoints: [entry],
     outfile,
     bundle: true,
@@ -35,8 +51,5 @@ export const bundleApp = async (entry, outfile) => {
       },
     ],
   });
-  mkdirSync(dirname(outfile), { recursive: true });
-  for (const { path, contents } of outputFiles) {
-    writeWhole(path, contents);
-  }
-};
+  return { inputs: Object.keys(metafile.inputs), files: outputFiles };
+}

@@ -56,12 +56,12 @@ export const trainFlags = (train: Command): Command =>
       .option("--fp16", "float16 with float32 masters and batch norm: FP16_Optimizer")
       .option(
         "--static-loss-scale <scale>",
-        "--fp16: a fixed loss scale (default: 1)",
+        "float16: a fixed loss scale (default: 1); it means --fp16",
         lossScale("static"),
       )
       .option(
         "--dynamic-loss-scale",
-        "--fp16: a dynamic loss scale; supersedes --static-loss-scale",
+        "float16: a dynamic loss scale; supersedes --static-loss-scale",
       )
       .option(
         "--opt-level <level>",
@@ -125,6 +125,8 @@ export const trainFlags = (train: Command): Command =>
         json: false,
         dumpPlan: false,
         tensorboard: false,
+        distributed: false,
+        innerSteps: 20,
       },
     },
     {

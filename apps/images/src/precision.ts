@@ -28,21 +28,21 @@ export interface ChosenPrecision {
 }
 
 /**
- * The precision for the flags, by the rules of apex's scripts. The flag `--dynamic-loss-scale` supersedes `--static-loss-scale`,
+ * The precision for the flags, by the rules of apex's scripts. A loss scale without a precision means `--fp16`. The flag `--dynamic-loss-scale` supersedes `--static-loss-scale`,
  * which is ignored with a warning where nothing is float16. The flag `--fp16` selects `FP16_Optimizer`: its scale is 1 by default,
  * and its dynamic scale starts at 2^32. A level has the loss scale of apex's table unless `--loss-scale` replaces it. The scripts
  * have no rule for both kinds of flags: here `--opt-level` supersedes `--fp16`, and the level takes the other script's loss scale.
  * @throws UsageError for flags that contradict each other, and for combinations that `amp.initialize` refuses
  */
 export function choosePrecision(flags: PrecisionFlags): ChosenPrecision {
-  const { optLevel, fp16 = false, precision } = flags;
+  const { optLevel, fp16 = impliesFp16(flags), precision } = flags;
   const other = optLevel !== undefined ? "--opt-level" : fp16 ? "--fp16" : undefined;
   if (precision !== undefined && other !== undefined)
     throw new UsageError(`--precision and ${other} both choose a precision: give one of them`);
   const warnings: string[] = [];
   if (optLevel !== undefined && fp16)
     warnings.push(`--opt-level ${optLevel} supersedes --fp16, which is O2 without loss scaling`);
-  const halves = isHalf(flags);
+  const halves = isHalf({ ...flags, fp16 });
   const scale = halves ? scaleOf(flags, warnings) : ignoredScales(flags, warnings);
   const keeps = flags.keepBatchnormFp32;
   if (keeps !== undefined && other === undefined)
@@ -62,6 +62,14 @@ export function choosePrecision(flags: PrecisionFlags): ChosenPrecision {
   const preset = optLevel === undefined ? "apexFp16Utils" : "apex";
   return withScale(recipe, undefined, flags, preset, warnings);
 }
+
+/** A loss scale without a precision means float16, as in the commands of apex's READMEs. */
+const impliesFp16 = (flags: PrecisionFlags): boolean =>
+  flags.optLevel === undefined &&
+  flags.precision === undefined &&
+  (flags.staticLossScale !== undefined ||
+    flags.lossScale !== undefined ||
+    flags.dynamicLossScale === true);
 
 /** Whether anything is float16, so that the loss has to be scaled. */
 const isHalf = ({ optLevel, fp16, precision }: PrecisionFlags): boolean => {

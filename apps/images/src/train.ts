@@ -1,4 +1,5 @@
-import { permutation } from "@halfstep/data";
+import { permutation, shareOf } from "@halfstep/data";
+import { DiLoCo } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import type { ResNet } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
@@ -36,6 +37,7 @@ export interface ImagesRun
   readonly network: NetworkOptions;
   readonly epochs: number;
   readonly maxSteps?: number | undefined;
+  /** Images in a batch of each process. */
   readonly batchSize: number;
   readonly accumulate: number;
   /** Learning rate for 256 images in a step; it is proportional to their number. */
@@ -44,6 +46,8 @@ export interface ImagesRun
   readonly weightDecay: number;
   /** Whether batch norm and biases decay too, as in apex's script. */
   readonly normDecay: boolean;
+  /** In a job of several processes, the steps of each between two exchanges. Default 20. */
+  readonly innerSteps?: number | undefined;
   /** Number of epochs in which the learning rate rises. */
   readonly warmUp: number;
   /** Epochs at which it becomes a tenth. */
@@ -65,23 +69,32 @@ export interface ImagesResult extends ScoreWithMistakes {
   readonly summary: RunSummary;
 }
 
+/** The sizes that make an epoch. */
+type Sizes = Pick<ImagesRun, "train" | "batchSize" | "accumulate" | "job">;
+
+/** Images in a batch of all processes together. */
+const globalBatchSize = ({ batchSize, job }: Pick<ImagesRun, "batchSize" | "job">): number =>
+  batchSize * (job?.ranks ?? 1);
+
+/** Images in a step of all processes together. */
+export const samplesPerStep = (run: Sizes): number =>
+  Math.min(globalBatchSize(run) * run.accumulate, run.train.count);
+
 /** Steps of an epoch. */
-const stepsPerEpoch = ({
-  train: { count },
-  batchSize,
-  accumulate,
-}: Pick<ImagesRun, "train" | "batchSize" | "accumulate">): number =>
-  Math.ceil(Math.ceil(count / batchSize) / accumulate);
+const stepsPerEpoch = (run: Sizes): number =>
+  Math.ceil(Math.ceil(run.train.count / globalBatchSize(run)) / run.accumulate);
 
 /** Steps of a run. */
-export const stepsOf = (
-  run: Pick<ImagesRun, "train" | "batchSize" | "accumulate" | "epochs" | "maxSteps">,
-): number => Math.min(run.maxSteps ?? Number.POSITIVE_INFINITY, stepsPerEpoch(run) * run.epochs);
+export const stepsOf = (run: Sizes & Pick<ImagesRun, "epochs" | "maxSteps">): number =>
+  Math.min(run.maxSteps ?? Number.POSITIVE_INFINITY, stepsPerEpoch(run) * run.epochs);
 
-/** The learning rates of apex's script: for 256 images in a step, in proportion for more or fewer; warmed up, and divided by ten. */
+/**
+ * The learning rates of apex's script: for 256 images in a step, in proportion for more or fewer; warmed up, and divided by ten. A process
+ * of a job steps along the gradients of its own images.
+ */
 export const scheduleOf = (run: ImagesRun): Schedule =>
   imagenet({
-    lr: (run.lr * run.batchSize * run.accumulate) / 256,
+    lr: (run.lr * (globalBatchSize(run) / (run.job?.size ?? 1)) * run.accumulate) / 256,
     stepsPerEpoch: stepsPerEpoch(run),
     warmupEpochs: run.warmUp,
     milestones: run.milestones,
@@ -104,6 +117,13 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   });
   // The loop drains outcomes itself, with the losses.
   const scaler = new GradScaler(ampPrimitives(runtime), { ...run.scaler, outcomeSchedule: false });
+
+  const diloco =
+    run.job?.carrier &&
+    new DiLoCo(run.job.carrier, model.parameters(), {
+      ...{ innerSteps: run.innerSteps, lastStep: stepsOf(run) },
+    });
+  await diloco?.begin();
 
   const judged = { runtime, precision: recipe, model };
   const score = (signal?: AbortSignal): Promise<ScoreWithMistakes> =>
@@ -131,6 +151,7 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
     lr: schedule,
     signal: run.signal,
     hooks: {
+      ...(diloco && { diloco }),
       ...run.hooks,
       evaluation: evaluateEvery({
         every: { epochs: run.evalEvery },
@@ -160,7 +181,7 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
     summary: await runSummary({
       ...{ precision: recipe, result, model, peakBytes, startedAt },
       ...{ groups: groups.map(({ params }) => params), moments: run.momentum > 0 ? 1 : 0 },
-      samplesPerStep: Math.min(run.batchSize * run.accumulate, run.train.count),
+      samplesPerStep: samplesPerStep(run),
       test: metricsOf(test.score),
     }),
   };
@@ -174,9 +195,11 @@ const metricsOf = ({ accuracy, top5Accuracy, loss }: Score): TestResult => ({
 
 /** The batches of an epoch from number `first` on, augmented by this epoch's random numbers. */
 function trainingBatches(run: ImagesRun, epoch: number, first = 0): AsyncGenerator<Batch> {
-  const { train: images, batchSize, seed, workers, isAugmented } = run;
+  const { train: images, seed, workers, isAugmented } = run;
+  const { rank, size } = run.job ?? { rank: 0, size: 1 };
   const order = permutation(images.count, seed, epoch);
-  const places = chunks(order, batchSize, first * batchSize);
+  const batches = chunks(order, globalBatchSize(run), first * globalBatchSize(run));
+  const places = batches.map((batch) => shareOf(batch, rank, size).samples);
   const randomFor = (image: number) => randomOf(seed, epoch, image);
   return batchesOf(images, places, workers, isAugmented ? randomFor : undefined);
 }
@@ -195,10 +218,10 @@ export const testBatches = ({
   return batchesOf(test, chunks(order, 2 * batchSize, 0), workers);
 };
 
-function* chunks(order: Uint32Array, size: number, from: number): Generator<Uint32Array> {
-  for (let start = from; start < order.length; start += size)
-    yield order.subarray(start, start + size);
-}
+const chunks = (order: Uint32Array, size: number, from: number): readonly Uint32Array[] =>
+  Array.from({ length: Math.ceil((order.length - from) / size) }, (_, i) =>
+    order.subarray(from + i * size, from + (i + 1) * size),
+  );
 
 type Group = { readonly params: FlatVariables; readonly weightDecay: number };
 

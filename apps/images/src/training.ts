@@ -10,7 +10,7 @@ import { demonstration, type TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
 import { networkOfWeights } from "./pretrained.js";
 import { samplesOf } from "./samples.js";
-import { stepsOf, trainImages } from "./train.js";
+import { samplesPerStep, stepsOf, trainImages } from "./train.js";
 import { loadPretrained } from "./weights.js";
 
 /** Steps that `--prof` measures. */
@@ -34,7 +34,7 @@ export async function train(options: TrainCommand): Promise<number> {
   const run = {
     ...options,
     ...data,
-    ...{ recipe, scaler },
+    ...{ recipe, scaler, job: opened.job },
     network: await networkOf(options, data.view),
     train: sampleOf(data.train, options.limit, options.seed),
     test: sampleOf(data.test, options.limit, options.seed),
@@ -46,7 +46,7 @@ export async function train(options: TrainCommand): Promise<number> {
   for (const line of describeClasses(run.train, data.view.classes)) say(line);
   const context = opened.follow({
     ...{ label: recipe.name, epochs: run.epochs, steps: stepsOf(run) },
-    batchSize: Math.min(run.batchSize * run.accumulate, run.train.count),
+    batchSize: samplesPerStep(run),
   });
   const { pretrained } = options;
   const result = await trainImages({

@@ -62,7 +62,7 @@ it("a folder of PNG files: trained in --fp16, evaluated, and asked what images s
 
 it("what is wrong is one line, and exit code 2", async () => {
   const [ignored, missing] = await Promise.all([
-    images(join(root, "nowhere"), "--static-loss-scale", "128"),
+    images(join(root, "nowhere"), "--opt-level", "O0", "--static-loss-scale", "128"),
     images("predict", "x.png", "--model", join(root, "nowhere")),
   ]);
   expect([ignored.code, missing.code]).toEqual([2, 2]);

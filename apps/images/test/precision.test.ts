@@ -30,12 +30,12 @@ it.each<[PrecisionFlags, string, string, number | "dynamic", readonly string[]]>
     { fp16: true, ...static128, ...dynamic },
     ...(["O2", "float16", "dynamic", [superseded("--static-loss-scale 128")]] as const),
   ],
-  [static128, "float32", "float32", 1, [ignored("--static-loss-scale 128")]],
-  [dynamic, "float32", "float32", 1, [ignored("--dynamic-loss-scale")]],
+  // A loss scale alone means --fp16.
+  [static128, "O2", "float16", 128, []],
+  [dynamic, "O2", "float16", "dynamic", []],
   [
     { ...static128, ...dynamic },
-    ...(["float32", "float32", 1] as const),
-    [ignored("--static-loss-scale 128"), ignored("--dynamic-loss-scale")],
+    ...(["O2", "float16", "dynamic", [superseded("--static-loss-scale 128")]] as const),
   ],
   [{ optLevel: "O0" }, "O0", "float32", 1, []],
   [{ optLevel: "O1" }, "O1", "float32", "dynamic", []],
@@ -44,7 +44,7 @@ it.each<[PrecisionFlags, string, string, number | "dynamic", readonly string[]]>
   [{ optLevel: "O2", lossScale: "128.0" }, "O2", "float16", 128, []],
   [{ optLevel: "O3", lossScale: "dynamic" }, "O3", "float16", "dynamic", []],
   [{ optLevel: "O0", lossScale: "8" }, "O0", "float32", 8, []],
-  [{ lossScale: "128" }, "float32", "float32", 1, [ignored("--loss-scale 128")]],
+  [{ lossScale: "128" }, "O2", "float16", 128, []],
   [{ fp16: true, lossScale: "128" }, "O2", "float16", 128, []],
   [{ optLevel: "O2", ...static128 }, "O2", "float16", 128, []],
   [

@@ -66,7 +66,7 @@ async function train(options: TrainCommand): Promise<number> {
     label: options.precision,
     epochs: 1,
     steps: options.maxSteps,
-    batchSize: samplesPerStep(options),
+    batchSize: samplesPerStep({ ...options, job: run.job }),
   });
   const samples: Sample[] = [];
   const summary = await trainLanguageModel({

@@ -179,6 +179,8 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
+      distributed: false,
+      innerSteps: 20,
     },
     {
       maxSteps: { description: "steps to train" },

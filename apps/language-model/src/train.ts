@@ -1,3 +1,4 @@
+import { DiLoCo } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { GPT, type GPTOptions } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
@@ -45,8 +46,11 @@ export interface LanguageRun extends RunContext {
   readonly context: number;
   readonly dropout: number;
   readonly bias: boolean;
+  /** Sequences in a batch of each process. */
   readonly batchSize: number;
   readonly accumulate: number;
+  /** In a job of several processes, the steps of each between two exchanges. Default 20. */
+  readonly innerSteps?: number | undefined;
   readonly maxSteps: number;
   readonly lr: number;
   readonly minLr: number;
@@ -114,7 +118,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
       : new ExponentialMovingAverage(optimizer, { decay: run.ema, warmUp: true });
 
   const tokens = tokenizer.encode(run.text);
-  const windows = { ...run, tokens };
+  const windows = { ...run, tokens, batchSize: globalBatchSize(run) };
   batchesPerEpoch(windows);
   const score = (): Promise<TextScore> =>
     scoreText({ ...run, model, text: run.heldOut, batchSize: 2 * run.batchSize });
@@ -129,6 +133,12 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     run.onSample?.(title, text);
   };
   if (run.onSample) await sample("before training");
+  const diloco =
+    run.job?.carrier &&
+    new DiLoCo(run.job.carrier, model.parameters(), {
+      ...{ innerSteps: run.innerSteps, lastStep: run.maxSteps },
+    });
+  await diloco?.begin();
 
   const result = await train<Batch>({
     runtime,
@@ -147,6 +157,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     signal: run.signal,
     hooks: {
       ...(ema && { average: { record: () => ema.update() } }),
+      ...(diloco && { diloco }),
       ...run.hooks,
       evaluation: evaluateEvery({
         every: { steps: run.evalEvery },
@@ -204,11 +215,13 @@ const metricsOf = ({ bitsPerCharacter, accuracy, loss }: TextScore): LanguageSum
   loss,
 });
 
-/** Sequences in a step. */
-export const samplesPerStep = ({
-  batchSize,
-  accumulate,
-}: Pick<LanguageRun, "batchSize" | "accumulate">): number => batchSize * accumulate;
+type Sizes = Pick<LanguageRun, "batchSize" | "accumulate" | "job">;
+
+const globalBatchSize = ({ batchSize, job }: Pick<Sizes, "batchSize" | "job">): number =>
+  batchSize * (job?.ranks ?? 1);
+
+/** Sequences in a step of all processes together. */
+export const samplesPerStep = (run: Sizes): number => globalBatchSize(run) * run.accumulate;
 
 const gptOptions = (run: LanguageRun): GPTOptions =>
   run.init ? { ...run.init.config, ...dropouts(run), seed: run.seed } : newOptions(run);

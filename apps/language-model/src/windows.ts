@@ -1,4 +1,4 @@
-import { DataError, permutation } from "@halfstep/data";
+import { DataError, permutation, shareOf } from "@halfstep/data";
 
 /** Sequences of one length, and the token that follows each of their tokens. */
 export interface Batch {
@@ -15,9 +15,11 @@ export interface TrainingWindows {
   readonly tokens: Uint32Array;
   /** Tokens of a sequence. */
   readonly context: number;
-  /** Sequences in a batch. */
+  /** Sequences in a batch of all processes together. */
   readonly batchSize: number;
   readonly seed: number;
+  /** The process among those that share each batch. Default: the only one. */
+  readonly job?: { readonly rank: number; readonly size: number } | undefined;
 }
 
 /**
@@ -26,7 +28,7 @@ export interface TrainingWindows {
  * @throws DataError where the text is too short for a batch
  */
 export function* trainingWindows(
-  { tokens, context, batchSize, seed }: TrainingWindows,
+  { tokens, context, batchSize, seed, job = { rank: 0, size: 1 } }: TrainingWindows,
   epoch: number,
   first = 0,
 ): Generator<Batch> {
@@ -36,9 +38,10 @@ export function* trainingWindows(
   const order = permutation(count, seed, epoch);
   for (let batch = first; batch < perEpoch; batch++) {
     const starts = order.subarray(batch * batchSize, (batch + 1) * batchSize);
+    const { samples } = shareOf(starts, job.rank, job.size);
     yield batchAt(
       tokens,
-      Array.from(starts, (window) => shift + window * context),
+      Array.from(samples, (window) => shift + window * context),
       context,
       context,
     );
@@ -53,7 +56,7 @@ export function batchesPerEpoch({
   tokens,
   context,
   batchSize,
-}: Omit<TrainingWindows, "seed">): number {
+}: Omit<TrainingWindows, "seed" | "job">): number {
   const batches = Math.floor(Math.floor((tokens.length - context) / context) / batchSize);
   if (batches < 1)
     throw new DataError(

@@ -33,4 +33,5 @@ export {
   tsvRows,
 } from "./lines.js";
 export { type PrefetchOptions, prefetch } from "./prefetch.js";
+export { type Share, shareOf } from "./share.js";
 export { stratifiedSample } from "./stratified-sample.js";

@@ -7,6 +7,7 @@ export {
   type FollowTraining,
   followTraining,
 } from "./cli/follow-training.js";
+export type { Job } from "./cli/job.js";
 export {
   type OpenRunOptions,
   openRun,

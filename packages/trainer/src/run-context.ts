@@ -1,5 +1,6 @@
 import type { Device } from "@halfstep/device";
 import type { Runtime } from "@halfstep/tensor";
+import type { Job } from "./cli/job.js";
 import type { TrainingHook } from "./hooks.js";
 import type { Stateful } from "./stateful.js";
 import type { TrainingCheckpoints, TrainingParts } from "./training-state.js";
@@ -13,6 +14,8 @@ export interface RunContext {
   /** The device of a GPU runtime. */
   readonly device: Device | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** The processes that train the model together. Default: this one alone. */
+  readonly job?: Job | undefined;
   readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
   readonly checkpoints?: ContextCheckpoints | undefined;
 }

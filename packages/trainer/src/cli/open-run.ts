@@ -1,16 +1,20 @@
 import { join } from "node:path";
 import type { Device } from "@halfstep/device";
 import type { Runtime } from "@halfstep/tensor";
+import type { Checkpoint, CheckpointStore } from "../checkpoint/checkpoint.js";
+import { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
 import type { ReportOptions } from "../report.js";
 import { resultsTable } from "../results-table.js";
 import type { RunContext } from "../run-context.js";
 import { RunFolder } from "../run-folder.js";
+import { savedData } from "../stateful.js";
 import { stopSignals } from "../stop-signals.js";
 import type { RunDevice, RunSummary, Settings } from "../summary.js";
 import { dumpFirstPlan } from "./dump-first-plan.js";
 import { eventsOf, removeEvents } from "./events.js";
 import { requireFiniteTests } from "./finite-tests.js";
 import { type FollowOptions, followTraining } from "./follow-training.js";
+import { isFirstRank, type Job, joinJob, requireEqualParameters } from "./job.js";
 import { openRuntime } from "./open-runtime.js";
 import { flagsOf, resumePoint, savedSettings } from "./resume.js";
 import type { RunFlags } from "./run-flags.js";
@@ -19,7 +23,7 @@ import { print, say } from "./say.js";
 /** The flags of a `train` command. Spread all flags of the program into it: `summary.json` and the report list them. */
 export interface OpenRunOptions
   extends Pick<RunFlags, "seed" | "saveEvery" | "resume" | "out" | "adapter" | "device" | "json">,
-    Partial<Pick<RunFlags, "dumpPlan" | "tensorboard">> {
+    Partial<Pick<RunFlags, "dumpPlan" | "tensorboard" | "distributed">> {
   /** The name of the task in `summary.json`. */
   readonly task: string;
   /** Settings that must be the same in a resumed run, by flag. */
@@ -46,6 +50,8 @@ export interface Run extends Disposable {
   readonly device: Device | undefined;
   /** The device, for people and for `summary.json`. */
   readonly described: RunDevice;
+  /** The processes that train together. */
+  readonly job: Job;
   /** Begins to show progress and to record steps. Returns the context for training: see {@link RunContext}. */
   follow(progress: RunProgress): RunContext;
   /**
@@ -56,6 +62,17 @@ export interface Run extends Disposable {
    */
   finish(summary: RunSummary | undefined, results?: RunResults): Promise<number>;
 }
+
+/** The ranks whose batches made one global batch, in a run that is resumed. */
+function ranksOf(checkpoint: Checkpoint | undefined): number | undefined {
+  const { ranks } = (checkpoint?.parts.settings ?? {}) as { readonly ranks?: unknown };
+  return typeof ranks === "number" && Number.isSafeInteger(ranks) && ranks > 0 ? ranks : undefined;
+}
+
+const withoutSaving = (store: CheckpointStore): CheckpointStore => ({
+  save: async () => {},
+  newest: () => store.newest(),
+});
 
 /**
  * Opens the resources of a `train` command: the run folder with its lock, the checkpoint of `--resume`, the device, and
@@ -73,28 +90,43 @@ export interface Run extends Disposable {
 export async function openRun(options: OpenRunOptions): Promise<Run> {
   const { task, seed, out, resume, settings, adapter, device, ...others } = options;
   const asked = { ...flagsOf(others), ...settings, seed };
-  const folder = new RunFolder(out, { onNote: say });
+  const carrier = await joinJob(options.distributed ?? false);
+  const folder = isFirstRank ? new RunFolder(out, { onNote: say }) : undefined;
   const stop = stopSignals();
-  const ends: (() => void)[] = [stop.dispose, () => folder.close()];
+  const ends: (() => void)[] = [stop.dispose, () => folder?.close()];
   const close = (): void => {
     for (let end = ends.pop(); end; end = ends.pop()) end();
   };
   try {
-    const store = folder.checkpoints;
+    const store = folder?.checkpoints ?? new CheckpointFolder(join(out, "checkpoints"));
     const checkpoint = await resumePoint({ resume, store, out, settings, onNote: say });
     const opened = await openRuntime({ adapter, device, onNote: say });
     ends.push(opened.close);
     const { runtime, described } = opened;
+    const { rank, size } = carrier ?? { rank: 0, size: 1 };
+    const job = { carrier, rank, size, ranks: ranksOf(checkpoint) ?? size };
     return {
-      ...{ runtime, described, device: opened.device },
+      ...{ runtime, described, job, device: opened.device },
       follow(asked) {
+        const common = { runtime, device: opened.device, signal: stop.signal, job };
+        const parts = { settings: savedSettings({ ...settings, ranks: job.ranks }) };
+        if (!folder)
+          return {
+            ...common,
+            // Rank 0 saves for all.
+            checkpoints: {
+              store: withoutSaving(store),
+              parts: { log: savedData(null), ...parts },
+              resume: checkpoint,
+            },
+          };
         const progress = followTraining({ ...asked, folder });
         ends.push(progress.stop);
         if (!checkpoint) removeEvents(out);
         const tensorBoard = options.tensorboard && eventsOf(out, asked.label, checkpoint);
         if (tensorBoard) ends.push(tensorBoard.close);
         return {
-          ...{ runtime, device: opened.device, signal: stop.signal },
+          ...common,
           hooks: {
             progress,
             ...(tensorBoard && { tensorBoard }),
@@ -102,7 +134,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           },
           checkpoints: {
             store,
-            parts: { log: folder, settings: savedSettings(settings) },
+            parts: { log: folder, ...parts },
             every: { steps: options.saveEvery },
             ...{ resume: checkpoint, onNote: progress.note },
           },
@@ -115,6 +147,11 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           if (isShown) say(`stopped; --resume auto --out ${out} goes on from here`);
           return stop.exitCode() ?? 1;
         }
+        if (carrier) {
+          await requireEqualParameters(carrier, summary.parameterSha256);
+          await carrier.close();
+        }
+        if (!folder) return 0;
         const whole = await folder.finish(
           { schema: 1, task, seed, device: described, settings: asked, runs: [summary] },
           report,

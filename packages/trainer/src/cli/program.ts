@@ -1,5 +1,6 @@
 import { isOfSystem, systemFault } from "../errors.js";
 import { closedPipeCode, isClosedPipe, isStopAwaited } from "../stop-signals.js";
+import { rankPrefix } from "./job.js";
 
 /** The exit codes of programs that {@link program} runs, for their help. */
 export const exitCodes =
@@ -114,7 +115,7 @@ function report(error: unknown, say: (line: string) => void): number {
       );
     return exitCode;
   }
-  say(`error: ${messageOf(error).split("\n", 1)[0]}`);
+  say(`${rankPrefix}error: ${messageOf(error).split("\n", 1)[0]}`);
   if (process.env.HALFSTEP_DEBUG && error instanceof Error) say(error.stack ?? "");
   return exitCode;
 }

@@ -16,7 +16,7 @@ const all = {
   ...{ precision: "float32", epochs: 2, maxSteps: undefined, batchSize: 8, lr: 0.1, seed: 0 },
   ...{ accumulate: 1, staticLossScale: undefined, initScale: 65536, saveEvery: 100 },
   ...{ resume: undefined, out: "runs/x", adapter: undefined, device: undefined },
-  ...{ json: false, dumpPlan: false, tensorboard: false },
+  ...{ json: false, dumpPlan: false, tensorboard: false, distributed: false, innerSteps: 20 },
 } satisfies { readonly [Name in keyof RunFlags]: RunFlags[Name] | undefined };
 
 const parse = (args: readonly string[]): RunFlags =>
@@ -36,18 +36,18 @@ describe("runFlags", () => {
     expect(parse([])).toEqual({
       ...{ precision: "float32", epochs: 2, batchSize: 8, lr: 0.1, seed: 0, accumulate: 1 },
       ...{ initScale: 65536, saveEvery: 100, out: "runs/x" },
-      ...{ json: false, dumpPlan: false, tensorboard: false },
+      ...{ json: false, dumpPlan: false, tensorboard: false, distributed: false, innerSteps: 20 },
     });
   });
 
   it("reads every flag", () => {
     const line =
-      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard";
+      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard --distributed --inner-steps 5";
     expect(parse(line.split(" "))).toEqual({
       ...{ precision: "O2", epochs: 3, maxSteps: 40, batchSize: 16, lr: 2e-3, seed: 7 },
       ...{ accumulate: 4, staticLossScale: 128, initScale: 65536, saveEvery: 5, resume: "auto" },
       ...{ out: "there", adapter: "1", device: "cpu", json: true, dumpPlan: true },
-      tensorboard: true,
+      ...{ tensorboard: true, distributed: true, innerSteps: 5 },
     });
   });
 

@@ -31,6 +31,10 @@ export interface RunFlags {
   readonly dumpPlan: boolean;
   /** Write event files of TensorBoard below `out`. */
   readonly tensorboard: boolean;
+  /** Train as one rank of a job of several processes. */
+  readonly distributed: boolean;
+  /** In a job, steps of each rank between two exchanges. */
+  readonly innerSteps: number;
 }
 
 /** Changes of a program to a standard flag. */
@@ -117,6 +121,15 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
   tensorboard: {
     flags: "--tensorboard",
     description: "write event files for TensorBoard, in the folder tensorboard of the run",
+  },
+  distributed: {
+    flags: "--distributed",
+    description: "train as one rank of a job (default: where mpirun, srun or WORLD_SIZE says so)",
+  },
+  innerSteps: {
+    flags: "--inner-steps <n>",
+    description: "--distributed: steps of each rank between two exchanges",
+    parse: wholeNumber(1),
   },
 };
 

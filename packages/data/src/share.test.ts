@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest";
+import { shareOf } from "./share.js";
+
+describe("shares of a batch", () => {
+  it("make up the batch, whatever the number of ranks, and differ by at most one sample", () => {
+    for (const length of [1, 2, 7, 12])
+      for (let ranks = 1; ranks <= 5; ranks++) {
+        const batch = Uint32Array.from({ length }, (_, i) => 10 * i);
+        const shares = Array.from({ length: ranks }, (_, rank) => shareOf(batch, rank, ranks));
+        const weights = shares.map(({ weight }) => weight);
+        expect(shares.flatMap(({ samples, weight }) => (weight > 0 ? [...samples] : []))).toEqual([
+          ...batch,
+        ]);
+        expect(Math.max(...weights) - Math.min(...weights)).toBeLessThanOrEqual(1);
+      }
+  });
+
+  it("repeat a sample without weight where none is left", () => {
+    expect(shareOf(["a"], 0, 2)).toEqual({ samples: ["a"], weight: 0 });
+    expect(shareOf(["a"], 1, 2)).toEqual({ samples: ["a"], weight: 1 });
+  });
+
+  it("refuse ranks that do not exist, and empty batches", () => {
+    expect(() => shareOf([1], 2, 2)).toThrow(RangeError);
+    expect(() => shareOf([], 0, 1)).toThrow(RangeError);
+  });
+});

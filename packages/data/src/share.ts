@@ -1,0 +1,32 @@
+/** The share of a rank in a batch. */
+export interface Share<Samples> {
+  readonly samples: Samples;
+  /** Weight of the rank: its number of samples, or 0 where it only repeats one of another rank. */
+  readonly weight: number;
+}
+
+/**
+ * The share of one of several ranks in a batch of all. Shares follow each other in the order of ranks, and their sizes differ by at most
+ * one: so the samples of a batch do not depend on the number of ranks. A rank for which nothing is left repeats the first sample, with
+ * weight 0.
+ *
+ * @example
+ * for (const batch of shuffledBatches({ count, batchSize: 32 * ranks, seed })) {
+ *   const { samples, weight } = shareOf(batch, rank, ranks);
+ *   …
+ * }
+ *
+ * @throws RangeError where `rank` is none of `ranks`, or the batch is empty
+ */
+export function shareOf<
+  Samples extends { readonly length: number; slice(from: number, to: number): Samples },
+>(batch: Samples, rank: number, ranks: number): Share<Samples> {
+  if (!Number.isSafeInteger(rank) || rank < 0 || !(rank < ranks))
+    throw new RangeError(`rank is ${rank}: it must be a whole number from 0 to ${ranks - 1}`);
+  if (batch.length === 0) throw new RangeError("shareOf: the batch has no samples");
+  const startOf = (each: number): number => Math.floor((batch.length * each) / ranks);
+  const samples = batch.slice(startOf(rank), startOf(rank + 1));
+  return samples.length > 0
+    ? { samples, weight: samples.length }
+    : { samples: batch.slice(0, 1), weight: 0 };
+}
