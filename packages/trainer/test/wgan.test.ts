@@ -25,7 +25,7 @@ test("a generator finds a distribution by a critic whose gradient is penalized",
     new Linear(runtime, 16, 1, { generator }),
   );
   const maker = new Linear(runtime, 2, 2, { generator });
-  const options = { lr: 0.03, betas: [0.5, 0.9] } as const;
+  const options = { lr: 0.02, betas: [0.5, 0.9] } as const;
   const adamOf = (model: Linear | Sequential) =>
     new Adam(runtime.target, flatten([...model.parameters()]), options);
   const [ofCritic, ofMaker] = [adamOf(critic), adamOf(maker)];
@@ -42,7 +42,7 @@ test("a generator finds a distribution by a critic whose gradient is penalized",
     return critic.forward(fake).mean().sub(critic.forward(truth).mean()).add(penalty.mul(10));
   };
 
-  for (let step = 0; step < 70; step++) {
+  for (let step = 0; step < 120; step++) {
     for (let k = 0; k < 3; k++)
       await runtime.step(() => {
         criticLoss().backward();
