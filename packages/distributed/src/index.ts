@@ -1,6 +1,12 @@
 export type { Carrier, CollectiveOptions, Hosts, Scope, Traffic } from "./carrier.js";
 export { DiLoCo, type DiLoCoOptions, type DiLoCoState } from "./diloco/diloco.js";
 export { ExchangeError, type ExchangeFailure } from "./errors.js";
+export {
+  GradientExchange,
+  type GradientExchangeOptions,
+  type ReduceOptions,
+  type ReducibleOptimizer,
+} from "./gradients/gradient-exchange.js";
 export { type InProcessOptions, inProcess } from "./in-process/in-process.js";
 export { Exchange, type ExchangeOptions, type MeanOptions } from "./wire/exchange.js";
 export type { Wire, WireFormat } from "./wire/wire.js";

@@ -8,6 +8,7 @@ export {
   lostUpdateWords,
   storeParameters,
 } from "./diagnostics/lost-updates.js";
+export { packHalves, packHeaderWords, packScratchWords, unpackHalves } from "./exchange/pack.js";
 export { averageSums } from "./gradients/average-sums.js";
 export { clampGradients, clipGradients } from "./gradients/clip-gradients.js";
 export { gradientNorm, gradientNormScratchBytes } from "./gradients/gradient-norm.js";

@@ -24,6 +24,7 @@ import { type Search, SearchedSteps } from "./searched-steps.js";
 import { copyOf, type HostData, type Placement, Storage } from "./storage.js";
 import { requireSynchronous } from "./synchronous.js";
 import { insertCounts, type UnderflowMode } from "./underflow.js";
+import { type RunRecording, Unended } from "./unended.js";
 
 /** A recording outside a step closes by itself at this many launches. */
 const longestRecording = 10_000;
@@ -45,7 +46,8 @@ export class Recorder<T extends HeldTensor> {
   noteOps: boolean;
   readonly #make: MakeTensor<T>;
   readonly #memory: ResidentMemory;
-  readonly #run: (recording: Recording) => void;
+  readonly #run: RunRecording;
+  readonly #unended: Unended = new Unended();
   readonly #copyMemory: CopyMemory;
   #recording: Recording;
   #isInStep = false;
@@ -58,7 +60,7 @@ export class Recorder<T extends HeldTensor> {
     memory: ResidentMemory,
     hooks: {
       readonly make: MakeTensor<T>;
-      readonly run: (recording: Recording) => void;
+      readonly run: RunRecording;
     },
     options: {
       readonly noteOps: boolean;
@@ -286,7 +288,9 @@ export class Recorder<T extends HeldTensor> {
     if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
       try {
         const { counts, search } = this.#complete(recording);
-        this.#run(recording);
+        const ending = this.#unended.open(() => this.abandon());
+        this.#run(recording, ending.onEnd);
+        ending.keep(recording);
         if (counts) this.underflow.publish(counts, recording);
         if (search) this.provenance.publish(search, recording);
       } catch (error) {

@@ -100,8 +100,16 @@ export class Recording {
 
   /** Restores all host state to what it was before the recording. */
   drop(): void {
-    for (const undo of this.#undo.reverse()) undo();
-    this.prelude?.drop();
+    this.takeUndo()();
+  }
+
+  /** A function that restores all host state to what it was before the recording, also when it has closed. */
+  takeUndo(): () => void {
+    const [undo, prelude] = [this.#undo.splice(0).reverse(), this.prelude?.takeUndo()];
+    return () => {
+      for (const each of undo) each();
+      prelude?.();
+    };
   }
 
   /** Releases everything that was recorded: residents reference the recording of their last write for as long as they exist. */

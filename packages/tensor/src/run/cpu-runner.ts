@@ -32,13 +32,9 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
   });
   const calls = new HostCalls();
   const lost = new LostMemory();
-  let failure: unknown;
-  const queue = new SubmissionQueue((error) => {
-    failure ??= error;
-  });
+  const queue = new SubmissionQueue((error) => calls.fail(error));
   const waiting: Promise<void>[] = [];
   const assertWell = async (): Promise<void> => {
-    if (failure) throw failure;
     if (calls.failure) throw calls.failure;
   };
 
@@ -106,9 +102,12 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
             run(start, plan.launches.length);
             for (const [i, { slot, bytes }] of plan.kept.entries())
               copy(slots[slot] as CpuBuffer, kept[i] as CpuBuffer, bytes);
+            invocation.onEnd?.(false);
           },
           () => {
-            if (calls.failure) lost.add(kept, calls.failure);
+            if (!calls.failure) return;
+            lost.add(kept, calls.failure);
+            invocation.onEnd?.(true);
           },
         );
         if (queue.isHeld) waiting.push(queue.called());

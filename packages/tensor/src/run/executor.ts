@@ -4,7 +4,7 @@ import { PlanCache } from "../plan/plan-cache.js";
 import type { Recording } from "../record/recording.js";
 import type { ResidentMemory } from "../record/resident-memory.js";
 import type { Memory } from "../record/storage.js";
-import { invocationOf } from "./invocation.js";
+import { type InvocationOptions, invocationOf } from "./invocation.js";
 import type { PrepareOptions, Runner } from "./runner.js";
 
 /** Plans recordings and runs them. */
@@ -26,7 +26,7 @@ export class Executor {
   }
 
   /** Runs a recording after its prelude, and assigns memory to the storages that it keeps. */
-  run(recording: Recording, options?: Pick<PrepareOptions, "onCompile">): void {
+  run(recording: Recording, options?: InvocationOptions): void {
     if (recording.prelude) this.#execute(recording.prelude);
     const memory = this.#execute(recording, options);
     for (const [i, storage] of [...recording.kept].entries())
@@ -53,7 +53,7 @@ export class Executor {
     this.#runner.forget(this.#plans.clear());
   }
 
-  #execute(recording: Recording, options?: Pick<PrepareOptions, "onCompile">): readonly Memory[] {
+  #execute(recording: Recording, options?: InvocationOptions): readonly Memory[] {
     const { plan: found, residents } = this.#plans.lookUp(recording);
     this.lastPlan = found;
     return this.#runner.start(found, invocationOf(recording, residents, options)).finish();

@@ -193,6 +193,7 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
         device.submit([commands.finish()]);
       }
       clock.ran(instance.submits, begun as number);
+      invocation.onEnd?.(false);
     };
     return {
       launches: plan.launches.length,
@@ -200,7 +201,9 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
       runRange: (from, to) => segments.runRange(from, to),
       finish(from) {
         segments.finish(from, end, () => {
-          if (calls.failure) lost.add(kept, calls.failure);
+          if (!calls.failure) return;
+          lost.add(kept, calls.failure);
+          invocation.onEnd?.(true);
         });
         inFlight.submitted();
         return kept;

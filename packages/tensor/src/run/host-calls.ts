@@ -20,7 +20,7 @@ export class HostCalls {
   #last: Promise<unknown> = Promise.resolve();
   readonly #open: Set<HostCall> = new Set();
 
-  /** The error of the first function that failed. */
+  /** The first error: of a function, or of work behind one. */
   get failure(): Error | undefined {
     return this.#failure;
   }
@@ -33,6 +33,11 @@ export class HostCalls {
   /** Resolves when all calls have ended. */
   async ended(): Promise<void> {
     while (this.#open.size > 0) await Promise.all([...this.#open].map(({ ended }) => ended));
+  }
+
+  /** Records an error, after which no function is called. */
+  fail(reason: unknown): void {
+    this.#failure ??= reason instanceof Error ? reason : new Error(String(reason));
   }
 
   /** Opens the call of a host op. `name` is for its error. */
@@ -66,14 +71,14 @@ export class HostCalls {
       await operands;
     } catch (reason) {
       // The device was lost.
-      this.#failure ??= reason instanceof Error ? reason : new Error(String(reason));
+      this.fail(reason);
     }
     await before;
     if (this.#failure) return;
     try {
       await fn();
     } catch (reason) {
-      this.#failure = new HostOpError(name, reason);
+      this.fail(new HostOpError(name, reason));
     }
   }
 }

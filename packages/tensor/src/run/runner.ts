@@ -19,6 +19,8 @@ export interface Invocation {
   hostFunction(launch: number): HostFunction;
   /** Called when the run compiles programs: see {@link PrepareOptions}. */
   readonly onCompile?: PrepareOptions["onCompile"];
+  /** Called when all of the run is submitted, or lost because a function of the host failed. */
+  readonly onEnd?: (isLost: boolean) => void;
 }
 
 /** Options of compiling a plan ahead. */

@@ -97,18 +97,27 @@ export class Segments {
   /** Enqueues work that stores the results of host ops first; where a function has failed, `lost` is called instead. */
   #enqueue(awaited: readonly Awaited[], work: () => void, lost: () => void = () => {}): void {
     const calls = awaited.map(({ call }) => call.ended);
+    let isLater = false;
     this.#work.enqueue(
       () => {
         if (this.#calls.failure) {
           lost();
           return;
         }
-        for (const { op } of awaited) this.#work.store(op);
-        work();
+        try {
+          for (const { op } of awaited) this.#work.store(op);
+          work();
+        } catch (error) {
+          // The caller gets the error of work that is called at once.
+          if (isLater) this.#calls.fail(error);
+          lost();
+          throw error;
+        }
       },
       calls.length > 0 ? Promise.all(calls) : undefined,
       lost,
     );
+    isLater = true;
   }
 }
 

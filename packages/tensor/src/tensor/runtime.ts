@@ -97,7 +97,8 @@ export class Runtime {
     const hooks = {
       make: (place: Placement, shape: readonly number[], dtype: DType) =>
         new Tensor(this, place, shape, dtype),
-      run: (recording: Recording) => this.#executor.run(recording, this.#stepOptions),
+      run: (recording: Recording, onEnd: (isLost: boolean) => void) =>
+        this.#executor.run(recording, { onCompile: this.#stepOptions?.onCompile, onEnd }),
     };
     const { hardwareClass } = runner;
     const options = { noteOps, provenance, underflow, hardwareClass };

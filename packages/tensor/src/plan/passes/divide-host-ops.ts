@@ -1,5 +1,6 @@
 import type { Binding, Launch } from "@halfstep/device";
 import { bytesFor, elementsIn } from "@halfstep/formats/dtypes";
+import { isAccumulation } from "@halfstep/kernels/planner";
 import { overlaps } from "../../record/bindings.js";
 import {
   type Division,
@@ -10,8 +11,9 @@ import {
 } from "../../record/host-op.js";
 import { Storage } from "../../record/storage.js";
 import { isWrite, type PlanGraph, type PlanNode } from "../graph.js";
+import { isCopy } from "./fold-casts.js";
 
-/** A part of the first binding of a host op, and the position of the last node that uses it; −1 where none does. */
+/** A part of the first binding of a host op, and the position of the node that computes the last of it; −1 where none does. */
 interface ReadyRange {
   readonly binding: Binding<Storage>;
   readonly ready: number;
@@ -138,8 +140,25 @@ function intervalsOf(whole: Binding<Storage>, before: readonly PlanNode[]): Read
       offset: start,
       length: elementsIn(dtype, (sorted[i + 1] ?? end) - start),
     };
-    return { binding, ready: lastUser(before, binding) };
+    return { binding, ready: computedAt(before, lastUser(before, binding)) };
   });
+}
+
+/**
+ * The position at which the value is computed that a node stores. Backward passes record the assignments of all gradients at their end;
+ * later passes make the launches that compute them store them.
+ */
+function computedAt(nodes: readonly PlanNode[], position: number): number {
+  const node = nodes[position];
+  if (!node || !(isCopy(node) || isAccumulation(node.launch.kernel))) return position;
+  const { buffer } = node.launch.bindings[0] as Binding<Storage>;
+  if (buffer.isResident) return position;
+  const producer = nodes
+    .slice(0, position)
+    .findLastIndex((other) =>
+      other.launch.bindings.some((result, b) => result.buffer === buffer && isWrite(other, b)),
+    );
+  return producer < 0 ? position : computedAt(nodes, producer);
 }
 
 /** The position of the last node that uses a range; −1 where none does. */

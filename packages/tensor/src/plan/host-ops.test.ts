@@ -1,0 +1,142 @@
+import type { Binding } from "@halfstep/device";
+import { expect, test } from "vitest";
+import {
+  cpuRuntime,
+  defineHostOp,
+  type HostFunction,
+  type HostOp,
+  type HostPart,
+  hostLaunch,
+  type Runtime,
+} from "../index.js";
+import type { Storage } from "../record/storage.js";
+
+// Where a plan calls functions of the host, for which parts, and what it commits behind them.
+
+const segment = 128;
+const segments = 4;
+
+const elementwise = (parts: number, leastBytes: number): HostOp =>
+  defineHostOp({
+    name: "double",
+    bindings: [{ name: "x", access: "readwrite" }],
+    division: {
+      ...{ parts, leastBytes },
+      carry: (binding) => ({
+        before: [],
+        operands: [{ binding, role: { name: "x", access: "readwrite" } }],
+        after: [],
+      }),
+    },
+  });
+
+/** Writes the segments of one buffer, the last first, as backward passes do; then doubles them on the host, and reads them. */
+function opened(op: HostOp, runtime: Runtime = cpuRuntime()) {
+  const buffer = runtime.target.allocateResident(segments * segment * 4);
+  const whole: Binding<Storage> = {
+    ...{ buffer, offset: 0, length: segments * segment },
+    dtype: "float32",
+  };
+  const parts = Array.from({ length: segments }, (_, i) =>
+    runtime.variableAt(
+      { storage: buffer, offset: i * segment * 4 },
+      [segment],
+      "float32",
+      `part ${i}`,
+    ),
+  );
+  const state = runtime.variable([1], [1]);
+  const called: HostPart[] = [];
+  const double: HostFunction = async ([bytes], part) => {
+    called.push(part);
+    const values = new Float32Array(bytes?.buffer ?? new ArrayBuffer(0));
+    for (const [i, value] of values.entries()) values[i] = value * 2;
+  };
+  const step = (number: number) => () => {
+    state.assign(state.add(number));
+    const x = runtime.tensor(new Float32Array(segment).fill(number));
+    for (const part of [...parts].reverse()) part.assign(x.mul(state));
+    runtime.target.launch(hostLaunch(op, [whole], double));
+    return parts.map((part) => part.sum());
+  };
+  return { runtime, state, called, step };
+}
+
+const offsets = (parts: readonly { readonly offset: number }[]): number[] =>
+  parts.map(({ offset }) => offset / segment);
+
+test("an op on elements is divided, and each part is called where it is ready", async () => {
+  const { runtime, called, step } = opened(elementwise(4, segment * 4));
+  const plan = runtime.plan(step(1));
+  expect(offsets(plan.hostOps.map(({ part }) => part))).toEqual([3, 2, 1, 0]);
+  // Behind each writer, and all are awaited by the last segment.
+  const [first = 0] = plan.hostOps.map(({ position }) => position);
+  const last = plan.hostOps.at(-1)?.position as number;
+  expect(plan.hostOps.map(({ position }) => position - first)).toEqual([0, 2, 4, 6]);
+  expect(plan.hostOps.map(({ awaitedAt }) => awaitedAt)).toEqual(Array(4).fill(last + 1));
+  const sums = await runtime.step(step(2));
+  expect(await Promise.all(sums.map((each) => each.item()))).toEqual(
+    Array(4).fill(2 * 2 * 3 * segment),
+  );
+  expect(offsets(called)).toEqual([3, 2, 1, 0]);
+  expect(called.map(({ index, count }) => [index, count])).toEqual([0, 1, 2, 3].map((i) => [i, 4]));
+});
+
+test("parts are contiguous, about equal and no smaller than asked for", () => {
+  const placesOf = (parts: number, leastBytes: number): (readonly [number, number])[] => {
+    const { runtime, step } = opened(elementwise(parts, leastBytes));
+    return runtime
+      .plan(step(1))
+      .hostOps.map(({ part }) => [part.offset / segment, part.length / segment] as const);
+  };
+  expect(placesOf(2, segment * 4)).toEqual([
+    [2, 2],
+    [0, 2],
+  ]);
+  expect(placesOf(4, segment * 8)).toEqual([
+    [2, 2],
+    [0, 2],
+  ]);
+  expect(placesOf(3, segment * 4)).toEqual([
+    [2, 2],
+    [0, 2],
+  ]);
+  // A small group waits for the end.
+  expect(placesOf(4, segment * 16)).toEqual([[0, 4]]);
+});
+
+test("without the pass an op is called once, at its place", async () => {
+  const divided = opened(elementwise(4, 4));
+  const whole = opened(elementwise(4, 4), cpuRuntime({ passes: [] }));
+  const { hostOps, launches } = whole.runtime.plan(whole.step(1));
+  expect(hostOps.map(({ part }) => part)).toEqual([
+    { index: 0, count: 1, offset: 0, length: segments * segment },
+  ]);
+  expect(launches.slice(hostOps[0]?.position).map(({ launch }) => launch.kernel.name)).toContain(
+    "double",
+  );
+  const results = [divided, whole].map(async ({ runtime, step }) => {
+    const sums = await runtime.step(step(3));
+    return Promise.all(sums.map((each) => each.item()));
+  });
+  const [one, other] = await Promise.all(results);
+  expect(one).toEqual(other);
+});
+
+test("state that is written before the last op is committed behind it", async () => {
+  const { runtime, state, step } = opened(elementwise(2, 4));
+  const plan = runtime.plan(step(1));
+  const last = plan.hostOps.at(-1)?.position as number;
+  const writesState = plan.launches.flatMap(({ launch }, position) =>
+    launch.bindings.some(
+      ({ buffer, length }, b) =>
+        buffer.kind === "resident" && length === 4 && launch.kernel.bindings[b]?.access !== "read",
+    )
+      ? [position]
+      : [],
+  );
+  expect(writesState).toEqual([last + 1]);
+  await runtime.step(step(1));
+  await runtime.step(step(2));
+  expect([...(await state.toArray())]).toEqual([4]);
+});
