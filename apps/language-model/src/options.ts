@@ -2,6 +2,7 @@ import {
   command,
   encodingName,
   fraction,
+  listOf,
   notNegative,
   oneOf,
   positiveNumber,
@@ -23,6 +24,10 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
   readonly encoding?: string;
   /** A GPT-2's folder to start from. */
   readonly init?: string;
+  /** Rank of adapters, which alone are trained. */
+  readonly lora?: number;
+  readonly loraAlpha?: number;
+  readonly loraTargets: readonly string[];
   readonly tokenizer: TokenizerName;
   /** Tokens of the byte pairs. */
   readonly vocabSize: number;
@@ -120,6 +125,10 @@ function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
   const { width, heads, beta2 } = flags;
   if (width % heads !== 0)
     throw new UsageError(`--width ${width} is no multiple of --heads ${heads}`);
+  if (flags.lora !== undefined && flags.init === undefined)
+    throw new UsageError("--lora adapts a model that is there: name its folder by --init");
+  if (flags.lora !== undefined && flags.ema !== undefined)
+    throw new UsageError("--ema averages whole models: leave it out with --lora");
   if (beta2 === 1) throw new UsageError("--beta2 is 1: it must be less");
   return { command: "train", ...flags };
 }
@@ -132,6 +141,14 @@ const trainFlags = (train: Command): Command =>
       .option(
         "--init <dir>",
         "go on from a GPT-2 as Hugging Face has it: its tokenizer, sizes and weights",
+      )
+      .option("--lora <rank>", "train low-rank adapters of --init alone", wholeNumber(1))
+      .option("--lora-alpha <x>", "their scale times the rank (default: the rank)", positiveNumber)
+      .option(
+        "--lora-targets <names>",
+        "the layers that have them: c_attn, c_proj, c_fc",
+        listOf(["c_attn", "c_proj", "c_fc"], "layer"),
+        ["c_attn"],
       )
       .option("--tokenizer <name>", "char or bpe", oneOf(["char", "bpe"]), "char")
       .option("--vocab-size <n>", "tokens of --tokenizer bpe", wholeNumber(256), 1024)

@@ -5,7 +5,7 @@ import {
   type GPTOptions,
   requireEnoughWeights,
 } from "@halfstep/models";
-import { applyRecipe, type SavedTensor, type StateDict } from "@halfstep/nn";
+import { applyRecipe, Lora, type SavedTensor, type StateDict } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
 import {
   type Checkpoint,
@@ -35,15 +35,23 @@ interface LanguageState {
   readonly config: Omit<GPTOptions, "seed">;
   readonly tokenizer: TokenizerState;
   readonly precision: string;
+  readonly lora?: SavedAdapters | undefined;
 }
+
+/** What is needed to make adapters again. */
+type SavedAdapters = Pick<Lora, "rank" | "alpha" | "targets">;
 
 /** The description of a model besides its parameters, as a part of checkpoints. */
 export const savedLanguageModel = (
   { config }: GPT,
   tokenizer: Tokenizer,
   precision: string,
+  lora?: Lora,
 ): Stateful =>
-  savedData({ config, tokenizer: tokenizer.state(), precision } satisfies LanguageState);
+  savedData({
+    ...{ config, tokenizer: tokenizer.state(), precision },
+    ...(lora && { lora: { rank: lora.rank, alpha: lora.alpha, targets: lora.targets } }),
+  } satisfies LanguageState);
 
 /**
  * The best model of a run folder, or that of a checkpoint; with averaged parameters if it was trained with them.
@@ -75,8 +83,25 @@ export function languageModelOf(
   const trained = fields.text("precision");
   const recipe = savedRecipe(precision ?? trained, checkpoint);
   const model = loadModel(() => new GPT(runtime, { ...config, seed: 0 }), checkpoint, state);
+  if (fields.has("lora")) mergeAdapters(model, fields.fields("lora"), checkpoint);
   applyRecipe(model, recipe).eval();
   return { model, tokenizer, precision: precision ?? trained, path, step };
+}
+
+/** Adds the adapters of a checkpoint to the weights that they were trained on. */
+function mergeAdapters(model: GPT, fields: ConfigFields, { path, parts }: Checkpoint): void {
+  const rank = fields.count("rank");
+  const most = Math.max(model.config.nEmbd, model.config.nInner);
+  if (rank > most) fields.refuse(`has adapters of rank ${rank}, and layers of ${most}`);
+  const alpha = fields.positive("alpha", rank);
+  try {
+    const lora = new Lora(model, { rank, alpha, targets: fields.texts("targets"), seed: 0 });
+    lora.loadStateDict(parts.lora as StateDict);
+    lora.merge();
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw new CheckpointError("misfit", path, `has other adapters: ${error.message}`, error);
+  }
 }
 
 /** As a GPT keeps its options: all of them are there. */

@@ -1,7 +1,8 @@
+import type { Recipe } from "@halfstep/autocast";
 import { DiLoCo } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { GPT, type GPTOptions } from "@halfstep/models";
-import { applyRecipe } from "@halfstep/nn";
+import { applyRecipe, Lora } from "@halfstep/nn";
 import { AdamW, clipGradNorm, cosine, ExponentialMovingAverage } from "@halfstep/optim";
 import {
   ampPrimitives,
@@ -76,6 +77,10 @@ export interface LanguageRun extends RunContext {
   readonly lossWeight?: number | undefined;
   /** The model to start from, in place of a new one of the sizes above. */
   readonly init?: HubFolder | undefined;
+  /** Rank of adapters, which alone are trained. Undefined: the whole model is. */
+  readonly lora?: number | undefined;
+  readonly loraAlpha?: number | undefined;
+  readonly loraTargets?: readonly string[] | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
   readonly scaling?: boolean | undefined;
 }
@@ -94,7 +99,8 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const model = new GPT(runtime, gptOptions(run));
   if (run.init) loadHubWeights(model, run.init);
   applyRecipe(model, recipe);
-  const groups = parameterGroups(model, run.weightDecay);
+  const lora = adaptersOf(run, model, recipe);
+  const groups = parameterGroups(lora ?? model, run.weightDecay);
   const schedule = cosine({
     lr: run.lr,
     minLr: run.minLr,
@@ -170,7 +176,8 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     checkpoints: withParts(run.checkpoints, {
       model,
       optimizer,
-      language: savedLanguageModel(model, tokenizer, recipe.name),
+      language: savedLanguageModel(model, tokenizer, recipe.name, lora),
+      ...(lora && { lora }),
       dropout: savedGenerator(model.generator),
       ...(ema && { ema }),
     }),
@@ -184,7 +191,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     await (ema ? ema.during(() => sample("after training")) : sample("after training"));
   return {
     ...(await runSummary({
-      ...{ precision: recipe, result, test, model, peakBytes, startedAt },
+      ...{ precision: recipe, result, test, model: lora ?? model, peakBytes, startedAt },
       groups: groups.map(({ params }) => params),
       // AdamW's.
       moments: 2,
@@ -249,8 +256,21 @@ interface ParameterGroup {
   readonly weightDecay: number;
 }
 
+/** The adapters of a run. The model is frozen in the dtype that its weights are rounded to in any case. */
+function adaptersOf(run: LanguageRun, model: GPT, { compute }: Recipe): Lora | undefined {
+  if (run.lora === undefined) return undefined;
+  const frozen = compute === "float16" || compute === "bfloat16" ? compute : undefined;
+  return new Lora(model, {
+    ...{ rank: run.lora, alpha: run.loraAlpha, targets: run.loraTargets ?? ["c_attn"] },
+    ...{ seed: run.seed, frozen },
+  });
+}
+
 /** As nanoGPT: matrices and embeddings decay, biases and norms do not. */
-function parameterGroups(model: GPT, weightDecay: number): readonly ParameterGroup[] {
+function parameterGroups(
+  model: { parameters(): Iterable<Variable> },
+  weightDecay: number,
+): readonly ParameterGroup[] {
   const parameters = [...model.parameters()];
   const groups = (isWanted: (variable: Variable) => boolean, decay: number): ParameterGroup[] =>
     flattenByDType(parameters.filter(isWanted)).map((params) => ({ params, weightDecay: decay }));

@@ -4,10 +4,12 @@ import { join } from "node:path";
 import { ConfigError, GPT } from "@halfstep/models";
 import { readSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, noGrad, type Runtime } from "@halfstep/tensor";
+import { CheckpointFolder } from "@halfstep/trainer/node";
 import { afterAll, describe, expect, it } from "vitest";
 import { scoreText } from "../src/evaluate.js";
 import { openHubModel, readHubFolder, saveHubModel } from "../src/hub.js";
 import { sampleText } from "../src/sample.js";
+import { type LanguageModel, openLanguageModel } from "../src/saved-model.js";
 import { learnBytePairs } from "../src/tokenizers/byte-pairs.js";
 import { Subwords } from "../src/tokenizers/subwords.js";
 import { trainLanguageModel } from "../src/train.js";
@@ -95,21 +97,34 @@ describe("a GPT-2 in Hugging Face's files", () => {
     );
   });
 
-  it("is trained further, with its own tokenizer and sizes", async () => {
+  it("is trained further, whole or by adapters, with its own tokenizer and sizes", async () => {
     const directory = await saved("further");
     const init = await readHubFolder(directory);
     const runtime = cpuRuntime();
     const text = "the cat sat on the mat; the rat sat on the cat. ".repeat(12);
-    const { model } = await openHubModel(runtime, directory, silent);
-    const score = { runtime, model, tokenizer, precision: "float32", heldOut: text, batchSize: 2 };
-    const before = await scoreText({ ...score, text });
-    const summary = await trainLanguageModel({
+    const scoreOf = ({ model }: Pick<LanguageModel, "model">) =>
+      scoreText({ runtime, model, tokenizer, precision: "float32", text, batchSize: 2 });
+    const before = await scoreOf(await openHubModel(runtime, directory, silent));
+    const run = {
       ...{ runtime, device: undefined, precision: "float32", tokenizer: init.tokenizer, init },
       ...{ text, heldOut: text, layers: 9, heads: 9, width: 9, context: 8, dropout: 0, bias: true },
-      ...{ batchSize: 2, accumulate: 1, maxSteps: 20, lr: 1e-2, minLr: 1e-3, warmUp: 0, seed: 1 },
+      ...{ batchSize: 2, accumulate: 1, maxSteps: 15, lr: 1e-2, minLr: 1e-3, warmUp: 0, seed: 1 },
       ...{ weightDecay: 0, beta2: 0.99, clip: 1, evalEvery: 100 },
-    });
-    expect(summary?.test.bitsPerCharacter).toBeLessThan(0.8 * before.bitsPerCharacter);
+    };
+    const whole = await trainLanguageModel(run);
+    expect(whole?.test.bitsPerCharacter).toBeLessThan(0.8 * before.bitsPerCharacter);
+
+    const store = new CheckpointFolder(join(folder, "adapters", "checkpoints"));
+    const adapters = { lora: 2, loraAlpha: 4, loraTargets: ["c_attn", "c_fc"] };
+    const checkpoints = { store, parts: {} };
+    const adapted = await trainLanguageModel({ ...run, ...adapters, lr: 0.05, checkpoints });
+    const { bitsPerCharacter = 0 } = adapted?.test ?? {};
+    expect(bitsPerCharacter).toBeLessThan(0.9 * before.bitsPerCharacter);
+    expect(adapted?.parameterBytes).toBeLessThan((whole?.parameterBytes ?? 0) / 2);
+    expect(adapted?.optimizerBytes).toBe(2 * (adapted?.parameterBytes ?? 0));
+    // Merged into the weights.
+    const opened = await openLanguageModel(runtime, join(folder, "adapters"));
+    expect((await scoreOf(opened)).bitsPerCharacter).toBeCloseTo(bitsPerCharacter, 5);
   });
 
   it.each([

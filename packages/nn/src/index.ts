@@ -62,6 +62,7 @@ export {
 export { type CellOptions, GRUCell, LSTMCell } from "./layers/recurrent-cells.js";
 export { Sequential } from "./layers/sequential.js";
 export { Upsample, type UpsampleLayerOptions, type UpsampleMode } from "./layers/upsample.js";
+export { Lora, type LoraOptions } from "./lora.js";
 export * from "./losses.js";
 export {
   buffer,

@@ -94,6 +94,9 @@ export function loadTorchStateDict(
   return loadStateDict(named, laidOut, strict);
 }
 
+/** The name in torch of what is at a dotted path of the model. */
+export const torchNameOf = (model: Module, path: string): string => placeOf(model, path).name;
+
 /** Where torch has what is at a dotted path of the model. */
 function placeOf(model: Module, path: string): Place {
   const names: string[] = [];

@@ -1,0 +1,188 @@
+import type { CastDType } from "@halfstep/autocast";
+import { Generator, linear, matmul, noGrad, type Tensor, type Variable } from "@halfstep/tensor";
+import { defaultUniform } from "./init.js";
+import { interceptForward } from "./intercept.js";
+import { Linear } from "./layers/linear.js";
+import { type Module, parameter } from "./module.js";
+import {
+  loadStateDict,
+  type StateDict,
+  type StateDictKeys,
+  type StateDictOptions,
+  stateDictOf,
+} from "./state-dict.js";
+import { torchNameOf } from "./torch-layout.js";
+
+/** Options of {@link Lora}. */
+export interface LoraOptions {
+  /** Rows of the inner matrices; PEFT's `r`. */
+  readonly rank: number;
+  /** What the adapters add is multiplied by `alpha / rank`; PEFT's `lora_alpha`. Default: `rank`. */
+  readonly alpha?: number | undefined;
+  /** Linear layers by their names in torch or the ends of these, as PEFT's `target_modules`: `["c_attn"]`, `["query", "value"]`. */
+  readonly targets: readonly string[];
+  /** Draws the inner matrices. */
+  readonly seed: number;
+  /**
+   * How the linear layers of the frozen model are stored. Default: as they are. The compute dtype of a recipe that casts op by op changes
+   * no bit, because their weights would be rounded to it anyway, and halves their memory.
+   */
+  readonly frozen?: CastDType | undefined;
+}
+
+/** A linear layer with its adapter. */
+interface Adapted {
+  /** In the model. */
+  readonly path: string;
+  readonly layer: Linear;
+  /** [rank, inFeatures] */
+  readonly inner: Variable;
+  /** [outFeatures, rank] */
+  readonly outer: Variable;
+  readonly remove: () => void;
+}
+
+/**
+ * Low-rank adapters (LoRA, Hu et al. 2021) in PEFT's form: y = x Wᵀ + b + (x Aᵀ) Bᵀ · alpha / rank for the targeted linear layers of a
+ * model. The model's own parameters are frozen, so that gradients, masters and moments exist for A and B alone. B is 0 at first, so that
+ * the model begins as it was.
+ *
+ * ```ts
+ * const lora = new Lora(model, { rank: 8, alpha: 16, targets: ["c_attn"], seed: 0, frozen: "float16" });
+ * const optimizer = new AdamW(runtime.target, flatten(lora.parameters()), { lr: 1e-3 });
+ * ```
+ *
+ * Make it after `applyRecipe` and before the optimizer.
+ */
+export class Lora {
+  readonly rank: number;
+  readonly alpha: number;
+  readonly targets: readonly string[];
+  readonly #model: Module;
+  readonly #adapted: readonly Adapted[];
+  #isMerged = false;
+
+  /** @throws RangeError where a target is no linear layer of the model, and for a rank that is no whole number above 0 */
+  constructor(model: Module, { rank, alpha = rank, targets, seed, frozen }: LoraOptions) {
+    if (!Number.isSafeInteger(rank) || rank < 1)
+      throw new RangeError(`LoRA has rank ${rank}: it must be a whole number above 0`);
+    if (!Number.isFinite(alpha))
+      throw new RangeError(`LoRA has alpha ${alpha}: it must be a number`);
+    const layers = [...model.namedModules()].flatMap(([path, layer]) =>
+      layer instanceof Linear ? [{ path, layer, name: torchNameOf(model, path) }] : [],
+    );
+    const isTarget = (name: string, target: string): boolean =>
+      name === target || name.endsWith(`.${target}`);
+    const strange = targets.find((target) => !layers.some(({ name }) => isTarget(name, target)));
+    if (strange !== undefined || targets.length === 0) {
+      const ends = new Set(layers.map(({ name }) => name.split(".").at(-1)));
+      throw new RangeError(
+        `${strange === undefined ? "LoRA has no targets" : `there is no linear layer ${strange}`}: take some of ${[...ends].join(", ")}`,
+      );
+    }
+    this.rank = rank;
+    this.alpha = alpha;
+    this.targets = targets;
+    this.#model = model;
+    if (frozen !== undefined) for (const { layer } of layers) layer.store(frozen);
+    for (const [, variable] of model.namedVariables()) variable.requiresGrad = false;
+    const generator = new Generator(seed);
+    const scale = alpha / rank;
+    this.#adapted = layers
+      .filter(({ name }) => targets.some((target) => isTarget(name, target)))
+      .map(({ path, layer }) => adapt(layer, { path, rank, scale, generator }));
+  }
+
+  /** The matrices A and B of all adapters by dotted path: what is trained. */
+  *namedParameters(): IterableIterator<[path: string, parameter: Variable]> {
+    for (const { path, inner, outer } of this.#adapted) {
+      yield [`${path}.loraA`, inner];
+      yield [`${path}.loraB`, outer];
+    }
+  }
+
+  /** As {@link namedParameters}, without the paths: what an optimizer takes. */
+  *parameters(): IterableIterator<Variable> {
+    for (const [, variable] of this.namedParameters()) yield variable;
+  }
+
+  /** Copies of A and B of all adapters, for checkpoints. */
+  stateDict(options: StateDictOptions = {}): Promise<StateDict> {
+    return stateDictOf(this.namedParameters(), options);
+  }
+
+  /** Loads what `stateDict()` gave. @throws StateDictError */
+  loadStateDict(state: StateDict): StateDictKeys {
+    return loadStateDict(this.namedParameters(), state, true);
+  }
+
+  /** Copies of A and B under PEFT's names: what its `adapter_model.safetensors` holds. */
+  torchStateDict(): Promise<StateDict> {
+    return stateDictOf(this.#namedAsInPeft(), { dtype: "float32" });
+  }
+
+  /** Loads a state dict of PEFT's, and of its older versions. @throws StateDictError */
+  loadTorchStateDict(state: StateDict): StateDictKeys {
+    const named = Object.entries(state).map(
+      ([name, saved]) => [name.replace(/\.lora_([AB])\.default\./, ".lora_$1."), saved] as const,
+    );
+    return loadStateDict(this.#namedAsInPeft(), Object.fromEntries(named), true);
+  }
+
+  /**
+   * Adds the adapters to the weights that they belong to, rounded to their storage, and takes them off the model: it then computes the same
+   * without them. Call it once, outside steps.
+   */
+  merge(): void {
+    if (this.#isMerged) throw new Error("the adapters are merged already: make new ones");
+    this.#isMerged = true;
+    const scale = this.alpha / this.rank;
+    for (const { layer, inner, outer, remove } of this.#adapted) {
+      noGrad(() => {
+        const merged = layer.weight.to("float32").add(matmul(outer, inner).mul(scale));
+        layer.weight.assign(merged);
+      });
+      remove();
+    }
+  }
+
+  *#namedAsInPeft(): IterableIterator<[string, Variable]> {
+    for (const { path, inner, outer } of this.#adapted) {
+      const name = `base_model.model.${torchNameOf(this.#model, path)}`;
+      yield [`${name}.lora_A.weight`, inner];
+      yield [`${name}.lora_B.weight`, outer];
+    }
+  }
+}
+
+function adapt(
+  layer: Linear,
+  {
+    path,
+    rank,
+    scale,
+    generator,
+  }: { path: string; rank: number; scale: number; generator: Generator },
+): Adapted {
+  const { inFeatures, outFeatures } = layer;
+  const { runtime } = layer.weight;
+  const shape = [rank, inFeatures];
+  // U(±1/√inFeatures), PEFT's Kaiming uniform with a = √5.
+  const inner = parameter(
+    runtime,
+    defaultUniform(shape, generator, inFeatures),
+    shape,
+    `${path}.loraA`,
+  );
+  const outer = parameter(
+    runtime,
+    new Float32Array(outFeatures * rank),
+    [outFeatures, rank],
+    `${path}.loraB`,
+  );
+  const remove = interceptForward(layer, (forward, inputs) => {
+    const added = linear(linear(inputs[0] as Tensor, inner), outer);
+    return (forward(...inputs) as Tensor).add(scale === 1 ? added : added.mul(scale));
+  });
+  return { path, layer, inner, outer, remove };
+}
