@@ -141,7 +141,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   if (run.onSample) await sample("before training");
   const diloco =
     run.job?.carrier &&
-    new DiLoCo(run.job.carrier, model.parameters(), {
+    new DiLoCo(run.job.carrier, (lora ?? model).parameters(), {
       ...{ innerSteps: run.innerSteps, lastStep: run.maxSteps },
     });
   await diloco?.begin();
