@@ -3,6 +3,13 @@ export { requireArguments } from "./arguments.js";
 export { StateDictError } from "./errors.js";
 export { type ExplainedOp, explain, explainOps } from "./explain.js";
 export {
+  type ForwardHook,
+  type ForwardPreHook,
+  type GradientHook,
+  hookGradient,
+  type RemoveHook,
+} from "./hooks.js";
+export {
   calculateGain,
   defaultUniform,
   type Fans,
@@ -32,6 +39,7 @@ export {
   Tanh,
 } from "./layers/activations.js";
 export { BatchNorm2d, type BatchNorm2dOptions } from "./layers/batch-norm.js";
+export { ModuleDict, ModuleList } from "./layers/containers.js";
 export { ConvTranspose2d, type ConvTranspose2dLayerOptions } from "./layers/conv-transpose2d.js";
 export {
   Conv1d,
@@ -80,4 +88,12 @@ export {
   type StateDictKeys,
   type StateDictOptions,
 } from "./state-dict.js";
+export {
+  type ElementStatistics,
+  type ModuleStatistics,
+  type RecordedStatistics,
+  readStatistics,
+  recordStatistics,
+  type StatisticsByModule,
+} from "./statistics.js";
 export { loadTorchStateDict, type TorchLayout, torchStateDict } from "./torch-layout.js";

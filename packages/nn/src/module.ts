@@ -1,6 +1,13 @@
 import type { CastDType } from "@halfstep/autocast";
 import { isInteger } from "@halfstep/formats/dtypes";
 import { noGrad, type Runtime, type Tensor, Variable, withScope } from "@halfstep/tensor";
+import {
+  type ForwardHook,
+  type ForwardPreHook,
+  type GradientHook,
+  Hooks,
+  type RemoveHook,
+} from "./hooks.js";
 import { interceptForward } from "./intercept.js";
 import {
   loadStateDict,
@@ -77,6 +84,7 @@ interface Member {
  * ```
  */
 export abstract class Module {
+  readonly #hooks = new Hooks();
   #isTraining = true;
   #parent: Module | undefined;
   #name = "";
@@ -84,7 +92,24 @@ export abstract class Module {
   constructor() {
     // Lets `explain` and provenance report the module that applied an op.
     const path = (): string => this.path;
-    interceptForward(this, (forward, inputs) => withScope(path, () => forward(...inputs)));
+    interceptForward(this, (forward, inputs) =>
+      withScope(path, () => this.#hooks.run(this, forward, inputs)),
+    );
+  }
+
+  /** Calls a hook before each `forward`, as torch's `register_forward_pre_hook`. Returns a function that removes it. */
+  registerForwardPreHook(hook: ForwardPreHook): RemoveHook {
+    return this.#hooks.addBefore(hook);
+  }
+
+  /** Calls a hook after each `forward`, as torch's `register_forward_hook`. Returns a function that removes it. */
+  registerForwardHook(hook: ForwardHook): RemoveHook {
+    return this.#hooks.addAfter(hook);
+  }
+
+  /** Calls a hook with the gradient of each result, which has to be a tensor, in the backward pass. Returns a function that removes it. */
+  registerGradientHook(hook: GradientHook): RemoveHook {
+    return this.#hooks.addGradient(hook);
   }
 
   /** The computation of the module. Subclasses declare inputs and results. */

@@ -1,0 +1,77 @@
+import { defineFunction, type Tensor } from "@halfstep/tensor";
+import type { Module } from "./module.js";
+
+/** Sees the arguments of a module before its `forward`. What it returns, unless undefined, is the list of arguments instead. */
+export type ForwardPreHook = (module: Module, inputs: readonly unknown[]) => unknown;
+/** Sees the result of a module. What it returns, unless undefined, is the result instead. */
+export type ForwardHook = (module: Module, inputs: readonly unknown[], output: unknown) => unknown;
+/** Sees the gradient of a module's result in the backward pass. What it returns, unless undefined, is the gradient instead. */
+export type GradientHook = (module: Module, gradient: Tensor) => Tensor | undefined;
+
+/** Takes back what registered it. */
+export type RemoveHook = () => void;
+
+/** The hooks of one module, in the order in which they were registered. */
+export class Hooks {
+  readonly #before = new Map<object, ForwardPreHook>();
+  readonly #after = new Map<object, ForwardHook>();
+  readonly #gradient = new Map<object, GradientHook>();
+
+  addBefore(hook: ForwardPreHook): RemoveHook {
+    return added(this.#before, hook);
+  }
+  addAfter(hook: ForwardHook): RemoveHook {
+    return added(this.#after, hook);
+  }
+  addGradient(hook: GradientHook): RemoveHook {
+    return added(this.#gradient, hook);
+  }
+
+  /** Runs `forward` between the hooks. */
+  run(
+    module: Module,
+    forward: (...inputs: readonly unknown[]) => unknown,
+    given: readonly unknown[],
+  ): unknown {
+    let inputs = given;
+    for (const hook of this.#before.values())
+      inputs = (hook(module, inputs) as readonly unknown[] | undefined) ?? inputs;
+    let output = forward(...inputs);
+    for (const hook of this.#after.values()) output = hook(module, inputs, output) ?? output;
+    for (const hook of this.#gradient.values())
+      output = hookGradient(asTensor(module, output), (gradient) => hook(module, gradient));
+    return output;
+  }
+}
+
+/** One function may be registered several times. */
+function added<H>(hooks: Map<object, H>, hook: H): RemoveHook {
+  const key = {};
+  hooks.set(key, hook);
+  return () => void hooks.delete(key);
+}
+
+function asTensor(module: Module, output: unknown): Tensor {
+  if (typeof output === "object" && output !== null && "isTensor" in output)
+    return output as Tensor;
+  throw new TypeError(
+    `a gradient hook needs a module whose result is a tensor: use hookGradient() on one of the results of ${module.constructor.name}`,
+  );
+}
+
+/**
+ * x, with a hook on its gradient, as torch's `register_hook`: use the result in place of x. The hook is called in the backward pass, and
+ * records there like any op.
+ */
+export const hookGradient: (x: Tensor, hook: (gradient: Tensor) => Tensor | undefined) => Tensor =
+  defineFunction({
+    name: "hookGradient",
+    forward(context, x: Tensor, hook: (gradient: Tensor) => Tensor | undefined) {
+      hooked.set(context, hook);
+      return x;
+    },
+    backward: (context, gradient) => [hooked.get(context)?.(gradient) ?? gradient, undefined],
+  });
+
+/** The hook of each application. */
+const hooked = new WeakMap<object, (gradient: Tensor) => Tensor | undefined>();

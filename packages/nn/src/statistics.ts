@@ -1,0 +1,104 @@
+import { eq, noGrad, stack, type Tensor } from "@halfstep/tensor";
+import { hookGradient, type RemoveHook } from "./hooks.js";
+import type { Module } from "./module.js";
+
+/** Statistics of the elements of a tensor. */
+export interface ElementStatistics {
+  readonly mean: number;
+  /** Standard deviation, of all elements. */
+  readonly std: number;
+  /** The largest magnitude; NaN where an element is. */
+  readonly largest: number;
+  /** The share of zeros. */
+  readonly zeros: number;
+}
+
+/** Statistics of a module's result, and of its gradient after a backward pass. */
+export interface ModuleStatistics<T = ElementStatistics> {
+  readonly activation: T;
+  readonly gradient?: T;
+}
+
+/** Statistics by the path of each module; those of a step are tensors until {@link readStatistics}. */
+export type StatisticsByModule<T = ElementStatistics> = Readonly<
+  Record<string, ModuleStatistics<T>>
+>;
+
+/** Statistics of steps: {@link recordStatistics}. */
+export interface RecordedStatistics {
+  /** Those of the modules since the last call. Return them from the step, and read them with {@link readStatistics}. */
+  take(): StatisticsByModule<Tensor>;
+  /** Stops recording. */
+  readonly remove: RemoveHook;
+}
+
+/**
+ * Records statistics of activations and gradients of all modules without parts, by their paths, on the device.
+ *
+ * ```ts
+ * const statistics = recordStatistics(model);
+ * const seen = await runtime.step(() => {
+ *   loss(model.forward(x)).backward();
+ *   return statistics.take();
+ * });
+ * console.table(await readStatistics(seen));
+ * ```
+ */
+export function recordStatistics(model: Module): RecordedStatistics {
+  let seen: Record<string, { activation: Tensor; gradient?: Tensor }> = {};
+  const removing: RemoveHook[] = [];
+  for (const [path, module] of model.namedModules()) {
+    if (!module.namedChildren().next().done) continue;
+    const hook = module.registerForwardHook((_, __, output) => {
+      if (!isTensor(output)) return undefined;
+      const own: { activation: Tensor; gradient?: Tensor } = { activation: elementsOf(output) };
+      seen[path] = own;
+      return hookGradient(output, (gradient) => {
+        own.gradient = elementsOf(gradient);
+        return undefined;
+      });
+    });
+    removing.push(hook);
+  }
+  return {
+    take() {
+      const taken = seen;
+      seen = {};
+      return taken;
+    },
+    remove() {
+      for (const remove of removing) remove();
+    },
+  };
+}
+
+const isTensor = (value: unknown): value is Tensor =>
+  typeof value === "object" && value !== null && "isTensor" in value;
+
+/** [mean, std, largest, zeros] */
+const elementsOf = (x: Tensor): Tensor =>
+  noGrad(() => {
+    const values = x.detach().to("float32");
+    return stack([
+      values.mean(),
+      values.std({ correction: 0 }),
+      values.abs().amax(),
+      eq(values, 0).to("float32").mean(),
+    ]);
+  });
+
+/** Reads the statistics of a step, and disposes their tensors. */
+export async function readStatistics(
+  seen: StatisticsByModule<Tensor>,
+): Promise<StatisticsByModule> {
+  const read = async (x: Tensor): Promise<ElementStatistics> => {
+    const [mean = 0, std = 0, largest = 0, zeros = 0] = await x.toArray();
+    x.dispose();
+    return { mean, std, largest, zeros };
+  };
+  const entries = Object.entries(seen).map(async ([path, { activation, gradient }]) => [
+    path,
+    { activation: await read(activation), ...(gradient && { gradient: await read(gradient) }) },
+  ]);
+  return Object.fromEntries(await Promise.all(entries));
+}
