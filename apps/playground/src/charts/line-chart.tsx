@@ -35,7 +35,7 @@ const margin = { top: 12, bottom: 34, left: 54 };
 export function LineChart({ title, x, y, series, target, height = 280 }: LineChartProps): VNode {
   const [ref, width] = useWidth<HTMLDivElement>(640);
   const longest = Math.max(...series.map(({ label }) => label.length), 0);
-  const right = Math.min(14 + 7.2 * longest, width * 0.36);
+  const right = Math.min(14 + 7.2 * longest, width * 0.44);
   const count = x.values.length;
   const last = count === 0 ? 1 : (x.values[count - 1] as number);
   const across = linearScale([0, last], [margin.left, width - right], width < 480 ? 3 : 6);

@@ -4,6 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 const pages = [
   { file: "./", name: "Formats", id: "formats" },
   { file: "./train.html", name: "Train", id: "train" },
+  { file: "./file.html", name: "Your file", id: "file" },
 ] as const;
 
 /** What names a page. */

@@ -22,12 +22,10 @@ export type ToWorker =
 /** Red, green and blue from 0 to 1. */
 export type Colour = readonly [number, number, number];
 
-/** The colours of a decision surface. */
+/** The colours of a decision surface, one for each class. */
 export interface SurfaceColours {
   readonly first: Colour;
   readonly second: Colour;
-  /** Where both classes are equally likely. */
-  readonly edge: Colour;
 }
 
 /** News of one lane. */

@@ -7,7 +7,7 @@ import { gridSize } from "./two-moons.js";
 export type SurfacePainter = (logits: Tensor) => Promise<void>;
 
 const code = /* wgsl */ `
-struct Colours { first: vec4f, second: vec4f, edge: vec4f }
+struct Colours { first: vec4f, second: vec4f }
 @group(0) @binding(0) var<storage, read> logits: array<vec2f>;
 @group(0) @binding(1) var<uniform> colours: Colours;
 
@@ -19,8 +19,7 @@ struct Colours { first: vec4f, second: vec4f, edge: vec4f }
   let cell = vec2u(at.xy);
   let pair = logits[cell.y * ${gridSize}u + cell.x];
   let share = 1.0 / (1.0 + exp(clamp(pair.x - pair.y, -30.0, 30.0)));
-  let edge = 1.0 - smoothstep(0.0, 0.12, abs(share - 0.5));
-  return mix(mix(colours.first, colours.second, share), colours.edge, edge);
+  return mix(colours.first, colours.second, share);
 }
 `;
 
@@ -28,7 +27,7 @@ struct Colours { first: vec4f, second: vec4f, edge: vec4f }
 export function gpuPainter(
   { gpu, enqueue }: Device,
   canvas: OffscreenCanvas,
-  { first, second, edge }: SurfaceColours,
+  { first, second }: SurfaceColours,
 ): SurfacePainter {
   const context = canvas.getContext("webgpu");
   if (context === null) throw new Error("the browser has WebGPU but does not draw with it");
@@ -41,10 +40,10 @@ export function gpuPainter(
     fragment: { module, targets: [{ format }] },
   });
   const colours = gpu.createBuffer({
-    size: 48,
+    size: 32,
     usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
   });
-  gpu.queue.writeBuffer(colours, 0, Float32Array.of(...first, 1, ...second, 1, ...edge, 1));
+  gpu.queue.writeBuffer(colours, 0, Float32Array.of(...first, 1, ...second, 1));
   return async (logits) => {
     const { buffer, offset } = logits;
     enqueue(() => {
@@ -87,13 +86,10 @@ export function cpuPainter(canvas: OffscreenCanvas, colours: SurfaceColours): Su
 }
 
 /** As the fragment shader. */
-function pixelOf(difference: number, { first, second, edge }: SurfaceColours): number[] {
+function pixelOf(difference: number, { first, second }: SurfaceColours): number[] {
   const share = 1 / (1 + Math.exp(Math.min(Math.max(difference, -30), 30)));
-  const near = Math.min(Math.abs(share - 0.5) / 0.12, 1);
-  const line = 1 - near * near * (3 - 2 * near);
-  const mixed = [0, 1, 2].map((i) => {
-    const ground = (first[i] as number) * (1 - share) + (second[i] as number) * share;
-    return 255 * (ground * (1 - line) + (edge[i] as number) * line);
-  });
+  const mixed = [0, 1, 2].map(
+    (i) => 255 * ((first[i] as number) * (1 - share) + (second[i] as number) * share),
+  );
   return [...mixed, 255];
 }

@@ -158,9 +158,5 @@ function surfaceColours(): SurfaceColours {
     const part = (at: number): number => Number.parseInt(hex.slice(at, at + 2), 16) / 255;
     return [part(1), part(3), part(5)];
   };
-  return {
-    first: colour("--range-soft"),
-    second: colour("--precision-soft"),
-    edge: colour("--ink"),
-  };
+  return { first: colour("--range-soft"), second: colour("--precision-soft") };
 }
