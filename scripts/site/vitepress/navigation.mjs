@@ -33,6 +33,7 @@ export const english = {
       items: [
         guide("Your first AMP loop", "tutorial"),
         guide("From torch.amp", "from-torch-amp"),
+        guide("torch's methods of tensors", "tensor-methods"),
         guide("From apex", "from-apex"),
         guide("From jax-js and TensorFlow.js", "from-jax-js-and-tfjs"),
         guide("Glossary", "glossary"),
