@@ -1,6 +1,6 @@
 import type { ImageSet } from "@halfstep/data";
-import type { Sample } from "@halfstep/trainer";
 import { encodePng } from "@halfstep/trainer/node";
+import type { Sample } from "@halfstep/trainer/report";
 
 /** Test images in the report. */
 const count = 16;

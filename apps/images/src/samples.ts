@@ -1,6 +1,6 @@
 import { stratifiedSample } from "@halfstep/data";
-import type { Sample } from "@halfstep/trainer";
 import { encodePng } from "@halfstep/trainer/node";
+import type { Sample } from "@halfstep/trainer/report";
 import type { View } from "./data.js";
 import { type Mistake, mostMistakes } from "./evaluate.js";
 import type { Images } from "./images.js";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import type { Runtime } from "@halfstep/tensor";
-import { recipeFor, type Sample } from "@halfstep/trainer";
+import { recipeFor } from "@halfstep/trainer";
 import {
   noteUnusedScale,
   openRun,
@@ -14,6 +14,7 @@ import {
   settingsOf,
   UsageError,
 } from "@halfstep/trainer/cli";
+import type { Sample } from "@halfstep/trainer/report";
 import { wittenBell } from "./baseline.js";
 import { scoreText } from "./evaluate.js";
 import { noteRange, openHubModel, readHubFolder, saveHubModel } from "./hub.js";

@@ -1,5 +1,5 @@
-import type { Sample, SamplePicture } from "@halfstep/trainer";
 import { encodePng } from "@halfstep/trainer/node";
+import type { Sample, SamplePicture } from "@halfstep/trainer/report";
 import { cropped, type Picture, resized, type ShrinkKernel } from "./images.js";
 import type { LayersModel } from "./keras/layers-model.js";
 import type { JudgedPicture } from "./pairs.js";

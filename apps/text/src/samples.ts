@@ -1,4 +1,4 @@
-import type { Sample } from "@halfstep/trainer";
+import type { Sample } from "@halfstep/trainer/report";
 import { type PredictOptions, predict, wordsIn } from "./predict.js";
 import type { TaskData } from "./tasks.js";
 

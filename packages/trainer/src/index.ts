@@ -5,8 +5,13 @@ export type {
   CheckpointStore,
   NewestCheckpoint,
 } from "./checkpoint/checkpoint.js";
+export type {
+  CheckpointArchive,
+  CheckpointArchiveOptions,
+} from "./checkpoint/checkpoint-archive.js";
 export { CheckpointError, type CheckpointProblem } from "./checkpoint/checkpoint-error.js";
 export { loadModel, modelState } from "./checkpoint/load-model.js";
+export { memoryCheckpoints } from "./checkpoint/memory-checkpoints.js";
 export { savedRecipe } from "./checkpoint/saved-recipe.js";
 export { DivergenceError, StorageError } from "./errors.js";
 export {
@@ -40,8 +45,6 @@ export {
   type PredictorUsage,
   type Row,
 } from "./predictor.js";
-export type { Sample, SamplePicture } from "./report/samples.js";
-export { type ReportOptions, type ReportSection, renderReport } from "./report.js";
 export { reportInterval } from "./reporter.js";
 export { type ContextCheckpoints, type RunContext, withParts } from "./run-context.js";
 export { type RunSummaryOptions, runSummary } from "./run-summary.js";

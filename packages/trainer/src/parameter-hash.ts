@@ -1,4 +1,5 @@
 import type { Variable } from "@halfstep/tensor";
+import { sha256OfBytes } from "./sha256.js";
 
 /**
  * SHA-256 of the values of parameters, decoded to float32, in the order of their names; as hexadecimal digits. It
@@ -16,14 +17,5 @@ export async function parameterSha256(
     joined.set(part, offset);
     offset += part.length;
   }
-  return sha256Of(joined);
-}
-
-/** SHA-256 of a text's UTF-8. */
-export const sha256OfText = (text: string): Promise<string> =>
-  sha256Of(new TextEncoder().encode(text));
-
-async function sha256Of(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return sha256OfBytes(joined);
 }

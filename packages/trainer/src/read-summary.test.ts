@@ -7,7 +7,7 @@ import { afterAll, expect, it } from "vitest";
 import { exampleSummary } from "../test/example-run.js";
 import { exitCodeOf } from "./cli/program.js";
 import { isRunSummary, readSummary } from "./read-summary.js";
-import { renderReport } from "./report.js";
+import { renderReport } from "./report/render-report.js";
 import { resultsTable } from "./results-table.js";
 import { RunFolder } from "./run-folder.js";
 

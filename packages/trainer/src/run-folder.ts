@@ -18,7 +18,7 @@ import { storing } from "./errors.js";
 import { makeDirectory } from "./files/make-directory.js";
 import { writeWholeFile } from "./files/whole-file.js";
 import { readMetrics } from "./metrics-log.js";
-import { type ReportOptions, renderReport } from "./report.js";
+import { type ReportOptions, renderReport } from "./report/render-report.js";
 import { RunLock } from "./run-lock.js";
 import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
 

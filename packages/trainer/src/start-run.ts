@@ -1,9 +1,9 @@
 import { kernelTable } from "@halfstep/kernels/planner";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { requireEvery } from "./hooks.js";
-import { sha256OfText } from "./parameter-hash.js";
 import { recipeFor } from "./precision.js";
 import { requireOptions } from "./required-options.js";
+import { sha256OfText } from "./sha256.js";
 import type { TrainOptions } from "./train.js";
 import { TrainingRun } from "./training-run.js";
 import {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { ReportSection } from "@halfstep/trainer";
+import type { ReportSection } from "@halfstep/trainer/report";
 import { noteUnusedScale, openRun, type Settings, say, settingsOf } from "@halfstep/trainer/cli";
 import { samplesPicture } from "../colours.js";
 import type { TrainCommand } from "../options.js";

@@ -10,6 +10,7 @@ import type {
   NewestCheckpoint,
 } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
+import { isAfter, nameOf, placeOf as placeOfName } from "./checkpoint-name.js";
 import { readCheckpoint, readManifest } from "./read-checkpoint.js";
 import { prepareCheckpoint } from "./write-checkpoint.js";
 
@@ -173,20 +174,12 @@ export class CheckpointFolder implements CheckpointStore {
 
 const suffixes = { partial: ".partial", removed: ".removed" } as const;
 
-const nameOf = ({ step, microStep }: CheckpointContent): string =>
-  `step-${String(step).padStart(8, "0")}${microStep === 0 ? "" : `-micro-${String(microStep).padStart(4, "0")}`}`;
+const placeOf = (path: string): ReturnType<typeof placeOfName> => placeOfName(basename(path));
 
-/** Step and micro-step of a checkpoint, by its name; undefined for other names. */
-function placeOf(path: string): readonly [step: number, microStep: number] | undefined {
-  const match = /^step-(\d+)(?:-micro-(\d+))?$/.exec(basename(path));
-  return match ? [Number(match[1]), Number(match[2] ?? 0)] : undefined;
-}
-
-function isNewer(path: string, than: string): boolean {
-  const [step, microStep] = placeOf(path) ?? [0, 0];
-  const [otherStep, otherMicroStep] = placeOf(than) ?? [0, 0];
-  return step > otherStep || (step === otherStep && microStep > otherMicroStep);
-}
+const isNewer = (path: string, than: string): boolean => {
+  const [place, other] = [placeOf(path), placeOf(than)];
+  return place !== undefined && other !== undefined && isAfter(place, other);
+};
 
 const isWhole = (path: string): Promise<boolean> =>
   readCheckpoint(path).then(

@@ -74,6 +74,23 @@ export function splitTree(state: unknown): StateTree {
 }
 
 /**
+ * Splits the states of a checkpoint by name.
+ * @throws TypeError where a state cannot be saved, or has a name that is not for states
+ */
+export const splitParts = (
+  parts: Readonly<Record<string, unknown>>,
+): readonly (readonly [name: string, tree: StateTree])[] =>
+  Object.entries(parts)
+    .filter(([, state]) => state !== undefined)
+    .map(([name, state]) => {
+      if (!/^[\w-]+$/.test(name) || name === "manifest" || name === "state")
+        throw new TypeError(
+          `a part of a checkpoint cannot be called ${JSON.stringify(name)}: use letters, digits, _ and -, and neither "state" nor "manifest"`,
+        );
+      return [name, splitTree(state)];
+    });
+
+/**
  * Joins a state again. Arrays are views of those of the tensors.
  * @throws TypeError where JSON and tensors do not match
  */

@@ -5,7 +5,7 @@ import { storingAsync } from "../errors.js";
 import { type FileSystem, filling, syncDirectory, writeNewFile } from "../files/file-system.js";
 import type { CheckpointContent } from "./checkpoint.js";
 import { type FileEntry, formatManifest, manifestName } from "./manifest.js";
-import { splitTree } from "./state-tree.js";
+import { splitParts } from "./state-tree.js";
 
 /** The file of a checkpoint with all values that are not arrays. */
 export const stateName = "state.json";
@@ -35,15 +35,7 @@ export function prepareCheckpoint(
 }
 
 function filesOf({ parts }: CheckpointContent): readonly (readonly [name: string, fill: Fill])[] {
-  const trees = Object.entries(parts)
-    .filter(([, state]) => state !== undefined)
-    .map(([name, state]) => {
-      if (!/^[\w-]+$/.test(name) || name === "manifest" || name === "state")
-        throw new TypeError(
-          `a part of a checkpoint cannot be called ${JSON.stringify(name)}: use letters, digits, _ and -, and neither "state" nor "manifest"`,
-        );
-      return [name, splitTree(state)] as const;
-    });
+  const trees = splitParts(parts);
   const json = Object.fromEntries(trees.map(([name, tree]) => [name, tree.json]));
   return [
     [stateName, textOf(`${JSON.stringify(json, undefined, 1)}\n`)],

@@ -3,7 +3,7 @@ import type { Device } from "@halfstep/device";
 import type { Runtime } from "@halfstep/tensor";
 import type { Checkpoint, CheckpointStore } from "../checkpoint/checkpoint.js";
 import { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
-import type { ReportOptions } from "../report.js";
+import type { ReportOptions } from "../report/render-report.js";
 import { resultsTable } from "../results-table.js";
 import type { RunContext } from "../run-context.js";
 import { RunFolder } from "../run-folder.js";

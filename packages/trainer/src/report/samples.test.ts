@@ -2,7 +2,7 @@ import { inflateSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { exampleMetrics, exampleSummary } from "../../test/example-run.js";
 import { encodePng } from "../encode-png.js";
-import { renderReport } from "../report.js";
+import { renderReport } from "./render-report.js";
 import { samplesHtml } from "./samples.js";
 
 const png = encodePng({

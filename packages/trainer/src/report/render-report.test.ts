@@ -1,9 +1,9 @@
 import { compile, type TopLevelSpec } from "vega-lite";
 import { describe, expect, it, vi } from "vitest";
-import { exampleMetrics, exampleSummary } from "../test/example-run.js";
-import { evaluationChart, lossChart, memoryChart, scaleChart } from "./report/charts.js";
-import { renderReport } from "./report.js";
-import type { RunSummary, Summary } from "./summary.js";
+import { exampleMetrics, exampleSummary } from "../../test/example-run.js";
+import type { RunSummary, Summary } from "../summary.js";
+import { evaluationChart, lossChart, memoryChart, scaleChart } from "./charts.js";
+import { renderReport } from "./render-report.js";
 
 const count = (text: string, part: RegExp): number => [...text.matchAll(part)].length;
 

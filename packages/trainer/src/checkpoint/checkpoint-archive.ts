@@ -1,0 +1,157 @@
+import { StorageError } from "../errors.js";
+import { sha256OfBytes } from "../sha256.js";
+import type {
+  Checkpoint,
+  CheckpointContent,
+  CheckpointStore,
+  NewestCheckpoint,
+} from "./checkpoint.js";
+import { CheckpointError } from "./checkpoint-error.js";
+import { isAfter, nameOf, placeOf } from "./checkpoint-name.js";
+import { packCheckpoint, unpackCheckpoint } from "./packed-checkpoint.js";
+
+/** Files by name. Each appears whole or not at all. */
+export interface FileStorage {
+  list(): Promise<readonly string[]>;
+  /** The bytes of a file that `list` named. */
+  read(name: string): Promise<Uint8Array<ArrayBuffer>>;
+  /** Resolves when the file is durable. */
+  write(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  remove(name: string): Promise<void>;
+}
+
+/** Options of a store of checkpoints. */
+export interface CheckpointArchiveOptions {
+  /** Number of newest checkpoints to keep, besides the best. Default 3. */
+  readonly keep?: number;
+}
+
+/** A checkpoint in the storage. */
+interface Entry {
+  readonly name: string;
+  readonly step: number;
+  readonly microStep: number;
+  readonly best: boolean;
+  readonly sha256: string;
+}
+
+/**
+ * Checkpoints as one file each: `step-00000120.HASH.safetensors`, or `step-00000120.best.HASH.safetensors`. One page or worker at a time
+ * may save to it. A failed write throws a StorageError and does not change earlier checkpoints.
+ */
+export class CheckpointArchive implements CheckpointStore {
+  readonly #place: string;
+  readonly #files: FileStorage;
+  readonly #keep: number;
+
+  /** @internal Use `memoryCheckpoints()`, or `opfsCheckpoints()` and `indexedDbCheckpoints()` of `@halfstep/trainer/browser`. */
+  constructor(place: string, files: FileStorage, { keep = 3 }: CheckpointArchiveOptions = {}) {
+    if (!(Number.isSafeInteger(keep) && keep >= 1))
+      throw new RangeError(`keep is ${keep}: it must be a whole number from 1 on`);
+    this.#place = place;
+    this.#files = files;
+    this.#keep = keep;
+  }
+
+  /**
+   * Saves a checkpoint, and removes those that rotation no longer keeps. An existing whole checkpoint of the same step stays. Checkpoints
+   * of later steps belong to an abandoned continuation or are damaged, and are removed.
+   * @throws StorageError; TypeError where a state cannot be saved
+   */
+  async save(content: CheckpointContent): Promise<void> {
+    const bytes = packCheckpoint(content);
+    const before = await this.#entries();
+    const same = before.filter((entry) => nameOf(entry) === nameOf(content));
+    const areWhole = await Promise.all(same.map((entry) => this.#isWhole(entry)));
+    if (!areWhole.includes(true)) {
+      const best = content.best ? ".best" : "";
+      const name = `${nameOf(content)}${best}.${await sha256OfBytes(bytes)}.safetensors`;
+      await this.#storing(name, () => this.#files.write(name, bytes));
+      for (const damaged of same) if (damaged.name !== name) await this.#remove(damaged);
+    }
+    for (const entry of before) if (isAfter(entry, content)) await this.#remove(entry);
+    await this.#rotate();
+  }
+
+  /**
+   * The newest whole checkpoint, and the errors of newer ones.
+   * @throws CheckpointError where there are checkpoints and none is whole
+   */
+  async newest(): Promise<NewestCheckpoint> {
+    const skipped: CheckpointError[] = [];
+    for (const entry of await this.#entries())
+      try {
+        return { checkpoint: await this.#read(entry), skipped };
+      } catch (error) {
+        if (!(error instanceof CheckpointError)) throw error;
+        skipped.push(error);
+      }
+    const [first] = skipped;
+    if (first)
+      throw new CheckpointError(
+        "not-found",
+        this.#place,
+        `has ${skipped.length} checkpoints and none that is whole: clear() it, and train anew`,
+        first,
+      );
+    return { checkpoint: undefined, skipped };
+  }
+
+  /** The newest checkpoint that was marked as the best, if it is whole. */
+  async best(): Promise<Checkpoint | undefined> {
+    const entry = (await this.#entries()).find(({ best }) => best);
+    return entry && this.#read(entry);
+  }
+
+  /** Removes all checkpoints. */
+  async clear(): Promise<void> {
+    for (const entry of await this.#entries()) await this.#remove(entry);
+  }
+
+  async #rotate(): Promise<void> {
+    const all = await this.#entries();
+    const best = all.find((entry) => entry.best);
+    for (const entry of all.slice(this.#keep)) if (entry !== best) await this.#remove(entry);
+  }
+
+  /** The newest first. */
+  async #entries(): Promise<readonly Entry[]> {
+    const names = await this.#files.list();
+    return names.flatMap((name) => entryOf(name) ?? []).sort((a, b) => (isAfter(a, b) ? -1 : 1));
+  }
+
+  async #read({ name, sha256 }: Entry): Promise<Checkpoint> {
+    const path = `${this.#place}/${name}`;
+    const bytes = await this.#files.read(name);
+    if ((await sha256OfBytes(bytes)) !== sha256)
+      throw new CheckpointError("hash", path, "has other bytes than were saved");
+    return unpackCheckpoint(bytes, path);
+  }
+
+  #isWhole(entry: Entry): Promise<boolean> {
+    return this.#read(entry).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  #remove({ name }: Entry): Promise<void> {
+    return this.#storing(name, () => this.#files.remove(name));
+  }
+
+  async #storing(name: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      throw new StorageError(`${this.#place}/${name}`, error);
+    }
+  }
+}
+
+function entryOf(name: string): Entry | undefined {
+  const match = /^([^.]+)(\.best)?\.([0-9a-f]{64})\.safetensors$/.exec(name);
+  const place = match && placeOf(match[1] as string);
+  return place
+    ? { name, ...place, best: match[2] !== undefined, sha256: match[3] as string }
+    : undefined;
+}

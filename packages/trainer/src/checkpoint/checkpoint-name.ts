@@ -1,0 +1,18 @@
+import type { CheckpointContent } from "./checkpoint.js";
+
+/** The place of a checkpoint in training. */
+type Place = Pick<CheckpointContent, "step" | "microStep">;
+
+/** `step-00000120`, or `step-00000120-micro-0003` in the middle of an accumulation. */
+export const nameOf = ({ step, microStep }: Place): string =>
+  `step-${String(step).padStart(8, "0")}${microStep === 0 ? "" : `-micro-${String(microStep).padStart(4, "0")}`}`;
+
+/** The place of a checkpoint, by its name; undefined for other names. */
+export function placeOf(name: string): Place | undefined {
+  const match = /^step-(\d+)(?:-micro-(\d+))?$/.exec(name);
+  return match ? { step: Number(match[1]), microStep: Number(match[2] ?? 0) } : undefined;
+}
+
+/** Whether a place comes after another. */
+export const isAfter = (place: Place, other: Place): boolean =>
+  place.step > other.step || (place.step === other.step && place.microStep > other.microStep);
