@@ -1,6 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, type MockInstance, test, vi } from "vitest";
 import { bind, busyKernel, copyLaunch } from "../test/kernels.js";
-import { DeviceLostError, GpuError, wrapDevice } from "./index.js";
+import { type Device, DeviceLostError, GpuError, wrapDevice } from "./index.js";
 import { requestDevice } from "./node.js";
 import { requestTestDevice } from "./testing.js";
 
@@ -36,6 +36,22 @@ describe("loss", () => {
     device.gpu.destroy();
     await expect(device.read(buffer, 0, 4)).rejects.toBeInstanceOf(DeviceLostError);
     await expect(device.settled()).rejects.toBeInstanceOf(DeviceLostError);
+  });
+
+  test.each([
+    ["settled", (device: Device) => vi.spyOn(device.gpu.queue, "onSubmittedWorkDone")],
+    ["prewarm", (device: Device) => vi.spyOn(device.gpu, "popErrorScope")],
+  ] as const)("%s() names a loss of which another error is the first sign", async (name, spyOn) => {
+    const device = await requestDevice({ label: "to be lost" });
+    const launch = copyLaunch(device.allocate(256), device.allocate(256), 4);
+    // As in Chromium, whose GPU process has ended.
+    const spy = (spyOn(device) as MockInstance<() => Promise<never>>).mockImplementation(() => {
+      setTimeout(() => device.gpu.destroy(), 5);
+      return Promise.reject(new Error("A valid external Instance reference no longer exists."));
+    });
+    const work = name === "settled" ? device.settled() : device.prewarm([launch]);
+    await expect(work).rejects.toBeInstanceOf(DeviceLostError);
+    spy.mockRestore();
   });
 
   test("a new device works afterwards", async () => {

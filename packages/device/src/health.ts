@@ -57,6 +57,16 @@ export class Health {
     if (this.#failure) throw this.#failure;
   }
 
+  /**
+   * Rejects with the failure of this device, of which a refused call of WebGPU is the first sign: it is known shortly before or after.
+   * Where there is none, rejects with `reason`.
+   */
+  async explain(reason: unknown): Promise<never> {
+    await Promise.race([this.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
+    await this.assertWell();
+    throw reason;
+  }
+
   #lose(reason: GPUDeviceLostReason, message: string): DeviceLostError {
     if (this.#failure instanceof DeviceLostError) return this.#failure;
     const error = new DeviceLostError(this.#label, reason, message);

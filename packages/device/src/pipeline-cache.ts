@@ -240,12 +240,15 @@ export class PipelineCache {
     gpu.pushErrorScope("validation");
     const module = moduleOf(gpu, cached);
     const created = gpu.createComputePipelineAsync(descriptorOf(cached, module));
+    const checked = gpu.popErrorScope().catch((reason: unknown) => this.#health.explain(reason));
     const [error, pipeline] = await paced(
-      Promise.all([gpu.popErrorScope(), created.catch((reason: unknown) => String(reason))]),
+      Promise.all([checked, created.catch((reason: unknown) => String(reason))]),
     );
-    const complaint = error?.message ?? (typeof pipeline === "string" ? pipeline : undefined);
-    if (complaint !== undefined) throw await explain(cached, module, complaint);
-    return this.#keep(cached, pipeline as GPUComputePipeline);
+    if (error) throw await explain(cached, module, error.message);
+    // Without an error of the program the device may be lost.
+    if (typeof pipeline === "string")
+      return this.#health.explain(await explain(cached, module, pipeline));
+    return this.#keep(cached, pipeline);
   }
 
   /** The pipeline of a program: the given one, unless the program was compiled otherwise in the meantime. */

@@ -67,7 +67,8 @@ export class ReadBack {
   async settled(): Promise<void> {
     this.flush();
     const staging = this.#take(4);
-    await paced(this.#gpu.queue.onSubmittedWorkDone());
+    const done = this.#gpu.queue.onSubmittedWorkDone();
+    await paced(done.catch((reason: unknown) => this.#health.explain(reason)));
     await this.#map(staging, 4);
     staging.unmap();
     this.#give(staging);
@@ -112,7 +113,7 @@ export class ReadBack {
     for (const [i, { resolve }] of wanted.entries()) resolve(copies[i] as ArrayBuffer);
   }
 
-  // onSubmittedWorkDone resolves on a lost device too, whereas mapping rejects there: hence a map in either case.
+  // onSubmittedWorkDone may resolve on a lost device, whereas mapping rejects there: hence a map in either case.
   #map(staging: GPUBuffer, bytes: number): Promise<void> {
     return mapped(staging, bytes, this.#health);
   }

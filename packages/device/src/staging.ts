@@ -61,9 +61,6 @@ export async function mapped(buffer: GPUBuffer, bytes: number, health: Health): 
   try {
     await paced(buffer.mapAsync(mapModeRead, 0, Math.ceil(bytes / 4) * 4));
   } catch (reason) {
-    // Mapping is refused when the device is lost, shortly before or after `lost` resolves.
-    await Promise.race([health.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
-    await health.assertWell();
-    throw reason;
+    await health.explain(reason);
   }
 }

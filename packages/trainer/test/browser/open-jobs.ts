@@ -3,6 +3,7 @@ import {
   type BrowserLane,
   bundlePage,
   type OpenBrowser,
+  type OpenBrowserOptions,
   type OpenedPage,
   openBrowser,
   openPage,
@@ -35,12 +36,14 @@ export interface OpenJobs extends OpenBrowser, OpenedPage {
 }
 
 /** Opens such a page. */
-export async function openJobs(): Promise<OpenJobs> {
+export async function openJobs({
+  flags = [],
+}: Pick<OpenBrowserOptions, "flags"> = {}): Promise<OpenJobs> {
   const entry = (name: string): string =>
     fileURLToPath(new URL(`pages/${name}.ts`, import.meta.url));
   const files = await bundlePage([entry("page"), entry("worker")]);
   const served = await servePages({ files: { ...files, "/index.html": html } });
-  const opened = await openBrowser({ lane });
+  const opened = await openBrowser({ lane, flags });
   const { page, messages } = await openPage(opened.browser, served.url);
   const run = (place: Place, name: string, ...given: readonly unknown[]): Promise<unknown> =>
     page.evaluate(

@@ -1,6 +1,9 @@
 import { requestDevice } from "@halfstep/device";
 import { gpuRuntime } from "@halfstep/tensor";
 import { lineOf, ways } from "../../ledger/ledger.js";
+import { type Steady, steadySteps } from "./steady.js";
+import { contractFailures, type StoreKind } from "./stores.js";
+import { type Ended, trainSaved } from "./train-saved.js";
 
 // What pages and their workers do for the tests, called by name with plain data.
 
@@ -18,6 +21,17 @@ export const jobs = {
     device.destroy();
     return line;
   },
+  contractFailures: (kind: StoreKind): Promise<readonly string[]> => contractFailures(kind),
+  steadySteps: (): Promise<Steady> => steadySteps(),
+  /** Trains from the newest checkpoint; how far it is, is in `trained.step`. */
+  trainSaved: (kind: StoreKind, run: string, maxSteps: number): Promise<Ended> =>
+    trainSaved(kind, run, maxSteps, (step) => {
+      trained.step = step;
+    }),
 };
+
+/** For tests that interrupt training. */
+const trained = { step: 0 };
+Object.assign(globalThis, { trained });
 
 export type Jobs = typeof jobs;
