@@ -104,7 +104,7 @@ export const browserLanes = [
     what: "Chromium, packed with subgroups",
     driver: chromiumOnSwiftShader,
     env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
-    tests: { "packages/trainer": { browser: ["bits", "resume", "steady"] } },
+    tests: { "packages/trainer": { browser: ["bits", "peers", "resume", "steady"] } },
     differing: [],
   },
   {
