@@ -139,7 +139,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(packages|apps)/([^/]+)/" },
       to: {
-        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox|dtypes|cli|optimizers|amp|planner|internals)\\.)",
+        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox|dtypes|cli|optimizers|amp|planner|functional|internals)\\.)",
         pathNot: "^packages/$2/",
       },
     },

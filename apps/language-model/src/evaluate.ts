@@ -1,6 +1,6 @@
-import type { GPT } from "@halfstep/models";
 import type { Runtime, Tensor } from "@halfstep/tensor";
 import { evaluate, type TrainingPrecision } from "@halfstep/trainer";
+import type { LanguageNet } from "./lstm-model.js";
 import type { Tokenizer } from "./tokenizers/tokenizer.js";
 import { type Batch, evaluationWindows } from "./windows.js";
 
@@ -8,7 +8,7 @@ import { type Batch, evaluationWindows } from "./windows.js";
 export interface TextEvaluation {
   readonly runtime: Runtime;
   readonly precision: TrainingPrecision;
-  readonly model: GPT;
+  readonly model: LanguageNet;
   readonly tokenizer: Tokenizer;
   readonly text: string;
   /** Sequences in a batch. */
@@ -55,7 +55,7 @@ export async function scoreText(evaluation: TextEvaluation): Promise<TextScore> 
 /** Logits [rows · scored, words] of the last tokens of each sequence. */
 export function logitsOf(
   runtime: Runtime,
-  model: GPT,
+  model: LanguageNet,
   { inputs, rows, length, scored }: Batch,
 ): Tensor {
   const logits = model.forward(runtime.tensor(inputs, [rows, length]));

@@ -125,6 +125,8 @@ export async function saveHubModel(
   directory: string,
   { model, tokenizer }: Pick<LanguageModel, "model" | "tokenizer">,
 ): Promise<void> {
+  if (!(model instanceof GPT))
+    throw new DataError(directory, "cannot have an LSTM: the format is that of GPT-2");
   const { config } = model;
   if (!config.bias)
     throw new DataError(directory, "cannot have a model without biases: GPT-2 always has them");

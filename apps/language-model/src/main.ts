@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
+import { GPT } from "@halfstep/models";
 import type { Runtime } from "@halfstep/tensor";
 import { recipeFor } from "@halfstep/trainer";
 import {
@@ -89,6 +90,7 @@ function settings(options: TrainCommand): Settings {
   return settingsOf(options, [
     "text",
     "encoding",
+    "arch",
     "init",
     "lora",
     "loraAlpha",
@@ -138,7 +140,7 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
       bitsPerCharacter,
     })),
     {
-      name: `GPT${opened.step === undefined ? "" : ` after ${opened.step} steps`}, ${opened.precision}`,
+      name: `${opened.model instanceof GPT ? "GPT" : "LSTM"}${opened.step === undefined ? "" : ` after ${opened.step} steps`}, ${opened.precision}`,
       bitsPerCharacter: score.bitsPerCharacter,
     },
   ];

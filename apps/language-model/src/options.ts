@@ -22,6 +22,7 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
   /** Undefined: the State of the Union. */
   readonly text?: string;
   readonly encoding?: string;
+  readonly arch: "gpt" | "lstm";
   /** A GPT-2's folder to start from. */
   readonly init?: string;
   /** Rank of adapters, which alone are trained. */
@@ -95,7 +96,7 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
   let chosen: LanguageCommand | undefined;
   const main = command(
     "npm start -w language-model --",
-    "Trains a GPT on text by characters or byte pairs, judges it by bits per character, and lets it write.",
+    "Trains a GPT or an LSTM on text by characters or byte pairs, judges it by bits per character, and lets it write.",
   );
   trainFlags(main.command("train").description("trains a model on a text")).action((flags) => {
     chosen = trainCommand(flags);
@@ -123,7 +124,9 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
 /** @throws UsageError for flags that exclude each other */
 function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
   const { width, heads, beta2 } = flags;
-  if (width % heads !== 0)
+  if (flags.arch === "lstm" && flags.init !== undefined)
+    throw new UsageError("--init is a GPT-2: leave it out with --arch lstm");
+  if (flags.arch === "gpt" && width % heads !== 0)
     throw new UsageError(`--width ${width} is no multiple of --heads ${heads}`);
   if (flags.lora !== undefined && flags.init === undefined)
     throw new UsageError("--lora adapts a model that is there: name its folder by --init");
@@ -150,6 +153,7 @@ const trainFlags = (train: Command): Command =>
         listOf(["c_attn", "c_proj", "c_fc"], "layer"),
         ["c_attn"],
       )
+      .option("--arch <name>", "gpt or lstm", oneOf(["gpt", "lstm"]), "gpt")
       .option("--tokenizer <name>", "char or bpe", oneOf(["char", "bpe"]), "char")
       .option("--vocab-size <n>", "tokens of --tokenizer bpe", wholeNumber(256), 1024)
       .option("--layers <n>", "blocks", wholeNumber(1), 4)

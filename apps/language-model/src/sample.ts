@@ -1,7 +1,7 @@
-import type { GPT } from "@halfstep/models";
 import { Generator } from "@halfstep/nn";
 import { indexSelect, noGrad, type Runtime, type Tensor } from "@halfstep/tensor";
 import { inPrecision } from "@halfstep/trainer";
+import { type LanguageNet, LstmModel } from "./lstm-model.js";
 import type { LanguageModel } from "./saved-model.js";
 
 export interface SampleOptions {
@@ -44,17 +44,19 @@ export async function sampleText(
 }
 
 /**
- * Logits of the token after the last one. The model always gets a whole context, so that one plan suffices; causal attention
- * ignores the tokens after the last one.
+ * Logits of the token after the last one. The model always gets a whole context, so that one plan suffices; neither causal attention
+ * nor a recurrent layer sees the tokens after the last one.
  */
-function lastLogits(runtime: Runtime, model: GPT, tokens: readonly number[]): Tensor {
+function lastLogits(runtime: Runtime, model: LanguageNet, tokens: readonly number[]): Tensor {
   const { blockSize } = model.config;
   const seen = tokens.slice(-blockSize);
   const input = new Uint32Array(blockSize);
   input.set(seen);
-  const features = model.transformer.forward(runtime.tensor(input, [1, blockSize]));
+  const given = runtime.tensor(input, [1, blockSize]);
+  const isRecurrent = model instanceof LstmModel;
+  const features = isRecurrent ? model.features(given) : model.transformer.forward(given);
   const last = indexSelect(features, 1, runtime.tensor(Uint32Array.of(seen.length - 1)));
-  return model.lmHead.forward(last);
+  return (isRecurrent ? model.head : model.lmHead).forward(last);
 }
 
 /** Draws a token; `uniform` is asked for one number from [0, 1). */

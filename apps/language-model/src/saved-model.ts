@@ -17,11 +17,12 @@ import {
   savedRecipe,
 } from "@halfstep/trainer";
 import { checkpointIn } from "@halfstep/trainer/node";
+import { type LanguageNet, type LstmConfig, LstmModel } from "./lstm-model.js";
 import { savedTokenizer, type Tokenizer, type TokenizerState } from "./tokenizers/tokenizer.js";
 
 /** A model to predict with, in evaluation mode. */
 export interface LanguageModel {
-  readonly model: GPT;
+  readonly model: LanguageNet;
   readonly tokenizer: Tokenizer;
   /** Name of the recipe that it runs by. */
   readonly precision: string;
@@ -32,7 +33,7 @@ export interface LanguageModel {
 }
 
 interface LanguageState {
-  readonly config: Omit<GPTOptions, "seed">;
+  readonly config: Omit<GPTOptions, "seed"> | LstmConfig;
   readonly tokenizer: TokenizerState;
   readonly precision: string;
   readonly lora?: SavedAdapters | undefined;
@@ -43,7 +44,7 @@ type SavedAdapters = Pick<Lora, "rank" | "alpha" | "targets">;
 
 /** The description of a model besides its parameters, as a part of checkpoints. */
 export const savedLanguageModel = (
-  { config }: GPT,
+  { config }: LanguageNet,
   tokenizer: Tokenizer,
   precision: string,
   lora?: Lora,
@@ -75,18 +76,44 @@ export function languageModelOf(
     throw new CheckpointError("misfit", path, "was not saved by this program");
   const source = `${path}, language`;
   const fields = new ConfigFields(parts.language, source);
-  const config = configIn(fields.fields("config"));
   const state = withAverages(checkpoint);
-  const parameters = GPT.parameterCount(config);
-  requireEnoughWeights(state, { name: "a GPT", parameters, source });
-  const tokenizer = savedTokenizer(fields.fields("tokenizer"), config.vocabSize, source);
+  const { vocabSize, name, parameters, make } = described(runtime, fields.fields("config"));
+  requireEnoughWeights(state, { name, parameters, source });
+  const tokenizer = savedTokenizer(fields.fields("tokenizer"), vocabSize, source);
   const trained = fields.text("precision");
   const recipe = savedRecipe(precision ?? trained, checkpoint);
-  const model = loadModel(() => new GPT(runtime, { ...config, seed: 0 }), checkpoint, state);
-  if (fields.has("lora")) mergeAdapters(model, fields.fields("lora"), checkpoint);
+  const model = loadModel<LanguageNet>(make, checkpoint, state);
+  if (fields.has("lora") && model instanceof GPT)
+    mergeAdapters(model, fields.fields("lora"), checkpoint);
   applyRecipe(model, recipe).eval();
   return { model, tokenizer, precision: precision ?? trained, path, step };
 }
+
+/** The model that a configuration describes. */
+function described(runtime: Runtime, fields: ConfigFields) {
+  if (fields.has("arch")) {
+    const config = lstmConfigIn(fields);
+    return {
+      ...{ name: "an LSTM", vocabSize: config.vocabSize },
+      parameters: LstmModel.parameterCount(config),
+      make: () => new LstmModel(runtime, { ...config, seed: 0 }),
+    };
+  }
+  const config = configIn(fields);
+  return {
+    ...{ name: "a GPT", vocabSize: config.vocabSize, parameters: GPT.parameterCount(config) },
+    make: () => new GPT(runtime, { ...config, seed: 0 }),
+  };
+}
+
+const lstmConfigIn = (fields: ConfigFields): LstmConfig => ({
+  arch: fields.oneOf("arch", ["lstm"]),
+  vocabSize: fields.count("vocabSize"),
+  blockSize: fields.count("blockSize"),
+  layers: fields.count("layers"),
+  width: fields.count("width"),
+  dropout: fields.fraction("dropout", 0),
+});
 
 /** Adds the adapters of a checkpoint to the weights that they were trained on. */
 function mergeAdapters(model: GPT, fields: ConfigFields, { path, parts }: Checkpoint): void {
@@ -107,7 +134,7 @@ function mergeAdapters(model: GPT, fields: ConfigFields, { path, parts }: Checkp
 /** As a GPT keeps its options: all of them are there. */
 const configIn = (
   fields: ConfigFields,
-): LanguageState["config"] & { readonly vocabSize: number } => ({
+): Omit<GPTOptions, "seed"> & { readonly vocabSize: number } => ({
   vocabSize: fields.count("vocabSize"),
   blockSize: fields.count("blockSize"),
   nLayer: fields.count("nLayer"),

@@ -28,6 +28,7 @@ import {
 } from "@halfstep/trainer";
 import { logitsOf, scoreText, type TextScore } from "./evaluate.js";
 import { type HubFolder, loadHubWeights } from "./hub.js";
+import { type LanguageNet, LstmModel } from "./lstm-model.js";
 import { sampleText } from "./sample.js";
 import { savedLanguageModel } from "./saved-model.js";
 import type { Tokenizer } from "./tokenizers/tokenizer.js";
@@ -40,6 +41,8 @@ export interface LanguageRun extends RunContext {
   readonly text: string;
   /** The text for evaluation, during training and after it. */
   readonly heldOut: string;
+  /** Default "gpt". */
+  readonly arch?: "gpt" | "lstm" | undefined;
   readonly layers: number;
   readonly heads: number;
   readonly width: number;
@@ -90,14 +93,13 @@ export interface LanguageSummary extends RunSummary {
   readonly test: TestResult & Pick<TextScore, "bitsPerCharacter">;
 }
 
-/** Trains a GPT, and evaluates it on the held-out text. Undefined if the signal stopped it. */
+/** Trains a model, and evaluates it on the held-out text. Undefined if the signal stopped it. */
 export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSummary | undefined> {
   const { runtime, device, tokenizer, lossWeight = 1 } = run;
   const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
-  const model = new GPT(runtime, gptOptions(run));
-  if (run.init) loadHubWeights(model, run.init);
+  const model = newModel(run);
   applyRecipe(model, recipe);
   const lora = adaptersOf(run, model, recipe);
   const groups = parameterGroups(lora ?? model, run.weightDecay);
@@ -204,7 +206,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
 /** The model's continuation of the beginning of the held-out text; the same for the same model. */
 async function writtenBy(
   { runtime, tokenizer, heldOut, seed }: LanguageRun,
-  model: GPT,
+  model: LanguageNet,
   precision: string,
 ): Promise<string> {
   const { isTraining } = model;
@@ -229,6 +231,18 @@ const globalBatchSize = ({ batchSize, job }: Pick<Sizes, "batchSize" | "job">): 
 
 /** Sequences in a step of all processes together. */
 export const samplesPerStep = (run: Sizes): number => globalBatchSize(run) * run.accumulate;
+
+/** The model of a run, with the weights that it starts from. */
+function newModel(run: LanguageRun): LanguageNet {
+  const { runtime, tokenizer, context, layers, width, dropout, seed, init } = run;
+  if (run.arch === "lstm") {
+    const sizes = { vocabSize: tokenizer.vocabSize, blockSize: context, layers, width };
+    return new LstmModel(runtime, { arch: "lstm", ...sizes, dropout, seed });
+  }
+  const model = new GPT(runtime, gptOptions(run));
+  if (init) loadHubWeights(model, init);
+  return model;
+}
 
 const gptOptions = (run: LanguageRun): GPTOptions =>
   run.init ? { ...run.init.config, ...dropouts(run), seed: run.seed } : newOptions(run);
@@ -257,7 +271,7 @@ interface ParameterGroup {
 }
 
 /** The adapters of a run. The model is frozen in the dtype that its weights are rounded to in any case. */
-function adaptersOf(run: LanguageRun, model: GPT, { compute }: Recipe): Lora | undefined {
+function adaptersOf(run: LanguageRun, model: LanguageNet, { compute }: Recipe): Lora | undefined {
   if (run.lora === undefined) return undefined;
   const frozen = compute === "float16" || compute === "bfloat16" ? compute : undefined;
   return new Lora(model, {

@@ -14,6 +14,7 @@ describe("the command line", () => {
   it("has nanoGPT's flags, with defaults", () => {
     expect(parseOptions(["train"])).toMatchObject({
       command: "train",
+      arch: "gpt",
       tokenizer: "char",
       layers: 4,
       heads: 4,
@@ -47,6 +48,7 @@ describe("the command line", () => {
     [["train", "--layers", "0"], /--layers.*whole number from 1 on/],
     [["train", "--dropout", "2"], /--dropout.*from 0 to 1/],
     [["train", "--heads", "3"], /^--width 128 is no multiple of --heads 3$/],
+    [["train", "--arch", "lstm", "--init", "gpt2"], /leave it out with --arch lstm$/],
     [["train", "--beta2", "1"], /^--beta2 is 1: it must be less$/],
     [["train", "--tokenizer", "word"], /--tokenizer.*none of char, bpe/],
     [["train", "--precision", "float7"], /--precision/],

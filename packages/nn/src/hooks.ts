@@ -1,35 +1,38 @@
 import { defineFunction, type Tensor } from "@halfstep/tensor";
-import type { Module } from "./module.js";
 
 /** Sees the arguments of a module before its `forward`. What it returns, unless undefined, is the list of arguments instead. */
-export type ForwardPreHook = (module: Module, inputs: readonly unknown[]) => unknown;
+export type ForwardPreHook<M extends object> = (module: M, inputs: readonly unknown[]) => unknown;
 /** Sees the result of a module. What it returns, unless undefined, is the result instead. */
-export type ForwardHook = (module: Module, inputs: readonly unknown[], output: unknown) => unknown;
+export type ForwardHook<M extends object> = (
+  module: M,
+  inputs: readonly unknown[],
+  output: unknown,
+) => unknown;
 /** Sees the gradient of a module's result in the backward pass. What it returns, unless undefined, is the gradient instead. */
-export type GradientHook = (module: Module, gradient: Tensor) => Tensor | undefined;
+export type GradientHook<M extends object> = (module: M, gradient: Tensor) => Tensor | undefined;
 
 /** Takes back what registered it. */
 export type RemoveHook = () => void;
 
 /** The hooks of one module, in the order in which they were registered. */
-export class Hooks {
-  readonly #before = new Map<object, ForwardPreHook>();
-  readonly #after = new Map<object, ForwardHook>();
-  readonly #gradient = new Map<object, GradientHook>();
+export class Hooks<M extends object> {
+  readonly #before = new Map<object, ForwardPreHook<M>>();
+  readonly #after = new Map<object, ForwardHook<M>>();
+  readonly #gradient = new Map<object, GradientHook<M>>();
 
-  addBefore(hook: ForwardPreHook): RemoveHook {
+  addBefore(hook: ForwardPreHook<M>): RemoveHook {
     return added(this.#before, hook);
   }
-  addAfter(hook: ForwardHook): RemoveHook {
+  addAfter(hook: ForwardHook<M>): RemoveHook {
     return added(this.#after, hook);
   }
-  addGradient(hook: GradientHook): RemoveHook {
+  addGradient(hook: GradientHook<M>): RemoveHook {
     return added(this.#gradient, hook);
   }
 
   /** Runs `forward` between the hooks. */
   run(
-    module: Module,
+    module: M,
     forward: (...inputs: readonly unknown[]) => unknown,
     given: readonly unknown[],
   ): unknown {
@@ -51,7 +54,7 @@ function added<H>(hooks: Map<object, H>, hook: H): RemoveHook {
   return () => void hooks.delete(key);
 }
 
-function asTensor(module: Module, output: unknown): Tensor {
+function asTensor(module: object, output: unknown): Tensor {
   if (typeof output === "object" && output !== null && "isTensor" in output)
     return output as Tensor;
   throw new TypeError(

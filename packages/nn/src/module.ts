@@ -84,7 +84,7 @@ interface Member {
  * ```
  */
 export abstract class Module {
-  readonly #hooks = new Hooks();
+  readonly #hooks = new Hooks<Module>();
   #isTraining = true;
   #parent: Module | undefined;
   #name = "";
@@ -98,17 +98,17 @@ export abstract class Module {
   }
 
   /** Calls a hook before each `forward`, as torch's `register_forward_pre_hook`. Returns a function that removes it. */
-  registerForwardPreHook(hook: ForwardPreHook): RemoveHook {
+  registerForwardPreHook(hook: ForwardPreHook<Module>): RemoveHook {
     return this.#hooks.addBefore(hook);
   }
 
   /** Calls a hook after each `forward`, as torch's `register_forward_hook`. Returns a function that removes it. */
-  registerForwardHook(hook: ForwardHook): RemoveHook {
+  registerForwardHook(hook: ForwardHook<Module>): RemoveHook {
     return this.#hooks.addAfter(hook);
   }
 
   /** Calls a hook with the gradient of each result, which has to be a tensor, in the backward pass. Returns a function that removes it. */
-  registerGradientHook(hook: GradientHook): RemoveHook {
+  registerGradientHook(hook: GradientHook<Module>): RemoveHook {
     return this.#hooks.addGradient(hook);
   }
 
