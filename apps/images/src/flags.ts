@@ -126,6 +126,8 @@ export const trainFlags = (train: Command): Command =>
         dumpPlan: false,
         tensorboard: false,
         distributed: false,
+        exchange: "allReduce",
+        wire: "auto",
         innerSteps: 20,
       },
     },

@@ -1,5 +1,5 @@
 import { permutation, shareOf } from "@halfstep/data";
-import { DiLoCo } from "@halfstep/distributed";
+import type { Wire } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import type { ResNet } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
@@ -12,7 +12,9 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 import {
+  type ExchangeMode,
   evaluateEvery,
+  jobExchange,
   type RunContext,
   type RunSummary,
   runSummary,
@@ -46,7 +48,9 @@ export interface ImagesRun
   readonly weightDecay: number;
   /** Whether batch norm and biases decay too, as in apex's script. */
   readonly normDecay: boolean;
-  /** In a job of several processes, the steps of each between two exchanges. Default 20. */
+  /** How the processes of a job work together, and the steps between two exchanges by DiLoCo. Default: gradients of every step. */
+  readonly exchange?: ExchangeMode | undefined;
+  readonly wire?: Wire | undefined;
   readonly innerSteps?: number | undefined;
   /** Number of epochs in which the learning rate rises. */
   readonly warmUp: number;
@@ -76,6 +80,10 @@ type Sizes = Pick<ImagesRun, "train" | "batchSize" | "accumulate" | "job">;
 const globalBatchSize = ({ batchSize, job }: Pick<ImagesRun, "batchSize" | "job">): number =>
   batchSize * (job?.ranks ?? 1);
 
+/** Images in the batch from which a gradient is computed. */
+const imagesOfGradient = (run: ImagesRun): number =>
+  globalBatchSize(run) / (run.exchange === "diloco" ? (run.job?.size ?? 1) : 1);
+
 /** Images in a step of all processes together. */
 export const samplesPerStep = (run: Sizes): number =>
   Math.min(globalBatchSize(run) * run.accumulate, run.train.count);
@@ -89,12 +97,12 @@ export const stepsOf = (run: Sizes & Pick<ImagesRun, "epochs" | "maxSteps">): nu
   Math.min(run.maxSteps ?? Number.POSITIVE_INFINITY, stepsPerEpoch(run) * run.epochs);
 
 /**
- * The learning rates of apex's script: for 256 images in a step, in proportion for more or fewer; warmed up, and divided by ten. A process
- * of a job steps along the gradients of its own images.
+ * The learning rates of apex's script: for 256 images in a step, in proportion for more or fewer; warmed up, and divided by ten. With
+ * DiLoCo a process steps along the gradients of its own images.
  */
 export const scheduleOf = (run: ImagesRun): Schedule =>
   imagenet({
-    lr: (run.lr * (globalBatchSize(run) / (run.job?.size ?? 1)) * run.accumulate) / 256,
+    lr: (run.lr * imagesOfGradient(run) * run.accumulate) / 256,
     stepsPerEpoch: stepsPerEpoch(run),
     warmupEpochs: run.warmUp,
     milestones: run.milestones,
@@ -118,19 +126,17 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   // The loop drains outcomes itself, with the losses.
   const scaler = new GradScaler(ampPrimitives(runtime), { ...run.scaler, outcomeSchedule: false });
 
-  const diloco =
-    run.job?.carrier &&
-    new DiLoCo(run.job.carrier, model.parameters(), {
-      ...{ innerSteps: run.innerSteps, lastStep: stepsOf(run) },
-    });
-  await diloco?.begin();
+  const exchange = await jobExchange(run.job, {
+    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: stepsOf(run) },
+    ...{ parameters: model.parameters(), optimizer },
+  });
 
   const judged = { runtime, precision: recipe, model };
   const score = (signal?: AbortSignal): Promise<ScoreWithMistakes> =>
     scoreImages({ ...judged, batches: testBatches(run), classes: view.classes, signal });
   let last: { readonly step: number; readonly result: ScoreWithMistakes } | undefined;
 
-  const result = await train<Batch>({
+  const result = await train<TrainingBatch>({
     runtime,
     device,
     precision: recipe,
@@ -148,10 +154,12 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
       const loss = crossEntropy(logits, labels, { labelSmoothing: run.labelSmoothing });
       return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
     },
+    reduce: (batches) =>
+      exchange.reduce?.(batches.reduce((images, { weight }) => images + weight, 0)),
     lr: schedule,
     signal: run.signal,
     hooks: {
-      ...(diloco && { diloco }),
+      ...exchange.hooks,
       ...run.hooks,
       evaluation: evaluateEvery({
         every: { epochs: run.evalEvery },
@@ -193,15 +201,27 @@ const metricsOf = ({ accuracy, top5Accuracy, loss }: Score): TestResult => ({
   loss,
 });
 
-/** The batches of an epoch from number `first` on, augmented by this epoch's random numbers. */
-function trainingBatches(run: ImagesRun, epoch: number, first = 0): AsyncGenerator<Batch> {
+interface TrainingBatch extends Batch {
+  /** Number of its images, or 0 where another process trains on them, too. */
+  readonly weight: number;
+}
+
+/** The share of this process in the batches of an epoch from number `first` on, augmented by this epoch's random numbers. */
+async function* trainingBatches(
+  run: ImagesRun,
+  epoch: number,
+  first = 0,
+): AsyncGenerator<TrainingBatch> {
   const { train: images, seed, workers, isAugmented } = run;
   const { rank, size } = run.job ?? { rank: 0, size: 1 };
   const order = permutation(images.count, seed, epoch);
   const batches = chunks(order, globalBatchSize(run), first * globalBatchSize(run));
-  const places = batches.map((batch) => shareOf(batch, rank, size).samples);
+  const shares = batches.map((batch) => shareOf(batch, rank, size));
+  const places = shares.map(({ samples }) => samples);
   const randomFor = (image: number) => randomOf(seed, epoch, image);
-  return batchesOf(images, places, workers, isAugmented ? randomFor : undefined);
+  const weights = shares.values();
+  for await (const batch of batchesOf(images, places, workers, isAugmented ? randomFor : undefined))
+    yield { ...batch, weight: weights.next().value?.weight ?? 0 };
 }
 
 /** All test images in their order. */

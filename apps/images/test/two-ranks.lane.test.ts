@@ -13,7 +13,7 @@ const out = join(root, "run");
 const launcher = fileURLToPath(new URL("../../../scripts/distributed.mjs", import.meta.url));
 const flags = [
   ...["--dynamic-loss-scale", "--init-scale", "1024", "--device", "cpu", "--width", "4"],
-  ...["--limit", "96", "-b", "8", "--inner-steps", "2", "--save-every", "3", "--out", out],
+  ...["--limit", "96", "-b", "8", "--wire", "float16", "--save-every", "3", "--out", out],
 ];
 
 interface Ended {

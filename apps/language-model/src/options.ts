@@ -201,6 +201,8 @@ const trainFlags = (train: Command): Command =>
       json: false,
       tensorboard: false,
       distributed: false,
+      exchange: "allReduce",
+      wire: "auto",
       innerSteps: 20,
     },
     {

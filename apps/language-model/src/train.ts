@@ -1,5 +1,5 @@
 import type { Recipe } from "@halfstep/autocast";
-import { DiLoCo } from "@halfstep/distributed";
+import type { Wire } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { GPT, type GPTOptions } from "@halfstep/models";
 import { applyRecipe, Lora } from "@halfstep/nn";
@@ -13,7 +13,9 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 import {
+  type ExchangeMode,
   evaluateEvery,
+  jobExchange,
   type RunContext,
   type RunSummary,
   recipeFor,
@@ -32,7 +34,7 @@ import { type LanguageNet, LstmModel } from "./lstm-model.js";
 import { sampleText } from "./sample.js";
 import { savedLanguageModel } from "./saved-model.js";
 import type { Tokenizer } from "./tokenizers/tokenizer.js";
-import { type Batch, batchesPerEpoch, trainingWindows } from "./windows.js";
+import { type Batch, batchesPerEpoch, type TrainingBatch, trainingWindows } from "./windows.js";
 
 /** One training run. */
 export interface LanguageRun extends RunContext {
@@ -53,7 +55,9 @@ export interface LanguageRun extends RunContext {
   /** Sequences in a batch of each process. */
   readonly batchSize: number;
   readonly accumulate: number;
-  /** In a job of several processes, the steps of each between two exchanges. Default 20. */
+  /** How the processes of a job work together, and the steps between two exchanges by DiLoCo. Default: gradients of every step. */
+  readonly exchange?: ExchangeMode | undefined;
+  readonly wire?: Wire | undefined;
   readonly innerSteps?: number | undefined;
   readonly maxSteps: number;
   readonly lr: number;
@@ -141,14 +145,12 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     run.onSample?.(title, text);
   };
   if (run.onSample) await sample("before training");
-  const diloco =
-    run.job?.carrier &&
-    new DiLoCo(run.job.carrier, (lora ?? model).parameters(), {
-      ...{ innerSteps: run.innerSteps, lastStep: run.maxSteps },
-    });
-  await diloco?.begin();
+  const exchange = await jobExchange(run.job, {
+    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: run.maxSteps },
+    ...{ parameters: (lora ?? model).parameters(), optimizer },
+  });
 
-  const result = await train<Batch>({
+  const result = await train<TrainingBatch>({
     runtime,
     device,
     precision: recipe,
@@ -160,12 +162,14 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     batches: (epoch) => trainingWindows(windows, epoch),
     batchesFrom: (epoch, first) => trainingWindows(windows, epoch, first),
     loss,
+    reduce: (batches) =>
+      exchange.reduce?.(batches.reduce((sequences, { weight }) => sequences + weight, 0)),
     clip: () => clipGradNorm(optimizer, run.clip * lossWeight),
     lr: schedule,
     signal: run.signal,
     hooks: {
       ...(ema && { average: { record: () => ema.update() } }),
-      ...(diloco && { diloco }),
+      ...exchange.hooks,
       ...run.hooks,
       evaluation: evaluateEvery({
         every: { steps: run.evalEvery },

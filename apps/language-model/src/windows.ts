@@ -11,6 +11,12 @@ export interface Batch {
   readonly scored: number;
 }
 
+/** A share of a batch. */
+export interface TrainingBatch extends Batch {
+  /** Number of its sequences, or 0 where another process trains on them, too. */
+  readonly weight: number;
+}
+
 export interface TrainingWindows {
   readonly tokens: Uint32Array;
   /** Tokens of a sequence. */
@@ -31,20 +37,16 @@ export function* trainingWindows(
   { tokens, context, batchSize, seed, job = { rank: 0, size: 1 } }: TrainingWindows,
   epoch: number,
   first = 0,
-): Generator<Batch> {
+): Generator<TrainingBatch> {
   const [shift = 0] = permutation(context, seed, epoch);
   const count = Math.floor((tokens.length - 1 - shift) / context);
   const perEpoch = batchesPerEpoch({ tokens, context, batchSize });
   const order = permutation(count, seed, epoch);
   for (let batch = first; batch < perEpoch; batch++) {
     const starts = order.subarray(batch * batchSize, (batch + 1) * batchSize);
-    const { samples } = shareOf(starts, job.rank, job.size);
-    yield batchAt(
-      tokens,
-      Array.from(samples, (window) => shift + window * context),
-      context,
-      context,
-    );
+    const { samples, weight } = shareOf(starts, job.rank, job.size);
+    const own = Array.from(samples, (window) => shift + window * context);
+    yield { ...batchAt(tokens, own, context, context), weight };
   }
 }
 

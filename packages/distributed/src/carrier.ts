@@ -47,6 +47,8 @@ export interface Carrier {
   readonly size: number;
   readonly hosts: Hosts;
   readonly traffic: Traffic;
+  /** The collective that waits for other ranks, with its label, where the carrier knows: for a program that is told to end. */
+  readonly underWay?: string | undefined;
   /** The ranks of a scope, in order. */
   members(scope: Scope): readonly number[];
   /** Memory that this carrier moves without a copy of its own. Other memory works, too. */

@@ -30,6 +30,12 @@ export {
   type Training,
   type TrainingHook,
 } from "./hooks.js";
+export {
+  type ExchangeMode,
+  type JobExchange,
+  type JobExchangeOptions,
+  jobExchange,
+} from "./job-exchange.js";
 export { parameterSha256 } from "./parameter-hash.js";
 export {
   inPrecision,

@@ -48,6 +48,11 @@ export interface TrainOptions<Batch> {
   readonly accumulate?: number | undefined;
   /** Number of samples or tokens of a batch, its weight in an accumulation. Default: all batches weigh the same. */
   readonly samples?: ((batch: Batch) => number) | undefined;
+  /**
+   * Called after the backward passes of a step, with its batches: averages the gradients of several processes (`jobExchange`). Checks,
+   * clipping and the update follow.
+   */
+  readonly reduce?: ((batches: readonly Batch[]) => void) | undefined;
   /** Called with unscaled gradients, before the step: `() => clipGradNorm(optimizer, 1)`. */
   readonly clip?: (() => unknown) | undefined;
   /** Hooks by name; their states are saved under these names. */

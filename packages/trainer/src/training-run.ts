@@ -198,13 +198,13 @@ export class TrainingRun<Batch> {
     const window = scaler.window(optimizer, { samples: total });
     this.#window = window;
     await this.#restoreWindow(window, counts);
-    for (const [i, batch] of batches.entries()) {
+    for (const i of batches.keys()) {
       if (i < this.#micro.length) continue;
       if (i > 0 && this.#isOver()) return false;
       const count = counts[i] as number;
       const loss = await this.#phases.step((recording) =>
         runtime.step(
-          recording(() => this.#record(batch, count, window)),
+          recording(() => this.#record(batches, i, count, window)),
           { onCompile: (progress) => this.#tellCompile(progress) },
         ),
       );
@@ -216,11 +216,12 @@ export class TrainingRun<Batch> {
     return true;
   }
 
-  #record(batch: Batch, count: number, window: Window): Tensor {
-    const { precision, loss, clip } = this.#options;
-    const value = inPrecision(precision, () => loss(batch));
+  #record(batches: readonly Batch[], index: number, count: number, window: Window): Tensor {
+    const { precision, loss, reduce, clip } = this.#options;
+    const value = inPrecision(precision, () => loss(batches[index] as Batch));
     window.scale(value, count).backward();
     if (!window.isFull) return value;
+    reduce?.(batches);
     window.step(clip ? { clip } : {});
     for (const hook of Object.values(this.#hooks)) hook.record?.();
     return value;

@@ -50,7 +50,6 @@ export class MpiCarrier implements Carrier {
     return { ...this.#traffic };
   }
 
-  /** The collective that runs now, by its kind and label: for a program that is told to end. */
   get underWay(): string | undefined {
     return this.#underWay;
   }

@@ -35,6 +35,17 @@ export async function joinJob(isWanted: boolean): Promise<Carrier | undefined> {
   return undefined;
 }
 
+/** Says which exchange a signal to end has interrupted: its launcher stops a rank where another has failed. */
+export const noteInterrupted = (
+  carrier: Carrier,
+  signal: AbortSignal,
+  note: (line: string) => void,
+): void =>
+  signal.addEventListener("abort", () => {
+    const { underWay } = carrier;
+    if (underWay !== undefined) note(`${rankPrefix}told to end during ${underWay}`);
+  });
+
 /**
  * Compares the parameters of all ranks after training, which must have the same bits.
  * @throws Error that names the ranks with others than rank 0

@@ -14,7 +14,7 @@ import { dumpFirstPlan } from "./dump-first-plan.js";
 import { eventsOf, removeEvents } from "./events.js";
 import { requireFiniteTests } from "./finite-tests.js";
 import { type FollowOptions, followTraining } from "./follow-training.js";
-import { isFirstRank, type Job, joinJob, requireEqualParameters } from "./job.js";
+import { isFirstRank, type Job, joinJob, noteInterrupted, requireEqualParameters } from "./job.js";
 import { openRuntime } from "./open-runtime.js";
 import { flagsOf, resumePoint, savedSettings } from "./resume.js";
 import type { RunFlags } from "./run-flags.js";
@@ -93,6 +93,8 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
   const carrier = await joinJob(options.distributed ?? false);
   const folder = isFirstRank ? new RunFolder(out, { onNote: say }) : undefined;
   const stop = stopSignals();
+  // Of every rank, unlike other lines.
+  if (carrier) noteInterrupted(carrier, stop.signal, (line) => process.stderr.write(`${line}\n`));
   const ends: (() => void)[] = [stop.dispose, () => folder?.close()];
   const close = (): void => {
     for (let end = ends.pop(); end; end = ends.pop()) end();

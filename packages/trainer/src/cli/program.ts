@@ -111,7 +111,7 @@ function report(error: unknown, say: (line: string) => void): number {
       say(
         error.code === "commander.help"
           ? "error: no command was given: --help lists them"
-          : error.message.trim().replaceAll("\n", " "),
+          : `${rankPrefix}${error.message.trim().replaceAll("\n", " ")}`,
       );
     return exitCode;
   }

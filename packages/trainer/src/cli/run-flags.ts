@@ -1,4 +1,6 @@
+import type { Wire } from "@halfstep/distributed";
 import { type Command, Option } from "commander";
+import type { ExchangeMode } from "../job-exchange.js";
 import { lossScale, positiveNumber, precisionName, wholeNumber } from "./values.js";
 
 /** The standard flags of a training program. */
@@ -33,7 +35,11 @@ export interface RunFlags {
   readonly tensorboard: boolean;
   /** Train as one rank of a job of several processes. */
   readonly distributed: boolean;
-  /** In a job, steps of each rank between two exchanges. */
+  /** In a job, how its ranks work together. */
+  readonly exchange: ExchangeMode;
+  /** In a job, the format in which numbers travel. */
+  readonly wire: Wire;
+  /** In a job that exchanges by DiLoCo, steps of each rank between two exchanges. */
   readonly innerSteps: number;
 }
 
@@ -126,9 +132,19 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
     flags: "--distributed",
     description: "train as one rank of a job (default: where mpirun, srun or WORLD_SIZE says so)",
   },
+  exchange: {
+    flags: "--exchange <mode>",
+    description: "in a job: average gradients in every step, or parameters now and then",
+    choices: ["allReduce", "diloco"],
+  },
+  wire: {
+    flags: "--wire <format>",
+    description: "in a job: how numbers travel; auto is float16 between hosts",
+    choices: ["auto", "float32", "float16", "bfloat16"],
+  },
   innerSteps: {
     flags: "--inner-steps <n>",
-    description: "--distributed: steps of each rank between two exchanges",
+    description: "--exchange diloco: steps of each rank between two exchanges",
     parse: wholeNumber(1),
   },
 };
