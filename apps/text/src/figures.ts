@@ -13,7 +13,10 @@ export const lossUnitOf = ({
   readonly focal: number;
 }): { readonly lossUnit?: string } => (focal > 0 ? {} : { lossUnit: "nats" });
 
-const baselineNames: Readonly<Record<string, string>> = {
+/** Names of figures besides accuracy and loss: those of models, and baselines. */
+const figureNames: Readonly<Record<string, string>> = {
+  macroF1: "macro F1",
+  entityF1: "entity F1",
   naiveBayes: "naive Bayes",
   mostFrequentTag: "most frequent tag",
   unigramLoss: "unigrams",
@@ -24,7 +27,7 @@ export const describeBaselines = (baselines: Readonly<Record<string, number>>): 
   Object.entries(baselines)
     .map(([name, value]) => {
       const shown = name.endsWith("Loss") ? nats(value) : percent(value);
-      return `${baselineNames[name] ?? name} ${shown}`;
+      return `${figureNames[name] ?? name} ${shown}`;
     })
     .join(" · ");
 

@@ -31,8 +31,10 @@ export interface SavedModel {
   readonly tokenizer: BertTokenizer;
   /** Features of words besides their tokens, for models that tag. */
   readonly features: WordFeatures | undefined;
-  /** Undefined for models from elsewhere. */
+  /** Undefined for models without a task. */
   readonly purpose: ModelPurpose | undefined;
+  /** Whether it was not trained by this program. */
+  readonly isForeign: boolean;
   readonly state: StateDict;
 }
 
@@ -95,6 +97,7 @@ export async function openModel(directory: string): Promise<SavedModel> {
     );
   return {
     ...{ directory, shape, features, purpose, state },
+    isForeign: !("halfstep" in (config as object)),
     tokenizer: new BertTokenizer(vocabulary, lowerCase),
   };
 }

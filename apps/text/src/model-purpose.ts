@@ -18,6 +18,46 @@ export interface ModelPurpose {
   readonly fold: number;
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Tasks by the classes of transformers that are for them. */
+const tasksOfArchitectures: Readonly<Record<string, TaskName>> = {
+  BertForSequenceClassification: "sentences",
+  BertForTokenClassification: "tags",
+  BertForMaskedLM: "mlm",
+};
+
+/** Tokens of a text that a model from elsewhere sees, at most. */
+const longestText = 512;
+
+function foreignPurpose(config: Fields): ModelPurpose | undefined {
+  const { architectures, id2label, problem_type: problem, max_position_embeddings: most } = config;
+  const [architecture] = Array.isArray(architectures) ? (architectures as unknown[]) : [];
+  const task = Object.hasOwn(tasksOfArchitectures, String(architecture))
+    ? tasksOfArchitectures[String(architecture)]
+    : undefined;
+  const labels = task === "mlm" ? [] : labelsIn(id2label);
+  const isOfOneLabel =
+    problem === undefined || problem === null || problem === "single_label_classification";
+  if (task === undefined || labels === undefined || !isOfOneLabel) return undefined;
+  return {
+    ...{ task, labels, maxLength: Math.min(longestText, Number(most) || longestText) },
+    ...{ bag: false, crf: false, mailPart: "body", words: 60, corpus: "brown", fold: 0 },
+  };
+}
+
+/** The names of labels by their numbers; undefined where they are no list of two or more. */
+function labelsIn(id2label: unknown): readonly string[] | undefined {
+  // Those of transformers where a file has none.
+  const names = Object.entries((id2label ?? { 0: "LABEL_0", 1: "LABEL_1" }) as Fields);
+  const labels = new Array<string | undefined>(names.length);
+  for (const [id, label] of names)
+    if (/^\d{1,6}$/.test(id) && Number(id) < names.length && typeof label === "string")
+      labels[Number(id)] = label;
+  const isWhole = labels.length >= 2 && !labels.includes(undefined);
+  return isWhole && new Set(labels).size === labels.length ? (labels as string[]) : undefined;
+}
+
 type Check = (value: unknown) => boolean;
 
 const isCount: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 1;
@@ -40,12 +80,13 @@ const checks: Readonly<Record<keyof ModelPurpose, Check>> = {
 };
 
 /**
- * The purpose in a `config.json` of this program; undefined for other models.
+ * The purpose in a `config.json` of this program, or that of a model of transformers by its `architectures` and `id2label`. Undefined for
+ * models without a head that has a task here.
  * @throws DataError where a field is invalid
  */
 export function purposeOf(config: unknown, source: string): ModelPurpose | undefined {
   const { halfstep, max_position_embeddings } = config as Readonly<Record<string, unknown>>;
-  if (halfstep === undefined) return undefined;
+  if (halfstep === undefined) return foreignPurpose(config as Fields);
   const purpose = (halfstep ?? {}) as Readonly<Record<string, unknown>>;
   const wrong = Object.entries(checks).find(([name, isValid]) => !isValid(purpose[name]));
   if (wrong)

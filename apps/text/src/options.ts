@@ -96,13 +96,13 @@ export function parseOptions(
   )
     .option("--limit <n>", "test on a sample of at most n examples", wholeNumber(1))
     .action((flags) => {
-      chosen = { command: "evaluate", ...flags };
+      chosen = { command: "evaluate", ...flags, model: modelOf(flags) };
     });
   useFlags(main.command("predict").description("classes of texts, tags of words, or hidden words"))
     .option("--encoding <name>", "of standard input (default: UTF-8)", encodingName)
     .argument("[texts...]", "texts (default: the lines of standard input)")
     .action((texts, flags) => {
-      chosen = { command: "predict", texts, ...flags };
+      chosen = { command: "predict", texts, ...flags, model: modelOf(flags) };
     });
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.
@@ -150,6 +150,7 @@ const trainFlags = (train: Command): Command => {
       foldOrAll,
       0,
     )
+    .option("--test-data <file>", "test on this file, and train on all of --data")
     .option("--init <dir>", "go on from a BERT's folder: its vocabulary, size and parameters")
     .option("--hidden-size <n>", "features of a token", wholeNumber(1))
     .option("--layers <n>", "transformer layers", wholeNumber(1))
@@ -214,15 +215,33 @@ const dataFlags = (each: Command, description: string): Command =>
       "--header",
       "the first line of --data names its columns (default: if it says text and label)",
     )
-    .option("--no-header", "it does not");
+    .option("--no-header", "it does not")
+    .option(
+      "--token-column <n>",
+      "of --data with a word a line (CoNLL): which column has words (default: the first)",
+      wholeNumber(1),
+    )
+    .option("--tag-column <n>", "which column has tags (default: the last)", wholeNumber(1));
 
 const useFlags = (use: Command): Command =>
   runFlags(
     use
-      .requiredOption("--model <dir>", "the folder of a model: --out of train")
+      .option("--model <dir>", "the folder of a model: --out of train")
+      .option(
+        "--pretrained <dir>",
+        "the folder of a classifier, tagger or masked model of Hugging Face, in place of --model",
+      )
       .option("--half", "store and compute in float16", false),
     { adapter: undefined, device: undefined, json: false },
   );
+
+/** @throws UsageError where none or both are given */
+function modelOf({ model, pretrained }: { model?: string; pretrained?: string }): string {
+  const given = model ?? pretrained;
+  if (given === undefined || (model ?? pretrained) !== (pretrained ?? model))
+    throw new UsageError("name one model: --model for one of train, --pretrained for others");
+  return given;
+}
 
 function trainCommand(flags: TrainFlags): TrainCommand {
   const { do_train, do_eval, fp16, loss_scale, max_seq_length, warmup_proportion, ...same } = flags;

@@ -1,12 +1,15 @@
 import { csvRows, DataError, jsonRows, type Row, tsvRows } from "@halfstep/data";
 import { readTextFile } from "@halfstep/data/node";
 import { taggedSentences } from "./brown.js";
-import type { Labelled, Tagged } from "./examples.js";
+import { type ColumnsFile, columnSentences, hasColumns } from "./columns.js";
+import { type Labelled, type Splits, splitOf, type Tagged } from "./examples.js";
 import { type LabelledLine, requireClasses } from "./plausible-classes.js";
 
 /** A custom file, with the options of reading it. */
-export interface OwnData {
+export interface OwnData extends ColumnsFile {
   readonly data: string;
+  /** A file to test on, in place of a part of `data`. */
+  readonly testData?: string | undefined;
   /** Default: UTF-8, or UTF-16 with its mark. */
   readonly encoding?: string | undefined;
   /**
@@ -19,6 +22,18 @@ export interface OwnData {
   readonly header?: boolean | undefined;
   /** The allowed labels. Default: all labels of the file. */
   readonly labels?: readonly string[] | undefined;
+}
+
+/** The examples of a file, in two parts, or of a file to train on and one to test on. @throws DataError */
+export async function ownSplits<Example>(
+  own: OwnData,
+  read: (own: OwnData) => Promise<Read<Example>>,
+  fold: number,
+): Promise<{ readonly labels: readonly string[]; readonly splits: Splits<Example> }> {
+  const { labels, examples } = await read(own);
+  if (own.testData === undefined) return { labels, splits: splitOf(examples, fold) };
+  const { examples: test } = await read({ ...own, data: own.testData, labels });
+  return { labels, splits: { train: examples, test } };
 }
 
 interface Read<Example> {
@@ -34,13 +49,22 @@ export async function readOwnLines(own: OwnData): Promise<readonly string[]> {
   return lines;
 }
 
-/** `word/tag` words, a sentence a line. @throws DataError */
+/** `word/tag` words, a sentence a line; or columns. @throws DataError */
 export async function readOwnTags(own: OwnData): Promise<Read<Tagged>> {
   const places = new Map<string, number>(own.labels?.map((label, i) => [label, i]));
-  const examples = taggedSentences(await readTextFile(own.data, own), own.data, (tag) => {
+  const placeOf = (tag: string): number | undefined => {
     if (!own.labels && !places.has(tag)) places.set(tag, places.size);
     return places.get(tag);
-  });
+  };
+  const text = await readTextFile(own.data, own);
+  const examples = hasColumns(own)
+    ? columnSentences(text, own).map(({ words, tags }) => ({
+        words,
+        tags: tags.map(
+          (tag) => placeOf(tag) ?? refuseLabel(own, `has the tag ${JSON.stringify(tag)}`),
+        ),
+      }))
+    : taggedSentences(text, own.data, placeOf);
   const labels = [...places.keys()];
   const words = examples.reduce((sum, sentence) => sum + sentence.words.length, 0);
   if (words === 0) throw new DataError(own.data, "has no word/tag words");
@@ -64,15 +88,22 @@ export async function readOwnClasses(own: OwnData): Promise<Read<Labelled>> {
   const labels = known ?? [...new Set(lines.map(({ label }) => label))].sort();
   const places = new Map(labels.map((label, place) => [label, place]));
   const examples = lines.map(({ line, label, text }) => {
-    const place = places.get(label);
-    if (place === undefined)
-      throw new DataError(
-        name,
-        `line ${line} has the label ${JSON.stringify(label)}, which is none of ${labels.join(", ")}`,
-      );
-    return { text, label: place };
+    // Models of others may have names where published data have numbers.
+    const number = known && /^\d+$/.test(label) ? Number(label) : undefined;
+    const place =
+      places.get(label) ?? (number !== undefined && number < labels.length ? number : undefined);
+    return {
+      text,
+      label:
+        place ??
+        refuseLabel({ data: name, labels }, `line ${line} has the label ${JSON.stringify(label)}`),
+    };
   });
   return { labels, examples };
+}
+
+function refuseLabel({ data, labels = [] }: Pick<OwnData, "data" | "labels">, what: string): never {
+  throw new DataError(data, `${what}, which is none of ${labels.join(", ")}`);
 }
 
 function labelledValues(text: string, own: OwnData): readonly LabelledLine[] {

@@ -51,7 +51,9 @@ export interface PreparedTask {
   /** Number of training examples of an epoch. */
   readonly examples: number;
   steps(settings: TrainingSettings): number;
-  train(run: Omit<TextRun<Encoded>, "learner" | "train" | "test">): Promise<RunSummary | undefined>;
+  train(
+    run: Omit<TextRun<Encoded>, "learner" | "train" | "test" | "labels">,
+  ): Promise<RunSummary | undefined>;
   /** On the test data. */
   evaluate(options?: ScoreOptions<Encoded>): Promise<Score>;
 }
@@ -94,12 +96,18 @@ export function prepareTask(
       new Classifier(runtime, { ...settings, classes, tokenScores }),
       always(train),
       test,
+      data.labels,
     );
   }
   if (data.kind === "tags") {
     const encode = (sentence: Tagged) => encodeTagged(sentence, tokenizer, settings);
     const learner = new Tagger(runtime, { ...settings, tags: data.labels.length });
-    return prepared(learner, always(data.splits.train.map(encode)), data.splits.test.map(encode));
+    return prepared(
+      learner,
+      always(data.splits.train.map(encode)),
+      data.splits.test.map(encode),
+      data.labels,
+    );
   }
   const { train, test, hide } = maskedSplits(data.splits, tokenizer, maxLength);
   const unigrams = logUnigrams(train, tokenizer.vocabulary.length);
@@ -179,11 +187,12 @@ const prepared = <Example extends Encoded>(
   learner: Learner<Example>,
   train: (epoch: number) => readonly Example[],
   test: readonly Example[],
+  labels: readonly string[] = [],
 ): PreparedTask => ({
   learner,
   model: learner.model,
   examples: train(0).length,
   steps: (settings) => stepsOf(train(0).length, settings),
-  train: (run) => trainText({ ...run, learner, train, test }),
+  train: (run) => trainText({ ...run, learner, train, test, labels }),
   evaluate: (options) => scoreOf(learner, test, options),
 });

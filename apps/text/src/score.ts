@@ -2,6 +2,7 @@ import { noGrad } from "@halfstep/tensor";
 import { inPrecision } from "@halfstep/trainer";
 import { type Answer, answersOf, decision } from "./answers.js";
 import { sortedByLength, until } from "./batches.js";
+import type { LabelMetrics } from "./label-metrics.js";
 import type { Learner } from "./learner.js";
 import type { Encoded } from "./tokenizer.js";
 
@@ -24,6 +25,8 @@ export interface Referee<Example extends Encoded> {
 export interface ScoreOptions<Example extends Encoded> {
   readonly signal?: AbortSignal | undefined;
   readonly referee?: Referee<Example> | undefined;
+  /** Counts the labels. */
+  readonly metrics?: LabelMetrics | undefined;
 }
 
 const batchSize = 64;
@@ -35,13 +38,14 @@ const batchSize = 64;
 export async function scoreOf<Example extends Encoded>(
   learner: Learner<Example>,
   examples: readonly Example[],
-  { signal, referee }: ScoreOptions<Example> = {},
+  { signal, referee, metrics }: ScoreOptions<Example> = {},
 ): Promise<Score> {
   const close: Example[] = [];
   let [correct, labels, loss, told] = [0, 0, 0, 0];
   const count = (answers: readonly Answer[], batch: readonly Example[]): void => {
     for (const [i, example] of batch.entries()) {
       const wanted = learner.wanted(example);
+      metrics?.add(wanted, answers[i]?.labels ?? []);
       correct += wanted.filter((label, j) => label === answers[i]?.labels[j]).length;
     }
   };

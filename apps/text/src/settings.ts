@@ -9,6 +9,7 @@ import type { TaskCommand } from "./task-defaults.js";
 export const settingsOf = (options: TaskCommand): Settings => ({
   ...settingsNamed(options, ["task", "data", "limit", "fold", "mailPart", "words", "corpus"]),
   ...settingsNamed(options, ["encoding", "textColumn", "labelColumn", "header"]),
+  ...settingsNamed(options, ["testData", "tokenColumn", "tagColumn"]),
   ...settingsNamed(options, ["init", "precision", "epochs", "maxSteps", "batchSize"]),
   ...settingsNamed(options, ["accumulate", "lr"]),
   warmup_proportion: options.warmup,

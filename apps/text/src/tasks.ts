@@ -3,7 +3,7 @@ import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
 import { readBrown, universalTags } from "./brown.js";
 import { type Labelled, limited, type Splits, splitOf, type Tagged } from "./examples.js";
 import { type MailPart, mailClasses, readMails } from "./mails.js";
-import { type OwnData, readOwnClasses, readOwnLines, readOwnTags } from "./own-data.js";
+import { type OwnData, ownSplits, readOwnClasses, readOwnLines, readOwnTags } from "./own-data.js";
 import { readSentences, sentenceClasses } from "./sentences.js";
 
 export const taskNames = ["spam", "sentences", "tags", "mlm"] as const;
@@ -40,14 +40,16 @@ export async function readTask(source: TaskSource): Promise<TaskData> {
   const { task, data, fold, limit } = source;
   const own = data === undefined ? undefined : { ...source, data };
   if (task === "tags") {
-    const { labels, splits } = own ? splitIn(await readOwnTags(own), fold) : await brown();
+    const { labels, splits } = own ? await ownSplits(own, readOwnTags, fold) : await brown();
     return { kind: "tags", labels, splits: limited(splits, limit) };
   }
   if (task === "mlm") {
     const splits = own ? splitOf(await readOwnLines(own), fold) : await corpusTexts(source);
     return { kind: "text", labels: [], splits: limited(splits, limit) };
   }
-  const { labels, splits } = splitIn(own ? await readOwnClasses(own) : await classes(source), fold);
+  const { labels, splits } = own
+    ? await ownSplits(own, readOwnClasses, fold)
+    : splitIn(await classes(source), fold);
   return { kind: "classes", labels, splits: limited(splits, limit) };
 }
 

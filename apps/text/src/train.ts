@@ -16,6 +16,7 @@ import {
 } from "@halfstep/trainer";
 import { fastGradient } from "./adversary.js";
 import { shuffledByLength } from "./batches.js";
+import { LabelMetrics } from "./label-metrics.js";
 import { type Learner, lossOf } from "./learner.js";
 import { bertOptimizer } from "./optimizer.js";
 import { scoreOf } from "./score.js";
@@ -47,6 +48,8 @@ export interface TextRun<Example extends Encoded> extends TrainingSettings, RunC
   readonly learner: Learner<Example>;
   /** The training examples of an epoch, the same number in each epoch. */
   readonly train: (epoch: number) => readonly Example[];
+  /** Names of the classes or tags, for figures besides the accuracy. */
+  readonly labels?: readonly string[] | undefined;
   readonly test: readonly Example[];
   /** Default true. Without, accuracy and loss are NaN. */
   readonly isTested?: boolean;
@@ -113,10 +116,11 @@ export async function trainText<Example extends Encoded>(
 
   const peakBytes = device?.memory.peak;
   model.eval();
+  const metrics = run.labels?.length ? new LabelMetrics(run.labels) : undefined;
   const test =
     run.isTested === false
       ? { accuracy: Number.NaN, loss: Number.NaN }
-      : await scoreOf(learner, run.test, { signal });
+      : { ...(await scoreOf(learner, run.test, { signal, metrics })), ...metrics?.figures() };
   if (signal?.aborted) return undefined;
   return runSummary({
     ...{ precision: recipe, result, test, model, groups, startedAt, peakBytes },

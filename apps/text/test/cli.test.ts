@@ -43,6 +43,7 @@ describe("classes of one's own", { timeout: 600_000 }, () => {
     expect(runs[0]).toMatchObject({ precision: "float32", steps: 6, appliedSteps: 6 });
     expect(runs[0].test).toEqual({
       accuracy: expect.any(Number),
+      macroF1: expect.any(Number),
       loss: expect.any(Number),
       naiveBayes: expect.any(Number),
     });

@@ -64,7 +64,7 @@ describe("the command line", () => {
       [refusal("train", "--task", "tags", "--focal", "2"), /add --no-crf/],
       [refusal("train", "--task", "mlm", "--focal", "2"), /not for mlm/],
       [train("--adversarial", "-1"), /a number from 0 on/],
-      [refusal("predict", "text"), /--model <dir>' not specified/],
+      [refusal("predict", "text"), /name one model: --model for one of train/],
       [refusal("evaluate", "--model", "x", "y"), /too many arguments/],
     ];
     expect(cases.filter(([message, pattern]) => !pattern.test(message))).toEqual([]);

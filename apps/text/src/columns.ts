@@ -1,0 +1,54 @@
+import { DataError } from "@halfstep/data";
+import { UsageError } from "@halfstep/trainer/cli";
+
+/** A file with a word a line, its tags in further columns, and empty lines between sentences, as of the CoNLL tasks. */
+export interface ColumnsFile {
+  readonly data: string;
+  /** The number of the column with words, from 1 on. Default: the first; of CoNLL-U the second. */
+  readonly tokenColumn?: number | undefined;
+  /** The number of the column with tags. Default: the last; of CoNLL-U the fourth, universal parts of speech. */
+  readonly tagColumn?: number | undefined;
+}
+
+/** A sentence of such a file. */
+export interface ColumnsSentence {
+  readonly words: readonly string[];
+  readonly tags: readonly string[];
+}
+
+/** Whether a file is read by columns: if they are named, or by its name. */
+export const hasColumns = ({ data, tokenColumn, tagColumn }: ColumnsFile): boolean =>
+  (tokenColumn ?? tagColumn) !== undefined || /\.(conll|conllu|iob|iob2|bio)$/.test(data);
+
+/**
+ * The sentences of a file of columns. Lines that begin a document (`-DOCSTART-`) part sentences. Of CoNLL-U, comments and words without a
+ * number of their own (`1-2`, `3.1`) are left out.
+ * @throws DataError with the number of the line that has too few columns
+ */
+export function columnSentences(text: string, file: ColumnsFile): readonly ColumnsSentence[] {
+  const isUniversal = file.data.endsWith(".conllu");
+  const { tokenColumn = isUniversal ? 2 : 1, tagColumn = isUniversal ? 4 : undefined } = file;
+  if (tokenColumn === tagColumn)
+    throw new UsageError(`--token-column and --tag-column are both ${tokenColumn}`);
+  const sentences: { words: string[]; tags: string[] }[] = [];
+  let isOpen = false;
+  for (const [i, line] of text.split(/\r?\n/).entries()) {
+    if (isUniversal && (line.startsWith("#") || /^\d+[-.]/.test(line))) continue;
+    const fields = line.includes("\t") ? line.split("\t") : line.trim().split(/\s+/);
+    if (line.trim() === "" || fields[0] === "-DOCSTART-") {
+      isOpen = false;
+      continue;
+    }
+    const [word, tag] = [fields[tokenColumn - 1], fields[(tagColumn ?? fields.length) - 1]];
+    if (fields.length < 2 || !word?.trim() || !tag?.trim())
+      throw new DataError(
+        file.data,
+        `line ${i + 1} has ${fields.length} columns, and needs one with a word and one with its tag: --token-column and --tag-column say which`,
+      );
+    if (!isOpen) sentences.push({ words: [], tags: [] });
+    isOpen = true;
+    sentences.at(-1)?.words.push(word.trim());
+    sentences.at(-1)?.tags.push(tag.trim());
+  }
+  return sentences;
+}
