@@ -16,7 +16,7 @@ import {
 // Measures what cuts cost: a float16 training step of a GPT, whole, and with its gradients carried to the host and back in parts. The
 // function of the host returns at once, as an exchange without peers would. The kinds of step take turns.
 
-const [batch, tokens, vocabulary, rounds] = [8, 256, 65, 9];
+const [batch, tokens, vocabulary, rounds] = [8, 256, 65, 15];
 
 const device = await requestDevice();
 

@@ -35,6 +35,21 @@ describe("slots", () => {
     expect(slotOf.get(a.buffer)).not.toBe(slotOf.get(b.buffer));
   });
 
+  test("hold what a function of the host writes until the last one has ended", () => {
+    const [a, b, c] = [transient(), transient(), transient()];
+    const launches = [opaque([], [a]), inPlace(a), opaque([], [b]), inPlace(c)];
+    const part = { index: 0, count: 1, offset: 0, length: 8 };
+    const plain = graph(launches);
+    const plan = {
+      ...plain,
+      nodes: plain.nodes.map((node, n) => (n % 2 ? { ...node, part } : node)),
+    };
+    const [life] = assignMemory(plan, true).lives;
+    expect(life).toMatchObject({ storage: a.buffer, first: 0, last: launches.length });
+    const { slotOf } = assignMemory(plain, true);
+    expect(slotOf.get(a.buffer)).toBe(slotOf.get(b.buffer));
+  });
+
   test("hold inputs from before the first launch, and what is kept until after the last", () => {
     const [x, y] = [input(), input()];
     const [a, b, kept] = [transient(), transient(), transient()];

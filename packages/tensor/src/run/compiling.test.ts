@@ -3,7 +3,14 @@ import { requestDevice } from "@halfstep/device/node";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { defineKernel } from "@halfstep/kernels";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { defineOp, type StepOptions, type Tensor, type Variable } from "../index.js";
+import {
+  defineHostOp,
+  defineOp,
+  hostLaunch,
+  type StepOptions,
+  type Tensor,
+  type Variable,
+} from "../index.js";
 import { cpuRuntime, gpuRuntime, type Runtime } from "../tensor/runtime.js";
 
 // The first run of a plan waits for its programs without blocking, and everything after it keeps its order.
@@ -11,6 +18,8 @@ import { cpuRuntime, gpuRuntime, type Runtime } from "../tensor/runtime.js";
 afterEach(() => {
   vi.restoreAllMocks();
 });
+
+const nothing = defineHostOp({ name: "nothing", bindings: [{ name: "x", access: "readwrite" }] });
 
 /** Operators whose programs no other test compiles. */
 let fresh = 0;
@@ -80,6 +89,22 @@ describe.each(await testTiers())("the first step of a plan, %s", (tier) => {
     expect([...(await (await stepping).toArray())]).toEqual([2, 3, 4, 5]);
     expect(told).toHaveLength(2);
     expect(compiledNow).not.toHaveBeenCalled();
+  });
+
+  test("tells of each program once, however many segments wait for it", async () => {
+    const runtime = gpuRuntime(await requestTestDevice({ tier }));
+    const [first, second] = [freshOp(), freshOp()];
+    const x = runtime.variable([1, 2, 3, 4], [4]);
+    const told: number[] = [];
+    const step = (): Tensor => {
+      x.assign(first(x));
+      runtime.target.launch(hostLaunch(nothing, [x.operand()], async () => {}));
+      return second(x);
+    };
+    const result = await runtime.step(step, { onCompile: ({ compiled }) => told.push(compiled) });
+    expect([...(await result.toArray())]).toEqual([3, 4, 5, 6]);
+    expect(told).toEqual(Array.from(told, (_, i) => i));
+    expect(told.length).toBeGreaterThanOrEqual(3);
   });
 
   test("keeps the order of writes, reads, releases and other recordings", async () => {

@@ -147,17 +147,31 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
       if (last > start) encodePass(commands, start, last);
       return commands;
     };
+    let pending: Promise<void> | undefined;
+    /** Resolves when the programs are compiled, which all segments wait for; undefined where none is missing. */
+    const programs = (): Promise<void> | undefined => {
+      if (pending) return pending;
+      pending = pass.compile({ onCompile: invocation.onCompile });
+      if (pending) {
+        const settled = pending.then(
+          () => {},
+          () => {},
+        );
+        compiling = Promise.all([compiling, settled]);
+        void settled.then(() => {
+          pending = undefined;
+        });
+      }
+      return pending;
+    };
     const segments = new Segments(
       plan,
       calls,
       plan.hostOps.map(({ recorded }) => invocation.hostFunction(recorded)),
       {
         enqueue(work, ready, dropped) {
-          const compiled = pass.compile({ onCompile: invocation.onCompile });
-          if (compiled) {
-            compiling = Promise.allSettled([compiling, compiled]);
-            compiled.catch(dropped);
-          }
+          const compiled = programs();
+          compiled?.catch(dropped);
           device.enqueue(
             () => {
               begun ??= clock.now();

@@ -233,7 +233,8 @@ export class Runtime {
   /**
    * Records `fn`, plans what it recorded, and submits it, as soon as its programs are compiled. Resolves to what `fn` returned when it is
    * submitted, without waiting for the device or for functions of host ops; the tensors in it stay alive until the caller disposes them. If
-   * `fn` throws, the step is dropped without effect. A failure on the device, or of such a function, rejects this step or a later one, with the number of the last submitted recording as `error.recording`.
+   * `fn` throws, the step is dropped without effect. A failure on the device, or of such a function, rejects this step or a later one, with
+   * the number of the last submitted recording as `error.recording`.
    */
   async step<T>(
     fn: () => T extends PromiseLike<unknown> ? never : T,
