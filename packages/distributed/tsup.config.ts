@@ -1,6 +1,6 @@
 import { library } from "@halfstep/build";
 
 export default library({
-  entry: ["src/index.ts", "src/node.ts", "src/mpi-thread.ts", "src/testing.ts"],
+  entry: ["src/index.ts", "src/node.ts", "src/testing.ts"],
   external: [/^node:/, "koffi"],
 });

@@ -22,7 +22,7 @@ export const bundleApp = async (entry, outfile) => {
 };
 
 const mpiThread = fileURLToPath(
-  new URL("../../packages/distributed/src/mpi-thread.ts", import.meta.url),
+  new URL("../../packages/distributed/src/mpi/mpi-thread.ts", import.meta.url),
 );
 
 async function bundle(entry, outfile) {

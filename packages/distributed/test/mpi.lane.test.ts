@@ -14,7 +14,7 @@ const elsewhere = mkdtempSync(join(tmpdir(), "halfstep-mpi-"));
 beforeAll(async () => {
   for (const outdir of [bundles, elsewhere])
     await build({
-      entryPoints: ["test/rank-process.ts", "src/mpi-thread.ts"].map((file) =>
+      entryPoints: ["test/rank-process.ts", "src/mpi/mpi-thread.ts"].map((file) =>
         join(packageFolder, file),
       ),
       entryNames: "[name]",

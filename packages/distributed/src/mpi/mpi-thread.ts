@@ -1,15 +1,15 @@
 // The thread of a carrier over MPI: it alone calls MPI, one collective at a time, and sleeps between its tests. Blocking calls of MPI
 // would occupy a core.
 import { parentPort, workerData } from "node:worker_threads";
-import { type Communicators, initialize } from "./mpi/communicators.js";
+import { type Communicators, initialize } from "./communicators.js";
 import {
   type FunctionName,
   type Handle,
   MpiCallError,
   type MpiLibrary,
   openLibrary,
-} from "./mpi/library.js";
-import type { Answer, CollectiveCall, Greeting, Request, ThreadSetting } from "./mpi/protocol.js";
+} from "./library.js";
+import type { Answer, CollectiveCall, Greeting, Request, ThreadSetting } from "./protocol.js";
 
 /** Milliseconds between two tests of a collective: the first, and the longest. */
 const firstSleep = 0.05;
