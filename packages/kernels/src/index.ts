@@ -58,6 +58,13 @@ export {
   softmaxCrossEntropy,
   softmaxCrossEntropyBackward,
 } from "./losses/cross-entropy.js";
+export {
+  type CtcOperands,
+  type CtcShape,
+  ctcBetas,
+  ctcGradient,
+  ctcLoss,
+} from "./losses/ctc.js";
 export { labelCounts } from "./losses/label-counts.js";
 export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./losses/nll.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";

@@ -19,6 +19,7 @@ const composed: CastPolicies = {
   gaussianNllLoss: "float32",
   crfLoss: "float32",
   crfLogPartition: "float32",
+  ctcLoss: "float32",
   // `_cudnnRnn` in torch's table.
   lstm: "lowerPrecision",
   gru: "lowerPrecision",

@@ -13,6 +13,7 @@ export {
 } from "./creation.js";
 export { nonzero, type Unique, unique } from "./found-places.js";
 export { type IndexPart, index } from "./index-by.js";
+export { type CtcOptions, ctcLoss } from "./losses/ctc.js";
 export { lerp, outer } from "./mixing.js";
 export { instanceNorm, pixelShuffle, pixelUnshuffle } from "./pixels.js";
 export { avgPool1d, maxPool1d, type Pool1dOptions } from "./pool.js";

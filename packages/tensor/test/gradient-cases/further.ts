@@ -107,7 +107,7 @@ export const furtherCases: FamilyCases = {
         ([x, weightIh, weightHh, biasIh, biasHh, h, c]) => {
           const weights = { weightIh, weightHh, biasIh, biasHh } as ops.RecurrentWeights;
           const { output, cell } = ops.lstm(x as Tensor, weights, { hidden: h, cell: c });
-          return output.sum(0).add(cell);
+          return output.add(cell);
         },
       ),
       on(
@@ -134,6 +134,16 @@ export const furtherCases: FamilyCases = {
           return ops.gru(x as Tensor, weights, { hidden: h }).output;
         },
       ),
+    ],
+  },
+  ctcLoss: {
+    second: "refused",
+    cases: [
+      on("labels that repeat", [[4, 2, 3]], ([x], runtime) => {
+        const of = (...values: number[]) => runtime.tensor(Uint32Array.from(values));
+        const targets = of(1, 1, 2, 2).reshape([2, 2]);
+        return ops.ctcLoss(x as Tensor, targets, of(4, 4), of(2, 1), { reduction: "none" });
+      }),
     ],
   },
 };
