@@ -116,3 +116,16 @@ export const browserLanes = [
     differing: [],
   },
 ];
+
+/** With what takes long, and needs built packages. @type {Lane[]} */
+export const fullBrowserLanes = [
+  ...browserLanes,
+  {
+    name: "bundlers",
+    what: "packed packages in an empty project, bundled by four tools",
+    driver: chromiumOnSwiftShader,
+    env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
+    tests: { "packages/trainer": { browser: ["bundlers"] } },
+    differing: [],
+  },
+];
