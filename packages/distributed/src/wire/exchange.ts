@@ -1,4 +1,5 @@
 import type { Carrier } from "../carrier.js";
+import { scale } from "./arithmetic.js";
 import { Breath } from "./breath.js";
 import { MemoryPool } from "./memory-pool.js";
 import { chunkLength, type Exchanging, pieces, scatterMean } from "./scatter-mean.js";
@@ -68,7 +69,7 @@ export class Exchange {
       for (const { offset, count } of pieces(values.length)) {
         const piece = values.subarray(offset, offset + count);
         load(bytes.subarray(offset * bytesOf(format)), format, piece);
-        if (factor !== 1) for (let i = 0; i < count; i++) piece[i] = (piece[i] as number) * factor;
+        if (factor !== 1) scale(piece, factor);
         await breath.after(count);
       }
       this.#pool.give(bytes);

@@ -1,4 +1,5 @@
 import type { Carrier } from "../carrier.js";
+import { addTo, divide } from "./arithmetic.js";
 import type { Breath } from "./breath.js";
 import type { MemoryPool } from "./memory-pool.js";
 import { pieceLength } from "./shift.js";
@@ -92,15 +93,15 @@ async function meanOf(
   const loaded = new Float32Array(Math.min(length, pieceLength));
   for (const { offset, count } of pieces(length)) {
     const piece = loaded.subarray(0, count);
+    const sums = numbers.subarray(offset, offset + count);
     for (const part of parts) {
       // A rank without samples has no gradients, whatever its memory holds.
       if (part.weight === 0) continue;
       load(part.bytes.subarray(offset * bytesOf(format)), format, piece);
       const factor = (areEqual ? 1 : part.weight) * 2 ** (shift - part.shift);
-      for (let i = 0; i < count; i++)
-        numbers[offset + i] = (numbers[offset + i] as number) + (piece[i] as number) * factor;
+      addTo(sums, piece, factor);
     }
-    for (let i = offset; i < offset + count; i++) numbers[i] = (numbers[i] as number) / divisor;
+    divide(sums, divisor);
     await breath.after(count);
   }
   return { numbers, shift, weight };

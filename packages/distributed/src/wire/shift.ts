@@ -1,3 +1,4 @@
+import { largestMagnitude } from "./arithmetic.js";
 import type { Breath } from "./breath.js";
 
 /** Elements between two breaths. */
@@ -24,10 +25,7 @@ export async function largestExponent(
   let largest = 0;
   for (let start = 0; start < words.length; start += pieceLength) {
     const end = Math.min(start + pieceLength, words.length);
-    for (let i = start; i < end; i++) {
-      const magnitude = (words[i] as number) & 0x7fffffff;
-      if (magnitude > largest && magnitude < 0x7f800000) largest = magnitude;
-    }
+    largest = Math.max(largest, largestMagnitude(words.subarray(start, end)));
     await breath.after(end - start);
   }
   return largest === 0 ? undefined : Math.max(largest >>> 23, 1) - 127;

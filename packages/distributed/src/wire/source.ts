@@ -1,3 +1,4 @@
+import { scaleTo } from "./arithmetic.js";
 import { load, store, type WireFormat } from "./wire.js";
 
 /** Numbers to send: times 2^shift, in any format. */
@@ -10,12 +11,17 @@ export interface Source {
 
 /** Numbers that are multiplied by `factor`, which contains 2^shift, when they are sent. */
 export function scaledSource(values: Float32Array, shift: number, factor: number): Source {
+  let scaled = new Float32Array();
   return {
     length: values.length,
     shift,
     write(offset, count, format, bytes) {
       const piece = values.subarray(offset, offset + count);
-      store(factor === 1 ? piece : piece.map((value) => value * factor), format, bytes);
+      if (factor === 1) return store(piece, format, bytes);
+      if (scaled.length < count) scaled = new Float32Array(count);
+      const multiples = scaled.subarray(0, count);
+      scaleTo(multiples, piece, factor);
+      store(multiples, format, bytes);
     },
   };
 }
