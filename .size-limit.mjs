@@ -21,7 +21,7 @@ const uses = [
   {
     name: "distributed: exchanges, with conversions",
     path: "packages/distributed/dist/index.js",
-    limit: "20 kB",
+    limit: "24 kB",
   },
   {
     name: "autocast: regions",
@@ -36,12 +36,12 @@ const uses = [
     import: "{ GradScaler }",
     limit: "10.5 kB",
   },
-  { name: "training an MLP", path: "packages/trainer/test/size/mlp-training.ts", limit: "162 kB" },
-  { name: "training a CNN", path: "packages/trainer/test/size/cnn-training.ts", limit: "189 kB" },
+  { name: "training an MLP", path: "packages/trainer/test/size/mlp-training.ts", limit: "165 kB" },
+  { name: "training a CNN", path: "packages/trainer/test/size/cnn-training.ts", limit: "192 kB" },
   {
     name: "inference of a CNN",
     path: "packages/trainer/test/size/cnn-inference.ts",
-    limit: "160 kB",
+    limit: "163 kB",
   },
 ];
 
