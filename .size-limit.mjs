@@ -21,7 +21,14 @@ const uses = [
   {
     name: "distributed: exchanges, with conversions",
     path: "packages/distributed/dist/index.js",
-    limit: "24 kB",
+    import: "{ DiLoCo, Exchange, inProcess }",
+    limit: "14 kB",
+  },
+  {
+    name: "distributed: gradients in steps",
+    path: "packages/distributed/dist/index.js",
+    import: "{ GradientExchange }",
+    limit: "21 kB",
   },
   {
     name: "autocast: regions",
