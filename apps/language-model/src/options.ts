@@ -104,10 +104,10 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
   evaluateFlags(
     main.command("evaluate").description("bits per character on held-out text, beside n-grams"),
   ).action((flags) => {
-    chosen = { command: "evaluate", ...flags };
+    chosen = { command: "evaluate", ...flags, model: flags.pretrained ?? flags.model };
   });
   predictFlags(main.command("predict").description("goes on with a text")).action((flags) => {
-    chosen = { command: "predict", ...flags };
+    chosen = { command: "predict", ...flags, model: flags.pretrained ?? flags.model };
   });
   modelFlag(
     main
@@ -253,8 +253,10 @@ const modelFlag = (each: Command): Command =>
   );
 
 const modelFlags = (each: Command): Command =>
-  modelFlag(each).option(
-    "--precision <name>",
-    "float32, float16, … (default: as the model was trained)",
-    precisionName,
-  );
+  modelFlag(each)
+    .option("--pretrained <dir>", "a GPT-2 as Hugging Face has it, in place of --model")
+    .option(
+      "--precision <name>",
+      "float32, float16, … (default: as the model was trained)",
+      precisionName,
+    );

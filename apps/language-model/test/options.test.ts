@@ -60,4 +60,9 @@ describe("the command line", () => {
   ])("refuses %j", (args, message) => {
     expect(refusal(...args)).toMatch(message);
   });
+
+  it("takes a model of others by --pretrained, too", () => {
+    for (const command of ["evaluate", "predict"])
+      expect(parseOptions([command, "--pretrained", "gpt2"])).toMatchObject({ model: "gpt2" });
+  });
 });
