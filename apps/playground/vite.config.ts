@@ -3,7 +3,12 @@ import { digitsAsset } from "./digits-asset.js";
 import { contentSecurityPolicy } from "./src/site/content-security-policy.js";
 
 /** The pages by the names of their scripts. */
-const pages = { formats: "index.html", train: "train.html", file: "file.html" };
+const pages = {
+  formats: "index.html",
+  train: "train.html",
+  file: "file.html",
+  device: "device.html",
+};
 
 const policy = {
   "Content-Security-Policy": contentSecurityPolicy,

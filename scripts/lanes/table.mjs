@@ -104,7 +104,10 @@ export const browserLanes = [
     what: "Chromium, packed with subgroups",
     driver: chromiumOnSwiftShader,
     env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
-    tests: { "packages/trainer": { browser: ["bits", "peers", "resume", "steady"] } },
+    tests: {
+      "packages/trainer": { browser: ["bits", "peers", "resume", "steady"] },
+      "apps/playground": { browser: ["pages"] },
+    },
     differing: [],
   },
   {

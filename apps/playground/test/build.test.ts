@@ -1,23 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { build } from "vite";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { contentSecurityPolicy } from "../src/site/content-security-policy.js";
+import { buildPages } from "./built-pages.js";
 
-const folder = mkdtempSync(join(tmpdir(), "playground-"));
-
-beforeAll(async () => {
-  await build({
-    configFile: join(import.meta.dirname, "../vite.config.ts"),
-    root: join(import.meta.dirname, ".."),
-    build: { outDir: folder, emptyOutDir: true },
-    logLevel: "error",
-  });
-});
-
-afterAll(() => rmSync(folder, { recursive: true }));
+const { folder, remove } = await buildPages();
+afterAll(remove);
 
 const pages = (): string[] => readdirSync(folder).filter((file) => file.endsWith(".html"));
 const textOf = (file: string): string => readFileSync(join(folder, file), "utf8");

@@ -1,7 +1,7 @@
 import type { FormatComparison } from "@halfstep/formats";
 
 /** How bad a loss is. */
-export type Grade = "fine" | "coarse" | "lossy" | "broken";
+type Grade = "fine" | "coarse" | "lossy" | "broken";
 
 /** A loss in a word and a figure. */
 export interface Verdict {

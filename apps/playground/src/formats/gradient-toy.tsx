@@ -1,5 +1,6 @@
 import { formatOf } from "@halfstep/formats";
 import type { VNode } from "preact";
+import { DataTable } from "../charts/data-table.js";
 import { useWidth } from "../charts/use-width.js";
 import { type Bar, barsOf, type Fate, gradientSets, sharesOf } from "./gradients.js";
 import { percentText, powerText } from "./number-text.js";
@@ -98,27 +99,24 @@ export function GradientToy({ gradients, into, scale, onChange }: GradientToyPro
           </div>
         ))}
       </dl>
-      <details>
-        <summary>The bars as a table</summary>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">from</th>
-              <th scope="col">share</th>
-              <th scope="col">in {into}</th>
+      <DataTable summary="The bars as a table" label="Gradients by size">
+        <thead>
+          <tr>
+            <th scope="col">from</th>
+            <th scope="col">share</th>
+            <th scope="col">in {into}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {bars.map(({ exponent, share, fate }) => (
+            <tr key={exponent}>
+              <th scope="row">{powerText(exponent)}</th>
+              <td>{percentText(share)}</td>
+              <td>{fates.find((each) => each.fate === fate)?.label}</td>
             </tr>
-          </thead>
-          <tbody>
-            {bars.map(({ exponent, share, fate }) => (
-              <tr key={exponent}>
-                <th scope="row">{powerText(exponent)}</th>
-                <td>{percentText(share)}</td>
-                <td>{fates.find((each) => each.fate === fate)?.label}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </details>
+          ))}
+        </tbody>
+      </DataTable>
     </section>
   );
 }

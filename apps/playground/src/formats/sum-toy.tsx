@@ -1,5 +1,6 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
+import { DataTable } from "../charts/data-table.js";
 import { LineChart } from "../charts/line-chart.js";
 import { numberText } from "./number-text.js";
 import { noted, stallOf, sumsOf, termCount } from "./sums.js";
@@ -68,33 +69,30 @@ export function SumToy({ term, seed, onTerm, onSeed }: SumToyProps): VNode {
       <p class="summary" aria-live="polite">
         {stalled.length === 0 ? "No sum stops." : `${stalled.join("; ")}.`}
       </p>
-      <details>
-        <summary>The sums as a table</summary>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">terms</th>
-              {sums.map(({ name, label }) => (
-                <th key={name} scope="col">
-                  {label}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {noted.map((count, i) =>
-              count % 512 === 0 ? (
-                <tr key={count}>
-                  <th scope="row">{count.toLocaleString("en-US")}</th>
-                  {sums.map(({ name, values }) => (
-                    <td key={name}>{numberText(values[i] as number, 6)}</td>
-                  ))}
-                </tr>
-              ) : null,
-            )}
-          </tbody>
-        </table>
-      </details>
+      <DataTable summary="The sums as a table" label="Sums">
+        <thead>
+          <tr>
+            <th scope="col">terms</th>
+            {sums.map(({ name, label }) => (
+              <th key={name} scope="col">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {noted.map((count, i) =>
+            count % 512 === 0 ? (
+              <tr key={count}>
+                <th scope="row">{count.toLocaleString("en-US")}</th>
+                {sums.map(({ name, values }) => (
+                  <td key={name}>{numberText(values[i] as number, 6)}</td>
+                ))}
+              </tr>
+            ) : null,
+          )}
+        </tbody>
+      </DataTable>
     </section>
   );
 }

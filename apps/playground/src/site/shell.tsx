@@ -5,6 +5,7 @@ const pages = [
   { file: "./", name: "Formats", id: "formats" },
   { file: "./train.html", name: "Train", id: "train" },
   { file: "./file.html", name: "Your file", id: "file" },
+  { file: "./device.html", name: "Your device", id: "device" },
 ] as const;
 
 /** What names a page. */

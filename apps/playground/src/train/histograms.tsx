@@ -1,5 +1,6 @@
 import type { ExponentHistogram } from "@halfstep/formats";
 import type { VNode } from "preact";
+import { DataTable } from "../charts/data-table.js";
 import { percentText, powerText } from "../formats/number-text.js";
 import type { TrainConfig } from "./config.js";
 import { type Setup, setupOf } from "./setups.js";
@@ -82,29 +83,26 @@ function HeatMap({ setup, layers }: HeatMapProps): VNode {
         </svg>
       )}
       {count > 0 && (
-        <details>
-          <summary>as a table</summary>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">tensor</th>
-                <th scope="col">smallest</th>
-                <th scope="col">largest</th>
-                <th scope="col">zero</th>
+        <DataTable summary="as a table" label={`Gradients of ${setup.label}`}>
+          <thead>
+            <tr>
+              <th scope="col">tensor</th>
+              <th scope="col">smallest</th>
+              <th scope="col">largest</th>
+              <th scope="col">zero</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map(({ name, histogram }) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>{boundText(histogram.min)}</td>
+                <td>{boundText(histogram.max)}</td>
+                <td>{percentText(histogram.zeros / Math.max(histogram.count, 1))}</td>
               </tr>
-            </thead>
-            <tbody>
-              {shown.map(({ name, histogram }) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td>{boundText(histogram.min)}</td>
-                  <td>{boundText(histogram.max)}</td>
-                  <td>{percentText(histogram.zeros / Math.max(histogram.count, 1))}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </details>
+            ))}
+          </tbody>
+        </DataTable>
       )}
     </figure>
   );

@@ -165,6 +165,15 @@ export class Lane {
     };
   }
 
+  /** The first half of the SHA-256 of all parameters, in the order of their names. */
+  async hash(): Promise<string> {
+    const named = [...this.task.model.namedParameters()].sort(([a], [b]) => (a < b ? -1 : 1));
+    const values = await Promise.all(named.map(([, parameter]) => parameter.toArray()));
+    const bytes = await new Blob(values.map((each) => Float32Array.from(each))).arrayBuffer();
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).subarray(0, 16);
+    return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
   /** Releases all memory. */
   dispose(): void {
     this.runtime.dispose();

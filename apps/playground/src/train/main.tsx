@@ -1,4 +1,5 @@
 import { render, type VNode } from "preact";
+import { DataTable } from "../charts/data-table.js";
 import { LineChart, type Series } from "../charts/line-chart.js";
 import { powerScale } from "../charts/scale.js";
 import { numberText, powerText } from "../formats/number-text.js";
@@ -193,33 +194,30 @@ function Curves({ config, training }: CurvesProps): VNode {
           ? ""
           : lanes.map(({ setup, lane }) => summaryOf(setup.label, lane)).join(" ")}
       </p>
-      <details>
-        <summary>The curves as a table</summary>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">step</th>
-              {lanes.map(({ setup }) => (
-                <th key={setup.id} scope="col">
-                  {setup.label}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {x.values.map((step) =>
-              step % 25 === 0 && step < longest ? (
-                <tr key={step}>
-                  <th scope="row">{step}</th>
-                  {lanes.map(({ setup, lane }) => (
-                    <td key={setup.id}>{cellOf(lane, step)}</td>
-                  ))}
-                </tr>
-              ) : null,
-            )}
-          </tbody>
-        </table>
-      </details>
+      <DataTable summary="The curves as a table" label="Losses">
+        <thead>
+          <tr>
+            <th scope="col">step</th>
+            {lanes.map(({ setup }) => (
+              <th key={setup.id} scope="col">
+                {setup.label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {x.values.map((step) =>
+            step % 25 === 0 && step < longest ? (
+              <tr key={step}>
+                <th scope="row">{step}</th>
+                {lanes.map(({ setup, lane }) => (
+                  <td key={setup.id}>{cellOf(lane, step)}</td>
+                ))}
+              </tr>
+            ) : null,
+          )}
+        </tbody>
+      </DataTable>
     </section>
   );
 }
