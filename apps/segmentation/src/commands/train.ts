@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { ReportSection } from "@halfstep/trainer/report";
 import { noteUnusedScale, openRun, type Settings, say, settingsOf } from "@halfstep/trainer/cli";
+import type { ReportSection } from "@halfstep/trainer/report";
 import { samplesPicture } from "../colours.js";
 import type { TrainCommand } from "../options.js";
 import { writePng } from "../pictures.js";
