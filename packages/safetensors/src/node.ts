@@ -89,8 +89,12 @@ export async function writeSafetensorsFile(
       await handle.close();
     }
     if (options.inspect) {
-      await using written = await openSafetensors(partial);
-      await options.inspect(written);
+      const written = await openSafetensors(partial);
+      try {
+        await options.inspect(written);
+      } finally {
+        await written.close();
+      }
     }
     await rename(partial, target);
   } catch (error) {
