@@ -2,7 +2,7 @@ import { bfloat16, decodeArray, encodeArray, type FloatFormat, float16 } from "@
 import type { SafetensorsDtype, SafetensorsTensor } from "@halfstep/safetensors";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { TorchFileError } from "./error.js";
-import { openWeights, type WeightsOptions } from "./open-weights.js";
+import { openWeights, type WeightsFile, type WeightsOptions } from "./open-weights.js";
 
 /** Options of converting weights. */
 export interface ConvertOptions extends WeightsOptions {
@@ -47,9 +47,22 @@ const bytesOf: Partial<Record<SafetensorsDtype, number>> = { F64: 8, F32: 4, F16
 export async function convertToSafetensors(
   from: string,
   to: string,
-  { dtype, key, onProgress }: ConvertOptions = {},
+  options: ConvertOptions = {},
 ): Promise<Converted> {
-  await using weights = await openWeights(from, { key });
+  const weights = await openWeights(from, { key: options.key });
+  try {
+    return await converted(weights, from, to, options);
+  } finally {
+    await weights.close();
+  }
+}
+
+async function converted(
+  weights: WeightsFile,
+  from: string,
+  to: string,
+  { dtype, onProgress }: ConvertOptions,
+): Promise<Converted> {
   const dtypes: Partial<Record<SafetensorsDtype, number>> = {};
   let totalBytes = 0;
   for (const [, info] of Object.entries(weights.tensors)) {

@@ -77,15 +77,19 @@ async function openOne(path: string, { key }: WeightsOptions): Promise<WeightsFi
 }
 
 async function kindOf(path: string): Promise<FileKind> {
-  await using file = await open(path, "r");
-  const { size } = await file.stat();
-  const { bytesRead, buffer } = await file.read(
-    Buffer.alloc(kindPrefixBytes),
-    0,
-    kindPrefixBytes,
-    0,
-  );
-  return fileKindOf(buffer.subarray(0, bytesRead), size);
+  const file = await open(path, "r");
+  try {
+    const { size } = await file.stat();
+    const { bytesRead, buffer } = await file.read(
+      Buffer.alloc(kindPrefixBytes),
+      0,
+      kindPrefixBytes,
+      0,
+    );
+    return fileKindOf(buffer.subarray(0, bytesRead), size);
+  } finally {
+    await file.close();
+  }
 }
 
 /** Several files as one. */

@@ -14,6 +14,10 @@ import { stateDictOf } from "./state-dict.js";
  * const { missing, unexpected, misshapen } = loadTorchStateDict(model, weights, { strict: false });
  */
 export async function readWeights(path: string): Promise<StateDict> {
-  await using weights = await openWeights(path);
-  return stateDictOf(await weights.readAll());
+  const weights = await openWeights(path);
+  try {
+    return stateDictOf(await weights.readAll());
+  } finally {
+    await weights.close();
+  }
 }
