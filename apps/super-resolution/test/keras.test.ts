@@ -166,7 +166,7 @@ const refused: readonly [string, () => Parts, RegExp][] = [
   [
     "a missing weight",
     () => ({ listed: weights.slice(0, 1), values: [2, -1] }),
-    /mix\.bias is missing/,
+    /missing: mix\.bias/,
   ],
   ["too few bytes", () => ({ values: [2, -1] }), /end at byte 8, inside of mix\/bias/],
   ["too many bytes", () => ({ values: [2, -1, 0.5, 9] }), /4 bytes more/],

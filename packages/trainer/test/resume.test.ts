@@ -217,7 +217,7 @@ describe("a checkpoint of something else is refused", () => {
     writeFileSync(join(parent, "run", "metrics.jsonl"), "");
     messages.push(await runIn("run", { resume: "auto" }).catch((error: Error) => error.message));
     expect(messages).toEqual([
-      expect.stringMatching(/^misfit: .*does not fit, model: .*layers.0.weight is missing/),
+      expect.stringMatching(/^misfit: .*does not fit, model: .*missing: layers\.0\.weight/),
       expect.stringMatching(
         /^misfit: .*does not fit, dropout: the generator was seeded with 8, and this one with 7/,
       ),
