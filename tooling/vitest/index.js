@@ -14,13 +14,13 @@ const files = process.env.HALFSTEP_LANE_TESTS?.split(",");
 const laneTests = "**/*.{lane,browser}.test.ts";
 
 /** The vitest config of packages that never touch a GPU. */
-export const unit = (test = {}) =>
+export const unit = ({ exclude = [], ...test } = {}) =>
   defineConfig({
     resolve: { conditions: [...source, ...defaultClientConditions] },
     ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
     test: {
       include: files ?? ["src/**/*.test.ts", "test/**/*.test.ts"],
-      exclude: [...configDefaults.exclude, ...(files ? [] : [laneTests])],
+      exclude: [...configDefaults.exclude, ...(files ? [] : [laneTests]), ...exclude],
       benchmark: { include: ["bench/**/*.bench.ts"] },
       passWithNoTests: false,
       setupFiles: [join(import.meta.dirname, "properties.js")],
