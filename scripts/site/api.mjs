@@ -1,6 +1,6 @@
 // `node scripts/site/api.mjs FOLDER`: the API reference, of every entry of every public package, in one TypeScript program.
 import { fileURLToPath } from "node:url";
-import { Application, Converter, JSX, LogLevel, ReflectionKind } from "typedoc";
+import { Application, Converter, JSX, LogLevel, ReflectionKind, TSConfigReader } from "typedoc";
 import { publicPackages } from "../gates/packages.mjs";
 import { showCallables } from "./callables.mjs";
 import { packageEntries } from "./entries.mjs";
@@ -31,7 +31,7 @@ const app = await Application.bootstrapWithPlugins(
     treatWarningsAsErrors: true,
     logLevel: LogLevel.Warn,
   },
-  [],
+  [new TSConfigReader()],
 );
 
 showCallables(app);
