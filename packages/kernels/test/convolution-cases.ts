@@ -1,4 +1,5 @@
 import type { Binding, DType, Launch, LaunchTarget } from "@halfstep/device";
+import { FLAG_WORDS } from "@halfstep/grad-scaler";
 import {
   type Conv2dAttributes,
   conv2d,
@@ -163,7 +164,7 @@ export function convolutionOperands(
     product: { values: result, dtype: "float32" },
     result: { values: result, dtype: "float32" },
     twin: { values: result, dtype: "float16" },
-    foundInf: { values: 1, dtype: "uint32" },
+    foundInf: { values: FLAG_WORDS, dtype: "uint32" },
   };
 }
 

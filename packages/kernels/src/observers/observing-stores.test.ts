@@ -1,5 +1,6 @@
 import type { Binding, HalfDType, KernelView } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { FLAG_WORDS } from "@halfstep/grad-scaler";
 import { describe, expect, it } from "vitest";
 import { checking, flagging } from "../../test/checking.js";
 import { type Launches, runOnCpu, runOnGpu } from "../../test/harness.js";
@@ -20,9 +21,9 @@ const operandsOf = ({ a, b, length }: Producer, rounding?: HalfDType) =>
     out: { values: length, ...(rounding && { rounding }) },
     twice: { values: length, ...(rounding && { rounding }) },
     twin: { values: length, dtype: "float16" },
-    searched: { values: 1, dtype: "uint32" },
-    foundInf: { values: 1, dtype: "uint32" },
-    foundTwice: { values: 1, dtype: "uint32" },
+    searched: { values: FLAG_WORDS, dtype: "uint32" },
+    foundInf: { values: FLAG_WORDS, dtype: "uint32" },
+    foundTwice: { values: FLAG_WORDS, dtype: "uint32" },
   }) as const;
 
 const launchesOf =
@@ -98,8 +99,8 @@ describe("a launch with two results", async () => {
     b: { values: k * n },
     out: { values: m * n },
     rowSums: { values: m },
-    ofBoth: { values: 1, dtype: "uint32" },
-    ofProduct: { values: 1, dtype: "uint32" },
+    ofBoth: { values: FLAG_WORDS, dtype: "uint32" },
+    ofProduct: { values: FLAG_WORDS, dtype: "uint32" },
   } as const;
   const launches: Launches<typeof operands> = (target, { a, b, out, rowSums, ...flags }) => {
     const search = (results: readonly Binding<unknown>[], foundInf: typeof out): typeof target => ({
