@@ -1,3 +1,10 @@
+export { chosenPrecision } from "./cli/chosen-precision.js";
+export {
+  type ClassFlags,
+  type CountedClasses,
+  classFlags,
+  classWeightsOf,
+} from "./cli/class-flags.js";
 export { command } from "./cli/command.js";
 export { dumpFirstPlan } from "./cli/dump-first-plan.js";
 export { type EventsHook, eventsOf, removeEvents } from "./cli/events.js";

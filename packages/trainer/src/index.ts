@@ -13,6 +13,19 @@ export { CheckpointError, type CheckpointProblem } from "./checkpoint/checkpoint
 export { loadModel, modelState } from "./checkpoint/load-model.js";
 export { memoryCheckpoints } from "./checkpoint/memory-checkpoints.js";
 export { savedRecipe } from "./checkpoint/saved-recipe.js";
+export {
+  balancedPositives,
+  balancedWeights,
+  describeImbalance,
+} from "./classification/class-balance.js";
+export {
+  type ClassificationLoss,
+  classificationLoss,
+  ignoredLabel,
+  labelSetLoss,
+} from "./classification/classification-loss.js";
+export { type ClassScore, ConfusionMatrix, macroF1 } from "./classification/confusion-matrix.js";
+export { LabelSetCounts, type LabelSetFigures } from "./classification/label-sets.js";
 export { DivergenceError, StorageError } from "./errors.js";
 export {
   type EvaluateOptions,
