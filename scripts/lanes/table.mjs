@@ -42,6 +42,7 @@ export const lanes = [
       "packages/kernels": { lane: ["accumulating"] },
       "packages/trainer": { lane: ["micro-batches"] },
       "apps/digits": { lane: ["underflow", "cost"] },
+      "apps/images": { lane: ["train"] },
       "apps/segmentation": { lane: ["train"] },
       "apps/super-resolution": { lane: ["train"] },
       "apps/text": { lane: ["training"] },

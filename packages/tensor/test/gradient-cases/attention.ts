@@ -45,9 +45,9 @@ export const attentionCases: FamilyCases = {
       attention(
         "grouped heads",
         [
-          [4, 3, 2],
-          [2, 4, 2],
-          [2, 4, 3],
+          [4, 2, 2],
+          [2, 3, 2],
+          [2, 3, 1],
         ],
         { enableGqa: true, isCausal: true },
       ),

@@ -87,8 +87,8 @@ export const furtherCases: FamilyCases = {
     on(
       "strided, of groups",
       [
-        [2, 4, 3, 3, 4],
-        [2, 1, 2, 2, 2],
+        [1, 3, 3, 2, 2],
+        [2, 1, 2, 1, 2],
       ],
       ([x, w]) =>
         ops.conv3d(x as Tensor, w as Tensor, undefined, {
