@@ -80,6 +80,11 @@ export const trainFlags = (train: Command): Command =>
         lossScale(),
       )
       .option(
+        "--sync_bn",
+        "in a job: batch norms normalise by the batch of all processes, as apex's",
+        false,
+      )
+      .option(
         "--limit <n>",
         "train on n images and test on at most n, with the classes in their proportions",
         wholeNumber(2),

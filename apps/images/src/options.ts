@@ -1,4 +1,4 @@
-import { command, type RunFlags, wholeNumber } from "@halfstep/trainer/cli";
+import { command, type RunFlags, UsageError, wholeNumber } from "@halfstep/trainer/cli";
 import type { Zoom } from "./data.js";
 import { exportFlags, predictFlags, trainFlags } from "./flags.js";
 import type { Architecture } from "./model.js";
@@ -31,6 +31,8 @@ export interface TrainCommand
   readonly warmUp: number;
   readonly milestones: readonly number[];
   readonly labelSmoothing: number;
+  /** Whether batch norms normalise by the batch of all processes. */
+  readonly syncBatchNorm: boolean;
   readonly limit?: number;
   readonly cropScale: number;
   readonly flip?: boolean;
@@ -98,12 +100,19 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
     "npm start -w images --",
     "Trains ResNets on images, with the command line of apex's ImageNet trainer: `DIR --arch resnet18 --fp16 …`.",
   );
-  const chooseTraining = (flags: Partial<TrainCommand>, directory: string | undefined): void => {
+  const chooseTraining = (
+    { sync_bn: syncBatchNorm = false, ...flags }: Partial<TrainCommand> & { sync_bn?: boolean },
+    directory: string | undefined,
+  ): void => {
+    if (syncBatchNorm && flags.exchange === "diloco")
+      throw new UsageError(
+        "--sync_bn is for processes that step together, and those of --exchange diloco do not: leave one out",
+      );
     const standard = directory === undefined ? demonstration : apex;
     const given = Object.entries(flags).filter(([, value]) => value !== undefined);
     const { arch, stem, ...others } = standard;
     chosen = {
-      ...{ command: "train", directory },
+      ...{ command: "train", directory, syncBatchNorm },
       ...others,
       // Weights have an architecture of their own.
       ...(flags.pretrained === undefined && { arch, stem }),

@@ -12,6 +12,7 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 import {
+  type BatchShare,
   type ExchangeMode,
   evaluateEvery,
   jobExchange,
@@ -52,6 +53,8 @@ export interface ImagesRun
   readonly exchange?: ExchangeMode | undefined;
   readonly wire?: Wire | undefined;
   readonly innerSteps?: number | undefined;
+  /** Whether batch norms normalise by the batch of all processes. Default false. */
+  readonly syncBatchNorm?: boolean | undefined;
   /** Number of epochs in which the learning rate rises. */
   readonly warmUp: number;
   /** Epochs at which it becomes a tenth. */
@@ -129,6 +132,7 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   const exchange = await jobExchange(run.job, {
     ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: stepsOf(run) },
     ...{ parameters: model.parameters(), optimizer },
+    ...(run.syncBatchNorm && { synchronized: model }),
   });
 
   const judged = { runtime, precision: recipe, model };
@@ -149,13 +153,14 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
     batches: (epoch) => trainingBatches(run, epoch),
     batchesFrom: (epoch, first) => trainingBatches(run, epoch, first),
     loss(batch) {
+      exchange.begin(batch.share);
       const logits = logitsOf(judged, batch);
       const labels = runtime.tensor(batch.labels);
       const loss = crossEntropy(logits, labels, { labelSmoothing: run.labelSmoothing });
       return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
     },
     reduce: (batches) =>
-      exchange.reduce?.(batches.reduce((images, { weight }) => images + weight, 0)),
+      exchange.reduce?.(batches.reduce((images, { share }) => images + share.weight, 0)),
     lr: schedule,
     signal: run.signal,
     hooks: {
@@ -202,8 +207,7 @@ const metricsOf = ({ accuracy, top5Accuracy, loss }: Score): TestResult => ({
 });
 
 interface TrainingBatch extends Batch {
-  /** Number of its images, or 0 where another process trains on them, too. */
-  readonly weight: number;
+  readonly share: BatchShare;
 }
 
 /** The share of this process in the batches of an epoch from number `first` on, augmented by this epoch's random numbers. */
@@ -219,9 +223,9 @@ async function* trainingBatches(
   const shares = batches.map((batch) => shareOf(batch, rank, size));
   const places = shares.map(({ samples }) => samples);
   const randomFor = (image: number) => randomOf(seed, epoch, image);
-  const weights = shares.values();
+  let index = 0;
   for await (const batch of batchesOf(images, places, workers, isAugmented ? randomFor : undefined))
-    yield { ...batch, weight: weights.next().value?.weight ?? 0 };
+    yield { ...batch, share: shares[index++] as BatchShare };
 }
 
 /** All test images in their order. */

@@ -105,7 +105,7 @@ const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   ...{ limit: options.limit ?? null, "image-size": options.imageSize ?? null },
   zoom: options.zoom ?? null,
   ...{ "crop-scale": options.cropScale, flip: options.flip ?? null, augment: options.augment },
-  ...{ "eval-every": options.evalEvery, seed: options.seed },
+  ...{ "eval-every": options.evalEvery, seed: options.seed, sync_bn: options.syncBatchNorm },
   pretrained: options.pretrained ?? null,
   "static-loss-scale": options.staticLossScale ?? null,
   "dynamic-loss-scale": options.dynamicLossScale ?? false,

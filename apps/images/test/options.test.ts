@@ -32,6 +32,7 @@ describe("the command line of apex's ImageNet trainers", () => {
       "DIR --learning-rate 0.2 --wd 5e-5 -e --prof 20",
       { lr: 0.2, weightDecay: 5e-5, evaluate: true, prof: 20 },
     ],
+    ["DIR --sync_bn", { syncBatchNorm: true }],
     ["train DIR --epochs 3 --milestones 1,2", { epochs: 3, milestones: [1, 2] }],
     ["evaluate DIR --resume auto", { evaluate: true, resume: "auto" }],
     [

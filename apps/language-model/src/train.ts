@@ -34,7 +34,7 @@ import { type LanguageNet, LstmModel } from "./lstm-model.js";
 import { sampleText } from "./sample.js";
 import { savedLanguageModel } from "./saved-model.js";
 import type { Tokenizer } from "./tokenizers/tokenizer.js";
-import { type Batch, batchesPerEpoch, type TrainingBatch, trainingWindows } from "./windows.js";
+import { batchesPerEpoch, type TrainingBatch, trainingWindows } from "./windows.js";
 
 /** One training run. */
 export interface LanguageRun extends RunContext {
@@ -135,11 +135,6 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const score = (): Promise<TextScore> =>
     scoreText({ ...run, model, text: run.heldOut, batchSize: 2 * run.batchSize });
   const judge = (): Promise<TextScore> => (ema ? ema.during(score) : score());
-  const loss = (batch: Batch): Tensor => {
-    const mean = crossEntropy(logitsOf(runtime, model, batch), runtime.tensor(batch.targets));
-    return lossWeight === 1 ? mean : mean.mul(lossWeight);
-  };
-
   const sample = async (title: string): Promise<void> => {
     const text = await writtenBy(run, model, recipe.name);
     run.onSample?.(title, text);
@@ -147,8 +142,13 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   if (run.onSample) await sample("before training");
   const exchange = await jobExchange(run.job, {
     ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: run.maxSteps },
-    ...{ parameters: (lora ?? model).parameters(), optimizer },
+    ...{ parameters: (lora ?? model).parameters(), optimizer, generator: model.generator },
   });
+  const loss = (batch: TrainingBatch): Tensor => {
+    exchange.begin(batch.share);
+    const mean = crossEntropy(logitsOf(runtime, model, batch), runtime.tensor(batch.targets));
+    return lossWeight === 1 ? mean : mean.mul(lossWeight);
+  };
 
   const result = await train<TrainingBatch>({
     runtime,
@@ -163,7 +163,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     batchesFrom: (epoch, first) => trainingWindows(windows, epoch, first),
     loss,
     reduce: (batches) =>
-      exchange.reduce?.(batches.reduce((sequences, { weight }) => sequences + weight, 0)),
+      exchange.reduce?.(batches.reduce((sequences, { share }) => sequences + share.weight, 0)),
     clip: () => clipGradNorm(optimizer, run.clip * lossWeight),
     lr: schedule,
     signal: run.signal,

@@ -1,4 +1,5 @@
 import { DataError, permutation, shareOf } from "@halfstep/data";
+import type { BatchShare } from "@halfstep/trainer";
 
 /** Sequences of one length, and the token that follows each of their tokens. */
 export interface Batch {
@@ -13,8 +14,7 @@ export interface Batch {
 
 /** A share of a batch. */
 export interface TrainingBatch extends Batch {
-  /** Number of its sequences, or 0 where another process trains on them, too. */
-  readonly weight: number;
+  readonly share: BatchShare;
 }
 
 export interface TrainingWindows {
@@ -44,9 +44,9 @@ export function* trainingWindows(
   const order = permutation(count, seed, epoch);
   for (let batch = first; batch < perEpoch; batch++) {
     const starts = order.subarray(batch * batchSize, (batch + 1) * batchSize);
-    const { samples, weight } = shareOf(starts, job.rank, job.size);
-    const own = Array.from(samples, (window) => shift + window * context);
-    yield { ...batchAt(tokens, own, context, context), weight };
+    const share = shareOf(starts, job.rank, job.size);
+    const own = Array.from(share.samples, (window) => shift + window * context);
+    yield { ...batchAt(tokens, own, context, context), share };
   }
 }
 

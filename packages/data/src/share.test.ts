@@ -16,8 +16,11 @@ describe("shares of a batch", () => {
   });
 
   it("repeat a sample without weight where none is left", () => {
-    expect(shareOf(["a"], 0, 2)).toEqual({ samples: ["a"], weight: 0 });
-    expect(shareOf(["a"], 1, 2)).toEqual({ samples: ["a"], weight: 1 });
+    expect(shareOf(["a"], 0, 2)).toEqual({
+      ...{ samples: ["a"], weight: 0, part: { first: 0, count: 1, total: 1 } },
+    });
+    expect(shareOf(["a"], 1, 2)).toMatchObject({ samples: ["a"], weight: 1 });
+    expect(shareOf([5, 6, 7], 1, 2).part).toEqual({ first: 1, count: 2, total: 3 });
   });
 
   it("refuse ranks that do not exist, and empty batches", () => {

@@ -3,6 +3,8 @@ export interface Share<Samples> {
   readonly samples: Samples;
   /** Weight of the rank: its number of samples, or 0 where it only repeats one of another rank. */
   readonly weight: number;
+  /** The place of the samples in the batch: `count` from number `first` on, of `total`. */
+  readonly part: { readonly first: number; readonly count: number; readonly total: number };
 }
 
 /**
@@ -25,8 +27,11 @@ export function shareOf<
     throw new RangeError(`rank is ${rank}: it must be a whole number from 0 to ${ranks - 1}`);
   if (batch.length === 0) throw new RangeError("shareOf: the batch has no samples");
   const startOf = (each: number): number => Math.floor((batch.length * each) / ranks);
-  const samples = batch.slice(startOf(rank), startOf(rank + 1));
-  return samples.length > 0
-    ? { samples, weight: samples.length }
-    : { samples: batch.slice(0, 1), weight: 0 };
+  const [first, end] = [startOf(rank), startOf(rank + 1)];
+  const weight = end - first;
+  const part =
+    weight > 0
+      ? { first, count: weight, total: batch.length }
+      : { first: 0, count: 1, total: batch.length };
+  return { samples: batch.slice(part.first, part.first + part.count), weight, part };
 }

@@ -16,7 +16,11 @@ export {
   maxAttentionSize,
 } from "./attention/shape.js";
 export { attentionStatistics } from "./attention/statistics.js";
-export { batchNormBackward } from "./batch-norm/backward.js";
+export { batchNormBackward, batchNormInputGradient } from "./batch-norm/backward.js";
+export {
+  type BatchNormGradientAttributes,
+  batchNormGradientSums,
+} from "./batch-norm/gradient-sums.js";
 export type { RunningBindings } from "./batch-norm/merge.js";
 export { type BatchNormNormalizeAttributes, batchNormNormalize } from "./batch-norm/normalize.js";
 export { type BatchNormShape, batchNormStatistics } from "./batch-norm/statistics.js";

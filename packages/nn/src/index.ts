@@ -38,7 +38,11 @@ export {
   Softplus,
   Tanh,
 } from "./layers/activations.js";
-export { BatchNorm2d, type BatchNorm2dOptions } from "./layers/batch-norm.js";
+export {
+  BatchNorm2d,
+  type BatchNorm2dOptions,
+  type BatchNormalization,
+} from "./layers/batch-norm.js";
 export { ModuleDict, ModuleList } from "./layers/containers.js";
 export { ConvTranspose2d, type ConvTranspose2dLayerOptions } from "./layers/conv-transpose2d.js";
 export {
@@ -69,6 +73,11 @@ export {
 } from "./layers/recurrent.js";
 export { type CellOptions, GRUCell, LSTMCell } from "./layers/recurrent-cells.js";
 export { Sequential } from "./layers/sequential.js";
+export {
+  type BatchMoments,
+  type BatchStatisticsExchange,
+  syncBatchNorm,
+} from "./layers/sync-batch-norm.js";
 export { Upsample, type UpsampleLayerOptions, type UpsampleMode } from "./layers/upsample.js";
 export { Lora, type LoraOptions } from "./lora.js";
 export * from "./losses.js";

@@ -35,7 +35,7 @@ export {
   RecordingError,
   ShapeError,
 } from "./errors.js";
-export { Generator } from "./ops/generator.js";
+export { type BatchPart, Generator } from "./ops/generator.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
 export type { PlannedHostOp } from "./plan/host-ops.js";

@@ -44,6 +44,7 @@ export {
   type TrainingHook,
 } from "./hooks.js";
 export {
+  type BatchShare,
   type ExchangeMode,
   type JobExchange,
   type JobExchangeOptions,

@@ -1,8 +1,9 @@
 import type { Device, LaunchTarget } from "@halfstep/device";
+import type { StatisticsExchange } from "@halfstep/distributed";
 import type { ScaledOptimizer } from "@halfstep/grad-scaler";
 import { GradScaler } from "@halfstep/grad-scaler";
 import type { ResidentTarget } from "@halfstep/kernels";
-import type { Module } from "@halfstep/nn";
+import type { BatchStatisticsExchange, Module } from "@halfstep/nn";
 import {
   AdamW,
   type ClippableOptimizer,
@@ -61,6 +62,10 @@ describe("the parts fit, though they do not import each other", () => {
     expectTypeOf<AdamW<Storage>>().toExtend<TrainableOptimizer>();
     expectTypeOf<SGD<Storage>>().toExtend<TrainableOptimizer>();
     expectTypeOf<AdamW<GPUBuffer>>().not.toExtend<TrainableOptimizer>();
+  });
+
+  test("ranks exchange what batch norms need", () => {
+    expectTypeOf<StatisticsExchange>().toExtend<BatchStatisticsExchange>();
   });
 
   test("whatever has a state is a part of a checkpoint", () => {

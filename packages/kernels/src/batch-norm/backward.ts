@@ -1,4 +1,4 @@
-import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
@@ -9,9 +9,8 @@ import {
   type RowWalk,
   rowWalk,
 } from "../wgsl/row-walk.js";
-import { gradientSums } from "./gradient-sums.js";
+import { type BatchNormGradientAttributes, batchNormGradientSums } from "./gradient-sums.js";
 import { elementChunks } from "./normalize.js";
-import type { BatchNormShape } from "./statistics.js";
 
 /**
  * Gradients of batch normalisation in training mode, where mean and (biased) variance are those of the input itself.
@@ -22,20 +21,35 @@ import type { BatchNormShape } from "./statistics.js";
  */
 export function batchNormBackward<B>(
   target: LaunchTarget<B>,
-  operands: {
-    readonly input: Binding<B>;
-    readonly mean: Binding<B>;
-    readonly variance: Binding<B>;
-    readonly weight: Binding<B>;
-    readonly outGradient: Binding<B>;
-    readonly inputGradient: Binding<B>;
-    readonly weightGradient: Binding<B>;
-    readonly biasGradient: Binding<B>;
-  },
-  attributes: BatchNormShape & { readonly eps: number },
+  operands: InputGradientOperands<B>,
+  attributes: BatchNormGradientAttributes,
 ): void {
+  batchNormGradientSums(target, operands, attributes);
+  target.launch(batchNormInputGradient(operands, attributes));
+}
+
+/** The operands of the input's gradient. */
+interface InputGradientOperands<B> {
+  readonly input: Binding<B>;
+  readonly mean: Binding<B>;
+  readonly variance: Binding<B>;
+  readonly weight: Binding<B>;
+  readonly outGradient: Binding<B>;
+  readonly inputGradient: Binding<B>;
+  readonly weightGradient: Binding<B>;
+  readonly biasGradient: Binding<B>;
+}
+
+/**
+ * The launch for the input's gradient alone: the formula is that of {@link batchNormBackward}. Where batches of several processes are
+ * normalised together, the two sums are means of those of all processes, weighted by their rows.
+ */
+export function batchNormInputGradient<B>(
+  operands: InputGradientOperands<B>,
+  attributes: BatchNormGradientAttributes,
+): Launch<B> {
   const { rows, channels, eps } = attributes;
-  requireLengths("batchNormBackward", operands, {
+  requireLengths("batchNormInputGradient", operands, {
     input: rows * channels,
     mean: channels,
     variance: channels,
@@ -47,8 +61,7 @@ export function batchNormBackward<B>(
   });
   const { input, mean, variance, weight, outGradient } = operands;
   const { inputGradient, weightGradient, biasGradient } = operands;
-  gradientSums(target, operands, attributes);
-  target.launch({
+  return {
     kernel: inputKernels[rowWalk(channels)],
     bindings: [
       input,
@@ -61,7 +74,7 @@ export function batchNormBackward<B>(
       inputGradient,
     ],
     scalars: { rows, channels, chunks: elementChunks(rows), eps, perRow: 1 / rows },
-  });
+  };
 }
 
 /** Input, mean, variance, weight, outGradient, weightGradient, biasGradient, inputGradient. */

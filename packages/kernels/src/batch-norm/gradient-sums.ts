@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel } from "../kernel.js";
+import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 import {
   atChannel,
@@ -16,8 +17,17 @@ import {
 import { mergeSums } from "./merge-sums.js";
 import type { BatchNormShape } from "./statistics.js";
 
-/** weightGradient and biasGradient of `batchNormBackward`: sums of chunks of rows, which are then added up in a fixed order. */
-export function gradientSums<B>(
+/** Shape and constants of the gradients of batch normalisation. */
+export interface BatchNormGradientAttributes extends BatchNormShape {
+  /** Added to the variance, as in the forward pass. */
+  readonly eps: number;
+}
+
+/**
+ * weightGradient[channels] and biasGradient[channels] of `batchNormBackward` alone: sums of chunks of rows, which are then added up in a
+ * fixed order.
+ */
+export function batchNormGradientSums<B>(
   target: LaunchTarget<B>,
   operands: {
     readonly input: Binding<B>;
@@ -27,9 +37,21 @@ export function gradientSums<B>(
     readonly weightGradient: Binding<B>;
     readonly biasGradient: Binding<B>;
   },
-  { rows, channels, eps }: BatchNormShape & { readonly eps: number },
+  { rows, channels, eps }: BatchNormGradientAttributes,
 ): void {
   const { input, mean, variance, outGradient, weightGradient, biasGradient } = operands;
+  requireLengths(
+    "batchNormGradientSums",
+    { input, mean, variance, outGradient, weightGradient, biasGradient },
+    {
+      input: rows * channels,
+      mean: channels,
+      variance: channels,
+      outGradient: rows * channels,
+      weightGradient: channels,
+      biasGradient: channels,
+    },
+  );
   const chunks = chunkCount(rows, channels);
   const weightSums = scratch(target, chunks * channels);
   const biasSums = scratch(target, chunks * channels);

@@ -20,6 +20,9 @@ export interface BatchNorm2dOptions {
   readonly initialWeight?: number;
 }
 
+/** Normalises a batch of a batch norm in training, and moves its running statistics. */
+export type BatchNormalization = (x: Tensor) => Tensor;
+
 /**
  * Batch normalisation of images [batch, height, width, channels], in their dtype; it computes in float32, and statistics are
  * float32 in every precision, parameters unless a recipe says otherwise. In training it normalises by the batch, with the biased variance, and moves the running statistics by
@@ -37,6 +40,8 @@ export class BatchNorm2d extends Module {
   readonly runningMean: Variable;
   /** [channels] */
   readonly runningVar: Variable;
+  /** Normalises in training in place of the batch's own statistics: `syncBatchNorm` sets it. */
+  normalization: BatchNormalization | undefined;
 
   constructor(runtime: Runtime, channels: number, options: BatchNorm2dOptions = {}) {
     super();
@@ -80,6 +85,7 @@ export class BatchNorm2d extends Module {
       );
     const running = { mean: this.runningMean, variance: this.runningVar };
     if (!this.isTraining) return batchNormInference(x, weight, bias, running, { eps });
+    if (this.normalization) return this.normalization(x);
     if (x.size < 2 * channels)
       throw new ShapeError(
         `${this.label} got one value a channel, [${x.shape}], which has no variance: train on more, or call eval()`,

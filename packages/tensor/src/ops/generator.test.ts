@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cpuRuntime, Generator } from "../index.js";
+import { cpuRuntime, dropout, Generator } from "../index.js";
 
 test("a seed and an offset are the whole state", () => {
   const a = new Generator(2 ** 40 + 3);
@@ -21,6 +21,23 @@ test("words are those of their offset, from wherever it was moved there", () => 
     return generator.uint32();
   });
   expect(drawn).toEqual(offsets.map(words));
+});
+
+test("parts of a batch draw the numbers of their samples, and move on by the whole batch", async () => {
+  const runtime = cpuRuntime();
+  const [samples, elements] = [5, 8];
+  const drawn = async (first: number, count: number) => {
+    const generator = new Generator(3);
+    generator.offset = 6;
+    if (count < samples) generator.part = { first, count, total: samples };
+    const ones = runtime.tensor(new Float32Array(count * elements).fill(1), [count, elements]);
+    const masked = await dropout(ones, { p: 0.5, generator }).toArray();
+    return { masked: [...masked], offset: generator.offset };
+  };
+  const whole = await drawn(0, samples);
+  const parts = [await drawn(0, 2), await drawn(2, 3)];
+  expect(parts.flatMap(({ masked }) => masked)).toEqual(whole.masked);
+  for (const { offset } of parts) expect(offset).toBe(whole.offset);
 });
 
 test("the first numbers of a seed never change", () => {

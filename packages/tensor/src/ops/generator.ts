@@ -6,6 +6,13 @@ import type { Runtime } from "../tensor/runtime.js";
 /** Distinguishes the numbers of this generator from those of other streams with the same seed. */
 const stream = 0x6e6e;
 
+/** The samples of a batch that this process has: `count` from number `first` on, of `total`. */
+export interface BatchPart {
+  readonly first: number;
+  readonly count: number;
+  readonly total: number;
+}
+
 /**
  * Generates random numbers by Philox4x32-10. Its whole state is (seed, offset), which the host has. On the host only integer
  * arithmetic and exactly rounded float64 operations are used, so that a seed gives the same bits on every machine; ops that draw
@@ -15,6 +22,12 @@ export class Generator {
   readonly seed: number;
   /** How many 32-bit words have been drawn. Set it to move backwards or forwards. */
   offset = 0;
+  /**
+   * Set where processes share each batch: tensors then hold these samples of the batch, in their first dimension, and get the numbers
+   * that one process would draw for the samples; the generator moves on by those of the whole batch. A sample whose elements are no whole
+   * number of quads gets other numbers. Undefined: tensors are whole.
+   */
+  part: BatchPart | undefined;
   /** The words of the latest block. */
   #words: ArrayLike<number> = [];
   #block = -1;
@@ -48,11 +61,13 @@ export class Generator {
     noteDraw(this);
     const before = this.offset;
     const block = Math.ceil(before / 4);
-    this.offset = 4 * (block + Math.ceil(elements / 4));
+    const { first, count, total } = this.part ?? { first: 0, count: 1, total: 1 };
+    const quadsOf = (samples: number): number => Math.ceil((elements * samples) / (4 * count));
+    this.offset = 4 * (block + quadsOf(total));
     runtime.recorder.onDrop(() => {
       this.offset = before;
     });
-    return { seed: this.seed, block, stream };
+    return { seed: this.seed, block: block + quadsOf(first), stream };
   }
 
   /** A uniform number from [0, 1) on a grid of 2^-24, as float32 holds it. */

@@ -8,6 +8,7 @@ import {
   type HostPart,
   hostLaunch,
   type Runtime,
+  type Variable,
 } from "../index.js";
 import type { Storage } from "../record/storage.js";
 
@@ -31,7 +32,11 @@ const elementwise = (parts: number, leastBytes: number): HostOp =>
   });
 
 /** Writes the segments of one buffer, the last first, as backward passes do; then doubles them on the host, and reads them. */
-function opened(op: HostOp, runtime: Runtime = cpuRuntime()) {
+function opened(
+  op: HostOp,
+  runtime: Runtime = cpuRuntime(),
+  afterPart: (part: Variable) => void = () => {},
+) {
   const buffer = runtime.target.allocateResident(segments * segment * 4);
   const whole: Binding<Storage> = {
     ...{ buffer, offset: 0, length: segments * segment },
@@ -55,7 +60,10 @@ function opened(op: HostOp, runtime: Runtime = cpuRuntime()) {
   const step = (number: number) => () => {
     state.assign(state.add(number));
     const x = runtime.tensor(new Float32Array(segment).fill(number));
-    for (const part of [...parts].reverse()) part.assign(x.mul(state));
+    for (const part of [...parts].reverse()) {
+      part.assign(x.mul(state));
+      afterPart(part);
+    }
     runtime.target.launch(hostLaunch(op, [whole], double));
     return parts.map((part) => part.sum());
   };
@@ -103,6 +111,19 @@ test("parts are contiguous, about equal and no smaller than asked for", () => {
   ]);
   // A small group waits for the end.
   expect(placesOf(4, segment * 16)).toEqual([[0, 4]]);
+});
+
+test("parts come behind all ops that are not divided, whatever plan they are in", () => {
+  const whole = defineHostOp({ name: "whole", bindings: [{ name: "x", access: "readwrite" }] });
+  const runtime = cpuRuntime();
+  const { step } = opened(elementwise(4, segment * 4), runtime, (part) => {
+    // Between the writers of the parts, as a batch norm across processes is.
+    const other = part.mul(2);
+    runtime.target.launch(hostLaunch(whole, [other.operand()], async () => {}));
+  });
+  const { hostOps, launches } = runtime.plan(step(1));
+  const names = hostOps.map(({ position }) => launches[position]?.launch.kernel.name);
+  expect(names).toEqual([...Array(segments).fill("whole"), ...Array(segments).fill("double")]);
 });
 
 test("without the pass an op is called once, at its place", async () => {

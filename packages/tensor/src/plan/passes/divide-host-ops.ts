@@ -29,7 +29,8 @@ interface PlacedPart {
 /**
  * Carries out host ops on elements in parts, each as soon as its elements are computed, so that the host works on them beside the rest of
  * the step. It is the only pass that divides or moves a host op. Ranges and their order are found in the recorded graph: all processes
- * that take part in an exchange then divide it alike, whatever hardware they plan for.
+ * that take part in an exchange then divide it alike, whatever hardware they plan for. Where a part gets ready between launches depends on
+ * the plan, so parts come behind all ops that are not divided: functions are then called in one order by all processes.
  *
  * @param recorded the graph before all passes.
  * @param divides false where each op is carried out whole, at its place.
@@ -49,7 +50,8 @@ export function divideHostOps(graph: PlanGraph, recorded: PlanGraph, divides: bo
   let earliest = 0;
   for (const { node, range, part } of placed) {
     const own = graph.nodes.indexOf(node);
-    const computed = lastUser(graph.nodes.slice(0, own), range.binding) + 1;
+    const earlier = graph.nodes.slice(0, own);
+    const computed = Math.max(lastUser(earlier, range.binding), lastWholeOp(earlier)) + 1;
     earliest = Math.max(earliest, range.ready < 0 || !divides ? own : computed);
     const { before, op, after } = carried(node, range.binding, part);
     insert(earliest, [...before, op]);
@@ -164,6 +166,10 @@ function computedAt(nodes: readonly PlanNode[], position: number): number {
 /** The position of the last node that uses a range; −1 where none does. */
 const lastUser = (nodes: readonly PlanNode[], range: Binding<Storage>): number =>
   nodes.findLastIndex((node) => uses(node, range));
+
+/** The position of the last host op that is not divided; −1 where there is none. */
+const lastWholeOp = (nodes: readonly PlanNode[]): number =>
+  nodes.findLastIndex(({ launch: { kernel } }) => isHostOp(kernel) && !kernel.division);
 
 /** The position of the first node behind an op that uses its first binding; the end of the graph where none does. */
 function firstUser({ nodes }: PlanGraph, op: PlanNode): number {
