@@ -1,4 +1,5 @@
 import {
+  chosenPrecision,
   command,
   fraction,
   notNegative,
@@ -64,7 +65,8 @@ export function parseOptions(args: readonly string[]): SegmentationCommand {
   );
   trainFlags(main.command("train").description("trains a network")).action(
     ({ amp, ...flags }: Flags<TrainCommand> & { readonly amp: boolean }) => {
-      chosen = { command: "train", ...flags, precision: precisionOf(amp, flags.precision) };
+      const named = flags.precision ?? (amp ? "float16" : undefined);
+      chosen = { command: "train", ...flags, precision: chosenPrecision(named, flags) };
     },
   );
   evaluateFlags(
@@ -85,9 +87,6 @@ export function parseOptions(args: readonly string[]): SegmentationCommand {
 }
 
 type Flags<Chosen> = Omit<Chosen, "command">;
-
-const precisionOf = (amp: boolean, precision: string | undefined): string =>
-  precision ?? (amp ? "float16" : "float32");
 
 const trainFlags = (train: Command): Command =>
   runFlags(

@@ -27,6 +27,7 @@ describe("train", () => {
   it("takes --amp for float16, and --precision for any", () => {
     expect(parse("train --amp")).toMatchObject({ precision: "float16" });
     expect(parse("train --precision bfloat16")).toMatchObject({ precision: "bfloat16" });
+    expect(parse("train --static-loss-scale 128")).toMatchObject({ precision: "float16" });
     expect(failure("train --amp --precision O2")).toMatch(/^2 .*--amp.*--precision/);
   });
 

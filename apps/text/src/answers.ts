@@ -31,14 +31,14 @@ export const closeMargin: number = 1 / 8;
  * path of tags that differs in k of them gets k times the margin, and is still worse.
  */
 export function decision(
-  learner: Pick<Learner<never, never>, "decide">,
+  learner: Pick<Learner<never, never>, "decide" | "challenge">,
   scores: Scores,
   margin?: number,
 ): Decision {
   const best = learner.decide(scores);
-  return margin === undefined
-    ? { best }
-    : { best, challenged: learner.decide(challenged(scores, best, margin)) };
+  if (margin === undefined) return { best };
+  const other = learner.challenge?.(scores, best, margin) ?? challenged(scores, best, margin);
+  return { best, challenged: learner.decide(other) };
 }
 
 function challenged({ values, mask }: Scores, best: Tensor, margin: number): Scores {

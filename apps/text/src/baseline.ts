@@ -1,5 +1,5 @@
 import type { EncodedText } from "./classifier.js";
-import type { Labelled, Splits, Tagged } from "./examples.js";
+import type { GivenText, Labelled, Splits, Tagged } from "./examples.js";
 import type { MaskedText } from "./masked-lm.js";
 import type { Encoded } from "./tokenizer.js";
 import { wordsOf } from "./words.js";
@@ -12,10 +12,10 @@ export function naiveBayes({ train, test }: Splits<Labelled>, classes: number): 
   const totals = new Float64Array(classes);
   const examples = new Float64Array(classes);
   const vocabulary = new Set<string>();
-  for (const { text, label } of train) {
+  for (const { label, ...each } of train) {
     const count = counts[label] as Map<string, number>;
     examples[label] = (examples[label] as number) + 1;
-    for (const word of wordsOf(text)) {
+    for (const word of wordsOf(wholeOf(each))) {
       vocabulary.add(word);
       totals[label] = (totals[label] as number) + 1;
       count.set(word, (count.get(word) ?? 0) + 1);
@@ -29,13 +29,17 @@ export function naiveBayes({ train, test }: Splits<Labelled>, classes: number): 
       Math.log(examples[label] as number),
     );
   };
-  const correct = test.filter(({ text, label }) => {
-    const words = wordsOf(text).filter((word) => vocabulary.has(word));
+  const correct = test.filter(({ label, ...each }) => {
+    const words = wordsOf(wholeOf(each)).filter((word) => vocabulary.has(word));
     const scores = counts.map((_, each) => scoreOf(words, each));
     return scores.indexOf(Math.max(...scores)) === label;
   });
   return correct.length / test.length;
 }
+
+/** All words of a text, or of a pair. */
+const wholeOf = ({ text, pair }: GivenText): string =>
+  pair === undefined ? text : `${text} ${pair}`;
 
 /**
  * The scores of naive Bayes for tokens: log p(token | class), with one added to each count, minus its mean over classes; for

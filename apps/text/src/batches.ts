@@ -81,12 +81,29 @@ export function padded(
 }
 
 /** A batch as BERT takes it: uint32 tensors [batch, length]. */
+interface BatchInputs {
+  readonly inputIds: Tensor;
+  readonly attentionMask: Tensor;
+  /** Only of pairs: 1 for tokens of the second text. */
+  readonly tokenTypeIds?: Tensor;
+}
+
+/** A batch of texts, or of pairs, as BERT takes it. */
 export function bertInputs(
   runtime: Runtime,
   batch: readonly Encoded[],
-  { padTokenId, maxPositionEmbeddings }: BertConfig,
-): { readonly inputIds: Tensor; readonly attentionMask: Tensor } {
+  { padTokenId, maxPositionEmbeddings, typeVocabSize }: BertConfig,
+): BatchInputs {
   const ids = batch.map((example) => example.ids);
   const { values, mask, shape } = padded(ids, padTokenId, maxPositionEmbeddings);
-  return { inputIds: runtime.tensor(values, shape), attentionMask: runtime.tensor(mask, shape) };
+  const inputs = {
+    inputIds: runtime.tensor(values, shape),
+    attentionMask: runtime.tensor(mask, shape),
+  };
+  const hasPairs = batch.some(({ second }) => second !== undefined);
+  if (!hasPairs || typeVocabSize < 2) return inputs;
+  const types = new Uint32Array(values.length);
+  for (const [i, { ids, second }] of batch.entries())
+    types.fill(1, i * shape[1] + (second ?? ids.length), i * shape[1] + ids.length);
+  return { ...inputs, tokenTypeIds: runtime.tensor(types, shape) };
 }

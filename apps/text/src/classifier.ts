@@ -1,9 +1,9 @@
 import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
-import type { TrainingPrecision } from "@halfstep/trainer";
+import { classificationLoss, type TrainingPrecision } from "@halfstep/trainer";
 import { BagClassifier } from "./bag-classifier.js";
 import { bertInputs } from "./batches.js";
 import type { Learner, Scores } from "./learner.js";
-import { type ClassificationLoss, classificationLoss } from "./losses.js";
+import { type LearnerLoss, lossOptions } from "./learner-loss.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
 
@@ -12,7 +12,7 @@ export interface EncodedText extends Encoded {
   readonly label: number;
 }
 
-export interface ClassifierOptions extends ClassificationLoss {
+export interface ClassifierOptions extends LearnerLoss {
   readonly shape: ModelShape;
   readonly seed: number;
   readonly classes: number;
@@ -24,42 +24,54 @@ export interface ClassifierOptions extends ClassificationLoss {
   readonly precision: TrainingPrecision;
 }
 
-/** BERT that predicts the class of a text. */
-export class Classifier implements Learner<EncodedText, Encoded> {
+/** BERT that scores the classes or labels of a text, or of a pair. */
+export abstract class TextScorer<Example extends Encoded> implements Learner<Example, Encoded> {
   readonly model: BagClassifier;
   readonly runtime: Runtime;
   readonly precision: TrainingPrecision;
-  readonly #options: ClassifierOptions;
+  protected readonly options: ClassifierOptions;
 
   constructor(runtime: Runtime, options: ClassifierOptions) {
     const { shape, seed, classes, tokenScores, precision } = options;
     this.runtime = runtime;
     this.precision = precision;
-    this.#options = options;
+    this.options = options;
     this.model = new BagClassifier(runtime, { ...shape, seed, numLabels: classes, tokenScores });
   }
 
   /** [texts, classes] */
   scores(batch: readonly Encoded[], perturbation?: Tensor): Scores {
-    const { inputIds, attentionMask } = bertInputs(this.runtime, batch, this.model.bert.config);
-    const inputs = { attentionMask, ...(perturbation && { perturbation }) };
-    return { values: this.model.forward(inputIds, inputs) };
+    const { inputIds, ...inputs } = bertInputs(this.runtime, batch, this.model.bert.config);
+    return {
+      values: this.model.forward(inputIds, { ...inputs, ...(perturbation && { perturbation }) }),
+    };
   }
 
-  lossOf({ values }: Scores, batch: readonly EncodedText[]): Tensor {
+  abstract lossOf(scores: Scores, batch: readonly Example[]): Tensor;
+  abstract decide(scores: Scores): Tensor;
+  abstract labelsOf(
+    decided: Uint32Array,
+    batch: readonly Encoded[],
+  ): readonly (readonly number[])[];
+  abstract wanted(example: Example): readonly number[];
+}
+
+/** BERT that predicts the class of a text, or of a pair. */
+export class Classifier extends TextScorer<EncodedText> {
+  override lossOf({ values }: Scores, batch: readonly EncodedText[]): Tensor {
     const labels = this.runtime.tensor(Uint32Array.from(batch, ({ label }) => label));
-    return classificationLoss(values, labels, batch.length, this.#options);
+    return classificationLoss(values, labels, batch.length, lossOptions(this, this.options));
   }
 
-  decide({ values }: Scores): Tensor {
+  override decide({ values }: Scores): Tensor {
     return argmax(values, -1);
   }
 
-  labelsOf(decided: Uint32Array): readonly (readonly number[])[] {
+  override labelsOf(decided: Uint32Array): readonly (readonly number[])[] {
     return Array.from(decided, (label) => [label]);
   }
 
-  wanted({ label }: EncodedText): readonly number[] {
+  override wanted({ label }: EncodedText): readonly number[] {
     return [label];
   }
 }

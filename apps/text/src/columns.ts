@@ -1,5 +1,6 @@
 import { DataError } from "@halfstep/data";
 import { UsageError } from "@halfstep/trainer/cli";
+import type { SentenceContext } from "./examples.js";
 
 /** A file with a word a line, its tags in further columns, and empty lines between sentences, as of the CoNLL tasks. */
 export interface ColumnsFile {
@@ -8,12 +9,15 @@ export interface ColumnsFile {
   readonly tokenColumn?: number | undefined;
   /** The number of the column with tags. Default: the last; of CoNLL-U the fourth, universal parts of speech. */
   readonly tagColumn?: number | undefined;
+  /** Whether sentences know those around them, up to the ends of their document. */
+  readonly documentContext?: boolean | undefined;
 }
 
 /** A sentence of such a file. */
 export interface ColumnsSentence {
   readonly words: readonly string[];
   readonly tags: readonly string[];
+  readonly context?: SentenceContext;
 }
 
 /** Whether a file is read by columns: if they are named, or by its name. */
@@ -21,7 +25,7 @@ export const hasColumns = ({ data, tokenColumn, tagColumn }: ColumnsFile): boole
   (tokenColumn ?? tagColumn) !== undefined || /\.(conll|conllu|iob|iob2|bio)$/.test(data);
 
 /**
- * The sentences of a file of columns. Lines that begin a document (`-DOCSTART-`) part sentences. Of CoNLL-U, comments and words without a
+ * The sentences of a file of columns. Lines that begin a document (`-DOCSTART-`) part sentences, and documents. Of CoNLL-U, comments and words without a
  * number of their own (`1-2`, `3.1`) are left out.
  * @throws DataError with the number of the line that has too few columns
  */
@@ -30,12 +34,14 @@ export function columnSentences(text: string, file: ColumnsFile): readonly Colum
   const { tokenColumn = isUniversal ? 2 : 1, tagColumn = isUniversal ? 4 : undefined } = file;
   if (tokenColumn === tagColumn)
     throw new UsageError(`--token-column and --tag-column are both ${tokenColumn}`);
-  const sentences: { words: string[]; tags: string[] }[] = [];
+  const documents: { words: string[]; tags: string[] }[][] = [[]];
   let isOpen = false;
   for (const [i, line] of text.split(/\r?\n/).entries()) {
     if (isUniversal && (line.startsWith("#") || /^\d+[-.]/.test(line))) continue;
     const fields = line.includes("\t") ? line.split("\t") : line.trim().split(/\s+/);
-    if (line.trim() === "" || fields[0] === "-DOCSTART-") {
+    const isBetween = fields[0] === "-DOCSTART-";
+    if (isBetween) documents.push([]);
+    if (line.trim() === "" || isBetween) {
       isOpen = false;
       continue;
     }
@@ -45,10 +51,15 @@ export function columnSentences(text: string, file: ColumnsFile): readonly Colum
         file.data,
         `line ${i + 1} has ${fields.length} columns, and needs one with a word and one with its tag: --token-column and --tag-column say which`,
       );
-    if (!isOpen) sentences.push({ words: [], tags: [] });
+    const document = documents.at(-1);
+    if (!isOpen) document?.push({ words: [], tags: [] });
     isOpen = true;
-    sentences.at(-1)?.words.push(word.trim());
-    sentences.at(-1)?.tags.push(tag.trim());
+    document?.at(-1)?.words.push(word.trim());
+    document?.at(-1)?.tags.push(tag.trim());
   }
-  return sentences;
+  if (!file.documentContext) return documents.flat();
+  return documents.flatMap((document) => {
+    const sentences = document.map(({ words }) => words);
+    return document.map((sentence, place) => ({ ...sentence, context: { sentences, place } }));
+  });
 }

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import type { Summary } from "@halfstep/trainer";
 import { print, requireFiniteTests, say } from "@halfstep/trainer/cli";
 import { RunFolder, readSummary, resultsTable, stopSignals } from "@halfstep/trainer/node";
+import type { TrainCommand } from "./commands.js";
 import { folds } from "./examples.js";
 import { describeTests, lossUnitOf } from "./figures.js";
-import type { TrainCommand } from "./options.js";
 import { settingsOf } from "./settings.js";
 import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
 

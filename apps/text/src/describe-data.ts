@@ -1,33 +1,42 @@
 import { DataError } from "@halfstep/data";
+import { describeImbalance } from "@halfstep/trainer";
+import { labelCounts } from "./label-counts.js";
 import type { TaskData } from "./tasks.js";
 
-/** Describes the data in two lines, which reveal swapped columns: the labels, and one example. */
-export function describeData({ kind, labels, splits }: TaskData): readonly string[] {
-  const [first] = splits.train;
-  if (kind === "text") return first === undefined ? [] : [`for example: ${cut(first as string)}`];
-  const counts = new Array<number>(labels.length).fill(0);
-  const count = (label: number): void => {
-    counts[label] = (counts[label] as number) + 1;
-  };
-  const lines: string[] = [];
-  if (kind === "classes") {
-    for (const { label } of splits.train) count(label);
-    const [example] = splits.train;
-    if (example) lines.push(`for example, ${labels[example.label]}: ${cut(example.text)}`);
-  } else {
-    for (const { tags } of splits.train) tags.forEach(count);
-    const [example] = splits.train;
-    const tagged = example?.words.map((word, i) => `${word}/${labels[example.tags[i] as number]}`);
-    if (tagged) lines.push(`for example: ${cut(tagged.join(" "))}`);
-  }
+/** Describes the data in a few lines, which reveal swapped columns: the labels, whether some are rare, and one example. */
+export function describeData(data: TaskData): readonly string[] {
+  const { kind, labels } = data;
+  const example = exampleOf(data);
+  const shown = example === undefined ? [] : [`for example${example}`];
+  if (kind === "text") return shown;
+  const counts = labelCounts(data);
   const order = [...labels.keys()].sort((a, b) => (counts[b] as number) - (counts[a] as number));
   const most = order.slice(0, 8).map((label) => `${cut(labels[label] as string)} ${counts[label]}`);
   const rest = order.length - most.length;
   const unseen = counts.filter((times) => times === 0).length;
-  lines.unshift(
+  // The labels of one text do not exclude each other.
+  const imbalance = kind === "labels" ? undefined : describeImbalance(labels, counts);
+  return [
     `${labels.length} ${kind}: ${most.join(", ")}${rest > 0 ? `, and ${rest} more` : ""}${unseen > 0 ? ` (${unseen} without an example to learn from)` : ""}`,
-  );
-  return lines;
+    ...(imbalance === undefined ? [] : [imbalance]),
+    ...shown,
+  ];
+}
+
+/** The first training example with its labels; undefined where there is none. */
+function exampleOf({ kind, labels, splits }: TaskData): string | undefined {
+  if (kind === "tags") {
+    const [example] = splits.train;
+    const tagged = example?.words.map((word, i) => `${word}/${labels[example.tags[i] as number]}`);
+    return tagged && `: ${cut(tagged.join(" "))}`;
+  }
+  if (kind === "text") return splits.train[0] && `: ${cut(splits.train[0])}`;
+  const [example] = splits.train;
+  if (!example) return undefined;
+  const given = "label" in example ? [example.label] : example.labels;
+  const names = given.map((label) => labels[label]).join(" and ") || "no label";
+  const pair = example.pair === undefined ? "" : ` | ${cut(example.pair)}`;
+  return `, ${names}: ${cut(example.text)}${pair}`;
 }
 
 /** @throws DataError where there are no examples to train on, or to test on */

@@ -1,8 +1,10 @@
+import { ConfusionMatrix } from "@halfstep/trainer";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
+import type { EvaluateCommand } from "./commands.js";
 import { sampleOf } from "./examples.js";
 import { describeBaselines, describeClose, nats, percent } from "./figures.js";
-import { LabelMetrics } from "./label-metrics.js";
-import type { EvaluateCommand } from "./options.js";
+import { type TestMetrics, tableOf } from "./label-metrics.js";
+import type { OwnData } from "./own-file.js";
 import { baselinesOf } from "./prepare.js";
 import { readTask, type TaskData } from "./tasks.js";
 import { openTrained, refereeOf, useModel } from "./use-model.js";
@@ -18,9 +20,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
     throw new UsageError(
       `${options.model} is a model from elsewhere: name what to test it on by --data`,
     );
-  const { encoding, textColumn, labelColumn, header, tokenColumn, tagColumn } = options;
-  const columns = { encoding, textColumn, labelColumn, header, tokenColumn, tagColumn };
-  const data = await readTask({ ...purpose, ...columns, data: options.data });
+  const data = await readTask({ ...purpose, ...columnsOf(options), data: options.data });
   const { train, test } = data.splits;
   // Files of one's own are tested whole.
   const tested = options.data === undefined ? test : [...train, ...test];
@@ -28,7 +28,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
   const { runtime, described, close } = await openRuntime({ ...options, onNote: say });
   const { half } = options;
   const prepared = useModel(runtime, saved, half, { ...data, splits } as TaskData);
-  const metrics = data.kind === "text" ? undefined : new LabelMetrics(data.labels);
+  const metrics = prepared.newMetrics();
   const score = {
     ...(await prepared.evaluate({ metrics, ...(half && { referee: refereeOf(runtime, saved) }) })),
     ...metrics?.figures(),
@@ -39,9 +39,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
   const result = {
     ...{ task: purpose.task, model: saved.directory, precision: half ? "half" : "float32" },
     ...{ device: described, examples: splits.test.length, ...score, ...baselines },
-    ...(metrics && {
-      confusion: { labels: metrics.labels, counts: metrics.confusion.map((row) => [...row]) },
-    }),
+    ...(metrics && countsOf(metrics)),
   };
   print(
     options.json
@@ -49,10 +47,26 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
       : [
           `accuracy ${percent(score.accuracy)} · loss ${nats(score.loss)} · ${splits.test.length} examples · ${result.precision}`,
           ...(metrics ? [describeBaselines(metrics.figures())] : []),
-          ...(metrics && metrics.labels.length <= mostShown ? metrics.table() : []),
+          ...(metrics && metrics.counts.labels.length <= mostShown ? tableOf(metrics.counts) : []),
           ...(score.close === undefined ? [] : [describeClose(score.close, splits.test.length)]),
           ...(Object.keys(baselines).length > 0 ? [describeBaselines(baselines)] : []),
         ].join("\n"),
   );
   return 0;
 }
+
+/** The flags that say how a file is read. */
+function columnsOf(options: EvaluateCommand): Omit<OwnData, "data"> {
+  const { encoding, header, textColumn, textPairColumn, labelColumn } = options;
+  const { tokenColumn, tagColumn } = options;
+  return {
+    ...{ encoding, header, textColumn, textPairColumn, labelColumn },
+    ...{ tokenColumn, tagColumn },
+  };
+}
+
+/** What was counted, for JSON. */
+const countsOf = ({ counts }: TestMetrics): Readonly<Record<string, unknown>> =>
+  counts instanceof ConfusionMatrix
+    ? { confusion: { labels: counts.labels, counts: counts.rows() } }
+    : { labels: counts.classScores() };

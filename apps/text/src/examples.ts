@@ -1,10 +1,22 @@
 import { permutation, stratifiedSample } from "@halfstep/data";
 
-/** A text and its class. */
-export interface Labelled {
+/** A text, or a pair of two. */
+export interface GivenText {
   readonly text: string;
+  /** The second text of a pair, such as the hypothesis behind a premise. */
+  readonly pair?: string | undefined;
+}
+
+/** A text and its class. */
+export interface Labelled extends GivenText {
   /** Place in the names of the classes. */
   readonly label: number;
+}
+
+/** A text and its labels, of which it may have any number. */
+export interface MultiLabelled extends GivenText {
+  /** Places in the names of the labels. */
+  readonly labels: readonly number[];
 }
 
 /** A sentence and the tag of each of its words. */
@@ -12,6 +24,14 @@ export interface Tagged {
   readonly words: readonly string[];
   /** Places in the names of the tags, one a word. */
   readonly tags: readonly number[];
+  /** The sentences around it. Default: none. */
+  readonly context?: SentenceContext | undefined;
+}
+
+/** The sentences of a document, and the place of one of them. */
+export interface SentenceContext {
+  readonly sentences: readonly (readonly string[])[];
+  readonly place: number;
 }
 
 export interface Splits<Example> {

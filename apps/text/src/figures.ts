@@ -17,6 +17,8 @@ export const lossUnitOf = ({
 const figureNames: Readonly<Record<string, string>> = {
   macroF1: "macro F1",
   entityF1: "entity F1",
+  microF1: "micro F1",
+  exactMatch: "all labels right",
   naiveBayes: "naive Bayes",
   mostFrequentTag: "most frequent tag",
   unigramLoss: "unigrams",

@@ -1,3 +1,14 @@
+import { ConfusionMatrix, LabelSetCounts, macroF1 } from "@halfstep/trainer";
+
+/** Figures of a test besides its accuracy, and what they are computed from. */
+export interface TestMetrics {
+  readonly counts: ConfusionMatrix | LabelSetCounts;
+  /** Counts a text by its wanted and predicted labels, as a learner has them. */
+  add(wanted: readonly number[], predicted: readonly number[]): void;
+  /** From 0 to 1. */
+  figures(): Readonly<Record<string, number>>;
+}
+
 /** Figures of labels besides their accuracy, from 0 to 1. */
 export type LabelFigures = {
   /** The mean of the F1 of all labels that were wanted or predicted. */
@@ -6,34 +17,28 @@ export type LabelFigures = {
   readonly entityF1?: number;
 };
 
-/** Counts wanted and predicted labels, text by text. */
-export class LabelMetrics {
-  readonly labels: readonly string[];
-  /** How often a label was wanted (row) and another predicted (column). */
-  readonly confusion: readonly Uint32Array[];
+/** Counts wanted and predicted classes or tags, text by text. */
+export class LabelMetrics implements TestMetrics {
+  readonly counts: ConfusionMatrix;
   readonly #marksEntities: boolean;
   readonly #entities = { wanted: 0, predicted: 0, right: 0 };
 
   constructor(labels: readonly string[]) {
-    this.labels = labels;
-    this.confusion = labels.map(() => new Uint32Array(labels.length));
+    this.counts = new ConfusionMatrix(labels);
     this.#marksEntities =
       labels.includes("O") && labels.every((label) => label === "O" || /^[BIESLU]-./.test(label));
   }
 
   /** Counts a text. Words that were cut off have the wanted label −1, and are left out. */
   add(wanted: readonly number[], predicted: readonly number[]): void {
-    for (const [i, label] of wanted.entries()) {
-      const row = this.confusion[label];
-      const column = predicted[i];
-      if (row && column !== undefined) row[column] = (row[column] ?? 0) + 1;
-    }
+    this.counts.add(wanted, predicted);
     if (!this.#marksEntities) return;
     const kept = wanted.flatMap((label, i) =>
       label >= 0 && predicted[i] !== undefined ? [i] : [],
     );
+    const { labels } = this.counts;
     const entitiesIn = (tags: readonly number[]): readonly string[] =>
-      entitiesOf(kept.map((i) => this.labels[tags[i] as number] ?? "O"));
+      entitiesOf(kept.map((i) => labels[tags[i] as number] ?? "O"));
     const [first, second] = [entitiesIn(wanted), new Set(entitiesIn(predicted))];
     this.#entities.wanted += first.length;
     this.#entities.predicted += second.size;
@@ -41,30 +46,54 @@ export class LabelMetrics {
   }
 
   figures(): LabelFigures {
-    const columns = this.labels.map((_, column) =>
-      this.confusion.reduce((sum, row) => sum + (row[column] as number), 0),
-    );
-    const scores = this.confusion.flatMap((row, label) => {
-      const wanted = row.reduce((sum, count) => sum + count, 0);
-      const predicted = columns[label] as number;
-      return wanted + predicted === 0 ? [] : [f1(row[label] as number, wanted, predicted)];
-    });
-    const macroF1 = scores.reduce((sum, score) => sum + score, 0) / scores.length;
-    if (!this.#marksEntities) return { macroF1 };
+    const figures = { macroF1: macroF1(this.counts.classScores()) };
+    if (!this.#marksEntities) return figures;
     const { right, wanted, predicted } = this.#entities;
-    return { macroF1, entityF1: f1(right, wanted, predicted) };
+    return { ...figures, entityF1: f1(right, wanted, predicted) };
+  }
+}
+
+/** Counts the labels of texts that may have several. */
+export class LabelSetMetrics implements TestMetrics {
+  readonly counts: LabelSetCounts;
+
+  constructor(labels: readonly string[]) {
+    this.counts = new LabelSetCounts(labels);
   }
 
-  /** The confusion matrix in lines: a row for each wanted label, a column for each predicted one. */
-  table(): readonly string[] {
-    const width = Math.max(...this.labels.map((label) => label.length), 6);
-    const cells = (first: string, rest: readonly (string | number)[]): string =>
-      [first.padEnd(width), ...rest.map((cell) => String(cell).padStart(width))].join("  ");
-    return [
-      cells("", this.labels),
-      ...this.confusion.map((row, label) => cells(this.labels[label] as string, [...row])),
-    ];
+  add(wanted: readonly number[], predicted: readonly number[]): void {
+    this.counts.add(wanted, predicted);
   }
+
+  figures(): Readonly<Record<string, number>> {
+    return this.counts.figures();
+  }
+}
+
+/** The counts in lines: a confusion matrix with a row for each wanted label, or the figures of each label. */
+export function tableOf(counts: TestMetrics["counts"]): readonly string[] {
+  if (counts instanceof ConfusionMatrix)
+    return aligned([
+      ["", ...counts.labels],
+      ...counts.rows().map((row, i) => [counts.labels[i] as string, ...row.map(String)]),
+    ]);
+  const share = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(4));
+  return aligned([
+    ["", "texts", "precision", "recall", "F1"],
+    ...counts
+      .classScores()
+      .map(({ label, examples, precision, recall, f1 }) => [
+        ...[label, String(examples)],
+        ...[precision, recall, f1].map(share),
+      ]),
+  ]);
+}
+
+function aligned(rows: readonly (readonly string[])[]): readonly string[] {
+  const width = Math.max(...rows.flat().map((cell) => cell.length), 6);
+  return rows.map(([first = "", ...rest]) =>
+    [first.padEnd(width), ...rest.map((cell) => cell.padStart(width))].join("  "),
+  );
 }
 
 /** The harmonic mean of precision and recall; 0 where nothing was right. */

@@ -22,6 +22,11 @@ export interface Learner<Example extends Input, Input extends Encoded = Example>
   lossOf(scores: Scores, batch: readonly Example[]): Tensor;
   /** uint32, of the shape of the scores without their last dimension: the best labels. Labels of padding are meaningless. */
   decide(scores: Scores): Tensor;
+  /**
+   * The scores with every other answer better by a margin, for labels that do not exclude each other. Default: those of labels of which
+   * one is the best.
+   */
+  challenge?(scores: Scores, best: Tensor, margin: number): Scores;
   /** The labels of each text of a batch among those that were decided. */
   labelsOf(decided: Uint32Array, batch: readonly Input[]): readonly (readonly number[])[];
   /** The labels of an example. Truncated words have -1, which no model predicts. */

@@ -1,10 +1,9 @@
 import { philox4x32 } from "@halfstep/formats/philox";
 import { BertForMaskedLM } from "@halfstep/models";
 import { argmax, crossEntropy, type Runtime, type Tensor } from "@halfstep/tensor";
-import type { TrainingPrecision } from "@halfstep/trainer";
+import { ignoredLabel, type TrainingPrecision } from "@halfstep/trainer";
 import { bertInputs } from "./batches.js";
 import type { Learner, Scores } from "./learner.js";
-import { ignoredLabel } from "./losses.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
 

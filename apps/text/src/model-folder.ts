@@ -44,15 +44,21 @@ export async function saveModel(
   model: Module,
   shape: ModelShape,
   { tokenizer, features }: Pick<SavedModel, "tokenizer"> & Partial<Pick<SavedModel, "features">>,
-  { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold }: ModelPurpose,
+  purpose: ModelPurpose,
 ): Promise<void> {
+  const { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold } = purpose;
+  const { multiLabel, pairs, documentContext } = purpose;
   const config = {
     model_type: "bert",
     architectures: [architectures[task]],
     ...Object.fromEntries(shapeNames.map((name) => [snakeCase(name), shape[name]])),
     id2label: Object.fromEntries(labels.map((label, i) => [i, label])),
     label2id: Object.fromEntries(labels.map((label, i) => [label, i])),
-    halfstep: { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold },
+    ...(multiLabel && { problem_type: "multi_label_classification" }),
+    halfstep: {
+      ...{ task, labels, maxLength, bag, crf, mailPart, words, corpus, fold },
+      ...{ multiLabel, pairs, documentContext },
+    },
   };
   const tensors = safetensorsOf(await torchStateDict(model));
   await writeWholeFolder(directory, async (folder) => {
@@ -73,13 +79,16 @@ export async function saveModel(
   if (!features) await rm(join(directory, featureFile), { force: true });
 }
 
-/** Reads the folder of a model. Sizes are compared with the weights before a model is made. @throws DataError, ConfigError */
-export async function openModel(directory: string): Promise<SavedModel> {
-  const source = join(directory, "config.json");
+/**
+ * Reads the folder of a model. Sizes are compared with the weights before a model is made.
+ * @param lowerCase whether words are in lower case. Default: as the folder says
+ * @throws DataError, ConfigError
+ */
+export async function openModel(directory: string, lowerCase?: boolean): Promise<SavedModel> {
+  const source = configOf(directory);
   const config = await readJsonFile(source, { mostBytes: longestConfig });
   const { classifierDropout: _, ...shape } = bertOptionsOf(config, { source });
   const purpose = purposeOf(config, source);
-  const lowerCase = await readLowerCase(directory);
   const vocabulary = await readVocabulary(join(directory, "vocab.txt"));
   if (vocabulary.length > shape.vocabSize)
     throw new DataError(
@@ -98,9 +107,18 @@ export async function openModel(directory: string): Promise<SavedModel> {
   return {
     ...{ directory, shape, features, purpose, state },
     isForeign: !("halfstep" in (config as object)),
-    tokenizer: new BertTokenizer(vocabulary, lowerCase),
+    tokenizer: new BertTokenizer(
+      vocabulary,
+      lowerCase ?? (await readLowerCase(directory, vocabulary)),
+    ),
   };
 }
+
+/** The configuration in a folder: transformers', or that of its predecessors, which Google's files have, too. */
+const configOf = (directory: string): string => {
+  const [first, older] = ["config.json", "bert_config.json"].map((name) => join(directory, name));
+  return (!existsSync(first as string) && existsSync(older as string) ? older : first) as string;
+};
 
 /** A configuration that lists a label for each of a hundred thousand classes is no longer. */
 const longestConfig = 2 ** 24;
@@ -116,10 +134,11 @@ const weightsOf = (directory: string): Promise<StateDict> =>
 const parametersOf = (shape: ModelShape): number =>
   BertModel.parameterCount(shape) - (shape.hiddenSize + 1) * shape.hiddenSize;
 
-/** Whether a foreign tokenizer has words in lower case only, as most do. */
-async function readLowerCase(directory: string): Promise<boolean> {
+/** Whether a foreign tokenizer has words in lower case only: as its configuration says, else if no word of the vocabulary has a capital. */
+async function readLowerCase(directory: string, vocabulary: readonly string[]): Promise<boolean> {
   const path = join(directory, "tokenizer_config.json");
-  if (!existsSync(path)) return true;
+  if (!existsSync(path))
+    return !vocabulary.some((token) => !/^\[.+\]$/.test(token) && token !== token.toLowerCase());
   const config = await readJsonFile(path);
   const { do_lower_case: value = true } = (config ?? {}) as { do_lower_case?: unknown };
   if (typeof value !== "boolean")

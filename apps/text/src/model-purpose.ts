@@ -16,6 +16,12 @@ export interface ModelPurpose {
   readonly words: number;
   readonly corpus: Corpus;
   readonly fold: number;
+  /** Whether a text may have any number of the labels. Default false. */
+  readonly multiLabel?: boolean | undefined;
+  /** Whether texts are pairs. Default false. */
+  readonly pairs?: boolean | undefined;
+  /** Whether a sentence is tagged with those around it in sight. Default false. */
+  readonly documentContext?: boolean | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -37,12 +43,16 @@ function foreignPurpose(config: Fields): ModelPurpose | undefined {
     ? tasksOfArchitectures[String(architecture)]
     : undefined;
   const labels = task === "mlm" ? [] : labelsIn(id2label);
-  const isOfOneLabel =
-    problem === undefined || problem === null || problem === "single_label_classification";
-  if (task === undefined || labels === undefined || !isOfOneLabel) return undefined;
+  const multiLabel = problem === "multi_label_classification";
+  const isClassifier =
+    (problem ?? "single_label_classification") === "single_label_classification" ||
+    (multiLabel && task === "sentences");
+  if (task === undefined || labels === undefined || !isClassifier) return undefined;
   return {
     ...{ task, labels, maxLength: Math.min(longestText, Number(most) || longestText) },
     ...{ bag: false, crf: false, mailPart: "body", words: 60, corpus: "brown", fold: 0 },
+    // A text with a tab is a pair, for models of pairs do not say that they are.
+    ...{ multiLabel, pairs: task === "sentences" },
   };
 }
 
@@ -67,6 +77,8 @@ const oneOf =
   (value) =>
     names.includes(value);
 
+const optionalBoolean: Check = (value) => value === undefined || isBoolean(value);
+
 const checks: Readonly<Record<keyof ModelPurpose, Check>> = {
   task: oneOf(taskNames),
   labels: (value) => Array.isArray(value) && value.every((label) => typeof label === "string"),
@@ -77,6 +89,9 @@ const checks: Readonly<Record<keyof ModelPurpose, Check>> = {
   words: isCount,
   corpus: oneOf(corpora),
   fold: oneOf([...Array(folds).keys()]),
+  multiLabel: optionalBoolean,
+  pairs: optionalBoolean,
+  documentContext: optionalBoolean,
 };
 
 /**

@@ -1,28 +1,17 @@
-import { csvRows, DataError, jsonRows, type Row, tsvRows } from "@halfstep/data";
+import { DataError } from "@halfstep/data";
 import { readTextFile } from "@halfstep/data/node";
 import { taggedSentences } from "./brown.js";
-import { type ColumnsFile, columnSentences, hasColumns } from "./columns.js";
-import { type Labelled, type Splits, splitOf, type Tagged } from "./examples.js";
-import { type LabelledLine, requireClasses } from "./plausible-classes.js";
-
-/** A custom file, with the options of reading it. */
-export interface OwnData extends ColumnsFile {
-  readonly data: string;
-  /** A file to test on, in place of a part of `data`. */
-  readonly testData?: string | undefined;
-  /** Default: UTF-8, or UTF-16 with its mark. */
-  readonly encoding?: string | undefined;
-  /**
-   * The column's name in the header, or its number from 1 on. Default: the second, or the header's usual name for text.
-   */
-  readonly textColumn?: string | undefined;
-  /** As `textColumn`. Default: the first, or the header's usual name for labels. */
-  readonly labelColumn?: string | undefined;
-  /** Whether the first line names the columns. Default: true if it has names of {@link usualNames}. */
-  readonly header?: boolean | undefined;
-  /** The allowed labels. Default: all labels of the file. */
-  readonly labels?: readonly string[] | undefined;
-}
+import { columnSentences, hasColumns } from "./columns.js";
+import {
+  type Labelled,
+  type MultiLabelled,
+  type Splits,
+  splitOf,
+  type Tagged,
+} from "./examples.js";
+import { labelledRows } from "./labelled-rows.js";
+import type { OwnData } from "./own-file.js";
+import { type LabelledLine, requireClasses, requireLabels } from "./plausible-classes.js";
 
 /** The examples of a file, in two parts, or of a file to train on and one to test on. @throws DataError */
 export async function ownSplits<Example>(
@@ -58,8 +47,8 @@ export async function readOwnTags(own: OwnData): Promise<Read<Tagged>> {
   };
   const text = await readTextFile(own.data, own);
   const examples = hasColumns(own)
-    ? columnSentences(text, own).map(({ words, tags }) => ({
-        words,
+    ? columnSentences(text, own).map(({ tags, ...sentence }) => ({
+        ...sentence,
         tags: tags.map(
           (tag) => placeOf(tag) ?? refuseLabel(own, `has the tag ${JSON.stringify(tag)}`),
         ),
@@ -76,114 +65,71 @@ export async function readOwnTags(own: OwnData): Promise<Read<Tagged>> {
   return { labels, examples };
 }
 
-/**
- * Texts and their classes: tab-separated values, comma-separated ones (`.csv`), or JSON Lines (`.jsonl`).
- * @throws DataError, also for implausible classes
- */
+/** Texts and their classes. @throws DataError, also for implausible classes */
 export async function readOwnClasses(own: OwnData): Promise<Read<Labelled>> {
-  const { data: name, labels: known } = own;
-  const text = await readTextFile(name, own);
-  const lines = name.endsWith(".jsonl") ? labelledValues(text, own) : labelledRows(text, own);
-  if (!known) requireClasses(name, lines, own);
-  const labels = known ?? [...new Set(lines.map(({ label }) => label))].sort();
-  const places = new Map(labels.map((label, place) => [label, place]));
-  const examples = lines.map(({ line, label, text }) => {
-    // Models of others may have names where published data have numbers.
-    const number = known && /^\d+$/.test(label) ? Number(label) : undefined;
-    const place =
-      places.get(label) ?? (number !== undefined && number < labels.length ? number : undefined);
-    return {
-      text,
-      label:
-        place ??
-        refuseLabel({ data: name, labels }, `line ${line} has the label ${JSON.stringify(label)}`),
-    };
-  });
+  const lines = await labelledRows(own);
+  if (!own.labels) requireClasses(own.data, lines, own);
+  const { labels, placesOf } = labelPlaces(lines, own);
+  const examples = lines.map((line) => ({
+    ...textOf(line),
+    label: placesOf(line)[0] as number,
+  }));
   return { labels, examples };
 }
 
-function refuseLabel({ data, labels = [] }: Pick<OwnData, "data" | "labels">, what: string): never {
-  throw new DataError(data, `${what}, which is none of ${labels.join(", ")}`);
-}
-
-function labelledValues(text: string, own: OwnData): readonly LabelledLine[] {
-  const { data: name, labelColumn = "label", textColumn = "text" } = own;
-  return jsonRows(text, { name }).map(({ line, value }) => {
-    const row = (value ?? {}) as Readonly<Record<string, unknown>>;
-    const [label, text] = [row[labelColumn], row[textColumn]];
-    // Published data sets also use numbers as labels.
-    if (!["string", "number", "boolean"].includes(typeof label) || typeof text !== "string")
-      throw new DataError(
-        name,
-        `line ${line} needs ${JSON.stringify(labelColumn)}, a label, and ${JSON.stringify(textColumn)}, a string: --label-column and --text-column name others`,
-      );
-    return { line, label: String(label), text };
-  });
-}
-
-/** Usual names of the two columns in headers, in lower case. */
-const usualNames = {
-  label: ["label", "labels", "class", "category", "target", "sentiment", "topic"],
-  text: ["text", "sentence", "review", "message", "comment", "content", "document", "tweet"],
-} as const;
-
-type Column = keyof typeof usualNames;
-
-function labelledRows(text: string, own: OwnData): readonly LabelledLine[] {
-  const { data: name } = own;
-  const rows = name.endsWith(".csv") ? csvRows(text, { name }) : tsvRows(text, { name });
-  const [first] = rows;
-  if (!first) return [];
-  const hasHeader = own.header ?? isHeader(first, own);
-  const labels = columnOf("label", first, hasHeader, own);
-  const texts = columnOf("text", first, hasHeader, own);
-  return rows.slice(hasHeader ? 1 : 0).map(({ line, fields }) => ({
-    line,
-    label: (fields[labels] as string).trim(),
-    text: fields[texts] as string,
+/** Texts that may have several labels. @throws DataError, also for implausible labels */
+export async function readOwnLabelSets(own: OwnData): Promise<Read<MultiLabelled>> {
+  const lines = await labelledRows(own);
+  if (!own.labels) requireLabels(own.data, lines);
+  const { labels, placesOf } = labelPlaces(lines, own);
+  const examples = lines.map((line) => ({
+    ...textOf(line),
+    labels: [...new Set(placesOf(line))].sort((a, b) => a - b),
   }));
+  return { labels, examples };
 }
 
-/** Whether the first line names the columns: it has a requested name, or two usual names. */
-const isHeader = (first: Row, { labelColumn, textColumn }: OwnData): boolean =>
-  [labelColumn, textColumn].some((column) => column !== undefined && !isNumber(column)) ||
-  (usual("label", first) >= 0 && usual("text", first) >= 0);
+const textOf = ({ text, pair }: LabelledLine): Pick<Labelled, "text" | "pair"> => ({
+  text,
+  ...(pair !== undefined && { pair }),
+});
 
-const isNumber = (column: string): boolean => /^\d+$/.test(column);
+/** The names of all labels, and the places among them of a line's labels. */
+function labelPlaces(
+  lines: readonly LabelledLine[],
+  own: OwnData,
+): {
+  readonly labels: readonly string[];
+  readonly placesOf: (line: LabelledLine) => readonly number[];
+} {
+  const known = own.labels ?? own.labelNames;
+  const labels = known ?? inOrder(new Set(lines.flatMap((line) => line.labels)));
+  const places = new Map(labels.map((label, place) => [label, place]));
+  const placesOf = ({ line, labels: given }: LabelledLine): readonly number[] =>
+    given.map((label) => {
+      // Models of others, and flags, may have names where published data have numbers.
+      const number = known && /^\d+$/.test(label) ? Number(label) : undefined;
+      const place =
+        places.get(label) ?? (number !== undefined && number < labels.length ? number : undefined);
+      return (
+        place ??
+        refuseLabel(
+          { data: own.data, labels },
+          `line ${line} has the label ${JSON.stringify(label)}`,
+        )
+      );
+    });
+  return { labels, placesOf };
+}
 
-/** The place of the first field that has a usual name, or −1. */
-const usual = (column: Column, { fields }: Row): number => {
-  const names: readonly string[] = usualNames[column];
-  return fields.findIndex((field) => names.includes(field.trim().toLowerCase()));
+/** Labels in the order of letters; whole numbers in their own, so that a class has its number as its place. */
+const inOrder = (labels: Iterable<string>): readonly string[] => {
+  const sorted = [...labels].sort();
+  return sorted.every((label) => /^-?\d+$/.test(label))
+    ? sorted.sort((a, b) => Number(a) - Number(b))
+    : sorted;
 };
 
-function columnOf(column: Column, first: Row, hasHeader: boolean, own: OwnData): number {
-  const { data: name } = own;
-  const { fields } = first;
-  const asked = own[`${column}Column`];
-  if (asked !== undefined) {
-    const place = isNumber(asked)
-      ? Number(asked) - 1
-      : fields.findIndex((field) => hasHeader && field.trim() === asked);
-    if (place >= 0 && place < fields.length) return place;
-    const columns = hasHeader ? fields.map((field) => field.trim()).join(", ") : "no header";
-    throw new DataError(
-      name,
-      `has no column ${JSON.stringify(asked)} for --${column}-column: it has ${fields.length} (${columns})`,
-    );
-  }
-  const found = hasHeader ? usual(column, first) : -1;
-  if (found >= 0) return found;
-  if (fields.length === 2) {
-    const other = own[column === "label" ? "textColumn" : "labelColumn"];
-    if (other === undefined) return column === "label" ? 0 : 1;
-    if (isNumber(other)) return Number(other) === 1 ? 1 : 0;
-    return fields.findIndex((field) => field.trim() !== other);
-  }
-  throw new DataError(
-    name,
-    fields.length < 2
-      ? `line ${first.line} has ${fields.length} field, and needs two, a label and a text: label TAB text, or .csv or .jsonl by its name`
-      : `has ${fields.length} columns: say by --label-column and --text-column which are meant, by name or number`,
-  );
+function refuseLabel({ data, labels = [] }: Pick<OwnData, "data" | "labels">, what: string): never {
+  throw new DataError(data, `${what}, which is none of ${labels.join(", ")}`);
 }

@@ -1,10 +1,13 @@
 import { DataError } from "@halfstep/data";
 
-/** A text with its class, and the line that it is on. */
+/** A text with its labels, and the line that it is on. */
 export interface LabelledLine {
   readonly line: number;
-  readonly label: string;
+  /** One, unless a text may have several. */
+  readonly labels: readonly string[];
   readonly text: string;
+  /** The second text of a pair. */
+  readonly pair?: string | undefined;
 }
 
 /**
@@ -18,11 +21,9 @@ export function requireClasses(
 ): void {
   const [first] = lines;
   if (!first) throw new DataError(name, "has no examples: each line is a label and a text");
-  const counts = new Map<string, number>();
-  for (const { label } of lines) counts.set(label, (counts.get(label) ?? 0) + 1);
-  const shown = JSON.stringify(
-    first.label.length > 60 ? `${first.label.slice(0, 60)}…` : first.label,
-  );
+  const counts = countsOf(lines);
+  const firstLabel = first.labels[0] ?? "";
+  const shown = short(firstLabel);
   const order =
     "labels come first and texts second: for another order add --label-column and --text-column, by name or number";
   if (counts.size > 2 && 2 * counts.size > lines.length)
@@ -36,8 +37,8 @@ export function requireClasses(
       name,
       `has ${counts.size} labels, such as ${shown} in line ${first.line}, and ${texts} different texts; ${order}`,
     );
-  const others = [...counts].filter(([label]) => label !== first.label);
-  const isAlone = counts.get(first.label) === 1 && others.length > 0;
+  const others = [...counts].filter(([label]) => label !== firstLabel);
+  const isAlone = counts.get(firstLabel) === 1 && others.length > 0;
   if (header === undefined && isAlone && others.every(([, count]) => count > 1))
     throw new DataError(
       name,
@@ -46,3 +47,32 @@ export function requireClasses(
   if (counts.size === 1)
     throw new DataError(name, `has one label, ${shown}: a classifier needs two or more`);
 }
+
+/**
+ * Refuses implausible labels of texts that may have several: fewer than two, or so many that they are probably texts.
+ * @throws DataError with the remedy
+ */
+export function requireLabels(name: string, lines: readonly LabelledLine[]): void {
+  const counts = countsOf(lines);
+  const [first = ""] = counts.keys();
+  if (counts.size < 2)
+    throw new DataError(
+      name,
+      `has ${counts.size} labels, and two or more are wanted: with --multi-label they are between commas, lists of JSON, or the columns that --label-column lists`,
+    );
+  if (2 * counts.size > lines.length)
+    throw new DataError(
+      name,
+      `has ${counts.size} labels for ${lines.length} texts, such as ${short(first)}: --label-column and --text-column say which columns are meant`,
+    );
+}
+
+function countsOf(lines: readonly LabelledLine[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const label of lines.flatMap(({ labels }) => labels))
+    counts.set(label, (counts.get(label) ?? 0) + 1);
+  return counts;
+}
+
+const short = (label: string): string =>
+  JSON.stringify(label.length > 60 ? `${label.slice(0, 60)}…` : label);

@@ -1,8 +1,8 @@
 import { buffer } from "node:stream/consumers";
 import { decodeText } from "@halfstep/data";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
+import type { PredictCommand } from "./commands.js";
 import { describeClose } from "./figures.js";
-import type { PredictCommand } from "./options.js";
 import { predict } from "./predict.js";
 import { openTrained } from "./use-model.js";
 

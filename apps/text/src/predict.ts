@@ -2,14 +2,16 @@ import type { Device } from "@halfstep/device";
 import type { Runtime } from "@halfstep/tensor";
 import { Predictor } from "@halfstep/trainer";
 import { type Answer, answersOf, closeMargin, type Decision, decision } from "./answers.js";
+import type { GivenText } from "./examples.js";
 import type { MaskedText } from "./masked-lm.js";
+import { encodeText } from "./prepare.js";
 import type { Encoded } from "./tokenizer.js";
 import { type UsableModel, useModel } from "./use-model.js";
 
 /** The prediction of a model for a text. */
 export interface Prediction {
   readonly text: string;
-  /** A class; a tag for each word; or a token for each mask. */
+  /** A class; labels; a tag for each word; or a token for each mask. */
   readonly labels: readonly string[];
   /** All of it, for people. */
   readonly line: string;
@@ -33,15 +35,15 @@ export async function predict(
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
   const { saved, half } = options;
-  const { encode, nameOf, lineOf } = readerOf(saved);
-  const sequences = texts.map(encode);
+  const { encode, namesOf, lineOf } = readerOf(saved);
+  const sequences = encode(texts);
   // Texts without hidden tokens need no prediction.
   const isAsked = (sequence: Encoded | MaskedText) =>
     !("places" in sequence) || sequence.places.length > 0;
   const answers = (await decide(options, sequences.filter(isAsked))).values();
   return texts.map((text, i) => {
     const answer = isAsked(sequences[i] as Encoded) ? answers.next().value : undefined;
-    const labels = (answer?.labels ?? []).map(nameOf);
+    const labels = namesOf(answer?.labels ?? []);
     const prediction = { text, labels, line: lineOf(text, labels) };
     return half ? { ...prediction, close: answer?.isSure === false } : prediction;
   });
@@ -85,18 +87,28 @@ async function answersIn(
 
 /** Converts texts of a task to sequences, and labels to text. */
 interface Reader {
-  readonly encode: (text: string) => Encoded;
-  readonly nameOf: (label: number) => string;
+  readonly encode: (texts: readonly string[]) => readonly Encoded[];
+  readonly namesOf: (labels: readonly number[]) => readonly string[];
   readonly lineOf: (text: string, labels: readonly string[]) => string;
 }
 
 function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
-  const { task, maxLength, labels } = purpose;
-  const nameOf = (label: number): string => labels[label] as string;
+  const { task, maxLength, labels, multiLabel, pairs, documentContext } = purpose;
+  const namesOf = (given: readonly number[]): readonly string[] =>
+    given.map((label) => labels[label] as string);
   if (task === "tags")
     return {
-      encode: (text) => tokenizer.encodeWords(wordsIn(text), maxLength, features),
-      nameOf,
+      encode(texts) {
+        const sentences = texts.map(wordsIn);
+        return sentences.map((words, place) =>
+          tokenizer.encodeWords(words, maxLength, {
+            features,
+            // The texts are a document.
+            ...(documentContext && { context: { sentences, place } }),
+          }),
+        );
+      },
+      namesOf,
       // Words that were cut off have no tag.
       lineOf: (text, tags) =>
         wordsIn(text)
@@ -106,22 +118,30 @@ function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
     };
   if (task === "mlm")
     return {
-      encode: (text): MaskedText => {
-        const { ids } = tokenizer.encode(text, maxLength);
-        const mask = tokenizer.ids["[MASK]"];
-        return { ids, places: ids.flatMap((id, i) => (id === mask ? [i] : [])), hidden: [] };
-      },
-      nameOf: (token) => tokenizer.vocabulary[token] as string,
+      encode: (texts) =>
+        texts.map((text): MaskedText => {
+          const { ids } = tokenizer.encode(text, maxLength);
+          const mask = tokenizer.ids["[MASK]"];
+          return { ids, places: ids.flatMap((id, i) => (id === mask ? [i] : [])), hidden: [] };
+        }),
+      namesOf: (tokens) => tokens.map((token) => tokenizer.vocabulary[token] as string),
       lineOf(text, tokens) {
         const given = tokens.values();
         return text.replaceAll("[MASK]", (mask) => given.next().value ?? mask);
       },
     };
   return {
-    encode: (text) => tokenizer.encode(text, maxLength),
-    nameOf,
-    lineOf: (text, [label]) => `${label}\t${text}`,
+    encode: (texts) =>
+      texts.map((line) => encodeText(pairs ? pairIn(line) : { text: line }, tokenizer, maxLength)),
+    namesOf: multiLabel ? (flags) => labels.filter((_, label) => flags[label] === 1) : namesOf,
+    lineOf: (text, names) => `${names.join(",")}\t${text}`,
   };
+}
+
+/** The two texts of a line, with a tab between them; a line without one is one text. */
+function pairIn(line: string): GivenText {
+  const [text = "", pair] = line.split("\t");
+  return { text, pair };
 }
 
 /** The units with a tag: words, and the punctuation that the Brown corpus separates from them. */

@@ -10,9 +10,11 @@ import {
   unigramLoss,
 } from "./baseline.js";
 import { Classifier } from "./classifier.js";
-import type { Labelled, Splits, Tagged } from "./examples.js";
+import type { GivenText, Labelled, MultiLabelled, Splits, Tagged } from "./examples.js";
+import { LabelMetrics, LabelSetMetrics, type TestMetrics } from "./label-metrics.js";
+import { LabelSetClassifier } from "./label-set-classifier.js";
 import type { Learner } from "./learner.js";
-import type { ClassificationLoss } from "./losses.js";
+import type { LearnerLoss } from "./learner-loss.js";
 import {
   bertShare,
   learningShare,
@@ -31,7 +33,7 @@ import { bertVocabulary, restrictedVocabulary } from "./vocabulary.js";
 import { WordFeatures } from "./word-features.js";
 
 /** The settings of a model of a task. */
-export interface ModelSettings extends ClassificationLoss {
+export interface ModelSettings extends LearnerLoss {
   readonly shape: ModelShape;
   /** Tokens of a text, the rest is cut off. */
   readonly maxLength: number;
@@ -51,9 +53,9 @@ export interface PreparedTask {
   /** Number of training examples of an epoch. */
   readonly examples: number;
   steps(settings: TrainingSettings): number;
-  train(
-    run: Omit<TextRun<Encoded>, "learner" | "train" | "test" | "labels">,
-  ): Promise<RunSummary | undefined>;
+  /** Counts of a test; undefined where there are no labels. */
+  newMetrics(): TestMetrics | undefined;
+  train(run: Omit<TextRun<Encoded>, "learner" | "train" | "test">): Promise<RunSummary | undefined>;
   /** On the test data. */
   evaluate(options?: ScoreOptions<Encoded>): Promise<Score>;
 }
@@ -86,7 +88,10 @@ export function prepareTask(
 ): PreparedTask {
   const { maxLength } = settings;
   if (data.kind === "classes") {
-    const encode = ({ text, label }: Labelled) => ({ ...tokenizer.encode(text, maxLength), label });
+    const encode = ({ label, ...text }: Labelled) => ({
+      ...encodeText(text, tokenizer, maxLength),
+      label,
+    });
     const [train, test] = [data.splits.train.map(encode), data.splits.test.map(encode)];
     const classes = data.labels.length;
     const tokenScores = settings.bag
@@ -96,7 +101,19 @@ export function prepareTask(
       new Classifier(runtime, { ...settings, classes, tokenScores }),
       always(train),
       test,
-      data.labels,
+      () => new LabelMetrics(data.labels),
+    );
+  }
+  if (data.kind === "labels") {
+    const encode = ({ labels, ...text }: MultiLabelled) => ({
+      ...encodeText(text, tokenizer, maxLength),
+      flags: data.labels.map((_, label) => (labels.includes(label) ? 1 : 0)),
+    });
+    return prepared(
+      new LabelSetClassifier(runtime, { ...settings, classes: data.labels.length }),
+      always(data.splits.train.map(encode)),
+      data.splits.test.map(encode),
+      () => new LabelSetMetrics(data.labels),
     );
   }
   if (data.kind === "tags") {
@@ -106,7 +123,7 @@ export function prepareTask(
       learner,
       always(data.splits.train.map(encode)),
       data.splits.test.map(encode),
-      data.labels,
+      () => new LabelMetrics(data.labels),
     );
   }
   const { train, test, hide } = maskedSplits(data.splits, tokenizer, maxLength);
@@ -127,6 +144,7 @@ export function baselinesOf(
   maxLength: number,
 ): Readonly<Record<string, number>> {
   if (data.kind === "classes") return { naiveBayes: naiveBayes(data.splits, data.labels.length) };
+  if (data.kind === "labels") return {};
   if (data.kind === "tags")
     return { mostFrequentTag: mostFrequentTag(data.splits, data.labels.length) };
   const { train, test } = maskedSplits(data.splits, tokenizer, maxLength);
@@ -158,13 +176,23 @@ function maskedSplits(
   };
 }
 
+/** A text, or a pair, as far as it fits. */
+export const encodeText = (
+  { text, pair }: GivenText,
+  tokenizer: BertTokenizer,
+  maxLength: number,
+): Encoded =>
+  pair === undefined
+    ? tokenizer.encode(text, maxLength)
+    : tokenizer.encodePair(text, pair, maxLength);
+
 /** A sentence and its tags, as far as they fit. */
 function encodeTagged(
-  { words, tags }: Tagged,
+  { words, tags, context }: Tagged,
   tokenizer: BertTokenizer,
   { maxLength, features }: ModelSettings,
 ): EncodedSentence {
-  const encoded = tokenizer.encodeWords(words, maxLength, features);
+  const encoded = tokenizer.encodeWords(words, maxLength, { features, context });
   const kept = encoded.starts.length;
   return { ...encoded, tags: tags.slice(0, kept), cut: words.length - kept };
 }
@@ -187,12 +215,13 @@ const prepared = <Example extends Encoded>(
   learner: Learner<Example>,
   train: (epoch: number) => readonly Example[],
   test: readonly Example[],
-  labels: readonly string[] = [],
+  newMetrics: () => TestMetrics | undefined = () => undefined,
 ): PreparedTask => ({
   learner,
   model: learner.model,
   examples: train(0).length,
   steps: (settings) => stepsOf(train(0).length, settings),
-  train: (run) => trainText({ ...run, learner, train, test, labels }),
+  newMetrics,
+  train: (run) => trainText({ ...run, learner, train, test }),
   evaluate: (options) => scoreOf(learner, test, options),
 });

@@ -1,4 +1,5 @@
 import type { Sample } from "@halfstep/trainer/report";
+import type { GivenText } from "./examples.js";
 import { type PredictOptions, predict, wordsIn } from "./predict.js";
 import type { TaskData } from "./tasks.js";
 
@@ -35,10 +36,21 @@ export const describeSamples = (samples: readonly Sample[]): readonly string[] =
     return `  ${cut(text)} → ${cut(said ?? "")}`;
   });
 
+/** A text, or a pair with a tab between its parts, as `predict` takes them. */
+const lineOf = ({ text, pair }: GivenText): string => {
+  const [first, second] = [text, pair].map((part) => part?.replace(/\s+/g, " "));
+  return second === undefined ? text : `${first}\t${second}`;
+};
+
 function askedOf({ kind, labels, splits }: TaskData): readonly Asked[] {
   const nameOf = (label: number): string => labels[label] as string;
   if (kind === "classes")
-    return splits.test.map(({ text, label }) => ({ text, label: nameOf(label) }));
+    return splits.test.map(({ label, ...text }) => ({ text: lineOf(text), label: nameOf(label) }));
+  if (kind === "labels")
+    return splits.test.map(({ labels: given, ...text }) => ({
+      text: lineOf(text),
+      label: given.map(nameOf).join(" "),
+    }));
   if (kind === "tags")
     return (
       splits.test

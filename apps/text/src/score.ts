@@ -2,7 +2,7 @@ import { noGrad } from "@halfstep/tensor";
 import { inPrecision } from "@halfstep/trainer";
 import { type Answer, answersOf, decision } from "./answers.js";
 import { sortedByLength, until } from "./batches.js";
-import type { LabelMetrics } from "./label-metrics.js";
+import type { TestMetrics } from "./label-metrics.js";
 import type { Learner } from "./learner.js";
 import type { Encoded } from "./tokenizer.js";
 
@@ -26,7 +26,7 @@ export interface ScoreOptions<Example extends Encoded> {
   readonly signal?: AbortSignal | undefined;
   readonly referee?: Referee<Example> | undefined;
   /** Counts the labels. */
-  readonly metrics?: LabelMetrics | undefined;
+  readonly metrics?: TestMetrics | undefined;
 }
 
 const batchSize = 64;

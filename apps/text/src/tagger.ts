@@ -1,8 +1,8 @@
 import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
-import type { TrainingPrecision } from "@halfstep/trainer";
+import { classificationLoss, ignoredLabel, type TrainingPrecision } from "@halfstep/trainer";
 import { bertInputs, padded } from "./batches.js";
 import type { Learner, Scores } from "./learner.js";
-import { type ClassificationLoss, classificationLoss, ignoredLabel } from "./losses.js";
+import { type LearnerLoss, lossOptions } from "./learner-loss.js";
 import type { ModelShape } from "./model-shape.js";
 import type { EncodedWords } from "./tokenizer.js";
 import { featuresPerWord, type WordFeatures } from "./word-features.js";
@@ -15,7 +15,7 @@ export interface EncodedSentence extends EncodedWords {
   readonly cut: number;
 }
 
-export interface TaggerOptions extends ClassificationLoss {
+export interface TaggerOptions extends LearnerLoss {
   readonly shape: ModelShape;
   readonly seed: number;
   readonly tags: number;
@@ -47,9 +47,9 @@ export class Tagger implements Learner<EncodedSentence, EncodedWords> {
   /** [sentences, words, tags] */
   scores(batch: readonly EncodedWords[], perturbation?: Tensor): Scores {
     const { runtime } = this;
-    const { inputIds, attentionMask } = bertInputs(runtime, batch, this.model.bert.config);
+    const { inputIds, ...inputs } = bertInputs(runtime, batch, this.model.bert.config);
     const scores = this.model.forward(inputIds, {
-      attentionMask,
+      ...inputs,
       wordFeatures: this.#featuresOf(batch, inputIds.shape),
       ...(perturbation && { perturbation }),
     });
@@ -78,7 +78,7 @@ export class Tagger implements Learner<EncodedSentence, EncodedWords> {
     const words = batch.reduce((sum, sentence) => sum + sentence.tags.length, 0);
     if (!crf) {
       const rows = [values.reshape([-1, tags]), wanted.reshape([-1])] as const;
-      return classificationLoss(...rows, words, this.#options);
+      return classificationLoss(...rows, words, lossOptions(this, this.#options));
     }
     return crf.forward(values, wanted, { ...(mask && { mask }), reduction: "sum" }).div(words);
   }

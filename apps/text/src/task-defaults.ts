@@ -1,4 +1,4 @@
-import type { TrainCommand } from "./options.js";
+import type { TrainCommand } from "./commands.js";
 import type { TaskName } from "./tasks.js";
 
 /** The training settings of a task, which flags override. */

@@ -1,9 +1,23 @@
 import { join } from "node:path";
 import { datasetPackage } from "../../../scripts/bootstrap/datasets.mjs";
 import { readBrown, universalTags } from "./brown.js";
-import { type Labelled, limited, type Splits, splitOf, type Tagged } from "./examples.js";
+import {
+  type Labelled,
+  limited,
+  type MultiLabelled,
+  type Splits,
+  splitOf,
+  type Tagged,
+} from "./examples.js";
 import { type MailPart, mailClasses, readMails } from "./mails.js";
-import { type OwnData, ownSplits, readOwnClasses, readOwnLines, readOwnTags } from "./own-data.js";
+import {
+  ownSplits,
+  readOwnClasses,
+  readOwnLabelSets,
+  readOwnLines,
+  readOwnTags,
+} from "./own-data.js";
+import type { OwnData } from "./own-file.js";
 import { readSentences, sentenceClasses } from "./sentences.js";
 
 export const taskNames = ["spam", "sentences", "tags", "mlm"] as const;
@@ -31,6 +45,7 @@ export interface TaskSource extends Omit<OwnData, "data"> {
 /** A task's data. */
 export type TaskData = { readonly labels: readonly string[] } & (
   | { readonly kind: "classes"; readonly splits: Splits<Labelled> }
+  | { readonly kind: "labels"; readonly splits: Splits<MultiLabelled> }
   | { readonly kind: "tags"; readonly splits: Splits<Tagged> }
   | { readonly kind: "text"; readonly splits: Splits<string> }
 );
@@ -46,6 +61,10 @@ export async function readTask(source: TaskSource): Promise<TaskData> {
   if (task === "mlm") {
     const splits = own ? splitOf(await readOwnLines(own), fold) : await corpusTexts(source);
     return { kind: "text", labels: [], splits: limited(splits, limit) };
+  }
+  if (own?.multiLabel) {
+    const { labels, splits } = await ownSplits(own, readOwnLabelSets, fold);
+    return { kind: "labels", labels, splits: limited(splits, limit) };
   }
   const { labels, splits } = own
     ? await ownSplits(own, readOwnClasses, fold)
@@ -67,15 +86,23 @@ const kinds = { spam: "classes", sentences: "classes", tags: "tags", mlm: "text"
 export const withoutExamples = ({
   task,
   labels,
+  multiLabel,
 }: {
   readonly task: TaskName;
   readonly labels: readonly string[];
-}): TaskData => ({ kind: kinds[task], labels, splits: { train: [], test: [] } });
+  readonly multiLabel?: boolean | undefined;
+}): TaskData => ({
+  kind: multiLabel ? "labels" : kinds[task],
+  ...{ labels, splits: { train: [], test: [] } },
+});
 
 /** The texts that a vocabulary is made for. */
 export function trainingTexts(data: TaskData): readonly string[] {
   if (data.kind === "text") return data.splits.train;
-  if (data.kind === "classes") return data.splits.train.map(({ text }) => text);
+  if (data.kind === "classes" || data.kind === "labels")
+    return data.splits.train.flatMap(({ text, pair }) =>
+      pair === undefined ? [text] : [text, pair],
+    );
   return data.splits.train.map(({ words }) => words.join(" "));
 }
 

@@ -1,9 +1,12 @@
-import { auditRange, recipeFor } from "@halfstep/trainer";
-import { openRun, say, UsageError } from "@halfstep/trainer/cli";
+import { auditRange, balancedPositives, recipeFor } from "@halfstep/trainer";
+import { classWeightsOf, openRun, say, UsageError } from "@halfstep/trainer/cli";
+import { classSections } from "@halfstep/trainer/report";
+import type { TrainCommand } from "./commands.js";
 import { modelOfFold, trainFolds } from "./cross-validation.js";
 import { describeData, requireSplits } from "./describe-data.js";
 import { evaluateCommand } from "./evaluate-command.js";
 import { describeBaselines, describeTests, lossUnitOf } from "./figures.js";
+import { labelCounts } from "./label-counts.js";
 import {
   type LoadedBody,
   loadBody,
@@ -12,7 +15,6 @@ import {
   saveModel,
 } from "./model-folder.js";
 import { type ModelShape, smallShape } from "./model-shape.js";
-import type { TrainCommand } from "./options.js";
 import { baselinesOf, featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
 import { describeSamples, samplesOf } from "./samples.js";
 import { runOptionsOf } from "./settings.js";
@@ -27,8 +29,12 @@ export async function trainCommand(options: TrainCommand): Promise<number> {
   const { fold, precision, out: model } = options;
   if (options.staticLossScale !== undefined && recipeFor(precision).lossScale === 1)
     say(`--loss_scale is ignored: ${precision} needs none; --fp16 does`);
+  const { testData = options.data } = options;
   if (!options.isTraining)
-    return evaluateCommand({ ...options, command: "evaluate", model, half: false });
+    return evaluateCommand({
+      ...{ ...options, command: "evaluate", model, half: false },
+      ...(testData !== undefined && { data: testData }),
+    });
   return fold === "all"
     ? trainFolds(options, (one) => trainModel(one, false))
     : trainModel(withTaskDefaults({ ...options, fold }), true);
@@ -49,7 +55,15 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const { init, tokenizer, features, shape } = await startingPoint(options, data);
   const maxLength = Math.min(options.maxLength, shape.maxPositionEmbeddings);
   using run = await openRun(runOptionsOf(options));
-  const settings = { ...options, shape, maxLength, features };
+  const counts = labelCounts(data);
+  const weights = await classWeightsOf(
+    options,
+    { labels: data.labels, counts },
+    data.kind === "labels"
+      ? (positives) => balancedPositives(positives, data.splits.train.length)
+      : undefined,
+  );
+  const settings = { ...options, shape, maxLength, features, weights };
   const prepared = prepareTask(run.runtime, data, tokenizer, settings);
   if (init) describeInit(init, loadBody(prepared.model, init, data.labels), options.precision);
   const baselines = baselinesOf(data, tokenizer, maxLength);
@@ -63,9 +77,13 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
     batchSize: options.batchSize * options.accumulate,
   });
   const isTested = options.isEvaluating;
-  const result = await prepared.train({ ...options, ...context, isTested });
+  const metrics = prepared.newMetrics();
+  const result = await prepared.train({ ...options, ...context, isTested, metrics });
   if (!result) return run.finish(undefined, { isShown });
-  const purpose = { ...options, labels: data.labels, maxLength };
+  const purpose = {
+    ...{ ...options, labels: data.labels, maxLength },
+    pairs: options.textPairColumn !== undefined,
+  };
   await saveModel(out, prepared.model, shape, { tokenizer, features }, purpose);
   const summary = { ...result, test: { ...result.test, ...baselines } };
   const { runtime, device } = run;
@@ -73,7 +91,8 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const samples = await samplesOf({ runtime, device, saved, half: false }, data);
   const lines = [describeTests([summary]), ...describeSamples(samples)].join("\n");
   const note = `model: ${out}`;
-  return run.finish(summary, { ...lossUnitOf(options), isShown, lines, samples, note });
+  const sections = metrics && isTested ? classSections(metrics.counts) : [];
+  return run.finish(summary, { ...lossUnitOf(options), isShown, lines, samples, sections, note });
 }
 
 /** The parts of a model, and the model from which training continues. */
@@ -87,7 +106,9 @@ interface StartingPoint {
 async function startingPoint(options: TaskCommand, data: TaskData): Promise<StartingPoint> {
   const { fold, dropout } = options;
   const init =
-    options.init === undefined ? undefined : await openModel(modelOfFold(options.init, fold));
+    options.init === undefined
+      ? undefined
+      : await openModel(modelOfFold(options.init, fold), options.lowerCase);
   const tokenizer = init?.tokenizer ?? (await tokenizerFor(data, options.leastCount));
   const features =
     data.kind === "tags" && options.wordFeatures

@@ -16,7 +16,7 @@ import {
 } from "@halfstep/trainer";
 import { fastGradient } from "./adversary.js";
 import { shuffledByLength } from "./batches.js";
-import { LabelMetrics } from "./label-metrics.js";
+import type { TestMetrics } from "./label-metrics.js";
 import { type Learner, lossOf } from "./learner.js";
 import { bertOptimizer } from "./optimizer.js";
 import { scoreOf } from "./score.js";
@@ -48,8 +48,8 @@ export interface TextRun<Example extends Encoded> extends TrainingSettings, RunC
   readonly learner: Learner<Example>;
   /** The training examples of an epoch, the same number in each epoch. */
   readonly train: (epoch: number) => readonly Example[];
-  /** Names of the classes or tags, for figures besides the accuracy. */
-  readonly labels?: readonly string[] | undefined;
+  /** Counts the test, for figures besides the accuracy. */
+  readonly metrics?: TestMetrics | undefined;
   readonly test: readonly Example[];
   /** Default true. Without, accuracy and loss are NaN. */
   readonly isTested?: boolean;
@@ -116,7 +116,7 @@ export async function trainText<Example extends Encoded>(
 
   const peakBytes = device?.memory.peak;
   model.eval();
-  const metrics = run.labels?.length ? new LabelMetrics(run.labels) : undefined;
+  const { metrics } = run;
   const test =
     run.isTested === false
       ? { accuracy: Number.NaN, loss: Number.NaN }

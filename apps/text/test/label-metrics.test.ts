@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { entitiesOf, LabelMetrics } from "../src/label-metrics.js";
+import { entitiesOf, LabelMetrics, LabelSetMetrics, tableOf } from "../src/label-metrics.js";
 
 describe("entities", () => {
   it.each([
@@ -45,16 +45,28 @@ describe("figures of labels", () => {
     metrics.add([-1], [0]);
     // F1 of bad: 2·1 / (2 + 1), of good: 2·2 / (2 + 3).
     expect(metrics.figures()).toEqual({ macroF1: expect.closeTo((2 / 3 + 4 / 5) / 2) });
-    expect(metrics.confusion.map((row) => [...row])).toEqual([
+    expect(metrics.counts.rows()).toEqual([
       [1, 1, 0],
       [0, 2, 0],
       [0, 0, 0],
     ]);
-    expect(metrics.table()).toEqual([
+    expect(tableOf(metrics.counts)).toEqual([
       "           bad    good   never",
       "bad          1       1       0",
       "good         0       2       0",
       "never        0       0       0",
+    ]);
+  });
+
+  it("labels of texts that have several are listed, each with its figures", () => {
+    const metrics = new LabelSetMetrics(["rude", "loud"]);
+    metrics.add([1, 0], [1, 0]);
+    metrics.add([1, 0], [0, 0]);
+    expect(metrics.figures()).toMatchObject({ microF1: 2 / 3, exactMatch: 1 / 2 });
+    expect(tableOf(metrics.counts)).toEqual([
+      "               texts  precision     recall         F1",
+      "rude               2     1.0000     0.5000     0.6667",
+      "loud               0          –          –          –",
     ]);
   });
 });

@@ -51,7 +51,7 @@ describe("the command line", () => {
   it("refuses what it cannot do, in one line", () => {
     const train = (...flags: readonly string[]) => refusal("train", "--task", "spam", ...flags);
     const cases: readonly (readonly [string, RegExp])[] = [
-      [refusal("train"), /--task <name>' not specified/],
+      [refusal("train"), /name one task: --task for ours/],
       [refusal("train", "--task", "ner"), /"ner" is none of spam, sentences, tags, mlm/],
       [train("--fp16", "--precision", "float32"), /--fp16 is --precision float16/],
       [train("--loss_scale", "100"), /it must be 0, or a power of 2/],

@@ -7,7 +7,6 @@ import { BagClassifier } from "../src/bag-classifier.js";
 import { naiveBayesScores } from "../src/baseline.js";
 import { Classifier } from "../src/classifier.js";
 import { lossOf } from "../src/learner.js";
-import { classificationLoss, ignoredLabel } from "../src/losses.js";
 import { smallShape } from "../src/model-shape.js";
 import { bertOptimizer, parameterGroups } from "../src/optimizer.js";
 import { Tagger } from "../src/tagger.js";
@@ -21,57 +20,6 @@ const texts = [
   { ids: [2, 5, 6, 7, 3], label: 0 },
   { ids: [2, 8, 3], label: 1 },
 ];
-
-describe("the loss of classes", () => {
-  const logits = [
-    [2, -1, 0.5],
-    [0, 3, 1],
-    [1, 1, 1],
-  ];
-  const labels = [0, 2, 1];
-  /** −log p of the label in each row. */
-  const losses = logits.map((row, i) => {
-    const total = Math.log(row.reduce((sum, x) => sum + Math.exp(x), 0));
-    return total - (row[labels[i] as number] as number);
-  });
-  const mean = (values: readonly number[]): number =>
-    values.reduce((sum, value) => sum + value, 0) / values.length;
-  const lossOf = async (
-    options: Parameters<typeof classificationLoss>[3],
-    given: readonly number[] = labels,
-  ): Promise<number> => {
-    const runtime = cpuRuntime();
-    const count = given.filter((label) => label !== ignoredLabel).length;
-    const rows = runtime.tensor(Float32Array.from(logits.flat()), [3, 3]);
-    return classificationLoss(rows, runtime.tensor(Uint32Array.from(given)), count, options).item();
-  };
-
-  it("is cross-entropy, smoothed, or focal", async () => {
-    expect(await lossOf({})).toBeCloseTo(mean(losses), 6);
-    const even = logits.map((row) => {
-      const total = Math.log(row.reduce((sum, x) => sum + Math.exp(x), 0));
-      return mean(row.map((x) => total - x));
-    });
-    expect(await lossOf({ labelSmoothing: 0.1 })).toBeCloseTo(
-      mean(losses.map((loss, i) => 0.9 * loss + 0.1 * (even[i] as number))),
-      6,
-    );
-    expect(await lossOf({ focal: 2 })).toBeCloseTo(
-      mean(losses.map((loss) => (1 - Math.exp(-loss)) ** 2 * loss)),
-      6,
-    );
-  });
-
-  it("leaves rows out that have no label", async () => {
-    const some = [0, ignoredLabel, 1];
-    const [first, , third] = losses as [number, number, number];
-    expect(await lossOf({}, some)).toBeCloseTo(mean([first, third]), 6);
-    expect(await lossOf({ focal: 1 }, some)).toBeCloseTo(
-      mean([first, third].map((loss) => (1 - Math.exp(-loss)) * loss)),
-      6,
-    );
-  });
-});
 
 describe("groups of parameters", () => {
   const model = new BertForSequenceClassification(cpuRuntime(), { ...shape, seed: 1 });
