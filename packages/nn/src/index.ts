@@ -105,4 +105,10 @@ export {
   recordStatistics,
   type StatisticsByModule,
 } from "./statistics.js";
-export { loadTorchStateDict, type TorchLayout, torchStateDict } from "./torch-layout.js";
+export {
+  loadTorchStateDict,
+  type TorchLayout,
+  type TorchPlace,
+  torchPlaces,
+  torchStateDict,
+} from "./torch-layout.js";

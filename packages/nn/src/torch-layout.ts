@@ -1,3 +1,4 @@
+import type { Variable } from "@halfstep/tensor";
 import type { LoadOptions } from "./module.js";
 import { Module } from "./module.js";
 import {
@@ -92,6 +93,23 @@ export function loadTorchStateDict(
   }
   const named = places.map(({ name, variable }) => [name, variable] as const);
   return loadStateDict(named, laidOut, strict);
+}
+
+/** The place of a variable in torch's state dict. */
+export interface TorchPlace {
+  readonly variable: Variable;
+  /** Its name there. Parts that torch has in one tensor have the names that they would have alone. */
+  readonly name: string;
+  /** Of which dimension here each dimension there is; undefined where they are the same. */
+  readonly order: readonly number[] | undefined;
+}
+
+/** The places in torch's state dict of the parameters and buffers of a model, each under its first name. */
+export function torchPlaces(model: Module): readonly TorchPlace[] {
+  const places = new Map<Variable, TorchPlace>();
+  for (const [path, variable] of model.namedVariables())
+    if (!places.has(variable)) places.set(variable, { variable, ...placeOf(model, path) });
+  return [...places.values()];
 }
 
 /** The name in torch of what is at a dotted path of the model. */

@@ -26,7 +26,12 @@ export {
   type TensorSpec,
   type UnaryOp,
 } from "./dispatch/op.js";
-export { type OpTrace, traceOps } from "./dispatch/trace.js";
+export {
+  type OpTrace,
+  type TracedDefinition,
+  type TraceOptions,
+  traceOps,
+} from "./dispatch/trace.js";
 export {
   ArgumentError,
   ClosedTensorError,

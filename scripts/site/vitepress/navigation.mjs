@@ -16,6 +16,7 @@ const packageNames = [
   "nn",
   "distributed",
   "models",
+  "onnx",
   "trainer",
 ];
 

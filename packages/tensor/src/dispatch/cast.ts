@@ -14,6 +14,7 @@ import { type DifferentiableOp, dependOn } from "../autograd/grad-node.js";
 import { noteOp } from "../record/op-notes.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { ForwardContext, OpDefinition, TensorSpec } from "./op.js";
+import { traceInside } from "./trace.js";
 
 /**
  * The tensor in another dtype; the tensor itself where it already has it. Integers become the nearest float32 (their own number up to
@@ -40,6 +41,7 @@ export function castTo(tensor: Tensor, dtype: DType): Tensor {
   noteOp(recording, first, castOp.name, [tensor], [result]);
   if (needsGrad) dependOn([tensor], [result], castOp as DifferentiableOp, dtype);
   casts.set(tensor, dtype, way, result);
+  traceInside(castOp, dtype, tensor, result);
   return result;
 }
 
@@ -52,10 +54,12 @@ export function castOperand(tensor: Tensor, dtype: DType): Tensor {
   const { runtime } = tensor;
   const copy = runtime.recorder.halfCopyOf(tensor, dtype);
   if (!copy) return castTo(tensor, dtype);
-  if (!tensor.requiresGrad || !isGradEnabled()) return copy;
   const { casts } = runtime.recording;
-  const known = casts.get(tensor, dtype, "copy");
+  const needsGrad = tensor.requiresGrad && isGradEnabled();
+  const known = needsGrad ? casts.get(tensor, dtype, "copy") : undefined;
   if (known) return known;
+  traceInside(castOp, dtype, tensor, copy);
+  if (!needsGrad) return copy;
   dependOn([tensor], [copy], castOp as DifferentiableOp, dtype);
   casts.set(tensor, dtype, "copy", copy);
   return copy;
@@ -69,7 +73,7 @@ function castExpression(from: DType, to: DType): Expression {
 }
 
 // Not made by `defineOp`: its ops go through dispatch, and dispatch itself uses this cast.
-const castOp: OpDefinition<DType> & Pick<DifferentiableOp, "savesNothing"> = {
+export const castOp: OpDefinition<DType> & Pick<DifferentiableOp, "savesNothing"> = {
   name: "cast",
   // A recording's graphs share their casts.
   savesNothing: true,

@@ -1,12 +1,11 @@
 import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
-import { isFloating } from "@halfstep/formats/dtypes";
 import { argumentCheck, declare } from "../arguments/arguments.js";
 import type { ParameterKinds } from "../arguments/kinds.js";
 import { tensorsIn } from "../arguments/tensors-in.js";
 import { currentScope, inComposite } from "../record/scope.js";
 import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
-import { opListener, traceAsOne } from "./trace.js";
+import { isTracedWhole, traceAsOne } from "./trace.js";
 
 /** The definition of a composite, for autocast. */
 export interface CompositeDefinition {
@@ -49,24 +48,30 @@ export function composite<A extends readonly unknown[], R>(
     const dtype = castDType(definition, tensors);
     const isNoted = tensors[0]?.runtime.recording.notes !== undefined;
     // Without frames of its own, so that a short stack trace still shows the caller.
-    if (!dtype && !isNoted && !opListener()) return body(...args);
+    if (!dtype && !isNoted && !isTracedWhole()) return body(...args);
     // Its ops are then cast one by one, under their own names.
     if (policy === "none" && region?.enabled) return body(...args);
     const named = isNoted ? (...args: A): R => inComposite(name, () => body(...args)) : body;
+    let operands = tensors;
     const run = (): R => {
       if (!dtype) return named(...args);
       const cast = castOperands(args, dtype);
+      operands = tensorsIn(cast);
       return withoutAutocast(() => named(...cast) as never) as R;
     };
     return traceAsOne(
       (result) => ({
         op: name,
+        definition,
+        attributes: undefined,
         module: currentScope()?.path() ?? "",
         policy,
         ownPolicy: castPolicy,
         region,
         inputs: tensors,
-        cast: tensors.map((x) => (dtype && isFloating(x.dtype) ? dtype : x.dtype)),
+        operands,
+        cast: operands.map((x) => x.dtype),
+        results: tensorsIn(result),
         outputs: tensorsIn(result).map((x) => x.dtype),
       }),
       run,

@@ -51,7 +51,7 @@ export function dispatch(
   if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
     dependOn(cast, outputs as [Tensor, ...Tensor[]], op, attributes);
   }
-  report(op, inputs, cast, outputs);
+  report(op, attributes, inputs, cast, outputs);
   return outputs;
 }
 
@@ -74,6 +74,7 @@ function runtimeOf(op: string, inputs: readonly Tensor[]): Runtime {
 /** Reports the application to the listener of ops, if there is one. */
 function report(
   op: OpDefinition<unknown>,
+  attributes: unknown,
   inputs: readonly Tensor[],
   cast: readonly Tensor[],
   outputs: readonly Tensor[],
@@ -83,12 +84,16 @@ function report(
   const region = currentRegion();
   listener({
     op: op.name,
+    definition: op,
+    attributes,
     module: currentScope()?.path() ?? "",
     policy: policyOf(op, region),
     ownPolicy: op.castPolicy,
     region,
     inputs,
+    operands: cast,
     cast: cast.map(dtypeOf),
+    results: outputs,
     outputs: outputs.map(dtypeOf),
   });
 }

@@ -1,6 +1,6 @@
 import type { CastPolicy } from "@halfstep/autocast";
 import type { DType, LaunchTarget } from "@halfstep/device";
-import type { ShapedBinding } from "@halfstep/kernels";
+import type { Expression, ShapedBinding } from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import type { ParameterKinds } from "../arguments/kinds.js";
 import type { BackwardContext } from "../autograd/grad-node.js";
@@ -38,10 +38,18 @@ export interface OpDefinition<A> {
   forward(context: ForwardContext<A>): void;
   /** The gradient of each input, written in ops. "none" for ops through which no gradient flows. */
   readonly backward: ((context: BackwardContext<A>) => readonly (Tensor | undefined)[]) | "none";
+  /** How each element of the result is computed, for tools that translate ops. Default: not by an expression. */
+  readonly pointwise?: {
+    readonly expression: Expression;
+    /** The expression's scalars, for a first operand of the dtype. */
+    scalars(attributes: A, dtype: DType): readonly number[];
+  };
 }
 
 /** An op that can be applied to a list of tensors. {@link callable} gives it a calling form of its own. */
 export interface Op<A> extends OpDefinition<A> {
+  /** Identifies the op in traces. */
+  readonly definition: OpDefinition<A>;
   /** Applies the op and returns its first result. */
   apply(inputs: readonly Tensor[], attributes: A): Tensor;
   /** Applies the op and returns all its results. */
@@ -82,6 +90,7 @@ export function defineOp<A>(definition: OpDefinition<A>): Op<A> {
     dispatch(definition as OpDefinition<unknown>, inputs, attributes);
   return {
     ...definition,
+    definition,
     apply: (inputs, attributes) => applyAll(inputs, attributes)[0] as Tensor,
     applyAll,
   };

@@ -1,6 +1,6 @@
 import { autocast, type CastPolicies } from "@halfstep/autocast";
 import { expect, test } from "vitest";
-import { cpuRuntime, linear, type OpTrace, RecordingError, traceOps } from "../index.js";
+import { cpuRuntime, exp, linear, type OpTrace, RecordingError, traceOps } from "../index.js";
 
 test("ops are reported with what autocast decided, in backward passes too", () => {
   const runtime = cpuRuntime();
@@ -63,4 +63,40 @@ test("a dry run computes nothing and changes nothing", async () => {
   expect(() => runtime.dryRun((() => Promise.resolve()) as never)).toThrow("returned a promise");
   await expect(runtime.step(() => runtime.dryRun(() => {}))).rejects.toThrow(RecordingError);
   expect(Array.from(await x.toArray())).toEqual([1]);
+});
+
+test("a trace of what is inside composites leads from arguments to results", () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1, 2, 3, 4], [2, 2]);
+  const weight = runtime.variable(Float32Array.of(1, 2, 3, 4), [2, 2]);
+  const known = new Set<unknown>([x, weight]);
+  const seen: OpTrace[] = [];
+  const wholes: string[] = [];
+  const result = runtime.dryRun(() =>
+    traceOps(
+      ({ op }) => wholes.push(op),
+      () =>
+        traceOps(
+          (trace) => {
+            expect(trace.operands.every((operand) => known.has(operand))).toBe(true);
+            for (const each of trace.results) known.add(each);
+            seen.push(trace);
+          },
+          () =>
+            autocast({ dtype: "float16" }, () =>
+              linear(x, weight).reshape([4]).detach().exp().permute([0]),
+            ),
+          { inside: true },
+        ),
+    ),
+  );
+  expect(known.has(result)).toBe(true);
+  const lines = seen.map(({ op, attributes }) => `${op} ${JSON.stringify(attributes)}`);
+  expect(lines).toEqual([
+    ...['cast "float16"', 'cast "float16"', 'matmul {"transB":true}', "reshape [4]", "reshape [4]"],
+    ...['cast "float32"', "exp null", "permute [0]"],
+  ]);
+  expect(seen[6]?.definition).toBe(exp.definition);
+  expect(seen[6]?.definition.pointwise?.expression.name).toBe("exp");
+  expect(wholes).toEqual(["linear", "exp", "permute"]);
 });

@@ -1,10 +1,19 @@
-import type { AutocastRegion, CastPolicy } from "@halfstep/autocast";
+import { type AutocastRegion, type CastPolicy, currentRegion } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
+import { currentScope } from "../record/scope.js";
 import type { Tensor } from "../tensor/tensor.js";
+import type { OpDefinition } from "./op.js";
+
+/** What was applied: an op, or a composite, which has a name and a policy alone. Ops are told apart by this object, not by their names. */
+export type TracedDefinition = Pick<OpDefinition<unknown>, "name" | "castPolicy" | "pointwise">;
 
 /** One application of an op, with the decision of autocast. */
 export interface OpTrace {
   readonly op: string;
+  /** Identifies the op: `relu.definition`. */
+  readonly definition: TracedDefinition;
+  /** Those of the op, such as the axes of a permutation; undefined for composites. */
+  readonly attributes: unknown;
   /** Path of the module that applied it; "" where none did. */
   readonly module: string;
   /** The policy in effect, after the overrides of the region. */
@@ -14,42 +23,87 @@ export interface OpTrace {
   readonly region: AutocastRegion | undefined;
   /** The arguments as given, before casts. */
   readonly inputs: readonly Tensor[];
+  /** The arguments after casts. */
+  readonly operands: readonly Tensor[];
   /** Dtypes of the arguments after casts. */
   readonly cast: readonly DType[];
+  readonly results: readonly Tensor[];
   readonly outputs: readonly DType[];
+}
+
+/** What {@link traceOps} reports. */
+export interface TraceOptions {
+  /**
+   * Reports the ops inside of composites in place of these, and also casts and reshapes, so that every tensor is an argument of `fn`, a
+   * variable, or the result of a reported op. Default false.
+   */
+  readonly inside?: boolean;
 }
 
 type Listener = (trace: OpTrace) => void;
 
-let listener: Listener | undefined;
+/** Those that hear of composites, and those that hear of what is inside. */
+let whole: Listener | undefined;
+let inside: Listener | undefined;
 
 /** Calls `fn`, and `onOp` for each op that it applies, in order. Ops of backward passes are reported too. */
-export function traceOps<T>(onOp: Listener, fn: () => T): T {
-  const outer = listener;
-  listener = (trace) => {
-    outer?.(trace);
-    onOp(trace);
-  };
+export function traceOps<T>(onOp: Listener, fn: () => T, options: TraceOptions = {}): T {
+  const [outerWhole, outerInside] = [whole, inside];
+  const both =
+    (outer: Listener | undefined): Listener =>
+    (trace) => {
+      outer?.(trace);
+      onOp(trace);
+    };
+  if (options.inside) inside = both(outerInside);
+  else whole = both(outerWhole);
   try {
     return fn();
   } finally {
-    listener = outer;
+    [whole, inside] = [outerWhole, outerInside];
   }
 }
 
 /** @internal Runs `fn` and reports it as one op, in place of the ops that it applies. */
 export function traceAsOne<T>(describe: (result: T) => OpTrace, fn: () => T): T {
-  const outer = listener;
+  const outer = whole;
   if (!outer) return fn();
-  listener = undefined;
+  whole = undefined;
   try {
     const result = fn();
     outer(describe(result));
     return result;
   } finally {
-    listener = outer;
+    whole = outer;
   }
 }
 
-/** @internal The listener to which dispatch reports; undefined where there is none. */
-export const opListener = (): Listener | undefined => listener;
+/** @internal Whether anyone hears of composites. */
+export const isTracedWhole = (): boolean => whole !== undefined;
+
+/** @internal The listener to the ops that dispatch applies; undefined where there is none. */
+export function opListener(): Listener | undefined {
+  if (!whole || !inside) return whole ?? inside;
+  const [first, second] = [whole, inside];
+  return (trace) => {
+    first(trace);
+    second(trace);
+  };
+}
+
+/** @internal Reports a cast or a view, of which those alone hear that trace what is inside. */
+export function traceInside(
+  definition: TracedDefinition,
+  attributes: unknown,
+  input: Tensor,
+  result: Tensor,
+): void {
+  inside?.({
+    ...{ op: definition.name, definition, attributes },
+    module: currentScope()?.path() ?? "",
+    ...{ policy: definition.castPolicy, ownPolicy: definition.castPolicy },
+    region: currentRegion(),
+    ...{ inputs: [input], operands: [input], cast: [input.dtype] },
+    ...{ results: [result], outputs: [result.dtype] },
+  });
+}

@@ -21,7 +21,8 @@ export interface AttentionRule {
   readonly dropout: Dropout | undefined;
 }
 
-interface Probabilities {
+/** The attributes of {@link probabilitiesOp}. */
+export interface Probabilities {
   readonly scale: number;
   /** Number of queries of an entry under causal attention; undefined where all keys are visible. */
   readonly causalRows: number | undefined;
@@ -35,7 +36,7 @@ const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => 
 };
 
 /** Softmax of scaled scores; a row of −∞ alone gives zeros. The scores may be float32 where the probabilities are 16 bits. */
-const probabilitiesOp: Op<Probabilities> = defineOp<Probabilities>({
+export const probabilitiesOp: Op<Probabilities> = defineOp<Probabilities>({
   name: "attentionProbabilities",
   castPolicy: "none",
   shape: ([scores], { dtype }) => [{ shape: (scores as TensorSpec).shape, dtype }],

@@ -44,7 +44,7 @@ export interface AttentionOptions {
 }
 
 /** The attributes of fused attention. Its inputs are query, key, value, and the mask if there is one. */
-interface FusedAttention extends AttentionRule {
+export interface FusedAttention extends AttentionRule {
   readonly mask: kernels.AttentionMask | undefined;
 }
 
@@ -69,7 +69,7 @@ const operandsOf = <T>([query, key, value]: readonly T[], mask: T | undefined) =
 });
 
 /** Attention without its probabilities in memory: the result, and the normalizers of each row. */
-const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
+export const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
   name: "attention",
   castPolicy: "none",
   shape([query, , value]) {

@@ -152,7 +152,7 @@ function composedBackward(x: Tensor, weight: Tensor, g: Tensor, eps: number): re
 }
 
 /** Normalises by given statistics, as in evaluation mode. */
-const normalizeBy: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
+export const normalizeBy: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
   name: "batchNorm",
   castPolicy: "none",
   shape([x, weight, bias, mean, variance]) {

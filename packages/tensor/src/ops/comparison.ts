@@ -33,15 +33,14 @@ const maskOf = (
     },
     forward: ({ target, inputs, outputs, attributes }) =>
       target.launch(
-        kernels.elementwise(
-          expression,
-          inputs,
-          outputs[0] as Operand,
-          attributes === null ? [] : [attributes],
-        ),
+        kernels.elementwise(expression, inputs, outputs[0] as Operand, scalarsOf(attributes)),
       ),
     backward: "none",
+    pointwise: { expression, scalars: scalarsOf },
   });
+
+const scalarsOf = (attributes: number | null): readonly number[] =>
+  attributes === null ? [] : [attributes];
 
 interface MaskOptions {
   readonly name?: string;
@@ -123,6 +122,7 @@ const whereOp: Op<null> = defineOp<null>({
   },
   forward: ({ target, inputs, outputs }) =>
     target.launch(kernels.elementwise(kernels.where, inputs, outputs[0] as Operand)),
+  pointwise: { expression: kernels.where, scalars: () => [] },
   backward(context) {
     const [mask] = context.inputs as [Tensor];
     const g = context.gradients[0] as Tensor;
@@ -166,6 +166,7 @@ const masked = <A>(
         backward(context.gradients[0] as Tensor, context.inputs[1] as Tensor),
         undefined,
       ]),
+    pointwise: { expression, scalars: constants },
   });
 
 const keepWhereOp: Op<null> = masked<null>(

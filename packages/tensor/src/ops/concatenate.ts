@@ -9,7 +9,7 @@ import { axisOf, narrow } from "./windows.js";
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
-const catOp: Op<number> = defineOp<number>({
+export const catOp: Op<number> = defineOp<number>({
   name: "cat",
   castPolicy: "promote",
   shape(inputs, axis) {

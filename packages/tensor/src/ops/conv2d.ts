@@ -80,7 +80,7 @@ function sameDType(op: string, a: TensorSpec, b: TensorSpec): void {
     throw new DTypeError(`${op}: operands are ${a.dtype} and ${b.dtype}; cast one with to()`);
 }
 
-const convolve: Op<Conv2dOptions> = defineOp<Conv2dOptions>({
+export const convolve: Op<Conv2dOptions> = defineOp<Conv2dOptions>({
   name: "conv2d",
   castPolicy: "lowerPrecision",
   shape([x, w], options) {

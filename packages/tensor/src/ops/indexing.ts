@@ -32,7 +32,7 @@ function indices(op: string, { dtype }: TensorSpec): void {
 const zeros = ({ runtime, dtype }: Tensor, shape: readonly number[]): Tensor =>
   castTo(runtime.one.mul(0), dtype).expand(shape);
 
-const gatherOp: Op<number> = defineOp<number>({
+export const gatherOp: Op<number> = defineOp<number>({
   name: "gather",
   castPolicy: "none",
   shape([x, index], axis) {
@@ -148,7 +148,7 @@ export const scatterAdd: (x: Tensor, axis: number, index: Tensor, source: Tensor
       addOp.apply([x, index, source], axisOf("scatterAdd", x, axis)),
   );
 
-const selectOp: Op<number> = defineOp<number>({
+export const selectOp: Op<number> = defineOp<number>({
   name: "indexSelect",
   castPolicy: "none",
   shape([x, index], axis) {

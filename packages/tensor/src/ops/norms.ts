@@ -11,7 +11,8 @@ import type { Tensor } from "../tensor/tensor.js";
 
 type NormName = "layerNorm" | "groupNorm" | "rmsNorm";
 
-interface NormAttributes {
+/** The attributes of normalizations. */
+export interface NormAttributes {
   readonly shape: kernels.NormShape;
   readonly eps: number;
   /** Which parameters come after the input. */
@@ -121,9 +122,9 @@ function composedBackward(
   ];
 }
 
-const layerNormOp = normOp("layerNorm");
+export const layerNormOp: Op<NormAttributes> = normOp("layerNorm");
 const groupNormOp = normOp("groupNorm");
-const rmsNormOp = normOp("rmsNorm");
+export const rmsNormOp: Op<NormAttributes> = normOp("rmsNorm");
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 

@@ -54,6 +54,7 @@ export function pointwise<A>(definition: Pointwise<A>): Op<A> {
     forward: ({ target, inputs, outputs, attributes }) =>
       target.launch(elementwise(expression, inputs, outputs[0] as Operand, constants(attributes))),
     backward: backward === "none" ? "none" : (context) => reduced(context, backward(context)),
+    pointwise: { expression, scalars: constants },
   });
 }
 

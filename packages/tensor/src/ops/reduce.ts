@@ -14,7 +14,8 @@ import { inDType } from "./precision.js";
 import { cumprod } from "./scan.js";
 import { shift } from "./windows.js";
 
-interface Reduction {
+/** The attributes of reductions. */
+export interface Reduction {
   /** The first and the last of the neighbouring axes that are reduced. */
   readonly first: number;
   readonly last: number;
@@ -74,10 +75,10 @@ const linesOf = (shape: readonly number[], { first, last }: Reduction): Lines =>
   inner: product(shape.slice(last + 1)),
 });
 
-const sumOp: Op<Reduction> = reduceOp("sum", "sum", "float32Output", ({ x, g }) =>
+export const sumOp: Op<Reduction> = reduceOp("sum", "sum", "float32Output", ({ x, g }) =>
   g.expand(x.shape),
 );
-const meanOp: Op<Reduction> = reduceOp(
+export const meanOp: Op<Reduction> = reduceOp(
   "mean",
   "mean",
   "none",
@@ -91,8 +92,8 @@ const toExtrema = ({ x, y, g, attributes }: ReductionBackward): Tensor => {
   return isExtreme.mul(castTo(g, "float32").div(sumOp.apply([isExtreme], attributes)));
 };
 
-const maxOp: Op<Reduction> = reduceOp("amax", "max", "none", toExtrema);
-const minOp: Op<Reduction> = reduceOp("amin", "min", "none", toExtrema);
+export const maxOp: Op<Reduction> = reduceOp("amax", "max", "none", toExtrema);
+export const minOp: Op<Reduction> = reduceOp("amin", "min", "none", toExtrema);
 
 /**
  * The gradient is the product of all other elements, computed from those before and those behind: correct where some are

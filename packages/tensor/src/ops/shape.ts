@@ -18,6 +18,7 @@ import {
   type Operand,
   type TensorSpec,
 } from "../dispatch/op.js";
+import { type TracedDefinition, traceInside } from "../dispatch/trace.js";
 import { ShapeError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor/tensor.js";
@@ -37,13 +38,16 @@ export const reshape: (x: Tensor, shape: readonly number[]) => Tensor = checked(
         `reshape: [${x.shape}] has ${x.size} elements, which do not fill [${shape}]`,
       );
     const view = x.runtime.recorder.viewOf(x, inferred);
+    traceInside(reshapeNode, inferred, x, view);
     if (x.requiresGrad && isGradEnabled()) dependOn([x], [view], reshapeNode);
     return view;
   },
 );
 
-const reshapeNode: DifferentiableOp = {
+/** Identifies reshapes in traces; they have no launches. */
+export const reshapeNode: DifferentiableOp & TracedDefinition = {
   name: "reshape",
+  castPolicy: "none",
   savesNothing: true,
   backward: ({ inputs, gradients }) => [
     reshape(gradients[0] as Tensor, (inputs[0] as Tensor).shape),

@@ -55,12 +55,18 @@ function rowsOp(
   });
 }
 
-const softmaxOp = rowsOp("softmax", kernels.softmax, kernels.softmaxBackward, (y, g) =>
-  y.mul(g.sub(g.mul(y).sum(-1, { keepDimensions: true }))),
+export const softmaxOp: Op<null> = rowsOp(
+  "softmax",
+  kernels.softmax,
+  kernels.softmaxBackward,
+  (y, g) => y.mul(g.sub(g.mul(y).sum(-1, { keepDimensions: true }))),
 );
 
-const logSoftmaxOp = rowsOp("logSoftmax", kernels.logSoftmax, kernels.logSoftmaxBackward, (y, g) =>
-  g.sub(y.exp().mul(g.sum(-1, { keepDimensions: true }))),
+export const logSoftmaxOp: Op<null> = rowsOp(
+  "logSoftmax",
+  kernels.logSoftmax,
+  kernels.logSoftmaxBackward,
+  (y, g) => g.sub(y.exp().mul(g.sum(-1, { keepDimensions: true }))),
 );
 
 /** Options of {@link softmax}. */

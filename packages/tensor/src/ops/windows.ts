@@ -19,7 +19,8 @@ interface Window {
   readonly size: number;
 }
 
-interface Windows {
+/** The attributes of {@link window}. */
+export interface Windows {
   readonly places: readonly Window[];
   /** The value outside of the tensor. */
   readonly fill: number;
@@ -57,7 +58,7 @@ const windowOp: OpDefinition<Windows> = {
   ],
 };
 
-const window: Op<Windows> = defineOp(windowOp);
+export const window: Op<Windows> = defineOp(windowOp);
 
 /** Neighbouring indices of one axis, and all indices of the other axes. */
 export interface Slice {

@@ -11,8 +11,10 @@ import { type GradientMarks, notedMarks, unknownMarks } from "../autograd/scale-
 import { type BackwardOptions, backward } from "../backward/backward.js";
 import { castTo } from "../dispatch/cast.js";
 import type { Operand } from "../dispatch/op.js";
+import { traceInside } from "../dispatch/trace.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
 import * as ops from "../ops/index.js";
+import { reshapeNode } from "../ops/shape.js";
 import { halfCopiesOf } from "../record/half-copies.js";
 import type { Placement, Storage } from "../record/storage.js";
 import { isSameShape, sizeOf } from "../shapes.js";
@@ -168,7 +170,9 @@ export class Tensor extends TensorMethods {
 
   /** The same values without history: no gradient flows through the result. */
   detach(): Tensor {
-    return this.runtime.recorder.viewOf(this, this.shape);
+    const view = this.runtime.recorder.viewOf(this, this.shape);
+    traceInside(reshapeNode, this.shape, this, view);
+    return view;
   }
 
   /** The values in another dtype: {@link castTo}. "bool" gives a mask: a uint32 of 1 where an element is not 0, else 0. */

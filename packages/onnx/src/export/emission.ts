@@ -1,0 +1,156 @@
+import { type DataType, dataType, nameOfType, typeOf } from "../data-type.js";
+import { OnnxError } from "../errors.js";
+import type { GraphBuilder, Reference } from "./graph-builder.js";
+import { isConstant, type NamedAxis, type Size, sizeOf } from "./size.js";
+import type { ModelTrace, TracedOp } from "./trace-model.js";
+import { ComputedSource, orderOf, plain, take, type Value } from "./values.js";
+
+/** How an operand is taken. */
+export interface Taken {
+  /** Default: its own. */
+  readonly type?: DataType;
+  /** Of which dimension of the operand each dimension is. Default: the operand's own order. */
+  readonly order?: readonly number[];
+}
+
+/** The application of an op on its way into a graph. */
+export class Emission {
+  readonly builder: GraphBuilder;
+  readonly op: TracedOp;
+  readonly #trace: ModelTrace;
+  readonly #values: Map<number, Value>;
+  readonly #axes: readonly NamedAxis[];
+  readonly #axisSize: (name: string) => Reference;
+
+  constructor(
+    graph: {
+      readonly builder: GraphBuilder;
+      readonly trace: ModelTrace;
+      readonly values: Map<number, Value>;
+      readonly axes: readonly NamedAxis[];
+      /** The size of a named axis, [1], when the graph runs. */
+      readonly axisSize: (name: string) => Reference;
+    },
+    op: TracedOp,
+  ) {
+    this.builder = graph.builder;
+    this.op = op;
+    this.#trace = graph.trace;
+    this.#values = graph.values;
+    this.#axes = graph.axes;
+    this.#axisSize = graph.axisSize;
+  }
+
+  /** The attributes in the first trace. */
+  attributes<A>(): A {
+    return this.op.attributes[0] as A;
+  }
+
+  /** A number that the attributes of each trace contain, as a size. */
+  size<A>(numberIn: (attributes: A) => number): Size {
+    return sizeOf(
+      this.op.attributes.map((attributes) => numberIn(attributes as A)),
+      this.#axes,
+    );
+  }
+
+  get inputCount(): number {
+    return this.op.inputs.length;
+  }
+
+  input(place: number): Value {
+    return this.#values.get(this.op.inputs[place] as number) as Value;
+  }
+
+  /** The shape of a result. */
+  shapeOf(output = 0): readonly Size[] {
+    return this.#trace.values[this.op.outputs[output] as number]?.shape ?? [];
+  }
+
+  /** The type in which a result is written. */
+  typeOf(output = 0): DataType {
+    const { dtype = "float32" } = this.#trace.values[this.op.outputs[output] as number] ?? {};
+    return typeOf(dtype);
+  }
+
+  /** An operand of a node. */
+  take(place: number, { type, order }: Taken = {}): Reference {
+    const value = this.input(place);
+    return take(value, type ?? value.type, order ?? plain(value.shape.length));
+  }
+
+  /** Appends a node. */
+  node(...given: Parameters<GraphBuilder["node"]>): Reference {
+    return this.builder.node(...given);
+  }
+
+  /** A constant scalar. */
+  number(type: DataType, value: number): Reference {
+    return this.builder.constant(type, value);
+  }
+
+  /** A constant vector of whole numbers, as nodes take axes and sizes. */
+  integers(values: readonly number[]): Reference {
+    return this.builder.constant(dataType.INT64, values);
+  }
+
+  /** Sizes as a vector, computed when the graph runs where they are no constants. */
+  sizes(sizes: readonly Size[]): Reference {
+    if (sizes.every(isConstant)) return this.integers(sizes.map(({ factor }) => factor));
+    const parts = sizes.map((size) => this.#vectorOf(size));
+    return parts.length === 1 ? (parts[0] as Reference) : this.node("Concat", parts, { axis: 0 });
+  }
+
+  #vectorOf(size: Size): Reference {
+    if (!size.isKnown)
+      throw this.unsupported(
+        "a size that is no product of the sizes of axes: fix these by the option axes",
+      );
+    const { factor, axes } = size;
+    const parts = axes.map((name) => this.#axisSize(name));
+    if (factor !== 1 || parts.length === 0) parts.push(this.integers([factor]));
+    return parts.reduce((product, part) => this.node("Mul", [product, part]));
+  }
+
+  /** Sets a result: a value of the graph, with its dimensions in an order. */
+  result(
+    reference: Reference,
+    { type = this.typeOf(), order = plain(this.shapeOf().length) }: Taken = {},
+  ): void {
+    const source = new ComputedSource(this.builder, { type, order, reference });
+    this.alias({ source, type, view: plain(order.length) });
+  }
+
+  /** Sets a result that has a source already. */
+  alias(value: Pick<Value, "source" | "type" | "view">): void {
+    const output = this.op.outputs[0] as number;
+    const { shape, dtype } = this.#trace.values[output] as ModelTrace["values"][number];
+    this.#values.set(output, { ...value, shape, dtype });
+  }
+
+  /** The axes of the graph's operand for axes of the tensor, where the operand has its dimensions in an order. */
+  placesOf(axes: readonly number[], order: readonly number[]): readonly number[] {
+    return axes.map((axis) => order.indexOf(axis)).sort((a, b) => a - b);
+  }
+
+  /** The order in which the graph has an operand. */
+  orderOf(place: number): readonly number[] {
+    return orderOf(this.input(place));
+  }
+
+  /** The error of an op that cannot be written. */
+  unsupported(what: string): OnnxError {
+    const { name, module } = this.op;
+    const where = module === "" ? "the model" : module;
+    return new OnnxError("unsupported", `${name} of ${where} cannot be written as ONNX: ${what}`, [
+      name,
+    ]);
+  }
+
+  /** Throws where an operand is not of floating-point numbers. */
+  requireFloats(): void {
+    const type = this.input(0).type;
+    if (type !== dataType.FLOAT && type !== dataType.FLOAT16)
+      throw this.unsupported(`arithmetic of integers (${nameOfType(type)})`);
+  }
+}

@@ -1,0 +1,40 @@
+/** The size of a dimension: a factor times the product of named axes; unknown where it depends on these in another way. */
+export interface Size {
+  readonly factor: number;
+  /** Names of axes of inputs. Empty for a constant. */
+  readonly axes: readonly string[];
+  readonly isKnown: boolean;
+}
+
+/** An axis of an input whose size may change, with the size that it has in each trace. */
+export interface NamedAxis {
+  readonly name: string;
+  readonly sizes: readonly number[];
+}
+
+/** A constant size. */
+export const constantSize = (factor: number): Size => ({ factor, axes: [], isKnown: true });
+
+/** Whether a size is the same in all runs. */
+export const isConstant = ({ axes, isKnown }: Size): boolean => isKnown && axes.length === 0;
+
+/** Whether two sizes are equal in all runs. */
+export const isSameSize = (a: Size, b: Size): boolean =>
+  a.isKnown && b.isKnown && a.factor === b.factor && a.axes.join() === b.axes.join();
+
+/**
+ * The size that a number is in each of some traces. Trace 0 has the first size of every axis; trace 1 + i has the second size of axis i.
+ */
+export function sizeOf(numbers: readonly number[], axes: readonly NamedAxis[]): Size {
+  const [first = 0, ...others] = numbers;
+  const moved = axes.filter((_, i) => others[i] !== first);
+  const product = moved.reduce((sum, { sizes }) => sum * (sizes[0] as number), 1);
+  const factor = first / product;
+  const isKnown =
+    Number.isInteger(factor) &&
+    axes.every(({ sizes }, i) => {
+      const [before, after] = sizes as [number, number];
+      return others[i] === first || (others[i] as number) * before === first * after;
+    });
+  return { factor, axes: moved.map(({ name }) => name), isKnown };
+}

@@ -1,0 +1,334 @@
+import type { BatchNormOptions, Conv2dOptions, MatmulOptions, PoolOptions } from "@halfstep/tensor";
+import {
+  type NormAttributes,
+  structuredOps as ops,
+  type Reduction,
+  type Windows,
+} from "@halfstep/tensor/internals";
+import { dataType } from "../data-type.js";
+import { emitAttention, emitProbabilities } from "./attention.js";
+import type { Emission } from "./emission.js";
+import type { Reference } from "./graph-builder.js";
+import { constantSize, isConstant, isSameSize, type Size } from "./size.js";
+import { plain } from "./values.js";
+
+/** Images [batch, height, width, channels] as operators take them: [batch, channels, height, width]. */
+const channelsFirst = [0, 3, 1, 2];
+/** Weights [height, width, in, out] as operators take them: [out, in, height, width]. */
+const filters = [3, 2, 0, 1];
+const largest = Number(2n ** 53n - 1n);
+
+const pair = (value: number | readonly [number, number]): readonly [number, number] =>
+  typeof value === "number" ? [value, value] : value;
+
+/** The last two dimensions exchanged. */
+const exchanged = (rank: number): readonly number[] =>
+  rank < 2 ? plain(rank) : [...plain(rank - 2), rank - 1, rank - 2];
+
+function emitMatmul(emission: Emission): void {
+  const { transA = false, transB = false } = emission.attributes<MatmulOptions>();
+  const type = emission.typeOf();
+  const factor = (place: number, isTransposed: boolean): Reference => {
+    const { length } = emission.input(place).shape;
+    return emission.take(place, {
+      type,
+      order: isTransposed ? exchanged(length) : plain(length),
+    });
+  };
+  emission.result(emission.node("MatMul", [factor(0, transA), factor(1, transB)]));
+}
+
+function emitConv2d(emission: Emission): void {
+  const {
+    stride = 1,
+    padding = 0,
+    dilation = 1,
+    groups = 1,
+  } = emission.attributes<Conv2dOptions>();
+  const weight = emission.input(1).shape;
+  const [top, left] = pair(padding);
+  const image = emission.take(0, { order: channelsFirst });
+  const output = emission.node("Conv", [image, emission.take(1, { order: filters })], {
+    kernel_shape: weight.slice(0, 2).map(({ factor }) => factor),
+    strides: pair(stride),
+    pads: [top, left, top, left],
+    dilations: pair(dilation),
+    group: groups,
+  });
+  emission.result(output, { order: channelsFirst });
+}
+
+const emitPool =
+  (operator: string, more: Readonly<Record<string, number>> = {}) =>
+  (emission: Emission): void => {
+    const { window, stride = window, padding = 0 } = emission.attributes<PoolOptions>();
+    const [top, left] = pair(padding);
+    const output = emission.node(operator, [emission.take(0, { order: channelsFirst })], {
+      kernel_shape: pair(window),
+      strides: pair(stride),
+      pads: [top, left, top, left],
+      ...more,
+    });
+    emission.result(output, { order: channelsFirst });
+  };
+
+function emitBatchNorm(emission: Emission): void {
+  const { eps = 1e-5 } = emission.attributes<BatchNormOptions>();
+  const { length } = emission.input(0).shape;
+  const order = [0, length - 1, ...plain(length).slice(1, -1)];
+  const [weight, bias, mean, variance] = [1, 2, 3, 4].map((place) => emission.take(place)) as [
+    Reference,
+    Reference,
+    Reference,
+    Reference,
+  ];
+  const output = emission.node(
+    "BatchNormalization",
+    [emission.take(0, { order }), weight, bias, mean, variance],
+    { epsilon: { float: eps } },
+  );
+  emission.result(output, { order });
+}
+
+/** How many of the last dimensions have a number of elements together. */
+function normalizedRank(
+  emission: Emission,
+  { shape: { width }, hasWeight }: NormAttributes,
+): number {
+  if (hasWeight) return emission.input(1).shape.length;
+  const sizes = emission.shapeOf().map(({ factor }) => factor);
+  const ranks = sizes.map((_, i) => i + 1);
+  const found = ranks.find((rank) => sizes.slice(-rank).reduce((a, b) => a * b) === width);
+  if (!found) throw emission.unsupported("the size of the last dimension changes");
+  return found;
+}
+
+function emitLayerNorm(emission: Emission): void {
+  const attributes = emission.attributes<NormAttributes>();
+  const rank = normalizedRank(emission, attributes);
+  const type = emission.typeOf();
+  const shape = emission.shapeOf().slice(-rank);
+  const weight = attributes.hasWeight ? emission.take(1, { type }) : filled(emission, shape, 1);
+  const inputs = [emission.take(0, { type }), weight];
+  if (attributes.hasBias) inputs.push(emission.take(attributes.hasWeight ? 2 : 1, { type }));
+  const output = emission.node("LayerNormalization", inputs, {
+    axis: -rank,
+    epsilon: { float: attributes.eps },
+  });
+  emission.result(output);
+}
+
+const filled = (emission: Emission, shape: readonly Size[], value: number): Reference =>
+  emission.node("Expand", [emission.number(emission.typeOf(), value), emission.sizes(shape)]);
+
+function emitRmsNorm(emission: Emission): void {
+  const attributes = emission.attributes<NormAttributes>();
+  const rank = normalizedRank(emission, attributes);
+  const type = emission.typeOf();
+  const x = emission.take(0, { type });
+  const axes = plain(emission.shapeOf().length).slice(-rank);
+  const mean = reduced(emission, "ReduceMean", emission.node("Mul", [x, x]), axes);
+  const root = emission.node("Sqrt", [
+    emission.node("Add", [mean, emission.number(type, attributes.eps)]),
+  ]);
+  const normalized = emission.node("Div", [x, root]);
+  emission.result(
+    attributes.hasWeight
+      ? emission.node("Mul", [normalized, emission.take(1, { type })])
+      : normalized,
+  );
+}
+
+/** A reduction that keeps its axes. Before opset 18 all but ReduceSum have them as an attribute. */
+function reduced(
+  emission: Emission,
+  operator: string,
+  x: Reference,
+  axes: readonly number[],
+): Reference {
+  const isInput = emission.builder.opset >= 18 || operator === "ReduceSum";
+  return isInput
+    ? emission.node(operator, [x, emission.integers(axes)], { keepdims: 1 })
+    : emission.node(operator, [x], { axes, keepdims: 1 });
+}
+
+const emitReduction =
+  (operator: string) =>
+  (emission: Emission): void => {
+    emission.requireFloats();
+    const { first, last } = emission.attributes<Reduction>();
+    const order = emission.orderOf(0);
+    const axes = plain(order.length).slice(first, last + 1);
+    const x = emission.take(0, { order });
+    emission.result(reduced(emission, operator, x, emission.placesOf(axes, order)), { order });
+  };
+
+const emitRows =
+  (operator: string) =>
+  (emission: Emission): void => {
+    const type = emission.typeOf();
+    emission.result(emission.node(operator, [emission.take(0, { type })], { axis: -1 }));
+  };
+
+/** No node: the result is the operand in another order, which readers turn where they need to. */
+function emitPermute(emission: Emission): void {
+  const { source, type, view } = emission.input(0);
+  const order = emission.attributes<readonly number[]>();
+  emission.alias({ source, type, view: order.map((d) => view[d] as number) });
+}
+
+/** No node: the result is the operand in another type. What was cast before is rounded first. */
+function emitCast(emission: Emission): void {
+  const { source, type, view } = emission.input(0);
+  const to = emission.typeOf();
+  const isMask = type === dataType.BOOL && to === dataType.INT64;
+  if (source.type === type || to === type)
+    emission.alias({ source, type: isMask ? type : to, view });
+  else emission.result(emission.node("Cast", [emission.take(0)], { to }));
+}
+
+/** The order in which an operand can be read as if it were in its own: only dimensions of size 1 lie elsewhere. */
+function rawOrder(emission: Emission): readonly number[] {
+  const order = emission.orderOf(0);
+  const { shape } = emission.input(0);
+  const others = order.filter((d) => !isOne(shape[d] as Size));
+  return others.every((d, i) => i === 0 || d > (others[i - 1] as number))
+    ? order
+    : plain(order.length);
+}
+
+const isOne = (size: Size): boolean => isConstant(size) && size.factor === 1;
+
+function emitReshape(emission: Emission): void {
+  const shape = emission.shapeOf();
+  const value = emission.input(0);
+  const isUnchanged =
+    value.shape.length === shape.length &&
+    shape.every((size, d) => isSameSize(size, value.shape[d] as Size));
+  if (isUnchanged) {
+    emission.alias(value);
+    return;
+  }
+  const order = rawOrder(emission);
+  const given = order.map((d) => value.shape[d] as Size);
+  // 0 takes the operand's size, and −1 what is left.
+  const wanted = shape.map((size, d) => {
+    const from = given[d];
+    return isConstant(size) ? size : from && isSameSize(size, from) ? constantSize(0) : size;
+  });
+  const open = wanted.flatMap((size, d) => (isConstant(size) ? [] : [d]));
+  const target = open.length === 1 ? wanted.with(open[0] as number, constantSize(-1)) : wanted;
+  const x = emission.take(0, { order });
+  emission.result(emission.node("Reshape", [x, emission.sizes(target)]), { type: value.type });
+}
+
+function emitExpand(emission: Emission): void {
+  const value = emission.input(0);
+  const shape = emission.shapeOf();
+  const lead = shape.length - value.shape.length;
+  // 1 leaves the operand's size.
+  const sizes = shape.map((size, d) => {
+    const from = value.shape[d - lead];
+    return from && isSameSize(size, from) ? constantSize(1) : size;
+  });
+  const output = emission.node("Expand", [emission.take(0), emission.sizes(sizes)]);
+  emission.result(output, { type: value.type });
+}
+
+/** Slices, then padding. Neither takes a node where it does nothing. */
+function emitWindow(emission: Emission): void {
+  const { places, fill } = emission.attributes<Windows>();
+  const { shape, type } = emission.input(0);
+  const order = emission.orderOf(0);
+  let result = emission.take(0, { order });
+  const cut: { readonly axis: number; start: Size; end: Size; readonly step: number }[] = [];
+  const pads = shape.map((): [number, number] => [0, 0]);
+  for (const [d, { start, step, size }] of places.entries()) {
+    const [from, length] = [
+      emission.size<Windows>((each) => each.places[d]?.start ?? 0),
+      emission.size<Windows>((each) => each.places[d]?.size ?? 0),
+    ];
+    const own = shape[d] as Size;
+    if (step === 1 && isConstant(from) && start === 0 && isSameSize(length, own)) continue;
+    if (step === -1) {
+      const isWhole = start === own.factor - 1 && isConstant(own) && isSameSize(length, own);
+      if (!isWhole) throw emission.unsupported("a part of an axis, backwards");
+      cut.push({ axis: d, start: constantSize(-1), end: constantSize(-largest), step });
+      continue;
+    }
+    if (!isConstant(from)) throw emission.unsupported("the start of a slice changes");
+    if (start >= 0 && (!isConstant(own) || start + size <= own.factor)) {
+      if (start > 0 && !isConstant(length))
+        throw emission.unsupported("the size of a slice changes");
+      const end = isConstant(length) ? constantSize(start + size) : length;
+      cut.push({ axis: d, start: from, end, step });
+      continue;
+    }
+    if (!isConstant(own) || !isConstant(length)) throw emission.unsupported("padding changes");
+    const [low, high] = [Math.max(start, 0), Math.min(start + size, own.factor)];
+    if (low > 0 || high < own.factor)
+      cut.push({ axis: d, start: constantSize(low), end: constantSize(high), step });
+    pads[d] = [Math.max(-start, 0), Math.max(start + size - own.factor, 0)];
+  }
+  if (cut.length > 0)
+    result = emission.node("Slice", [
+      result,
+      emission.sizes(cut.map(({ start }) => start)),
+      emission.sizes(cut.map(({ end }) => end)),
+      emission.integers(cut.map(({ axis }) => order.indexOf(axis))),
+      emission.integers(cut.map(({ step }) => step)),
+    ]);
+  if (pads.some(([before, behind]) => before > 0 || behind > 0)) {
+    const inOrder = order.map((d) => pads[d] as [number, number]);
+    const widths = [...inOrder.map(([before]) => before), ...inOrder.map(([, behind]) => behind)];
+    result = emission.node("Pad", [result, emission.integers(widths), emission.number(type, fill)]);
+  }
+  emission.result(result, { type, order });
+}
+
+function emitCat(emission: Emission): void {
+  const order = emission.orderOf(0);
+  const type = emission.input(0).type;
+  const parts = emission.op.inputs.map((_, place) => emission.take(place, { type, order }));
+  const axis = order.indexOf(emission.attributes<number>());
+  emission.result(emission.node("Concat", parts, { axis }), { type, order });
+}
+
+const emitGather =
+  (operator: string) =>
+  (emission: Emission): void => {
+    const axis = emission.attributes<number>();
+    const index = emission.take(1, { type: dataType.INT64 });
+    const { type } = emission.input(0);
+    emission.result(emission.node(operator, [emission.take(0), index], { axis }), { type });
+  };
+
+/** How each op that is no formula is written, by its definition. */
+export const structured: ReadonlyMap<object, (emission: Emission) => void> = new Map<
+  object,
+  (emission: Emission) => void
+>([
+  [ops.cast, emitCast],
+  [ops.reshape, emitReshape],
+  [ops.permute, emitPermute],
+  [ops.expand, emitExpand],
+  [ops.window, emitWindow],
+  [ops.cat, emitCat],
+  [ops.indexSelect, emitGather("Gather")],
+  [ops.gather, emitGather("GatherElements")],
+  [ops.matmul, emitMatmul],
+  [ops.conv2d, emitConv2d],
+  [ops.maxPool2d, emitPool("MaxPool")],
+  [ops.avgPool2d, emitPool("AveragePool", { count_include_pad: 1 })],
+  [ops.batchNorm, emitBatchNorm],
+  [ops.layerNorm, emitLayerNorm],
+  [ops.rmsNorm, emitRmsNorm],
+  [ops.softmax, emitRows("Softmax")],
+  [ops.logSoftmax, emitRows("LogSoftmax")],
+  [ops.sum, emitReduction("ReduceSum")],
+  [ops.mean, emitReduction("ReduceMean")],
+  [ops.amax, emitReduction("ReduceMax")],
+  [ops.amin, emitReduction("ReduceMin")],
+  [ops.attention, emitAttention],
+  [ops.attentionProbabilities, emitProbabilities],
+]);

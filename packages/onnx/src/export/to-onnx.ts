@@ -1,0 +1,255 @@
+import { type Recipe, withRecipe } from "@halfstep/autocast";
+import { type Module, torchPlaces } from "@halfstep/nn";
+import type { Variable } from "@halfstep/tensor";
+import { typeOf } from "../data-type.js";
+import { OnnxError } from "../errors.js";
+import { Emission } from "./emission.js";
+import { emitPointwise } from "./formulas.js";
+import { GraphBuilder, opsets, type Port, type Reference } from "./graph-builder.js";
+import type { NamedAxis } from "./size.js";
+import { structured } from "./structured.js";
+import { namedTensors } from "./tensors-in.js";
+import { type ModelTrace, type TracedOp, traceModel } from "./trace-model.js";
+import { ComputedSource, plain, StoredSource, take, type Value } from "./values.js";
+
+/** Options of {@link toOnnx}. */
+export interface OnnxOptions {
+  /** The version of the operators, 17 to 21. Default 17. */
+  readonly opset?: number;
+  /**
+   * The recipe under which `forward` runs: the casts of a recipe that casts op by op (`recipeOf("O1")`). A recipe that stores or casts the
+   * whole model is applied by `applyRecipe()` before.
+   */
+  readonly recipe?: Recipe;
+  /** Names of the inputs, in the order of the tensors in the example. Default: the names of members, or "input". */
+  readonly inputNames?: readonly string[];
+  /** Names of the results. Default: the names of members, or "output". */
+  readonly outputNames?: readonly string[];
+  /**
+   * Names of the axes whose sizes may change, by input and dimension. Axes of one name have one size. Default: the first of every input is
+   * "batch".
+   */
+  readonly axes?: Readonly<Record<string, Readonly<Record<number, string>>>>;
+  /** Inputs [batch, height, width, channels] that the graph takes as [batch, channels, height, width]. Default: none. */
+  readonly channelsFirst?: readonly string[];
+}
+
+/**
+ * Writes a model's forward pass as an ONNX file, in evaluation mode. Weights have the names and layouts that they have in torch's state
+ * dict. What the pass computes in float16 is float16 there, with weights in float16; casts of autocast become Cast nodes. bfloat16 becomes
+ * float32. Nothing is computed, and the model does not change; only weights are read.
+ *
+ * @param inputs what `forward` takes, as an example
+ * @returns the bytes of the file
+ * @throws OnnxError that names the op and its module where there is no operator for it
+ * @example
+ * const bytes = await toOnnx(model, [runtime.zeros([1, 784])]);
+ * await writeFile("model.onnx", bytes);
+ */
+export async function toOnnx(
+  model: Module,
+  inputs: readonly unknown[],
+  options: OnnxOptions = {},
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { opset = 17, recipe } = options;
+  if (!opsets.includes(opset))
+    throw new OnnxError(
+      "unsupported",
+      `opset ${opset} is not written: choose one of ${opsets.join(", ")}`,
+    );
+  const inputNames = namesOf(inputs, options.inputNames, "input");
+  const axes = namedAxes(inputs, inputNames, options);
+  const trace = inEvaluation(model, () =>
+    traceModel({
+      model,
+      inputs,
+      axes: axes.all,
+      axisOf: axes.axisOf,
+      forward: (given) => {
+        const run = (): unknown => model.forward(...(given as never[]));
+        return recipe ? withRecipe(recipe, run as () => never) : run();
+      },
+    }),
+  );
+  const builder = new GraphBuilder(opset);
+  const stored = storedSources(model, builder, trace);
+  const values = new Map<number, Value>(stored.values);
+  const ports = inputNames.map((name, place): Port => {
+    const value = trace.inputs[place] as number;
+    const { dtype, shape } = trace.values[value] as ModelTrace["values"][number];
+    const isFirst = options.channelsFirst?.includes(name);
+    const order = isFirst ? [0, 3, 1, 2] : plain(shape.length);
+    const [reference, type] = [builder.reference(name), typeOf(dtype)];
+    const source = new ComputedSource(builder, { type, order, reference });
+    values.set(value, { source, type, view: plain(shape.length), shape, dtype });
+    return { reference, type, shape: order.map((d) => shape[d] as Port["shape"][number]) };
+  });
+  const axisSize = axisSizes(builder, ports);
+  for (const op of trace.ops)
+    emit(new Emission({ builder, trace, values, axes: axes.all, axisSize }, op), trace, values);
+  const results = trace.results.map(({ name, value }, place): Port => {
+    const result = values.get(value) as Value;
+    const wanted = options.outputNames?.[place] ?? name;
+    const type = typeOf(result.dtype);
+    builder.scope = "";
+    const taken = take(result, type, plain(result.shape.length));
+    const reference = builder.output(wanted, taken);
+    return { reference, type, shape: result.shape };
+  });
+  await stored.write();
+  return builder.finish(ports, results);
+}
+
+/** Writes one op. */
+function emit(emission: Emission, trace: ModelTrace, values: ReadonlyMap<number, Value>): void {
+  const { op, builder } = emission;
+  builder.scope = op.module;
+  for (const input of op.inputs)
+    if (!values.has(input))
+      throw emission.unsupported(
+        `it takes a tensor [${trace.values[input]?.shape.map(({ factor }) => factor)}] that is made in forward() from numbers of the host: make it a buffer of the module, or an input`,
+      );
+  const write = structured.get(op.definition);
+  if (write) {
+    write(emission);
+    return;
+  }
+  const { pointwise } = op.definition;
+  if (!pointwise) throw emission.unsupported("there is no operator for it");
+  const scalars = scalarsOf(emission, pointwise, op, trace);
+  emitPointwise(emission, pointwise.expression, scalars);
+}
+
+function scalarsOf(
+  emission: Emission,
+  pointwise: NonNullable<TracedOp["definition"]["pointwise"]>,
+  { attributes, inputs }: TracedOp,
+  trace: ModelTrace,
+): readonly number[] {
+  const { dtype = "float32" } = trace.values[inputs[0] as number] ?? {};
+  const [first = [], ...others] = attributes.map((each) => pointwise.scalars(each, dtype));
+  if (others.some((other) => other.join() !== first.join()))
+    throw emission.unsupported(
+      "a number in it changes with the size of an axis: fix that by the option axes",
+    );
+  return first;
+}
+
+/** Runs `fn` while the model is in evaluation mode. */
+function inEvaluation<T>(model: Module, fn: () => T): T {
+  const modes = [...model.namedModules()].map(([, module]) => [module, module.isTraining] as const);
+  model.eval();
+  try {
+    return fn();
+  } finally {
+    for (const [module, isTraining] of modes) module.train(isTraining);
+  }
+}
+
+function namesOf(
+  inputs: readonly unknown[],
+  given: readonly string[] | undefined,
+  standard: string,
+): readonly string[] {
+  const found = namedTensors(inputs);
+  if (given && given.length !== found.length)
+    throw new OnnxError("inputs", `${given.length} names for ${found.length} tensors`);
+  const isOne = found.length === 1;
+  return found.map(
+    ({ name }, place) =>
+      given?.[place] ?? (/^\d+$/.test(name) ? (isOne ? standard : `${standard}${name}`) : name),
+  );
+}
+
+/** The axes whose sizes may change, with two sizes for each. */
+function namedAxes(
+  inputs: readonly unknown[],
+  names: readonly string[],
+  { axes }: OnnxOptions,
+): {
+  readonly all: readonly NamedAxis[];
+  readonly axisOf: (input: number, dimension: number) => string | undefined;
+} {
+  const unknown = Object.keys(axes ?? {}).find((name) => !names.includes(name));
+  if (unknown !== undefined)
+    throw new OnnxError(
+      "inputs",
+      `axes names "${unknown}", and the inputs are ${names.join(", ")}`,
+    );
+  const axisOf = (input: number, dimension: number): string | undefined =>
+    axes ? axes[names[input] as string]?.[dimension] : dimension === 0 ? "batch" : undefined;
+  const sizes = new Map<string, number>();
+  for (const [input, { tensor }] of namedTensors(inputs).entries())
+    for (const [dimension, size] of tensor.shape.entries()) {
+      const name = axisOf(input, dimension);
+      if (name === undefined) continue;
+      const known = sizes.get(name) ?? size;
+      if (known !== size)
+        throw new OnnxError(
+          "inputs",
+          `axis "${name}" has size ${known} in one input and ${size} in another`,
+        );
+      sizes.set(name, size);
+    }
+  // A size of 1 would broadcast, and a longer one may not fit the model.
+  const all = [...sizes].map(([name, size]) => {
+    const first = Math.max(size, 2);
+    return { name, sizes: [first, first > 2 ? first - 1 : first + 1] };
+  });
+  return { all, axisOf };
+}
+
+/** The sizes of named axes when the graph runs, each from the first input that has it. */
+function axisSizes(builder: GraphBuilder, ports: readonly Port[]): (name: string) => Reference {
+  const known = new Map<string, Reference>();
+  return (name) => {
+    const made = known.get(name);
+    if (made) return made;
+    for (const { reference, shape } of ports) {
+      const start = shape.findIndex(({ axes }) => axes.join() === name);
+      if (start < 0) continue;
+      const size = builder.node("Shape", [reference], { start, end: start + 1 });
+      known.set(name, size);
+      return size;
+    }
+    throw new OnnxError("inputs", `no input has an axis "${name}"`);
+  };
+}
+
+/** The model's variables that the trace reads, and how to write those that the graph reads. */
+function storedSources(
+  model: Module,
+  builder: GraphBuilder,
+  { variables, values }: ModelTrace,
+): { readonly values: ReadonlyMap<number, Value>; readonly write: () => Promise<void> } {
+  const places = new Map(torchPlaces(model).map((place) => [place.variable, place]));
+  const sources: {
+    readonly variable: Variable;
+    readonly source: StoredSource;
+    readonly reference: Reference;
+  }[] = [];
+  const made = new Map<number, Value>();
+  for (const [number, variable] of variables) {
+    const { name, order = plain(variable.rank) } = places.get(variable) as NonNullable<
+      ReturnType<typeof places.get>
+    >;
+    const source = new StoredSource(variable.dtype, { name, order });
+    sources.push({ variable, source, reference: builder.reference(name) });
+    const { dtype, shape } = values[number] as ModelTrace["values"][number];
+    made.set(number, { source, type: source.type, view: plain(shape.length), shape, dtype });
+  }
+  const write = async (): Promise<void> => {
+    for (const { variable, source, reference } of sources) {
+      if (!source.isRead) continue;
+      const { order } = source.place;
+      builder.scope = source.place.name;
+      const type = builder.before(() => source.settle(builder, reference));
+      const isPlain = order.every((d, place) => d === place);
+      const laidOut = isPlain ? variable : variable.permute(order);
+      const numbers = await laidOut.toArray();
+      if (!isPlain) laidOut.dispose();
+      builder.store(reference, { type, shape: laidOut.shape, values: numbers });
+    }
+  };
+  return { values: made, write };
+}

@@ -1,0 +1,99 @@
+import { Dropout, Generator, GRU, Linear, Module } from "@halfstep/nn";
+import { cpuRuntime, type Tensor } from "@halfstep/tensor";
+import { expect, test } from "vitest";
+import { OnnxError, toOnnx } from "../src/index.js";
+
+const runtime = cpuRuntime();
+const generator = new Generator(1);
+
+/** A linear layer, dropout, and what is given. */
+class Part extends Module {
+  readonly linear: Linear = new Linear(runtime, 4, 4, { generator });
+  readonly dropout: Dropout = new Dropout({ generator });
+  readonly compute: (x: Tensor) => Tensor;
+
+  constructor(compute: (x: Tensor) => Tensor) {
+    super();
+    this.compute = compute;
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.compute(this.dropout.forward(this.linear.forward(x)));
+  }
+}
+
+/** A model of one part. */
+class Around extends Module {
+  readonly part: Part;
+
+  constructor(compute: (x: Tensor) => Tensor) {
+    super();
+    this.part = new Part(compute);
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.part.forward(x);
+  }
+}
+
+const example = [runtime.zeros([2, 4])];
+
+async function errorOf(compute: (x: Tensor) => Tensor): Promise<OnnxError> {
+  const error = await toOnnx(new Around(compute), example).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(OnnxError);
+  return error as OnnxError;
+}
+
+test("an op without operator is named with its module", async () => {
+  const error = await errorOf((x) => x.cumsum(1));
+  expect(error.message).toBe(
+    "cumsum of part cannot be written as ONNX: there is no operator for it",
+  );
+  expect([error.problem, error.unsupported]).toEqual(["unsupported", ["cumsum"]]);
+});
+
+test("what depends on the size of an axis in another way is refused", async () => {
+  const scaled = await errorOf((x) => x.mul(1 / (x.shape[0] as number)));
+  expect(scaled.message).toContain("scale of part");
+  expect(scaled.message).toContain("fix that by the option axes");
+  const branch = await errorOf((x) => ((x.shape[0] as number) > 2 ? x.exp() : x));
+  expect(branch.message).toContain(
+    'other ops where an axis has another size: fix the sizes of "batch"',
+  );
+  const fixed = new Around((x) => x.mul(1 / (x.shape[0] as number)));
+  expect((await toOnnx(fixed, example, { axes: {} })).length).toBeGreaterThan(100);
+});
+
+test("tensors of numbers of the host, integers and dropout are named", async () => {
+  const host = await errorOf((x) => x.add(runtime.tensor([1, 2, 3, 4])));
+  expect(host.message).toContain("made in forward() from numbers of the host");
+  const integers = await errorOf((x) => x.to("uint32").add(1).to("float32"));
+  expect(integers.message).toContain("modulo 2^32");
+  const gru = new GRU(runtime, 4, 4, { generator });
+  await expect(toOnnx(gru, [runtime.zeros([2, 3, 4])])).rejects.toThrow(
+    "cannot be written as ONNX",
+  );
+});
+
+test("wrong options are refused", async () => {
+  const model = new Around((x) => x);
+  const refused = (options: Parameters<typeof toOnnx>[2], words: string): Promise<void> =>
+    expect(toOnnx(model, example, options)).rejects.toThrow(words);
+  await refused({ opset: 9 }, "opset 9 is not written");
+  await refused({ inputNames: ["a", "b"] }, "2 names for 1 tensors");
+  await refused({ axes: { x: { 0: "batch" } } }, 'axes names "x", and the inputs are input');
+  await expect(toOnnx(model, [])).rejects.toThrow("at least one tensor");
+});
+
+test("the model stays in its mode", async () => {
+  const model = new Around((x) => x);
+  model.part.eval();
+  await toOnnx(model, example);
+  const modes = [...model.namedModules()].map(([path, { isTraining }]) => [path, isTraining]);
+  expect(modes).toEqual([
+    ["", true],
+    ["part", false],
+    ["part.linear", false],
+    ["part.dropout", false],
+  ]);
+});

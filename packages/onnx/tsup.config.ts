@@ -1,0 +1,7 @@
+import { library } from "@halfstep/build";
+
+export default library({
+  entry: ["src/index.ts", "src/cli/main.ts"],
+  external: [/^node:/],
+  usesDisposal: true,
+});

@@ -1,0 +1,73 @@
+import { castOp } from "../dispatch/cast.js";
+import type { TracedDefinition } from "../dispatch/trace.js";
+import { attentionOp } from "./attention.js";
+import { probabilitiesOp } from "./attention-probabilities.js";
+import { normalizeBy } from "./batch-norm.js";
+import { catOp } from "./concatenate.js";
+import { convolve } from "./conv2d.js";
+import { gatherOp, selectOp } from "./indexing.js";
+import { matmul } from "./matmul.js";
+import { layerNormOp, rmsNormOp } from "./norms.js";
+import { avgPool2d, maxPool2d } from "./pool.js";
+import { maxOp, meanOp, minOp, sumOp } from "./reduce.js";
+import { expand, permute, reshapeNode } from "./shape.js";
+import { logSoftmaxOp, softmaxOp } from "./softmax.js";
+import { window } from "./windows.js";
+
+/** The names of {@link structuredOps}. */
+export type StructuredOp =
+  | "cast"
+  | "reshape"
+  | "permute"
+  | "expand"
+  | "window"
+  | "cat"
+  | "indexSelect"
+  | "gather"
+  | "matmul"
+  | "conv2d"
+  | "maxPool2d"
+  | "avgPool2d"
+  | "batchNorm"
+  | "layerNorm"
+  | "rmsNorm"
+  | "softmax"
+  | "logSoftmax"
+  | "sum"
+  | "mean"
+  | "amax"
+  | "amin"
+  | "attention"
+  | "attentionProbabilities";
+
+/**
+ * The definitions of ops of forward passes that are not pointwise, by which traces identify them. Tools that translate a trace compute the
+ * same from the attributes.
+ */
+export const structuredOps: Readonly<Record<StructuredOp, TracedDefinition>> = {
+  /** Attributes: the dtype of the result. */
+  cast: castOp,
+  /** Attributes: the shape of the result. */
+  reshape: reshapeNode,
+  permute: permute.definition,
+  expand: expand.definition,
+  window: window.definition,
+  cat: catOp.definition,
+  indexSelect: selectOp.definition,
+  gather: gatherOp.definition,
+  matmul: matmul.definition,
+  conv2d: convolve.definition,
+  maxPool2d: maxPool2d.definition,
+  avgPool2d: avgPool2d.definition,
+  batchNorm: normalizeBy.definition,
+  layerNorm: layerNormOp.definition,
+  rmsNorm: rmsNormOp.definition,
+  softmax: softmaxOp.definition,
+  logSoftmax: logSoftmaxOp.definition,
+  sum: sumOp.definition,
+  mean: meanOp.definition,
+  amax: maxOp.definition,
+  amin: minOp.definition,
+  attention: attentionOp.definition,
+  attentionProbabilities: probabilitiesOp.definition,
+};
