@@ -3,9 +3,11 @@ export { DiLoCo, type DiLoCoOptions, type DiLoCoState } from "./diloco/diloco.js
 export { ExchangeError, type ExchangeFailure } from "./errors.js";
 export {
   GradientExchange,
+  type GradientExchangeMode,
   type GradientExchangeOptions,
   type ReduceOptions,
   type ReducibleOptimizer,
+  type ShardedVariables,
 } from "./gradients/gradient-exchange.js";
 export { type InProcessOptions, inProcess } from "./in-process/in-process.js";
 export { StatisticsExchange } from "./statistics/statistics-exchange.js";

@@ -9,6 +9,7 @@ import {
 } from "@halfstep/kernels/optimizers";
 import { NonFiniteGradientError } from "./errors.js";
 import { refuseScaledClip } from "./scale-marks.js";
+import { refuseShard } from "./shard-checks.js";
 
 /** The part of an optimizer that clipping uses. */
 export interface ClippableOptimizer<B> {
@@ -17,6 +18,8 @@ export interface ClippableOptimizer<B> {
   gradients(): Iterable<Binding<B> & { readonly name?: string }>;
   /** Their marks of loss scales, as far as known. */
   gradientMarks?(): Iterable<MarkedGradient>;
+  /** Whether groups are shards, of which other norms than the 2-norm are not known. */
+  readonly paramGroups?: readonly { readonly params: { readonly shard?: object } }[];
 }
 
 /** Options of clipping gradients. */
@@ -120,6 +123,9 @@ function clip<B>(
   requirePositive("maxNorm", maxNorm);
   requirePositive("normType", normType);
   refuseScaledClip(optimizer, gradScale !== undefined);
+  if (normType !== 2)
+    for (const { params } of optimizer.paramGroups ?? [])
+      refuseShard(params, `the ${normType}-norm of gradients`);
   const { target } = optimizer;
   const { partials, norm } = scratchOf(optimizer, name);
   const gradients = all.map(plainBinding);

@@ -18,6 +18,17 @@ export class OptimizerStateError extends Error {
   }
 }
 
+/** An optimizer or its options need whole parameters, of which a shard has parts. */
+export class ShardError extends Error {
+  constructor(message: string) {
+    super(message);
+    brand(this, "ShardError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "ShardError");
+  }
+}
+
 /** The norm of the gradients is infinite or NaN, and `errorIfNonfinite` is set. */
 export class NonFiniteGradientError extends Error {
   constructor(message: string) {

@@ -27,11 +27,12 @@ import {
   requireTarget,
 } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
-import { type FlatTensors, gradientsOf, partOf, presentRanges } from "./flat-tensors.js";
+import { type FlatTensors, gradientsOf, partOf } from "./flat-tensors.js";
 import type { MomentFormat } from "./group-state.js";
 import { type ParameterStorage, parameterStorages, storageOf } from "./parameter-storage.js";
 import { ResidentGroup, validateOptions } from "./resident-group.js";
 import { markedGradients, refuseScaledStep } from "./scale-marks.js";
+import { refuseShard } from "./shard-checks.js";
 import type { GroupStateDict, OptimizerStateDict } from "./state-dict.js";
 import type { StepObserver, WritableGroup } from "./step-observer.js";
 
@@ -135,9 +136,9 @@ export class FlatOptimizer<B, H extends CommonOptions> {
 
   /** The gradients that are present. */
   *gradients(): Generator<Binding<B> & { readonly dtype: "float32"; readonly name: string }> {
-    for (const [i, { params }] of this.paramGroups.entries())
-      for (const range of presentRanges(params))
-        yield { ...partOf(gradientsOf(params), range), dtype: "float32", name: `group ${i}` };
+    for (const [i, group] of this.#groups.entries())
+      for (const { x, ...range } of group.gradients())
+        yield { ...partOf(x, range), dtype: "float32", name: `group ${i}` };
   }
 
   /** The gradients that are present, each with its marks of loss scales. */
@@ -179,8 +180,9 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     return this.#lastControl;
   }
 
-  /** The groups with their storage, in the order of {@link paramGroups}. */
+  /** The groups with their storage, in the order of {@link paramGroups}. Throws a ShardError for a shard. */
   keptGroups(): readonly WritableGroup<B>[] {
+    this.#refuseShards();
     return this.#groups.map((group) => ({
       params: group.options.params,
       storage: group.storage,
@@ -191,15 +193,19 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     }));
   }
 
-  /** Observes steps from the next one on, until the returned function is called. */
+  /** Observes steps from the next one on, until the returned function is called. Throws a ShardError for a shard. */
   observe(observer: StepObserver<B>): () => void {
+    this.#refuseShards();
     this.#observers.add(observer);
     return () => void this.#observers.delete(observer);
   }
 
-  /** Throws a TypeError where the rule of a group cannot be adapted. */
+  /** Throws a TypeError where the rule of a group cannot be adapted, and a ShardError for a shard. */
   checkAdaptation(adaptation: GradientAdaptation<H>): void {
-    for (const { rule } of this.#groups) adaptation.rule(rule);
+    for (const { rule, options } of this.#groups) {
+      adaptation.rule(rule);
+      refuseShard(options.params, "rates from the norms of parameters");
+    }
   }
 
   /** Sets every gradient to zero, or makes it absent where the parameters support it. */
@@ -258,9 +264,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   /** Launches the sums of squares of all gradients, where steps clip. */
   #clip(present: readonly PresentGroup<B, H>[], scale: B): ClipOfStep<B> | undefined {
     if (this.#clipGradNorm === undefined) return undefined;
-    const parts = present.flatMap(({ group, ranges }) =>
-      ranges.map((range) => ({ x: gradientsOf(group.options.params), ...range })),
-    );
+    const parts = present.flatMap(({ group }) => group.gradients());
     const length = parts.length * partialsEach;
     if ((this.#partials?.length ?? 0) < length) this.#partials = this.#allocate(length);
     const partials = this.#partials as Binding<B>;
@@ -268,6 +272,11 @@ export class FlatOptimizer<B, H extends CommonOptions> {
       this.target.launch(clipPartials({ x, scale, partials }, { offset, length, part }));
     const eps = this.#algorithm.clipEps ?? 1e-6;
     return { partials, parts: parts.length, maxNorm: this.#clipGradNorm, eps };
+  }
+
+  #refuseShards(): void {
+    for (const { params } of this.#paramGroups)
+      refuseShard(params, "averages and meters of updates");
   }
 
   #allocate(length: number): Binding<B> {

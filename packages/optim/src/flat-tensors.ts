@@ -2,6 +2,7 @@ import type { Binding } from "@halfstep/device";
 import { bytesFor, elementsIn } from "@halfstep/formats/dtypes";
 import type { GradientMark } from "@halfstep/grad-scaler";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
+import type { Shard } from "./shard.js";
 
 /** The place of one parameter in a flat buffer. */
 export interface Segment {
@@ -32,6 +33,8 @@ export interface FlatTensors<B> {
   gradientMarks?(segment: number): ReadonlySet<GradientMark>;
   /** Replaces the marks of every present gradient by one mark. */
   markGradients?(mark: GradientMark): void;
+  /** The part that an optimizer steps, where several optimizers divide the parameters. Absent: all. */
+  readonly shard?: Shard<B>;
 }
 
 /** A part of a flat buffer, in elements. */

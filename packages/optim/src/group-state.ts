@@ -10,7 +10,8 @@ import {
   type UpdateRange,
   type UpdateRule,
 } from "@halfstep/kernels/optimizers";
-import { type FlatTensors, flatLength, orderedSegments, presentRanges } from "./flat-tensors.js";
+import { type FlatTensors, orderedSegments, presentRanges } from "./flat-tensors.js";
+import { ownLength } from "./own-parts.js";
 import { blocksAt, elementsAt, placesAt, type SavedBuffer } from "./saved-buffer.js";
 
 /**
@@ -106,7 +107,7 @@ export class GroupState<B> {
     const isMoment = kind === "signed" || kind === "unsigned";
     if (isMoment && moments === "int8")
       return this.#allocate("uint32", this.#table.blocks * blockWords);
-    const length = flatLength(this.#params.segments);
+    const length = ownLength(this.#params);
     return this.#allocate(isMoment && moments === "bfloat16" ? "bfloat16" : "float32", length);
   }
 

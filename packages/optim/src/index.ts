@@ -40,7 +40,12 @@ export {
   ExponentialMovingAverage,
   type ExponentialMovingAverageOptions,
 } from "./ema.js";
-export { AverageStateError, NonFiniteGradientError, OptimizerStateError } from "./errors.js";
+export {
+  AverageStateError,
+  NonFiniteGradientError,
+  OptimizerStateError,
+  ShardError,
+} from "./errors.js";
 export { FlatOptimizer } from "./flat-optimizer.js";
 export { type FlatTensors, flatTensors, type Segment } from "./flat-tensors.js";
 export { FP16Optimizer } from "./fp16-optimizer.js";
@@ -106,6 +111,7 @@ export {
   warmupLinear,
 } from "./schedules/warmup.js";
 export { SGD, type SGDGroupOptions, type SGDOptions } from "./sgd.js";
+export type { Shard, ShardPart, ShardWords } from "./shard.js";
 export type { GroupStateDict, OptimizerStateDict } from "./state-dict.js";
 export type { GroupStep, KeptGroup, StepObserver, WritableGroup } from "./step-observer.js";
 export { StochasticWeightAverage } from "./swa.js";

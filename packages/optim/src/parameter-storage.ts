@@ -2,7 +2,8 @@ import type { Binding } from "@halfstep/device";
 import { bytesFor } from "@halfstep/formats/dtypes";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import type { ParameterKind } from "@halfstep/kernels/optimizers";
-import { type FlatTensors, flatLength, type Segment } from "./flat-tensors.js";
+import type { FlatTensors, Segment } from "./flat-tensors.js";
+import { ownLength } from "./own-parts.js";
 import { elementsAt, halvesAt, type SavedBuffer } from "./saved-buffer.js";
 
 /**
@@ -60,10 +61,11 @@ export function storageOf<B>(
 
 export function residentStorage<B>(
   target: ResidentTarget<B>,
-  { dtype, segments }: FlatTensors<B>,
+  params: FlatTensors<B>,
   name: ParameterStorage,
 ): ResidentStorage<B> {
-  const length = flatLength(segments);
+  const { dtype, segments } = params;
+  const length = ownLength(params);
   const buffer = (of: Binding<B>["dtype"], elements: number): Binding<B> => ({
     buffer: allocateResident(target, bytesFor(of, Math.max(elements, 1))),
     offset: 0,

@@ -16,13 +16,15 @@ import {
   stepControl,
   type UpdateRange,
   type UpdateRule,
+  type UpdateTarget,
 } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GradientAdaptation, ParameterGroup } from "./algorithm.js";
 import { requireNumber, requireSame } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
-import { gradientsOf, valuesOf } from "./flat-tensors.js";
+import { gradientsOf, partOf, valuesOf } from "./flat-tensors.js";
 import type { GroupExtension } from "./group-extension.js";
 import { GroupState, type MomentFormat } from "./group-state.js";
+import { type GradientRange, ownGradients, ownParts, ownWords, partUpdates } from "./own-parts.js";
 import {
   type ParameterStorage,
   type ResidentStorage,
@@ -30,6 +32,8 @@ import {
 } from "./parameter-storage.js";
 import { type RateColumns, RateTable } from "./rate-table.js";
 import type { SavedBuffer } from "./saved-buffer.js";
+import type { ShardWords } from "./shard.js";
+import { requireElementwise } from "./shard-checks.js";
 import { type GroupStateDict, joinState, splitState } from "./state-dict.js";
 import type { GroupStep, StepObserver } from "./step-observer.js";
 
@@ -39,7 +43,7 @@ const noColumns: RateColumns = { key: "", settledAt: 1, row: () => [0, 0, 0] };
 export interface StepOfGroup<B> {
   /** Index of the group in the optimizer. */
   readonly index: number;
-  /** The parts that have gradients, at least one. */
+  /** The parts that have gradients, at least one. Those of a shard follow from it. */
   readonly ranges: readonly UpdateRange[];
   readonly foundInf: B;
   readonly scale: B;
@@ -86,6 +90,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     this.options = options;
     this.rule = algorithm.rule(options);
     requireOwnNames(this.rule, algorithm, options);
+    if (params.shard) requireElementwise({ algorithm, rule: this.rule, moments: formats.moments });
     this.#target = target;
     this.#algorithm = algorithm;
     this.#moments = formats.moments;
@@ -103,6 +108,11 @@ export class ResidentGroup<B, H extends CommonOptions> {
   /** The parts that have gradients. */
   ranges(): readonly UpdateRange[] {
     return this.#state.ranges();
+  }
+
+  /** The gradients that a step reads. */
+  gradients(): readonly GradientRange<B>[] {
+    return ownGradients(this.options.params);
   }
 
   /** Throws a RangeError for options out of range. */
@@ -142,26 +152,30 @@ export class ResidentGroup<B, H extends CommonOptions> {
     let kept: Pick<ResidentStorage<B>, "kind" | "buffers"> = storage;
     for (const observer of observers) kept = observer.before?.(observed) ?? kept;
     extension?.before?.(own);
-    launchUpdate(
-      this.#target,
-      rule,
-      {
-        values: valuesOf(params),
-        gradients,
-        control,
-        parameters: kept.kind,
-        storage: { ...kept.buffers, applied },
-        state: state.buffers,
-        ...(extension && { inputs: extension.inputs(options) }),
-        table: () => state.table,
-      },
-      ranges,
-      {
-        scalars,
-        maximize: options.maximize,
-        between: (pass) => extension?.after?.(pass, own),
-      },
-    );
+    const operands = {
+      ...{ control, parameters: kept.kind, storage: { ...kept.buffers, applied } },
+      state: state.buffers,
+      ...(extension && { inputs: extension.inputs(options) }),
+      table: () => state.table,
+    };
+    const attributes = { scalars, maximize: options.maximize };
+    if (params.shard) {
+      // Rounded copies follow when all values are here.
+      const target: UpdateTarget<B> = {
+        launch: (launch) => this.#target.launch(launch),
+        allocate: (bytes) => this.#target.allocate(bytes),
+      };
+      for (const { ranges: own, ...buffers } of partUpdates(params))
+        launchUpdate(target, rule, { ...operands, ...buffers }, own, attributes);
+      params.shard.share();
+    } else
+      launchUpdate(
+        this.#target,
+        rule,
+        { ...operands, values: valuesOf(params), gradients },
+        ranges,
+        { ...attributes, between: (pass) => extension?.after?.(pass, own) },
+      );
     for (const observer of observers) observer.after?.(observed);
     this.keepValues();
   }
@@ -188,18 +202,18 @@ export class ResidentGroup<B, H extends CommonOptions> {
       return;
     }
     const target = this.#target;
-    const shape = [master.length];
-    const scratch = (dtype: Binding<B>["dtype"]) => ({
-      ...master,
-      ...{ buffer: target.allocate(bytesFor(dtype, master.length)), dtype, shape },
-    });
-    const values = { ...valuesOf(params), shape };
-    const kept = { ...master, shape };
-    const rounded = scratch(params.dtype);
-    const isSame = scratch("uint32");
-    target.launch(elementwise(identity, [kept], rounded));
-    target.launch(elementwise(eq, [values, rounded], isSame));
-    target.launch(elementwise(where, [isSame, kept, values], kept));
+    for (const { values, kept } of this.#pairs(master)) {
+      const { shape } = kept;
+      const scratch = (dtype: Binding<B>["dtype"]) => ({
+        ...{ buffer: target.allocate(bytesFor(dtype, kept.length)), offset: 0 },
+        ...{ length: kept.length, dtype, shape },
+      });
+      const rounded = scratch(params.dtype);
+      const isSame = scratch("uint32");
+      target.launch(elementwise(identity, [kept], rounded));
+      target.launch(elementwise(eq, [values, rounded], isSame));
+      target.launch(elementwise(where, [isSame, kept, values], kept));
+    }
     this.keepValues();
   }
 
@@ -207,12 +221,9 @@ export class ResidentGroup<B, H extends CommonOptions> {
   adoptValues(): void {
     const { master, compensation, remainder } = this.storage.buffers;
     const target = this.#target;
-    if (master) {
-      const shape = [master.length];
-      target.launch(
-        elementwise(identity, [{ ...valuesOf(this.options.params), shape }], { ...master, shape }),
-      );
-    }
+    if (master)
+      for (const { values, kept } of this.#pairs(master))
+        target.launch(elementwise(identity, [values], kept));
     if (compensation) target.launch(fill(compensation, 0));
     // `fill` supports floats only, and zero has the same bits in all of them.
     if (remainder) target.launch(fill({ ...remainder, dtype: "float32" }, 0));
@@ -224,7 +235,8 @@ export class ResidentGroup<B, H extends CommonOptions> {
     const { params, ...options } = this.options as ParameterGroup<B, CommonOptions>;
     const buffers = this.#saved();
     const bindings = [this.applied, ...buffers.map(({ binding }) => binding)];
-    const [count, ...values] = await Promise.all(bindings.map((each) => this.#target.read(each)));
+    const [count, ...own] = await Promise.all(bindings.map((each) => this.#target.read(each)));
+    const values = await this.#collected(buffers, own as ShardWords[]);
     return {
       options: Object.fromEntries(
         Object.entries(options).filter(([, value]) => typeof value !== "function"),
@@ -248,9 +260,10 @@ export class ResidentGroup<B, H extends CommonOptions> {
     const { options: group } = this;
     requireSame(index, "storage", saved.storage, this.storage.name);
     requireSame(index, "moments", saved.moments, this.#moments);
-    const writes = this.#saved().map(
-      (buffer) => [buffer.binding, joinState(group.params.segments, buffer, saved.state)] as const,
-    );
+    const writes = this.#saved().map((buffer) => {
+      const whole = joinState(group.params.segments, buffer, saved.state);
+      return [buffer.binding, ownWords(group.params, whole, buffer.perElement)] as const;
+    });
     const known = Object.entries(saved.options).filter(
       ([name]) => name !== "params" && Object.hasOwn(group, name),
     );
@@ -276,6 +289,31 @@ export class ResidentGroup<B, H extends CommonOptions> {
     };
   }
 
+  /** The parts of the values that this group steps, each with its part of a buffer of the group's own. */
+  #pairs(own: Binding<B>): readonly { readonly values: Shaped<B>; readonly kept: Shaped<B> }[] {
+    const { params } = this.options;
+    return ownParts(params).map((part) => {
+      const shape = [part.length];
+      return {
+        values: { ...partOf(valuesOf(params), part), shape },
+        kept: { ...partOf(own, { ...part, offset: part.at }), shape },
+      };
+    });
+  }
+
+  /** The elements of buffers for all parameters. In a shard, which has a part of them, one buffer after another. */
+  async #collected(
+    buffers: readonly SavedBuffer<B>[],
+    own: readonly ShardWords[],
+  ): Promise<readonly ShardWords[]> {
+    const { shard } = this.options.params;
+    if (!shard) return own;
+    const all: ShardWords[] = [];
+    for (const [i, { perElement }] of buffers.entries())
+      all.push(await shard.collect(own[i] as ShardWords, perElement));
+    return all;
+  }
+
   #requireSameRule(index: number, rule: UpdateRule): void {
     if (rule === this.rule) return;
     requireSame(index, "the update rule", rule.name, this.rule.name);
@@ -294,6 +332,8 @@ export class ResidentGroup<B, H extends CommonOptions> {
     return [...this.#state.saved, ...(this.#extension?.saved ?? []), ...this.storage.saved];
   }
 }
+
+type Shaped<B> = Binding<B> & { readonly shape: readonly number[] };
 
 /** Throws a RangeError that names the option. */
 export function validateOptions<H extends CommonOptions>(

@@ -1,7 +1,7 @@
 import type { Binding } from "@halfstep/device";
 import { blockWords } from "@halfstep/kernels/optimizers";
 import { OptimizerStateError } from "./errors.js";
-import { type Segment, segmentLength } from "./flat-tensors.js";
+import { flatLength, type Segment, segmentLength } from "./flat-tensors.js";
 
 /** Saved numbers of one parameter, in the type of their storage; 16-bit floats are widened. */
 export type SavedArray = Float32Array | Uint16Array | Uint8Array;
@@ -15,6 +15,10 @@ type Loaded = Readonly<Record<string, ArrayLike<number>>>;
 /** A resident buffer of the optimizer, and its division into parameters. */
 export interface SavedBuffer<B> {
   readonly binding: Binding<B>;
+  /** Elements of the buffer for all parameters, of which that of a shard has a part. */
+  readonly length: number;
+  /** Elements for each parameter element, where shards have parts of the buffer. */
+  readonly perElement: number;
   /** The part of segment `index` of the buffer's elements. */
   split(values: ArrayLike<number>, index: number): SavedArrays;
   /** Writes saved numbers to their places. Throws an OptimizerStateError where they do not fit. */
@@ -26,13 +30,15 @@ export const elementsAt = <B>(
   name: string,
   binding: Binding<B>,
   segments: readonly Segment[],
-): SavedBuffer<B> =>
-  placesAt(
+): SavedBuffer<B> => ({
+  ...placesAt(
     name,
     binding,
     segments,
     segments.map((segment) => ({ offset: segment.offset, length: segmentLength(segment) })),
-  );
+  ),
+  length: flatLength(segments),
+});
 
 /** Numbers of each parameter at places of their own. */
 export function placesAt<B>(
@@ -43,6 +49,8 @@ export function placesAt<B>(
 ): SavedBuffer<B> {
   return {
     binding,
+    length: binding.length,
+    perElement: 1,
     split(values, index) {
       const { offset, length } = places[index] as (typeof places)[number];
       return {
@@ -64,6 +72,8 @@ export function halvesAt<B>(
 ): SavedBuffer<B> {
   return {
     binding,
+    length: Math.ceil(flatLength(segments) / 4) * 2,
+    perElement: 1 / 2,
     split(values, index) {
       const segment = segments[index] as Segment;
       const word = (i: number): number => values[(segment.offset + i) >> 1] as number;
@@ -98,6 +108,8 @@ export function blocksAt<B>(
     ((firstBlocks[index] as number) + (i >> 8)) * blockWords + 1 + ((i & 255) >> 2);
   return {
     binding,
+    length: binding.length,
+    perElement: 1,
     split(values, index) {
       const segment = segments[index] as Segment;
       const codes = Uint8Array.from(

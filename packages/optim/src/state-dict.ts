@@ -56,7 +56,8 @@ export function joinState<B>(
     throw new OptimizerStateError(
       `the saved state has ${unknown.join(", ")}, which the optimizer does not: load it into the model that it was saved with`,
     );
-  const { length, dtype } = buffer.binding;
+  const { binding, length } = buffer;
+  const { dtype } = binding;
   const values = dtype === "uint32" ? new Uint32Array(length) : new Float32Array(length);
   for (const [index, segment] of segments.entries())
     buffer.join(state[segment.name] ?? {}, index, values);

@@ -71,7 +71,7 @@ export type { DeviceRates } from "./run/submits.js";
 export { ampPrimitives, type TensorAmpPrimitives } from "./tensor/amp.js";
 export { type FlatVariables, flatten, flattenByDType } from "./tensor/flatten.js";
 export { tensorFormatter } from "./tensor/print.js";
-export type { RecorderTarget } from "./tensor/recorder-target.js";
+export type { RecorderTarget, StorageReads } from "./tensor/recorder-target.js";
 export { cpuRuntime, gpuRuntime, type Runtime, runtime } from "./tensor/runtime.js";
 export type {
   CpuRuntimeOptions,

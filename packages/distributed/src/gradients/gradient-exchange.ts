@@ -1,30 +1,43 @@
 import type { Binding, Launch } from "@halfstep/device";
-import {
-  packHalves,
-  packHeaderWords,
-  packScratchWords,
-  unpackHalves,
-} from "@halfstep/kernels/optimizers";
+import { unpackHalves } from "@halfstep/kernels/optimizers";
 import {
   type CarriedPart,
   defineHostOp,
+  type FlatVariables,
   type HostFunction,
   type HostOp,
   type HostPart,
   hostLaunch,
+  type Runtime,
 } from "@halfstep/tensor";
 import type { Carrier } from "../carrier.js";
+import type { ParameterShard } from "../shards/parameter-shard.js";
+import { ShardedParameters } from "../shards/sharded-parameters.js";
 import { Exchange, type ExchangeOptions } from "../wire/exchange.js";
+import { packed } from "./packed.js";
+
+/**
+ * "allReduce": every rank steps all parameters. "zero1": every rank steps its shard, and has the moments and masters of that shard alone.
+ * All ranks then get the parameters of all, so that adapters that round otherwise cannot make ranks differ.
+ */
+export type GradientExchangeMode = "allReduce" | "zero1";
 
 /** The part of an optimizer that an exchange of its gradients uses: optimizers of `@halfstep/optim` on a runtime's target have it. */
 export interface ReducibleOptimizer<B> {
   readonly target: { launch(launch: Launch<B>): void };
   /** The gradients that are present, whole groups where possible. */
   gradients(): Iterable<Binding<B>>;
+  /** With mode "zero1", each has parameters that {@link GradientExchange.shard} gave. */
+  readonly paramGroups?: readonly { readonly params: { readonly shard?: unknown } }[];
 }
+
+/** Flat parameters of which this rank steps its shard. */
+export type ShardedVariables = FlatVariables & { readonly shard?: ParameterShard };
 
 /** Options of exchanging gradients. */
 export interface GradientExchangeOptions extends ExchangeOptions {
+  /** Default "allReduce". */
+  readonly mode?: GradientExchangeMode;
   /** Parts into which the gradients are divided, each exchanged as soon as it is computed. Default 5. */
   readonly buckets?: number;
   /** Least bytes of a part: smaller groups, such as biases, wait for the last. Default 1 MiB. */
@@ -56,7 +69,9 @@ interface StepExchange {
  * scaler.step(optimizer);
  */
 export class GradientExchange {
+  readonly mode: GradientExchangeMode;
   readonly #exchange: Exchange;
+  readonly #sharded: ShardedParameters[] = [];
   readonly #buckets: number;
   readonly #leastBytes: number;
   /** By the most parts of a group: a plan is cached by its host ops. */
@@ -65,23 +80,64 @@ export class GradientExchange {
   /** @throws RangeError for a number of buckets or bytes that is not a whole number from 1 on. */
   constructor(
     carrier: Carrier,
-    { buckets = 5, leastBytes = 2 ** 20, ...options }: GradientExchangeOptions = {},
+    {
+      mode = "allReduce",
+      buckets = 5,
+      leastBytes = 2 ** 20,
+      ...options
+    }: GradientExchangeOptions = {},
   ) {
     for (const [name, value] of Object.entries({ buckets, leastBytes }))
       if (!Number.isSafeInteger(value) || value < 1)
         throw new RangeError(`${name} is ${value}: it must be a whole number from 1 on`);
+    this.mode = mode;
     this.#exchange = new Exchange(carrier, options);
     this.#buckets = buckets;
     this.#leastBytes = leastBytes;
   }
 
-  /** Records that the present gradients of optimizers are replaced by their means over all ranks. Within a step. */
+  /**
+   * With mode "zero1", divides parameters among the ranks: make the optimizer of what this returns. Parameters that are stepped together,
+   * such as the groups of one optimizer, are passed together. With mode "allReduce" or one rank they are returned as they are.
+   *
+   * @example
+   * const [params] = exchange.shard(runtime, [flatten(model.parameters())]);
+   * const optimizer = new AdamW(runtime.target, params, { lr: 1e-3 });
+   */
+  shard(runtime: Runtime, groups: readonly FlatVariables[]): readonly ShardedVariables[] {
+    if (this.mode === "allReduce" || this.#exchange.carrier.size === 1) return groups;
+    const setting = {
+      ...{ exchange: this.#exchange, buckets: this.#buckets, leastBytes: this.#leastBytes },
+    };
+    const sharded = new ShardedParameters(runtime, groups, setting);
+    this.#sharded.push(sharded);
+    return groups.map((group, i) => ({ ...group, shard: sharded.shards[i] as ParameterShard }));
+  }
+
+  /**
+   * Gives all ranks the float32 values of all parameters. With mode "zero1" a rank has 16-bit values in place of those that it does not step,
+   * where steps read no others. Call it on all ranks, outside steps, before parameters are read in float32: for checkpoints and evaluation.
+   */
+  async complete(): Promise<void> {
+    for (const sharded of this.#sharded) await sharded.complete();
+  }
+
+  /**
+   * Records that the present gradients of optimizers are replaced by their means over all ranks; with mode "zero1", those that this rank
+   * steps. Within a step.
+   *
+   * @throws TypeError with mode "zero1" for parameters that {@link shard} did not divide.
+   */
   reduce<B>(
     optimizers: ReducibleOptimizer<B> | readonly ReducibleOptimizer<B>[],
     { weight }: ReduceOptions = {},
   ): void {
     if (this.#exchange.carrier.size === 1) return;
     const all = "target" in optimizers ? [optimizers] : optimizers;
+    if (this.mode === "zero1") {
+      for (const sharded of this.#shardedBy(all)) sharded.reduce(weight);
+      return;
+    }
     const groups = all.flatMap(({ target, gradients }, i) =>
       [...gradients.call(all[i])].map((binding) => ({ target, binding })),
     );
@@ -92,6 +148,21 @@ export class GradientExchange {
       target.launch(
         hostLaunch(this.#opOf(parts), [binding], this.#functionOf(step, group, weight)),
       );
+  }
+
+  #shardedBy<B>(optimizers: readonly ReducibleOptimizer<B>[]): ReadonlySet<ShardedParameters> {
+    const shards = optimizers.flatMap(({ paramGroups }) => [
+      ...(paramGroups ?? [{ params: {} }]).map(({ params }) => params.shard),
+    ]);
+    return new Set(
+      shards.map((shard) => {
+        const found = this.#sharded.find((each) => each.shards.some((own) => own === shard));
+        if (found) return found;
+        throw new TypeError(
+          'mode "zero1": the parameters of the optimizer are not divided among ranks: make it of what shard() of this exchange returns',
+        );
+      }),
+    );
   }
 
   #opOf(parts: number): HostOp {
@@ -117,21 +188,14 @@ export class GradientExchange {
       const role = { name: "gradients", access: "readwrite" } as const;
       return { before: [], operands: [{ binding: x, role }], after: [] };
     }
-    const { length } = x;
-    const codes: Binding<B> = {
-      buffer: allocate(length * 2),
-      ...{ offset: 0, length, dtype: format },
-    };
-    const header = allocate(packHeaderWords * 4);
-    const scratch = allocate(packScratchWords * 4);
-    const words = { buffer: header, offset: 0, length: packHeaderWords, dtype: "uint32" } as const;
+    const { before, codes, header } = packed(x, format, allocate);
     return {
-      before: packHalves({ x, codes, header, scratch }),
+      before,
       operands: [
         { binding: codes, role: { name: "codes", access: "readwrite" } },
-        { binding: words, role: { name: "header", access: "readwrite" } },
+        { binding: header, role: { name: "header", access: "readwrite" } },
       ],
-      after: [unpackHalves({ codes, header, x })],
+      after: [unpackHalves({ codes, header: header.buffer, x })],
     };
   }
 

@@ -21,6 +21,13 @@ export function divide(numbers: Float32Array, divisor: number): void {
   for (let i = 0; i < numbers.length; i++) numbers[i] = (numbers[i] as number) / divisor;
 }
 
+/** The sum of squares, in float64. */
+export function squareSum(numbers: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < numbers.length; i++) sum += (numbers[i] as number) ** 2;
+  return sum;
+}
+
 /** The bits of the largest finite magnitude. */
 export function largestMagnitude(words: Uint32Array): number {
   let largest = 0;

@@ -1,6 +1,7 @@
 import type { Carrier } from "../carrier.js";
 import { scale } from "./arithmetic.js";
 import { Breath } from "./breath.js";
+import { chunkOf, keptUnit, placesOf, type Range } from "./chunk.js";
 import { MemoryPool } from "./memory-pool.js";
 import { chunkLength, type Exchanging, pieces, scatterMean } from "./scatter-mean.js";
 import { largestExponent, shiftFor } from "./shift.js";
@@ -26,6 +27,13 @@ export interface MeanOptions {
   readonly weight?: number | undefined;
   /** The bucket, for errors. */
   readonly label?: string | undefined;
+}
+
+/** The means of the chunk of one rank. */
+interface Scattered {
+  readonly numbers: Float32Array;
+  readonly shift: number;
+  readonly lengths: number[];
 }
 
 /**
@@ -93,6 +101,59 @@ export class Exchange {
     });
   }
 
+  /** The means of this rank's chunk of a bucket: see {@link chunkOf}. They are not rounded. */
+  ownMean(values: Float32Array, options: MeanOptions = {}): Promise<Float32Array> {
+    return this.#inTurn(async (breath) => {
+      const { format } = this;
+      const shift = format === "float32" ? 0 : shiftFor(await largestExponent(values, breath));
+      const source = scaledSource(values, shift, 2 ** shift / this.predivide);
+      return this.#ownMean(source, breath, options);
+    });
+  }
+
+  /** {@link ownMean} of codes of the format {@link Exchange.format}, times `2^shift`. */
+  ownMeanOfCodes(
+    codes: Uint16Array,
+    shift: number,
+    options: MeanOptions = {},
+  ): Promise<Float32Array> {
+    const { format } = this;
+    if (format === "float32") throw new TypeError("ownMeanOfCodes: the wire is float32");
+    return this.#inTurn((breath) =>
+      this.#ownMean(codesSource(codes, shift, format), breath, options),
+    );
+  }
+
+  /** The chunk of a bucket of which a rank gets the means. */
+  chunkOf(bucket: Range, rank: number): Range {
+    return chunkOf(bucket, rank, this.#levels, this.carrier.hosts);
+  }
+
+  /** Collects equally many bytes of every rank. Where hosts have several ranks, a host sends its bytes once to each other host. */
+  collect(own: Uint8Array, label: string): Promise<(rank: number) => Uint8Array> {
+    return this.#inTurn(async () => {
+      const { carrier } = this;
+      let bytes = own;
+      for (const { scope } of [...this.#levels].reverse()) {
+        const receive = carrier.allocate(bytes.length * carrier.members(scope).length);
+        await carrier.allGather(bytes, receive, { scope, label });
+        bytes = receive;
+      }
+      const places = placesOf(this.#levels, carrier);
+      return (rank) => {
+        const start = (places.get(rank) as number) * own.length;
+        return bytes.subarray(start, start + own.length);
+      };
+    });
+  }
+
+  async #ownMean(source: Source, breath: Breath, options: MeanOptions): Promise<Float32Array> {
+    const { numbers, shift } = await this.#scatter(source, breath, options, keptUnit);
+    const factor = 2 ** -shift * this.predivide;
+    if (factor !== 1) scale(numbers, factor);
+    return numbers;
+  }
+
   /** Runs exchanges one after another: how long each prepares its bytes differs between ranks, and the order must not. */
   #inTurn<T>(exchange: (breath: Breath) => Promise<T>): Promise<T> {
     const done = this.#queue.then(() => exchange(new Breath()));
@@ -104,20 +165,11 @@ export class Exchange {
   async #exchange(
     bucket: Source,
     breath: Breath,
-    { weight = 1, label }: MeanOptions,
+    options: MeanOptions,
   ): Promise<{ readonly bytes: Uint8Array; readonly shift: number }> {
+    const { label } = options;
     const exchanging: Exchanging = { carrier: this.carrier, pool: this.#pool, breath, label };
-    const lengths: number[] = [];
-    let source = bucket;
-    let sum = weight;
-    let own: Float32Array = new Float32Array();
-    for (const level of this.#levels) {
-      lengths.push(source.length);
-      const part = await scatterMean(exchanging, level, source, sum);
-      own = part.numbers;
-      sum = part.weight;
-      source = scaledSource(own, part.shift, 1);
-    }
+    const { numbers: own, shift, lengths } = await this.#scatter(bucket, breath, options);
     let bytes = this.#pool.take(own.length * bytesOf(this.format));
     for (const { offset, count } of pieces(own.length)) {
       const place = bytes.subarray(offset * bytesOf(this.format));
@@ -126,7 +178,29 @@ export class Exchange {
     }
     for (const level of [...this.#levels].reverse())
       bytes = await this.#gather(exchanging, level, bytes, lengths.pop() as number);
-    return { bytes, shift: source.shift };
+    return { bytes, shift };
+  }
+
+  /** The means of this rank's chunk times `2^shift`, and the lengths of what is divided at each level. */
+  async #scatter(
+    bucket: Source,
+    breath: Breath,
+    { weight = 1, label }: MeanOptions,
+    unit?: number,
+  ): Promise<Scattered> {
+    const exchanging = { carrier: this.carrier, pool: this.#pool, breath, label, unit };
+    const lengths: number[] = [];
+    let source = bucket;
+    let sum = weight;
+    let numbers: Float32Array = new Float32Array();
+    for (const level of this.#levels) {
+      lengths.push(source.length);
+      const part = await scatterMean(exchanging, level, source, sum);
+      numbers = part.numbers;
+      sum = part.weight;
+      source = scaledSource(numbers, part.shift, 1);
+    }
+    return { numbers, shift: source.shift, lengths };
   }
 
   /** Collects the chunks of all members of a level: the bytes of `length` elements. Gives `own` back to the pool. */

@@ -12,6 +12,8 @@ export interface Exchanging {
   readonly pool: MemoryPool;
   readonly breath: Breath;
   readonly label: string | undefined;
+  /** Elements: chunks begin at multiples of it. */
+  readonly unit?: number | undefined;
 }
 
 /** The part of a bucket that one rank has to average. */
@@ -24,22 +26,22 @@ export interface OwnPart {
   readonly weight: number;
 }
 
-/** Elements of a chunk: equal for all members, with starts at multiples of 16 bytes in every format. */
-export const chunkLength = (length: number, members: number): number =>
-  Math.ceil(length / members / 8) * 8;
+/** Elements of a chunk: equal for all members, with starts at multiples of `unit`: by default 16 bytes in every format. */
+export const chunkLength = (length: number, members: number, unit = 8): number =>
+  Math.ceil(length / members / unit) * unit;
 
 /** Each chunk begins with the shift and the weight of its sender. */
 const headerBytes = 16;
 
 /** Sends each member its chunk of the bucket, and computes the weighted mean of the chunks that arrive, in float32. */
 export async function scatterMean(
-  { carrier, pool, breath, label }: Exchanging,
+  { carrier, pool, breath, label, unit }: Exchanging,
   { scope, format }: Level,
   source: Source,
   weight: number,
 ): Promise<OwnPart> {
   const members = carrier.members(scope);
-  const chunk = chunkLength(source.length, members.length);
+  const chunk = chunkLength(source.length, members.length, unit);
   const stride = headerBytes + chunk * bytesOf(format);
   const lengthOf = (member: number): number =>
     Math.max(0, Math.min(chunk, source.length - member * chunk));

@@ -161,3 +161,20 @@ test("state that is written before the last op is committed behind it", async ()
   await runtime.step(step(2));
   expect([...(await state.toArray())]).toEqual([4]);
 });
+
+test.each([true, false])(
+  "an op that is final: %s, comes behind the state, or before",
+  (isFinal) => {
+    const { runtime, state } = opened(elementwise(1, segment));
+    const bindings = [{ name: "report", access: "read" }] as const;
+    const op = defineHostOp({ name: "pass on", bindings, isFinal });
+    const buffer = runtime.target.allocateResident(16);
+    const plan = runtime.plan(() => {
+      state.assign(state.add(1));
+      const report = { buffer, offset: 0, length: 4, dtype: "float32" } as const;
+      runtime.target.launch(hostLaunch(op, [report], async () => {}));
+    });
+    const last = plan.launches.length - 1;
+    expect(plan.hostOps[0]?.position).toBe(isFinal ? last : last - 1);
+  },
+);

@@ -3,7 +3,7 @@ import { overlaps } from "../record/bindings.js";
 import type { HostPart } from "../record/host-op.js";
 import type { Storage } from "../record/storage.js";
 import { isWrite, type PlanGraph, type PlanNode } from "./graph.js";
-import { commitState } from "./passes/commit-state.js";
+import { commitState, isBeforeState } from "./passes/commit-state.js";
 import { divideHostOps } from "./passes/divide-host-ops.js";
 
 /** A function of the host between the launches of a plan. It cuts the plan into segments, which are submitted in turn. */
@@ -23,8 +23,8 @@ export interface PlannedHostOp {
 /** The graph of a plan after host ops were divided and writes of state were put behind them. */
 export function withHostOps(graph: PlanGraph, recorded: PlanGraph, divides: boolean): PlanGraph {
   const operands = new Set<Storage>();
-  for (const { part, launch } of recorded.nodes)
-    if (part) for (const { buffer } of launch.bindings) operands.add(buffer);
+  for (const node of recorded.nodes)
+    if (isBeforeState(node)) for (const { buffer } of node.launch.bindings) operands.add(buffer);
   if (!recorded.nodes.some(({ part }) => part)) return graph;
   return commitState(divideHostOps(graph, recorded, divides), operands);
 }

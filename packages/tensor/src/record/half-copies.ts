@@ -110,6 +110,13 @@ export class HalfCopies {
     );
   }
 
+  /** The formats in which a recording has read copies so far. */
+  readIn({ number }: CopyingRecording): readonly HalfDType[] {
+    return [...this.#copies].flatMap(([dtype, { lastRead }]) =>
+      lastRead === number ? [dtype] : [],
+    );
+  }
+
   /** Records that the last recorded update also stores this copy. */
   follow(copy: HalfCopy, recording: CopyingRecording): void {
     recording.append(copyValues({ values: this.#values, copy: copy.binding }));

@@ -33,12 +33,13 @@ export interface CarriedPart<B> {
 
 /**
  * How a part of the first binding of a host op is carried out: each of its elements is computed alone. A pure function. `allocate` gives
- * memory of the step.
+ * memory of the step, and `others` are the further bindings of the op.
  */
 export type Divide = <B>(
   part: Binding<B>,
   allocate: (bytes: number) => B,
   place: HostPart,
+  others: readonly Binding<B>[],
 ) => CarriedPart<B>;
 
 /** The limits of dividing a host op. */
@@ -54,6 +55,8 @@ export interface Division {
 export interface HostOp extends Kernel {
   /** Present where the planner may divide the op. */
   readonly division: Division | undefined;
+  /** Whether the state of the step may change before it. */
+  readonly isFinal: boolean;
 }
 
 /** A use of a host op, recorded beside launches. */
@@ -74,13 +77,24 @@ export interface HostOpDefinition {
    * Absent: the function gets the bindings as recorded, in one call.
    */
   readonly division?: Division;
+  /**
+   * True for an op that passes on what the step has made of its state, such as updated parameters. The state then changes before it, and
+   * where its function fails, parts of the step have happened: a program goes on from a checkpoint. Default false: the state of a step
+   * changes when all functions have succeeded.
+   */
+  readonly isFinal?: boolean;
 }
 
 const hostOps = new WeakSet<Kernel>();
 const hostBindings = new WeakSet<KernelBinding>();
 
 /** Defines a host op: launch it with {@link hostLaunch} on the target of a runtime. Define each once, because plans are cached by it. */
-export function defineHostOp({ name, bindings, division }: HostOpDefinition): HostOp {
+export function defineHostOp({
+  name,
+  bindings,
+  division,
+  isFinal = false,
+}: HostOpDefinition): HostOp {
   const refuse = (): never => {
     throw new RecordingError(
       `host op "${name}" was launched on a device: launch it on the target of a runtime, whose steps wait for its function`,
@@ -92,6 +106,7 @@ export function defineHostOp({ name, bindings, division }: HostOpDefinition): Ho
     bindings: bindings.map((binding) => ({ dtypes: allDTypes, ...binding })),
     scalars: [],
     division,
+    isFinal,
     program: refuse,
     reference: refuse,
   };

@@ -78,6 +78,15 @@ export class Recording {
     updateCopies?.();
   }
 
+  /** The ranges of a resident that launches read. */
+  readsOf(buffer: Storage): readonly Binding<Storage>[] {
+    return this.launches.flatMap(({ kernel, bindings }) =>
+      bindings.filter(
+        (binding, b) => binding.buffer === buffer && kernel.bindings[b]?.access !== "write",
+      ),
+    );
+  }
+
   /** The recording that runs before this one. */
   takePrelude(): Recording {
     this.prelude ??= new Recording(this.number, this.#tick);

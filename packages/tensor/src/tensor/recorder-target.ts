@@ -1,8 +1,16 @@
-import type { Binding, KernelView, Launch } from "@halfstep/device";
+import type { Binding, HalfDType, KernelView, Launch } from "@halfstep/device";
 import type { ResidentTarget } from "@halfstep/kernels";
 import type { ReadOptions } from "../record/resident-memory.js";
 import type { Storage } from "../record/storage.js";
 import type { TensorAmpPrimitives } from "./amp.js";
+
+/** How a step reads a resident. */
+export interface StorageReads {
+  /** The ranges that its launches read. */
+  readonly bindings: readonly Binding<Storage>[];
+  /** The formats in which it reads rounded copies. */
+  readonly copies: readonly HalfDType[];
+}
 
 /** A target of launches inside a runtime's recording, for optimizers and scalers. */
 export interface RecorderTarget extends ResidentTarget<Storage> {
@@ -18,6 +26,8 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
   readonly ampPrimitives: TensorAmpPrimitives;
   /** Calls `update`, whose launches update the parameters `values`: the half copies that steps read stay up to date. */
   updateParameters(values: Binding<Storage>, update: () => void): void;
+  /** How the open step reads a resident so far. */
+  readsOf(buffer: Storage): StorageReads;
   /** Registers a function that restores host state if the open recording is dropped because its step throws. */
   onRollback(undo: () => void): void;
 }
@@ -33,6 +43,7 @@ export interface RecorderHooks {
   transient(bytes: number): Storage | undefined;
   resident(bytes: number): Storage;
   write(binding: Binding<Storage>, values: ArrayLike<number>): void;
+  readsOf(buffer: Storage): StorageReads;
   /** Resolves when the open step has been submitted; undefined where none is open. */
   afterStep(): Promise<void> | undefined;
   read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
@@ -55,5 +66,6 @@ export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
     if (step) await step;
     return hooks.read(binding, options);
   },
+  readsOf: hooks.readsOf,
   onRollback: hooks.onDrop,
 });

@@ -115,6 +115,10 @@ export class Runtime {
       transient: (bytes) => (recorder.isInStep ? recorder.transient(bytes) : undefined),
       resident: (bytes) => this.#memory.allocate(bytes),
       write: (binding, values) => recorder.write(binding, values),
+      readsOf: (buffer) => ({
+        bindings: recorder.recording.readsOf(buffer),
+        copies: buffer.halfCopies?.readIn(recorder.recording) ?? [],
+      }),
       afterStep: () =>
         recorder.isInStep ? new Promise((resolve) => this.#afterStep.push(resolve)) : undefined,
       read: (binding, options) => recorder.read(binding, options),

@@ -1,18 +1,19 @@
 import type { Binding, Launch } from "@halfstep/device";
 import { elementsIn } from "@halfstep/formats/dtypes";
 import { elementwise, identity } from "@halfstep/kernels";
+import type { HostOp } from "../../record/host-op.js";
 import { Storage } from "../../record/storage.js";
 import { isWrite, type PlanGraph, type PlanNode } from "../graph.js";
 
 /**
  * Makes a step with host ops change its state behind the last of them, so that nothing has changed if a function of the host fails.
  * Residents that are written before, such as running statistics, are computed in a copy, which is stored behind it. The operands of host
- * ops themselves, such as gradients, are not state.
+ * ops themselves, such as gradients, are not state. Ops that pass the state on do not count.
  *
  * @param operands the buffers that host ops were recorded with.
  */
 export function commitState(graph: PlanGraph, operands: ReadonlySet<Storage>): PlanGraph {
-  const last = graph.nodes.findLastIndex(({ part }) => part !== undefined);
+  const last = graph.nodes.findLastIndex(isBeforeState);
   const first = new Map<Storage, { readonly position: number; readonly by: Binding<Storage> }>();
   for (const [position, node] of graph.nodes.slice(0, Math.max(0, last)).entries())
     for (const [b, by] of node.launch.bindings.entries())
@@ -33,6 +34,10 @@ export function commitState(graph: PlanGraph, operands: ReadonlySet<Storage>): P
   }
   return { ...graph, nodes };
 }
+
+/** Whether a node is a host op before which the state of the step must not change. */
+export const isBeforeState = ({ part, launch: { kernel } }: PlanNode): boolean =>
+  part !== undefined && !(kernel as HostOp).isFinal;
 
 /** The node with copies in place of the states that were written so far, or are now. */
 function onCopies(

@@ -191,7 +191,9 @@ function carried(
   const { name, division } = node.launch.kernel as HostOp;
   const allocate = (bytes: number): Storage =>
     new Storage(binding.buffer.owner, Math.ceil(bytes / 16) * 16);
-  const { before, operands, after } = (division as Division).carry(binding, allocate, part);
+  const others = node.launch.bindings.slice(1);
+  const { carry } = division as Division;
+  const { before, operands, after } = carry(binding, allocate, part, others);
   const { recorded, isBackward } = node;
   const asNode = (launch: Launch<Storage>): PlanNode => ({
     ...{ launch, recorded, isBackward },
