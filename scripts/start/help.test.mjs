@@ -17,7 +17,7 @@ mkdirSync(nothing);
 const env = { PATH: nothing, HALFSTEP_NO_INSTALL: "1", HOME: place };
 
 const commands = {
-  digits: [[]],
+  digits: [[], ["evaluate"], ["predict"]],
   images: [[], ["predict"], ["export"]],
   "language-model": [[], ["train"], ["evaluate"], ["predict"], ["export"]],
   segmentation: [[], ["train"], ["evaluate"], ["predict"]],

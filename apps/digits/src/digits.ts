@@ -5,13 +5,14 @@ import {
   mnistNormalization,
   batches as orderedBatches,
   permutation,
-  stratifiedSample,
 } from "@halfstep/data";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW, oneCycle } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, flattenByDType } from "@halfstep/tensor";
+import { ampPrimitives, crossEntropy, flattenByDType, type Tensor } from "@halfstep/tensor";
 import {
+  type EvaluateOptions,
+  type Evaluation,
   evaluate,
   type Precision,
   type RunContext,
@@ -22,6 +23,7 @@ import {
   train,
   withParts,
 } from "@halfstep/trainer";
+import { imageSize } from "./data.js";
 
 /** One training run. */
 export interface DigitsRun extends RunContext {
@@ -79,9 +81,6 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     outcomeSchedule: false,
   });
 
-  const { height, width } = run.train;
-  const logits = ({ images, labels }: Batch) =>
-    model.forward(runtime.tensor(images, [labels.length, height, width, 1]));
   const result = await train<Batch>({
     runtime,
     device,
@@ -91,7 +90,7 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     epochs: run.epochs,
     batches: (epoch) => shuffled(run, epoch),
     batchesFrom: (epoch, first) => shuffled(run, epoch, first),
-    loss: (batch) => crossEntropy(logits(batch), runtime.tensor(batch.labels)),
+    loss: (batch) => crossEntropy(logitsOf(model, batch), runtime.tensor(batch.labels)),
     lr: schedule,
     signal: run.signal,
     hooks: run.hooks,
@@ -101,17 +100,12 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
 
   const peakBytes = device?.memory.peak;
   model.eval();
-  const test = await evaluate<Batch>({
-    runtime,
-    precision,
-    logits,
-    labels: ({ labels }) => labels,
-    batches: inOrder(run),
+  const test = await testDigits({
+    ...{ runtime, model, precision, test: run.test, signal: run.signal },
     onCompile(progress) {
       for (const hook of Object.values(run.hooks ?? {})) hook.onCompile?.(progress);
     },
-    onBatch: (_, predictions) => run.onTested?.(predictions),
-    signal: run.signal,
+    onTested: run.onTested,
   });
   if (run.signal?.aborted) return undefined;
   return runSummary({
@@ -121,6 +115,33 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     ...{ peakBytes, startedAt: started },
   });
 }
+
+/** A test of a network. */
+interface DigitsTest
+  extends Pick<DigitsRun, "runtime" | "precision" | "test" | "onTested" | "signal"> {
+  /** In evaluation mode. */
+  readonly model: DigitsCnn;
+  readonly onCompile?: EvaluateOptions<Batch>["onCompile"];
+}
+
+/** Tests a network on all images of a set. */
+export const testDigits = ({
+  model,
+  test,
+  onTested,
+  ...options
+}: DigitsTest): Promise<Evaluation> =>
+  evaluate<Batch>({
+    ...options,
+    logits: (batch) => logitsOf(model, batch),
+    labels: ({ labels }) => labels,
+    batches: inOrder(test),
+    onBatch: (_, predictions) => onTested?.(predictions),
+  });
+
+/** Records the logits of a batch, [n, 10]. */
+const logitsOf = (model: DigitsCnn, { images, labels }: Batch): Tensor =>
+  model.forward(model.fc.weight.runtime.tensor(images, [labels.length, imageSize, imageSize, 1]));
 
 function* shuffled(
   { train: set, batchSize, seed }: DigitsRun,
@@ -132,7 +153,7 @@ function* shuffled(
     yield batchOf(set, order.subarray(start, start + batchSize));
 }
 
-function* inOrder({ test: set }: DigitsRun): Generator<Batch> {
+function* inOrder(set: ImageSet): Generator<Batch> {
   for (const indices of orderedBatches({ count: set.count, batchSize: testBatch }))
     yield batchOf(set, indices);
 }
@@ -141,18 +162,6 @@ const batchOf = (set: ImageSet, indices: Uint32Array): Batch => ({
   images: gatherImages(set, indices, mnistNormalization),
   labels: gatherLabels(set, indices),
 });
-
-/** At most `limit` images of a set, with the digits in proportion; the seed decides which ones. */
-export function sampleOf(set: ImageSet, limit: number | undefined, seed: number): ImageSet {
-  if (limit === undefined || limit >= set.count) return set;
-  const places = stratifiedSample(set.labels, limit, seed);
-  const bytes = set.height * set.width;
-  const images = new Uint8Array(places.length * bytes);
-  for (const [i, place] of places.entries())
-    images.set(set.images.subarray(place * bytes, (place + 1) * bytes), i * bytes);
-  const labels = Uint8Array.from(places, (place) => set.labels[place] as number);
-  return { ...set, count: places.length, images, labels };
-}
 
 /** The first images of a set, for studies on MNIST, whose images are in no order. */
 export const firstOf = (set: ImageSet, limit: number | undefined): ImageSet => {

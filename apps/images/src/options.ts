@@ -1,4 +1,11 @@
-import { command, type RunFlags, UsageError, wholeNumber } from "@halfstep/trainer/cli";
+import {
+  type ClassFlags,
+  command,
+  type PretrainedFlags,
+  type RunFlags,
+  UsageError,
+  wholeNumber,
+} from "@halfstep/trainer/cli";
 import type { Zoom } from "./data.js";
 import { exportFlags, predictFlags, trainFlags } from "./flags.js";
 import type { Architecture } from "./model.js";
@@ -16,6 +23,8 @@ interface ViewFlags {
 export interface TrainCommand
   extends PrecisionFlags,
     ViewFlags,
+    ClassFlags,
+    PretrainedFlags,
     Omit<RunFlags, "precision" | "staticLossScale" | "initScale"> {
   readonly command: "train";
   /** Undefined: the MNIST that comes with the app. */
@@ -30,7 +39,6 @@ export interface TrainCommand
   readonly normDecay: boolean;
   readonly warmUp: number;
   readonly milestones: readonly number[];
-  readonly labelSmoothing: number;
   /** Whether batch norms normalise by the batch of all processes. */
   readonly syncBatchNorm: boolean;
   readonly limit?: number;
@@ -39,8 +47,6 @@ export interface TrainCommand
   readonly augment: boolean;
   readonly workers: number;
   readonly evalEvery: number;
-  /** Weights with torch's names. */
-  readonly pretrained?: string;
   readonly evaluate: boolean;
   readonly deterministic: boolean;
   /** Profile: end ten steps after this one. */
@@ -48,10 +54,11 @@ export interface TrainCommand
 }
 
 /** The flags of `predict`. */
-export interface PredictCommand extends ViewFlags, Pick<RunFlags, "adapter" | "device" | "json"> {
+export interface PredictCommand
+  extends ViewFlags,
+    PretrainedFlags,
+    Pick<RunFlags, "adapter" | "device" | "json"> {
   readonly command: "predict";
-  /** Weights with torch's names, in place of `model`. */
-  readonly pretrained?: string;
   /** Names of classes with commas between them, or a file with one a line. */
   readonly classes?: string;
   readonly files: readonly string[];

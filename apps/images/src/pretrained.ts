@@ -1,8 +1,9 @@
 import type { Recipe } from "@halfstep/autocast";
 import { DataError } from "@halfstep/data";
 import { ResNet, requireEnoughWeights } from "@halfstep/models";
-import { applyRecipe, loadTorchStateDict, type StateDict, StateDictError } from "@halfstep/nn";
+import { applyRecipe, type StateDict } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
+import { loadWeights } from "@halfstep/trainer";
 import { readWeights } from "@halfstep/trainer/node";
 import type { View } from "./data.js";
 import { type NetworkOptions, networkOf } from "./model.js";
@@ -12,6 +13,8 @@ import type { OpenedNetwork } from "./saved-network.js";
 export interface PretrainedOptions {
   /** A checkpoint of torch or a safetensors file, with torchvision's names or those of the networks for CIFAR-10. */
   readonly path: string;
+  /** Where the weights lie in a checkpoint of torch. */
+  readonly key?: string | undefined;
   readonly recipe: Recipe;
   /** The format of its images, which stands in no such file. */
   readonly viewFor: (network: NetworkOptions) => Promise<View>;
@@ -23,9 +26,9 @@ export interface PretrainedOptions {
  */
 export async function openPretrained(
   runtime: Runtime,
-  { path, recipe, viewFor }: PretrainedOptions,
+  { path, key, recipe, viewFor }: PretrainedOptions,
 ): Promise<OpenedNetwork> {
-  const weights = await readWeights(path);
+  const weights = await readWeights(path, { key });
   const network = networkOfWeights(weights, path);
   const view = await viewFor(network);
   if (view.channels !== network.channels)
@@ -39,12 +42,7 @@ export async function openPretrained(
       `is a network for ${network.classes} classes, and these are ${view.classes.length}`,
     );
   const model = networkOf(runtime, network, 0);
-  try {
-    loadTorchStateDict(model, weights);
-  } catch (error) {
-    if (error instanceof StateDictError) throw new DataError(path, error.message);
-    throw error;
-  }
+  loadWeights(model, weights, path);
   applyRecipe(model, recipe).eval();
   return { network, view, recipe, model, path, step: 0 };
 }

@@ -60,6 +60,8 @@ export interface ImagesRun
   /** Epochs at which it becomes a tenth. */
   readonly milestones: readonly number[];
   readonly labelSmoothing: number;
+  /** The weight of each class in the loss. Default: 1. */
+  readonly classWeights?: Float32Array | undefined;
   readonly seed: number;
   /** Images that are decoded at a time. */
   readonly workers: number;
@@ -156,7 +158,11 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
       exchange.begin(batch.share);
       const logits = logitsOf(judged, batch);
       const labels = runtime.tensor(batch.labels);
-      const loss = crossEntropy(logits, labels, { labelSmoothing: run.labelSmoothing });
+      const { labelSmoothing, classWeights } = run;
+      const loss = crossEntropy(logits, labels, {
+        labelSmoothing,
+        ...(classWeights && { weight: runtime.tensor(classWeights) }),
+      });
       return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
     },
     reduce: (batches) =>

@@ -1,7 +1,8 @@
 import type { RunSummary } from "@halfstep/trainer";
-import { openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
+import { classWeightsOf, openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
 import { readWeights } from "@halfstep/trainer/node";
-import { describeClasses } from "./classes.js";
+import { classSections } from "@halfstep/trainer/report";
+import { describeClasses, imagesOf } from "./classes.js";
 import { mnistDirectory, openTraining, type View } from "./data.js";
 import { classLines } from "./evaluate.js";
 import { sampleOf } from "./images.js";
@@ -44,37 +45,42 @@ export async function train(options: TrainCommand): Promise<number> {
     `${data.name}: ${run.train.count} training and ${run.test.count} test images of ${data.view.classes.length} classes · ${options.arch ?? `the network of ${options.pretrained}`}, ${recipe.name} · ${opened.described.adapter} · writing to ${options.out}`,
   );
   for (const line of describeClasses(run.train, data.view.classes)) say(line);
+  const classWeights = await classWeightsOf(options, {
+    labels: data.view.classes,
+    counts: imagesOf(run.train, data.view.classes.length),
+  });
   const context = opened.follow({
     ...{ label: recipe.name, epochs: run.epochs, steps: stepsOf(run) },
     batchSize: samplesPerStep(run),
   });
   const { pretrained } = options;
   const result = await trainImages({
-    ...run,
+    ...{ ...run, classWeights },
     ...context,
     ...(pretrained !== undefined && {
-      prepare: (model) => loadPretrained(model, pretrained, recipe, say),
+      prepare: (model) => loadPretrained(model, { ...options, pretrained }, recipe, say),
     }),
   });
   if (!result) return opened.finish(undefined);
-  const { summary, score, mistakes } = result;
+  const { summary, score, mistakes, confusion } = result;
   return opened.finish(summary, {
     lossUnit: "nats",
     samples: await samplesOf(run.test, data.view, mistakes),
     lines: classLines(score),
+    ...(confusion && { sections: classSections(confusion) }),
     ...(options.prof !== undefined && { note: profile(summary) }),
   });
 }
 
 /** The network that flags name, or that of the weights to start from. */
 async function networkOf(
-  { arch, pretrained, ...flags }: TrainCommand,
+  { arch, pretrained, key, ...flags }: TrainCommand,
   view: View,
 ): Promise<NetworkOptions> {
   if (arch === undefined && pretrained !== undefined) {
     if ((flags.width ?? flags.stem ?? flags.shortcut) !== undefined)
       throw new UsageError("--width, --stem and --shortcut are of --arch: give it, too");
-    const network = networkOfWeights(await readWeights(pretrained), pretrained);
+    const network = networkOfWeights(await readWeights(pretrained, { key }), pretrained);
     return { ...network, classes: view.classes.length, channels: view.channels };
   }
   return networkFor({ ...flags, arch: arch ?? "resnet18" }, view);
@@ -102,11 +108,12 @@ const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   ...{ lr: options.lr, momentum: options.momentum, "weight-decay": options.weightDecay },
   ...{ "norm-decay": options.normDecay, "warm-up": options.warmUp },
   ...{ milestones: options.milestones, "label-smoothing": options.labelSmoothing },
+  "class-weights": options.classWeights ?? null,
   ...{ limit: options.limit ?? null, "image-size": options.imageSize ?? null },
   zoom: options.zoom ?? null,
   ...{ "crop-scale": options.cropScale, flip: options.flip ?? null, augment: options.augment },
   ...{ "eval-every": options.evalEvery, seed: options.seed, sync_bn: options.syncBatchNorm },
-  pretrained: options.pretrained ?? null,
+  ...{ pretrained: options.pretrained ?? null, key: options.key ?? null },
   "static-loss-scale": options.staticLossScale ?? null,
   "dynamic-loss-scale": options.dynamicLossScale ?? false,
   "loss-scale": options.lossScale ?? null,

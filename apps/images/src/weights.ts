@@ -22,11 +22,11 @@ const head = /^(fc|linear)\./;
  */
 export async function loadPretrained(
   model: ResNet,
-  path: string,
+  { pretrained: path, key }: { readonly pretrained: string; readonly key?: string | undefined },
   { params, compute }: Recipe,
   say: (line: string) => void,
 ): Promise<void> {
-  const weights = await readWeights(path);
+  const weights = await readWeights(path, { key });
   const half = [params, compute].find((dtype) => dtype !== "float32");
   if (half === "float16" || half === "bfloat16")
     for (const line of auditRange(weights, half).advice) say(line);

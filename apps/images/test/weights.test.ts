@@ -34,7 +34,7 @@ beforeAll(async () => {
 it("takes every parameter of a file with torch's names, and says what float16 cannot hold", async () => {
   const model = network(2);
   const said: string[] = [];
-  await loadPretrained(model, file, recipeFor("O2"), (line) => said.push(line));
+  await loadPretrained(model, { pretrained: file }, recipeFor("O2"), (line) => said.push(line));
   const { "fc.bias": bias, ...others } = await valuesOf(model);
   const { "fc.bias": _, ...expected } = await valuesOf(source);
   expect(others).toEqual(expected);
@@ -46,7 +46,9 @@ it("takes every parameter of a file with torch's names, and says what float16 ca
 it("leaves the last layer as it was drawn where there are other classes", async () => {
   const model = network(2, { classes: 7 });
   const said: string[] = [];
-  await loadPretrained(model, file, recipeFor("float32"), (line) => said.push(line));
+  await loadPretrained(model, { pretrained: file }, recipeFor("float32"), (line) =>
+    said.push(line),
+  );
   const loaded = await valuesOf(model);
   const drawn = await valuesOf(network(2, { classes: 7 }));
   expect(loaded["fc.weight"]).toEqual(drawn["fc.weight"]);
@@ -59,7 +61,12 @@ it("leaves the last layer as it was drawn where there are other classes", async 
 it.each([{ layers: [1, 2, 1] }, { width: 4 }, { layers: [2, 1, 1], classes: 7 }])(
   "refuses the weights of another network: %o",
   async (changed) => {
-    const loading = loadPretrained(network(2, changed), file, recipeFor("float32"), () => {});
+    const loading = loadPretrained(
+      network(2, changed),
+      { pretrained: file },
+      recipeFor("float32"),
+      () => {},
+    );
     await expect(loading).rejects.toThrow(DataError);
     await expect(loading).rejects.toThrow(file);
   },
@@ -72,6 +79,6 @@ it("comes back from the file that it was written to", async () => {
   const { metadata } = readSafetensors(readFileSync(written));
   expect(JSON.parse(metadata.view as string)).toEqual(view);
   const model = network(2);
-  await loadPretrained(model, written, recipeFor("float32"), () => {});
+  await loadPretrained(model, { pretrained: written }, recipeFor("float32"), () => {});
   expect(await valuesOf(model)).toEqual(await valuesOf(source));
 });

@@ -47,7 +47,7 @@ export async function readHubFolder(directory: string): Promise<HubFolder> {
     source,
   });
   const tokenizer = await tokenizerIn(directory, config.vocabSize);
-  const weights = await weightsOf(directory);
+  const weights = await readWeights(directory);
   const parameters = GPT.parameterCount(config);
   requireEnoughWeights(weights, { name: "a GPT-2", parameters, source });
   return { directory, config, tokenizer, weights };
@@ -112,13 +112,6 @@ async function tokenizerIn(directory: string, vocabSize: number): Promise<Subwor
 
 /** Configurations are a page long. */
 const longestConfig = 2 ** 20;
-
-const weightsOf = (directory: string): Promise<StateDict> =>
-  readWeights(directory).catch((error: unknown) => {
-    // A dtype that no model has.
-    if (error instanceof TypeError) throw new DataError(directory, error.message);
-    throw error;
-  });
 
 /** Writes a model in the format of transformers and the hub: `GPT2LMHeadModel.from_pretrained(directory)`. */
 export async function saveHubModel(

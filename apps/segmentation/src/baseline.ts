@@ -51,7 +51,8 @@ function bestThreshold(scenes: readonly Scene[], of: Measure): number {
   for (const scene of scenes)
     for (let i = 0; i < scene.labels.length; i++) {
       const at = measureAt(scene, i, of) + 255;
-      const count = counts[scene.labels[i] as 0 | 1];
+      const count = counts[scene.labels[i] as number];
+      if (!count) continue;
       count[at] = (count[at] as number) + 1;
     }
   const wanted = counts[1].reduce((sum, count) => sum + count, 0);

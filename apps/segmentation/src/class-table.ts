@@ -6,15 +6,18 @@ import { type MaskClasses, mostClasses } from "./masks.js";
 const mostBytes = 2 ** 20;
 
 /**
- * Reads a table of classes: a line each, `name,red,green,blue` as in CamVid's class_dict.csv, or `name,value` for greys and indices,
- * separated by commas, tabs or spaces; the name may come last. A first line without numbers is a heading; empty lines are skipped.
+ * Reads a table of classes: a line each, `name,red,green,blue` as in CamVid's class_dict.csv and label_colors.txt, or `name,value` for
+ * greys and indices, separated by commas, tabs or spaces; the name may come last. A first line without numbers is a heading; empty lines are
+ * skipped. Names alone have the values 0, 1, 2 and so on.
  * @throws DataError where a line has another form, or a class occurs twice
  */
 export async function readClassTable(path: string): Promise<MaskClasses> {
   const text = new TextDecoder().decode(await fileBytes(path, { most: mostBytes }));
   const lines = text.split(/\r?\n/).map((line, i) => ({ number: i + 1, ...rowOf(line) }));
   const rows = lines.filter(({ name, numbers }, i) => name !== "" || numbers.length > 0 || i < 0);
-  if (rows[0]?.numbers.length === 0) rows.shift();
+  const isOfNames = rows.length > 1 && rows.every(({ numbers }) => numbers.length === 0);
+  if (isOfNames) for (const [i, row] of rows.entries()) rows[i] = { ...row, numbers: [i] };
+  else if (rows[0]?.numbers.length === 0) rows.shift();
   const fail = (number: number, problem: string): never => {
     throw new DataError(path, `line ${number}: ${problem}`);
   };

@@ -1,20 +1,31 @@
+import { colourOf, ignored, type MaskClasses } from "./masks.js";
+import type { Colour } from "./palette-png.js";
 import type { Picture } from "./pictures.js";
 import type { Scene } from "./scene.js";
 import { labelsOf, type PictureSegmenter } from "./segment.js";
 
-type Colour = readonly [red: number, green: number, blue: number];
-
 const ink: Colour = [24, 28, 44];
 const wrong: Colour = [230, 50, 50];
 const right: Colour = [40, 44, 52];
+const uncounted: Colour = [128, 128, 128];
 
-/** A colour for each class; the first is dark. */
-const coloursOf = (classes: number): readonly Colour[] =>
-  Array.from({ length: classes }, (_, i) => (i === 0 ? ink : hue((i - 1) / (classes - 1) + 0.3)));
+/** The colour of each class in masks. Masks of greys have none: the first is dark then. */
+export function coloursOf({
+  maskKind,
+  maskValues,
+  palette,
+}: Pick<MaskClasses, "maskValues" | "palette"> & {
+  readonly maskKind?: MaskClasses["maskKind"] | undefined;
+}): readonly Colour[] {
+  return maskValues.map((value, i) => {
+    if (maskKind === "colour") return colourOf(value);
+    const own = maskKind === "palette" ? palette?.[value] : undefined;
+    return own ?? (i === 0 ? ink : hue((i - 1) / (maskValues.length - 1) + 0.3));
+  });
+}
 
-/** A picture with its classes overlaid in colours, except the first class. */
-export function overlay(picture: Picture, labels: Uint8Array, classes: number): Picture {
-  const colours = coloursOf(classes);
+/** A picture with its classes overlaid in their colours, except the first class. */
+export function overlay(picture: Picture, labels: Uint8Array, colours: readonly Colour[]): Picture {
   const { height, width } = picture;
   const pixels = new Uint8Array(height * width * 3);
   for (let i = 0; i < height * width; i++)
@@ -35,24 +46,23 @@ const zoom = 2;
 /** Pixels between the shown scenes. */
 const gap = 4;
 
-/** Held-out scenes in columns: the picture, the truth, the prediction, and in red where they differ. */
+/** Held-out scenes in columns: the picture, the truth, the prediction, and in red where they differ. Grey pixels do not count. */
 export async function samplesPicture(
   segmenter: PictureSegmenter,
   scenes: readonly Scene[],
-  classes: number,
+  colours: readonly Colour[],
 ): Promise<Picture> {
   const { height, width } = scenes[0] as Scene;
   const cell = { height: height * zoom + gap, width: width * zoom + gap };
   const size = { height: 4 * cell.height + gap, width: scenes.length * cell.width + gap };
   const pixels = new Uint8Array(size.height * size.width * 3).fill(255);
-  const colours = coloursOf(classes);
   for (const [column, scene] of scenes.entries()) {
     const predicted = labelsOf(await segmenter.segment(scene), scene);
     const shown: readonly ((i: number) => Colour)[] = [
       (i) => colourAt(scene, i),
-      (i) => colours[scene.labels[i] as number] as Colour,
+      (i) => colours[scene.labels[i] as number] ?? uncounted,
       (i) => colours[predicted[i] as number] as Colour,
-      (i) => (predicted[i] === scene.labels[i] ? right : wrong),
+      (i) => (predicted[i] === scene.labels[i] || scene.labels[i] === ignored ? right : wrong),
     ];
     for (const [row, colour] of shown.entries())
       for (let y = 0; y < height * zoom; y++)

@@ -1,9 +1,10 @@
 import type { UNet } from "@halfstep/models";
 import { argmax, crossEntropy, noGrad, type Runtime } from "@halfstep/tensor";
 import { inPrecision, type TrainingPrecision } from "@halfstep/trainer";
+import { ignored } from "./masks.js";
 import type { Scene } from "./scene.js";
 import { Confusion, type Scores } from "./scores.js";
-import { coveringTiles, ignored } from "./tiles.js";
+import { coveringTiles, type Encoding } from "./tiles.js";
 
 export interface Evaluation {
   readonly runtime: Runtime;
@@ -14,6 +15,7 @@ export interface Evaluation {
   readonly classes: readonly string[];
   readonly tile: number;
   readonly batchSize: number;
+  readonly encoding?: Encoding | undefined;
 }
 
 export interface Judged extends Scores {
@@ -21,8 +23,13 @@ export interface Judged extends Scores {
   readonly loss: number;
 }
 
+/** Scores with what they are counted from. */
+export interface JudgedPixels extends Judged {
+  readonly confusion: Confusion;
+}
+
 /** Scores a network on scenes, tile by tile, in its training precision. */
-export async function judge(evaluation: Evaluation): Promise<Judged> {
+export async function judge(evaluation: Evaluation): Promise<JudgedPixels> {
   const { runtime, precision, model, classes } = evaluation;
   const confusion = new Confusion(classes);
   let loss = 0;
@@ -45,5 +52,5 @@ export async function judge(evaluation: Evaluation): Promise<Judged> {
     results.predictions.dispose();
     results.loss.dispose();
   }
-  return { ...confusion.scores(), loss: loss / pixels };
+  return { ...confusion.scores(), loss: loss / pixels, confusion };
 }

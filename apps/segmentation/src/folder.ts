@@ -1,86 +1,115 @@
-import { readdirSync } from "node:fs";
-import { join, parse } from "node:path";
 import { DataError, permutation } from "@halfstep/data";
-import { unreadable } from "@halfstep/data/node";
 import { readClassTable } from "./class-table.js";
-import { classesIn, labelsIn, type Mask, readMask } from "./masks.js";
+import { classesIn, labelsIn, type Mask, type MaskClasses, namedIn, readMask } from "./masks.js";
+import { findPairs, type Pair, type SplitName, splitNames } from "./pairs.js";
 import { type Picture, readPicture } from "./pictures.js";
 import type { Scene, SceneSet } from "./scene.js";
 
 export interface FolderOptions {
   /** Factor of both sides of pictures and masks. */
   readonly scale: number;
-  /** Share of the pictures that is held out, from 0 to 1, both excluded. */
+  /** Share of the pictures that is held out where the folder is not divided, from 0 to 1, both excluded. */
   readonly validation: number;
-  /** A table of the classes: see {@link readClassTable}. Default: the values in the masks. */
+  /** Which part of a folder that is divided is held out. Default: val, else test. */
+  readonly split?: SplitName | undefined;
+  /** A table of the classes: see {@link readClassTable}. Default: `known`. */
   readonly classes?: string | undefined;
+  /** The classes of a network that is tested. Default: the values in the masks. */
+  readonly known?: MaskClasses | undefined;
+  /** The pixels that do not count: a class of the table, a number, or a colour. */
+  readonly ignoreLabel?: string | undefined;
   /** Seed of the choice of held-out pictures. */
   readonly seed: number;
 }
 
+/** Files to learn from, and held-out ones. */
+interface Division {
+  readonly train: readonly Pair[];
+  readonly heldOut: readonly Pair[];
+}
+
 /**
- * Pictures and masks of a folder in the layout of milesial/Pytorch-UNet: `imgs/NAME.jpg` with `masks/NAME.png` or
- * `masks/NAME_mask.png`. Each grey, palette index or colour of the masks is a class, in their order, or a table names them.
+ * Pictures and masks of a folder: see {@link findPairs} for its layouts. Each grey, palette index or colour of the masks is a class, in
+ * their order, or a table names them. Where the folder is divided, `val` (or `test`) is held out.
  * @throws DataError where a file is missing, unreadable, or differs in size from its partner, or a mask has an unknown
  * class
  */
 export async function readFolder(directory: string, options: FolderOptions): Promise<SceneSet> {
-  const images = filesOf(join(directory, "imgs"));
-  const masks = filesOf(join(directory, "masks"));
-  if (images.size < 2)
-    throw new DataError(
-      join(directory, "imgs"),
-      `has ${images.size} pictures: at least one to learn from and one to hold out are needed`,
-    );
-  const pairs: { name: string; image: Picture; mask: Mask }[] = [];
-  for (const [name, path] of images) {
-    const maskPath = masks.get(name) ?? masks.get(`${name}_mask`);
-    if (maskPath === undefined)
-      throw new DataError(path, `has no mask ${name}.png in ${join(directory, "masks")}`);
-    const image = await readPicture(path, { channels: 3, scale: options.scale });
-    const mask = await readMask(maskPath, options.scale);
-    if (image.height !== mask.height || image.width !== mask.width)
-      throw new DataError(
-        maskPath,
-        `is ${mask.width}×${mask.height} where ${path} is ${image.width}×${image.height}, both at scale ${options.scale}`,
-      );
-    pairs.push({ name, image, mask });
-  }
-  const known = options.classes === undefined ? undefined : await readClassTable(options.classes);
-  const classes =
-    known ??
-    classesIn(
-      join(directory, "masks"),
-      pairs.map(({ mask }) => mask),
-    );
-  const scenes = pairs.map(
-    ({ name, image, mask }): Scene => ({ ...image, name, labels: labelsIn(mask, classes) }),
+  const { scale, ignoreLabel } = options;
+  const division = await divide(directory, options);
+  const read = (pairs: readonly Pair[]): Promise<readonly Painted[]> => paintedOf(pairs, scale);
+  const painted = { train: await read(division.train), heldOut: await read(division.heldOut) };
+  const masks = [...painted.train, ...painted.heldOut].map(({ mask }) => mask);
+  const table =
+    options.classes === undefined ? options.known : await readClassTable(options.classes);
+  const classes = refusing(directory, () =>
+    table ? namedIn(table, masks, ignoreLabel) : classesIn(directory, masks, ignoreLabel),
   );
-  const held = Math.min(
-    scenes.length - 1,
-    Math.max(1, Math.round(scenes.length * options.validation)),
-  );
-  const order = permutation(scenes.length, options.seed, 0);
-  const chosen = (indices: Uint32Array): Scene[] => [...indices].map((i) => scenes[i] as Scene);
+  const scenes = (part: readonly Painted[]): Scene[] =>
+    part.map(({ name, image, mask }) => ({ ...image, name, labels: labelsIn(mask, classes) }));
   return {
-    name: directory,
-    channels: 3,
-    ...classes,
-    scale: options.scale,
-    flips: true,
-    train: chosen(order.subarray(held)),
-    heldOut: chosen(order.subarray(0, held)),
+    ...{ name: directory, channels: 3, ...classes, scale, flips: true },
+    ...{ train: scenes(painted.train), heldOut: scenes(painted.heldOut) },
   };
 }
 
-/** Paths by file name without extension. */
-function filesOf(directory: string): ReadonlyMap<string, string> {
-  try {
-    const names = readdirSync(directory).filter((name) =>
-      /\.(png|jpe?g|webp|tiff?|gif)$/i.test(name),
+async function divide(
+  directory: string,
+  { validation, split, seed }: FolderOptions,
+): Promise<Division> {
+  const found = await findPairs(directory);
+  if ("splits" in found) {
+    const name = split ?? splitNames.find((each) => each !== "train" && found.splits.has(each));
+    const heldOut = name && found.splits.get(name);
+    if (!heldOut)
+      throw new DataError(
+        directory,
+        `has no part ${name ?? "val or test"}: there are ${[...found.splits.keys()].join(" and ")}`,
+      );
+    return { train: found.splits.get("train") as readonly Pair[], heldOut };
+  }
+  if (split !== undefined)
+    throw new DataError(directory, `is not divided into parts, of which --split could choose one`);
+  const { all } = found;
+  if (all.length < 2)
+    throw new DataError(
+      directory,
+      `has ${all.length} pictures: at least one to learn from and one to hold out are needed`,
     );
-    return new Map(names.sort().map((name) => [parse(name).name, join(directory, name)]));
+  const held = Math.min(all.length - 1, Math.max(1, Math.round(all.length * validation)));
+  const order = permutation(all.length, seed, 0);
+  const chosen = (indices: Uint32Array): Pair[] => [...indices].map((i) => all[i] as Pair);
+  return { train: chosen(order.subarray(held)), heldOut: chosen(order.subarray(0, held)) };
+}
+
+/** A picture with its mask. */
+interface Painted {
+  readonly name: string;
+  readonly image: Picture;
+  readonly mask: Mask;
+}
+
+async function paintedOf(pairs: readonly Pair[], scale: number): Promise<readonly Painted[]> {
+  const painted: Painted[] = [];
+  for (const { name, ...paths } of pairs) {
+    const image = await readPicture(paths.image, { channels: 3, scale });
+    const mask = await readMask(paths.mask, scale);
+    if (image.height !== mask.height || image.width !== mask.width)
+      throw new DataError(
+        paths.mask,
+        `is ${mask.width}×${mask.height} where ${paths.image} is ${image.width}×${image.height}, both at scale ${scale}`,
+      );
+    painted.push({ name, image, mask });
+  }
+  return painted;
+}
+
+/** A wrong label becomes an error of the data. */
+function refusing<T>(directory: string, find: () => T): T {
+  try {
+    return find();
   } catch (error) {
-    throw unreadable(directory, error);
+    if (!(error instanceof RangeError)) throw error;
+    throw new DataError(directory, `--ignore-label: ${error.message}`);
   }
 }

@@ -78,7 +78,7 @@ async function valuesOf(image: Sharp, isDeep: boolean): Promise<Pick<Mask, "kind
 const rgb = ([red, green, blue]: Colour): number => (red << 16) | (green << 8) | blue;
 
 /** The colour of a value of kind "colour". */
-const colourOf = (value: number): Colour => [value >> 16, (value >> 8) & 255, value & 255];
+export const colourOf = (value: number): Colour => [value >> 16, (value >> 8) & 255, value & 255];
 
 function scaled(mask: Mask, scale: number): Mask {
   if (scale === 1) return mask;
@@ -103,12 +103,14 @@ export interface MaskClasses {
   readonly classes: readonly string[];
   /** The grey, the index or the colour of each class. */
   readonly maskValues: readonly number[];
+  /** The one of pixels that do not count. */
+  readonly ignoredValue?: number | undefined;
   /** Of kind "palette". */
   readonly palette?: readonly Colour[] | undefined;
 }
 
 /** The part of classes that writing masks needs. */
-type MaskShown = Pick<MaskClasses, "maskValues" | "palette"> & {
+export type MaskShown = Pick<MaskClasses, "maskValues" | "palette"> & {
   /** Default: grey. */
   readonly maskKind?: MaskKind | undefined;
 };
@@ -116,18 +118,24 @@ type MaskShown = Pick<MaskClasses, "maskValues" | "palette"> & {
 /** Most classes that are taken from masks; more require a table. */
 const mostFound = 64;
 
-/** Labels are bytes, and the last value is reserved. */
+/** The label of pixels that do not count: their masks say so, or another tile has them. */
+export const ignored = 255;
+
+/** Labels are bytes, and the last one is {@link ignored}. */
 export const mostClasses = 255;
 
 /**
  * The classes in masks: each grey, index or colour is one, in ascending order. Masks with different palettes or of different kinds
  * are compared by colour.
+ * @param ignore The value of pixels that do not count, as text: see {@link maskValueOf}.
  * @throws DataError for one class, and for so many that they probably come from smoothed edges
  */
-export function classesIn(directory: string, masks: readonly Mask[]): MaskClasses {
+export function classesIn(directory: string, masks: readonly Mask[], ignore?: string): MaskClasses {
   const maskKind = kindOf(masks);
+  const ignoredValue = ignore === undefined ? undefined : maskValueOf(ignore, maskKind);
   const found = new Set<number>();
   for (const mask of masks) for (const value of valuesAs(mask, maskKind)) found.add(value);
+  if (ignoredValue !== undefined) found.delete(ignoredValue);
   const maskValues = [...found].sort((a, b) => a - b);
   const noun = { grey: "grey", palette: "index", colour: "colour" }[maskKind];
   const nouns = maskKind === "palette" ? "indices" : `${noun}s`;
@@ -143,8 +151,44 @@ export function classesIn(directory: string, masks: readonly Mask[]): MaskClasse
     maskKind,
     maskValues,
     classes: maskValues.map((value) => (maskKind === "colour" ? hex(value) : `${noun} ${value}`)),
+    ...(ignoredValue !== undefined && { ignoredValue }),
     ...(maskKind === "palette" && { palette: masks[0]?.palette }),
   };
+}
+
+/**
+ * Classes of a table, as masks have them: named indices keep the palette of the masks.
+ * @param ignore The pixels that do not count: the name of a class, which is none then, or a value as {@link maskValueOf} reads it.
+ */
+export function namedIn(table: MaskClasses, masks: readonly Mask[], ignore?: string): MaskClasses {
+  const isIndexed = table.maskKind === "grey" && kindOf(masks) === "palette";
+  const named: MaskClasses = isIndexed
+    ? { ...table, maskKind: "palette", palette: masks[0]?.palette }
+    : table;
+  if (ignore === undefined) return named;
+  const { classes, maskValues, maskKind } = named;
+  const place = classes.indexOf(ignore);
+  const ignoredValue = place < 0 ? maskValueOf(ignore, maskKind) : maskValues[place];
+  const counts = maskValues.map((value) => value !== ignoredValue);
+  return {
+    ...named,
+    classes: classes.filter((_, i) => counts[i]),
+    maskValues: maskValues.filter((_, i) => counts[i]),
+    ignoredValue,
+  };
+}
+
+/**
+ * A value of masks as text: a number, or a colour such as `#8040ff`.
+ * @throws RangeError where it is none of that kind
+ */
+function maskValueOf(text: string, kind: MaskKind): number {
+  const colour = /^#?([0-9a-f]{6})$/i.exec(text)?.[1];
+  if (kind === "colour" && colour !== undefined) return Number.parseInt(colour, 16);
+  if (kind !== "colour" && /^\d{1,5}$/.test(text)) return Number(text);
+  throw new RangeError(
+    `${JSON.stringify(text)} is neither the name of a class nor ${kind === "colour" ? "a colour such as #000000" : "a number, and masks have numbers"}`,
+  );
 }
 
 /** As `#8040ff`. */
@@ -181,11 +225,15 @@ function valuesAs({ kind, values, palette = [], path }: Mask, wanted: MaskKind):
 }
 
 /**
- * The class of each pixel.
+ * The class of each pixel, or {@link ignored}.
  * @throws DataError where a pixel has an unknown class
  */
-export function labelsIn(mask: Mask, { maskKind, maskValues, classes }: MaskClasses): Uint8Array {
+export function labelsIn(
+  mask: Mask,
+  { maskKind, maskValues, classes, ignoredValue }: MaskClasses,
+): Uint8Array {
   const labelOf = new Map(maskValues.map((value, label) => [value, label]));
+  if (ignoredValue !== undefined) labelOf.set(ignoredValue, ignored);
   const values = valuesAs(mask, maskKind);
   return Uint8Array.from(values, (value, i) => {
     const label = labelOf.get(value);

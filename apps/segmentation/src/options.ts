@@ -1,16 +1,21 @@
 import {
+  type ClassFlags,
   chosenPrecision,
+  classFlags,
   command,
   fraction,
   notNegative,
   oneOf,
+  type PretrainedFlags,
   positiveNumber,
   precisionName,
+  pretrainedFlags,
   type RunFlags,
   runFlags,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { splitNames } from "./pairs.js";
 import type { SceneFlags } from "./scenes.js";
 import type { SegmentationSettings } from "./train.js";
 
@@ -18,6 +23,7 @@ import type { SegmentationSettings } from "./train.js";
 export interface TrainCommand
   extends Omit<RunFlags, "accumulate" | "dumpPlan" | "precision" | "initScale">,
     Omit<SceneFlags, "seed">,
+    ClassFlags,
     Pick<
       SegmentationSettings,
       "width" | "bilinear" | "tile" | "optimizer" | "schedule" | "weightDecay" | "clip"
@@ -27,17 +33,20 @@ export interface TrainCommand
   readonly initScale?: number;
 }
 
-type Place = Pick<RunFlags, "adapter" | "device" | "json"> & {
-  /** The --out folder of a training, or a checkpoint. */
-  readonly model: string;
-  /** Undefined: the one that the network was trained in. */
-  readonly precision?: string;
-};
+type Place = Pick<RunFlags, "adapter" | "device" | "json"> &
+  PretrainedFlags & {
+    /** The --out folder of a training, or a checkpoint. */
+    readonly model: string;
+    /** Undefined: the one that the network was trained in. */
+    readonly precision?: string;
+  };
 
 /** The flags of `evaluate`. */
 export interface EvaluateCommand extends Place, SceneFlags {
   readonly command: "evaluate";
   readonly batchSize: number;
+  /** Height and width of the tiles. Undefined: as in training, 128 for weights of others. */
+  readonly tile?: number;
 }
 
 /** The flags of `predict`. */
@@ -47,7 +56,11 @@ export interface PredictCommand extends Place {
   /** Undefined: beside the pictures. */
   readonly output?: readonly string[];
   readonly scale?: number;
+  /** Of weights of others: a table of the classes. */
+  readonly classes?: string;
   readonly maskThreshold: number;
+  /** Masks with a palette, by class. */
+  readonly palette: boolean;
   readonly viz: boolean;
   /** False: no masks are written. */
   readonly save: boolean;
@@ -90,7 +103,7 @@ type Flags<Chosen> = Omit<Chosen, "command">;
 
 const trainFlags = (train: Command): Command =>
   runFlags(
-    sceneFlags(train)
+    classFlags(sceneFlags(train))
       .addOption(
         new Option("--amp", "mixed precision in float16").default(false).conflicts("precision"),
       )
@@ -129,7 +142,11 @@ const trainFlags = (train: Command): Command =>
 
 const evaluateFlags = (evaluate: Command): Command =>
   runFlags(
-    modelFlags(sceneFlags(evaluate)),
+    modelFlags(sceneFlags(evaluate)).option(
+      "--tile <pixels>",
+      "height and width of the tiles (default: as in training, 128 for --pretrained)",
+      wholeNumber(16),
+    ),
     { batchSize: 8, seed: 0, adapter: undefined, device: undefined, json: false },
     {
       batchSize: { description: "tiles in a batch" },
@@ -149,6 +166,8 @@ const predictFlags = (predict: Command): Command =>
         fraction,
         0.5,
       )
+      .option("--classes <file>", "of --pretrained: a table of the classes, as of train")
+      .option("--palette", "write masks with a palette: the class as index, in its colour", false)
       .option("-v, --viz", "write NAME_VIZ.png as well: classes in colours on the picture", false)
       .option("-n, --no-save", "write no masks")
       .option("--half", "store the network in 16 bits", false),
@@ -158,7 +177,7 @@ const predictFlags = (predict: Command): Command =>
 
 const sceneFlags = (each: Command): Command =>
   each
-    .option("--data <what>", "earth, digits, or a folder with imgs/ and masks/", "earth")
+    .option("--data <what>", "earth, digits, or a folder of pictures and masks", "earth")
     .option(
       "--scale <x>",
       "size of the pictures to that of their files (default: 0.25 of earth, 0.5 in folders)",
@@ -169,20 +188,30 @@ const sceneFlags = (each: Command): Command =>
       "--classes <file>",
       "names the classes of a folder's masks, a line each: name,red,green,blue",
     )
+    .option(
+      "--ignore-label <label>",
+      "pixels of a folder's masks that do not count: 255, #000000, or a class of --classes",
+    )
+    .option(
+      "--split <part>",
+      "which part of a folder that is divided is held out: val, test (default: val)",
+      oneOf(splitNames),
+    )
     .option("--canvases <n>", "digits: canvases to learn from (default: 2000)", canvasCount);
 
 const modelFlags = (each: Command): Command =>
-  each
-    .option(
+  pretrainedFlags(
+    each.option(
       "-m, --model <dir>",
       "the --out folder of a training, or a checkpoint",
       "runs/segmentation",
-    )
-    .option(
-      "--precision <name>",
-      "float32, float16, … (default: as the network was trained)",
-      precisionName,
-    );
+    ),
+    "weights of torch or safetensors in milesial's form, in place of --model",
+  ).option(
+    "--precision <name>",
+    "float32, float16, … (default: as the network was trained)",
+    precisionName,
+  );
 
 /** The most canvases, which are all kept in memory at 8 KiB each. */
 const mostCanvases = 200_000;

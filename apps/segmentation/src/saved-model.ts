@@ -13,6 +13,7 @@ import {
 import { checkpointIn } from "@halfstep/trainer/node";
 import { type MaskClasses, type MaskKind, maskKinds } from "./masks.js";
 import type { Colour } from "./palette-png.js";
+import type { Encoding } from "./tiles.js";
 
 /** The description of a network besides its parameters. */
 export interface Segmenter {
@@ -24,6 +25,8 @@ export interface Segmenter {
   /** The kind of these values. Default: grey. */
   readonly maskKind?: MaskKind | undefined;
   readonly palette?: MaskClasses["palette"];
+  /** The one of pixels that do not count. */
+  readonly ignoredValue?: number | undefined;
   /** Factor by which pictures are scaled before segmentation. */
   readonly scale: number;
   /** Channels of the first level. */
@@ -33,14 +36,16 @@ export interface Segmenter {
   readonly tile: number;
   /** Name of the recipe. */
   readonly precision: string;
+  /** How it takes bytes of pictures. Default: "logarithmic". */
+  readonly encoding?: Encoding | undefined;
 }
 
 export interface OpenedSegmenter extends Segmenter {
   /** In evaluation mode. */
   readonly model: UNet;
-  /** The checkpoint that it is from. */
+  /** The checkpoint or the file that it is from. */
   readonly path: string;
-  /** Number of optimizer steps of its training. */
+  /** Number of optimizer steps of its training; 0 for weights of others. */
   readonly step: number;
 }
 
@@ -95,6 +100,7 @@ function segmenterOf(fields: ConfigFields): Segmenter {
     maskValues: fields.list("maskValues", "greys, indices or colours", isMaskValue),
     maskKind: fields.oneOf("maskKind", maskKinds, "grey"),
     ...(fields.has("palette") && { palette: fields.list("palette", "colours", isColour) }),
+    ...(fields.has("ignoredValue") && { ignoredValue: fields.index("ignoredValue", 0) }),
     scale: fields.positive("scale", 1),
     width: fields.count("width"),
     bilinear: fields.truth("bilinear"),

@@ -1,3 +1,4 @@
+import { describeImbalance } from "@halfstep/trainer";
 import type { MaskClasses } from "./masks.js";
 
 /** A picture with the class of each pixel. */
@@ -10,7 +11,7 @@ export interface Scene {
   readonly channels: number;
   /** [height, width, channels], one byte each */
   readonly pixels: Uint8Array;
-  /** [height, width], the class of each pixel */
+  /** [height, width], the class of each pixel, or `ignored` of masks.ts */
   readonly labels: Uint8Array;
 }
 
@@ -57,15 +58,22 @@ export function crop(
 /** Classes that are named, before "…". */
 const named = 12;
 
-/** Describes the training data: the classes with their shares of the pixels, and the classes in the first scene. */
+/** How many pixels of scenes have each of so many classes. */
+export function pixelsOf(scenes: readonly Scene[], classes: number): Float64Array {
+  const counts = new Float64Array(classes);
+  for (const { labels } of scenes)
+    for (const label of labels) if (label < classes) counts[label] = (counts[label] as number) + 1;
+  return counts;
+}
+
+/**
+ * Describes the training data: the classes with their shares of the pixels, whether they are unbalanced, and the classes in the first
+ * scene.
+ */
 export function describeClasses({ classes, train }: SceneSet): readonly string[] {
   const sharesOf = (scenes: readonly Scene[]): readonly string[] => {
-    const counts = new Float64Array(classes.length);
-    let pixels = 0;
-    for (const { labels } of scenes) {
-      for (const label of labels) counts[label] = (counts[label] as number) + 1;
-      pixels += labels.length;
-    }
+    const counts = pixelsOf(scenes, classes.length);
+    const pixels = counts.reduce((sum, count) => sum + count, 0);
     return classes.map((name, label) =>
       counts[label] === 0
         ? ""
@@ -80,6 +88,7 @@ export function describeClasses({ classes, train }: SceneSet): readonly string[]
   const shares = sharesOf(train);
   const absent = classes.filter((_, label) => shares[label] === "");
   const [first] = train;
+  const imbalance = describeImbalance(classes, pixelsOf(train, classes.length));
   return [
     `classes, with their shares of the training pixels: ${listOf(shares)}`,
     ...(absent.length > 0
@@ -87,6 +96,7 @@ export function describeClasses({ classes, train }: SceneSet): readonly string[]
           `no training pixel is of ${absent.slice(0, named).join(", ")}${absent.length > named ? ", …" : ""}`,
         ]
       : []),
+    ...(imbalance === undefined ? [] : [imbalance]),
     ...(first ? [`for example, ${first.name} has ${listOf(sharesOf([first]))}`] : []),
   ];
 }

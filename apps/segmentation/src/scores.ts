@@ -1,50 +1,21 @@
-/** The confusion matrix of pixels: [class, predicted class]. */
-export class Confusion {
-  readonly classes: readonly string[];
-  readonly #counts: Float64Array;
+import { ConfusionMatrix } from "@halfstep/trainer";
 
-  constructor(classes: readonly string[]) {
-    this.classes = classes;
-    this.#counts = new Float64Array(classes.length ** 2);
-  }
-
-  /** Counts pixels. Pixels with an invalid label are ignored. */
-  add(labels: ArrayLike<number>, predictions: ArrayLike<number>): void {
-    const { length } = this.classes;
-    for (let i = 0; i < labels.length; i++) {
-      const label = labels[i] as number;
-      if (label >= length) continue;
-      const at = label * length + (predictions[i] as number);
-      this.#counts[at] = (this.#counts[at] as number) + 1;
-    }
-  }
-
-  /** Number of pixels of a class that were predicted as another. */
-  count(label: number, prediction: number): number {
-    return this.#counts[label * this.classes.length + prediction] as number;
-  }
-
+/** The confusion of pixels. Pixels with a label that is no class do not count. */
+export class Confusion extends ConfusionMatrix {
   scores(): Scores {
-    const indices = this.classes.map((_, i) => i);
-    const total = (of: (i: number) => number): number => indices.reduce((sum, i) => sum + of(i), 0);
-    const each = indices.map((i) => {
-      const hit = this.count(i, i);
-      const labelled = total((j) => this.count(i, j));
-      const predicted = total((j) => this.count(j, i));
-      return { hit, labelled, predicted, union: labelled + predicted - hit };
-    });
-    const ious = each.map(({ hit, union }) => hit / union);
-    const dices = each.map(({ hit, labelled, predicted }) => (2 * hit) / (labelled + predicted));
+    const each = this.classScores();
     return {
-      accuracy: total((i) => this.count(i, i)) / total((i) => each[i]?.labelled ?? 0),
-      dice: meanOf(dices),
-      meanIou: meanOf(ious),
-      ious,
+      accuracy: this.accuracy(),
+      // Of areas, F1 is Dice's coefficient.
+      dice: meanOf(each.map(({ f1 }) => f1)),
+      meanIou: meanOf(each.map(({ iou }) => iou)),
+      ious: each.map(({ iou }) => iou),
+      pixels: each.map(({ examples }) => examples),
     };
   }
 }
 
-/** From 0 to 1. Means are over classes that occur in labels or predictions. */
+/** Shares from 0 to 1. Means are over classes that occur in labels or predictions. */
 export interface Scores {
   /** Share of correctly classified pixels. */
   readonly accuracy: number;
@@ -53,6 +24,8 @@ export interface Scores {
   readonly meanIou: number;
   /** Intersection over union (Jaccard 1912) of each class; NaN where it occurs in neither. */
   readonly ious: readonly number[];
+  /** How many pixels have each class by their labels. */
+  readonly pixels: readonly number[];
 }
 
 /**

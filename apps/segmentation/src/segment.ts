@@ -3,7 +3,7 @@ import { type Runtime, softmax, type Tensor } from "@halfstep/tensor";
 import { Predictor, type PredictorUsage } from "@halfstep/trainer";
 import type { Picture } from "./pictures.js";
 import type { OpenedSegmenter } from "./saved-model.js";
-import { encode } from "./tiles.js";
+import { encoded } from "./tiles.js";
 
 /** Height and width of a window without its margin. */
 const interior = 192;
@@ -14,7 +14,10 @@ const margin = 32;
 export interface SegmentOptions {
   readonly runtime: Runtime;
   readonly device?: Device | undefined;
-  readonly segmenter: Pick<OpenedSegmenter, "model" | "precision" | "channels" | "classes">;
+  readonly segmenter: Pick<
+    OpenedSegmenter,
+    "model" | "precision" | "channels" | "classes" | "encoding"
+  >;
   /** Store the network in 16 bits. Default false. */
   readonly half?: boolean | undefined;
 }
@@ -63,8 +66,9 @@ export class PictureSegmenter {
     this.#window = [rows + 2 * margin, columns + 2 * margin];
     const probabilities = new Float32Array(height * width * classes);
     const places = [...placesOf(picture, rows, columns)];
+    const numbers = encoded[this.#options.segmenter.encoding ?? "logarithmic"];
     const windows = function* (this: PictureSegmenter): Generator<Float32Array> {
-      for (const place of places) yield windowOf(picture, place, this.#window);
+      for (const place of places) yield windowOf(picture, place, this.#window, numbers);
     };
     let next = 0;
     for await (const row of this.#predictor.stream(windows.call(this))) {
@@ -104,6 +108,7 @@ function windowOf(
   picture: Picture,
   { y, x }: Place,
   size: readonly [number, number],
+  numbers: Float32Array,
 ): Float32Array {
   const { height, width, channels, pixels } = picture;
   const values = new Float32Array(size[0] * size[1] * channels);
@@ -111,7 +116,8 @@ function windowOf(
   for (let row = y - margin; row < y - margin + size[0]; row++)
     for (let column = x - margin; column < x - margin + size[1]; column++) {
       const from = (clamp(row, height) * width + clamp(column, width)) * channels;
-      for (let c = 0; c < channels; c++) values[to++] = encode(pixels[from + c] as number);
+      for (let c = 0; c < channels; c++)
+        values[to++] = numbers[pixels[from + c] as number] as number;
     }
   return values;
 }

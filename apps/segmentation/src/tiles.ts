@@ -1,4 +1,5 @@
 import { DataError, permutation } from "@halfstep/data";
+import { ignored } from "./masks.js";
 import { RandomNumbers } from "./random-numbers.js";
 import type { Scene, SceneSet } from "./scene.js";
 
@@ -11,20 +12,17 @@ export interface Tiles {
   readonly shape: readonly [count: number, height: number, width: number, channels: number];
 }
 
-/** The label of ignored pixels, which another tile has. */
-export const ignored = 255;
+/** How a network takes bytes of pictures: the networks of this program by their logarithms, others over 255. */
+export type Encoding = "logarithmic" | "linear";
 
-/**
- * Bytes as numbers from −1 to 1 by their logarithms, so that colours of nearly black pixels (oceans) differ as much as those
- * of bright ones.
- */
-const encoded: Float32Array = Float32Array.from(
-  { length: 256 },
-  (_, byte) => Math.log2(1 + byte) / 4 - 1,
-);
+const numbersOf = (encode: (byte: number) => number): Float32Array =>
+  Float32Array.from({ length: 256 }, (_, byte) => encode(byte));
 
-/** A byte of a picture as an input of the network. */
-export const encode = (byte: number): number => encoded[byte] as number;
+/** The number of each byte. Logarithms are from −1 to 1; colours of nearly black pixels (oceans) differ as much as those of bright ones. */
+export const encoded: Readonly<Record<Encoding, Float32Array>> = {
+  logarithmic: numbersOf((byte) => Math.log2(1 + byte) / 4 - 1),
+  linear: numbersOf((byte) => byte / 255),
+};
 
 export interface TrainingTilesOptions {
   /** Height and width of a tile. */
@@ -79,7 +77,13 @@ export function* trainingTiles(
  */
 export function* coveringTiles(
   scenes: readonly Scene[],
-  { tile, batchSize }: Pick<TrainingTilesOptions, "tile" | "batchSize">,
+  {
+    tile,
+    batchSize,
+    encoding,
+  }: Pick<TrainingTilesOptions, "tile" | "batchSize"> & {
+    readonly encoding?: Encoding | undefined;
+  },
 ): Generator<Tiles> {
   requireSize(scenes, tile);
   const places = scenes.flatMap((scene) =>
@@ -88,7 +92,7 @@ export function* coveringTiles(
     ),
   );
   for (let start = 0; start < places.length; start += batchSize)
-    yield tilesOf(places.slice(start, start + batchSize), tile);
+    yield tilesOf(places.slice(start, start + batchSize), tile, encoding);
 }
 
 interface Place {
@@ -120,7 +124,12 @@ function requireSize(scenes: readonly Scene[], tile: number): void {
     );
 }
 
-function tilesOf(places: readonly Place[], tile: number): Tiles {
+function tilesOf(
+  places: readonly Place[],
+  tile: number,
+  encoding: Encoding = "logarithmic",
+): Tiles {
+  const numbers = encoded[encoding];
   const channels = (places[0] as Place).scene.channels;
   const size = tile * tile;
   const images = new Float32Array(places.length * size * channels);
@@ -141,7 +150,9 @@ function tilesOf(places: readonly Place[], tile: number): Tiles {
         const isSeen = isCovering && (row < seenRows || column < seenColumns);
         labels[to] = isSeen ? ignored : (scene.labels[from] as number);
         for (let c = 0; c < channels; c++)
-          images[to * channels + c] = encode(scene.pixels[from * channels + c] as number);
+          images[to * channels + c] = numbers[
+            scene.pixels[from * channels + c] as number
+          ] as number;
       }
   }
   return { images, labels, shape: [places.length, tile, tile, channels] };

@@ -15,7 +15,7 @@ import {
   train,
   withParts,
 } from "@halfstep/trainer";
-import { type Judged, judge } from "./evaluate.js";
+import { type Judged, type JudgedPixels, judge } from "./evaluate.js";
 import { segmentationLoss } from "./loss.js";
 import { makeUNet, type OpenedSegmenter, type Segmenter, savedSegmenter } from "./saved-model.js";
 import type { SceneSet } from "./scene.js";
@@ -51,6 +51,10 @@ export interface SegmentationSettings {
 export interface SegmentationRun extends RunContext, SegmentationSettings {
   readonly precision: TrainingPrecision;
   readonly scenes: SceneSet;
+  /** The weight of each class in the cross-entropy. Default: 1. */
+  readonly classWeights?: Float32Array | undefined;
+  /** Share of the target that the cross-entropy spreads over all classes. Default 0. */
+  readonly labelSmoothing?: number | undefined;
   /**
    * Factor of the loss, for studies of underflow. It also multiplies Adam's eps and the largest norm, so that exact
    * arithmetic would give equal results. Default 1.
@@ -65,7 +69,7 @@ export interface Trained {
   /** The network after the last step, in evaluation mode. */
   readonly segmenter: Pick<OpenedSegmenter, "model" | keyof Segmenter>;
   /** On the held-out scenes. */
-  readonly judged: Judged;
+  readonly judged: JudgedPixels;
 }
 
 /** Trains a U-Net, and evaluates it on the held-out scenes after every epoch. Undefined if the signal stopped it. */
@@ -74,11 +78,12 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
   const startedAt = performance.now();
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
-  const { channels, classes, maskValues, maskKind, palette, scale } = scenes;
+  const { channels, classes, maskValues, ignoredValue, maskKind, palette, scale } = scenes;
   const { width, bilinear, tile } = run;
   const segmenter: Segmenter = {
     ...{ channels, classes, maskValues, maskKind, scale, width, bilinear, tile },
     ...(palette && { palette }),
+    ...(ignoredValue !== undefined && { ignoredValue }),
     precision: recipe.name,
   };
   const model = applyRecipe(makeUNet(runtime, segmenter, run.seed), recipe);
@@ -100,7 +105,7 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
         });
   const optimizer = makeOptimizer(run, lr, groups, storageFor(recipe));
   const plateau = run.schedule === "plateau" && plateauHook(optimizer.paramGroups);
-  const judgeNow = (): Promise<Judged> =>
+  const judgeNow = (): Promise<JudgedPixels> =>
     judge({ ...run, classes, model, precision: recipe, scenes: scenes.heldOut });
 
   const result = await train<Tiles>({
@@ -117,6 +122,11 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
       const loss = segmentationLoss(
         model.forward(runtime.tensor(images, shape)),
         runtime.tensor(labels),
+        {
+          weight: run.classWeights && runtime.tensor(run.classWeights),
+          labelSmoothing: run.labelSmoothing,
+          ignores: ignoredValue !== undefined,
+        },
       );
       return lossWeight === 1 ? loss : loss.mul(lossWeight);
     },

@@ -126,10 +126,10 @@ describe("a folder of pictures and masks", () => {
       said.push((await failure(readFolder(folder, options))).replaceAll(scratch, ""));
     expect(said).toEqual([
       "/none/imgs: is not there: check the path",
-      "/few/imgs: has 1 pictures: at least one to learn from and one to hold out are needed",
+      "/few: has 1 pictures: at least one to learn from and one to hold out are needed",
       "/maskless/imgs/b.png: has no mask b.png in /maskless/masks",
       "/sizes/masks/b.png: is 20×5 where /sizes/imgs/b.png is 20×10, both at scale 0.5",
-      "/grey/masks: has masks of one grey: there is nothing to learn",
+      "/grey: has masks of one grey: there is nothing to learn",
     ]);
   });
 });

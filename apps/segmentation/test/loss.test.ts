@@ -2,6 +2,7 @@ import { cpuRuntime } from "@halfstep/tensor";
 import { inPrecision } from "@halfstep/trainer";
 import { expect, it } from "vitest";
 import { diceLoss, segmentationLoss } from "../src/loss.js";
+import { ignored } from "../src/masks.js";
 
 const logits = Float32Array.of(2, -1, 0.5, 0, 1, -2, -1.5, 0.25, 3, 0.1, 0.2, 0.3);
 const labels = Uint32Array.of(0, 1, 2, 1);
@@ -25,6 +26,29 @@ it("is what torch computes, and so are its gradients", async () => {
   const gradient = Array.from((await scores.grad?.toArray()) ?? []);
   const worst = Math.max(...expected.map((value, i) => Math.abs(value - (gradient[i] as number))));
   expect(worst).toBeLessThan(1e-7);
+});
+
+it("takes no notice of pixels that do not count, and weights classes as torch does", async () => {
+  const runtime = cpuRuntime();
+  const weight = runtime.tensor(Float32Array.of(0.5, 2, 1));
+  const lossOf = (rows: readonly number[], labels: readonly number[], options = {}) =>
+    runtime.step(() => {
+      const scores = runtime.variable(
+        Float32Array.from(rows.flatMap((row) => [...logits.subarray(3 * row, 3 * row + 3)])),
+        [1, 1, rows.length, 3],
+        { requiresGrad: true },
+      );
+      const loss = segmentationLoss(scores, runtime.tensor(Uint32Array.from(labels)), options);
+      loss.backward();
+      return loss;
+    });
+  for (const options of [{}, { weight }]) {
+    const counted = await lossOf([0, 1, 3], [0, 1, 1], options);
+    const all = await lossOf([0, 1, 2, 3], [0, 1, ignored, 1], { ...options, ignores: true });
+    expect(await all.item()).toBeCloseTo(await counted.item(), 6);
+  }
+  // Not one pixel counts: no class has an area.
+  expect(await (await lossOf([0, 1], [ignored, ignored], { ignores: true })).item()).toBe(0);
 });
 
 it("sums more pixels than float16 counts to", async () => {

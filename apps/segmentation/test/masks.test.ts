@@ -81,7 +81,7 @@ describe("masks of colours", () => {
     expect(set.train[0]?.labels).toEqual(labels);
     writeFileSync(table, rows.slice(0, -1).join("\n"));
     await expect(read(folder, table)).rejects.toThrow(
-      `${join(folder, "masks", "0.png")}: has #4c4c4c at column 31 of row 0, which is none of the 31 classes`,
+      /masks\/[01]\.png: has #4c4c4c at column 31 of row 0, which is none of the 31 classes$/,
     );
   });
 });
@@ -145,7 +145,7 @@ describe("masks of greys", () => {
       data: Uint8Array.from({ length: pixels }, (_, i) => i % 200),
     });
     await expect(read(await folderOf("smooth", smooth))).rejects.toThrow(
-      /masks: has masks of 200 greys, where at most 64 are taken for classes: .* --classes FILE$/,
+      /smooth: has masks of 200 greys, where at most 64 are taken for classes: .* --classes FILE$/,
     );
     const jpeg = await sharp(coloured).jpeg().toBuffer();
     await expect(read(await folderOf("jpeg", jpeg))).rejects.toThrow("is a JPEG, whose noise");

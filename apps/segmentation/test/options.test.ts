@@ -20,7 +20,7 @@ describe("train", () => {
       ...{ command: "train", data: "earth", precision: "float32", width: 8, bilinear: false },
       ...{ tile: 64, epochs: 30, batchSize: 8, optimizer: "adamw", schedule: "cosine", lr: 0.01 },
       ...{ weightDecay: 0.01, clip: 1, seed: 0, saveEvery: 200, out: "runs/segmentation" },
-      ...{ json: false, tensorboard: false },
+      ...{ labelSmoothing: 0, json: false, tensorboard: false },
     });
   });
 
@@ -56,7 +56,7 @@ describe("predict", () => {
     expect(parse("predict a.jpg b.png -o c.png d.png -s 0.5 -t 0.4 -v -m runs/x")).toEqual({
       ...{ command: "predict", pictures: ["a.jpg", "b.png"], output: ["c.png", "d.png"] },
       ...{ scale: 0.5, maskThreshold: 0.4, viz: true, model: "runs/x" },
-      ...{ save: true, half: false, json: false },
+      ...{ save: true, half: false, palette: false, json: false },
     });
     expect(parse("predict a.jpg --no-save")).toMatchObject({ save: false, maskThreshold: 0.5 });
     expect(failure("predict")).toMatch(/^2 .*missing required argument 'pictures'/);

@@ -12,6 +12,7 @@ it("scores are those of the areas", () => {
     dice: (4 / 5 + 6 / 7) / 2,
     meanIou: (2 / 3 + 3 / 4) / 2,
     ious: [2 / 3, 3 / 4],
+    pixels: [3, 3],
   });
   expect(headline(["water", "land"], scores)).toEqual({ name: "landIou", value: 3 / 4 });
 });

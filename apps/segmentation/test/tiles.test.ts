@@ -1,7 +1,8 @@
 import { DataError } from "@halfstep/data";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { coveringTiles, encode, ignored, stepsPerEpoch, trainingTiles } from "../src/tiles.js";
+import { ignored } from "../src/masks.js";
+import { coveringTiles, encoded, stepsPerEpoch, trainingTiles } from "../src/tiles.js";
 import { numbered } from "./scenes.js";
 
 describe("training tiles", () => {
@@ -20,7 +21,7 @@ describe("training tiles", () => {
 
   it("keep each pixel with its label, mirrored or not", () => {
     // The label of a pixel is its parity, and so is that of its place, as rows are even.
-    const byte = new Map(Array.from({ length: 256 }, (_, i) => [encode(i), i]));
+    const byte = new Map(Array.from(encoded.logarithmic, (number, i) => [number, i]));
     const orders = new Set<number>();
     for (const { images, labels, shape } of trainingTiles(set, { ...options, batchSize: 8 }, 0)) {
       expect(shape).toEqual([8, 16, 16, 1]);
@@ -71,5 +72,6 @@ describe("covering tiles", () => {
 });
 
 it("encodes bytes between −1 and 1, darker ones farther apart", () => {
-  expect([0, 1, 3, 15, 255].map(encode)).toEqual([-1, -0.75, -0.5, 0, 1]);
+  const numbers = [0, 1, 3, 15, 255].map((byte) => encoded.logarithmic[byte]);
+  expect(numbers).toEqual([-1, -0.75, -0.5, 0, 1]);
 });

@@ -4,12 +4,10 @@ import { type Judgement, judge } from "./judge.js";
 import type { Stored } from "./options.js";
 import type { JudgedPicture } from "./pairs.js";
 import { golden, photograph } from "./pretrained.js";
-import { openModel } from "./saved-model.js";
+import { type NetworkFlags, openModel } from "./saved-model.js";
 import { upscalerOf } from "./upscale.js";
 
-export interface CompareOptions {
-  /** The run folder of a training. Undefined: the pretrained network. */
-  readonly model?: string | undefined;
+export interface CompareOptions extends NetworkFlags {
   readonly precision: readonly Stored[];
   readonly pictures: readonly JudgedPicture[];
   readonly kernel: ShrinkKernel;
@@ -22,8 +20,8 @@ export interface CompareOptions {
 /** The results and costs of a precision, for the package's photograph and the evaluation images. */
 export interface Compared {
   readonly precision: Stored;
-  /** dB of the bytes of the enlarged photograph to those of its authors' result. */
-  readonly golden: number;
+  /** dB of the bytes of the enlarged photograph to those of its authors' result; null where the network enlarges by another factor. */
+  readonly golden: number | null;
   /** dB between the unquantized results and those in float32; null without float32. */
   readonly float32: number | null;
   /** dB between images that were shrunk and enlarged again and their originals. */
@@ -44,7 +42,7 @@ export async function comparePrecisions(options: CompareOptions): Promise<readon
   const rows: Compared[] = [];
   for (const precision of options.precision) {
     const { runtime, device, close } = await openRuntime(options);
-    const model = await openModel(runtime, options.model);
+    const model = await openModel(runtime, options);
     const upscaler = upscalerOf(runtime, device, model);
     if (precision !== "float32") upscaler[precision === "float16" ? "half" : "bfloat16"]();
     device?.memory.resetPeak();
@@ -55,7 +53,7 @@ export async function comparePrecisions(options: CompareOptions): Promise<readon
     if (precision === "float32") exact = values;
     rows.push({
       precision,
-      golden: psnr(toBytes(values), expected),
+      golden: values.length === expected.length ? psnr(toBytes(values), expected) : null,
       float32: exact ? psnr(values, exact) : null,
       judged: await judge(upscaler, model, options.pictures, options),
       parameterBytes,

@@ -98,7 +98,7 @@ async function predict(options: PredictCommand): Promise<number> {
   requireWritten(options.output);
   const image = await readPicture(options.input);
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
-  const model = await openModel(runtime, options.model);
+  const model = await openModel(runtime, options);
   const upscaler = upscalerOf(runtime, device, model);
   if (options.half) upscaler.half();
   const result = await upscale(upscaler, model, image, options.tile);

@@ -2,12 +2,14 @@ import {
   command,
   listOf,
   oneOf,
+  pretrainedFlags,
   type RunFlags,
   runFlags,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import type { Command } from "commander";
 import { type ShrinkKernel, shrinkKernels } from "./images.js";
+import type { NetworkFlags } from "./saved-model.js";
 
 /** How parameters are stored for prediction. */
 const storages = ["float32", "float16", "bfloat16"] as const;
@@ -31,21 +33,18 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "accumulate" | "
 type Place = Pick<RunFlags, "adapter" | "device">;
 
 /** The options of `evaluate`. */
-export interface EvaluateCommand extends Place, Judged {
+export interface EvaluateCommand extends Place, Judged, NetworkFlags {
   readonly command: "evaluate";
-  /** Undefined: as it comes with the package. */
-  readonly model?: string;
   readonly precision: readonly Stored[];
   readonly tile: number;
   readonly json: boolean;
 }
 
 /** The options of `predict`. */
-export interface PredictCommand extends Place {
+export interface PredictCommand extends Place, NetworkFlags {
   readonly command: "predict";
   readonly input: string;
   readonly output: string;
-  readonly model?: string;
   readonly half: boolean;
   readonly tile: number;
 }
@@ -141,6 +140,10 @@ const judgedFlags = (each: Command): Command =>
     );
 
 const modelFlags = (each: Command): Command =>
-  each
-    .option("--model <dir>", "the --out folder of a training (default: the pretrained network)")
-    .option("--tile <n>", "side of the pieces that are computed at once", wholeNumber(32), 256);
+  pretrainedFlags(
+    each.option(
+      "--model <dir>",
+      "the --out folder of a training (default: the pretrained network)",
+    ),
+    "another network: a Keras layers model, or weights of torch or safetensors for the package's",
+  ).option("--tile <n>", "side of the pieces that are computed at once", wholeNumber(32), 256);

@@ -1,14 +1,39 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Runtime } from "@halfstep/tensor";
-import { loadModel } from "@halfstep/trainer";
-import { checkpointIn } from "@halfstep/trainer/node";
-import type { LayersModel } from "./keras/layers-model.js";
+import { loadModel, loadWeights } from "@halfstep/trainer";
+import type { PretrainedFlags } from "@halfstep/trainer/cli";
+import { checkpointIn, readWeights } from "@halfstep/trainer/node";
+import { type LayersModel, loadLayersModel } from "./keras/layers-model.js";
 import { pretrained } from "./pretrained.js";
 
+/** The flags that name a network. */
+export interface NetworkFlags extends PretrainedFlags {
+  /** The --out folder of a training, or a checkpoint. Undefined: the network that comes with the package. */
+  readonly model?: string;
+}
+
 /**
- * The best network of a run folder, or that of a checkpoint; the pretrained one where no folder is given.
- * @throws DataError, CheckpointError
+ * The best network of a run folder or that of a checkpoint; someone else's: a Keras layers model, or weights of torch or safetensors by the
+ * names of the package's network; or the package's, where neither is named.
+ * @throws DataError, CheckpointError, TorchFileError, SafetensorsError
  */
-export async function openModel(runtime: Runtime, directory?: string): Promise<LayersModel> {
-  const model = await pretrained(runtime);
-  return directory === undefined ? model : loadModel(model, await checkpointIn(directory));
+export async function openModel(
+  runtime: Runtime,
+  { model, pretrained: path, key }: NetworkFlags,
+): Promise<LayersModel> {
+  const layers = path === undefined ? undefined : layersIn(path);
+  if (layers !== undefined) return loadLayersModel(runtime, layers);
+  const own = await pretrained(runtime);
+  if (path !== undefined) loadWeights(own, await readWeights(path, { key }), path);
+  else if (model !== undefined) loadModel(own, await checkpointIn(model));
+  return own;
+}
+
+/** The JSON of a layers model that a path names, or that its folder has. */
+function layersIn(path: string): string | undefined {
+  // The index of several files of weights is JSON, too.
+  if (/(?<!\.index)\.json$/.test(path)) return path;
+  const inside = join(path, "model.json");
+  return existsSync(inside) ? inside : undefined;
 }

@@ -1,10 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
+import { torchStateDict } from "@halfstep/nn";
+import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { cpuRuntime } from "@halfstep/tensor";
+import { safetensorsOf } from "@halfstep/trainer";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadLayersModel } from "../src/keras/layers-model.js";
+import { openModel } from "../src/saved-model.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-keras-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -200,5 +204,28 @@ describe("a layers model that is not supported, or damaged, is refused in a line
     await expect(loadLayersModel(cpuRuntime(), path)).rejects.toThrow(/is no JSON/);
     writeFileSync(path, "[]");
     await expect(loadLayersModel(cpuRuntime(), path)).rejects.toThrow(/is no Keras layers model/);
+  });
+});
+
+describe("openModel", () => {
+  it("takes a layers model of others by its file or folder, and weights by the package's names", async () => {
+    const path = modelOf();
+    const runtime = cpuRuntime();
+    expect((await openModel(runtime, { pretrained: path })).scale).toBe(2);
+    copyFileSync(path, join(folder, "model.json"));
+    const named = async (flags: object): Promise<readonly string[]> =>
+      [...(await openModel(runtime, flags)).namedParameters()].map(([name]) => name);
+    expect(await named({ pretrained: folder })).toEqual(["mix.weight", "mix.bias"]);
+    const own = await openModel(runtime, {});
+    const weights = join(folder, "weights.safetensors");
+    await writeSafetensorsFile(weights, safetensorsOf(await torchStateDict(own)));
+    expect(await named({ pretrained: weights })).toEqual(await named({}));
+    const other = join(folder, "other.safetensors");
+    await writeSafetensorsFile(other, {
+      a: { dtype: "F32", shape: [1], data: new Float32Array(1) },
+    });
+    await expect(openModel(runtime, { pretrained: other })).rejects.toThrow(
+      `${other} has weights of another model: missing: `,
+    );
   });
 });

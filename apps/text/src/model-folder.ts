@@ -96,7 +96,7 @@ export async function openModel(directory: string, lowerCase?: boolean): Promise
       `has vocab_size ${shape.vocabSize}, and vocab.txt ${vocabulary.length} tokens: they are of two models`,
     );
   const features = await readFeatures(join(directory, featureFile));
-  const state = await weightsOf(directory);
+  const state = await readWeights(directory);
   requireEnoughWeights(state, { name: "a BERT", parameters: parametersOf(shape), source });
   const classes = state["classifier.weight"]?.shape[0];
   if (purpose && purpose.task !== "mlm" && classes !== purpose.labels.length)
@@ -122,13 +122,6 @@ const configOf = (directory: string): string => {
 
 /** A configuration that lists a label for each of a hundred thousand classes is no longer. */
 const longestConfig = 2 ** 24;
-
-const weightsOf = (directory: string): Promise<StateDict> =>
-  readWeights(directory).catch((error: unknown) => {
-    // A dtype that no model has.
-    if (error instanceof TypeError) throw new DataError(directory, error.message);
-    throw error;
-  });
 
 /** Of an encoder without its pooler, which not all models have. */
 const parametersOf = (shape: ModelShape): number =>

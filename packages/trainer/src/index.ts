@@ -113,4 +113,5 @@ export {
 } from "./train.js";
 export type { TrainingCheckpoints, TrainingParts } from "./training-state.js";
 export { auditRange, type RangeAudit, type TensorRange } from "./weights/audit-range.js";
+export { loadWeights } from "./weights/load-weights.js";
 export { safetensorsOf, stateDictOf } from "./weights/state-dict.js";

@@ -1,38 +1,34 @@
+import { DataError } from "@halfstep/data";
+import type { Runtime } from "@halfstep/tensor";
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
 import { baselinesOf } from "../baseline.js";
+import { classLines } from "../class-scores.js";
 import { judge } from "../evaluate.js";
 import type { EvaluateCommand } from "../options.js";
-import { openSegmenter } from "../saved-model.js";
+import { openPretrained } from "../pretrained.js";
+import { type OpenedSegmenter, openSegmenter } from "../saved-model.js";
+import type { SceneSet } from "../scene.js";
 import { readScenes } from "../scenes.js";
 import { headline, type Scores } from "../scores.js";
 
 export async function evaluate(options: EvaluateCommand): Promise<number> {
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
-  const opened = await openSegmenter(runtime, options.model, options.precision);
-  const scenes = await readScenes({ ...options, ...scaleOf(options, opened.scale) });
+  const { scenes, ...opened } = await openBoth(runtime, options);
   const { classes, heldOut } = scenes;
-  const judged = await judge({ ...opened, runtime, scenes: heldOut, batchSize: options.batchSize });
+  const { confusion: _, ...judged } = await judge({
+    ...{ ...opened, runtime, classes, scenes: heldOut, batchSize: options.batchSize },
+    ...(options.tile !== undefined && { tile: options.tile }),
+  });
   close();
   const baselines = baselinesOf(scenes);
+  const { path: model, step } = opened;
   if (options.json) {
-    print(
-      JSON.stringify(
-        {
-          scenes: scenes.name,
-          classes,
-          model: opened.path,
-          step: opened.step,
-          ...judged,
-          baselines,
-        },
-        undefined,
-        2,
-      ),
-    );
+    const result = { scenes: scenes.name, classes, model, step, ...judged, baselines };
+    print(JSON.stringify(result, undefined, 2));
     return 0;
   }
-  const network = { name: `U-Net after ${opened.step} steps, ${opened.precision}`, scores: judged };
-  const rows = [...baselines, network];
+  const trained = step === 0 ? `U-Net of ${model}` : `U-Net after ${step} steps`;
+  const rows = [...baselines, { name: `${trained}, ${opened.precision}`, scores: judged }];
   const width = Math.max(...rows.map(({ name }) => name.length));
   print(
     [
@@ -40,14 +36,45 @@ export async function evaluate(options: EvaluateCommand): Promise<number> {
       ...rows.map(({ name, scores }) =>
         `${cells(classes, scores)}  ${name.padEnd(width)}`.trimEnd(),
       ),
+      ...classLines(classes, judged),
     ].join("\n"),
   );
   return 0;
 }
 
-/** Pictures of a folder are scaled as they were in training. */
-const scaleOf = ({ data, scale }: EvaluateCommand, trained: number): { scale?: number } =>
-  data === "digits" ? {} : { scale: scale ?? trained };
+/** A network, and scenes with its classes. Pictures of a folder are scaled as they were in training. */
+async function openBoth(
+  runtime: Runtime,
+  options: EvaluateCommand,
+): Promise<OpenedSegmenter & { readonly scenes: SceneSet }> {
+  const { pretrained: path, data } = options;
+  const scaled = (scale: number): EvaluateCommand =>
+    data === "digits" ? options : { ...options, scale: options.scale ?? scale };
+  if (path !== undefined) {
+    const scenes = await readScenes(scaled(0.5));
+    const opened = await openPretrained(runtime, { ...options, path, classes: scenes });
+    return { ...fitting(opened, scenes), scenes };
+  }
+  const opened = await openSegmenter(runtime, options.model, options.precision);
+  const { maskKind = "grey" } = opened;
+  const scenes = await readScenes(scaled(opened.scale), { ...opened, maskKind });
+  return { ...fitting(opened, scenes), scenes };
+}
+
+/** @throws DataError where a network is not for scenes of that kind */
+function fitting(opened: OpenedSegmenter, { name, channels, classes }: SceneSet): OpenedSegmenter {
+  if (opened.channels !== channels)
+    throw new DataError(
+      opened.path,
+      `is a network for pictures of ${opened.channels} channels, and ${name} has ${channels}`,
+    );
+  if (opened.classes.length !== classes.length)
+    throw new DataError(
+      opened.path,
+      `is a network for ${opened.classes.length} classes, and ${name} has ${classes.length}`,
+    );
+  return opened;
+}
 
 const head = (classes: readonly string[], scores: Scores): string =>
   [headline(classes, scores).name, "dice", "accuracy"].map((name) => name.padStart(8)).join("  ");

@@ -1,10 +1,13 @@
 import { format, parse } from "node:path";
+import type { Runtime } from "@halfstep/tensor";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
-import { overlay } from "../colours.js";
-import { writeMask } from "../masks.js";
+import { readClassTable } from "../class-table.js";
+import { coloursOf, overlay } from "../colours.js";
+import { type MaskShown, writeMask } from "../masks.js";
 import type { PredictCommand } from "../options.js";
 import { readPicture, writePng } from "../pictures.js";
-import { openSegmenter } from "../saved-model.js";
+import { openPretrained } from "../pretrained.js";
+import { type OpenedSegmenter, openSegmenter } from "../saved-model.js";
 import { labelsOf, PictureSegmenter } from "../segment.js";
 
 export async function predict(options: PredictCommand): Promise<number> {
@@ -14,8 +17,12 @@ export async function predict(options: PredictCommand): Promise<number> {
       `--output names ${output.length} files for ${pictures.length} pictures: name one for each, or none`,
     );
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
-  const opened = await openSegmenter(runtime, options.model, options.precision);
-  const { channels, classes } = opened;
+  const opened = await open(runtime, options);
+  const { channels, classes, maskValues } = opened;
+  const colours = coloursOf(opened);
+  const shown: MaskShown = options.palette
+    ? { maskKind: "palette", maskValues: maskValues.map((_, i) => i), palette: colours }
+    : opened;
   const segmenter = new PictureSegmenter({
     runtime,
     device,
@@ -30,9 +37,9 @@ export async function predict(options: PredictCommand): Promise<number> {
     const labels = labelsOf(await segmenter.segment(scaled), whole, options.maskThreshold);
     const { height, width } = whole;
     const mask = output?.[i] ?? besides(path, "OUT");
-    if (options.save) await writeMask(mask, labels, whole, opened);
+    if (options.save) await writeMask(mask, labels, whole, shown);
     const viz = options.viz ? besides(mask, "VIZ") : undefined;
-    if (viz !== undefined) await writePng(viz, overlay(whole, labels, classes.length));
+    if (viz !== undefined) await writePng(viz, overlay(whole, labels, colours));
     results.push({
       picture: path,
       ...(options.save && { mask }),
@@ -54,6 +61,18 @@ export async function predict(options: PredictCommand): Promise<number> {
           .join("\n"),
   );
   return 0;
+}
+
+/** The network of a training, or of someone else's weights. @throws UsageError for flags of the other kind */
+async function open(runtime: Runtime, options: PredictCommand): Promise<OpenedSegmenter> {
+  const { model, precision, pretrained: path, classes } = options;
+  if (path !== undefined) {
+    const table = classes === undefined ? undefined : await readClassTable(classes);
+    return openPretrained(runtime, { ...options, path, classes: table });
+  }
+  if (classes !== undefined)
+    throw new UsageError("--classes is of --pretrained: networks of this program have names");
+  return openSegmenter(runtime, model, precision);
 }
 
 /** `a/b.jpg` → `a/b_OUT.png` */

@@ -1,10 +1,19 @@
 import { join } from "node:path";
-import { noteUnusedScale, openRun, type Settings, say, settingsOf } from "@halfstep/trainer/cli";
-import type { ReportSection } from "@halfstep/trainer/report";
-import { samplesPicture } from "../colours.js";
+import {
+  classWeightsOf,
+  noteUnusedScale,
+  openRun,
+  type Settings,
+  say,
+  settingsOf,
+} from "@halfstep/trainer/cli";
+import { classSections, type ReportSection } from "@halfstep/trainer/report";
+import { classLines } from "../class-scores.js";
+import { coloursOf, samplesPicture } from "../colours.js";
+import { ignored } from "../masks.js";
 import type { TrainCommand } from "../options.js";
 import { writePng } from "../pictures.js";
-import { crop, describeClasses, type Scene, type SceneSet } from "../scene.js";
+import { crop, describeClasses, pixelsOf, type Scene, type SceneSet } from "../scene.js";
 import { readScenes } from "../scenes.js";
 import { PictureSegmenter } from "../segment.js";
 import { starts } from "../tiles.js";
@@ -15,6 +24,10 @@ const samples = 6;
 
 export async function train(options: TrainCommand): Promise<number> {
   const scenes = await readScenes(options);
+  const classWeights = await classWeightsOf(options, {
+    labels: scenes.classes,
+    counts: pixelsOf(scenes.train, scenes.classes.length),
+  });
   noteUnusedScale([options.precision], options, say);
   using run = await openRun({ ...options, task: "segmentation", settings: settings(options) });
   say(
@@ -27,15 +40,18 @@ export async function train(options: TrainCommand): Promise<number> {
     steps: stepsOf({ ...options, scenes }),
     batchSize: options.batchSize,
   });
-  const trained = await trainUNet({ ...options, ...context, scenes });
+  const trained = await trainUNet({ ...options, ...context, classWeights, scenes });
   if (!trained) return run.finish(undefined);
   const picture = await samplesPicture(
     new PictureSegmenter({ ...context, segmenter: trained.segmenter }),
     samplesOf(scenes, options.tile),
-    scenes.classes.length,
+    coloursOf(scenes),
   );
   await writePng(join(options.out, "samples.png"), picture);
-  return run.finish(trained.summary, { sections: [samplesSection] });
+  return run.finish(trained.summary, {
+    lines: classLines(scenes.classes, trained.judged).join("\n"),
+    sections: [samplesSection, ...classSections(trained.judged.confusion, { iou: true })],
+  });
 }
 
 /** The section of the report with the picture. */
@@ -49,8 +65,10 @@ const samplesSection: ReportSection = {
 function samplesOf({ heldOut }: SceneSet, tile: number): readonly Scene[] {
   const variety = ({ labels }: Scene): number => {
     const counts = new Map<number, number>();
-    for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1);
-    return labels.length - Math.max(...counts.values());
+    for (const label of labels)
+      if (label !== ignored) counts.set(label, (counts.get(label) ?? 0) + 1);
+    const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+    return total - Math.max(0, ...counts.values());
   };
   const ranked = heldOut.map((scene) =>
     tilesIn(scene, tile).sort((a, b) => variety(b) - variety(a)),
@@ -73,6 +91,8 @@ function settings(options: TrainCommand): Settings {
     "validation",
     "canvases",
     "classes",
+    "ignoreLabel",
+    "split",
     "precision",
     "width",
     "bilinear",
@@ -81,6 +101,8 @@ function settings(options: TrainCommand): Settings {
     "schedule",
     "weightDecay",
     "clip",
+    "classWeights",
+    "labelSmoothing",
     "epochs",
     "maxSteps",
     "batchSize",

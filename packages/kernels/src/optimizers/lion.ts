@@ -1,6 +1,12 @@
-import { constant } from "../formula/term.js";
+import { constant, leaf } from "../formula/term.js";
 import { type UpdateRule, updateRule } from "./rule.js";
-import { single } from "./single.js";
+
+/** Rounds to float32 on the CPU: a number that is 0 in float32 has no sign. */
+const single = leaf({
+  name: "single",
+  functions: (name) => `fn ${name}(x: vec4f) -> vec4f { return x; }\n`,
+  evaluate: Math.fround,
+});
 
 /** Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay. */
 export const lionRule: UpdateRule = updateRule({

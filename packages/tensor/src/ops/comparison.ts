@@ -39,8 +39,7 @@ const maskOf = (
     pointwise: { expression, scalars: scalarsOf },
   });
 
-/** The scalar of an op of one tensor and a number; none of an op of two tensors. */
-export const scalarsOf = (attributes: number | null): readonly number[] =>
+const scalarsOf = (attributes: number | null): readonly number[] =>
   attributes === null ? [] : [attributes];
 
 interface MaskOptions {

@@ -3,6 +3,12 @@ import type { LabelSetCounts } from "../classification/label-sets.js";
 import { escapeHtml, tableHtml } from "./html.js";
 import type { ReportSection } from "./render-report.js";
 
+/** Options of sections about classes. */
+export interface ClassSectionOptions {
+  /** Whether the table of classes has a column of intersections over unions. Default false. */
+  readonly iou?: boolean | undefined;
+}
+
 /** The most classes whose confusion matrix is shown whole. */
 const mostColumns = 32;
 
@@ -16,19 +22,22 @@ const mostListed = 40;
  * @example
  * run.finish(summary, { sections: classSections(confusion) });
  */
-export function classSections(counts: ConfusionMatrix | LabelSetCounts): readonly ReportSection[] {
-  const classes = { title: "Classes", html: scoresHtml(counts.classScores()) };
+export function classSections(
+  counts: ConfusionMatrix | LabelSetCounts,
+  { iou = false }: ClassSectionOptions = {},
+): readonly ReportSection[] {
+  const classes = { title: "Classes", html: scoresHtml(counts.classScores(), iou) };
   if (!(counts instanceof ConfusionMatrix)) return [classes];
   return [classes, { title: "Confusions", html: confusionHtml(counts) }];
 }
 
-const scoresHtml = (scores: readonly ClassScore[]): string =>
+const scoresHtml = (scores: readonly ClassScore[], hasIou: boolean): string =>
   tableHtml([
-    ["class", "examples", "predicted", "precision", "recall", "F1"],
-    ...scores.map(({ label, examples, predicted, precision, recall, f1 }) => [
+    ["class", "examples", "predicted", "precision", "recall", "F1", ...(hasIou ? ["IoU"] : [])],
+    ...scores.map(({ label, examples, predicted, precision, recall, f1, iou }) => [
       label,
       ...[examples, predicted].map(String),
-      ...[precision, recall, f1].map(percent),
+      ...[precision, recall, f1, ...(hasIou ? [iou] : [])].map(percent),
     ]),
   ]);
 

@@ -1,0 +1,73 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { cpuRuntime, noGrad } from "@halfstep/tensor";
+import { readWeights } from "@halfstep/trainer/node";
+import { runApp } from "@halfstep/vitest/run-app";
+import { afterAll, expect, it } from "vitest";
+import { readPicture, writePng } from "../src/pictures.js";
+import { openPretrained } from "../src/pretrained.js";
+import { encoded } from "../src/tiles.js";
+
+const golden = (name: string): string =>
+  fileURLToPath(new URL(`./golden/${name}`, import.meta.url));
+const path = golden("unet.pth");
+const key = "averaged.weights";
+const { height, width, pixels, logits } = JSON.parse(readFileSync(golden("unet.json"), "utf8"));
+const scratch = mkdtempSync(join(tmpdir(), "halfstep-unet-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+it("a checkpoint of milesial's form has torch's scores, and its sigmoid is a softmax of two", async () => {
+  const runtime = cpuRuntime();
+  const { model, ...opened } = await openPretrained(runtime, { path, key });
+  expect(opened).toMatchObject({
+    ...{ channels: 3, width: 2, bilinear: true, classes: ["0", "1"], maskValues: [0, 255] },
+    ...{ path, step: 0, scale: 0.5, encoding: "linear" },
+  });
+  const numbers = Float32Array.from(pixels, (byte: number) => encoded.linear[byte] as number);
+  const x = runtime.tensor(numbers, [1, 3, height, width]).permute([0, 2, 3, 1]);
+  const found = await noGrad(() => model.forward(x)).toArray();
+  for (const [i, logit] of (logits as number[]).entries()) {
+    expect(found[2 * i]).toBe(0);
+    expect(found[2 * i + 1]).toBeCloseTo(logit, 4);
+  }
+});
+
+it("weights of other networks and other classes are refused by the file's name", async () => {
+  const open = (more: object) => openPretrained(cpuRuntime(), { path, key, ...more });
+  await expect(open({ key: undefined })).rejects.toThrow(/unet\.pth/);
+  const three = { maskKind: "grey", classes: ["a", "b", "c"], maskValues: [0, 1, 2] } as const;
+  await expect(open({ classes: three })).rejects.toThrow(
+    `${path}: is a network for 2 classes, and these are 3`,
+  );
+  expect(Object.keys(await readWeights(path, { key }))).not.toContain("mask_values");
+  const other = golden("../../../images/test/golden/cifar.th");
+  await expect(open({ path: other, key: undefined })).rejects.toThrow(
+    `${other}: is of no U-Net: there is no inc.double_conv.0.weight among conv1.weight`,
+  );
+});
+
+it("is asked by flags alone, with masks in the colours of a table", {
+  timeout: 300_000,
+}, async () => {
+  const picture = join(scratch, "picture.png");
+  const bytes = Uint8Array.from({ length: 3 * height * width }, (_, i) => {
+    const [pixel, channel] = [Math.floor(i / 3), i % 3];
+    return pixels[channel * height * width + pixel];
+  });
+  await writePng(picture, { height, width, channels: 3, pixels: bytes });
+  const table = join(scratch, "classes.csv");
+  writeFileSync(table, "name,r,g,b\nground,10,20,30\ncar,200,100,0\n");
+  const mask = join(scratch, "mask.png");
+  const flags = ["--pretrained", path, "--key", key, "--classes", table, "--scale", "1"];
+  const ended = await runApp("segmentation", [
+    ...["predict", picture, "-o", mask, ...flags, "--palette", "--device", "cpu", "--json"],
+  ]);
+  expect(ended, ended.stderr).toMatchObject({ code: 0 });
+  const [{ shares }] = JSON.parse(ended.stdout).predictions;
+  expect(shares.ground + shares.car).toBeCloseTo(1);
+  const { pixels: colours } = await readPicture(mask, { channels: 3 });
+  const cars = [...colours].filter((red, i) => i % 3 === 0 && red === 200).length;
+  expect(cars).toBe(Math.round(shares.car * height * width));
+});
