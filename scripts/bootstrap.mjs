@@ -1,6 +1,7 @@
-// Makes a fresh clone ready: `node scripts/bootstrap.mjs start|test`, run by npm before `npm start` and `npm test`. It installs missing or
-// outdated npm dependencies, and for the tests the data of all apps. Then it looks for a WebGPU adapter. Without one it installs Mesa's
-// software Vulkan driver if the machine allows that. The script imports Node built-ins only, because it runs before anything is installed.
+// Makes a fresh clone ready: `node scripts/bootstrap.mjs start|test`, called by the commands of the root, such as `npm start` and `npm test`.
+// It installs missing or outdated npm dependencies, and for the tests the data of all apps. Then it looks for a WebGPU adapter. Without one
+// it installs Mesa's software Vulkan driver if the machine allows that. The script imports Node built-ins only, because it runs before
+// anything is installed.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

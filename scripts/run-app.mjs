@@ -7,7 +7,7 @@ if (app === undefined || program === undefined) {
   process.exit(2);
 }
 if (!existsSync(new URL("../node_modules/esbuild", import.meta.url))) {
-  console.error("error: this clone is not set up: run npm run prestart at its root, once");
+  console.error("error: this clone is not set up: run npm run setup at its root, once");
   process.exit(2);
 }
 const { runApp } = await import("./start/run-app.mjs");
