@@ -18,12 +18,15 @@ const louder: ReadonlySet<string> = new Set([
   // Composed of several ops, between which infinities meet.
   ...["smoothL1Loss", "smoothL1Loss of 2", "huberLoss", "huberLoss of 2"],
   ...["binaryCrossEntropyWithLogits", "norm", "variance", "logsumexp", "klDiv"],
+  ...["lerp near", "lerp far", "lerp by a tensor"],
+  // Units that fill up a quad have weights of 0, whose product with an infinite input is NaN.
+  ...["lstm", "gru"],
 ]);
 
 /** Functions whose formula is finite where intermediate results of torch's overflow or are 0 · ∞. */
 const steadier: ReadonlySet<string> = new Set([
   ...["atan2", "div", "prod", "layerNorm", "softMarginLoss", "klDiv"],
-  ...["gelu", "gelu by tanh", "softplus of 2x"],
+  ...["gelu", "gelu by tanh", "softplus of 2x", "gru"],
 ]);
 
 const slack: Readonly<Record<FloatDType, number>> = {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { grad, type Op, type Runtime, type Tensor } from "../src/index.js";
+import * as further from "../src/ops/functional.js";
 import * as ops from "../src/ops/index.js";
 import type { FloatDType } from "./forward-check.js";
 
@@ -276,7 +277,35 @@ const functions: Readonly<Record<string, Apply>> = {
   "norm of infinity": (x) => x.norm({ ord: Number.POSITIVE_INFINITY, axes: -1 }),
   variance: (x) => x.variance({ axes: -1 }),
   layerNorm: (x) => ops.layerNorm(x, 3),
+  "lerp near": (a, b) => further.lerp(a, b, 0.25),
+  "lerp far": (a, b) => further.lerp(a, b, 0.75),
+  "lerp by a tensor": (a, b, w) => further.lerp(a, b, w),
+  lstm: (x) => {
+    const states = { hidden: halves(x, [x.size, 1]), cell: halves(x, [x.size, 1]) };
+    return further.lstm(x.reshape([1, -1, 1]), unitOf(x, 4), states).output.reshape([-1]);
+  },
+  gru: (x) => {
+    const states = { hidden: halves(x, [x.size, 1]) };
+    return further.gru(x.reshape([1, -1, 1]), unitOf(x, 3), states).output.reshape([-1]);
+  },
+  sort: (x) => further.sort(x).values,
+  "sort, descending": (x) => further.sort(x, { descending: true }).values,
+  median: (x) => further.median(x, -1).values,
+  maxPool1d: (x) => further.maxPool1d(x.reshape([-1, 3, 1]), { window: 3 }).reshape([-1]),
+  avgPool1d: (x) => further.avgPool1d(x.reshape([-1, 3, 1]), { window: 3 }).reshape([-1]),
+  adaptiveAvgPool1d: (x) => further.adaptiveAvgPool1d(x.reshape([-1, 3, 1]), 1).reshape([-1]),
+  tril: (x) => further.tril(x.reshape([-1, 1, 3])).reshape([-1, 3]),
+  triu: (x) => further.triu(x.reshape([-1, 1, 3]), { diagonal: 1 }).reshape([-1, 3]),
   maxPool2d: (x) => ops.maxPool2d(x.reshape([-1, 3, 1, 1]), { window: [3, 1] }).reshape([-1]),
 };
 
 const ones = (x: Tensor): Tensor => x.runtime.tensor(new Uint32Array(x.shape[0] as number).fill(1));
+
+const halves = (x: Tensor, shape: readonly number[]): Tensor =>
+  x.runtime.full(shape, 0.5, { dtype: x.dtype });
+
+/** The weights of a recurrent layer of one unit. */
+const unitOf = (x: Tensor, gates: number): further.RecurrentWeights => ({
+  weightIh: halves(x, [gates, 1]),
+  weightHh: halves(x, [gates, 1]),
+});

@@ -1,5 +1,6 @@
 """Values and gradients of ops in float32 at zeros, ties, kinks, ends of the range, infinities and NaN, by torch 2.13.0 on a CPU:
-`python special-values.py > special-values.json`.
+`python special-values.py > special-values.json`. With names of cases only these are computed, and the others are taken from the file: those
+of the entry `functional` are of torch 1.13.1. Write to another file first.
 
 Every op is applied to each combination of `values` of its arity, and its gradients are taken with each of `gradients` as the
 gradient of the result. Functions of rows are applied to each row of `rows` with `rowGradient`.
@@ -8,6 +9,8 @@ gradient of the result. Functions of rows are applied to each row of `rows` with
 import itertools
 import json
 import math
+import pathlib
+import sys
 
 import numpy
 import torch
@@ -39,11 +42,16 @@ def leaves(columns, wanted):
     return [torch.tensor(c, dtype=torch.float32, requires_grad=i < wanted) for i, c in enumerate(columns)]
 
 
-cases = {}
+chosen = sys.argv[1:]
+known = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())["cases"] if chosen else {}
+cases = {name: known[name] for name in known if name not in chosen}
+is_chosen = lambda name: not chosen or name in chosen
 
 
 def case(name, arity, f, wanted=None):
     """`wanted` gradients: of so many of the operands, by default all."""
+    if not is_chosen(name):
+        return
     wanted = arity if wanted is None else wanted
     columns = list(zip(*itertools.product(values[arity], repeat=arity)))
     with torch.no_grad():
@@ -58,6 +66,8 @@ def case(name, arity, f, wanted=None):
 
 
 def of_rows(name, f):
+    if not is_chosen(name):
+        return
     x = torch.tensor(rows, dtype=torch.float32, requires_grad=True)
     y = f(x)
     g = torch.tensor(row_gradient)[: y.shape[-1]].expand_as(y) if y.dim() == 2 else torch.full_like(y, 1.5)
@@ -132,6 +142,33 @@ of_rows("norm of infinity", lambda x: torch.linalg.vector_norm(x, inf, -1))
 of_rows("variance", lambda x: x.var(-1))
 of_rows("layerNorm", lambda x: F.layer_norm(x, [3]))
 of_rows("maxPool2d", lambda x: F.max_pool2d(x.reshape(-1, 1, 3, 1), (3, 1)).reshape(-1))
+
+case("lerp near", 2, lambda a, b: torch.lerp(a, b, 0.25))
+case("lerp far", 2, lambda a, b: torch.lerp(a, b, 0.75))
+case("lerp by a tensor", 3, torch.lerp)
+
+
+def of_one_unit(layer, gates):
+    """A step of a recurrent layer of one unit, from a state of 0.5. All weights are 0.5."""
+    half = torch.full([1, 1, 1], 0.5)
+    weights = [torch.full([gates, 1], 0.5), torch.full([gates, 1], 0.5)]
+    states = lambda x: half.expand(1, len(x), 1)
+    return {
+        "lstm": lambda x: torch.lstm(x.reshape(1, -1, 1), [states(x), states(x)], weights, False, 1, 0.0, False, False, False)[0],
+        "gru": lambda x: torch.gru(x.reshape(1, -1, 1), states(x), weights, False, 1, 0.0, False, False, False)[0],
+    }[layer]
+
+
+case("lstm", 1, lambda x: of_one_unit("lstm", 4)(x).reshape(-1))
+case("gru", 1, lambda x: of_one_unit("gru", 3)(x).reshape(-1))
+of_rows("sort", lambda x: x.sort(dim=-1, stable=True).values)
+of_rows("sort, descending", lambda x: x.sort(dim=-1, stable=True, descending=True).values)
+of_rows("median", lambda x: x.median(-1).values)
+of_rows("maxPool1d", lambda x: F.max_pool1d(x.reshape(-1, 1, 3), 3).reshape(-1))
+of_rows("avgPool1d", lambda x: F.avg_pool1d(x.reshape(-1, 1, 3), 3).reshape(-1))
+of_rows("adaptiveAvgPool1d", lambda x: F.adaptive_avg_pool1d(x.reshape(-1, 1, 3), 1).reshape(-1))
+of_rows("tril", lambda x: x.reshape(-1, 1, 3).tril().reshape(-1, 3))
+of_rows("triu", lambda x: x.reshape(-1, 1, 3).triu(1).reshape(-1, 3))
 
 header = {"values": {str(n): plain(v) for n, v in values.items()}, "gradients": plain(gradients)}
 header |= {"rows": [plain(r) for r in rows], "rowGradient": row_gradient}
