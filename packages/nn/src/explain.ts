@@ -1,6 +1,13 @@
 import { type CastPolicy, modulePrecisionOf, type Recipe, withRecipe } from "@halfstep/autocast";
 import { isFloating } from "@halfstep/formats/dtypes";
-import { noGrad, type OpTrace, type Tensor, traceOps, type Variable } from "@halfstep/tensor";
+import {
+  type CastDecision,
+  noGrad,
+  type OpTrace,
+  type Tensor,
+  traceOps,
+  type Variable,
+} from "@halfstep/tensor";
 import type { Module } from "./module.js";
 import { storedDType, whileUnder } from "./recipe.js";
 
@@ -61,7 +68,7 @@ export function explainOps(
       op: trace.op,
       inputs: trace.inputs.map((input) => stored.get(input) ?? input.dtype),
       runsIn: trace.cast.find(isFloating) ?? (trace.outputs[0] as string),
-      why: reasonOf(recipe, trace),
+      why: castReason(recipe, trace, trace),
     });
   };
   const forward = (): unknown => {
@@ -97,7 +104,21 @@ const ownReasons: Readonly<Record<Exclude<CastPolicy, object>, string>> = {
   none: "runs as its arguments are",
 };
 
-function reasonOf(recipe: Recipe, { op, module, policy, region }: OpTrace): string {
+/** An op in its module, as traces and the notes of plans name it. */
+interface PlacedOp {
+  readonly op: string;
+  readonly module: string;
+  /** The op whose gradient this one is part of. */
+  readonly backwardOf?: string;
+}
+
+/** Why an op runs in its dtype under a recipe, in words: of `traceOps()`, or of a launch of `runtime.plan()`. */
+export function castReason(
+  recipe: Recipe,
+  { op, module, backwardOf }: PlacedOp,
+  { policy, region }: CastDecision,
+): string {
+  if (backwardOf !== undefined) return "gradients have the dtype of their values";
   if (!region?.enabled) return "nothing is cast";
   const overrides = Object.hasOwn(region.policies, op) || Object.hasOwn(region.policies, "*");
   const exception = modulePrecisionOf(recipe, module);

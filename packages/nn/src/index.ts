@@ -1,7 +1,7 @@
 export { Generator, mseLoss } from "@halfstep/tensor";
 export { requireArguments } from "./arguments.js";
 export { StateDictError } from "./errors.js";
-export { type ExplainedOp, explain, explainOps } from "./explain.js";
+export { castReason, type ExplainedOp, explain, explainOps } from "./explain.js";
 export {
   type ForwardHook,
   type ForwardPreHook,

@@ -5,6 +5,7 @@ import {
   applyRecipe,
   BatchNorm2d,
   Conv2d,
+  castReason,
   explain,
   Flatten,
   Generator,
@@ -154,6 +155,25 @@ test("explain looks through a recipe that has been applied", () => {
   );
   expect(model.forward(images()).dtype).toBe("float32");
   expect(storage(model)["0.weight"]).toBe("float16");
+});
+
+test("launches of a plan have the reasons that explain gives", () => {
+  const recipe = recipeOf("O1");
+  const model = small();
+  const x = images();
+  const { launches } = runtime.plan(() => {
+    withRecipe(recipe, () => model.forward(x))
+      .sum()
+      .backward();
+  });
+  const reasons = launches.flatMap(({ note }) =>
+    (note?.ops ?? []).flatMap((op) =>
+      op.decision ? [[op.op, castReason(recipe, op, op.decision)]] : [],
+    ),
+  );
+  expect(reasons).toContainEqual(["conv2d", "products and convolutions are lowered"]);
+  expect(reasons).toContainEqual(["batchNorm", "runs as its arguments are"]);
+  expect(reasons).toContainEqual(["reluBackward", "gradients have the dtype of their values"]);
 });
 
 test("a model whose inputs are not known is explained by modules", () => {

@@ -46,6 +46,7 @@ export { type DumpOptions, dumpPlan } from "./plan/dump.js";
 export type { PlannedHostOp } from "./plan/host-ops.js";
 export type { OptimizationGoal } from "./plan/pipeline.js";
 export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
+export type { CastDecision } from "./record/cast-decision.js";
 export {
   type CarriedPart,
   type Divide,

@@ -1,7 +1,9 @@
 import { type CastPolicy, currentRegion, policyOf, withoutAutocast } from "@halfstep/autocast";
+import { isFloating } from "@halfstep/formats/dtypes";
 import { argumentCheck, declare } from "../arguments/arguments.js";
 import type { ParameterKinds } from "../arguments/kinds.js";
 import { tensorsIn } from "../arguments/tensors-in.js";
+import type { CastDecision } from "../record/cast-decision.js";
 import { currentScope, inComposite } from "../record/scope.js";
 import { castOperands } from "./cast-all.js";
 import { castDType } from "./dispatch.js";
@@ -51,7 +53,14 @@ export function composite<A extends readonly unknown[], R>(
     if (!dtype && !isNoted && !isTracedWhole()) return body(...args);
     // Its ops are then cast one by one, under their own names.
     if (policy === "none" && region?.enabled) return body(...args);
-    const named = isNoted ? (...args: A): R => inComposite(name, () => body(...args)) : body;
+    const decision: CastDecision = {
+      policy,
+      region,
+      cast: tensors.map((x) => (dtype && isFloating(x.dtype) ? dtype : x.dtype)),
+    };
+    const named = isNoted
+      ? (...args: A): R => inComposite(name, decision, () => body(...args))
+      : body;
     let operands = tensors;
     const run = (): R => {
       if (!dtype) return named(...args);
@@ -61,16 +70,14 @@ export function composite<A extends readonly unknown[], R>(
     };
     return traceAsOne(
       (result) => ({
+        ...decision,
         op: name,
         definition,
         attributes: undefined,
         module: currentScope()?.path() ?? "",
-        policy,
         ownPolicy: castPolicy,
-        region,
         inputs: tensors,
         operands,
-        cast: operands.map((x) => x.dtype),
         results: tensorsIn(result),
         outputs: tensorsIn(result).map((x) => x.dtype),
       }),

@@ -8,6 +8,7 @@ import { anything } from "../arguments/own-kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { dependOn } from "../autograd/grad-node.js";
 import { RecordingError } from "../errors.js";
+import type { CastDecision } from "../record/cast-decision.js";
 import { noteOp } from "../record/op-notes.js";
 import { currentScope } from "../record/scope.js";
 import type { Runtime } from "../tensor/runtime.js";
@@ -47,7 +48,10 @@ export function dispatch(
     for (const output of outputs) output.dispose();
     throw error;
   }
-  noteOp(recording, first, currentScope()?.composite ?? op.name, cast, outputs);
+  if (recording.notes) {
+    const { composite, decision = decisionFor(op, cast) } = currentScope() ?? {};
+    noteOp(recording, first, composite ?? op.name, cast, outputs, decision);
+  }
   if (isGradEnabled() && op.backward !== "none" && cast.some(({ requiresGrad }) => requiresGrad)) {
     dependOn(cast, outputs as [Tensor, ...Tensor[]], op, attributes);
   }
@@ -81,21 +85,23 @@ function report(
 ): void {
   const listener = opListener();
   if (!listener) return;
-  const region = currentRegion();
   listener({
+    ...decisionFor(op, cast),
     op: op.name,
     definition: op,
     attributes,
     module: currentScope()?.path() ?? "",
-    policy: policyOf(op, region),
     ownPolicy: op.castPolicy,
-    region,
     inputs,
     operands: cast,
-    cast: cast.map(dtypeOf),
     results: outputs,
     outputs: outputs.map(dtypeOf),
   });
+}
+
+function decisionFor(op: OpDefinition<unknown>, cast: readonly Tensor[]): CastDecision {
+  const region = currentRegion();
+  return { policy: policyOf(op, region), region, cast: cast.map(dtypeOf) };
 }
 
 const operandOf = (tensor: Tensor): Operand => tensor.operand();

@@ -42,6 +42,28 @@ test("a composite is reported as one op where it is cast as one", () => {
   expect(opsOf({ linear: "none" }).map((line) => line.split(" ")[0])).toEqual(["matmul", "add"]);
 });
 
+test("launches of a plan have the decisions of their ops, composites as one", () => {
+  const runtime = cpuRuntime({ passes: [] });
+  const x = runtime.variable(Float32Array.of(1, 2), [1, 2], { requiresGrad: true });
+  const bias = runtime.variable(Float32Array.of(0), [1], { requiresGrad: true });
+  const { launches } = runtime.plan(() => {
+    autocast({ dtype: "float16" }, () => linear(x, x, bias).exp())
+      .sum()
+      .backward();
+  });
+  const lines = launches.flatMap(({ note }) =>
+    (note?.ops ?? []).map(
+      ({ op, backwardOf, decision }) =>
+        `${backwardOf ? `${op} for ${backwardOf}` : op}: ${decision && `${decision.policy} ${decision.cast}`}`,
+    ),
+  );
+  expect(lines).toContain("cast: undefined");
+  expect(lines).toContain("linear: lowerPrecision float16,float16,float16");
+  expect(lines).not.toContain("matmul: lowerPrecision float16,float16");
+  expect(lines).toContain("exp: float32 float32");
+  expect(lines).toContain("matmul for linear: lowerPrecision float16,float16");
+});
+
 test("a dry run computes nothing and changes nothing", async () => {
   const runtime = cpuRuntime();
   const x = runtime.variable(Float32Array.of(1), [1]);

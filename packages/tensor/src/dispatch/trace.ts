@@ -1,5 +1,6 @@
-import { type AutocastRegion, type CastPolicy, currentRegion } from "@halfstep/autocast";
+import { type CastPolicy, currentRegion } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
+import type { CastDecision } from "../record/cast-decision.js";
 import { currentScope } from "../record/scope.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { OpDefinition } from "./op.js";
@@ -8,7 +9,7 @@ import type { OpDefinition } from "./op.js";
 export type TracedDefinition = Pick<OpDefinition<unknown>, "name" | "castPolicy" | "pointwise">;
 
 /** One application of an op, with the decision of autocast. */
-export interface OpTrace {
+export interface OpTrace extends CastDecision {
   readonly op: string;
   /** Identifies the op: `relu.definition`. */
   readonly definition: TracedDefinition;
@@ -16,17 +17,12 @@ export interface OpTrace {
   readonly attributes: unknown;
   /** Path of the module that applied it; "" where none did. */
   readonly module: string;
-  /** The policy in effect, after the overrides of the region. */
-  readonly policy: CastPolicy;
   /** The policy in the op's definition. */
   readonly ownPolicy: CastPolicy;
-  readonly region: AutocastRegion | undefined;
   /** The arguments as given, before casts. */
   readonly inputs: readonly Tensor[];
   /** The arguments after casts. */
   readonly operands: readonly Tensor[];
-  /** Dtypes of the arguments after casts. */
-  readonly cast: readonly DType[];
   readonly results: readonly Tensor[];
   readonly outputs: readonly DType[];
 }

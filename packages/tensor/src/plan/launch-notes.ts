@@ -1,4 +1,5 @@
 import type { Launch as AnyLaunch, Binding } from "@halfstep/device";
+import type { CastDecision } from "../record/cast-decision.js";
 import type { OpNote } from "../record/op-notes.js";
 import type { RecordedTensor } from "../record/recorded-tensor.js";
 import type { Recording } from "../record/recording.js";
@@ -14,6 +15,8 @@ export interface LaunchedOp {
   readonly module: string;
   /** The op whose gradient this one is part of, in backward passes. */
   readonly backwardOf?: string;
+  /** What autocast decided. Absent for the casts that it made, and for other changes of a dtype. */
+  readonly decision?: CastDecision;
 }
 
 /** The ops and operands of a launch, for people. */
@@ -65,9 +68,10 @@ export function launchNotes({
 const isFirstOfComposite = ({ scope }: OpNote, i: number, notes: readonly OpNote[]): boolean =>
   scope?.composite === undefined || notes.findIndex((other) => other.scope === scope) === i;
 
-function opOf({ op, scope }: OpNote): LaunchedOp {
+function opOf({ op, scope, decision }: OpNote): LaunchedOp {
+  const { backwardOf } = scope ?? {};
   const module = scope?.path() ?? "";
-  return { op, module, ...(scope?.backwardOf && { backwardOf: scope.backwardOf }) };
+  return { op, module, ...(backwardOf && { backwardOf }), ...(decision && { decision }) };
 }
 
 function operandOf(

@@ -1,4 +1,5 @@
 import type { Launch } from "@halfstep/device";
+import type { CastDecision } from "./cast-decision.js";
 import type { RecordedTensor } from "./recorded-tensor.js";
 import { currentScope, type Scope } from "./scope.js";
 import type { Storage } from "./storage.js";
@@ -9,6 +10,8 @@ export interface OpNote {
   readonly inputs: readonly RecordedTensor[];
   readonly outputs: readonly RecordedTensor[];
   readonly scope: Scope | undefined;
+  /** Absent for the casts themselves. */
+  readonly decision?: CastDecision;
 }
 
 /** The application of an op to which each launch of a recording belongs. */
@@ -27,8 +30,15 @@ export function noteOp(
   op: string,
   inputs: readonly RecordedTensor[],
   outputs: readonly RecordedTensor[],
+  decision?: CastDecision,
 ): void {
   if (!notes) return;
-  const note: OpNote = { op, inputs, outputs, scope: currentScope() };
+  const note: OpNote = {
+    op,
+    inputs,
+    outputs,
+    scope: currentScope(),
+    ...(decision && { decision }),
+  };
   for (const launch of launches.slice(first)) notes.set(launch, note);
 }

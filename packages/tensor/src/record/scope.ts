@@ -1,9 +1,13 @@
+import type { CastDecision } from "./cast-decision.js";
+
 /** The module, composite and backward rule to which an op belongs, for notes and traces. */
 export interface Scope {
   /** Path of the module whose `forward` runs, or ran. */
   readonly path: () => string;
   /** The outermost composite that applies the op, if any. */
   readonly composite?: string;
+  /** What autocast decided for the composite. */
+  readonly decision?: CastDecision;
   /** The op whose gradient is being computed, in backward passes. */
   readonly backwardOf?: string;
 }
@@ -42,9 +46,9 @@ export function inEachScope<T>(
 }
 
 /** @internal Runs `fn` with its ops assigned to a composite, or to the outer composite if there is one. */
-export const inComposite = <T>(name: string, fn: () => T): T =>
+export const inComposite = <T>(name: string, decision: CastDecision, fn: () => T): T =>
   current?.composite === undefined
-    ? inScope({ path: () => "", ...current, composite: name }, fn)
+    ? inScope({ path: () => "", ...current, composite: name, decision }, fn)
     : fn();
 
 /** @internal */
