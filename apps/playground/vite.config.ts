@@ -6,6 +6,7 @@ import { contentSecurityPolicy } from "./src/site/content-security-policy.js";
 const pages = {
   formats: "index.html",
   train: "train.html",
+  inside: "inside.html",
   file: "file.html",
   device: "device.html",
 };

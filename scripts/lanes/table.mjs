@@ -107,7 +107,7 @@ export const browserLanes = [
     env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
     tests: {
       "packages/trainer": { browser: ["bits", "peers", "resume", "steady"] },
-      "apps/playground": { browser: ["pages"] },
+      "apps/playground": { browser: ["pages", "interrupted"] },
     },
     differing: [],
   },

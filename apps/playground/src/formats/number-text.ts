@@ -31,6 +31,14 @@ export function percentText(share: number): string {
   return `${(100 * share).toPrecision(share < 0.1 ? 2 : 3)} %`;
 }
 
+/** Bytes in the unit in which they are few. */
+export function bytesText(bytes: number): string {
+  if (bytes < 2 ** 10) return `${bytes} B`;
+  return bytes < 2 ** 20
+    ? `${(bytes / 2 ** 10).toFixed(0)} KiB`
+    : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
 const named = new Map(
   Object.entries({
     inf: Infinity,

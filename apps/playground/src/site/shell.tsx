@@ -4,6 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 const pages = [
   { file: "./", name: "Formats", id: "formats" },
   { file: "./train.html", name: "Train", id: "train" },
+  { file: "./inside.html", name: "Inside a step", id: "inside" },
   { file: "./file.html", name: "Your file", id: "file" },
   { file: "./device.html", name: "Your device", id: "device" },
 ] as const;

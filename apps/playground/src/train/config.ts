@@ -13,6 +13,13 @@ export const taskNames = ["moons", "digits", "text"] as const;
 /** One of them. */
 export type TaskName = (typeof taskNames)[number];
 
+/** What they are called. */
+export const taskLabels: Readonly<Record<TaskName, string>> = {
+  moons: "Two moons",
+  digits: "Handwritten digits",
+  text: "A GPT that writes",
+};
+
 /** A training run: the same configuration gives the same numbers. */
 export interface TrainConfig {
   readonly task: TaskName;

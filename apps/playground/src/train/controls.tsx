@@ -1,18 +1,12 @@
 import type { VNode } from "preact";
 import { numberText, powerText } from "../formats/number-text.js";
-import { mostSetups, type TaskName, type TrainConfig, taskNames } from "./config.js";
+import { mostSetups, type TaskName, type TrainConfig, taskLabels, taskNames } from "./config.js";
 import { type SetupId, setups } from "./setups.js";
 
 interface ControlsProps {
   readonly config: TrainConfig;
   readonly onChange: (change: Partial<TrainConfig>) => void;
 }
-
-const tasks: Readonly<Record<TaskName, string>> = {
-  moons: "Two moons",
-  digits: "Handwritten digits",
-  text: "A GPT that writes",
-};
 
 const rates = [
   1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1,
@@ -43,7 +37,7 @@ export function Controls({ config, onChange }: ControlsProps): VNode {
           >
             {taskNames.map((name) => (
               <option key={name} value={name}>
-                {tasks[name]}
+                {taskLabels[name]}
               </option>
             ))}
           </select>

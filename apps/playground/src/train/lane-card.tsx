@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import { numberText, percentText, powerText } from "../formats/number-text.js";
+import { bytesText, numberText, percentText, powerText } from "../formats/number-text.js";
 import type { TaskName } from "./config.js";
 import type { Setup } from "./setups.js";
 import { gridSize, plane, twoMoons } from "./two-moons.js";
@@ -17,7 +17,7 @@ interface LaneCardProps {
 export function LaneCard({ setup, task, seed, lane }: LaneCardProps): VNode {
   const last = lane?.points.at(-1);
   const skipped = lane?.points.filter(({ isSkipped }) => isSkipped).length ?? 0;
-  const { statistics, accuracy, origin, failure } = lane ?? {};
+  const { statistics, accuracy, hash, origin, failure } = lane ?? {};
   return (
     <article class="lane" aria-labelledby={`lane-${setup.id}`}>
       <h2 id={`lane-${setup.id}`}>
@@ -65,6 +65,11 @@ export function LaneCard({ setup, task, seed, lane }: LaneCardProps): VNode {
           value={statistics ? bytesText(statistics.keptBytes) : "—"}
         />
       </dl>
+      {hash && (
+        <p class="hash">
+          weights <code>{hash.slice(0, 12)}</code>
+        </p>
+      )}
       {origin && <p class="origin">{origin}</p>}
       {failure && <p class="origin">{failure}</p>}
     </article>
@@ -84,13 +89,6 @@ function Figure({ name, value, isBad = false }: FigureProps): VNode {
       <dd>{value}</dd>
     </div>
   );
-}
-
-/** Bytes in the unit in which they are few. */
-function bytesText(bytes: number): string {
-  return bytes < 2 ** 20
-    ? `${(bytes / 2 ** 10).toFixed(0)} KiB`
-    : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
 /** The plane with the points of two moons over the canvas that the worker draws. */

@@ -1,19 +1,12 @@
-import { withRecipe } from "@halfstep/autocast";
 import { type ExponentHistogram, exponentHistogram } from "@halfstep/formats";
-import { GradScaler, ScaleCollapseError, type StepOutcome } from "@halfstep/grad-scaler";
-import { applyRecipe } from "@halfstep/nn";
-import { Adam, LostUpdateMeter } from "@halfstep/optim";
-import {
-  ampPrimitives,
-  flattenByDType,
-  type Plan,
-  type Runtime,
-  type StepOptions,
-  type Storage,
-  type Tensor,
-} from "@halfstep/tensor";
+import { ScaleCollapseError, type ScalerStateDict, type StepOutcome } from "@halfstep/grad-scaler";
+import type { StateDict } from "@halfstep/nn";
+import { LostUpdateMeter, type OptimizerStateDict } from "@halfstep/optim";
+import type { Plan, Runtime, StepOptions, Storage, Tensor } from "@halfstep/tensor";
+import { parameterSha256 } from "@halfstep/trainer";
 import type { TrainConfig } from "./config.js";
-import { type Setup, scalerOptionsOf } from "./setups.js";
+import { Loop } from "./loop.js";
+import type { Setup } from "./setups.js";
 import type { Task, TaskParts } from "./tasks/task.js";
 
 /** What is known of a step. */
@@ -41,19 +34,29 @@ export interface LaneStatistics {
   readonly layers: readonly LayerHistogram[];
 }
 
+/** What a lane goes on from. */
+export interface SavedLane {
+  readonly model: StateDict;
+  readonly optimizer: OptimizerStateDict;
+  /** Empty without a loss scale. */
+  readonly scaler: Partial<ScalerStateDict>;
+  /** All steps so far. */
+  readonly points: readonly StepPoint[];
+  readonly origin?: string;
+  readonly failure?: string;
+}
+
 /** One setup in training. Lanes of the same configuration see the same data in the same order. */
 export class Lane {
   readonly setup: Setup;
-  readonly task: Task;
   readonly runtime: Runtime;
-  readonly #config: TrainConfig;
-  readonly #optimizer: Adam<Storage>;
-  readonly #scaler: GradScaler<Storage, Tensor>;
+  readonly #loop: Loop;
   readonly #meter: LostUpdateMeter<Storage>;
   #steps = 0;
   /** That of a training step: others may have run since. */
   #plan: Plan | undefined;
   #losses: { readonly step: number; readonly loss: Tensor }[] = [];
+  readonly #points: StepPoint[] = [];
   /** The first result that was not finite, in words. */
   origin: string | undefined;
   /** Why the lane cannot go on. */
@@ -67,23 +70,13 @@ export class Lane {
   ) {
     this.runtime = runtime;
     this.setup = setup;
-    this.#config = config;
-    const { recipe, storage } = setup;
-    this.task = makeTask({
-      runtime,
-      config,
-      inPrecision: (fn) => withRecipe(recipe, fn as () => never),
-    });
-    const { model } = this.task;
-    if (recipe.params !== "float32") applyRecipe(model, recipe);
-    const groups = flattenByDType(model.parameters()).map((params) => ({ params }));
-    this.#optimizer = new Adam(runtime.target, groups, { lr: config.lr, storage });
-    this.#scaler = new GradScaler(
-      ampPrimitives(runtime),
-      scalerOptionsOf(setup, 2 ** config.scale),
-    );
-    const format = recipe.compute === "float16" ? "float16" : "bfloat16";
-    this.#meter = new LostUpdateMeter(this.#optimizer, { format, every: 4 });
+    this.#loop = new Loop(runtime, setup, config, makeTask);
+    const format = setup.recipe.compute === "float16" ? "float16" : "bfloat16";
+    this.#meter = new LostUpdateMeter(this.#loop.optimizer, { format, every: 4 });
+  }
+
+  get task(): Task {
+    return this.#loop.task;
   }
 
   /** Steps so far. */
@@ -94,16 +87,7 @@ export class Lane {
   /** Submits one step, as soon as its programs are compiled. Nothing waits for it. */
   async step(options: StepOptions = {}): Promise<void> {
     const step = this.#steps++;
-    const loss = await this.runtime.step(() => {
-      // Gradients stay until the next step, to be looked at.
-      this.#optimizer.zeroGrad();
-      const loss = this.task.loss(step);
-      const { shrink } = this.#config;
-      this.#scaler.scale(shrink === 0 ? loss : loss.mul(2 ** -shrink)).backward();
-      this.#scaler.step(this.#optimizer);
-      this.#scaler.update();
-      return loss;
-    }, options);
+    const loss = await this.runtime.step(() => this.#loop.record(step), options);
     this.#plan = this.runtime.lastPlan;
     this.#losses.push({ step, loss });
   }
@@ -112,7 +96,7 @@ export class Lane {
   async points(): Promise<readonly StepPoint[]> {
     const losses = this.#losses.splice(0);
     const outcomes = await this.#outcomes();
-    return Promise.all(
+    const points = await Promise.all(
       losses.map(async ({ step, loss }): Promise<StepPoint> => {
         const outcome = outcomes.find((each) => each.step === step + 1);
         const value = await loss.item();
@@ -127,12 +111,14 @@ export class Lane {
           : { step, loss: value, isSkipped: false };
       }),
     );
+    this.#points.push(...points);
+    return points;
   }
 
   async #outcomes(): Promise<readonly StepOutcome[]> {
-    if (!this.#scaler.enabled) return [];
+    if (!this.#loop.scaler.enabled) return [];
     try {
-      const outcomes = await this.#scaler.drain();
+      const outcomes = await this.#loop.scaler.drain();
       for (const { cause } of outcomes) this.#note(cause);
       return outcomes;
     } catch (error) {
@@ -165,13 +151,34 @@ export class Lane {
     };
   }
 
-  /** The first half of the SHA-256 of all parameters, in the order of their names. */
+  /** The first half of the SHA-256 of all parameters. */
   async hash(): Promise<string> {
-    const named = [...this.task.model.namedParameters()].sort(([a], [b]) => (a < b ? -1 : 1));
-    const values = await Promise.all(named.map(([, parameter]) => parameter.toArray()));
-    const bytes = await new Blob(values.map((each) => Float32Array.from(each))).arrayBuffer();
-    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).subarray(0, 16);
-    return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    return (await parameterSha256(this.task.model.namedParameters())).slice(0, 32);
+  }
+
+  /** Everything that the next steps depend on, and what was seen so far. Waits for the steps. */
+  async state(): Promise<SavedLane> {
+    const { optimizer, scaler, task } = this.#loop;
+    return {
+      model: await task.model.stateDict(),
+      optimizer: await optimizer.stateDict(),
+      scaler: await scaler.stateDict(),
+      points: this.#points,
+      ...(this.origin !== undefined && { origin: this.origin }),
+      ...(this.failure !== undefined && { failure: this.failure }),
+    };
+  }
+
+  /** Goes on from a state: later steps have the bits of a lane that was never interrupted. */
+  restore({ model, optimizer, scaler, points, origin, failure }: SavedLane): void {
+    const { task, optimizer: own, scaler: scales } = this.#loop;
+    task.model.loadStateDict(model);
+    own.loadStateDict(optimizer);
+    if (scales.enabled) scales.loadStateDict(scaler);
+    this.#points.push(...points);
+    this.#steps = points.length;
+    this.origin = origin;
+    this.failure = failure;
   }
 
   /** Releases all memory. */

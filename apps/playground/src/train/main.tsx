@@ -113,7 +113,8 @@ function Transport({ controls, steps }: TransportProps): VNode {
 }
 
 /** What went wrong, and what to do. */
-function Notice({ training: { device, failure } }: { training: Training }): VNode | null {
+function Notice({ training }: { training: Training }): VNode | null {
+  const { device, failure, interruption } = training;
   if (failure !== undefined) {
     return (
       <p class="notice" role="alert">
@@ -122,13 +123,29 @@ function Notice({ training: { device, failure } }: { training: Training }): VNod
       </p>
     );
   }
-  if (device?.reason === undefined) return null;
   return (
-    <p class="notice">
-      <b>Without a GPU.</b> {device.reason} Small models train on the CPU, slowly, with the same
-      numbers up to the order of sums.
-    </p>
+    <>
+      {interruption && (interruption.lostAt !== undefined || interruption.resumedAt !== 0) && (
+        <p class="notice" role="alert">
+          {interruptionText(interruption)}
+        </p>
+      )}
+      {device?.reason !== undefined && (
+        <p class="notice">
+          <b>Without a GPU.</b> {device.reason} Small models train on the CPU, slowly, with the same
+          numbers up to the order of sums.
+        </p>
+      )}
+    </>
   );
+}
+
+function interruptionText({ lostAt, resumedAt }: NonNullable<Training["interruption"]>): string {
+  if (lostAt === undefined)
+    return `Training goes on from step ${resumedAt}, where this page was left. Reset begins again.`;
+  if (resumedAt === undefined)
+    return `The GPU was lost at step ${lostAt}. The browser starts it again…`;
+  return `The GPU was lost at step ${lostAt} and is back. Training goes on from step ${resumedAt}, to the same numbers.`;
 }
 
 interface CurvesProps {

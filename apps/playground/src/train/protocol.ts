@@ -12,6 +12,8 @@ export type ToWorker =
       /** One for each setup, where the task has a surface to draw. */
       readonly canvases: readonly OffscreenCanvas[];
       readonly colours: SurfaceColours;
+      /** Whether to go on where a run of the same configuration was left. */
+      readonly resumes: boolean;
     }
   | { readonly type: "play" }
   | { readonly type: "pause" }
@@ -35,6 +37,8 @@ export interface LaneProgress {
   readonly statistics?: LaneStatistics;
   readonly accuracy?: number;
   readonly text?: string;
+  /** Of the weights, when training rests. */
+  readonly hash?: string;
   readonly origin?: string;
   readonly failure?: string;
 }
@@ -47,6 +51,14 @@ export type FromWorker =
       readonly label: string;
       /** Why there is no GPU, and what to do. */
       readonly reason?: string;
+    }
+  /** The device is gone, and another one is looked for. */
+  | { readonly type: "lost"; readonly step: number }
+  /** Training goes on from a saved state: it replaces what the page knows of the lanes. */
+  | {
+      readonly type: "resumed";
+      readonly step: number;
+      readonly lanes: readonly LaneProgress[];
     }
   | {
       readonly type: "compiling";

@@ -1,10 +1,12 @@
-import { type Device, NoAdapterError, requestDevice } from "@halfstep/device";
+import { type Device, DeviceLostError, NoAdapterError, requestDevice } from "@halfstep/device";
 import { writeSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, gpuRuntime, type Runtime } from "@halfstep/tensor";
 import { mostSteps, type TrainConfig } from "./config.js";
 import { fetchDigits } from "./fetch-digits.js";
-import { Lane } from "./lane.js";
+import { Lane, type SavedLane } from "./lane.js";
+import { messageTurn } from "./message-turn.js";
 import type { FromWorker, LaneProgress, ToWorker } from "./protocol.js";
+import type { SavedRun, SavedState } from "./saved-run.js";
 import { type SetupId, setupOf } from "./setups.js";
 import { cpuPainter, gpuPainter, type SurfacePainter } from "./surface.js";
 import { digitsTask } from "./tasks/digits.js";
@@ -25,17 +27,28 @@ export interface Compute {
 const reportInterval = 60;
 /** Milliseconds between two looks at all gradients, and at images that training does not see. */
 const lookInterval = 700;
+/** Milliseconds between two states that are saved. */
+const saveInterval = 2000;
 const charactersAtOnce = 2;
 
-/** The GPU, or the reason why training falls back to the CPU. */
-export async function findCompute({ compute }: TrainConfig): Promise<Compute> {
+/** The GPU, or the reason why training falls back to the CPU. `patience` is how many milliseconds it may take to appear. */
+export async function findCompute({ compute }: TrainConfig, patience: number): Promise<Compute> {
   if (compute === "cpu") return { reason: "The address asks for the CPU." };
-  try {
-    return { device: await requestDevice() };
-  } catch (error) {
-    if (!(error instanceof NoAdapterError)) throw error;
-    return { reason: error.message };
-  }
+  const until = performance.now() + patience;
+  for (;;)
+    try {
+      return { device: await requestDevice() };
+    } catch (error) {
+      if (!(error instanceof NoAdapterError)) throw error;
+      if (performance.now() >= until) return { reason: error.message };
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+}
+
+/** Where a session saves its lanes, and whether it goes on from there. */
+interface Saving {
+  readonly saved: SavedRun;
+  readonly resumes: boolean;
 }
 
 /** What an adapter calls itself. */
@@ -48,21 +61,37 @@ export function nameOf({ capabilities }: Device): string {
 export class Session {
   readonly #lanes: readonly Lane[];
   readonly #painters: ReadonlyMap<Lane, SurfacePainter>;
+  readonly #saved: SavedRun;
+  readonly #run: string;
   readonly #tell: Tell;
   #isPlaying = false;
   #isEnded = false;
   #lastLook = -Infinity;
+  #lastSave = performance.now();
   /** Commands run one after another. */
   #queue: Promise<void> = Promise.resolve();
 
-  private constructor(lanes: readonly Lane[], painters: Map<Lane, SurfacePainter>, tell: Tell) {
+  private constructor(
+    lanes: readonly Lane[],
+    painters: Map<Lane, SurfacePainter>,
+    saved: SavedRun,
+    run: string,
+    tell: Tell,
+  ) {
     this.#lanes = lanes;
     this.#painters = painters;
+    this.#saved = saved;
+    this.#run = run;
     this.#tell = tell;
   }
 
-  /** Makes the lanes of a configuration, and shows them before the first step. */
-  static async open(start: Start, { device }: Compute, tell: Tell): Promise<Session> {
+  /** Makes the lanes of a configuration as they were saved, or new ones, and shows them. */
+  static async open(
+    start: Start,
+    { device }: Compute,
+    { saved, resumes }: Saving,
+    tell: Tell,
+  ): Promise<Session> {
     const { config, canvases, colours } = start;
     const makeTask = await taskMaker(start);
     const newRuntime = (): Runtime =>
@@ -78,9 +107,23 @@ export class Session {
           : cpuPainter(canvas, colours);
       painters.set(lanes[i] as Lane, painter);
     }
-    const session = new Session(lanes, painters, tell);
+    // The CPU may train another model in place of a large one.
+    const run = JSON.stringify([config, device ? "gpu" : "cpu"]);
+    const session = new Session(lanes, painters, saved, run, tell);
+    const from = resumes ? await saved.find(run) : undefined;
+    if (resumes) session.#restore(from ?? { step: 0, lanes: {} });
+    if (!from) await saved.clear();
     await session.#inTurn(() => session.#paint());
     return session;
+  }
+
+  /** Steps so far: of the lane that has most. */
+  get steps(): number {
+    return Math.max(...this.#lanes.map(({ steps }) => steps));
+  }
+
+  get isPlaying(): boolean {
+    return this.#isPlaying;
   }
 
   play(): void {
@@ -89,8 +132,7 @@ export class Session {
     void this.#inTurn(async () => {
       while (this.#isPlaying && !this.#isEnded) {
         await this.#tick(performance.now() + reportInterval);
-        // Messages of the page come in between.
-        await new Promise((resolve) => setTimeout(resolve));
+        await messageTurn();
       }
     });
   }
@@ -139,6 +181,29 @@ export class Session {
     for (const lane of this.#lanes) lane.dispose();
   }
 
+  #restore({ step, lanes }: SavedState): void {
+    for (const lane of this.#lanes) {
+      const state = lanes[lane.setup.id];
+      if (state) lane.restore(state);
+    }
+    const known = Object.entries(lanes).map(
+      ([id, { points, origin, failure }]): LaneProgress => ({
+        id: id as SetupId,
+        points,
+        ...(origin !== undefined && { origin }),
+        ...(failure !== undefined && { failure }),
+      }),
+    );
+    this.#tell({ type: "resumed", step, lanes: known });
+  }
+
+  async #save(): Promise<void> {
+    this.#lastSave = performance.now();
+    const lanes: [SetupId, SavedLane][] = [];
+    for (const lane of this.#lanes) lanes.push([lane.setup.id, await lane.state()]);
+    await this.#saved.save(this.#run, { step: this.steps, lanes: Object.fromEntries(lanes) });
+  }
+
   /** Does something between two ticks, and plays on. */
   async #between(work: () => Promise<void>): Promise<void> {
     const wasPlaying = this.#isPlaying;
@@ -152,6 +217,8 @@ export class Session {
       .then(() => (this.#isEnded ? undefined : work()))
       .catch((error: unknown) => {
         this.#isEnded = true;
+        // The worker hears of the loss from the device, and makes another session.
+        if (error instanceof DeviceLostError) return;
         this.#tell({
           type: "failed",
           message: error instanceof Error ? error.message : String(error),
@@ -174,9 +241,10 @@ export class Session {
     const isLook = now - this.#lastLook > lookInterval || !this.#isPlaying;
     if (isLook) this.#lastLook = now;
     const lanes: LaneProgress[] = [];
-    for (const lane of this.#lanes) lanes.push(await reportOf(lane, isLook));
+    for (const lane of this.#lanes) lanes.push(await reportOf(lane, isLook, !this.#isPlaying));
     await this.#paint();
     this.#tell({ type: "progress", lanes, isPlaying: this.#isPlaying });
+    if (!this.#isPlaying || now - this.#lastSave > saveInterval) await this.#save();
   }
 
   #running(): readonly Lane[] {
@@ -192,7 +260,7 @@ export class Session {
   }
 }
 
-async function reportOf(lane: Lane, isLook: boolean): Promise<LaneProgress> {
+async function reportOf(lane: Lane, isLook: boolean, isResting: boolean): Promise<LaneProgress> {
   const points = await lane.points();
   const { view } = lane.task;
   const { origin, failure } = lane;
@@ -202,6 +270,7 @@ async function reportOf(lane: Lane, isLook: boolean): Promise<LaneProgress> {
     ...(isLook && { statistics: await lane.statistics() }),
     ...(isLook && view.kind === "images" && { accuracy: await view.accuracy() }),
     ...(view.kind === "text" && { text: await view.write(charactersAtOnce) }),
+    ...(isResting && { hash: await lane.hash() }),
     ...(origin !== undefined && { origin }),
     ...(failure !== undefined && { failure }),
   };

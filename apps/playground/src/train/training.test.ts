@@ -50,6 +50,24 @@ test("messages of the worker add up", () => {
   });
 });
 
+test("a lost device takes points back to those of the saved state, and keeps what was written", () => {
+  const point = (step: number) => ({ step, loss: 1, isSkipped: false });
+  const training: Training = {
+    lanes: new Map([["float32", { points: [0, 1, 2].map(point), text: "This", hash: "f00" }]]),
+    isPlaying: true,
+    probabilities: [],
+  };
+  const lost = afterMessage(training, { type: "lost", step: 3 });
+  expect(lost).toMatchObject({ isPlaying: true, interruption: { lostAt: 3 } });
+  const resumed = afterMessage(lost, {
+    type: "resumed",
+    step: 1,
+    lanes: [{ id: "float32", points: [point(0)] }],
+  });
+  expect(resumed.interruption).toEqual({ lostAt: 3, resumedAt: 1 });
+  expect(resumed.lanes.get("float32")).toEqual({ points: [point(0)], text: "This" });
+});
+
 test("the loop of a lane is a program", () => {
   const config = { ...initial, shrink: 18, gain: 2 };
   expect(loopCode(config, setupOf("float16"))).toMatchInlineSnapshot(`

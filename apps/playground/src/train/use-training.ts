@@ -12,6 +12,8 @@ export interface LaneState {
   readonly accuracy?: number;
   /** What a GPT has written, the newest at the end. */
   readonly text: string;
+  /** Of the weights, when training rested last. */
+  readonly hash?: string;
   readonly origin?: string;
   readonly failure?: string;
 }
@@ -21,6 +23,8 @@ export interface Training {
   readonly device?: Extract<FromWorker, { type: "device" }>;
   /** Present while programs are compiled. */
   readonly compiling?: Extract<FromWorker, { type: "compiling" }>;
+  /** Present after training was interrupted: at which step, and from which it went on as soon as it does. */
+  readonly interruption?: { readonly lostAt?: number; readonly resumedAt?: number };
   readonly lanes: ReadonlyMap<SetupId, LaneState>;
   readonly isPlaying: boolean;
   /** Probabilities of the classes of a drawn digit, by lane. */
@@ -44,6 +48,22 @@ export function afterMessage(training: Training, message: FromWorker): Training 
       const { compiling: _, ...rest } = training;
       return message.compiled < message.total ? { ...rest, compiling: message } : rest;
     }
+    case "lost":
+      return { ...training, interruption: { lostAt: message.step } };
+    case "resumed":
+      return {
+        ...training,
+        interruption: { ...training.interruption, resumedAt: message.step },
+        lanes: new Map(
+          message.lanes.map((progress) => [
+            progress.id,
+            afterProgress(
+              { ...newLane, text: training.lanes.get(progress.id)?.text ?? "" },
+              progress,
+            ),
+          ]),
+        ),
+      };
     case "progress": {
       const lanes = new Map(training.lanes);
       for (const progress of message.lanes) {
@@ -61,7 +81,10 @@ export function afterMessage(training: Training, message: FromWorker): Training 
   }
 }
 
-function afterProgress(lane: LaneState, { id: _, points, text, ...news }: LaneProgress): LaneState {
+function afterProgress(
+  { hash: _, ...lane }: LaneState,
+  { id, points, text, ...news }: LaneProgress,
+): LaneState {
   return {
     ...lane,
     ...news,
@@ -119,7 +142,9 @@ export function useTraining(config: TrainConfig): TrainingControls {
     );
     setTraining(({ device }) => ({ ...begun, ...(device && { device }) }));
     const base = document.baseURI;
-    send({ type: "start", config, base, canvases, colours: surfaceColours() }, canvases);
+    // The first run of a page may have been begun before the page was loaded again.
+    const resumes = run === 1;
+    send({ type: "start", config, base, canvases, colours: surfaceColours(), resumes }, canvases);
   }, [run]);
 
   return {

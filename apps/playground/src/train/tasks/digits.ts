@@ -19,12 +19,17 @@ export interface Digits {
 const batchSize = 64;
 const side = 28;
 
+interface DigitsOptions {
+  /** Default: on a CPU. */
+  readonly isSmall?: boolean;
+}
+
 /** A network that reads digits: a convolutional one, or on a CPU a small perceptron, which is faster there. */
 export function digitsTask(
   { runtime, config, inPrecision }: TaskParts,
   { train, test }: Digits,
+  { isSmall = runtime.kind === "cpu" }: DigitsOptions = {},
 ): Task {
-  const isSmall = runtime.kind === "cpu";
   const model: Module & { forward(x: Tensor): Tensor } = isSmall
     ? new Mlp(runtime, { sizes: [side * side, 64, 10], seed: config.seed })
     : new DigitsCnn(runtime, { seed: config.seed });
