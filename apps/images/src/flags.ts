@@ -5,6 +5,7 @@ import {
   lossScale,
   notNegative,
   oneOf,
+  onnxFlag,
   pretrainedFlags,
   runFlags,
   wholeNumber,
@@ -164,7 +165,7 @@ export const predictFlags = (predict: Command): Command =>
 
 /** Adds the flags of `export`. */
 export const exportFlags = (each: Command): Command =>
-  runFlags(modelFlag(each), { adapter: undefined, device: undefined });
+  onnxFlag(runFlags(modelFlag(each), { adapter: undefined, device: undefined }));
 
 /** Adds the flags of how a network sees images. */
 const viewFlags = (each: Command): Command =>

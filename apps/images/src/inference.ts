@@ -12,7 +12,7 @@ import { predictImages } from "./predict.js";
 import { openPretrained } from "./pretrained.js";
 import { openNetwork } from "./saved-network.js";
 import { testBatches } from "./train.js";
-import { exportWeights } from "./weights.js";
+import { exportOnnx, exportWeights } from "./weights.js";
 
 /** `DIR --evaluate`: tests a trained network, in the precision that flags choose, or else in that of its training. */
 export async function evaluate(options: TrainCommand): Promise<number> {
@@ -109,11 +109,13 @@ async function classNames(
 export async function exportNetwork({
   file,
   model,
+  onnx,
   ...place
 }: ExportWeightsCommand): Promise<number> {
   const { runtime, close } = await openRuntime({ ...place, onNote: say });
   const network = await openNetwork(runtime, model, recipeFor("float32"));
-  await exportWeights(network, file);
+  if (onnx) await exportOnnx(network, file, { onnx });
+  else await exportWeights(network, file);
   close();
   print(`${network.path} as ${file}`);
   return 0;

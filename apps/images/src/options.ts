@@ -1,6 +1,7 @@
 import {
   type ClassFlags,
   command,
+  type OnnxFlag,
   type PretrainedFlags,
   type RunFlags,
   UsageError,
@@ -78,7 +79,7 @@ interface ExportCommand {
 }
 
 /** The flags of `export`. */
-export interface ExportWeightsCommand extends Pick<RunFlags, "adapter" | "device"> {
+export interface ExportWeightsCommand extends OnnxFlag, Pick<RunFlags, "adapter" | "device"> {
   readonly command: "export";
   readonly file: string;
   readonly model: string;
@@ -144,7 +145,9 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
     },
   );
   exportFlags(
-    main.command("export <file>").description("writes a network as safetensors for torchvision"),
+    main
+      .command("export <file>")
+      .description("writes a network as safetensors for torchvision, or as ONNX"),
   ).action((file: string, flags) => {
     chosen = { command: "export", file, ...flags };
   });

@@ -9,6 +9,7 @@ import {
 } from "@halfstep/nn";
 import { writeSafetensorsTo } from "@halfstep/safetensors";
 import { auditRange, safetensorsOf } from "@halfstep/trainer";
+import { type OnnxFlag, onnxFile } from "@halfstep/trainer/cli";
 import { readWeights, writeWholeFile } from "@halfstep/trainer/node";
 import type { OpenedNetwork } from "./saved-network.js";
 
@@ -65,4 +66,20 @@ export async function exportWeights(
   const tensors = safetensorsOf(await torchStateDict(model));
   const metadata = { format: "pt", view: JSON.stringify(view) };
   await writeWholeFile(path, (sink) => writeSafetensorsTo(sink, tensors, { metadata }));
+}
+
+/** Writes a network as an ONNX file that takes `images` [batch, channels, height, width] of its size, and gives `logits`. */
+export async function exportOnnx(
+  { model, view: { size, channels } }: Pick<OpenedNetwork, "model" | "view">,
+  path: string,
+  flag: OnnxFlag,
+): Promise<void> {
+  const { runtime } = model.conv1.weight;
+  const options = {
+    inputNames: ["images"],
+    outputNames: ["logits"],
+    channelsFirst: ["images"],
+  };
+  const example = [runtime.zeros([1, size, size, channels])];
+  await writeWholeFile(path, await onnxFile(model, example, flag, options));
 }

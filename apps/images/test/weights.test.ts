@@ -6,10 +6,11 @@ import { ResNet } from "@halfstep/models";
 import { torchStateDict } from "@halfstep/nn";
 import { readSafetensors } from "@halfstep/safetensors";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
-import { cpuRuntime } from "@halfstep/tensor";
+import { cpuRuntime, noGrad } from "@halfstep/tensor";
 import { recipeFor, safetensorsOf } from "@halfstep/trainer";
+import { InferenceSession, Tensor } from "onnxruntime-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { exportWeights, loadPretrained } from "../src/weights.js";
+import { exportOnnx, exportWeights, loadPretrained } from "../src/weights.js";
 
 const runtime = cpuRuntime();
 const root = mkdtempSync(join(tmpdir(), "halfstep-images-"));
@@ -81,4 +82,27 @@ it("comes back from the file that it was written to", async () => {
   const model = network(2);
   await loadPretrained(model, { pretrained: written }, recipeFor("float32"), () => {});
   expect(await valuesOf(model)).toEqual(await valuesOf(source));
+});
+
+it("computes the same in ONNX Runtime, from images with channels first", async () => {
+  const view = { classes: [..."abcd"], size: 8, channels: 3, resize: 9, mean: [0], std: [1] };
+  const numbers = Float32Array.from({ length: 2 * 192 }, (_, i) => Math.sin(i));
+  const images = runtime.tensor(numbers, [2, 3, 8, 8]).permute([0, 2, 3, 1]);
+  const wanted = await noGrad(() => source.eval().forward(images)).toArray();
+  const feeds = { images: new Tensor("float32", numbers, [2, 3, 8, 8]) };
+  for (const [onnx, tolerance] of [
+    ["float32", 1e-5],
+    ["float16", 2e-2],
+  ] as const) {
+    const path = join(root, `${onnx}.onnx`);
+    await exportOnnx({ model: source, view }, path, { onnx });
+    const session = await InferenceSession.create(path, { intraOpNumThreads: 1 });
+    const { logits } = await session.run(feeds);
+    await session.release();
+    const worst = Math.max(
+      ...Array.from(logits?.data as Float32Array, (x, i) => Math.abs(x - (wanted[i] ?? 0))),
+    );
+    expect(worst).toBeLessThan(tolerance);
+    expect(logits?.dims).toEqual([2, 4]);
+  }
 });

@@ -15,6 +15,7 @@ import {
 import { writeSafetensorsTo } from "@halfstep/safetensors";
 import type { Runtime } from "@halfstep/tensor";
 import { auditRange, recipeFor, safetensorsOf } from "@halfstep/trainer";
+import { type OnnxFlag, onnxFile } from "@halfstep/trainer/cli";
 import { readWeights, writeWholeFolder } from "@halfstep/trainer/node";
 import type { LanguageModel } from "./saved-model.js";
 import { byteLevel } from "./tokenizers/byte-pairs.js";
@@ -113,10 +114,14 @@ async function tokenizerIn(directory: string, vocabSize: number): Promise<Subwor
 /** Configurations are a page long. */
 const longestConfig = 2 ** 20;
 
-/** Writes a model in the format of transformers and the hub: `GPT2LMHeadModel.from_pretrained(directory)`. */
+/**
+ * Writes a model in the format of transformers and the hub: `GPT2LMHeadModel.from_pretrained(directory)`. With `onnx` there is also a
+ * `model.onnx`.
+ */
 export async function saveHubModel(
   directory: string,
   { model, tokenizer }: Pick<LanguageModel, "model" | "tokenizer">,
+  flag: OnnxFlag = {},
 ): Promise<void> {
   if (!(model instanceof GPT))
     throw new DataError(directory, "cannot have an LSTM: the format is that of GPT-2");
@@ -143,6 +148,7 @@ export async function saveHubModel(
   // The head is the embedding: transformers ties it, and its files have it once.
   const { "lm_head.weight": _, ...state } = await torchStateDict(model);
   const tensors = safetensorsOf(state);
+  const onnx = flag.onnx ? await onnxOf(model, flag) : undefined;
   await writeWholeFolder(directory, async (folder) => {
     const writeJson = (name: string, value: unknown): Promise<void> =>
       folder.write(name, `${JSON.stringify(value, undefined, 2)}\n`);
@@ -152,5 +158,14 @@ export async function saveHubModel(
     await folder.write("model.safetensors", (sink) =>
       writeSafetensorsTo(sink, tensors, { metadata: { format: "pt" } }),
     );
+    if (onnx) await folder.write("model.onnx", onnx);
   });
 }
+
+/** A file that takes `input_ids` of any batch and length, and gives the `logits` of the token after each. */
+const onnxOf = (model: GPT, flag: OnnxFlag): Promise<Uint8Array<ArrayBuffer>> =>
+  onnxFile(model, model.exampleInputs(), flag, {
+    inputNames: ["input_ids"],
+    outputNames: ["logits"],
+    axes: { input_ids: { 0: "batch", 1: "length" } },
+  });

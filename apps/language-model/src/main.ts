@@ -169,9 +169,12 @@ async function predict(options: PredictCommand): Promise<number> {
 
 async function exportModel(options: ExportCommand): Promise<number> {
   const { runtime, close } = await openRuntime({ device: "cpu" });
-  await saveHubModel(options.directory, await openLanguageModel(runtime, options.model));
+  // Weights are float32 in files; `--onnx` names the precision of the ONNX file.
+  const opened = await openLanguageModel(runtime, options.model, "float32");
+  await saveHubModel(options.directory, opened, options);
   close();
-  say(`${options.directory}: config.json, tokenizer.json, model.safetensors`);
+  const files = ["config.json", "tokenizer.json", "model.safetensors"];
+  say(`${options.directory}: ${[...files, ...(options.onnx ? ["model.onnx"] : [])].join(", ")}`);
   return 0;
 }
 

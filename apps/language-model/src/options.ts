@@ -4,7 +4,9 @@ import {
   fraction,
   listOf,
   notNegative,
+  type OnnxFlag,
   oneOf,
+  onnxFlag,
   positiveNumber,
   precisionName,
   type RunFlags,
@@ -83,7 +85,7 @@ export interface PredictCommand extends Place {
 }
 
 /** The flags of `export`. */
-export interface ExportCommand {
+export interface ExportCommand extends OnnxFlag {
   readonly command: "export";
   readonly directory: string;
   readonly model: string;
@@ -109,10 +111,12 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
   predictFlags(main.command("predict").description("goes on with a text")).action((flags) => {
     chosen = { command: "predict", ...flags, model: flags.pretrained ?? flags.model };
   });
-  modelFlag(
-    main
-      .command("export <directory>")
-      .description("writes a model as a GPT-2 of Hugging Face: config, tokenizer, safetensors"),
+  onnxFlag(
+    modelFlag(
+      main
+        .command("export <directory>")
+        .description("writes a model as a GPT-2 of Hugging Face: config, tokenizer, safetensors"),
+    ),
   ).action((directory, flags) => {
     chosen = { command: "export", directory, ...flags };
   });

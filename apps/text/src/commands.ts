@@ -1,4 +1,4 @@
-import type { ClassFlags, RunFlags } from "@halfstep/trainer/cli";
+import type { ClassFlags, OnnxFlag, RunFlags } from "@halfstep/trainer/cli";
 import type { MailPart } from "./mails.js";
 import type { OwnData } from "./own-file.js";
 import type { Corpus, TaskName } from "./tasks.js";
@@ -56,6 +56,12 @@ interface Use extends Pick<RunFlags, "adapter" | "device" | "json"> {
 export interface EvaluateCommand extends Use, DataFlags {
   readonly command: "evaluate";
   readonly limit?: number;
+}
+
+/** The flags of `export`. */
+export interface ExportCommand extends OnnxFlag, Pick<Use, "model"> {
+  readonly command: "export";
+  readonly file: string;
 }
 
 export interface PredictCommand extends Use {

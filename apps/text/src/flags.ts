@@ -4,6 +4,7 @@ import {
   fraction,
   notNegative,
   oneOf,
+  onnxFlag,
   runFlags,
   wholeNumber,
 } from "@halfstep/trainer/cli";
@@ -178,17 +179,23 @@ export const predictFlags = (predict: Command): Command =>
     .option("--encoding <name>", "of standard input (default: UTF-8)", encodingName)
     .argument("[texts...]", "texts (default: the lines of standard input)");
 
+/** Adds the flags of `export`. */
+export const exportFlags = (each: Command): Command => onnxFlag(modelFlags(each));
+
+const modelFlags = (each: Command): Command =>
+  each
+    .option("--model <dir>", "the folder of a model: --out of train")
+    .option(
+      "--pretrained <dir>",
+      "the folder of a classifier, tagger or masked model of Hugging Face, in place of --model",
+    );
+
 const useFlags = (use: Command): Command =>
-  runFlags(
-    use
-      .option("--model <dir>", "the folder of a model: --out of train")
-      .option(
-        "--pretrained <dir>",
-        "the folder of a classifier, tagger or masked model of Hugging Face, in place of --model",
-      )
-      .option("--half", "store and compute in float16", false),
-    { adapter: undefined, device: undefined, json: false },
-  );
+  runFlags(modelFlags(use).option("--half", "store and compute in float16", false), {
+    adapter: undefined,
+    device: undefined,
+    json: false,
+  });
 
 function scaleOrZero(text: string): number {
   const scale = notNegative(text);

@@ -1,5 +1,6 @@
 import { program } from "@halfstep/trainer/cli";
 import { evaluateCommand } from "./evaluate-command.js";
+import { exportCommand } from "./export-command.js";
 import { parseOptions } from "./options.js";
 import { predictCommand } from "./predict-command.js";
 import { trainCommand } from "./train-command.js";
@@ -13,5 +14,7 @@ await program(async (args) => {
       return await evaluateCommand(options);
     case "predict":
       return await predictCommand(options);
+    case "export":
+      return await exportCommand(options);
   }
 });

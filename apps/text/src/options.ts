@@ -1,13 +1,19 @@
 import { chosenPrecision, command, UsageError } from "@halfstep/trainer/cli";
-import type { DataFlags, EvaluateCommand, PredictCommand, TrainCommand } from "./commands.js";
-import { evaluateFlags, predictFlags, type TrainFlags, trainFlags } from "./flags.js";
+import type {
+  DataFlags,
+  EvaluateCommand,
+  ExportCommand,
+  PredictCommand,
+  TrainCommand,
+} from "./commands.js";
+import { evaluateFlags, exportFlags, predictFlags, type TrainFlags, trainFlags } from "./flags.js";
 import { asTask } from "./run-classifier.js";
 
+type TextCommand = TrainCommand | EvaluateCommand | PredictCommand | ExportCommand;
+
 /** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
-export function parseOptions(
-  args: readonly string[],
-): TrainCommand | EvaluateCommand | PredictCommand {
-  let chosen: TrainCommand | EvaluateCommand | PredictCommand | undefined;
+export function parseOptions(args: readonly string[]): TextCommand {
+  let chosen: TextCommand | undefined;
   const main = command(
     "npm start -w text --",
     "BERT, small: learns to classify texts, to tag words, or to tell hidden words, in mixed precision.",
@@ -24,6 +30,11 @@ export function parseOptions(
     main.command("predict").description("classes of texts, tags of words, or hidden words"),
   ).action((texts: readonly string[], flags) => {
     chosen = { command: "predict", texts, ...flags, model: modelOf(flags) };
+  });
+  exportFlags(
+    main.command("export <file>").description("writes a trained model as an ONNX file"),
+  ).action((file: string, flags) => {
+    chosen = { command: "export", file, ...flags, model: modelOf(flags) };
   });
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.

@@ -3,14 +3,16 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BertForSequenceClassification, BertForTokenClassification } from "@halfstep/models";
-import { cpuRuntime } from "@halfstep/tensor";
+import { cpuRuntime, noGrad, type Tensor } from "@halfstep/tensor";
 import { runApp } from "@halfstep/vitest/run-app";
+import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exportCommand } from "../src/export-command.js";
 import { saveModel } from "../src/model-folder.js";
 import { smallShape } from "../src/model-shape.js";
 import { readTask, type TaskSource } from "../src/tasks.js";
 import { BertTokenizer } from "../src/tokenizer.js";
-import { openTrained } from "../src/use-model.js";
+import { openTrained, useModel } from "../src/use-model.js";
 import { specialTokens } from "../src/vocabulary.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-foreign-"));
@@ -133,6 +135,29 @@ describe("fine-tuned models of transformers", () => {
       0,
       expect.stringMatching(/^Peter\/(O|B-PER) sings\/(O|B-PER)\n$/),
     ]);
+  });
+
+  it("give the same scores as an ONNX file, with padding", async () => {
+    const runtime = cpuRuntime();
+    const { model } = useModel(runtime, await openTrained(classifier), false);
+    const ids = Uint32Array.of(2, 5, 3, 0, 2, 6, 7, 3);
+    const mask = ids.map((id) => (id === 0 ? 0 : 1));
+    const [tokens, attentionMask] = [ids, mask].map((each) => runtime.tensor(each, [2, 4]));
+    const scores = noGrad(() => model.forward(...([tokens, { attentionMask }] as never[])));
+    const wanted = await (scores as Tensor).toArray();
+    const file = join(folder, "classifier.onnx");
+    expect(await exportCommand({ command: "export", file, model: classifier })).toBe(0);
+    const session = await InferenceSession.create(file, { intraOpNumThreads: 1 });
+    const of = (each: Uint32Array) =>
+      new OrtTensor("int64", BigInt64Array.from(each, BigInt), [2, 4]);
+    const { logits } = await session.run({
+      ...{ input_ids: of(ids), attention_mask: of(mask) },
+      token_type_ids: of(new Uint32Array(8)),
+    });
+    await session.release();
+    expect(logits?.dims).toEqual([2, 2]);
+    const found = Array.from(logits?.data as ArrayLike<number>);
+    for (const [i, score] of wanted.entries()) expect(found[i]).toBeCloseTo(score, 5);
   });
 
   it("are tested on labels as numbers, and print a confusion matrix", async () => {

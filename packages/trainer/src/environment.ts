@@ -16,6 +16,7 @@ const packages = [
   "optim",
   "nn",
   "models",
+  "onnx",
   "trainer",
 ].map((name) => `@halfstep/${name}`);
 

@@ -1,7 +1,7 @@
 import { type Recipe, withRecipe } from "@halfstep/autocast";
 import { type Module, torchPlaces } from "@halfstep/nn";
 import type { Variable } from "@halfstep/tensor";
-import { typeOf } from "../data-type.js";
+import { dataType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
 import { Emission } from "./emission.js";
 import { emitPointwise } from "./formulas.js";
@@ -30,6 +30,10 @@ export interface OnnxOptions {
    * "batch".
    */
   readonly axes?: Readonly<Record<string, Readonly<Record<number, string>>>>;
+  /**
+   * Whether floating-point results are float32 where the model returns halves, which JavaScript may have no array for. Default false.
+   */
+  readonly float32Outputs?: boolean;
   /** Inputs [batch, height, width, channels] that the graph takes as [batch, channels, height, width]. Default: none. */
   readonly channelsFirst?: readonly string[];
 }
@@ -90,7 +94,9 @@ export async function toOnnx(
   const results = trace.results.map(({ name, value }, place): Port => {
     const result = values.get(value) as Value;
     const wanted = options.outputNames?.[place] ?? name;
-    const type = typeOf(result.dtype);
+    const own = typeOf(result.dtype);
+    const isWidened = options.float32Outputs === true && own === dataType.FLOAT16;
+    const type = isWidened ? dataType.FLOAT : own;
     builder.scope = "";
     const taken = take(result, type, plain(result.shape.length));
     const reference = builder.output(wanted, taken);
