@@ -93,7 +93,11 @@ export const lanes = [
     what: "processes that exchange over MPI",
     driver: bothMpis,
     env: {},
-    tests: { "packages/distributed": { lane: ["mpi"] }, "apps/images": { lane: ["two-ranks"] } },
+    tests: {
+      "packages/distributed": { lane: ["mpi"] },
+      "packages/trainer": { lane: ["ranks"] },
+      "apps/images": { lane: ["two-ranks"] },
+    },
     differing: [],
   },
 ];

@@ -130,6 +130,7 @@ export const trainFlags = (train: Command): Command =>
         exchange: "allReduce",
         wire: "auto",
         innerSteps: 20,
+        deadline: 600,
       },
     },
     {

@@ -208,6 +208,7 @@ const trainFlags = (train: Command): Command =>
       exchange: "allReduce",
       wire: "auto",
       innerSteps: 20,
+      deadline: 600,
     },
     {
       maxSteps: { description: "steps to train" },

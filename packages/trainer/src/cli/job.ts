@@ -25,17 +25,21 @@ export const rankPrefix: string = launched && launched.size > 1 ? `rank ${launch
 /**
  * Joins the job of this process; undefined where it has only one rank.
  * @param isWanted whether the flag `--distributed` is given. Launchers say so, too: `WORLD_SIZE`, `mpirun`
+ * @param deadline seconds within which a collective must end
  * @throws SetupError
  */
-export async function joinJob(isWanted: boolean): Promise<Carrier | undefined> {
+export async function joinJob(
+  isWanted: boolean,
+  deadline: number | undefined,
+): Promise<Carrier | undefined> {
   if (!isWanted && (launched?.size ?? 1) === 1) return undefined;
-  const carrier = await init();
+  const carrier = await init({ deadline: deadline === undefined ? undefined : 1000 * deadline });
   if (carrier.size > 1) return carrier;
   await carrier.close();
   return undefined;
 }
 
-/** Says which exchange a signal to end has interrupted: its launcher stops a rank where another has failed. */
+/** Says which exchange a signal to end has interrupted, if any: its launcher stops a rank where another has failed. */
 export const noteInterrupted = (
   carrier: Carrier,
   signal: AbortSignal,
@@ -43,7 +47,9 @@ export const noteInterrupted = (
 ): void =>
   signal.addEventListener("abort", () => {
     const { underWay } = carrier;
-    if (underWay !== undefined) note(`${rankPrefix}told to end during ${underWay}`);
+    note(
+      `${rankPrefix}told to end ${underWay === undefined ? "between exchanges" : `during ${underWay}`}`,
+    );
   });
 
 /**

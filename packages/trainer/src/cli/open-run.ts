@@ -23,7 +23,7 @@ import { print, say } from "./say.js";
 /** The flags of a `train` command. Spread all flags of the program into it: `summary.json` and the report list them. */
 export interface OpenRunOptions
   extends Pick<RunFlags, "seed" | "saveEvery" | "resume" | "out" | "adapter" | "device" | "json">,
-    Partial<Pick<RunFlags, "dumpPlan" | "tensorboard" | "distributed">> {
+    Partial<Pick<RunFlags, "dumpPlan" | "tensorboard" | "distributed" | "deadline">> {
   /** The name of the task in `summary.json`. */
   readonly task: string;
   /** Settings that must be the same in a resumed run, by flag. */
@@ -90,7 +90,7 @@ const withoutSaving = (store: CheckpointStore): CheckpointStore => ({
 export async function openRun(options: OpenRunOptions): Promise<Run> {
   const { task, seed, out, resume, settings, adapter, device, ...others } = options;
   const asked = { ...flagsOf(others), ...settings, seed };
-  const carrier = await joinJob(options.distributed ?? false);
+  const carrier = await joinJob(options.distributed ?? false, options.deadline);
   const folder = isFirstRank ? new RunFolder(out, { onNote: say }) : undefined;
   const stop = stopSignals();
   // Of every rank, unlike other lines.

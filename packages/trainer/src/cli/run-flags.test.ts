@@ -17,7 +17,7 @@ const all = {
   ...{ accumulate: 1, staticLossScale: undefined, initScale: 65536, saveEvery: 100 },
   ...{ resume: undefined, out: "runs/x", adapter: undefined, device: undefined },
   ...{ json: false, dumpPlan: false, tensorboard: false, distributed: false },
-  ...{ exchange: "allReduce", wire: "auto", innerSteps: 20 },
+  ...{ exchange: "allReduce", wire: "auto", innerSteps: 20, deadline: 600 },
 } satisfies { readonly [Name in keyof RunFlags]: RunFlags[Name] | undefined };
 
 const parse = (args: readonly string[]): RunFlags =>
@@ -38,13 +38,13 @@ describe("runFlags", () => {
       ...{ precision: "float32", epochs: 2, batchSize: 8, lr: 0.1, seed: 0, accumulate: 1 },
       ...{ initScale: 65536, saveEvery: 100, out: "runs/x" },
       ...{ json: false, dumpPlan: false, tensorboard: false, distributed: false },
-      ...{ exchange: "allReduce", wire: "auto", innerSteps: 20 },
+      ...{ exchange: "allReduce", wire: "auto", innerSteps: 20, deadline: 600 },
     });
   });
 
   it("reads every flag", () => {
     const line =
-      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard --distributed --exchange diloco --wire float16 --inner-steps 5";
+      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard --distributed --exchange diloco --wire float16 --inner-steps 5 --deadline 30";
     expect(parse(line.split(" "))).toEqual({
       ...{ precision: "O2", epochs: 3, maxSteps: 40, batchSize: 16, lr: 2e-3, seed: 7 },
       ...{ accumulate: 4, staticLossScale: 128, initScale: 65536, saveEvery: 5, resume: "auto" },
@@ -55,6 +55,7 @@ describe("runFlags", () => {
         exchange: "diloco",
         wire: "float16",
         innerSteps: 5,
+        deadline: 30,
       },
     });
   });

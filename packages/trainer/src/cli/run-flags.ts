@@ -41,6 +41,8 @@ export interface RunFlags {
   readonly wire: Wire;
   /** In a job that exchanges by DiLoCo, steps of each rank between two exchanges. */
   readonly innerSteps: number;
+  /** In a job, seconds within which other ranks must answer. */
+  readonly deadline: number;
 }
 
 /** Changes of a program to a standard flag. */
@@ -146,6 +148,11 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
     flags: "--inner-steps <n>",
     description: "--exchange diloco: steps of each rank between two exchanges",
     parse: wholeNumber(1),
+  },
+  deadline: {
+    flags: "--deadline <seconds>",
+    description: "in a job: a process ends where others do not answer for so long",
+    parse: positiveNumber,
   },
 };
 
