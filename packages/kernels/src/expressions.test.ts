@@ -3,6 +3,7 @@ import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import { deviceMismatches, testValues } from "../test/harness.js";
 import { type Expression, elementwise } from "./elementwise.js";
+import * as ofIntegers from "./expressions/of-integers.js";
 import * as expressions from "./expressions.js";
 
 const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
@@ -96,11 +97,13 @@ const constantsOf: Readonly<Record<string, readonly number[]>> = {
   pow: [2.5],
 };
 
-/** Expressions of integers only are tested elsewhere. */
-const { placeIn: _, ...ofFloats } = expressions;
+/** Expressions of integers alone are tested elsewhere. */
+const ofFloats = Object.values(expressions).filter(
+  (expression) => !Object.values<Expression>(ofIntegers).includes(expression),
+);
 
 const cases: readonly Case[] = [
-  ...Object.values(ofFloats).map(
+  ...ofFloats.map(
     (expression): Case => ({
       expression,
       constants: constantsOf[expression.name] ?? [],

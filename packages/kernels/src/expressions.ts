@@ -17,4 +17,5 @@ export {
   softplusBackward,
   tanh,
 } from "./expressions/exponential.js";
+export * from "./expressions/of-integers.js";
 export { acos, asin, atan, atan2, cos, sin, tan } from "./expressions/trigonometric.js";

@@ -80,6 +80,7 @@ export { maxPool2d, maxPool2dBackward } from "./pool/max-pool.js";
 export { type PoolAttributes, poolOutputSize } from "./pool/shape.js";
 export { bernoulli, dropout, normal, uniform } from "./random.js";
 export type { RandomSource } from "./random-bits.js";
+export { type IntegerRange, randomIntegers } from "./random-integers.js";
 export {
   type GruCellBackwardOperands,
   type GruCellOperands,

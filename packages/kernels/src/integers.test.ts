@@ -179,7 +179,106 @@ const places: Case = {
   ],
 };
 
-const cases: readonly Case[] = [...ofPairs, ...withNumbers, ...single, ...masked, floats, places];
+/** Modulo 2^32, of a number of any size. */
+const wrapped = (domain: IntegerDType, x: bigint): number =>
+  Number(domain === "int32" ? BigInt.asIntN(32, x) : BigInt.asUintN(32, x));
+
+const floorOf = (a: bigint, b: bigint): bigint => {
+  if (b === 0n) return 0n;
+  const towardsZero = a / b;
+  return towardsZero * b !== a && a < 0n !== b < 0n ? towardsZero - 1n : towardsZero;
+};
+
+/** A count modulo 2^32, of which 32 is as good as every larger one. */
+const countOf = (count: bigint): bigint => {
+  const unsigned = BigInt.asUintN(32, count);
+  return unsigned < 32n ? unsigned : 32n;
+};
+
+type OfIntegers = (a: bigint, b: bigint) => bigint;
+
+const arithmetic: readonly [Expression, Expression, OfIntegers][] = [
+  [expressions.floorDivide, expressions.floorDivideScalar, floorOf],
+  [expressions.remainder, expressions.remainderScalar, (a, b) => a - b * floorOf(a, b)],
+  [expressions.bitwiseAnd, expressions.bitwiseAndScalar, (a, b) => a & b],
+  [expressions.bitwiseOr, expressions.bitwiseOrScalar, (a, b) => a | b],
+  [expressions.bitwiseXor, expressions.bitwiseXorScalar, (a, b) => a ^ b],
+];
+const shifts: typeof arithmetic = [
+  [
+    expressions.bitwiseLeftShift,
+    expressions.bitwiseLeftShiftScalar,
+    (a, count) => a << countOf(count),
+  ],
+  [
+    expressions.bitwiseRightShift,
+    expressions.bitwiseRightShiftScalar,
+    (a, count) => a >> countOf(count),
+  ],
+];
+
+const stepsOf = (
+  functions: typeof arithmetic,
+  result: IntegerDType,
+  constant: number | undefined,
+): readonly Step[] =>
+  functions.map(([ofTwo, withScalar, exact]) => ({
+    expression: constant === undefined ? ofTwo : withScalar,
+    operands: constant === undefined ? [0, 1] : [0],
+    ...(constant !== undefined && { constants: [constant] }),
+    expected: ([x, y]) =>
+      wrapped(result, exact(BigInt(x as number), BigInt(constant ?? (y as number)))),
+  }));
+
+const divided = pairs.flatMap(([a, b]): Case[] => {
+  const counts = [0, 1, 5, 31, 32, 33, b === "int32" ? -1 : 2 ** 32 - 1];
+  const [numbers, shifted] = [crossed(edges[a], edges[b]), crossed(edges[a], counts)];
+  const both = a === "int32" || b === "int32" ? "int32" : "uint32";
+  return [
+    {
+      inputs: [
+        { domain: a, values: numbers.first },
+        { domain: b, values: numbers.second },
+      ],
+      steps: stepsOf(arithmetic, both, undefined),
+    },
+    {
+      inputs: [
+        { domain: a, values: shifted.first },
+        { domain: b, values: shifted.second },
+      ],
+      steps: stepsOf(shifts, a, undefined),
+    },
+  ];
+});
+
+// The number is a runtime scalar: all cases of a domain are one program.
+const dividedByNumbers = domains.flatMap((domain) => [
+  ...edges[domain].map(
+    (c): Case => ({
+      inputs: [{ domain, values: edges[domain] }],
+      steps: stepsOf(arithmetic, domain, c),
+    }),
+  ),
+  ...[0, 1, 31, 32].map(
+    (c): Case => ({
+      inputs: [{ domain, values: edges[domain] }],
+      steps: [
+        ...stepsOf(shifts, domain, c),
+        {
+          expression: expressions.bitwiseNot,
+          operands: [0],
+          expected: ([x]) => wrapped(domain, ~BigInt(x as number)),
+        },
+      ],
+    }),
+  ),
+]);
+
+const cases: readonly Case[] = [
+  ...[...ofPairs, ...withNumbers, ...single, ...masked, floats, places],
+  ...[...divided, ...dividedByNumbers],
+];
 
 const names = ["a", "b", "y0", "y1", "y2", "y3", "y4", "y5"] as const;
 

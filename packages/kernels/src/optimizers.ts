@@ -17,6 +17,7 @@ export { adafactorRule } from "./optimizers/adafactor.js";
 export { adagradRule } from "./optimizers/adagrad.js";
 export { adamRule } from "./optimizers/adam.js";
 export { adamaxRule } from "./optimizers/adamax.js";
+export { asgdRule } from "./optimizers/asgd.js";
 export {
   averageControl,
   averageControlLength,
@@ -52,6 +53,7 @@ export { novogradRule } from "./optimizers/novograd.js";
 export type { ParameterKind, StorageBuffers } from "./optimizers/parameter-storage.js";
 export { radamRule } from "./optimizers/radam.js";
 export { rmspropRule } from "./optimizers/rmsprop.js";
+export { rpropRule } from "./optimizers/rprop.js";
 export {
   type Numbers,
   type PassInputs,

@@ -36,12 +36,19 @@ export const sourceScalars: readonly KernelScalar[] = [
   runtime: true,
 }));
 
-/** `fn draw_bits(q: u32, block: vec2u, stream: u32, seed: vec2u) -> vec4u`: words of quad q of a source, as integers below 2^24. */
-export const drawBits: string = /* wgsl */ `${philoxWgsl}
-fn draw_bits(q: u32, block: vec2u, stream: u32, seed: vec2u) -> vec4u {
+/** `fn draw_words(q: u32, block: vec2u, stream: u32, seed: vec2u) -> vec4u`: the q-th block of words of a source. */
+export const drawWords: string = /* wgsl */ `${philoxWgsl}
+fn draw_words(q: u32, block: vec2u, stream: u32, seed: vec2u) -> vec4u {
   let low = block.x + q;
   let high = block.y + select(0u, 1u, low < q);
-  return philox4x32(vec4u(low, high, 0u, stream), seed) >> vec4u(8u);
+  return philox4x32(vec4u(low, high, 0u, stream), seed);
+}
+`;
+
+/** `fn draw_bits(q: u32, block: vec2u, stream: u32, seed: vec2u) -> vec4u`: words of quad q of a source, as integers below 2^24. */
+export const drawBits: string = /* wgsl */ `${drawWords}
+fn draw_bits(q: u32, block: vec2u, stream: u32, seed: vec2u) -> vec4u {
+  return draw_words(q, block, stream, seed) >> vec4u(8u);
 }
 `;
 
@@ -58,15 +65,21 @@ export const bitsOfQuad: string = /* wgsl */ `${drawBits}
 fn bits_of_quad(q: u32) -> vec4u { return ${drawnBits("q", "")}; }
 `;
 
-/** The same words on the CPU. */
-export function quadsOf(scalars: Readonly<Record<string, number>>): (quad: number) => number[] {
+/** The blocks of words of a source on the CPU. */
+export function wordsOf(scalars: Readonly<Record<string, number>>): (block: number) => number[] {
   const { seed0, seed1, block0, block1, stream } = scalars as Record<string, number> &
     Record<"seed0" | "seed1" | "block0" | "block1" | "stream", number>;
-  return (quad) => {
-    const low = block0 + quad;
+  return (block) => {
+    const low = block0 + block;
     const high = block1 + (low >= 2 ** 32 ? 1 : 0);
-    return philox4x32([low >>> 0, high >>> 0, 0, stream], [seed0, seed1]).map((word) => word >>> 8);
+    return philox4x32([low >>> 0, high >>> 0, 0, stream], [seed0, seed1]);
   };
+}
+
+/** The words of quads on the CPU, as integers below 2^24. */
+export function quadsOf(scalars: Readonly<Record<string, number>>): (quad: number) => number[] {
+  const wordsOfBlock = wordsOf(scalars);
+  return (quad) => wordsOfBlock(quad).map((word) => word >>> 8);
 }
 
 /** The word of an element on the CPU, from the scalars with this prefix. Requests in order draw each quad once. */

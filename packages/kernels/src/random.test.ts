@@ -3,6 +3,7 @@ import { philox4x32 } from "@halfstep/formats/philox";
 import { describe, expect, it } from "vitest";
 import { deviceMismatches, type Launches, runOnCpu, testValues } from "../test/harness.js";
 import { bernoulli, dropout, normal, uniform } from "./random.js";
+import { randomIntegers } from "./random-integers.js";
 
 // The block crosses 2^32 within the draw, and the seed has a high word.
 const source = { seed: 2 ** 40 + 7, block: 2 ** 32 - 3, stream: 5 };
@@ -73,6 +74,38 @@ describe("random numbers", () => {
     const centred = Array.from(n, (v) => (v - 2) / 3);
     const products = centred.slice(1).map((v, i) => v * (centred[i] as number));
     expect(Math.abs(moments(products)[0])).toBeLessThan(4 / Math.sqrt(40_000));
+  });
+
+  it("are whole numbers of any range of 32 bits, as probable as each other", () => {
+    // Of three quarters of 2^32 numbers, 32 random bits would draw every third one twice as often.
+    const count = 3 * 2 ** 30;
+    const out = { values: 40_000, dtype: "uint32" } as const;
+    const { y } = runOnCpu({ y: out }, (target, { y }) =>
+      target.launch(randomIntegers({ ...y, dtype: "uint32" }, source, { low: 5, count })),
+    );
+    expect([Math.min(...y) >= 5, Math.max(...y) < count + 5]).toEqual([true, true]);
+    const shares = [0, 1, 2].map((r) => y.filter((v) => (v - 5) % 3 === r).length / 40_000);
+    for (const share of shares) expect(Math.abs(share - 1 / 3)).toBeLessThan(0.01);
+    expect(Math.abs(moments(y)[0] / (count / 2) - 1)).toBeLessThan(0.012);
+  });
+
+  it.each(tiers)("whole numbers are the same on the GPU, %s tier", async (tier) => {
+    const int = { values: count, dtype: "int32" } as const;
+    const uint = { values: count, dtype: "uint32" } as const;
+    const operands = { die: int, whole: int, small: uint, all: uint };
+    const draws: Launches<typeof operands> = (target, { die, whole, small, all }) => {
+      const [ofInt, ofUint] = [{ dtype: "int32" }, { dtype: "uint32" }] as const;
+      target.launch(randomIntegers({ ...die, ...ofInt }, source, { low: -3, count: 6 }));
+      const range = { low: -(2 ** 31), count: 2 ** 32 };
+      target.launch(randomIntegers({ ...whole, ...ofInt }, source, range));
+      target.launch(randomIntegers({ ...small, ...ofUint }, source, { low: 7, count: 1 }));
+      target.launch(randomIntegers({ ...all, ...ofUint }, source, { low: 1, count: 2 ** 32 - 1 }));
+    };
+    const exact = { relative: 0, absolute: 0 };
+    const device = await requestTestDevice({ tier });
+    const all = { die: exact, whole: exact, small: exact, all: exact };
+    expect(await deviceMismatches(device, operands, draws, all)).toEqual([]);
+    expect(new Set(runOnCpu(operands, draws).small)).toEqual(new Set([7]));
   });
 
   it.each(tiers)("are the same on the GPU, bit for bit, %s tier", async (tier) => {

@@ -113,7 +113,8 @@ test("expressions and strangers of their names compute in one program what each 
       sum = push(total, [sum, isMask ? push(library.fromInteger, [value]) : value]);
     }
   }
-  expect(ofIntegers).toEqual(["placeIn"]);
+  const alone = Object.values(await import("../src/expressions/of-integers.js"));
+  expect(ofIntegers.sort()).toEqual(alone.map(({ name }) => name).sort());
   const program = { inputs: ["same", "same", "same"], steps, outputs: [steps.length - 1] } as const;
   const kernel = elementwiseKernel(program);
   const valueFor = ({ name, type }: KernelScalar): number =>

@@ -14,6 +14,7 @@ export type {
   ParameterGroup,
   StepOptions,
 } from "./algorithm.js";
+export { ASGD, type ASGDGroupOptions, type ASGDOptions } from "./asgd.js";
 export {
   type AverageStateDict,
   type GroupAverageDict,
@@ -75,6 +76,7 @@ export type { ParameterStorage } from "./parameter-storage.js";
 export { RAdam, type RAdamGroupOptions, type RAdamOptions } from "./radam.js";
 export type { RateColumns } from "./rate-table.js";
 export { RMSprop, type RMSpropGroupOptions, type RMSpropOptions } from "./rmsprop.js";
+export { Rprop, type RpropGroupOptions, type RpropOptions } from "./rprop.js";
 export type { SavedArray, SavedArrays } from "./saved-buffer.js";
 export { chained, sequential } from "./schedules/compose.js";
 export {

@@ -175,6 +175,30 @@ const adadelta: Make = (options) => {
   });
 };
 
+const asgd: Make = (options) => {
+  const lambd = num(options, "lambd", 1e-4);
+  const alpha = num(options, "alpha", 0.75);
+  const decay = num(options, "weightDecay", 0);
+  return elementwise(options, (p, gradient, _s, t, lr) => {
+    const eta = lr / (1 + lambd * lr * (t - 1)) ** alpha;
+    return p * (1 - lambd * eta) - eta * (gradient + decay * p);
+  });
+};
+
+const rprop: Make = (options) => {
+  const [minus, plus] = (options.etas as [number, number] | undefined) ?? [0.5, 1.2];
+  const [least, most] = (options.stepSizes as [number, number] | undefined) ?? [1e-6, 50];
+  const decay = num(options, "weightDecay", 0);
+  return elementwise(options, (p, gradient, s, t, lr) => {
+    const g = gradient + decay * p;
+    const agreement = Math.sign(g) * Math.sign(s[0] as number);
+    const factor = agreement > 0 ? plus : agreement < 0 ? minus : 1;
+    s[1] = Math.min(Math.max((t === 1 ? lr : (s[1] as number)) * factor, least), most);
+    s[0] = agreement < 0 ? 0 : g;
+    return p - Math.sign(s[0]) * s[1];
+  });
+};
+
 const lion: Make = (options) => {
   const [b1, b2] = betasOf(options, [0.9, 0.99]);
   const decay = num(options, "weightDecay", 0);
@@ -433,6 +457,7 @@ export type OptimizerName =
   | "Adam"
   | "Adamax"
   | "AdamW"
+  | "ASGD"
   | "BertAdam"
   | "LAMB"
   | "Lion"
@@ -441,6 +466,7 @@ export type OptimizerName =
   | "NovoGrad"
   | "RAdam"
   | "RMSprop"
+  | "Rprop"
   | "SGD";
 
 export const references: Readonly<Record<OptimizerName, Make>> = {
@@ -450,6 +476,7 @@ export const references: Readonly<Record<OptimizerName, Make>> = {
   Adam: adam(false),
   AdamW: adam(true),
   Adamax: adamax,
+  ASGD: asgd,
   BertAdam: bertAdam,
   LAMB: lamb,
   Lion: lion,
@@ -458,5 +485,6 @@ export const references: Readonly<Record<OptimizerName, Make>> = {
   NovoGrad: novograd,
   RAdam: radam,
   RMSprop: rmsprop,
+  Rprop: rprop,
   SGD: sgd,
 };

@@ -51,7 +51,8 @@ describe("a scale that is a power of two changes no bit", () => {
 
   it("of any optimizer with clipping on the CPU", async () => {
     // Steps of these do not depend on the size of gradients, or hardly.
-    const isIndifferent = (text: string): boolean => /^(Muon|Lion|LARC SGD|Adafactor)/.test(text);
+    const isIndifferent = (text: string): boolean =>
+      /^(Muon|Lion|Rprop|LARC SGD|Adafactor)/.test(text);
     const found = await differing(cpu, catalogue);
     expect(found.filter((text) => !(text.endsWith("no clip") && isIndifferent(text)))).toEqual([]);
   });
@@ -111,6 +112,8 @@ describe("launches of a step", () => {
         RMSprop: 4,
         Adagrad: 4,
         Adadelta: 4,
+        ASGD: 4,
+        Rprop: 4,
         Lion: 4,
         // The rate or the norm of each parameter takes a walk to measure it and a gathering.
         LAMB: 6,

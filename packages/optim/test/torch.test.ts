@@ -11,6 +11,8 @@ interface Case {
   readonly larc?: LARCOptions;
   readonly shapes: Shapes;
   readonly values: readonly number[];
+  /** Other states than moments. */
+  readonly state?: Readonly<Record<string, readonly number[]>>;
 }
 
 /** See three-steps.py beside it. */
@@ -34,7 +36,7 @@ const tensors = (shapes: Shapes, a: number, b: number): number[] =>
 describe("three steps are those of torch and apex", () => {
   it.each(cases.map((c) => [`${c.optimizer} ${JSON.stringify(c.options)}`, c] as const))(
     "%s",
-    async (_, { optimizer: name, options, larc, shapes, values }) => {
+    async (_, { optimizer: name, options, larc, shapes, values, state = {} }) => {
       const target = cpuTarget() as AnyTarget;
       const parameters = new Parameters(target, tensors(shapes, 0.7, 1), "float32", shapes);
       const Class = classes[name.replace("LARC ", "") as "SGD"] as typeof SGD;
@@ -49,6 +51,13 @@ describe("three steps are those of torch and apex", () => {
       expect(split(got, shapes)).toHaveLength(Object.keys(shapes).length);
       expect(got).toHaveLength(values.length);
       expect(worst).toBeLessThan(2e-6);
+      const [saved] = (await optimizer.stateDict()).groups;
+      for (const [part, wanted] of Object.entries(state)) {
+        const found = Object.values(saved?.state ?? {}).flatMap((own) => [...(own[part] ?? [])]);
+        expect(found).toHaveLength(wanted.length);
+        const off = found.map((v, i) => Math.abs(v - (wanted[i] as number)));
+        expect(Math.max(...off)).toBeLessThan(2e-6);
+      }
     },
   );
 });

@@ -97,6 +97,22 @@ test("NaN is the largest, and the median of its line", async () => {
   ]);
 });
 
+test.each(places.filter(([, dtype]) => dtype === "float32"))(
+  "zeros of both signs are equal, and no other number is: %s",
+  async (_, __, open) => {
+    const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
+    const tiny = 2 ** -149;
+    const line = [nan, 0, -tiny, inf, -0, tiny, -inf, 3.4028234663852886e38, -1, 0, nan];
+    const runtime = await open();
+    const order = await listed(f.argsort(runtime.tensor(line)));
+    expect(order).toEqual([6, 8, 2, 1, 4, 9, 5, 7, 3, 0, 10]);
+    // Several runs of 256, with every number twice.
+    const long = Float32Array.from({ length: 1200 }, (_, i) => (i * 7) % 600);
+    const sorted = await listed(f.sort(runtime.tensor(long), { descending: true }).values);
+    expect(sorted).toEqual(sorted.map((_, i) => 599 - (i >> 1)));
+  },
+);
+
 test("places and different elements are found between steps", async () => {
   const x = cpuRuntime().tensor([3, 0, -1, 3, 0, 3], [2, 3]);
   const { values, inverse, counts } = await f.unique(x);
@@ -120,7 +136,11 @@ test("whole numbers, orders and classes are drawn from the one stream", async ()
   for (const side of dice) seen.set(side, (seen.get(side) ?? 0) + 1);
   expect([...seen.keys()].sort((a, b) => a - b)).toEqual([-1, 0, 1, 2, 3, 4]);
   for (const count of seen.values()) expect(Math.abs(count - 1000)).toBeLessThan(150);
-  expect(generator.offset).toBe(6000);
+  expect(generator.offset).toBe(12_000);
+  const bounds = { low: 2 ** 31 - 3, high: 2 ** 31 + 3, generator, dtype: "uint32" } as const;
+  const around = await listed(f.randint(runtime, [200], bounds));
+  expect(new Set(around.map((v) => v - 2 ** 31))).toEqual(new Set([-3, -2, -1, 0, 1, 2]));
+  expect(() => f.randint(runtime, [1], { ...bounds, dtype: "int32" })).toThrow("no int32");
   const order = await listed(f.randperm(runtime, 50, { generator }));
   expect(order.toSorted((a, b) => a - b)).toEqual(order.map((_, i) => i));
   expect(order.filter((place, i) => place === i).length).toBeLessThan(8);

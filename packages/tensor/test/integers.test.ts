@@ -24,6 +24,7 @@ import {
   type Tensor,
   where,
 } from "../src/index.js";
+import * as further from "../src/ops/functional.js";
 
 type Integer = "int32" | "uint32";
 
@@ -59,6 +60,13 @@ const saturated = (x: number, dtype: Integer): number => {
   return Number.isNaN(x) ? 0 : Math.trunc(Math.min(Math.max(x, low), high)) + 0;
 };
 
+/** The quotient rounded down, and 0 of a division by 0. */
+const quotientOf = (u: bigint, v: bigint): bigint => {
+  if (v === 0n) return 0n;
+  const towardsZero = u / v;
+  return towardsZero * v !== u && u < 0n !== v < 0n ? towardsZero - 1n : towardsZero;
+};
+
 interface Sample {
   readonly dtype: Integer;
   readonly other: Integer;
@@ -88,6 +96,7 @@ function resultsOf(runtime: Runtime, { dtype, other, a, b, c }: Sample) {
     zip((u, v) => wrapped(f(BigInt(u), BigInt(v)), common));
   const own = (f: (u: bigint) => bigint): number[] => a.map((u) => wrapped(f(BigInt(u)), dtype));
   const whole = Number.isFinite(c) ? Math.trunc(c) : 7;
+  const divisor = saturated(c, dtype);
   const rows = [a.slice(0, 4), a.slice(4)];
   const folded = (f: (u: bigint, v: bigint) => bigint, start: bigint): number[] =>
     rows.map((row) => wrapped(row.map(BigInt).reduce(f, start), dtype));
@@ -108,6 +117,19 @@ function resultsOf(runtime: Runtime, { dtype, other, a, b, c }: Sample) {
     clamp: [
       x.clamp({ min: -1.5, max: c }),
       a.map((u) => Math.min(Math.max(u, saturated(-1, dtype)), saturated(Math.floor(c), dtype))),
+    ],
+    floorDivide: [further.floorDivide(x, y), exact(quotientOf)],
+    remainder: [further.remainder(x, y), exact((u, v) => u - v * quotientOf(u, v))],
+    remainderOfNumber: [
+      further.remainder(x, divisor),
+      own((u) => u - BigInt(divisor) * quotientOf(u, BigInt(divisor))),
+    ],
+    bits: [further.bitwiseXor(further.bitwiseAnd(x, y), -2), exact((u, v) => (u & v) ^ -2n)],
+    shifted: [
+      further.bitwiseRightShift(further.bitwiseLeftShift(further.bitwiseNot(x), 3), y.ne(0)),
+      zip((u, v) =>
+        wrapped(BigInt(wrapped(~BigInt(u) << 3n, dtype)) >> (v === 0 ? 0n : 1n), dtype),
+      ),
     ],
     masked: [x.mul(x.gt(c)), a.map((u) => (u > c ? u : 0))],
     div: [
@@ -329,6 +351,8 @@ test("ops that compute with floats refuse integers before anything runs, and say
     () => f.matmul(i),
     () => i.eq(f),
     () => f.lt(u),
+    () => further.floorDivide(i, 1.5),
+    () => further.bitwiseAnd(f, 1),
   ];
   const kept = refused.filter((call) => {
     try {

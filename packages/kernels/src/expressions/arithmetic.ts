@@ -159,33 +159,3 @@ export const toInt32: Expression = castToInteger("toInt32", "int32");
 
 /** Floats (truncated) and integers as uint32: saturated, 0 for NaN. */
 export const toUint32: Expression = castToInteger("toUint32", "uint32");
-
-/**
- * The place in n dimensions, from (the place in the first n − 1, the index in the last), uint32 both: place · size + index. The scalars
- * are the number of places in the first n − 1 dimensions and the size of the last; where either operand is not below its bound, the
- * result is 2^32 − 1, an invalid place.
- */
-export const placeIn: Expression = {
-  name: "placeIn",
-  arity: 2,
-  scalars: 2,
-  wgsl() {
-    throw new TypeError("placeIn takes two operands of uint32");
-  },
-  evaluate: () => Number.NaN,
-  integers([place, index]) {
-    if (place !== "uint32" || index !== "uint32") return undefined;
-    const nowhere = 2 ** 32 - 1;
-    return {
-      result: "uint32",
-      scalars: ["u32", "u32"],
-      wgsl: ([p, i], [places, size]) =>
-        `select(${p} * ${size} + ${i}, vec4u(${nowhere}u), (${p} >= vec4u(${places})) | (${i} >= vec4u(${size})))`,
-      evaluate(x, c) {
-        const [place, index] = [x[0], x[1]] as [number, number];
-        const [places, size] = [c[0], c[1]] as [number, number];
-        return place >= places || index >= size ? nowhere : place * size + index;
-      },
-    };
-  },
-};

@@ -2,7 +2,7 @@ import { dtypes, type IntegerDType, toInteger } from "@halfstep/formats/dtypes";
 import { type Domain, quadType, scalarType } from "../domain.js";
 import type { Form, IntegerForms } from "../forms.js";
 
-const isInteger = (domain: Domain | undefined): domain is IntegerDType =>
+export const isInteger = (domain: Domain | undefined): domain is IntegerDType =>
   domain !== undefined && domain !== "float";
 
 /** WGSL over quads of a domain: where they are not 0. For floats it tests bits, so that NaN counts as set. */
@@ -194,7 +194,8 @@ export const chosen =
   };
 
 /** The number modulo 2^32, in the range of a dtype. */
-const wrapped = (dtype: IntegerDType, x: number): number => (dtype === "int32" ? x | 0 : x >>> 0);
+export const wrapped = (dtype: IntegerDType, x: number): number =>
+  dtype === "int32" ? x | 0 : x >>> 0;
 
 /**
  * Arithmetic modulo 2^32 of one or two integers, and of the expression's scalars, which are integers. An int32 and a uint32 give an

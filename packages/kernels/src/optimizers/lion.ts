@@ -1,12 +1,6 @@
-import { constant, leaf } from "../formula/term.js";
+import { constant } from "../formula/term.js";
 import { type UpdateRule, updateRule } from "./rule.js";
-
-/** Rounds to float32 on the CPU: a number that is 0 in float32 has no sign. */
-const single = leaf({
-  name: "single",
-  functions: (name) => `fn ${name}(x: vec4f) -> vec4f { return x; }\n`,
-  evaluate: Math.fround,
-});
+import { single } from "./single.js";
 
 /** Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay. */
 export const lionRule: UpdateRule = updateRule({

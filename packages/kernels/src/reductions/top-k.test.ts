@@ -16,6 +16,9 @@ const cases: readonly Case[] = [
   { rows: 5, columns: 1500, k: 11, dtype: "float16", largest: false, sorted: false },
   { rows: 6, columns: 7, k: 7, dtype: "bfloat16", sorted: false },
   { rows: 2, columns: 3000, k: 9, dtype: "bfloat16" },
+  // Runs of 256, 256 and 188 elements, which are merged in two rounds.
+  { rows: 3, columns: 700, k: 700, dtype: "float32", largest: false },
+  { rows: 2, columns: 1500, k: 600, dtype: "float16" },
 ];
 
 const operandsOf = ({ rows, columns, k, dtype }: Case) => {

@@ -1,16 +1,10 @@
-import type {
-  Binding,
-  DType,
-  Kernel,
-  KernelView,
-  LaunchTarget,
-  ProgramContext,
-} from "@halfstep/device";
-import { dtypes, isHalf } from "@halfstep/formats/dtypes";
-import { anyDType, valueType } from "../copies/value-type.js";
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { anyDType } from "../copies/value-type.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
+import { comparing, inBothOrders, keyOf, type Order } from "./order.js";
+import { sortColumns } from "./sort-columns.js";
 
 /** The rows and the options of a selection. */
 export interface TopKAttributes {
@@ -28,8 +22,8 @@ export interface TopKAttributes {
  * out[rows, k] (uint32) = the columns of the k largest (or smallest) elements of each row of input[rows, columns], floats or integers. Ties go to the
  * first columns, which also come first. NaN counts as larger than every number, as in torch; -0 equals 0.
  *
- * Long rows are divided into chunks, from each of which the k best are selected, until one chunk remains: a launch for each round,
- * and one to sort.
+ * Long rows are divided into chunks, from each of which the k best are selected, until one chunk remains: a launch for each round.
+ * Then they are sorted.
  */
 export function topK<B>(
   target: LaunchTarget<B>,
@@ -40,6 +34,10 @@ export function topK<B>(
     throw new RangeError(`topK: k is ${k}; rows of ${columns} columns need 1 to ${columns}`);
   requireLengths("topK", { input, out }, { input: rows * columns, out: rows * k });
   const order = largest ? "largest" : "smallest";
+  if (sorted && k === columns) {
+    sortColumns(target, { input, out }, { rows, columns, count: k, order });
+    return;
+  }
   const integers = (length: number): Binding<B> => scratch(target, length, "uint32");
   const chunk = Math.max(chunkSize, 4 * k);
   let from: Binding<B> | undefined;
@@ -57,12 +55,7 @@ export function topK<B>(
     from = next;
     count = kept;
   } while (count > k);
-  if (sorted)
-    target.launch({
-      kernel: sorting[order],
-      bindings: [input, from, out],
-      scalars: { rows, columns, k },
-    });
+  if (sorted) sortColumns(target, { input, listed: from, out }, { rows, columns, count: k, order });
 }
 
 /** Elements that one invocation selects from, unless k asks for more. */
@@ -70,53 +63,6 @@ const chunkSize = 1024;
 
 /** Up to this k, the best keys are found one by one. */
 const fewBest = 10;
-
-type Order = "largest" | "smallest";
-
-/** Bits of a key that differ between halves: sign, exponent and mantissa as float32 has them, in whole digits of four bits. */
-const keyBits = (dtype: DType | undefined): number =>
-  dtype && isHalf(dtype) ? Math.ceil((9 + dtypes[dtype].format.mantissaBits) / 4) * 4 : 32;
-
-/** WGSL `key(v)`: an integer of `bits` bits that is larger for better v. */
-function keyOf(order: Order, { bindings }: ProgramContext): { bits: number; code: string } {
-  const { dtype, rounding } = bindings[0] as ProgramContext["bindings"][number];
-  const type = valueType(dtype);
-  if (type !== "f32") {
-    const ordered = type === "u32" ? "v" : "bitcast<u32>(v) ^ 0x80000000u";
-    const key = order === "smallest" ? `~(${ordered})` : ordered;
-    return { bits: 32, code: `\nfn key(v: ${type}) -> u32 { return ${key}; }\n` };
-  }
-  const bits = Math.min(keyBits(dtype), keyBits(rounding));
-  const flip = order === "smallest" ? "~" : "";
-  return {
-    bits,
-    code: `
-fn key(v: f32) -> u32 {
-  let bits = bitcast<u32>(v);
-  let size = bits & 0x7fffffffu;
-  var k = select(bits | 0x80000000u, ~bits, bits > 0x80000000u);
-  if (size == 0u) { k = 0x80000000u; }
-  if (size > 0x7f800000u) { k = 0xffffffffu; }
-  return (${flip}k) >> ${32 - bits}u;
-}
-`,
-  };
-}
-
-/** Compares columns of a row in the reference, the better first. */
-const comparing = (
-  x: KernelView,
-  base: number,
-  order: Order,
-): ((a: number, b: number) => number) => {
-  const sign = order === "largest" ? 1 : -1;
-  return (a, b) => {
-    const [u, v] = [x[base + a] as number, x[base + b] as number];
-    if (u > v) return -sign;
-    if (u < v) return sign;
-    return (u === v ? 0 : sign * (Number(Number.isNaN(v)) - Number(Number.isNaN(u)))) || a - b;
-  };
-};
 
 /**
  * next = the columns of the k best of each chunk of `count` candidates a row, in their original order. The k-th best key is found
@@ -229,46 +175,7 @@ const select = (order: Order, candidates: "all" | "listed"): Kernel =>
     },
   });
 
-/** out = the k columns of each row, best first: the place of each is the number of better ones. */
-const sort = (order: Order): Kernel =>
-  defineKernel({
-    name: "topKSort",
-    variant: order,
-    bindings: [
-      { name: "input", access: "read", unit: 1, dtypes: anyDType },
-      { name: "listed", access: "read", unit: 1, dtypes: ["uint32"] },
-      { name: "out", access: "write", unit: 1, dtypes: ["uint32"] },
-    ],
-    scalars: ["rows", "columns", "k"].map((name) => ({ name, type: "u32" })),
-    body: (context) => `${keyOf(order, context).code}${linearMain()}
-  if (index >= s.rows * s.k) { return; }
-  let start = index / s.k * s.k;
-  let base = index / s.k * s.columns;
-  let column = at_listed(index);
-  let own = key(at_input(base + column));
-  var before = 0u;
-  for (var i = start; i < start + s.k; i++) {
-    let other = key(at_input(base + at_listed(i)));
-    before += select(0u, 1u, (other > own) | ((other == own) & (i < index)));
-  }
-  store_out(start + before, column);
-}
-`,
-    workgroups: ({ rows, k }) => linearWorkgroups((rows as number) * (k as number)),
-    reference([input, listed, out], scalars) {
-      const { rows, columns, k } = scalars as { rows: number; columns: number; k: number };
-      for (let r = 0; r < rows; r++) {
-        const row = Array.from((listed as KernelView).subarray(r * k, (r + 1) * k));
-        row.sort(comparing(input as KernelView, r * columns, order));
-        (out as KernelView).set(row, r * k);
-      }
-    },
-  });
-
-const both = <T>(make: (order: Order) => T): Record<Order, T> => ({
-  largest: make("largest"),
-  smallest: make("smallest"),
-});
-
-const selecting = both((order) => ({ all: select(order, "all"), listed: select(order, "listed") }));
-const sorting = both(sort);
+const selecting = inBothOrders((order) => ({
+  all: select(order, "all"),
+  listed: select(order, "listed"),
+}));

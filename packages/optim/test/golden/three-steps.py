@@ -1,15 +1,18 @@
 """Parameters after three steps of every optimizer, as torch and apex compute them, in three-steps.json.
 
-Made with torch 2.13.0 (CPU). Optimizers that torch has are torch's own, in float64 so that nothing but the arithmetic of the
+Each case names the torch (CPU) that made it. Optimizers that torch has are torch's own, in float64 so that nothing but the arithmetic of the
 library under test is measured; Muon's iteration is bfloat16 in torch, so it is patched to float64. LAMB, NovoGrad and LARC are
 apex's formulas (csrc/multi_tensor_lamb.cu, csrc/multi_tensor_novograd.cu, apex/parallel/LARC.py), BertAdam is that of
 pytorch-pretrained-BERT 0.6.2 (optimization.py), Lion algorithm 2 of arXiv 2302.06675, all restated here on tensors.
 
-Run: python three-steps.py > three-steps.json, and biome formats it.
+Run: python three-steps.py > three-steps.json, and biome formats it. With names of optimizers, as in `python three-steps.py ASGD Rprop`, only
+their cases are computed, and the others are taken from the file: a release of torch may lack some. Write to another file first.
 """
 
 import json
 import math
+import pathlib
+import sys
 
 import torch
 
@@ -176,29 +179,36 @@ def muon(*args, **options):
     return torch.optim.Muon(*args, **options)
 
 
-OPTIM = torch.optim
+def torchs(name):
+    return lambda params, **options: getattr(torch.optim, name)(params, **options)
+
+
 CASES = [
-    ("SGD", OPTIM.SGD, dict(lr=0.1)),
-    ("SGD", OPTIM.SGD, dict(lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.01)),
-    ("SGD", OPTIM.SGD, dict(lr=0.1, momentum=0.9, nesterov=True, maximize=True)),
-    ("Adam", OPTIM.Adam, dict()),
-    ("Adam", OPTIM.Adam, dict(lr=0.01, weight_decay=0.1, amsgrad=True, betas=(0.5, 0.9), eps=1e-3)),
-    ("AdamW", OPTIM.AdamW, dict()),
-    ("AdamW", OPTIM.AdamW, dict(lr=0.01, weight_decay=0.1, amsgrad=True, maximize=True)),
-    ("Adamax", OPTIM.Adamax, dict()),
-    ("Adamax", OPTIM.Adamax, dict(lr=0.01, weight_decay=0.1, betas=(0.5, 0.9))),
-    ("NAdam", OPTIM.NAdam, dict()),
-    ("NAdam", OPTIM.NAdam, dict(lr=0.01, weight_decay=0.1, decoupled_weight_decay=True, momentum_decay=0.1)),
-    ("RAdam", OPTIM.RAdam, dict()),
-    ("RAdam", OPTIM.RAdam, dict(lr=0.01, weight_decay=0.1, decoupled_weight_decay=True, betas=(0.5, 0.8))),
-    ("RMSprop", OPTIM.RMSprop, dict()),
-    ("RMSprop", OPTIM.RMSprop, dict(lr=0.01, centered=True, momentum=0.9, weight_decay=0.1, alpha=0.8)),
-    ("Adagrad", OPTIM.Adagrad, dict()),
-    ("Adagrad", OPTIM.Adagrad, dict(lr=0.1, lr_decay=0.5, weight_decay=0.1, initial_accumulator_value=0.25)),
-    ("Adadelta", OPTIM.Adadelta, dict()),
-    ("Adadelta", OPTIM.Adadelta, dict(lr=0.5, rho=0.5, weight_decay=0.1, eps=1e-3)),
-    ("Adafactor", OPTIM.Adafactor, dict(eps=(2**-23, 1e-3))),
-    ("Adafactor", OPTIM.Adafactor, dict(lr=0.9, weight_decay=0.1, d=1.5, beta2_decay=-0.5, eps=(0.25, 0.5))),
+    ("SGD", torchs("SGD"), dict(lr=0.1)),
+    ("SGD", torchs("SGD"), dict(lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.01)),
+    ("SGD", torchs("SGD"), dict(lr=0.1, momentum=0.9, nesterov=True, maximize=True)),
+    ("Adam", torchs("Adam"), dict()),
+    ("Adam", torchs("Adam"), dict(lr=0.01, weight_decay=0.1, amsgrad=True, betas=(0.5, 0.9), eps=1e-3)),
+    ("AdamW", torchs("AdamW"), dict()),
+    ("AdamW", torchs("AdamW"), dict(lr=0.01, weight_decay=0.1, amsgrad=True, maximize=True)),
+    ("Adamax", torchs("Adamax"), dict()),
+    ("Adamax", torchs("Adamax"), dict(lr=0.01, weight_decay=0.1, betas=(0.5, 0.9))),
+    ("NAdam", torchs("NAdam"), dict()),
+    ("NAdam", torchs("NAdam"), dict(lr=0.01, weight_decay=0.1, decoupled_weight_decay=True, momentum_decay=0.1)),
+    ("RAdam", torchs("RAdam"), dict()),
+    ("RAdam", torchs("RAdam"), dict(lr=0.01, weight_decay=0.1, decoupled_weight_decay=True, betas=(0.5, 0.8))),
+    ("RMSprop", torchs("RMSprop"), dict()),
+    ("RMSprop", torchs("RMSprop"), dict(lr=0.01, centered=True, momentum=0.9, weight_decay=0.1, alpha=0.8)),
+    ("Adagrad", torchs("Adagrad"), dict()),
+    ("Adagrad", torchs("Adagrad"), dict(lr=0.1, lr_decay=0.5, weight_decay=0.1, initial_accumulator_value=0.25)),
+    ("Adadelta", torchs("Adadelta"), dict()),
+    ("Adadelta", torchs("Adadelta"), dict(lr=0.5, rho=0.5, weight_decay=0.1, eps=1e-3)),
+    ("ASGD", torchs("ASGD"), dict()),
+    ("ASGD", torchs("ASGD"), dict(lr=0.1, lambd=0.5, alpha=0.5, t0=0, weight_decay=0.1)),
+    ("Rprop", torchs("Rprop"), dict()),
+    ("Rprop", torchs("Rprop"), dict(lr=0.1, etas=(0.25, 1.5), step_sizes=(0.03, 0.12), maximize=True)),
+    ("Adafactor", torchs("Adafactor"), dict(eps=(2**-23, 1e-3))),
+    ("Adafactor", torchs("Adafactor"), dict(lr=0.9, weight_decay=0.1, d=1.5, beta2_decay=-0.5, eps=(0.25, 0.5))),
     ("Muon", muon, dict()),
     ("Muon", muon, dict(lr=0.1, weight_decay=0.5, momentum=0.5, nesterov=False, adjust_lr_fn="match_rms_adamw")),
     ("Lion", Lion, dict()),
@@ -211,8 +221,8 @@ CASES = [
     ("NovoGrad", NovoGrad, dict(lr=0.1, norm_type=0, grad_averaging=False, bias_correction=False)),
     ("BertAdam", BertAdam, dict(lr=0.01)),
     ("BertAdam", BertAdam, dict(lr=0.1, warmup=0.5, t_total=4, max_grad_norm=0.5)),
-    ("LARC SGD", lambda p, **o: LARC(OPTIM.SGD(p, **o)), dict(lr=0.1, momentum=0.9, weight_decay=0.1)),
-    ("LARC SGD", lambda p, **o: LARC(OPTIM.SGD(p, **o), 0.5, False), dict(lr=0.1, weight_decay=0.1)),
+    ("LARC SGD", lambda p, **o: LARC(torchs("SGD")(p, **o)), dict(lr=0.1, momentum=0.9, weight_decay=0.1)),
+    ("LARC SGD", lambda p, **o: LARC(torchs("SGD")(p, **o), 0.5, False), dict(lr=0.1, weight_decay=0.1)),
 ]
 
 
@@ -221,8 +231,15 @@ def camel(name):
     return head + "".join(part.capitalize() for part in tail)
 
 
-cases = []
+# Other states than moments, by torch's names.
+STATES = {"ASGD": "ax", "Rprop": "step_size"}
+wanted = sys.argv[1:]
+file = pathlib.Path(__file__).with_suffix(".json")
+known = json.loads(file.read_text())["cases"] if wanted else []
+cases = [case for case in known if case["optimizer"] not in wanted]
 for name, make, options in CASES:
+    if wanted and name not in wanted:
+        continue
     shapes = MATRICES if name == "Muon" else SHAPES
     params = [t.requires_grad_() for t in tensors(shapes, 0.7, 1)]
     optimizer = make(params, **options)
@@ -230,11 +247,14 @@ for name, make, options in CASES:
         for p, g in zip(params, tensors(shapes, 1.3, 10 * step)):
             p.grad = g
         optimizer.step()
+    state = STATES.get(name)
     cases.append({
+        "torch": torch.__version__,
         "optimizer": name,
         "options": {camel(key): value for key, value in options.items()},
         **({"larc": {"trustCoefficient": optimizer.trust, "clip": optimizer.clip}} if "LARC" in name else {}),
         "shapes": shapes,
         "values": [round(v, 10) for p in params for v in p.detach().flatten().tolist()],
+        **({"state": {camel(state): [round(v, 10) for p in params for v in optimizer.state[p][state].flatten().tolist()]}} if state else {}),
     })
-print("{\n" + f'"torch": "{torch.__version__}",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]\n}")
+print('{\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]\n}")

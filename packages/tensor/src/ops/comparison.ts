@@ -39,7 +39,8 @@ const maskOf = (
     pointwise: { expression, scalars: scalarsOf },
   });
 
-const scalarsOf = (attributes: number | null): readonly number[] =>
+/** The scalar of an op of one tensor and a number; none of an op of two tensors. */
+export const scalarsOf = (attributes: number | null): readonly number[] =>
   attributes === null ? [] : [attributes];
 
 interface MaskOptions {

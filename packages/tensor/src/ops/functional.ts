@@ -13,6 +13,17 @@ export {
 } from "./creation.js";
 export { nonzero, type Unique, unique } from "./found-places.js";
 export { type IndexPart, index } from "./index-by.js";
+export {
+  bitwiseAnd,
+  bitwiseLeftShift,
+  bitwiseNot,
+  bitwiseOr,
+  bitwiseRightShift,
+  bitwiseXor,
+  floorDivide,
+  type IntegerOp,
+  remainder,
+} from "./integers.js";
 export { type CtcOptions, ctcLoss } from "./losses/ctc.js";
 export { lerp, outer } from "./mixing.js";
 export { instanceNorm, pixelShuffle, pixelUnshuffle } from "./pixels.js";

@@ -71,7 +71,7 @@ function floatingDType(name: string, inputs: readonly TensorSpec[]): DType {
 }
 
 /** The dtype of a result of integers. */
-function integerDType(
+export function integerDType(
   name: string,
   inputs: readonly TensorSpec[],
   numbers: readonly number[] = [],

@@ -1,4 +1,6 @@
 import type { DType } from "@halfstep/device";
+import { dtypes, type IntegerDType, isInteger } from "@halfstep/formats/dtypes";
+import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { noGrad } from "../autograd/grad-mode.js";
@@ -8,7 +10,7 @@ import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { le } from "./comparison.js";
 import type { Generator } from "./generator.js";
-import { rand } from "./random.js";
+import { made, rand } from "./random.js";
 import { sum } from "./reduce.js";
 import { cumsum } from "./scan.js";
 import { argsort } from "./sorting.js";
@@ -19,13 +21,17 @@ export interface RandintOptions {
   readonly generator: Generator;
   /** The smallest number. Default 0. */
   readonly low?: number;
-  /** The first number that is not drawn: at most low + 2^24. */
+  /** The first number that is not drawn. */
   readonly high: number;
-  /** Default int32. */
+  /** Default int32. Floats get the drawn integers rounded. */
   readonly dtype?: DType;
 }
 
-/** Whole numbers from `low` up to `high`, without it, each as probable as 24 random bits allow. */
+/**
+ * Whole numbers from `low` up to `high`, without it, each as probable as 64 random bits allow.
+ *
+ * @throws RangeError where there are none, or where one of them is no int32 or, for the dtype uint32 and numbers from 2^31 on, no uint32
+ */
 export const randint: (
   runtime: Runtime,
   shape: readonly number[],
@@ -47,23 +53,32 @@ export const randint: (
     shape: readonly number[],
     { generator, low = 0, high, dtype = "int32" }: RandintOptions,
   ): Tensor => {
-    const range = high - low;
-    if (!(range >= 1 && range <= 2 ** 24))
+    const drawn = isInteger(dtype) ? dtype : high > 2 ** 31 ? "uint32" : "int32";
+    const [least, most] = dtypes[drawn].range;
+    if (!(high > low && low >= least && high <= most + 1))
       throw new RangeError(
-        `randint: from ${low} to ${high} there are ${range} numbers; 1 to 2^24 are drawn`,
+        `randint: from ${low} up to ${high} there are no numbers, or some that are no ${drawn}`,
       );
-    return castTo(whole(runtime, shape, generator, range).add(low), dtype);
+    const range = { low, count: high - low };
+    return castTo(whole(runtime, shape, drawn, generator, range), dtype);
   },
 );
 
-/** Numbers from 0 up to `range`, as int32. A product of a number just below 1 may be rounded up to the range. */
+/** Whole numbers of a range. A quad of them takes two blocks of words. */
 const whole = (
   runtime: Runtime,
   shape: readonly number[],
+  dtype: IntegerDType,
   generator: Generator,
-  range: number,
+  range: kernels.IntegerRange,
 ): Tensor =>
-  castTo(rand(runtime, shape, { generator }).mul(range), "int32").clamp({ max: range - 1 });
+  made(runtime, shape, dtype, (out) =>
+    kernels.randomIntegers(
+      { ...out, dtype },
+      generator.take(runtime, 8 * Math.ceil(out.length / 4)),
+      range,
+    ),
+  );
 
 /** Where random numbers come from. */
 export interface DrawOptions {
@@ -78,14 +93,8 @@ export const randperm: (runtime: Runtime, n: number, options: DrawOptions) => Te
     n: kinds.integer,
     options: kinds.options({ generator: kinds.generator }),
   },
-  (runtime: Runtime, n: number, { generator }: DrawOptions): Tensor => {
-    const half = (): Tensor => whole(runtime, [n], generator, 2 ** 16);
-    return argsort(
-      half()
-        .mul(2 ** 16)
-        .add(half()),
-    );
-  },
+  (runtime: Runtime, n: number, { generator }: DrawOptions): Tensor =>
+    argsort(whole(runtime, [n], "uint32", generator, { low: 0, count: 2 ** 32 })),
 );
 
 /** Options of {@link multinomial}. */

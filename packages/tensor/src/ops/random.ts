@@ -1,9 +1,10 @@
-import type { DType } from "@halfstep/device";
+import type { DType, Launch } from "@halfstep/device";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import * as ownKinds from "../arguments/own-kinds.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
+import type { Storage } from "../record/storage.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
@@ -79,16 +80,22 @@ function drawn(
   runtime: Runtime,
   shape: readonly number[],
   { generator, dtype = "float32" }: RandomOptions,
-  launchOf: (
-    out: Operand,
-    source: kernels.RandomSource,
-  ) => Parameters<Runtime["recorder"]["scratchTarget"]["launch"]>[0],
+  launchOf: (out: Operand, source: kernels.RandomSource) => Launch<Storage>,
+): Tensor {
+  floating("a random tensor", { shape, dtype });
+  return made(runtime, shape, dtype, (out) => launchOf(out, generator.take(runtime, out.length)));
+}
+
+/** A tensor without operands, which a launch fills. */
+export function made(
+  runtime: Runtime,
+  shape: readonly number[],
+  dtype: DType,
+  launchOf: (out: Operand) => Launch<Storage>,
 ): Tensor {
   runtime.recorder.beforeOp();
   const result = runtime.recorder.result(shape, dtype);
-  floating("a random tensor", result);
-  const out = result.operand();
-  runtime.recorder.scratchTarget.launch(launchOf(out, generator.take(runtime, out.length)));
+  runtime.recorder.scratchTarget.launch(launchOf(result.operand()));
   return result;
 }
 

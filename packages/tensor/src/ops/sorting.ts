@@ -25,7 +25,7 @@ const parameters = {
 
 /**
  * The elements in order along an axis, and their indices as uint32. Equal ones stay in order; NaN counts as larger than every number, as in
- * torch. Each element is compared with all of its line, which suits lines of some thousands.
+ * torch. Lines of n take n · log² n comparisons.
  */
 export const sort: (x: Tensor, options?: SortOptions) => Extremum = checked(
   "sort",
@@ -53,8 +53,7 @@ export const argsort: (x: Tensor, options?: SortOptions) => Tensor = checked(
 export const median: AlongAxis = alongAxis("median", (x, d) =>
   noGrad(() => {
     const half = Math.ceil((x.shape[d] as number) / 2);
-    const lower = topK(x, half, { axis: d, largest: false }).indices;
-    const middle = narrow(lower, d, half - 1, 1);
+    const middle = narrow(argsort(x, { axis: d }), d, half - 1, 1);
     if (!isFloating(x.dtype)) return middle;
     return where(isNan(amax(x, d, { keepDimensions: true })), argmaxAlong(x, d, true), middle);
   }),

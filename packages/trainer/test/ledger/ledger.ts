@@ -9,6 +9,7 @@ import {
   Adam,
   Adamax,
   AdamW,
+  ASGD,
   BertAdam,
   clipGradNorm,
   LAMB,
@@ -18,6 +19,7 @@ import {
   NovoGrad,
   RAdam,
   RMSprop,
+  Rprop,
   SGD,
 } from "@halfstep/optim";
 import {
@@ -172,6 +174,7 @@ const optimizers: readonly (readonly [name: string, make: unknown, options: obje
   ["Adam", Adam, { lr: 1e-2, amsgrad: true }],
   ["Adamax", Adamax, { lr: 1e-2 }],
   ["AdamW with bfloat16 moments", AdamW, { lr: 1e-2, moments: "bfloat16" }],
+  ["ASGD", ASGD, { lr: 1e-2, lambd: 1e-2, t0: 4 }],
   ["BertAdam", BertAdam, { lr: 1e-2, warmup: 0.1, tTotal: 20 }],
   ["LAMB", LAMB, { lr: 1e-2 }],
   ["Lion", Lion, { lr: 1e-3 }],
@@ -180,6 +183,7 @@ const optimizers: readonly (readonly [name: string, make: unknown, options: obje
   ["NovoGrad", NovoGrad, { lr: 1e-2 }],
   ["RAdam", RAdam, { lr: 1e-2 }],
   ["RMSprop", RMSprop, { lr: 1e-2, momentum: 0.9, centered: true }],
+  ["Rprop", Rprop, { lr: 1e-3 }],
   ["SGD", SGD, { lr: 1e-2, momentum: 0.9, nesterov: true, weightDecay: 0.01 }],
 ];
 
