@@ -123,7 +123,12 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   applyRecipe(model, recipe);
   const groups = parameterGroups(model, run);
   const schedule = scheduleOf(run);
-  const optimizer = new SGD(runtime.target, groups, {
+  const exchange = await jobExchange(run.job, {
+    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: stepsOf(run) },
+    ...{ runtime, parameters: model.parameters() },
+    ...(run.syncBatchNorm && { synchronized: model }),
+  });
+  const optimizer = new SGD(runtime.target, exchange.shard(groups), {
     lr: schedule,
     momentum: run.momentum,
     storage: storageFor(recipe),
@@ -131,15 +136,11 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   // The loop drains outcomes itself, with the losses.
   const scaler = new GradScaler(ampPrimitives(runtime), { ...run.scaler, outcomeSchedule: false });
 
-  const exchange = await jobExchange(run.job, {
-    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: stepsOf(run) },
-    ...{ parameters: model.parameters(), optimizer },
-    ...(run.syncBatchNorm && { synchronized: model }),
-  });
-
   const judged = { runtime, precision: recipe, model };
-  const score = (signal?: AbortSignal): Promise<ScoreWithMistakes> =>
-    scoreImages({ ...judged, batches: testBatches(run), classes: view.classes, signal });
+  const score = async (signal?: AbortSignal): Promise<ScoreWithMistakes> => {
+    await exchange.complete();
+    return scoreImages({ ...judged, batches: testBatches(run), classes: view.classes, signal });
+  };
   let last: { readonly step: number; readonly result: ScoreWithMistakes } | undefined;
 
   const result = await train<TrainingBatch>({
@@ -166,7 +167,10 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
       return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
     },
     reduce: (batches) =>
-      exchange.reduce?.(batches.reduce((images, { share }) => images + share.weight, 0)),
+      exchange.reduce?.(
+        optimizer,
+        batches.reduce((images, { share }) => images + share.weight, 0),
+      ),
     lr: schedule,
     signal: run.signal,
     hooks: {

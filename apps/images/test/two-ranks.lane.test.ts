@@ -89,20 +89,25 @@ describe("two ranks of a program", () => {
     expect(secondsAfter).toBeLessThan(60);
   });
 
-  it("train with equal parameters; rank 0 speaks for both; one process goes on with the same batches", async () => {
-    const { code, stdout, stderr } = await twoRanks(["--epochs", "1"]);
-    expect(stderr).not.toContain("error");
-    // The app compares the hashes of all ranks.
-    expect(code).toBe(0);
-    expect(stdout.match(/test accuracy/g)).toHaveLength(1);
-    // 96 images, 8 for each rank.
-    expect(summaryOf().steps).toBe(6);
-    const before = metrics();
-    const alone = await runApp("images", [...flags, "--epochs", "2", "--resume", "auto"]);
-    expect(alone.stderr).toContain("after step 6");
-    expect(alone.code).toBe(0);
-    // It keeps the global batch of 16.
-    expect(summaryOf().steps).toBe(12);
-    expect(metrics().startsWith(before)).toBe(true);
-  });
+  it.each(["allReduce", "zero1"])(
+    "train with equal parameters by %s; rank 0 speaks for both; one process goes on with the same batches",
+    async (mode) => {
+      const { code, stdout, stderr } = await twoRanks(["--epochs", "1", "--exchange", mode]);
+      expect(stderr).not.toContain("error");
+      // The app compares the hashes of all ranks.
+      expect(code).toBe(0);
+      expect(stdout.match(/test accuracy/g)).toHaveLength(1);
+      // 96 images, 8 for each rank.
+      expect(summaryOf().steps).toBe(6);
+      const before = metrics();
+      const alone = await runApp("images", [
+        ...[...flags, "--epochs", "2", "--exchange", mode, "--resume", "auto"],
+      ]);
+      expect(alone.stderr).toContain("after step 6");
+      expect(alone.code).toBe(0);
+      // It keeps the global batch of 16.
+      expect(summaryOf().steps).toBe(12);
+      expect(metrics().startsWith(before)).toBe(true);
+    },
+  );
 });

@@ -113,7 +113,11 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     warmupSteps: Math.min(run.warmUp, run.maxSteps - 1),
     totalSteps: run.maxSteps,
   });
-  const optimizer = new AdamW(runtime.target, groups, {
+  const exchange = await jobExchange(run.job, {
+    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: run.maxSteps },
+    ...{ runtime, parameters: (lora ?? model).parameters(), generator: model.generator },
+  });
+  const optimizer = new AdamW(runtime.target, exchange.shard(groups), {
     lr: schedule,
     betas: [0.9, run.beta2],
     eps: 1e-8 * lossWeight,
@@ -132,18 +136,16 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const tokens = tokenizer.encode(run.text);
   const windows = { ...run, tokens, batchSize: globalBatchSize(run) };
   batchesPerEpoch(windows);
-  const score = (): Promise<TextScore> =>
-    scoreText({ ...run, model, text: run.heldOut, batchSize: 2 * run.batchSize });
+  const score = async (): Promise<TextScore> => {
+    await exchange.complete();
+    return scoreText({ ...run, model, text: run.heldOut, batchSize: 2 * run.batchSize });
+  };
   const judge = (): Promise<TextScore> => (ema ? ema.during(score) : score());
   const sample = async (title: string): Promise<void> => {
     const text = await writtenBy(run, model, recipe.name);
     run.onSample?.(title, text);
   };
   if (run.onSample) await sample("before training");
-  const exchange = await jobExchange(run.job, {
-    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: run.maxSteps },
-    ...{ parameters: (lora ?? model).parameters(), optimizer, generator: model.generator },
-  });
   const loss = (batch: TrainingBatch): Tensor => {
     exchange.begin(batch.share);
     const mean = crossEntropy(logitsOf(runtime, model, batch), runtime.tensor(batch.targets));
@@ -163,7 +165,10 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     batchesFrom: (epoch, first) => trainingWindows(windows, epoch, first),
     loss,
     reduce: (batches) =>
-      exchange.reduce?.(batches.reduce((sequences, { share }) => sequences + share.weight, 0)),
+      exchange.reduce?.(
+        optimizer,
+        batches.reduce((sequences, { share }) => sequences + share.weight, 0),
+      ),
     clip: () => clipGradNorm(optimizer, run.clip * lossWeight),
     lr: schedule,
     signal: run.signal,

@@ -1,6 +1,7 @@
 export type { Carrier, CollectiveOptions, Hosts, Scope, Traffic } from "./carrier.js";
 export { DiLoCo, type DiLoCoOptions, type DiLoCoState } from "./diloco/diloco.js";
 export { ExchangeError, type ExchangeFailure } from "./errors.js";
+export { agreedMode } from "./gradients/agreed-mode.js";
 export {
   GradientExchange,
   type GradientExchangeMode,

@@ -42,6 +42,11 @@ export interface TrainingHook extends Partial<Stateful> {
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
   /** Called for every evaluation, in order with the steps. */
   readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
+  /**
+   * Called before the states for a checkpoint are collected: gives this process what others have of them. All ranks of a job save at the
+   * same steps then; training that a signal ends is not saved, because the signal reaches ranks at different steps.
+   */
+  readonly beforeSave?: () => Promise<void>;
   /** Called after each submitted step. Training continues when it resolves. */
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }

@@ -1,4 +1,5 @@
 import {
+  agreedMode,
   DiLoCo,
   GradientExchange,
   type ReducibleOptimizer,
@@ -6,18 +7,27 @@ import {
   type Wire,
 } from "@halfstep/distributed";
 import { type Module, syncBatchNorm } from "@halfstep/nn";
-import type { BatchPart, Generator, Storage, Variable } from "@halfstep/tensor";
+import type {
+  BatchPart,
+  FlatVariables,
+  Generator,
+  Runtime,
+  Storage,
+  Variable,
+} from "@halfstep/tensor";
 import type { Job } from "./cli/job.js";
 import type { TrainingHook } from "./hooks.js";
 
 /**
  * How the ranks of a job work together: they average the gradients of every step, or train alone for some steps and then average their
- * parameters.
+ * parameters. With "zero1" each rank steps a part of the parameters, and has that part of the optimizer's state; "auto" is that where ranks
+ * compute on different adapters, and else "allReduce".
  */
-export type ExchangeMode = "allReduce" | "diloco";
+export type ExchangeMode = "allReduce" | "zero1" | "auto" | "diloco";
 
 /** Options of the exchange between ranks. */
 export interface JobExchangeOptions {
+  readonly runtime: Runtime;
   /** Default "allReduce". */
   readonly mode?: ExchangeMode | undefined;
   /** The format in which numbers travel. Default "auto". */
@@ -27,8 +37,7 @@ export interface JobExchangeOptions {
   /** The number of the last step of training. */
   readonly lastStep: number;
   readonly parameters: Iterable<Variable>;
-  readonly optimizer: ReducibleOptimizer<Storage>;
-  /** A model whose batch norms normalise by the batch of all ranks: see `syncBatchNorm`. Only with "allReduce". Default: none. */
+  /** A model whose batch norms normalise by the batch of all ranks: see `syncBatchNorm`. Not with "diloco". Default: none. */
   readonly synchronized?: Module | undefined;
   /** Draws the masks of the model: those of a sample are then the same for every number of ranks. Default: none. */
   readonly generator?: Generator | undefined;
@@ -43,13 +52,19 @@ export interface BatchShare {
 
 /** The exchange between the ranks of a job, as `train()` takes it. */
 export interface JobExchange {
+  /** The groups for an optimizer: with "zero1", what this rank steps of them. Call it once. */
+  readonly shard: <G extends { readonly params: FlatVariables }>(
+    groups: readonly G[],
+  ) => readonly G[];
   /** For the option `hooks`. */
   readonly hooks: Readonly<Record<string, TrainingHook>>;
   /**
    * For the option `reduce`: averages the gradients of the step, weighted by the number of samples that this rank has in it. Undefined where
    * gradients are not exchanged.
    */
-  readonly reduce: ((weight: number) => void) | undefined;
+  readonly reduce: ((optimizer: ReducibleOptimizer<Storage>, weight: number) => void) | undefined;
+  /** Gives this rank the float32 parameters of all. All ranks call it, before evaluation and after training. */
+  readonly complete: () => Promise<void>;
   /** Call it in the option `loss`, before the batch is recorded: random numbers and batch norms follow the share. */
   readonly begin: (share: BatchShare) => void;
 }
@@ -62,9 +77,14 @@ export async function jobExchange(
   job: Job | undefined,
   options: JobExchangeOptions,
 ): Promise<JobExchange> {
-  const { mode = "allReduce", wire, innerSteps, lastStep, parameters, optimizer } = options;
+  const { runtime, mode = "allReduce", wire, innerSteps, lastStep, parameters } = options;
   const { synchronized, generator } = options;
-  if (!job?.carrier) return { hooks: {}, reduce: undefined, begin: () => {} };
+  const alone: JobExchange = {
+    ...{ hooks: {}, reduce: undefined, begin: () => {} },
+    shard: (groups) => groups,
+    complete: async () => {},
+  };
+  if (!job?.carrier) return alone;
   if (synchronized && mode === "diloco")
     throw new TypeError(
       "ranks of diloco take their steps alone: their batch norms cannot wait for each other",
@@ -78,8 +98,21 @@ export async function jobExchange(
   if (mode === "diloco") {
     const diloco = new DiLoCo(job.carrier, parameters, { innerSteps, lastStep, wire });
     await diloco.begin();
-    return { hooks: { diloco }, reduce: undefined, begin };
+    return { ...alone, hooks: { diloco }, begin };
   }
-  const gradients = new GradientExchange(job.carrier, { wire });
-  return { hooks: {}, reduce: (weight) => gradients.reduce(optimizer, { weight }), begin };
+  const agreed = mode === "auto" ? await agreedMode(job.carrier, runtime.label) : mode;
+  const gradients = new GradientExchange(job.carrier, { mode: agreed, wire });
+  const complete = (): Promise<void> => gradients.complete();
+  return {
+    shard(groups) {
+      const shards = gradients.shard(
+        runtime,
+        groups.map(({ params }) => params),
+      );
+      return groups.map((group, i) => ({ ...group, params: shards[i] as FlatVariables }));
+    },
+    hooks: agreed === "zero1" ? { shards: { beforeSave: complete } } : {},
+    reduce: (optimizer, weight) => gradients.reduce(optimizer, { weight }),
+    ...{ complete, begin },
+  };
 }

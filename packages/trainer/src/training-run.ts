@@ -101,7 +101,9 @@ export class TrainingRun<Batch> {
       }
     }
     const { checkpoints } = this.#options;
-    if (this.#isAborted || (checkpoints?.atEnd ?? true)) await this.#save(false);
+    const isShared = Object.values(this.#hooks).some(({ beforeSave }) => beforeSave);
+    const isWanted = this.#isAborted ? !isShared : (checkpoints?.atEnd ?? true);
+    if (isWanted) await this.#save(false);
     await this.#reporter.flush();
     this.#forgetWindow();
   }
@@ -306,6 +308,7 @@ export class TrainingRun<Batch> {
     const { scaler } = this.#options;
     // Throws after a failure of the device: a checkpoint would be wrong then.
     await this.#reporter.flush();
+    for (const hook of Object.values(this.#hooks)) await hook.beforeSave?.();
     const training: TrainingState = {
       ...this.#setting,
       ...{ step: this.#step, epoch: this.#epoch, batch: this.#batch },

@@ -58,15 +58,15 @@ interface Share {
 async function trainRank(carrier: Carrier | undefined, batch: number, share: Share) {
   const runtime = cpuRuntime();
   const model = new SmallCnn(runtime);
-  const optimizer = new SGD(runtime.target, flatten(model.parameters()), { lr: 0.1 });
   const { rank, size } = carrier ?? { rank: 0, size: 1 };
   const exchange = await jobExchange(
     { rank, size, ranks: size, carrier },
     {
-      ...{ wire: "float32", lastStep: steps, parameters: model.parameters(), optimizer },
+      ...{ runtime, wire: "float32", lastStep: steps, parameters: model.parameters() },
       ...{ synchronized: model, generator: model.generator },
     },
   );
+  const optimizer = new SGD(runtime.target, flatten(model.parameters()), { lr: 0.1 });
   const losses: number[] = [];
   for (let step = 0; step < steps; step++) {
     const { first, count, weight } = share;
@@ -77,7 +77,7 @@ async function trainRank(carrier: Carrier | undefined, batch: number, share: Sha
       const labels = Uint32Array.from({ length: count }, (_, i) => (first + i) % 3);
       const loss = crossEntropy(model.forward(x), runtime.tensor(labels));
       loss.backward();
-      exchange.reduce?.(weight);
+      exchange.reduce?.(optimizer, weight);
       optimizer.step();
       optimizer.zeroGrad();
       return loss;

@@ -6,6 +6,7 @@ import type { Carrier } from "../carrier.js";
 import { ExchangeError } from "../errors.js";
 import { inProcess } from "../in-process/in-process.js";
 import type { Wire } from "../wire/wire.js";
+import { agreedMode } from "./agreed-mode.js";
 import type { GradientExchangeOptions } from "./gradient-exchange.js";
 
 const twoHosts = (size: number): readonly string[] =>
@@ -94,6 +95,13 @@ describe("gradients of ranks", async () => {
       }
       expect(await Promise.all(ranks.map((rank) => rank.state()))).toEqual(before);
     }
+  });
+
+  test("are averaged for shards where adapters differ", async () => {
+    const agreed = (names: readonly string[]) =>
+      Promise.all(inProcess(2).map((carrier, i) => agreedMode(carrier, names[i] as string)));
+    expect(await agreed(["a", "a"])).toEqual(["allReduce", "allReduce"]);
+    expect(await agreed(["a", "b"])).toEqual(["zero1", "zero1"]);
   });
 
   test("on a GPU and on the CPU train together", async () => {

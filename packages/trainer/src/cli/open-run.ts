@@ -115,8 +115,9 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         if (!folder)
           return {
             ...common,
-            // Rank 0 saves for all.
+            // Rank 0 saves for all, which may have parts of the state.
             checkpoints: {
+              every: { steps: options.saveEvery },
               store: withoutSaving(store),
               parts: { log: savedData(null), ...parts },
               resume: checkpoint,

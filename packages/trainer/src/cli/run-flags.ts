@@ -136,8 +136,9 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
   },
   exchange: {
     flags: "--exchange <mode>",
-    description: "in a job: average gradients in every step, or parameters now and then",
-    choices: ["allReduce", "diloco"],
+    description:
+      "in a job: average gradients in every step (zero1: each rank keeps a part of the optimizer's state; auto: where adapters differ), or parameters now and then",
+    choices: ["allReduce", "zero1", "auto", "diloco"],
   },
   wire: {
     flags: "--wire <format>",

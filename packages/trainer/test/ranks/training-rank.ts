@@ -38,13 +38,13 @@ await program(async () => {
   const model = classifier(runtime);
   const generator = new Generator(7);
   const params = flatten(model.parameters());
-  const optimizer = new AdamW(runtime.target, params, { lr: 0.01 });
   const perBatch = batchSize * job.ranks;
   const perEpoch = Math.ceil(sampleCount / perBatch);
   const exchange = await jobExchange(job, {
-    ...{ wire: "float16", lastStep: epochs * perEpoch },
-    ...{ parameters: model.parameters(), optimizer, generator },
+    ...{ runtime, wire: "float16", lastStep: epochs * perEpoch },
+    ...{ parameters: model.parameters(), generator },
   });
+  const optimizer = new AdamW(runtime.target, exchange.shard([{ params }]), { lr: 0.01 });
   const all = samples(sampleCount, 0);
   const context = run.follow({
     ...{ label: "float32", epochs, steps: epochs * perEpoch, batchSize: perBatch },
@@ -72,7 +72,11 @@ await program(async () => {
       const logits = model.forward(dropout(x, { p: 0.1, generator }));
       return crossEntropy(logits, runtime.tensor(labels));
     },
-    reduce: (micro) => exchange.reduce?.(micro.reduce((sum, { share }) => sum + share.weight, 0)),
+    reduce: (micro) =>
+      exchange.reduce?.(
+        optimizer,
+        micro.reduce((sum, { share }) => sum + share.weight, 0),
+      ),
     signal: context.signal,
     hooks: { ...exchange.hooks, ...context.hooks },
     checkpoints: withParts(context.checkpoints, {
