@@ -2,12 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import { type AttributeProto, AttributeProtoSchema, type TensorProto } from "./schema/onnx_pb.js";
 
 /** The types of attributes, by ONNX's numbers. */
-const attributeType = {
+export const attributeType = {
   FLOAT: 1,
   INT: 2,
   STRING: 3,
   TENSOR: 4,
+  FLOATS: 6,
   INTS: 7,
+  STRINGS: 8,
 } as const;
 
 /** A whole number, whole numbers, a text, a float, or a tensor: an attribute of a node. */

@@ -26,6 +26,9 @@ const names = new Map(Object.entries(dataType).map(([name, number]) => [number a
 /** The name of a type of elements; the number where this package does not know it. */
 export const nameOfType = (type: number): string => names.get(type) ?? `type ${type}`;
 
+/** Whether this package knows the type. */
+export const isDataType = (type: number): type is DataType => names.has(type);
+
 /**
  * How a dtype is written. bfloat16 becomes float32, because runtimes lack operators for it. Integers become int64, which operators take as
  * indices and shapes.

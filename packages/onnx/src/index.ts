@@ -1,2 +1,14 @@
 export { OnnxError, type OnnxProblem } from "./errors.js";
 export { type OnnxOptions, toOnnx } from "./export/to-onnx.js";
+export type { OnnxValue } from "./import/call.js";
+export { fromOnnx } from "./import/from-onnx.js";
+export {
+  type AuditedNode,
+  auditHalf,
+  type HalfAudit,
+  type HalfAuditOptions,
+  type ResultErrors,
+} from "./import/half-audit.js";
+export type { HostTensor } from "./import/host-tensor.js";
+export { OnnxModel, OnnxNode } from "./import/onnx-model.js";
+export type { GraphInput } from "./import/read-graph.js";

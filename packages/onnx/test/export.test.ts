@@ -1,102 +1,10 @@
 import { recipeOf, withRecipe } from "@halfstep/autocast";
-import { BertForSequenceClassification, DigitsCnn, GPT, Mlp, ResNet } from "@halfstep/models";
-import { applyRecipe, type Module } from "@halfstep/nn";
-import { cpuRuntime, noGrad, type Tensor } from "@halfstep/tensor";
+import { applyRecipe } from "@halfstep/nn";
+import { noGrad, type Tensor } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { type OnnxOptions, toOnnx } from "../src/index.js";
+import { type Case, cases, runtime } from "./cases.js";
 import { runOnnx } from "./session.js";
-
-const runtime = cpuRuntime();
-
-const waves = (shape: readonly number[]): Tensor => {
-  const size = shape.reduce((a, b) => a * b, 1);
-  return runtime.tensor(
-    Float32Array.from({ length: size }, (_, i) => Math.sin(i + 1)),
-    shape,
-  );
-};
-const tokens = (shape: readonly number[], below: number): Tensor => {
-  const size = shape.reduce((a, b) => a * b, 1);
-  return runtime.tensor(
-    Uint32Array.from({ length: size }, (_, i) => (7 * i + 3) % below),
-    shape,
-  );
-};
-
-/** A model, an example for its export, and other inputs for which its results are compared. */
-interface Case {
-  readonly model: Module;
-  readonly example: readonly unknown[];
-  readonly given: readonly unknown[];
-  readonly feeds: Readonly<Record<string, Tensor>>;
-  readonly options?: OnnxOptions;
-}
-
-const ofImages = (model: Module, size: number, channels: number): Case => {
-  const images = waves([3, size, size, channels]);
-  return {
-    model,
-    example: [runtime.zeros([1, size, size, channels])],
-    given: [images],
-    feeds: { input: images },
-  };
-};
-
-const resnet = (shortcut: "projection" | "padding", stem: "cifar" | "imagenet"): Module =>
-  new ResNet(runtime, { seed: 3, layers: [1, 1, 1], width: 4, classes: 5, shortcut, stem });
-
-const cases: Readonly<Record<string, () => Case>> = {
-  MLP() {
-    const x = waves([3, 8]);
-    return {
-      model: new Mlp(runtime, { sizes: [8, 16, 4], seed: 1 }),
-      example: [runtime.zeros([1, 8])],
-      given: [x],
-      feeds: { input: x },
-    };
-  },
-  CNN: () => ofImages(new DigitsCnn(runtime, { seed: 2 }), 28, 1),
-  "ResNet with padded shortcuts": () => ofImages(resnet("padding", "cifar"), 12, 3),
-  "ResNet with projections": () => ofImages(resnet("projection", "imagenet"), 33, 3),
-  "BERT classifier"() {
-    const model = new BertForSequenceClassification(runtime, {
-      ...{ seed: 4, vocabSize: 50, hiddenSize: 16, numHiddenLayers: 2, numAttentionHeads: 2 },
-      ...{ intermediateSize: 24, maxPositionEmbeddings: 12, numLabels: 3 },
-    });
-    const inputIds = tokens([3, 7], 50);
-    const attentionMask = runtime.tensor(
-      Uint32Array.from({ length: 21 }, (_, i) => (i % 7 < 3 + Math.floor(i / 7) ? 1 : 0)),
-      [3, 7],
-    );
-    const of = (x: Tensor): readonly unknown[] => [x, { attentionMask: x, tokenTypeIds: x }];
-    const tokenTypeIds = tokens([3, 7], 2);
-    const axes = { 0: "batch", 1: "length" };
-    return {
-      model,
-      example: of(tokens([2, 5], 2)),
-      given: [inputIds, { attentionMask, tokenTypeIds }],
-      feeds: { input_ids: inputIds, attention_mask: attentionMask, token_type_ids: tokenTypeIds },
-      options: {
-        inputNames: ["input_ids", "attention_mask", "token_type_ids"],
-        outputNames: ["logits"],
-        axes: { input_ids: axes, attention_mask: axes, token_type_ids: axes },
-      },
-    };
-  },
-  "GPT-2"() {
-    const model = new GPT(runtime, {
-      ...{ seed: 5, vocabSize: 40, blockSize: 9, nLayer: 2, nHead: 2, nEmbd: 16, dropout: 0.1 },
-    });
-    const given = tokens([3, 9], 40);
-    return {
-      model,
-      example: [tokens([1, 4], 40)],
-      given: [given],
-      feeds: { input_ids: given },
-      options: { inputNames: ["input_ids"], axes: { input_ids: { 0: "batch", 1: "length" } } },
-    };
-  },
-};
 
 /** The largest difference from the model's own numbers, in terms of the largest of these. */
 async function error(

@@ -24,6 +24,7 @@ export interface Reference {
 export type Attributes = Readonly<Record<string, Attribute>>;
 
 interface Node {
+  readonly name: string;
   readonly operator: string;
   readonly inputs: readonly (Reference | undefined)[];
   readonly outputs: readonly Reference[];
@@ -83,7 +84,8 @@ export class GraphBuilder {
     attributes: Attributes = {},
   ): Reference {
     const output = this.reference(this.scope === "" ? operator : `${this.scope}/${operator}`);
-    this.#nodes.push({ operator, inputs, outputs: [output], attributes });
+    const name = `/${output.name}`;
+    this.#nodes.push({ name, operator, inputs, outputs: [output], attributes });
     this.#computed.add(output);
     return output;
   }
@@ -161,10 +163,10 @@ function requireShort(stored: readonly (readonly [Reference, StoredTensor])[]): 
     );
 }
 
-const protoOf = ({ operator, inputs, outputs, attributes }: Node): NodeProto =>
+const protoOf = ({ name, operator, inputs, outputs, attributes }: Node): NodeProto =>
   create(NodeProtoSchema, {
     opType: operator,
-    name: `/${outputs[0]?.name}`,
+    name,
     input: inputs.map((input) => input?.name ?? ""),
     output: outputs.map(({ name }) => name),
     attribute: Object.entries(attributes).map(([name, value]) => attributeOf(name, value)),

@@ -1,0 +1,189 @@
+import { isFloating } from "@halfstep/formats/dtypes";
+import * as ops from "@halfstep/tensor";
+import { castTo, Tensor } from "@halfstep/tensor";
+import { dataType } from "../data-type.js";
+import type { Call, OnnxValue, Operator } from "./call.js";
+import { elementwiseOnHost, isElementwiseOnHost } from "./host-ops.js";
+import { HostTensor, isFloatType } from "./host-tensor.js";
+
+/** An operator that is computed on the host where all its operands are there. */
+const eitherPlace =
+  (onDevice: Operator): Operator =>
+  (call) => {
+    const { inputs, node } = call;
+    const isHost = inputs.every((each) => each instanceof HostTensor);
+    return isHost && isElementwiseOnHost(node.operator)
+      ? elementwiseOnHost(node.operator, inputs as readonly HostTensor[])
+      : onDevice(call);
+  };
+
+const unary = (of: (x: Tensor) => Tensor): Operator => eitherPlace((call) => of(call.tensor(0)));
+
+/** Operands of one dtype: integers beside floats are cast to theirs, and weights follow the values that they meet. */
+function operands(call: Call): readonly [Tensor, Tensor] {
+  const [a, b] = [call.tensor(0), call.tensor(1)];
+  if (a.dtype === b.dtype) return [a, b];
+  if (isFloating(a.dtype) && !isFloating(b.dtype)) return [a, castTo(b, a.dtype)];
+  if (!isFloating(a.dtype) && isFloating(b.dtype)) return [castTo(a, b.dtype), b];
+  if (b instanceof ops.Variable && isFloating(b.dtype)) return [a, castTo(b, a.dtype)];
+  if (a instanceof ops.Variable && isFloating(a.dtype)) return [castTo(a, b.dtype), b];
+  return [a, b];
+}
+
+type WithNumber = (x: Tensor, c: number) => Tensor;
+
+/** An operator of two operands, either of which may be a constant number. */
+const binary = (
+  both: (a: Tensor, b: Tensor) => Tensor,
+  right?: WithNumber,
+  left?: WithNumber,
+): Operator =>
+  eitherPlace((call) => {
+    const [x, y] = call.inputs;
+    const [first, second] = [call.scalar(0), call.scalar(1)];
+    const broadcasts = (a: OnnxValue | undefined, b: OnnxValue | undefined): boolean =>
+      a instanceof Tensor && (b?.shape.length ?? 0) <= a.rank;
+    if (right && second !== undefined && broadcasts(x, y)) return right(x as Tensor, second);
+    if (left && first !== undefined && broadcasts(y, x)) return left(y as Tensor, first);
+    return both(...operands(call));
+  });
+
+const comparison = (compare: ops.Comparison, mirrored: ops.Comparison): Operator =>
+  binary(
+    (a, b) => compare(a, b),
+    (x, c) => compare(x, c),
+    (x, c) => mirrored(x, c),
+  );
+
+/** An operator of any number of operands. */
+const several = (both: (a: Tensor, b: Tensor) => Tensor): Operator =>
+  eitherPlace((call) =>
+    call.inputs.map((_, place) => castTo(call.tensor(place), call.tensor(0).dtype)).reduce(both),
+  );
+
+const floats = (x: Tensor): Tensor => (isFloating(x.dtype) ? x : castTo(x, "float32"));
+
+function where(call: Call): OnnxValue {
+  const mask = call.tensor(0);
+  const [a, b] = [call.scalar(1), call.scalar(2)];
+  const [x, y] = [call.inputs[1], call.inputs[2]];
+  // A finite number beyond the range of halves saturates, as the numbers of masks are meant to.
+  if (a !== undefined && y instanceof Tensor) return ops.maskedFill(y, mask, a);
+  if (b !== undefined && x instanceof Tensor) return ops.maskedFill(x, ops.logicalNot(mask), b);
+  const [p, q] = [call.tensor(1), call.tensor(2)];
+  return ops.where(mask, p, p.dtype === q.dtype ? q : castTo(q, p.dtype));
+}
+
+function clip(call: Call): OnnxValue {
+  const bound = (place: number, name: string, standard: number): number => {
+    if (!call.has(place)) return call.number(name, standard);
+    const value = call.scalar(place);
+    if (value === undefined) throw call.unsupported("a bound that is no constant");
+    return value;
+  };
+  const min = bound(1, "min", Number.NEGATIVE_INFINITY);
+  const max = bound(2, "max", Number.POSITIVE_INFINITY);
+  return ops.clamp(call.tensor(0), { min, max });
+}
+
+/** Floats keep the dtype in which they are computed unless the file names another one than float32. */
+function cast(call: Call): OnnxValue {
+  const to = call.number("to", 0);
+  const x = call.value(0);
+  if (x instanceof HostTensor) {
+    const isWhole = !isFloatType(to) && x.isFloat;
+    const of = (value: number): number =>
+      to === dataType.BOOL ? Number(value !== 0) : isWhole ? Math.trunc(value) : value;
+    return new HostTensor(to as HostTensor["type"], x.shape, x.list.map(of));
+  }
+  switch (to) {
+    case dataType.FLOAT:
+    case dataType.DOUBLE:
+      return castTo(x, "float32");
+    case dataType.FLOAT16:
+      return castTo(x, "float16");
+    case dataType.BFLOAT16:
+      return castTo(x, "bfloat16");
+    case dataType.BOOL:
+      return x.to("bool");
+    case dataType.UINT8:
+    case dataType.UINT32:
+      return castTo(x, "uint32");
+    case dataType.INT32:
+    case dataType.INT64:
+      return castTo(x, isFloating(x.dtype) ? "int32" : x.dtype);
+  }
+  throw call.unsupported(`to type ${to}`);
+}
+
+/** Operators that compute element by element. */
+export const elementwise: Readonly<Record<string, Operator>> = {
+  Add: binary(
+    (a, b) => a.add(b),
+    (x, c) => x.add(c),
+    (x, c) => x.add(c),
+  ),
+  Sub: binary(
+    (a, b) => a.sub(b),
+    (x, c) => x.sub(c),
+    (x, c) => x.neg().add(c),
+  ),
+  Mul: binary(
+    (a, b) => a.mul(b),
+    (x, c) => x.mul(c),
+    (x, c) => x.mul(c),
+  ),
+  Div: binary(
+    (a, b) => a.div(b),
+    (x, c) => x.div(c),
+  ),
+  Pow: binary(
+    (a, b) => ops.pow(a, b),
+    (x, c) => (c === 2 ? x.square() : ops.pow(x, c)),
+  ),
+  Max: several(ops.maximum),
+  Min: several(ops.minimum),
+  And: binary(ops.logicalAnd),
+  Or: binary(ops.logicalOr),
+  Xor: binary(ops.logicalXor),
+  Equal: comparison(ops.eq, ops.eq),
+  Less: comparison(ops.lt, ops.gt),
+  LessOrEqual: comparison(ops.le, ops.ge),
+  Greater: comparison(ops.gt, ops.lt),
+  GreaterOrEqual: comparison(ops.ge, ops.le),
+  PRelu: binary(ops.prelu),
+  Not: unary(ops.logicalNot),
+  IsNaN: unary(ops.isNan),
+  IsInf: unary(ops.isInf),
+  Neg: unary((x) => x.neg()),
+  Abs: unary(ops.abs),
+  Sign: unary(ops.sign),
+  Floor: unary(ops.floor),
+  Ceil: unary(ops.ceil),
+  Round: unary(ops.round),
+  Sqrt: unary((x) => ops.sqrt(floats(x))),
+  Reciprocal: unary(ops.reciprocal),
+  Exp: unary(ops.exp),
+  Log: unary(ops.log),
+  Erf: unary(ops.erf),
+  Sin: unary(ops.sin),
+  Cos: unary(ops.cos),
+  Tanh: unary(ops.tanh),
+  Sigmoid: unary(ops.sigmoid),
+  Relu: unary(ops.relu),
+  Softplus: unary((x) => ops.softplus(x)),
+  Elu: (call) => ops.elu(call.tensor(0), call.number("alpha", 1)),
+  LeakyRelu: (call) => ops.leakyRelu(call.tensor(0), call.number("alpha", 0.01)),
+  Gelu: (call) =>
+    ops.gelu(call.tensor(0), {
+      approximate: call.text("approximate", "none") === "tanh" ? "tanh" : "none",
+    }),
+  Clip: clip,
+  Cast: cast,
+  Where: eitherPlace(where),
+  Identity: (call) => call.value(0),
+  Dropout: (call) => {
+    if (call.node.outputs.length > 1) throw call.unsupported("its mask");
+    return call.value(0);
+  },
+};

@@ -1,0 +1,220 @@
+import { isFloating } from "@halfstep/formats/dtypes";
+import * as ops from "@halfstep/tensor";
+import { castTo, Tensor, Variable } from "@halfstep/tensor";
+import type { Call, OnnxValue, Operator } from "./call.js";
+import { HostTensor } from "./host-tensor.js";
+
+type Pair = readonly [number, number];
+
+/** Images [batch, channels, height, width] that were computed with channels last, by the result of the permutation. */
+const channelsLast = new WeakMap<Tensor, Tensor>();
+
+/** An image as the kernels take it. */
+const toLast = (x: Tensor): Tensor => channelsLast.get(x) ?? x.permute([0, 2, 3, 1]);
+
+/** An image as the graph has it. The permutation is not computed where only images with channels last are read. */
+function fromLast(x: Tensor): Tensor {
+  const first = x.permute([0, 3, 1, 2]);
+  channelsLast.set(first, x);
+  return first;
+}
+
+/** Applies an elementwise function where the numbers already are. */
+export const keepingLayout =
+  (operator: Operator): Operator =>
+  (call) => {
+    const inner = call.inputs.map((x) => (x instanceof Tensor ? channelsLast.get(x) : undefined));
+    const all = inner.filter((x): x is Tensor => x !== undefined);
+    if (all.length === 0 || all.length !== call.inputs.length) return operator(call);
+    const result = operator(call.with(all));
+    return result instanceof Tensor ? fromLast(result) : result;
+  };
+
+/** Two factors in one dtype: weights follow the values that they meet. */
+function factors(call: Call): readonly [Tensor, Tensor] {
+  const [a, b] = [call.tensor(0), call.tensor(1)];
+  if (a.dtype === b.dtype) return [a, b];
+  return a instanceof Variable ? [castTo(a, b.dtype), b] : [a, castTo(b, a.dtype)];
+}
+
+function gemm(call: Call): OnnxValue {
+  const [a, b] = factors(call);
+  const product = ops.matmul(a, b, {
+    transA: call.number("transA", 0) === 1,
+    transB: call.number("transB", 0) === 1,
+  });
+  const alpha = call.number("alpha", 1);
+  const y = alpha === 1 ? product : product.mul(alpha);
+  if (!call.has(2)) return y;
+  const c = call.tensor(2);
+  const beta = call.number("beta", 1);
+  return y.add(castTo(beta === 1 ? c : c.mul(beta), y.dtype));
+}
+
+/** The sizes of windows over two dimensions. Unequal padding is added before. */
+function windows(call: Call, kernel: Pair, fill: number) {
+  const automatic = call.text("auto_pad", "NOTSET");
+  if (automatic !== "NOTSET" && automatic !== "VALID")
+    throw call.unsupported(`auto_pad ${automatic}`);
+  const strides = (call.numbers("strides") ?? [1, 1]) as Pair;
+  const dilations = (call.numbers("dilations") ?? [1, 1]) as Pair;
+  const pads = automatic === "VALID" ? [0, 0, 0, 0] : (call.numbers("pads") ?? [0, 0, 0, 0]);
+  const [top = 0, left = 0, bottom = 0, right = 0] = pads;
+  if (kernel.length !== 2 || strides.length !== 2 || pads.length !== 4)
+    throw call.unsupported("windows over other than two dimensions");
+  const x = toLast(call.tensor(0));
+  const isEven = top === bottom && left === right;
+  return {
+    strides,
+    dilations,
+    padding: (isEven ? [top, left] : [0, 0]) as Pair,
+    image: isEven
+      ? x
+      : ops.pad(
+          x,
+          [
+            [0, 0],
+            [top, bottom],
+            [left, right],
+            [0, 0],
+          ],
+          fill,
+        ),
+  };
+}
+
+function conv(call: Call): OnnxValue {
+  const given = call.tensor(1);
+  if (given.rank !== 4 || call.shapeOf(0).length !== 4)
+    throw call.unsupported("other than two dimensions of images");
+  const kernel = given.shape.slice(2) as unknown as Pair;
+  const { image, strides, dilations, padding } = windows(call, kernel, 0);
+  const weight = castTo(given, image.dtype).permute([2, 3, 1, 0]);
+  const bias = call.has(2) ? castTo(call.tensor(2), image.dtype) : undefined;
+  const options = {
+    stride: strides,
+    padding,
+    dilation: dilations,
+    groups: call.number("group", 1),
+  };
+  return fromLast(ops.conv2d(image, weight, bias, options));
+}
+
+const pool =
+  (kind: "max" | "average"): Operator =>
+  (call) => {
+    const window = (call.numbers("kernel_shape") ?? []) as unknown as Pair;
+    const fill = kind === "max" ? Number.NEGATIVE_INFINITY : 0;
+    const { image, strides: stride, dilations, padding } = windows(call, window, fill);
+    if (call.number("ceil_mode", 0) === 1) throw call.unsupported("ceil_mode");
+    if (dilations.some((each) => each !== 1)) throw call.unsupported("dilations");
+    if (call.node.outputs.length > 1) throw call.unsupported("indices");
+    if (kind === "max") return fromLast(ops.maxPool2d(image, { window, stride, padding }));
+    const isCounted = call.number("count_include_pad", 0) === 1;
+    const isPadded = (call.numbers("pads") ?? []).some((each) => each !== 0);
+    if (isPadded && !isCounted) throw call.unsupported("means that leave padding out");
+    return fromLast(ops.avgPool2d(image, { window, stride, padding }));
+  };
+
+function batchNorm(call: Call): OnnxValue {
+  if (call.number("training_mode", 0) === 1) throw call.unsupported("training_mode");
+  const parameters = [1, 2, 3, 4].map((place) => call.value(place));
+  if (!parameters.every((each): each is Variable => each instanceof Variable))
+    throw call.unsupported("parameters that are no constants");
+  const [weight, bias, mean, variance] = parameters as [Variable, Variable, Variable, Variable];
+  const x = call.tensor(0);
+  const eps = call.number("epsilon", 1e-5);
+  const normalized = (image: Tensor): Tensor =>
+    ops.batchNormInference(image, weight, bias, { mean, variance }, { eps });
+  if (x.rank === 4) return fromLast(normalized(toLast(x)));
+  if (x.rank === 2) return normalized(x);
+  throw call.unsupported(`${x.rank} dimensions`);
+}
+
+function layerNorm(call: Call): OnnxValue {
+  const x = call.tensor(0);
+  if (call.node.outputs.length > 1) throw call.unsupported("its statistics");
+  const axis = call.axis(call.number("axis", -1), x.rank);
+  const shape = x.shape.slice(axis);
+  const parameter = (place: number): Tensor | undefined =>
+    call.has(place) ? call.tensor(place).reshape(shape) : undefined;
+  const y = ops.layerNorm(x, shape, parameter(1), parameter(2), {
+    eps: call.number("epsilon", 1e-5),
+  });
+  return y;
+}
+
+type Reduce = (x: Tensor, axes: readonly number[], options: { keepDimensions: boolean }) => Tensor;
+
+function reduced(call: Call, reduce: Reduce): OnnxValue {
+  const value = call.value(0);
+  const rank = value.shape.length;
+  const given = call.numbers("axes") ?? call.optionalList(1, "axes");
+  const isEmpty = !given || given.length === 0;
+  if (isEmpty && call.number("noop_with_empty_axes", 0) === 1) return value;
+  const axes = isEmpty ? value.shape.map((_, d) => d) : given.map((axis) => call.axis(axis, rank));
+  return reduce(call.tensor(0), axes, { keepDimensions: call.number("keepdims", 1) === 1 });
+}
+
+const reduction =
+  (reduce: Reduce): Operator =>
+  (call) =>
+    reduced(call, reduce);
+
+/** A product of sizes. */
+function reduceProd(call: Call): OnnxValue {
+  const x = call.value(0);
+  if (!(x instanceof HostTensor) || x.shape.length > 1) return reduced(call, ops.prod);
+  const isKept = call.number("keepdims", 1) === 1;
+  return new HostTensor(x.type, isKept ? x.shape.map(() => 1) : [], [
+    x.list.reduce((a, b) => a * b, 1),
+  ]);
+}
+
+const global =
+  (reduce: Reduce): Operator =>
+  (call) => {
+    const x = toLast(call.tensor(0));
+    return fromLast(reduce(x, [1, 2], { keepDimensions: true }));
+  };
+
+const probabilities =
+  (of: (x: Tensor, axis: number) => Tensor): Operator =>
+  (call) => {
+    const x = call.tensor(0);
+    return of(x, call.axis(call.number("axis", -1), x.rank));
+  };
+
+function argmax(call: Call): OnnxValue {
+  const x = call.tensor(0);
+  const axis = call.axis(call.number("axis", 0), x.rank);
+  const found = call.node.operator === "ArgMax" ? ops.argmax(x, axis) : ops.argmin(x, axis);
+  return call.number("keepdims", 1) === 1 ? found.reshape(x.shape.with(axis, 1)) : found;
+}
+
+const matmul: Operator = (call) => {
+  const [a, b] = factors(call);
+  return ops.matmul(isFloating(a.dtype) ? a : castTo(a, "float32"), b);
+};
+
+/** Operators with sums. */
+export const layers: Readonly<Record<string, Operator>> = {
+  MatMul: matmul,
+  Gemm: gemm,
+  Conv: conv,
+  MaxPool: pool("max"),
+  AveragePool: pool("average"),
+  GlobalAveragePool: global(ops.mean),
+  GlobalMaxPool: global(ops.amax),
+  BatchNormalization: batchNorm,
+  LayerNormalization: layerNorm,
+  ReduceMean: reduction(ops.mean),
+  ReduceSum: reduction(ops.sum),
+  ReduceMax: reduction(ops.amax),
+  ReduceMin: reduction(ops.amin),
+  ReduceProd: reduceProd,
+  Softmax: probabilities(ops.softmax),
+  LogSoftmax: probabilities(ops.logSoftmax),
+  ArgMax: argmax,
+  ArgMin: argmax,
+};
