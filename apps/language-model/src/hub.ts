@@ -16,7 +16,7 @@ import { writeSafetensorsTo } from "@halfstep/safetensors";
 import type { Runtime } from "@halfstep/tensor";
 import { auditRange, recipeFor, safetensorsOf } from "@halfstep/trainer";
 import { type OnnxFlag, onnxFile } from "@halfstep/trainer/cli";
-import { readWeights, writeWholeFolder } from "@halfstep/trainer/node";
+import { addAdapter, readPeftAdapter, readWeights, writeWholeFolder } from "@halfstep/trainer/node";
 import type { LanguageModel } from "./saved-model.js";
 import { byteLevel } from "./tokenizers/byte-pairs.js";
 import { foreignSubwords } from "./tokenizers/foreign-subwords.js";
@@ -25,6 +25,8 @@ import type { Subwords, TokenizerJson } from "./tokenizers/subwords.js";
 export interface HubOptions {
   /** Precision of the model. Default "float32". */
   readonly precision?: string | undefined;
+  /** A folder of PEFT's adapters, which are merged into the weights. */
+  readonly peft?: string | undefined;
   /** Called with lines about weights beyond the range of the precision. */
   readonly onNote: (line: string) => void;
 }
@@ -77,7 +79,7 @@ export function loadHubWeights(
 export async function openHubModel(
   runtime: Runtime,
   directory: string,
-  { precision = "float32", onNote }: HubOptions,
+  { precision = "float32", peft, onNote }: HubOptions,
 ): Promise<LanguageModel> {
   const folder = await readHubFolder(directory);
   const { config, tokenizer, weights } = folder;
@@ -85,6 +87,7 @@ export async function openHubModel(
   noteRange(weights, recipe, onNote);
   const model = new GPT(runtime, { ...config, seed: 0 });
   loadHubWeights(model, folder);
+  if (peft !== undefined) addAdapter(model, await readPeftAdapter(peft)).merge();
   applyRecipe(model, recipe).eval();
   return { model, tokenizer, precision, path: directory, step: undefined };
 }

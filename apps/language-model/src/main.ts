@@ -15,6 +15,7 @@ import {
   settingsOf,
   UsageError,
 } from "@halfstep/trainer/cli";
+import { writePeftAdapter } from "@halfstep/trainer/node";
 import type { Sample } from "@halfstep/trainer/report";
 import { wittenBell } from "./baseline.js";
 import { scoreText } from "./evaluate.js";
@@ -27,7 +28,7 @@ import {
   type TrainCommand,
 } from "./options.js";
 import { sampleText } from "./sample.js";
-import { type LanguageModel, openLanguageModel } from "./saved-model.js";
+import { type LanguageModel, openAdapters, openLanguageModel } from "./saved-model.js";
 import { excerpt, readCorpus } from "./text.js";
 import { trainTokenizer } from "./tokenizers/tokenizer.js";
 import { samplesPerStep, trainLanguageModel } from "./train.js";
@@ -169,6 +170,13 @@ async function predict(options: PredictCommand): Promise<number> {
 
 async function exportModel(options: ExportCommand): Promise<number> {
   const { runtime, close } = await openRuntime({ device: "cpu" });
+  if (options.adapters) {
+    const { lora, base } = await openAdapters(runtime, options.model);
+    await writePeftAdapter(options.directory, lora, { taskType: "CAUSAL_LM", base });
+    close();
+    say(`${options.directory}: adapter_config.json, adapter_model.safetensors`);
+    return 0;
+  }
   // Weights are float32 in files; `--onnx` names the precision of the ONNX file.
   const opened = await openLanguageModel(runtime, options.model, "float32");
   await saveHubModel(options.directory, opened, options);
@@ -181,9 +189,13 @@ async function exportModel(options: ExportCommand): Promise<number> {
 /** A model of this program's, or one of the hub's GPT-2. */
 function open(
   runtime: Runtime,
-  { model, precision }: Pick<PredictCommand, "model" | "precision">,
+  { model, precision, peft }: Pick<PredictCommand, "model" | "precision" | "peft">,
 ): Promise<LanguageModel> {
-  return existsSync(join(model, "config.json"))
-    ? openHubModel(runtime, model, { precision, onNote: say })
-    : openLanguageModel(runtime, model, precision);
+  if (existsSync(join(model, "config.json")))
+    return openHubModel(runtime, model, { precision, peft, onNote: say });
+  if (peft !== undefined)
+    throw new UsageError(
+      "--peft is added to a GPT-2 of Hugging Face: name its folder by --pretrained",
+    );
+  return openLanguageModel(runtime, model, precision);
 }

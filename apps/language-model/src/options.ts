@@ -1,15 +1,18 @@
+import type { AdapterSettings } from "@halfstep/trainer";
 import {
   command,
   encodingName,
   fraction,
-  listOf,
+  loraFlags,
   notNegative,
   type OnnxFlag,
   oneOf,
   onnxFlag,
+  peftFlag,
   positiveNumber,
   precisionName,
   type RunFlags,
+  requireLoraBase,
   runFlags,
   UsageError,
   wholeNumber,
@@ -18,7 +21,7 @@ import type { Command } from "commander";
 import type { TokenizerName } from "./tokenizers/tokenizer.js";
 
 /** The flags of `train`. */
-export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
+export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan">, AdapterSettings {
   readonly command: "train";
   readonly maxSteps: number;
   /** Undefined: the State of the Union. */
@@ -27,10 +30,6 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan"> {
   readonly arch: "gpt" | "lstm";
   /** A GPT-2's folder to start from. */
   readonly init?: string;
-  /** Rank of adapters, which alone are trained. */
-  readonly lora?: number;
-  readonly loraAlpha?: number;
-  readonly loraTargets: readonly string[];
   readonly tokenizer: TokenizerName;
   /** Tokens of the byte pairs. */
   readonly vocabSize: number;
@@ -57,6 +56,8 @@ type Place = Pick<RunFlags, "adapter" | "device">;
 export interface EvaluateCommand extends Place {
   readonly command: "evaluate";
   readonly model: string;
+  /** A folder of PEFT's adapters. */
+  readonly peft?: string;
   readonly text?: string;
   readonly encoding?: string;
   readonly precision?: string;
@@ -73,6 +74,8 @@ export interface EvaluateCommand extends Place {
 export interface PredictCommand extends Place {
   readonly command: "predict";
   readonly model: string;
+  /** A folder of PEFT's adapters. */
+  readonly peft?: string;
   readonly prompt: string;
   readonly length: number;
   readonly temperature: number;
@@ -89,6 +92,8 @@ export interface ExportCommand extends OnnxFlag {
   readonly command: "export";
   readonly directory: string;
   readonly model: string;
+  /** Write the adapters of a training with --lora alone, for PEFT. */
+  readonly adapters: boolean;
 }
 
 export type LanguageCommand = TrainCommand | EvaluateCommand | PredictCommand | ExportCommand;
@@ -117,9 +122,11 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
         .command("export <directory>")
         .description("writes a model as a GPT-2 of Hugging Face: config, tokenizer, safetensors"),
     ),
-  ).action((directory, flags) => {
-    chosen = { command: "export", directory, ...flags };
-  });
+  )
+    .option("--adapters", "write the adapters of --lora alone, as PEFT has them", false)
+    .action((directory, flags) => {
+      chosen = { command: "export", directory, ...flags };
+    });
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.
   return chosen as LanguageCommand;
@@ -132,8 +139,7 @@ function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
     throw new UsageError("--init is a GPT-2: leave it out with --arch lstm");
   if (flags.arch === "gpt" && width % heads !== 0)
     throw new UsageError(`--width ${width} is no multiple of --heads ${heads}`);
-  if (flags.lora !== undefined && flags.init === undefined)
-    throw new UsageError("--lora adapts a model that is there: name its folder by --init");
+  requireLoraBase(flags);
   if (flags.lora !== undefined && flags.ema !== undefined)
     throw new UsageError("--ema averages whole models: leave it out with --lora");
   if (beta2 === 1) throw new UsageError("--beta2 is 1: it must be less");
@@ -142,20 +148,12 @@ function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
 
 const trainFlags = (train: Command): Command =>
   runFlags(
-    train
+    loraFlags(train, { layers: ["c_attn", "c_proj", "c_fc"], targets: ["c_attn"] })
       .option("--text <file>", "text to learn from (default: addresses on the State of the Union)")
       .option("--encoding <name>", "of --text: latin1, … (default: UTF-8)", encodingName)
       .option(
         "--init <dir>",
         "go on from a GPT-2 as Hugging Face has it: its tokenizer, sizes and weights",
-      )
-      .option("--lora <rank>", "train low-rank adapters of --init alone", wholeNumber(1))
-      .option("--lora-alpha <x>", "their scale times the rank (default: the rank)", positiveNumber)
-      .option(
-        "--lora-targets <names>",
-        "the layers that have them: c_attn, c_proj, c_fc",
-        listOf(["c_attn", "c_proj", "c_fc"], "layer"),
-        ["c_attn"],
       )
       .option("--arch <name>", "gpt or lstm", oneOf(["gpt", "lstm"]), "gpt")
       .option("--tokenizer <name>", "char or bpe", oneOf(["char", "bpe"]), "char")
@@ -258,7 +256,7 @@ const modelFlag = (each: Command): Command =>
   );
 
 const modelFlags = (each: Command): Command =>
-  modelFlag(each)
+  peftFlag(modelFlag(each))
     .option("--pretrained <dir>", "a GPT-2 as Hugging Face has it, in place of --model")
     .option(
       "--precision <name>",

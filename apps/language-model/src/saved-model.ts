@@ -39,19 +39,21 @@ interface LanguageState {
   readonly lora?: SavedAdapters | undefined;
 }
 
-/** What is needed to make adapters again. */
-type SavedAdapters = Pick<Lora, "rank" | "alpha" | "targets">;
+/** What is needed to make adapters again, and the model that they were trained on. */
+type SavedAdapters = Pick<Lora, "rank" | "alpha" | "targets"> & {
+  readonly base?: string | undefined;
+};
 
 /** The description of a model besides its parameters, as a part of checkpoints. */
 export const savedLanguageModel = (
   { config }: LanguageNet,
   tokenizer: Tokenizer,
   precision: string,
-  lora?: Lora,
+  { lora, base }: { readonly lora?: Lora | undefined; readonly base?: string | undefined } = {},
 ): Stateful =>
   savedData({
     ...{ config, tokenizer: tokenizer.state(), precision },
-    ...(lora && { lora: { rank: lora.rank, alpha: lora.alpha, targets: lora.targets } }),
+    ...(lora && { lora: { rank: lora.rank, alpha: lora.alpha, targets: lora.targets, base } }),
   } satisfies LanguageState);
 
 /**
@@ -71,7 +73,46 @@ export function languageModelOf(
   checkpoint: Checkpoint,
   precision?: string,
 ): LanguageModel {
-  const { path, parts, step } = checkpoint;
+  const { path, step } = checkpoint;
+  const { model, lora, tokenizer, trained } = openedModel(runtime, checkpoint);
+  const recipe = savedRecipe(precision ?? trained, checkpoint);
+  lora?.merge();
+  applyRecipe(model, recipe).eval();
+  return { model, tokenizer, precision: precision ?? trained, path, step };
+}
+
+/**
+ * The adapters of a training with `--lora`, beside the model that they were trained on.
+ * @throws CheckpointError, also where the model has none
+ */
+export async function openAdapters(
+  runtime: Runtime,
+  directory: string,
+): Promise<{ readonly lora: Lora; readonly base: string | undefined }> {
+  const checkpoint = await checkpointIn(directory);
+  const { lora, base } = openedModel(runtime, checkpoint);
+  if (!lora)
+    throw new CheckpointError(
+      "misfit",
+      checkpoint.path,
+      "has no adapters: it was trained whole; train with --lora, or leave out --adapters",
+    );
+  return { lora, base };
+}
+
+/** A model as it was saved, with its adapters not merged. */
+interface OpenedModel {
+  readonly model: LanguageNet;
+  readonly lora: Lora | undefined;
+  /** The folder of the model that the adapters were trained on. */
+  readonly base: string | undefined;
+  readonly tokenizer: Tokenizer;
+  /** The precision of its training. */
+  readonly trained: string;
+}
+
+function openedModel(runtime: Runtime, checkpoint: Checkpoint): OpenedModel {
+  const { path, parts } = checkpoint;
   if (parts.language === undefined)
     throw new CheckpointError("misfit", path, "was not saved by this program");
   const source = `${path}, language`;
@@ -81,12 +122,12 @@ export function languageModelOf(
   requireEnoughWeights(state, { name, parameters, source });
   const tokenizer = savedTokenizer(fields.fields("tokenizer"), vocabSize, source);
   const trained = fields.text("precision");
-  const recipe = savedRecipe(precision ?? trained, checkpoint);
   const model = loadModel<LanguageNet>(make, checkpoint, state);
-  if (fields.has("lora") && model instanceof GPT)
-    mergeAdapters(model, fields.fields("lora"), checkpoint);
-  applyRecipe(model, recipe).eval();
-  return { model, tokenizer, precision: precision ?? trained, path, step };
+  if (!fields.has("lora") || !(model instanceof GPT))
+    return { model, tokenizer, trained, lora: undefined, base: undefined };
+  const adapters = fields.fields("lora");
+  const base = adapters.has("base") ? adapters.text("base") : undefined;
+  return { model, tokenizer, trained, base, lora: savedAdapters(model, adapters, checkpoint) };
 }
 
 /** The model that a configuration describes. */
@@ -115,8 +156,8 @@ const lstmConfigIn = (fields: ConfigFields): LstmConfig => ({
   dropout: fields.fraction("dropout", 0),
 });
 
-/** Adds the adapters of a checkpoint to the weights that they were trained on. */
-function mergeAdapters(model: GPT, fields: ConfigFields, { path, parts }: Checkpoint): void {
+/** The adapters of a checkpoint, on the model that they were trained on. */
+function savedAdapters(model: GPT, fields: ConfigFields, { path, parts }: Checkpoint): Lora {
   const rank = fields.count("rank");
   const most = Math.max(model.config.nEmbd, model.config.nInner);
   if (rank > most) fields.refuse(`has adapters of rank ${rank}, and layers of ${most}`);
@@ -124,7 +165,7 @@ function mergeAdapters(model: GPT, fields: ConfigFields, { path, parts }: Checkp
   try {
     const lora = new Lora(model, { rank, alpha, targets: fields.texts("targets"), seed: 0 });
     lora.loadStateDict(parts.lora as StateDict);
-    lora.merge();
+    return lora;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     throw new CheckpointError("misfit", path, `has other adapters: ${error.message}`, error);

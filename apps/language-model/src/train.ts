@@ -1,8 +1,7 @@
-import type { Recipe } from "@halfstep/autocast";
 import type { Wire } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { GPT, type GPTOptions } from "@halfstep/models";
-import { applyRecipe, Lora } from "@halfstep/nn";
+import { applyRecipe } from "@halfstep/nn";
 import { AdamW, clipGradNorm, cosine, ExponentialMovingAverage } from "@halfstep/optim";
 import {
   ampPrimitives,
@@ -13,6 +12,8 @@ import {
   type Variable,
 } from "@halfstep/tensor";
 import {
+  type AdapterSettings,
+  adaptersFor,
   type ExchangeMode,
   evaluateEvery,
   jobExchange,
@@ -37,7 +38,7 @@ import type { Tokenizer } from "./tokenizers/tokenizer.js";
 import { batchesPerEpoch, type TrainingBatch, trainingWindows } from "./windows.js";
 
 /** One training run. */
-export interface LanguageRun extends RunContext {
+export interface LanguageRun extends RunContext, Partial<AdapterSettings> {
   readonly precision: TrainingPrecision;
   readonly tokenizer: Tokenizer;
   readonly text: string;
@@ -84,10 +85,6 @@ export interface LanguageRun extends RunContext {
   readonly lossWeight?: number | undefined;
   /** The model to start from, in place of a new one of the sizes above. */
   readonly init?: HubFolder | undefined;
-  /** Rank of adapters, which alone are trained. Undefined: the whole model is. */
-  readonly lora?: number | undefined;
-  readonly loraAlpha?: number | undefined;
-  readonly loraTargets?: readonly string[] | undefined;
   /** False for float16 without loss scaling, which studies show to fail. Default: as the precision has it. */
   readonly scaling?: boolean | undefined;
 }
@@ -105,7 +102,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
   const recipe = recipeFor(run.precision);
   const model = newModel(run);
   applyRecipe(model, recipe);
-  const lora = adaptersOf(run, model, recipe);
+  const lora = adaptersFor(model, { loraTargets: ["c_attn"], ...run }, { ...run, recipe });
   const groups = parameterGroups(lora ?? model, run.weightDecay);
   const schedule = cosine({
     lr: run.lr,
@@ -187,7 +184,10 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     checkpoints: withParts(run.checkpoints, {
       model,
       optimizer,
-      language: savedLanguageModel(model, tokenizer, recipe.name, lora),
+      language: savedLanguageModel(model, tokenizer, recipe.name, {
+        lora,
+        base: run.init?.directory,
+      }),
       ...(lora && { lora }),
       dropout: savedGenerator(model.generator),
       ...(ema && { ema }),
@@ -277,16 +277,6 @@ const newOptions = (run: LanguageRun): GPTOptions => ({
 interface ParameterGroup {
   readonly params: FlatVariables;
   readonly weightDecay: number;
-}
-
-/** The adapters of a run. The model is frozen in the dtype that its weights are rounded to in any case. */
-function adaptersOf(run: LanguageRun, model: LanguageNet, { compute }: Recipe): Lora | undefined {
-  if (run.lora === undefined) return undefined;
-  const frozen = compute === "float16" || compute === "bfloat16" ? compute : undefined;
-  return new Lora(model, {
-    ...{ rank: run.lora, alpha: run.loraAlpha, targets: run.loraTargets ?? ["c_attn"] },
-    ...{ seed: run.seed, frozen },
-  });
 }
 
 /** As nanoGPT: matrices and embeddings decay, biases and norms do not. */

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { ConfigError, GPT } from "@halfstep/models";
 import { readSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, noGrad, type Runtime } from "@halfstep/tensor";
-import { CheckpointFolder } from "@halfstep/trainer/node";
+import { CheckpointFolder, writePeftAdapter } from "@halfstep/trainer/node";
 import { afterAll, describe, expect, it } from "vitest";
 import { scoreText } from "../src/evaluate.js";
 import { openHubModel, readHubFolder, saveHubModel } from "../src/hub.js";
 import { sampleText } from "../src/sample.js";
-import { type LanguageModel, openLanguageModel } from "../src/saved-model.js";
+import { type LanguageModel, openAdapters, openLanguageModel } from "../src/saved-model.js";
 import { learnBytePairs } from "../src/tokenizers/byte-pairs.js";
 import { Subwords } from "../src/tokenizers/subwords.js";
 import { trainLanguageModel } from "../src/train.js";
@@ -111,7 +111,8 @@ describe("a GPT-2 in Hugging Face's files", () => {
       ...{ batchSize: 2, accumulate: 1, maxSteps: 15, lr: 1e-2, minLr: 1e-3, warmUp: 0, seed: 1 },
       ...{ weightDecay: 0, beta2: 0.99, clip: 1, evalEvery: 100 },
     };
-    const whole = await trainLanguageModel(run);
+    const kept = new CheckpointFolder(join(folder, "whole", "checkpoints"));
+    const whole = await trainLanguageModel({ ...run, checkpoints: { store: kept, parts: {} } });
     expect(whole?.test.bitsPerCharacter).toBeLessThan(0.8 * before.bitsPerCharacter);
 
     const store = new CheckpointFolder(join(folder, "adapters", "checkpoints"));
@@ -125,6 +126,17 @@ describe("a GPT-2 in Hugging Face's files", () => {
     // Merged into the weights.
     const opened = await openLanguageModel(runtime, join(folder, "adapters"));
     expect((await scoreOf(opened)).bitsPerCharacter).toBeCloseTo(bitsPerCharacter, 5);
+
+    // Written for PEFT, and added to the model that they were trained on.
+    const peft = join(folder, "peft");
+    const { lora, base } = await openAdapters(runtime, join(folder, "adapters"));
+    expect(base).toBe(directory);
+    await writePeftAdapter(peft, lora, { taskType: "CAUSAL_LM", base });
+    const again = await openHubModel(runtime, directory, { ...silent, peft });
+    expect((await scoreOf(again)).bitsPerCharacter).toBeCloseTo(bitsPerCharacter, 5);
+    await expect(openAdapters(runtime, join(folder, "whole"))).rejects.toThrow(
+      "has no adapters: it was trained whole",
+    );
   });
 
   it.each([

@@ -39,6 +39,7 @@ describe("the command line", () => {
   it("takes a folder to export to", () => {
     expect(parseOptions(["export", "gpt2", "--model", "runs/a"])).toEqual({
       command: "export",
+      adapters: false,
       directory: "gpt2",
       model: "runs/a",
     });

@@ -1,3 +1,4 @@
+import type { AdapterSettings } from "@halfstep/trainer";
 import type { ClassFlags, OnnxFlag, RunFlags } from "@halfstep/trainer/cli";
 import type { MailPart } from "./mails.js";
 import type { OwnData } from "./own-file.js";
@@ -11,7 +12,8 @@ export interface TrainCommand
   extends DataFlags,
     Pick<RunFlags, "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume" | "tensorboard">,
     Pick<RunFlags, "adapter" | "device" | "json">,
-    ClassFlags {
+    ClassFlags,
+    AdapterSettings {
   readonly command: "train";
   readonly task: TaskName;
   readonly isTraining: boolean;
@@ -50,6 +52,8 @@ export interface TrainCommand
 
 interface Use extends Pick<RunFlags, "adapter" | "device" | "json"> {
   readonly model: string;
+  /** A folder of PEFT's adapters, which are added to the model. */
+  readonly peft?: string;
   readonly half: boolean;
 }
 
@@ -59,7 +63,7 @@ export interface EvaluateCommand extends Use, DataFlags {
 }
 
 /** The flags of `export`. */
-export interface ExportCommand extends OnnxFlag, Pick<Use, "model"> {
+export interface ExportCommand extends OnnxFlag, Pick<Use, "model" | "peft"> {
   readonly command: "export";
   readonly file: string;
 }

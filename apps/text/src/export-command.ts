@@ -10,8 +10,8 @@ const axes = Object.fromEntries(inputNames.map((name) => [name, { 0: "batch", 1:
  * Writes an ONNX file that takes tokens, their mask and segments, of any batch and length, and gives `logits`: scores of the labels, or of
  * the vocabulary.
  */
-export async function exportCommand({ file, model, onnx }: ExportCommand): Promise<number> {
-  const saved = await openTrained(model);
+export async function exportCommand({ file, model, peft, onnx }: ExportCommand): Promise<number> {
+  const saved = await openTrained(model, peft);
   if (saved.features)
     throw new UsageError(
       `${model} looks at how words are spelt, which ONNX files of this program do not: train it with --no-word-features`,

@@ -2,9 +2,11 @@ import {
   classFlags,
   encodingName,
   fraction,
+  loraFlags,
   notNegative,
   oneOf,
   onnxFlag,
+  peftFlag,
   runFlags,
   wholeNumber,
 } from "@halfstep/trainer/cli";
@@ -74,7 +76,10 @@ export const trainFlags = (train: Command): Command => {
     .option("--adversarial <epsilon>", "perturb the word embeddings so far: FGM", notNegative, 0);
   return runFlags(
     dataFlags(
-      classFlags(described),
+      loraFlags(classFlags(described), {
+        layers: ["query", "key", "value", "dense"],
+        targets: ["query", "value"],
+      }),
       "data of your own: label TAB text, .csv or .jsonl; word/tag lines; or lines of text",
     ),
     {
@@ -183,7 +188,7 @@ export const predictFlags = (predict: Command): Command =>
 export const exportFlags = (each: Command): Command => onnxFlag(modelFlags(each));
 
 const modelFlags = (each: Command): Command =>
-  each
+  peftFlag(each)
     .option("--model <dir>", "the folder of a model: --out of train")
     .option(
       "--pretrained <dir>",

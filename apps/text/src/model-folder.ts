@@ -14,9 +14,15 @@ import {
 } from "@halfstep/nn";
 import { writeSafetensorsTo } from "@halfstep/safetensors";
 import { safetensorsOf } from "@halfstep/trainer";
-import { readWeights, writeWholeFolder } from "@halfstep/trainer/node";
+import {
+  addAdapter,
+  type PeftAdapter,
+  readWeights,
+  writeWholeFolder,
+} from "@halfstep/trainer/node";
 import { type ModelPurpose, purposeOf } from "./model-purpose.js";
 import type { ModelShape } from "./model-shape.js";
+import { readForeignAdapter } from "./peft.js";
 import type { TaskName } from "./tasks.js";
 import { BertTokenizer } from "./tokenizer.js";
 import { readVocabulary } from "./vocabulary.js";
@@ -36,6 +42,16 @@ export interface SavedModel {
   /** Whether it was not trained by this program. */
   readonly isForeign: boolean;
   readonly state: StateDict;
+  /** Adapters of PEFT's, which are merged into the parameters when they are loaded. */
+  readonly adapter: PeftAdapter | undefined;
+}
+
+/** How a model is opened. */
+export interface OpenOptions {
+  /** Whether words are in lower case. Default: as the folder says. */
+  readonly lowerCase?: boolean | undefined;
+  /** A folder of PEFT's adapters, which give the model their task. */
+  readonly peft?: string | undefined;
 }
 
 /** Writes a model with the files for its use. */
@@ -81,12 +97,16 @@ export async function saveModel(
 
 /**
  * Reads the folder of a model. Sizes are compared with the weights before a model is made.
- * @param lowerCase whether words are in lower case. Default: as the folder says
- * @throws DataError, ConfigError
+ * @throws DataError, ConfigError; CheckpointError for adapters that cannot be read
  */
-export async function openModel(directory: string, lowerCase?: boolean): Promise<SavedModel> {
+export async function openModel(
+  directory: string,
+  { lowerCase, peft }: OpenOptions = {},
+): Promise<SavedModel> {
   const source = configOf(directory);
-  const config = await readJsonFile(source, { mostBytes: longestConfig });
+  const own = await readJsonFile(source, { mostBytes: longestConfig });
+  const foreign = peft === undefined ? undefined : await readForeignAdapter(peft);
+  const config = foreign ? { ...(own as object), ...foreign.config, halfstep: undefined } : own;
   const { classifierDropout: _, ...shape } = bertOptionsOf(config, { source });
   const purpose = purposeOf(config, source);
   const vocabulary = await readVocabulary(join(directory, "vocab.txt"));
@@ -99,14 +119,14 @@ export async function openModel(directory: string, lowerCase?: boolean): Promise
   const state = await readWeights(directory);
   requireEnoughWeights(state, { name: "a BERT", parameters: parametersOf(shape), source });
   const classes = state["classifier.weight"]?.shape[0];
-  if (purpose && purpose.task !== "mlm" && classes !== purpose.labels.length)
+  if (!foreign && purpose && purpose.task !== "mlm" && classes !== purpose.labels.length)
     throw new DataError(
       source,
       `has ${purpose.labels.length} labels, and its weights a head for ${classes ?? "none"}: restore the one or the other`,
     );
   return {
-    ...{ directory, shape, features, purpose, state },
-    isForeign: !("halfstep" in (config as object)),
+    ...{ directory, shape, features, purpose, state, adapter: foreign?.adapter },
+    isForeign: foreign !== undefined || !("halfstep" in (config as object)),
     tokenizer: new BertTokenizer(
       vocabulary,
       lowerCase ?? (await readLowerCase(directory, vocabulary)),
@@ -139,9 +159,28 @@ async function readLowerCase(directory: string, vocabulary: readonly string[]): 
   return value;
 }
 
-/** Loads all parameters of a model. @throws DataError where they are of another model */
-export const loadParameters = (model: Module, { directory, state }: SavedModel): unknown =>
-  fitting(directory, () => loadTorchStateDict(model, state));
+/**
+ * Loads all parameters of a model, and merges adapters into it.
+ * @throws DataError where they are of another model; CheckpointError where the adapters are
+ */
+export function loadParameters(model: Module, { directory, state, adapter }: SavedModel): void {
+  if (!adapter) {
+    fitting(directory, () => loadTorchStateDict(model, state));
+    return;
+  }
+  const { missing, misshapen } = fitting(directory, () =>
+    loadTorchStateDict(model, state, { strict: false }),
+  );
+  const isOfAdapter = (name: string): boolean =>
+    adapter.trained.some((whole) => name.startsWith(`${whole}.`));
+  const lacking = [...missing, ...misshapen].filter((name) => !isOfAdapter(name));
+  if (lacking.length > 0)
+    throw new DataError(
+      directory,
+      `is no model for the adapters of ${adapter.directory}: ${lacking[0]} is missing, or of another shape`,
+    );
+  addAdapter(model, adapter).merge();
+}
 
 /** The result of loading another model's body. */
 export interface LoadedBody {

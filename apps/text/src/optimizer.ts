@@ -16,6 +16,8 @@ export interface BertOptimizerOptions {
   readonly steps: number;
   /** The rate of each layer is that of the layer above it times this. 1: all learn alike. */
   readonly layerDecay: number;
+  /** What is trained. Default: the whole model. */
+  readonly trained?: NamedParameters | undefined;
   readonly storage: ParameterStorage;
 }
 
@@ -23,14 +25,15 @@ export interface BertOptimizerOptions {
 export function bertOptimizer(
   runtime: Runtime,
   model: Module & { readonly bert: BertModel },
-  { lr, warmup, steps, layerDecay, storage }: BertOptimizerOptions,
+  { lr, warmup, steps, layerDecay, trained, storage }: BertOptimizerOptions,
 ): { readonly optimizer: BertAdam<Storage>; readonly groups: readonly FlatVariables[] } {
-  const groups = parameterGroups(model, layerDecay).flatMap(({ parameters, decays, rate }) =>
-    flattenByDType(parameters).map((params) => ({
-      params,
-      lr: lr * rate,
-      weightDecay: decays ? 0.01 : 0,
-    })),
+  const groups = parameterGroups(model, layerDecay, trained).flatMap(
+    ({ parameters, decays, rate }) =>
+      flattenByDType(parameters).map((params) => ({
+        params,
+        lr: lr * rate,
+        weightDecay: decays ? 0.01 : 0,
+      })),
   );
   const optimizer = new BertAdam(runtime.target, groups, {
     lr,
@@ -40,6 +43,11 @@ export function bertOptimizer(
     storage,
   });
   return { optimizer, groups: groups.map(({ params }) => params) };
+}
+
+/** A model, or the adapters of one. */
+export interface NamedParameters {
+  namedParameters(): Iterable<readonly [path: string, parameter: Variable]>;
 }
 
 interface ParameterGroup {
@@ -53,10 +61,11 @@ interface ParameterGroup {
 export function parameterGroups(
   model: Module & { readonly bert: BertModel },
   layerDecay: number,
+  trained: NamedParameters = model,
 ): readonly ParameterGroup[] {
   const layers = model.bert.config.numHiddenLayers;
   const groups = new Map<string, { parameters: Variable[]; decays: boolean; rate: number }>();
-  for (const [name, parameter] of model.namedParameters()) {
+  for (const [name, parameter] of trained.namedParameters()) {
     const decays = !/(^|\.)bias$|layerNorm\./.test(name);
     const rate = layerDecay ** (layers + 1 - depthOf(name, layers));
     const key = `${decays} ${rate}`;

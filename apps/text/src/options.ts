@@ -1,4 +1,4 @@
-import { chosenPrecision, command, UsageError } from "@halfstep/trainer/cli";
+import { chosenPrecision, command, requireLoraBase, UsageError } from "@halfstep/trainer/cli";
 import type {
   DataFlags,
   EvaluateCommand,
@@ -49,6 +49,18 @@ function modelOf({ model, pretrained }: { model?: string; pretrained?: string })
   return given;
 }
 
+/** @throws UsageError for adapters of what they cannot be beside */
+function requireAdaptable({
+  task,
+  lora,
+  adversarial,
+}: Pick<TrainCommand, "task" | "lora" | "adversarial">): void {
+  if (lora !== undefined && task === "mlm")
+    throw new UsageError("--lora is for classes and tags, not for mlm");
+  if (lora !== undefined && adversarial > 0)
+    throw new UsageError("--adversarial moves embeddings, which --lora freezes: give one of them");
+}
+
 /** @throws UsageError for flags that exclude each other */
 function trainCommand(flags: TrainFlags): TrainCommand {
   const { do_train, do_eval, fp16, loss_scale, warmup_proportion, out, ...same } = asTask(flags);
@@ -58,6 +70,8 @@ function trainCommand(flags: TrainFlags): TrainCommand {
     throw new UsageError("--fp16 is --precision float16: give one of the two");
   if (staticLossScale !== undefined && flags.initScale !== undefined)
     throw new UsageError("--loss_scale is fixed, and --init-scale where a dynamic one starts");
+  requireLoraBase(same);
+  requireAdaptable(same);
   requireLoss(same);
   requireLabels(same);
   const isBoth = !do_train && !do_eval;

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { auditRange, balancedPositives, recipeFor } from "@halfstep/trainer";
 import { classWeightsOf, openRun, say, UsageError } from "@halfstep/trainer/cli";
 import { classSections } from "@halfstep/trainer/report";
@@ -15,6 +16,7 @@ import {
   saveModel,
 } from "./model-folder.js";
 import { type ModelShape, smallShape } from "./model-shape.js";
+import { writeAdapter } from "./peft.js";
 import { baselinesOf, featuresFor, prepareTask, tokenizerFor } from "./prepare.js";
 import { describeSamples, samplesOf } from "./samples.js";
 import { runOptionsOf } from "./settings.js";
@@ -65,7 +67,8 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   );
   const settings = { ...options, shape, maxLength, features, weights };
   const prepared = prepareTask(run.runtime, data, tokenizer, settings);
-  if (init) describeInit(init, loadBody(prepared.model, init, data.labels), options.precision);
+  const body = init && loadBody(prepared.model, init, data.labels);
+  if (init && body) describeInit(init, body, options.precision);
   const baselines = baselinesOf(data, tokenizer, maxLength);
   say(
     `${task}: ${data.splits.train.length} to train on, ${data.splits.test.length} to test · ${tokenizer.vocabulary.length} tokens · ${run.described.adapter} · writing to ${out}`,
@@ -77,13 +80,16 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
     batchSize: options.batchSize * options.accumulate,
   });
   const isTested = options.isEvaluating;
-  const metrics = prepared.newMetrics();
-  const result = await prepared.train({ ...options, ...context, isTested, metrics });
-  if (!result) return run.finish(undefined, { isShown });
   const purpose = {
     ...{ ...options, labels: data.labels, maxLength },
     pairs: options.textPairColumn !== undefined,
   };
+  const metrics = prepared.newMetrics();
+  const result = await prepared.train({
+    ...{ ...options, ...context, isTested, metrics, fresh: body?.fresh },
+    onAdapters: (lora) => writeAdapter(join(out, "adapter"), lora, purpose, options.init),
+  });
+  if (!result) return run.finish(undefined, { isShown });
   await saveModel(out, prepared.model, shape, { tokenizer, features }, purpose);
   const summary = { ...result, test: { ...result.test, ...baselines } };
   const { runtime, device } = run;
@@ -108,7 +114,7 @@ async function startingPoint(options: TaskCommand, data: TaskData): Promise<Star
   const init =
     options.init === undefined
       ? undefined
-      : await openModel(modelOfFold(options.init, fold), options.lowerCase);
+      : await openModel(modelOfFold(options.init, fold), options);
   const tokenizer = init?.tokenizer ?? (await tokenizerFor(data, options.leastCount));
   const features =
     data.kind === "tags" && options.wordFeatures

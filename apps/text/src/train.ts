@@ -1,8 +1,10 @@
 import { GradScaler, type GradScalerOptions } from "@halfstep/grad-scaler";
-import { applyRecipe } from "@halfstep/nn";
+import { applyRecipe, type Lora, type Module } from "@halfstep/nn";
 import { warmupLinear } from "@halfstep/optim";
 import { ampPrimitives } from "@halfstep/tensor";
 import {
+  type AdapterSettings,
+  adaptersFor,
   type RunContext,
   type RunSummary,
   recipeFor,
@@ -44,7 +46,10 @@ export interface TrainingSettings {
   readonly initScale?: number | undefined;
 }
 
-export interface TextRun<Example extends Encoded> extends TrainingSettings, RunContext {
+export interface TextRun<Example extends Encoded>
+  extends TrainingSettings,
+    RunContext,
+    Partial<AdapterSettings> {
   readonly learner: Learner<Example>;
   /** The training examples of an epoch, the same number in each epoch. */
   readonly train: (epoch: number) => readonly Example[];
@@ -53,6 +58,10 @@ export interface TextRun<Example extends Encoded> extends TrainingSettings, RunC
   readonly test: readonly Example[];
   /** Default true. Without, accuracy and loss are NaN. */
   readonly isTested?: boolean;
+  /** Names in torch of parameters that no other model has trained. */
+  readonly fresh?: readonly string[] | undefined;
+  /** Called with the adapters after the test, before they are merged into the model. */
+  readonly onAdapters?: ((lora: Lora) => Promise<void>) | undefined;
 }
 
 interface Batch<Example> {
@@ -79,10 +88,16 @@ export async function trainText<Example extends Encoded>(
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
   applyRecipe(model, recipe);
+  const lora = adaptersFor(
+    model,
+    { loraTargets: ["query", "value"], ...run },
+    { recipe, seed, trained: newModules(model, run.fresh) },
+  );
   const steps = stepsOf(run.train(0).length, run);
   const { optimizer, groups } = bertOptimizer(runtime, model, {
     ...run,
     steps,
+    trained: lora,
     storage: storageFor(recipe),
   });
   const batches = (epoch: number): readonly Batch<Example>[] =>
@@ -110,6 +125,7 @@ export async function trainText<Example extends Encoded>(
     hooks: run.hooks,
     checkpoints: withParts(run.checkpoints, {
       ...{ model, optimizer, dropout: savedGenerator(model.bert.generator) },
+      ...(lora && { lora }),
     }),
   });
   if (result.isAborted || signal?.aborted) return undefined;
@@ -122,12 +138,27 @@ export async function trainText<Example extends Encoded>(
       ? { accuracy: Number.NaN, loss: Number.NaN }
       : { ...(await scoreOf(learner, run.test, { signal, metrics })), ...metrics?.figures() };
   if (signal?.aborted) return undefined;
-  return runSummary({
-    ...{ precision: recipe, result, test, model, groups, startedAt, peakBytes },
+  const summary = await runSummary({
+    ...{ precision: recipe, result, test, model: lora ?? model, groups, startedAt, peakBytes },
     // BertAdam's two.
     moments: 2,
     samplesPerStep: batchSize * run.accumulate,
   });
+  if (lora) {
+    await run.onAdapters?.(lora);
+    // Sums with adapters are not rounded to the dtype of frozen layers.
+    model.float();
+    lora.merge();
+  }
+  return summary;
+}
+
+/** The modules that adapters do not suffice for, and that are trained whole: heads, and a pooler that is new. */
+function newModules(model: Module, fresh: readonly string[] = []): readonly string[] {
+  const fields = [...model.namedParameters()].map(([path]) => path.split(".")[0] as string);
+  const heads = fields.filter((name) => name !== "bert");
+  const hasNewPooler = fresh.some((name) => name.startsWith("bert.pooler."));
+  return [...new Set([...heads, ...(hasNewPooler ? ["bert.pooler"] : [])])];
 }
 
 function scalerOptions({

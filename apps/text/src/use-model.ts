@@ -14,8 +14,8 @@ export interface UsableModel extends SavedModel {
 }
 
 /** @throws UsageError for a model from elsewhere, which has no task yet */
-export async function openTrained(directory: string): Promise<UsableModel> {
-  const saved = await openModel(directory);
+export async function openTrained(directory: string, peft?: string): Promise<UsableModel> {
+  const saved = await openModel(directory, { peft });
   const { purpose } = saved;
   if (!purpose)
     throw new UsageError(

@@ -119,12 +119,44 @@ test("frozen halves change no bit under a recipe that casts to them", async () =
   expect(await run("float16")).toEqual(await run(undefined));
 });
 
+test("a head is trained whole, with the names that PEFT saves it under", async () => {
+  const runtime = cpuRuntime();
+  const model = new Model(runtime);
+  const lora = new Lora(model, { ...options, trained: ["head"], frozen: "float16" });
+  expect([...lora.namedParameters()].map(([name]) => name)).toEqual([
+    ...["cAttn.loraA", "cAttn.loraB", "head.weight", "head.bias"],
+  ]);
+  const { weight, bias } = model.head;
+  expect([weight.requiresGrad, weight.dtype]).toEqual([true, "float32"]);
+  expect([model.cAttn.weight.requiresGrad, model.cAttn.weight.dtype]).toEqual([false, "float16"]);
+  const saved = await lora.torchStateDict();
+  expect(saved["base_model.model.head.weight"]?.data).toEqual(await weight.toArray());
+  expect(saved["base_model.model.head.bias"]?.data).toEqual(await bias?.toArray());
+  const copy = new Lora(new Model(runtime), { ...options, trained: ["head"], seed: 8 });
+  const older = Object.entries(saved).map(([name, tensor]) => [
+    name.replace(".head.", ".head.modules_to_save.default."),
+    { ...tensor, data: tensor.data.map((x) => x + 1) },
+  ]);
+  const names = { targets: ["c_attn"], trained: ["head"] };
+  expect(Lora.namesIn(Object.fromEntries(older))).toEqual(names);
+  copy.loadTorchStateDict(Object.fromEntries(older));
+  const again = await copy.torchStateDict();
+  expect(again["base_model.model.head.bias"]?.data).toEqual(
+    saved["base_model.model.head.bias"]?.data.map((x) => x + 1),
+  );
+  const { "base_model.model.head.bias": _, ...part } = saved;
+  expect(() => copy.loadTorchStateDict(part)).toThrow(StateDictError);
+});
+
 test("what is wrong is named", () => {
   expect(() => new Lora(new Model(), { ...options, rank: 0 })).toThrow("LoRA has rank 0");
   expect(() => new Lora(new Model(), { ...options, targets: ["query"] })).toThrow(
     "there is no linear layer query: take some of c_attn, head",
   );
   expect(() => new Lora(new Model(), { ...options, targets: [] })).toThrow("LoRA has no targets");
+  expect(() => new Lora(new Model(), { ...options, trained: ["score"] })).toThrow(
+    "there is no module score to train whole",
+  );
   const lora = new Lora(new Model(), options);
   const other = { "base_model.model.c_proj.lora_A.weight": state(golden.a, [2, 6]) };
   expect(() => lora.loadTorchStateDict(other)).toThrow(StateDictError);

@@ -15,6 +15,7 @@ export {
   followTraining,
 } from "./cli/follow-training.js";
 export type { Job } from "./cli/job.js";
+export { type LoraLayers, loraFlags, peftFlag, requireLoraBase } from "./cli/lora-flags.js";
 export { type OnnxFlag, onnxFile, onnxFlag } from "./cli/onnx-flag.js";
 export {
   type OpenRunOptions,

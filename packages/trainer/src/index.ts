@@ -1,3 +1,4 @@
+export { type AdapterOptions, type AdapterSettings, adaptersFor } from "./adapters/adapters-for.js";
 export type { Batches } from "./batch-source.js";
 export type {
   Checkpoint,

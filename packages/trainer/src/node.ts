@@ -1,3 +1,10 @@
+export {
+  addAdapter,
+  type PeftAdapter,
+  type PeftDescription,
+  readPeftAdapter,
+  writePeftAdapter,
+} from "./adapters/peft-adapter.js";
 export { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
 export { checkpointIn } from "./checkpoint/checkpoint-in.js";
 export { readCheckpoint } from "./checkpoint/read-checkpoint.js";

@@ -1,7 +1,5 @@
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
-import { systemFault } from "./errors.js";
+import { boundedText } from "./files/bounded-text.js";
 import type { RunSummary, Summary } from "./summary.js";
 
 /** The most bytes that are read as a summary: enough for a thousand runs. */
@@ -15,7 +13,7 @@ const summaryLimit = 2 ** 22;
  * const { runs } = await readSummary("runs/digits/summary.json");
  */
 export async function readSummary(path: string): Promise<Summary> {
-  const text = await textOf(path);
+  const text = await boundedText(path, summaryLimit);
   let value: unknown;
   try {
     value = withNaN(JSON.parse(text));
@@ -28,23 +26,6 @@ export async function readSummary(path: string): Promise<Summary> {
     path,
     "is no summary of a run: restore it, or remove it and train again",
   );
-}
-
-async function textOf(path: string): Promise<string> {
-  try {
-    // Does not wait if the path is a pipe.
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const stats = await file.stat();
-      if (!stats.isFile() || stats.size > summaryLimit) return "";
-      return await file.readFile("utf8");
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    const reason = systemFault(error)?.fact ?? (error as Error).message;
-    throw new CheckpointError("unreadable", path, `cannot be read (${reason})`, error);
-  }
 }
 
 /** Test results of a diverged run are null in JSON. */
