@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ConfigError, Mlp } from "@halfstep/models";
+import { ConfigError, Mlp, type MlpOptions } from "@halfstep/models";
 import { Linear, Lora } from "@halfstep/nn";
 import { cpuRuntime, noGrad } from "@halfstep/tensor";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -13,7 +13,8 @@ import { addAdapter, readPeftAdapter, writePeftAdapter } from "./peft-adapter.js
 const folder = mkdtempSync(join(tmpdir(), "halfstep-peft-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const runtime = cpuRuntime();
-const newModel = (sizes = [3, 4, 2]): Mlp => new Mlp(runtime, { sizes, seed: 1 });
+const newModel = (sizes: MlpOptions["sizes"] = [3, 4, 2]): Mlp =>
+  new Mlp(runtime, { sizes, seed: 1 });
 const layers = [...newModel().namedModules()].flatMap(([path, module]) =>
   module instanceof Linear ? [path] : [],
 );
@@ -90,7 +91,7 @@ it("are refused by the file that is missing or no JSON", async () => {
 });
 
 it("are made as flags ask, over a model in the dtype of its recipe", () => {
-  const make = (lora: number | undefined, precision: string): [string | undefined, number?] => {
+  const make = (lora: number | undefined, precision: string): readonly unknown[] => {
     const model = newModel();
     const made = adaptersFor(
       model,
