@@ -1,5 +1,5 @@
 import { mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, parse, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { writeWhole } from "../whole-file.mjs";
@@ -13,17 +13,22 @@ import { writeWhole } from "../whole-file.mjs";
  */
 export const bundleApp = async (entry, outfile) => {
   const { inputs, files } = await bundle(entry, outfile);
-  // The thread of MPI is a file of its own beside the program.
-  const thread = inputs.some((path) => path.endsWith("distributed/src/mpi/init.ts"))
-    ? (await bundle(mpiThread, join(dirname(outfile), "mpi-thread.js"))).files
-    : [];
+  for (const { startedBy, source } of threads) {
+    if (!inputs.includes(fromPackages(startedBy))) continue;
+    const thread = join(dirname(outfile), `${parse(source).name}.js`);
+    files.push(...(await bundle(fromPackages(source), thread)).files);
+  }
   mkdirSync(dirname(outfile), { recursive: true });
-  for (const { path, contents } of [...files, ...thread]) writeWhole(path, contents);
+  for (const { path, contents } of files) writeWhole(path, contents);
 };
 
-const mpiThread = fileURLToPath(
-  new URL("../../packages/distributed/src/mpi/mpi-thread.ts", import.meta.url),
-);
+const fromPackages = (path) => fileURLToPath(new URL(`../../packages/${path}`, import.meta.url));
+
+/** Threads are files of their own beside the program, by the modules that start them. */
+const threads = [
+  { startedBy: "distributed/src/mpi/init.ts", source: "distributed/src/mpi/mpi-thread.ts" },
+  { startedBy: "trainer/src/trackers/wandb.ts", source: "trainer/src/trackers/wandb-thread.ts" },
+];
 
 async function bundle(entry, outfile) {
   const { outputFiles, metafile } = await build({
@@ -51,5 +56,6 @@ async function bundle(entry, outfile) {
       },
     ],
   });
-  return { inputs: Object.keys(metafile.inputs), files: outputFiles };
+  const inputs = Object.keys(metafile.inputs).map((path) => resolve(path));
+  return { inputs, files: outputFiles };
 }

@@ -7,6 +7,7 @@ import {
   noteUnusedScale,
   type OpenedRuntime,
   openRuntime,
+  openTrackers,
   print,
   program,
   removeEvents,
@@ -14,6 +15,7 @@ import {
   resumePoint,
   savedSettings,
   say,
+  track,
 } from "@halfstep/trainer/cli";
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { readDigits, sampleOf } from "./data.js";
@@ -50,6 +52,7 @@ async function train(options: TrainCommand): Promise<number> {
       out: options.out,
       onNote: say,
     });
+    const trackers = await openTrackers(options);
     const first = await open(options);
     const limit = options.limit ?? (first.device ? undefined : cpuLimit);
     const sets = {
@@ -93,11 +96,20 @@ async function train(options: TrainCommand): Promise<number> {
         folder,
       });
       const tensorBoard = options.tensorboard && eventsOf(options.out, precision, resume);
-      const hooks = { progress, ...(tensorBoard && { tensorBoard }) };
-      const summary = await trainDigits({ ...run, runtime, hooks }).finally(() => {
+      const tracked = track(
+        trackers,
+        { name: `digits ${precision}`, settings: flagsOf(options), onNote: progress.note },
+        resume,
+      );
+      const hooks = { progress, ...(tensorBoard && { tensorBoard }), ...tracked.hooks };
+      let summary: RunSummary | undefined;
+      try {
+        summary = await trainDigits({ ...run, runtime, hooks });
+      } finally {
+        await tracked.close(summary);
         progress.stop();
         if (tensorBoard) tensorBoard.close();
-      });
+      }
       opened.close();
       if (!summary) {
         say(`stopped; --resume auto --out ${options.out} goes on from here`);

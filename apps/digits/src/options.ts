@@ -107,6 +107,7 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
+      ...{ wandb: false, mlflow: false, otel: false },
     },
     {
       epochs: { description: "passes over the training images" },

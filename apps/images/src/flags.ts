@@ -126,6 +126,7 @@ export const trainFlags = (train: Command): Command =>
         json: false,
         dumpPlan: false,
         tensorboard: false,
+        ...{ wandb: false, mlflow: false, otel: false },
         distributed: false,
         exchange: "allReduce",
         wire: "auto",

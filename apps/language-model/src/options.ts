@@ -202,6 +202,7 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
+      ...{ wandb: false, mlflow: false, otel: false },
       distributed: false,
       exchange: "allReduce",
       wire: "auto",

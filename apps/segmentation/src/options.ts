@@ -130,6 +130,7 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
+      ...{ wandb: false, mlflow: false, otel: false },
     },
     {
       precision: {

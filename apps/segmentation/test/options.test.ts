@@ -21,6 +21,7 @@ describe("train", () => {
       ...{ tile: 64, epochs: 30, batchSize: 8, optimizer: "adamw", schedule: "cosine", lr: 0.01 },
       ...{ weightDecay: 0.01, clip: 1, seed: 0, saveEvery: 200, out: "runs/segmentation" },
       ...{ labelSmoothing: 0, json: false, tensorboard: false },
+      ...{ wandb: false, mlflow: false, otel: false },
     });
   });
 

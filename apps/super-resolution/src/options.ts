@@ -100,6 +100,7 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
+      ...{ wandb: false, mlflow: false, otel: false },
     },
     {
       maxSteps: { description: "steps to train" },

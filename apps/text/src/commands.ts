@@ -10,7 +10,8 @@ export type DataFlags = Partial<Omit<OwnData, "labels">>;
 /** The flags of `train`. Undefined ones have the defaults of the task: see `task-defaults.ts`. */
 export interface TrainCommand
   extends DataFlags,
-    Pick<RunFlags, "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume" | "tensorboard">,
+    Pick<RunFlags, "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume">,
+    Pick<RunFlags, "tensorboard" | "wandb" | "mlflow" | "otel">,
     Pick<RunFlags, "adapter" | "device" | "json">,
     ClassFlags,
     AdapterSettings {

@@ -98,6 +98,7 @@ export const trainFlags = (train: Command): Command => {
       device: undefined,
       json: false,
       tensorboard: false,
+      ...{ wandb: false, mlflow: false, otel: false },
     },
     // By run_classifier's names, too.
     {

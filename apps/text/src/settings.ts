@@ -32,9 +32,11 @@ export const settingsOf = (options: TaskCommand): Settings => ({
 
 /** The options of a run that are not settings. All other options are settings, by the names of their flags. */
 export const runOptionsOf = (options: TaskCommand): OpenRunOptions => {
-  const { task, seed, out, resume, saveEvery, adapter, device, json, tensorboard } = options;
+  const { task, seed, out, resume, saveEvery, adapter, device, json } = options;
+  const { tensorboard, wandb, mlflow, otel } = options;
   return {
-    ...{ task, seed, out, saveEvery, json, tensorboard, settings: settingsOf(options) },
+    ...{ task, seed, out, saveEvery, json, settings: settingsOf(options) },
+    ...{ tensorboard, wandb, mlflow, otel },
     ...(resume !== undefined && { resume }),
     ...(adapter !== undefined && { adapter }),
     ...(device !== undefined && { device }),

@@ -41,6 +41,12 @@ export {
 } from "./cli/resume.js";
 export { type FlagDetails, type RunFlags, runFlags } from "./cli/run-flags.js";
 export { print, say } from "./cli/say.js";
+export {
+  openTrackers,
+  type TrackedTraining,
+  type Trackers,
+  track,
+} from "./cli/trackers.js";
 export { noteUnusedScale } from "./cli/unused-scale.js";
 export {
   encodingName,

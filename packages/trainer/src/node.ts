@@ -30,4 +30,9 @@ export {
   type TensorBoardOptions,
   tensorBoardLog,
 } from "./tensorboard/tensorboard-log.js";
+export type { MetricsSink, TrackedRun, Tracker } from "./trackers/metrics-sink.js";
+export { type MlflowOptions, mlflowTracker } from "./trackers/mlflow.js";
+export { type OpenTelemetryOptions, openTelemetryTracker } from "./trackers/open-telemetry.js";
+export { MissingPackageError } from "./trackers/peer-package.js";
+export { type WandbOptions, wandbTracker } from "./trackers/wandb.js";
 export { readWeights } from "./weights/read-weights.js";

@@ -17,7 +17,7 @@ export function eventsOf(out: string, label: string, checkpoint?: Checkpoint): E
   const log = tensorBoardLog(join(folderIn(out), label));
   const { loadStateDict: _, ...withoutState } = log;
   // The flag may be new with --resume: the checkpoint then has no state of it.
-  return checkpoint && !hasEvents(checkpoint) ? withoutState : log;
+  return checkpoint && !hasHook(checkpoint, "tensorBoard") ? withoutState : log;
 }
 
 /** Removes event files of an earlier run, which TensorBoard would mix with those of the new run. @throws StorageError */
@@ -28,5 +28,6 @@ export function removeEvents(out: string): void {
 
 const folderIn = (out: string): string => join(out, "tensorboard");
 
-const hasEvents = ({ parts: { hooks } }: Checkpoint): boolean =>
-  typeof hooks === "object" && hooks !== null && "tensorBoard" in hooks;
+/** Whether a checkpoint has the state of a hook. */
+export const hasHook = ({ parts: { hooks } }: Checkpoint, name: string): boolean =>
+  typeof hooks === "object" && hooks !== null && Object.hasOwn(hooks, name);

@@ -6,6 +6,7 @@ import { AdamW } from "@halfstep/optim";
 import { ampPrimitives, flatten } from "@halfstep/tensor";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { classifier, lossOf, type Samples, sampleBatches } from "../../test/classes.js";
+import { loopbackServer } from "../../test/loopback-server.js";
 import { type ContextCheckpoints, type RunContext, withParts } from "../run-context.js";
 import { runSummary } from "../run-summary.js";
 import type { RunSummary } from "../summary.js";
@@ -14,7 +15,10 @@ import { type OpenRunOptions, openRun } from "./open-run.js";
 
 const parent = mkdtempSync(join(tmpdir(), "halfstep-open-run-"));
 afterAll(() => rmSync(parent, { recursive: true }));
-afterEach(() => vi.restoreAllMocks());
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
 
 const steps = 6;
 
@@ -107,6 +111,29 @@ describe("openRun", () => {
       ["checkpoints", "metrics.jsonl", "report.html", "summary.json"].sort(),
     );
     expect(process.listenerCount("SIGTERM")).toBe(listeners);
+  });
+
+  it("tells trackers of the run, and goes on there", async () => {
+    await using server = await loopbackServer(({ path }) => [
+      200,
+      path.endsWith("runs/create")
+        ? { run: { info: { run_id: "r1" } } }
+        : { experiment: { experiment_id: "0" }, runs: [{ info: { run_id: "r1" } }] },
+    ]);
+    await expect(command("untracked", { mlflow: true })).rejects.toThrow(
+      "--mlflow: MLFLOW_TRACKING_URI is not set",
+    );
+    vi.stubEnv("MLFLOW_TRACKING_URI", server.address);
+    expect(await command("tracked", { mlflow: true }, 3)).toMatchObject({ code: 143 });
+    await command("tracked", { mlflow: true, resume: "auto" });
+    const bodies = server.received.map(({ body }) => body);
+    expect(bodies.find(({ run_name }) => run_name)).toMatchObject({ run_name: "points float16" });
+    const states = bodies.flatMap(({ status }) => (status === undefined ? [] : [status]));
+    expect(states).toEqual(["KILLED", "RUNNING", "FINISHED"]);
+    const steps = bodies.flatMap(({ metrics = [] }) =>
+      (metrics as { key: string; step: number }[]).filter(({ key }) => key === "train/loss"),
+    );
+    expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
   it("prints the summary alone with --json", async () => {

@@ -19,11 +19,13 @@ import { openRuntime } from "./open-runtime.js";
 import { flagsOf, resumePoint, savedSettings } from "./resume.js";
 import type { RunFlags } from "./run-flags.js";
 import { print, say } from "./say.js";
+import { openTrackers, type TrackedTraining, track } from "./trackers.js";
 
 /** The flags of a `train` command. Spread all flags of the program into it: `summary.json` and the report list them. */
 export interface OpenRunOptions
   extends Pick<RunFlags, "seed" | "saveEvery" | "resume" | "out" | "adapter" | "device" | "json">,
-    Partial<Pick<RunFlags, "dumpPlan" | "tensorboard" | "distributed" | "deadline">> {
+    Partial<Pick<RunFlags, "dumpPlan" | "tensorboard" | "distributed" | "deadline">>,
+    Partial<Pick<RunFlags, "wandb" | "mlflow" | "otel">> {
   /** The name of the task in `summary.json`. */
   readonly task: string;
   /** Settings that must be the same in a resumed run, by flag. */
@@ -89,12 +91,14 @@ const withoutSaving = (store: CheckpointStore): CheckpointStore => ({
  */
 export async function openRun(options: OpenRunOptions): Promise<Run> {
   const { task, seed, out, resume, settings, adapter, device, ...others } = options;
-  const asked = { ...flagsOf(others), ...settings, seed };
+  const flags = { ...flagsOf(others), ...settings, seed };
+  const trackers = isFirstRank ? await openTrackers(options) : {};
   const carrier = await joinJob(options.distributed ?? false, options.deadline);
   const folder = isFirstRank ? new RunFolder(out, { onNote: say }) : undefined;
   const stop = stopSignals();
   // Of every rank, unlike other lines.
   if (carrier) noteInterrupted(carrier, stop.signal, (line) => process.stderr.write(`${line}\n`));
+  let tracked: TrackedTraining | undefined;
   const ends: (() => void)[] = [stop.dispose, () => folder?.close()];
   const close = (): void => {
     for (let end = ends.pop(); end; end = ends.pop()) end();
@@ -128,11 +132,16 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         if (!checkpoint) removeEvents(out);
         const tensorBoard = options.tensorboard && eventsOf(out, asked.label, checkpoint);
         if (tensorBoard) ends.push(tensorBoard.close);
+        const name = `${task} ${asked.label.trim()}`;
+        tracked = track(trackers, { name, settings: flags, onNote: progress.note }, checkpoint);
+        // Where training fails.
+        ends.push(() => void tracked?.close());
         return {
           ...common,
           hooks: {
             progress,
             ...(tensorBoard && { tensorBoard }),
+            ...tracked.hooks,
             ...(options.dumpPlan && { plan: dumpFirstPlan(runtime, say) }),
           },
           checkpoints: {
@@ -144,6 +153,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         };
       },
       async finish(summary, { lines, note, isShown = true, ...report } = {}) {
+        await tracked?.close(summary);
         // Closes the folder last; signals are handled until then.
         for (const end of ends.splice(2).reverse()) end();
         if (!summary) {
@@ -156,7 +166,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         }
         if (!folder) return 0;
         const whole = await folder.finish(
-          { schema: 1, task, seed, device: described, settings: asked, runs: [summary] },
+          { schema: 1, task, seed, device: described, settings: flags, runs: [summary] },
           report,
         );
         if (!isShown) return requireFiniteTests(whole, say);

@@ -86,6 +86,7 @@ const codes: Readonly<Record<string, number>> = {
   StateDictError: 2,
   SafetensorsError: 2,
   TorchFileError: 2,
+  MissingPackageError: 2,
   NoAdapterError: 3,
   DeviceLostError: 3,
   StorageError: 4,

@@ -18,6 +18,7 @@ const all = {
   ...{ resume: undefined, out: "runs/x", adapter: undefined, device: undefined },
   ...{ json: false, dumpPlan: false, tensorboard: false, distributed: false },
   ...{ exchange: "allReduce", wire: "auto", innerSteps: 20, deadline: 600 },
+  ...{ wandb: false, mlflow: false, otel: false },
 } satisfies { readonly [Name in keyof RunFlags]: RunFlags[Name] | undefined };
 
 const parse = (args: readonly string[]): RunFlags =>
@@ -39,18 +40,20 @@ describe("runFlags", () => {
       ...{ initScale: 65536, saveEvery: 100, out: "runs/x" },
       ...{ json: false, dumpPlan: false, tensorboard: false, distributed: false },
       ...{ exchange: "allReduce", wire: "auto", innerSteps: 20, deadline: 600 },
+      ...{ wandb: false, mlflow: false, otel: false },
     });
   });
 
   it("reads every flag", () => {
     const line =
-      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard --distributed --exchange diloco --wire float16 --inner-steps 5 --deadline 30";
+      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard --wandb --mlflow --otel --distributed --exchange diloco --wire float16 --inner-steps 5 --deadline 30";
     expect(parse(line.split(" "))).toEqual({
       ...{ precision: "O2", epochs: 3, maxSteps: 40, batchSize: 16, lr: 2e-3, seed: 7 },
       ...{ accumulate: 4, staticLossScale: 128, initScale: 65536, saveEvery: 5, resume: "auto" },
       ...{ out: "there", adapter: "1", device: "cpu", json: true, dumpPlan: true },
       ...{
         tensorboard: true,
+        ...{ wandb: true, mlflow: true, otel: true },
         distributed: true,
         exchange: "diloco",
         wire: "float16",

@@ -33,6 +33,12 @@ export interface RunFlags {
   readonly dumpPlan: boolean;
   /** Write event files of TensorBoard below `out`. */
   readonly tensorboard: boolean;
+  /** Log to Weights & Biases. */
+  readonly wandb: boolean;
+  /** Log to an MLflow server. */
+  readonly mlflow: boolean;
+  /** Export metrics by OpenTelemetry. */
+  readonly otel: boolean;
   /** Train as one rank of a job of several processes. */
   readonly distributed: boolean;
   /** In a job, how its ranks work together. */
@@ -129,6 +135,18 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
   tensorboard: {
     flags: "--tensorboard",
     description: "write event files for TensorBoard, in the folder tensorboard of the run",
+  },
+  wandb: {
+    flags: "--wandb",
+    description: "log to Weights & Biases by @wandb/sdk (WANDB_API_KEY, WANDB_PROJECT, …)",
+  },
+  mlflow: {
+    flags: "--mlflow",
+    description: "log to an MLflow server (MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME)",
+  },
+  otel: {
+    flags: "--otel",
+    description: "export metrics by OpenTelemetry's SDK over OTLP (OTEL_EXPORTER_OTLP_ENDPOINT, …)",
   },
   distributed: {
     flags: "--distributed",

@@ -3,11 +3,12 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { storing } from "../errors.js";
 import { makeDirectory } from "../files/make-directory.js";
-import type { TrainingHook } from "../hooks.js";
+import { type MetricsSink, recording } from "../trackers/metrics-sink.js";
+import { type Scalars, scalarsOf } from "../trackers/scalars.js";
 import { type Event, eventRecord } from "./event.js";
 
 /** A hook that writes an event file, with a method to write further numbers. */
-export interface TensorBoardLog extends TrainingHook {
+export interface TensorBoardLog extends MetricsSink {
   /** The path of the file. */
   readonly path: string;
   /**
@@ -52,10 +53,8 @@ export function tensorBoardLog(
     for (let at = 0; at < record.length; )
       at += storing(path, () => writeSync(file as number, record, at));
   };
-  const writeScalars = (prefix: string, values: object, step: number): void => {
-    const scalars = Object.entries(values).flatMap(([name, value]) =>
-      typeof value === "number" ? [{ tag: `${prefix}/${name}`, value }] : [],
-    );
+  const writeScalars = (values: Scalars, step: number): void => {
+    const scalars = Object.entries(values).map(([tag, value]) => ({ tag, value }));
     if (scalars.length > 0) write({ step, scalars });
     last = Math.max(last, step);
   };
@@ -63,9 +62,7 @@ export function tensorBoardLog(
   return {
     path,
     scalar: (tag, value, step) => write({ step, scalars: [{ tag, value }] }),
-    onStep: ({ step, loss, lr, scale, epoch }) =>
-      writeScalars("train", { loss, lr, "loss scale": scale, epoch }, step),
-    onEvaluation: ({ step, values }) => writeScalars("evaluation", values, step),
+    ...recording((line) => writeScalars(scalarsOf(line), line.step)),
     stateDict: () => ({ step: last }),
     loadStateDict({ step }: { readonly step: number }) {
       if (!Number.isSafeInteger(step) || step < 0)

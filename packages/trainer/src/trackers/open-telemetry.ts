@@ -1,0 +1,96 @@
+import type { PushMetricExporter } from "@opentelemetry/sdk-metrics";
+import { type MetricsSink, recording, type Tracker } from "./metrics-sink.js";
+import { peerPackage } from "./peer-package.js";
+import { finite, type Scalars, scalarsOf, testScalars } from "./scalars.js";
+
+/** How often metrics leave. The exporter takes its address and headers from OpenTelemetry's own environment variables. */
+export interface OpenTelemetryOptions {
+  /** Milliseconds between two exports. Default: `OTEL_METRIC_EXPORT_INTERVAL`, or 10 000. */
+  readonly interval?: number | undefined;
+}
+
+/** Milliseconds that an export may take, also the last one. */
+const patience = 5000;
+
+/**
+ * A tracker that exports metrics by OTLP over HTTP with OpenTelemetry's SDK, which needs the packages `@opentelemetry/sdk-metrics`,
+ * `@opentelemetry/exporter-metrics-otlp-http` and `@opentelemetry/resources`. Each figure is a gauge such as `halfstep.train.loss`. An
+ * export has the last value of each, and `halfstep.train.step` says of which step.
+ *
+ * @throws MissingPackageError
+ * @example
+ * const sink = (await openTelemetryTracker())({ name: "digits float16", onNote: console.error });
+ * await train({ …, hooks: { otel: sink } });
+ * await sink.close(summary);
+ */
+export async function openTelemetryTracker({
+  interval = Number(process.env.OTEL_METRIC_EXPORT_INTERVAL ?? 10_000),
+}: OpenTelemetryOptions = {}): Promise<Tracker> {
+  const [{ MeterProvider, PeriodicExportingMetricReader }, { OTLPMetricExporter }, resources] =
+    await peerPackage(
+      () =>
+        Promise.all([
+          import("@opentelemetry/sdk-metrics"),
+          import("@opentelemetry/exporter-metrics-otlp-http"),
+          import("@opentelemetry/resources"),
+        ]),
+      "OpenTelemetry needs",
+      [
+        "@opentelemetry/sdk-metrics",
+        "@opentelemetry/exporter-metrics-otlp-http",
+        "@opentelemetry/resources",
+      ],
+    );
+  const { detectResources, envDetector, resourceFromAttributes } = resources;
+  return ({ name, onNote }): MetricsSink => {
+    let hasFailed = false;
+    class NotingExporter extends OTLPMetricExporter {
+      override export(...[metrics, done]: Parameters<PushMetricExporter["export"]>): void {
+        super.export(metrics, (result) => {
+          if (result.error && !hasFailed) {
+            hasFailed = true;
+            onNote(
+              `OpenTelemetry's metrics cannot be exported (${result.error.message}): training goes on`,
+            );
+          }
+          done(result);
+        });
+      }
+    }
+    const exportTimeoutMillis = Math.min(patience, interval);
+    const provider = new MeterProvider({
+      resource: resourceFromAttributes({ "service.name": "halfstep", "halfstep.run": name }).merge(
+        detectResources({ detectors: [envDetector] }),
+      ),
+      readers: [
+        new PeriodicExportingMetricReader({
+          exporter: new NotingExporter({ timeoutMillis: exportTimeoutMillis }),
+          exportIntervalMillis: interval,
+          exportTimeoutMillis,
+        }),
+      ],
+    });
+    const meter = provider.getMeter("@halfstep/trainer");
+    const gauges = new Map<string, ReturnType<typeof meter.createGauge>>();
+    const record = (scalars: Scalars): void => {
+      for (const [name, value] of Object.entries(finite(scalars))) {
+        const gauge = gauges.get(name) ?? meter.createGauge(instrumentName(name));
+        gauges.set(name, gauge);
+        gauge.record(value);
+      }
+    };
+    let closing: Promise<void> | undefined;
+    return {
+      ...recording((line) => record({ ...scalarsOf(line), "train/step": line.step })),
+      close(summary) {
+        if (summary && !closing) record(testScalars(summary));
+        closing ??= provider.shutdown({ timeoutMillis: patience }).catch(() => {});
+        return closing;
+      },
+    };
+  };
+}
+
+/** OpenTelemetry takes neither spaces nor slashes: `train/loss scale` is `halfstep.train.loss_scale`. */
+const instrumentName = (name: string): string =>
+  `halfstep.${name.replaceAll("/", ".").replaceAll(/[^\w.]/g, "_")}`;

@@ -1,0 +1,31 @@
+// The thread of a tracker at Weights & Biases: it alone loads their package.
+import { parentPort, workerData } from "node:worker_threads";
+import wandb from "@wandb/sdk";
+import type { WandbAnswer, WandbRequest, WandbThreadSetting } from "./wandb.js";
+
+const port = parentPort;
+if (port) await serve((answer) => port.postMessage(answer));
+
+async function serve(post: (answer: WandbAnswer) => void): Promise<void> {
+  const { project, entity, name, config } = workerData as WandbThreadSetting;
+  try {
+    const run = await wandb.init({
+      project,
+      ...(entity !== undefined && { entity }),
+      name,
+      config,
+    });
+    run.settings.silent = true;
+    post({ kind: "begun", url: run.url() });
+    port?.on("message", (request: WandbRequest) => {
+      if (request.kind === "log") run.log({ ...request.scalars }, request.step);
+      else run.finish(request.exitCode).then(() => post({ kind: "finished" }), failed);
+    });
+  } catch (error) {
+    failed(error);
+  }
+
+  function failed(error: unknown): void {
+    post({ kind: "failed", reason: error instanceof Error ? error.message : String(error) });
+  }
+}

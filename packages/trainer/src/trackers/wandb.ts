@@ -1,0 +1,145 @@
+import { createRequire } from "node:module";
+import { Worker } from "node:worker_threads";
+import type { RunSummary, Settings } from "../summary.js";
+import { type MetricsSink, recording, type TrackedRun, type Tracker } from "./metrics-sink.js";
+import { peerPackage } from "./peer-package.js";
+import { finite, type Scalars, scalarsOf, testScalars } from "./scalars.js";
+
+/** Where a run appears at Weights & Biases. The key and the address are those of `WANDB_API_KEY` and `WANDB_BASE_URL`. */
+export interface WandbOptions {
+  /** Default: `WANDB_PROJECT`, or "halfstep". */
+  readonly project?: string | undefined;
+  /** Default: `WANDB_ENTITY`, or that of the key. */
+  readonly entity?: string | undefined;
+}
+
+/** What the thread is started with. */
+export interface WandbThreadSetting {
+  readonly project: string;
+  readonly entity: string | undefined;
+  readonly name: string;
+  readonly config: Settings;
+}
+
+/** What the thread is asked for. */
+export type WandbRequest =
+  | { readonly kind: "log"; readonly scalars: Scalars; readonly step: number }
+  | { readonly kind: "finish"; readonly exitCode: number };
+
+/** What the thread says: where the run is shown, or that it has ended. */
+export type WandbAnswer =
+  | { readonly kind: "begun"; readonly url: string }
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "finished" };
+
+/** Milliseconds that sending the rest may take. */
+const patience = 5000;
+
+/**
+ * A tracker that logs to Weights & Biases by the package `@wandb/sdk`: settings as config, and a line of history for each step. The package
+ * takes signals and ends its process where a server fails, so it runs in a thread of its own. A resumed run begins another run there.
+ *
+ * @throws MissingPackageError
+ * @example
+ * const sink = (await wandbTracker({ project: "digits" }))({ name: "float16", onNote: console.error });
+ * await train({ …, hooks: { wandb: sink } });
+ * await sink.close(summary);
+ */
+export async function wandbTracker({
+  project = process.env.WANDB_PROJECT ?? "halfstep",
+  entity = process.env.WANDB_ENTITY,
+}: WandbOptions = {}): Promise<Tracker> {
+  await peerPackage(
+    () => createRequire(import.meta.url).resolve("@wandb/sdk"),
+    "Weights & Biases needs",
+    ["@wandb/sdk"],
+  );
+  return (run): MetricsSink => {
+    const tracked = new WandbRun({ project, entity }, run);
+    return {
+      ...recording((line) => tracked.add(scalarsOf(line), line.step)),
+      close: (summary) => tracked.close(summary),
+    };
+  };
+}
+
+class WandbRun {
+  readonly #thread: Worker;
+  readonly #onNote: TrackedRun["onNote"];
+  #hasFailed = false;
+  /** The figures of the last step. Evaluations after it belong to its line, because a step has one. */
+  #line: { readonly step: number; readonly scalars: Scalars } | undefined;
+  #closing: Promise<void> | undefined;
+  #resolveEnded: () => void = () => {};
+  /** When the thread has sent everything, or has failed. */
+  readonly #ended = new Promise<void>((resolve) => {
+    this.#resolveEnded = resolve;
+  });
+
+  constructor(
+    options: Pick<WandbThreadSetting, "project" | "entity">,
+    { name, settings = {}, onNote }: TrackedRun,
+  ) {
+    this.#onNote = onNote;
+    const setting: WandbThreadSetting = { ...options, name, config: settings };
+    this.#thread = new Worker(new URL("./wandb-thread.js", import.meta.url), {
+      workerData: setting,
+      // The package writes of its own accord to both.
+      stdout: true,
+      stderr: true,
+    });
+    this.#thread.stdout.resume();
+    this.#thread.stderr.on("data", (text) => this.#fail(String(text)));
+    this.#thread.on("error", ({ message }) => this.#end(message));
+    this.#thread.on("message", (answer: WandbAnswer) => {
+      if (answer.kind === "failed") this.#end(answer.reason);
+      if (answer.kind === "finished") this.#end();
+      if (answer.kind === "begun") onNote(`Weights & Biases shows the run at ${answer.url}`);
+    });
+    // A program that fails need not wait for it.
+    this.#thread.unref();
+  }
+
+  close(summary: RunSummary | undefined): Promise<void> {
+    this.#closing ??= this.#close(summary);
+    return this.#closing;
+  }
+
+  add(scalars: Scalars, step: number): void {
+    if (this.#line && this.#line.step !== step) this.#send();
+    this.#line = { step, scalars: { ...this.#line?.scalars, ...finite(scalars) } };
+  }
+
+  #send(): void {
+    if (this.#line) this.#ask({ kind: "log", ...this.#line });
+    this.#line = undefined;
+  }
+
+  #ask(request: WandbRequest): void {
+    this.#thread.postMessage(request);
+  }
+
+  async #close(summary: RunSummary | undefined): Promise<void> {
+    if (summary) this.add(testScalars(summary), summary.steps);
+    this.#send();
+    this.#thread.ref();
+    this.#ask({ kind: "finish", exitCode: summary ? 0 : 1 });
+    const timer = setTimeout(() => this.#end("it does not answer"), patience);
+    await this.#ended;
+    clearTimeout(timer);
+    await this.#thread.terminate();
+  }
+
+  #end(failure?: string): void {
+    if (failure !== undefined) this.#fail(failure);
+    this.#resolveEnded();
+  }
+
+  #fail(reason: string): void {
+    if (!this.#hasFailed)
+      this.#onNote(
+        `Weights & Biases cannot be logged to (${reason.trim().split("\n", 1)[0]}): training goes on`,
+      );
+    this.#hasFailed = true;
+  }
+}
