@@ -146,6 +146,23 @@ test("graphs that would compute without bound are refused when they run", () => 
     node: [{ opType: "Reshape", input: ["x", "w"], output: ["y"] }],
   } as Partial<Graph>);
   expect(() => run(odd)).toThrow("does not fill");
+  const turned = node({
+    ...{ opType: "Transpose", name: "turn", input: ["x"], output: ["y"] },
+    attribute: [{ name: "perm", type: 7, ints: [5n] }],
+  });
+  expect(() => run(turned)).toThrow("Transpose turn cannot be computed");
+});
+
+test("names of nodes are no members of modules", () => {
+  const names = ["get", "keys", "forward", "constructor", "__proto__", "", "a.b", "/a/b", "//"];
+  const nodes = names.map((name, i) => ({
+    ...{ opType: "Add", name, input: [i === 0 ? "x" : `v${i - 1}`, "w"] },
+    output: [i === names.length - 1 ? "y" : `v${i}`],
+  }));
+  const model = fromOnnx(runtime, node(...nodes));
+  expect(model.nodes.keys().length).toBe(names.length);
+  const { y } = model.forward({ x: runtime.tensor([1, 2]) });
+  expect(y?.shape).toEqual([2]);
 });
 
 test("a file that is cut off or changed anywhere is read or refused", async () => {

@@ -137,6 +137,9 @@ export const elementwise: Readonly<Record<string, Operator>> = {
     (a, b) => a.div(b),
     (x, c) => x.div(c),
   ),
+  Mod: eitherPlace((call) => {
+    throw call.unsupported("of numbers of the device");
+  }),
   Pow: binary(
     (a, b) => ops.pow(a, b),
     (x, c) => (c === 2 ? x.square() : ops.pow(x, c)),

@@ -1,6 +1,6 @@
 import { DTypeError } from "@halfstep/autocast";
 import { buffer, Module, ModuleDict, parameter } from "@halfstep/nn";
-import { type Runtime, ShapeError, Tensor, type Variable } from "@halfstep/tensor";
+import { ArgumentError, type Runtime, ShapeError, Tensor, type Variable } from "@halfstep/tensor";
 import { dataType } from "../data-type.js";
 import { OnnxError } from "../errors.js";
 import { Call, type OnnxValue } from "./call.js";
@@ -114,7 +114,7 @@ export class OnnxModel extends Module {
   ): Readonly<Record<string, Tensor>> {
     const values = new Map<string, OnnxValue>([...this.#constants, ...this.#weights]);
     for (const { name, shape } of this.inputs) {
-      const given = inputs[name];
+      const given = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
       if (!given)
         throw new OnnxError(
           "inputs",
@@ -138,7 +138,10 @@ export class OnnxModel extends Module {
 
 /** Whether an op refused its operands, which are as the file or the caller made them. */
 const isMisfit = (error: unknown): error is Error =>
-  error instanceof ShapeError || error instanceof DTypeError || error instanceof RangeError;
+  error instanceof ShapeError ||
+  error instanceof DTypeError ||
+  error instanceof ArgumentError ||
+  error instanceof RangeError;
 
 function tensorOf(value: OnnxValue | undefined, name: string): Tensor {
   if (value instanceof Tensor) return value;
@@ -149,7 +152,9 @@ function tensorOf(value: OnnxValue | undefined, name: string): Tensor {
 function pathOf(name: string, taken: Set<string>): string {
   const plain = name.replace(/^\/+/, "").replaceAll(".", "/");
   const wanted =
-    plain === "" || plain in Module.prototype || plain === "__proto__" ? `node ${plain}` : plain;
+    plain === "" || plain in ModuleDict.prototype || plain === "__proto__"
+      ? `node ${plain}`
+      : plain;
   let free = wanted;
   for (let n = 2; taken.has(free); n++) free = `${wanted}_${n}`;
   taken.add(free);
