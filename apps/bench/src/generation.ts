@@ -2,7 +2,7 @@ import { difference, differenceFromDefinition } from "./compare.js";
 import type { Entry } from "./entry.js";
 import { LaneClient } from "./lane-client.js";
 import { type LaneName, ours } from "./lanes/names.js";
-import { planOf, type Schedule, shareOf } from "./rounds.js";
+import { orderOf, planOf, type Schedule, shareOf } from "./rounds.js";
 import type { Case } from "./workload.js";
 
 export interface GenerationOptions extends Schedule {
@@ -53,7 +53,7 @@ export class Generation {
       for (const entry of taking)
         await this.#attempt(entry, (client) => this.#warmUp(entry, client));
       for (let round = first; round < end; round++)
-        for (const entry of taking)
+        for (const entry of orderOf(taking, round))
           if (entry.plan?.rounds.includes(round))
             await this.#attempt(entry, (client) => this.#time(entry, client, round));
     } finally {

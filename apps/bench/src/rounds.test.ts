@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { planOf, type Schedule, shareOf } from "./rounds.js";
+import { orderOf, planOf, type Schedule, shareOf } from "./rounds.js";
 
 const schedule: Schedule = { rounds: 15, processes: 3, repetition: 50, budget: 15_000 };
 const all = Array.from({ length: 15 }, (_, round) => round);
@@ -20,6 +20,14 @@ test("rounds are divided among processes, none twice and none left out", () => {
     [4, 7],
   ]);
   expect(sharesOf(2, 1)).toEqual([[0, 2]]);
+});
+
+test("each lane runs before another as often as after it", () => {
+  expect(all.slice(0, 3).map((round) => orderOf(["ours", "theirs"], round))).toEqual([
+    ["ours", "theirs"],
+    ["theirs", "ours"],
+    ["ours", "theirs"],
+  ]);
 });
 
 test("a quick lane runs in every round, with calls that fill a repetition", () => {

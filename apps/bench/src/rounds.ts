@@ -22,6 +22,13 @@ export const shareOf = (process: number, { rounds, processes }: Schedule): Share
   end: Math.ceil(((process + 1) * rounds) / processes),
 });
 
+/**
+ * The order of a round. Each lane warms and cools the caches for the next one, so odd rounds run backwards: what comes second in one round comes
+ * first in the next.
+ */
+export const orderOf = <T>(entries: readonly T[], round: number): readonly T[] =>
+  round % 2 === 0 ? entries : entries.toReversed();
+
 /** The work of one lane on one row. */
 export interface Plan {
   /** Calls in a repetition. */
