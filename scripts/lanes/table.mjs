@@ -111,7 +111,7 @@ export const browserLanes = [
     env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
     tests: {
       "packages/trainer": { browser: ["bits", "peers", "resume", "steady"] },
-      "apps/playground": { browser: ["pages", "interrupted"] },
+      "apps/playground": { browser: ["devices", "interrupted", "pages"] },
     },
     differing: [],
   },
@@ -120,7 +120,10 @@ export const browserLanes = [
     what: "Chromium, native",
     driver: chromiumOnLavapipe,
     env: { HALFSTEP_BROWSER_LANE: "lavapipe" },
-    tests: { "packages/trainer": { browser: ["bits"] } },
+    tests: {
+      "packages/trainer": { browser: ["bits"] },
+      "apps/playground": { browser: ["devices"] },
+    },
     differing: [],
   },
 ];

@@ -1,9 +1,10 @@
 import { render, type VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { DataTable } from "../charts/data-table.js";
 import { numberText } from "../formats/number-text.js";
 import { Shell } from "../site/shell.js";
 import { setupOf } from "../train/setups.js";
-import { knownHashes } from "./known-hashes.js";
+import { adapterKey, knownHashes } from "./known-hashes.js";
 import {
   type DeviceReport,
   hashedSteps,
@@ -49,6 +50,7 @@ function DevicePage(): VNode {
       </section>
       {report && <Abilities report={report} />}
       {report && <Measurements report={report} />}
+      {report && report.measurements.length > 0 && <Programs report={report} />}
       {report && isDone && <Copy report={report} />}
     </Shell>
   );
@@ -101,9 +103,8 @@ function Abilities({ report }: { report: DeviceReport }): VNode {
 }
 
 function Measurements({ report }: { report: DeviceReport }): VNode {
-  const known = Object.hasOwn(knownHashes, report.adapter)
-    ? knownHashes[report.adapter]
-    : undefined;
+  const key = adapterKey(report);
+  const known = Object.hasOwn(knownHashes, key) ? knownHashes[key] : undefined;
   return (
     <section class="toy" aria-labelledby="measurements">
       <h2 id="measurements">{hashedSteps} steps, and their bits</h2>
@@ -119,14 +120,48 @@ function Measurements({ report }: { report: DeviceReport }): VNode {
               <code>{measurement.hash}</code> {judgementOf(measurement, known?.[measurement.setup])}
             </dd>
             <dd>
-              first step {numberText(measurement.firstStepMs, 3)} ms with compiling, then{" "}
-              {numberText(measurement.msPerStep, 3)} ms a step
+              {compilingText(measurement)}first step {numberText(measurement.firstStepMs, 3)} ms,
+              then {numberText(measurement.msPerStep, 3)} ms a step
             </dd>
           </div>
         ))}
       </dl>
     </section>
   );
+}
+
+/** How long each program took to compile. */
+function Programs({ report }: { report: DeviceReport }): VNode {
+  const programs = report.measurements.flatMap(({ setup, compiled }) =>
+    compiled.map((program) => ({ setup, ...program })),
+  );
+  return (
+    <DataTable summary="Compile times" label="Compile times of programs">
+      <thead>
+        <tr>
+          <th scope="col">program</th>
+          <th scope="col">first needed by</th>
+          <th scope="col">ms</th>
+        </tr>
+      </thead>
+      <tbody>
+        {programs.map(({ setup, kernel, ms }, i) => (
+          <tr key={i}>
+            <th scope="row">{kernel}</th>
+            <td>{setupOf(setup).label}</td>
+            <td>{numberText(ms, 3)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </DataTable>
+  );
+}
+
+function compilingText({ compiled }: Measurement): string {
+  const slowest = compiled.toSorted((a, b) => b.ms - a.ms)[0];
+  if (slowest === undefined) return "";
+  const sum = compiled.reduce((total, { ms }) => total + ms, 0);
+  return `${compiled.length} programs compiled in ${numberText(sum, 3)} ms, the slowest (${slowest.kernel}) in ${numberText(slowest.ms, 3)} ms; `;
 }
 
 function judgementOf(measurement: Measurement, known: string | undefined): string {

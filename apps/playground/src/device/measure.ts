@@ -2,6 +2,7 @@ import type { Device } from "@halfstep/device";
 import { cpuRuntime, gpuRuntime, type Runtime } from "@halfstep/tensor";
 import type { TrainConfig } from "../train/config.js";
 import { Lane } from "../train/lane.js";
+import { Loop } from "../train/loop.js";
 import { type SetupId, setupOf } from "../train/setups.js";
 import { moonsTask } from "../train/tasks/moons.js";
 
@@ -12,6 +13,12 @@ export const measuredSetups: readonly SetupId[] = ["float32", "float16", "bfloat
 export const hashedSteps = 20;
 const timedSteps = 100;
 
+/** A program, and what its compilation took. */
+interface CompiledProgram {
+  readonly kernel: string;
+  readonly ms: number;
+}
+
 /** What one setup does on a device. */
 export interface Measurement {
   readonly setup: SetupId;
@@ -20,7 +27,9 @@ export interface Measurement {
   readonly loss: number;
   /** The loss of the same 20 steps on the CPU. */
   readonly cpuLoss: number;
-  /** Until the first step was done, with all that it compiled. */
+  /** The programs that this setup needed first, each compiled alone. Some drivers compile at the first step instead. */
+  readonly compiled: readonly CompiledProgram[];
+  /** Until the first step was done. */
   readonly firstStepMs: number;
   /** Mean of the steps after the hash. */
   readonly msPerStep: number;
@@ -53,9 +62,26 @@ const config: TrainConfig = {
 
 /** Trains two moons in one setup on a device, and on the CPU for comparison. */
 export async function measure(device: Device, setup: SetupId): Promise<Measurement> {
+  const compiled = await compileAlone(device, setup);
   const own = await trained(gpuRuntime(device), setup, timedSteps);
   const cpu = await trained(cpuRuntime(), setup, 0);
-  return { setup, ...own, cpuLoss: cpu.loss };
+  return { setup, ...own, compiled, cpuLoss: cpu.loss };
+}
+
+/** Compiles the programs of a step one after the other. */
+async function compileAlone(device: Device, setup: SetupId): Promise<CompiledProgram[]> {
+  using runtime = gpuRuntime(device);
+  const loop = new Loop(runtime, setupOf(setup), config, moonsTask);
+  const { launches } = runtime.plan(() => loop.record(0));
+  const compiled: CompiledProgram[] = [];
+  for (const { launch } of launches) {
+    const [before, start] = [device.counters.pipelinesCreated, performance.now()];
+    await device.prewarm([launch]);
+    const ms = performance.now() - start;
+    if (device.counters.pipelinesCreated > before)
+      compiled.push({ kernel: launch.kernel.name, ms });
+  }
+  return compiled;
 }
 
 async function trained(runtime: Runtime, setup: SetupId, more: number) {

@@ -174,7 +174,8 @@ function summaryOf(
 ): string {
   const costs = stages.find(({ id }) => id === key.stage);
   const half = step.launches.filter(({ format }) => format !== "float32").length;
-  return `${setupOf(setup).label}: ${step.launches.length} launches, ${half} of them in 16 bits, ${costs?.casts ?? 0} casts, ${bytesText(costs?.bytes ?? 0)} of memory.`;
+  const { casts = 0, bytes = 0 } = costs ?? {};
+  return `${setupOf(setup).label}: ${step.launches.length} launches, ${half} of them in 16 bits, ${casts} ${casts === 1 ? "cast" : "casts"}, ${bytesText(bytes)} of memory.`;
 }
 
 render(<InsidePage />, document.getElementById("page") as HTMLElement);

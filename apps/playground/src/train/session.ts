@@ -57,6 +57,9 @@ export function nameOf({ capabilities }: Device): string {
   return description || device || `${vendor} ${architecture}`.trim() || "a GPU";
 }
 
+/** How much a report says: losses, also what takes a read of all gradients, also what takes a read of all weights. */
+type Depth = "glance" | "look" | "rest";
+
 /** Lanes in training, side by side: one step of each at a time. */
 export class Session {
   readonly #lanes: readonly Lane[];
@@ -134,6 +137,7 @@ export class Session {
         await this.#tick(performance.now() + reportInterval);
         await messageTurn();
       }
+      await this.#rest();
     });
   }
 
@@ -143,7 +147,10 @@ export class Session {
 
   step(): Promise<void> {
     this.pause();
-    return this.#inTurn(() => this.#tick(-Infinity));
+    return this.#inTurn(async () => {
+      await this.#tick(-Infinity);
+      await this.#rest();
+    });
   }
 
   /** Probabilities of an image by lane. */
@@ -238,13 +245,24 @@ export class Session {
     } while (performance.now() < until && this.#running().length > 0);
     if (this.#running().length === 0) this.pause();
     const now = performance.now();
-    const isLook = now - this.#lastLook > lookInterval || !this.#isPlaying;
+    const isLook = now - this.#lastLook > lookInterval;
     if (isLook) this.#lastLook = now;
+    await this.#report(isLook ? "look" : "glance");
+    if (now - this.#lastSave > saveInterval) await this.#save();
+  }
+
+  /** What is known and kept only when no step follows. */
+  async #rest(): Promise<void> {
+    if (this.#isEnded) return;
+    await this.#report("rest");
+    await this.#save();
+  }
+
+  async #report(depth: Depth): Promise<void> {
     const lanes: LaneProgress[] = [];
-    for (const lane of this.#lanes) lanes.push(await reportOf(lane, isLook, !this.#isPlaying));
+    for (const lane of this.#lanes) lanes.push(await reportOf(lane, depth));
     await this.#paint();
     this.#tell({ type: "progress", lanes, isPlaying: this.#isPlaying });
-    if (!this.#isPlaying || now - this.#lastSave > saveInterval) await this.#save();
   }
 
   #running(): readonly Lane[] {
@@ -260,7 +278,8 @@ export class Session {
   }
 }
 
-async function reportOf(lane: Lane, isLook: boolean, isResting: boolean): Promise<LaneProgress> {
+async function reportOf(lane: Lane, depth: Depth): Promise<LaneProgress> {
+  const isLook = depth !== "glance";
   const points = await lane.points();
   const { view } = lane.task;
   const { origin, failure } = lane;
@@ -269,8 +288,8 @@ async function reportOf(lane: Lane, isLook: boolean, isResting: boolean): Promis
     points,
     ...(isLook && { statistics: await lane.statistics() }),
     ...(isLook && view.kind === "images" && { accuracy: await view.accuracy() }),
-    ...(view.kind === "text" && { text: await view.write(charactersAtOnce) }),
-    ...(isResting && { hash: await lane.hash() }),
+    ...(view.kind === "text" && depth !== "rest" && { text: await view.write(charactersAtOnce) }),
+    ...(depth === "rest" && { hash: await lane.hash() }),
     ...(origin !== undefined && { origin }),
     ...(failure !== undefined && { failure }),
   };

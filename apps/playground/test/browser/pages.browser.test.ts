@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
 import {
-  figuresOf,
   type Look,
   looks,
   obstaclesOf,
@@ -53,11 +52,27 @@ describe.each(Object.keys(looks) as Look[])("%s", (look) => {
     }));
 });
 
-test("a device is measured, and leaves the bits that are expected of it", () =>
-  onPage("device.html", "light", async (page) => {
-    await page.getByRole("button", { name: "Copy" }).waitFor();
-    expect(await page.locator("text=as expected of this adapter").count()).toBe(3);
-    expect(await obstaclesOf(page)).toEqual([]);
+test("arrow keys open launches, and a slider plans the step; the address holds both", () =>
+  onPage("inside.html", "light", async (page) => {
+    await page.focus(".launch[tabindex='0']");
+    await page.keyboard.press("ArrowDown");
+    await page.waitForSelector("text=linear of layers.0 in float16");
+    await page.waitForSelector(".wgsl");
+    await page.getByRole("slider").focus();
+    await page.keyboard.press("End");
+    await page.waitForSelector("text=15 launches");
+    await page.evaluate(() => document.querySelector("#launches")?.scrollIntoView());
+    await photograph(page, "inside-light");
+    const open = await page.innerText(".panel h2");
+    await page.waitForFunction(() => location.search.includes("stage=reuseMemory"));
+    await page.reload();
+    await page.waitForSelector(".wgsl");
+    expect(await page.innerText(".panel h2")).toBe(open);
+    expect(await page.innerText(".wgsl")).toContain("enable f16;");
+    await pressed(page, "without");
+    await page.waitForFunction(
+      () => !document.querySelector(".wgsl")?.textContent?.includes("enable f16;"),
+    );
   }));
 
 test("bits flip by keyboard, and the address holds them", () =>
@@ -70,18 +85,4 @@ test("bits flip by keyboard, and the address holds them", () =>
     await page.waitForFunction(() => location.search.includes("value=-0.09991455078125"));
     await page.reload();
     expect(await page.textContent("output.value")).toBe("−0.09991455078125");
-  }));
-
-test("two moons are learned on the device in three precisions, and weights can be taken along", () =>
-  onPage("train.html", "light", async (page) => {
-    await trainTo(page, 100);
-    const losses = (await figuresOf(page)).map(({ loss }) => Number(loss));
-    expect(losses).toHaveLength(3);
-    for (const loss of losses) expect(loss).toBeLessThan(0.1);
-    await photograph(page, "train-light");
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      pressed(page, "Weights (safetensors)"),
-    ]);
-    expect(download.suggestedFilename()).toMatch(/^float32-step-\d+\.safetensors$/);
   }));

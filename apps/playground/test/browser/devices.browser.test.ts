@@ -1,0 +1,95 @@
+import { afterAll, expect, test } from "vitest";
+import {
+  figuresOf,
+  hashesOf,
+  obstaclesOf,
+  openSite,
+  photograph,
+  pressed,
+  reached,
+  trainTo,
+} from "./open-site.js";
+
+// What differs from driver to driver: the tests of this file run on each.
+
+const { onPage, close } = await openSite();
+afterAll(close);
+
+/** Counts calls of WebGPU from now on. Runs in the worker. */
+function countCalls(): void {
+  const calls = { pipelines: 0, buffers: 0, submits: 0 };
+  const count = (owner: object, name: string, kind: keyof typeof calls): void => {
+    const members = owner as Record<string, (...given: unknown[]) => unknown>;
+    const original = members[name] as (...given: unknown[]) => unknown;
+    members[name] = function (this: unknown, ...given: unknown[]) {
+      calls[kind]++;
+      return original.apply(this, given);
+    };
+  };
+  count(GPUDevice.prototype, "createComputePipeline", "pipelines");
+  count(GPUDevice.prototype, "createComputePipelineAsync", "pipelines");
+  count(GPUDevice.prototype, "createBuffer", "buffers");
+  count(GPUQueue.prototype, "submit", "submits");
+  Object.assign(globalThis, { calls });
+}
+
+/** Notes tasks of the main thread that take more than 50 ms, from now on. Runs in the page. */
+function watchTasks(): void {
+  const tasks: number[] = [];
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) tasks.push(duration);
+  }).observe({ type: "longtask" });
+  Object.assign(globalThis, { tasks });
+}
+
+test("a device is measured, and leaves the bits that are expected of it", () =>
+  onPage("device.html", "light", async (page) => {
+    await page.getByRole("button", { name: "Copy" }).waitFor();
+    const report = JSON.parse(await page.innerText("#report ~ pre"));
+    expect(report.measurements[0].compiled.length).toBeGreaterThan(8);
+    expect(await page.locator("text=as expected of this adapter").count()).toBe(3);
+    expect(await obstaclesOf(page)).toEqual([]);
+  }));
+
+test("two moons are learned on the device in three precisions, and weights can be taken along", () =>
+  onPage("train.html", "light", async (page) => {
+    await trainTo(page, 100);
+    const losses = (await figuresOf(page)).map(({ loss }) => Number(loss));
+    expect(losses).toHaveLength(3);
+    for (const loss of losses) expect(loss).toBeLessThan(0.1);
+    await photograph(page, "train-light");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      pressed(page, "Weights (safetensors)"),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/^float32-step-\d+\.safetensors$/);
+  }));
+
+test("while training the page answers, and the worker makes no programs and no buffers", () =>
+  onPage("train.html?setups=float16.bfloat16", "light", async (page) => {
+    // A pause looks at everything, and saves it: then the buffers for that are there.
+    await trainTo(page, 60);
+    await hashesOf(page, 2);
+    await pressed(page, "Play");
+    await reached(page, 120);
+    const [worker] = page.workers();
+    await worker?.evaluate(countCalls);
+    await page.evaluate(watchTasks);
+    const before = await stepOf();
+    await reached(page, before + 200);
+    const calls = (await worker?.evaluate("calls")) as Record<string, number>;
+    const tasks = await page.evaluate<number[]>("tasks");
+    const steps = (await stepOf()) - before;
+    console.log(
+      `note: ${steps} steps of two lanes made ${calls.submits} submits, ${calls.buffers} buffers and ${calls.pipelines} programs; ${tasks.length} tasks of the page took over 50 ms${tasks.length > 0 ? `, at most ${Math.round(Math.max(...tasks))}` : ""}`,
+    );
+    expect(calls.pipelines).toBe(0);
+    // A step makes none. Reads between steps make one where more of them are under way than before.
+    expect(calls.buffers).toBeLessThan(steps / 8);
+    // The limit is 50 ms, with a margin of 3.
+    expect(tasks.filter((task) => task > 150)).toEqual([]);
+
+    async function stepOf(): Promise<number> {
+      return Number(/step (\d+) of/.exec(await page.innerText("body"))?.[1]);
+    }
+  }));
