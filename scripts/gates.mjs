@@ -31,6 +31,7 @@ const gates = [
   { name: "prose", command: ["node", "scripts/prose.mjs"] },
   { name: "writers", command: ["node", "scripts/writers.mjs"] },
   { name: "boundaries", command: ["npm", "run", "--silent", "boundaries"] },
+  { name: "methods", command: ["node", "scripts/methods.mjs"] },
   { name: "typecheck", command: turbo("typecheck") },
   { name: "build", command: turbo("build") },
   { name: "types", command: ["node", "scripts/built-types.mjs"] },

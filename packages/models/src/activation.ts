@@ -1,4 +1,12 @@
-import { gelu, hardtanh, leakyRelu, type Tensor } from "@halfstep/tensor";
+import {
+  gelu,
+  hardtanh,
+  leakyRelu,
+  sigmoid,
+  silu,
+  type Tensor,
+  tanh,
+} from "@halfstep/tensor/functional";
 
 /** The names of activations, as transformers' configurations have them. Where it has several for one function, so have we. */
 export const activationNames = [
@@ -32,15 +40,15 @@ const activations: Readonly<Record<ActivationName, (x: Tensor) => Tensor>> = {
   gelu_pytorch_tanh: byTanh,
   gelu_fast: byTanh,
   gelu_accurate: byTanh,
-  quick_gelu: (x) => x.mul(x.mul(1.702).sigmoid()),
+  quick_gelu: (x) => x.mul(sigmoid(x.mul(1.702))),
   relu: (x) => x.relu(),
   relu2: (x) => x.relu().square(),
   relu6: (x) => hardtanh(x, { min: 0, max: 6 }),
   leaky_relu: (x) => leakyRelu(x),
-  silu: (x) => x.silu(),
-  swish: (x) => x.silu(),
-  sigmoid: (x) => x.sigmoid(),
-  tanh: (x) => x.tanh(),
+  silu: silu,
+  swish: silu,
+  sigmoid: sigmoid,
+  tanh: tanh,
   linear: (x) => x,
 };
 

@@ -9,7 +9,7 @@ import {
   ShapeError,
   type Tensor,
   type Variable,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 
 /** The mask of sequences. */
 export interface MaskOptions {

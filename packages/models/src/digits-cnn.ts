@@ -7,7 +7,7 @@ import {
   Module,
   requireArguments,
 } from "@halfstep/nn";
-import { type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
+import { type Runtime, ShapeError, type Tensor } from "@halfstep/tensor/functional";
 
 /** Options of {@link DigitsCnn}. */
 export interface DigitsCnnOptions {

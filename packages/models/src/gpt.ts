@@ -12,7 +12,14 @@ import {
   type TorchLayout,
   zeros,
 } from "@halfstep/nn";
-import { type Runtime, ShapeError, scaledDotProductAttention, type Tensor } from "@halfstep/tensor";
+import {
+  narrow,
+  type Runtime,
+  ShapeError,
+  scaledDotProductAttention,
+  select,
+  type Tensor,
+} from "@halfstep/tensor/functional";
 import { type ActivationName, activationOf } from "./activation.js";
 import { TiedHead } from "./tied-head.js";
 
@@ -168,7 +175,7 @@ export class GPTModel extends Module {
       throw new ShapeError(
         `GPT needs tokens [batch, length] with at most ${this.config.blockSize} in a sequence, not [${tokens.shape}]`,
       );
-    const positions = this.wpe.weight.narrow(0, 0, length);
+    const positions = narrow(this.wpe.weight, 0, 0, length);
     let x = this.drop.forward(this.wte.forward(tokens).add(positions));
     for (const block of this.h) x = block.forward(x);
     return this.lnF.forward(x);
@@ -233,7 +240,7 @@ class CausalSelfAttention extends Module {
       .forward(x)
       .reshape([batch, length, 3, heads, size / heads])
       .permute([2, 0, 3, 1, 4]);
-    const [query, key, value] = [0, 1, 2].map((part) => parts.select(0, part)) as [
+    const [query, key, value] = [0, 1, 2].map((part) => select(parts, 0, part)) as [
       Tensor,
       Tensor,
       Tensor,

@@ -1,5 +1,5 @@
 import { Generator, Linear, Module, requireArguments } from "@halfstep/nn";
-import type { Runtime, Tensor } from "@halfstep/tensor";
+import type { Runtime, Tensor } from "@halfstep/tensor/functional";
 
 /** Options of {@link Mlp}. */
 export interface MlpOptions {

@@ -12,7 +12,7 @@ import {
   Sequential,
   type TorchLayout,
 } from "@halfstep/nn";
-import { avgPool2d, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
+import { avgPool2d, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor/functional";
 
 /** Options of {@link ResNet}. */
 export interface ResNetOptions {

@@ -1,5 +1,5 @@
 import { Module } from "@halfstep/nn";
-import { linear, type Tensor, type Variable } from "@halfstep/tensor";
+import { linear, type Tensor, type Variable } from "@halfstep/tensor/functional";
 
 /** A linear layer whose weight is that of an embedding: from features to a score for each word. */
 export class TiedHead extends Module {

@@ -11,7 +11,7 @@ import {
   Sequential,
   Upsample,
 } from "@halfstep/nn";
-import { cat, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
+import { cat, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor/functional";
 
 /** Options of {@link UNet}. */
 export interface UNetOptions {

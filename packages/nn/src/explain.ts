@@ -7,7 +7,7 @@ import {
   type Tensor,
   traceOps,
   type Variable,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import type { Module } from "./module.js";
 import { storedDType, whileUnder } from "./recipe.js";
 

@@ -1,4 +1,4 @@
-import { defineFunction, type Tensor } from "@halfstep/tensor";
+import { defineFunction, type Tensor } from "@halfstep/tensor/functional";
 
 /** Sees the arguments of a module before its `forward`. What it returns, unless undefined, is the list of arguments instead. */
 export type ForwardPreHook<M extends object> = (module: M, inputs: readonly unknown[]) => unknown;

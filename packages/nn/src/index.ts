@@ -1,4 +1,4 @@
-export { Generator, mseLoss } from "@halfstep/tensor";
+export { Generator, mseLoss } from "@halfstep/tensor/functional";
 export { requireArguments } from "./arguments.js";
 export { StateDictError } from "./errors.js";
 export { castReason, type ExplainedOp, explain, explainOps } from "./explain.js";

@@ -1,4 +1,4 @@
-import { type Generator, ShapeError } from "@halfstep/tensor";
+import { type Generator, ShapeError } from "@halfstep/tensor/functional";
 
 /** Connections into and out of one unit. */
 export interface Fans {

@@ -1,5 +1,12 @@
 import type { CastDType } from "@halfstep/autocast";
-import { Generator, linear, matmul, noGrad, type Tensor, type Variable } from "@halfstep/tensor";
+import {
+  Generator,
+  linear,
+  matmul,
+  noGrad,
+  type Tensor,
+  type Variable,
+} from "@halfstep/tensor/functional";
 import { defaultUniform } from "./init.js";
 import { interceptForward } from "./intercept.js";
 import { Linear } from "./layers/linear.js";

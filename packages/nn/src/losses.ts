@@ -31,7 +31,7 @@ import {
   type Tensor,
   type TripletMarginOptions,
   tripletMarginLoss,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { Module } from "./module.js";
 
 /** A loss function of `@halfstep/tensor` and its options, as a module. Tensors among the options are the caller's. */

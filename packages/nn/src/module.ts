@@ -1,6 +1,12 @@
 import type { CastDType } from "@halfstep/autocast";
 import { isInteger } from "@halfstep/formats/dtypes";
-import { noGrad, type Runtime, type Tensor, Variable, withScope } from "@halfstep/tensor";
+import {
+  noGrad,
+  type Runtime,
+  type Tensor,
+  Variable,
+  withScope,
+} from "@halfstep/tensor/functional";
 import {
   type ForwardHook,
   type ForwardPreHook,

@@ -6,7 +6,7 @@ import {
   type Recipe,
   wholeRegion,
 } from "@halfstep/autocast";
-import { castAll } from "@halfstep/tensor";
+import { castAll } from "@halfstep/tensor/functional";
 import { interceptForward } from "./intercept.js";
 import type { Module, StoredVariable } from "./module.js";
 

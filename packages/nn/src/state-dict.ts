@@ -1,5 +1,5 @@
 import { isInteger } from "@halfstep/formats/dtypes";
-import { noGrad, type Variable } from "@halfstep/tensor";
+import { noGrad, type Variable } from "@halfstep/tensor/functional";
 import { StateDictError } from "./errors.js";
 import { nearestName } from "./nearest-name.js";
 

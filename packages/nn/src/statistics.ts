@@ -1,4 +1,4 @@
-import { eq, noGrad, stack, type Tensor } from "@halfstep/tensor";
+import { amax, eq, noGrad, stack, std, type Tensor } from "@halfstep/tensor/functional";
 import { hookGradient, type RemoveHook } from "./hooks.js";
 import type { Module } from "./module.js";
 
@@ -81,8 +81,8 @@ const elementsOf = (x: Tensor): Tensor =>
     const values = x.detach().to("float32");
     return stack([
       values.mean(),
-      values.std({ correction: 0 }),
-      values.abs().amax(),
+      std(values, { correction: 0 }),
+      amax(values.abs()),
       eq(values, 0).to("float32").mean(),
     ]);
   });

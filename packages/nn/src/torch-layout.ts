@@ -1,4 +1,4 @@
-import type { Variable } from "@halfstep/tensor";
+import type { Variable } from "@halfstep/tensor/functional";
 import type { LoadOptions } from "./module.js";
 import { Module } from "./module.js";
 import {

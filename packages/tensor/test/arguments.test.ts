@@ -5,7 +5,8 @@ import { dtypeOrBool, flagInMemory } from "../src/arguments/own-kinds.js";
 import { ArgumentError, cpuRuntime, grad, kinds, Tensor } from "../src/index.js";
 import * as further from "../src/ops/functional.js";
 import * as first from "../src/ops/index.js";
-import { TensorMethods } from "../src/tensor/tensor-methods.js";
+import { BasicMethods } from "../src/tensor/basic-methods.js";
+import { FurtherMethods } from "../src/tensor/further-methods.js";
 
 // Calls as from JavaScript, without a type checker: every exported op and every method of tensors, with each argument missing, of
 // the wrong kind, and with unknown options.
@@ -34,7 +35,8 @@ const functions: readonly Callee[] = Object.entries(ops)
 /** Methods whose name differs from their function's. */
 const renamed: Readonly<Record<string, string>> = { neg: "scale", isFinite: "isFiniteNumber" };
 
-const methods: readonly Callee[] = Object.getOwnPropertyNames(TensorMethods.prototype)
+const methods: readonly Callee[] = [BasicMethods, FurtherMethods]
+  .flatMap(({ prototype }) => Object.getOwnPropertyNames(prototype))
   .filter((name) => name !== "constructor")
   .map((name) => {
     const op = (ops as unknown as Record<string, object>)[renamed[name] ?? name] as object;
@@ -185,5 +187,5 @@ test("messages say what was meant", () => {
 
 test("the classes of errors are those of JavaScript", () => {
   expect(new ArgumentError("")).toBeInstanceOf(TypeError);
-  expect(Tensor.prototype).toBeInstanceOf(TensorMethods);
+  expect(Tensor.prototype).toBeInstanceOf(BasicMethods);
 });

@@ -1,4 +1,4 @@
-import type { Variable } from "@halfstep/tensor";
+import type { Variable } from "@halfstep/tensor/functional";
 import type { Carrier } from "../carrier.js";
 import { Exchange } from "../wire/exchange.js";
 import type { Wire } from "../wire/wire.js";

@@ -9,7 +9,7 @@ import {
   type HostPart,
   hostLaunch,
   type Runtime,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import type { Carrier } from "../carrier.js";
 import type { ParameterShard } from "../shards/parameter-shard.js";
 import { ShardedParameters } from "../shards/sharded-parameters.js";

@@ -8,7 +8,7 @@ import {
   hostLaunch,
   type RecorderTarget,
   type Storage,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { common, type Range } from "../wire/chunk.js";
 import type { Exchange } from "../wire/exchange.js";
 import type { OwnPart } from "./stripes.js";

@@ -9,7 +9,7 @@ import {
   hostLaunch,
   type Runtime,
   type Storage,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { packed } from "../gradients/packed.js";
 import { squareSum } from "../wire/arithmetic.js";
 import type { Range } from "../wire/chunk.js";

@@ -1,5 +1,5 @@
 import type { Binding } from "@halfstep/device";
-import type { FlatVariables, Runtime, Storage } from "@halfstep/tensor";
+import type { FlatVariables, Runtime, Storage } from "@halfstep/tensor/functional";
 import type { Exchange } from "../wire/exchange.js";
 import { ParameterShard, type ShardedStep, type ShardSetting } from "./parameter-shard.js";
 

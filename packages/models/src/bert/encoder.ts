@@ -6,7 +6,7 @@ import {
   Module,
   type TorchLayout,
 } from "@halfstep/nn";
-import { scaledDotProductAttention, type Tensor } from "@halfstep/tensor";
+import { scaledDotProductAttention, type Tensor } from "@halfstep/tensor/functional";
 import { activationOf } from "../activation.js";
 import { type BertParts, bertLinear } from "./options.js";
 

@@ -7,7 +7,8 @@ import {
   requireArguments,
   type TorchLayout,
 } from "@halfstep/nn";
-import type { Runtime, Tensor, Variable } from "@halfstep/tensor";
+import type { Runtime, Tensor, Variable } from "@halfstep/tensor/functional";
+import { indexSelect } from "@halfstep/tensor/functional";
 import { activationOf } from "../activation.js";
 import { CRF } from "../crf.js";
 import { TiedHead } from "../tied-head.js";
@@ -62,7 +63,7 @@ export class BertForMaskedLM extends BertWithHead {
     const features = this.bert.forward(inputIds, inputs);
     const { hiddenSize } = this.bert.config;
     const wanted = positions
-      ? features.reshape([-1, hiddenSize]).indexSelect(0, positions)
+      ? indexSelect(features.reshape([-1, hiddenSize]), 0, positions)
       : features;
     return this.cls.forward(wanted);
   }

@@ -9,7 +9,15 @@ import {
   requireArguments,
   type TorchLayout,
 } from "@halfstep/nn";
-import { embedding, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor";
+import {
+  embedding,
+  narrow,
+  type Runtime,
+  ShapeError,
+  select,
+  type Tensor,
+  tanh,
+} from "@halfstep/tensor/functional";
 import { BertEncoder } from "./encoder.js";
 import {
   type BertConfig,
@@ -163,10 +171,10 @@ class BertEmbeddings extends Module {
       readonly [Input in "tokenTypeIds" | "perturbation" | "tokenFeatures"]: Tensor | undefined;
     },
   ): Tensor {
-    const positions = this.positionEmbeddings.weight.narrow(0, 0, inputIds.shape[1] as number);
+    const positions = narrow(this.positionEmbeddings.weight, 0, 0, inputIds.shape[1] as number);
     const types = tokenTypeIds
       ? this.tokenTypeEmbeddings.forward(tokenTypeIds)
-      : this.tokenTypeEmbeddings.weight.narrow(0, 0, 1);
+      : narrow(this.tokenTypeEmbeddings.weight, 0, 0, 1);
     const words = this.wordEmbeddings.forward(inputIds);
     const moved = perturbation ? words.add(embedding(inputIds, perturbation)) : words;
     const known = tokenFeatures ? moved.add(tokenFeatures) : moved;
@@ -190,6 +198,6 @@ export class BertPooler extends Module {
    * @returns [batch, hiddenSize]
    */
   forward(features: Tensor): Tensor {
-    return this.dense.forward(features.select(1, 0)).tanh();
+    return tanh(this.dense.forward(select(features, 1, 0)));
   }
 }

@@ -1,5 +1,5 @@
 import { type Generator, type Initializer, Linear, normal, zeros } from "@halfstep/nn";
-import type { Runtime } from "@halfstep/tensor";
+import type { Runtime } from "@halfstep/tensor/functional";
 import type { ActivationName } from "../activation.js";
 
 /** The options of transformers' BertConfig. The defaults are those of BERT base, uncased (Devlin et al. 2018). */

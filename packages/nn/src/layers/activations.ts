@@ -7,10 +7,13 @@ import {
   prelu,
   type Runtime,
   type SoftplusOptions,
+  sigmoid,
+  silu,
   softplus,
   type Tensor,
+  tanh,
   type Variable,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module, parameter } from "../module.js";
 
@@ -24,14 +27,14 @@ export class ReLU extends Module {
 /** The hyperbolic tangent, as torch.nn.Tanh. */
 export class Tanh extends Module {
   forward(x: Tensor): Tensor {
-    return x.tanh();
+    return tanh(x);
   }
 }
 
 /** 1 / (1 + exp(−x)), as torch.nn.Sigmoid. */
 export class Sigmoid extends Module {
   forward(x: Tensor): Tensor {
-    return x.sigmoid();
+    return sigmoid(x);
   }
 }
 
@@ -54,7 +57,7 @@ export class GELU extends Module {
 /** x · sigmoid(x) */
 export class SiLU extends Module {
   forward(x: Tensor): Tensor {
-    return x.silu();
+    return silu(x);
   }
 }
 

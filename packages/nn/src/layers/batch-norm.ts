@@ -5,7 +5,7 @@ import {
   ShapeError,
   type Tensor,
   type Variable,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { buffer, Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";

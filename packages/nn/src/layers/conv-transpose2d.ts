@@ -5,7 +5,7 @@ import {
   type Runtime,
   type Tensor,
   type Variable,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";

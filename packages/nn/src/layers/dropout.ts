@@ -1,4 +1,9 @@
-import { type DropoutOptions, dropout, type Generator, type Tensor } from "@halfstep/tensor";
+import {
+  type DropoutOptions,
+  dropout,
+  type Generator,
+  type Tensor,
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 

@@ -4,7 +4,7 @@ import {
   type Runtime,
   type Tensor,
   type Variable,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { type InitOptions, normal } from "../init.js";
 import { Module, parameter } from "../module.js";

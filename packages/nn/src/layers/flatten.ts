@@ -1,4 +1,4 @@
-import type { Tensor } from "@halfstep/tensor";
+import type { Tensor } from "@halfstep/tensor/functional";
 import { Module } from "../module.js";
 
 /** [batch, ...] as [batch, features]. */

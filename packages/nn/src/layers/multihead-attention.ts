@@ -5,7 +5,7 @@ import {
   ShapeError,
   scaledDotProductAttention,
   type Tensor,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";

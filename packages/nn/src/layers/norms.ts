@@ -7,7 +7,7 @@ import {
   rmsNorm,
   type Tensor,
   type Variable,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";

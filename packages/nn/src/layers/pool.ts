@@ -1,4 +1,10 @@
-import { avgPool2d, maxPool2d, type PoolOptions, ShapeError, type Tensor } from "@halfstep/tensor";
+import {
+  avgPool2d,
+  maxPool2d,
+  type PoolOptions,
+  ShapeError,
+  type Tensor,
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { Pair } from "./pair.js";

@@ -1,5 +1,5 @@
-import type { Generator, Runtime, Tensor, Variable } from "@halfstep/tensor";
-import { gru, lstm, type RecurrentWeights } from "@halfstep/tensor/functional";
+import type { Generator, Runtime, Tensor, Variable } from "@halfstep/tensor/functional";
+import { gru, lstm, type RecurrentWeights, unsqueeze } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
@@ -65,7 +65,7 @@ export class LSTMCell extends Cell {
 
   /** @param x [batch, inputSize]; states are [batch, hiddenSize]. */
   forward(x: Tensor, states: RecurrentStates = {}): Omit<LSTMResult, "output"> {
-    const { hidden, cell } = lstm(x.unsqueeze(0), this.weights, states);
+    const { hidden, cell } = lstm(unsqueeze(x, 0), this.weights, states);
     return { hidden, cell };
   }
 }
@@ -85,6 +85,6 @@ export class GRUCell extends Cell {
 
   /** @param x [batch, inputSize]; the state is [batch, hiddenSize]. */
   forward(x: Tensor, hidden?: Tensor): Tensor {
-    return gru(x.unsqueeze(0), this.weights, { hidden }).hidden;
+    return gru(unsqueeze(x, 0), this.weights, { hidden }).hidden;
   }
 }

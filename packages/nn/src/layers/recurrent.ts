@@ -2,14 +2,17 @@ import {
   cat,
   dropout,
   type Generator,
+  gru,
+  lstm,
+  type RecurrentWeights,
   type Runtime,
   ShapeError,
   select,
   stack,
   type Tensor,
+  transpose,
   type Variable,
-} from "@halfstep/tensor";
-import { gru, lstm, type RecurrentWeights } from "@halfstep/tensor/functional";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
@@ -126,7 +129,7 @@ abstract class Recurrent extends Module {
         `${this.label} needs an input [${this.batchFirst ? "batch, length" : "length, batch"}, ${this.inputSize}], not [${input.shape}]`,
       );
     const states: States[] = [];
-    let x = this.batchFirst ? input.transpose(0, 1) : input;
+    let x = this.batchFirst ? transpose(input, 0, 1) : input;
     for (let layer = 0; layer < this.numLayers; layer++) {
       if (layer > 0 && this.isTraining && this.dropout > 0)
         x = dropout(x, { p: this.dropout, generator: this.generator });
@@ -142,7 +145,7 @@ abstract class Recurrent extends Module {
       });
       x = outputs.length === 1 ? (outputs[0] as Tensor) : cat(outputs, 2);
     }
-    return { output: this.batchFirst ? x.transpose(0, 1) : x, states };
+    return { output: this.batchFirst ? transpose(x, 0, 1) : x, states };
   }
 
   #weights(layer: number, direction: number): RecurrentWeights {

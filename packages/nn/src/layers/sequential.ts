@@ -1,4 +1,4 @@
-import type { Tensor } from "@halfstep/tensor";
+import type { Tensor } from "@halfstep/tensor/functional";
 import { type Layer, Module } from "../module.js";
 
 /** Layers one after the other. As in torch their names are their places: "0.weight". */

@@ -13,13 +13,15 @@ import {
   defineOp,
   type HostOp,
   hostLaunch,
+  isFiniteNumber,
+  logicalAnd,
   noGrad,
   type Op,
   type Operand,
   type Tensor,
   type TensorSpec,
   where,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import type { Module } from "../module.js";
 import { BatchNorm2d } from "./batch-norm.js";
 
@@ -74,7 +76,7 @@ function normalized(
   }) as [Tensor, Tensor, Tensor, Tensor];
   noGrad(() =>
     withoutAutocast(() => {
-      const isUsable = mean.isFinite().logicalAnd(unbiased.isFinite());
+      const isUsable = logicalAnd(isFiniteNumber(mean), isFiniteNumber(unbiased));
       for (const [running, batch] of [
         [runningMean, mean],
         [runningVar, unbiased],

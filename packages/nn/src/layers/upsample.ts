@@ -8,7 +8,7 @@ import {
   upsampleNearest2d,
   upsampleNearest3d,
   upsampleTrilinear3d,
-} from "@halfstep/tensor";
+} from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 

@@ -1,4 +1,15 @@
-import { cat, flip, indexSelect, matmul, maxPool2d, topK, where } from "../ops/index.js";
+import {
+  amax,
+  cat,
+  eq,
+  flip,
+  gt,
+  indexSelect,
+  matmul,
+  maxPool2d,
+  topK,
+  where,
+} from "../ops/index.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -22,7 +33,7 @@ const elementwise: Program = {
     return (factor = 2) => {
       const x = runtime.tensor(eighths(24), [6, 4]);
       const y = x.add(bias).mul(factor).relu();
-      return [y, y.sub(x).square(), where(x.gt(0), x, y)];
+      return [y, y.sub(x).square(), where(gt(x, 0), x, y)];
     };
   },
 };
@@ -35,7 +46,7 @@ const products: Program = {
     return (factor = 1) => {
       const x = runtime.tensor(eighths(6 * 7), [6, 7]);
       const y = matmul(x, weight).mul(factor);
-      return [y, y.sum([0]), y.amax([1]), y.reshape([8, 6]).permute([1, 0])];
+      return [y, y.sum([0]), amax(y, [1]), y.reshape([8, 6]).permute([1, 0])];
     };
   },
 };
@@ -63,7 +74,7 @@ const integers: Program = {
     return () => {
       const indices = runtime.tensor(Uint32Array.from([3, 2, 1, 0, 2]));
       const { values, indices: places } = topK(runtime.tensor([3, 1, 2, 5]), 3);
-      return [indexSelect(table, 0, indices), indices.eq(2), values, places];
+      return [indexSelect(table, 0, indices), eq(indices, 2), values, places];
     };
   },
 };

@@ -6,6 +6,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import { matmul } from "./matmul.js";
 import { avgPool2d } from "./pool.js";
 import { inFloat32 } from "./precision.js";
+import { unsqueeze } from "./shape.js";
 
 /**
  * Means of windows that divide an input [batch, height, width, channels] into `size` parts along height and width, as in torch: windows
@@ -46,7 +47,7 @@ export const adaptiveAvgPool1d: (x: Tensor, size: number) => Tensor = checked(
   "adaptiveAvgPool1d",
   { x: kinds.tensor, size: kinds.integer },
   (x: Tensor, size: number): Tensor => {
-    const y = adaptiveAvgPool2d(x.unsqueeze(1), [1, size]);
+    const y = adaptiveAvgPool2d(unsqueeze(x, 1), [1, size]);
     return y.reshape(y.shape.toSpliced(1, 1));
   },
 );

@@ -4,9 +4,12 @@ import { castTo } from "../dispatch/cast.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
+import { clamp } from "./activations.js";
 import { ge, keepWhere, le, logicalAnd, where } from "./comparison.js";
+import { floor, round } from "./elementwise.js";
 import { indexSelect, placeIn } from "./indexing.js";
 import { inFloat32 } from "./precision.js";
+import { unsqueeze } from "./shape.js";
 import { select } from "./windows.js";
 
 /** Options of {@link gridSampler}. */
@@ -26,8 +29,8 @@ interface Tap {
 }
 
 function tapsOf(x: Tensor, mode: "bilinear" | "nearest"): readonly Tap[] {
-  if (mode === "nearest") return [{ place: noGrad(() => x.round()), weight: undefined }];
-  const low = noGrad(() => x.floor());
+  if (mode === "nearest") return [{ place: noGrad(() => round(x)), weight: undefined }];
+  const low = noGrad(() => floor(x));
   const weight = x.sub(low);
   return [
     { place: low, weight: weight.neg().add(1) },
@@ -83,7 +86,7 @@ function sample(
     const place = alignCorners ? unit.mul((size - 1) / 2) : unit.mul(size / 2).sub(0.5);
     const mirrored =
       padding === "reflection" ? reflected(place, size, alignCorners ? 0 : -0.5) : place;
-    return tapsOf(padding === "zeros" ? place : mirrored.clamp({ min: 0, max: size - 1 }), mode);
+    return tapsOf(padding === "zeros" ? place : clamp(mirrored, { min: 0, max: size - 1 }), mode);
   };
   const entries = image.runtime.tensor(
     Uint32Array.from({ length: batch }, (_, n) => n),
@@ -93,8 +96,8 @@ function sample(
   const terms = along(1, height).flatMap((row) =>
     along(0, width).map((column) => {
       const index = noGrad(() => {
-        const y = castTo(row.place.clamp({ min: 0, max: height - 1 }), "uint32");
-        const x = castTo(column.place.clamp({ min: 0, max: width - 1 }), "uint32");
+        const y = castTo(clamp(row.place, { min: 0, max: height - 1 }), "uint32");
+        const x = castTo(clamp(column.place, { min: 0, max: width - 1 }), "uint32");
         const rowOf = placeIn(entries, y, { places: batch, size: height });
         return placeIn(rowOf, x, { places: batch * height, size: width });
       });
@@ -103,10 +106,10 @@ function sample(
         channels,
       ]);
       const weight = product(row.weight, column.weight);
-      const weighted = weight ? values.mul(weight.unsqueeze(-1)) : values;
+      const weighted = weight ? values.mul(unsqueeze(weight, -1)) : values;
       if (padding !== "zeros") return weighted;
       const inside = logicalAnd(within(row.place, height), within(column.place, width));
-      return keepWhere(weighted, inside.unsqueeze(-1));
+      return keepWhere(weighted, unsqueeze(inside, -1));
     }),
   );
   return terms.reduce((sum, term) => sum.add(term));
@@ -117,9 +120,9 @@ function reflected(place: Tensor, size: number, first: number): Tensor {
   const span = size - 1 - 2 * first;
   if (span === 0) return place.mul(0);
   const distance = place.sub(first).abs();
-  const times = noGrad(() => distance.div(span).floor());
+  const times = noGrad(() => floor(distance.div(span)));
   const extra = distance.sub(times.mul(span));
-  const isOdd = noGrad(() => times.sub(times.mul(0.5).floor().mul(2)));
+  const isOdd = noGrad(() => times.sub(floor(times.mul(0.5)).mul(2)));
   return where(isOdd, extra.neg().add(span), extra).add(first);
 }
 

@@ -8,13 +8,16 @@ import { castTo } from "../dispatch/cast.js";
 import { ShapeError } from "../errors.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
+import { clamp } from "./activations.js";
 import { le } from "./comparison.js";
 import type { Generator } from "./generator.js";
 import { made, rand } from "./random.js";
 import { sum } from "./reduce.js";
 import { cumsum } from "./scan.js";
+import { unsqueeze } from "./shape.js";
 import { argsort } from "./sorting.js";
 import { topK } from "./top-k.js";
+import { slice } from "./windows.js";
 
 /** Options of {@link randint}. */
 export interface RandintOptions {
@@ -138,12 +141,12 @@ export const multinomial: (
       if (!replacement) {
         // The race of exponential clocks: the first to ring are a sample without replacement (Efraimidis and Spirakis 2006).
         const clocks = rand(runtime, weights.shape, { generator }).neg().add(1).log().neg();
-        return topK(weights.div(clocks.clamp({ min: 2 ** -30 })), count).indices;
+        return topK(weights.div(clamp(clocks, { min: 2 ** -30 })), count).indices;
       }
       const upTo = cumsum(weights, -1);
-      const total = upTo.slice(-1, { start: -1 });
+      const total = slice(upTo, -1, { start: -1 });
       const drawn = rand(runtime, [...lead, count], { generator }).mul(total);
-      const passed = le(upTo.unsqueeze(-2), drawn.unsqueeze(-1));
+      const passed = le(unsqueeze(upTo, -2), unsqueeze(drawn, -1));
       return sum(passed, -1);
     });
   },

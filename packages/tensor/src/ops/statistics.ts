@@ -14,6 +14,7 @@ import { inDType, inFloat32 } from "./precision.js";
 import { amax, amin, type KeepOptions, mean, sum } from "./reduce.js";
 import { withAxisLast } from "./scan.js";
 import { argmaxOfRows } from "./softmax.js";
+import { pow } from "./transcendental.js";
 import { axisOf } from "./windows.js";
 
 type Axes = number | readonly number[];
@@ -153,7 +154,7 @@ function normOf(x: Tensor, { ord = 2, axes, keepDimensions = false }: VectorNorm
     case 2:
       return root.apply([sum(x.square(), axes, keep)], 2);
     default:
-      return root.apply([sum(magnitude.pow(ord), axes, keep)], ord);
+      return root.apply([sum(pow(magnitude, ord), axes, keep)], ord);
   }
 }
 

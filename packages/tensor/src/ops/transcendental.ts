@@ -3,7 +3,7 @@ import { checked } from "../arguments/arguments.js";
 import { either, number, optionals, tensor } from "../arguments/kinds.js";
 import { type CallableOp, callable, type Op, type UnaryOp } from "../dispatch/op.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { eq, ge, keepWhere, le, logicalAnd, ne } from "./comparison.js";
+import { eq, ge, keepWhere, le, logicalAnd, maskedFill, ne } from "./comparison.js";
 import { cut, pointwise, unary } from "./pointwise.js";
 
 /** eˣ, computed in float32 under autocast. */
@@ -83,7 +83,7 @@ const atan2Op: Op<null> = pointwise<null>({
     const squares = y.square().add(x.square());
     // At the origin the angle is undefined: torch's gradient there is 0, not 0 / 0.
     const scaled = (gradients[0] as Tensor).div(
-      squares.maskedFill(eq(squares, 0), Number.POSITIVE_INFINITY),
+      maskedFill(squares, eq(squares, 0), Number.POSITIVE_INFINITY),
     );
     return [needs[0] ? scaled.mul(x) : undefined, needs[1] ? scaled.mul(y).neg() : undefined];
   },

@@ -13,14 +13,16 @@ import { castTo } from "../dispatch/cast.js";
 import type { Operand } from "../dispatch/op.js";
 import { traceInside } from "../dispatch/trace.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
-import * as ops from "../ops/index.js";
+import { assign } from "../ops/assign.js";
+import { ne } from "../ops/comparison.js";
 import { reshapeNode } from "../ops/shape.js";
 import { halfCopiesOf } from "../record/half-copies.js";
 import type { Placement, Storage } from "../record/storage.js";
 import { isSameShape, sizeOf } from "../shapes.js";
+import { BasicMethods } from "./basic-methods.js";
+import type { FurtherMethods } from "./further-methods.js";
 import { asArrayOf, mostPrinted, textOf } from "./print.js";
 import type { Runtime } from "./runtime.js";
-import { TensorMethods } from "./tensor-methods.js";
 
 const checkTo = argumentCheck("to", { dtype: ownKinds.dtypeOrBool });
 const checkSetGrad = argumentCheck("setGrad", { gradient: kinds.optional(kinds.tensor) });
@@ -38,7 +40,8 @@ export type ElementsOf<D extends DType> = D extends IntegerDType
  * A contiguous array of numbers in the memory of its runtime. Calling an op appends to the runtime's open recording; nothing is
  * computed, and nothing waits, until the recording closes.
  */
-export class Tensor extends TensorMethods {
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: with-methods.ts adds what the interface below declares.
+export class Tensor extends BasicMethods {
   readonly runtime: Runtime;
   readonly shape: readonly number[];
   readonly dtype: DType;
@@ -178,7 +181,7 @@ export class Tensor extends TensorMethods {
   /** The values in another dtype: {@link castTo}. "bool" gives a mask: a uint32 of 1 where an element is not 0, else 0. */
   to(dtype: DType | "bool"): Tensor {
     checkTo([dtype]);
-    return dtype === "bool" ? ops.ne(this, 0) : castTo(this, dtype);
+    return dtype === "bool" ? ne(this, 0) : castTo(this, dtype);
   }
 
   /** Keeps the tensor alive after the step that makes it. The caller has to `dispose()` it. */
@@ -266,7 +269,7 @@ export class Tensor extends TensorMethods {
       throw new ShapeError(
         `setGrad: the tensor has shape [${this.shape}], the gradient has [${gradient.shape}]`,
       );
-    if (gradient) ops.assign(this.gradientVariable(), gradient, undefined);
+    if (gradient) assign(this.gradientVariable(), gradient, undefined);
     this.setGradientState(gradient !== undefined, marks);
   }
 
@@ -309,6 +312,9 @@ export class Tensor extends TensorMethods {
   }
 }
 
+/** Methods that the entry `@halfstep/tensor` adds to tensors. */
+export interface Tensor extends FurtherMethods {}
+
 /** Options of {@link Variable.assign}. */
 export interface AssignOptions {
   /** One float32, a tensor's or a loss scaler's flag. Where it is not 0, the assignment changes nothing. */
@@ -345,7 +351,7 @@ export class Variable extends Tensor {
     const { unless } = options;
     if (isTensor(unless) && unless.dtype !== "float32")
       throw new DTypeError(`assign: unless must be one float32, not ${unless.dtype}`);
-    ops.assign(this, value, isTensor(unless) ? unless.operand() : unless && flagIn(unless));
+    assign(this, value, isTensor(unless) ? unless.operand() : unless && flagIn(unless));
   }
 
   /** @internal Moves the variable to another place, whose contents are already right. */

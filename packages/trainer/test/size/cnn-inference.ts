@@ -1,7 +1,7 @@
 import { autocast } from "@halfstep/autocast";
 import { requestDevice } from "@halfstep/device";
 import { DigitsCnn } from "@halfstep/models";
-import { argmax, gpuRuntime, noGrad } from "@halfstep/tensor";
+import { argmax, gpuRuntime, noGrad } from "@halfstep/tensor/functional";
 
 // A program of a page that classifies images with a CNN, whose bundle the gate `size` weighs.
 

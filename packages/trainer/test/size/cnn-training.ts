@@ -3,7 +3,7 @@ import { requestDevice } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, flatten, gpuRuntime } from "@halfstep/tensor";
+import { ampPrimitives, crossEntropy, flatten, gpuRuntime } from "@halfstep/tensor/functional";
 
 // A program of a page that trains a CNN, whose bundle the gate `size` weighs.
 

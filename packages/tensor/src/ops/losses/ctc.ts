@@ -5,6 +5,7 @@ import { type Composite, composite } from "../../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { NoSecondDerivativeError, ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
+import { clamp } from "../activations.js";
 import { ge, keepWhere, logicalNot, maskedFill } from "../comparison.js";
 import type { ReductionOptions } from "./reduction.js";
 
@@ -154,6 +155,6 @@ export const ctcLoss: Composite<
     const each = zeroInfinity ? keepWhere(losses, logicalNot(isImpossible)) : losses.mul(factor());
     if (reduction === "none") return each;
     if (reduction === "sum") return each.sum();
-    return each.div(castTo(targetLengths.clamp({ min: 1 }), "float32")).mean();
+    return each.div(castTo(clamp(targetLengths, { min: 1 }), "float32")).mean();
   },
 );

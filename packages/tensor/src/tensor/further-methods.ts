@@ -1,374 +1,307 @@
 import * as ops from "../ops/index.js";
 import type { Tensor } from "./tensor.js";
 
-/** The ops that tensors have as methods: each calls the function of the same name. `Tensor` itself is in tensor.ts. */
-export abstract class TensorMethods {
-  get #self(): Tensor {
-    return this as unknown as Tensor;
-  }
+const self = (methods: FurtherMethods): Tensor => methods as unknown as Tensor;
 
-  /** This + `other`, a tensor that broadcasts or a number. */
-  add(other: Tensor | number): Tensor {
-    return ops.add(this.#self, other);
-  }
-  /** This − `other`, a tensor that broadcasts or a number. */
-  sub(other: Tensor | number): Tensor {
-    return ops.sub(this.#self, other);
-  }
-  /** This · `other`, a tensor that broadcasts or a number. */
-  mul(other: Tensor | number): Tensor {
-    return ops.mul(this.#self, other);
-  }
-  /** This / `other`, a tensor that broadcasts or a number. */
-  div(other: Tensor | number): Tensor {
-    return ops.div(this.#self, other);
-  }
-  /** −x. */
-  neg(): Tensor {
-    return ops.scale(this.#self, -1);
-  }
-  /** eˣ, in float32 under autocast. */
-  exp(): Tensor {
-    return ops.exp(this.#self);
-  }
-  /** The natural logarithm, in float32 under autocast. */
-  log(): Tensor {
-    return ops.log(this.#self);
-  }
-  /** √x. */
-  sqrt(): Tensor {
-    return ops.sqrt(this.#self);
-  }
-  /** x². */
-  square(): Tensor {
-    return ops.square(this.#self);
-  }
+/**
+ * The methods that tensors have where the entry `@halfstep/tensor` is loaded: each calls the function of the same name. Programs of the
+ * entry `functional` alone do without them, and bundle only the ops that they call.
+ */
+export abstract class FurtherMethods {
   /** 1 / x, in float32 under autocast. */
   reciprocal(): Tensor {
-    return ops.reciprocal(this.#self);
+    return ops.reciprocal(self(this));
   }
   /** The hyperbolic tangent. */
   tanh(): Tensor {
-    return ops.tanh(this.#self);
-  }
-  /** 1 / (1 + exp(−x)). */
-  sigmoid(): Tensor {
-    return ops.sigmoid(this.#self);
-  }
-  /** max(x, 0); NaN stays NaN. */
-  relu(): Tensor {
-    return ops.relu(this.#self);
-  }
-  /** Sum over `axes` (all of them by default), in float32. */
-  sum(axes?: number | readonly number[], options?: ops.SumOptions): Tensor {
-    return ops.sum(this.#self, axes, options);
-  }
-  /** Mean over `axes` (all of them by default). */
-  mean(axes?: number | readonly number[], options?: ops.KeepOptions): Tensor {
-    return ops.mean(this.#self, axes, options);
+    return ops.tanh(self(this));
   }
   /** Matrix product of the last two dimensions; batch dimensions broadcast. */
   matmul(other: Tensor, options?: ops.MatmulOptions): Tensor {
-    return ops.matmul(this.#self, other, options);
-  }
-  /** The same elements in another shape; one size may be -1. No copy. */
-  reshape(shape: readonly number[]): Tensor {
-    return ops.reshape(this.#self, shape);
-  }
-  /** The dimensions in another order, as a copy. */
-  permute(order: readonly number[]): Tensor {
-    return ops.permute(this.#self, order);
-  }
-  /** Repeats size-1 dimensions to a larger shape, as a copy. */
-  expand(shape: readonly number[]): Tensor {
-    return ops.expand(this.#self, shape);
+    return ops.matmul(self(this), other, options);
   }
   /** Probabilities over an axis, the last by default. */
   softmax(axis?: number, options?: ops.SoftmaxOptions): Tensor {
-    return ops.softmax(this.#self, axis, options);
+    return ops.softmax(self(this), axis, options);
   }
   /** Logarithms of the probabilities over an axis, the last by default. */
   logSoftmax(axis?: number, options?: ops.SoftmaxOptions): Tensor {
-    return ops.logSoftmax(this.#self, axis, options);
+    return ops.logSoftmax(self(this), axis, options);
   }
   /** The index of the largest element along an axis, as uint32; without an axis, among all elements. */
   argmax(axis?: number): Tensor {
-    return ops.argmax(this.#self, axis);
-  }
-  /** |x|. */
-  abs(): Tensor {
-    return ops.abs(this.#self);
+    return ops.argmax(self(this), axis);
   }
   /** −1, 0 or 1; NaN stays NaN. */
   sign(): Tensor {
-    return ops.sign(this.#self);
+    return ops.sign(self(this));
   }
   /** The largest whole number that is not above x. */
   floor(): Tensor {
-    return ops.floor(this.#self);
+    return ops.floor(self(this));
   }
   /** The smallest whole number that is not below x. */
   ceil(): Tensor {
-    return ops.ceil(this.#self);
+    return ops.ceil(self(this));
   }
   /** The nearest whole number; of two that are equally near, the even one. */
   round(): Tensor {
-    return ops.round(this.#self);
+    return ops.round(self(this));
   }
   /** The sine of an angle in radians. */
   sin(): Tensor {
-    return ops.sin(this.#self);
+    return ops.sin(self(this));
   }
   /** The cosine of an angle in radians. */
   cos(): Tensor {
-    return ops.cos(this.#self);
+    return ops.cos(self(this));
   }
   /** The tangent of an angle in radians. */
   tan(): Tensor {
-    return ops.tan(this.#self);
+    return ops.tan(self(this));
   }
   /** The angle from −π/2 to π/2 whose sine is x. */
   asin(): Tensor {
-    return ops.asin(this.#self);
+    return ops.asin(self(this));
   }
   /** The angle from 0 to π whose cosine is x. */
   acos(): Tensor {
-    return ops.acos(this.#self);
+    return ops.acos(self(this));
   }
   /** The angle from −π/2 to π/2 whose tangent is x. */
   atan(): Tensor {
-    return ops.atan(this.#self);
+    return ops.atan(self(this));
   }
   /** The hyperbolic sine. */
   sinh(): Tensor {
-    return ops.sinh(this.#self);
+    return ops.sinh(self(this));
   }
   /** The hyperbolic cosine. */
   cosh(): Tensor {
-    return ops.cosh(this.#self);
+    return ops.cosh(self(this));
   }
   /** exp(x) − 1, relatively exact near 0. */
   expm1(): Tensor {
-    return ops.expm1(this.#self);
+    return ops.expm1(self(this));
   }
   /** log(1 + x), relatively exact near 0. */
   log1p(): Tensor {
-    return ops.log1p(this.#self);
+    return ops.log1p(self(this));
   }
   /** The logarithm to base 2. */
   log2(): Tensor {
-    return ops.log2(this.#self);
+    return ops.log2(self(this));
   }
   /** The logarithm to base 10. */
   log10(): Tensor {
-    return ops.log10(this.#self);
+    return ops.log10(self(this));
   }
   /** 1 / √x. */
   rsqrt(): Tensor {
-    return ops.rsqrt(this.#self);
+    return ops.rsqrt(self(this));
   }
   /** The error function. */
   erf(): Tensor {
-    return ops.erf(this.#self);
+    return ops.erf(self(this));
   }
   /** The inverse of the error function, on [−1, 1]. */
   erfinv(): Tensor {
-    return ops.erfinv(this.#self);
+    return ops.erfinv(self(this));
   }
   /** x · sigmoid(x), also called swish. */
   silu(): Tensor {
-    return ops.silu(this.#self);
+    return ops.silu(self(this));
   }
   /** Where x is 0, as a mask (uint32: 1 or 0). */
   logicalNot(): Tensor {
-    return ops.logicalNot(this.#self);
+    return ops.logicalNot(self(this));
   }
   /** Where x is NaN, as a mask. */
   isNan(): Tensor {
-    return ops.isNan(this.#self);
+    return ops.isNan(self(this));
   }
   /** Where x is ∞ or −∞, as a mask. */
   isInf(): Tensor {
-    return ops.isInf(this.#self);
+    return ops.isInf(self(this));
   }
   /** Where x is neither NaN nor infinite, as a mask. */
   isFinite(): Tensor {
-    return ops.isFiniteNumber(this.#self);
+    return ops.isFiniteNumber(self(this));
   }
   /** x to the power of a number or of another tensor. */
   pow(exponent: number | Tensor): Tensor {
-    return ops.pow(this.#self, exponent);
+    return ops.pow(self(this), exponent);
   }
   /** log(1 + exp(β x)) / β. */
   softplus(options?: ops.SoftplusOptions): Tensor {
-    return ops.softplus(this.#self, options);
+    return ops.softplus(self(this), options);
   }
   /** x · Φ(x), with Φ the normal distribution. */
   gelu(options?: ops.GeluOptions): Tensor {
-    return ops.gelu(this.#self, options);
+    return ops.gelu(self(this), options);
   }
   /** x above 0, else α (exp(x) − 1); α is 1 by default. */
   elu(alpha?: number): Tensor {
-    return ops.elu(this.#self, alpha);
+    return ops.elu(self(this), alpha);
   }
   /** x above 0, else slope · x; the slope is 0.01 by default. */
   leakyRelu(negativeSlope?: number): Tensor {
-    return ops.leakyRelu(this.#self, negativeSlope);
+    return ops.leakyRelu(self(this), negativeSlope);
   }
   /** x within [min, max], either of which may be missing. */
   clamp(range: ops.RangeOptions): Tensor {
-    return ops.clamp(this.#self, range);
+    return ops.clamp(self(this), range);
   }
   /** The larger of two; NaN if either is. */
   maximum(other: Tensor): Tensor {
-    return ops.maximum(this.#self, other);
+    return ops.maximum(self(this), other);
   }
   /** The smaller of two; NaN if either is. */
   minimum(other: Tensor): Tensor {
-    return ops.minimum(this.#self, other);
+    return ops.minimum(self(this), other);
   }
   /** Where this = `other`, as a mask (uint32: 1 or 0). */
   eq(other: Tensor | number): Tensor {
-    return ops.eq(this.#self, other);
+    return ops.eq(self(this), other);
   }
   /** Where this ≠ `other`, as a mask. */
   ne(other: Tensor | number): Tensor {
-    return ops.ne(this.#self, other);
+    return ops.ne(self(this), other);
   }
   /** Where this < `other`, as a mask. */
   lt(other: Tensor | number): Tensor {
-    return ops.lt(this.#self, other);
+    return ops.lt(self(this), other);
   }
   /** Where this ≤ `other`, as a mask. */
   le(other: Tensor | number): Tensor {
-    return ops.le(this.#self, other);
+    return ops.le(self(this), other);
   }
   /** Where this > `other`, as a mask. */
   gt(other: Tensor | number): Tensor {
-    return ops.gt(this.#self, other);
+    return ops.gt(self(this), other);
   }
   /** Where this ≥ `other`, as a mask. */
   ge(other: Tensor | number): Tensor {
-    return ops.ge(this.#self, other);
+    return ops.ge(self(this), other);
   }
   /** Where both are not 0, as a mask. */
   logicalAnd(other: Tensor): Tensor {
-    return ops.logicalAnd(this.#self, other);
+    return ops.logicalAnd(self(this), other);
   }
   /** Where one or both are not 0, as a mask. */
   logicalOr(other: Tensor): Tensor {
-    return ops.logicalOr(this.#self, other);
+    return ops.logicalOr(self(this), other);
   }
   /** This where the mask is not 0, `other` elsewhere. */
   where(mask: Tensor, other: Tensor): Tensor {
-    return ops.where(mask, this.#self, other);
+    return ops.where(mask, self(this), other);
   }
   /** `value` where the mask is not 0; a finite value stays finite in every dtype. */
   maskedFill(mask: Tensor, value: number): Tensor {
-    return ops.maskedFill(this.#self, mask, value);
+    return ops.maskedFill(self(this), mask, value);
   }
   /** Product over `axes` (all of them by default), in float32. */
   prod(axes?: number | readonly number[], options?: ops.SumOptions): Tensor {
-    return ops.prod(this.#self, axes, options);
+    return ops.prod(self(this), axes, options);
   }
   /** Maximum over `axes` (all of them by default); NaN wins. */
   amax(axes?: number | readonly number[], options?: ops.KeepOptions): Tensor {
-    return ops.amax(this.#self, axes, options);
+    return ops.amax(self(this), axes, options);
   }
   /** Minimum over `axes` (all of them by default); NaN wins. */
   amin(axes?: number | readonly number[], options?: ops.KeepOptions): Tensor {
-    return ops.amin(this.#self, axes, options);
+    return ops.amin(self(this), axes, options);
   }
   /** The largest element along an axis, and its index. */
   max(axis: number, options?: ops.KeepOptions): ops.Extremum {
-    return ops.max(this.#self, axis, options);
+    return ops.max(self(this), axis, options);
   }
   /** The smallest element along an axis, and its index. */
   min(axis: number, options?: ops.KeepOptions): ops.Extremum {
-    return ops.min(this.#self, axis, options);
+    return ops.min(self(this), axis, options);
   }
   /** The k largest elements along an axis, best first, and their indices. */
   topK(k: number, options?: ops.TopKOptions): ops.Extremum {
-    return ops.topK(this.#self, k, options);
+    return ops.topK(self(this), k, options);
   }
   /** Variance over `axes` (all of them by default), unbiased by default. */
   variance(options?: ops.VarianceOptions): Tensor {
-    return ops.variance(this.#self, options);
+    return ops.variance(self(this), options);
   }
   /** Standard deviation over `axes` (all of them by default), unbiased by default. */
   std(options?: ops.VarianceOptions): Tensor {
-    return ops.std(this.#self, options);
+    return ops.std(self(this), options);
   }
   /** (Σ |x|^ord)^(1/ord) over `axes` (all of them by default); `ord` is 2 by default. */
   norm(options?: ops.VectorNormOptions): Tensor {
-    return ops.norm(this.#self, options);
+    return ops.norm(self(this), options);
   }
   /** log Σ exp over `axes` (all of them by default). */
   logsumexp(options?: ops.ReduceOptions): Tensor {
-    return ops.logsumexp(this.#self, options);
+    return ops.logsumexp(self(this), options);
   }
   /** The running sum along an axis. */
   cumsum(axis: number, options?: ops.CumulateOptions): Tensor {
-    return ops.cumsum(this.#self, axis, options);
+    return ops.cumsum(self(this), axis, options);
   }
   /** The running product along an axis. */
   cumprod(axis: number, options?: ops.CumulateOptions): Tensor {
-    return ops.cumprod(this.#self, axis, options);
+    return ops.cumprod(self(this), axis, options);
   }
   /** Exchanges two dimensions, as a copy. */
   transpose(a: number, b: number): Tensor {
-    return ops.transpose(this.#self, a, b);
+    return ops.transpose(self(this), a, b);
   }
   /** Inserts a dimension of size 1. No copy. */
   unsqueeze(axis: number): Tensor {
-    return ops.unsqueeze(this.#self, axis);
+    return ops.unsqueeze(self(this), axis);
   }
   /** Removes a dimension of size 1. No copy. */
   squeeze(axis: number): Tensor {
-    return ops.squeeze(this.#self, axis);
+    return ops.squeeze(self(this), axis);
   }
   /** The elements from `start` up to `end` along an axis, as a copy. */
   slice(axis: number, options?: ops.SliceOptions): Tensor {
-    return ops.slice(this.#self, axis, options);
+    return ops.slice(self(this), axis, options);
   }
   /** `length` places along an axis, from `start` on. */
   narrow(axis: number, start: number, length: number): Tensor {
-    return ops.narrow(this.#self, axis, start, length);
+    return ops.narrow(self(this), axis, start, length);
   }
   /** The elements at one index of an axis, which is removed. */
   select(axis: number, index: number): Tensor {
-    return ops.select(this.#self, axis, index);
+    return ops.select(self(this), axis, index);
   }
   /** Splits the tensor along an axis (the first by default) into pieces of the given sizes, or of one size. */
   split(sizes: number | readonly number[], axis?: number): Tensor[] {
-    return ops.split(this.#self, sizes, axis);
+    return ops.split(self(this), sizes, axis);
   }
   /** Splits the tensor along an axis (the first by default) into at most `count` pieces of equal size. */
   chunk(count: number, axis?: number): Tensor[] {
-    return ops.chunk(this.#self, count, axis);
+    return ops.chunk(self(this), count, axis);
   }
   /** Reverses some axes. */
   flip(axes: number | readonly number[]): Tensor {
-    return ops.flip(this.#self, axes);
+    return ops.flip(self(this), axes);
   }
   /** Shifts the elements along an axis by `by` places; those past the end wrap around to the start. */
   roll(by: number, axis: number): Tensor {
-    return ops.roll(this.#self, by, axis);
+    return ops.roll(self(this), by, axis);
   }
   /** The elements at the places that a uint32 index names along an axis. */
   gather(axis: number, index: Tensor): Tensor {
-    return ops.gather(this.#self, axis, index);
+    return ops.gather(self(this), axis, index);
   }
   /** The places along an axis that a uint32 index names. */
   indexSelect(axis: number, index: Tensor): Tensor {
-    return ops.indexSelect(this.#self, axis, index);
+    return ops.indexSelect(self(this), axis, index);
   }
   /** This with `source` added to the places that a uint32 index names along an axis. */
   scatterAdd(axis: number, index: Tensor, source: Tensor): Tensor {
-    return ops.scatterAdd(this.#self, axis, index, source);
+    return ops.scatterAdd(self(this), axis, index, source);
   }
   /** This with elements dropped at random, as in training. */
   dropout(options: ops.DropoutOptions): Tensor {
-    return ops.dropout(this.#self, options);
+    return ops.dropout(self(this), options);
   }
 }
