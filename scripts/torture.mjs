@@ -1,15 +1,30 @@
 // `npm run torture [-- KILLS]`: ends training by SIGKILL at random moments, 200 times, and checks the files that
 // remain. Every checkpoint must be readable, and every resumed run must write the same bytes as an uninterrupted one.
+// `npm run torture -- KILLS writers` does the same to commands that convert, predict and export: each file is the old one or the new one.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundleApp } from "./start/bundle.mjs";
+import { killWriters } from "./torture/kill-writers.mjs";
 
 const kills = Number(process.argv[2] ?? 200);
 if (!Number.isSafeInteger(kills) || kills < 1) {
   console.error("Give the number of kills: npm run torture -- 200");
   process.exit(2);
+}
+const onKill = (count) => {
+  if (count % 10 === 0) console.log(`${count} of ${kills} kills`);
+};
+if (process.argv[3] === "writers") {
+  const directory = mkdtempSync(join(tmpdir(), "halfstep-torture-"));
+  const result = await killWriters({ directory, kills, random: Math.random, onKill });
+  console.log(
+    `${result.kills} kills and ${result.ended} ends: files were the old ones ${result.old} times, the new ones ${result.new} times; ${result.lost.length} were lost`,
+  );
+  for (const problem of result.lost) console.log(problem);
+  if (result.lost.length === 0) rmSync(directory, { recursive: true });
+  process.exit(result.lost.length === 0 ? 0 : 1);
 }
 const trainer = fileURLToPath(new URL("../packages/trainer", import.meta.url));
 const [torturer, program] = ["torture", "training-process"].map((name) =>
@@ -23,9 +38,7 @@ const directory = mkdtempSync(join(tmpdir(), "halfstep-torture-"));
 const started = performance.now();
 const result = await torture({
   ...{ program, directory, kills, random: Math.random },
-  onKill: (count) => {
-    if (count % 10 === 0) console.log(`${count} of ${kills} kills`);
-  },
+  onKill,
 });
 const seconds = Math.round((performance.now() - started) / 1000);
 console.log(

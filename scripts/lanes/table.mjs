@@ -43,7 +43,7 @@ export const lanes = [
       "packages/trainer": { lane: ["micro-batches"] },
       "apps/digits": { lane: ["underflow", "cost"] },
       "apps/images": { lane: ["train"] },
-      "apps/segmentation": { lane: ["train"] },
+      "apps/segmentation": { lane: ["killed", "train"] },
       "apps/super-resolution": { lane: ["train"] },
       "apps/text": { lane: ["training"] },
     },
