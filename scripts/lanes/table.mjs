@@ -132,6 +132,14 @@ export const browserLanes = [
 export const fullBrowserLanes = [
   ...browserLanes,
   {
+    name: "recipes",
+    what: "the playground's presets, and every precision of its digits and its GPT",
+    driver: chromiumOnLavapipe,
+    env: { HALFSTEP_BROWSER_LANE: "lavapipe" },
+    tests: { "apps/playground": { browser: ["recipes"] } },
+    differing: [],
+  },
+  {
     name: "bundlers",
     what: "packed packages in an empty project, bundled by four tools",
     driver: chromiumOnSwiftShader,
