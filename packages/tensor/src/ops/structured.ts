@@ -15,7 +15,7 @@ import { logSoftmaxOp, softmaxOp } from "./softmax.js";
 import { window } from "./windows.js";
 
 /** The names of {@link structuredOps}. */
-export type StructuredOp =
+type StructuredOp =
   | "cast"
   | "reshape"
   | "permute"
