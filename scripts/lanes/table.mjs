@@ -45,7 +45,7 @@ export const lanes = [
       "apps/images": { lane: ["train"] },
       "apps/segmentation": { lane: ["killed", "train"] },
       "apps/super-resolution": { lane: ["train"] },
-      "apps/text": { lane: ["training"] },
+      "apps/text": { lane: ["training", "published"] },
     },
     differing: [],
   },
