@@ -39,6 +39,7 @@ export const lanes = [
     driver: ownAdapter,
     env: {},
     tests: {
+      "packages/distributed": { lane: ["convergence"] },
       "packages/kernels": { lane: ["accumulating"] },
       "packages/trainer": { lane: ["micro-batches"] },
       "apps/digits": { lane: ["underflow", "cost"] },

@@ -1,4 +1,5 @@
 export type { Carrier, CollectiveOptions, Hosts, Scope, Traffic } from "./carrier.js";
+export type { PowerSgdOptions } from "./compress/power-sgd.js";
 export { DiLoCo, type DiLoCoOptions, type DiLoCoState } from "./diloco/diloco.js";
 export { ExchangeError, type ExchangeFailure } from "./errors.js";
 export { agreedMode } from "./gradients/agreed-mode.js";
@@ -8,6 +9,7 @@ export {
   type GradientExchangeOptions,
   type ReduceOptions,
   type ReducibleOptimizer,
+  type ReducibleParameters,
   type ShardedVariables,
 } from "./gradients/gradient-exchange.js";
 export { type InProcessOptions, inProcess } from "./in-process/in-process.js";

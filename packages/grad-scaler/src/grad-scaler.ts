@@ -264,6 +264,14 @@ export class GradScaler<B, L = B> {
   }
 
   /**
+   * The device state of a loss's scale, float32 `[scale, 1 / scale, …]`, for code that reads gradients before they are unscaled. Undefined
+   * where disabled.
+   */
+  gradScale(lossId = 0): B | undefined {
+    return this.#stepper.resident?.loss(lossId).state;
+  }
+
+  /**
    * The device flag that guards this optimizer's step: one float32, not 0 where a gradient was infinite or NaN. It is valid from
    * `unscale` or `step` to `update`, which clears it. Undefined where disabled.
    */

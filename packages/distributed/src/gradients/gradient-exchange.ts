@@ -11,6 +11,7 @@ import {
   type Runtime,
 } from "@halfstep/tensor/functional";
 import type { Carrier } from "../carrier.js";
+import { type CompressedGroup, PowerSgd, type PowerSgdOptions } from "../compress/power-sgd.js";
 import type { ParameterShard } from "../shards/parameter-shard.js";
 import { ShardedParameters } from "../shards/sharded-parameters.js";
 import { Exchange, type ExchangeOptions } from "../wire/exchange.js";
@@ -28,7 +29,15 @@ export interface ReducibleOptimizer<B> {
   /** The gradients that are present, whole groups where possible. */
   gradients(): Iterable<Binding<B>>;
   /** With mode "zero1", each has parameters that {@link GradientExchange.shard} gave. */
-  readonly paramGroups?: readonly { readonly params: { readonly shard?: unknown } }[];
+  readonly paramGroups?: readonly { readonly params: ReducibleParameters<B> }[];
+}
+
+/** The parameters of one group of an optimizer. */
+export interface ReducibleParameters<B> {
+  readonly gradients: B;
+  readonly segments: readonly { readonly offset: number; readonly shape: readonly number[] }[];
+  hasGradient?(segment: number): boolean;
+  readonly shard?: object;
 }
 
 /** Flat parameters of which this rank steps its shard. */
@@ -38,6 +47,8 @@ export type ShardedVariables = FlatVariables & { readonly shard?: ParameterShard
 export interface GradientExchangeOptions extends ExchangeOptions {
   /** Default "allReduce". */
   readonly mode?: GradientExchangeMode;
+  /** With mode "allReduce", exchanges factors of few columns in place of matrices. Default: none. */
+  readonly compress?: { readonly powerSgd: PowerSgdOptions } | undefined;
   /** Parts into which the gradients are divided, each exchanged as soon as it is computed. Default 5. */
   readonly buckets?: number;
   /** Least bytes of a part: smaller groups, such as biases, wait for the last. Default 1 MiB. */
@@ -45,7 +56,9 @@ export interface GradientExchangeOptions extends ExchangeOptions {
 }
 
 /** Options of one exchange of gradients. */
-export interface ReduceOptions {
+export interface ReduceOptions<B = never> {
+  /** With `compress`, the scaler's `gradScale()` where gradients carry its scale: residuals are kept without it. */
+  readonly gradScale?: B | undefined;
   /** The share of this rank in the global batch, such as its number of samples. Default 1: equal shares. */
   readonly weight?: number;
 }
@@ -72,6 +85,7 @@ export class GradientExchange {
   readonly mode: GradientExchangeMode;
   readonly #exchange: Exchange;
   readonly #sharded: ShardedParameters[] = [];
+  readonly #powerSgd: PowerSgd | undefined;
   readonly #buckets: number;
   readonly #leastBytes: number;
   /** By the most parts of a group: a plan is cached by its host ops. */
@@ -84,6 +98,7 @@ export class GradientExchange {
       mode = "allReduce",
       buckets = 5,
       leastBytes = 2 ** 20,
+      compress,
       ...options
     }: GradientExchangeOptions = {},
   ) {
@@ -92,6 +107,11 @@ export class GradientExchange {
         throw new RangeError(`${name} is ${value}: it must be a whole number from 1 on`);
     this.mode = mode;
     this.#exchange = new Exchange(carrier, options);
+    if (compress && mode === "zero1")
+      throw new TypeError(
+        'compress is for mode "allReduce": with "zero1" no rank has whole matrices of gradients',
+      );
+    this.#powerSgd = compress && new PowerSgd(this.#exchange, compress.powerSgd);
     this.#buckets = buckets;
     this.#leastBytes = leastBytes;
   }
@@ -130,12 +150,17 @@ export class GradientExchange {
    */
   reduce<B>(
     optimizers: ReducibleOptimizer<B> | readonly ReducibleOptimizer<B>[],
-    { weight }: ReduceOptions = {},
+    { weight, gradScale }: ReduceOptions<B> = {},
   ): void {
     if (this.#exchange.carrier.size === 1) return;
     const all = "target" in optimizers ? [optimizers] : optimizers;
     if (this.mode === "zero1") {
       for (const sharded of this.#shardedBy(all)) sharded.reduce(weight);
+      return;
+    }
+    if (this.#powerSgd) {
+      const scale = gradScale && pairOf(gradScale);
+      this.#powerSgd.record(all.flatMap(compressedGroups), { weight, gradScale: scale });
       return;
     }
     const groups = all.flatMap(({ target, gradients }, i) =>
@@ -151,9 +176,9 @@ export class GradientExchange {
   }
 
   #shardedBy<B>(optimizers: readonly ReducibleOptimizer<B>[]): ReadonlySet<ShardedParameters> {
-    const shards = optimizers.flatMap(({ paramGroups }) => [
-      ...(paramGroups ?? [{ params: {} }]).map(({ params }) => params.shard),
-    ]);
+    const shards = optimizers.flatMap(({ paramGroups = [] }) =>
+      paramGroups.map(({ params }) => params.shard),
+    );
     return new Set(
       shards.map((shard) => {
         const found = this.#sharded.find((each) => each.shards.some((own) => own === shard));
@@ -234,3 +259,20 @@ export class GradientExchange {
     return found[0] as number;
   }
 }
+
+const pairOf = <B>(buffer: B): Binding<B> => ({ buffer, offset: 0, length: 2, dtype: "float32" });
+
+/** The gradients of an optimizer that are present, by group. */
+const compressedGroups = <B>({
+  target,
+  paramGroups = [],
+}: ReducibleOptimizer<B>): readonly CompressedGroup<B>[] =>
+  paramGroups.flatMap(({ params }) => {
+    const segments = params.segments.filter((_, i) => params.hasGradient?.(i) ?? true);
+    const length = Math.max(
+      0,
+      ...segments.map(({ offset, shape }) => offset + shape.reduce((a, b) => a * b, 1)),
+    );
+    const gradients = { ...pairOf(params.gradients), length };
+    return segments.length > 0 ? [{ target, gradients, segments }] : [];
+  });
