@@ -40,18 +40,13 @@ export function fakeHosts(count, { ranks = 1, megabits } = {}) {
     tryToRun("ip", `link del ${bridge}`);
   };
   const setRate = (rate) => {
-    for (const host of hosts)
-      for (const place of [`dev ${linkOf(host)}`, "dev eth0"]) {
-        const inside = place === "dev eth0" ? ["-n", `${prefix}${host}`] : [];
-        const tc = (line) => run("tc", [...inside, ...line.split(" ")].join(" "));
-        if (rate === undefined) {
-          try {
-            tc(`qdisc del ${place} root`);
-          } catch {
-            // The link had no rate.
-          }
-        } else tc(`qdisc replace ${place} root tbf rate ${rate}mbit burst 256k latency 50ms`);
-      }
+    // Shorter bursts than a few of the largest packets drop most of them, and longer queues make TCP send again what is still on its way.
+    const rule =
+      rate === undefined ? "pfifo limit 1000" : `tbf rate ${rate}mbit burst 256kb latency 50ms`;
+    for (const host of hosts) {
+      run("tc", `qdisc replace dev ${linkOf(host)} root ${rule}`);
+      run("tc", `-n ${prefix}${host} qdisc replace dev eth0 root ${rule}`);
+    }
   };
   try {
     run("ip", `link add ${bridge} type bridge`);
@@ -79,6 +74,9 @@ export function fakeHosts(count, { ranks = 1, megabits } = {}) {
       ...["--mca", "btl", "self,vader,tcp"],
       ...["--mca", "btl_tcp_if_include", `${network}.0/24`],
       ...["--mca", "oob_tcp_if_include", `${network}.0/24`],
+      // Requests for data wait behind data otherwise, so that two ranks send one after the other.
+      ...["--mca", "btl_tcp_flags", "1"],
+      ...["--mca", "btl_tcp_sndbuf", "65536", "--mca", "btl_tcp_rcvbuf", "131072"],
       // A launcher that has lost a host waits for it otherwise: it notices within four seconds, unless it has sent something meanwhile.
       ...["--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "1"],
       ...["--mca", "oob_tcp_keepalive_probes", "2"],

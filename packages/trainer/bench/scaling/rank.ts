@@ -1,0 +1,161 @@
+// One rank of the scaling measurement: node scaling-rank.js TASKS. Rank 0 prints lines of JSON.
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as wait } from "node:timers/promises";
+import { Exchange, GradientExchange } from "@halfstep/distributed";
+import { init } from "@halfstep/distributed/node";
+import { Mlp } from "@halfstep/models";
+import { SGD } from "@halfstep/optim";
+import { crossEntropy, flatten, type Runtime } from "@halfstep/tensor";
+import { openRuntime } from "../../src/cli/open-runtime.js";
+import { type Call, emptyCarrier, notingCarrier } from "./carriers.js";
+import type {
+  CallTimes,
+  LargeTask,
+  LinkTask,
+  MeasuredLarge,
+  MeasuredLink,
+  MeasuredSteps,
+  RankLine,
+  ScalingTask,
+  StepsTask,
+} from "./tasks.js";
+
+const tasks: readonly ScalingTask[] = JSON.parse(process.argv[2] ?? "[]");
+
+/** Eight products of equal size, whose gradients are ready one after the other: 1.2 million parameters. */
+const width = 384;
+const sizes = [width, width, width, width, width, width, width, width, 10] as const;
+
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
+
+const mean = (values: readonly number[]): number =>
+  values.reduce((a, b) => a + b, 0) / values.length;
+
+const carrier = await init({ deadline: 120_000 });
+const print = (line: RankLine): void => {
+  if (carrier.rank === 0) console.log(JSON.stringify(line));
+};
+
+/** Time for the measuring program to read the counters of links. */
+async function mark(name: string): Promise<void> {
+  await carrier.barrier();
+  print({ mark: name });
+  await wait(300);
+  await carrier.barrier();
+}
+
+let runtime: Runtime | undefined;
+
+/** Trains, and notes when each bucket was ready, and what the host did with it. */
+async function measureSteps(task: StepsTask): Promise<MeasuredSteps> {
+  runtime ??= (await openRuntime({ device: "gpu" })).runtime;
+  const { batch, buckets, wire, peers } = task;
+  const model = new Mlp(runtime, { sizes, seed: 1 });
+  const optimizer = new SGD(runtime.target, flatten(model.parameters()), { lr: 0.01 });
+  let calls: Call[] = [];
+  const peersOf = { none: undefined, empty: emptyCarrier(), job: carrier }[peers];
+  const exchange =
+    peersOf &&
+    new GradientExchange(
+      notingCarrier(peersOf, (call) => calls.push(call)),
+      { wire, buckets, leastBytes: 2 ** 16 },
+    );
+  const features = Float32Array.from({ length: batch * width }, (_, i) => Math.sin(i * 12.9898));
+  const labels = Uint32Array.from({ length: batch }, (_, i) => i % 10);
+  const step = async (): Promise<void> => {
+    const loss = await (runtime as Runtime).step(() => {
+      const x = (runtime as Runtime).tensor(features, [batch, width]);
+      const loss = crossEntropy(model.forward(x), (runtime as Runtime).tensor(labels));
+      loss.backward();
+      exchange?.reduce(optimizer);
+      optimizer.step();
+      optimizer.zeroGrad();
+      return loss;
+    });
+    await loss.item();
+    loss.dispose();
+  };
+  for (let i = 0; i < 5; i++) await step();
+  await mark(`${peers} ${wire} ${buckets}`);
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  const { bytes } = carrier.traffic;
+  const times: number[] = [];
+  const seen: SeenStep[] = [];
+  for (let i = 0; i < task.steps; i++) {
+    calls = [];
+    const startedAt = performance.now();
+    await step();
+    times.push(performance.now() - startedAt);
+    seen.push({ startedAt, calls });
+  }
+  delay.disable();
+  const sent = carrier.traffic.bytes - bytes;
+  await mark("end");
+  return {
+    task,
+    step: median(times),
+    stall: Math.max(0, delay.max / 1e6 - 1),
+    bytes: sent / task.steps,
+    calls: averageCalls(seen),
+  };
+}
+
+interface SeenStep {
+  readonly startedAt: number;
+  readonly calls: readonly Call[];
+}
+
+/** The collectives of the steps, which are the same in each. */
+const averageCalls = (seen: readonly SeenStep[]): CallTimes[] =>
+  (seen[0]?.calls ?? []).map(({ label, bytes }, c, calls) => ({
+    begin: mean(seen.map((step) => (step.calls[c] as Call).begin - step.startedAt)),
+    bytes,
+    isSecond: calls[c - 1]?.label === label,
+  }));
+
+/** By the fastest of some collectives: other work on the machine only delays them. */
+async function measureLink({ kind, bytes }: LinkTask): Promise<MeasuredLink> {
+  const timeOf = async (size: number, times: number): Promise<number> => {
+    const send = carrier.allocate(size * carrier.size);
+    const receive = carrier.allocate(send.length);
+    const taken: number[] = [];
+    for (let i = 0; i < times; i++) {
+      await carrier.barrier();
+      const startedAt = performance.now();
+      await carrier.allToAll(send, receive);
+      taken.push(performance.now() - startedAt);
+    }
+    return Math.min(...taken);
+  };
+  const latency = await timeOf(8, 21);
+  // Buffers of the system take the beginning of a message at once, so two large sizes are compared.
+  const sent = Math.ceil(bytes / (carrier.size - 1));
+  const longer = (await timeOf(2 * sent, 4)) - (await timeOf(sent, 4));
+  const bytesPerMs = (sent * (carrier.size - 1)) / longer;
+  return { task: { kind, bytes }, ranks: carrier.size, latency, bytesPerMs };
+}
+
+/** The median of three means. */
+async function measureLarge(task: LargeTask): Promise<MeasuredLarge> {
+  const exchange = new Exchange(carrier, { wire: task.wire });
+  const values = new Float32Array(task.wire === "float32" ? task.numbers : 0).fill(1);
+  const codes = new Uint16Array(task.wire === "float32" ? 0 : task.numbers).fill(0x3c00);
+  const taken: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    await carrier.barrier();
+    const startedAt = performance.now();
+    if (task.wire === "float32") await exchange.mean(values);
+    else await exchange.meanOfCodes(codes, 0);
+    taken.push(performance.now() - startedAt);
+  }
+  return { task, milliseconds: median(taken) };
+}
+
+for (const task of tasks) {
+  if (task.kind === "link") print(await measureLink(task));
+  else if (task.kind === "large") print(await measureLarge(task));
+  else print(await measureSteps(task));
+}
+await carrier.close();

@@ -1,0 +1,70 @@
+import type { WireFormat } from "@halfstep/distributed";
+
+/** Steps of training: how long they take, beside what they would take without a network. */
+export interface StepsTask {
+  readonly kind: "steps";
+  /** "none" exchanges nothing; "empty" does all that an exchange does but sending; "job" exchanges with the other ranks. */
+  readonly peers: "none" | "empty" | "job";
+  readonly wire: WireFormat;
+  readonly buckets: number;
+  /** Samples of a rank. */
+  readonly batch: number;
+  /** Steps that are measured, after five that are not. */
+  readonly steps: number;
+}
+
+/** The latency of a link and its bytes a second. */
+export interface LinkTask {
+  readonly kind: "link";
+  /** The bytes by which two collectives differ. */
+  readonly bytes: number;
+}
+
+/** The mean of many numbers, packed before where the wire has 16 bits. */
+export interface LargeTask {
+  readonly kind: "large";
+  readonly wire: WireFormat;
+  readonly numbers: number;
+}
+
+export type ScalingTask = StepsTask | LinkTask | LargeTask;
+
+/** A collective in an average step. */
+export interface CallTimes {
+  /** Milliseconds from the beginning of the step. */
+  readonly begin: number;
+  /** Sent to each other rank. */
+  readonly bytes: number;
+  /** Whether it is the second one of its bucket: it waits for the first, not for the device. */
+  readonly isSecond: boolean;
+}
+
+/** The result of measuring steps. */
+export interface MeasuredSteps {
+  readonly task: StepsTask;
+  /** The median of a step, and the longest time for which the event loop stood still, in milliseconds. */
+  readonly step: number;
+  readonly stall: number;
+  /** Bytes that this rank sent in a step. */
+  readonly bytes: number;
+  readonly calls: readonly CallTimes[];
+}
+
+/** The result of measuring a link. */
+export interface MeasuredLink {
+  readonly task: LinkTask;
+  readonly ranks: number;
+  /** Of a collective without bytes, in milliseconds. */
+  readonly latency: number;
+  /** Bytes that a rank sends in a millisecond. */
+  readonly bytesPerMs: number;
+}
+
+/** The result of a mean of many numbers. */
+export interface MeasuredLarge {
+  readonly task: LargeTask;
+  readonly milliseconds: number;
+}
+
+/** A line of a rank. */
+export type RankLine = MeasuredSteps | MeasuredLink | MeasuredLarge | { readonly mark: string };

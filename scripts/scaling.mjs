@@ -1,0 +1,145 @@
+// `npm run scaling [-- --tiny | --document]`: measures training on several hosts, which are network namespaces with links of a rate, and
+// writes docs/scaling.json and docs/scaling.md. It needs root, and takes about eight minutes on a machine that does nothing else.
+// `--tiny` runs everything on few steps and writes nothing; `--document` writes docs/scaling.md from docs/scaling.json.
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { gpuEnvironment } from "./bootstrap/adapter.mjs";
+import { prepareMpi } from "./bootstrap/mpi.mjs";
+import { fakeHosts } from "./fake-hosts/fake-hosts.mjs";
+import { scalingDocument } from "./scaling/document.mjs";
+import { bundleApp } from "./start/bundle.mjs";
+import { writeWhole } from "./whole-file.mjs";
+
+const { values: flags } = parseArgs({
+  options: { tiny: { type: "boolean" }, document: { type: "boolean" } },
+});
+const from = (path) => fileURLToPath(new URL(path, import.meta.url));
+const [data, document] = ["../docs/scaling.json", "../docs/scaling.md"].map(from);
+if (!flags.document) {
+  const found = await measure();
+  if (flags.tiny) console.log(scalingDocument(found));
+  else writeWhole(data, `${JSON.stringify(found, undefined, 2)}\n`);
+}
+if (!flags.tiny) writeWhole(document, scalingDocument(JSON.parse(readFileSync(data, "utf8"))));
+
+async function measure() {
+  const say = (line) => console.error(`scaling: ${line}`);
+  const mpi = await prepareMpi("openmpi", say);
+  if (mpi.missing !== undefined) throw new Error(mpi.missing);
+  const program = from("../packages/trainer/node_modules/.cache/scaling/rank.js");
+  await bundleApp(from("../packages/trainer/bench/scaling/rank.ts"), program);
+  const { batch, weakBatch, steps, numbers } = flags.tiny
+    ? { batch: 32, weakBatch: 64, steps: 2, numbers: 1e6 }
+    : { batch: 128, weakBatch: 512, steps: 9, numbers: 25e6 };
+  const stepsOf = (peers, wire, buckets, more = {}) => ({
+    ...{ kind: "steps", peers, wire, buckets, batch, steps, ...more },
+  });
+  const each = (peers) =>
+    ["float32", "float16"].flatMap((wire) =>
+      [1, 5].map((buckets) => stepsOf(peers, wire, buckets)),
+    );
+  const run = (label, hosts, tasks, onMark) => {
+    say(label);
+    return runRanks({ mpi, program, hosts, tasks, onMark });
+  };
+
+  const [alone] = await run("one rank", undefined, [
+    stepsOf("none", "float32", 1, { batch: weakBatch }),
+  ]);
+  const hosts = fakeHosts(2);
+  try {
+    const empty = await run("two ranks without a network", hosts, [
+      stepsOf("none", "float32", 1),
+      ...each("empty"),
+    ]);
+    const rates = [];
+    for (const megabits of [10, 100, 1000]) {
+      hosts.setRate(megabits);
+      // A quarter of a second, and more than the bursts that a link lets pass at once.
+      const link = { kind: "link", bytes: Math.max(1e6, megabits * 31_250) };
+      const lines = await run(`two hosts, ${megabits} Mbit/s`, hosts, [link, ...each("job")]);
+      rates.push({ megabits, link: lines[0], steps: lines.slice(1) });
+    }
+    const [weak, ...large] = await run(
+      "two hosts, 1000 Mbit/s: more samples, many numbers",
+      hosts,
+      [
+        stepsOf("job", "float16", 5, { batch: weakBatch }),
+        ...["float32", "float16"].map((wire) => ({ kind: "large", wire, numbers })),
+      ],
+    );
+    hosts.close();
+    const bytes = [];
+    for (const [count, ranks] of [
+      [2, 1],
+      [4, 1],
+      [2, 2],
+    ])
+      bytes.push(await countBytes(count, ranks));
+    return {
+      date: new Date().toISOString().slice(0, 10),
+      machine: `${availableParallelism()} cores, Node ${process.versions.node}`,
+      ...{ alone, empty, rates, weak, large, bytes },
+    };
+  } finally {
+    hosts.close();
+  }
+
+  /** What each host sends in a step, by the counter of its link. */
+  async function countBytes(count, ranks) {
+    const hosts = fakeHosts(count, { ranks, megabits: 1000 });
+    const numbers = Array.from({ length: count }, (_, i) => i + 1);
+    let before = [];
+    const sent = [];
+    try {
+      const lines = await run(
+        `${count} hosts with ${ranks} ranks each`,
+        hosts,
+        [
+          { kind: "link", bytes: 1e6 },
+          ...["float32", "float16"].map((wire) => stepsOf("job", wire, 5, { steps: 4, batch: 8 })),
+        ],
+        (mark) => {
+          const now = numbers.map((host) => hosts.sentBytes(host));
+          if (mark === "end")
+            sent.push(Math.max(...now.map((value, i) => (value - before[i]) / 4)));
+          before = now;
+        },
+      );
+      return { hosts: count, ranks, link: lines[0], float32: sent[0], float16: sent[1] };
+    } finally {
+      hosts.close();
+    }
+  }
+}
+
+/** The lines of rank 0. Without hosts there is one rank. Each rank is pinned to a core. */
+async function runRanks({ mpi, program, hosts, tasks, onMark = () => {} }) {
+  const cores = availableParallelism();
+  const pinned = `exec taskset -c $(( \${OMPI_COMM_WORLD_RANK:-0} % ${cores} )) "$@"`;
+  const [command, ...args] = [
+    ...(hosts ? [mpi.launcher, ...hosts.launch] : []),
+    ...["/bin/sh", "-c", pinned, "sh", process.execPath, program, JSON.stringify(tasks)],
+  ];
+  const child = spawn(command, args, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...gpuEnvironment(), ...mpi.env, ...hosts?.env },
+  });
+  const ended = new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", resolve);
+  });
+  const lines = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    const found = JSON.parse(line);
+    if (found.mark === undefined) lines.push(found);
+    else onMark(found.mark);
+  }
+  const code = await ended;
+  if (code !== 0) throw new Error(`the ranks ended with ${code}`);
+  return lines;
+}

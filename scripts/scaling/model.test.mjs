@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { scalingDocument } from "./document.mjs";
+import { exchangeTime, firstRanks, latencyOf, stepTime } from "./model.mjs";
+
+/** Two buckets of 1,000 bytes a chunk, ready after 10 and 20 ms, whose sums take 1 ms; then 4 ms of the optimizer. */
+const alone = {
+  step: 25,
+  calls: [
+    { begin: 10, bytes: 1000, isSecond: false },
+    { begin: 11, bytes: 1000, isSecond: true },
+    { begin: 20, bytes: 1000, isSecond: false },
+    { begin: 21, bytes: 1000, isSecond: true },
+  ],
+};
+
+describe("the time of a step over a network", () => {
+  it("is that without one where an exchange is hidden, but for its last bucket", () => {
+    // A collective takes 2 ms: the first bucket ends at 15, before the second is ready.
+    expect(stepTime(alone, { latency: 1, bytesPerMs: 1000 })).toBe(20 + 2 + 1 + 2 + 4);
+  });
+
+  it("is that of the exchange where the wire is slow", () => {
+    // A collective takes 101 ms, and each but the first waits for a sum.
+    expect(stepTime(alone, { latency: 1, bytesPerMs: 10 })).toBe(10 + 4 * 101 + 3 + 4);
+    expect(exchangeTime(alone, { latency: 1, bytesPerMs: 10 })).toBe(4 * 101);
+  });
+
+  it("approaches twice the bytes with the ranks, and grows with the latency", () => {
+    const at = (ranks) => exchangeTime(alone, { latency: 0, bytesPerMs: 1 }, ranks);
+    expect([at(2), at(4), at(1000)]).toEqual([4000, 6000, 7992]);
+    const latency = latencyOf({ ranks: 2, latency: 1 }, { ranks: 4, latency: 2 });
+    expect(latency(10)).toBe(5);
+    expect(firstRanks(100, (ranks) => latency(ranks) > 5)).toBe(11);
+    expect(firstRanks(10, () => false)).toBeUndefined();
+  });
+});
+
+it("the document has what was measured beside the model", () => {
+  const link = { ranks: 2, latency: 1, bytesPerMs: 1000 };
+  const of = (peers, wire, buckets) => ({ peers, wire, buckets, batch: 8 });
+  const settings = ["float32", "float16"].flatMap((wire) =>
+    [1, 5].map((buckets) => [wire, buckets]),
+  );
+  const measured = (peers, step) =>
+    settings.map((each) => ({ task: of(peers, ...each), step, stall: 1, calls: alone.calls }));
+  const text = scalingDocument({
+    ...{ date: "2026-01-01", machine: "a machine", alone: { step: 24 } },
+    empty: [{ task: of("none", "float32", 1), step: 24, stall: 1 }, ...measured("empty", 25)],
+    rates: [{ megabits: 100, link, steps: measured("job", 30) }],
+    weak: { task: of("job", "float16", 5), step: 48 },
+    large: [
+      { task: { numbers: 1e6 }, milliseconds: 90 },
+      { task: { numbers: 1e6 }, milliseconds: 45 },
+    ],
+    bytes: [{ hosts: 4, ranks: 1, link: { ranks: 4, latency: 2 }, float32: 4e6, float16: 2e6 }],
+  });
+  expect(text).toContain("| 100 | float16 | 5 | 30.0 | 29.0 | -3 % | 8.0 | 38 % |");
+  expect(text).toContain("| 4 × 1 | 4.00 MB | 2.00 MB | 0.500 |");
+  expect(text).toContain("50 %");
+});
