@@ -47,6 +47,10 @@ export function* until<Batch>(
   }
 }
 
+/** The tokens of the longest text of a batch. */
+export const longestOf = (batch: readonly Encoded[]): number =>
+  batch.reduce((most, { ids }) => Math.max(most, ids.length), 0);
+
 const byLength = (a: Encoded, b: Encoded): number => a.ids.length - b.ids.length;
 
 const chunks = <T>(list: readonly T[], size: number): T[][] =>
@@ -63,13 +67,17 @@ interface Padded {
   readonly shape: readonly [count: number, length: number];
 }
 
-/** @param most the largest length of a sequence and of the rectangle */
+/**
+ * @param most the largest length of a sequence and of the rectangle
+ * @param least the length of a sequence for which there must be room
+ */
 export function padded(
   sequences: readonly (readonly number[])[],
   padding: number,
   most: number,
+  least = 1,
 ): Padded {
-  const longest = Math.max(1, ...sequences.map((sequence) => sequence.length));
+  const longest = Math.max(least, ...sequences.map((sequence) => sequence.length));
   const length = Math.min(most, Math.ceil(longest / lengthStep) * lengthStep);
   const values = new Uint32Array(sequences.length * length).fill(padding);
   const mask = new Uint32Array(sequences.length * length);
@@ -88,14 +96,18 @@ interface BatchInputs {
   readonly tokenTypeIds?: Tensor;
 }
 
-/** A batch of texts, or of pairs, as BERT takes it. */
+/**
+ * A batch of texts, or of pairs, as BERT takes it.
+ * @param least the length of a text for which there must be room
+ */
 export function bertInputs(
   runtime: Runtime,
   batch: readonly Encoded[],
   { padTokenId, maxPositionEmbeddings, typeVocabSize }: BertConfig,
+  least?: number,
 ): BatchInputs {
   const ids = batch.map((example) => example.ids);
-  const { values, mask, shape } = padded(ids, padTokenId, maxPositionEmbeddings);
+  const { values, mask, shape } = padded(ids, padTokenId, maxPositionEmbeddings, least);
   const inputs = {
     inputIds: runtime.tensor(values, shape),
     attentionMask: runtime.tensor(mask, shape),

@@ -2,7 +2,7 @@ import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
 import { classificationLoss, type TrainingPrecision } from "@halfstep/trainer";
 import { BagClassifier } from "./bag-classifier.js";
 import { bertInputs } from "./batches.js";
-import type { Learner, Scores } from "./learner.js";
+import type { Learner, Scores, TrainingPass } from "./learner.js";
 import { type LearnerLoss, lossOptions } from "./learner-loss.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
@@ -40,11 +40,15 @@ export abstract class TextScorer<Example extends Encoded> implements Learner<Exa
   }
 
   /** [texts, classes] */
-  scores(batch: readonly Encoded[], perturbation?: Tensor): Scores {
-    const { inputIds, ...inputs } = bertInputs(this.runtime, batch, this.model.bert.config);
+  scores(batch: readonly Encoded[], { perturbation, length }: TrainingPass = {}): Scores {
+    const { inputIds, ...inputs } = bertInputs(this.runtime, batch, this.model.bert.config, length);
     return {
       values: this.model.forward(inputIds, { ...inputs, ...(perturbation && { perturbation }) }),
     };
+  }
+
+  weightOf(batch: readonly Example[]): number {
+    return batch.length;
   }
 
   abstract lossOf(scores: Scores, batch: readonly Example[]): Tensor;

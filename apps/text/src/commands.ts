@@ -13,6 +13,7 @@ export interface TrainCommand
     Pick<RunFlags, "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume">,
     Pick<RunFlags, "tensorboard" | "wandb" | "mlflow" | "otel">,
     Pick<RunFlags, "adapter" | "device" | "json">,
+    Pick<RunFlags, "distributed" | "exchange" | "wire" | "innerSteps" | "deadline">,
     ClassFlags,
     AdapterSettings {
   readonly command: "train";

@@ -99,6 +99,11 @@ export const trainFlags = (train: Command): Command => {
       json: false,
       tensorboard: false,
       ...{ wandb: false, mlflow: false, otel: false },
+      distributed: false,
+      exchange: "allReduce",
+      wire: "auto",
+      innerSteps: 20,
+      deadline: 600,
     },
     // By run_classifier's names, too.
     {

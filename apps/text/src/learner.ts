@@ -13,13 +13,12 @@ export interface Learner<Example extends Input, Input extends Encoded = Example>
   readonly runtime: Runtime;
   /** The precision of tests. */
   readonly precision: TrainingPrecision;
-  /**
-   * Records the forward pass of a batch.
-   * @param perturbation of the word embeddings, [vocabSize, hiddenSize]
-   */
-  scores(batch: readonly Input[], perturbation?: Tensor): Scores;
+  /** Records the forward pass of a batch. */
+  scores(batch: readonly Input[], pass?: TrainingPass): Scores;
   /** The mean loss of a batch's labels. */
   lossOf(scores: Scores, batch: readonly Example[]): Tensor;
+  /** The number of labels over which the loss of a batch is the mean. */
+  weightOf(batch: readonly Example[]): number;
   /** uint32, of the shape of the scores without their last dimension: the best labels. Labels of padding are meaningless. */
   decide(scores: Scores): Tensor;
   /**
@@ -31,6 +30,14 @@ export interface Learner<Example extends Input, Input extends Encoded = Example>
   labelsOf(decided: Uint32Array, batch: readonly Input[]): readonly (readonly number[])[];
   /** The labels of an example. Truncated words have -1, which no model predicts. */
   wanted(example: Example): readonly number[];
+}
+
+/** How a batch is recorded in training. */
+export interface TrainingPass {
+  /** Of the word embeddings, [vocabSize, hiddenSize]. Default: none. */
+  readonly perturbation?: Tensor | undefined;
+  /** The least length to which texts are padded: that of the longest in a batch that processes share. Default: of the batch itself. */
+  readonly length?: number | undefined;
 }
 
 /** The scores of a model for each label. */
@@ -45,5 +52,5 @@ export interface Scores {
 export const lossOf = <Example extends Encoded>(
   learner: Learner<Example>,
   batch: readonly Example[],
-  perturbation?: Tensor,
-): Tensor => learner.lossOf(learner.scores(batch, perturbation), batch);
+  pass?: TrainingPass,
+): Tensor => learner.lossOf(learner.scores(batch, pass), batch);

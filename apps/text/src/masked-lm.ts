@@ -3,7 +3,7 @@ import { BertForMaskedLM } from "@halfstep/models";
 import { argmax, crossEntropy, type Runtime, type Tensor } from "@halfstep/tensor";
 import { ignoredLabel, type TrainingPrecision } from "@halfstep/trainer";
 import { bertInputs } from "./batches.js";
-import type { Learner, Scores } from "./learner.js";
+import type { Learner, Scores, TrainingPass } from "./learner.js";
 import type { ModelShape } from "./model-shape.js";
 import type { Encoded } from "./tokenizer.js";
 
@@ -86,10 +86,15 @@ export class MaskedLearner implements Learner<MaskedText> {
   }
 
   /** [places, vocabSize]: the places of all texts in sequence, followed by padding. */
-  scores(batch: readonly MaskedText[], perturbation?: Tensor): Scores {
-    const { inputIds, attentionMask } = bertInputs(this.runtime, batch, this.model.bert.config);
-    const length = inputIds.shape[1] as number;
-    const places = batch.flatMap((text, i) => text.places.map((place) => i * length + place));
+  scores(batch: readonly MaskedText[], { perturbation, length }: TrainingPass = {}): Scores {
+    const { inputIds, attentionMask } = bertInputs(
+      this.runtime,
+      batch,
+      this.model.bert.config,
+      length,
+    );
+    const width = inputIds.shape[1] as number;
+    const places = batch.flatMap((text, i) => text.places.map((place) => i * width + place));
     return {
       values: this.model.forward(inputIds, {
         attentionMask,
@@ -105,6 +110,10 @@ export class MaskedLearner implements Learner<MaskedText> {
       ignoredLabel,
     );
     return crossEntropy(values, this.runtime.tensor(hidden), { ignoreIndex: ignoredLabel });
+  }
+
+  weightOf(batch: readonly MaskedText[]): number {
+    return batch.reduce((sum, { hidden }) => sum + hidden.length, 0);
   }
 
   decide({ values }: Scores): Tensor {

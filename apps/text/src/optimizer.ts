@@ -8,6 +8,7 @@ import {
   type Storage,
   type Variable,
 } from "@halfstep/tensor";
+import type { JobExchange } from "@halfstep/trainer";
 
 export interface BertOptimizerOptions {
   readonly lr: number;
@@ -19,13 +20,15 @@ export interface BertOptimizerOptions {
   /** What is trained. Default: the whole model. */
   readonly trained?: NamedParameters | undefined;
   readonly storage: ParameterStorage;
+  /** The part of each group that this process steps, in a job. Default: the whole groups. */
+  readonly shard?: JobExchange["shard"] | undefined;
 }
 
 /** The optimizer of run_classifier: BertAdam with a linear warm-up, and no decay of biases and norms. */
 export function bertOptimizer(
   runtime: Runtime,
   model: Module & { readonly bert: BertModel },
-  { lr, warmup, steps, layerDecay, trained, storage }: BertOptimizerOptions,
+  { lr, warmup, steps, layerDecay, trained, storage, shard }: BertOptimizerOptions,
 ): { readonly optimizer: BertAdam<Storage>; readonly groups: readonly FlatVariables[] } {
   const groups = parameterGroups(model, layerDecay, trained).flatMap(
     ({ parameters, decays, rate }) =>
@@ -35,7 +38,7 @@ export function bertOptimizer(
         weightDecay: decays ? 0.01 : 0,
       })),
   );
-  const optimizer = new BertAdam(runtime.target, groups, {
+  const optimizer = new BertAdam(runtime.target, shard ? shard(groups) : groups, {
     lr,
     warmup,
     tTotal: steps,

@@ -1,7 +1,7 @@
 import type { BertModel } from "@halfstep/models";
 import type { Module } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
-import type { RunSummary, TrainingPrecision } from "@halfstep/trainer";
+import type { RunContext, RunSummary, TrainingPrecision } from "@halfstep/trainer";
 import {
   logUnigrams,
   mostFrequentTag,
@@ -52,7 +52,7 @@ export interface PreparedTask {
   readonly model: Module & { readonly bert: BertModel };
   /** Number of training examples of an epoch. */
   readonly examples: number;
-  steps(settings: TrainingSettings): number;
+  steps(settings: TrainingSettings & Pick<RunContext, "job">): number;
   /** Counts of a test; undefined where there are no labels. */
   newMetrics(): TestMetrics | undefined;
   train(run: Omit<TextRun<Encoded>, "learner" | "train" | "test">): Promise<RunSummary | undefined>;

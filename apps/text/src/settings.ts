@@ -34,9 +34,11 @@ export const settingsOf = (options: TaskCommand): Settings => ({
 export const runOptionsOf = (options: TaskCommand): OpenRunOptions => {
   const { task, seed, out, resume, saveEvery, adapter, device, json } = options;
   const { tensorboard, wandb, mlflow, otel } = options;
+  const { distributed, deadline } = options;
   return {
     ...{ task, seed, out, saveEvery, json, settings: settingsOf(options) },
     ...{ tensorboard, wandb, mlflow, otel },
+    ...{ distributed, deadline },
     ...(resume !== undefined && { resume }),
     ...(adapter !== undefined && { adapter }),
     ...(device !== undefined && { device }),

@@ -1,7 +1,7 @@
 import { argmax, type Runtime, type Tensor } from "@halfstep/tensor";
 import { classificationLoss, ignoredLabel, type TrainingPrecision } from "@halfstep/trainer";
 import { bertInputs, padded } from "./batches.js";
-import type { Learner, Scores } from "./learner.js";
+import type { Learner, Scores, TrainingPass } from "./learner.js";
 import { type LearnerLoss, lossOptions } from "./learner-loss.js";
 import type { ModelShape } from "./model-shape.js";
 import type { EncodedWords } from "./tokenizer.js";
@@ -45,20 +45,20 @@ export class Tagger implements Learner<EncodedSentence, EncodedWords> {
   }
 
   /** [sentences, words, tags] */
-  scores(batch: readonly EncodedWords[], perturbation?: Tensor): Scores {
+  scores(batch: readonly EncodedWords[], { perturbation, length }: TrainingPass = {}): Scores {
     const { runtime } = this;
-    const { inputIds, ...inputs } = bertInputs(runtime, batch, this.model.bert.config);
+    const { inputIds, ...inputs } = bertInputs(runtime, batch, this.model.bert.config, length);
     const scores = this.model.forward(inputIds, {
       ...inputs,
       wordFeatures: this.#featuresOf(batch, inputIds.shape),
       ...(perturbation && { perturbation }),
     });
-    const [count, length, tags] = scores.shape as [number, number, number];
-    const starts = batch.map((sentence, i) => sentence.starts.map((start) => i * length + start));
-    const { values, mask, shape } = padded(starts, 0, length);
+    const [count, width, tags] = scores.shape as [number, number, number];
+    const starts = batch.map((sentence, i) => sentence.starts.map((start) => i * width + start));
+    const { values, mask, shape } = padded(starts, 0, width);
     return {
       values: scores
-        .reshape([count * length, tags])
+        .reshape([count * width, tags])
         .indexSelect(0, runtime.tensor(values))
         .reshape([...shape, tags]),
       mask: runtime.tensor(mask, shape),
@@ -75,12 +75,16 @@ export class Tagger implements Learner<EncodedSentence, EncodedWords> {
     );
     const { crf } = this.model;
     const wanted = this.runtime.tensor(given.values, given.shape);
-    const words = batch.reduce((sum, sentence) => sum + sentence.tags.length, 0);
+    const words = this.weightOf(batch);
     if (!crf) {
       const rows = [values.reshape([-1, tags]), wanted.reshape([-1])] as const;
       return classificationLoss(...rows, words, lossOptions(this, this.#options));
     }
     return crf.forward(values, wanted, { ...(mask && { mask }), reduction: "sum" }).div(words);
+  }
+
+  weightOf(batch: readonly EncodedSentence[]): number {
+    return batch.reduce((sum, { tags }) => sum + tags.length, 0);
   }
 
   decide({ values, mask }: Scores): Tensor {

@@ -23,6 +23,7 @@ import { runOptionsOf } from "./settings.js";
 import { type TaskCommand, withTaskDefaults } from "./task-defaults.js";
 import { readTask, type TaskData } from "./tasks.js";
 import type { BertTokenizer } from "./tokenizer.js";
+import { samplesPerStep } from "./train.js";
 import { openTrained } from "./use-model.js";
 import type { WordFeatures } from "./word-features.js";
 
@@ -57,6 +58,11 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const { init, tokenizer, features, shape } = await startingPoint(options, data);
   const maxLength = Math.min(options.maxLength, shape.maxPositionEmbeddings);
   using run = await openRun(runOptionsOf(options));
+  const { job } = run;
+  if (!isShown && job.size > 1)
+    throw new UsageError(
+      "--fold all trains a model on each fold, and a job trains one: start one for each of --fold 0 to 4",
+    );
   const counts = labelCounts(data);
   const weights = await classWeightsOf(
     options,
@@ -76,8 +82,12 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   for (const line of describeData(data)) say(line);
   if (Object.keys(baselines).length > 0) say(`counting: ${describeBaselines(baselines)}`);
   const context = run.follow({
-    ...{ label: options.precision, epochs: options.epochs, steps: prepared.steps(options) },
-    batchSize: options.batchSize * options.accumulate,
+    ...{
+      label: options.precision,
+      epochs: options.epochs,
+      steps: prepared.steps({ ...options, job }),
+    },
+    batchSize: samplesPerStep({ ...options, job }),
   });
   const isTested = options.isEvaluating;
   const purpose = {
@@ -87,9 +97,13 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const metrics = prepared.newMetrics();
   const result = await prepared.train({
     ...{ ...options, ...context, isTested, metrics, fresh: body?.fresh },
-    onAdapters: (lora) => writeAdapter(join(out, "adapter"), lora, purpose, options.init),
+    ...(job.rank === 0 && {
+      onAdapters: (lora) => writeAdapter(join(out, "adapter"), lora, purpose, options.init),
+    }),
   });
   if (!result) return run.finish(undefined, { isShown });
+  // Rank 0 writes for all.
+  if (job.rank > 0) return run.finish(result);
   await saveModel(out, prepared.model, shape, { tokenizer, features }, purpose);
   const summary = { ...result, test: { ...result.test, ...baselines } };
   const { runtime, device } = run;

@@ -1,3 +1,4 @@
+import { shareOf } from "@halfstep/data";
 import { GradScaler, type GradScalerOptions } from "@halfstep/grad-scaler";
 import { applyRecipe, type Lora, type Module } from "@halfstep/nn";
 import { warmupLinear } from "@halfstep/optim";
@@ -5,6 +6,9 @@ import { ampPrimitives } from "@halfstep/tensor";
 import {
   type AdapterSettings,
   adaptersFor,
+  type BatchShare,
+  type JobExchangeOptions,
+  jobExchange,
   type RunContext,
   type RunSummary,
   recipeFor,
@@ -17,7 +21,7 @@ import {
   withParts,
 } from "@halfstep/trainer";
 import { fastGradient } from "./adversary.js";
-import { shuffledByLength } from "./batches.js";
+import { longestOf, shuffledByLength } from "./batches.js";
 import type { TestMetrics } from "./label-metrics.js";
 import { type Learner, lossOf } from "./learner.js";
 import { bertOptimizer } from "./optimizer.js";
@@ -30,6 +34,7 @@ export interface TrainingSettings {
   readonly epochs: number;
   /** Ends training after so many steps. */
   readonly maxSteps?: number | undefined;
+  /** Texts in a batch of each process. */
   readonly batchSize: number;
   /** Batches that make one step. */
   readonly accumulate: number;
@@ -44,6 +49,10 @@ export interface TrainingSettings {
   readonly staticLossScale?: number | undefined;
   /** The initial value of a dynamic loss scale. */
   readonly initScale?: number | undefined;
+  /** How the processes of a job work together, and the steps between two exchanges by DiLoCo. Default: gradients of every step. */
+  readonly exchange?: JobExchangeOptions["mode"];
+  readonly wire?: JobExchangeOptions["wire"];
+  readonly innerSteps?: number | undefined;
 }
 
 export interface TextRun<Example extends Encoded>
@@ -65,24 +74,41 @@ export interface TextRun<Example extends Encoded>
 }
 
 interface Batch<Example> {
+  /** Those of this process. */
   readonly examples: readonly Example[];
+  readonly share: BatchShare;
+  /** The length of the longest text of all processes. */
+  readonly length: number;
   /**
    * Whether the word embeddings are perturbed in the direction that is worst by the gradients of the previous batch.
    */
   readonly isAdversarial: boolean;
 }
 
+/** The settings of a run, in a job or alone. */
+type Sized = TrainingSettings & Pick<RunContext, "job">;
+
+/** Texts in a batch of all processes together. */
+const globalBatchSize = ({ batchSize, job }: Pick<Sized, "batchSize" | "job">): number =>
+  batchSize * (job?.ranks ?? 1);
+
+/** Texts in a step of all processes together. */
+export const samplesPerStep = (run: Pick<Sized, "batchSize" | "accumulate" | "job">): number =>
+  globalBatchSize(run) * run.accumulate;
+
 /** Steps of a run. */
-export const stepsOf = (
-  examples: number,
-  { batchSize, accumulate, epochs, maxSteps = Number.POSITIVE_INFINITY }: TrainingSettings,
-): number => Math.min(maxSteps, Math.ceil(Math.ceil(examples / batchSize) / accumulate) * epochs);
+export function stepsOf(examples: number, run: Sized): number {
+  const { accumulate, epochs, maxSteps = Number.POSITIVE_INFINITY } = run;
+  const batches = Math.ceil(examples / globalBatchSize(run));
+  return Math.min(maxSteps, Math.ceil(batches / accumulate) * epochs);
+}
 
 /** Trains a model, and tests it. Undefined if the signal stopped it. */
 export async function trainText<Example extends Encoded>(
   run: TextRun<Example>,
 ): Promise<RunSummary | undefined> {
-  const { runtime, device, learner, signal, seed, batchSize, adversarial } = run;
+  const { runtime, device, learner, signal, seed, adversarial } = run;
+  const { rank, size } = run.job ?? { rank: 0, size: 1 };
   const { model } = learner;
   const startedAt = performance.now();
   device?.memory.resetPeak();
@@ -94,17 +120,25 @@ export async function trainText<Example extends Encoded>(
     { recipe, seed, trained: newModules(model, run.fresh) },
   );
   const steps = stepsOf(run.train(0).length, run);
+  const exchange = await jobExchange(run.job, {
+    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: steps },
+    ...{ runtime, parameters: (lora ?? model).parameters(), generator: model.bert.generator },
+  });
   const { optimizer, groups } = bertOptimizer(runtime, model, {
     ...run,
-    steps,
-    trained: lora,
-    storage: storageFor(recipe),
+    ...{ steps, trained: lora, storage: storageFor(recipe), shard: exchange.shard },
   });
   const batches = (epoch: number): readonly Batch<Example>[] =>
-    shuffledByLength(run.train(epoch), { batchSize, seed, epoch }).flatMap((examples) => {
-      const batch = { examples, isAdversarial: false };
-      return adversarial > 0 ? [batch, { examples, isAdversarial: true }] : [batch];
+    shuffledByLength(run.train(epoch), {
+      ...{ batchSize: globalBatchSize(run), seed, epoch },
+    }).flatMap((all) => {
+      const { samples: examples, ...share } = shareOf(all, rank, size);
+      const batch = { examples, share, length: longestOf(all), isAdversarial: false };
+      return adversarial > 0 ? [batch, { ...batch, isAdversarial: true }] : [batch];
     });
+  /** Of a process that only repeats a text of another: 0. */
+  const weightOf = ({ examples, share }: Batch<Example>): number =>
+    share.weight > 0 ? learner.weightOf(examples) : 0;
   const words = model.bert.embeddings.wordEmbeddings.weight;
   const result = await train<Batch<Example>>({
     runtime,
@@ -118,11 +152,19 @@ export async function trainText<Example extends Encoded>(
     accumulate: (adversarial > 0 ? 2 : 1) * run.accumulate,
     batches,
     batchesFrom: (epoch, first) => batches(epoch).slice(first),
-    loss: ({ examples, isAdversarial }) =>
-      lossOf(learner, examples, isAdversarial ? fastGradient(words, adversarial) : undefined),
+    loss({ examples, share, length, isAdversarial }) {
+      exchange.begin(share);
+      const perturbation = isAdversarial ? fastGradient(words, adversarial) : undefined;
+      return lossOf(learner, examples, { perturbation, length });
+    },
+    reduce: (micro) =>
+      exchange.reduce?.(
+        optimizer,
+        micro.reduce((sum, batch) => sum + weightOf(batch), 0),
+      ),
     lr: warmupLinear({ lr: run.lr, warmup: run.warmup, totalSteps: steps }),
     signal,
-    hooks: run.hooks,
+    hooks: { ...exchange.hooks, ...run.hooks },
     checkpoints: withParts(run.checkpoints, {
       ...{ model, optimizer, dropout: savedGenerator(model.bert.generator) },
       ...(lora && { lora }),
@@ -131,6 +173,7 @@ export async function trainText<Example extends Encoded>(
   if (result.isAborted || signal?.aborted) return undefined;
 
   const peakBytes = device?.memory.peak;
+  await exchange.complete();
   model.eval();
   const { metrics } = run;
   const test =
@@ -142,7 +185,7 @@ export async function trainText<Example extends Encoded>(
     ...{ precision: recipe, result, test, model: lora ?? model, groups, startedAt, peakBytes },
     // BertAdam's two.
     moments: 2,
-    samplesPerStep: batchSize * run.accumulate,
+    samplesPerStep: samplesPerStep(run),
   });
   if (lora) {
     await run.onAdapters?.(lora);

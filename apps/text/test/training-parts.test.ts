@@ -99,10 +99,12 @@ describe("an adversarial perturbation", () => {
         ),
       ) as [typeof words, typeof words];
       const length = Math.hypot(...Array.from({ length: words.size }, (_, i) => Math.sin(i * i)));
-      return [random, against].map((each) => lossOf(learner, texts, each.mul(0.5 / length)));
+      return [random, against].map((each) =>
+        lossOf(learner, texts, { perturbation: each.mul(0.5 / length) }),
+      );
     });
     const clean = await lossOf(learner, texts).item();
-    const adversarial = await lossOf(learner, texts, worst).item();
+    const adversarial = await lossOf(learner, texts, { perturbation: worst }).item();
     forget();
     expect(adversarial).toBeGreaterThan(clean);
     for (const loss of other) expect(adversarial).toBeGreaterThan(await loss.item());
@@ -128,7 +130,8 @@ describe("an adversarial perturbation", () => {
       window.scale(lossOf(tagger, sentences).mul(2 ** 20)).backward();
     });
     await runtime.step(() => {
-      window.scale(lossOf(tagger, sentences, fastGradient(weight, 1))).backward();
+      const perturbation = fastGradient(weight, 1);
+      window.scale(lossOf(tagger, sentences, { perturbation })).backward();
       window.step();
     });
     expect((await scaler.drain()).map(({ status }) => status)).toEqual(["skipped"]);
@@ -168,7 +171,8 @@ describe("a step through the scaler", () => {
       });
       if (adversarial > 0)
         await runtime.step(() => {
-          window.scale(lossOf(learner, texts, fastGradient(weight, adversarial))).backward();
+          const perturbation = fastGradient(weight, adversarial);
+          window.scale(lossOf(learner, texts, { perturbation })).backward();
           window.step();
         });
     }
