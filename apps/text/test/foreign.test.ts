@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BertForSequenceClassification, BertForTokenClassification } from "@halfstep/models";
+import { InferenceSession, Tensor as OrtTensor } from "@halfstep/onnxruntime";
 import { cpuRuntime, noGrad, type Tensor } from "@halfstep/tensor";
 import { runApp } from "@halfstep/vitest/run-app";
-import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exportCommand } from "../src/export-command.js";
 import { saveModel } from "../src/model-folder.js";

@@ -1,6 +1,6 @@
 import { decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import { InferenceSession, Tensor as OrtTensor } from "@halfstep/onnxruntime";
 import type { Tensor } from "@halfstep/tensor";
-import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 
 /** Runs a file by ONNX Runtime on the CPU, and returns the numbers of each output. */
 export async function runOnnx(
