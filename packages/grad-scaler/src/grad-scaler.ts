@@ -251,7 +251,7 @@ export class GradScaler<B, L = B> {
 
   /** Marks of gradients in this state, by the present scale of the first loss. */
   marksOf(state: GradientState): ReadonlySet<GradientMark> {
-    return this.#stepper.marks.inState(state, this.#stepper.host.scales);
+    return this.#stepper.marks.inState(state, this.#stepper.host);
   }
 
   /** The scale now; 1 where disabled. Waits for the device. */

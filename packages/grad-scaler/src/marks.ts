@@ -17,6 +17,12 @@ export interface KnownScales {
   readonly given: readonly number[];
 }
 
+/** The scales, and the rule by which each changes. */
+interface ScalesAndRules {
+  readonly scales: KnownScales;
+  readonly rules: readonly ScaleRule[];
+}
+
 export const initialScales = (rules: readonly ScaleRule[]): KnownScales => ({
   epochs: rules.map(() => 0),
   given: rules.map(({ initScale }) => initScale),
@@ -46,11 +52,17 @@ export class Marks {
   readonly #latest: (readonly [scaled: ScaleMark, unscaled: ScaleMark] | undefined)[] = [];
 
   /** The marks of a loss's present scale: the same objects until the scale may have changed. */
-  of({ epochs }: KnownScales, lossId: number): readonly [scaled: ScaleMark, unscaled: ScaleMark] {
-    const epoch = epochs[lossId] as number;
+  of(
+    { scales, rules }: ScalesAndRules,
+    lossId: number,
+  ): readonly [scaled: ScaleMark, unscaled: ScaleMark] {
+    const epoch = scales.epochs[lossId] as number;
     const known = this.#latest[lossId];
     if (known?.[0].epoch === epoch) return known;
-    const scaled: ScaleMark = { scaler: this.#scaler, lossId, epoch, isUnscaled: false };
+    const scaled: ScaleMark = {
+      ...{ scaler: this.#scaler, lossId, epoch, isUnscaled: false },
+      ...((rules[lossId]?.targetUnderflow ?? 0) > 0 && { countsStores: true }),
+    };
     const made = [scaled, { ...scaled, isUnscaled: true }] as const;
     this.#latest[lossId] = made;
     return made;
@@ -68,8 +80,8 @@ export class Marks {
   }
 
   /** Marks of gradients in a state. */
-  inState(state: GradientState, scales: KnownScales): ReadonlySet<GradientMark> {
-    const [scaled, unscaled] = this.of(scales, 0);
+  inState(state: GradientState, known: ScalesAndRules): ReadonlySet<GradientMark> {
+    const [scaled, unscaled] = this.of(known, 0);
     const marks = {
       unknown: [],
       plain: ["plain"],

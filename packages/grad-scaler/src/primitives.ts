@@ -27,6 +27,11 @@ export interface ScaleMark {
   readonly epoch: number;
   /** Whether the scale was divided out. */
   readonly isUnscaled: boolean;
+  /**
+   * Whether the rule counts what the stores of this process round to zero (`targetUnderflow`): processes that train together may see other
+   * counts, and choose other scales. Default false.
+   */
+  readonly countsStores?: boolean;
 }
 
 /** The origin of a gradient: a loss that a scaler has scaled, or an unscaled one ("plain"). */

@@ -91,7 +91,7 @@ export class Stepper<B, L> {
     const foundInf = this.#checkFor(resident, optimizer, carries);
     const [from, to] = [resident.loss(carries).state, resident.loss(lossId).state];
     resident.primitives.rescale?.(gradients, from, to, foundInf);
-    const [before] = this.marks.of(this.#host.scales, carries);
+    const [before] = this.marks.of(this.#host, carries);
     const all = [...(optimizer.gradientMarks?.() ?? [])];
     // Gradients of other origin do not change: they are refused when they are used.
     if (all.every(({ marks }) => marks.size === 1 && marks.has(before)))
@@ -108,7 +108,7 @@ export class Stepper<B, L> {
 
   /** The mark for losses that are multiplied by this loss's scale; undefined where the scale is known to be 1. */
   #scaledMark(lossId: number): ScaleMark | undefined {
-    return this.#isIdentity(lossId) ? undefined : this.marks.of(this.#host.scales, lossId)[0];
+    return this.#isIdentity(lossId) ? undefined : this.marks.of(this.#host, lossId)[0];
   }
 
   #mark(optimizer: ScaledOptimizer<B>, lossId: number): void {
@@ -178,8 +178,7 @@ export class Stepper<B, L> {
       }
       const foundInf = this.#checkFor(resident, optimizer, lossId);
       resident.check(own, loss, foundInf, inPlace(optimizer));
-      if (inPlace(optimizer))
-        optimizer.markGradients?.(this.marks.of(this.#host.scales, lossId)[1]);
+      if (inPlace(optimizer)) optimizer.markGradients?.(this.marks.of(this.#host, lossId)[1]);
     }
     for (const optimizer of ready) {
       const lossIds = this.#checkedLosses(optimizer);

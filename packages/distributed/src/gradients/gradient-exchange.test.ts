@@ -97,6 +97,20 @@ describe("gradients of ranks", async () => {
     }
   });
 
+  test.each([
+    ["allReduce", {}, { targetUnderflow: 0.01 }, "would choose different scales"],
+    ["zero1", { mode: "zero1" }, { targetUnderflow: 0.01 }, "would choose different scales"],
+    ["compressed", { compress: { powerSgd: { rank: 1 } } }, {}, "gradScale: scaler.gradScale()"],
+  ] as const)(
+    "of scales by which means would be wrong are refused: %s",
+    async (_, exchange, rule, message) => {
+      const ranks = inProcess(2).map((carrier) =>
+        open(carrier, { ...options("float32"), ...exchange }, { dtype: "float16", rule }),
+      );
+      for (const rank of ranks) await expect((async () => rank.step(0))()).rejects.toThrow(message);
+    },
+  );
+
   test("are averaged for shards where adapters differ", async () => {
     const agreed = (names: readonly string[]) =>
       Promise.all(inProcess(2).map((carrier, i) => agreedMode(carrier, names[i] as string)));

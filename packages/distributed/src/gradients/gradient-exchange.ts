@@ -28,8 +28,16 @@ export interface ReducibleOptimizer<B> {
   readonly target: { launch(launch: Launch<B>): void };
   /** The gradients that are present, whole groups where possible. */
   gradients(): Iterable<Binding<B>>;
+  /** The loss scales that gradients carry, as optimizers of `@halfstep/optim` tell a scaler. */
+  gradientMarks?(): Iterable<{ readonly marks: Iterable<"plain" | CarriedScale> }>;
   /** With mode "zero1", each has parameters that {@link GradientExchange.shard} gave. */
   readonly paramGroups?: readonly { readonly params: ReducibleParameters<B> }[];
+}
+
+/** What an exchange has to know of a loss scale. */
+interface CarriedScale {
+  readonly isUnscaled: boolean;
+  readonly countsStores?: boolean;
 }
 
 /** The parameters of one group of an optimizer. */
@@ -146,7 +154,8 @@ export class GradientExchange {
    * Records that the present gradients of optimizers are replaced by their means over all ranks; with mode "zero1", those that this rank
    * steps. Within a step.
    *
-   * @throws TypeError with mode "zero1" for parameters that {@link shard} did not divide.
+   * @throws TypeError with mode "zero1" for parameters that {@link shard} did not divide; for scaled gradients whose scale ranks may choose
+   * differently, by `targetUnderflow`; and with `compress`, where gradients carry a scale and `gradScale` is left out.
    */
   reduce<B>(
     optimizers: ReducibleOptimizer<B> | readonly ReducibleOptimizer<B>[],
@@ -154,6 +163,7 @@ export class GradientExchange {
   ): void {
     if (this.#exchange.carrier.size === 1) return;
     const all = "target" in optimizers ? [optimizers] : optimizers;
+    for (const optimizer of all) this.#refuseScales(optimizer, gradScale !== undefined);
     if (this.mode === "zero1") {
       for (const sharded of this.#shardedBy(all)) sharded.reduce(weight);
       return;
@@ -173,6 +183,22 @@ export class GradientExchange {
       target.launch(
         hostLaunch(this.#opOf(parts), [binding], this.#functionOf(step, group, weight)),
       );
+  }
+
+  /** Refuses gradients whose means would be wrong without a word: of scales that differ, or in residuals of another scale. */
+  #refuseScales<B>(optimizer: ReducibleOptimizer<B>, hasScale: boolean): void {
+    for (const { marks } of optimizer.gradientMarks?.() ?? [])
+      for (const mark of marks) {
+        if (mark === "plain") continue;
+        if (mark.countsStores)
+          throw new TypeError(
+            "targetUnderflow counts what each rank rounds to zero, so ranks would choose different scales: train on several ranks with a rule without it",
+          );
+        if (this.#powerSgd && !mark.isUnscaled && !hasScale)
+          throw new TypeError(
+            "the gradients carry a loss scale, and compressed ones keep what they leave out for steps of other scales: give reduce() { gradScale: scaler.gradScale() }",
+          );
+      }
   }
 
   #shardedBy<B>(optimizers: readonly ReducibleOptimizer<B>[]): ReadonlySet<ShardedParameters> {
