@@ -44,6 +44,7 @@ export const lanes = [
       "packages/trainer": { lane: ["micro-batches"] },
       "apps/digits": { lane: ["underflow", "cost"] },
       "apps/images": { lane: ["train"] },
+      "apps/language-model": { lane: ["lstm"] },
       "apps/segmentation": { lane: ["killed", "train"] },
       "apps/super-resolution": { lane: ["train"] },
       "apps/text": { lane: ["training", "published"] },

@@ -5,26 +5,14 @@ import { StorageError } from "@halfstep/trainer";
 import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import sharp from "sharp";
 import { afterAll, describe, expect, it } from "vitest";
-import { readPicture, writePicture } from "../src/images.js";
-import { golden, photograph } from "../src/pretrained.js";
+import { writePicture } from "../src/images.js";
+import { photograph } from "../src/pretrained.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-super-resolution-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const superResolution = (...args: readonly string[]): Promise<Ended> =>
   runApp("super-resolution", args);
-
-describe("the pretrained network", { timeout: 600_000 }, () => {
-  it("doubles an image file in tiles", async () => {
-    const result = join(folder, "doubled.png");
-    const ended = await superResolution("predict", await photograph(), result, "--tile", "80");
-    expect(ended).toMatchObject({ code: 0, stdout: "" });
-    expect(ended.stderr).toContain("256×256 pixels");
-    const [ours, theirs] = [await readPicture(result), await readPicture(await golden())];
-    const different = ours.pixels.filter((value, i) => value !== theirs.pixels[i]).length;
-    expect(different).toBeLessThan(20);
-  });
-});
 
 describe("what cannot be done is refused in a line", { timeout: 600_000 }, () => {
   const last = (stderr: string): string | undefined => stderr.trimEnd().split("\n").at(-1);

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import { afterAll, expect, it } from "vitest";
+import { readPicture } from "../src/images.js";
+import { golden, photograph } from "../src/pretrained.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-super-resolution-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -25,6 +27,16 @@ it("the pretrained network makes what its authors made, in halves with half of t
     expect(parameterBytes / single.parameterBytes).toBeCloseTo(0.5, 2);
     expect(peakBytes / single.peakBytes).toBeLessThan(0.6);
   }
+});
+
+it("the pretrained network doubles an image file in tiles", { timeout: 600_000 }, async () => {
+  const result = join(folder, "doubled.png");
+  const ended = await superResolution("predict", await photograph(), result, "--tile", "80");
+  expect(ended).toMatchObject({ code: 0, stdout: "" });
+  expect(ended.stderr).toContain("256×256 pixels");
+  const [ours, theirs] = [await readPicture(result), await readPicture(await golden())];
+  const different = ours.pixels.filter((value, i) => value !== theirs.pixels[i]).length;
+  expect(different).toBeLessThan(20);
 });
 
 it("training makes it better at images that lost every second pixel, and resumes", {
