@@ -1,6 +1,11 @@
 import type { Binding } from "@halfstep/device";
 import { philox4x32 } from "@halfstep/formats/philox";
-import { defineHostOp, type HostFunction, type HostOp, hostLaunch } from "@halfstep/tensor/functional";
+import {
+  defineHostOp,
+  type HostFunction,
+  type HostOp,
+  hostLaunch,
+} from "@halfstep/tensor/functional";
 import type { Range } from "../wire/chunk.js";
 import type { Exchange } from "../wire/exchange.js";
 import { type Matrix, orthonormalize, outer, times, transposedTimes } from "./low-rank.js";

@@ -21,7 +21,7 @@ export interface AttentionRule {
   readonly dropout: Dropout | undefined;
 }
 
-/** The attributes of {@link probabilitiesOp}. */
+/** The attributes of `probabilitiesOp`. */
 export interface Probabilities {
   readonly scale: number;
   /** Number of queries of an entry under causal attention; undefined where all keys are visible. */

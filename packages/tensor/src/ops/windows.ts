@@ -19,7 +19,7 @@ interface Window {
   readonly size: number;
 }
 
-/** The attributes of {@link window}. */
+/** The attributes of `window`. */
 export interface Windows {
   readonly places: readonly Window[];
   /** The value outside of the tensor. */

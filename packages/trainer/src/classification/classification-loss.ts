@@ -4,7 +4,7 @@ import { binaryCrossEntropyWithLogits, crossEntropy, type Tensor } from "@halfst
 export interface ClassificationLoss {
   /** Share of the target that is spread over all classes (Szegedy et al. 2016). Default 0. */
   readonly labelSmoothing?: number | undefined;
-  /** [classes]: factors of the losses of each class's examples; the mean is over their sum, as in torch. Default: ones. */
+  /** Factors of the losses of each class's examples, a tensor of shape [classes]. The mean is over their sum, as in torch. Default: ones. */
   readonly weight?: Tensor | undefined;
   /**
    * γ of the focal loss (Lin et al. 2017), at least 1, which lowers the weight of examples that are already classified well. It excludes
