@@ -8,6 +8,7 @@ import {
   pretrainedFlags,
   type RunFlags,
   runFlags,
+  trackerDefaults,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import { type Command, Option } from "commander";
@@ -107,7 +108,7 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
-      ...{ wandb: false, mlflow: false, otel: false },
+      ...trackerDefaults,
     },
     {
       epochs: { description: "passes over the training images" },

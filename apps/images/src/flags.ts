@@ -2,12 +2,14 @@ import type { ApexLevel } from "@halfstep/autocast";
 import {
   classFlags,
   fraction,
+  jobDefaults,
   lossScale,
   notNegative,
   oneOf,
   onnxFlag,
   pretrainedFlags,
   runFlags,
+  trackerDefaults,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import { type Command, InvalidArgumentError } from "commander";
@@ -126,12 +128,8 @@ export const trainFlags = (train: Command): Command =>
         json: false,
         dumpPlan: false,
         tensorboard: false,
-        ...{ wandb: false, mlflow: false, otel: false },
-        distributed: false,
-        exchange: "allReduce",
-        wire: "auto",
-        innerSteps: 20,
-        deadline: 600,
+        ...trackerDefaults,
+        ...jobDefaults,
       },
     },
     {

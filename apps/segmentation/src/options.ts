@@ -12,6 +12,7 @@ import {
   pretrainedFlags,
   type RunFlags,
   runFlags,
+  trackerDefaults,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import { type Command, InvalidArgumentError, Option } from "commander";
@@ -130,7 +131,7 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
-      ...{ wandb: false, mlflow: false, otel: false },
+      ...trackerDefaults,
     },
     {
       precision: {

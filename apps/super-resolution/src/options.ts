@@ -5,6 +5,7 @@ import {
   pretrainedFlags,
   type RunFlags,
   runFlags,
+  trackerDefaults,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import type { Command } from "commander";
@@ -100,7 +101,7 @@ const trainFlags = (train: Command): Command =>
       device: undefined,
       json: false,
       tensorboard: false,
-      ...{ wandb: false, mlflow: false, otel: false },
+      ...trackerDefaults,
     },
     {
       maxSteps: { description: "steps to train" },

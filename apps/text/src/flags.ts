@@ -2,12 +2,14 @@ import {
   classFlags,
   encodingName,
   fraction,
+  jobDefaults,
   loraFlags,
   notNegative,
   oneOf,
   onnxFlag,
   peftFlag,
   runFlags,
+  trackerDefaults,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import { type Command, InvalidArgumentError } from "commander";
@@ -98,12 +100,8 @@ export const trainFlags = (train: Command): Command => {
       device: undefined,
       json: false,
       tensorboard: false,
-      ...{ wandb: false, mlflow: false, otel: false },
-      distributed: false,
-      exchange: "allReduce",
-      wire: "auto",
-      innerSteps: 20,
-      deadline: 600,
+      ...trackerDefaults,
+      ...jobDefaults,
     },
     // By run_classifier's names, too.
     {

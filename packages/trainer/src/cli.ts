@@ -39,7 +39,13 @@ export {
   savedSettings,
   settingsOf,
 } from "./cli/resume.js";
-export { type FlagDetails, type RunFlags, runFlags } from "./cli/run-flags.js";
+export {
+  type FlagDetails,
+  jobDefaults,
+  type RunFlags,
+  runFlags,
+  trackerDefaults,
+} from "./cli/run-flags.js";
 export { print, say } from "./cli/say.js";
 export {
   openTrackers,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { command } from "./command.js";
 import { exitCodeOf, exitCodes } from "./program.js";
-import { type RunFlags, runFlags } from "./run-flags.js";
+import { jobDefaults, type RunFlags, runFlags, trackerDefaults } from "./run-flags.js";
 import {
   fraction,
   listOf,
@@ -16,9 +16,9 @@ const all = {
   ...{ precision: "float32", epochs: 2, maxSteps: undefined, batchSize: 8, lr: 0.1, seed: 0 },
   ...{ accumulate: 1, staticLossScale: undefined, initScale: 65536, saveEvery: 100 },
   ...{ resume: undefined, out: "runs/x", adapter: undefined, device: undefined },
-  ...{ json: false, dumpPlan: false, tensorboard: false, distributed: false },
-  ...{ exchange: "allReduce", wire: "auto", innerSteps: 20, deadline: 600 },
-  ...{ wandb: false, mlflow: false, otel: false },
+  ...{ json: false, dumpPlan: false, tensorboard: false },
+  ...trackerDefaults,
+  ...jobDefaults,
 } satisfies { readonly [Name in keyof RunFlags]: RunFlags[Name] | undefined };
 
 const parse = (args: readonly string[]): RunFlags =>

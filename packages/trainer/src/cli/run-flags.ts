@@ -51,6 +51,25 @@ export interface RunFlags {
   readonly deadline: number;
 }
 
+/** The standard values of the flags that log to services. */
+export const trackerDefaults: Pick<RunFlags, "wandb" | "mlflow" | "otel"> = {
+  wandb: false,
+  mlflow: false,
+  otel: false,
+};
+
+/** The standard values of the flags of a job of several processes. */
+export const jobDefaults: Pick<
+  RunFlags,
+  "distributed" | "exchange" | "wire" | "innerSteps" | "deadline"
+> = {
+  distributed: false,
+  exchange: "allReduce",
+  wire: "auto",
+  innerSteps: 20,
+  deadline: 600,
+};
+
 /** Changes of a program to a standard flag. */
 export interface FlagDetails {
   /** Another spelling: "-b" of `--batch-size`, "--learning-rate" of `--lr`. */
