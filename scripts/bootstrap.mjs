@@ -33,10 +33,9 @@ const stale = staleInstall(lock, installed);
 if (stale !== undefined) {
   say(`${stale}; running npm ci (about a minute)`);
   // The dev dependencies build and test; NODE_ENV=production or an `omit` setting would leave them out.
-  const result = await run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund"], {
-    cwd: root,
-    label: "npm ci",
-  });
+  // Errors are needed under `npm run --silent`, too, which npm passes on.
+  const flags = ["--include=dev", "--no-audit", "--no-fund", "--loglevel=notice"];
+  const result = await run("npm", ["ci", ...flags], { cwd: root, label: "npm ci" });
   if (result.code !== 0)
     fail(...lastLines(result.output, 15), "npm ci failed (its last lines above).");
   say(`npm ci done in ${result.seconds.toFixed(0)} s`);

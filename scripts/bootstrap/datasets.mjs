@@ -41,7 +41,8 @@ export const installDataset = async (folder, say) => {
   const name = nameOf(folder);
   say(`${name}: ${stale}; installing it (once)`);
   // Data has no scripts to run, and libraries have their binaries in their packages.
-  const flags = ["--ignore-scripts", "--no-audit", "--no-fund"];
+  // Errors are needed under `npm run --silent`, too, which npm passes on.
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=notice"];
   const result = await run("npm", ["ci", ...flags], {
     cwd: folder,
     label: name,
