@@ -78,8 +78,8 @@ export const mnistDirectory = (): string =>
 type Kind = "folder" | "cifar" | "idx";
 
 /**
- * Opens the data of a folder: `train/CLASS/*` and `val/CLASS/*`, the six files of CIFAR-10's binary version, or the four IDX files
- * of MNIST and similar sets.
+ * Opens the data of a folder: `train/CLASS/*` and `val/CLASS/*` (or `valid`, `validation`, `test`), the six files of CIFAR-10's binary
+ * version, or the four IDX files of MNIST and similar sets.
  * @throws DataError where it is none of these, or malformed
  */
 export async function openTraining(directory: string, options: DataOptions): Promise<TrainingData> {
@@ -167,7 +167,7 @@ export async function testView(
 ): Promise<View> {
   const { kind, path } = kindOf(directory);
   if (kind !== "folder") return pixelView(directory, await readPixels(directory), options);
-  const { classes } = await imageFolder(join(path, "val"));
+  const { classes } = await imageFolder(testFolder(path));
   return fileView(path, classes, size, options);
 }
 
@@ -178,7 +178,7 @@ export async function testView(
 export async function openTest(directory: string, view: View): Promise<Images> {
   const { kind, path } = kindOf(directory);
   if (kind === "folder") {
-    const { files, labels } = await imageFolder(join(path, "val"), { classes: view.classes });
+    const { files, labels } = await imageFolder(testFolder(path), { classes: view.classes });
     const asTheyAre = { minScale: 1, flip: false };
     return fileImages(files, labels, { ...view, normalization: view, ...asTheyAre });
   }
@@ -219,9 +219,17 @@ export async function readPixels(directory: string): Promise<PixelData> {
   return { splits, classes: kind === "cifar" ? cifar10Classes : digits };
 }
 
+/** Names that the folder of test images has in published data sets. */
+const testFolders: readonly string[] = ["val", "valid", "validation", "test"];
+
+/** The folder of test images: `val` as in ImageNet where none of the names is there, so that errors name it. */
+const testFolder = (path: string): string =>
+  join(path, testFolders.find((name) => existsSync(join(path, name))) ?? "val");
+
 function kindOf(directory: string): { readonly kind: Kind; readonly path: string } {
   const has = (...names: string[]): boolean => existsSync(join(directory, ...names));
-  if (has("train") || has("val")) return { kind: "folder", path: directory };
+  if (["train", ...testFolders].some((name) => has(name)))
+    return { kind: "folder", path: directory };
   if (has("data_batch_1.bin")) return { kind: "cifar", path: directory };
   if (has("cifar-10-batches-bin"))
     return { kind: "cifar", path: join(directory, "cifar-10-batches-bin") };
@@ -230,7 +238,7 @@ function kindOf(directory: string): { readonly kind: Kind; readonly path: string
   throw new DataError(
     directory,
     existsSync(directory)
-      ? "has neither train/CLASS/ and val/CLASS/ with image files, nor data_batch_1.bin to 5 (CIFAR-10), nor train-images-idx3-ubyte (MNIST)"
+      ? "has neither train/CLASS/ and val/CLASS/ (or valid, validation, test) with image files, nor data_batch_1.bin to 5 (CIFAR-10), nor train-images-idx3-ubyte (MNIST)"
       : "is not there",
   );
 }

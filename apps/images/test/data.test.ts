@@ -109,6 +109,17 @@ describe("image folders", () => {
     expect(furthest(await see(undefined, 14), Float32Array.from(half))).toBeGreaterThan(5);
   });
 
+  it.each(["valid", "validation", "test"])("are found in %s, too", async (part) => {
+    const png = readFileSync(someDigit());
+    for (const each of ["cat", "dog"])
+      for (const folder of ["train", part]) {
+        mkdirSync(at(`with ${part}`, folder, each), { recursive: true });
+        writeFileSync(at(`with ${part}`, folder, each, "1.png"), png);
+      }
+    const { test, view } = await openTraining(at(`with ${part}`), asTheyAre);
+    expect([test.count, view.classes]).toEqual([2, ["cat", "dog"]]);
+  });
+
   it("of one class, or with a class for each file, are refused; and those trained on are said", async () => {
     const png = readFileSync(someDigit());
     const folderOf = (name: string, classes: readonly string[]): string => {
