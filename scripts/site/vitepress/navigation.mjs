@@ -49,6 +49,7 @@ export const english = {
         guide("Raw WebGPU", "raw-webgpu"),
         guide("How a step is planned", "how-a-step-is-planned"),
         guide("The cost of new shapes", "new-shapes"),
+        page("Scaling over processes", "docs/scaling.md"),
       ],
     },
     {
