@@ -11,6 +11,7 @@ import {
   stepScalars,
   stepScalarTypes,
   tanhOf,
+  usedUnits,
 } from "./step.js";
 
 /** Operands of {@link gruCell}. Gates are in torch's order: reset, update, new. */
@@ -116,15 +117,16 @@ const forward: Kernel = defineKernel({
     { name: "saved", access: "readwrite" },
   ],
   scalars: stepScalarTypes,
-  body: () => `${gateFunctions}
+  body: () => `${gateFunctions}${usedUnits}
+fn gate(k: u32, x: u32, u: u32) -> vec4f { return of_used(u, load_gates(x + k * s.units)); }
 fn projection(k: u32, p: u32, u: u32) -> vec4f {
-  return load_projected(p + k * s.units) + load_bias(u + k * s.units);
+  return of_used(u, load_projected(p + k * s.units) + load_bias(u + k * s.units));
 }
 ${linearMain()}${findQuad(3)}${findSaved}
-  let r = sigmoid_of(load_gates(x) + projection(0u, p, u));
-  let z = sigmoid_of(load_gates(x + s.units) + projection(1u, p, u));
+  let r = sigmoid_of(gate(0u, x, u) + projection(0u, p, u));
+  let z = sigmoid_of(gate(1u, x, u) + projection(1u, p, u));
   let m = projection(2u, p, u);
-  let n = tanh_of(load_gates(x + 2u * s.units) + r * m);
+  let n = tanh_of(gate(2u, x, u) + r * m);
   let before = load_previous(index);
   let y = (1.0 - z) * n + z * before;
   store_hidden(index, y);
@@ -140,10 +142,10 @@ ${linearMain()}${findQuad(3)}${findSaved}
   reference(views, scalars) {
     const [gates, projected, bias, previous, hidden, output, saved] = views as Views;
     const { units } = scalars as Scalars;
-    eachValue(3, scalars, ({ e, u, p, x, h }) => {
-      const own = (k: number): number => gates[x + k * units * 4] as number;
+    eachValue(3, scalars, ({ e, u, p, x, h, ofUsed }) => {
+      const own = (k: number): number => ofUsed(gates[x + k * units * 4] as number);
       const projection = (k: number): number =>
-        (projected[p + k * units * 4] as number) + (bias[u + k * units * 4] as number);
+        ofUsed((projected[p + k * units * 4] as number) + (bias[u + k * units * 4] as number));
       const [r, z] = [sigmoidOf(own(0) + projection(0)), sigmoidOf(own(1) + projection(1))];
       const m = projection(2);
       const n = tanhOf(own(2) + r * m);
@@ -168,7 +170,7 @@ const backward: Kernel = defineKernel({
     { name: "projectedGradient", access: "readwrite" },
   ],
   scalars: stepScalarTypes,
-  body: () => `
+  body: () => `${usedUnits}
 fn store(k: u32, x: u32, p: u32, own: vec4f, projected: vec4f) {
   store_gatesGradient(x + k * s.units, own);
   store_stepGradient(p + k * s.units, projected);
@@ -180,7 +182,7 @@ ${linearMain()}${findQuad(3)}${findSaved}
   let n = load_saved(q + 2u * s.units);
   let m = load_saved(q + 3u * s.units);
   let before = load_saved(q + 4u * s.units);
-  let dh = load_outputGradient(h) + (load_hiddenGradient(index) + load_directGradient(index));
+  let dh = of_used(u, load_outputGradient(h) + (load_hiddenGradient(index) + load_directGradient(index)));
   let dn = dh * (1.0 - z) * (1.0 - n * n);
   let dr = dn * m * r * (1.0 - r);
   let dz = dh * (before - n) * z * (1.0 - z);
@@ -194,7 +196,7 @@ ${linearMain()}${findQuad(3)}${findSaved}
   reference(views, scalars) {
     const [dy, dhNext, saved, direct, step, gates, projected] = views as Views;
     const { units } = scalars as Scalars;
-    eachValue(3, scalars, ({ e, p, x, h }) => {
+    eachValue(3, scalars, ({ e, p, x, h, ofUsed }) => {
       const q = savedAt(scalars as Scalars, e);
       const [r, z, n, m, before] = [0, 1, 2, 3, 4].map((k) => saved[q + k * units * 4]) as [
         number,
@@ -203,7 +205,7 @@ ${linearMain()}${findQuad(3)}${findSaved}
         number,
         number,
       ];
-      const dh = (dy[h] as number) + ((dhNext[e] as number) + (direct[e] as number));
+      const dh = ofUsed((dy[h] as number) + ((dhNext[e] as number) + (direct[e] as number)));
       const dn = dh * (1 - z) * (1 - n * n);
       const dr = dn * m * r * (1 - r);
       const dz = dh * (before - n) * z * (1 - z);

@@ -11,6 +11,7 @@ import {
   stepScalars,
   stepScalarTypes,
   tanhOf,
+  usedUnits,
 } from "./step.js";
 
 /** Operands of {@link lstmCell}. Gates are in torch's order: input, forget, cell, output. */
@@ -101,10 +102,10 @@ const forward: Kernel = defineKernel({
     { name: "activated", access: "readwrite" },
   ],
   scalars: stepScalarTypes,
-  body: () => `${gateFunctions}
+  body: () => `${gateFunctions}${usedUnits}
 fn gate(k: u32, x: u32, p: u32, u: u32) -> vec4f {
   let o = k * s.units;
-  return load_gates(x + o) + (load_projected(p + o) + load_bias(u + o));
+  return of_used(u, load_gates(x + o) + (load_projected(p + o) + load_bias(u + o)));
 }
 ${linearMain()}${findQuad(4)}
   let i = sigmoid_of(gate(0u, x, p, u));
@@ -127,10 +128,11 @@ ${linearMain()}${findQuad(4)}
     const [gates, projected, bias, cells, hidden, output, activated] = views as KernelView[] &
       Record<0 | 1 | 2 | 3 | 4 | 5 | 6, KernelView>;
     const { units, size, order } = scalars as Record<"units" | "size" | "order", number>;
-    eachValue(4, scalars, ({ e, u, p, x, h }) => {
+    eachValue(4, scalars, ({ e, u, p, x, h, ofUsed }) => {
       const at = (k: number): number => {
         const o = k * units * 4;
-        return (gates[x + o] as number) + ((projected[p + o] as number) + (bias[u + o] as number));
+        const inner = (projected[p + o] as number) + (bias[u + o] as number);
+        return ofUsed((gates[x + o] as number) + inner);
       };
       const [i, f, g, o] = [sigmoidOf(at(0)), sigmoidOf(at(1)), tanhOf(at(2)), sigmoidOf(at(3))];
       const c = f * (cells[order * size * 4 + e] as number) + i * g;
@@ -154,7 +156,7 @@ const backward: Kernel = defineKernel({
     { name: "gatesGradient", access: "readwrite" },
   ],
   scalars: stepScalarTypes,
-  body: () => `${gateFunctions}
+  body: () => `${gateFunctions}${usedUnits}
 fn store(k: u32, x: u32, p: u32, value: vec4f) {
   store_stepGradient(p + k * s.units, value);
   store_gatesGradient(x + k * s.units, value);
@@ -165,7 +167,7 @@ ${linearMain()}${findQuad(4)}
   let g = load_activated(x + 2u * s.units);
   let o = load_activated(x + 3u * s.units);
   let t = tanh_of(load_cells((s.order + 1u) * s.size + index));
-  let dh = load_outputGradient(h) + load_hiddenGradient(index);
+  let dh = of_used(u, load_outputGradient(h) + load_hiddenGradient(index));
   let dc = load_cellGradient(index) + dh * o * (1.0 - t * t);
   store(0u, x, p, dc * g * i * (1.0 - i));
   store(1u, x, p, dc * load_cells(s.order * s.size + index) * f * (1.0 - f));
@@ -179,7 +181,7 @@ ${linearMain()}${findQuad(4)}
     const [dy, dhNext, cells, activated, dcNext, step, gates] = views as KernelView[] &
       Record<0 | 1 | 2 | 3 | 4 | 5 | 6, KernelView>;
     const { units, size, order } = scalars as Record<"units" | "size" | "order", number>;
-    eachValue(4, scalars, ({ e, p, x, h }) => {
+    eachValue(4, scalars, ({ e, p, x, h, ofUsed }) => {
       const [i, f, g, o] = [0, 1, 2, 3].map((k) => activated[x + k * units * 4]) as [
         number,
         number,
@@ -187,7 +189,7 @@ ${linearMain()}${findQuad(4)}
         number,
       ];
       const t = tanhOf(cells[(order + 1) * size * 4 + e] as number);
-      const dh = (dy[h] as number) + (dhNext[e] as number);
+      const dh = ofUsed((dy[h] as number) + (dhNext[e] as number));
       const dc = (dcNext[e] as number) + dh * o * (1 - t * t);
       const gradients = [
         dc * g * i * (1 - i),

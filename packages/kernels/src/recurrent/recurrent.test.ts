@@ -4,9 +4,9 @@ import { deviceMismatches, runOnCpu, testValues } from "../../test/harness.js";
 import { gruCell, gruCellBackward } from "./gru.js";
 import { lstmCell, lstmCellBackward } from "./lstm.js";
 
-// More than a workgroup of quads, and a step in the middle of a sequence that is read backwards.
-const [length, batch, hidden] = [3, 5, 56];
-const step = { length, batch, hidden, time: 0, order: 2 };
+// More than a workgroup of quads, the last of which is half used, and a step at the end of a sequence that is read backwards.
+const [length, batch, hidden, used] = [3, 5, 56, 54];
+const step = { length, batch, hidden, used, time: 0, order: 2 };
 const size = batch * hidden;
 
 const filled = (count: number, seed: number, dtype: "float32" | "float16") => ({
@@ -14,31 +14,37 @@ const filled = (count: number, seed: number, dtype: "float32" | "float16") => ({
   dtype,
 });
 
+/** The same, with NaN in the units that only fill the quad: what a product of zeros and an infinite number leaves there. */
+const padded = (...given: Parameters<typeof filled>) => {
+  const { values, dtype } = filled(...given);
+  return { values: values.map((v, i) => (i % hidden < used ? v : Number.NaN)), dtype };
+};
+
 const lstmOperands = (dtype: "float32" | "float16") => ({
-  gates: filled(length * 4 * size, 1, dtype),
-  projected: filled(4 * size, 2, dtype),
-  bias: filled(4 * hidden, 3, dtype),
+  gates: padded(length * 4 * size, 1, dtype),
+  projected: padded(4 * size, 2, dtype),
+  bias: padded(4 * hidden, 3, dtype),
   cells: filled((length + 1) * size, 4, dtype),
   hidden: { values: size, dtype },
   output: filled(length * size, 5, dtype),
   activated: filled(length * 4 * size, 6, dtype),
-  outputGradient: filled(length * size, 7, dtype),
-  hiddenGradient: filled(size, 8, "float32"),
+  outputGradient: padded(length * size, 7, dtype),
+  hiddenGradient: padded(size, 8, "float32"),
   cellGradient: filled(size, 9, "float32"),
   stepGradient: { values: 4 * size, dtype },
   gatesGradient: filled(length * 4 * size, 10, dtype),
 });
 
 const gruOperands = (dtype: "float32" | "float16") => ({
-  gates: filled(length * 3 * size, 1, dtype),
-  projected: filled(3 * size, 2, dtype),
-  bias: filled(3 * hidden, 3, dtype),
+  gates: padded(length * 3 * size, 1, dtype),
+  projected: padded(3 * size, 2, dtype),
+  bias: padded(3 * hidden, 3, dtype),
   previous: filled(size, 4, dtype),
   hidden: { values: size, dtype },
   output: filled(length * size, 5, dtype),
   saved: filled(length * 5 * size, 6, dtype),
-  outputGradient: filled(length * size, 7, dtype),
-  hiddenGradient: filled(size, 8, "float32"),
+  outputGradient: padded(length * size, 7, dtype),
+  hiddenGradient: padded(size, 8, "float32"),
   directGradient: filled(size, 9, "float32"),
   stepGradient: { values: 3 * size, dtype },
   gatesGradient: filled(length * 3 * size, 10, dtype),
@@ -91,6 +97,20 @@ test.each(await testTiers())(
     }
   },
 );
+
+test("units that only fill a quad become no NaN, whatever their operands are", () => {
+  const lstm = runOnCpu(lstmOperands("float32"), (target, bindings) => {
+    target.launch(lstmCell(bindings, step));
+    target.launch(lstmCellBackward(bindings, step));
+  });
+  const gru = runOnCpu(gruOperands("float32"), (target, bindings) => {
+    target.launch(gruCell(bindings, step));
+    target.launch(gruCellBackward(bindings, step));
+  });
+  const { hidden: states, stepGradient } = lstm;
+  for (const values of [states, stepGradient, gru.hidden, gru.stepGradient])
+    expect([...values].filter((v, i) => i % hidden >= used && !Number.isFinite(v))).toEqual([]);
+});
 
 test("a step fills its own places alone, and units fill quads", () => {
   const operands = lstmOperands("float32");

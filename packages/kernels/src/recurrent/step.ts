@@ -10,23 +10,30 @@ export interface RecurrentStep {
   readonly batch: number;
   /** A multiple of four, so that every unit of four lies in one quad. */
   readonly hidden: number;
+  /** Units that are not there to fill the last quad: those behind them stay 0, whatever their operands are. Default: all. */
+  readonly used?: number;
   /** The place of the step in the sequence. */
   readonly time: number;
   /** How many steps were computed before it: the same as `time`, unless the sequence is read backwards. */
   readonly order: number;
 }
 
-/** The scalars of a step. `units` is the number of quads of units, `size` that of all hidden values. */
+/** The scalars of a step. `units` is the number of quads of units, `used` that of units, `size` that of quads of hidden values. */
 export const stepScalars = (step: RecurrentStep): Record<string, number> => ({
   units: step.hidden / 4,
+  used: step.used ?? step.hidden,
   size: (step.batch * step.hidden) / 4,
   time: step.time,
   order: step.order,
 });
 
-export const stepScalarTypes: readonly KernelScalar[] = ["units", "size", "time", "order"].map(
-  (name) => ({ name, type: "u32" }),
-);
+export const stepScalarTypes: readonly KernelScalar[] = [
+  "units",
+  "used",
+  "size",
+  "time",
+  "order",
+].map((name) => ({ name, type: "u32" }));
 
 /** @throws RangeError where units do not fill quads */
 export function requireQuads(op: string, { hidden }: RecurrentStep): void {
@@ -59,7 +66,16 @@ export const findQuad = (gates: number): string => `
   let h = s.time * s.size + index;
 `;
 
-/** Calls `each` for the values of a step: see {@link findQuad}, in elements. */
+/**
+ * WGSL `of_used(u, x)`: a quad of units, with 0 for those that only fill it. Their weights are zeros, whose products with infinite numbers are
+ * NaN.
+ */
+export const usedUnits = `fn of_used(u: u32, x: vec4f) -> vec4f {
+  return select(vec4f(0.0), x, vec4u(4u * u) + vec4u(0u, 1u, 2u, 3u) < vec4u(s.used));
+}
+`;
+
+/** Calls `each` for the values of a step: see {@link findQuad}, in elements, and {@link usedUnits}. */
 export function eachValue(
   gates: number,
   scalars: Readonly<Record<string, number>>,
@@ -69,13 +85,15 @@ export function eachValue(
     readonly p: number;
     readonly x: number;
     readonly h: number;
+    ofUsed(x: number): number;
   }) => void,
 ): void {
-  const { units, size, time } = scalars as Record<"units" | "size" | "time", number>;
+  const { units, used, size, time } = scalars as Record<"units" | "used" | "size" | "time", number>;
   const hidden = units * 4;
   for (let e = 0; e < size * 4; e++) {
     const u = e % hidden;
     const p = Math.floor(e / hidden) * gates * hidden + u;
-    each({ e, u, p, x: time * gates * size * 4 + p, h: time * size * 4 + e });
+    const ofUsed = (value: number): number => (u < used ? value : 0);
+    each({ e, u, p, x: time * gates * size * 4 + p, h: time * size * 4 + e, ofUsed });
   }
 }

@@ -163,6 +163,30 @@ test("ten lengths compile once, and a time step is four launches, there and back
   }
 });
 
+test.each(["LSTM", "GRU"] as const)(
+  "three units saturate at an infinite input, as at a large one: %s",
+  async (kind) => {
+    const one = golden.find((each) => each.kind === kind && each.options.num_layers) as Golden;
+    const runtime = cpuRuntime();
+    const layer = layerOf(runtime, one);
+    const resultsOf = async (large: number) => {
+      const values = one.x.values.map((v, i) => (i === 1 ? large : v));
+      const x = runtime.variable(values, one.x.shape, { requiresGrad: true });
+      const { output } = layer.forward(x);
+      output
+        .mul(runtime.tensor(cosines(output.size), output.shape))
+        .sum()
+        .backward();
+      return Promise.all(
+        [output, x.grad as Tensor].map(async (each) => [...(await each.toArray())]),
+      );
+    };
+    const infinite = await resultsOf(Number.POSITIVE_INFINITY);
+    expect(infinite).toEqual(await resultsOf(1e30));
+    expect(infinite.flat().filter((v) => !Number.isFinite(v))).toEqual([]);
+  },
+);
+
 test("a cell is a layer of one step", async () => {
   const runtime = cpuRuntime();
   const x = runtime.tensor([1, -1, 0.5, 2, 0, 1], [2, 3]);

@@ -17,9 +17,11 @@ import { narrow, pad, select, slice } from "./windows.js";
 // Sequences are [length, batch, features]. The products of all inputs are one launch; each time step then takes two, the product of the
 // hidden state and the cell. The number of steps is in no program, so another length compiles nothing.
 
-interface Direction {
+interface Layer {
   /** From the last time step to the first. */
   readonly reverse: boolean;
+  /** Hidden units, without those that fill the last quad. */
+  readonly used: number;
 }
 
 type Target = LaunchTarget<Storage>;
@@ -31,10 +33,10 @@ const scratch = (target: Target, length: number, dtype: DType): Binding<Storage>
 /** The steps of a sequence in the order in which they are computed. */
 const stepsOf = (
   [length, batch, hidden]: readonly [number, number, number],
-  { reverse }: Direction,
+  { reverse, used }: Layer,
 ): kernels.RecurrentStep[] =>
   Array.from({ length }, (_, order) => ({
-    ...{ length, batch, hidden, order },
+    ...{ length, batch, hidden, used, order },
     time: reverse ? length - 1 - order : order,
   }));
 
@@ -56,7 +58,7 @@ const refuseSecond = (name: string) => () => {
 function parameterGradients(
   projected: Tensor,
   [output, first]: readonly [Tensor, Tensor],
-  { reverse }: Direction,
+  { reverse }: Layer,
 ): [weight: Tensor, bias: Tensor] {
   const [length, batch, hidden] = output.shape as [number, number, number];
   const start = first.reshape([1, batch, hidden]);
@@ -70,7 +72,7 @@ function parameterGradients(
 }
 
 /** [gates, hidden, cell, weight, bias]: the output, the last cell state, and for the gradient all cell states and activated gates. */
-const lstmOp: Op<Direction> = defineOp<Direction>({
+const lstmOp: Op<Layer> = defineOp<Layer>({
   name: "lstm",
   castPolicy: "lowerPrecision",
   shape([gates, hidden, cell]) {
@@ -124,7 +126,7 @@ const copy = (
   kernels.stridedCopy({ input, out }, { dimensions: [{ size: out.length, stride: 1 }], offset });
 
 /** The gradients of the gates, of the first hidden state and of the first cell state. */
-const lstmBackward: Op<Direction> = defineOp<Direction>({
+const lstmBackward: Op<Layer> = defineOp<Layer>({
   name: "lstmBackward",
   castPolicy: "none",
   shape: ([, cell, , activated]) => [activated, cell, cell] as TensorSpec[],
@@ -163,7 +165,7 @@ function zeroed(target: Target, length: number): Binding<Storage> {
 }
 
 /** [gates, hidden, weight, bias]: the output, and what the gradient needs. */
-const gruOp: Op<Direction> = defineOp<Direction>({
+const gruOp: Op<Layer> = defineOp<Layer>({
   name: "gru",
   castPolicy: "lowerPrecision",
   shape([gates, hidden]) {
@@ -199,7 +201,7 @@ const gruOp: Op<Direction> = defineOp<Direction>({
 });
 
 /** The gradients of the gates, of the hidden state's products and of the first hidden state. */
-const gruBackward: Op<Direction> = defineOp<Direction>({
+const gruBackward: Op<Layer> = defineOp<Layer>({
   name: "gruBackward",
   castPolicy: "none",
   shape([dy, , hidden]) {
@@ -287,6 +289,8 @@ interface Prepared {
   readonly gates: Tensor;
   readonly weight: Tensor;
   readonly bias: Tensor;
+  /** Hidden units, without those that were added. */
+  readonly used: number;
   /** A state, or zeros. */
   state(given: Tensor | undefined): Tensor;
   /** Takes away the units that were added. */
@@ -333,6 +337,7 @@ function prepared(op: string, count: number, x: Tensor, weights: RecurrentWeight
     gates: linear(x, widened(weightIh, 0), biasIh && widened(biasIh, 0)),
     weight: widened(weightHh, extra),
     bias: bias(biasHh),
+    used: hidden,
     state: (given) => {
       if (!given) return zeros(weightHh, [batch, hidden + extra]);
       if (given.shape.join() !== [batch, hidden].join())
@@ -358,10 +363,9 @@ export const lstm: Composite<
     weights: RecurrentWeights,
     { hidden, cell, reverse = false }: LstmOptions = {},
   ): LstmResult => {
-    const { gates, weight, bias, state, cut } = prepared("lstm", 4, x, weights);
-    const [output, lastCell] = lstmOp.applyAll([gates, state(hidden), state(cell), weight, bias], {
-      reverse,
-    }) as [Tensor, Tensor];
+    const { gates, weight, bias, used, state, cut } = prepared("lstm", 4, x, weights);
+    const inputs = [gates, state(hidden), state(cell), weight, bias];
+    const [output, lastCell] = lstmOp.applyAll(inputs, { reverse, used }) as [Tensor, Tensor];
     const all = cut(output);
     return { output: all, hidden: last(all, reverse), cell: cut(lastCell) };
   },
@@ -380,8 +384,8 @@ export const gru: Composite<
     weights: RecurrentWeights,
     { hidden, reverse = false }: GruOptions = {},
   ): GruResult => {
-    const { gates, weight, bias, state, cut } = prepared("gru", 3, x, weights);
-    const output = cut(gruOp.apply([gates, state(hidden), weight, bias], { reverse }));
+    const { gates, weight, bias, used, state, cut } = prepared("gru", 3, x, weights);
+    const output = cut(gruOp.apply([gates, state(hidden), weight, bias], { reverse, used }));
     return { output, hidden: last(output, reverse) };
   },
 );
