@@ -45,8 +45,8 @@ eight layers of 384 on Mesa's software driver, ${plain.task.batch} samples a ran
 
 ## Steps over a network
 
-A bucket is sent as soon as its gradients are computed. \`t = compute + exposed(α, β, readiness)\` is the model: compute and readiness are measured
-with an exchange that does everything but sending; α, the latency of a collective, and β, the bytes a second, with collectives of two sizes.
+A bucket is sent as soon as its gradients are computed. The model of a step is \`t = compute + exposed(α, β, readiness)\`. Compute and readiness are measured
+with an exchange that does everything but sending. α, the latency of a collective, and β, the bytes a second, are measured with collectives of two sizes.
 
 ${table(
   ["Mbit/s", "wire", "buckets", "step, ms", "model, ms", "difference", "exchange, ms", "hidden"],
