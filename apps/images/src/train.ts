@@ -53,6 +53,8 @@ export interface ImagesRun
   readonly exchange?: ExchangeMode | undefined;
   readonly wire?: Wire | undefined;
   readonly innerSteps?: number | undefined;
+  /** Columns of the factors in place of the gradients of matrices. Default: whole gradients. */
+  readonly powerSgd?: number | undefined;
   /** Whether batch norms normalise by the batch of all processes. Default false. */
   readonly syncBatchNorm?: boolean | undefined;
   /** Number of epochs in which the learning rate rises. */
@@ -124,8 +126,9 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   const groups = parameterGroups(model, run);
   const schedule = scheduleOf(run);
   const exchange = await jobExchange(run.job, {
-    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: stepsOf(run) },
-    ...{ runtime, parameters: model.parameters() },
+    ...{ mode: run.exchange, wire: run.wire, powerSgd: run.powerSgd },
+    ...{ innerSteps: run.innerSteps, lastStep: stepsOf(run) },
+    ...{ runtime, signal: run.signal, parameters: model.parameters() },
     ...(run.syncBatchNorm && { synchronized: model }),
   });
   const optimizer = new SGD(runtime.target, exchange.shard(groups), {
@@ -167,12 +170,12 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
       return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
     },
     reduce: (batches) =>
-      exchange.reduce?.(
-        optimizer,
-        batches.reduce((images, { share }) => images + share.weight, 0),
-      ),
+      exchange.reduce?.(optimizer, {
+        weight: batches.reduce((images, { share }) => images + share.weight, 0),
+        scaler,
+      }),
     lr: schedule,
-    signal: run.signal,
+    signal: exchange.signal,
     hooks: {
       ...exchange.hooks,
       ...run.hooks,

@@ -60,6 +60,8 @@ export interface LanguageRun extends RunContext, Partial<AdapterSettings> {
   readonly exchange?: ExchangeMode | undefined;
   readonly wire?: Wire | undefined;
   readonly innerSteps?: number | undefined;
+  /** Columns of the factors in place of the gradients of matrices. Default: whole gradients. */
+  readonly powerSgd?: number | undefined;
   readonly maxSteps: number;
   readonly lr: number;
   readonly minLr: number;
@@ -111,8 +113,14 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     totalSteps: run.maxSteps,
   });
   const exchange = await jobExchange(run.job, {
-    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: run.maxSteps },
-    ...{ runtime, parameters: (lora ?? model).parameters(), generator: model.generator },
+    ...{ mode: run.exchange, wire: run.wire, powerSgd: run.powerSgd },
+    ...{ innerSteps: run.innerSteps, lastStep: run.maxSteps },
+    ...{
+      runtime,
+      signal: run.signal,
+      parameters: (lora ?? model).parameters(),
+      generator: model.generator,
+    },
   });
   const optimizer = new AdamW(runtime.target, exchange.shard(groups), {
     lr: schedule,
@@ -162,13 +170,13 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     batchesFrom: (epoch, first) => trainingWindows(windows, epoch, first),
     loss,
     reduce: (batches) =>
-      exchange.reduce?.(
-        optimizer,
-        batches.reduce((sequences, { share }) => sequences + share.weight, 0),
-      ),
+      exchange.reduce?.(optimizer, {
+        weight: batches.reduce((sequences, { share }) => sequences + share.weight, 0),
+        scaler,
+      }),
     clip: () => clipGradNorm(optimizer, run.clip * lossWeight),
     lr: schedule,
-    signal: run.signal,
+    signal: exchange.signal,
     hooks: {
       ...(ema && { average: { record: () => ema.update() } }),
       ...exchange.hooks,

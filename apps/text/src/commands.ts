@@ -13,7 +13,7 @@ export interface TrainCommand
     Pick<RunFlags, "maxSteps" | "seed" | "accumulate" | "saveEvery" | "resume">,
     Pick<RunFlags, "tensorboard" | "wandb" | "mlflow" | "otel">,
     Pick<RunFlags, "adapter" | "device" | "json">,
-    Pick<RunFlags, "distributed" | "exchange" | "wire" | "innerSteps" | "deadline">,
+    Pick<RunFlags, "distributed" | "exchange" | "wire" | "innerSteps" | "powerSgd" | "deadline">,
     ClassFlags,
     AdapterSettings {
   readonly command: "train";

@@ -53,6 +53,8 @@ export interface TrainingSettings {
   readonly exchange?: JobExchangeOptions["mode"];
   readonly wire?: JobExchangeOptions["wire"];
   readonly innerSteps?: number | undefined;
+  /** Columns of the factors in place of the gradients of matrices. Default: whole gradients. */
+  readonly powerSgd?: number | undefined;
 }
 
 export interface TextRun<Example extends Encoded>
@@ -121,8 +123,14 @@ export async function trainText<Example extends Encoded>(
   );
   const steps = stepsOf(run.train(0).length, run);
   const exchange = await jobExchange(run.job, {
-    ...{ mode: run.exchange, wire: run.wire, innerSteps: run.innerSteps, lastStep: steps },
-    ...{ runtime, parameters: (lora ?? model).parameters(), generator: model.bert.generator },
+    ...{ mode: run.exchange, wire: run.wire, powerSgd: run.powerSgd },
+    ...{ innerSteps: run.innerSteps, lastStep: steps },
+    ...{
+      runtime,
+      signal: run.signal,
+      parameters: (lora ?? model).parameters(),
+      generator: model.bert.generator,
+    },
   });
   const { optimizer, groups } = bertOptimizer(runtime, model, {
     ...run,
@@ -139,13 +147,14 @@ export async function trainText<Example extends Encoded>(
   /** Of a process that only repeats a text of another: 0. */
   const weightOf = ({ examples, share }: Batch<Example>): number =>
     share.weight > 0 ? learner.weightOf(examples) : 0;
+  const scaler = new GradScaler(ampPrimitives(runtime), scalerOptions(run));
   const words = model.bert.embeddings.wordEmbeddings.weight;
   const result = await train<Batch<Example>>({
     runtime,
     device,
     precision: recipe,
     optimizer,
-    scaler: new GradScaler(ampPrimitives(runtime), scalerOptions(run)),
+    scaler,
     epochs: run.epochs,
     maxSteps: run.maxSteps,
     // The clean and the adversarial pass of a batch are two micro-steps of one step.
@@ -158,12 +167,12 @@ export async function trainText<Example extends Encoded>(
       return lossOf(learner, examples, { perturbation, length });
     },
     reduce: (micro) =>
-      exchange.reduce?.(
-        optimizer,
-        micro.reduce((sum, batch) => sum + weightOf(batch), 0),
-      ),
+      exchange.reduce?.(optimizer, {
+        weight: micro.reduce((sum, batch) => sum + weightOf(batch), 0),
+        scaler,
+      }),
     lr: warmupLinear({ lr: run.lr, warmup: run.warmup, totalSteps: steps }),
-    signal,
+    signal: exchange.signal,
     hooks: { ...exchange.hooks, ...run.hooks },
     checkpoints: withParts(run.checkpoints, {
       ...{ model, optimizer, dropout: savedGenerator(model.bert.generator) },

@@ -1,4 +1,5 @@
 export type { Carrier, CollectiveOptions, Hosts, Scope, Traffic } from "./carrier.js";
+export type { CompressionState, SavedMatrix } from "./compress/matrix-states.js";
 export type { PowerSgdOptions } from "./compress/power-sgd.js";
 export { DiLoCo, type DiLoCoOptions, type DiLoCoState } from "./diloco/diloco.js";
 export { ExchangeError, type ExchangeFailure } from "./errors.js";

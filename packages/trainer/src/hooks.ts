@@ -44,9 +44,11 @@ export interface TrainingHook extends Partial<Stateful> {
   readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
   /**
    * Called before the states for a checkpoint are collected: gives this process what others have of them. All ranks of a job save at the
-   * same steps then; training that a signal ends is not saved, because the signal reaches ranks at different steps.
+   * same steps then: give `train()` the signal of `jobExchange()`, which ends training on all of them after the same step.
    */
   readonly beforeSave?: () => Promise<void>;
+  /** Called after a checkpoint was saved: the processes of a job wait until the one that saves for all has done so. */
+  readonly afterSave?: () => Promise<void>;
   /** Called after each submitted step. Training continues when it resolves. */
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }

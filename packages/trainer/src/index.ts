@@ -50,6 +50,7 @@ export {
   type JobExchange,
   type JobExchangeOptions,
   jobExchange,
+  type ReducedStep,
 } from "./job-exchange.js";
 export { parameterSha256 } from "./parameter-hash.js";
 export {

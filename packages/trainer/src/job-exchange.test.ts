@@ -10,7 +10,8 @@ import { type JobExchangeOptions, jobExchange } from "./job-exchange.js";
 import { parameterSha256 } from "./parameter-hash.js";
 import { train } from "./train.js";
 
-const steps = 4;
+const [epochs, perEpoch, accumulate] = [2, 4, 2];
+const steps = epochs * perEpoch;
 const perBatch = 9;
 
 /** The samples of some rows. */
@@ -19,39 +20,54 @@ const rowsOf = ({ features, labels }: Samples, from: number, to: number): Sample
   labels: labels.slice(from, to),
 });
 
+interface RankOptions extends Pick<JobExchangeOptions, "mode" | "wire" | "powerSgd"> {
+  readonly store?: CheckpointStore;
+  /** Tells this rank to stop while it records its second step. */
+  readonly tellToStop?: boolean;
+}
+
 /** Trains one rank on its share of each batch; its last loss on all samples, and the hash of its parameters. */
 async function trainRank(
   carrier: Carrier | undefined,
   share: readonly [from: number, to: number],
-  options: Pick<JobExchangeOptions, "mode" | "wire">,
-  store?: CheckpointStore,
-): Promise<{ readonly loss: number; readonly hash: string }> {
+  { store, tellToStop, ...options }: RankOptions,
+): Promise<{ readonly loss: number; readonly hash: string; readonly steps: number }> {
   const runtime = cpuRuntime();
   const model = classifier(runtime);
   const { rank, size } = carrier ?? { rank: 0, size: 1 };
-  const { hooks, reduce, shard, complete } = await jobExchange(
+  const told = new AbortController();
+  const { hooks, reduce, shard, complete, signal } = await jobExchange(
     { rank, size, ranks: size, carrier },
-    { ...options, runtime, innerSteps: 2, lastStep: steps, parameters: model.parameters() },
+    {
+      ...{ ...options, runtime, innerSteps: 2, lastStep: steps, parameters: model.parameters() },
+      signal: told.signal,
+    },
   );
   const groups = shard([{ params: flatten(model.parameters()) }]);
   const optimizer = new AdamW(runtime.target, groups, { lr: 0.01 });
-  await train<Samples>({
-    ...{ runtime, precision: "float32", optimizer, epochs: 1, lr: () => 0.01, hooks },
-    scaler: new GradScaler(ampPrimitives(runtime), { enabled: false }),
-    loss: (batch) => lossOf(model, batch),
-    batches: () => sampleBatches(2 * steps, perBatch, 0).map((batch) => rowsOf(batch, ...share)),
-    accumulate: 2,
-    ...(store && { checkpoints: { store, parts: { model, optimizer } } }),
+  const scaler = new GradScaler(ampPrimitives(runtime), { enabled: false });
+  let recorded = 0;
+  const result = await train<Samples>({
+    ...{ runtime, precision: "float32", optimizer, scaler, epochs, lr: () => 0.01, hooks, signal },
+    loss(batch) {
+      if (tellToStop && recorded++ === accumulate) told.abort();
+      return lossOf(model, batch);
+    },
+    batches: () =>
+      sampleBatches(accumulate * perEpoch, perBatch, 0).map((batch) => rowsOf(batch, ...share)),
+    accumulate,
+    ...(store && { checkpoints: { store, resume: "auto", parts: { model, optimizer } } }),
     samples: ({ labels }) => labels.length,
     reduce: (batches) =>
-      reduce?.(
-        optimizer,
-        batches.reduce((sum, { labels }) => sum + labels.length, 0),
-      ),
+      reduce?.(optimizer, {
+        weight: batches.reduce((sum, { labels }) => sum + labels.length, 0),
+        scaler,
+      }),
   });
   if (!store) await complete();
   const loss = await runtime.step(() => lossOf(model, sampleBatches(1, 60, 1)[0] as Samples));
-  return { loss: await loss.item(), hash: await parameterSha256(model.namedParameters()) };
+  const hash = await parameterSha256(model.namedParameters());
+  return { loss: await loss.item(), hash, steps: result.steps };
 }
 
 describe("the ranks of a job", () => {
@@ -60,13 +76,10 @@ describe("the ranks of a job", () => {
     [0, 2],
     [2, perBatch],
   ] as const;
-  const together = (
-    options: Pick<JobExchangeOptions, "mode" | "wire">,
-    stores: readonly CheckpointStore[] = [],
-  ) =>
+  const together = (options: RankOptions, own: (rank: number) => RankOptions = () => ({})) =>
     Promise.all(
       inProcess(2, { hosts: ["a", "b"] }).map((carrier, rank) =>
-        trainRank(carrier, shares[rank] as (typeof shares)[number], options, stores[rank]),
+        trainRank(carrier, shares[rank] as (typeof shares)[number], { ...options, ...own(rank) }),
       ),
     );
 
@@ -85,7 +98,9 @@ describe("the ranks of a job", () => {
   it("train with shards of the optimizer, whose checkpoint has the states of all", async () => {
     const alone = await trainRank(undefined, [0, perBatch], {});
     const stores = [memoryCheckpoints(), memoryCheckpoints()] as const;
-    const [a, b] = await together({ mode: "zero1", wire: "float32" }, stores);
+    const [a, b] = await together({ mode: "zero1", wire: "float32" }, (rank) => ({
+      store: stores[rank] as CheckpointStore,
+    }));
     expect(b).toEqual(a);
     expect(Math.abs((a?.loss as number) / alone.loss - 1)).toBeLessThan(1e-5);
     const [saved, other] = await Promise.all(
@@ -98,6 +113,26 @@ describe("the ranks of a job", () => {
     for (const { expAvgSq } of Object.values(groups[0]?.state ?? {}))
       expect(Math.max(...(expAvgSq as Float32Array))).toBeGreaterThan(0);
   });
+
+  it.each([
+    ["shards", { mode: "zero1", wire: "float32" }],
+    ["compressed gradients", { powerSgd: 1, wire: "float32" }],
+  ] as const)(
+    "told to stop, stop after the same step and go on with the same bits, with %s",
+    async (_, options) => {
+      const [unbroken] = await together(options);
+      // Rank 0 saves for all.
+      const store = memoryCheckpoints();
+      const only = { newest: () => store.newest(), save: async () => {} };
+      const own = (rank: number): RankOptions => ({ store: rank === 0 ? store : only });
+      const stopped = await together(options, (rank) => ({ ...own(rank), tellToStop: rank === 1 }));
+      // Four steps after the one in whose exchange they agree.
+      expect(stopped.map((each) => each.steps)).toEqual([6, 6]);
+      expect((await store.newest()).checkpoint?.step).toBe(6);
+      const resumed = await together(options, own);
+      expect(resumed.map(({ hash }) => hash)).toEqual([unbroken?.hash, unbroken?.hash]);
+    },
+  );
 
   it("end with equal parameters by DiLoCo", async () => {
     const [a, b] = await together({ mode: "diloco" });

@@ -1,11 +1,13 @@
 import {
   agreedMode,
+  type CompressionState,
   DiLoCo,
   GradientExchange,
   type ReducibleOptimizer,
   StatisticsExchange,
   type Wire,
 } from "@halfstep/distributed";
+import type { GradScaler } from "@halfstep/grad-scaler";
 import { type Module, syncBatchNorm } from "@halfstep/nn";
 import type {
   BatchPart,
@@ -13,6 +15,7 @@ import type {
   Generator,
   Runtime,
   Storage,
+  Tensor,
   Variable,
 } from "@halfstep/tensor";
 import type { Job } from "./cli/job.js";
@@ -34,6 +37,8 @@ export interface JobExchangeOptions {
   readonly wire?: Wire | undefined;
   /** Of "diloco": the steps of each rank between two exchanges. Default 20. */
   readonly innerSteps?: number | undefined;
+  /** Of "allReduce": columns of the factors that travel in place of the gradients of matrices, by PowerSGD. Default: whole gradients. */
+  readonly powerSgd?: number | undefined;
   /** The number of the last step of training. */
   readonly lastStep: number;
   readonly parameters: Iterable<Variable>;
@@ -41,6 +46,8 @@ export interface JobExchangeOptions {
   readonly synchronized?: Module | undefined;
   /** Draws the masks of the model: those of a sample are then the same for every number of ranks. Default: none. */
   readonly generator?: Generator | undefined;
+  /** Tells this rank to stop: see {@link JobExchange.signal}. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The share of this rank in a batch, as `shareOf` of `@halfstep/data` cuts it. */
@@ -50,19 +57,34 @@ export interface BatchShare {
   readonly part: BatchPart;
 }
 
+/** A step whose gradients are averaged. */
+export interface ReducedStep {
+  /** Number of samples that this rank has in it. */
+  readonly weight: number;
+  /** The scaler of its loss, where gradients carry a loss scale. */
+  readonly scaler?: Pick<GradScaler<Storage, Tensor>, "gradScale"> | undefined;
+}
+
 /** The exchange between the ranks of a job, as `train()` takes it. */
 export interface JobExchange {
   /** The groups for an optimizer: with "zero1", what this rank steps of them. Call it once. */
   readonly shard: <G extends { readonly params: FlatVariables }>(
     groups: readonly G[],
   ) => readonly G[];
+  /**
+   * For the option `signal`: where gradients are exchanged, all ranks stop after the same step, a few steps after one of them was told to,
+   * and can save what each has a part of.
+   */
+  readonly signal: AbortSignal | undefined;
   /** For the option `hooks`. */
   readonly hooks: Readonly<Record<string, TrainingHook>>;
   /**
    * For the option `reduce`: averages the gradients of the step, weighted by the number of samples that this rank has in it. Undefined where
    * gradients are not exchanged.
    */
-  readonly reduce: ((optimizer: ReducibleOptimizer<Storage>, weight: number) => void) | undefined;
+  readonly reduce:
+    | ((optimizer: ReducibleOptimizer<Storage>, step: ReducedStep) => void)
+    | undefined;
   /** Gives this rank the float32 parameters of all. All ranks call it, before evaluation and after training. */
   readonly complete: () => Promise<void>;
   /** Call it in the option `loss`, before the batch is recorded: random numbers and batch norms follow the share. */
@@ -71,37 +93,46 @@ export interface JobExchange {
 
 /**
  * The exchange between the ranks of a job; none where this process is the only one.
- * @throws TypeError where batch norms are to be synchronized between ranks that train alone
+ * @throws TypeError where batch norms are to be synchronized between ranks that train alone, and for `powerSgd` with another mode than
+ * "allReduce"
  */
 export async function jobExchange(
   job: Job | undefined,
   options: JobExchangeOptions,
 ): Promise<JobExchange> {
   const { runtime, mode = "allReduce", wire, innerSteps, lastStep, parameters } = options;
-  const { synchronized, generator } = options;
+  const { synchronized, generator, powerSgd, signal } = options;
   const alone: JobExchange = {
-    ...{ hooks: {}, reduce: undefined, begin: () => {} },
+    ...{ hooks: {}, reduce: undefined, begin: () => {}, signal },
     shard: (groups) => groups,
     complete: async () => {},
   };
-  if (!job?.carrier) return alone;
+  const carrier = job?.carrier;
+  if (!carrier) return alone;
   if (synchronized && mode === "diloco")
     throw new TypeError(
       "ranks of diloco take their steps alone: their batch norms cannot wait for each other",
     );
-  const statistics = new StatisticsExchange(job.carrier);
+  if (powerSgd !== undefined && mode !== "allReduce")
+    throw new TypeError(
+      `powerSgd is for ranks that average whole gradients, and those of "${mode}" may not: leave one out`,
+    );
+  const statistics = new StatisticsExchange(carrier);
   if (synchronized) syncBatchNorm(synchronized, statistics);
   const begin = ({ weight, part }: BatchShare): void => {
     statistics.isCounted = weight > 0;
     if (generator) generator.part = part;
   };
   if (mode === "diloco") {
-    const diloco = new DiLoCo(job.carrier, parameters, { innerSteps, lastStep, wire });
+    const diloco = new DiLoCo(carrier, parameters, { innerSteps, lastStep, wire });
     await diloco.begin();
     return { ...alone, hooks: { diloco }, begin };
   }
-  const agreed = mode === "auto" ? await agreedMode(job.carrier, runtime.label) : mode;
-  const gradients = new GradientExchange(job.carrier, { mode: agreed, wire });
+  const agreed = mode === "auto" ? await agreedMode(carrier, runtime.label) : mode;
+  const gradients = new GradientExchange(carrier, {
+    ...{ mode: agreed, wire, signal },
+    ...(powerSgd !== undefined && { compress: { powerSgd: { rank: powerSgd } } }),
+  });
   const complete = (): Promise<void> => gradients.complete();
   return {
     shard(groups) {
@@ -111,8 +142,19 @@ export async function jobExchange(
       );
       return groups.map((group, i) => ({ ...group, params: shards[i] as FlatVariables }));
     },
-    hooks: agreed === "zero1" ? { shards: { beforeSave: complete } } : {},
-    reduce: (optimizer, weight) => gradients.reduce(optimizer, { weight }),
-    ...{ complete, begin },
+    hooks: {
+      gradients: {
+        beforeSave: complete,
+        // A rank that ends makes its launcher end the others, of which one may still save.
+        afterSave: () => carrier.barrier({ label: "a checkpoint" }),
+        ...(powerSgd !== undefined && {
+          stateDict: () => gradients.stateDict(),
+          loadStateDict: (state: CompressionState) => gradients.loadStateDict(state),
+        }),
+      },
+    },
+    reduce: (optimizer, { weight, scaler }) =>
+      gradients.reduce(optimizer, { weight, gradScale: scaler?.gradScale() }),
+    ...{ complete, begin, signal: gradients.signal },
   };
 }

@@ -101,9 +101,7 @@ export class TrainingRun<Batch> {
       }
     }
     const { checkpoints } = this.#options;
-    const isShared = Object.values(this.#hooks).some(({ beforeSave }) => beforeSave);
-    const isWanted = this.#isAborted ? !isShared : (checkpoints?.atEnd ?? true);
-    if (isWanted) await this.#save(false);
+    if (this.#isAborted || (checkpoints?.atEnd ?? true)) await this.#save(false);
     await this.#reporter.flush();
     this.#forgetWindow();
   }
@@ -325,6 +323,7 @@ export class TrainingRun<Batch> {
       tables: this.#setting.tables,
       parts: await collectStates(everything, training),
     });
+    for (const hook of Object.values(this.#hooks)) await hook.afterSave?.();
   }
 
   /** The figures of the first step, because the last batch of an epoch may be smaller. */

@@ -77,7 +77,7 @@ async function trainRank(carrier: Carrier | undefined, batch: number, share: Sha
       const labels = Uint32Array.from({ length: count }, (_, i) => (first + i) % 3);
       const loss = crossEntropy(model.forward(x), runtime.tensor(labels));
       loss.backward();
-      exchange.reduce?.(optimizer, weight);
+      exchange.reduce?.(optimizer, { weight });
       optimizer.step();
       optimizer.zeroGrad();
       return loss;

@@ -6,6 +6,7 @@ import type { Carrier } from "../carrier.js";
 import { GradientExchange } from "../gradients/gradient-exchange.js";
 import { inProcess } from "../in-process/in-process.js";
 import { orthonormalize } from "./low-rank.js";
+import type { CompressionState } from "./matrix-states.js";
 
 const [rows, columns] = [12, 16];
 
@@ -35,6 +36,7 @@ function open(carrier: Carrier, options: { rank: number; errorFeedback?: boolean
     ...{ wire: "float32", compress: { powerSgd: options } },
   });
   return {
+    exchange,
     /** Steps along a gradient; the sums of all steps so far. */
     async step(gradient: Float32Array) {
       await runtime.step(() => {
@@ -99,6 +101,69 @@ describe("PowerSGD", () => {
     const [withFeedback, without] = [await run(true), await run(false)];
     expect(withFeedback).toBeLessThan(0.25);
     expect(without).toBeGreaterThan(0.5);
+  });
+
+  it("goes on from its state as if nothing had been, and with as many numbers left out on ranks of another number", async () => {
+    const gradientOf = (rank: number) => full(rank, 0);
+    const stepAll = async (ranks: ReturnType<typeof ranksOf>, of = gradientOf) =>
+      (await Promise.all(ranks.map((rank, i) => rank.step(of(i)))))[0]?.weight ?? [];
+    const unbroken = ranksOf({ rank: 2 });
+    for (let step = 0; step < 3; step++) await stepAll(unbroken);
+    const before = await stepAll(unbroken);
+    const saved = await Promise.all(unbroken.map(({ exchange }) => exchange.stateDict()));
+    expect(saved[1]).toEqual(saved[0]);
+    const state = saved[0] as CompressionState;
+    const after = await stepAll(unbroken);
+    const change = after.map((value, i) => value - (before[i] as number));
+
+    // Bits of a step from other parameters differ, so the states after it are compared.
+    const resumed = ranksOf({ rank: 2 });
+    for (const { exchange } of resumed) exchange.loadStateDict(state);
+    close(await stepAll(resumed), change);
+    const states = [unbroken, resumed].map((ranks) =>
+      Promise.all(ranks.map(({ exchange }) => exchange.stateDict())),
+    );
+    expect(await states[1]).toEqual(await states[0]);
+
+    // Three ranks whose gradients have the same mean.
+    const three = inProcess(3).map((carrier) => open(carrier, { rank: 2 }));
+    for (const { exchange } of three) exchange.loadStateDict(state);
+    const mean = Float32Array.from(meanOf(full(0, 0), full(1, 0)));
+    close(await stepAll(three, () => mean.slice()), change);
+  });
+
+  it("keeps the states of optimizers apart whose gradients it exchanges one after the other", async () => {
+    const run = async (carrier: Carrier) => {
+      const runtime = cpuRuntime();
+      const exchange = new GradientExchange(carrier, { compress: { powerSgd: { rank: 2 } } });
+      const shapes = [
+        [rows, columns],
+        [columns, rows],
+      ] as const;
+      const all = shapes.map((shape) => {
+        const weight = runtime.variable(new Float32Array(rows * columns), shape, {
+          ...{ requiresGrad: true, name: "weight" },
+        });
+        return {
+          weight,
+          optimizer: new SGD<Storage>(runtime.target, flatten([weight]), { lr: 1 }),
+        };
+      });
+      for (let step = 0; step < 2; step++)
+        await runtime.step(() => {
+          for (const { weight, optimizer } of all) {
+            const gradient = rankOne(carrier.rank);
+            weight.mul(runtime.tensor(gradient, weight.shape)).sum().backward();
+            exchange.reduce(optimizer);
+            optimizer.step();
+            optimizer.zeroGrad();
+          }
+        });
+      return Promise.all(all.map(({ weight }) => weight.toArray()));
+    };
+    const [found] = await Promise.all(inProcess(2).map(run));
+    const right = meanOf(rankOne(0), rankOne(1)).map((value) => -2 * value);
+    close([...(found?.[0] ?? [])], right);
   });
 
   it("refuses what has no meaning", () => {

@@ -6,9 +6,11 @@ import {
   type HostOp,
   hostLaunch,
 } from "@halfstep/tensor/functional";
+import type { StopRequest } from "../gradients/agreed-stop.js";
 import type { Range } from "../wire/chunk.js";
 import type { Exchange } from "../wire/exchange.js";
 import { type Matrix, orthonormalize, outer, times, transposedTimes } from "./low-rank.js";
+import { type CompressionState, type MatrixState, MatrixStates, stateOf } from "./matrix-states.js";
 
 /** Options of {@link PowerSgd}. */
 export interface PowerSgdOptions {
@@ -18,12 +20,18 @@ export interface PowerSgdOptions {
   readonly errorFeedback?: boolean | undefined;
 }
 
+/** The place and shape of one gradient among flat gradients. */
+interface Segment {
+  readonly offset: number;
+  readonly shape: readonly number[];
+}
+
 /** Flat gradients to compress. */
 export interface CompressedGroup<B> {
   readonly target: { launch(launch: ReturnType<typeof hostLaunch<B>>): void };
   readonly gradients: Binding<B>;
   /** The parameters with gradients in this step. */
-  readonly segments: readonly { readonly offset: number; readonly shape: readonly number[] }[];
+  readonly segments: readonly Segment[];
 }
 
 /** Options of compressing the gradients of a step. */
@@ -31,21 +39,22 @@ export interface CompressOptions<B> {
   readonly weight: number | undefined;
   /** `[scale, 1 / scale]` where gradients carry a loss scale. */
   readonly gradScale: Binding<B> | undefined;
-}
-
-/** The state of one matrix between steps. */
-interface MatrixState {
-  /** The mean of the right factor in the last step, from which the next one starts. */
-  readonly right: Float32Array;
-  /** What this rank's gradients had besides what was exchanged, without the loss scale; empty without error feedback. */
-  readonly residual: Float32Array;
+  readonly stop: StopRequest;
 }
 
 /** One gradient in a step, and its range in the flat gradients. */
 interface MatrixStep extends Range {
-  readonly key: string;
   readonly matrix: Matrix;
-  readonly state: MatrixState;
+  /** The right factor to start from. */
+  readonly right: Float32Array;
+  readonly residual: Float32Array | undefined;
+}
+
+/** The flat gradients of a group in a step. */
+interface GroupStep {
+  readonly values: Float32Array;
+  readonly scale: number;
+  readonly states: ReadonlyMap<number, MatrixState>;
 }
 
 /**
@@ -57,8 +66,7 @@ export class PowerSgd {
   readonly #exchange: Exchange;
   readonly #rank: number;
   readonly #hasFeedback: boolean;
-  /** By group and offset. */
-  readonly #states = new Map<string, MatrixState>();
+  readonly #states: MatrixStates;
   /** By number of groups, and whether there is a scale: a plan is cached by its host ops. */
   readonly #ops = new Map<string, HostOp>();
 
@@ -67,18 +75,30 @@ export class PowerSgd {
     if (!Number.isSafeInteger(rank) || rank < 1)
       throw new RangeError(`rank is ${rank}: it must be a whole number from 1 on`);
     this.#exchange = exchange;
+    this.#states = new MatrixStates(exchange);
     this.#rank = rank;
     this.#hasFeedback = errorFeedback;
   }
 
   /** Records that gradients are replaced by what all ranks approximate their means by. */
   record<B>(groups: readonly CompressedGroup<B>[], options: CompressOptions<B>): void {
-    const { gradScale, weight } = options;
+    const { gradScale } = options;
     const bindings = groups.map(({ gradients }) => gradients);
     if (gradScale) bindings.push(gradScale);
-    const call = this.#functionOf(groups, weight);
+    // In the order of recording, by which states of checkpoints are found.
+    for (const { gradients } of groups) this.#states.of(gradients.buffer);
+    const call = this.#functionOf(groups, options);
     const op = this.#opOf(groups.length, gradScale !== undefined);
     groups[0]?.target.launch(hostLaunch(op, bindings, call));
+  }
+
+  /** What is kept between steps. All ranks call it together, when no step is under way. */
+  stateDict(): Promise<CompressionState> {
+    return this.#states.save();
+  }
+
+  loadStateDict(state: CompressionState): void {
+    this.#states.load(state);
   }
 
   #opOf(groups: number, isScaled: boolean): HostOp {
@@ -98,76 +118,89 @@ export class PowerSgd {
     return op;
   }
 
-  #functionOf<B>(groups: readonly CompressedGroup<B>[], weight: number | undefined): HostFunction {
+  #functionOf<B>(
+    groups: readonly CompressedGroup<B>[],
+    { weight, stop }: CompressOptions<B>,
+  ): HostFunction {
     return async (operands) => {
       const all = operands.map((bytes) => new Float32Array(bytes.buffer, 0, bytes.length / 4));
       const values = all.slice(0, groups.length);
       const scale = all[groups.length]?.[0] ?? 1;
-      const gradients = groups.flatMap(({ segments }, group) =>
+      const present = groups.flatMap(({ segments }, group) =>
         segments.map((segment) => {
           const { offset, length } = rangeOf(segment);
           return (values[group] as Float32Array).subarray(offset, offset + length);
         }),
       );
-      const found = Int32Array.of(gradients.every((each) => each.every(Number.isFinite)) ? 0 : 1);
+      const areFinite = present.every((each) => each.every(Number.isFinite));
+      const found = Int32Array.of(areFinite ? 0 : 1, stop.wanted);
       await this.#exchange.carrier.max(found, { label: "the overflow flag" });
+      stop.agreed(found[1] !== 0);
       if (found[0] !== 0) {
         // The step is skipped on all ranks, and leaves residuals and factors.
-        for (const each of gradients) each[0] = Number.NaN;
+        for (const each of present) each[0] = Number.NaN;
         return;
       }
       const whole: Float32Array[] = [];
-      const matrices = groups.flatMap(({ segments }, group) =>
+      const matrices = groups.flatMap(({ gradients, segments }, group) =>
         segments.flatMap((segment) => {
-          const step = this.#matrixOf(group, segment, values[group] as Float32Array, scale);
+          const into = values[group] as Float32Array;
+          const states = this.#states.of(gradients.buffer);
+          const step = this.#matrixOf(segment, { values: into, scale, states });
           const { offset, length } = rangeOf(segment);
-          if (!step) whole.push((values[group] as Float32Array).subarray(offset, offset + length));
-          return step ? [{ ...step, into: values[group] as Float32Array }] : [];
+          if (!step) whole.push(into.subarray(offset, offset + length));
+          return step ? [{ ...step, into, states }] : [];
         }),
       );
       await this.#mean(whole, "gradients that are not compressed", weight);
-      const lefts = matrices.map(({ matrix, state }) => times(matrix, state.right));
+      const lefts = matrices.map(({ matrix, right }) => times(matrix, right));
       await this.#mean(lefts, "left factors of gradients", weight);
       for (const left of lefts) orthonormalize(left, this.#rank);
       const rights = matrices.map(({ matrix }, i) =>
         transposedTimes(matrix, lefts[i] as Float32Array),
       );
       await this.#mean(rights, "right factors of gradients", weight);
-      for (const [i, { key, matrix, into, offset, state }] of matrices.entries()) {
+      for (const [i, step] of matrices.entries()) {
+        const { into, offset, states } = step;
         const right = rights[i] as Float32Array;
         const mean = outer(lefts[i] as Float32Array, right, this.#rank);
-        // A rank without samples has sent nothing of its residual.
-        const residual =
-          !this.#hasFeedback || weight === 0
-            ? state.residual
-            : matrix.values.map((value, at) => value - (mean[at] as number));
-        this.#states.set(key, { right, residual });
+        states.set(offset, { right, residual: this.#residualOf(step, mean, weight) });
         for (const [at, value] of mean.entries()) into[offset + at] = value * scale;
       }
     };
   }
 
+  /** What a step leaves out of a gradient. */
+  #residualOf(
+    { matrix, residual }: MatrixStep,
+    mean: Float32Array,
+    weight: number | undefined,
+  ): Float32Array | undefined {
+    if (!this.#hasFeedback) return undefined;
+    // A rank without samples has sent nothing of its residual.
+    if (weight === 0) return residual ?? new Float32Array(mean.length);
+    return matrix.values.map((value, at) => value - (mean[at] as number));
+  }
+
   /** A gradient with its residual, without the loss scale; undefined where its factors would be no smaller. */
-  #matrixOf(
-    group: number,
-    segment: { readonly offset: number; readonly shape: readonly number[] },
-    values: Float32Array,
-    scale: number,
-  ): MatrixStep | undefined {
+  #matrixOf(segment: Segment, { values, scale, states }: GroupStep): MatrixStep | undefined {
     const { offset, length } = rangeOf(segment);
     const rows = segment.shape[0] ?? 1;
     const columns = length / rows;
     if ((rows + columns) * this.#rank >= length) return undefined;
-    const key = `${group} ${offset}`;
-    const state = this.#states.get(key) ?? {
-      right: firstRight(columns * this.#rank, offset),
-      residual: new Float32Array(this.#hasFeedback ? length : 0),
-    };
-    const { residual } = state;
+    const state = stateOf(states, offset);
+    const residual = this.#hasFeedback ? state.residual : undefined;
+    if (residual && residual.length !== length)
+      throw new RangeError(
+        `the state of compressed gradients has ${residual.length} numbers for a matrix of ${length}`,
+      );
+    // A factor of another rank tells nothing of this one.
+    const isKnown = state.right?.length === columns * this.#rank;
+    const right = isKnown && state.right ? state.right : firstRight(columns * this.#rank, offset);
     const own = values
       .subarray(offset, offset + length)
-      .map((value, i) => value / scale + (residual[i] ?? 0));
-    return { key, offset, length, state, matrix: { rows, columns, values: own } };
+      .map((value, i) => value / scale + (residual?.[i] ?? 0));
+    return { offset, length, right, residual, matrix: { rows, columns, values: own } };
   }
 
   /** Replaces arrays by their means, in one exchange. */
@@ -192,13 +225,10 @@ export class PowerSgd {
   }
 }
 
-const rangeOf = ({
+const rangeOf = ({ offset, shape }: Segment): Range => ({
   offset,
-  shape,
-}: {
-  readonly offset: number;
-  readonly shape: readonly number[];
-}): Range => ({ offset, length: shape.reduce((size, extent) => size * extent, 1) });
+  length: shape.reduce((size, extent) => size * extent, 1),
+});
 
 /** Random numbers around zero, the same on all ranks. */
 const firstRight = (length: number, seed: number): Float32Array =>

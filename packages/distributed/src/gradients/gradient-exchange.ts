@@ -11,10 +11,12 @@ import {
   type Runtime,
 } from "@halfstep/tensor/functional";
 import type { Carrier } from "../carrier.js";
+import type { CompressionState } from "../compress/matrix-states.js";
 import { type CompressedGroup, PowerSgd, type PowerSgdOptions } from "../compress/power-sgd.js";
 import type { ParameterShard } from "../shards/parameter-shard.js";
 import { ShardedParameters } from "../shards/sharded-parameters.js";
 import { Exchange, type ExchangeOptions } from "../wire/exchange.js";
+import { AgreedStop, type StopRequest } from "./agreed-stop.js";
 import { packed } from "./packed.js";
 
 /**
@@ -61,6 +63,8 @@ export interface GradientExchangeOptions extends ExchangeOptions {
   readonly buckets?: number;
   /** Least bytes of a part: smaller groups, such as biases, wait for the last. Default 1 MiB. */
   readonly leastBytes?: number;
+  /** Tells this rank to stop: see {@link GradientExchange.signal}. Default: none. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of one exchange of gradients. */
@@ -77,6 +81,7 @@ interface StepExchange {
   readonly missing: (number | undefined)[];
   /** 1 where a gradient of this rank is infinite or NaN. */
   nonFinite: number;
+  readonly stop: StopRequest;
 }
 
 /**
@@ -91,7 +96,13 @@ interface StepExchange {
  */
 export class GradientExchange {
   readonly mode: GradientExchangeMode;
+  /**
+   * Aborted on all ranks in the same step, a few steps after the option `signal` of one of them: the last step that they take together. It
+   * counts calls of {@link reduce}, of which each step has one.
+   */
+  readonly signal: AbortSignal;
   readonly #exchange: Exchange;
+  readonly #stop: AgreedStop;
   readonly #sharded: ShardedParameters[] = [];
   readonly #powerSgd: PowerSgd | undefined;
   readonly #buckets: number;
@@ -107,6 +118,7 @@ export class GradientExchange {
       buckets = 5,
       leastBytes = 2 ** 20,
       compress,
+      signal,
       ...options
     }: GradientExchangeOptions = {},
   ) {
@@ -114,6 +126,8 @@ export class GradientExchange {
       if (!Number.isSafeInteger(value) || value < 1)
         throw new RangeError(`${name} is ${value}: it must be a whole number from 1 on`);
     this.mode = mode;
+    this.#stop = new AgreedStop(signal);
+    this.signal = this.#stop.signal;
     this.#exchange = new Exchange(carrier, options);
     if (compress && mode === "zero1")
       throw new TypeError(
@@ -151,6 +165,23 @@ export class GradientExchange {
   }
 
   /**
+   * With `compress`, what is kept between steps: the residuals of all ranks, and factors. Undefined without it. All ranks call it together,
+   * outside steps and after those before have ended: `await runtime.flush()`.
+   */
+  async stateDict(): Promise<CompressionState | undefined> {
+    return this.#powerSgd?.stateDict();
+  }
+
+  /**
+   * Goes on from a saved state. In a job of another size each rank takes the mean of the residuals.
+   * @throws TypeError without `compress`
+   */
+  loadStateDict(state: CompressionState): void {
+    if (!this.#powerSgd) throw new TypeError("gradients are not compressed: there is no state");
+    this.#powerSgd.loadStateDict(state);
+  }
+
+  /**
    * Records that the present gradients of optimizers are replaced by their means over all ranks; with mode "zero1", those that this rank
    * steps. Within a step.
    *
@@ -164,19 +195,20 @@ export class GradientExchange {
     if (this.#exchange.carrier.size === 1) return;
     const all = "target" in optimizers ? [optimizers] : optimizers;
     for (const optimizer of all) this.#refuseScales(optimizer, gradScale !== undefined);
+    const stop = this.#stop.record();
     if (this.mode === "zero1") {
-      for (const sharded of this.#shardedBy(all)) sharded.reduce(weight);
+      for (const sharded of this.#shardedBy(all)) sharded.reduce(weight, stop);
       return;
     }
     if (this.#powerSgd) {
       const scale = gradScale && pairOf(gradScale);
-      this.#powerSgd.record(all.flatMap(compressedGroups), { weight, gradScale: scale });
+      this.#powerSgd.record(all.flatMap(compressedGroups), { weight, gradScale: scale, stop });
       return;
     }
     const groups = all.flatMap(({ target, gradients }, i) =>
       [...gradients.call(all[i])].map((binding) => ({ target, binding })),
     );
-    const step: StepExchange = { missing: groups.map(() => undefined), nonFinite: 0 };
+    const step: StepExchange = { missing: groups.map(() => undefined), nonFinite: 0, stop };
     const small = groups.filter(({ binding }) => binding.length * 4 <= this.#leastBytes).length;
     const parts = Math.max(1, this.#buckets - small);
     for (const [group, { target, binding }] of groups.entries())
@@ -275,13 +307,14 @@ export class GradientExchange {
 
   /**
    * With the last part of a step, the ranks agree on one number: 1 where a gradient of any of them is infinite or NaN. The means carry it,
-   * too; the agreement keeps scales equal whatever a carrier's sum makes of such numbers. 0 with other parts.
+   * too; the agreement keeps scales equal whatever a carrier's sum makes of such numbers. 0 with other parts. Whether to stop goes along.
    */
   async #agreedAtEnd(step: StepExchange, group: number, part: HostPart): Promise<number> {
     step.missing[group] = (step.missing[group] ?? part.count) - 1;
     if (!step.missing.every((parts) => parts === 0)) return 0;
-    const found = Int32Array.of(step.nonFinite);
+    const found = Int32Array.of(step.nonFinite, step.stop.wanted);
     await this.#exchange.carrier.max(found, { label: "the overflow flag" });
+    step.stop.agreed(found[1] !== 0);
     return found[0] as number;
   }
 }

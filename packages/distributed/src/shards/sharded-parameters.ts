@@ -1,5 +1,6 @@
 import type { Binding } from "@halfstep/device";
 import type { FlatVariables, Runtime, Storage } from "@halfstep/tensor/functional";
+import type { StopRequest } from "../gradients/agreed-stop.js";
 import type { Exchange } from "../wire/exchange.js";
 import { ParameterShard, type ShardedStep, type ShardSetting } from "./parameter-shard.js";
 
@@ -29,7 +30,7 @@ export class ShardedParameters {
   }
 
   /** Records that each rank gets the means of the gradients that it owns, and what stands for those of the others. */
-  reduce(weight: number | undefined): void {
+  reduce(weight: number | undefined, stop: StopRequest): void {
     const present = this.shards.filter(({ hasGradient }) => hasGradient);
     const step: ShardedStep = {
       weight,
@@ -37,7 +38,7 @@ export class ShardedParameters {
       squares: new Float64Array(this.shards.length),
       nonFinite: 0,
       missing: present.reduce((sum, { stripes }) => sum + stripes.length, 0),
-      agree: (others) => this.#agree(step, others),
+      agree: (others) => this.#agree(step, stop, others),
     };
     for (const shard of present) shard.reduce(step);
   }
@@ -50,8 +51,12 @@ export class ShardedParameters {
   }
 
   /** Computes what stands for the gradients of the other ranks: one small exchange. */
-  async #agree({ nonFinite, squares }: ShardedStep, others: Float32Array): Promise<void> {
-    const own = Float64Array.of(nonFinite, ...squares);
+  async #agree(
+    { nonFinite, squares }: ShardedStep,
+    stop: StopRequest,
+    others: Float32Array,
+  ): Promise<void> {
+    const own = Float64Array.of(nonFinite, stop.wanted, ...squares);
     const received = await this.#exchange.collect(
       new Uint8Array(own.buffer),
       "the norms of gradients",
@@ -60,14 +65,16 @@ export class ShardedParameters {
     const sums = new Float64Array(own.length);
     for (let other = 0; other < size; other++) {
       const found = new Float64Array(received(other).slice().buffer);
-      if (other === rank) sums[0] = (sums[0] as number) + (found[0] as number);
-      else for (const [i, value] of found.entries()) sums[i] = (sums[i] as number) + value;
+      // Its own gradients need no stand-in.
+      const counted = other === rank ? found.subarray(0, 2) : found;
+      for (const [i, value] of counted.entries()) sums[i] = (sums[i] as number) + value;
     }
+    stop.agreed(sums[1] !== 0);
     const isBad = sums[0] !== 0;
     others.fill(0);
     for (const index of squares.keys())
       others[index * slot] = isBad
         ? Number.NaN
-        : Math.min(Math.sqrt(sums[index + 1] as number), largestFloat32);
+        : Math.min(Math.sqrt(sums[index + 2] as number), largestFloat32);
   }
 }

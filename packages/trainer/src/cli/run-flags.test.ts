@@ -46,7 +46,7 @@ describe("runFlags", () => {
 
   it("reads every flag", () => {
     const line =
-      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard --wandb --mlflow --otel --distributed --exchange diloco --wire float16 --inner-steps 5 --deadline 30";
+      "--precision O2 --epochs 3 --max-steps 40 --batch-size 16 --lr 2e-3 --seed 7 --accumulate 4 --static-loss-scale 128 --save-every 5 --resume auto --out there --adapter 1 --device cpu --json --dump-plan --tensorboard --wandb --mlflow --otel --distributed --exchange diloco --wire float16 --inner-steps 5 --power-sgd 4 --deadline 30";
     expect(parse(line.split(" "))).toEqual({
       ...{ precision: "O2", epochs: 3, maxSteps: 40, batchSize: 16, lr: 2e-3, seed: 7 },
       ...{ accumulate: 4, staticLossScale: 128, initScale: 65536, saveEvery: 5, resume: "auto" },
@@ -58,6 +58,7 @@ describe("runFlags", () => {
         exchange: "diloco",
         wire: "float16",
         innerSteps: 5,
+        powerSgd: 4,
         deadline: 30,
       },
     });

@@ -47,6 +47,8 @@ export interface RunFlags {
   readonly wire: Wire;
   /** In a job that exchanges by DiLoCo, steps of each rank between two exchanges. */
   readonly innerSteps: number;
+  /** In a job that averages gradients, columns of the factors in place of the gradients of matrices. */
+  readonly powerSgd?: number;
   /** In a job, seconds within which other ranks must answer. */
   readonly deadline: number;
 }
@@ -62,11 +64,12 @@ export const trackerDefaults: Pick<RunFlags, "wandb" | "mlflow" | "otel"> = {
 export const jobDefaults: Pick<
   RunFlags,
   "distributed" | "exchange" | "wire" | "innerSteps" | "deadline"
-> = {
+> & { readonly powerSgd: undefined } = {
   distributed: false,
   exchange: "allReduce",
   wire: "auto",
   innerSteps: 20,
+  powerSgd: undefined,
   deadline: 600,
 };
 
@@ -185,6 +188,12 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
   innerSteps: {
     flags: "--inner-steps <n>",
     description: "--exchange diloco: steps of each rank between two exchanges",
+    parse: wholeNumber(1),
+  },
+  powerSgd: {
+    flags: "--power-sgd <rank>",
+    description:
+      "--exchange allReduce: gradients of matrices travel as factors of so many columns; pays on slow links (default: whole)",
     parse: wholeNumber(1),
   },
   deadline: {

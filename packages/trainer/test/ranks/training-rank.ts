@@ -40,26 +40,26 @@ await program(async () => {
   const params = flatten(model.parameters());
   const perBatch = batchSize * job.ranks;
   const perEpoch = Math.ceil(sampleCount / perBatch);
+  const context = run.follow({
+    ...{ label: "float32", epochs, steps: epochs * perEpoch, batchSize: perBatch },
+  });
   const exchange = await jobExchange(job, {
-    ...{ runtime, wire: "float16", lastStep: epochs * perEpoch },
+    ...{ runtime, signal: context.signal, wire: "float16", lastStep: epochs * perEpoch },
     ...{ parameters: model.parameters(), generator },
   });
   const optimizer = new AdamW(runtime.target, exchange.shard([{ params }]), { lr: 0.01 });
   const all = samples(sampleCount, 0);
-  const context = run.follow({
-    ...{ label: "float32", epochs, steps: epochs * perEpoch, batchSize: perBatch },
-  });
   const batches = (epoch: number): Batch[] =>
     Array.from({ length: perEpoch }, (_, i) => {
       const order = permutation(sampleCount, 1, epoch).subarray(i * perBatch, (i + 1) * perBatch);
       const { samples: places, ...share } = shareOf([...order], job.rank, job.size);
       return { step: epoch * perEpoch + i + 1, places, share };
     });
+  const scaler = new GradScaler(ampPrimitives(runtime), {
+    ...{ initScale: 2 ** 12, growthInterval: 5, outcomeSchedule: false },
+  });
   const result = await train<Batch>({
-    ...{ runtime, precision: "float32", optimizer, epochs, batches, lr: () => 0.01 },
-    scaler: new GradScaler(ampPrimitives(runtime), {
-      ...{ initScale: 2 ** 12, growthInterval: 5, outcomeSchedule: false },
-    }),
+    ...{ runtime, precision: "float32", optimizer, scaler, epochs, batches, lr: () => 0.01 },
     loss({ step, places, share }) {
       const noted: StepSamples = { step, samples: share.weight > 0 ? places : [] };
       appendFileSync(join(notes, `samples-${job.rank}`), `${JSON.stringify(noted)}\n`);
@@ -73,11 +73,11 @@ await program(async () => {
       return crossEntropy(logits, runtime.tensor(labels));
     },
     reduce: (micro) =>
-      exchange.reduce?.(
-        optimizer,
-        micro.reduce((sum, { share }) => sum + share.weight, 0),
-      ),
-    signal: context.signal,
+      exchange.reduce?.(optimizer, {
+        weight: micro.reduce((sum, { share }) => sum + share.weight, 0),
+        scaler,
+      }),
+    signal: exchange.signal,
     hooks: { ...exchange.hooks, ...context.hooks },
     checkpoints: withParts(context.checkpoints, {
       ...{ model, optimizer, dropout: savedGenerator(generator) },
