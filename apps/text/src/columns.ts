@@ -5,10 +5,13 @@ import type { SentenceContext } from "./examples.js";
 /** A file with a word a line, its tags in further columns, and empty lines between sentences, as of the CoNLL tasks. */
 export interface ColumnsFile {
   readonly data: string;
-  /** The number of the column with words, from 1 on. Default: the first; of CoNLL-U the second. */
-  readonly tokenColumn?: number | undefined;
-  /** The number of the column with tags. Default: the last; of CoNLL-U the fourth, universal parts of speech. */
-  readonly tagColumn?: number | undefined;
+  /**
+   * The number of the column with words, from 1 on, or its name where columns have names. Default: the first; of CoNLL-U the second; of
+   * lists their usual name.
+   */
+  readonly tokenColumn?: number | string | undefined;
+  /** As `tokenColumn`. Default: the last; of CoNLL-U the fourth, universal parts of speech; of lists their usual name. */
+  readonly tagColumn?: number | string | undefined;
   /** Whether sentences know those around them, up to the ends of their document. */
   readonly documentContext?: boolean | undefined;
 }
@@ -34,6 +37,10 @@ export function columnSentences(text: string, file: ColumnsFile): readonly Colum
   const { tokenColumn = isUniversal ? 2 : 1, tagColumn = isUniversal ? 4 : undefined } = file;
   if (tokenColumn === tagColumn)
     throw new UsageError(`--token-column and --tag-column are both ${tokenColumn}`);
+  if (typeof tokenColumn === "string" || typeof tagColumn === "string")
+    throw new UsageError(
+      `--token-column and --tag-column are numbers for ${file.data}, whose columns have no names`,
+    );
   const documents: { words: string[]; tags: string[] }[][] = [[]];
   let isOpen = false;
   for (const [i, line] of text.split(/\r?\n/).entries()) {

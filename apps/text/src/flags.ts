@@ -82,7 +82,7 @@ export const trainFlags = (train: Command): Command => {
         layers: ["query", "key", "value", "dense"],
         targets: ["query", "value"],
       }),
-      "data of your own: label TAB text, .csv or .jsonl; word/tag lines; or lines of text",
+      "data of your own: label TAB text, .csv, .jsonl or .parquet; word/tag lines, CoNLL or lists; or lines of text",
     ),
     {
       precision: undefined,
@@ -168,11 +168,15 @@ const dataFlags = (each: Command, description: string): Command =>
     )
     .option("--no-header", "it does not")
     .option(
-      "--token-column <n>",
-      "of --data with a word a line (CoNLL): which column has words (default: the first)",
-      wholeNumber(1),
+      "--token-column <column>",
+      "of --data with a word a line (CoNLL): which column has words (default: the first); with lists (.jsonl, .parquet): its name",
+      numberOrName,
     )
-    .option("--tag-column <n>", "which column has tags (default: the last)", wholeNumber(1));
+    .option("--tag-column <column>", "which column has tags (default: the last)", numberOrName);
+
+/** A column's number from 1 on, or its name. */
+const numberOrName = (text: string): number | string =>
+  /^\d+$/.test(text) ? wholeNumber(1)(text) : text;
 
 /** Adds the flags of `evaluate`. */
 export const evaluateFlags = (evaluate: Command): Command =>

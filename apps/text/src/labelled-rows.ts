@@ -1,6 +1,8 @@
 import { csvRows, DataError, jsonRows, type Row, tsvRows } from "@halfstep/data";
 import { readTextFile } from "@halfstep/data/node";
 import type { OwnData } from "./own-file.js";
+import { withNames } from "./parquet/class-names.js";
+import { openParquet } from "./parquet/read-parquet.js";
 import type { LabelledLine } from "./plausible-classes.js";
 
 /** Usual names of the columns in headers, in lower case. */
@@ -14,24 +16,58 @@ type Column = keyof typeof usualNames;
 /** The flag that names a column. */
 const flags = { label: "--label-column", text: "--text-column" } as const;
 
-/**
- * The rows of a file with texts and labels: tab-separated values, comma-separated ones (`.csv`), or JSON Lines (`.jsonl`).
- * @throws DataError
- */
-export async function labelledRows(own: OwnData): Promise<readonly LabelledLine[]> {
-  const { data: name } = own;
-  const text = await readTextFile(name, own);
-  if (name.endsWith(".jsonl"))
-    return jsonRows(text, { name }).map((row) => labelledValue(row, own));
-  return labelledFields(
-    name.endsWith(".csv") ? csvRows(text, { name }) : tsvRows(text, { name }),
-    own,
-  );
+/** The examples of a file. */
+export interface LabelledRows {
+  readonly lines: readonly LabelledLine[];
+  /** The names of all classes, where the file itself says them. */
+  readonly names?: readonly string[] | undefined;
 }
 
-/** An example in an object of JSON. */
+/**
+ * The rows of a file with texts and labels: tab-separated values, comma-separated ones (`.csv`), JSON Lines (`.jsonl`), or Parquet
+ * (`.parquet`).
+ * @throws DataError
+ */
+export async function labelledRows(own: OwnData): Promise<LabelledRows> {
+  const { data: name } = own;
+  if (name.endsWith(".parquet")) return labelledParquet(own);
+  const text = await readTextFile(name, own);
+  if (name.endsWith(".jsonl"))
+    return {
+      lines: jsonRows(text, { name }).map(({ line, value }) =>
+        labelledValue({ place: `line ${line}`, value }, own),
+      ),
+    };
+  const rows = name.endsWith(".csv") ? csvRows(text, { name }) : tsvRows(text, { name });
+  return { lines: labelledFields(rows, own) };
+}
+
+/** The rows of a Parquet file, with names for the numbers of classes where the file has them, and flags have not. */
+async function labelledParquet(own: OwnData): Promise<LabelledRows> {
+  const file = await openParquet(own.data);
+  const nameOf = (column: Column): string =>
+    own[`${column}Column`] ??
+    usualNames[column].find((name) => file.columns.includes(name)) ??
+    column;
+  const [label, text] = [nameOf("label"), nameOf("text")];
+  const labels = own.multiLabel ? listed(label) : [label];
+  const pair = own.textPairColumn === undefined ? [] : [own.textPairColumn];
+  const rows = await file.rows([...labels, text, ...pair]);
+  const isNamed = labels.length === 1 && own.labelNames === undefined;
+  const names = isNamed ? file.classNames.get(label) : undefined;
+  const lines = rows.map((row, i) => {
+    const place = `row ${i + 1}`;
+    const value = names
+      ? { ...row, [label]: withNames(row[label], names, { name: own.data, place }) }
+      : row;
+    return labelledValue({ place, value }, own);
+  });
+  return { lines, names };
+}
+
+/** An example in an object. */
 function labelledValue(
-  { line, value }: { readonly line: number; readonly value: unknown },
+  { place, value }: { readonly place: string; readonly value: unknown },
   own: OwnData,
 ): LabelledLine {
   const row = (value ?? {}) as Readonly<Record<string, unknown>>;
@@ -44,12 +80,12 @@ function labelledValue(
   if (!labels?.every(isLabel) || !isText(textKey))
     throw new DataError(
       own.data,
-      `line ${line} needs ${JSON.stringify(labelKey)}, ${own.multiLabel ? "a list of labels" : "a label"}, and ${JSON.stringify(textKey)}, a string: --label-column and --text-column name others`,
+      `${place} needs ${JSON.stringify(labelKey)}, ${own.multiLabel ? "a list of labels" : "a label"}, and ${JSON.stringify(textKey)}, a string: --label-column and --text-column name others`,
     );
   if (textPairColumn !== undefined && !isText(textPairColumn))
-    throw new DataError(own.data, `line ${line} needs ${JSON.stringify(textPairColumn)}, a string`);
+    throw new DataError(own.data, `${place} needs ${JSON.stringify(textPairColumn)}, a string`);
   return {
-    ...{ line, labels: labels.map(String), text: row[textKey] as string },
+    ...{ place, labels: labels.map(String), text: row[textKey] as string },
     ...(textPairColumn !== undefined && { pair: row[textPairColumn] as string }),
   };
 }
@@ -92,7 +128,7 @@ function labelledFields(rows: readonly Row[], own: OwnData): readonly LabelledLi
       ? undefined
       : namedColumn("--text-pair-column", textPairColumn, first, hasHeader, own);
   return rows.slice(hasHeader ? 1 : 0).map(({ line, fields }) => ({
-    ...{ line, labels: labelsOf(fields), text: fields[text] as string },
+    ...{ place: `line ${line}`, labels: labelsOf(fields), text: fields[text] as string },
     ...(pair !== undefined && { pair: fields[pair] as string }),
   }));
 }

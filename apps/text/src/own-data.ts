@@ -9,9 +9,11 @@ import {
   splitOf,
   type Tagged,
 } from "./examples.js";
-import { labelledRows } from "./labelled-rows.js";
+import { type LabelledRows, labelledRows } from "./labelled-rows.js";
 import type { OwnData } from "./own-file.js";
+import { openParquet } from "./parquet/read-parquet.js";
 import { type LabelledLine, requireClasses, requireLabels } from "./plausible-classes.js";
+import { hasLists, listedSentences } from "./tagged-rows.js";
 
 /** The examples of a file, in two parts, or of a file to train on and one to test on. @throws DataError */
 export async function ownSplits<Example>(
@@ -32,22 +34,37 @@ interface Read<Example> {
 
 /** Lines of text. @throws DataError */
 export async function readOwnLines(own: OwnData): Promise<readonly string[]> {
-  const text = await readTextFile(own.data, own);
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
+  const texts = own.data.endsWith(".parquet")
+    ? await parquetTexts(own)
+    : [await readTextFile(own.data, own)];
+  const lines = texts.flatMap((text) => text.split(/\r?\n/)).filter((line) => line.trim() !== "");
   if (lines.length === 0) throw new DataError(own.data, "has no text");
   return lines;
 }
 
-/** `word/tag` words, a sentence a line; or columns. @throws DataError */
+/** The texts of a Parquet file. */
+async function parquetTexts({ data, textColumn }: OwnData): Promise<readonly string[]> {
+  const column = textColumn ?? "text";
+  const rows = await (await openParquet(data)).rows([column]);
+  return rows.map(({ [column]: text }, i) => {
+    if (typeof text === "string") return text;
+    throw new DataError(data, `row ${i + 1} needs ${JSON.stringify(column)}, a text`);
+  });
+}
+
+/** `word/tag` words, a sentence a line; columns; or lists of words and tags. @throws DataError */
 export async function readOwnTags(own: OwnData): Promise<Read<Tagged>> {
-  const places = new Map<string, number>(own.labels?.map((label, i) => [label, i]));
+  const listed = hasLists(own) ? await listedSentences(own) : undefined;
+  const known = own.labels ?? listed?.names;
+  const places = new Map<string, number>(known?.map((label, i) => [label, i]));
   const placeOf = (tag: string): number | undefined => {
     if (!own.labels && !places.has(tag)) places.set(tag, places.size);
     return places.get(tag);
   };
-  const text = await readTextFile(own.data, own);
-  const examples = hasColumns(own)
-    ? columnSentences(text, own).map(({ tags, ...sentence }) => ({
+  const text = listed ? "" : await readTextFile(own.data, own);
+  const named = listed?.sentences ?? (hasColumns(own) ? columnSentences(text, own) : undefined);
+  const examples = named
+    ? named.map(({ tags, ...sentence }) => ({
         ...sentence,
         tags: tags.map(
           (tag) => placeOf(tag) ?? refuseLabel(own, `has the tag ${JSON.stringify(tag)}`),
@@ -67,9 +84,10 @@ export async function readOwnTags(own: OwnData): Promise<Read<Tagged>> {
 
 /** Texts and their classes. @throws DataError, also for implausible classes */
 export async function readOwnClasses(own: OwnData): Promise<Read<Labelled>> {
-  const lines = await labelledRows(own);
+  const rows = await labelledRows(own);
+  const { lines } = rows;
   if (!own.labels) requireClasses(own.data, lines, own);
-  const { labels, placesOf } = labelPlaces(lines, own);
+  const { labels, placesOf } = labelPlaces(rows, own);
   const examples = lines.map((line) => ({
     ...textOf(line),
     label: placesOf(line)[0] as number,
@@ -79,9 +97,10 @@ export async function readOwnClasses(own: OwnData): Promise<Read<Labelled>> {
 
 /** Texts that may have several labels. @throws DataError, also for implausible labels */
 export async function readOwnLabelSets(own: OwnData): Promise<Read<MultiLabelled>> {
-  const lines = await labelledRows(own);
+  const rows = await labelledRows(own);
+  const { lines } = rows;
   if (!own.labels) requireLabels(own.data, lines);
-  const { labels, placesOf } = labelPlaces(lines, own);
+  const { labels, placesOf } = labelPlaces(rows, own);
   const examples = lines.map((line) => ({
     ...textOf(line),
     labels: [...new Set(placesOf(line))].sort((a, b) => a - b),
@@ -96,16 +115,16 @@ const textOf = ({ text, pair }: LabelledLine): Pick<Labelled, "text" | "pair"> =
 
 /** The names of all labels, and the places among them of a line's labels. */
 function labelPlaces(
-  lines: readonly LabelledLine[],
+  { lines, names }: LabelledRows,
   own: OwnData,
 ): {
   readonly labels: readonly string[];
   readonly placesOf: (line: LabelledLine) => readonly number[];
 } {
-  const known = own.labels ?? own.labelNames;
+  const known = own.labels ?? own.labelNames ?? names;
   const labels = known ?? inOrder(new Set(lines.flatMap((line) => line.labels)));
   const places = new Map(labels.map((label, place) => [label, place]));
-  const placesOf = ({ line, labels: given }: LabelledLine): readonly number[] =>
+  const placesOf = ({ place: where, labels: given }: LabelledLine): readonly number[] =>
     given.map((label) => {
       // Models of others, and flags, may have names where published data have numbers.
       const number = known && /^\d+$/.test(label) ? Number(label) : undefined;
@@ -113,10 +132,7 @@ function labelPlaces(
         places.get(label) ?? (number !== undefined && number < labels.length ? number : undefined);
       return (
         place ??
-        refuseLabel(
-          { data: own.data, labels },
-          `line ${line} has the label ${JSON.stringify(label)}`,
-        )
+        refuseLabel({ data: own.data, labels }, `${where} has the label ${JSON.stringify(label)}`)
       );
     });
   return { labels, placesOf };

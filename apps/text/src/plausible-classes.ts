@@ -1,8 +1,9 @@
 import { DataError } from "@halfstep/data";
 
-/** A text with its labels, and the line that it is on. */
+/** A text with its labels, and where it is. */
 export interface LabelledLine {
-  readonly line: number;
+  /** "line 3", or "row 3" of a file without lines. */
+  readonly place: string;
   /** One, unless a text may have several. */
   readonly labels: readonly string[];
   readonly text: string;
@@ -24,25 +25,32 @@ export function requireClasses(
   const counts = countsOf(lines);
   const firstLabel = first.labels[0] ?? "";
   const shown = short(firstLabel);
+  const numbers = [...counts.keys()].map(Number);
+  const broken = numbers.find((number) => !Number.isInteger(number));
+  if (counts.size > 2 && broken !== undefined && numbers.every(Number.isFinite))
+    throw new DataError(
+      name,
+      `has labels that are numbers such as ${broken}, which is a regression as of STS-B: only classes are learnt, so give each range of numbers a name`,
+    );
   const order =
     "labels come first and texts second: for another order add --label-column and --text-column, by name or number";
   if (counts.size > 2 && 2 * counts.size > lines.length)
     throw new DataError(
       name,
-      `has ${counts.size} labels for ${lines.length} texts, such as ${shown} in line ${first.line}, and no classifier can learn that; ${order}`,
+      `has ${counts.size} labels for ${lines.length} texts, such as ${shown} in ${first.place}, and no classifier can learn that; ${order}`,
     );
   const texts = new Set(lines.map(({ text }) => text)).size;
   if (counts.size > 2 && texts < counts.size)
     throw new DataError(
       name,
-      `has ${counts.size} labels, such as ${shown} in line ${first.line}, and ${texts} different texts; ${order}`,
+      `has ${counts.size} labels, such as ${shown} in ${first.place}, and ${texts} different texts; ${order}`,
     );
   const others = [...counts].filter(([label]) => label !== firstLabel);
   const isAlone = counts.get(firstLabel) === 1 && others.length > 0;
   if (header === undefined && isAlone && others.every(([, count]) => count > 1))
     throw new DataError(
       name,
-      `line ${first.line} seems to be a header: no other line has the label ${shown}; add --header, or --no-header if it is an example`,
+      `${first.place} seems to be a header: no other line has the label ${shown}; add --header, or --no-header if it is an example`,
     );
   if (counts.size === 1)
     throw new DataError(name, `has one label, ${shown}: a classifier needs two or more`);
