@@ -1,13 +1,25 @@
 // `npm run torture [-- KILLS]`: ends training by SIGKILL at random moments, 200 times, and checks the files that
 // remain. Every checkpoint must be readable, and every resumed run must write the same bytes as an uninterrupted one.
-// `npm run torture -- KILLS writers` does the same to commands that convert, predict and export: each file is the old one or the new one.
+// `npm run torture -- KILLS writers` does the same to commands that convert, predict and export. Each file is the old one or the new one.
+// `npm run torture -- full-disk` runs the same commands on a full disk.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundleApp } from "./start/bundle.mjs";
+import { fillDisk } from "./torture/fill-disk.mjs";
 import { killWriters } from "./torture/kill-writers.mjs";
 
+if (process.argv[2] === "full-disk") {
+  const directory = mkdtempSync(join(tmpdir(), "halfstep-torture-"));
+  const { commands, problems } = await fillDisk(directory);
+  rmSync(directory, { recursive: true });
+  for (const problem of problems) console.log(problem);
+  console.log(
+    `${commands - problems.length} of ${commands} commands left the old file on a full disk, and said so in a line`,
+  );
+  process.exit(problems.length === 0 ? 0 : 1);
+}
 const kills = Number(process.argv[2] ?? 200);
 if (!Number.isSafeInteger(kills) || kills < 1) {
   console.error("Give the number of kills: npm run torture -- 200");

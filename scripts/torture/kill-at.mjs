@@ -1,4 +1,5 @@
-// Loaded before a program: ends it by SIGKILL before the operation of its file system that KILL_AT counts to, from 1.
+// Loaded before a program: ends it by SIGKILL before the operation of its file system that KILL_AT counts to, from 1. For 0 it says at the
+// end how many there were.
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 
@@ -21,3 +22,4 @@ fs.promises.open = counted(async (...args) => {
 });
 for (const name of ["mkdir", "rename", "rm"]) fs.promises[name] = counted(fs.promises[name]);
 syncBuiltinESMExports();
+if (killAt === 0) process.on("exit", () => fs.writeSync(2, `${operations} operations\n`));

@@ -7,11 +7,12 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bfloat16, float16 } from "@halfstep/formats";
 import { readSafetensors, writeSafetensors } from "@halfstep/safetensors";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { golden, goldenPath } from "../test/golden.js";
 import { run } from "./cli/run.js";
 import { openWeights } from "./open-weights.js";
@@ -188,6 +189,23 @@ describe("halfstep-convert", () => {
       error: `halfstep-convert: ${message}\n`,
       exitCode: 2,
     });
+  });
+
+  test("a full disk, which leaves the old file, and nothing beside it", async () => {
+    const to = join(folder, "model.safetensors");
+    writeFileSync(to, "old");
+    const handle = await open(to);
+    await handle.close();
+    const full = Object.assign(new Error("ENOSPC: no space left on device, write"), {
+      code: "ENOSPC",
+    });
+    using _ = vi.spyOn(Object.getPrototypeOf(handle), "write").mockRejectedValue(full);
+    expect(await convert(goldenPath("module.pt"), to)).toEqual({
+      ...{ output: "", exitCode: 4 },
+      error: `halfstep-convert: ${to} cannot be written (no space left on the disk): make room, or choose a place on another disk\n`,
+    });
+    expect(readFileSync(to, "utf8")).toBe("old");
+    expect(readdirSync(folder)).toEqual(["model.safetensors"]);
   });
 
   test("a folder in the way, and one that is not there", async () => {

@@ -10,8 +10,8 @@ export interface Received {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** What a server answers: the status, and a body as JSON. "never" leaves the request open. */
-export type Answer = readonly [status: number, body: unknown] | "never";
+/** What a server answers: the status, and a body as JSON. "never" leaves the request open, "a part" closes the connection in the body. */
+export type Answer = readonly [status: number, body: unknown] | "never" | "a part";
 
 export interface LoopbackServer extends AsyncDisposable {
   /** `http://127.0.0.1:PORT` */
@@ -33,6 +33,11 @@ export async function loopbackServer(
     received.push(each);
     const answered = answer(each);
     if (answered === "never") return;
+    if (answered === "a part") {
+      response.writeHead(200, { "content-type": "application/json", "content-length": 100 });
+      response.write('{"data":', () => response.destroy());
+      return;
+    }
     const [status, body] = answered;
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });

@@ -133,10 +133,10 @@ async function tracked(by: "wandb" | "otel", env: Readonly<Record<string, string
 const wandb = (address: string) =>
   tracked("wandb", { WANDB_BASE_URL: address, WANDB_API_KEY: "k".repeat(40) });
 
-describe("OpenTelemetry", () => {
-  const exported = (address: string) =>
-    tracked("otel", { OTEL_EXPORTER_OTLP_ENDPOINT: address, OTEL_SERVICE_NAME: "mine" });
+const exported = (address: string) =>
+  tracked("otel", { OTEL_EXPORTER_OTLP_ENDPOINT: address, OTEL_SERVICE_NAME: "mine" });
 
+describe("OpenTelemetry", () => {
   it("gets the last figures of a run by OTLP", async () => {
     await using server = await loopbackServer(() => [200, {}]);
     expect(await exported(server.address)).toMatchObject({ code: 0, stderr: "", notes: [] });
@@ -212,6 +212,51 @@ describe("Weights & Biases", () => {
       expect.stringMatching(/^Weights & Biases cannot be logged to \(.+\): training goes on$/),
     ]);
   });
+});
+
+describe("servers that fail", () => {
+  const answers: Readonly<Record<string, Answer>> = {
+    "never answer": "never",
+    "close connections in the middle of an answer": "a part",
+    "answer 500": [500, {}],
+  };
+
+  // Closing takes five seconds for each tracker where nothing is answered.
+  it.each(Object.entries(answers))(
+    "and %s are said once, and end nothing",
+    { timeout: 60_000 },
+    async (_, answer) => {
+      await using server = await loopbackServer(() => answer);
+      const { address } = server;
+      const notes: string[] = [];
+      const run = { name: "x", onNote: (line: string) => notes.push(line) };
+      const [otel, ofWandb] = await Promise.all([
+        exported(address),
+        wandb(address),
+        track(mlflowTracker({ trackingUri: address })(run)),
+      ]);
+      expect(notes).toEqual([
+        expect.stringMatching(/^MLflow at \S+ cannot be logged to \(.+\): training goes on$/),
+        `14 figures did not reach MLflow at ${address}`,
+      ]);
+      expect(otel).toMatchObject({ code: 0, stderr: "" });
+      // OpenTelemetry's figures have arrived where an answer has begun.
+      const silent = answer === "a part";
+      expect(otel.notes).toEqual(
+        silent
+          ? []
+          : [
+              expect.stringMatching(
+                /^OpenTelemetry's metrics cannot be exported \(.+\): training goes on$/,
+              ),
+            ],
+      );
+      expect(ofWandb).toMatchObject({ code: 0, stderr: "" });
+      expect(ofWandb.notes).toEqual([
+        expect.stringMatching(/^Weights & Biases cannot be logged to \(.+\): training goes on$/),
+      ]);
+    },
+  );
 });
 
 it("a package that is missing is named with what installs it", async () => {

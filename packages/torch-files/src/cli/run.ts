@@ -61,7 +61,11 @@ async function convert(
     dtype: dtypeOf(values.dtype),
     key: values.key,
     onProgress: progress.update,
-  }).finally(progress.end);
+  })
+    .catch((error: unknown) => {
+      throw namingFile(error, to);
+    })
+    .finally(progress.end);
   if (values.json) return `${JSON.stringify({ from, to, ...converted })}\n`;
   const kinds = Object.entries(converted.dtypes).map(([dtype, count]) => `${count} ${dtype}`);
   return `${to}: ${converted.tensors} tensors (${kinds.join(", ")}), ${megabytes(converted.bytes)} MB, compared with ${from}\n`;
@@ -129,9 +133,21 @@ function exitCodeOf(error: unknown): 2 | 4 | undefined {
   return inputFaults.includes(code) ? 2 : undefined;
 }
 
+/** An error of the disk with the new file in its message: what the system says of a write names none. */
+function namingFile(error: unknown, to: string): unknown {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  if (!storageFaults.includes(code)) return error;
+  const reason = code === "ENOSPC" ? "no space left on the disk" : message;
+  return Object.assign(
+    new Error(`${to} cannot be written (${reason}): make room, or choose a place on another disk`, {
+      cause: error,
+    }),
+    { code },
+  );
+}
+
 function messageOf(error: unknown): string {
   const { code, path, message } = error as NodeJS.ErrnoException;
-  if (code === "ENOSPC") return "no space left on the disk: make room, or choose another";
   if (code === "ENOENT") return `${path}: there is no such file or folder: check the path`;
   return path === undefined ? message : `${path}: ${message}`;
 }

@@ -43,21 +43,24 @@ export async function openTelemetryTracker({
     );
   const { detectResources, envDetector, resourceFromAttributes } = resources;
   return ({ name, onNote }): MetricsSink => {
+    const exportTimeoutMillis = Math.min(patience, interval);
     let hasFailed = false;
+    const fail = (reason: string): void => {
+      if (!hasFailed)
+        onNote(`OpenTelemetry's metrics cannot be exported (${reason}): training goes on`);
+      hasFailed = true;
+    };
     class NotingExporter extends OTLPMetricExporter {
       override export(...[metrics, done]: Parameters<PushMetricExporter["export"]>): void {
+        // The reader gives an export up without a word, and the exporter may wait for a connection that is closed.
+        const timer = setTimeout(() => fail("it does not answer"), 0.9 * exportTimeoutMillis);
         super.export(metrics, (result) => {
-          if (result.error && !hasFailed) {
-            hasFailed = true;
-            onNote(
-              `OpenTelemetry's metrics cannot be exported (${result.error.message}): training goes on`,
-            );
-          }
+          clearTimeout(timer);
+          if (result.error) fail(result.error.message);
           done(result);
         });
       }
     }
-    const exportTimeoutMillis = Math.min(patience, interval);
     const provider = new MeterProvider({
       resource: resourceFromAttributes({ "service.name": "halfstep", "halfstep.run": name }).merge(
         detectResources({ detectors: [envDetector] }),
