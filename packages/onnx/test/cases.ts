@@ -1,5 +1,5 @@
-import { BertForSequenceClassification, DigitsCnn, GPT, Mlp, ResNet } from "@halfstep/models";
-import type { Module } from "@halfstep/nn";
+import { BertForSequenceClassification, DigitsCnn, GPT, Mlp, ResNet, UNet } from "@halfstep/models";
+import { Embedding, Generator, GRU, Linear, LSTM, Module } from "@halfstep/nn";
 import { cpuRuntime, type Runtime, type Tensor } from "@halfstep/tensor";
 import type { OnnxOptions } from "../src/index.js";
 
@@ -42,6 +42,50 @@ const ofImages = (model: Module, size: number, channels: number): Case => {
 
 const resnet = (shortcut: "projection" | "padding", stem: "cifar" | "imagenet"): Module =>
   new ResNet(runtime, { seed: 3, layers: [1, 1, 1], width: 4, classes: 5, shortcut, stem });
+
+/** The scores of each token after a recurrent layer. */
+class Recurrent extends Module {
+  readonly embedding: Embedding;
+  readonly layers: LSTM | GRU;
+  readonly head: Linear;
+
+  constructor(generator: Generator, layers: LSTM | GRU, features: number) {
+    super();
+    this.embedding = new Embedding(runtime, 11, layers.inputSize, { generator });
+    this.layers = layers;
+    this.head = new Linear(runtime, features, 5, { generator });
+  }
+
+  forward(tokens: Tensor): Tensor {
+    return this.head.forward(this.layers.forward(this.embedding.forward(tokens)).output);
+  }
+}
+
+const recurrent = (make: (generator: Generator) => LSTM | GRU, features: number): Case => {
+  const generator = new Generator(6);
+  const input = tokens([3, 7], 11);
+  return {
+    model: new Recurrent(generator, make(generator), features),
+    example: [tokens([2, 5], 11)],
+    given: [input],
+    feeds: { input },
+    options: { axes: { input: { 0: "batch", 1: "length" } } },
+  };
+};
+
+const unet = (bilinear: boolean): Case => {
+  const input = waves([1, 16, 48, 3]);
+  return {
+    model: new UNet(runtime, { seed: 7, width: 2, classes: 3, bilinear }),
+    example: [runtime.zeros([1, 32, 32, 3])],
+    given: [input],
+    feeds: { input },
+    options: {
+      axes: { input: { 0: "batch", 1: "height", 2: "width" } },
+      multiples: { height: 16, width: 16 },
+    },
+  };
+};
 
 /** The reference models, small. */
 export const cases: Readonly<Record<string, () => Case>> = {
@@ -95,4 +139,17 @@ export const cases: Readonly<Record<string, () => Case>> = {
       options: { inputNames: ["input_ids"], axes: { input_ids: { 0: "batch", 1: "length" } } },
     };
   },
+  "U-Net": () => unet(false),
+  "U-Net by interpolation": () => unet(true),
+  LSTM: () =>
+    recurrent(
+      (generator) => new LSTM(runtime, 6, 5, { generator, numLayers: 2, batchFirst: true }),
+      5,
+    ),
+  "GRU in both directions": () =>
+    recurrent(
+      (generator) =>
+        new GRU(runtime, 4, 8, { generator, bidirectional: true, bias: false, batchFirst: true }),
+      16,
+    ),
 };

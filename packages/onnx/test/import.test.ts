@@ -11,9 +11,13 @@ interface Numbers {
   readonly values: readonly number[];
 }
 
-const golden = JSON.parse(
-  readFileSync(new URL("golden/graphs.json", import.meta.url), "utf8"),
-) as Record<string, { readonly inputs: Record<string, Numbers>; readonly logits: Numbers }>;
+type Golden = Record<
+  string,
+  { readonly inputs: Record<string, Numbers>; readonly logits: Numbers }
+>;
+const goldenIn = (name: string): Golden =>
+  JSON.parse(readFileSync(new URL(`golden/${name}.json`, import.meta.url), "utf8"));
+const golden = { ...goldenIn("graphs"), ...goldenIn("more-graphs") };
 const bytesOf = (name: string): Uint8Array =>
   readFileSync(new URL(`golden/${name}.onnx`, import.meta.url));
 const inputsOf = (name: string): Record<string, Tensor> =>
@@ -21,7 +25,7 @@ const inputsOf = (name: string): Record<string, Tensor> =>
     Object.entries(golden[name]?.inputs ?? {}).map(([key, { shape, values }]) => [
       key,
       runtime.tensor(
-        name === "resnet" ? Float32Array.from(values) : Uint32Array.from(values),
+        key === "images" ? Float32Array.from(values) : Uint32Array.from(values),
         shape,
       ),
     ]),
@@ -35,10 +39,10 @@ async function error(result: Tensor | undefined, wanted: ArrayLike<number>): Pro
   return Math.max(...Array.from(found, (x, i) => Math.abs(x - (wanted[i] as number)))) / largest;
 }
 
-const names = ["resnet", "bert", "gpt2"].flatMap((name) => [
-  [name, 13] as const,
-  [name, 17] as const,
-]);
+const names: (readonly [name: string, opset: number])[] = [
+  ...["resnet", "bert", "gpt2"].flatMap((name) => [[name, 13] as const, [name, 17] as const]),
+  ...["enlarged", "sequences"].map((name) => [name, 17] as const),
+];
 
 describe.each(names)("%s of torch, opset %d", (name, opset) => {
   const model = fromOnnx(runtime, bytesOf(`${name}-${opset}`));

@@ -1,5 +1,5 @@
 import type { FusedAttention, Probabilities } from "@halfstep/tensor/internals";
-import { type DataType, dataType } from "../data-type.js";
+import { dataType } from "../data-type.js";
 import type { Emission } from "./emission.js";
 import type { Reference } from "./graph-builder.js";
 import type { Size } from "./size.js";
@@ -37,7 +37,7 @@ export function emitAttention(emission: Emission): void {
   const scaled = emission.node("Mul", [emission.take(0), emission.number(type, scale)]);
   const turned = [...plain(rank - 2), rank - 1, rank - 2];
   const products = emission.node("MatMul", [scaled, emission.take(1, { order: turned })]);
-  let scores = asFloat(emission, products, type);
+  let scores = emission.cast(products, type, dataType.FLOAT);
   if (isCausal)
     scores = causal(emission, scores, query.shape.at(-2) as Size, key.shape.at(-2) as Size);
   const flags = mask?.kind === "flags" ? emission.take(3, { type: dataType.BOOL }) : undefined;
@@ -53,7 +53,7 @@ export function emitAttention(emission: Emission): void {
       probabilities,
       emission.number(dataType.FLOAT, 0),
     ]);
-  const weights = fromFloat(emission, probabilities, type);
+  const weights = emission.cast(probabilities, dataType.FLOAT, type);
   emission.result(emission.node("MatMul", [weights, emission.take(2)]), { type });
 }
 
@@ -68,11 +68,5 @@ export function emitProbabilities(emission: Emission): void {
     scaled = causal(emission, scaled, shape.at(-2) as Size, shape.at(-1) as Size);
   const probabilities = emission.node("Softmax", [scaled], { axis: -1 });
   const type = emission.typeOf();
-  emission.result(fromFloat(emission, probabilities, type), { type });
+  emission.result(emission.cast(probabilities, dataType.FLOAT, type), { type });
 }
-
-const asFloat = (emission: Emission, x: Reference, from: DataType): Reference =>
-  from === dataType.FLOAT ? x : emission.node("Cast", [x], { to: dataType.FLOAT });
-
-const fromFloat = (emission: Emission, x: Reference, to: DataType): Reference =>
-  to === dataType.FLOAT ? x : emission.node("Cast", [x], { to });

@@ -13,6 +13,12 @@ export interface Taken {
   readonly order?: readonly number[];
 }
 
+/** How a result is given. */
+interface Given extends Taken {
+  /** Which of the op's results it is. Default 0. */
+  readonly output?: number;
+}
+
 /** The application of an op on its way into a graph. */
 export class Emission {
   readonly builder: GraphBuilder;
@@ -84,6 +90,11 @@ export class Emission {
     return this.builder.node(...given);
   }
 
+  /** What a node gives in one type, in another. */
+  cast(x: Reference, from: DataType, to: DataType): Reference {
+    return from === to ? x : this.node("Cast", [x], { to });
+  }
+
   /** A constant scalar. */
   number(type: DataType, value: number): Reference {
     return this.builder.constant(type, value);
@@ -115,17 +126,21 @@ export class Emission {
   /** Sets a result: a value of the graph, with its dimensions in an order. */
   result(
     reference: Reference,
-    { type = this.typeOf(), order = plain(this.shapeOf().length) }: Taken = {},
+    {
+      output = 0,
+      type = this.typeOf(output),
+      order = plain(this.shapeOf(output).length),
+    }: Given = {},
   ): void {
     const source = new ComputedSource(this.builder, { type, order, reference });
-    this.alias({ source, type, view: plain(order.length) });
+    this.alias({ source, type, view: plain(order.length) }, output);
   }
 
   /** Sets a result that has a source already. */
-  alias(value: Pick<Value, "source" | "type" | "view">): void {
-    const output = this.op.outputs[0] as number;
-    const { shape, dtype } = this.#trace.values[output] as ModelTrace["values"][number];
-    this.#values.set(output, { ...value, shape, dtype });
+  alias(value: Pick<Value, "source" | "type" | "view">, output = 0): void {
+    const number = this.op.outputs[output] as number;
+    const { shape, dtype } = this.#trace.values[number] as ModelTrace["values"][number];
+    this.#values.set(number, { ...value, shape, dtype });
   }
 
   /** The axes of the graph's operand for axes of the tensor, where the operand has its dimensions in an order. */

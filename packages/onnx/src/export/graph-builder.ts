@@ -83,11 +83,22 @@ export class GraphBuilder {
     inputs: readonly (Reference | undefined)[],
     attributes: Attributes = {},
   ): Reference {
-    const output = this.reference(this.scope === "" ? operator : `${this.scope}/${operator}`);
-    const name = `/${output.name}`;
-    this.#nodes.push({ name, operator, inputs, outputs: [output], attributes });
-    this.#computed.add(output);
-    return output;
+    return this.nodeOf(1, operator, inputs, attributes)[0] as Reference;
+  }
+
+  /** Appends a node of several results. */
+  nodeOf(
+    count: number,
+    operator: string,
+    inputs: readonly (Reference | undefined)[],
+    attributes: Attributes = {},
+  ): readonly Reference[] {
+    const wanted = this.scope === "" ? operator : `${this.scope}/${operator}`;
+    const outputs = Array.from({ length: count }, () => this.reference(wanted));
+    const name = `/${outputs[0]?.name}`;
+    this.#nodes.push({ name, operator, inputs, outputs, attributes });
+    for (const output of outputs) this.#computed.add(output);
+    return outputs;
   }
 
   /** Names a result of the graph. */

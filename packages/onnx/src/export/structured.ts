@@ -1,4 +1,4 @@
-import type { BatchNormOptions, Conv2dOptions, MatmulOptions, PoolOptions } from "@halfstep/tensor";
+import type { BatchNormOptions, MatmulOptions } from "@halfstep/tensor";
 import {
   type NormAttributes,
   structuredOps as ops,
@@ -9,17 +9,12 @@ import { dataType } from "../data-type.js";
 import { emitAttention, emitProbabilities } from "./attention.js";
 import type { Emission } from "./emission.js";
 import type { Reference } from "./graph-builder.js";
+import { emitConv2d, emitConvTranspose2d, emitPool, emitResample } from "./images.js";
+import { emitLayer } from "./recurrent.js";
 import { constantSize, isConstant, isSameSize, type Size } from "./size.js";
 import { plain } from "./values.js";
 
-/** Images [batch, height, width, channels] as operators take them: [batch, channels, height, width]. */
-const channelsFirst = [0, 3, 1, 2];
-/** Weights [height, width, in, out] as operators take them: [out, in, height, width]. */
-const filters = [3, 2, 0, 1];
 const largest = Number(2n ** 53n - 1n);
-
-const pair = (value: number | readonly [number, number]): readonly [number, number] =>
-  typeof value === "number" ? [value, value] : value;
 
 /** The last two dimensions exchanged. */
 const exchanged = (rank: number): readonly number[] =>
@@ -30,47 +25,29 @@ function emitMatmul(emission: Emission): void {
   const type = emission.typeOf();
   const factor = (place: number, isTransposed: boolean): Reference => {
     const { length } = emission.input(place).shape;
-    return emission.take(place, {
-      type,
-      order: isTransposed ? exchanged(length) : plain(length),
-    });
+    const order = isTransposed ? exchanged(length) : plain(length);
+    return movesBatch(emission, place, order)
+      ? transposedWide(emission, place, order)
+      : emission.take(place, { type, order });
   };
   emission.result(emission.node("MatMul", [factor(0, transA), factor(1, transB)]));
 }
 
-function emitConv2d(emission: Emission): void {
-  const {
-    stride = 1,
-    padding = 0,
-    dilation = 1,
-    groups = 1,
-  } = emission.attributes<Conv2dOptions>();
-  const weight = emission.input(1).shape;
-  const [top, left] = pair(padding);
-  const image = emission.take(0, { order: channelsFirst });
-  const output = emission.node("Conv", [image, emission.take(1, { order: filters })], {
-    kernel_shape: weight.slice(0, 2).map(({ factor }) => factor),
-    strides: pair(stride),
-    pads: [top, left, top, left],
-    dilations: pair(dilation),
-    group: groups,
-  });
-  emission.result(output, { order: channelsFirst });
+/** Whether a factor of halves has its batch elsewhere, as sequences with the length first. */
+function movesBatch(emission: Emission, place: number, order: readonly number[]): boolean {
+  const own = emission.orderOf(place);
+  const isTurned = own.join() !== order.join() && own.at(-1) === order.at(-1);
+  return isTurned && order.length === 3 && emission.typeOf() === dataType.FLOAT16;
 }
 
-const emitPool =
-  (operator: string, more: Readonly<Record<string, number>> = {}) =>
-  (emission: Emission): void => {
-    const { window, stride = window, padding = 0 } = emission.attributes<PoolOptions>();
-    const [top, left] = pair(padding);
-    const output = emission.node(operator, [emission.take(0, { order: channelsFirst })], {
-      kernel_shape: pair(window),
-      strides: pair(stride),
-      pads: [top, left, top, left],
-      ...more,
-    });
-    emission.result(output, { order: channelsFirst });
-  };
+/** ONNX Runtime 1.30 crashes where it joins such a transposition of halves with the product: it is done in float32. */
+function transposedWide(emission: Emission, place: number, order: readonly number[]): Reference {
+  const own = emission.orderOf(place);
+  const wide = emission.take(place, { type: dataType.FLOAT, order: own });
+  const perm = order.map((d) => own.indexOf(d));
+  const turned = emission.node("Transpose", [wide], { perm });
+  return emission.cast(turned, dataType.FLOAT, dataType.FLOAT16);
+}
 
 function emitBatchNorm(emission: Emission): void {
   const { eps = 1e-5 } = emission.attributes<BatchNormOptions>();
@@ -318,6 +295,10 @@ export const structured: ReadonlyMap<object, (emission: Emission) => void> = new
   [ops.gather, emitGather("GatherElements")],
   [ops.matmul, emitMatmul],
   [ops.conv2d, emitConv2d],
+  [ops.convTranspose2d, emitConvTranspose2d],
+  [ops.resample, emitResample],
+  [ops.lstm, emitLayer("LSTM")],
+  [ops.gru, emitLayer("GRU")],
   [ops.maxPool2d, emitPool("MaxPool")],
   [ops.avgPool2d, emitPool("AveragePool", { count_include_pad: 1 })],
   [ops.batchNorm, emitBatchNorm],

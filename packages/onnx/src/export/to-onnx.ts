@@ -34,7 +34,9 @@ export interface OnnxOptions {
    * Whether floating-point results are float32 where the model returns halves, which JavaScript may have no array for. Default false.
    */
   readonly float32Outputs?: boolean;
-  /** Inputs [batch, height, width, channels] that the graph takes as [batch, channels, height, width]. Default: none. */
+  /** Numbers of which the sizes of axes are multiples, by the axis' name: a U-Net halves four times, `{ height: 16, width: 16 }`. Default 1. */
+  readonly multiples?: Readonly<Record<string, number>>;
+  /** Inputs and results [batch, height, width, channels] that the graph has as [batch, channels, height, width]. Default: none. */
   readonly channelsFirst?: readonly string[];
 }
 
@@ -81,8 +83,7 @@ export async function toOnnx(
   const ports = inputNames.map((name, place): Port => {
     const value = trace.inputs[place] as number;
     const { dtype, shape } = trace.values[value] as ModelTrace["values"][number];
-    const isFirst = options.channelsFirst?.includes(name);
-    const order = isFirst ? [0, 3, 1, 2] : plain(shape.length);
+    const order = orderIn(options, name, shape.length);
     const [reference, type] = [builder.reference(name), typeOf(dtype)];
     const source = new ComputedSource(builder, { type, order, reference });
     values.set(value, { source, type, view: plain(shape.length), shape, dtype });
@@ -98,13 +99,17 @@ export async function toOnnx(
     const isWidened = options.float32Outputs === true && own === dataType.FLOAT16;
     const type = isWidened ? dataType.FLOAT : own;
     builder.scope = "";
-    const taken = take(result, type, plain(result.shape.length));
-    const reference = builder.output(wanted, taken);
-    return { reference, type, shape: result.shape };
+    const order = orderIn(options, wanted, result.shape.length);
+    const reference = builder.output(wanted, take(result, type, order));
+    return { reference, type, shape: order.map((d) => result.shape[d] as Port["shape"][number]) };
   });
   await stored.write();
   return builder.finish(ports, results);
 }
+
+/** The order of the dimensions of an input or result in the graph. */
+const orderIn = ({ channelsFirst }: OnnxOptions, name: string, rank: number): readonly number[] =>
+  channelsFirst?.includes(name) ? [0, 3, 1, 2] : plain(rank);
 
 /** Writes one op. */
 function emit(emission: Emission, trace: ModelTrace, values: ReadonlyMap<number, Value>): void {
@@ -171,7 +176,7 @@ function namesOf(
 function namedAxes(
   inputs: readonly unknown[],
   names: readonly string[],
-  { axes }: OnnxOptions,
+  { axes, multiples = {} }: OnnxOptions,
 ): {
   readonly all: readonly NamedAxis[];
   readonly axisOf: (input: number, dimension: number) => string | undefined;
@@ -199,8 +204,9 @@ function namedAxes(
     }
   // A size of 1 would broadcast, and a longer one may not fit the model.
   const all = [...sizes].map(([name, size]) => {
-    const first = Math.max(size, 2);
-    return { name, sizes: [first, first > 2 ? first - 1 : first + 1] };
+    const { [name]: step = 1 } = multiples;
+    const first = Math.max(Math.ceil(size / step), 2) * step;
+    return { name, sizes: [first, first > 2 * step ? first - step : first + step] };
   });
   return { all, axisOf };
 }

@@ -68,6 +68,14 @@ export class Call {
     return value;
   }
 
+  texts(name: string): readonly string[] | undefined {
+    const value = this.#attribute(name);
+    if (value === undefined) return undefined;
+    if (!Array.isArray(value) || value.some((each) => typeof each !== "string"))
+      throw this.malformed(`attribute ${name} is no list of texts`);
+    return value as readonly string[];
+  }
+
   #attribute(name: string): AttributeValue | undefined {
     return this.node.attributes.get(name);
   }

@@ -1,34 +1,13 @@
 import { isFloating } from "@halfstep/formats/dtypes";
 import * as ops from "@halfstep/tensor";
-import { castTo, Tensor, Variable } from "@halfstep/tensor";
+import { castTo, type Tensor, Variable } from "@halfstep/tensor";
 import type { Call, OnnxValue, Operator } from "./call.js";
 import { HostTensor } from "./host-tensor.js";
+import { fromLast, toLast } from "./layout.js";
+import { recurrentLayer } from "./recurrent.js";
+import { resize } from "./resize.js";
 
 type Pair = readonly [number, number];
-
-/** Images [batch, channels, height, width] that were computed with channels last, by the result of the permutation. */
-const channelsLast = new WeakMap<Tensor, Tensor>();
-
-/** An image as the kernels take it. */
-const toLast = (x: Tensor): Tensor => channelsLast.get(x) ?? x.permute([0, 2, 3, 1]);
-
-/** An image as the graph has it. The permutation is not computed where only images with channels last are read. */
-function fromLast(x: Tensor): Tensor {
-  const first = x.permute([0, 3, 1, 2]);
-  channelsLast.set(first, x);
-  return first;
-}
-
-/** Applies an elementwise function where the numbers already are. */
-export const keepingLayout =
-  (operator: Operator): Operator =>
-  (call) => {
-    const inner = call.inputs.map((x) => (x instanceof Tensor ? channelsLast.get(x) : undefined));
-    const all = inner.filter((x): x is Tensor => x !== undefined);
-    if (all.length === 0 || all.length !== call.inputs.length) return operator(call);
-    const result = operator(call.with(all));
-    return result instanceof Tensor ? fromLast(result) : result;
-  };
 
 /** Two factors in one dtype: weights follow the values that they meet. */
 function factors(call: Call): readonly [Tensor, Tensor] {
@@ -98,6 +77,28 @@ function conv(call: Call): OnnxValue {
     groups: call.number("group", 1),
   };
   return fromLast(ops.conv2d(image, weight, bias, options));
+}
+
+function convTranspose(call: Call): OnnxValue {
+  const given = call.tensor(1);
+  if (given.rank !== 4 || call.shapeOf(0).length !== 4)
+    throw call.unsupported("other than two dimensions of images");
+  if (call.numbers("output_shape")) throw call.unsupported("output_shape");
+  const [top = 0, left = 0, bottom = 0, right = 0] = call.numbers("pads") ?? [];
+  if (call.text("auto_pad", "NOTSET") !== "NOTSET" || top !== bottom || left !== right)
+    throw call.unsupported("padding that is not the same on both sides");
+  const image = toLast(call.tensor(0));
+  const weight = castTo(given, image.dtype).permute([2, 3, 1, 0]);
+  const bias = call.has(2) ? castTo(call.tensor(2), image.dtype) : undefined;
+  return fromLast(
+    ops.convTranspose2d(image, weight, bias, {
+      stride: (call.numbers("strides") ?? [1, 1]) as Pair,
+      padding: [top, left],
+      outputPadding: (call.numbers("output_padding") ?? [0, 0]) as Pair,
+      dilation: (call.numbers("dilations") ?? [1, 1]) as Pair,
+      groups: call.number("group", 1),
+    }),
+  );
 }
 
 const pool =
@@ -202,6 +203,10 @@ export const layers: Readonly<Record<string, Operator>> = {
   MatMul: matmul,
   Gemm: gemm,
   Conv: conv,
+  ConvTranspose: convTranspose,
+  Resize: resize,
+  LSTM: recurrentLayer("LSTM"),
+  GRU: recurrentLayer("GRU"),
   MaxPool: pool("max"),
   AveragePool: pool("average"),
   GlobalAveragePool: global(ops.mean),

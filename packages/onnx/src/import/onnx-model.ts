@@ -5,7 +5,7 @@ import { dataType } from "../data-type.js";
 import { OnnxError } from "../errors.js";
 import { Call, type OnnxValue } from "./call.js";
 import type { HostTensor } from "./host-tensor.js";
-import { keepingLayout } from "./layers.js";
+import { keepingLayout } from "./layout.js";
 import { layoutFree, operators } from "./operators.js";
 import type { GraphInput, GraphNode, OnnxGraph } from "./read-graph.js";
 
@@ -84,7 +84,9 @@ export class OnnxModel extends Module {
     const names = new Set<string>();
     const modules: Record<string, OnnxNode> = {};
     this.#steps = graph.nodes.map((node) => {
-      const own = node.inputs.map((input) => weightOf(input, node.operator));
+      const own = node.inputs.map((input, place) =>
+        isSetting(node.operator, place) ? undefined : weightOf(input, node.operator),
+      );
       const module = new OnnxNode(node, { opset, runtime }, own);
       modules[pathOf(node.name, names)] = module;
       return { module, node };
@@ -135,6 +137,9 @@ export class OnnxModel extends Module {
     return Object.fromEntries(this.outputs.map((name) => [name, tensorOf(values.get(name), name)]));
   }
 }
+
+/** Whether an operand is floating numbers that say how to compute, not what with: the scales of images. */
+const isSetting = (operator: string, place: number): boolean => operator === "Resize" && place > 0;
 
 /** Whether an op refused its operands, which are as the file or the caller made them. */
 const isMisfit = (error: unknown): error is Error =>

@@ -74,6 +74,29 @@ export function traceAsOne<T>(describe: (result: T) => OpTrace, fn: () => T): T 
   }
 }
 
+/**
+ * @internal Runs `fn` and reports it as one op to those that hear of what is inside of composites, in place of the ops that it applies. For
+ * a part of a composite whose ops are of no use to them, as the steps of a recurrent layer.
+ */
+export function traceInsideAsOne<T>(
+  definition: TracedDefinition,
+  attributes: unknown,
+  operands: readonly Tensor[],
+  fn: () => T,
+  resultsOf: (result: T) => readonly Tensor[],
+): T {
+  const outer = inside;
+  if (!outer) return fn();
+  inside = undefined;
+  try {
+    const result = fn();
+    outer(insideTrace(definition, attributes, operands, resultsOf(result)));
+    return result;
+  } finally {
+    inside = outer;
+  }
+}
+
 /** @internal Whether anyone hears of composites. */
 export const isTracedWhole = (): boolean => whole !== undefined;
 
@@ -94,12 +117,19 @@ export function traceInside(
   input: Tensor,
   result: Tensor,
 ): void {
-  inside?.({
-    ...{ op: definition.name, definition, attributes },
-    module: currentScope()?.path() ?? "",
-    ...{ policy: definition.castPolicy, ownPolicy: definition.castPolicy },
-    region: currentRegion(),
-    ...{ inputs: [input], operands: [input], cast: [input.dtype] },
-    ...{ results: [result], outputs: [result.dtype] },
-  });
+  inside?.(insideTrace(definition, attributes, [input], [result]));
 }
+
+const insideTrace = (
+  definition: TracedDefinition,
+  attributes: unknown,
+  operands: readonly Tensor[],
+  results: readonly Tensor[],
+): OpTrace => ({
+  ...{ op: definition.name, definition, attributes },
+  module: currentScope()?.path() ?? "",
+  ...{ policy: definition.castPolicy, ownPolicy: definition.castPolicy },
+  region: currentRegion(),
+  ...{ inputs: operands, operands, cast: operands.map(({ dtype }) => dtype) },
+  ...{ results, outputs: results.map(({ dtype }) => dtype) },
+});

@@ -5,6 +5,7 @@ import * as kinds from "../arguments/kinds.js";
 import { castTo } from "../dispatch/cast.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
+import { type TracedDefinition, traceInsideAsOne } from "../dispatch/trace.js";
 import { NoSecondDerivativeError, ShapeError } from "../errors.js";
 import type { Storage } from "../record/storage.js";
 import type { Tensor } from "../tensor/tensor.js";
@@ -348,6 +349,34 @@ function prepared(op: string, count: number, x: Tensor, weights: RecurrentWeight
   };
 }
 
+/** The attributes of a recurrent layer in traces of what is inside of composites. */
+export interface RecurrentLayer extends Pick<Layer, "reverse"> {
+  /** Which operands there are, in order: the input, weights, and states before the first step. */
+  readonly operands: readonly ("x" | keyof RecurrentWeights | "hidden" | "cell")[];
+}
+
+/** What such a trace says was applied, with the results `output`, `hidden` and, of an LSTM, `cell`. */
+export const lstmLayer: TracedDefinition = { name: "lstm", castPolicy: "lowerPrecision" };
+export const gruLayer: TracedDefinition = { name: "gru", castPolicy: "lowerPrecision" };
+
+type LayerOperands = Partial<Record<RecurrentLayer["operands"][number], Tensor | undefined>>;
+
+/** Reports a layer as one op: its steps are no ops elsewhere, and its zeros no tensors of a model. */
+function tracedLayer<R extends GruResult | LstmResult>(
+  definition: TracedDefinition,
+  given: LayerOperands,
+  reverse: boolean,
+  compute: () => R,
+): R {
+  const there = Object.entries(given).filter((each): each is [keyof LayerOperands, Tensor] =>
+    Boolean(each[1]),
+  );
+  const attributes: RecurrentLayer = { reverse, operands: there.map(([name]) => name) };
+  const operands = there.map(([, tensor]) => tensor);
+  const resultsOf = (result: R): readonly Tensor[] => Object.values(result);
+  return traceInsideAsOne(definition, attributes, operands, compute, resultsOf);
+}
+
 const last = (output: Tensor, reverse: boolean): Tensor => select(output, 0, reverse ? 0 : -1);
 
 /**
@@ -363,11 +392,14 @@ export const lstm: Composite<
     weights: RecurrentWeights,
     { hidden, cell, reverse = false }: LstmOptions = {},
   ): LstmResult => {
-    const { gates, weight, bias, used, state, cut } = prepared("lstm", 4, x, weights);
-    const inputs = [gates, state(hidden), state(cell), weight, bias];
-    const [output, lastCell] = lstmOp.applyAll(inputs, { reverse, used }) as [Tensor, Tensor];
-    const all = cut(output);
-    return { output: all, hidden: last(all, reverse), cell: cut(lastCell) };
+    const layer = (): LstmResult => {
+      const { gates, weight, bias, used, state, cut } = prepared("lstm", 4, x, weights);
+      const operands = [gates, state(hidden), state(cell), weight, bias];
+      const [all, lastCell] = lstmOp.applyAll(operands, { reverse, used }) as [Tensor, Tensor];
+      const output = cut(all);
+      return { output, hidden: last(output, reverse), cell: cut(lastCell) };
+    };
+    return tracedLayer(lstmLayer, { x, ...weights, hidden, cell }, reverse, layer);
   },
 );
 
@@ -384,8 +416,11 @@ export const gru: Composite<
     weights: RecurrentWeights,
     { hidden, reverse = false }: GruOptions = {},
   ): GruResult => {
-    const { gates, weight, bias, used, state, cut } = prepared("gru", 3, x, weights);
-    const output = cut(gruOp.apply([gates, state(hidden), weight, bias], { reverse, used }));
-    return { output, hidden: last(output, reverse) };
+    const layer = (): GruResult => {
+      const { gates, weight, bias, used, state, cut } = prepared("gru", 3, x, weights);
+      const output = cut(gruOp.apply([gates, state(hidden), weight, bias], { reverse, used }));
+      return { output, hidden: last(output, reverse) };
+    };
+    return tracedLayer(gruLayer, { x, ...weights, hidden }, reverse, layer);
   },
 );

@@ -4,14 +4,16 @@ import { attentionOp } from "./attention.js";
 import { probabilitiesOp } from "./attention-probabilities.js";
 import { normalizeBy } from "./batch-norm.js";
 import { catOp } from "./concatenate.js";
-import { convolve } from "./conv2d.js";
+import { convolve, inputGradient } from "./conv2d.js";
 import { gatherOp, selectOp } from "./indexing.js";
 import { matmul } from "./matmul.js";
 import { layerNormOp, rmsNormOp } from "./norms.js";
 import { avgPool2d, maxPool2d } from "./pool.js";
+import { gruLayer, lstmLayer } from "./recurrent.js";
 import { maxOp, meanOp, minOp, sumOp } from "./reduce.js";
 import { expand, permute, reshapeNode } from "./shape.js";
 import { logSoftmaxOp, softmaxOp } from "./softmax.js";
+import { resample } from "./upsample.js";
 import { window } from "./windows.js";
 
 /** The names of {@link structuredOps}. */
@@ -26,6 +28,7 @@ type StructuredOp =
   | "gather"
   | "matmul"
   | "conv2d"
+  | "convTranspose2d"
   | "maxPool2d"
   | "avgPool2d"
   | "batchNorm"
@@ -38,7 +41,10 @@ type StructuredOp =
   | "amax"
   | "amin"
   | "attention"
-  | "attentionProbabilities";
+  | "attentionProbabilities"
+  | "resample"
+  | "lstm"
+  | "gru";
 
 /**
  * The definitions of ops of forward passes that are not pointwise, by which traces identify them. Tools that translate a trace compute the
@@ -57,6 +63,8 @@ export const structuredOps: Readonly<Record<StructuredOp, TracedDefinition>> = {
   gather: gatherOp.definition,
   matmul: matmul.definition,
   conv2d: convolve.definition,
+  /** The gradient of a convolution by its input, of which the result has the size. */
+  convTranspose2d: inputGradient.definition,
   maxPool2d: maxPool2d.definition,
   avgPool2d: avgPool2d.definition,
   batchNorm: normalizeBy.definition,
@@ -70,4 +78,7 @@ export const structuredOps: Readonly<Record<StructuredOp, TracedDefinition>> = {
   amin: minOp.definition,
   attention: attentionOp.definition,
   attentionProbabilities: probabilitiesOp.definition,
+  resample: resample.definition,
+  lstm: lstmLayer,
+  gru: gruLayer,
 };

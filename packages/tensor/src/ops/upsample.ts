@@ -8,7 +8,8 @@ import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inFloat32 } from "./precision.js";
 
-interface Resample {
+/** The attributes of the op that resamples an axis. */
+export interface Resample {
   readonly axis: number;
   readonly mode: kernels.ResampleMode;
   /** Sizes of the axis before and after. */
@@ -28,7 +29,7 @@ const resized = ({ shape, dtype }: TensorSpec, axis: number, size: number): Tens
 });
 
 /** Resamples one axis of an image to another length. */
-const resample: Op<Resample> = defineOp<Resample>({
+export const resample: Op<Resample> = defineOp<Resample>({
   name: "resample",
   castPolicy: "none",
   shape: ([x], { axis, newSize }) => [
