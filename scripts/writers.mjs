@@ -25,6 +25,8 @@ const reasons = {
   "scripts/built-types.mjs": "a temporary folder",
   "scripts/packed-install.mjs": "a temporary folder",
   "scripts/torture/kill-writers.mjs": "a temporary folder",
+  "scripts/torture/writing-commands.mjs": "a temporary folder",
+  "scripts/hostile.mjs": "a temporary folder",
 };
 
 const folders = ["packages/*/src", "packages/*/bench", "apps/*/src", "scripts", "tooling"];

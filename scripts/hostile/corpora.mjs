@@ -1,0 +1,25 @@
+// The hostile files that tests make, by class, and the readers that must refuse them. Bundled by scripts/hostile.mjs.
+import { openParquet } from "../../apps/text/src/parquet/read-parquet.ts";
+import { parquetCorpus } from "../../apps/text/test/parquet-corpus.ts";
+import { readSafetensors } from "../../packages/safetensors/src/index.ts";
+import { corpus as safetensors } from "../../packages/safetensors/test/corpus.ts";
+import { readTorch } from "../../packages/torch-files/src/index.ts";
+import { corpus as torch } from "../../packages/torch-files/test/corpus.ts";
+
+const hostile = (corpus) => corpus.filter(({ problem }) => problem !== undefined);
+
+/** Files by class. A reader takes the path of a file and its bytes, and throws where it refuses them. */
+export const corpora = {
+  safetensors: {
+    files: hostile(safetensors),
+    read: (path, bytes) => readSafetensors(bytes, { source: path }),
+  },
+  "torch checkpoints and pickles": {
+    files: hostile(torch),
+    read: async (path, bytes) => (await readTorch(bytes, { source: path })).readAll(),
+  },
+  Parquet: {
+    files: [...parquetCorpus].map(([name, bytes]) => ({ name, bytes })),
+    read: async (path) => (await openParquet(path)).rows(["text", "label"]),
+  },
+};
