@@ -1,16 +1,18 @@
-// Runs every workspace's tests, two workspaces at a time, and prints one total as its last line.
+// Runs every workspace's tests, two workspaces at a time, and prints what they cost and, as its last line, one total.
 // `npm test -- --filter=@halfstep/data` passes arguments on to turbo.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { gpuEnvironment } from "./bootstrap/adapter.mjs";
+import { calibrate, childSeconds, cpuLine } from "./test/cpu.mjs";
 import { sumReports, totalLine } from "./test/total.mjs";
 
 // A workspace computes on one thread for much of its time: shader compilers, references on the CPU. A third would only
 // take memory.
 const workspacesAtOnce = Math.min(2, availableParallelism());
 
+const calibrations = [calibrate()];
 const reports = mkdtempSync(join(tmpdir(), "halfstep-tests-"));
 const turbo = spawnSync(
   "npx",
@@ -46,5 +48,7 @@ if (total.passed === 0 && total.failed === 0) {
   console.log("No tests ran.");
   total.failed = 1;
 }
+const cost = cpuLine(childSeconds(), [...calibrations, calibrate()]);
+if (cost !== undefined) console.log(cost);
 console.log(totalLine(total));
 process.exitCode = total.failed === 0 ? 0 : 1;

@@ -13,12 +13,17 @@ const report = reports && join(reports, `${basename(process.cwd())}-${process.pi
 const files = process.env.HALFSTEP_LANE_TESTS?.split(",");
 const laneTests = "**/*.{lane,browser}.test.ts";
 
-/** The vitest config of packages that never touch a GPU. */
+/**
+ * The vitest config of packages that never touch a GPU. Test files share processes, one a core: a process for each file, which loads
+ * the same modules again, costs a third of the CPU time of these packages.
+ */
 export const unit = ({ exclude = [], ...test } = {}) =>
   defineConfig({
     resolve: { conditions: [...source, ...defaultClientConditions] },
     ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
     test: {
+      pool: "forks",
+      isolate: false,
       include: files ?? ["src/**/*.test.ts", "test/**/*.test.ts"],
       exclude: [...configDefaults.exclude, ...(files ? [] : [laneTests]), ...exclude],
       benchmark: { include: ["bench/**/*.bench.ts"] },
@@ -33,13 +38,7 @@ export const unit = ({ exclude = [], ...test } = {}) =>
   });
 
 /** The vitest config of apps, whose tests train on the GPU: one worker, one device, so that runs do not fight for it. */
-export const gpu = (test = {}) =>
-  unit({
-    pool: "forks",
-    maxWorkers: 1,
-    isolate: false,
-    ...test,
-  });
+export const gpu = (test = {}) => unit({ maxWorkers: 1, ...test });
 
 /**
  * The vitest config of packages whose tests compile many programs and run each for a moment. Mesa's software driver compiles
