@@ -10,6 +10,7 @@ import type {
   LaunchTarget,
   ProgramContext,
 } from "@halfstep/device";
+import type { TestTier } from "@halfstep/device/testing";
 import { bytesFor, decodeElements, encodeElements } from "@halfstep/formats/dtypes";
 import { type CpuTargetOptions, cpuTarget } from "../src/cpu.js";
 
@@ -182,6 +183,17 @@ export function testValues(length: number, seed = 1): Float32Array<ArrayBuffer> 
     return ((state >>> 16) % 256) / 128 - 1;
   });
 }
+
+/**
+ * Cases for a tier. The tiers differ in how halves are loaded and stored, and in subgroups: beside another tier, the packed one takes
+ * every other case.
+ */
+export const casesOf = <T>(
+  cases: readonly T[],
+  tier: TestTier,
+  tiers: readonly TestTier[],
+): readonly T[] =>
+  tier === "packed" && tiers.length > 1 ? cases.filter((_, i) => i % 2 === 1) : cases;
 
 /** Of these scalars those that a kernel has. */
 export const scalarsOf = (

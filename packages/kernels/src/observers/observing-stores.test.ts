@@ -60,10 +60,11 @@ const roundings = [undefined, "float16", "bfloat16"] as const;
 
 async function behaves(
   run: (producer: Producer, rounding?: HalfDType) => Results | Promise<Results>,
+  roundingsOf = (_producer: number): readonly (HalfDType | undefined)[] => roundings,
 ): Promise<void> {
   const wrong: string[] = [];
-  for (const [name, producer] of Object.entries(producers))
-    for (const rounding of roundings) {
+  for (const [i, [name, producer]] of Object.entries(producers).entries())
+    for (const rounding of roundingsOf(i)) {
       const flags = new Set<unknown>();
       for (const each of cases(producer)) {
         const results = await run(each, rounding);
@@ -76,15 +77,21 @@ async function behaves(
 }
 
 describe("kernels that store find what a search of the result finds", async () => {
+  const tiers = await testTiers();
+
   it("on the CPU", () =>
     behaves((producer, rounding) =>
       runOnCpu(operandsOf(producer, rounding), launchesOf(producer)),
     ));
 
-  it.each(await testTiers())("on the %s tier", async (tier) => {
+  it.each(tiers)("on the %s tier", async (tier) => {
     const device = await requestTestDevice({ tier });
-    await behaves((producer, rounding) =>
-      runOnGpu(device, operandsOf(producer, rounding), launchesOf(producer)),
+    // Rounding is integer arithmetic on every tier: the second tier takes one for each producer.
+    const isSecond = tier === "packed" && tiers.length > 1;
+    await behaves(
+      (producer, rounding) =>
+        runOnGpu(device, operandsOf(producer, rounding), launchesOf(producer)),
+      isSecond ? (i) => [roundings[i % roundings.length]] : undefined,
     );
   });
 });
