@@ -16,7 +16,14 @@ import { writeSafetensorsTo } from "@halfstep/safetensors";
 import type { Runtime } from "@halfstep/tensor";
 import { auditRange, recipeFor, safetensorsOf } from "@halfstep/trainer";
 import { type OnnxFlag, onnxFile } from "@halfstep/trainer/cli";
-import { addAdapter, readPeftAdapter, readWeights, writeWholeFolder } from "@halfstep/trainer/node";
+import {
+  addAdapter,
+  type FileContent,
+  readPeftAdapter,
+  readWeights,
+  writeWholeFolder,
+} from "@halfstep/trainer/node";
+import type { LanguageNet } from "./lstm-model.js";
 import type { LanguageModel } from "./saved-model.js";
 import { byteLevel } from "./tokenizers/byte-pairs.js";
 import { foreignSubwords } from "./tokenizers/foreign-subwords.js";
@@ -119,15 +126,43 @@ const longestConfig = 2 ** 20;
 
 /**
  * Writes a model in the format of transformers and the hub: `GPT2LMHeadModel.from_pretrained(directory)`. With `onnx` there is also a
- * `model.onnx`.
+ * `model.onnx`. An LSTM is written as `model.onnx` and its tokenizer alone.
+ * @returns the names of the files
  */
 export async function saveHubModel(
   directory: string,
   { model, tokenizer }: Pick<LanguageModel, "model" | "tokenizer">,
   flag: OnnxFlag = {},
-): Promise<void> {
-  if (!(model instanceof GPT))
-    throw new DataError(directory, "cannot have an LSTM: the format is that of GPT-2");
+): Promise<readonly string[]> {
+  const onnx = flag.onnx ? await onnxOf(model, flag) : undefined;
+  if (!(model instanceof GPT) && !onnx)
+    throw new DataError(
+      directory,
+      "cannot have an LSTM, as the format is that of GPT-2: write an ONNX file by --onnx",
+    );
+  const weights = model instanceof GPT ? await hubWeights(model, directory) : undefined;
+  return writeWholeFolder(directory, async (folder) => {
+    const written: string[] = [];
+    const write = async (name: string, content: FileContent): Promise<void> => {
+      await folder.write(name, content);
+      written.push(name);
+    };
+    const writeJson = (name: string, value: unknown): Promise<void> =>
+      write(name, `${JSON.stringify(value, undefined, 2)}\n`);
+    if (weights) await writeJson("config.json", weights.config);
+    await writeJson("tokenizer.json", tokenizer.json);
+    await writeJson("tokenizer_config.json", { tokenizer_class: "PreTrainedTokenizerFast" });
+    if (weights)
+      await write("model.safetensors", (sink) =>
+        writeSafetensorsTo(sink, weights.tensors, { metadata: { format: "pt" } }),
+      );
+    if (onnx) await write("model.onnx", onnx);
+    return written;
+  });
+}
+
+/** The configuration and the tensors of a GPT-2, as transformers has them. */
+async function hubWeights(model: GPT, directory: string) {
   const { config } = model;
   if (!config.bias)
     throw new DataError(directory, "cannot have a model without biases: GPT-2 always has them");
@@ -151,22 +186,11 @@ export async function saveHubModel(
   // The head is the embedding: transformers ties it, and its files have it once.
   const { "lm_head.weight": _, ...state } = await torchStateDict(model);
   const tensors = safetensorsOf(state);
-  const onnx = flag.onnx ? await onnxOf(model, flag) : undefined;
-  await writeWholeFolder(directory, async (folder) => {
-    const writeJson = (name: string, value: unknown): Promise<void> =>
-      folder.write(name, `${JSON.stringify(value, undefined, 2)}\n`);
-    await writeJson("config.json", json);
-    await writeJson("tokenizer.json", tokenizer.json);
-    await writeJson("tokenizer_config.json", { tokenizer_class: "PreTrainedTokenizerFast" });
-    await folder.write("model.safetensors", (sink) =>
-      writeSafetensorsTo(sink, tensors, { metadata: { format: "pt" } }),
-    );
-    if (onnx) await folder.write("model.onnx", onnx);
-  });
+  return { config: json, tensors };
 }
 
 /** A file that takes `input_ids` of any batch and length, and gives the `logits` of the token after each. */
-const onnxOf = (model: GPT, flag: OnnxFlag): Promise<Uint8Array<ArrayBuffer>> =>
+const onnxOf = (model: LanguageNet, flag: OnnxFlag): Promise<Uint8Array<ArrayBuffer>> =>
   onnxFile(model, model.exampleInputs(), flag, {
     inputNames: ["input_ids"],
     outputNames: ["logits"],

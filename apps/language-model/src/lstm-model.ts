@@ -44,6 +44,11 @@ export class LstmModel extends Module {
     return 2 * vocabSize * width + vocabSize + layers * (8 * width * width + 8 * width);
   }
 
+  /** Two sequences of the token 0. */
+  override exampleInputs(): readonly [Tensor] {
+    return [this.embedding.weight.runtime.tensor(new Uint32Array(16), [2, 8])];
+  }
+
   /** Logits [batch, length, words] of the token after each, from tokens [batch, length]. */
   forward(tokens: Tensor): Tensor {
     return this.head.forward(this.features(tokens));

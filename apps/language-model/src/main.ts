@@ -178,11 +178,10 @@ async function exportModel(options: ExportCommand): Promise<number> {
     return 0;
   }
   // Weights are float32 in files; `--onnx` names the precision of the ONNX file.
-  const opened = await openLanguageModel(runtime, options.model, "float32");
-  await saveHubModel(options.directory, opened, options);
+  const opened = await open(runtime, { model: options.model, precision: "float32" });
+  const files = await saveHubModel(options.directory, opened, options);
   close();
-  const files = ["config.json", "tokenizer.json", "model.safetensors"];
-  say(`${options.directory}: ${[...files, ...(options.onnx ? ["model.onnx"] : [])].join(", ")}`);
+  say(`${options.directory}: ${files.join(", ")}`);
   return 0;
 }
 

@@ -8,9 +8,11 @@ import { cpuRuntime } from "@halfstep/tensor";
 import { CheckpointFolder } from "@halfstep/trainer/node";
 import { afterAll, expect, it } from "vitest";
 import { readHubFolder, saveHubModel } from "../src/hub.js";
+import { LstmModel } from "../src/lstm-model.js";
 import { sampleText } from "../src/sample.js";
 import { openLanguageModel } from "../src/saved-model.js";
 import { learnBytePairs } from "../src/tokenizers/byte-pairs.js";
+import { Characters } from "../src/tokenizers/characters.js";
 import { Subwords } from "../src/tokenizers/subwords.js";
 import { trainLanguageModel } from "../src/train.js";
 
@@ -67,4 +69,21 @@ it("a trained GPT-2 gives the same text in ONNX Runtime, in float32 and with hal
     readFileSync(join(folder, each, "model.onnx")),
   );
   expect(sizes[1]?.length).toBeLessThan(sizes[0]?.length ?? 0);
+});
+
+it("an LSTM of characters gives the same text in ONNX Runtime", async () => {
+  const runtime = cpuRuntime();
+  const tokenizer = Characters.of("the cat sat on the mat");
+  const sizes = { blockSize: 8, layers: 2, width: 6, dropout: 0, seed: 3 };
+  const model = new LstmModel(runtime, { arch: "lstm", vocabSize: tokenizer.vocabSize, ...sizes });
+  const directory = join(folder, "lstm");
+  await expect(saveHubModel(directory, { model, tokenizer })).rejects.toThrow("--onnx");
+  const files = await saveHubModel(directory, { model, tokenizer }, { onnx: "float16" });
+  expect(files).toEqual(["tokenizer.json", "tokenizer_config.json", "model.onnx"]);
+  const prompt = "the";
+  const opened = { model: model.eval(), tokenizer, precision: "float16" };
+  const options = { prompt, length: 5, temperature: 0, seed: 1 };
+  const wanted = await sampleText(runtime, opened, options);
+  const found = await continued(join(directory, "model.onnx"), [...tokenizer.encode(prompt)], 5);
+  expect(found).toEqual([...wanted]);
 });

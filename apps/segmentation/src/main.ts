@@ -1,5 +1,6 @@
 import { program } from "@halfstep/trainer/cli";
 import { evaluate } from "./commands/evaluate.js";
+import { exportNetwork } from "./commands/export.js";
 import { predict } from "./commands/predict.js";
 import { train } from "./commands/train.js";
 import { parseOptions } from "./options.js";
@@ -13,5 +14,7 @@ await program(async (args) => {
       return await evaluate(options);
     case "predict":
       return await predict(options);
+    case "export":
+      return await exportNetwork(options);
   }
 });

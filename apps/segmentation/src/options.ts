@@ -5,7 +5,9 @@ import {
   command,
   fraction,
   notNegative,
+  type OnnxFlag,
   oneOf,
+  onnxFlag,
   type PretrainedFlags,
   positiveNumber,
   precisionName,
@@ -34,10 +36,14 @@ export interface TrainCommand
   readonly initScale?: number;
 }
 
+/** The flags that name a network. */
+interface NetworkFlags extends PretrainedFlags {
+  /** The --out folder of a training, or a checkpoint. */
+  readonly model: string;
+}
+
 type Place = Pick<RunFlags, "adapter" | "device" | "json"> &
-  PretrainedFlags & {
-    /** The --out folder of a training, or a checkpoint. */
-    readonly model: string;
+  NetworkFlags & {
     /** Undefined: the one that the network was trained in. */
     readonly precision?: string;
   };
@@ -68,7 +74,13 @@ export interface PredictCommand extends Place {
   readonly half: boolean;
 }
 
-export type SegmentationCommand = TrainCommand | EvaluateCommand | PredictCommand;
+/** The flags of `export`. */
+export interface ExportCommand extends NetworkFlags, OnnxFlag {
+  readonly command: "export";
+  readonly file: string;
+}
+
+export type SegmentationCommand = TrainCommand | EvaluateCommand | PredictCommand | ExportCommand;
 
 /** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
 export function parseOptions(args: readonly string[]): SegmentationCommand {
@@ -94,6 +106,11 @@ export function parseOptions(args: readonly string[]): SegmentationCommand {
     main.command("predict").description("writes masks of pictures").argument("<pictures...>"),
   ).action((pictures: readonly string[], flags: Omit<Flags<PredictCommand>, "pictures">) => {
     chosen = { command: "predict", pictures, ...flags };
+  });
+  onnxFlag(
+    networkFlags(main.command("export <file>").description("writes a network as an ONNX file")),
+  ).action((file: string, flags: Omit<Flags<ExportCommand>, "file">) => {
+    chosen = { command: "export", file, ...flags };
   });
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.
@@ -201,7 +218,7 @@ const sceneFlags = (each: Command): Command =>
     )
     .option("--canvases <n>", "digits: canvases to learn from (default: 2000)", canvasCount);
 
-const modelFlags = (each: Command): Command =>
+const networkFlags = (each: Command): Command =>
   pretrainedFlags(
     each.option(
       "-m, --model <dir>",
@@ -209,7 +226,10 @@ const modelFlags = (each: Command): Command =>
       "runs/segmentation",
     ),
     "weights of torch or safetensors in milesial's form, in place of --model",
-  ).option(
+  );
+
+const modelFlags = (each: Command): Command =>
+  networkFlags(each).option(
     "--precision <name>",
     "float32, float16, … (default: as the network was trained)",
     precisionName,

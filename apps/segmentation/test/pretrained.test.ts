@@ -2,12 +2,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { InferenceSession, Tensor } from "@halfstep/onnxruntime";
 import { cpuRuntime, noGrad } from "@halfstep/tensor";
 import { readWeights } from "@halfstep/trainer/node";
 import { runApp } from "@halfstep/vitest/run-app";
 import { afterAll, expect, it } from "vitest";
+import { exportNetwork, onnxOf } from "../src/commands/export.js";
 import { readPicture, writePng } from "../src/pictures.js";
 import { openPretrained } from "../src/pretrained.js";
+import { makeUNet } from "../src/saved-model.js";
 import { encoded } from "../src/tiles.js";
 
 const golden = (name: string): string =>
@@ -32,6 +35,30 @@ it("a checkpoint of milesial's form has torch's scores, and its sigmoid is a sof
     expect(found[2 * i]).toBe(0);
     expect(found[2 * i + 1]).toBeCloseTo(logit, 4);
   }
+});
+
+it("ONNX Runtime computes its scores from the exported file", async () => {
+  const file = join(scratch, "unet.onnx");
+  await exportNetwork({ command: "export", file, model: "", pretrained: path, key });
+  expect(readFileSync(file, "latin1")).toContain("outc.conv.weight");
+  const runtime = cpuRuntime();
+  const classes = ["a", "b", "c"];
+  const sizes = { channels: 1, classes, maskValues: [0, 1, 2], scale: 1, width: 4, tile: 16 };
+  const model = makeUNet(runtime, { ...sizes, bilinear: false }, 5).eval();
+  const numbers = Float32Array.from({ length: 2 * 16 * 32 }, (_, i) => Math.sin(i));
+  const x = runtime.tensor(numbers, [2, 16, 32, 1]);
+  const wanted = await noGrad(() => model.forward(x).permute([0, 3, 1, 2])).toArray();
+  const largest = Math.max(...wanted.map(Math.abs));
+  expect(new Set(wanted).size).toBeGreaterThan(1000);
+  const bytes = await onnxOf({ model, channels: 1 }, { onnx: "float16" });
+  const session = await InferenceSession.create(bytes, { intraOpNumThreads: 1 });
+  const images = new Tensor("float32", numbers, [2, 1, 16, 32]);
+  const { logits: found } = await session.run({ images });
+  await session.release();
+  expect(found?.dims).toEqual([2, 3, 16, 32]);
+  const scores = Array.from(found?.data as Float32Array);
+  const errors = scores.map((score, i) => Math.abs(score - (wanted[i] as number)) / largest);
+  expect(Math.max(...errors)).toBeLessThan(0.01);
 });
 
 it("weights of other networks and other classes are refused by the file's name", async () => {

@@ -10,6 +10,7 @@ import {
   UsageError,
 } from "@halfstep/trainer/cli";
 import { comparePrecisions, comparisonTable } from "./compare.js";
+import { exportNetwork } from "./export.js";
 import { fineTune } from "./fine-tune.js";
 import { readPicture, requireWritten, writePicture } from "./images.js";
 import {
@@ -36,6 +37,8 @@ await program(async (args) => {
       return await evaluate(options);
     case "predict":
       return await predict(options);
+    case "export":
+      return await exportNetwork(options);
   }
 });
 

@@ -1,7 +1,9 @@
 import {
   command,
   listOf,
+  type OnnxFlag,
   oneOf,
+  onnxFlag,
   pretrainedFlags,
   type RunFlags,
   runFlags,
@@ -50,7 +52,17 @@ export interface PredictCommand extends Place, NetworkFlags {
   readonly tile: number;
 }
 
-export type SuperResolutionCommand = TrainCommand | EvaluateCommand | PredictCommand;
+/** The options of `export`. */
+export interface ExportCommand extends NetworkFlags, OnnxFlag {
+  readonly command: "export";
+  readonly file: string;
+}
+
+export type SuperResolutionCommand =
+  | TrainCommand
+  | EvaluateCommand
+  | PredictCommand
+  | ExportCommand;
 
 /** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
 export function parseOptions(args: readonly string[]): SuperResolutionCommand {
@@ -76,6 +88,11 @@ export function parseOptions(args: readonly string[]): SuperResolutionCommand {
       chosen = { command: "predict", input, output, ...flags };
     },
   );
+  onnxFlag(
+    networkFlags(main.command("export <file>").description("writes a network as an ONNX file")),
+  ).action((file, flags) => {
+    chosen = { command: "export", file, ...flags };
+  });
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.
   return chosen as SuperResolutionCommand;
@@ -141,11 +158,19 @@ const judgedFlags = (each: Command): Command =>
       "nearest",
     );
 
-const modelFlags = (each: Command): Command =>
+const networkFlags = (each: Command): Command =>
   pretrainedFlags(
     each.option(
       "--model <dir>",
       "the --out folder of a training (default: the pretrained network)",
     ),
     "another network: a Keras layers model, or weights of torch or safetensors for the package's",
-  ).option("--tile <n>", "side of the pieces that are computed at once", wholeNumber(32), 256);
+  );
+
+const modelFlags = (each: Command): Command =>
+  networkFlags(each).option(
+    "--tile <n>",
+    "side of the pieces that are computed at once",
+    wholeNumber(32),
+    256,
+  );

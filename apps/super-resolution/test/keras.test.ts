@@ -3,10 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { torchStateDict } from "@halfstep/nn";
+import { InferenceSession, Tensor } from "@halfstep/onnxruntime";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { cpuRuntime } from "@halfstep/tensor";
 import { safetensorsOf } from "@halfstep/trainer";
 import { afterAll, describe, expect, it } from "vitest";
+import { exportNetwork } from "../src/export.js";
 import { loadLayersModel } from "../src/keras/layers-model.js";
 import { openModel } from "../src/saved-model.js";
 
@@ -87,6 +89,18 @@ describe("a layers model", () => {
     const y = model.forward(runtime.tensor([1, 2, 3, 4], [1, 1, 2, 2]));
     expect(y.shape).toEqual([1, 2, 4, 1]);
     expect([...(await y.toArray())]).toEqual([0.5, 0.5, 2.5, 2.5, 0.5, 0.5, 2.5, 2.5]);
+  });
+
+  it("is written as an ONNX file that computes the same", async () => {
+    const file = join(folder, "doubled.onnx");
+    await exportNetwork({ command: "export", file, pretrained: modelOf() });
+    const session = await InferenceSession.create(file, { intraOpNumThreads: 1 });
+    const images = new Tensor("float32", Float32Array.of(1, 3, 2, 4), [1, 2, 1, 2]);
+    const { enlarged } = await session.run({ images });
+    await session.release();
+    expect(enlarged?.dims).toEqual([1, 1, 2, 4]);
+    const values = Array.from(enlarged?.data as Float32Array);
+    expect(values).toEqual([0.5, 0.5, 2.5, 2.5, 0.5, 0.5, 2.5, 2.5]);
   });
 
   it("adds, joins and cuts off what is negative", async () => {

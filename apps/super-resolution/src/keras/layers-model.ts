@@ -41,6 +41,12 @@ export class LayersModel extends Module {
     this.#convolutions = convolutions;
   }
 
+  /** Of the image that it takes. */
+  get channels(): number {
+    const input = this.topology.layers.find(({ type }) => type === "input");
+    return input?.type === "input" ? input.channels : 0;
+  }
+
   /** How many times as high and wide the result is. */
   get scale(): number {
     return reachOf(this.topology).scale;
