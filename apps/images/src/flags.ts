@@ -172,7 +172,7 @@ const viewFlags = (each: Command): Command =>
   each
     .option(
       "--image-size <n>",
-      "pixels of a side that image files are brought to (default: 224)",
+      "pixels of a side that image files are brought to (default: 224, and 32 for networks of CIFAR-10)",
       imageSide,
     )
     .option(

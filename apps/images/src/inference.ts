@@ -5,7 +5,7 @@ import { openRuntime, print, say } from "@halfstep/trainer/cli";
 import { fileView, mnistDirectory, openTest, testView, zoomOf } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
 import { sampleOf } from "./images.js";
-import type { NetworkOptions } from "./model.js";
+import { type NetworkOptions, usualImageSize } from "./model.js";
 import type { ExportWeightsCommand, PredictCommand, TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
 import { predictImages } from "./predict.js";
@@ -29,7 +29,8 @@ export async function evaluate(options: TrainCommand): Promise<number> {
       ? await openNetwork(runtime, from, isChosen ? recipe : undefined)
       : await openPretrained(runtime, {
           ...{ path, key: options.key, recipe },
-          viewFor: (network) => testView(directory, sizeFor(network, options), options),
+          viewFor: (network) =>
+            testView(directory, options.imageSize ?? usualImageSize(network.stem), options),
         });
   const { size } = network.view;
   const view = { ...network.view, ...(zoom !== undefined && zoomOf(size, zoom)) };
@@ -66,7 +67,12 @@ export async function predict(options: PredictCommand): Promise<number> {
       : await openPretrained(runtime, {
           ...{ path, key: options.key, recipe: recipeFor("float32") },
           viewFor: async (network) =>
-            fileView(path, await classNames(options, network), sizeFor(network, options), options),
+            fileView(
+              path,
+              await classNames(options, network),
+              options.imageSize ?? usualImageSize(network.stem),
+              options,
+            ),
         });
   const { predictions, usage } = await predictImages(network, options.files, {
     ...options,
@@ -85,12 +91,6 @@ export async function predict(options: PredictCommand): Promise<number> {
   );
   return 0;
 }
-
-/** Pixels of a side that a network of others sees: what was asked for, or what its first layers are usually made for. */
-const sizeFor = (
-  { stem }: NetworkOptions,
-  { imageSize }: Pick<PredictCommand, "imageSize">,
-): number => imageSize ?? (stem === "cifar" ? 32 : 224);
 
 /** The names of classes that were asked for, or numbers. */
 async function classNames(

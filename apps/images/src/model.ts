@@ -59,6 +59,13 @@ export function networkFor(
   };
 }
 
+/** Pixels of a side that networks of a kind usually see. */
+export const usualImageSize = (stem: ResNetOptions["stem"]): number =>
+  stem === "cifar" ? 32 : 224;
+
+/** The stem of an architecture that has one of its own. */
+export const stemOf = (arch: Architecture): ResNetOptions["stem"] => layers[arch].stem;
+
 /** The network, its parameters drawn from a seed. */
 export const networkOf = (runtime: Runtime, options: NetworkOptions, seed: number): ResNet =>
   new ResNet(runtime, { ...options, seed });

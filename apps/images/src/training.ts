@@ -6,7 +6,7 @@ import { describeClasses, imagesOf } from "./classes.js";
 import { mnistDirectory, openTraining, type View } from "./data.js";
 import { classLines } from "./evaluate.js";
 import { sampleOf } from "./images.js";
-import { type NetworkOptions, networkFor } from "./model.js";
+import { type NetworkOptions, networkFor, stemOf, usualImageSize } from "./model.js";
 import { demonstration, type TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
 import { networkOfWeights } from "./pretrained.js";
@@ -28,7 +28,11 @@ export async function train(options: TrainCommand): Promise<number> {
       `no DIR: a demonstration on MNIST, with defaults of its own (${demonstration.arch}, ${demonstration.limit} images, ${demonstration.epochs} epochs)`,
     );
   const directory = options.directory ?? mnistDirectory();
-  const data = await openTraining(directory, options);
+  const pretrainedNetwork = await networkOfPretrained(options);
+  const data = await openTraining(directory, {
+    ...options,
+    imageSize: options.imageSize ?? usualImageSize(stemFor(options, pretrainedNetwork)),
+  });
   const settings = settingsOf(options, recipe.name);
   requireMemory(options, data.view);
   using opened = await openRun({ ...options, task: "images", settings });
@@ -36,7 +40,7 @@ export async function train(options: TrainCommand): Promise<number> {
     ...options,
     ...data,
     ...{ recipe, scaler, job: opened.job },
-    network: await networkOf(options, data.view),
+    network: networkOf(options, data.view, pretrainedNetwork),
     train: sampleOf(data.train, options.limit, options.seed),
     test: sampleOf(data.test, options.limit, options.seed),
     maxSteps: options.prof === undefined ? options.maxSteps : options.prof + profiled,
@@ -72,19 +76,36 @@ export async function train(options: TrainCommand): Promise<number> {
   });
 }
 
-/** The network that flags name, or that of the weights to start from. */
-async function networkOf(
-  { arch, pretrained, key, ...flags }: TrainCommand,
-  view: View,
-): Promise<NetworkOptions> {
-  if (arch === undefined && pretrained !== undefined) {
-    if ((flags.width ?? flags.stem ?? flags.shortcut) !== undefined)
-      throw new UsageError("--width, --stem and --shortcut are of --arch: give it, too");
-    const network = networkOfWeights(await readWeights(pretrained, { key }), pretrained);
-    return { ...network, classes: view.classes.length, channels: view.channels };
-  }
-  return networkFor({ ...flags, arch: arch ?? "resnet18" }, view);
+/** The network of the weights to start from, unless `--arch` names one. */
+async function networkOfPretrained({
+  arch,
+  pretrained,
+  key,
+  ...flags
+}: TrainCommand): Promise<NetworkOptions | undefined> {
+  if (arch !== undefined || pretrained === undefined) return undefined;
+  if ((flags.width ?? flags.stem ?? flags.shortcut) !== undefined)
+    throw new UsageError("--width, --stem and --shortcut are of --arch: give it, too");
+  return networkOfWeights(await readWeights(pretrained, { key }), pretrained);
 }
+
+/** Without `--arch` and weights: apex's. */
+const usualArch = "resnet18";
+
+const stemFor = (
+  { stem, arch = usualArch }: TrainCommand,
+  pretrained: NetworkOptions | undefined,
+): NetworkOptions["stem"] => pretrained?.stem ?? stem ?? stemOf(arch);
+
+/** The network of the weights to start from, or that of flags, for images of some kind. */
+const networkOf = (
+  { arch = usualArch, ...flags }: TrainCommand,
+  view: View,
+  pretrained: NetworkOptions | undefined,
+): NetworkOptions =>
+  pretrained
+    ? { ...pretrained, classes: view.classes.length, channels: view.channels }
+    : networkFor({ ...flags, arch }, view);
 
 /** The most bytes of a batch of images. */
 const mostBatchBytes = 2 ** 31;

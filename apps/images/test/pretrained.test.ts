@@ -12,6 +12,7 @@ import { fileView, mnistDirectory } from "../src/data.js";
 import { exportFolder } from "../src/export-folder.js";
 import type { Prediction } from "../src/predict.js";
 import { networkOfWeights, openPretrained } from "../src/pretrained.js";
+import { openNetwork } from "../src/saved-network.js";
 
 const golden = (name: string): string =>
   fileURLToPath(new URL(`./golden/${name}`, import.meta.url));
@@ -76,4 +77,12 @@ it("is evaluated and asked by flags alone", async () => {
   const { predictions } = JSON.parse(predicted.stdout) as { predictions: Prediction[] };
   expect(predictions[0]?.classes.map(({ name }) => name)).toHaveLength(5);
   expect(predictions[0]?.classes[0]?.name).toMatch(/^class \d$/);
+});
+
+it("is trained on images of the size that its network usually sees", async () => {
+  const out = join(root, "tuned");
+  const flags = ["--pretrained", file, "-b", "2", "--max-steps", "1", "--limit", "4"];
+  const { code } = await runApp("images", [digits, ...flags, "--device", "cpu", "--out", out]);
+  const { view } = await openNetwork(cpuRuntime(), out, undefined);
+  expect([code, view.size]).toEqual([0, 32]);
 });
